@@ -1,0 +1,242 @@
+//! aarch64: the mark, the thread-local block and the cold entry. See the parent module for what and why.
+
+/// The instructions of a mark, and the note that describes its site.
+///
+/// The load-exclusive pair reserves the word: an exception clears the monitor, so a signal handler that marks
+/// too makes the store fail and the loop go round, and no mark is lost. It needs neither ordering (the words
+/// carry their sequence) nor the LSE extension. Options: none, for the reasons given on x86-64. The cold path
+/// saves the link register itself, so that functions which only mark need no frame.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_mark {
+    ($text:path, $text_len:expr, $kind:expr) => {
+        ::core::arch::asm!(
+            "20:",
+            "mrs {scratch}, tpidr_el0",
+            "adrp {cursor}, :gottprel:librip_tls_1",
+            "ldr {cursor}, [{cursor}, :gottprel_lo12:librip_tls_1]",
+            "ldr {cursor}, [{scratch}, {cursor}]",
+            "cbz {cursor}, 21f",
+            "22:",
+            "sub {pc}, {cursor}, #16",
+            "24:",
+            "ldxr {word}, [{pc}]",
+            "add {scratch}, {word}, #1",
+            "stxr {index:w}, {scratch}, [{pc}]",
+            "cbnz {index:w}, 24b",
+            "ldur {index}, [{cursor}, #-8]",
+            "and {index}, {word}, {index}",
+            "adr {pc}, 20b",
+            "orr {word}, {pc}, {word}, lsl #49",
+            "str {word}, [{cursor}, {index}, lsl #3]",
+            "23:",
+            // No slot yet. Behind the function, so that the usual path runs straight through.
+            ".subsection 1",
+            "21:",
+            "adrp {scratch}, librip_active_1",
+            "ldrb {scratch:w}, [{scratch}, :lo12:librip_active_1]",
+            "cbz {scratch:w}, 23b",
+            "str x30, [sp, #-16]!",
+            "bl librip_enter_1",
+            "ldr x30, [sp], #16",
+            "mrs {scratch}, tpidr_el0",
+            "adrp {cursor}, :gottprel:librip_tls_1",
+            "ldr {cursor}, [{cursor}, :gottprel_lo12:librip_tls_1]",
+            "ldr {cursor}, [{scratch}, {cursor}]",
+            "b 22b",
+            ".previous",
+            // The note; `site::Note` is its definition.
+            ".pushsection .note.librip,\"aR\",@note",
+            ".balign 4",
+            ".4byte 7, 36, 1",
+            ".asciz \"librip\"",
+            ".balign 4",
+            ".4byte 20b - .",
+            ".4byte {text} - .",
+            ".4byte {text_len}, {line}, {column}",
+            ".byte {kind}, 0, 0, 0",
+            ".4byte 0, 0, 0",
+            ".popsection",
+            cursor = out(reg) _,
+            word = out(reg) _,
+            index = out(reg) _,
+            pc = out(reg) _,
+            scratch = out(reg) _,
+            text = sym $text,
+            text_len = const $text_len,
+            line = const ::core::line!(),
+            column = const ::core::column!(),
+            kind = const $kind,
+        )
+    };
+}
+
+#[cfg(feature = "std")]
+mod entry {
+    #![allow(unsafe_code, reason = "the entry is assembly, and the block is reached through tpidr_el0")]
+
+    use core::ffi::{c_char, c_int, c_void};
+
+    use crate::arch::ThreadBlock;
+
+    // `librip_enter_1` must keep every register that a function may use. The C ABI keeps x19 to x28 and the
+    // low halves of v8 to v15; the rest is saved here. Code compiled for SVE that holds live values in the
+    // upper parts of z registers across a mark is the exception: see ARCHITECTURE.md, "Limits".
+    core::arch::global_asm!(
+        ".pushsection .tbss.librip,\"awT\",@nobits",
+        ".balign 8",
+        ".globl librip_tls_1",
+        ".hidden librip_tls_1",
+        ".type librip_tls_1,@object",
+        ".size librip_tls_1,48",
+        "librip_tls_1: .zero 48",
+        ".popsection",
+        ".pushsection .bss.librip,\"aw\",@nobits",
+        ".globl librip_active_1",
+        ".hidden librip_active_1",
+        ".type librip_active_1,@object",
+        ".size librip_active_1,1",
+        "librip_active_1: .zero 1",
+        ".popsection",
+        ".pushsection .init_array,\"aw\",@init_array",
+        ".balign 8",
+        ".8byte {loaded}",
+        ".popsection",
+        ".pushsection .text.librip_enter_1,\"ax\",@progbits",
+        ".balign 16",
+        ".globl librip_enter_1",
+        ".hidden librip_enter_1",
+        ".type librip_enter_1,@function",
+        "librip_enter_1:",
+        ".cfi_startproc",
+        "stp x29, x30, [sp, #-16]!",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset x29, -16",
+        ".cfi_offset x30, -8",
+        "mov x29, sp",
+        ".cfi_def_cfa x29, 16",
+        "sub sp, sp, #672",
+        "stp x0, x1, [sp, #0]",
+        "stp x2, x3, [sp, #16]",
+        "stp x4, x5, [sp, #32]",
+        "stp x6, x7, [sp, #48]",
+        "stp x8, x9, [sp, #64]",
+        "stp x10, x11, [sp, #80]",
+        "stp x12, x13, [sp, #96]",
+        "stp x14, x15, [sp, #112]",
+        "stp x16, x17, [sp, #128]",
+        "str x18, [sp, #144]",
+        "stp q0, q1, [sp, #160]",
+        "stp q2, q3, [sp, #192]",
+        "stp q4, q5, [sp, #224]",
+        "stp q6, q7, [sp, #256]",
+        "stp q8, q9, [sp, #288]",
+        "stp q10, q11, [sp, #320]",
+        "stp q12, q13, [sp, #352]",
+        "stp q14, q15, [sp, #384]",
+        "stp q16, q17, [sp, #416]",
+        "stp q18, q19, [sp, #448]",
+        "stp q20, q21, [sp, #480]",
+        "stp q22, q23, [sp, #512]",
+        "stp q24, q25, [sp, #544]",
+        "stp q26, q27, [sp, #576]",
+        "stp q28, q29, [sp, #608]",
+        "stp q30, q31, [sp, #640]",
+        "bl {enter}",
+        "ldp x0, x1, [sp, #0]",
+        "ldp x2, x3, [sp, #16]",
+        "ldp x4, x5, [sp, #32]",
+        "ldp x6, x7, [sp, #48]",
+        "ldp x8, x9, [sp, #64]",
+        "ldp x10, x11, [sp, #80]",
+        "ldp x12, x13, [sp, #96]",
+        "ldp x14, x15, [sp, #112]",
+        "ldp x16, x17, [sp, #128]",
+        "ldr x18, [sp, #144]",
+        "ldp q0, q1, [sp, #160]",
+        "ldp q2, q3, [sp, #192]",
+        "ldp q4, q5, [sp, #224]",
+        "ldp q6, q7, [sp, #256]",
+        "ldp q8, q9, [sp, #288]",
+        "ldp q10, q11, [sp, #320]",
+        "ldp q12, q13, [sp, #352]",
+        "ldp q14, q15, [sp, #384]",
+        "ldp q16, q17, [sp, #416]",
+        "ldp q18, q19, [sp, #448]",
+        "ldp q20, q21, [sp, #480]",
+        "ldp q22, q23, [sp, #512]",
+        "ldp q24, q25, [sp, #544]",
+        "ldp q26, q27, [sp, #576]",
+        "ldp q28, q29, [sp, #608]",
+        "ldp q30, q31, [sp, #640]",
+        "mov sp, x29",
+        "ldp x29, x30, [sp], #16",
+        ".cfi_def_cfa sp, 0",
+        "ret",
+        ".cfi_endproc",
+        ".size librip_enter_1, . - librip_enter_1",
+        ".popsection",
+        enter = sym crate::thread::enter,
+        loaded = sym crate::copies::loaded,
+    );
+
+    /// The ELF machine number that goes into a ring.
+    pub(crate) const MACHINE: u32 = 183;
+
+    /// The calling thread's block. Valid until the thread ends, and for that thread only.
+    pub(crate) fn thread_block() -> *mut ThreadBlock {
+        let block;
+        // SAFETY: reads the thread pointer and adds the constant offset that the linker or the loader put in
+        // place; nothing is written.
+        unsafe {
+            core::arch::asm!(
+                "mrs {scratch}, tpidr_el0",
+                "adrp {block}, :gottprel:librip_tls_1",
+                "ldr {block}, [{block}, :gottprel_lo12:librip_tls_1]",
+                "add {block}, {block}, {scratch}",
+                block = out(reg) block,
+                scratch = out(reg) _,
+                options(nostack, readonly, pure),
+            );
+        }
+        block
+    }
+
+    /// `dlopen`, where the program has it. A plain reference would make every static link warn.
+    pub(crate) fn dlopen() -> Option<unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void> {
+        let address: usize;
+        // SAFETY: loads an entry of the global offset table, which the linker or the loader filled: with the
+        // function's address, or with zero because the symbol is weak.
+        unsafe {
+            core::arch::asm!(
+                ".weak dlopen",
+                "adrp {address}, :got:dlopen",
+                "ldr {address}, [{address}, :got_lo12:dlopen]",
+                address = out(reg) address,
+                options(nostack, readonly, pure, preserves_flags),
+            );
+        }
+        // SAFETY: zero is `None`, and anything else is the C library's `dlopen`, which has this type.
+        unsafe { core::mem::transmute(address) }
+    }
+
+    /// Opens marks the way to `enter`; to be called once everything behind it is ready.
+    pub(crate) fn activate() {
+        // SAFETY: one byte of this file's .bss, which marks of other threads read at any time; the release
+        // store puts all that was written before it ahead of the flag. `enter` acquires what it needs.
+        unsafe {
+            core::arch::asm!(
+                "adrp {flag}, librip_active_1",
+                "add {flag}, {flag}, :lo12:librip_active_1",
+                "mov {one:w}, #1",
+                "stlrb {one:w}, [{flag}]",
+                flag = out(reg) _,
+                one = out(reg) _,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+pub(crate) use entry::*;

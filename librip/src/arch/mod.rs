@@ -1,0 +1,78 @@
+//! What differs between processors: the mark itself, the thread's block, the way into the cold path.
+//!
+//! It holds instructions and the names they share; it decides nothing. Each architecture's file has the same
+//! three parts, so that they can be read side by side:
+//!
+//! 1. `__rip_mark!`, the instructions of a mark and its ELF note, expanded in the user's crate;
+//! 2. the assembly behind it: the thread-local block, the flag that says whether there is a ring, and
+//!    `librip_enter_1`, which runs Rust code without disturbing a single register of the marked function;
+//! 3. `thread_block`, the address of the calling thread's block.
+//!
+//! # Why the thread-local block is defined in assembly
+//!
+//! A mark must reach its cursor without a call, also in a shared library. That takes the *initial-exec* TLS
+//! model, which stable Rust cannot ask for: `thread_local!` in a `cdylib` calls `__tls_get_addr`. In an
+//! executable the linker relaxes the same instructions to an immediate. The price: a library loaded by
+//! `dlopen` takes its block (48 bytes) from glibc's reserve of static TLS (1664 bytes by default).
+//!
+//! # Why the names end in `_1`
+//!
+//! They are an interface between code compiled at different times: marks and the library behind them. The
+//! number changes when the meaning of the block, the flag or the entry does.
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(all(feature = "std", target_arch = "aarch64"))]
+pub(crate) use aarch64::*;
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+pub(crate) use x86_64::*;
+
+#[cfg(all(
+    feature = "std",
+    not(all(
+        target_os = "linux",
+        target_endian = "little",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    ))
+))]
+compile_error!("librip records on Linux, on x86-64 and little-endian aarch64 only");
+
+/// The thread-local block, `librip_tls_1`.
+///
+/// Every copy of librip in a process (the executable's, a `cdylib`'s) has a block of its own for each thread.
+/// Only its thread touches it, so plain loads and stores do; a signal handler of that thread may interrupt
+/// at any instruction, which the mark's null check and `thread::enter` allow for.
+#[cfg(feature = "std")]
+#[repr(C)]
+pub(crate) struct ThreadBlock {
+    /// Where the next word goes: a slot's words, this block's `sink`, or null before the first mark.
+    pub(crate) cursor: *mut u64,
+    /// In the block of the copy that owns the ring: the blocks of other copies that share this thread's slot.
+    pub(crate) next: *mut ThreadBlock,
+    /// Rounds of thread-specific destructors seen so far.
+    pub(crate) exit_rounds: u64,
+    /// A slot of one word that nobody reads: a refused thread marks into it at the usual cost.
+    pub(crate) sink_count: u64,
+    /// Always zero, which sends every word to the same place.
+    pub(crate) sink_mask: u64,
+    /// The word.
+    pub(crate) sink: u64,
+}
+
+#[cfg(feature = "std")]
+const _: () = {
+    use core::mem::{offset_of, size_of};
+    assert!(size_of::<ThreadBlock>() == 48, "librip_tls_1 has this size in assembly");
+    assert!(offset_of!(ThreadBlock, cursor) == 0, "marks load the cursor from the block's start");
+    assert!(
+        offset_of!(ThreadBlock, sink) - offset_of!(ThreadBlock, sink_count)
+            == crate::layout::CURSOR_TO_COUNT_BYTES
+    );
+    assert!(
+        offset_of!(ThreadBlock, sink) - offset_of!(ThreadBlock, sink_mask)
+            == crate::layout::CURSOR_TO_MASK_BYTES
+    );
+};

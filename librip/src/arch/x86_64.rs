@@ -1,0 +1,222 @@
+//! x86-64: the mark, the thread-local block and the cold entry. See the parent module for what and why.
+
+/// The instructions of a mark, and the note that describes its site.
+///
+/// Twelve instructions when the thread has a slot. `xadd` without `lock` reserves the word: one instruction,
+/// so a signal handler that marks too comes wholly before or wholly after it, and it costs what a load, an
+/// add and a store cost. Options, and why: none is given. Not `nomem`, `readonly` or `pure`: the mark must
+/// stay where it is, before a fault that follows it. Not `nostack`: the cold path calls, so the red zone must
+/// be left alone and the stack aligned. Not `preserves_flags`: `test` and `xadd` change them.
+///
+/// The text is unique for each site because `$text` is a `static` of its own: LLVM merges assembly that is
+/// equal to the letter, which would give two sites one PC.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_mark {
+    ($text:path, $text_len:expr, $kind:expr) => {
+        ::core::arch::asm!(
+            "20:",
+            "mov {cursor}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
+            "mov {cursor}, qword ptr fs:[{cursor}]",
+            "test {cursor}, {cursor}",
+            "jz 21f",
+            "22:",
+            "mov {word:e}, 1",
+            "xadd qword ptr [{cursor} - 16], {word}",
+            "mov {index}, {word}",
+            "and {index}, qword ptr [{cursor} - 8]",
+            "shl {word}, 49",
+            "lea {pc}, [rip + 20b]",
+            "or {word}, {pc}",
+            "mov qword ptr [{cursor} + 8*{index}], {word}",
+            "23:",
+            // No slot yet. Behind the function, so that the usual path runs straight through.
+            ".subsection 1",
+            "21:",
+            "cmp byte ptr [rip + librip_active_1], 0",
+            "je 23b",
+            "call librip_enter_1",
+            "mov {cursor}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
+            "mov {cursor}, qword ptr fs:[{cursor}]",
+            "jmp 22b",
+            ".previous",
+            // The note; `site::Note` is its definition.
+            ".pushsection .note.librip,\"aR\",@note",
+            ".balign 4",
+            ".4byte 7, 36, 1",
+            ".asciz \"librip\"",
+            ".balign 4",
+            ".4byte 20b - .",
+            ".4byte {text} - .",
+            ".4byte {text_len}, {line}, {column}",
+            ".byte {kind}, 0, 0, 0",
+            ".4byte 0, 0, 0",
+            ".popsection",
+            cursor = out(reg) _,
+            word = out(reg) _,
+            index = out(reg) _,
+            pc = out(reg) _,
+            text = sym $text,
+            text_len = const $text_len,
+            line = const ::core::line!(),
+            column = const ::core::column!(),
+            kind = const $kind,
+        )
+    };
+}
+
+#[cfg(feature = "std")]
+mod entry {
+    #![allow(unsafe_code, reason = "the entry is assembly, and the block is reached through fs")]
+
+    use core::ffi::{c_char, c_int, c_void};
+
+    use crate::arch::ThreadBlock;
+
+    // `librip_enter_1` must keep every register that a function may use, because the mark tells the compiler
+    // that it changes four. XSAVE's legacy area, header, AVX and AVX-512 state end at byte 2688 in the
+    // standard format (Intel SDM volume 1, section 13.4 and table 13-1), whatever else is enabled; request
+    // mask 0xe7 is exactly those components. Processors without XSAVE have only what FXSAVE keeps.
+    core::arch::global_asm!(
+        ".pushsection .tbss.librip,\"awT\",@nobits",
+        ".balign 8",
+        ".globl librip_tls_1",
+        ".hidden librip_tls_1",
+        ".type librip_tls_1,@object",
+        ".size librip_tls_1,48",
+        "librip_tls_1: .zero 48",
+        ".popsection",
+        ".pushsection .bss.librip,\"aw\",@nobits",
+        ".globl librip_active_1",
+        ".hidden librip_active_1",
+        ".type librip_active_1,@object",
+        ".size librip_active_1,1",
+        "librip_active_1: .zero 1",
+        "librip_has_xsave: .zero 1",
+        ".popsection",
+        ".pushsection .init_array,\"aw\",@init_array",
+        ".balign 8",
+        ".8byte {loaded}",
+        ".popsection",
+        ".pushsection .text.librip_enter_1,\"ax\",@progbits",
+        ".balign 16",
+        ".globl librip_enter_1",
+        ".hidden librip_enter_1",
+        ".type librip_enter_1,@function",
+        "librip_enter_1:",
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbp, -16",
+        "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
+        "push rax",
+        "push rcx",
+        "push rdx",
+        "push rsi",
+        "push rdi",
+        "push r8",
+        "push r9",
+        "push r10",
+        "push r11",
+        "sub rsp, 2688",
+        "and rsp, -64",
+        "cmp byte ptr [rip + librip_has_xsave], 0",
+        "je 2f",
+        // XRSTOR faults on anything but zeros in the unused part of the header.
+        "xor eax, eax",
+        "mov qword ptr [rsp + 512], rax",
+        "mov qword ptr [rsp + 520], rax",
+        "mov qword ptr [rsp + 528], rax",
+        "mov qword ptr [rsp + 536], rax",
+        "mov qword ptr [rsp + 544], rax",
+        "mov qword ptr [rsp + 552], rax",
+        "mov qword ptr [rsp + 560], rax",
+        "mov qword ptr [rsp + 568], rax",
+        "mov eax, 0xe7",
+        "xor edx, edx",
+        "xsave64 [rsp]",
+        "call {enter}",
+        "mov eax, 0xe7",
+        "xor edx, edx",
+        "xrstor64 [rsp]",
+        "jmp 3f",
+        "2:",
+        "fxsave64 [rsp]",
+        "call {enter}",
+        "fxrstor64 [rsp]",
+        "3:",
+        "lea rsp, [rbp - 72]",
+        "pop r11",
+        "pop r10",
+        "pop r9",
+        "pop r8",
+        "pop rdi",
+        "pop rsi",
+        "pop rdx",
+        "pop rcx",
+        "pop rax",
+        "pop rbp",
+        ".cfi_def_cfa rsp, 8",
+        "ret",
+        ".cfi_endproc",
+        ".size librip_enter_1, . - librip_enter_1",
+        ".popsection",
+        enter = sym crate::thread::enter,
+        loaded = sym crate::copies::loaded,
+    );
+
+    /// The ELF machine number that goes into a ring.
+    pub(crate) const MACHINE: u32 = 62;
+
+    /// The calling thread's block. Valid until the thread ends, and for that thread only.
+    pub(crate) fn thread_block() -> *mut ThreadBlock {
+        let block;
+        // SAFETY: reads the thread pointer, which the ABI keeps at fs:0, and adds the constant offset that
+        // the linker or the loader put in place; nothing is written.
+        unsafe {
+            core::arch::asm!(
+                "mov {block}, qword ptr fs:[0]",
+                "add {block}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
+                block = out(reg) block,
+                options(nostack, readonly, pure),
+            );
+        }
+        block
+    }
+
+    /// `dlopen`, where the program has it. A plain reference would make every static link warn.
+    pub(crate) fn dlopen() -> Option<unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void> {
+        let address: usize;
+        // SAFETY: loads an entry of the global offset table, which the linker or the loader filled: with the
+        // function's address, or with zero because the symbol is weak.
+        unsafe {
+            core::arch::asm!(
+                ".weak dlopen",
+                "mov {address}, qword ptr [rip + dlopen@GOTPCREL]",
+                address = out(reg) address,
+                options(nostack, readonly, pure, preserves_flags),
+            );
+        }
+        // SAFETY: zero is `None`, and anything else is the C library's `dlopen`, which has this type.
+        unsafe { core::mem::transmute(address) }
+    }
+
+    /// Opens marks the way to `enter`; to be called once everything behind it is ready.
+    pub(crate) fn activate() {
+        let has_xsave = u8::from(std::arch::is_x86_feature_detected!("xsave"));
+        // SAFETY: two bytes of this file's .bss. Marks of other threads read the second one at any time: a
+        // byte store is single, and comes after the first in the order that x86-64 keeps between stores.
+        unsafe {
+            core::arch::asm!(
+                "mov byte ptr [rip + librip_has_xsave], {has_xsave}",
+                "mov byte ptr [rip + librip_active_1], 1",
+                has_xsave = in(reg_byte) has_xsave,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+pub(crate) use entry::*;

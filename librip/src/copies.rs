@@ -1,0 +1,171 @@
+//! Several copies of librip in one process: the executable's own, and one in each `cdylib` that uses it.
+//!
+//! Statically linked Rust code is not shared between modules, so every copy has statics and a thread-local
+//! block of its own. They find one another through *anchors*: each copy emits a note (`site::NOTE_COPY`) that
+//! leads to its [`Anchor`], and notes of all loaded modules can be listed. The copy in which the ring was made
+//! owns it; the others *join*: their marks go into the same slots, one slot a thread.
+//!
+//! What it does not do: copies with another [`ANCHOR_ABI`] are left alone. Should they make a ring of their
+//! own, the reader lists both.
+//!
+//! # Invariants
+//!
+//! * A copy joins once and for good. Its library is pinned in memory first: threads' lists keep its blocks,
+//!   and its PCs are in the ring, where they must not come to mean another library's code.
+
+#![allow(unsafe_code, reason = "foreign statics, reached by address")]
+
+use core::ptr;
+use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::Ordering::{Acquire, Release};
+
+use crate::arch::{self, ThreadBlock};
+use crate::modules::{self, Detail, LoadedModule};
+use crate::thread;
+
+/// Changes when [`Anchor`] or `ThreadBlock` does.
+const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0001;
+
+/// What a copy of librip shows to the others in its process.
+#[repr(C)]
+struct Anchor {
+    /// [`ANCHOR_ABI`].
+    abi: u64,
+    /// The copy that owns the ring, or null.
+    owner: AtomicPtr<Anchor>,
+    /// In the owner: gives a block of the calling thread a cursor.
+    attach: extern "C" fn(*mut ThreadBlock),
+    /// Makes this copy use another's ring.
+    join: extern "C" fn(&'static Anchor),
+    /// In the owner: registers the modules that have come since.
+    refresh: extern "C" fn(),
+}
+
+static ANCHOR: Anchor = Anchor {
+    abi: ANCHOR_ABI,
+    owner: AtomicPtr::new(ptr::null_mut()),
+    attach: attach_here,
+    join,
+    refresh,
+};
+
+core::arch::global_asm!(
+    ".pushsection .note.librip,\"aR\",%note",
+    ".balign 4",
+    ".4byte 7, 4, 2",
+    ".asciz \"librip\"",
+    ".balign 4",
+    ".4byte {anchor} - .",
+    ".popsection",
+    anchor = sym ANCHOR,
+);
+
+/// Gives `block`, the calling thread's block of this copy, a cursor. Called with signals blocked.
+pub(crate) fn attach(block: *mut ThreadBlock) {
+    if let Some(owner) = owner() {
+        (owner.attach)(block);
+    }
+}
+
+/// Whether this copy records in a ring, its own or another's.
+pub(crate) fn is_recording() -> bool {
+    owner().is_some()
+}
+
+/// Makes this copy the owner of a ring that is ready, and lets the others join. `modules` are all loaded ones.
+pub(crate) fn own(modules: &[LoadedModule]) {
+    pin(modules);
+    set_owner(&ANCHOR);
+    for other in others(modules) {
+        (other.join)(&ANCHOR);
+    }
+}
+
+/// Joins a ring that another copy has made already; says whether there is one.
+pub(crate) fn join_existing(modules: &[LoadedModule]) -> bool {
+    let Some(owner) = others(modules).find_map(Anchor::owner) else { return false };
+    pin(modules);
+    set_owner(owner);
+    true
+}
+
+/// Registers modules that were loaded since, in whichever copy owns the ring.
+pub(crate) fn refresh_modules() {
+    if let Some(owner) = owner() {
+        (owner.refresh)();
+    }
+}
+
+/// Runs when the module that this copy is part of is loaded: before `main`, or in `dlopen`.
+pub(crate) extern "C" fn loaded() {
+    let modules = modules::loaded(Detail::Copies);
+    if join_existing(&modules) {
+        refresh_modules();
+    }
+}
+
+impl Anchor {
+    fn owner(&self) -> Option<&'static Anchor> {
+        // ORDERING: acquire, pairs with the release in `set_owner`: the owner's ring is ready.
+        let owner = self.owner.load(Acquire);
+        // SAFETY: null, or an anchor of a module that is pinned or is the executable.
+        unsafe { owner.as_ref() }
+    }
+}
+
+fn owner() -> Option<&'static Anchor> {
+    ANCHOR.owner()
+}
+
+fn set_owner(owner: &'static Anchor) {
+    // ORDERING: release, pairs with the acquire in `Anchor::owner`.
+    ANCHOR.owner.store(ptr::from_ref(owner).cast_mut(), Release);
+    arch::activate();
+}
+
+/// The anchors of other copies that speak this one's language.
+fn others(modules: &[LoadedModule]) -> impl Iterator<Item = &'static Anchor> {
+    modules.iter().flat_map(|module| &module.anchors).filter_map(|&address| {
+        let anchor = ptr::with_exposed_provenance::<Anchor>(address as usize);
+        if anchor == &raw const ANCHOR || !anchor.is_aligned() {
+            return None;
+        }
+        // SAFETY: the note of a loaded module says that an anchor is there, and `modules` checked that the
+        // address is in that module. All versions begin with the ABI number.
+        let abi = unsafe { (&raw const (*anchor).abi).read() };
+        // SAFETY: the number says that it is an anchor of this very layout. It lives as long as its module:
+        // callers use it at once, or it is an owner's, which is pinned.
+        (abi == ANCHOR_ABI).then(|| unsafe { &*anchor })
+    })
+}
+
+extern "C" fn attach_here(block: *mut ThreadBlock) {
+    thread::attach(block);
+}
+
+extern "C" fn join(owner: &'static Anchor) {
+    if !is_recording() {
+        pin(&modules::loaded(Detail::Copies));
+        set_owner(owner);
+    }
+}
+
+extern "C" fn refresh() {
+    if let Some(ring) = thread::ring() {
+        modules::register(ring, &modules::loaded(Detail::Sites));
+    }
+}
+
+/// Keeps the library that this copy is part of in memory for good; an executable stays anyway.
+fn pin(modules: &[LoadedModule]) {
+    let here = (&raw const ANCHOR).addr() as u64;
+    let Some(module) = modules.iter().find(|module| module.contains(here)) else { return };
+    if module.is_executable {
+        return;
+    }
+    let (Some(dlopen), Ok(path)) = (arch::dlopen(), std::ffi::CString::new(module.path.clone())) else {
+        return;
+    };
+    // SAFETY: the path is terminated; NOLOAD only finds what is loaded, NODELETE keeps it.
+    unsafe { dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE) };
+}

@@ -1,0 +1,437 @@
+//! The ring's format, version 1.0: the one definition that recorder and reader share.
+//!
+//! This file defines bytes and their meaning. It does not map, read or write anything, needs no `std`,
+//! and knows no policy.
+//!
+//! # The file
+//!
+//! A ring is one file, normally on tmpfs, that the recorded process maps `MAP_SHARED`. It is sparse: only
+//! the parts in use occupy memory. All integers have the byte order that [`Header::byte_order`] names (the
+//! recorder's own); all offsets are bytes from the start of the file.
+//!
+//! ```text
+//! +------------------+ 0
+//! | Header           |  identity, geometry, counters, how it ended        4096 bytes
+//! +------------------+ <- found through Header::regions from here on; every region begins on a 4 KiB border
+//! | Module ...       |  one executable or shared library: path, build id, load bias
+//! +------------------+
+//! | Site ...         |  one mark in the source: module-relative PC, file:line, kind, operand types
+//! +------------------+
+//! | texts            |  bytes that modules and sites refer to by offset and length
+//! +------------------+
+//! | exit queue       |  one u64 a slot: exited slots in the order of their exits
+//! +------------------+
+//! | Slot ...         |  512 bytes of SlotHeader, then the words; Header::slot_len_bytes each
+//! +------------------+ Header::file_len_bytes
+//! ```
+//!
+//! # A word
+//!
+//! ```text
+//!  63        49 48 47                                   0
+//! +------------+--+--------------------------------------+
+//! | sequence   |op| payload: a PC, or an operand         |
+//! +------------+--+--------------------------------------+
+//! ```
+//!
+//! The word with sequence *s* of a slot with *N* words lies at index *s* mod *N*; its top 15 bits are
+//! *s* mod 2^15. All zero means: never written. Bit 48 is clear for a PC and set for an operand. An *event*
+//! is a PC word with the operand words directly before it: the site says how many. A word is written by one
+//! 64-bit store, so it is never half written in memory.
+//!
+//! # A slot's life
+//!
+//! ```text
+//!             claim: a thread's first mark               exit: the thread's last destructor
+//!   FREE ---------------------------------> LIVE -------------------------------------------> EXITED
+//!                                            ^                                                  |
+//!                                            +------------- CLAIMING <--------------------------+
+//!                                               reuse: oldest exit first, only when no FREE slot is left
+//! ```
+//!
+//! A slot that is LIVE in the file but whose thread or process is gone is *abandoned*: that is a judgement
+//! of the reader and not a state in the file. On reuse the count goes on and [`SlotHeader::first_sequence`]
+//! says where the new owner's words begin, so a predecessor's words are never taken for its own.
+//!
+//! # Who writes what
+//!
+//! | part | written by | when |
+//! |---|---|---|
+//! | header, identity and geometry | the creator | before [`Header::magic`], which is written last |
+//! | header, counters | any thread, atomically | on claims, refusals, exits |
+//! | modules, sites, texts | the creator; a library that is loaded later | entry first, its `state` last |
+//! | a slot's header | the claiming or exiting thread | `state` last |
+//! | a slot's count and words | the slot's owner only | on each mark |
+//!
+//! # Compatibility
+//!
+//! A reader refuses another [`VERSION_MAJOR`]. A higher minor version only adds: new regions, new fields in
+//! bytes that were reserved and zero, longer entries ([`Region::entry_len_bytes`] says how long), new kinds.
+//! Reserved for 1.1 and zero in 1.0: the held-lock table in the slot ([`SlotHeader::held`]), clock
+//! calibration, lock names as a further region.
+
+use core::mem::{align_of, offset_of, size_of};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+/// The first eight bytes of a ring. Written last when a ring is made: a file without it was never finished.
+pub const MAGIC: [u8; 8] = *b"\x7fRIPRING";
+/// A reader refuses a ring with another major version.
+pub const VERSION_MAJOR: u16 = 1;
+/// A higher minor version adds, and changes nothing that is there.
+pub const VERSION_MINOR: u16 = 0;
+/// [`Header::byte_order`] as its own writer sees it.
+pub const BYTE_ORDER: u32 = 0x0102_0304;
+/// Regions begin at multiples of this.
+pub const REGION_ALIGN_BYTES: u64 = 4096;
+
+/// The fewest words a slot can have.
+pub const SLOT_WORDS_MIN: u32 = 16;
+/// The most words a slot can have: half of what a 15-bit sequence can tell apart.
+pub const SLOT_WORDS_MAX: u32 = 1 << 14;
+/// The words of a slot unless the environment or the program says otherwise: a slot is then 1 KiB.
+pub const SLOT_WORDS_DEFAULT: u32 = 64;
+
+/// A word's sequence begins at this bit.
+pub const SEQUENCE_SHIFT: u32 = 49;
+/// This many bits of the sequence are kept in a word.
+pub const SEQUENCE_BITS: u32 = 15;
+/// Set in an operand word, clear in a PC word.
+pub const OPERAND_FLAG: u64 = 1 << 48;
+/// The bits of a word that hold a PC or an operand.
+pub const PAYLOAD_MASK: u64 = OPERAND_FLAG - 1;
+
+/// Packs a word. `sequence` may be a full count: its upper bits fall off.
+///
+/// ```
+/// use librip::layout::{pack, payload, sequence_bits};
+/// let word = pack(1_000_003, 0x5555_0000_1234, false);
+/// assert_eq!(payload(word), 0x5555_0000_1234);
+/// assert_eq!(sequence_bits(word), 1_000_003 % (1 << 15));
+/// ```
+pub const fn pack(sequence: u64, payload: u64, operand: bool) -> u64 {
+    (sequence << SEQUENCE_SHIFT) | if operand { OPERAND_FLAG } else { 0 } | (payload & PAYLOAD_MASK)
+}
+
+/// The low 15 bits of the sequence that a word carries.
+pub const fn sequence_bits(word: u64) -> u64 {
+    word >> SEQUENCE_SHIFT
+}
+
+/// The PC or operand that a word carries.
+pub const fn payload(word: u64) -> u64 {
+    word & PAYLOAD_MASK
+}
+
+/// Whether a word is an operand rather than a PC.
+pub const fn is_operand(word: u64) -> bool {
+    word & OPERAND_FLAG != 0
+}
+
+/// The start of the file.
+///
+/// Fields are plain where only the creator writes them, before [`Header::magic`], and atomic where threads
+/// or processes go on writing them. The reader never maps this type: it takes [`offset_of!`] of its fields.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Header {
+    /// [`MAGIC`]; zero while the ring is being made.
+    pub magic: AtomicU64,
+    /// [`BYTE_ORDER`] in the recorder's byte order.
+    pub byte_order: u32,
+    /// [`VERSION_MAJOR`].
+    pub version_major: u16,
+    /// [`VERSION_MINOR`].
+    pub version_minor: u16,
+    /// `size_of::<Header>()` of the writer.
+    pub header_len_bytes: u32,
+    /// The ELF machine number: 62 for x86-64, 183 for aarch64.
+    pub machine: u32,
+    /// The recorded machine's page size.
+    pub page_len_bytes: u32,
+    /// The creator's real user id.
+    pub uid: u32,
+    /// `/proc/sys/kernel/random/boot_id` as 16 bytes: the ring of another boot has no living process.
+    pub boot_id: [u8; 16],
+    /// The creator's process id in its own PID namespace.
+    pub pid: u32,
+    /// Clock ticks a second of [`Header::start_time_ticks`].
+    pub ticks_per_second: u32,
+    /// The creator's start time (field 22 of `/proc/PID/stat`), clock ticks since boot.
+    pub start_time_ticks: u64,
+    /// Inode of the creator's PID namespace (`/proc/self/ns/pid`): tells equal pids of two containers apart.
+    pub pid_namespace: u64,
+    /// `CLOCK_REALTIME` when the ring was made, ns since 1970.
+    pub created_realtime_ns: u64,
+    /// `CLOCK_BOOTTIME` at the same moment, ns since boot; slots use this clock.
+    pub created_boottime_ns: u64,
+    /// `statfs` type of the file system that holds the ring (tmpfs is 0x01021994).
+    pub file_system: u64,
+    /// The machine's host name, padded with zeros.
+    pub host: [u8; 64],
+    /// Settings that were not understood, a set of `SETTING_*`.
+    pub settings_ignored: u32,
+    /// Words of a slot, a power of two.
+    pub slot_words: u32,
+    /// Bytes from one slot to the next.
+    pub slot_len_bytes: u64,
+    /// Length of the file when it was made; a shorter file was truncated by somebody.
+    pub file_len_bytes: u64,
+    /// Zero.
+    pub reserved: u64,
+    /// Where everything else is; entries with kind 0 are unused.
+    pub regions: [Region; REGIONS_MAX],
+    /// Slots whose memory is reserved: those below this index.
+    pub slots_reserved: AtomicU64,
+    /// Exit queue: the next ticket to be taken out.
+    pub exit_head: AtomicU64,
+    /// Exit queue: the next ticket to be put in.
+    pub exit_tail: AtomicU64,
+    /// Threads that record nowhere because all slots were in use.
+    pub threads_refused_full: AtomicU64,
+    /// Threads that record nowhere because no memory could be had (full tmpfs, memory limit).
+    pub threads_refused_memory: AtomicU64,
+    /// Threads whose exit cannot be observed: the C library had no thread-specific key to give.
+    pub threads_without_exit: AtomicU64,
+    /// Slots given to another thread after their owner had exited.
+    pub slots_reused: AtomicU64,
+    /// Modules, sites or texts that found no room.
+    pub metadata_refused: AtomicU64,
+    /// When to look for slots of dead threads again, `CLOCK_BOOTTIME` ns: bounds the cost of a full ring.
+    pub reclaim_after_ns: AtomicU64,
+    /// `EXIT_*`: how the creator ended, as far as it could say so itself.
+    pub exit_state: AtomicU32,
+    /// The creator's exit status when `exit_state` is [`EXIT_STATUS`].
+    pub exit_status: AtomicI32,
+    /// `CLOCK_BOOTTIME` of the creator's exit, ns.
+    pub exited_boottime_ns: AtomicU64,
+}
+
+/// [`Header::exit_state`]: the creator has not ended, or had no chance to say so (a signal, `_exit`, `exec`).
+pub const EXIT_NONE: u32 = 0;
+/// [`Header::exit_state`]: the creator called `exit` or returned from `main`.
+pub const EXIT_STATUS: u32 = 1;
+
+/// [`Header::settings_ignored`]: `RIP_WORDS` was no number from 16 to 16384.
+pub const SETTING_WORDS: u32 = 1;
+/// [`Header::settings_ignored`]: `RIP_SLOTS` was no number from 1 to 16777216.
+pub const SETTING_SLOTS: u32 = 2;
+/// [`Header::settings_ignored`]: `RIP_KEEP` was none of `always`, `failure`, `never`.
+pub const SETTING_KEEP: u32 = 4;
+/// [`Header::settings_ignored`]: there are fewer slots than asked for, because of a limit on file size or
+/// address space.
+pub const SETTING_SLOTS_LIMITED: u32 = 8;
+
+/// The header lists at most this many regions.
+pub const REGIONS_MAX: usize = 16;
+
+/// A table in the file.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Region {
+    /// `REGION_*`; a reader skips kinds it does not know.
+    pub kind: u32,
+    /// Bytes from one entry to the next; 1 for texts.
+    pub entry_len_bytes: u32,
+    /// Where the first entry is, bytes from the start of the file.
+    pub offset: u64,
+    /// Entries there is room for.
+    pub capacity: u64,
+    /// Entries handed out, never more than `capacity`. An entry counts once its own `state` says so.
+    pub used: AtomicU64,
+}
+
+/// [`Region::kind`]: [`Module`] entries.
+pub const REGION_MODULES: u32 = 1;
+/// [`Region::kind`]: [`Site`] entries.
+pub const REGION_SITES: u32 = 2;
+/// [`Region::kind`]: bytes that [`Text`] refers to.
+pub const REGION_TEXTS: u32 = 3;
+/// [`Region::kind`]: the exit queue; see [`EXIT_LAP_SHIFT`].
+pub const REGION_EXITS: u32 = 4;
+/// [`Region::kind`]: slots.
+pub const REGION_SLOTS: u32 = 5;
+
+/// An exit-queue entry has the queue's lap plus one above this bit, and a slot's index below it.
+pub const EXIT_LAP_SHIFT: u32 = 32;
+/// An exit-queue entry whose slot was taken out, or whose writer came too late, has this for its index.
+pub const EXIT_TAKEN: u64 = 0xffff_ffff;
+
+/// A string in the text region.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Text {
+    /// Bytes from the start of the text region.
+    pub offset: u32,
+    /// Length in bytes; there is no terminator.
+    pub len_bytes: u32,
+}
+
+/// [`Module::state`] and [`Site::state`]: the entry is complete.
+pub const ENTRY_COMPLETE: u32 = 1;
+
+/// An executable or shared library of the recorded process.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Module {
+    /// [`ENTRY_COMPLETE`], written last.
+    pub state: AtomicU32,
+    /// The process that has it loaded: a forked child may load other libraries at the same place.
+    pub pid: u32,
+    /// Actual address minus module-relative address.
+    pub load_bias: u64,
+    /// First module-relative address that is mapped.
+    pub begin: u64,
+    /// Module-relative address behind the last that is mapped.
+    pub end: u64,
+    /// Path as the dynamic linker, or `/proc/self/exe`, gave it.
+    pub path: Text,
+    /// Length of `build_id`; 0 where the module has none.
+    pub build_id_len_bytes: u32,
+    /// 1 for the program itself, 0 for libraries.
+    pub is_executable: u32,
+    /// The GNU build id, padded with zeros.
+    pub build_id: [u8; 32],
+    /// The file's length when it was registered, bytes; with `modified_ns` it recognises a replaced file
+    /// that has no build id. 0: the file could not be looked at.
+    pub file_len_bytes: u64,
+    /// The file's modification time when it was registered, ns since 1970.
+    pub modified_ns: u64,
+    /// Zero.
+    pub reserved: [u64; 4],
+}
+
+/// One mark in the source, as its ELF note describes it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Site {
+    /// [`ENTRY_COMPLETE`], written last.
+    pub state: AtomicU32,
+    /// Index of its module.
+    pub module: u32,
+    /// Module-relative address of the mark's first instruction: the payload of its words minus the load bias.
+    pub pc: u64,
+    /// File, module path and label, separated by zero bytes.
+    pub text: Text,
+    /// Line in the source, from 1.
+    pub line: u32,
+    /// Column in the source, from 1; 0 where the language has none to give.
+    pub column: u32,
+    /// `KIND_*`.
+    pub kind: u8,
+    /// How many operand values an event of this site has.
+    pub operand_count: u8,
+    /// Zero.
+    pub reserved: u16,
+    /// `OPERAND_*` of each operand.
+    pub operand_types: [u8; OPERANDS_MAX],
+}
+
+/// An event has at most this many operands.
+pub const OPERANDS_MAX: usize = 12;
+
+/// [`Site::kind`]: a plain snapshot.
+pub const KIND_SNAP: u8 = 0;
+
+/// [`Site::operand_types`]: 48 bits in one operand word.
+pub const OPERAND_WORD: u8 = 1;
+/// [`Site::operand_types`]: 64 bits in two operand words, the low 32 first.
+pub const OPERAND_DOUBLE: u8 = 2;
+
+/// How many operand words a value of an `OPERAND_*` type takes; `None` for a type this version does not know.
+pub const fn operand_words(operand_type: u8) -> Option<u32> {
+    match operand_type {
+        OPERAND_WORD => Some(1),
+        OPERAND_DOUBLE => Some(2),
+        _ => None,
+    }
+}
+
+/// What precedes the words of a slot.
+#[repr(C)]
+#[derive(Debug)]
+pub struct SlotHeader {
+    /// `SLOT_*`.
+    pub state: AtomicU32,
+    /// `SLOT_KIND_*`.
+    pub kind: AtomicU32,
+    /// How many owners the slot has had.
+    pub generation: AtomicU32,
+    /// The owner's process, in its own PID namespace.
+    pub pid: AtomicU32,
+    /// The owner's thread, in its own PID namespace.
+    pub tid: AtomicU32,
+    /// Zero.
+    pub reserved_running_tid: AtomicU32,
+    /// `CLOCK_BOOTTIME` of the claim, ns. A thread with this tid that started later is another thread.
+    pub claimed_boottime_ns: AtomicU64,
+    /// `CLOCK_BOOTTIME` of the exit, ns; 0 before.
+    pub exited_boottime_ns: AtomicU64,
+    /// The owner's first sequence: words before it are a predecessor's.
+    pub first_sequence: AtomicU64,
+    /// Inode of the owner's PID namespace: pids and tids mean something in there only.
+    pub pid_namespace: AtomicU64,
+    /// Zero.
+    pub reserved: AtomicU64,
+    /// The thread's name, padded with zeros.
+    pub name: [AtomicU64; NAME_LEN_BYTES / 8],
+    /// Zero in version 1.0; room for a table of 16 held locks of 24 bytes.
+    pub held: [AtomicU64; 48],
+    /// How many words the slot has ever taken: index and sequence of the next word. Advanced before the
+    /// words are written.
+    pub count: AtomicU64,
+    /// Number of words minus one, in the slot itself so that a mark needs one pointer only.
+    pub mask: AtomicU64,
+}
+
+/// A slot's name is cut to this length, bytes.
+pub const NAME_LEN_BYTES: usize = 48;
+
+/// [`SlotHeader::state`]: never used.
+pub const SLOT_FREE: u32 = 0;
+/// [`SlotHeader::state`]: its owner may write.
+pub const SLOT_LIVE: u32 = 1;
+/// [`SlotHeader::state`]: its owner said that it ends.
+pub const SLOT_EXITED: u32 = 2;
+/// [`SlotHeader::state`]: it changes owners just now.
+pub const SLOT_CLAIMING: u32 = 3;
+
+/// [`SlotHeader::kind`]: the slot of a thread.
+pub const SLOT_KIND_THREAD: u32 = 1;
+
+/// Bytes of a slot before its words.
+pub const SLOT_HEADER_LEN_BYTES: u64 = size_of::<SlotHeader>() as u64;
+
+/// Bytes of a slot with that many words.
+pub const fn slot_len_bytes(words: u32) -> u64 {
+    SLOT_HEADER_LEN_BYTES + 8 * words as u64
+}
+
+/// A cursor points at a slot's words; the count lies this far before it.
+pub const CURSOR_TO_COUNT_BYTES: usize = size_of::<SlotHeader>() - offset_of!(SlotHeader, count);
+/// A cursor points at a slot's words; the mask lies this far before it.
+pub const CURSOR_TO_MASK_BYTES: usize = size_of::<SlotHeader>() - offset_of!(SlotHeader, mask);
+
+// The format's sizes and places. A change here is a change of the format: see "Compatibility".
+const _: () = {
+    assert!(size_of::<Header>() == 792);
+    assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
+    assert!(offset_of!(Header, byte_order) == 8);
+    assert!(offset_of!(Header, version_major) == 12);
+    assert!(offset_of!(Header, boot_id) == 32);
+    assert!(offset_of!(Header, start_time_ticks) == 56);
+    assert!(offset_of!(Header, host) == 96);
+    assert!(offset_of!(Header, regions) == 192);
+    assert!(offset_of!(Header, slots_reserved) == 192 + 32 * REGIONS_MAX);
+    assert!(size_of::<Region>() == 32);
+    assert!(size_of::<Module>() == 128);
+    assert!(size_of::<Site>() == 48);
+    assert!(size_of::<SlotHeader>() == 512);
+    assert!(offset_of!(SlotHeader, name) == 64);
+    assert!(offset_of!(SlotHeader, held) == 112);
+    assert!(offset_of!(SlotHeader, count) == 496);
+    assert!(offset_of!(SlotHeader, mask) == 504);
+    assert!(align_of::<Header>() == 8 && align_of::<SlotHeader>() == 8);
+    assert!(slot_len_bytes(SLOT_WORDS_DEFAULT) == 1024);
+    assert!(SLOT_WORDS_MAX as u64 * 2 == 1 << SEQUENCE_BITS);
+    assert!(CURSOR_TO_COUNT_BYTES == 16 && CURSOR_TO_MASK_BYTES == 8);
+};

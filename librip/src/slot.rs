@@ -1,0 +1,192 @@
+//! Slots change owners here: claimed, given back, taken from the dead.
+//!
+//! It works on the ring alone and knows no thread-local state (`thread` does). Everything is safe in a signal
+//! handler: atomics, and the few system calls of `sys`.
+//!
+//! # Invariants
+//!
+//! * A slot's words are written by one owner at a time. Fresh indices are handed out by one exchange each;
+//!   a used slot passes through the exit queue, which gives it to one taker.
+//! * Memory is reserved before the index is handed out, so an owner's plain stores cannot fault.
+//! * An exited slot is reused only when no fresh one is left, and then the oldest exit first.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::layout::{
+    NAME_LEN_BYTES, SLOT_CLAIMING, SLOT_EXITED, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader,
+};
+use crate::ring::Ring;
+use crate::sys::{self, NoMemory};
+
+/// Who claims a slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+    pub(crate) pid_namespace: u64,
+}
+
+/// Why a thread gets no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// All slots have owners.
+    Full,
+    /// The kernel has no memory for another one, or the file is damaged.
+    Memory,
+}
+
+/// While the ring is full, dead owners are looked for this often at most.
+const RECLAIM_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// Gives `owner` a slot and returns its index.
+pub(crate) fn claim(ring: &Ring, owner: Owner) -> Result<u64, Refusal> {
+    let index = match fresh(ring)? {
+        Some(index) => index,
+        None => {
+            let index = used(ring, owner).ok_or(Refusal::Full)?;
+            ring.header().slots_reused.fetch_add(1, Relaxed);
+            index
+        }
+    };
+    // ORDERING: acquire, pairs with the guard's release: once it has replaced part of the mapping, an index
+    // that came from a zeroed counter may be somebody else's.
+    if ring.is_damaged.load(Acquire) {
+        return Err(Refusal::Memory);
+    }
+    settle(ring.slot(index), owner, ring.geometry.slot_words);
+    Ok(index)
+}
+
+/// Counts a refusal where the reader finds it.
+pub(crate) fn count_refusal(ring: &Ring, refusal: Refusal) {
+    // The header itself may be what is gone.
+    let header_is_there =
+        sys::reserve(ring.base(), size_of::<crate::layout::Header>(), ring.geometry.page_len_bytes).is_ok();
+    if header_is_there {
+        let counter = match refusal {
+            Refusal::Full => &ring.header().threads_refused_full,
+            Refusal::Memory => &ring.header().threads_refused_memory,
+        };
+        // ORDERING: relaxed, a statistic.
+        counter.fetch_add(1, Relaxed);
+    }
+}
+
+/// Ends the ownership of a slot whose owner will not write any more.
+pub(crate) fn release(ring: &Ring, index: u64) {
+    let slot = ring.slot(index);
+    // ORDERING: relaxed, ordered by the state's release below.
+    slot.exited_boottime_ns.store(sys::boottime_ns(), Relaxed);
+    // ORDERING: release, pairs with the reader's second look at the state. The next owner synchronises
+    // through the exit queue.
+    slot.state.store(SLOT_EXITED, Release);
+    ring.exit_queue().put(index);
+}
+
+/// Writes the owner's name; longer names are cut.
+pub(crate) fn set_name(slot: &SlotHeader, name: &[u8]) {
+    let mut bytes = [0u8; NAME_LEN_BYTES];
+    let len = name.len().min(NAME_LEN_BYTES);
+    bytes[..len].copy_from_slice(&name[..len]);
+    for (field, chunk) in slot.name.iter().zip(bytes.chunks_exact(8)) {
+        let mut word = [0u8; 8];
+        word.copy_from_slice(chunk);
+        // ORDERING: relaxed; a reader may see half of a new name, which is cosmetic.
+        field.store(u64::from_ne_bytes(word), Relaxed);
+    }
+}
+
+/// An index nobody had before; `None` when they have run out.
+fn fresh(ring: &Ring) -> Result<Option<u64>, Refusal> {
+    let slots = ring.geometry.slots;
+    let used = &ring.region(slots).used;
+    loop {
+        // ORDERING: relaxed: the exchange decides who gets the index, and its memory holds nothing yet.
+        let next = used.load(Relaxed);
+        if next >= slots.capacity {
+            return Ok(None);
+        }
+        reserve_through(ring, next).map_err(|NoMemory| Refusal::Memory)?;
+        if used.compare_exchange(next, next + 1, Relaxed, Relaxed).is_ok() {
+            return Ok(Some(next));
+        }
+    }
+}
+
+/// Makes slot `index`, all before it, and as many exit-queue cells safe to write to.
+///
+/// All before it: the exit queue fills its cells from the first, whichever slots exit.
+fn reserve_through(ring: &Ring, index: u64) -> Result<(), NoMemory> {
+    let reserved = &ring.header().slots_reserved;
+    // ORDERING: relaxed on both accesses: reserving again does no harm, and the kernel's work on the page
+    // tables of the process is visible to all of its threads.
+    let from = reserved.load(Relaxed);
+    if index < from {
+        return Ok(());
+    }
+    let geometry = &ring.geometry;
+    let slots_a_page = (geometry.page_len_bytes as u64 / geometry.slot_len_bytes).max(1);
+    let to = (index + 1).next_multiple_of(slots_a_page).min(geometry.slots.capacity);
+    ring.reserve(geometry.slots, geometry.slot_len_bytes, from, to)?;
+    ring.reserve(geometry.exits, 8, from, to)?;
+    reserved.fetch_max(to, Relaxed);
+    Ok(())
+}
+
+/// An exited slot, or else one whose owner has died without saying so.
+fn used(ring: &Ring, owner: Owner) -> Option<u64> {
+    let queue = ring.exit_queue();
+    let index = queue.take().or_else(|| {
+        reclaim(ring, owner);
+        queue.take()
+    })?;
+    (index < ring.geometry.slots.capacity).then_some(index)
+}
+
+/// Puts slots of dead threads into the exit queue: forked children that were killed, threads that the C
+/// library did not see end. Only in the owner's PID namespace, where ids can be asked about.
+fn reclaim(ring: &Ring, owner: Owner) {
+    let after = &ring.header().reclaim_after_ns;
+    let now = sys::boottime_ns();
+    // ORDERING: relaxed, the exchange only elects one thread to do the work.
+    let due = after.load(Relaxed);
+    if now < due || after.compare_exchange(due, now + RECLAIM_INTERVAL_NS, Relaxed, Relaxed).is_err() {
+        return;
+    }
+    for index in 0..ring.geometry.slots.capacity {
+        let slot = ring.slot(index);
+        // ORDERING: acquire, pairs with the release in `settle`: the ids are this owner's.
+        if slot.state.load(Acquire) != SLOT_LIVE || slot.pid_namespace.load(Relaxed) != owner.pid_namespace {
+            continue;
+        }
+        let generation = slot.generation.load(Relaxed);
+        if !sys::thread_is_gone(slot.pid.load(Relaxed), slot.tid.load(Relaxed)) {
+            continue;
+        }
+        // The thread that we asked about may have exited by itself meanwhile, and the slot have a new owner.
+        // ORDERING: as above.
+        let same_owner = slot.generation.load(Relaxed) == generation;
+        if same_owner && slot.state.compare_exchange(SLOT_LIVE, SLOT_CLAIMING, Acquire, Relaxed).is_ok() {
+            release(ring, index);
+        }
+    }
+}
+
+/// Writes who the owner is. The count goes on from the predecessor's.
+fn settle(slot: &SlotHeader, owner: Owner, words: u32) {
+    // ORDERING: relaxed throughout: a reader accepts these fields only when state and generation are the same
+    // before and after it copied them, and the state is stored last, with release.
+    slot.state.store(SLOT_CLAIMING, Relaxed);
+    slot.kind.store(SLOT_KIND_THREAD, Relaxed);
+    slot.generation.fetch_add(1, Relaxed);
+    slot.pid.store(owner.pid, Relaxed);
+    slot.tid.store(owner.tid, Relaxed);
+    slot.pid_namespace.store(owner.pid_namespace, Relaxed);
+    slot.claimed_boottime_ns.store(sys::boottime_ns(), Relaxed);
+    slot.exited_boottime_ns.store(0, Relaxed);
+    slot.first_sequence.store(slot.count.load(Relaxed), Relaxed);
+    slot.mask.store(u64::from(words) - 1, Relaxed);
+    set_name(slot, &sys::thread_name());
+    // ORDERING: release, pairs with the acquire in `reclaim`.
+    slot.state.store(SLOT_LIVE, Release);
+}

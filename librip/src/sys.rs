@@ -1,0 +1,187 @@
+//! System calls that the recorder makes while the program runs, each safe in a signal handler.
+//!
+//! It holds no state and decides nothing; making the ring, which happens once and in ordinary code, uses `nix`
+//! and `std` instead.
+
+#![allow(unsafe_code, reason = "system calls")]
+
+use core::mem::MaybeUninit;
+use core::ptr;
+
+/// This process's id, as its own PID namespace numbers it.
+pub(crate) fn pid() -> u32 {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { libc::getpid() as u32 }
+}
+
+/// This thread's id, as its own PID namespace numbers it.
+pub(crate) fn tid() -> u32 {
+    // SAFETY: takes nothing, cannot fail. The raw call: older C libraries have no wrapper.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// Whether a thread is gone. A thread that may not be signalled is there.
+pub(crate) fn thread_is_gone(pid: u32, tid: u32) -> bool {
+    // SAFETY: signal 0 is a question and changes nothing.
+    let answer = unsafe { libc::syscall(libc::SYS_tgkill, pid as libc::pid_t, tid as libc::pid_t, 0) };
+    answer == -1 && errno() == libc::ESRCH
+}
+
+/// `CLOCK_BOOTTIME`, ns: the clock of `/proc/PID/stat`, so that a slot's times compare with a thread's start.
+pub(crate) fn boottime_ns() -> u64 {
+    clock_ns(libc::CLOCK_BOOTTIME)
+}
+
+/// A clock's reading, ns; 0 where the kernel lacks the clock.
+pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a writable timespec.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}
+
+/// The calling thread's name as the kernel has it: at most 15 bytes, padded with zeros.
+pub(crate) fn thread_name() -> [u8; 16] {
+    let mut name = [0u8; 16];
+    // SAFETY: PR_GET_NAME writes at most 16 bytes, the array's length.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name
+}
+
+fn errno() -> i32 {
+    // SAFETY: the C library's own location, valid for this thread.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Runs `body` and puts `errno` back: a mark must not change what the program is about to look at.
+pub(crate) fn with_errno_kept<T>(body: impl FnOnce() -> T) -> T {
+    let before = errno();
+    let result = body();
+    // SAFETY: as in `errno`.
+    unsafe { *libc::__errno_location() = before };
+    result
+}
+
+/// Runs `body` with signals blocked in this thread, so that no handler sees it half done.
+///
+/// SIGBUS stays as it is: should somebody truncate the file just now, the guard must get its chance.
+pub(crate) fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `all` is writable.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: `all` was filled above.
+    unsafe { libc::sigdelset(all.as_mut_ptr(), libc::SIGBUS) };
+    // SAFETY: `all` is a valid set, `before` is writable.
+    let changed = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr()) };
+    let result = body();
+    if changed == 0 {
+        // SAFETY: `before` was written by the successful call above.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    }
+    result
+}
+
+/// The kernel could not provide memory: the tmpfs is full, a limit was met, or the file was truncated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoMemory;
+
+/// Makes sure that writing to `len_bytes` from `start` cannot fault for want of memory.
+///
+/// Plain stores to a hole of a full tmpfs end in SIGBUS; the kernel's own write accesses report an error
+/// instead. Pages that are there stay as they are, also when other threads write to them meanwhile. No file
+/// descriptor is needed: a daemon that closes all of its descriptors does not take our means away, and we
+/// never touch a file that was opened under our old number.
+///
+/// # Errors
+///
+/// [`NoMemory`]; part of the range may have been reserved.
+pub(crate) fn reserve(start: *mut u8, len_bytes: usize, page_len_bytes: usize) -> Result<(), NoMemory> {
+    let begin = start.addr() & !(page_len_bytes - 1);
+    let len = (start.addr() + len_bytes).next_multiple_of(page_len_bytes) - begin;
+    loop {
+        // SAFETY: populating changes no contents; the range is within our mapping (callers pass parts of it)
+        // and merely fails otherwise.
+        let result = unsafe { libc::madvise(start.with_addr(begin).cast(), len, libc::MADV_POPULATE_WRITE) };
+        if result == 0 {
+            return Ok(());
+        }
+        match errno() {
+            libc::EAGAIN | libc::EINTR => {}
+            // FOLKLORE: kernels before 5.14 do not know MADV_POPULATE_WRITE and say EINVAL.
+            libc::EINVAL => return reserve_by_futex(start.with_addr(begin), len, page_len_bytes),
+            _ => return Err(NoMemory),
+        }
+    }
+}
+
+/// `reserve` for kernels before 5.14: lets the kernel add zero to one word of each page.
+///
+/// FUTEX_WAKE_OP performs an atomic read-modify-write on user memory and reports EFAULT where a store would
+/// raise SIGBUS. It wakes waiters of the address, and there are none: nobody waits on a ring.
+fn reserve_by_futex(begin: *mut u8, len_bytes: usize, page_len_bytes: usize) -> Result<(), NoMemory> {
+    const ADD_ZERO: i32 = libc::FUTEX_OP_ADD << 28;
+    for offset in (0..len_bytes).step_by(page_len_bytes) {
+        let word = begin.wrapping_add(offset);
+        // SAFETY: the kernel checks the address; adding zero atomically changes nothing.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word,
+                libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG,
+                0,
+                ptr::null::<libc::timespec>(),
+                word,
+                ADD_ZERO,
+            )
+        };
+        if result == -1 {
+            return Err(NoMemory);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mapping of a file of `file_len` bytes, `map_len` long.
+    fn mapping(file_len: u64, map_len: usize) -> memmap2::MmapRaw {
+        let file = tempfile();
+        file.set_len(file_len).unwrap();
+        memmap2::MmapOptions::new().len(map_len).map_raw(&file).unwrap()
+    }
+
+    fn tempfile() -> std::fs::File {
+        let path = std::path::PathBuf::from(format!("/dev/shm/librip-test-{}-{}", pid(), tid()));
+        let file =
+            std::fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        file
+    }
+
+    #[test]
+    fn both_ways_of_reserving_refuse_what_lies_behind_the_end_of_the_file() {
+        // What a full tmpfs is to a store, the end of the file is too: SIGBUS. The test lives, so neither
+        // way raised it.
+        let map = mapping(4096, 3 * 4096);
+        for way in [reserve, reserve_by_futex] {
+            assert_eq!(way(map.as_mut_ptr(), 4096, 4096), Ok(()));
+            assert_eq!(way(map.as_mut_ptr().wrapping_add(4096), 4096, 4096), Err(NoMemory));
+            assert_eq!(way(map.as_mut_ptr(), 2 * 4096, 4096), Err(NoMemory));
+        }
+    }
+
+    #[test]
+    fn both_ways_of_reserving_leave_contents_alone() {
+        let map = mapping(8192, 8192);
+        for way in [reserve, reserve_by_futex] {
+            // SAFETY: within the mapping, aligned, and nobody else knows it.
+            unsafe { map.as_mut_ptr().cast::<u64>().write(0x0123_4567_89ab_cdef) };
+            assert_eq!(way(map.as_mut_ptr(), 8192, 4096), Ok(()));
+            // SAFETY: as above.
+            assert_eq!(unsafe { map.as_ptr().cast::<u64>().read() }, 0x0123_4567_89ab_cdef);
+        }
+    }
+}

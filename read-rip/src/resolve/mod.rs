@@ -1,0 +1,1 @@
+//! PCs become functions and lines.
