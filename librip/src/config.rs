@@ -10,8 +10,6 @@ use std::path::{Path, PathBuf};
 use crate::layout::{self, SETTING_KEEP, SETTING_SLOTS, SETTING_WORDS, SLOT_WORDS_MAX, SLOT_WORDS_MIN};
 use crate::{InitError, create};
 
-/// Where rings are made unless told otherwise: tmpfs on every Linux.
-pub const DEFAULT_DIRECTORY: &str = "/dev/shm";
 /// The slots of a ring unless told otherwise. The file is sparse: unused slots take no memory.
 pub const DEFAULT_SLOTS: u32 = 65_536;
 /// The most slots a ring can have.

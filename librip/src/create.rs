@@ -19,9 +19,9 @@ use nix::fcntl::{OFlag, open};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::stat::{Mode, fchmod};
 
-use crate::config::{Builder, DEFAULT_DIRECTORY};
+use crate::config::Builder;
 use crate::layout::{
-    BYTE_ORDER, Header, MAGIC, Module, REGION_ALIGN_BYTES, REGION_EXITS, REGION_MODULES, REGION_SITES,
+    BYTE_ORDER, DEFAULT_DIRECTORY, Header, MAGIC, Module, REGION_ALIGN_BYTES, REGION_EXITS, REGION_MODULES, REGION_SITES,
     REGION_SLOTS, REGION_TEXTS, SETTING_SLOTS_LIMITED, Site, VERSION_MAJOR, VERSION_MINOR, slot_len_bytes,
 };
 use crate::modules::{self, Detail, LoadedModule};

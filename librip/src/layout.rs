@@ -84,6 +84,9 @@ pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// Regions begin at multiples of this.
 pub const REGION_ALIGN_BYTES: u64 = 4096;
 
+/// Where rings are made, and looked for, unless told otherwise: tmpfs on every Linux.
+pub const DEFAULT_DIRECTORY: &str = "/dev/shm";
+
 /// The fewest words a slot can have.
 pub const SLOT_WORDS_MIN: u32 = 16;
 /// The most words a slot can have: half of what a 15-bit sequence can tell apart.

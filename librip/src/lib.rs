@@ -82,7 +82,7 @@ pub mod __private {
 
 #[cfg(all(feature = "std", not(loom)))]
 mod api {
-    pub use crate::config::{Builder, DEFAULT_DIRECTORY, DEFAULT_SLOTS, Keep, SLOTS_MAX};
+    pub use crate::config::{Builder, DEFAULT_SLOTS, Keep, SLOTS_MAX};
     pub use crate::create::InitError;
 
     use std::path::PathBuf;

@@ -3,11 +3,27 @@
 //! The layers, each of which knows only those before it:
 //!
 //! ```text
-//! ring (bytes -> Snapshot)  ->  decode (words -> events)  ->  resolve (PC -> frames)  ->  analyse  ->  report
+//! ring (bytes -> Snapshot)  ->  decode (words -> events)  ->  places (PC -> function, line)  ->  analyse  ->  report
+//!                                                               \ resolve (ELF and DWARF)
 //! ```
 //!
-//! `ring` knows bytes, `resolve` knows ELF and DWARF, `analyse` does no I/O, `report` computes nothing.
-//! `process` asks the running system which processes are alive, for those layers that need to know.
+//! `ring` knows bytes, `resolve` knows ELF, `analyse` does no I/O, `report` computes nothing. `process` asks the
+//! running system which processes are alive and where rings are. `app` puts them together for each command.
+//!
+//! # Examples
+//!
+//! ```no_run
+//! let snapshot = read_rip::ring::read("/dev/shm/rip.server.1234.3c88d".as_ref())?;
+//! println!("{} threads", snapshot.slots.len());
+//! # Ok::<(), read_rip::ring::Error>(())
+//! ```
 
-pub mod ring;
+pub mod analyse;
+pub mod app;
+pub mod cli;
+pub mod decode;
+pub mod places;
+pub mod process;
+pub mod report;
 pub mod resolve;
+pub mod ring;

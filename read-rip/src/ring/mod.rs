@@ -1,5 +1,58 @@
 //! Rings as bytes: opened, checked, copied. The result is a [`Snapshot`].
+//!
+//! It knows no symbols and asks no process. Whatever the bytes say is checked before it is believed: a damaged
+//! part is a [`Defect`], counted and described, and the rest is read all the same.
 
+mod ancestor;
+mod copy;
+mod error;
+mod metadata;
 mod module;
+mod parse;
+mod snapshot;
+mod source;
 
+pub use error::{Defect, Error};
 pub use module::Module;
+pub use snapshot::{Ending, Header, Room, Site, Slot, SlotState, Snapshot};
+pub use source::Source;
+
+use std::path::Path;
+
+/// Opens and copies a ring: a file, or a gzip, zlib or zstd copy of one; librip's or its C ancestor's.
+///
+/// # Errors
+///
+/// When nothing of it can be read; see [`Error`].
+pub fn read(path: &Path) -> Result<Snapshot, Error> {
+    let source = Source::open(path)?;
+    if ancestor::is_one(&source) {
+        return ancestor::read(&source);
+    }
+    let (header, mut defects) = parse::header(&source)?;
+    let (modules, sites) = metadata::read(&source, &header, &mut defects);
+    let slots = copy::slots(&source, &header, &mut defects);
+    Ok(Snapshot { header: Some(header), modules, sites, slots, defects, sequence_mask: u64::MAX })
+}
+
+/// Reads no more than a ring's header: enough to list it.
+///
+/// # Errors
+///
+/// As [`read`]; a ring of the C ancestor has no header and is [`Error::NotARing`] here.
+pub fn read_header(path: &Path) -> Result<Header, Error> {
+    parse::header(&Source::open(path)?).map(|(header, _)| header)
+}
+
+/// Reads only which program made a ring.
+///
+/// # Errors
+///
+/// As [`read_header`].
+pub fn read_program(path: &Path) -> Result<std::path::PathBuf, Error> {
+    let source = Source::open(path)?;
+    let (header, mut defects) = parse::header(&source)?;
+    let (modules, _) = metadata::read(&source, &header, &mut defects);
+    let program = modules.into_iter().find(|module| module.is_executable);
+    Ok(program.map(|module| module.path).unwrap_or_default())
+}

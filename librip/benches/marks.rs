@@ -1,0 +1,497 @@
+//! What a mark costs, beside the least that recording could cost, in one run.
+//!
+//! ```text
+//! cargo build --release -p librip-plugin && cargo bench -p librip --bench marks        or: scripts/bench marks
+//! ```
+//!
+//! # Method
+//!
+//! Times on a busy machine wander by more than the differences that matter, so nothing here rests on a time
+//! alone. All candidates of a group take turns within each of [`ROUNDS`] rounds, about [`SLICE_NS`] each, in an
+//! order that rotates. A candidate's *ns* is the median of its rounds. Its *ratio* is the median of the
+//! quotients of the two times in the same round; the *spread* beside it is the range from the first to the
+//! third quartile of those quotients. Times are those that the measured thread spent on a processor: losing it to
+//! somebody else does not count, sharing a core or its caches does. Nothing is asserted: read the ratios.
+//!
+//! A loop has four marks, each at a place of its own, and a counter. Marks follow one another through the
+//! slot's count in memory, and so do the baseline's through its counter: back to back, both measure latency.
+//!
+//! # The baseline
+//!
+//! `bare store`: the fewest instructions that store (sequence, PC) into a ring, hand-written:
+//!
+//! ```text
+//! mov  word, fs:[count]          count and cursor in thread-local storage, local-exec model
+//! lea  index, [word + 1]
+//! mov  fs:[count], index
+//! mov  cursor, fs:[cursor]
+//! mov  index, word
+//! and  index, 63                 a constant mask
+//! shl  word, 49
+//! lea  pc, [rip]
+//! or   word, pc
+//! mov  [cursor + 8*index], word
+//! ```
+//!
+//! No check for a slot, nothing that survives the thread, nothing that a reader could tell progress from, no
+//! note. It writes to ordinary memory. Only x86-64 has it; elsewhere the table begins with the mark.
+//!
+//! # What is not measured
+//!
+//! Marks with cold caches, and what a mark's 70 bytes of code do to the instruction cache of a large program.
+
+#![allow(unsafe_code, reason = "the baseline is assembly, and a library is loaded with dlopen")]
+
+use std::ffi::CString;
+use std::hint::black_box;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::thread;
+use std::time::Instant;
+
+use librip::{Builder, Keep, rip_snap};
+
+/// How many times every candidate gets its turn.
+const ROUNDS: usize = 41;
+/// How long a turn is, about.
+const SLICE_NS: u64 = 5_000_000;
+/// First marks that are timed, each of a new thread.
+const CLAIMS: usize = 2_000;
+/// Set in a child process: which group it measures.
+const GROUP: &str = "RIP_BENCH_GROUP";
+
+fn main() {
+    // `cargo bench` passes --bench and filters; there is nothing to filter.
+    match std::env::var(GROUP).as_deref() {
+        Ok("without-ring") => without_ring(),
+        Ok("refused") => refused(),
+        Ok("loops") => loops(),
+        _ => all(),
+    }
+}
+
+fn all() {
+    println!(
+        "{ROUNDS} rounds of {} ms a candidate; see librip/benches/marks.rs for the method",
+        SLICE_NS / 1_000_000
+    );
+    println!("{:<44}{:>10}{:>9}  {:<18}to", "", "ns", "ratio", "(spread)");
+    child("without-ring");
+    child("refused");
+    make_ring(65_536);
+    one_thread();
+    locks();
+    two_threads();
+    claims();
+}
+
+fn make_ring(slots: u32) {
+    let made = Builder::new().slots(slots).keep(Keep::Never).create();
+    if let Err(error) = made {
+        eprintln!("marks: no ring, so there is nothing to measure: {error}");
+        std::process::exit(1);
+    }
+}
+
+/// Measures a group in a process of its own, which prints its rows itself.
+fn child(group: &str) {
+    let run = std::env::current_exe().and_then(|program| Command::new(program).env(GROUP, group).status());
+    match run {
+        Ok(status) if status.success() => {}
+        Ok(status) => eprintln!("marks: the measurement {group} ended with {status}"),
+        Err(error) => eprintln!("marks: the measurement {group} could not be started: {error}"),
+    }
+}
+
+/// Something to measure.
+struct Candidate<'a> {
+    name: &'a str,
+    /// Index of the candidate that it is compared with.
+    beside: usize,
+    /// Operations of one call with argument 1.
+    operations: u64,
+    /// Makes that many calls, and says how long they took, ns.
+    run: Box<dyn FnMut(u64) -> f64 + 'a>,
+}
+
+impl<'a> Candidate<'a> {
+    fn new(name: &'a str, beside: usize, operations: u64, mut run: impl FnMut(u64) + 'a) -> Candidate<'a> {
+        Candidate { name, beside, operations, run: Box::new(move |calls| timed(|| run(calls))) }
+    }
+}
+
+/// Measures all candidates in turns and prints a row for each.
+fn measure(candidates: &mut [Candidate<'_>]) {
+    let calls: Vec<u64> = candidates.iter_mut().map(calls_a_slice).collect();
+    let mut times: Vec<Vec<f64>> = vec![Vec::with_capacity(ROUNDS); candidates.len()];
+    for round in 0..ROUNDS {
+        for turn in 0..candidates.len() {
+            let index = (round + turn) % candidates.len();
+            let candidate = &mut candidates[index];
+            let ns = (candidate.run)(calls[index]);
+            times[index].push(ns / (calls[index] * candidate.operations) as f64);
+        }
+    }
+    for (index, candidate) in candidates.iter().enumerate() {
+        let beside = candidate.beside;
+        print_row(candidate.name, &times[index], &times[beside], candidates[beside].name);
+    }
+}
+
+/// How often to call a candidate so that it takes a slice.
+fn calls_a_slice(candidate: &mut Candidate<'_>) -> u64 {
+    let mut calls = 1_000;
+    loop {
+        let ns = (candidate.run)(calls);
+        if ns * 10.0 > SLICE_NS as f64 {
+            return ((calls as f64 * SLICE_NS as f64 / ns) as u64).max(1);
+        }
+        calls *= 4;
+    }
+}
+
+/// The processor time that `run` takes in this thread, ns.
+fn timed(run: impl FnOnce()) -> f64 {
+    let begin = processor_time_ns();
+    run();
+    (processor_time_ns() - begin).max(1) as f64
+}
+
+fn processor_time_ns() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a writable timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+fn print_row(name: &str, times: &[f64], beside: &[f64], beside_name: &str) {
+    let ratios: Vec<f64> = times.iter().zip(beside).map(|(time, other)| time / other).collect();
+    let spread = format!("({:.2} to {:.2})", quantile(&ratios, 0.25), quantile(&ratios, 0.75));
+    println!(
+        "{name:<44}{:>10.2}{:>9.2}  {spread:<18}{beside_name}",
+        quantile(times, 0.5),
+        quantile(&ratios, 0.5)
+    );
+}
+
+fn quantile(values: &[f64], part: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[((sorted.len() - 1) as f64 * part).round() as usize]
+}
+
+/// Four marks a round. Not inlined: every measurement runs the same instructions.
+#[inline(never)]
+fn marks(rounds: u64) {
+    for _ in 0..rounds {
+        rip_snap!();
+        rip_snap!();
+        rip_snap!();
+        rip_snap!();
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod bare {
+    use std::cell::UnsafeCell;
+
+    // Thread-local storage with the model that only an executable can have.
+    core::arch::global_asm!(
+        ".pushsection .tbss.librip_bench,\"awT\",@nobits",
+        ".balign 8",
+        "librip_bench_cursor: .zero 8",
+        "librip_bench_count: .zero 8",
+        ".popsection",
+    );
+
+    thread_local! {
+        static WORDS: UnsafeCell<[u64; 64]> = const { UnsafeCell::new([0; 64]) };
+    }
+
+    /// Only for use in `with_words`.
+    macro_rules! store {
+        () => {
+            // SAFETY: stores one word into the 64 of this thread that the cursor points at; see `with_words`.
+            unsafe {
+                core::arch::asm!(
+                    "mov {word}, qword ptr fs:[librip_bench_count@TPOFF]",
+                    "lea {index}, [{word} + 1]",
+                    "mov qword ptr fs:[librip_bench_count@TPOFF], {index}",
+                    "mov {cursor}, qword ptr fs:[librip_bench_cursor@TPOFF]",
+                    "mov {index:e}, {word:e}",
+                    "and {index:e}, 63",
+                    "shl {word}, 49",
+                    "lea {pc}, [rip]",
+                    "or {word}, {pc}",
+                    "mov qword ptr [{cursor} + 8*{index}], {word}",
+                    cursor = out(reg) _,
+                    word = out(reg) _,
+                    index = out(reg) _,
+                    pc = out(reg) _,
+                    options(nostack),
+                )
+            }
+        };
+    }
+    pub(crate) use store;
+
+    /// Sets this thread's cursor for the time of `body`.
+    #[inline(always)]
+    pub(crate) fn with_words(body: impl FnOnce()) {
+        WORDS.with(|words| {
+            // SAFETY: sets a variable of this module to this thread's words, which outlive `body`.
+            unsafe {
+                core::arch::asm!(
+                    "mov qword ptr fs:[librip_bench_cursor@TPOFF], {words}",
+                    words = in(reg) words.get(),
+                    options(nostack, preserves_flags),
+                );
+            }
+            body();
+        });
+    }
+
+    /// Four stores a round.
+    #[inline(never)]
+    pub(crate) fn stores(rounds: u64) {
+        with_words(|| {
+            for _ in 0..rounds {
+                store!();
+                store!();
+                store!();
+                store!();
+            }
+        });
+    }
+}
+
+const BASELINE: &str = "bare store";
+
+/// The baseline where there is one, otherwise the mark, as the candidate with index 0.
+fn baseline<'a>() -> Candidate<'a> {
+    #[cfg(target_arch = "x86_64")]
+    return Candidate::new(BASELINE, 0, 4, bare::stores);
+    #[cfg(not(target_arch = "x86_64"))]
+    Candidate::new("rip_snap!()", 0, 4, marks)
+}
+
+/// Runs in a child: there must not be a ring yet.
+fn without_ring() {
+    let mut candidates = [baseline(), Candidate::new("rip_snap!(), no ring yet", 0, 4, marks)];
+    measure(&mut candidates);
+}
+
+/// Runs in a child, whose ring has room for its main thread alone.
+fn refused() {
+    make_ring(1);
+    rip_snap!();
+    let measured = thread::spawn(|| {
+        let mut candidates = [baseline(), Candidate::new("rip_snap!(), thread refused", 0, 4, marks)];
+        measure(&mut candidates);
+    });
+    if measured.join().is_err() {
+        std::process::exit(1);
+    }
+}
+
+fn one_thread() {
+    let plugin = Plugin::load();
+    let mut candidates = vec![baseline(), Candidate::new("rip_snap!()", 0, 4, marks)];
+    match &plugin {
+        Ok(plugin) => {
+            candidates.push(Candidate::new("rip_snap!() in a library (dlopen)", 1, 4, |rounds| {
+                plugin.marks(rounds)
+            }));
+        }
+        Err(why) => eprintln!("marks: not measured in a library: {why}"),
+    }
+    measure(&mut candidates);
+}
+
+/// A library with marks, loaded for good.
+struct Plugin(extern "C" fn(u64));
+
+impl Plugin {
+    fn load() -> Result<Plugin, String> {
+        let path = Plugin::path().ok_or("no liblibrip_plugin.so; cargo build --release -p librip-plugin")?;
+        let path = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
+        // SAFETY: the path is terminated. The library's initialiser is librip's own.
+        let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+        if library.is_null() {
+            return Err(format!("{} cannot be loaded", path.to_string_lossy()));
+        }
+        // SAFETY: the handle is valid and the name terminated.
+        let marks = unsafe { libc::dlsym(library, c"librip_plugin_marks".as_ptr()) };
+        if marks.is_null() {
+            return Err("it has no function librip_plugin_marks".into());
+        }
+        // SAFETY: `examples/plugin` defines the function with this type, and the library is never unloaded.
+        Ok(Plugin(unsafe { std::mem::transmute::<*mut libc::c_void, extern "C" fn(u64)>(marks) }))
+    }
+
+    /// `RIP_PLUGIN`, or beside or above this program, which cargo puts into `release/deps`.
+    fn path() -> Option<PathBuf> {
+        if let Some(path) = std::env::var_os("RIP_PLUGIN") {
+            return Some(path.into());
+        }
+        let program = std::env::current_exe().ok()?;
+        program
+            .ancestors()
+            .skip(1)
+            .take(2)
+            .map(|place| place.join("liblibrip_plugin.so"))
+            .find(|path| path.exists())
+    }
+
+    fn marks(&self, rounds: u64) {
+        (self.0)(rounds);
+    }
+}
+
+fn locks() {
+    let counter = Mutex::new(0u64);
+    let mut candidates = vec![
+        Candidate::new("std Mutex, lock and unlock", 0, 1, |rounds| {
+            for _ in 0..rounds {
+                let mut guard = black_box(&counter).lock().unwrap();
+                *guard += 1;
+                drop(guard);
+            }
+        }),
+        Candidate::new("the same with three marks", 0, 1, |rounds| {
+            for _ in 0..rounds {
+                rip_snap!();
+                let mut guard = black_box(&counter).lock().unwrap();
+                rip_snap!();
+                *guard += 1;
+                drop(guard);
+                rip_snap!();
+            }
+        }),
+    ];
+    // What the marks could cost at the least, between the same atomic operations.
+    #[cfg(target_arch = "x86_64")]
+    candidates.push(Candidate::new("the same with three bare stores", 0, 1, |rounds| {
+        bare::with_words(|| {
+            for _ in 0..rounds {
+                bare::store!();
+                let mut guard = black_box(&counter).lock().unwrap();
+                bare::store!();
+                *guard += 1;
+                drop(guard);
+                bare::store!();
+            }
+        });
+    }));
+    measure(&mut candidates);
+}
+
+/// One thread alone and beside another one that does the same: what the machine itself makes of it shows in
+/// the baseline's rows.
+fn two_threads() {
+    #[cfg(target_arch = "x86_64")]
+    beside_another(BASELINE, bare::stores);
+    beside_another("rip_snap!()", marks);
+}
+
+fn beside_another(name: &str, run: fn(u64)) {
+    let companion = Companion::start(run);
+    let alone = format!("{name}, one thread");
+    let both = format!("{name}, two threads at once");
+    let mut candidates = [
+        Candidate::new(&alone, 0, 4, |rounds| run(rounds)),
+        Candidate {
+            name: &both,
+            beside: 0,
+            operations: 4,
+            run: Box::new(|rounds| companion.beside(|| timed(|| run(rounds)))),
+        },
+    ];
+    measure(&mut candidates);
+}
+
+/// A thread that runs something while, and only while, another thread is measured.
+struct Companion {
+    wanted: Arc<AtomicBool>,
+    start: mpsc::Sender<Arc<Barrier>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Companion {
+    fn start(run: fn(u64)) -> Companion {
+        let wanted = Arc::new(AtomicBool::new(false));
+        let (start, starts) = mpsc::channel::<Arc<Barrier>>();
+        let is_wanted = Arc::clone(&wanted);
+        let thread = thread::spawn(move || {
+            for barrier in starts {
+                barrier.wait();
+                // ORDERING: relaxed: only says when to end.
+                while is_wanted.load(Ordering::Relaxed) {
+                    run(1_000);
+                }
+                barrier.wait();
+            }
+        });
+        Companion { wanted, start, thread: Some(thread) }
+    }
+
+    /// Runs `body` while the companion is at work, and waits until it rests again.
+    fn beside<T>(&self, body: impl FnOnce() -> T) -> T {
+        let barrier = Arc::new(Barrier::new(2));
+        self.wanted.store(true, Ordering::Relaxed);
+        // The companion lives as long as `self`.
+        let _ = self.start.send(Arc::clone(&barrier));
+        barrier.wait();
+        let result = body();
+        self.wanted.store(false, Ordering::Relaxed);
+        barrier.wait();
+        result
+    }
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        // Closing the channel ends the thread.
+        self.start = mpsc::channel().0;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The first mark of a thread, which claims a slot, and its second, for what the clock itself costs.
+fn claims() {
+    let mut first = Vec::with_capacity(CLAIMS);
+    let mut second = Vec::with_capacity(CLAIMS);
+    for _ in 0..CLAIMS {
+        let times = thread::spawn(|| {
+            let begin = Instant::now();
+            rip_snap!();
+            let between = Instant::now();
+            rip_snap!();
+            let end = Instant::now();
+            ((between - begin).as_nanos() as f64, (end - between).as_nanos() as f64)
+        });
+        if let Ok((one, two)) = times.join() {
+            first.push(one);
+            second.push(two);
+        }
+    }
+    print_row("second mark of a thread, with the clock", &second, &second, "itself");
+    print_row("first mark of a thread, with the clock", &first, &second, "second mark");
+    println!("{:<44}{:>10.2}  (99 of 100 are faster)", "", quantile(&first, 0.99));
+}
+
+/// For `scripts/bench instructions`: loops of known length, to be counted under callgrind.
+fn loops() {
+    let rounds =
+        std::env::var("RIP_BENCH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(100_000);
+    make_ring(64);
+    rip_snap!();
+    #[cfg(target_arch = "x86_64")]
+    bare::stores(rounds);
+    marks(rounds);
+}

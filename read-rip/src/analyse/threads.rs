@@ -1,0 +1,74 @@
+//! Threads, out of slots: what became of each, and what of its history is known.
+
+use std::collections::HashSet;
+
+use crate::ring::{Slot, SlotState, Snapshot};
+
+/// What became of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadState {
+    /// It can run, or its process has ended while it could.
+    Present,
+    /// It ended, and said so.
+    Exited,
+    /// It is gone without having said so, while its process lives.
+    Abandoned,
+}
+
+/// A thread and its slot.
+#[derive(Clone, Copy, Debug)]
+pub struct Thread<'a> {
+    /// Its slot.
+    pub slot: &'a Slot,
+    /// What became of it.
+    pub state: ThreadState,
+}
+
+/// All threads of a snapshot, by process and thread id.
+///
+/// `living` are the threads that the process has now, by their ids there; empty when it has ended or nothing
+/// is known of it.
+pub fn threads<'a>(snapshot: &'a Snapshot, living: &HashSet<u32>) -> Vec<Thread<'a>> {
+    let own_pid = snapshot.header.as_ref().map_or(0, |header| header.pid);
+    let mut threads: Vec<Thread<'_>> = snapshot
+        .slots
+        .iter()
+        .map(|slot| {
+            let is_gone = !living.is_empty() && slot.pid == own_pid && !living.contains(&slot.tid);
+            let state = match slot.state {
+                SlotState::Exited => ThreadState::Exited,
+                SlotState::Live | SlotState::Claiming if is_gone => ThreadState::Abandoned,
+                SlotState::Live | SlotState::Claiming => ThreadState::Present,
+            };
+            Thread { slot, state }
+        })
+        .collect();
+    threads.sort_by_key(|thread| (thread.slot.pid, thread.slot.tid, thread.slot.claimed_boottime_ns));
+    threads
+}
+
+/// What of all histories is known, and what is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Words that were read.
+    pub words: u64,
+    /// Words that later ones of the same thread have replaced: how a ring works.
+    pub overwritten: u64,
+    /// Words that changed while they were read.
+    pub torn: u64,
+    /// Words that were reserved and not written.
+    pub unwritten: u64,
+    /// Words that contradict their place.
+    pub damaged: u64,
+}
+
+/// Adds up all slots.
+pub fn losses(snapshot: &Snapshot) -> Losses {
+    snapshot.slots.iter().fold(Losses::default(), |sum, slot| Losses {
+        words: sum.words + slot.words.iter().filter(|&&word| word != 0).count() as u64,
+        overwritten: sum.overwritten.saturating_add(slot.overwritten()),
+        torn: sum.torn + u64::from(slot.torn),
+        unwritten: sum.unwritten + u64::from(slot.unwritten),
+        damaged: sum.damaged + u64::from(slot.damaged),
+    })
+}

@@ -1,0 +1,64 @@
+//! What stops a command, as `Error:`, `Caused by:` and `Hint:` on standard error.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::report::printable;
+use crate::ring;
+
+/// What stops a command.
+#[derive(Debug)]
+pub(super) enum AppError {
+    /// A ring that cannot be read.
+    Ring(ring::Error),
+    /// A directory that cannot be looked through.
+    Directory { path: PathBuf, source: io::Error },
+    /// No ring fits.
+    NoRing { what: String },
+    /// More than one fits; they have been listed.
+    ManyRings { count: usize },
+    /// Standard output is gone.
+    Output(io::Error),
+}
+
+impl From<io::Error> for AppError {
+    fn from(error: io::Error) -> AppError {
+        AppError::Output(error)
+    }
+}
+
+impl From<ring::Error> for AppError {
+    fn from(error: ring::Error) -> AppError {
+        AppError::Ring(error)
+    }
+}
+
+impl AppError {
+    pub(super) fn report(&self) {
+        let cause = |error: &dyn std::error::Error| error.source().map(ToString::to_string);
+        let (what, cause, hint) = match self {
+            AppError::Ring(error) => (error.to_string(), cause(error), Some(error.hint())),
+            AppError::Directory { path, source } => (
+                format!("could not look for rings in {}", path.display()),
+                Some(source.to_string()),
+                Some("name a ring's file, or another directory with --dir"),
+            ),
+            AppError::NoRing { what } => (
+                what.clone(),
+                None,
+                Some("a program makes one with librip::init(), normally in /dev/shm, and removes it when it exits with status 0"),
+            ),
+            AppError::ManyRings { count } => {
+                (format!("{count} rings are there"), None, Some("name one of those above, by path or pid"))
+            }
+            AppError::Output(error) => ("could not write the output".into(), Some(error.to_string()), None),
+        };
+        eprintln!("Error: {}", printable(&what));
+        if let Some(cause) = cause {
+            eprintln!("Caused by: {}", printable(&cause));
+        }
+        if let Some(hint) = hint {
+            eprintln!("Hint: {hint}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Each command, from its arguments to its exit status: the layers put together.
+
+mod error;
+mod rings;
+mod show;
+
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use anstream::{AutoStream, ColorChoice};
+use clap::Parser;
+
+use crate::cli::{Cli, Command, Common};
+use error::AppError;
+
+/// Read, and nothing is wrong with the ring.
+const SOUND: u8 = 0;
+/// An error, or part of the ring could not be read.
+const ERROR: u8 = 2;
+
+/// Runs the command that the arguments ask for.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.command {
+        None => show::show(&cli.ring, &cli.view, &cli.common),
+        Some(Command::List) => rings::list(&cli.common),
+        Some(Command::Gc { dry_run }) => rings::gc(dry_run, &cli.common),
+        Some(Command::Info { ring }) => show::info(&ring, &cli.common),
+    };
+    match result {
+        Ok(status) => ExitCode::from(status),
+        // Whoever read our output has seen enough.
+        Err(AppError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            error.report();
+            ExitCode::from(ERROR)
+        }
+    }
+}
+
+/// Standard output, with colours if they are wanted.
+fn output(wanted: &Common) -> impl Write + use<> {
+    let choice = match wanted.color {
+        clap::ColorChoice::Auto => AutoStream::choice(&io::stdout()),
+        clap::ColorChoice::Always => ColorChoice::Always,
+        clap::ColorChoice::Never => ColorChoice::Never,
+    };
+    BufWriter::with_capacity(64 << 10, AutoStream::new(io::stdout(), choice))
+}
+
+/// The time, ns since 1970.
+fn now_ns() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}

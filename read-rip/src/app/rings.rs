@@ -1,0 +1,97 @@
+//! Rings as files: listed, chosen, removed.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::error::AppError;
+use super::{SOUND, now_ns, output};
+use crate::cli::{Common, RingArgs};
+use crate::process::{Found, Life, rings_in, rings_of_process};
+use crate::report::{self, Json, printable};
+
+/// `read-rip list`.
+pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
+    let rings = with_programs(look_in(&wanted.dir)?);
+    let mut out = output(wanted);
+    if wanted.json {
+        let mut json = Json(&mut out);
+        for (ring, program) in &rings {
+            json.found(ring, program)?;
+        }
+    } else if rings.is_empty() {
+        eprintln!("There is no ring in {}.", wanted.dir.display());
+    } else {
+        report::list(&mut out, &rings, now_ns())?;
+    }
+    out.flush()?;
+    Ok(SOUND)
+}
+
+/// `read-rip gc`.
+pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
+    let mut out = output(wanted);
+    let mut status = SOUND;
+    for ring in look_in(&wanted.dir)? {
+        let path = printable(&ring.path.to_string_lossy()).into_owned();
+        match &ring.life {
+            Life::Dead => {}
+            Life::Alive { .. } => continue,
+            Life::Unknown { why } => {
+                eprintln!("kept {path}: {why}");
+                continue;
+            }
+        }
+        if !dry_run && let Err(error) = std::fs::remove_file(&ring.path) {
+            eprintln!("could not remove {path}: {error}");
+            status = super::ERROR;
+            continue;
+        }
+        if wanted.json {
+            Json(&mut out).removed(&ring.path)?;
+        } else {
+            let done = if dry_run { "would remove" } else { "removed" };
+            writeln!(out, "{done} {path}")?;
+        }
+    }
+    out.flush()?;
+    Ok(status)
+}
+
+/// The ring that the arguments mean.
+pub(super) fn choose(args: &RingArgs, dir: &Path) -> Result<PathBuf, AppError> {
+    let (rings, what) = match args.ring.as_ref().or(args.ring_option.as_ref()) {
+        Some(name) => {
+            let path = PathBuf::from(name);
+            let pid = name.parse::<u32>().ok().filter(|_| std::fs::symlink_metadata(&path).is_err());
+            let Some(pid) = pid else { return Ok(path) };
+            let rings = rings_of_process(pid, dir);
+            (rings, format!("process {pid} has no ring, and none in {} is of it", dir.display()))
+        }
+        None => (look_in(dir)?, format!("there is no ring in {}", dir.display())),
+    };
+    match <[Found; 1]>::try_from(rings) {
+        Ok([ring]) => Ok(ring.path),
+        Err(rings) if rings.is_empty() => Err(AppError::NoRing { what }),
+        Err(rings) => {
+            let count = rings.len();
+            report::list(&mut std::io::stderr(), &with_programs(rings), now_ns())?;
+            Err(AppError::ManyRings { count })
+        }
+    }
+}
+
+fn look_in(dir: &Path) -> Result<Vec<Found>, AppError> {
+    rings_in(dir).map_err(|source| AppError::Directory { path: dir.to_owned(), source })
+}
+
+/// Each ring with the name of its program.
+fn with_programs(rings: Vec<Found>) -> Vec<(Found, String)> {
+    rings
+        .into_iter()
+        .map(|ring| {
+            let program = crate::ring::read_program(&ring.path).unwrap_or_default();
+            let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            (ring, name)
+        })
+        .collect()
+}

@@ -1,0 +1,281 @@
+//! The condensed view, the per-thread view, and `info`.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::error::AppError;
+use super::{ERROR, SOUND, now_ns, output};
+use crate::analyse::{self, Losses, Thread, ThreadState};
+use crate::cli::{Common, RingArgs, View};
+use crate::decode::{self, Event};
+use crate::places::{FileNames, PlaceId, Places};
+use crate::process::{self, Life, living_threads};
+use crate::report::{self, Json, printable};
+use crate::resolve::{Options, Resolver};
+use crate::ring::{self, Module, Snapshot};
+
+/// A C ancestor's program was not position-independent: any address may be in it.
+const WHOLE_ADDRESS_SPACE: u64 = 1 << 48;
+
+/// `read-rip [RING]`.
+pub(super) fn show(ring: &RingArgs, view: &View, wanted: &Common) -> Result<u8, AppError> {
+    let path = super::rings::choose(ring, &wanted.dir)?;
+    let reading = Reading::of(&path, wanted)?;
+    let mut places = Places::new(&reading.snapshot, reading.resolver(wanted));
+    let threads = analyse::threads(&reading.snapshot, &reading.living());
+    let remarks = if view.threads {
+        show_threads(view, wanted, &reading, &threads, &mut places)?
+    } else {
+        show_condensed(view, wanted, &reading, &threads, &mut places)?
+    };
+    reading.remarks(wanted, &places, &remarks)
+}
+
+/// `read-rip info`.
+pub(super) fn info(ring: &RingArgs, wanted: &Common) -> Result<u8, AppError> {
+    let path = super::rings::choose(ring, &wanted.dir)?;
+    let reading = Reading::of(&path, wanted)?;
+    let mut out = output(wanted);
+    if wanted.json {
+        Json(&mut out).ring(&path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
+    } else {
+        let life = reading.life.as_ref();
+        report::info(&mut out, &path, &reading.snapshot, life, &reading.losses, now_ns())?;
+    }
+    out.flush()?;
+    drop(out);
+    reading.report_defects(wanted)
+}
+
+/// A ring that was read, and what the system knows of its process.
+struct Reading {
+    path: PathBuf,
+    snapshot: Snapshot,
+    life: Option<Life>,
+    losses: Losses,
+}
+
+impl Reading {
+    fn of(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
+        let mut snapshot = ring::read(path)?;
+        if snapshot.header.is_none()
+            && let Some(exe) = wanted.exe.clone()
+        {
+            // The ancestor's rings name no program.
+            snapshot.modules.push(Module {
+                end: WHOLE_ADDRESS_SPACE,
+                path: exe,
+                is_executable: true,
+                ..Module::default()
+            });
+        }
+        let life = snapshot.header.as_ref().map(process::life);
+        let losses = analyse::losses(&snapshot);
+        Ok(Reading { path: path.to_owned(), snapshot, life, losses })
+    }
+
+    fn living(&self) -> HashSet<u32> {
+        match self.life {
+            // Thread ids in the ring count in the process's own namespace, which must be ours to compare.
+            Some(Life::Alive { pid }) if self.snapshot.header.as_ref().is_some_and(|h| h.pid as i32 == pid) => {
+                living_threads(pid)
+            }
+            _ => HashSet::new(),
+        }
+    }
+
+    fn resolver(&self, wanted: &Common) -> Resolver {
+        let pid = match self.life {
+            Some(Life::Alive { pid }) => Some(pid),
+            _ => None,
+        };
+        let mut options = Options { executable: wanted.exe.clone(), ..Options::default() };
+        options.debug_dirs.splice(0..0, wanted.debug_dir.iter().cloned());
+        options.root = pid.map(|pid| PathBuf::from(format!("/proc/{pid}/root")));
+        options.live_executable = pid.map(|pid| PathBuf::from(format!("/proc/{pid}/exe")));
+        Resolver::new(&self.snapshot.modules, options)
+    }
+
+    /// Says on standard error what the result does not show; the exit status follows from it.
+    fn remarks(&self, wanted: &Common, places: &Places<'_>, remarks: &[String]) -> Result<u8, AppError> {
+        if wanted.json {
+            let mut out = output(wanted);
+            for problem in places.resolver().problems() {
+                let about = problem.path.to_string_lossy();
+                Json(&mut out).problem(&about, &problem.to_string(), Some(problem.hint()))?;
+            }
+            out.flush()?;
+            return self.report_defects(wanted);
+        }
+        for remark in remarks {
+            eprintln!("{remark}");
+        }
+        let Losses { words, overwritten, torn, unwritten, .. } = self.losses;
+        let lost = [(torn, "torn"), (unwritten, "unwritten")]
+            .iter()
+            .filter(|&&(count, _)| count > 0)
+            .map(|(count, what)| format!(", {count} {what}"))
+            .collect::<String>();
+        eprintln!("{words} marks are known, {overwritten} older ones were overwritten{lost}.");
+        if let Some(header) = &self.snapshot.header {
+            let refused = header.threads_refused_full + header.threads_refused_memory;
+            if refused > 0 {
+                eprintln!(
+                    "{refused} threads recorded nowhere: {} found no slot (RIP_SLOTS), {} no memory.",
+                    header.threads_refused_full, header.threads_refused_memory
+                );
+            }
+        }
+        for problem in places.resolver().problems() {
+            eprintln!("Warning: {}", printable(&problem.to_string()));
+            eprintln!("Hint: {}", problem.hint());
+        }
+        self.report_defects(wanted)
+    }
+
+    fn report_defects(&self, wanted: &Common) -> Result<u8, AppError> {
+        let about = self.path.to_string_lossy();
+        for defect in &self.snapshot.defects {
+            if wanted.json {
+                let mut out = output(wanted);
+                Json(&mut out).problem(&about, &defect.to_string(), None)?;
+                out.flush()?;
+            } else {
+                eprintln!("Damaged: {}", printable(&defect.to_string()));
+            }
+        }
+        Ok(if self.snapshot.defects.is_empty() { SOUND } else { ERROR })
+    }
+
+    /// One sentence on the process.
+    fn heading(&self, threads: &[Thread<'_>]) -> String {
+        let count = |state| threads.iter().filter(|thread| thread.state == state).count();
+        let (exited, abandoned) = (count(ThreadState::Exited), count(ThreadState::Abandoned));
+        let mut heading = match (&self.snapshot.header, &self.life) {
+            (Some(header), Some(life)) => {
+                let program = self.snapshot.modules.iter().find(|module| module.is_executable);
+                let program = program.and_then(|module| module.path.file_name()).unwrap_or_default();
+                let state = report::ended(header, life);
+                format!("{}[{}], {state}: ", printable(&program.to_string_lossy()), header.pid)
+            }
+            _ => String::new(),
+        };
+        heading += &format!("{} threads", threads.len());
+        if exited > 0 {
+            heading += &format!(", {exited} of them exited (-tv shows those too)");
+        }
+        if abandoned > 0 {
+            heading += &format!(", {abandoned} gone without saying so");
+        }
+        heading
+    }
+}
+
+fn show_condensed(
+    view: &View,
+    wanted: &Common,
+    reading: &Reading,
+    threads: &[Thread<'_>],
+    places: &mut Places<'_>,
+) -> Result<Vec<String>, AppError> {
+    let mut last = Vec::with_capacity(threads.len());
+    let mut silent = 0;
+    for thread in threads.iter().filter(|thread| thread.state != ThreadState::Exited) {
+        let slot = thread.slot;
+        match decode::last_event(slot, |pc| places.operand_words(slot.pid, pc)) {
+            Some(event) => last.push((thread, places.find(slot, event.pc))),
+            None => silent += 1,
+        }
+    }
+    let names = FileNames::choose(places.iter());
+    let locations = report::location(places, &names, view.verbose);
+    last.retain(|&(thread, place)| is_wanted(view, thread, Some(place), places, &locations));
+    let last: Vec<(u32, PlaceId)> = last.iter().map(|&(thread, place)| (thread.slot.tid, place)).collect();
+    let groups = analyse::condense(&last, places);
+    let mut out = output(wanted);
+    if wanted.json {
+        let mut json = Json(&mut out);
+        json.ring(&reading.path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
+        for group in &groups {
+            json.group(group, places, &reading.snapshot)?;
+        }
+    } else {
+        eprintln!("{}", reading.heading(threads));
+        report::condensed(&mut out, &groups, places, &locations, view.verbose)?;
+    }
+    out.flush()?;
+    let mut remarks = Vec::new();
+    if silent > 0 {
+        remarks.push(format!("{silent} threads have no mark that is known."));
+    }
+    Ok(remarks)
+}
+
+fn show_threads(
+    view: &View,
+    wanted: &Common,
+    reading: &Reading,
+    threads: &[Thread<'_>],
+    places: &mut Places<'_>,
+) -> Result<Vec<String>, AppError> {
+    let mut incomplete = decode::Leftover::default();
+    let mut histories: Vec<(&Thread<'_>, Vec<(Event, PlaceId)>)> = Vec::with_capacity(threads.len());
+    for thread in threads.iter().filter(|thread| view.verbose || thread.state != ThreadState::Exited) {
+        let slot = thread.slot;
+        let (events, leftover) = decode::events(slot, |pc| places.operand_words(slot.pid, pc));
+        incomplete.incomplete_events += leftover.incomplete_events;
+        incomplete.stray_operands += leftover.stray_operands;
+        let events = events.into_iter().map(|event| {
+            let place = places.find(slot, event.pc);
+            (event, place)
+        });
+        histories.push((thread, events.collect()));
+    }
+    let names = FileNames::choose(places.iter());
+    let locations = report::location(places, &names, view.verbose);
+    let mut out = output(wanted);
+    if wanted.json {
+        Json(&mut out).ring(&reading.path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
+    } else {
+        eprintln!("{}", reading.heading(threads));
+    }
+    for (thread, events) in &histories {
+        let last = events.last().map(|&(_, place)| place);
+        if !is_wanted(view, thread, last, places, &locations) {
+            continue;
+        }
+        if wanted.json {
+            Json(&mut out).thread(thread, events, places, &reading.snapshot)?;
+        } else {
+            let mask = reading.snapshot.sequence_mask;
+            report::thread(&mut out, thread, events, places, &locations, mask)?;
+        }
+    }
+    out.flush()?;
+    let mut remarks = Vec::new();
+    if incomplete != decode::Leftover::default() {
+        remarks.push(format!(
+            "{} events miss operands, {} operands belong to none.",
+            incomplete.incomplete_events, incomplete.stray_operands
+        ));
+    }
+    Ok(remarks)
+}
+
+/// Whether `--match` lets a thread through.
+fn is_wanted(
+    view: &View,
+    thread: &Thread<'_>,
+    last: Option<PlaceId>,
+    places: &Places<'_>,
+    locations: &report::Locations<'_>,
+) -> bool {
+    let Some(pattern) = &view.r#match else { return true };
+    let name = format!("{}[{}]", thread.slot.name, thread.slot.tid);
+    pattern.is_match(&name)
+        || last.is_some_and(|place| {
+            let place = places.get(place);
+            pattern.is_match(&place.function) || pattern.is_match(&locations.of(place))
+        })
+}

@@ -1,0 +1,144 @@
+//! Words become events.
+//!
+//! It knows how many operands a site has, and nothing of what they mean. An event is a PC word and the operand
+//! words directly before it. What is incomplete is left out and counted, never completed by guessing.
+
+use std::ops::Range;
+
+use librip::layout;
+
+use crate::ring::Slot;
+
+/// A mark that was passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The sequence of its PC word.
+    pub sequence: u64,
+    /// Actual address of the mark.
+    pub pc: u64,
+    /// Its operand words, as a range of the slot's words.
+    pub operands: Range<usize>,
+}
+
+/// What could not be made into events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leftover {
+    /// Events that miss operands.
+    pub incomplete_events: u64,
+    /// Operand words that belong to no event: overwritten, or a crash came before the PC word.
+    pub stray_operands: u64,
+}
+
+/// All events of a slot, oldest first. `operand_words` says how many operand words the site of a PC has.
+pub fn events(slot: &Slot, operand_words: impl Fn(u64) -> u32) -> (Vec<Event>, Leftover) {
+    let mut events = Vec::with_capacity(slot.words.len());
+    let mut leftover = Leftover::default();
+    // Operand words that no event has claimed yet, directly before the present word.
+    let mut pending = 0usize;
+    for (index, &word) in slot.words.iter().enumerate() {
+        if layout::is_operand(word) {
+            pending += 1;
+            continue;
+        }
+        let has_pc = word != 0;
+        let pc = layout::payload(word);
+        let wanted = if has_pc { operand_words(pc) as usize } else { 0 };
+        if has_pc && wanted <= pending {
+            events.push(Event {
+                sequence: slot.words_from + index as u64,
+                pc,
+                operands: index - wanted..index,
+            });
+            pending -= wanted;
+        } else if has_pc {
+            leftover.incomplete_events += 1;
+            pending = 0;
+        }
+        leftover.stray_operands += pending as u64;
+        pending = 0;
+    }
+    leftover.stray_operands += pending as u64;
+    (events, leftover)
+}
+
+/// The last event of a slot.
+pub fn last_event(slot: &Slot, operand_words: impl Fn(u64) -> u32) -> Option<Event> {
+    (0..slot.words.len()).rev().find_map(|index| {
+        let word = slot.words[index];
+        if word == 0 || layout::is_operand(word) {
+            return None;
+        }
+        let pc = layout::payload(word);
+        let begin = index.checked_sub(operand_words(pc) as usize)?;
+        let is_complete = slot.words[begin..index].iter().all(|&word| layout::is_operand(word));
+        is_complete.then(|| Event { sequence: slot.words_from + index as u64, pc, operands: begin..index })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::SlotState;
+
+    const SNAP: u64 = 0x1000;
+    /// Takes two operand words.
+    const LOCK: u64 = 0x2000;
+
+    fn slot(words: &[(u64, bool)]) -> Slot {
+        let words = words.iter().zip(100u64..).map(|(&(payload, operand), sequence)| {
+            if payload == 0 { 0 } else { layout::pack(sequence, payload, operand) }
+        });
+        Slot {
+            index: 0,
+            state: SlotState::Live,
+            kind: layout::SLOT_KIND_THREAD,
+            generation: 1,
+            pid: 1,
+            tid: 1,
+            pid_namespace: 0,
+            claimed_boottime_ns: 0,
+            exited_boottime_ns: 0,
+            name: String::new(),
+            first_sequence: 0,
+            count: 100 + words.len() as u64,
+            words_from: 100,
+            words: words.collect(),
+            unwritten: 0,
+            torn: 0,
+            damaged: 0,
+        }
+    }
+
+    fn operand_words(pc: u64) -> u32 {
+        if pc == LOCK { 2 } else { 0 }
+    }
+
+    #[test]
+    fn operands_belong_to_the_pc_behind_them() {
+        let slot = slot(&[(SNAP, false), (7, true), (8, true), (LOCK, false), (SNAP, false)]);
+        let (events, leftover) = events(&slot, operand_words);
+        let seen: Vec<_> = events.iter().map(|e| (e.sequence, e.pc, e.operands.clone())).collect();
+        assert_eq!(seen, [(100, SNAP, 0..0), (103, LOCK, 1..3), (104, SNAP, 4..4)]);
+        assert_eq!(leftover, Leftover::default());
+        assert_eq!(last_event(&slot, operand_words).unwrap().sequence, 104);
+    }
+
+    #[test]
+    fn an_event_without_all_of_its_operands_is_left_out_and_counted() {
+        // One operand was overwritten, one is unknown, and a crash left one without its PC.
+        let slot = slot(&[(8, true), (LOCK, false), (0, false), (8, true), (LOCK, false), (7, true)]);
+        let (events, leftover) = events(&slot, operand_words);
+        assert!(events.is_empty());
+        assert_eq!(leftover, Leftover { incomplete_events: 2, stray_operands: 1 });
+        assert_eq!(last_event(&slot, operand_words), None);
+    }
+
+    #[test]
+    fn operands_in_front_of_a_mark_without_any_are_strays() {
+        let slot = slot(&[(8, true), (SNAP, false), (1, true), (7, true), (8, true), (LOCK, false)]);
+        let (events, leftover) = events(&slot, operand_words);
+        assert_eq!(events.iter().map(|event| event.pc).collect::<Vec<_>>(), [SNAP, LOCK]);
+        assert_eq!(events[1].operands, 3..5);
+        assert_eq!(leftover, Leftover { incomplete_events: 0, stray_operands: 2 });
+    }
+}

@@ -1,0 +1,270 @@
+//! PCs become places: a site's file and line from the ring, function and inlined callers from debug information.
+//!
+//! Each distinct PC is looked up once. The ring's own sites answer where a mark is, also without the program;
+//! what its debug information adds is the function. Nothing is printed here.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::resolve::{Frame, Resolver};
+use crate::ring::{Module, Site, Slot, Snapshot};
+
+/// Where a PC is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Actual address, as it was recorded.
+    pub pc: u64,
+    /// Index of the module that it is in.
+    pub module: Option<usize>,
+    /// Module-relative address; the actual one when no module is known.
+    pub address: u64,
+    /// Indices of the sites there. More than one: the linker folded identical functions.
+    pub sites: Vec<usize>,
+    /// Function that the mark is in, the innermost, without type arguments.
+    pub function: String,
+    /// The same with its type arguments.
+    pub full_function: String,
+    /// Source file and line.
+    pub source: Option<(String, u32)>,
+    /// What the function was inlined into, innermost first: the caller's function, file and line.
+    pub callers: Vec<Frame>,
+}
+
+/// An index into [`Places`].
+pub type PlaceId = usize;
+
+/// All places that were asked for.
+pub struct Places<'a> {
+    snapshot: &'a Snapshot,
+    sites: HashMap<(usize, u64), Vec<usize>>,
+    by_pc: HashMap<(u32, u64), PlaceId>,
+    places: Vec<Place>,
+    resolver: Resolver,
+}
+
+impl<'a> Places<'a> {
+    /// Looks nothing up yet. `resolver` was made for the snapshot's modules.
+    pub fn new(snapshot: &'a Snapshot, resolver: Resolver) -> Places<'a> {
+        let mut sites: HashMap<_, Vec<usize>> = HashMap::new();
+        for (index, site) in snapshot.sites.iter().enumerate() {
+            sites.entry((site.module, site.pc)).or_default().push(index);
+        }
+        Places { snapshot, sites, by_pc: HashMap::new(), places: Vec::new(), resolver }
+    }
+
+    /// The place of a PC that a slot recorded.
+    pub fn find(&mut self, slot: &Slot, pc: u64) -> PlaceId {
+        if let Some(&place) = self.by_pc.get(&(slot.pid, pc)) {
+            return place;
+        }
+        let place = self.look_up(slot.pid, pc);
+        let id = self.places.len();
+        self.places.push(place);
+        self.by_pc.insert((slot.pid, pc), id);
+        id
+    }
+
+    /// A place that [`find`](Places::find) has found.
+    pub fn get(&self, id: PlaceId) -> &Place {
+        &self.places[id]
+    }
+
+    /// All places that were found.
+    pub fn iter(&self) -> impl Iterator<Item = &Place> {
+        self.places.iter()
+    }
+
+    /// A site of the snapshot.
+    pub fn site(&self, index: usize) -> &'a Site {
+        &self.snapshot.sites[index]
+    }
+
+    /// How many operand words precede this PC in an event. 0 for places without a site.
+    pub fn operand_words(&self, pid: u32, pc: u64) -> u32 {
+        let Some((module, address)) = module_of(&self.snapshot.modules, pid, pc) else { return 0 };
+        let Some(sites) = self.sites.get(&(module, address)) else { return 0 };
+        self.snapshot.sites[sites[0]].operand_words.unwrap_or(0)
+    }
+
+    /// Which modules could not be used for symbols, and why.
+    pub fn resolver(&self) -> &Resolver {
+        &self.resolver
+    }
+
+    fn look_up(&mut self, pid: u32, pc: u64) -> Place {
+        let Some((module, address)) = module_of(&self.snapshot.modules, pid, pc) else {
+            return Place {
+                pc,
+                module: None,
+                address: pc,
+                sites: Vec::new(),
+                function: "unknown".into(),
+                full_function: "unknown".into(),
+                source: None,
+                callers: Vec::new(),
+            };
+        };
+        let sites = self.sites.get(&(module, address)).cloned().unwrap_or_default();
+        let site = sites.first().map(|&site| &self.snapshot.sites[site]);
+        let mut frames = self.resolver.resolve(module, address).into_iter();
+        let innermost = frames.next();
+        let function = innermost.as_ref().and_then(|frame| frame.function.clone());
+        // The note is exact; debug information says the same where it is there, in the compiler's spelling.
+        let source = site.map(|site| (site.file.clone(), site.line)).or_else(|| {
+            let frame = innermost.as_ref()?;
+            Some((frame.file.clone()?, frame.line?))
+        });
+        let full_function = function.unwrap_or_else(|| match site {
+            // Not the function, but its Rust module, and marked as such.
+            Some(site) if !site.module_path.is_empty() => format!("{}::?", site.module_path),
+            _ => "unknown".into(),
+        });
+        let callers = if innermost.is_some_and(|frame| frame.is_inlined) { frames.collect() } else { Vec::new() };
+        let function = without_arguments(&full_function).into_owned();
+        Place { pc, module: Some(module), address, sites, function, full_function, source, callers }
+    }
+}
+
+/// The module that an actual address is in, and the address relative to it.
+///
+/// A forked child may have loaded something where its parent has something else, so the process's own modules
+/// come first. Of several in one place, the last was there last.
+fn module_of(modules: &[Module], pid: u32, pc: u64) -> Option<(usize, u64)> {
+    let find = |own: bool| {
+        modules
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(|(_, module)| !own || module.pid == pid)
+            .find_map(|(index, module)| Some((index, module.relative(pc)?)))
+    };
+    find(true).or_else(|| find(false))
+}
+
+/// A function's name without type arguments: `lock<Cache, F>` is `lock`, `<A as B>::c` stays.
+fn without_arguments(function: &str) -> Cow<'_, str> {
+    if !function.contains('<') {
+        return Cow::Borrowed(function);
+    }
+    let mut short = String::with_capacity(function.len());
+    // How many open brackets are left out; the first kind that is kept ends nothing.
+    let mut depth = 0usize;
+    let mut previous = ' ';
+    for letter in function.chars() {
+        // An arrow is no bracket; neither are operators such as `operator<`.
+        let is_arrow = letter == '>' && previous == '-';
+        let begins_arguments = previous.is_alphanumeric() || previous == '_' || previous == ':';
+        if depth > 0 {
+            match letter {
+                '<' => depth += 1,
+                '>' if !is_arrow => depth -= 1,
+                _ => {}
+            }
+        } else if letter == '<' && begins_arguments && !short.ends_with("operator") {
+            depth = 1;
+            while short.ends_with(':') {
+                short.pop();
+            }
+        } else {
+            short.push(letter);
+        }
+        previous = letter;
+    }
+    // Brackets that do not match: better the whole name than half of one.
+    if depth > 0 { Cow::Borrowed(function) } else { Cow::Owned(short) }
+}
+
+/// Short names for source files: the last component, and as many before it as it takes to tell two apart.
+#[derive(Debug, Default)]
+pub struct FileNames(HashMap<String, String>);
+
+impl FileNames {
+    /// Chooses names for all files of these places.
+    pub fn choose<'p>(places: impl Iterator<Item = &'p Place>) -> FileNames {
+        let mut files: Vec<&str> = places
+            .flat_map(|place| {
+                let own = place.source.as_ref().map(|(file, _)| file.as_str());
+                own.into_iter().chain(place.callers.first().and_then(|caller| caller.file.as_deref()))
+            })
+            .collect();
+        files.sort_unstable();
+        files.dedup();
+        let names = files.iter().map(|&file| {
+            let suffixes = file.rmatch_indices('/').map(|(at, _)| &file[at + 1..]).chain([file]);
+            // Two spellings of one file (relative in a note, absolute in debug information) are no conflict.
+            let is_unique = |name: &&str| {
+                files.iter().all(|other| {
+                    !ends_with_path(other, name) || ends_with_path(other, file) || ends_with_path(file, other)
+                })
+            };
+            let name = suffixes.into_iter().filter(|name| !name.is_empty()).find(is_unique).unwrap_or(file);
+            (file.to_owned(), name.to_owned())
+        });
+        FileNames(names.collect())
+    }
+
+    /// The name chosen for a file; the file itself if it was not among the places.
+    pub fn get<'a>(&'a self, file: &'a str) -> &'a str {
+        self.0.get(file).map_or(file, String::as_str)
+    }
+}
+
+fn ends_with_path(path: &str, end: &str) -> bool {
+    path.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/') || end.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(file: &str) -> Place {
+        Place {
+            pc: 0,
+            module: None,
+            address: 0,
+            sites: Vec::new(),
+            function: String::new(),
+            full_function: String::new(),
+            source: Some((file.into(), 1)),
+            callers: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn file_names_are_as_short_as_they_can_be() {
+        let places = ["src/cache/mod.rs", "src/net/mod.rs", "src/main.rs", "/home/a/src/main.rs", "x.c"];
+        let places: Vec<Place> = places.into_iter().map(place).collect();
+        let names = FileNames::choose(places.iter());
+        assert_eq!(names.get("src/cache/mod.rs"), "cache/mod.rs");
+        assert_eq!(names.get("src/net/mod.rs"), "net/mod.rs");
+        assert_eq!(names.get("src/main.rs"), "main.rs");
+        assert_eq!(names.get("/home/a/src/main.rs"), "main.rs");
+        assert_eq!(names.get("x.c"), "x.c");
+    }
+
+    #[test]
+    fn type_arguments_are_left_out() {
+        for (whole, short) in [
+            ("main", "main"),
+            ("lock<Cache, a::{closure_env#0}>", "lock"),
+            ("a::b::<i32>::c", "a::b::c"),
+            ("<A<B> as C<D>>::c", "<A as C>::c"),
+            ("std::map<int, std::less<int> >::find(int)", "std::map::find(int)"),
+            ("f<fn() -> i32>::g", "f::g"),
+            ("operator<", "operator<"),
+            ("broken<a", "broken<a"),
+        ] {
+            assert_eq!(without_arguments(whole), short);
+        }
+    }
+
+    #[test]
+    fn a_forked_childs_own_library_comes_before_its_parents() {
+        let module = |pid, load_bias| Module { pid, load_bias, end: 0x1000, ..Module::default() };
+        let modules = [module(1, 0x10_0000), module(2, 0x10_0000), module(1, 0x20_0000)];
+        assert_eq!(module_of(&modules, 1, 0x10_0010), Some((0, 0x10)));
+        assert_eq!(module_of(&modules, 2, 0x10_0010), Some((1, 0x10)));
+        assert_eq!(module_of(&modules, 2, 0x20_0010), Some((2, 0x10)));
+        assert_eq!(module_of(&modules, 2, 0x30_0010), None);
+    }
+}

@@ -1,0 +1,77 @@
+//! Where rings are: in a directory, or mapped by a process.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use procfs::process::{MMapPath, Process};
+
+use super::life::{Life, life};
+use crate::ring::{self, Header};
+
+/// A ring that was found.
+#[derive(Debug)]
+pub struct Found {
+    /// Its file.
+    pub path: PathBuf,
+    /// Its header.
+    pub header: Header,
+    /// Whether its process is alive.
+    pub life: Life,
+    /// Memory that it occupies, bytes.
+    pub memory_bytes: u64,
+}
+
+impl Found {
+    fn at(path: PathBuf) -> Option<Found> {
+        let header = ring::read_header(&path).ok()?;
+        let life = life(&header);
+        let memory_bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.blocks() * 512);
+        Some(Found { path, header, life, memory_bytes })
+    }
+}
+
+/// All rings of a directory, the newest first. Files that are none are passed over.
+///
+/// # Errors
+///
+/// When the directory cannot be read.
+pub fn rings_in(directory: &Path) -> std::io::Result<Vec<Found>> {
+    let mut found: Vec<Found> = std::fs::read_dir(directory)?
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+        .filter_map(|entry| Found::at(entry.path()))
+        .collect();
+    found.sort_by(|a, b| {
+        b.header.created_realtime_ns.cmp(&a.header.created_realtime_ns).then_with(|| a.path.cmp(&b.path))
+    });
+    Ok(found)
+}
+
+/// The rings of a process: those that it has mapped, wherever they are, and those in `directory` that it made.
+pub fn rings_of_process(pid: u32, directory: &Path) -> Vec<Found> {
+    let mut found = rings_in(directory).unwrap_or_default();
+    found.retain(|ring| ring.header.pid == pid || ring.life == Life::Alive { pid: pid as i32 });
+    let Ok(process) = Process::new(pid as i32) else { return found };
+    let Ok(maps) = process.maps() else { return found };
+    for map in maps {
+        let MMapPath::Path(path) = &map.pathname else { continue };
+        let is_known = found.iter().any(|ring| {
+            std::fs::metadata(&ring.path).is_ok_and(|metadata| metadata.ino() == map.inode)
+        });
+        if is_known || map.offset != 0 {
+            continue;
+        }
+        // As the process sees it, which in a container is not as we do; removed files are there in map_files.
+        let within = path.strip_prefix("/").unwrap_or(path);
+        let candidates = [
+            Path::new("/proc").join(pid.to_string()).join("root").join(within),
+            PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", map.address.0, map.address.1)),
+        ];
+        let shown = candidates.into_iter().find_map(|candidate| {
+            let is_same = std::fs::metadata(&candidate).ok()?.ino() == map.inode;
+            if is_same { Found::at(candidate) } else { None }
+        });
+        found.extend(shown);
+    }
+    found
+}

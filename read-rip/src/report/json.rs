@@ -1,0 +1,292 @@
+//! The JSON output: one object a line, `{"type": ..., "data": {...}}`.
+//!
+//! The first line of a view has type `ring` and the schema's version, 1. Within a version fields and types are
+//! only added. All fields but `type` are optional: one that does not apply or is not known is left out.
+//! Addresses are strings in hexadecimal with `0x`; times are integers, in the unit of their name.
+//!
+//! | type | data |
+//! |---|---|
+//! | `ring` | `schema`, `path`, `program`, `pid`, `state`, `threads`, `created_realtime_ns`, `refused_full`, `refused_memory`, `words`, `overwritten`, `torn`, `unwritten`, `damaged` |
+//! | `function` | `function`, `threads`, `locations`: a list of `place` with `threads` and `tids` |
+//! | `thread` | `name`, `pid`, `tid`, `state` (`present`, `exited`, `abandoned`), `generation`, `overwritten`, `events`: a list of `sequence` and `place` |
+//! | `problem` | `about`, `what`, `hint`: what could not be read or resolved |
+//! | `removed` | `path`: a ring that `gc` has removed |
+//!
+//! A `place` has `function`, `file`, `line`, `label`, `address` (module-relative), `pc` (actual), `module`, and
+//! `callers`, a list of `function`, `file` and `line` that it was inlined into, innermost first.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::analyse::{Group, Losses, Thread, ThreadState};
+use crate::decode::Event;
+use crate::places::{Place, PlaceId, Places};
+use crate::process::{Found, Life};
+use crate::ring::{Header, Snapshot};
+
+use super::list::ended;
+
+/// The version in the first line.
+const SCHEMA: u32 = 1;
+
+/// Writes JSON lines.
+#[derive(Debug)]
+pub struct Json<W>(pub W);
+
+#[derive(Serialize)]
+struct Line<'a, T> {
+    r#type: &'a str,
+    data: T,
+}
+
+#[derive(Serialize)]
+struct Ring<'a> {
+    schema: u32,
+    path: &'a Path,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+    threads: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created_realtime_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused_full: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused_memory: Option<u64>,
+    #[serde(flatten)]
+    words: Option<Words>,
+}
+
+#[derive(Serialize)]
+struct Words {
+    words: u64,
+    overwritten: u64,
+    torn: u64,
+    unwritten: u64,
+    damaged: u64,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    function: &'a str,
+    threads: usize,
+    locations: Vec<PileUp<'a>>,
+}
+
+#[derive(Serialize)]
+struct PileUp<'a> {
+    #[serde(flatten)]
+    place: JsonPlace<'a>,
+    threads: usize,
+    tids: &'a [u32],
+}
+
+#[derive(Serialize)]
+struct JsonPlace<'a> {
+    function: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a str>,
+    address: String,
+    pc: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    module: Option<&'a Path>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    callers: Vec<Caller<'a>>,
+}
+
+#[derive(Serialize)]
+struct Caller<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct JsonThread<'a> {
+    name: &'a str,
+    pid: u32,
+    tid: u32,
+    state: &'a str,
+    generation: u32,
+    overwritten: u64,
+    events: Vec<JsonEvent<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonEvent<'a> {
+    sequence: u64,
+    place: JsonPlace<'a>,
+}
+
+#[derive(Serialize)]
+struct Problem<'a> {
+    about: &'a str,
+    what: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Removed<'a> {
+    path: &'a Path,
+}
+
+impl<W: Write> Json<W> {
+    fn line(&mut self, r#type: &str, data: impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.0, &Line { r#type, data })?;
+        writeln!(self.0)
+    }
+
+    /// The first line of a view.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output, here and below.
+    pub fn ring(
+        &mut self,
+        path: &Path,
+        snapshot: &Snapshot,
+        life: Option<&Life>,
+        losses: &Losses,
+    ) -> io::Result<()> {
+        let header = snapshot.header.as_ref();
+        let program = snapshot.modules.iter().find(|module| module.is_executable);
+        self.line(
+            "ring",
+            Ring {
+                schema: SCHEMA,
+                path,
+                program: program.and_then(|module| module.path.to_str()),
+                pid: header.map(|header| header.pid),
+                state: header.zip(life).map(|(header, life)| ended(header, life)),
+                threads: snapshot.slots.len() as u64,
+                created_realtime_ns: header.map(|header| header.created_realtime_ns),
+                refused_full: header.map(|header| header.threads_refused_full),
+                refused_memory: header.map(|header| header.threads_refused_memory),
+                words: Some(Words {
+                    words: losses.words,
+                    overwritten: losses.overwritten,
+                    torn: losses.torn,
+                    unwritten: losses.unwritten,
+                    damaged: losses.damaged,
+                }),
+            },
+        )
+    }
+
+    /// A ring in a list.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn found(&mut self, ring: &Found, program: &str) -> io::Result<()> {
+        let header: &Header = &ring.header;
+        self.line(
+            "ring",
+            Ring {
+                schema: SCHEMA,
+                path: &ring.path,
+                program: Some(program),
+                pid: Some(header.pid),
+                state: Some(ended(header, &ring.life)),
+                threads: header.slots.used,
+                created_realtime_ns: Some(header.created_realtime_ns),
+                refused_full: Some(header.threads_refused_full),
+                refused_memory: Some(header.threads_refused_memory),
+                words: None,
+            },
+        )
+    }
+
+    /// A group of the condensed view.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn group(&mut self, group: &Group, places: &Places<'_>, snapshot: &Snapshot) -> io::Result<()> {
+        let locations = group.locations.iter().map(|location| PileUp {
+            place: json_place(places.get(location.place), places, snapshot),
+            threads: location.tids.len(),
+            tids: &location.tids,
+        });
+        self.line(
+            "function",
+            Function {
+                function: &group.function,
+                threads: group.threads,
+                locations: locations.collect(),
+            },
+        )
+    }
+
+    /// A thread and its history.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn thread(
+        &mut self,
+        thread: &Thread<'_>,
+        events: &[(Event, PlaceId)],
+        places: &Places<'_>,
+        snapshot: &Snapshot,
+    ) -> io::Result<()> {
+        let events = events.iter().map(|(event, place)| JsonEvent {
+            sequence: event.sequence & snapshot.sequence_mask,
+            place: json_place(places.get(*place), places, snapshot),
+        });
+        self.line(
+            "thread",
+            JsonThread {
+                name: &thread.slot.name,
+                pid: thread.slot.pid,
+                tid: thread.slot.tid,
+                state: match thread.state {
+                    ThreadState::Present => "present",
+                    ThreadState::Exited => "exited",
+                    ThreadState::Abandoned => "abandoned",
+                },
+                generation: thread.slot.generation,
+                overwritten: thread.slot.overwritten(),
+                events: events.collect(),
+            },
+        )
+    }
+
+    /// Something that could not be read or resolved.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn problem(&mut self, about: &str, what: &str, hint: Option<&str>) -> io::Result<()> {
+        self.line("problem", Problem { about, what, hint })
+    }
+
+    /// A ring that was removed.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn removed(&mut self, path: &Path) -> io::Result<()> {
+        self.line("removed", Removed { path })
+    }
+}
+
+fn json_place<'a>(place: &'a Place, places: &Places<'a>, snapshot: &'a Snapshot) -> JsonPlace<'a> {
+    let site = place.sites.first().map(|&site| places.site(site));
+    JsonPlace {
+        function: &place.full_function,
+        file: place.source.as_ref().map(|(file, _)| file.as_str()),
+        line: place.source.as_ref().map(|&(_, line)| line),
+        label: site.map(|site| site.label.as_str()).filter(|label| !label.is_empty()),
+        address: format!("{:#x}", place.address),
+        pc: format!("{:#x}", place.pc),
+        module: place.module.map(|module| snapshot.modules[module].path.as_path()),
+        callers: place
+            .callers
+            .iter()
+            .map(|caller| Caller {
+                function: caller.function.as_deref(),
+                file: caller.file.as_deref(),
+                line: caller.line,
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,51 @@
+//! The table of rings.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, Table};
+
+use super::{age, printable};
+use crate::process::{Found, Life};
+use crate::ring::{Ending, Header};
+
+/// How a process is, or how it ended as far as that is known.
+pub fn ended(header: &Header, life: &Life) -> String {
+    match (life, header.ending) {
+        (_, Ending::Exit { status, .. }) => format!("exited with status {status}"),
+        (Life::Alive { pid }, _) if *pid == header.pid as i32 => "alive".to_owned(),
+        (Life::Alive { pid }, _) => format!("alive, here with pid {pid}"),
+        (Life::Dead, _) => "dead: killed, crashed or _exit".to_owned(),
+        (Life::Unknown { why }, _) => format!("unknown: {why}"),
+    }
+}
+
+/// Writes the rings as a table. `now_ns` is the time, ns since 1970.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn list(out: &mut dyn Write, rings: &[(Found, String)], now_ns: u64) -> io::Result<()> {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(["PROGRAM", "PID", "AGE", "THREADS", "MEMORY", "STATE", "RING"]);
+    for (ring, program) in rings {
+        table.add_row([
+            printable(program).into_owned(),
+            ring.header.pid.to_string(),
+            age(now_ns.saturating_sub(ring.header.created_realtime_ns)),
+            ring.header.slots.used.to_string(),
+            format!("{} KiB", ring.memory_bytes / 1024),
+            ended(&ring.header, &ring.life),
+            printable(&ring.path.to_string_lossy()).into_owned(),
+        ]);
+    }
+    for column in [1, 3, 4] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}

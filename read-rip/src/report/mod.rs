@@ -1,0 +1,16 @@
+//! How things are shown. Nothing is computed here: values in, text out.
+//!
+//! Results go to standard output, plain enough for a pipe. What accompanies them (what is lost, damaged or
+//! missing) goes to standard error, so that a script never reads it for a result.
+
+mod info;
+mod json;
+mod list;
+mod printable;
+mod text;
+
+pub use info::info;
+pub use json::Json;
+pub use list::{ended, list};
+pub use printable::{age, printable};
+pub use text::{Locations, condensed, location, thread};

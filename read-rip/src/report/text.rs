@@ -1,0 +1,145 @@
+//! The condensed view and the per-thread lines.
+//!
+//! The per-thread line is what scripts read, and stays as it is:
+//!
+//! ```text
+//! name[tid]: {82}source_a.c:124<0x442bae>, {83}source_a.c:129, ...
+//! ```
+//!
+//! In braces a mark's sequence, oldest first; then file and line; then, where several addresses share that line
+//! (and always with `-v`), the module-relative address. With `-v` an exited thread's line ends in `EXIT`.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use super::printable;
+use crate::analyse::{Group, Thread, ThreadState};
+use crate::decode::Event;
+use crate::places::{FileNames, Place, PlaceId, Places};
+
+/// Where a mark is, as `file:line` with an address where it takes one.
+#[derive(Debug)]
+pub struct Locations<'a> {
+    names: &'a FileNames,
+    /// How many addresses each `file:line` has.
+    addresses: HashMap<String, usize>,
+    is_verbose: bool,
+}
+
+/// Prepares locations for these places.
+pub fn location<'a>(places: &Places<'_>, names: &'a FileNames, is_verbose: bool) -> Locations<'a> {
+    let mut locations = Locations { names, addresses: HashMap::new(), is_verbose };
+    for place in places.iter() {
+        if let Some(line) = locations.line(place) {
+            *locations.addresses.entry(line).or_default() += 1;
+        }
+    }
+    locations
+}
+
+impl Locations<'_> {
+    fn line(&self, place: &Place) -> Option<String> {
+        let (file, line) = place.source.as_ref()?;
+        Some(format!("{}:{line}", printable(self.names.get(file))))
+    }
+
+    /// `file:line`, `file:line<0xADDRESS>`, or an address alone where no source is known.
+    pub fn of(&self, place: &Place) -> String {
+        match self.line(place) {
+            None => format!("{:#x}", place.address),
+            Some(line) if self.is_verbose || self.addresses.get(&line).is_some_and(|&count| count > 1) => {
+                format!("{line}<{:#x}>", place.address)
+            }
+            Some(line) => line,
+        }
+    }
+
+    /// The caller that a mark was inlined into, as ` from file:line`.
+    fn caller(&self, place: &Place) -> String {
+        match place.callers.first() {
+            Some(caller) => match (&caller.file, caller.line) {
+                (Some(file), Some(line)) => format!(" from {}:{line}", printable(self.names.get(file))),
+                _ => String::new(),
+            },
+            None => String::new(),
+        }
+    }
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// Writes the condensed view.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn condensed(
+    out: &mut dyn Write,
+    groups: &[Group],
+    places: &Places<'_>,
+    locations: &Locations<'_>,
+    is_verbose: bool,
+) -> io::Result<()> {
+    let bold = anstyle::Style::new().bold();
+    for group in groups {
+        write!(
+            out,
+            "{bold}{}{bold:#} : {} thread{}, {} location{}: ",
+            printable(&group.function),
+            group.threads,
+            plural(group.threads),
+            group.locations.len(),
+            plural(group.locations.len()),
+        )?;
+        for (index, location) in group.locations.iter().enumerate() {
+            let place = places.get(location.place);
+            let separator = if index == 0 { "" } else { "; " };
+            write!(out, "{separator}{}{}", locations.of(place), locations.caller(place))?;
+            if is_verbose {
+                if let Some(label) = label(place, places) {
+                    write!(out, " \"{}\"", printable(label))?;
+                }
+                let tids: Vec<String> = location.tids.iter().map(u32::to_string).collect();
+                write!(out, " [{}]", tids.join(", "))?;
+            } else {
+                write!(out, " ({})", location.tids.len())?;
+            }
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn label<'a>(place: &Place, places: &Places<'a>) -> Option<&'a str> {
+    let label = places.site(*place.sites.first()?).label.as_str();
+    (!label.is_empty()).then_some(label)
+}
+
+/// Writes one thread's line; `sequence_mask` says how much of a sequence was recorded.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn thread(
+    out: &mut dyn Write,
+    thread: &Thread<'_>,
+    events: &[(Event, PlaceId)],
+    places: &Places<'_>,
+    locations: &Locations<'_>,
+    sequence_mask: u64,
+) -> io::Result<()> {
+    let bold = anstyle::Style::new().bold();
+    write!(out, "{bold}{}[{}]{bold:#}:", printable(&thread.slot.name), thread.slot.tid)?;
+    let mut separator = " ";
+    for (event, place) in events {
+        let sequence = event.sequence & sequence_mask;
+        write!(out, "{separator}{{{sequence}}}{}", locations.of(places.get(*place)))?;
+        separator = ", ";
+    }
+    if thread.state == ThreadState::Exited {
+        write!(out, "{separator}EXIT")?;
+    }
+    writeln!(out)
+}

@@ -1,0 +1,81 @@
+//! Names of symbols as their programmers wrote them: Rust (legacy and v0, without the hash) and C++.
+//!
+//! It does not look at the language that the debug information claims: the prefixes of mangled names tell.
+
+use std::fmt::{self, Write};
+
+/// Longer mangled names are shown as they are.
+const MANGLED_MAX_BYTES: usize = 32 << 10;
+/// A mangled name can repeat its parts, and so grow exponentially: what grows beyond this is shown mangled.
+const DEMANGLED_MAX_BYTES: usize = 64 << 10;
+
+/// The demangled name; the name itself if it is not mangled or cannot be demangled.
+pub(super) fn demangle(name: &str) -> String {
+    attempt(name).unwrap_or_else(|| name.to_owned())
+}
+
+fn attempt(name: &str) -> Option<String> {
+    if name.len() > MANGLED_MAX_BYTES {
+        return None;
+    }
+    let mut output = Limited(String::new());
+    if let Ok(symbol) = rustc_demangle::try_demangle(name) {
+        // The alternate form leaves out the hash.
+        write!(output, "{symbol:#}").ok()?;
+    } else if name.starts_with("_Z") {
+        let symbol = cpp_demangle::Symbol::new(name).ok()?;
+        symbol.structured_demangle(&mut output, &cpp_demangle::DemangleOptions::default()).ok()?;
+    } else {
+        return None;
+    }
+    Some(output.0)
+}
+
+struct Limited(String);
+
+impl Write for Limited {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        if self.0.len() + part.len() > DEMANGLED_MAX_BYTES {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(part);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rust_names_lose_their_hash() {
+        assert_eq!(demangle("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"), "core::fmt::Write::write_fmt");
+        assert_eq!(demangle("_RNvCs15kBYyAo9fc_7mycrate7example"), "mycrate::example");
+    }
+
+    #[test]
+    fn cpp_names_get_their_parameters() {
+        assert_eq!(demangle("_ZN5cache6lookupEiPKc"), "cache::lookup(int, char const*)");
+    }
+
+    #[test]
+    fn names_that_are_not_mangled_stay_as_they_are() {
+        for name in ["main", "_Z", "_Znonsense", "_R", "", "_ZN4core3fmt"] {
+            assert_eq!(demangle(name), name);
+        }
+    }
+
+    #[test]
+    fn a_name_that_would_grow_exponentially_stays_mangled() {
+        // Each parameter is a pair of the one before it: 2^n in n steps.
+        let mut name = String::from("_Z1fSt4pairIiiE");
+        for substitution in ["S_", "S0_", "S1_", "S2_", "S3_", "S4_", "S5_", "S6_", "S7_", "S8_", "S9_", "SA_"] {
+            write!(name, "St4pairI{substitution}{substitution}E").unwrap();
+        }
+        for _ in 0..2 {
+            write!(name, "St4pairISB_SB_E").unwrap();
+        }
+        let shown = demangle(&name);
+        assert!(shown.len() <= DEMANGLED_MAX_BYTES);
+    }
+}

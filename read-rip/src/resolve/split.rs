@@ -1,0 +1,128 @@
+//! Split DWARF: loads the `.dwo` files that a program's debug information refers to, or a `.dwp` package of them.
+//!
+//! It compares ids of compilation units and interprets nothing else. A file that is missing is remembered: what the program
+//! itself holds still answers.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use addr2line::SplitDwarfLoad;
+use gimli::Reader;
+
+use super::dwarf::{Bytes, check_nesting, empty, section};
+use super::elf::Image;
+use super::locate::{Files, with_suffix};
+use super::path::find;
+use super::Problem;
+
+/// All `.dwo` files of one program together.
+const FILES_MAX: usize = 1 << 16;
+
+/// Where the split debug information of one module is looked for.
+pub(super) struct Split {
+    root: Option<PathBuf>,
+    /// Of the module's file and of its debug file.
+    files: Vec<PathBuf>,
+    is_little_endian: bool,
+    package: OnceCell<Option<gimli::DwarfPackage<Bytes>>>,
+    loaded: Cell<usize>,
+    missing: RefCell<Option<PathBuf>>,
+}
+
+impl Split {
+    pub(super) fn new(files: &Files, root: Option<&Path>, is_little_endian: bool) -> Self {
+        let images = files.own.iter().chain(&files.debug);
+        Self {
+            root: root.map(Path::to_owned),
+            files: images.map(|image| image.path.clone()).collect(),
+            is_little_endian,
+            package: OnceCell::new(),
+            loaded: 0.into(),
+            missing: None.into(),
+        }
+    }
+
+    /// The first file that was asked for and not found.
+    pub(super) fn missing(&self) -> Option<PathBuf> {
+        self.missing.borrow().clone()
+    }
+
+    /// One compilation unit's debug information, if it is found.
+    pub(super) fn load(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<Arc<gimli::Dwarf<Bytes>>> {
+        let found = self.from_package(wanted).or_else(|| self.from_file(wanted));
+        let found = found.filter(|dwarf| check_nesting(dwarf).is_ok());
+        if found.is_none() {
+            let path = text(wanted.path.as_ref()).unwrap_or_default();
+            self.missing.borrow_mut().get_or_insert(path);
+        }
+        found.map(Arc::new)
+    }
+
+    fn from_package(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<gimli::Dwarf<Bytes>> {
+        let package = self.package.get_or_init(|| self.open_package()).as_ref()?;
+        package.find_cu(wanted.dwo_id, &wanted.parent).ok()?
+    }
+
+    /// `prog.dwp` beside `prog`, or beside the debug file.
+    fn open_package(&self) -> Option<gimli::DwarfPackage<Bytes>> {
+        let open = |path: PathBuf| {
+            let image = Image::open(&path).ok().filter(|image| self.has_same_order(image))?;
+            let load = |id: gimli::SectionId| match id.dwo_name() {
+                Some(name) => section(&image, name),
+                None => Ok(empty(&image)),
+            };
+            gimli::DwarfPackage::load(load, empty(&image)).map_err(|_: Problem| ()).ok()
+        };
+        self.files.iter().find_map(|path| open(with_suffix(path, ".dwp")))
+    }
+
+    fn from_file(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<gimli::Dwarf<Bytes>> {
+        if self.loaded.get() >= FILES_MAX {
+            return None;
+        }
+        self.loaded.set(self.loaded.get() + 1);
+        self.paths(wanted)?.iter().find_map(|path| self.open_file(path, wanted))
+    }
+
+    /// Where the compiler wrote it; else beside the program, for a build that was moved.
+    fn paths(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<Vec<PathBuf>> {
+        let name = text(wanted.path.as_ref())?;
+        let directory = text(wanted.comp_dir.as_ref()).unwrap_or_default();
+        let mut paths: Vec<PathBuf> =
+            find(self.root.as_deref(), &directory.join(&name)).into_iter().collect();
+        for file in &self.files {
+            let Some(directory) = file.parent() else { continue };
+            if let Some(last) = name.file_name() {
+                paths.push(directory.join(last));
+            }
+        }
+        Some(paths)
+    }
+
+    fn open_file(&self, path: &Path, wanted: &SplitDwarfLoad<Bytes>) -> Option<gimli::Dwarf<Bytes>> {
+        let image = Image::open(path).ok().filter(|image| self.has_same_order(image))?;
+        let load = |id: gimli::SectionId| match id.dwo_name() {
+            Some(name) => section(&image, name),
+            None => Ok(empty(&image)),
+        };
+        let mut dwarf = gimli::Dwarf::load(load).map_err(|_: Problem| ()).ok()?;
+        let unit = dwarf.unit(dwarf.units().next().ok()??).ok()?;
+        if unit.dwo_id != Some(wanted.dwo_id) {
+            return None;
+        }
+        dwarf.make_dwo(&wanted.parent);
+        Some(dwarf)
+    }
+
+    fn has_same_order(&self, image: &Image) -> bool {
+        image.is_little_endian == self.is_little_endian
+    }
+}
+
+fn text(bytes: Option<&Bytes>) -> Option<PathBuf> {
+    let bytes = bytes?.to_slice().ok()?;
+    Some(PathBuf::from(OsStr::from_bytes(&bytes)))
+}

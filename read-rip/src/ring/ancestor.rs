@@ -1,0 +1,251 @@
+//! Rings of the C header that librip descends from: 320 bytes a slot, no magic.
+//!
+//! A slot is a name of 64 bytes and 32 little-endian words, each an 8-bit counter above a 56-bit PC; its index
+//! is the thread id; a word of all ones says that the thread exited. The counter and the index started where
+//! the program wanted, usually both at 0, and both go on by one with each word; the exit word takes an index
+//! but no counter.
+//!
+//! What its own reader got wrong, and this one does not: an exit word in the first place after a wrap, more
+//! than one discontinuity (an exit and a later owner of the slot), a thread with a single snapshot.
+//!
+//! # What 8 bits can tell
+//!
+//! The last 32 words, and their order. Not how many came before: sequences are the counter's own values.
+
+use super::snapshot::{Slot, SlotState, Snapshot};
+use super::{Defect, Error, Source};
+use crate::ring::parse::Bytes;
+
+const NAME_LEN: usize = 64;
+const WORDS: usize = 32;
+const SLOT_LEN: usize = NAME_LEN + 8 * WORDS;
+const EXIT: u64 = u64::MAX;
+const PC_MASK: u64 = (1 << 56) - 1;
+/// The ancestor ran on x86-64 only, where a user program's addresses have 47 bits.
+const PC_MAX: u64 = 1 << 47;
+/// Slots are copied this many at a time.
+const AT_ONCE: u64 = 4096;
+
+/// Whether the bytes can be such a ring: the right length, and words that can be PCs.
+pub(super) fn is_one(source: &Source) -> bool {
+    let len = source.len_bytes();
+    if len == 0 || len % SLOT_LEN as u64 != 0 {
+        return false;
+    }
+    let mut magic = [0; 8];
+    if source.read_at(&mut magic, 0).is_err() || magic == librip::layout::MAGIC {
+        return false;
+    }
+    // The first slots in use decide.
+    const LOOKED_AT: usize = 16;
+    let mut seen = 0;
+    let mut is_plausible = true;
+    let _ = each(source, &mut |_, bytes| {
+        let words = || (0..WORDS).map(|index| bytes.u64(NAME_LEN + 8 * index)).filter(|&word| word != 0);
+        if words().next().is_some() {
+            seen += 1;
+            is_plausible &= words().all(|word| word == EXIT || word & PC_MASK < PC_MAX);
+        }
+        is_plausible && seen < LOOKED_AT
+    });
+    is_plausible && seen > 0
+}
+
+pub(super) fn read(source: &Source) -> Result<Snapshot, Error> {
+    let mut slots = Vec::new();
+    let mut defects = Vec::new();
+    if let Some(format) = source.cut() {
+        defects.push(Defect::DecompressedPart { format, bytes: source.len_bytes() });
+    }
+    let result = each(source, &mut |index, bytes| {
+        slots.extend(slot(index, bytes));
+        true
+    });
+    if let Err(error) = result {
+        defects.push(Defect::Io { offset: 0, what: error.to_string() });
+    }
+    Ok(Snapshot {
+        header: None,
+        modules: Vec::new(),
+        sites: Vec::new(),
+        slots,
+        defects,
+        sequence_mask: 0xff,
+    })
+}
+
+/// Calls `visit` with each slot that is not a hole in the file, until it says false.
+fn each(source: &Source, visit: &mut dyn FnMut(u64, &Bytes<'_>) -> bool) -> std::io::Result<()> {
+    let len = SLOT_LEN as u64;
+    let mut buffer = vec![0; AT_ONCE as usize * SLOT_LEN];
+    let mut next = 0;
+    while let Some((begin, end)) = source.next_data(next * len) {
+        next = next.max(begin / len);
+        let last = end.div_ceil(len);
+        while next < last {
+            let count = AT_ONCE.min(last - next);
+            let got = source.read_at(&mut buffer[..count as usize * SLOT_LEN], next * len)?;
+            for slot in buffer[..got].chunks_exact(SLOT_LEN) {
+                if !visit(next, &Bytes(slot)) {
+                    return Ok(());
+                }
+                next += 1;
+            }
+            if got < count as usize * SLOT_LEN {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
+    let raw: [u64; WORDS] = std::array::from_fn(|index| bytes.u64(NAME_LEN + 8 * index));
+    if raw.iter().all(|&word| word == 0) {
+        return None;
+    }
+    let (history, is_exited) = in_order(&raw);
+    // Re-packed as words of the present format. Where the counter jumps, words are missing.
+    let first = history.first().map_or(0, |&word| word >> 56);
+    let mut words = Vec::new();
+    for word in history {
+        while (first + words.len() as u64) & 0xff != word >> 56 {
+            words.push(0);
+        }
+        words.push(librip::layout::pack(first + words.len() as u64, word & PC_MASK, false));
+    }
+    Some(Slot {
+        index,
+        state: if is_exited { SlotState::Exited } else { SlotState::Live },
+        kind: librip::layout::SLOT_KIND_THREAD,
+        generation: 1,
+        pid: 0,
+        tid: index as u32,
+        pid_namespace: 0,
+        claimed_boottime_ns: 0,
+        exited_boottime_ns: 0,
+        name: bytes.text(0, NAME_LEN),
+        first_sequence: first,
+        count: first + words.len() as u64,
+        words_from: first,
+        words,
+        unwritten: 0,
+        torn: 0,
+        damaged: 0,
+    })
+}
+
+/// The words in the order they were written, without exit words; and whether the last one written was such.
+///
+/// Places are filled in a circle, so all that is to be found is the newest word. As long as some place is
+/// unwritten, it is the one in front of the gap. Afterwards it is the one whose successor on the circle does
+/// not continue the counter: with *e* exit words among the 32, the oldest has the newest's counter minus
+/// 31 - *e*. If the counter breaks in more places (a program that set it), the break of just that width counts.
+///
+/// One case cannot be told: an exit word that is the newest, and one that is the oldest of a thread which went
+/// on for 31 marks after its exit. The former is taken, because an exit is meant to be the end.
+fn in_order(words: &[u64; WORDS]) -> (Vec<u64>, bool) {
+    let at = |index: usize| words[index % WORDS];
+    let newest = if words.contains(&0) {
+        // With several gaps, which no healthy ring has, the longest run counts.
+        let run_before = |end: usize| (0..WORDS).take_while(|&back| at(end + WORDS - back) != 0).count();
+        (0..WORDS).filter(|&index| at(index) != 0 && at(index + 1) == 0).max_by_key(|&end| run_before(end))
+    } else {
+        let exits = words.iter().filter(|&&word| word == EXIT).count() as u64;
+        let counter_step = |index: usize| {
+            let next = (index + 1..index + WORDS).map(at).find(|&word| word != EXIT)?;
+            Some(((next >> 56).wrapping_sub(at(index) >> 56)) & 0xff)
+        };
+        let breaks = || {
+            (0..WORDS)
+                .filter(|&index| at(index) != EXIT)
+                .filter_map(|index| Some((index, counter_step(index)?)))
+                .filter(|&(_, step)| step != 1)
+        };
+        let last_marked = breaks()
+            .find(|&(_, step)| step == (256 - (WORDS as u64 - 1) + exits) & 0xff)
+            .or_else(|| breaks().last())
+            .map(|(index, _)| index);
+        // An exit word at the break came after the last mark.
+        last_marked.map(|index| if at(index + 1) == EXIT { index + 1 } else { index })
+    };
+    let Some(newest) = newest else { return (Vec::new(), false) };
+    let history: Vec<u64> = (newest + 1..=newest + WORDS)
+        .map(at)
+        .collect::<Vec<_>>()
+        .rsplit(|&word| word == 0)
+        .next()
+        .unwrap_or_default()
+        .iter()
+        .copied()
+        .filter(|&word| word != EXIT)
+        .collect();
+    (history, at(newest) == EXIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the ancestor's header would have left: `None` stands for its exit call.
+    fn written(start: (u8, u8), marks: impl IntoIterator<Item = Option<u64>>) -> [u64; WORDS] {
+        let (mut index, mut counter) = start;
+        let mut words = [0; WORDS];
+        for mark in marks {
+            words[usize::from(index) % WORDS] = match mark {
+                Some(pc) => {
+                    counter = counter.wrapping_add(1);
+                    u64::from(counter.wrapping_sub(1)) << 56 | pc
+                }
+                None => EXIT,
+            };
+            index = index.wrapping_add(1);
+        }
+        words
+    }
+
+    fn pcs(words: &[u64; WORDS]) -> (Vec<u64>, bool) {
+        let (history, is_exited) = in_order(words);
+        (history.iter().map(|word| word & PC_MASK).collect(), is_exited)
+    }
+
+    #[test]
+    fn any_number_of_marks_from_any_start_comes_back_in_order() {
+        for start in [(0, 0), (7, 250), (31, 31)] {
+            for marks in 1..600u64 {
+                let expected: Vec<u64> = (1..=marks).skip(marks.saturating_sub(32) as usize).collect();
+                assert_eq!(pcs(&written(start, (1..=marks).map(Some))), (expected, false), "{start:?} {marks}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_exit_is_seen_wherever_the_ring_wraps() {
+        for marks in 0..600u64 {
+            let words = written((0, 0), (1..=marks).map(Some).chain([None]));
+            let expected: Vec<u64> = (1..=marks).skip(marks.saturating_sub(31) as usize).collect();
+            assert_eq!(pcs(&words), (expected, true), "{marks}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_goes_on_after_its_exit_is_alive() {
+        for before in 1..70u64 {
+            for after in 1..31u64 {
+                let marks = (1..=before).map(Some).chain([None]).chain((1..=after).map(|pc| Some(1000 + pc)));
+                let (history, is_exited) = pcs(&written((0, 0), marks));
+                assert_eq!((history.last(), is_exited), (Some(&(1000 + after)), false), "{before} {after}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_counter_that_was_set_back_does_not_hide_what_came_before() {
+        let mut words = written((0, 0), (1..=6).map(Some));
+        let rest = written((6, 0), (101..=104).map(Some));
+        for (word, other) in words.iter_mut().zip(rest) {
+            *word |= other;
+        }
+        assert_eq!(pcs(&words), (vec![1, 2, 3, 4, 5, 6, 101, 102, 103, 104], false));
+    }
+}

@@ -1,0 +1,338 @@
+//! Slots, copied while their owners write: every word is given its full sequence, or given up.
+//!
+//! # Why what comes out was recorded
+//!
+//! A word *w* carries the low 15 bits of its sequence, and the slot carries the full count *C*, which its owner
+//! advances before it writes. So the question is always: which full sequence do these 15 bits stand for?
+//!
+//! **A slot that stands still.** It is copied twice. If both copies are equal, count included, then nothing was
+//! reserved between the end of the first copy of the count and the second, because the count only grows. The
+//! word at index *i* must then have the largest sequence below *C* that is *i* mod *N*. If its bits say so, it
+//! is that word. If they say one lap earlier (or it is zero), then its successor has been reserved but not
+//! written: unknown. Anything else is damage.
+//!
+//! **A slot that moves.** A piece of it is copied between two readings of the count, *C0* before and *C1*
+//! behind. Let δ be how far a word may be visible ahead of the count that reserved it, or behind: zero on
+//! x86-64, which keeps stores in order; on aarch64 no more than a store buffer holds, far below δ = 2^12.
+//! A word that lay in the piece had a sequence from C0 - N - δ (the oldest that may not have been replaced) to
+//! C1 + δ. Those are fewer than 2^15 numbers if C1 - C0 < 2^15 - N - 2δ, which for the largest N = 2^14 is
+//! 2^13; then 15 bits name one of them, and we require just that. No clock is asked: the writer's own count
+//! says how far it came, so a reader that is scheduled away in the middle notices, and tries again.
+//!
+//! The words of a moving slot come from different moments. Each is an event that was recorded at that
+//! sequence; those in between are given as unknown, and so is everything more than *N* before the newest.
+//!
+//! **Whose words.** A slot may change owners. Its header is copied before and behind the words, and state,
+//! generation and ids must be the same; sequences before the owner's first are a predecessor's.
+//!
+//! # What is assumed of the system
+//!
+//! FOLKLORE: `pread` copies aligned 64-bit words by accesses of at least 64 bits. Linux does (x86-64:
+//! `rep movs` or 8-byte moves on aligned pages; aarch64: pairs of 64-bit loads), and the torture test, whose
+//! words betray any mixture of two, has not seen it otherwise.
+
+use std::mem::{offset_of, size_of};
+use std::sync::atomic::{Ordering, fence};
+
+use librip::layout::{self, SlotHeader};
+
+use super::parse::Bytes;
+use super::snapshot::{Header, Slot, SlotState};
+use super::{Defect, Source};
+
+/// Slots are copied this many bytes at a time.
+const CHUNK_BYTES: u64 = 1 << 20;
+/// A moving slot is copied in pieces of this many words: well below a microsecond each.
+const PIECE_WORDS: usize = 128;
+/// See the argument above.
+const DELTA: u64 = 1 << 12;
+/// How far a writer may come while a piece is copied.
+const ADVANCE_MAX: u64 = 1 << 13;
+/// How often a piece, or a slot that changes owners, is tried before it is given up.
+const ATTEMPTS: u32 = 100;
+
+const SEQUENCE_MASK: u64 = (1 << layout::SEQUENCE_BITS) - 1;
+const HEADER_LEN: usize = size_of::<SlotHeader>();
+
+const _: () = assert!(
+    ADVANCE_MAX + layout::SLOT_WORDS_MAX as u64 + 2 * DELTA <= 1 << layout::SEQUENCE_BITS,
+    "fifteen bits must name one sequence of those that are possible"
+);
+
+/// Copies all slots that were ever used.
+pub(super) fn slots(source: &Source, header: &Header, defects: &mut Vec<Defect>) -> Vec<Slot> {
+    let room = header.slots;
+    let len = room.entry_len_bytes;
+    let mut reader = SlotReader {
+        source,
+        len: len as usize,
+        words: header.slot_words as usize,
+        slots: Vec::new(),
+        damaged: Damaged::default(),
+    };
+    if room.used > 0 {
+        let end = room.offset + room.used * len;
+        let mut offset = room.offset;
+        while let Some((begin, data_end)) = source.next_data(offset).filter(|&(begin, _)| begin < end) {
+            let first = (begin - room.offset) / len;
+            let last = (data_end.min(end) - room.offset).div_ceil(len);
+            if let Err(error) = reader.range(room.offset, first, last) {
+                defects.push(Defect::Io { offset: begin, what: error.to_string() });
+            }
+            offset = room.offset + last * len;
+        }
+    }
+    reader.damaged.report(defects);
+    reader.slots
+}
+
+struct SlotReader<'a> {
+    source: &'a Source,
+    len: usize,
+    words: usize,
+    slots: Vec<Slot>,
+    damaged: Damaged,
+}
+
+/// Slots that contradict themselves: how many, and the first.
+#[derive(Default)]
+struct Damaged {
+    state: Option<(u64, u64)>,
+    sequence: Option<(u64, u64)>,
+    words: Option<(u64, u64)>,
+}
+
+impl Damaged {
+    fn note(found: &mut Option<(u64, u64)>, index: u64) {
+        let (count, first) = found.unwrap_or((0, index));
+        *found = Some((count + 1, first));
+    }
+
+    fn report(self, defects: &mut Vec<Defect>) {
+        for (found, what) in [
+            (self.state, "their state is none that there is"),
+            (self.sequence, "their owner's first word is behind the last"),
+            (self.words, "words do not belong where they are"),
+        ] {
+            if let Some((count, first)) = found {
+                defects.push(Defect::Slots { count, first, what });
+            }
+        }
+    }
+}
+
+impl SlotReader<'_> {
+    /// Slots `first..last`; the region begins at `region`.
+    fn range(&mut self, region: u64, first: u64, last: u64) -> std::io::Result<()> {
+        let at_once = (CHUNK_BYTES / self.len as u64).max(1);
+        let mut buffers = [vec![0; at_once as usize * self.len], vec![0; at_once as usize * self.len]];
+        for from in (first..last).step_by(at_once as usize) {
+            let to = (from + at_once).min(last);
+            let offset = region + from * self.len as u64;
+            let wanted = (to - from) as usize * self.len;
+            let copies = if self.source.may_change() { 2 } else { 1 };
+            let mut got = wanted;
+            for buffer in &mut buffers[..copies] {
+                got = got.min(self.source.read_at(&mut buffer[..wanted], offset)?);
+                // Keeps the second copy behind the first on machines that reorder loads.
+                fence(Ordering::SeqCst);
+            }
+            // A slot that is not all there was cut off with the file, which has been reported.
+            for (position, index) in (from..to).enumerate().take(got / self.len) {
+                let part = position * self.len..(position + 1) * self.len;
+                let stands_still = copies == 1 || buffers[0][part.clone()] == buffers[1][part.clone()];
+                let bytes = Bytes(&buffers[0][part]);
+                let slot = if stands_still {
+                    self.still(index, &bytes)
+                } else {
+                    self.moving(index, region + index * self.len as u64)
+                };
+                self.slots.extend(slot);
+            }
+        }
+        Ok(())
+    }
+
+    /// A slot of which nothing changed while it was copied.
+    fn still(&mut self, index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
+        let mut slot = self.owner(index, bytes)?;
+        let n = self.words as u64;
+        let from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
+        slot.words_from = from;
+        for sequence in from..slot.count {
+            let word = bytes.u64(HEADER_LEN + 8 * (sequence % n) as usize);
+            let bits = layout::sequence_bits(word);
+            let known = word != 0 && bits == sequence & SEQUENCE_MASK;
+            if !known {
+                let is_lap_before = word == 0 || bits == sequence.wrapping_sub(n) & SEQUENCE_MASK;
+                *if is_lap_before { &mut slot.unwritten } else { &mut slot.damaged } += 1;
+            }
+            slot.words.push(if known { word } else { 0 });
+        }
+        if slot.damaged > 0 {
+            Damaged::note(&mut self.damaged.words, index);
+        }
+        Some(slot)
+    }
+
+    /// A slot whose owner writes, or changes, while we look.
+    fn moving(&mut self, index: u64, offset: u64) -> Option<Slot> {
+        let mut header = [0; HEADER_LEN];
+        let mut header_behind = [0; HEADER_LEN];
+        let mut best = None;
+        for _ in 0..ATTEMPTS {
+            if self.source.read_at(&mut header, offset).ok()? < HEADER_LEN {
+                return None;
+            }
+            fence(Ordering::SeqCst);
+            let mut slot = self.owner(index, &Bytes(&header))?;
+            let known = self.known_words(offset, &mut slot)?;
+            fence(Ordering::SeqCst);
+            if self.source.read_at(&mut header_behind, offset).ok()? < HEADER_LEN {
+                return None;
+            }
+            // All that is the owner's: what precedes the count.
+            let owners = ..offset_of!(SlotHeader, count);
+            let is_same_owner = header[owners] == header_behind[owners];
+            if is_same_owner {
+                place(&mut slot, known, self.words as u64);
+                return Some(slot);
+            }
+            slot.torn = self.words as u32;
+            slot.words_from = slot.count;
+            best = Some(slot);
+        }
+        best
+    }
+
+    /// Words of a moving slot with their full sequences, in no order.
+    fn known_words(&self, offset: u64, slot: &mut Slot) -> Option<Vec<(u64, u64)>> {
+        let count_offset = offset + offset_of!(SlotHeader, count) as u64;
+        let n = self.words as u64;
+        let mut known = Vec::with_capacity(self.words);
+        for first in (0..self.words).step_by(PIECE_WORDS) {
+            let piece_words = PIECE_WORDS.min(self.words - first);
+            let mut piece = [0; 8 * PIECE_WORDS];
+            let piece = &mut piece[..8 * piece_words];
+            let piece_offset = offset + (HEADER_LEN + 8 * first) as u64;
+            let mut is_copied = false;
+            for _ in 0..ATTEMPTS {
+                let before = self.count(count_offset)?;
+                fence(Ordering::SeqCst);
+                if self.source.read_at(piece, piece_offset).ok()? < piece.len() {
+                    return None;
+                }
+                fence(Ordering::SeqCst);
+                let behind = self.count(count_offset)?;
+                if behind.wrapping_sub(before) >= ADVANCE_MAX {
+                    continue;
+                }
+                for (position, word) in piece.chunks_exact(8).enumerate() {
+                    let word = Bytes(word).u64(0);
+                    let index = (first + position) as u64;
+                    let sequence = full_sequence(word, behind + DELTA);
+                    let is_possible = word != 0
+                        && sequence.is_some_and(|sequence| {
+                            sequence % n == index && sequence + n + DELTA >= before
+                        });
+                    match sequence.filter(|_| is_possible) {
+                        Some(sequence) => known.push((sequence, word)),
+                        None if word == 0 => {}
+                        None => slot.damaged += 1,
+                    }
+                }
+                is_copied = true;
+                break;
+            }
+            if !is_copied {
+                slot.torn += piece_words as u32;
+            }
+        }
+        Some(known)
+    }
+
+    fn count(&self, offset: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        (self.source.read_at(&mut bytes, offset).ok()? == 8).then(|| u64::from_le_bytes(bytes))
+    }
+
+    /// The slot's header; `None` for a slot that was never used.
+    fn owner(&mut self, index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
+        let raw_state = bytes.u32(offset_of!(SlotHeader, state));
+        let count = bytes.u64(offset_of!(SlotHeader, count));
+        if raw_state == layout::SLOT_FREE && count == 0 {
+            return None;
+        }
+        let state = match raw_state {
+            layout::SLOT_LIVE => SlotState::Live,
+            layout::SLOT_EXITED => SlotState::Exited,
+            layout::SLOT_CLAIMING => SlotState::Claiming,
+            _ => {
+                Damaged::note(&mut self.damaged.state, index);
+                SlotState::Live
+            }
+        };
+        let first_sequence = bytes.u64(offset_of!(SlotHeader, first_sequence));
+        if first_sequence > count {
+            Damaged::note(&mut self.damaged.sequence, index);
+        }
+        Some(Slot {
+            index,
+            state,
+            kind: bytes.u32(offset_of!(SlotHeader, kind)),
+            generation: bytes.u32(offset_of!(SlotHeader, generation)),
+            pid: bytes.u32(offset_of!(SlotHeader, pid)),
+            tid: bytes.u32(offset_of!(SlotHeader, tid)),
+            pid_namespace: bytes.u64(offset_of!(SlotHeader, pid_namespace)),
+            claimed_boottime_ns: bytes.u64(offset_of!(SlotHeader, claimed_boottime_ns)),
+            exited_boottime_ns: bytes.u64(offset_of!(SlotHeader, exited_boottime_ns)),
+            name: bytes.text(offset_of!(SlotHeader, name), layout::NAME_LEN_BYTES),
+            first_sequence,
+            count,
+            words_from: 0,
+            words: Vec::new(),
+            unwritten: 0,
+            torn: 0,
+            damaged: 0,
+        })
+    }
+}
+
+/// The largest sequence up to `limit` whose low bits are the word's; `None` if there is none.
+fn full_sequence(word: u64, limit: u64) -> Option<u64> {
+    let behind = limit.wrapping_sub(layout::sequence_bits(word)) & SEQUENCE_MASK;
+    limit.checked_sub(behind)
+}
+
+/// Puts words of a moving slot in order, the newest last; what is missing in between was in motion.
+fn place(slot: &mut Slot, known: Vec<(u64, u64)>, n: u64) {
+    let Some(newest) = known.iter().map(|&(sequence, _)| sequence).max() else {
+        slot.words_from = slot.count;
+        return;
+    };
+    slot.count = newest + 1;
+    slot.words_from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
+    slot.words = vec![0; (slot.count - slot.words_from) as usize];
+    for (sequence, word) in known {
+        if let Some(at) = sequence.checked_sub(slot.words_from) {
+            slot.words[at as usize] = word;
+        }
+    }
+    slot.torn = slot.words.iter().filter(|&&word| word == 0).count() as u32;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fifteen_bits_and_a_limit_name_one_sequence() {
+        for sequence in [0, 1, 32_767, 32_768, 1_000_000, u64::from(u32::MAX) * 9] {
+            let word = layout::pack(sequence, 1, false);
+            assert_eq!(full_sequence(word, sequence), Some(sequence));
+            assert_eq!(full_sequence(word, sequence + SEQUENCE_MASK), Some(sequence));
+            assert_eq!(full_sequence(word, sequence + SEQUENCE_MASK + 1), Some(sequence + SEQUENCE_MASK + 1));
+        }
+        assert_eq!(full_sequence(layout::pack(5, 1, false), 4), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! Modules, sites and their texts.
+//!
+//! Tables are read whole: they are as long as the process made them, and no longer than the file.
+
+use std::ffi::OsString;
+use std::mem::offset_of;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use librip::layout::{self, Module as RawModule, Site as RawSite, Text};
+
+use super::parse::Bytes;
+use super::snapshot::{Header, Room, Site};
+use super::{Defect, Module, Source};
+
+/// The longest path or text that is believed, bytes.
+const TEXT_MAX_BYTES: u32 = 64 << 10;
+/// The longest table that is believed, bytes: five million sites. A sparse file can claim any length.
+const TABLE_MAX_BYTES: u64 = 256 << 20;
+
+/// Reads both tables; a site refers to its module by index.
+pub(super) fn read(source: &Source, header: &Header, defects: &mut Vec<Defect>) -> (Vec<Module>, Vec<Site>) {
+    let texts = Texts(used_bytes(source, header.texts, layout::REGION_TEXTS, defects));
+    let modules = modules(source, header, &texts, defects);
+    let sites = sites(source, header, &texts, modules.len(), defects);
+    (modules, sites)
+}
+
+fn modules(source: &Source, header: &Header, texts: &Texts, defects: &mut Vec<Defect>) -> Vec<Module> {
+    let kind = layout::REGION_MODULES;
+    let mut modules = Vec::new();
+    let mut damaged = 0;
+    let table = used_bytes(source, header.modules, kind, defects);
+    for entry in entries(&table, header.modules) {
+        // Whatever is wrong with it, it keeps its index: sites refer to it.
+        let module = match entry.u32(offset_of!(RawModule, state)) {
+            layout::ENTRY_COMPLETE => module(&entry, texts),
+            _ => Some(Module::default()),
+        };
+        damaged += u64::from(module.is_none());
+        modules.push(module.unwrap_or_default());
+    }
+    if damaged > 0 {
+        let what = "their path, range or build id is impossible";
+        defects.push(Defect::Entries { kind, count: damaged, what });
+    }
+    modules
+}
+
+fn module(entry: &Bytes<'_>, texts: &Texts) -> Option<Module> {
+    let build_id_len = entry.u32(offset_of!(RawModule, build_id_len_bytes)) as usize;
+    let build_id = entry.array::<32>(offset_of!(RawModule, build_id));
+    let begin = entry.u64(offset_of!(RawModule, begin));
+    let end = entry.u64(offset_of!(RawModule, end));
+    if begin > end {
+        return None;
+    }
+    Some(Module {
+        pid: entry.u32(offset_of!(RawModule, pid)),
+        load_bias: entry.u64(offset_of!(RawModule, load_bias)),
+        begin,
+        end,
+        path: PathBuf::from(OsString::from_vec(texts.get(entry, offset_of!(RawModule, path))?.to_vec())),
+        build_id: build_id.get(..build_id_len)?.to_vec(),
+        is_executable: entry.u32(offset_of!(RawModule, is_executable)) != 0,
+        file_len_bytes: entry.u64(offset_of!(RawModule, file_len_bytes)),
+        modified_ns: entry.u64(offset_of!(RawModule, modified_ns)),
+    })
+}
+
+fn sites(
+    source: &Source,
+    header: &Header,
+    texts: &Texts,
+    module_count: usize,
+    defects: &mut Vec<Defect>,
+) -> Vec<Site> {
+    let kind = layout::REGION_SITES;
+    let mut sites = Vec::new();
+    let mut damaged = 0;
+    let table = used_bytes(source, header.sites, kind, defects);
+    for entry in entries(&table, header.sites) {
+        if entry.u32(offset_of!(RawSite, state)) != layout::ENTRY_COMPLETE {
+            continue;
+        }
+        match site(&entry, texts).filter(|site| site.module < module_count) {
+            Some(site) => sites.push(site),
+            None => damaged += 1,
+        }
+    }
+    if damaged > 0 {
+        defects.push(Defect::Entries { kind, count: damaged, what: "their module or text is impossible" });
+    }
+    sites
+}
+
+fn site(entry: &Bytes<'_>, texts: &Texts) -> Option<Site> {
+    let text = texts.get(entry, offset_of!(RawSite, text))?;
+    let mut parts = text.splitn(3, |&byte| byte == 0).map(String::from_utf8_lossy);
+    let mut part = || parts.next().unwrap_or_default().into_owned();
+    let operand_count = usize::from(entry.u8(offset_of!(RawSite, operand_count)));
+    let operand_types = entry.array::<{ layout::OPERANDS_MAX }>(offset_of!(RawSite, operand_types));
+    Some(Site {
+        module: entry.u32(offset_of!(RawSite, module)) as usize,
+        pc: entry.u64(offset_of!(RawSite, pc)),
+        file: part(),
+        module_path: part(),
+        label: part(),
+        line: entry.u32(offset_of!(RawSite, line)),
+        column: entry.u32(offset_of!(RawSite, column)),
+        kind: entry.u8(offset_of!(RawSite, kind)),
+        operand_words: operand_types
+            .get(..operand_count)
+            .and_then(|types| types.iter().map(|&kind| layout::operand_words(kind)).sum()),
+    })
+}
+
+/// The used part of a table, as far as it is there.
+fn used_bytes(source: &Source, room: Room, kind: u32, defects: &mut Vec<Defect>) -> Vec<u8> {
+    let used = room.used.saturating_mul(room.entry_len_bytes);
+    if used > TABLE_MAX_BYTES {
+        defects.push(Defect::Region { kind, what: "its length in bytes", found: used });
+    }
+    let there = source.len_bytes().saturating_sub(room.offset);
+    let mut bytes = vec![0; used.min(TABLE_MAX_BYTES).min(there) as usize];
+    match source.read_at(&mut bytes, room.offset) {
+        Ok(got) => bytes.truncate(got),
+        Err(error) => {
+            defects.push(Defect::Io { offset: room.offset, what: error.to_string() });
+            bytes.clear();
+        }
+    }
+    bytes
+}
+
+fn entries(table: &[u8], room: Room) -> impl Iterator<Item = Bytes<'_>> {
+    table.chunks_exact((room.entry_len_bytes as usize).max(1)).map(Bytes)
+}
+
+/// The text region.
+struct Texts(Vec<u8>);
+
+impl Texts {
+    /// The text that the [`Text`] at `at` of an entry refers to.
+    fn get(&self, entry: &Bytes<'_>, at: usize) -> Option<&[u8]> {
+        let offset = entry.u32(at + offset_of!(Text, offset)) as usize;
+        let len = entry.u32(at + offset_of!(Text, len_bytes));
+        if len > TEXT_MAX_BYTES {
+            return None;
+        }
+        self.0.get(offset..)?.get(..len as usize)
+    }
+}

@@ -1,0 +1,199 @@
+//! The header: its fields, and the regions it lists, checked.
+//!
+//! Offsets come from the recorder's own `layout`, with `offset_of!`; nothing is typed twice.
+
+use std::mem::{offset_of, size_of};
+
+use librip::layout::{self, Header as Raw, Region};
+
+use super::snapshot::{Ending, Header, Room};
+use super::{Defect, Error, Source};
+
+/// A record's bytes; callers have checked that they are all there.
+pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
+
+impl Bytes<'_> {
+    pub(super) fn array<const LEN: usize>(&self, at: usize) -> [u8; LEN] {
+        let mut bytes = [0; LEN];
+        bytes.copy_from_slice(&self.0[at..at + LEN]);
+        bytes
+    }
+
+    pub(super) fn u8(&self, at: usize) -> u8 {
+        self.0[at]
+    }
+
+    pub(super) fn u16(&self, at: usize) -> u16 {
+        u16::from_le_bytes(self.array(at))
+    }
+
+    pub(super) fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.array(at))
+    }
+
+    pub(super) fn u64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.array(at))
+    }
+
+    /// A string padded with zeros.
+    pub(super) fn text(&self, at: usize, len_bytes: usize) -> String {
+        let bytes = &self.0[at..at + len_bytes];
+        let len = bytes.iter().position(|&byte| byte == 0).unwrap_or(len_bytes);
+        String::from_utf8_lossy(&bytes[..len]).into_owned()
+    }
+}
+
+/// ELF machine numbers that librip records on.
+const MACHINES: [u32; 2] = [62, 183];
+
+/// Reads and checks the header.
+pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
+    let path = || source.path().to_owned();
+    let mut buffer = [0; size_of::<Raw>()];
+    let got = source
+        .read_at(&mut buffer, 0)
+        .map_err(|error| Error::Open { path: path(), source: error })?;
+    let bytes = Bytes(&buffer);
+    let magic: [u8; 8] = bytes.array(offset_of!(Raw, magic));
+    let byte_order = bytes.u32(offset_of!(Raw, byte_order));
+    let is_ours = magic == layout::MAGIC && got >= layout::MAGIC.len();
+    if !is_ours {
+        // A whole header but for the magic, which is written last.
+        let is_unfinished =
+            magic == [0; 8] && byte_order == layout::BYTE_ORDER && got == buffer.len();
+        return Err(if is_unfinished {
+            Error::Unfinished { path: path() }
+        } else {
+            Error::NotARing { path: path() }
+        });
+    }
+    // Version and byte order stand in front of everything that they decide about.
+    if got >= offset_of!(Raw, header_len_bytes) {
+        if byte_order == layout::BYTE_ORDER.swap_bytes() {
+            return Err(Error::ByteOrder { path: path() });
+        }
+        let found = (bytes.u16(offset_of!(Raw, version_major)), bytes.u16(offset_of!(Raw, version_minor)));
+        if found.0 != layout::VERSION_MAJOR {
+            return Err(Error::Version { path: path(), found });
+        }
+    }
+    if got < buffer.len() {
+        return Err(Error::Short {
+            path: path(),
+            found_bytes: got as u64,
+            expected_bytes: buffer.len() as u64,
+        });
+    }
+    if byte_order != layout::BYTE_ORDER {
+        return Err(Error::Header { path: path(), what: "the byte order", found: byte_order.into() });
+    }
+    let machine = bytes.u32(offset_of!(Raw, machine));
+    if !MACHINES.contains(&machine) {
+        return Err(Error::Machine { path: path(), found: machine });
+    }
+    let mut defects = Vec::new();
+    if let Some(format) = source.cut() {
+        defects.push(Defect::DecompressedPart { format, bytes: source.len_bytes() });
+    }
+    let file_len_bytes = bytes.u64(offset_of!(Raw, file_len_bytes));
+    if source.len_bytes() < file_len_bytes {
+        defects.push(Defect::Truncated { found_bytes: source.len_bytes(), expected_bytes: file_len_bytes });
+    }
+    let mut header = Header {
+        version: (bytes.u16(offset_of!(Raw, version_major)), bytes.u16(offset_of!(Raw, version_minor))),
+        machine,
+        uid: bytes.u32(offset_of!(Raw, uid)),
+        boot_id: bytes.array(offset_of!(Raw, boot_id)),
+        pid: bytes.u32(offset_of!(Raw, pid)),
+        pid_namespace: bytes.u64(offset_of!(Raw, pid_namespace)),
+        start_time_ticks: bytes.u64(offset_of!(Raw, start_time_ticks)),
+        ticks_per_second: bytes.u32(offset_of!(Raw, ticks_per_second)),
+        created_realtime_ns: bytes.u64(offset_of!(Raw, created_realtime_ns)),
+        created_boottime_ns: bytes.u64(offset_of!(Raw, created_boottime_ns)),
+        file_system: bytes.u64(offset_of!(Raw, file_system)),
+        host: bytes.text(offset_of!(Raw, host), 64),
+        settings_ignored: bytes.u32(offset_of!(Raw, settings_ignored)),
+        slot_words: bytes.u32(offset_of!(Raw, slot_words)),
+        slot_len_bytes: bytes.u64(offset_of!(Raw, slot_len_bytes)),
+        file_len_bytes,
+        threads_refused_full: bytes.u64(offset_of!(Raw, threads_refused_full)),
+        threads_refused_memory: bytes.u64(offset_of!(Raw, threads_refused_memory)),
+        threads_without_exit: bytes.u64(offset_of!(Raw, threads_without_exit)),
+        slots_reused: bytes.u64(offset_of!(Raw, slots_reused)),
+        metadata_refused: bytes.u64(offset_of!(Raw, metadata_refused)),
+        ending: match bytes.u32(offset_of!(Raw, exit_state)) {
+            layout::EXIT_STATUS => Ending::Exit {
+                status: bytes.u32(offset_of!(Raw, exit_status)) as i32,
+                boottime_ns: bytes.u64(offset_of!(Raw, exited_boottime_ns)),
+            },
+            _ => Ending::Unsaid,
+        },
+        modules: Room::default(),
+        sites: Room::default(),
+        texts: Room::default(),
+        slots: Room::default(),
+    };
+    regions(&bytes, &mut header, &mut defects);
+    slot_geometry(&mut header, &mut defects);
+    Ok((header, defects))
+}
+
+fn regions(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
+    let mut wanted = [
+        (layout::REGION_MODULES, size_of::<layout::Module>(), &mut header.modules),
+        (layout::REGION_SITES, size_of::<layout::Site>(), &mut header.sites),
+        (layout::REGION_TEXTS, 1, &mut header.texts),
+        (layout::REGION_SLOTS, layout::SLOT_HEADER_LEN_BYTES as usize, &mut header.slots),
+    ];
+    for index in 0..layout::REGIONS_MAX {
+        let at = offset_of!(Raw, regions) + index * size_of::<Region>();
+        let kind = bytes.u32(at + offset_of!(Region, kind));
+        let Some((_, min_len, room)) = wanted.iter_mut().find(|(wanted, ..)| *wanted == kind) else {
+            continue;
+        };
+        let entry_len_bytes = u64::from(bytes.u32(at + offset_of!(Region, entry_len_bytes)));
+        let offset = bytes.u64(at + offset_of!(Region, offset));
+        let capacity = bytes.u64(at + offset_of!(Region, capacity));
+        let used = bytes.u64(at + offset_of!(Region, used));
+        let end = capacity.checked_mul(entry_len_bytes).and_then(|len| len.checked_add(offset));
+        if entry_len_bytes < *min_len as u64 {
+            defects.push(Defect::Region { kind, what: "the length of an entry", found: entry_len_bytes });
+        } else if end.is_none_or(|end| end > header.file_len_bytes) {
+            defects.push(Defect::Region { kind, what: "its size, which the file does not have,", found: capacity });
+        } else {
+            if used > capacity {
+                defects.push(Defect::Region { kind, what: "the number of its entries", found: used });
+            }
+            **room = Room { offset, entry_len_bytes, capacity, used: used.min(capacity) };
+        }
+    }
+    for (kind, _, room) in wanted {
+        let is_reported =
+            defects.iter().any(|defect| matches!(defect, Defect::Region { kind: reported, .. } if *reported == kind));
+        if *room == Room::default() && !is_reported {
+            defects.push(Defect::RegionMissing { kind });
+        }
+    }
+}
+
+/// Slots are read only where their geometry is beyond doubt.
+fn slot_geometry(header: &mut Header, defects: &mut Vec<Defect>) {
+    let kind = layout::REGION_SLOTS;
+    let words = header.slot_words;
+    let is_words_possible = words.is_power_of_two()
+        && (layout::SLOT_WORDS_MIN..=layout::SLOT_WORDS_MAX).contains(&words);
+    let len = header.slot_len_bytes;
+    let problem = if !is_words_possible {
+        Some(("the number of words a slot", u64::from(words)))
+    } else if len < layout::slot_len_bytes(words) || len != header.slots.entry_len_bytes {
+        Some(("the length of a slot", len))
+    } else {
+        None
+    };
+    if let Some((what, found)) = problem
+        && header.slots != Room::default()
+    {
+        defects.push(Defect::Region { kind, what, found });
+        header.slots = Room::default();
+    }
+}

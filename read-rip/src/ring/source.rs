@@ -1,0 +1,198 @@
+//! Where a ring's bytes come from: a file that is read piece by piece, or a decompressed copy in memory.
+//!
+//! It checks what kind of thing the path names before it reads, and never maps it: a mapping of a file that
+//! somebody truncates kills the reader.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{Whence, lseek};
+
+use super::Error;
+
+/// Compressed data that unpacks to more than this is refused beyond it, bytes.
+const UNPACKED_MAX_BYTES: u64 = 4 << 30;
+
+/// An opened ring.
+#[derive(Debug)]
+pub struct Source {
+    path: PathBuf,
+    data: Data,
+    len_bytes: u64,
+    /// The compressed data ended early.
+    cut: Option<&'static str>,
+}
+
+#[derive(Debug)]
+enum Data {
+    File(File),
+    Memory(Vec<u8>),
+}
+
+impl Source {
+    /// Opens a file, and unpacks it if it is compressed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Open`], [`Error::NotRegular`], [`Error::Empty`], [`Error::Decompress`].
+    pub fn open(path: &Path) -> Result<Source, Error> {
+        let open_error = |source| Error::Open { path: path.to_owned(), source };
+        // Not blocking: opening a FIFO must not wait for a writer.
+        let file = File::options()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(path)
+            .map_err(open_error)?;
+        let metadata = file.metadata().map_err(open_error)?;
+        let kind = metadata.file_type();
+        if !kind.is_file() {
+            let found = match () {
+                () if kind.is_dir() => "a directory",
+                () if kind.is_fifo() => "a FIFO",
+                () if kind.is_socket() => "a socket",
+                () => "a device",
+            };
+            return Err(Error::NotRegular { path: path.to_owned(), found });
+        }
+        let mut start = [0; 4];
+        let got = read_fully_at(&file, &mut start, 0).map_err(open_error)?;
+        if got == 0 {
+            return Err(Error::Empty { path: path.to_owned() });
+        }
+        let (data, len_bytes, cut) = match format_of(&start[..got]) {
+            None => (Data::File(file), metadata.len(), None),
+            Some(format) => {
+                let (bytes, cut) = unpack(file, format)
+                    .map_err(|source| Error::Decompress { path: path.to_owned(), format, source })?;
+                let len = bytes.len() as u64;
+                (Data::Memory(bytes), len, cut.then_some(format))
+            }
+        };
+        Ok(Source { path: path.to_owned(), data, len_bytes, cut })
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes there are. A living ring that somebody truncates meanwhile has fewer.
+    pub fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    /// The compression format, if its data ended early.
+    pub fn cut(&self) -> Option<&'static str> {
+        self.cut
+    }
+
+    /// Whether a process may be writing to it.
+    pub fn may_change(&self) -> bool {
+        matches!(self.data, Data::File(_))
+    }
+
+    /// Copies bytes from `offset`; says how many there were.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the system reports.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        match &self.data {
+            Data::File(file) => read_fully_at(file, buffer, offset),
+            Data::Memory(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                let len = buffer.len().min(bytes.len() - start);
+                buffer[..len].copy_from_slice(&bytes[start..start + len]);
+                Ok(len)
+            }
+        }
+    }
+
+    /// The next part at or behind `offset` that is not a hole, as begin and end.
+    ///
+    /// Rings are sparse, and a hostile file can claim to be large beyond measure: only what takes up memory is
+    /// worth reading.
+    pub fn next_data(&self, offset: u64) -> Option<(u64, u64)> {
+        if offset >= self.len_bytes {
+            return None;
+        }
+        match &self.data {
+            Data::Memory(_) => Some((offset, self.len_bytes)),
+            Data::File(file) => {
+                let seek = |from: u64, whence| lseek(file.as_fd(), from as i64, whence);
+                match seek(offset, Whence::SeekData) {
+                    Ok(begin) => {
+                        let end = seek(begin as u64, Whence::SeekHole).unwrap_or(i64::MAX);
+                        Some((begin as u64, (end as u64).min(self.len_bytes)))
+                    }
+                    // Behind the last data.
+                    Err(nix::Error::ENXIO) => None,
+                    // A file system that does not know its holes.
+                    Err(_) => Some((offset, self.len_bytes)),
+                }
+            }
+        }
+    }
+}
+
+fn read_fully_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<usize> {
+    let mut total = 0;
+    while !buffer.is_empty() {
+        match file.read_at(buffer, offset) {
+            Ok(0) => break,
+            Ok(count) => {
+                buffer = &mut buffer[count..];
+                offset += count as u64;
+                total += count;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(total)
+}
+
+/// The compression that a file's first bytes announce (RFC 1952, RFC 1950, RFC 8878).
+fn format_of(start: &[u8]) -> Option<&'static str> {
+    match start {
+        [0x1f, 0x8b, 8, ..] => Some("gzip"),
+        [0x28, 0xb5, 0x2f, 0xfd] => Some("zstd"),
+        [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] => Some("zlib"),
+        _ => None,
+    }
+}
+
+/// Unpacks as much as is sound; says whether that was not all.
+///
+/// # Errors
+///
+/// When not a single byte comes out.
+fn unpack(file: File, format: &'static str) -> io::Result<(Vec<u8>, bool)> {
+    let file = io::BufReader::new(file);
+    let mut bytes = Vec::new();
+    let result = match format {
+        "gzip" => unpack_from(flate2::bufread::MultiGzDecoder::new(file), &mut bytes),
+        "zlib" => unpack_from(flate2::bufread::ZlibDecoder::new(file), &mut bytes),
+        _ => ruzstd::decoding::StreamingDecoder::new(file)
+            .map_err(io::Error::other)
+            .and_then(|decoder| unpack_from(decoder, &mut bytes)),
+    };
+    match result {
+        Ok(()) if bytes.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(()) => Ok((bytes, false)),
+        Err(error) if bytes.is_empty() => Err(error),
+        Err(_) => Ok((bytes, true)),
+    }
+}
+
+fn unpack_from(decoder: impl Read, bytes: &mut Vec<u8>) -> io::Result<()> {
+    decoder.take(UNPACKED_MAX_BYTES + 1).read_to_end(bytes)?;
+    if bytes.len() as u64 > UNPACKED_MAX_BYTES {
+        bytes.truncate(UNPACKED_MAX_BYTES as usize);
+        return Err(io::Error::other("it unpacks to more than 4 GiB"));
+    }
+    Ok(())
+}
