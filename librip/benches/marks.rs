@@ -402,7 +402,7 @@ fn beside_another(name: &str, run: fn(u64)) {
     let alone = format!("{name}, one thread");
     let both = format!("{name}, two threads at once");
     let mut candidates = [
-        Candidate::new(&alone, 0, 4, |rounds| run(rounds)),
+        Candidate::new(&alone, 0, 4, run),
         Candidate {
             name: &both,
             beside: 0,

@@ -185,9 +185,9 @@ pub struct Header {
     pub regions: [Region; REGIONS_MAX],
     /// Slots whose memory is reserved: those below this index.
     pub slots_reserved: AtomicU64,
-    /// Exit queue: the next ticket to be taken out.
+    /// Exit queue: no ticket below this is still to be taken out.
     pub exit_head: AtomicU64,
-    /// Exit queue: the next ticket to be put in.
+    /// Exit queue: no ticket below this is still to be put in.
     pub exit_tail: AtomicU64,
     /// Threads that record nowhere because all slots were in use.
     pub threads_refused_full: AtomicU64,
@@ -254,10 +254,9 @@ pub const REGION_EXITS: u32 = 4;
 /// [`Region::kind`]: slots.
 pub const REGION_SLOTS: u32 = 5;
 
-/// An exit-queue entry has the queue's lap plus one above this bit, and a slot's index below it.
+/// An exit-queue cell has a lap of the queue above this bit; below it 0 for an empty cell, or a slot's index
+/// plus one.
 pub const EXIT_LAP_SHIFT: u32 = 32;
-/// An exit-queue entry whose slot was taken out, or whose writer came too late, has this for its index.
-pub const EXIT_TAKEN: u64 = 0xffff_ffff;
 
 /// A string in the text region.
 #[repr(C)]

@@ -88,41 +88,24 @@ pub(crate) struct NoMemory;
 
 /// Makes sure that writing to `len_bytes` from `start` cannot fault for want of memory.
 ///
-/// Plain stores to a hole of a full tmpfs end in SIGBUS; the kernel's own write accesses report an error
-/// instead. Pages that are there stay as they are, also when other threads write to them meanwhile. No file
-/// descriptor is needed: a daemon that closes all of its descriptors does not take our means away, and we
-/// never touch a file that was opened under our old number.
+/// A store to a hole of a full tmpfs ends in SIGBUS; when the kernel itself accesses user memory, the same
+/// becomes an error code. So the kernel is asked to add zero to one word of each page: `FUTEX_WAKE_OP` does an
+/// atomic read-modify-write and then wakes waiters of the address, of whom there are none. Pages that are there
+/// stay as they are, also when other threads write to them meanwhile.
+///
+/// No file descriptor is needed: a daemon that closes all of its descriptors does not take our means away, and
+/// we never touch a file that was opened under our old number. Every kernel since 2.6.14 can do it;
+/// `MADV_POPULATE_WRITE` would say it more plainly, but came with 5.14, and emulators that do not know it
+/// report success.
 ///
 /// # Errors
 ///
 /// [`NoMemory`]; part of the range may have been reserved.
 pub(crate) fn reserve(start: *mut u8, len_bytes: usize, page_len_bytes: usize) -> Result<(), NoMemory> {
-    let begin = start.addr() & !(page_len_bytes - 1);
-    let len = (start.addr() + len_bytes).next_multiple_of(page_len_bytes) - begin;
-    loop {
-        // SAFETY: populating changes no contents; the range is within our mapping (callers pass parts of it)
-        // and merely fails otherwise.
-        let result = unsafe { libc::madvise(start.with_addr(begin).cast(), len, libc::MADV_POPULATE_WRITE) };
-        if result == 0 {
-            return Ok(());
-        }
-        match errno() {
-            libc::EAGAIN | libc::EINTR => {}
-            // FOLKLORE: kernels before 5.14 do not know MADV_POPULATE_WRITE and say EINVAL.
-            libc::EINVAL => return reserve_by_futex(start.with_addr(begin), len, page_len_bytes),
-            _ => return Err(NoMemory),
-        }
-    }
-}
-
-/// `reserve` for kernels before 5.14: lets the kernel add zero to one word of each page.
-///
-/// FUTEX_WAKE_OP performs an atomic read-modify-write on user memory and reports EFAULT where a store would
-/// raise SIGBUS. It wakes waiters of the address, and there are none: nobody waits on a ring.
-fn reserve_by_futex(begin: *mut u8, len_bytes: usize, page_len_bytes: usize) -> Result<(), NoMemory> {
     const ADD_ZERO: i32 = libc::FUTEX_OP_ADD << 28;
-    for offset in (0..len_bytes).step_by(page_len_bytes) {
-        let word = begin.wrapping_add(offset);
+    let begin = start.addr() & !(page_len_bytes - 1);
+    for page in (begin..start.addr() + len_bytes).step_by(page_len_bytes) {
+        let word = start.with_addr(page);
         // SAFETY: the kernel checks the address; adding zero atomically changes nothing.
         let result = unsafe {
             libc::syscall(
@@ -148,12 +131,12 @@ mod tests {
 
     /// A mapping of a file of `file_len` bytes, `map_len` long.
     fn mapping(file_len: u64, map_len: usize) -> memmap2::MmapRaw {
-        let file = tempfile();
+        let file = unlinked_file();
         file.set_len(file_len).unwrap();
         memmap2::MmapOptions::new().len(map_len).map_raw(&file).unwrap()
     }
 
-    fn tempfile() -> std::fs::File {
+    fn unlinked_file() -> std::fs::File {
         let path = std::path::PathBuf::from(format!("/dev/shm/librip-test-{}-{}", pid(), tid()));
         let file =
             std::fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap();
@@ -162,26 +145,21 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_of_reserving_refuse_what_lies_behind_the_end_of_the_file() {
-        // What a full tmpfs is to a store, the end of the file is too: SIGBUS. The test lives, so neither
-        // way raised it.
+    fn memory_behind_the_end_of_the_file_is_refused_without_a_signal() {
+        // What a full tmpfs is to a store, the end of the file is too: SIGBUS. The test lives.
         let map = mapping(4096, 3 * 4096);
-        for way in [reserve, reserve_by_futex] {
-            assert_eq!(way(map.as_mut_ptr(), 4096, 4096), Ok(()));
-            assert_eq!(way(map.as_mut_ptr().wrapping_add(4096), 4096, 4096), Err(NoMemory));
-            assert_eq!(way(map.as_mut_ptr(), 2 * 4096, 4096), Err(NoMemory));
-        }
+        assert_eq!(reserve(map.as_mut_ptr(), 4096, 4096), Ok(()));
+        assert_eq!(reserve(map.as_mut_ptr().wrapping_add(4096), 1, 4096), Err(NoMemory));
+        assert_eq!(reserve(map.as_mut_ptr(), 4097, 4096), Err(NoMemory));
     }
 
     #[test]
-    fn both_ways_of_reserving_leave_contents_alone() {
+    fn reserving_leaves_contents_alone() {
         let map = mapping(8192, 8192);
-        for way in [reserve, reserve_by_futex] {
-            // SAFETY: within the mapping, aligned, and nobody else knows it.
-            unsafe { map.as_mut_ptr().cast::<u64>().write(0x0123_4567_89ab_cdef) };
-            assert_eq!(way(map.as_mut_ptr(), 8192, 4096), Ok(()));
-            // SAFETY: as above.
-            assert_eq!(unsafe { map.as_ptr().cast::<u64>().read() }, 0x0123_4567_89ab_cdef);
-        }
+        // SAFETY: within the mapping, aligned, and nobody else knows it.
+        unsafe { map.as_mut_ptr().cast::<u64>().write(0x0123_4567_89ab_cdef) };
+        assert_eq!(reserve(map.as_mut_ptr(), 8192, 4096), Ok(()));
+        // SAFETY: as above.
+        assert_eq!(unsafe { map.as_ptr().cast::<u64>().read() }, 0x0123_4567_89ab_cdef);
     }
 }
