@@ -26,9 +26,13 @@
 //! wrote to it. Head and tail are hints and need no order.
 
 #[cfg(not(loom))]
+use core::hint::spin_loop;
+#[cfg(not(loom))]
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+#[cfg(loom)]
+use loom::hint::spin_loop;
 #[cfg(loom)]
 use loom::sync::atomic::AtomicU64;
 
@@ -59,6 +63,9 @@ impl ExitQueue<'_> {
                 if put {
                     return;
                 }
+            } else if is_behind(seen, lap) {
+                // We see an old value; the tail must not pass a ticket that is still to be put.
+                spin_loop();
             } else {
                 // Somebody has put a slot here and not moved the tail yet, or we have read an old tail.
                 move_on(self.tail, ticket);
@@ -84,6 +91,9 @@ impl ExitQueue<'_> {
                 if taken {
                     return Some((seen & !(u64::MAX << EXIT_LAP_SHIFT)) - 1);
                 }
+            } else if is_behind(seen, lap) {
+                // We see an old value, as in `put`.
+                spin_loop();
             } else {
                 // Somebody has taken it and not moved the head yet, or we have read an old head.
                 move_on(self.head, ticket);
@@ -107,6 +117,12 @@ const fn empty(lap: u32) -> u64 {
 /// A cell that holds a slot.
 const fn holding(lap: u32, slot: u64) -> u64 {
     empty(lap) | (slot + 1)
+}
+
+/// Whether a cell's value is of an earlier lap. In the order of the cell's own changes it is past; a processor
+/// that orders loads weakly may still show it for a moment.
+fn is_behind(seen: u64, lap: u32) -> bool {
+    (((seen >> EXIT_LAP_SHIFT) as u32).wrapping_sub(lap) as i32) < 0
 }
 
 /// Moves head or tail from `ticket` to the next, unless somebody has.
