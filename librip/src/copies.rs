@@ -34,12 +34,14 @@ struct Anchor {
     /// The copy that owns the ring, or null.
     owner: AtomicPtr<Anchor>,
     /// In the owner: gives a block of the calling thread a cursor.
-    attach: extern "C" fn(*mut ThreadBlock),
+    attach: extern "C" fn(&ThreadBlock),
     /// Makes this copy use another's ring.
     join: extern "C" fn(&'static Anchor),
     /// In the owner: registers the modules that have come since.
     refresh: extern "C" fn(),
 }
+
+const _: () = assert!(core::mem::offset_of!(Anchor, abi) == 0);
 
 static ANCHOR: Anchor = Anchor {
     abi: ANCHOR_ABI,
@@ -61,7 +63,7 @@ core::arch::global_asm!(
 );
 
 /// Gives `block`, the calling thread's block of this copy, a cursor. Called with signals blocked.
-pub(crate) fn attach(block: *mut ThreadBlock) {
+pub(crate) fn attach(block: &ThreadBlock) {
     if let Some(owner) = owner() {
         (owner.attach)(block);
     }
@@ -131,15 +133,15 @@ fn others(modules: &[LoadedModule]) -> impl Iterator<Item = &'static Anchor> {
             return None;
         }
         // SAFETY: the note of a loaded module says that an anchor is there, and `modules` checked that the
-        // address is in that module. All versions begin with the ABI number.
-        let abi = unsafe { (&raw const (*anchor).abi).read() };
+        // address is in that module. Anchors of all versions begin with the ABI number.
+        let abi = unsafe { anchor.cast::<u64>().read() };
         // SAFETY: the number says that it is an anchor of this very layout. It lives as long as its module:
         // callers use it at once, or it is an owner's, which is pinned.
         (abi == ANCHOR_ABI).then(|| unsafe { &*anchor })
     })
 }
 
-extern "C" fn attach_here(block: *mut ThreadBlock) {
+extern "C" fn attach_here(block: &ThreadBlock) {
     thread::attach(block);
 }
 

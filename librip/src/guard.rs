@@ -57,11 +57,12 @@ extern "C" fn on_sigbus(signal: c_int, info: *mut libc::siginfo_t, context: *mut
 /// Says whether the fault was in the ring, and is mended.
 fn replace_lost_memory(info: *mut libc::siginfo_t) -> bool {
     // SAFETY: the kernel passes a valid record to handlers with SA_SIGINFO.
-    if unsafe { (*info).si_code } != libc::BUS_ADRERR {
+    let info = unsafe { &*info };
+    if info.si_code != libc::BUS_ADRERR {
         return false;
     }
     // SAFETY: BUS_ADRERR records have an address.
-    let address = unsafe { (*info).si_addr() }.addr();
+    let address = unsafe { info.si_addr() }.addr();
     // ORDERING: acquire, pairs with `install`.
     // SAFETY: null, or a leaked ring.
     let Some(ring) = (unsafe { RING.load(Acquire).as_ref() }) else { return false };

@@ -48,9 +48,14 @@ pub(crate) fn thread_name() -> [u8; 16] {
     name
 }
 
+fn errno_location() -> *mut i32 {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { libc::__errno_location() }
+}
+
 fn errno() -> i32 {
     // SAFETY: the C library's own location, valid for this thread.
-    unsafe { *libc::__errno_location() }
+    unsafe { *errno_location() }
 }
 
 /// Runs `body` and puts `errno` back: a mark must not change what the program is about to look at.
@@ -58,7 +63,7 @@ pub(crate) fn with_errno_kept<T>(body: impl FnOnce() -> T) -> T {
     let before = errno();
     let result = body();
     // SAFETY: as in `errno`.
-    unsafe { *libc::__errno_location() = before };
+    unsafe { *errno_location() = before };
     result
 }
 

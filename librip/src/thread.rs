@@ -24,6 +24,7 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64};
 
 use crate::arch::{self, ThreadBlock};
 use crate::copies;
+use crate::layout::SlotHeader;
 use crate::ring::Ring;
 use crate::slot::{self, Owner};
 use crate::sys;
@@ -76,35 +77,19 @@ pub(crate) extern "C" fn enter() {
 /// Gives `block` a cursor: this thread's slot, shared by all copies of librip in the process.
 ///
 /// Called with signals blocked, on the thread that `block` belongs to, in the copy that owns the ring.
-pub(crate) fn attach(block: *mut ThreadBlock) {
+pub(crate) fn attach(block: &ThreadBlock) {
     let own = arch::thread_block();
-    // SAFETY: both blocks are this thread's and no reference to them exists elsewhere; a handler cannot come.
-    let own_cursor = unsafe { &raw mut (*own).cursor };
-    // SAFETY: as above.
-    if unsafe { own_cursor.read() }.is_null() {
-        let cursor = match ring() {
-            Some(ring) => first_mark(ring, own),
-            None => sink_of(own),
-        };
-        // SAFETY: as above.
-        unsafe { own_cursor.write(cursor) };
+    if own.cursor.get().is_null() {
+        own.cursor.set(ring().map_or(own.sink(), |ring| first_mark(ring, own)));
     }
-    if block == own {
+    if ptr::eq(block, own) {
         return;
     }
-    // SAFETY: as above.
-    let cursor = unsafe { own_cursor.read() };
-    let cursor = if cursor == sink_of(own) { sink_of(block) } else { cursor };
-    // SAFETY: `block` is this thread's block of another copy, with the same layout (`copies` checks).
-    unsafe { (&raw mut (*block).cursor).write(cursor) };
-    // SAFETY: as above.
-    if blocks(own).all(|linked| linked != block) {
-        // SAFETY: as above; the list is this thread's.
-        let first = unsafe { (&raw mut (*own).next).read() };
-        // SAFETY: as above.
-        unsafe { (&raw mut (*block).next).write(first) };
-        // SAFETY: as above.
-        unsafe { (&raw mut (*own).next).write(block) };
+    let is_refused = own.cursor.get() == own.sink();
+    block.cursor.set(if is_refused { block.sink() } else { own.cursor.get() });
+    if blocks(own).all(|linked| !ptr::eq(linked, block)) {
+        block.next.set(own.next.get());
+        own.next.set(block);
     }
 }
 
@@ -112,15 +97,13 @@ pub(crate) fn attach(block: *mut ThreadBlock) {
 pub(crate) fn set_name(name: &[u8]) {
     enter();
     let block = arch::thread_block();
-    // SAFETY: this thread's block.
-    let cursor = unsafe { (&raw const (*block).cursor).read() };
+    let cursor = block.cursor.get();
     // The slot may lie in the mapping of another copy; its header precedes the words all the same.
-    if !cursor.is_null() && cursor != sink_of(block) {
-        let header = cursor.wrapping_byte_sub(size_of::<crate::layout::SlotHeader>());
+    if !cursor.is_null() && cursor != block.sink() {
+        let header = cursor.wrapping_byte_sub(size_of::<SlotHeader>());
         // SAFETY: a cursor that is no sink points behind the header of a slot in a ring, which is never
         // unmapped; all of its fields are atomics.
-        let header = unsafe { &*header.cast::<crate::layout::SlotHeader>() };
-        slot::set_name(header, name);
+        slot::set_name(unsafe { &*header.cast::<SlotHeader>() }, name);
     }
 }
 
@@ -129,11 +112,9 @@ pub(crate) fn leave() {
     sys::with_errno_kept(|| {
         sys::with_signals_blocked(|| {
             let own = arch::thread_block();
-            // SAFETY: this thread's block.
-            let cursor = unsafe { (&raw const (*own).cursor).read() };
+            let cursor = own.cursor.get();
             for block in blocks(own) {
-                // SAFETY: blocks of this thread, signals are blocked.
-                unsafe { (&raw mut (*block).cursor).write(sink_of(block)) };
+                block.cursor.set(block.sink());
             }
             if let Some(ring) = ring()
                 && let Some(index) = ring.slot_of(cursor)
@@ -144,54 +125,44 @@ pub(crate) fn leave() {
     });
 }
 
-/// Claims a slot for the calling thread, and arranges that its exit is seen.
-fn first_mark(ring: &Ring, own: *mut ThreadBlock) -> *mut u64 {
-    let owner =
-        Owner { pid: sys::pid(), tid: sys::tid(), pid_namespace: PID_NAMESPACE.load(Relaxed) };
+/// Claims a slot for the calling thread, and arranges that its exit is seen. The result is its cursor.
+fn first_mark(ring: &Ring, own: &ThreadBlock) -> *mut u64 {
+    let owner = Owner { pid: sys::pid(), tid: sys::tid(), pid_namespace: PID_NAMESPACE.load(Relaxed) };
     match slot::claim(ring, owner) {
         Ok(index) => {
             if !watch_exit(own) {
+                // ORDERING: relaxed, a statistic.
                 ring.header().threads_without_exit.fetch_add(1, Relaxed);
             }
             ring.words(index)
         }
         Err(refusal) => {
             slot::count_refusal(ring, refusal);
-            sink_of(own)
+            own.sink()
         }
     }
 }
 
-fn watch_exit(own: *mut ThreadBlock) -> bool {
+fn watch_exit(own: &ThreadBlock) -> bool {
+    // ORDERING: relaxed: set once, before the ring that brought us here was published.
     let key = EXIT_KEY.load(Relaxed);
     // SAFETY: the key was made by `install` and is never deleted.
-    key >= 0 && unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, own.cast()) } == 0
-}
-
-fn sink_of(block: *mut ThreadBlock) -> *mut u64 {
-    // SAFETY: only computes the field's address, in a block that is there while its thread lives.
-    unsafe { &raw mut (*block).sink }
+    key >= 0 && unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, ptr::from_ref(own).cast()) } == 0
 }
 
 /// This thread's blocks: the owner's, then those of the copies that have joined.
-fn blocks(own: *mut ThreadBlock) -> impl Iterator<Item = *mut ThreadBlock> {
-    core::iter::successors(Some(own), |&block| {
-        // SAFETY: the list is this thread's, and libraries in it are pinned, so blocks stay.
-        let next = unsafe { (&raw const (*block).next).read() };
-        (!next.is_null()).then_some(next)
+fn blocks(own: &ThreadBlock) -> impl Iterator<Item = &ThreadBlock> {
+    core::iter::successors(Some(own), |block| {
+        // SAFETY: null, or a block that `attach` linked: this thread's, of a library that is pinned in memory.
+        unsafe { block.next.get().as_ref() }
     })
 }
 
 /// The destructor of the thread-specific key.
 unsafe extern "C" fn thread_exits(_value: *mut c_void) {
     let own = arch::thread_block();
-    // SAFETY: this thread's block.
-    let rounds = unsafe { &raw mut (*own).exit_rounds };
-    // SAFETY: as above.
-    let round = unsafe { rounds.read() } + 1;
-    // SAFETY: as above.
-    unsafe { rounds.write(round) };
-    if round >= EXIT_ROUNDS || !watch_exit(own) {
+    own.exit_rounds.set(own.exit_rounds.get() + 1);
+    if own.exit_rounds.get() >= EXIT_ROUNDS || !watch_exit(own) {
         leave();
     }
 }
@@ -199,18 +170,12 @@ unsafe extern "C" fn thread_exits(_value: *mut c_void) {
 /// Runs in the child of a fork, on its only thread: the slot is the parent's, the child will claim its own.
 unsafe extern "C" fn forked() {
     let own = arch::thread_block();
-    let mut block = own;
-    while !block.is_null() {
-        // SAFETY: blocks of this thread.
-        unsafe { (&raw mut (*block).cursor).write(ptr::null_mut()) };
-        // SAFETY: as above.
-        let next = unsafe { (&raw const (*block).next).read() };
-        // SAFETY: as above.
-        unsafe { (&raw mut (*block).next).write(ptr::null_mut()) };
-        block = next;
+    for block in blocks(own) {
+        block.cursor.set(ptr::null_mut());
     }
-    // SAFETY: as above.
-    unsafe { (&raw mut (*own).exit_rounds).write(0) };
+    own.next.set(ptr::null());
+    own.exit_rounds.set(0);
+    // ORDERING: relaxed: there is no other thread.
     PID_NAMESPACE.store(pid_namespace(), Relaxed);
 }
 

@@ -20,6 +20,9 @@
 //! They are an interface between code compiled at different times: marks and the library behind them. The
 //! number changes when the meaning of the block, the flag or the entry does.
 
+#[cfg(feature = "std")]
+use core::cell::Cell;
+
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
 #[cfg(target_arch = "x86_64")]
@@ -47,19 +50,28 @@ compile_error!("librip records on Linux, on x86-64 and little-endian aarch64 onl
 /// at any instruction, which the mark's null check and `thread::enter` allow for.
 #[cfg(feature = "std")]
 #[repr(C)]
+#[derive(Debug)]
 pub(crate) struct ThreadBlock {
     /// Where the next word goes: a slot's words, this block's `sink`, or null before the first mark.
-    pub(crate) cursor: *mut u64,
+    pub(crate) cursor: Cell<*mut u64>,
     /// In the block of the copy that owns the ring: the blocks of other copies that share this thread's slot.
-    pub(crate) next: *mut ThreadBlock,
+    pub(crate) next: Cell<*const ThreadBlock>,
     /// Rounds of thread-specific destructors seen so far.
-    pub(crate) exit_rounds: u64,
+    pub(crate) exit_rounds: Cell<u64>,
     /// A slot of one word that nobody reads: a refused thread marks into it at the usual cost.
-    pub(crate) sink_count: u64,
+    pub(crate) sink_count: Cell<u64>,
     /// Always zero, which sends every word to the same place.
-    pub(crate) sink_mask: u64,
+    pub(crate) sink_mask: Cell<u64>,
     /// The word.
-    pub(crate) sink: u64,
+    pub(crate) sink: Cell<u64>,
+}
+
+#[cfg(feature = "std")]
+impl ThreadBlock {
+    /// What a refused thread's cursor points at.
+    pub(crate) fn sink(&self) -> *mut u64 {
+        self.sink.as_ptr()
+    }
 }
 
 #[cfg(feature = "std")]

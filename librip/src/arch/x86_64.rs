@@ -169,9 +169,9 @@ mod entry {
     /// The ELF machine number that goes into a ring.
     pub(crate) const MACHINE: u32 = 62;
 
-    /// The calling thread's block. Valid until the thread ends, and for that thread only.
-    pub(crate) fn thread_block() -> *mut ThreadBlock {
-        let block;
+    /// The calling thread's block: for this thread only, and no longer than it lives.
+    pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
+        let block: *const ThreadBlock;
         // SAFETY: reads the thread pointer, which the ABI keeps at fs:0, and adds the constant offset that
         // the linker or the loader put in place; nothing is written.
         unsafe {
@@ -182,7 +182,9 @@ mod entry {
                 options(nostack, readonly, pure),
             );
         }
-        block
+        // SAFETY: thread-local memory of this size and alignment, zero at first, which is valid. It is shared
+        // with this thread's marks and signal handlers only, and all fields are cells.
+        unsafe { &*block }
     }
 
     /// `dlopen`, where the program has it. A plain reference would make every static link warn.
