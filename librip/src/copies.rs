@@ -43,13 +43,8 @@ struct Anchor {
 
 const _: () = assert!(core::mem::offset_of!(Anchor, abi) == 0);
 
-static ANCHOR: Anchor = Anchor {
-    abi: ANCHOR_ABI,
-    owner: AtomicPtr::new(ptr::null_mut()),
-    attach: attach_here,
-    join,
-    refresh,
-};
+static ANCHOR: Anchor =
+    Anchor { abi: ANCHOR_ABI, owner: AtomicPtr::new(ptr::null_mut()), attach: attach_here, join, refresh };
 
 core::arch::global_asm!(
     ".pushsection .note.librip,\"aR\",%note",

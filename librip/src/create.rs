@@ -21,8 +21,9 @@ use nix::sys::stat::{Mode, fchmod};
 
 use crate::config::Builder;
 use crate::layout::{
-    BYTE_ORDER, DEFAULT_DIRECTORY, Header, MAGIC, Module, REGION_ALIGN_BYTES, REGION_EXITS, REGION_MODULES, REGION_SITES,
-    REGION_SLOTS, REGION_TEXTS, SETTING_SLOTS_LIMITED, Site, VERSION_MAJOR, VERSION_MINOR, slot_len_bytes,
+    BYTE_ORDER, DEFAULT_DIRECTORY, Header, MAGIC, Module, REGION_ALIGN_BYTES, REGION_EXITS, REGION_MODULES,
+    REGION_SITES, REGION_SLOTS, REGION_TEXTS, SETTING_SLOTS_LIMITED, Site, VERSION_MAJOR, VERSION_MINOR,
+    slot_len_bytes,
 };
 use crate::modules::{self, Detail, LoadedModule};
 use crate::ring::{Extent, Geometry, Ring};
@@ -146,11 +147,10 @@ fn create_file(wish: &Builder) -> Result<(File, PathBuf), InitError> {
 
     let wished = wish.path.clone().unwrap_or_else(|| DEFAULT_DIRECTORY.into());
     // Absolute, because the program may change its directory before it ends.
-    let wished = std::path::absolute(&wished)
-        .map_err(|source| InitError::Create { path: wished.clone(), source })?;
+    let wished =
+        std::path::absolute(&wished).map_err(|source| InitError::Create { path: wished.clone(), source })?;
     let wished = if wished.is_dir() { wished.join(default_name()) } else { wished };
-    let flags =
-        OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut number = 0;
     loop {
         let path = if number == 0 { wished.clone() } else { numbered(&wished, number) };
@@ -278,21 +278,10 @@ fn plan(wish: &Builder, modules: &[LoadedModule], limits: &Limits) -> Result<(Ge
     Ok((lay_out(SMALL_SPARE, fitting), fitting < slots))
 }
 
-fn write_header(
-    target: NonNull<Header>,
-    wish: &Builder,
-    file: &File,
-    geometry: &Geometry,
-    is_limited: bool,
-) {
-    let mut regions: [crate::layout::Region; crate::layout::REGIONS_MAX] =
-        core::array::from_fn(|_| crate::layout::Region {
-            kind: 0,
-            entry_len_bytes: 0,
-            offset: 0,
-            capacity: 0,
-            used: 0.into(),
-        });
+fn write_header(target: NonNull<Header>, wish: &Builder, file: &File, geometry: &Geometry, is_limited: bool) {
+    let mut regions: [crate::layout::Region; crate::layout::REGIONS_MAX] = core::array::from_fn(|_| {
+        crate::layout::Region { kind: 0, entry_len_bytes: 0, offset: 0, capacity: 0, used: 0.into() }
+    });
     for (kind, entry_len_bytes, extent) in [
         (REGION_MODULES, size_of::<Module>() as u64, geometry.modules),
         (REGION_SITES, size_of::<Site>() as u64, geometry.sites),
@@ -330,8 +319,7 @@ fn write_header(
         pid_namespace: thread::pid_namespace(),
         created_realtime_ns: sys::clock_ns(libc::CLOCK_REALTIME),
         created_boottime_ns: sys::boottime_ns(),
-        file_system: nix::sys::statfs::fstatfs(file)
-            .map_or(0, |status| status.filesystem_type().0 as u64),
+        file_system: nix::sys::statfs::fstatfs(file).map_or(0, |status| status.filesystem_type().0 as u64),
         host,
         settings_ignored: wish.settings_ignored | limited,
         slot_words: geometry.slot_words,

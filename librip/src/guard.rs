@@ -15,8 +15,8 @@
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::Ordering::{Acquire, Release};
 use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::Ordering::{Acquire, Release};
 
 use crate::ring::Ring;
 use crate::sys;

@@ -57,9 +57,7 @@ macro_rules! rip_snap {
         // SAFETY: the assembly advances the thread's count and stores one word at its cursor, which points
         // at a slot that is this thread's, or at its sink. It changes no other memory and no register that
         // the compiler is not told of.
-        unsafe {
-            $crate::__rip_mark!(BYTES, TEXT.len(), $crate::layout::KIND_SNAP)
-        }
+        unsafe { $crate::__rip_mark!(BYTES, TEXT.len(), $crate::layout::KIND_SNAP) }
     }};
 }
 
@@ -180,9 +178,8 @@ impl ElfNote<'_> {
         }
         let byte = |at: usize| self.descriptor[at];
         let mut operand_types = [0; OPERANDS_MAX];
-        operand_types.copy_from_slice(
-            self.descriptor.get(offset_of!(Note, operand_types)..)?.get(..OPERANDS_MAX)?,
-        );
+        operand_types
+            .copy_from_slice(self.descriptor.get(offset_of!(Note, operand_types)..)?.get(..OPERANDS_MAX)?);
         Some(ParsedSite {
             pc: self.target(offset_of!(Note, pc_distance))?,
             text: self.target(offset_of!(Note, text_distance))?,

@@ -12,9 +12,7 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::layout::{
-    NAME_LEN_BYTES, SLOT_CLAIMING, SLOT_EXITED, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader,
-};
+use crate::layout::{NAME_LEN_BYTES, SLOT_CLAIMING, SLOT_EXITED, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader};
 use crate::ring::Ring;
 use crate::sys::{self, NoMemory};
 

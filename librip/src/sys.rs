@@ -143,8 +143,7 @@ mod tests {
 
     fn unlinked_file() -> std::fs::File {
         let path = std::path::PathBuf::from(format!("/dev/shm/librip-test-{}-{}", pid(), tid()));
-        let file =
-            std::fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap();
         std::fs::remove_file(path).unwrap();
         file
     }

@@ -147,7 +147,8 @@ fn watch_exit(own: &ThreadBlock) -> bool {
     // ORDERING: relaxed: set once, before the ring that brought us here was published.
     let key = EXIT_KEY.load(Relaxed);
     // SAFETY: the key was made by `install` and is never deleted.
-    key >= 0 && unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, ptr::from_ref(own).cast()) } == 0
+    key >= 0
+        && unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, ptr::from_ref(own).cast()) } == 0
 }
 
 /// This thread's blocks: the owner's, then those of the copies that have joined.

@@ -1,0 +1,164 @@
+#!/usr/bin/env perl
+# Tests lock-holders and lock-waiters on what read-rip prints, or may come to print.
+#
+#   scripts/tests/lock-scripts.t
+#
+# Ends with a line in the form of cargo's, `test result: ok. N passed; M failed`, which scripts/test adds up.
+# Needs perl-base only: a minimal Debian has no Test::More.
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+
+my $scripts = dirname(dirname(abs_path($0)));
+my ($passed, $failed) = (0, 0);
+
+# Runs a script on an input: what it printed, and its status.
+sub run {
+    my ($input, $script, @arguments) = @_;
+    my $file = "/tmp/lock-scripts.$$";
+    open my $out, '>', $file or die "could not write $file: $!\n";
+    print {$out} $input;
+    close $out or die "could not write $file: $!\n";
+    my $pid = open my $pipe, '-|';
+    die "could not fork: $!\n" unless defined $pid;
+    if (!$pid) {
+        open STDIN, '<', $file or die "could not read $file: $!\n";
+        open STDERR, '>', '/dev/null' or die "could not silence: $!\n";
+        exec $^X, "$scripts/$script", @arguments or die "could not start $script: $!\n";
+    }
+    my $printed = do { local $/; <$pipe> } // '';
+    close $pipe;
+    my $status = $? >> 8;
+    unlink $file;
+    return ($printed, $status);
+}
+
+sub is {
+    my ($name, $got, $expected) = @_;
+    if ($got eq $expected) {
+        $passed++;
+        print "test $name ... ok\n";
+    } else {
+        $failed++;
+        print "test $name ... FAILED\n  expected: $expected\n  got:      $got\n";
+    }
+}
+
+# The sample of the article "Ripping Rings", to the letter.
+my $article = <<'END';
+[35283]: {82}source_a.c:124<0x442bae>, {83}source_a.c:129, {84}source_b.c:2670,
+    {85}source_b.c:217, {86}source_b.c:662, {87}source_a.c:124<0x442af7>,
+    {88}source_a.c:124<0x442bae>, {89}source_a.c:129, {90}source_b.c:767,
+    {91}source_c.c:132, {92}source_c.c:134<0x477f12>, {93}source_c.c:144<0x477fa3>,
+    {94}source_b.c:110, {95}source_b.c:3873, {96}source_b.c:3405,
+    {97}source_d.c:339<0x45f617>, {98}source_d.c:339<0x45f6a3>, {99}source_d.c:341,
+    {100}source_c.c:238<0x479f52>, {101}source_c.c:238<0x479fe0>,
+    {102}source_c.c:240, {103}source_b.c:3405, {104}source_b.c:2773,
+    {105}source_a.c:124<0x442af7>, {106}source_a.c:124<0x442bae>, {107}source_a.c:129,
+    {108}source_a.c:124<0x442af7>, {109}source_a.c:124<0x442bae>, {110}source_a.c:129,
+    {111}source_e.c:573<0x43be8f>, {112}source_e.c:573<0x43bf1b>,
+END
+(my $article_in_one_line = $article) =~ s/\n[ ]+/ /g;
+
+for my $form ([ wrapped => $article ], [ joined => $article_in_one_line ]) {
+    my ($word, $input) = @$form;
+    is("the_articles_thread_holds_the_lock_of_source_e_$word", (run($input, 'lock-holders', 'source_e.c'))[0], $input);
+    for my $file (qw(source_a.c source_b.c source_c.c source_d.c)) {
+        is("the_articles_thread_holds_nothing_of_${file}_$word", (run($input, 'lock-holders', $file))[0], '');
+    }
+    is("without_a_file_all_are_looked_at_$word",
+        (run($input, 'lock-holders', '-s'))[0], "[35283]: has source_e.c:573 since {112}\n");
+    is("the_articles_thread_waits_for_nothing_$word", (run($input, 'lock-waiters'))[0], '');
+}
+
+# What the script in the article says of a line, for the cases in which it is right.
+sub articles_script {
+    my ($l, $sf) = @_;
+    return 0 unless $l =~ /\{\d+\}\Q$sf\E:(\d+)<0x[0-9a-f]+>, \{\d+\}\Q$sf\E:\1<0x[0-9a-f]+>/;
+    return 0 if $l =~ /\{\d+\}\Q$sf\E:(\d+)<0x[0-9a-f]+>, \{\d+\}\Q$sf\E:\1<0x[0-9a-f]+>, .*\{\d+\}\Q$sf\E/;
+    return 1;
+}
+for my $file (qw(source_a.c source_b.c source_c.c source_d.c source_e.c)) {
+    my ($printed) = run($article_in_one_line, 'lock-holders', $file);
+    is("agrees_with_the_articles_script_on_$file", $printed ne '' ? 1 : 0, articles_script($article_in_one_line, $file));
+}
+
+my ($wait, $has, $release) = ('locks.c:10<0xa1>', 'locks.c:10<0xa2>', 'locks.c:20');
+my ($wait2, $has2, $release2) = ('locks.c:30<0xb1>', 'locks.c:30<0xb2>', 'locks.c:40');
+
+# A thread's line: its name and id, then its marks, numbered from $from.
+sub line {
+    my ($who, $from, @marks) = @_;
+    return "$who: " . join(', ', map { '{' . $from++ . "}$_" } @marks) . "\n";
+}
+my $teacher = line('teacher[1]', 0, $wait, $has, $release, $wait2, $has2, $release2);
+
+sub holders { return (run($teacher . join('', @_), 'lock-holders', '-s', 'locks.c'))[0] }
+sub waiters { return (run($teacher . join('', @_), 'lock-waiters', 'locks.c'))[0] }
+
+is('a_thread_that_released_is_not_listed', holders(), '');
+is('a_mark_of_another_file_releases_nothing',
+    holders(line('a[2]', 5, $wait, $has, 'other.c:7')), "a[2]: has locks.c:10 since {6}\n");
+is('of_two_locks_the_outer_stays_held_when_the_inner_is_released',
+    holders(line('a[2]', 5, $wait, $has, $wait2, $has2, $release2)), "a[2]: has locks.c:10 since {6}\n");
+is('two_locks_can_be_held',
+    holders(line('a[2]', 5, $wait, $has, $wait2, $has2)), "a[2]: has locks.c:10 since {6}, locks.c:30 since {8}\n");
+is('one_lock_after_another_is_held_by_nobody',
+    holders(line('a[2]', 5, $wait, $has, $release, $wait2, $has2, $release2, $wait, $has, $release)), '');
+is('who_waits_for_a_second_lock_still_has_the_first',
+    holders(line('a[2]', 5, $wait, $has, $wait2)), "a[2]: has locks.c:10 since {6}\n");
+is('an_acquisition_whose_first_mark_is_overwritten_counts',
+    holders(line('a[2]', 77, $has, 'other.c:7')), "a[2]: has locks.c:10 since {77}\n");
+is('a_release_whose_acquisition_is_overwritten_is_none_of_the_next_lock',
+    holders(line('a[2]', 77, $release, $wait, $has)), "a[2]: has locks.c:10 since {79}\n");
+is('histories_that_begin_in_the_middle_of_a_loop_are_paired_rightly',
+    holders(line('a[2]', 77, $has, $wait, $has, $wait, $has, 'other.c:1')) =~ /\Aa\[2\]/ ? 1 : 0, 1);
+is('two_marks_on_a_line_with_one_address_are_no_lock',
+    (run(line('a[2]', 0, 'x.c:1', 'x.c:1', 'x.c:1<0x1>', 'x.c:1<0x1>'), 'lock-holders', '-s'))[0], '');
+is('unlocking_functions_inlined_in_several_places_take_no_lock',
+    (run(line('a[2]', 0, 'l.c:1<0xa1>', 'l.c:1<0xa2>', 'l.c:1<0xb1>', 'l.c:1<0xb2>', 'l.c:9<0xc1>', 'l.c:9<0xc2>',
+        'm.c:1', 'l.c:1<0xa1>', 'l.c:1<0xa2>', 'l.c:9<0xc2>', 'm.c:1', 'l.c:1<0xa1>', 'l.c:1<0xa2>', 'l.c:9<0xc2>', 'm.c:1'),
+        'lock-holders', '-s'))[0], '');
+is('counts_may_be_large',
+    holders(line('a[2]', 18446744073709551000, $wait, $has)) =~ /\Aa\[2\]: has locks\.c:10 since/ ? 1 : 0, 1);
+
+for my $name ('', 'two words', 'a[1]', 'x[12]: {3}y.c:1', 'a, {1}b.c:2', "tab\there", 'locks.c:10<0xa1>', '{7}') {
+    is("threads_may_be_called_<$name>", holders(line("$name\[2]", 5, $wait, $has)),
+        "$name\[2]: has locks.c:10 since {6}\n");
+}
+is('the_state_of_a_thread_may_follow_its_id',
+    (run($teacher . "a[2] exited: {5}$wait, {6}$has\n", 'lock-holders', 'locks.c'))[0], "a[2] exited: {5}$wait, {6}$has\n");
+
+my $deep = line('a[2]', 5, 'src/sync/mod.rs:20<0x1>', 'src/sync/mod.rs:20<0x2>');
+is('a_file_may_be_given_by_the_end_of_its_path', (run($deep, 'lock-holders', 'mod.rs'))[0], $deep);
+is('a_file_may_be_given_by_more_of_its_path', (run($deep, 'lock-holders', 'sync/mod.rs'))[0], $deep);
+is('half_a_name_is_no_file', (run($deep, 'lock-holders', 'od.rs'))[0], '');
+
+is('who_waits_is_counted_by_place', waiters(line('a[2]', 5, $wait), line('b[3]', 5, $release, $wait), line('c[4]', 9, $wait2)),
+    "2 locks.c:10\n1 locks.c:30\n");
+is('who_has_a_lock_does_not_wait', waiters(line('a[2]', 5, $wait, $has)), '');
+is('who_went_on_does_not_wait', waiters(line('a[2]', 5, $wait, 'other.c:1')), '');
+is('another_inlined_copy_of_a_line_waits_too', waiters(line('a[2]', 5, 'other.c:1', 'locks.c:10<0xc1>')), "1 locks.c:10\n");
+is('an_unpassed_copy_waits_also_after_another_lock_of_its_line',
+    waiters(line('a[2]', 5, $wait, $has, 'locks.c:10<0xc1>')), "1 locks.c:10\n");
+is('an_unpassed_copy_waits_also_as_the_first_mark_of_all', waiters(line('a[2]', 0, 'locks.c:10<0xc1>')), "1 locks.c:10\n");
+is('exited_threads_do_not_wait', waiters("a[2]: {5}$wait, EXIT\n"), '');
+is('exited_threads_may_hold', holders("a[2]: {5}$wait, {6}$has, EXIT\n"), "a[2]: has locks.c:10 since {6}\n");
+is('two_who_hold_and_wait_for_one_another_are_seen_as_both',
+    join('', map { $_->(line('a[2]', 0, 'm.c:1', $wait, $has, 'locks.c:10<0xc1>'), line('b[3]', 0, 'm.c:1', $wait, $has, 'locks.c:10<0xd1>')) }
+        \&holders, \&waiters), "a[2]: has locks.c:10 since {2}\nb[3]: has locks.c:10 since {2}\n2 locks.c:10\n");
+is('verbose_names_the_threads',
+    (run($teacher . line('a b[2]', 5, $wait), 'lock-waiters', '-v'))[0], "1 locks.c:10\n    a b[2]\n");
+is('places_without_symbols_are_no_trouble', waiters(line('a[2]', 5, '0x1234', '[unknown]', $wait)), "1 locks.c:10\n");
+
+for my $script (qw(lock-holders lock-waiters)) {
+    is("${script}_says_when_there_is_no_thread", (run("lock : 5 threads, 1 location: a.c:1\n", $script))[1], 2);
+    is("${script}_succeeds_when_nobody_is_listed", (run($teacher, $script))[1], 0);
+    is("${script}_refuses_options_it_does_not_know", (run($teacher, $script, '--frobnicate'))[1], 2);
+    is("${script}_survives_nonsense", (run("\0\xff[1]: {1}\n[]: {}\n\n{1}a\n  {2}b\nx[1]: {1}a.c:1\n", $script))[1], 0);
+}
+
+printf "test result: %s. %d passed; %d failed\n", $failed ? 'FAILED' : 'ok', $passed, $failed;
+exit($failed ? 1 : 0);
