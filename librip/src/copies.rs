@@ -95,6 +95,7 @@ pub(crate) fn refresh_modules() {
 
 /// Runs when the module that this copy is part of is loaded: before `main`, or in `dlopen`.
 pub(crate) extern "C" fn loaded() {
+    thread::watch_forks();
     let modules = modules::loaded(Detail::Copies);
     if join_existing(&modules) {
         refresh_modules();

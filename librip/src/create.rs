@@ -149,7 +149,16 @@ fn create_file(wish: &Builder) -> Result<(File, PathBuf), InitError> {
     // Absolute, because the program may change its directory before it ends.
     let wished =
         std::path::absolute(&wished).map_err(|source| InitError::Create { path: wished.clone(), source })?;
-    let wished = if wished.is_dir() { wished.join(default_name()) } else { wished };
+    // A symlink is no directory unless the wish says so with a slash at its end: in a directory that others can
+    // write to, it may be planted.
+    let is_explicit =
+        wish.path.as_ref().is_some_and(|path| path.as_os_str().as_encoded_bytes().ends_with(b"/"));
+    let is_directory = if is_explicit {
+        wished.is_dir()
+    } else {
+        std::fs::symlink_metadata(&wished).is_ok_and(|found| found.is_dir())
+    };
+    let wished = if is_directory { wished.join(default_name()) } else { wished };
     let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut number = 0;
     loop {
@@ -339,6 +348,7 @@ fn write_header(target: NonNull<Header>, wish: &Builder, file: &File, geometry: 
         exit_state: 0.into(),
         exit_status: 0.into(),
         exited_boottime_ns: 0.into(),
+        cells_reserved: 0.into(),
     };
     // SAFETY: the start of a fresh mapping, reserved by the caller, known to nobody else.
     unsafe { target.write(header) };

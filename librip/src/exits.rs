@@ -49,11 +49,17 @@ pub(crate) struct ExitQueue<'a> {
 }
 
 impl ExitQueue<'_> {
-    /// Appends a slot.
-    pub(crate) fn put(&self, slot: u64) {
-        loop {
+    /// Appends a slot; says whether that was possible.
+    ///
+    /// `is_usable` is asked before a cell is touched. In a queue that nobody has scribbled on it is the only
+    /// thing that can stand in the way.
+    pub(crate) fn put(&self, slot: u64, is_usable: impl Fn(u64) -> bool) -> bool {
+        for _ in 0..self.steps_max() {
             // ORDERING: relaxed throughout but for the exchange of the cell: everything else is a hint.
             let ticket = self.tail.load(Relaxed);
+            if !is_usable(ticket % self.cells.len() as u64) {
+                return false;
+            }
             let (cell, lap) = self.place(ticket);
             let seen = cell.load(Relaxed);
             if seen == empty(lap) {
@@ -61,7 +67,7 @@ impl ExitQueue<'_> {
                 let put = cell.compare_exchange(seen, holding(lap, slot), Release, Relaxed).is_ok();
                 move_on(self.tail, ticket);
                 if put {
-                    return;
+                    return true;
                 }
             } else if is_behind(seen, lap) {
                 // We see an old value; the tail must not pass a ticket that is still to be put.
@@ -71,13 +77,17 @@ impl ExitQueue<'_> {
                 move_on(self.tail, ticket);
             }
         }
+        false
     }
 
-    /// Takes out the slot that exited first; `None` when there is none.
-    pub(crate) fn take(&self) -> Option<u64> {
-        loop {
+    /// Takes out the slot that exited first; `None` when there is none. `is_usable` as in [`ExitQueue::put`].
+    pub(crate) fn take(&self, is_usable: impl Fn(u64) -> bool) -> Option<u64> {
+        for _ in 0..self.steps_max() {
             // ORDERING: as in `put`.
             let ticket = self.head.load(Relaxed);
+            if !is_usable(ticket % self.cells.len() as u64) {
+                return None;
+            }
             let (cell, lap) = self.place(ticket);
             let seen = cell.load(Relaxed);
             if seen == empty(lap) {
@@ -99,6 +109,14 @@ impl ExitQueue<'_> {
                 move_on(self.head, ticket);
             }
         }
+        None
+    }
+
+    /// No sound queue keeps anybody longer: a step fails only because another thread's has succeeded, or for
+    /// the moment that a store takes to become visible. But the file may be scribbled on, and then neither an
+    /// exiting nor a starting thread may be kept here.
+    fn steps_max(&self) -> usize {
+        2 * self.cells.len() + 1000
     }
 
     /// A ticket's cell and lap.
@@ -144,15 +162,15 @@ mod tests {
     #[test]
     fn gives_slots_back_in_the_order_of_their_exits() {
         queue(4, |queue| {
-            assert_eq!(queue.take(), None);
+            assert_eq!(queue.take(|_| true), None);
             for lap in 0..10 {
                 for slot in [2, 0, 3] {
-                    queue.put(slot);
+                    assert!(queue.put(slot, |_| true));
                 }
                 for slot in [2, 0, 3] {
-                    assert_eq!(queue.take(), Some(slot), "lap {lap}");
+                    assert_eq!(queue.take(|_| true), Some(slot), "lap {lap}");
                 }
-                assert_eq!(queue.take(), None);
+                assert_eq!(queue.take(|_| true), None);
             }
         });
     }
@@ -161,12 +179,32 @@ mod tests {
     fn processes_that_died_in_the_middle_block_nobody() {
         queue(4, |queue| {
             queue.cells[0].store(holding(0, 2), Relaxed); // killed before it moved the tail
-            queue.put(3);
-            assert_eq!(queue.take(), Some(2));
+            assert!(queue.put(3, |_| true));
+            assert_eq!(queue.take(|_| true), Some(2));
             queue.cells[1].store(empty(1), Relaxed); // took slot 3, and was killed before it moved the head
-            queue.put(1);
-            assert_eq!(queue.take(), Some(1));
-            assert_eq!(queue.take(), None);
+            assert!(queue.put(1, |_| true));
+            assert_eq!(queue.take(|_| true), Some(1));
+            assert_eq!(queue.take(|_| true), None);
+        });
+    }
+
+    #[test]
+    fn a_queue_that_was_scribbled_on_keeps_nobody() {
+        queue(4, |queue| {
+            queue.tail.store(64, Relaxed);
+            assert!(!queue.put(1, |_| true));
+            queue.head.store(1 << 40, Relaxed);
+            assert_eq!(queue.take(|_| true), None);
+        });
+    }
+
+    #[test]
+    fn cells_that_cannot_be_had_are_not_touched() {
+        queue(4, |queue| {
+            assert!(queue.put(3, |cell| cell == 0));
+            assert!(!queue.put(2, |cell| cell == 0));
+            assert_eq!(queue.take(|cell| cell == 0), Some(3));
+            assert_eq!(queue.take(|cell| cell == 0), None);
         });
     }
 
@@ -177,22 +215,22 @@ mod tests {
         queue(SLOTS, |queue| {
             let owned: Vec<AtomicUsize> = (0..SLOTS).map(|_| AtomicUsize::new(0)).collect();
             for slot in 0..SLOTS {
-                queue.put(slot as u64);
+                assert!(queue.put(slot as u64, |_| true));
             }
             std::thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| {
                         for _ in 0..ROUNDS {
-                            let Some(slot) = queue.take() else { continue };
+                            let Some(slot) = queue.take(|_| true) else { continue };
                             let owners = &owned[slot as usize];
                             assert_eq!(owners.fetch_add(1, Relaxed), 0, "slot {slot} has two owners");
                             owners.fetch_sub(1, Relaxed);
-                            queue.put(slot);
+                            assert!(queue.put(slot, |_| true));
                         }
                     });
                 }
             });
-            let mut left: Vec<u64> = std::iter::from_fn(|| queue.take()).collect();
+            let mut left: Vec<u64> = std::iter::from_fn(|| queue.take(|_| true)).collect();
             left.sort_unstable();
             assert_eq!(left, (0..SLOTS as u64).collect::<Vec<_>>());
         });
@@ -249,11 +287,11 @@ mod model {
                     let shared = shared.clone();
                     thread::spawn(move || {
                         shared.use_slot(slot);
-                        shared.queue().put(slot);
+                        assert!(shared.queue().put(slot, |_| true));
                     })
                 })
                 .collect();
-            let first = shared.queue().take();
+            let first = shared.queue().take(|_| true);
             if let Some(slot) = first {
                 shared.use_slot(slot);
             }
@@ -261,7 +299,7 @@ mod model {
                 exit.join().unwrap();
             }
             let mut all: Vec<u64> = first.into_iter().collect();
-            all.extend(std::iter::from_fn(|| shared.queue().take()));
+            all.extend(std::iter::from_fn(|| shared.queue().take(|_| true)));
             all.sort_unstable();
             assert_eq!(all, [0, 1], "each slot comes out exactly once");
         });
@@ -271,19 +309,19 @@ mod model {
     fn two_claimers_get_two_slots() {
         loom::model(|| {
             let shared = shared();
-            shared.queue().put(0);
+            assert!(shared.queue().put(0, |_| true));
             let other = {
                 let shared = shared.clone();
                 thread::spawn(move || {
-                    let slot = shared.queue().take();
+                    let slot = shared.queue().take(|_| true);
                     if let Some(slot) = slot {
                         shared.use_slot(slot);
                     }
                     slot
                 })
             };
-            shared.queue().put(1);
-            let mine = shared.queue().take();
+            assert!(shared.queue().put(1, |_| true));
+            let mine = shared.queue().take(|_| true);
             if let Some(slot) = mine {
                 shared.use_slot(slot);
             }
@@ -300,13 +338,13 @@ mod model {
         model.preemption_bound = Some(3);
         model.check(|| {
             let shared = shared();
-            shared.queue().put(0);
-            shared.queue().put(1);
+            assert!(shared.queue().put(0, |_| true));
+            assert!(shared.queue().put(1, |_| true));
             let go_round = |shared: &Shared| {
                 for _ in 0..2 {
-                    if let Some(slot) = shared.queue().take() {
+                    if let Some(slot) = shared.queue().take(|_| true) {
                         shared.use_slot(slot);
-                        shared.queue().put(slot);
+                        assert!(shared.queue().put(slot, |_| true));
                     }
                 }
             };
@@ -316,7 +354,7 @@ mod model {
             };
             go_round(&shared);
             other.join().unwrap();
-            let mut all: Vec<u64> = std::iter::from_fn(|| shared.queue().take()).collect();
+            let mut all: Vec<u64> = std::iter::from_fn(|| shared.queue().take(|_| true)).collect();
             all.sort_unstable();
             assert_eq!(all, [0, 1]);
         });

@@ -74,6 +74,9 @@ fn replace_lost_memory(info: *mut libc::siginfo_t) -> bool {
     // From here to the end, in one piece: one hole for each of many threads would use up the mappings that a
     // process may have. What lies before is in the file still, and goes on being recorded.
     let from = address & !(ring.geometry.page_len_bytes - 1);
+    // First, so that nobody takes a zeroed counter for a sound one.
+    // ORDERING: release, pairs with the acquire in `slot::claim`.
+    ring.is_damaged.store(true, Release);
     // SAFETY: replaces a part of our own mapping, which nothing but marks and `slot` uses; both allow for
     // zeros.
     let replaced = unsafe {
@@ -86,8 +89,6 @@ fn replace_lost_memory(info: *mut libc::siginfo_t) -> bool {
             0,
         )
     };
-    // ORDERING: release, pairs with the acquire in `slot::claim`.
-    ring.is_damaged.store(true, Release);
     replaced != libc::MAP_FAILED
 }
 

@@ -207,6 +207,8 @@ pub struct Header {
     pub exit_status: AtomicI32,
     /// `CLOCK_BOOTTIME` of the creator's exit, ns.
     pub exited_boottime_ns: AtomicU64,
+    /// Exit-queue cells whose memory is reserved: those below this index.
+    pub cells_reserved: AtomicU64,
 }
 
 /// [`Header::exit_state`]: the creator has not ended, or had no chance to say so (a signal, `_exit`, `exec`).
@@ -415,7 +417,7 @@ pub const CURSOR_TO_MASK_BYTES: usize = size_of::<SlotHeader>() - offset_of!(Slo
 
 // The format's sizes and places. A change here is a change of the format: see "Compatibility".
 const _: () = {
-    assert!(size_of::<Header>() == 792);
+    assert!(size_of::<Header>() == 800);
     assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
     assert!(offset_of!(Header, byte_order) == 8);
     assert!(offset_of!(Header, version_major) == 12);

@@ -11,9 +11,12 @@
 //! * An exited slot is reused only when no fresh one is left, and then the oldest exit first.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU64, fence};
 
-use crate::layout::{NAME_LEN_BYTES, SLOT_CLAIMING, SLOT_EXITED, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader};
-use crate::ring::Ring;
+use crate::layout::{
+    MAGIC, NAME_LEN_BYTES, SLOT_CLAIMING, SLOT_EXITED, SLOT_FREE, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader,
+};
+use crate::ring::{Extent, Ring};
 use crate::sys::{self, NoMemory};
 
 /// Who claims a slot.
@@ -38,20 +41,29 @@ const RECLAIM_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// Gives `owner` a slot and returns its index.
 pub(crate) fn claim(ring: &Ring, owner: Owner) -> Result<u64, Refusal> {
-    let index = match fresh(ring)? {
-        Some(index) => index,
-        None => {
-            let index = used(ring, owner).ok_or(Refusal::Full)?;
-            ring.header().slots_reused.fetch_add(1, Relaxed);
-            index
+    let (index, expected) = match fresh(ring) {
+        Ok(Some(index)) => (index, SLOT_FREE),
+        no_fresh => {
+            let refusal = if no_fresh.is_err() { Refusal::Memory } else { Refusal::Full };
+            (used(ring, owner).ok_or(refusal)?, SLOT_EXITED)
         }
     };
-    // ORDERING: acquire, pairs with the guard's release: once it has replaced part of the mapping, an index
-    // that came from a zeroed counter may be somebody else's.
-    if ring.is_damaged.load(Acquire) {
+    let slot = ring.slot(index);
+    // The file may have been damaged, and the index come from a counter that was set back: then the slot can be
+    // somebody else's. Two witnesses: the slot's own state, and the magic where the counters are.
+    // ORDERING: relaxed: the exchange only has to be single; what the last owner wrote came with the index.
+    let is_ours = slot.state.compare_exchange(expected, SLOT_CLAIMING, Relaxed, Relaxed).is_ok();
+    let is_whole = ring.header().magic.load(Relaxed) == u64::from_ne_bytes(MAGIC);
+    // ORDERING: acquire, pairs with the guard's release: it says so before it replaces part of the mapping.
+    if !is_ours || !is_whole || ring.is_damaged.load(Acquire) {
+        ring.is_damaged.store(true, Release);
         return Err(Refusal::Memory);
     }
-    settle(ring.slot(index), owner, ring.geometry.slot_words);
+    if expected == SLOT_EXITED {
+        // ORDERING: relaxed, a statistic.
+        ring.header().slots_reused.fetch_add(1, Relaxed);
+    }
+    settle(slot, owner, ring.geometry.slot_words);
     Ok(index)
 }
 
@@ -78,7 +90,8 @@ pub(crate) fn release(ring: &Ring, index: u64) {
     // ORDERING: release, pairs with the reader's second look at the state. The next owner synchronises
     // through the exit queue.
     slot.state.store(SLOT_EXITED, Release);
-    ring.exit_queue().put(index);
+    // Without memory for its cell the slot is not reused; nothing else is lost.
+    ring.exit_queue().put(index, |cell| reserve_cell(ring, cell).is_ok());
 }
 
 /// Writes the owner's name; longer names are cut.
@@ -111,22 +124,35 @@ fn fresh(ring: &Ring) -> Result<Option<u64>, Refusal> {
     }
 }
 
-/// Makes slot `index`, all before it, and as many exit-queue cells safe to write to.
-///
-/// All before it: the exit queue fills its cells from the first, whichever slots exit.
+/// Makes slot `index` safe to write to, and those that share its page.
 fn reserve_through(ring: &Ring, index: u64) -> Result<(), NoMemory> {
-    let reserved = &ring.header().slots_reserved;
+    let geometry = &ring.geometry;
+    reserve_entries(ring, &ring.header().slots_reserved, geometry.slots, geometry.slot_len_bytes, index)
+}
+
+/// Makes a cell of the exit queue safe to touch. Cells are used from the first, whichever slots exit.
+fn reserve_cell(ring: &Ring, cell: u64) -> Result<(), NoMemory> {
+    reserve_entries(ring, &ring.header().cells_reserved, ring.geometry.exits, 8, cell)
+}
+
+/// Makes entry `index` of a region safe to write to, with all before it and those that share its page.
+/// `reserved` counts those that are.
+fn reserve_entries(
+    ring: &Ring,
+    reserved: &AtomicU64,
+    extent: Extent,
+    len_bytes: u64,
+    index: u64,
+) -> Result<(), NoMemory> {
     // ORDERING: relaxed on both accesses: reserving again does no harm, and the kernel's work on the page
     // tables of the process is visible to all of its threads.
     let from = reserved.load(Relaxed);
     if index < from {
         return Ok(());
     }
-    let geometry = &ring.geometry;
-    let slots_a_page = (geometry.page_len_bytes as u64 / geometry.slot_len_bytes).max(1);
-    let to = (index + 1).next_multiple_of(slots_a_page).min(geometry.slots.capacity);
-    ring.reserve(geometry.slots, geometry.slot_len_bytes, from, to)?;
-    ring.reserve(geometry.exits, 8, from, to)?;
+    let entries_a_page = (ring.geometry.page_len_bytes as u64 / len_bytes).max(1);
+    let to = (index + 1).next_multiple_of(entries_a_page).min(extent.capacity);
+    ring.reserve(extent, len_bytes, from, to)?;
     reserved.fetch_max(to, Relaxed);
     Ok(())
 }
@@ -134,9 +160,11 @@ fn reserve_through(ring: &Ring, index: u64) -> Result<(), NoMemory> {
 /// An exited slot, or else one whose owner has died without saying so.
 fn used(ring: &Ring, owner: Owner) -> Option<u64> {
     let queue = ring.exit_queue();
-    let index = queue.take().or_else(|| {
+    // ORDERING: relaxed, see `reserve_entries`. A cell without memory has never held anything.
+    let is_reserved = |cell| cell < ring.header().cells_reserved.load(Relaxed);
+    let index = queue.take(is_reserved).or_else(|| {
         reclaim(ring, owner);
-        queue.take()
+        queue.take(is_reserved)
     })?;
     (index < ring.geometry.slots.capacity).then_some(index)
 }
@@ -151,7 +179,9 @@ fn reclaim(ring: &Ring, owner: Owner) {
     if now < due || after.compare_exchange(due, now + RECLAIM_INTERVAL_NS, Relaxed, Relaxed).is_err() {
         return;
     }
-    for index in 0..ring.geometry.slots.capacity {
+    // ORDERING: relaxed: slots that are being handed out just now are not the ones we look for.
+    let used = ring.region(ring.geometry.slots).used.load(Relaxed).min(ring.geometry.slots.capacity);
+    for index in 0..used {
         let slot = ring.slot(index);
         // ORDERING: acquire, pairs with the release in `settle`: the ids are this owner's.
         if slot.state.load(Acquire) != SLOT_LIVE || slot.pid_namespace.load(Relaxed) != owner.pid_namespace {
@@ -170,13 +200,14 @@ fn reclaim(ring: &Ring, owner: Owner) {
     }
 }
 
-/// Writes who the owner is. The count goes on from the predecessor's.
+/// Writes who the owner is, into a slot that is being claimed. The count goes on from the predecessor's.
 fn settle(slot: &SlotHeader, owner: Owner, words: u32) {
     // ORDERING: relaxed throughout: a reader accepts these fields only when state and generation are the same
-    // before and after it copied them, and the state is stored last, with release.
-    slot.state.store(SLOT_CLAIMING, Relaxed);
-    slot.kind.store(SLOT_KIND_THREAD, Relaxed);
+    // before and behind its copy. The fence keeps both of them ahead of the fields, for a reader that sees a
+    // new field; the state that ends the claim is stored last, with release.
     slot.generation.fetch_add(1, Relaxed);
+    fence(Release);
+    slot.kind.store(SLOT_KIND_THREAD, Relaxed);
     slot.pid.store(owner.pid, Relaxed);
     slot.tid.store(owner.tid, Relaxed);
     slot.pid_namespace.store(owner.pid_namespace, Relaxed);

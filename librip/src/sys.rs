@@ -68,9 +68,18 @@ pub(crate) fn with_errno_kept<T>(body: impl FnOnce() -> T) -> T {
 }
 
 /// Runs `body` with signals blocked in this thread, so that no handler sees it half done.
-///
-/// SIGBUS stays as it is: should somebody truncate the file just now, the guard must get its chance.
 pub(crate) fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
+    let before = block_signals();
+    let result = body();
+    if let Some(before) = before {
+        restore_signals(&before);
+    }
+    result
+}
+
+/// Blocks all signals in this thread but SIGBUS: should somebody truncate the file just now, the guard must get
+/// its chance. Returns those that were blocked before.
+pub(crate) fn block_signals() -> Option<libc::sigset_t> {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `all` is writable.
@@ -78,13 +87,15 @@ pub(crate) fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: `all` was filled above.
     unsafe { libc::sigdelset(all.as_mut_ptr(), libc::SIGBUS) };
     // SAFETY: `all` is a valid set, `before` is writable.
-    let changed = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr()) };
-    let result = body();
-    if changed == 0 {
-        // SAFETY: `before` was written by the successful call above.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
-    }
-    result
+    let result = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr()) };
+    // SAFETY: written by the call if it succeeded.
+    (result == 0).then(|| unsafe { before.assume_init() })
+}
+
+/// Undoes [`block_signals`].
+pub(crate) fn restore_signals(before: &libc::sigset_t) {
+    // SAFETY: a set that the kernel has written.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
 }
 
 /// The kernel could not provide memory: the tmpfs is full, a limit was met, or the file was truncated.

@@ -17,6 +17,7 @@
 
 #![allow(unsafe_code, reason = "thread-local blocks are raw memory, and the C library calls back")]
 
+use core::cell::Cell;
 use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -37,28 +38,58 @@ static EXIT_KEY: AtomicI32 = AtomicI32::new(-1);
 static PID_NAMESPACE: AtomicU64 = AtomicU64::new(0);
 
 /// The C library runs destructors of thread-specific data in up to this many rounds
-/// (`PTHREAD_DESTRUCTOR_ITERATIONS`). The slot is given back in the last, so that the destructors of others,
-/// in whatever order, may record.
+/// (`PTHREAD_DESTRUCTOR_ITERATIONS`). The slot is given back in the last, so that the destructors of others may
+/// record. A thread whose very first mark comes in the second round or later is not seen to exit: its slot looks
+/// abandoned, which is nearly the same, until it is reclaimed.
 const EXIT_ROUNDS: u64 = 4;
 
 /// FOLKLORE: glibc keeps the values of the first 32 keys in the thread's descriptor and allocates for the
 /// others. A first mark may come from a signal handler that interrupted `malloc`, so only the former will do.
-const EXIT_KEYS_WITHOUT_ALLOCATION: u32 = 32;
+const EXIT_KEYS_WITHOUT_ALLOCATION: usize = 32;
 
 /// Makes `ring` the one that this copy's threads record in.
 pub(crate) fn install(ring: &'static Ring, pid_namespace: u64) {
-    let mut key = 0;
-    // SAFETY: `key` is writable, and `thread_exits` has the signature of a destructor.
-    let made = unsafe { libc::pthread_key_create(&raw mut key, Some(thread_exits)) } == 0;
-    if made && key < EXIT_KEYS_WITHOUT_ALLOCATION {
+    if let Some(key) = exit_key() {
         EXIT_KEY.store(key as i32, Relaxed);
     }
     PID_NAMESPACE.store(pid_namespace, Relaxed);
-    // SAFETY: registers a function of the required signature. Without it (no memory) a forked child would
-    // write into its parent's slot until it execs; there is no better answer than to go on.
-    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
     // ORDERING: release, pairs with the acquire in `ring`: the ring and the key are complete.
     RING.store(ptr::from_ref(ring).cast_mut(), Release);
+}
+
+/// The last key that needs no allocation, or as late a one as there is.
+///
+/// Destructors run in the order of keys: in each round, ours comes behind those that may mark.
+fn exit_key() -> Option<libc::pthread_key_t> {
+    let mut keys = [0; EXIT_KEYS_WITHOUT_ALLOCATION];
+    let mut made = 0;
+    for key in &mut keys {
+        // SAFETY: `key` is writable, and `thread_exits` has the signature of a destructor.
+        if unsafe { libc::pthread_key_create(key, Some(thread_exits)) } != 0 {
+            break;
+        }
+        made += 1;
+        if *key as usize + 1 >= EXIT_KEYS_WITHOUT_ALLOCATION {
+            break;
+        }
+    }
+    let made = &keys[..made];
+    let best = made.iter().copied().filter(|&key| (key as usize) < EXIT_KEYS_WITHOUT_ALLOCATION).max();
+    for &key in made.iter().filter(|&&key| Some(key) != best) {
+        // SAFETY: made above, and nobody has used it.
+        unsafe { libc::pthread_key_delete(key) };
+    }
+    best
+}
+
+/// Registers what happens around a fork; runs when the module is loaded.
+///
+/// That early, because children run fork handlers in the order of their registration: a handler that comes
+/// behind ours may mark.
+pub(crate) fn watch_forks() {
+    // SAFETY: registers functions of the required signature. Without them (no memory) a forked child would
+    // write into its parent's slot until it execs; there is no better answer than to go on.
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(forked)) };
 }
 
 /// The ring that this copy of librip owns, if it owns one.
@@ -107,7 +138,7 @@ pub(crate) fn set_name(name: &[u8]) {
     }
 }
 
-/// Ends the calling thread's ownership: by its last destructor, or in a forked child that exits.
+/// Ends the calling thread's ownership of its slot: what it marks from here on is recorded nowhere.
 pub(crate) fn leave() {
     sys::with_errno_kept(|| {
         sys::with_signals_blocked(|| {
@@ -168,16 +199,38 @@ unsafe extern "C" fn thread_exits(_value: *mut c_void) {
     }
 }
 
+std::thread_local! {
+    /// The signals that were blocked before a fork; `None` outside of one.
+    static MASK_BEFORE_FORK: Cell<Option<libc::sigset_t>> = const { Cell::new(None) };
+}
+
+/// Blocks signals, so that in the child no handler marks before [`forked`] has taken away the parent's slot.
+unsafe extern "C" fn before_fork() {
+    if ring().is_some() {
+        MASK_BEFORE_FORK.set(sys::block_signals());
+    }
+}
+
+unsafe extern "C" fn after_fork() {
+    if let Some(mask) = MASK_BEFORE_FORK.take() {
+        sys::restore_signals(&mask);
+    }
+}
+
 /// Runs in the child of a fork, on its only thread: the slot is the parent's, the child will claim its own.
 unsafe extern "C" fn forked() {
-    let own = arch::thread_block();
-    for block in blocks(own) {
-        block.cursor.set(ptr::null_mut());
+    if ring().is_some() {
+        let own = arch::thread_block();
+        for block in blocks(own) {
+            block.cursor.set(ptr::null_mut());
+        }
+        own.next.set(ptr::null());
+        own.exit_rounds.set(0);
+        // ORDERING: relaxed: there is no other thread.
+        PID_NAMESPACE.store(pid_namespace(), Relaxed);
     }
-    own.next.set(ptr::null());
-    own.exit_rounds.set(0);
-    // ORDERING: relaxed: there is no other thread.
-    PID_NAMESPACE.store(pid_namespace(), Relaxed);
+    // SAFETY: has no preconditions but to run after `before_fork` on the same thread, which it does.
+    unsafe { after_fork() };
 }
 
 /// Inode of `/proc/self/ns/pid`; 0 where there is no `/proc`. Safe in a signal handler.

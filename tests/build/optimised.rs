@@ -1,0 +1,45 @@
+//! What only optimised code can show.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use librip_tests::harness::{Plan, expect_same};
+
+use crate::{compile, run};
+
+fn program() -> &'static PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| compile("marks.rs", "marks-optimised", &["-C", "opt-level=3"]))
+}
+
+#[test]
+fn a_mark_before_a_load_that_the_optimiser_would_rather_make_first_is_in_the_ring() {
+    let remains = Plan::new(program(), &["fault"]).run();
+    assert_eq!(remains.signal(), Some(libc::SIGSEGV), "{remains:?}");
+    let ring = remains.ring();
+    assert_eq!(ring.slots.len(), 1, "the mark was made");
+    assert_eq!(ring.labels(&ring.slots[0]), ["before the fault"]);
+}
+
+#[test]
+fn a_first_mark_amid_floating_point_code_does_not_change_its_result() {
+    let with = run(program(), &["floats"]);
+    let without = Plan::new(program(), &["floats"]).env("RIP_RING", "off").run();
+    expect_same(&with, &without);
+    let ring = with.ring();
+    assert!(with.stdout.len() > 100);
+    let counts: Vec<(u64, &str)> = ring.slots.iter().map(|slot| (slot.count, ring.labels(slot)[0])).collect();
+    assert_eq!(counts[0], (100, "amid scalars"));
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+        assert_eq!(counts[1], (100, "amid vectors"));
+    }
+}
+
+#[test]
+fn a_first_mark_in_a_signal_handler_fits_on_an_alternate_stack_of_8_kib() {
+    // SIGSTKSZ, which is also what Rust's own runtime gives its threads. A processor with AVX-512 needs about
+    // 3.5 KiB of it for the signal's frame, and a mark as much to save the same registers.
+    let ring = run(program(), &["small_stack"]).ring();
+    assert_eq!(ring.labels(&ring.slots[0]), ["on a small stack"]);
+}

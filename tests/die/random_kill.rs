@@ -1,0 +1,146 @@
+//! SIGKILL at random instants, with threads at full speed and others coming and going.
+
+use std::time::{Duration, Instant};
+
+use librip_tests::harness::{Plan, torture};
+use librip_tests::oracle::{Damage, Ring, State};
+use librip_tests::progress;
+
+use crate::{check_count, cycle, plan};
+
+/// Threads that the victim runs at a time, at most: three at full speed, two times three that come and go.
+/// Twice that, because a slot is claimed before its thread is counted and given back after.
+const THREADS: usize = 2 * 9;
+
+/// Marsaglia's xorshift: the instants need not be good, only different and repeatable.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// Kills the victim `micros` after it is ready, and checks all of its threads. Returns how many there were.
+fn kill_after(plan: Plan, micros: u64) -> (Ring, usize) {
+    let mut victim = plan.start();
+    victim.until("ready");
+    let end = Instant::now() + Duration::from_micros(micros);
+    while Instant::now() < end {
+        std::hint::spin_loop();
+    }
+    victim.kill();
+    let remains = victim.wait();
+    assert_eq!(remains.signal(), Some(libc::SIGKILL));
+    let ring = remains.ring();
+    let cells = progress::read(&remains.dir().join("progress"));
+    check(&ring, &cells);
+    (ring, cells.len())
+}
+
+fn check(ring: &Ring, cells: &[[u64; 4]]) {
+    assert_eq!((ring.refused_full, ring.refused_memory), (0, 0), "there were slots for all");
+    let mut accounted = 0;
+    for (index, &[state, tid, marks, is_gone]) in cells.iter().enumerate() {
+        let name = format!("w{index}");
+        let found: Vec<_> = ring
+            .slots_named(&name)
+            .filter(|slot| matches!(slot.state, State::Live | State::Exited))
+            .collect();
+        let slot = match found.as_slice() {
+            [slot] => slot,
+            // Its slot may have been given to another thread, but only after it had exited.
+            [] if marks == 0 || state == progress::FINISHED && ring.slots_reused > 0 => continue,
+            [] => panic!("{name} made {marks} marks and has no slot"),
+            _ => panic!("{name} has several slots"),
+        };
+        accounted += 1;
+        assert_eq!((u64::from(slot.tid), slot.pid), (tid, ring.pid), "{name}");
+        check_count(slot, marks);
+        if state == progress::FINISHED {
+            assert_eq!(slot.count - slot.first_sequence, marks, "{name} had finished");
+        }
+        if is_gone == 1 {
+            assert_eq!(slot.state, State::Exited, "{name} had been joined");
+        }
+        for event in slot.events().events {
+            let expected = cycle(event.sequence - slot.first_sequence);
+            assert_eq!(ring.label(event.pc), expected, "{name}, sequence {}", event.sequence);
+        }
+    }
+    // Slots that belong to no known thread are those that changed owners when the end came.
+    let others: Vec<_> = ring
+        .slots
+        .iter()
+        .filter(|slot| !cells.iter().enumerate().any(|(index, _)| slot.name == format!("w{index}")))
+        .collect();
+    assert!(others.iter().all(|slot| matches!(slot.state, State::Free | State::Claiming)), "{others:?}");
+    let in_between = ring.slots.iter().filter(|slot| slot.state == State::Claiming).count();
+    assert!(accounted + others.len() + in_between >= ring.slots.len(), "a slot belongs to nobody");
+    assert!(others.len() <= THREADS);
+    // Whatever stands in a slot, also the words of former owners, is the address of a mark.
+    for word in ring.slots.iter().flat_map(|slot| &slot.words).filter(|&&word| word != 0) {
+        assert!(ring.label(word & 0xffff_ffff_ffff).starts_with("cycle "));
+    }
+}
+
+#[test]
+fn whatever_the_instant_of_death_all_known_marks_are_there_and_nothing_else() {
+    let mut random = Random(0x5eed_0001);
+    let mut threads = 0;
+    for _ in 0..150 * torture() {
+        // Enough slots that none is used twice, so every thread there ever was can be checked.
+        let plan = plan(&["torture"]).env("RIP_SLOTS", "16384");
+        let (ring, cells) = kill_after(plan, random.below(20_000));
+        assert_eq!(ring.slots_reused, 0);
+        threads += cells;
+    }
+    assert!(threads > 300, "only {threads} threads were there: the test is too kind");
+}
+
+#[test]
+fn whatever_the_instant_of_death_reused_slots_hold_their_last_owners_marks() {
+    let mut random = Random(0x5eed_0002);
+    let mut reused = 0;
+    for round in 0..150 * torture() {
+        let slots = THREADS + 2;
+        let mut plan = plan(&["torture"]).env("RIP_SLOTS", slots.to_string());
+        if round % 2 == 0 {
+            plan = plan.env("RIP_WORDS", "16");
+        }
+        let (ring, _) = kill_after(plan, random.below(20_000));
+        reused += ring.slots_reused;
+    }
+    assert!(reused > 300, "only {reused} slots were reused: the test is too kind");
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_makes_its_ring_leaves_a_whole_one_or_none() {
+    let mut random = Random(0x5eed_0003);
+    let (mut none, mut unfinished, mut whole) = (0, 0, 0);
+    for _ in 0..100 * torture() {
+        let mut victim = plan(&["torture"]).start();
+        let end = Instant::now() + Duration::from_micros(random.below(2500));
+        while Instant::now() < end {
+            std::hint::spin_loop();
+        }
+        victim.kill();
+        let remains = victim.wait();
+        match Ring::read(remains.ring_path()) {
+            Err(Damage::NoFile(_)) => none += 1,
+            Err(Damage::Unfinished) => unfinished += 1,
+            Err(damage) => panic!("{damage}"),
+            Ok(ring) => {
+                whole += 1;
+                assert!(ring.modules.iter().any(|module| module.is_executable));
+                let cells = progress::read_if_there(&remains.dir().join("progress"));
+                check(&ring, &cells);
+            }
+        }
+    }
+    eprintln!("no file {none}, unfinished {unfinished}, whole {whole}");
+    assert!(none > 0 && whole > 0, "no file {none}, unfinished {unfinished}, whole {whole}");
+}

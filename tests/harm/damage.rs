@@ -1,0 +1,76 @@
+//! Somebody truncates the file while forty threads mark and others come and go.
+
+use std::fs;
+
+use librip_tests::harness::torture;
+use librip_tests::oracle::Ring;
+use librip_tests::progress;
+
+use crate::survives;
+
+/// Runs the victim a few times with and without a SIGBUS handler of its own, which must see none of it.
+fn check(what: &str) {
+    for _ in 0..3 * torture() {
+        let remains = survives(&["damage", what], |plan| plan);
+        assert_eq!(remains.stdout, "survived\n");
+        let remains = survives(&["damage_with_handler", what], |plan| plan);
+        assert_eq!(remains.stdout, "survived\nthe program's own handler ran 0 times\n");
+    }
+}
+
+#[test]
+fn a_program_survives_that_its_ring_is_truncated_to_nothing() {
+    check("truncate");
+}
+
+#[test]
+fn a_program_survives_that_half_of_its_slots_are_cut_off() {
+    check("halve");
+}
+
+#[test]
+fn a_program_survives_that_its_ring_is_cut_in_the_midst_of_a_slot() {
+    check("odd");
+}
+
+#[test]
+fn a_program_survives_that_its_ring_is_truncated_and_extended_again() {
+    // All is zeros then, and nobody had a SIGBUS: slots that have owners are handed out once more.
+    check("extend_again");
+}
+
+#[test]
+fn a_program_survives_that_its_ring_is_truncated_and_extended_many_times() {
+    check("again_and_again");
+}
+
+#[test]
+fn a_program_survives_that_somebody_punches_a_hole_of_the_rings_size() {
+    check("punch");
+}
+
+#[test]
+fn what_lies_before_the_cut_goes_on_being_recorded_and_who_comes_later_is_counted() {
+    let remains = survives(&["damage", "halve"], |plan| plan);
+    let mut bytes = fs::read(remains.ring_path()).unwrap();
+    let wanted = u64::from_le_bytes(bytes[176..184].try_into().unwrap()) as usize;
+    assert_eq!(bytes.len(), wanted - 32 * 1024);
+    // The oracle insists on the whole file: give it zeros for what is lost.
+    bytes.resize(wanted, 0);
+    let ring = Ring::parse(bytes).unwrap();
+    let cells = progress::read(&remains.dir().join("progress"));
+    let mut kept = 0;
+    for (index, cell) in cells.iter().enumerate() {
+        let name = format!("w{index}");
+        let Some(slot) = ring.slots_named(&name).next() else { continue };
+        assert_eq!(slot.count, cell[2], "{name}");
+        for event in slot.events().events {
+            assert_eq!(ring.label(event.pc), format!("cycle {}", event.sequence % 7));
+        }
+        assert!(slot.events().missing.is_empty());
+        kept += 1;
+    }
+    assert_eq!(kept, 32, "32 of 64 slots were cut off, and 40 threads had taken the first 40");
+    assert!(ring.refused_memory >= 5, "the five that came last: {}", ring.refused_memory);
+    assert_eq!(ring.exit_status, Some(3));
+}

@@ -1,0 +1,81 @@
+//! No room: on the file system, or in the ring.
+
+use librip_tests::harness::{Victim, expect_same, is_root};
+use librip_tests::oracle::{Damage, Ring, State};
+
+use crate::{plan, survives};
+
+/// Runs a victim on a file system of 256 KiB of its own.
+fn start_on_small_tmpfs(arguments: &[&str], with_ring: bool) -> Victim {
+    let plan = plan(arguments).tmpfs("size=256k");
+    let ring = plan.dir().join("mount/ring");
+    let plan = if with_ring { plan.env("RIP_RING", ring) } else { plan.env("RIP_RING", "off") };
+    plan.start()
+}
+
+/// Looks at the ring at each pause of the victim, and compares with a run without ring.
+fn looks_at_pauses(arguments: &[&str]) -> Vec<Result<Ring, Damage>> {
+    let mut looks = Vec::new();
+    let mut remains = [false, true].map(|with_ring| {
+        let mut victim = start_on_small_tmpfs(arguments, with_ring);
+        let pauses = if arguments == ["full_after"] { 2 } else { 1 };
+        for _ in 0..pauses {
+            victim.until("paused");
+            if with_ring {
+                looks.push(victim.ring_now(&victim.dir().join("mount/ring")));
+            }
+            victim.go_on();
+        }
+        Some(victim.wait())
+    });
+    let (without, with) = (remains[0].take().unwrap(), remains[1].take().unwrap());
+    assert_eq!(with.status.code(), Some(3), "{with:?}");
+    expect_same(&with, &without);
+    looks
+}
+
+#[test]
+fn on_a_file_system_that_is_full_there_is_no_ring_and_no_file() {
+    if !is_root("on_a_file_system_that_is_full_there_is_no_ring_and_no_file") {
+        return;
+    }
+    let looks = looks_at_pauses(&["full_before"]);
+    assert!(matches!(looks[0], Err(Damage::NoFile(_))), "{looks:?}");
+}
+
+#[test]
+fn threads_that_come_when_the_file_system_is_full_are_refused_and_counted_until_there_is_room() {
+    if !is_root("threads_that_come_when_the_file_system_is_full_are_refused_and_counted") {
+        return;
+    }
+    let mut looks = looks_at_pauses(&["full_after"]);
+    let (room, full) = (looks.pop().unwrap().unwrap(), looks.pop().unwrap().unwrap());
+    // The thread that was there before goes on.
+    let early = full.slot_named("early");
+    assert_eq!((early.count, early.state), (10, State::Exited));
+    let recorded = full.slots.iter().filter(|slot| slot.name.starts_with("full")).count();
+    assert_eq!(recorded as u64 + full.refused_memory, 20, "each of the 20 has a slot or was counted");
+    assert!(recorded <= 3, "a page holds four slots, and one was taken: {recorded}");
+    assert_eq!(full.refused_full, 0);
+    for slot in full.slots.iter().filter(|slot| slot.name.starts_with("full")) {
+        assert_eq!(full.labels(slot).len(), 6);
+    }
+    for index in 0..5 {
+        assert_eq!(room.labels(room.slot_named(&format!("room{index}"))).len(), 6);
+    }
+    assert_eq!(room.refused_memory, full.refused_memory);
+}
+
+#[test]
+fn threads_that_find_all_slots_taken_are_refused_and_counted_and_the_others_record() {
+    let remains = survives(&["crowd"], |plan| plan.env("RIP_SLOTS", "4"));
+    let ring = remains.ring();
+    assert_eq!((ring.slots.len(), ring.refused_full, ring.refused_memory), (4, 6, 0));
+    // Four of the ten recorded all of their marks. One of their slots has gone to the one that came later.
+    assert_eq!(ring.labels(ring.slot_named("later")), ["cycle 0", "cycle 1", "cycle 2", "cycle 3"]);
+    let others: Vec<_> = ring.slots.iter().filter(|slot| slot.name.starts_with('w')).collect();
+    assert_eq!(others.len(), 3);
+    for slot in others {
+        assert_eq!((slot.state, ring.labels(slot).len()), (State::Exited, 6));
+    }
+}

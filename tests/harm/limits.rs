@@ -1,0 +1,59 @@
+//! Limits of the process: size of files, address space, descriptors.
+
+use std::fs;
+
+use nix::sys::resource::Resource;
+
+use crate::survives;
+
+/// `layout::SETTING_SLOTS_LIMITED`, as the oracle knows it.
+const SLOTS_LIMITED: u32 = 8;
+
+#[test]
+fn a_limit_on_file_size_makes_the_ring_smaller_and_raises_no_signal() {
+    for limit in [400 << 10, 1 << 20, 64 << 20] {
+        let remains =
+            survives(&["work"], |plan| plan.env("RIP_SLOTS", "65536").limit(Resource::RLIMIT_FSIZE, limit));
+        let ring = remains.ring();
+        assert!(fs::metadata(remains.ring_path()).unwrap().len() <= limit);
+        assert_eq!(ring.settings_ignored, SLOTS_LIMITED, "{limit}");
+        assert!((4..65536).contains(&ring.slot_capacity), "{limit}: {}", ring.slot_capacity);
+        assert_eq!((ring.slots.len(), ring.refused_full), (4, 0), "{limit}");
+    }
+}
+
+#[test]
+fn a_limit_on_file_size_that_no_ring_fits_into_means_no_ring_and_no_file() {
+    for limit in [0, 1, 4096, 100 << 10] {
+        let remains = survives(&["work"], |plan| plan.limit(Resource::RLIMIT_FSIZE, limit));
+        assert!(remains.files().is_empty(), "{limit}: {:?}", remains.files());
+    }
+}
+
+#[test]
+fn a_program_with_little_address_space_keeps_it_for_itself() {
+    // It uses 160 MiB of 256 by its own account; the default ring would take 70.
+    let remains =
+        survives(&["memory"], |plan| plan.env("RIP_SLOTS", "65536").limit(Resource::RLIMIT_AS, 256 << 20));
+    assert!(remains.stdout.contains("allocated 167772160"), "{remains:?}");
+    let ring = remains.ring();
+    assert_eq!(ring.settings_ignored, SLOTS_LIMITED);
+    assert!(fs::metadata(remains.ring_path()).unwrap().len() <= 16 << 20);
+    assert_eq!(ring.labels(ring.slot_named("late")).len(), 4);
+}
+
+#[test]
+fn a_program_that_has_used_up_its_descriptors_gets_no_ring_and_runs() {
+    let remains = survives(&["no_descriptors"], |plan| plan.limit(Resource::RLIMIT_NOFILE, 20));
+    assert!(remains.files().is_empty(), "{:?}", remains.files());
+}
+
+#[test]
+fn a_daemon_that_closes_all_descriptors_goes_on_recording_and_its_files_are_its_own() {
+    let remains = survives(&["closes_all"], |plan| plan);
+    let ring = remains.ring();
+    assert_eq!((ring.refused_full, ring.refused_memory), (0, 0));
+    for index in 0..40 {
+        assert_eq!(ring.labels(ring.slot_named(&format!("late{index}"))).len(), 6);
+    }
+}

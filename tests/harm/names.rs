@@ -1,0 +1,92 @@
+//! Paths where no ring can be made, or where something is already.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+
+use librip_tests::harness::{is_root, tempdir};
+use librip_tests::oracle::Ring;
+
+use crate::{compare, survives};
+
+#[test]
+fn a_ring_that_cannot_be_created_is_no_reason_to_do_anything_differently() {
+    for path in ["/no/such/directory/ring", "/proc/ring", "/dev/null/ring", "/proc/self/mem", "\u{1}\u{2}/x"]
+    {
+        let remains = survives(&["work"], |plan| plan.env("RIP_RING", path));
+        // Where the path is a file, `PATH.1` may have been a possibility; in /proc it is none.
+        assert!(!remains.has_ring(), "{path}");
+    }
+}
+
+#[test]
+fn a_name_that_is_too_long_is_no_reason_to_do_anything_differently() {
+    let long = format!("/dev/shm/{}", "x".repeat(5000));
+    survives(&["work"], |plan| plan.env("RIP_RING", &long));
+}
+
+#[test]
+fn a_symlink_at_the_path_is_not_followed_and_the_ring_gets_the_next_name() {
+    let elsewhere = tempdir();
+    let target = elsewhere.path().join("target");
+    fs::write(&target, "precious").unwrap();
+    let dangling = elsewhere.path().join("dangling");
+    let remains = survives(&["work"], |plan| {
+        symlink(&target, plan.dir().join("ring")).unwrap();
+        symlink(&dangling, plan.dir().join("ring.1")).unwrap();
+        plan
+    });
+    assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+    assert!(!dangling.exists(), "nothing was made behind the dangling link");
+    let path = remains.dir().join("ring.2");
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+    assert_eq!(Ring::read(path).unwrap().slots.len(), 4);
+}
+
+#[test]
+fn what_the_last_crash_left_is_not_overwritten() {
+    let remains = survives(&["work"], |plan| {
+        fs::write(plan.dir().join("ring"), "evidence").unwrap();
+        plan
+    });
+    assert_eq!(fs::read_to_string(remains.ring_path()).unwrap(), "evidence");
+    assert_eq!(Ring::read(remains.dir().join("ring.1")).unwrap().slots.len(), 4);
+}
+
+#[test]
+fn the_ring_is_readable_and_writable_for_its_owner_only_whatever_the_umask() {
+    for umask in [0o000, 0o777] {
+        let remains = survives(&["work"], |plan| {
+            plan.before(move || {
+                nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(umask));
+                Ok(())
+            })
+        });
+        assert_eq!(fs::metadata(remains.ring_path()).unwrap().mode() & 0o7777, 0o600);
+    }
+}
+
+#[test]
+fn a_read_only_file_system_is_no_reason_to_do_anything_differently() {
+    if !is_root("a_read_only_file_system_is_no_reason_to_do_anything_differently") {
+        return;
+    }
+    let remains = survives(&["work"], |plan| {
+        let target = plan.dir().to_owned();
+        let ring = target.join("mount/ring");
+        plan.tmpfs("size=256k")
+            .before(move || {
+                use nix::mount::{MsFlags, mount};
+                let flags = MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+                Ok(mount(None::<&str>, &target.join("mount"), None::<&str>, flags, None::<&str>)?)
+            })
+            .env("RIP_RING", ring)
+    });
+    assert!(!remains.has_ring());
+}
+
+#[test]
+fn a_file_that_is_removed_and_replaced_while_the_program_runs_is_left_alone() {
+    let remains = compare(&["removed"], |plan| plan);
+    assert_eq!(remains.status.code(), Some(0));
+    assert_eq!(fs::read_to_string(remains.ring_path()).unwrap(), "somebody else's");
+}

@@ -1,0 +1,26 @@
+//! The program that the end-to-end tests run: it records, and then does or suffers what its arguments say.
+//!
+//! It judges nothing: whoever started it reads the ring. What it prints is the same with and without a ring.
+
+#![allow(unsafe_code, reason = "faults, signals and forks on purpose")]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    clippy::undocumented_unsafe_blocks,
+    reason = "a program that exists to misbehave: the file that does it says what and why"
+)]
+
+mod common;
+mod die;
+mod harm;
+mod threads;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["die", rest @ ..] => die::main(rest),
+        ["threads", rest @ ..] => threads::main(rest),
+        ["harm", rest @ ..] => harm::main(rest),
+        _ => panic!("victim die|threads|harm WAY"),
+    }
+}

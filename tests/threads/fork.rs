@@ -1,0 +1,97 @@
+//! fork: the child records as itself, and the parent's slot stays the parent's. exec: nothing is left behind.
+
+use librip_tests::oracle::State;
+use librip_tests::progress;
+
+use crate::{ended, plan, run};
+
+#[test]
+fn children_record_as_themselves_and_leave_the_parents_slot_alone() {
+    let ring = run(&["fork"]).ring();
+    let parent = ring.slot_named("victim");
+    assert_eq!((parent.pid, parent.tid), (ring.pid, ring.pid));
+    assert_eq!(ring.labels(parent), ["parent 1", "parent 2", "parent 3"]);
+
+    let child = ring.slot_named("child");
+    assert_eq!(child.pid, child.tid);
+    assert_ne!(child.pid, ring.pid);
+    assert_eq!(child.state, State::Exited, "its exit is recorded");
+    assert_eq!(ring.labels(child), ["child 1", "child 2"]);
+
+    let second = ring.slot_named("second");
+    assert_eq!(ring.labels(second), ["second 1", "second 2"]);
+    let grandchild = ring.slot_named("grandchild");
+    assert_ne!(grandchild.pid, second.pid);
+    assert_eq!(ring.labels(grandchild), ["grandchild"]);
+    let thread = ring.slot_named("thread");
+    assert_eq!((thread.pid, thread.state), (second.pid, State::Exited));
+    assert_eq!(ring.labels(thread), ["thread of the second"]);
+
+    let leaves = ring.slot_named("leaves");
+    assert_eq!(leaves.state, State::Live, "who calls _exit cannot say so");
+    assert_eq!(ring.slots.len(), 6, "a child that does not mark has no slot");
+    // Children that ended first have neither removed the ring nor written their status into it.
+    assert_eq!(ring.exit_status, Some(3));
+}
+
+#[test]
+fn a_program_may_fork_while_its_other_threads_mark() {
+    let remains = plan(&["fork_storm"]).env("RIP_SLOTS", "128").run();
+    assert_eq!(remains.signal(), Some(libc::SIGKILL), "{remains:?}");
+    let ring = remains.ring();
+    let cells = progress::read(&remains.dir().join("progress"));
+    assert_eq!((cells.len(), ring.slots.len()), (63, 63));
+    for (index, &[state, tid, marks, _]) in cells.iter().enumerate() {
+        let slot = ring.slot_named(&format!("w{index}"));
+        assert_eq!(u64::from(slot.tid), tid);
+        if index < 2 {
+            // Killed at full speed.
+            assert!(slot.count == marks || slot.count == marks + 1, "{} of {marks}", slot.count);
+        } else {
+            assert_eq!(slot.count, marks, "w{index}");
+            assert!(slot.events().missing.is_empty());
+        }
+        let is_child = index >= 3;
+        assert_eq!(slot.pid != ring.pid, is_child);
+        assert_eq!(slot.state == State::Exited, is_child);
+        assert_eq!(state == progress::FINISHED, is_child);
+        for event in slot.events().events {
+            assert_eq!(ring.label(event.pc), format!("cycle {}", event.sequence % 7), "w{index}");
+        }
+    }
+}
+
+#[test]
+fn signals_that_come_while_a_process_forks_write_nothing_into_the_parents_slot() {
+    let remains = ended(plan(&["fork_signals"]).env("RIP_SLOTS", "4096").env("RIP_WORDS", "16384").run());
+    let ring = remains.ring();
+    let [_, tid, marks, handled] = progress::read(&remains.dir().join("progress"))[0];
+    let slot = ring.slots.iter().find(|slot| u64::from(slot.tid) == tid && slot.pid == ring.pid).unwrap();
+    let strangers =
+        slot.events().events.iter().filter(|event| ring.label(event.pc).contains("child")).count();
+    assert_eq!(strangers, 0, "marks of children in the parent's slot");
+    // The handler counts after it marks, in one thread, so the two agree exactly.
+    assert_eq!(slot.count, marks + handled);
+    assert!(handled > 100, "only {handled} signals came");
+}
+
+#[test]
+fn a_fork_handler_that_is_older_than_librips_marks_into_the_childs_slot() {
+    let ring = run(&["atfork"]).ring();
+    let parent = ring.slots.iter().find(|slot| slot.pid == ring.pid).unwrap();
+    let child = ring.slots.iter().find(|slot| slot.pid != ring.pid).unwrap();
+    assert_eq!(ring.labels(parent), ["parent"]);
+    assert_eq!(ring.labels(child), ["in the child's own fork handler", "child"]);
+}
+
+#[test]
+fn exec_leaves_neither_descriptor_nor_mapping_behind() {
+    let remains = plan(&["exec"]).run();
+    assert_eq!(remains.status.code(), Some(0), "{remains:?}");
+    // Whoever runs the tests may have left descriptors open: the comparison is with a program without ring.
+    let without = plan(&["exec"]).env("RIP_RING", "off").run();
+    assert_eq!(remains.stdout, without.stdout);
+    assert!(remains.stdout.ends_with("mapped: []\n"), "{remains:?}");
+    let ring = remains.ring();
+    assert_eq!(ring.labels(&ring.slots[0]), ["before"]);
+}

@@ -1,0 +1,71 @@
+//! Marks in signal handlers.
+
+use librip_tests::harness::torture;
+use librip_tests::oracle::{Ring, Slot, State};
+use librip_tests::progress;
+
+use crate::{ended, plan, run};
+
+/// Checks a slot whose owner made `marks` marks of the cycle, and `handled` marks in handlers meanwhile: each
+/// is there, once, and each of both kinds in its order.
+fn check(ring: &Ring, slot: &Slot, marks: u64, handled: u64) {
+    assert_eq!(slot.count, marks + handled, "{}: marks lost or doubled", slot.name);
+    let labels = ring.labels(slot);
+    let of = |kind: &str| -> Vec<&str> {
+        labels.iter().copied().filter(|label| label.starts_with(kind)).collect()
+    };
+    let expected: Vec<String> = (0..marks).map(|step| format!("cycle {}", step % 7)).collect();
+    assert_eq!(of("cycle"), expected, "{}", slot.name);
+    let expected: Vec<String> = (0..handled).map(|step| format!("handler {}", step % 3)).collect();
+    assert_eq!(of("handler"), expected, "{}", slot.name);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn no_mark_is_lost_or_doubled_or_torn_when_a_signal_comes_between_any_two_instructions() {
+    let remains = ended(plan(&["step"]).env("RIP_WORDS", "16384").run());
+    let ring = remains.ring();
+    let cell = progress::read(&remains.dir().join("progress"))[0];
+    assert_eq!(cell[2], 31);
+    assert!(cell[3] > 30 * 12, "a mark alone has twelve instructions: {}", cell[3]);
+    check(&ring, ring.slot_named("thread"), cell[2], cell[3]);
+}
+
+#[test]
+fn no_mark_is_lost_or_doubled_or_torn_under_a_storm_of_signals() {
+    let threads = 60 * torture();
+    let mut in_handlers = 0;
+    let remains = ended(
+        plan(&["storm", &threads.to_string()])
+            .env("RIP_WORDS", "16384")
+            .env("RIP_SLOTS", threads.to_string())
+            .run(),
+    );
+    let ring = remains.ring();
+    let cells = progress::read(&remains.dir().join("progress"));
+    assert_eq!(cells.len() as u32, threads);
+    for (index, cell) in cells.iter().enumerate() {
+        let slot = ring.slot_named(&format!("w{index}"));
+        assert_eq!((slot.state, cell[2]), (State::Exited, 12_000));
+        check(&ring, slot, cell[2], cell[3]);
+        in_handlers += cell[3];
+    }
+    eprintln!("{in_handlers} marks in handlers, {} outside", 12_000 * threads);
+    // On a busy machine the sender has few turns while a thread lives.
+    assert!(in_handlers > 20, "only {in_handlers} signals came: the test is too kind");
+}
+
+#[test]
+fn the_first_mark_ever_may_be_made_in_a_signal_handler() {
+    let ring = run(&["handler_first"]).ring();
+    let slot = ring.slot_named("thread");
+    assert_eq!(slot.state, State::Exited);
+    assert_eq!(ring.labels(slot), ["in the handler", "after the handler"]);
+}
+
+#[test]
+fn the_first_mark_may_be_made_on_an_alternate_stack() {
+    // Unoptimised code needs more than the 8 KiB that are usual; `build` repeats this on optimised code.
+    let ring = run(&["handler_first_on_stack", "16384"]).ring();
+    assert_eq!(ring.labels(ring.slot_named("thread")), ["in the handler", "after the handler"]);
+}

@@ -1,0 +1,29 @@
+//! What a first mark must not change, and what a thread may say of itself.
+
+use crate::{ended, plan, run};
+
+#[test]
+fn a_thread_can_name_itself_before_its_first_mark_and_after() {
+    let ring = run(&["name"]).ring();
+    let long = ring.slot_named("a name of more than 48 bytes, which is what fits");
+    assert_eq!(ring.labels(long), ["named first"]);
+    let renamed = ring.slot_named("new name");
+    assert_eq!(ring.labels(renamed), ["marked first", "named"]);
+}
+
+#[test]
+fn errno_is_what_it_was_after_a_first_mark_that_gets_a_slot_or_none() {
+    let remains = ended(plan(&["errno"]).env("RIP_SLOTS", "2").run());
+    assert_eq!(remains.stdout, "errno was kept\n");
+    let ring = remains.ring();
+    assert_eq!(ring.refused_full, 2, "four sleepers, two slots");
+    assert_eq!(ring.slots_reused, 3, "three threads and two sleepers, two slots");
+}
+
+#[test]
+fn no_register_is_changed_by_a_first_mark() {
+    let remains = run(&["registers"]);
+    assert_eq!(remains.stdout, "registers were kept\n");
+    let ring = remains.ring();
+    assert_eq!(ring.labels(ring.slot_named("thread")), ["after all that"]);
+}
