@@ -1,0 +1,141 @@
+//! How long `read-rip` takes on a large ring, and how its time grows.
+//!
+//! ```text
+//! scripts/bench reader
+//! ```
+//!
+//! # Method
+//!
+//! A ring is filled with N threads that were all killed: the process forks, the child starts 1000 threads that
+//! pass a few marks each and then kills itself, and so on, so that no limit on threads at a time matters. Then
+//! `read-rip` shows the condensed view of it, symbols included, 11 times after one run that does not count, in
+//! turns with `cat` of the same ring, which has to read its holes too. *ms* is the median wall time from starting
+//! the program to its end, *memory* the largest resident set that the kernel saw, *ratio* the median of the
+//! quotients of `read-rip`'s time and `cat`'s in the same turn. Nothing is asserted.
+
+#![allow(unsafe_code, reason = "it forks, and asks the kernel how much memory a child took")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Barrier};
+use std::time::Instant;
+
+use librip::{Builder, rip_snap};
+
+/// Threads of one process.
+const BATCH: usize = 1000;
+const RUNS: usize = 11;
+/// Set in a child process: how many threads to leave in a ring.
+const FILL: &str = "RIP_BENCH_FILL";
+
+fn main() {
+    if let Ok(threads) = std::env::var(FILL) {
+        fill(threads.parse().expect("a number of threads"));
+        return;
+    }
+    let Some(read_rip) = std::env::var_os("READ_RIP").map(PathBuf::from) else {
+        eprintln!("set READ_RIP to the program read-rip, or run scripts/bench reader");
+        std::process::exit(2);
+    };
+    let directory = PathBuf::from(format!("/dev/shm/librip-bench-{}", std::process::id()));
+    std::fs::create_dir(&directory).expect("a directory in /dev/shm");
+    println!("{:>8} {:>9} {:>9} {:>11} {:>8}", "threads", "ring", "ms", "memory", "ratio to cat");
+    for threads in [1000, 10_000, 40_000, 100_000] {
+        let ring = directory.join(threads.to_string());
+        let filled = Command::new(std::env::current_exe().expect("our own path"))
+            .env(FILL, threads.to_string())
+            .env("RIP_RING", &ring)
+            .env("RIP_SLOTS", threads.to_string())
+            .env("RIP_KEEP", "always")
+            .status()
+            .expect("our own program");
+        assert!(filled.success(), "filling a ring failed");
+        measure(&read_rip, &ring, threads);
+        std::fs::remove_file(&ring).expect("the ring that we made");
+    }
+    std::fs::remove_dir(&directory).expect("the directory that we made");
+}
+
+fn measure(read_rip: &Path, ring: &Path, threads: usize) {
+    let mut readings = Vec::new();
+    let mut ratios = Vec::new();
+    let mut memory_kib = 0;
+    for run in 0..=RUNS {
+        let (read_ms, kib) = timed(Command::new(read_rip).arg(ring));
+        let (cat_ms, _) = timed(Command::new("cat").arg(ring));
+        if run > 0 {
+            readings.push(read_ms);
+            ratios.push(read_ms / cat_ms);
+            memory_kib = memory_kib.max(kib);
+        }
+    }
+    let slots_kib = threads; // 1 KiB each with 64 words
+    println!(
+        "{threads:>8} {:>5} MiB {:>9.1} {:>7} MiB {:>8.2}",
+        slots_kib / 1024,
+        median(readings),
+        memory_kib / 1024,
+        median(ratios)
+    );
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Wall time in ms, and the largest resident set in KiB.
+fn timed(command: &mut Command) -> (f64, i64) {
+    let begun = Instant::now();
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a program to time");
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: waits for our own child; `usage` is writable.
+    unsafe { libc::wait4(child.id() as libc::pid_t, std::ptr::null_mut(), 0, usage.as_mut_ptr()) };
+    let ms = begun.elapsed().as_secs_f64() * 1000.0;
+    // SAFETY: zeroed, which is valid, or filled.
+    (ms, unsafe { usage.assume_init() }.ru_maxrss)
+}
+
+fn fill(threads: usize) {
+    Builder::new().create().expect("a ring");
+    for _ in 0..threads / BATCH {
+        // SAFETY: this process has no other thread, so the child may do anything.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            die_with_threads();
+        }
+        // SAFETY: waits for our own child.
+        unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+    }
+}
+
+fn die_with_threads() -> ! {
+    let barrier = Arc::new(Barrier::new(BATCH + 1));
+    for number in 0..BATCH {
+        let barrier = barrier.clone();
+        let thread = move || {
+            for _ in 0..20 {
+                rip_snap!();
+                step(number);
+            }
+            barrier.wait();
+            barrier.wait();
+        };
+        std::thread::Builder::new().stack_size(64 << 10).spawn(thread).expect("a thread");
+    }
+    barrier.wait();
+    // SAFETY: ends this process.
+    unsafe { libc::raise(libc::SIGKILL) };
+    unreachable!("nobody survives SIGKILL")
+}
+
+/// A few places to be at.
+#[inline(never)]
+fn step(number: usize) {
+    match number % 4 {
+        0 => rip_snap!("waits"),
+        1 => rip_snap!("holds"),
+        2 => rip_snap!("works"),
+        _ => rip_snap!("idles"),
+    }
+}
