@@ -2,13 +2,14 @@
 //!
 //! It reads the environment and computes nothing else. Precedence: the environment, then the [`Builder`],
 //! then defaults; whoever runs the program at three in the morning has the last word. A setting that is not
-//! understood is left out, and recorded in the ring's header, where `read-rip info` shows it.
+//! understood is left out, and recorded in the ring's header, where `read-rip info` shows it. Programs that run with
+//! more rights than their caller (setuid, file capabilities) do not look at the environment.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::layout::{self, SETTING_KEEP, SETTING_SLOTS, SETTING_WORDS, SLOT_WORDS_MAX, SLOT_WORDS_MIN};
-use crate::{InitError, create};
+use crate::{InitError, create, sys};
 
 /// The slots of a ring unless told otherwise. The file is sparse: unused slots take no memory.
 pub const DEFAULT_SLOTS: u32 = 65_536;
@@ -120,7 +121,9 @@ impl Builder {
     ///
     /// See [`InitError`]. The program is as it was before, and all marks record nowhere.
     pub fn create(self) -> Result<(), InitError> {
-        create::create(self.with_environment(|name| std::env::var_os(name))?)
+        // A setuid program must not let its caller choose where it makes a file.
+        let environment = |name: &str| if sys::is_privileged() { None } else { std::env::var_os(name) };
+        create::create(self.with_environment(environment)?)
     }
 
     /// Applies `RIP_*`.

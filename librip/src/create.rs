@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "the header is written through the mapping")]
 
 use core::ptr::NonNull;
-use core::sync::atomic::Ordering::Release;
+use core::sync::atomic::Ordering::{Relaxed, Release};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -145,20 +145,22 @@ fn create_file(wish: &Builder) -> Result<(File, PathBuf), InitError> {
     /// Somebody who plants this many files in the way has won: there is no ring.
     const NAMES_TRIED: u32 = 100;
 
-    let wished = wish.path.clone().unwrap_or_else(|| DEFAULT_DIRECTORY.into());
-    // Absolute, because the program may change its directory before it ends.
-    let wished =
-        std::path::absolute(&wished).map_err(|source| InitError::Create { path: wished.clone(), source })?;
-    // A symlink is no directory unless the wish says so with a slash at its end: in a directory that others can
-    // write to, it may be planted.
-    let is_explicit =
-        wish.path.as_ref().is_some_and(|path| path.as_os_str().as_encoded_bytes().ends_with(b"/"));
-    let is_directory = if is_explicit {
-        wished.is_dir()
-    } else {
-        std::fs::symlink_metadata(&wished).is_ok_and(|found| found.is_dir())
+    let wished = match &wish.path {
+        None => Path::new(DEFAULT_DIRECTORY).join(default_name()),
+        Some(path) => {
+            // Absolute, because the program may change its directory before it ends.
+            let absolute = std::path::absolute(path)
+                .map_err(|source| InitError::Create { path: path.clone(), source })?;
+            // A symlink is no directory unless the wish says so with a slash at its end: in a directory that
+            // others can write to, it may be planted.
+            let is_directory = if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+                absolute.is_dir()
+            } else {
+                std::fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_dir())
+            };
+            if is_directory { absolute.join(default_name()) } else { absolute }
+        }
     };
-    let wished = if is_directory { wished.join(default_name()) } else { wished };
     let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut number = 0;
     loop {
@@ -196,7 +198,7 @@ fn default_name() -> String {
 
 fn build(wish: &Builder, file: &File, path: &Path, modules: &[LoadedModule]) -> Result<Ring, InitError> {
     let map_error = |source: io::Error| InitError::Map { path: path.to_owned(), source };
-    let (geometry, is_limited) = plan(wish, modules, &limits())
+    let (geometry, is_limited) = plan(wish, modules, &limits(file))
         .map_err(|needed_bytes| InitError::NoRoom { path: path.to_owned(), needed_bytes })?;
     // Within the limit that `plan` looked at: beyond it, this would raise SIGXFSZ.
     file.set_len(geometry.file_len_bytes).map_err(map_error)?;
@@ -215,23 +217,43 @@ fn build(wish: &Builder, file: &File, path: &Path, modules: &[LoadedModule]) -> 
     // The mapping stays for good, see `Ring`.
     std::mem::forget(map);
     // SAFETY: the mapping has this length, is leaked, and `plan` laid the extents out within it.
-    Ok(unsafe { Ring::new(base, geometry) })
+    let ring = unsafe { Ring::new(base, geometry) };
+    /// Cells of the exit queue are reserved beforehand up to this size, 131072 slots, so that slots can be
+    /// reused when there is no memory for new ones.
+    const CELLS_RESERVED_MAX_BYTES: u64 = 1 << 20;
+    let cells = geometry.exits.capacity.min(CELLS_RESERVED_MAX_BYTES / 8);
+    let needed_bytes = geometry.exits.offset + 8 * cells;
+    ring.reserve(geometry.exits, 8, 0, cells)
+        .map_err(|sys::NoMemory| InitError::NoRoom { path: path.to_owned(), needed_bytes })?;
+    // ORDERING: relaxed: nobody else knows the ring yet.
+    ring.header().cells_reserved.store(cells, Relaxed);
+    Ok(ring)
 }
 
 /// What limits the file's length, bytes.
 struct Limits {
+    /// How long the file may be; most of it is holes.
     file_len_bytes: u64,
+    /// How much memory all slots together may take.
+    memory_bytes: u64,
     page_len_bytes: u64,
 }
 
-fn limits() -> Limits {
+fn limits(file: &File) -> Limits {
     let limit = |resource| match getrlimit(resource) {
         Ok((soft, _)) if soft != RLIM_INFINITY => soft,
         _ => u64::MAX,
     };
     /// A process whose address space is limited needs it for itself: the ring takes no more than this part.
     const ADDRESS_SPACE_PART: u64 = 16;
+    // Threads that come and go use one slot after the other. What they may use of the file system in the end must
+    // leave a part of it to the program's own shared memory: of the 64 MiB that a container has by default, 48.
+    let memory_bytes = nix::sys::statvfs::fstatvfs(file)
+        .ok()
+        .filter(|status| status.blocks() > 0)
+        .map_or(u64::MAX, |status| status.blocks_available() * status.fragment_size() / 4 * 3);
     Limits {
+        memory_bytes,
         file_len_bytes: limit(Resource::RLIMIT_FSIZE).min(limit(Resource::RLIMIT_AS) / ADDRESS_SPACE_PART),
         // SAFETY: asks for a constant.
         page_len_bytes: unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64,
@@ -274,17 +296,18 @@ fn plan(wish: &Builder, modules: &[LoadedModule], limits: &Limits) -> Result<(Ge
             file_len_bytes: end.next_multiple_of(limits.page_len_bytes),
         }
     };
-    let slots = u64::from(wish.slots);
-    let wished = lay_out(1, slots);
-    if wished.file_len_bytes <= limits.file_len_bytes {
-        return Ok((wished, false));
+    let wished = u64::from(wish.slots);
+    let slots = wished.min(limits.memory_bytes / (slot_len + 8)).max(1);
+    let roomy = lay_out(1, slots);
+    if roomy.file_len_bytes <= limits.file_len_bytes {
+        return Ok((roomy, slots < wished));
     }
     // First the room for what may come shrinks, then the number of slots.
     const SMALL_SPARE: u64 = 64;
     let smallest = lay_out(SMALL_SPARE, 1).file_len_bytes;
     let left = limits.file_len_bytes.checked_sub(smallest).ok_or(smallest)?;
     let fitting = slots.min(1 + left.saturating_sub(2 * REGION_ALIGN_BYTES) / (slot_len + 8));
-    Ok((lay_out(SMALL_SPARE, fitting), fitting < slots))
+    Ok((lay_out(SMALL_SPARE, fitting), fitting < wished))
 }
 
 fn write_header(target: NonNull<Header>, wish: &Builder, file: &File, geometry: &Geometry, is_limited: bool) {

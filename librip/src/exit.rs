@@ -10,16 +10,14 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::config::Keep;
 use crate::create::RingFile;
-use crate::layout::EXIT_STATUS;
+use crate::layout::{EXIT_STATUS, Header};
 use crate::ring::Ring;
-use crate::{sys, thread};
+use crate::{slot, sys, thread};
 
 struct AtExit {
     ring: &'static Ring,
     file: RingFile,
     keep: Keep,
-    /// A forked child inherits the registration, but the ring is not its to remove.
-    pid: u32,
 }
 
 unsafe extern "C" {
@@ -29,7 +27,7 @@ unsafe extern "C" {
 
 /// Sees to it that `exit`, and a return from `main`, are recorded.
 pub(crate) fn install(ring: &'static Ring, file: RingFile, keep: Keep) {
-    let at_exit = Box::leak(Box::new(AtExit { ring, file, keep, pid: sys::pid() }));
+    let at_exit = Box::leak(Box::new(AtExit { ring, file, keep }));
     // SAFETY: the function has the required signature, and the argument lives for good. Failure (no memory)
     // means that an exit looks like a death, which is what the ring is for.
     unsafe { on_exit(exits, core::ptr::from_mut(at_exit).cast()) };
@@ -38,11 +36,17 @@ pub(crate) fn install(ring: &'static Ring, file: RingFile, keep: Keep) {
 extern "C" fn exits(status: c_int, argument: *mut c_void) {
     // SAFETY: the argument that `install` registered, never changed since.
     let at_exit = unsafe { &*argument.cast::<AtExit>() };
-    if sys::pid() != at_exit.pid {
+    // A forked child inherits the registration, but the ring is not its to remove.
+    if thread::is_forked_child() {
         thread::leave();
         return;
     }
-    let header = at_exit.ring.header();
+    let ring = at_exit.ring;
+    // Somebody may have truncated the file, and the guard be switched off: nothing can be said then.
+    if sys::reserve(ring.base(), size_of::<Header>(), ring.geometry.page_len_bytes).is_err() {
+        return;
+    }
+    let header = ring.header();
     header.exit_status.store(status & 0xff, Relaxed);
     header.exited_boottime_ns.store(sys::boottime_ns(), Relaxed);
     // ORDERING: release: who sees the state sees status and time.
@@ -52,7 +56,8 @@ extern "C" fn exits(status: c_int, argument: *mut c_void) {
         Keep::OnFailure => status & 0xff != 0,
         Keep::Never => false,
     };
-    if !keeps {
+    // A daemon's first process ends at once, and its child goes on recording.
+    if !keeps && !slot::has_living_child(ring) {
         at_exit.file.remove();
     }
 }

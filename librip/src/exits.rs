@@ -146,7 +146,7 @@ fn is_behind(seen: u64, lap: u32) -> bool {
 /// Moves head or tail from `ticket` to the next, unless somebody has.
 fn move_on(hint: &AtomicU64, ticket: u64) {
     // ORDERING: relaxed, see `put`.
-    let _ = hint.compare_exchange(ticket, ticket + 1, Relaxed, Relaxed);
+    let _ = hint.compare_exchange(ticket, ticket.wrapping_add(1), Relaxed, Relaxed);
 }
 
 #[cfg(all(test, not(loom)))]

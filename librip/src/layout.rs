@@ -66,7 +66,9 @@
 //! # Compatibility
 //!
 //! A reader refuses another [`VERSION_MAJOR`]. A higher minor version only adds: new regions, new fields in
-//! bytes that were reserved and zero, longer entries ([`Region::entry_len_bytes`] says how long), new kinds.
+//! bytes that were reserved and zero, longer entries ([`Region::entry_len_bytes`] says how long), new kinds, and for
+//! a slot a trailer behind its words ([`Header::slot_len_bytes`] says how long it is in all). Everything from
+//! [`Header::header_len_bytes`] to the first region is zero. A reader ignores what it does not know.
 //! Reserved for 1.1 and zero in 1.0: the held-lock table in the slot ([`SlotHeader::held`]), clock
 //! calibration, lock names as a further region.
 
@@ -191,7 +193,7 @@ pub struct Header {
     pub exit_tail: AtomicU64,
     /// Threads that record nowhere because all slots were in use.
     pub threads_refused_full: AtomicU64,
-    /// Threads that record nowhere because no memory could be had (full tmpfs, memory limit).
+    /// Threads that record nowhere because no memory could be had (full tmpfs), or the file was damaged.
     pub threads_refused_memory: AtomicU64,
     /// Threads whose exit cannot be observed: the C library had no thread-specific key to give.
     pub threads_without_exit: AtomicU64,
@@ -222,8 +224,8 @@ pub const SETTING_WORDS: u32 = 1;
 pub const SETTING_SLOTS: u32 = 2;
 /// [`Header::settings_ignored`]: `RIP_KEEP` was none of `always`, `failure`, `never`.
 pub const SETTING_KEEP: u32 = 4;
-/// [`Header::settings_ignored`]: there are fewer slots than asked for, because of a limit on file size or
-/// address space.
+/// [`Header::settings_ignored`]: there are fewer slots than asked for, because of a limit on file size or address
+/// space, or the size of the file system.
 pub const SETTING_SLOTS_LIMITED: u32 = 8;
 
 /// The header lists at most this many regions.

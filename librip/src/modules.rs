@@ -7,11 +7,11 @@
 
 use core::ffi::{CStr, c_int, c_void};
 use core::slice;
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
-use std::sync::Mutex;
 
 use crate::layout::{ENTRY_COMPLETE, Module, Site, Text};
 use crate::ring::{Extent, Ring};
@@ -26,6 +26,8 @@ pub(crate) struct LoadedModule {
     bias: u64,
     begin: u64,
     end: u64,
+    /// What can be read of it, as begin and end.
+    readable: Vec<(u64, u64)>,
     build_id: Vec<u8>,
     /// Anchors of copies of librip.
     pub(crate) anchors: Vec<u64>,
@@ -99,6 +101,13 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
             .map(|segment| bias.wrapping_add(segment.p_vaddr).wrapping_add(segment.p_memsz))
             .max()
             .unwrap_or(0),
+        readable: mapped()
+            .filter(|segment| segment.p_flags & libc::PF_R != 0)
+            .map(|segment| {
+                let begin = bias.wrapping_add(segment.p_vaddr);
+                (begin, begin.wrapping_add(segment.p_memsz))
+            })
+            .collect(),
         build_id: Vec::new(),
         anchors: Vec::new(),
         sites: Vec::new(),
@@ -115,16 +124,16 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
 }
 
 impl LoadedModule {
-    /// A part of the module's memory; `None` unless all of it is mapped.
+    /// A part of the module's memory; `None` unless all of it is in one readable segment.
     ///
     /// For read-only parts, while the loader's list is held (`visit` is running): the slice must not outlive it.
     fn memory(&self, address: u64, len_bytes: u64) -> Option<&'static [u8]> {
         let end = address.checked_add(len_bytes)?;
-        if address < self.begin || end > self.end {
+        if !self.readable.iter().any(|&(from, to)| from <= address && end <= to) {
             return None;
         }
         let start = core::ptr::with_exposed_provenance(address as usize);
-        // SAFETY: between the module's first and last mapped byte. Callers ask for notes and texts, which
+        // SAFETY: within a segment that the loader has mapped readable. Callers ask for notes and texts, which
         // linkers place in read-only loaded segments, and use them before `visit` returns.
         Some(unsafe { slice::from_raw_parts(start, len_bytes as usize) })
     }
@@ -154,10 +163,7 @@ fn executable_path() -> Vec<u8> {
 
 /// Enters modules that the ring does not have yet. What finds no room is counted in the header.
 pub(crate) fn register(ring: &Ring, modules: &[LoadedModule]) {
-    // Two libraries that are loaded at the same time must not enter one module twice. A panic while it is
-    // held is impossible to repair and harmless: entries are complete one by one.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _turn = Turn::wait();
     for module in modules {
         if is_registered(ring, module) {
             continue;
@@ -169,21 +175,57 @@ pub(crate) fn register(ring: &Ring, modules: &[LoadedModule]) {
     }
 }
 
-/// A forked child finds its parent's modules registered: they are where they were.
+/// One thread of a process registers at a time, so that no module is entered twice.
+///
+/// A mutex would not do: in a forked child it stays locked if another thread of the parent had it. Here the lock
+/// is its owner's pid, and that of another process is free.
+struct Turn;
+
+static TURN: AtomicU32 = AtomicU32::new(0);
+
+impl Turn {
+    fn wait() -> Turn {
+        let own = sys::pid();
+        loop {
+            // ORDERING: relaxed, the exchange below decides.
+            let owner = TURN.load(Relaxed);
+            // ORDERING: acquire, pairs with the release in `drop`.
+            if owner != own && TURN.compare_exchange(owner, own, Acquire, Relaxed).is_ok() {
+                return Turn;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // ORDERING: release, pairs with the acquire in `wait`.
+        TURN.store(0, Release);
+    }
+}
+
+/// A forked child finds its parent's modules registered: they are where they were. Unless another child has
+/// registered something else in the same place since; then this process needs an entry of its own.
 fn is_registered(ring: &Ring, module: &LoadedModule) -> bool {
     let extent = ring.geometry.modules;
     // ORDERING: acquire, pairs with the exchange in `append`: entries below are handed out and reserved.
     let used = ring.region(extent).used.load(Acquire).min(extent.capacity);
-    (0..used).any(|index| {
+    let newest_there = (0..used).rev().find_map(|index| {
         let entry = ring.module(index);
         // SAFETY: within the region; the state is an atomic.
         let state = unsafe { &(*entry).state };
         // ORDERING: acquire, pairs with the release in `enter`.
         if state.load(Acquire) != ENTRY_COMPLETE {
-            return false;
+            return None;
         }
         // SAFETY: complete entries do not change any more.
         let entry = unsafe { &*entry };
+        let overlaps = entry.load_bias.wrapping_add(entry.begin) < module.end
+            && module.begin < entry.load_bias.wrapping_add(entry.end);
+        overlaps.then_some(entry)
+    });
+    newest_there.is_some_and(|entry| {
         let build_id = entry.build_id.get(..entry.build_id_len_bytes as usize).unwrap_or_default();
         entry.load_bias == module.bias
             && entry.begin == module.begin.wrapping_sub(module.bias)

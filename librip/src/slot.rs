@@ -94,6 +94,19 @@ pub(crate) fn release(ring: &Ring, index: u64) {
     ring.exit_queue().put(index, |cell| reserve_cell(ring, cell).is_ok());
 }
 
+/// Whether a process other than this one still has a slot. Children that have not marked yet are not known.
+pub(crate) fn has_living_child(ring: &Ring) -> bool {
+    let slots = ring.geometry.slots;
+    // ORDERING: relaxed, and acquire for the state, as in `reclaim`.
+    let used = ring.region(slots).used.load(Relaxed).min(slots.capacity);
+    let reserved = ring.header().slots_reserved.load(Relaxed);
+    (0..used.min(reserved)).map(|index| ring.slot(index)).any(|slot| {
+        let is_live = slot.state.load(Acquire) == SLOT_LIVE;
+        let pid = slot.pid.load(Relaxed);
+        is_live && pid != sys::pid() && sys::process_is_there(pid)
+    })
+}
+
 /// Writes the owner's name; longer names are cut.
 pub(crate) fn set_name(slot: &SlotHeader, name: &[u8]) {
     let mut bytes = [0u8; NAME_LEN_BYTES];
@@ -172,6 +185,9 @@ fn used(ring: &Ring, owner: Owner) -> Option<u64> {
 /// Puts slots of dead threads into the exit queue: forked children that were killed, threads that the C
 /// library did not see end. Only in the owner's PID namespace, where ids can be asked about.
 fn reclaim(ring: &Ring, owner: Owner) {
+    if owner.pid_namespace == 0 {
+        return;
+    }
     let after = &ring.header().reclaim_after_ns;
     let now = sys::boottime_ns();
     // ORDERING: relaxed, the exchange only elects one thread to do the work.
@@ -191,11 +207,17 @@ fn reclaim(ring: &Ring, owner: Owner) {
         if !sys::thread_is_gone(slot.pid.load(Relaxed), slot.tid.load(Relaxed)) {
             continue;
         }
-        // The thread that we asked about may have exited by itself meanwhile, and the slot have a new owner.
-        // ORDERING: as above.
-        let same_owner = slot.generation.load(Relaxed) == generation;
-        if same_owner && slot.state.compare_exchange(SLOT_LIVE, SLOT_CLAIMING, Acquire, Relaxed).is_ok() {
+        // ORDERING: acquire, as above.
+        if slot.state.compare_exchange(SLOT_LIVE, SLOT_CLAIMING, Acquire, Relaxed).is_err() {
+            continue;
+        }
+        // The thread that we asked about may have exited by itself meanwhile, and the slot have a new owner, who
+        // was LIVE when we exchanged. The acquire shows us its generation, which it stored before that.
+        if slot.generation.load(Relaxed) == generation {
             release(ring, index);
+        } else {
+            // Given back, unless it has exited by now. It never stopped writing: words do not look at the state.
+            let _ = slot.state.compare_exchange(SLOT_CLAIMING, SLOT_LIVE, Release, Relaxed);
         }
     }
 }

@@ -20,6 +20,18 @@ pub(crate) fn tid() -> u32 {
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }
 }
 
+/// Whether this process has rights that its caller may not have: setuid, setgid, file capabilities.
+pub(crate) fn is_privileged() -> bool {
+    // SAFETY: reads what the kernel has put beside the environment.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Whether a process is there.
+pub(crate) fn process_is_there(pid: u32) -> bool {
+    // SAFETY: signal 0 is a question and changes nothing.
+    unsafe { libc::kill(pid as libc::pid_t, 0) == 0 || errno() != libc::ESRCH }
+}
+
 /// Whether a thread is gone. A thread that may not be signalled is there.
 pub(crate) fn thread_is_gone(pid: u32, tid: u32) -> bool {
     // SAFETY: signal 0 is a question and changes nothing.

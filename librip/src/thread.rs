@@ -21,7 +21,7 @@ use core::cell::Cell;
 use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64};
 
 use crate::arch::{self, ThreadBlock};
 use crate::copies;
@@ -34,6 +34,8 @@ use crate::sys;
 static RING: AtomicPtr<Ring> = AtomicPtr::new(ptr::null_mut());
 /// The key whose destructor sees threads end; -1 without one.
 static EXIT_KEY: AtomicI32 = AtomicI32::new(-1);
+/// Whether this process came out of a fork since the ring was made.
+static IS_FORKED_CHILD: AtomicBool = AtomicBool::new(false);
 /// Inode of this process's PID namespace.
 static PID_NAMESPACE: AtomicU64 = AtomicU64::new(0);
 
@@ -98,6 +100,12 @@ pub(crate) fn ring() -> Option<&'static Ring> {
     let ring = RING.load(Acquire);
     // SAFETY: null, or a leaked ring.
     unsafe { ring.as_ref() }
+}
+
+/// Whether this process came out of a fork since the ring was made.
+pub(crate) fn is_forked_child() -> bool {
+    // ORDERING: relaxed: set before there was a second thread.
+    IS_FORKED_CHILD.load(Relaxed)
 }
 
 /// What `librip_enter_1` calls: the mark found no cursor, and there is a ring. Afterwards there is one.
@@ -227,6 +235,7 @@ unsafe extern "C" fn forked() {
         own.next.set(ptr::null());
         own.exit_rounds.set(0);
         // ORDERING: relaxed: there is no other thread.
+        IS_FORKED_CHILD.store(true, Relaxed);
         PID_NAMESPACE.store(pid_namespace(), Relaxed);
     }
     // SAFETY: has no preconditions but to run after `before_fork` on the same thread, which it does.

@@ -1,5 +1,6 @@
 //! The command line: what can be asked, and how it is explained. No work is done here.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ColorChoice, Parser, Subcommand};
@@ -16,9 +17,7 @@ Examples:
 const TEMPLATE: &str = "\
 {about}
 
-{before-help}
-
-{usage-heading} {usage}
+{before-help}{usage-heading} {usage}
 
 {all-args}{after-help}";
 
@@ -58,10 +57,10 @@ pub struct Cli {
 pub struct RingArgs {
     /// A ring's file (or a gzip, zlib or zstd copy), or a pid; may be left out where there is just one ring
     #[arg(value_name = "RING")]
-    pub ring: Option<String>,
+    pub ring: Option<OsString>,
     /// The ring's file, as an option
     #[arg(short = 'r', value_name = "RING", conflicts_with = "ring")]
-    pub ring_option: Option<String>,
+    pub ring_option: Option<OsString>,
 }
 
 /// How a ring is shown.
@@ -73,7 +72,7 @@ pub struct View {
     /// Addresses, labels and thread ids; with -t exited threads too
     #[arg(short, long)]
     pub verbose: bool,
-    /// Only threads whose name[tid], function or file:line (of the last mark) matches this
+    /// Only threads whose `name[tid]`, function or `file:line` (of the last mark) matches this
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
 }

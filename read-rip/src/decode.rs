@@ -85,9 +85,10 @@ mod tests {
     const LOCK: u64 = 0x2000;
 
     fn slot(words: &[(u64, bool)]) -> Slot {
-        let words = words.iter().zip(100u64..).map(|(&(payload, operand), sequence)| {
+        let pack = |(&(payload, operand), sequence)| {
             if payload == 0 { 0 } else { layout::pack(sequence, payload, operand) }
-        });
+        };
+        let words: Vec<u64> = words.iter().zip(100..).map(pack).collect();
         Slot {
             index: 0,
             state: SlotState::Live,
@@ -102,7 +103,7 @@ mod tests {
             first_sequence: 0,
             count: 100 + words.len() as u64,
             words_from: 100,
-            words: words.collect(),
+            words,
             unwritten: 0,
             torn: 0,
             damaged: 0,

@@ -3,11 +3,14 @@
 //! Each distinct PC is looked up once. The ring's own sites answer where a mark is, also without the program;
 //! what its debug information adds is the function. Nothing is printed here.
 
+mod module_map;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::resolve::{Frame, Resolver};
-use crate::ring::{Module, Site, Slot, Snapshot};
+use crate::ring::{Site, Slot, Snapshot};
+use module_map::ModuleMap;
 
 /// Where a PC is.
 #[derive(Clone, Debug)]
@@ -36,6 +39,7 @@ pub type PlaceId = usize;
 /// All places that were asked for.
 pub struct Places<'a> {
     snapshot: &'a Snapshot,
+    modules: ModuleMap,
     sites: HashMap<(usize, u64), Vec<usize>>,
     by_pc: HashMap<(u32, u64), PlaceId>,
     places: Vec<Place>,
@@ -49,7 +53,14 @@ impl<'a> Places<'a> {
         for (index, site) in snapshot.sites.iter().enumerate() {
             sites.entry((site.module, site.pc)).or_default().push(index);
         }
-        Places { snapshot, sites, by_pc: HashMap::new(), places: Vec::new(), resolver }
+        Places {
+            snapshot,
+            modules: ModuleMap::new(&snapshot.modules),
+            sites,
+            by_pc: HashMap::new(),
+            places: Vec::new(),
+            resolver,
+        }
     }
 
     /// The place of a PC that a slot recorded.
@@ -81,7 +92,7 @@ impl<'a> Places<'a> {
 
     /// How many operand words precede this PC in an event. 0 for places without a site.
     pub fn operand_words(&self, pid: u32, pc: u64) -> u32 {
-        let Some((module, address)) = module_of(&self.snapshot.modules, pid, pc) else { return 0 };
+        let Some((module, address)) = self.module_of(pid, pc) else { return 0 };
         let Some(sites) = self.sites.get(&(module, address)) else { return 0 };
         self.snapshot.sites[sites[0]].operand_words.unwrap_or(0)
     }
@@ -91,8 +102,14 @@ impl<'a> Places<'a> {
         &self.resolver
     }
 
+    /// The module that an actual address is in, and the address relative to it.
+    fn module_of(&self, pid: u32, pc: u64) -> Option<(usize, u64)> {
+        let module = self.modules.find(pid, pc)?;
+        Some((module, self.snapshot.modules[module].relative(pc)?))
+    }
+
     fn look_up(&mut self, pid: u32, pc: u64) -> Place {
-        let Some((module, address)) = module_of(&self.snapshot.modules, pid, pc) else {
+        let Some((module, address)) = self.module_of(pid, pc) else {
             return Place {
                 pc,
                 module: None,
@@ -119,26 +136,11 @@ impl<'a> Places<'a> {
             Some(site) if !site.module_path.is_empty() => format!("{}::?", site.module_path),
             _ => "unknown".into(),
         });
-        let callers = if innermost.is_some_and(|frame| frame.is_inlined) { frames.collect() } else { Vec::new() };
+        let callers =
+            if innermost.is_some_and(|frame| frame.is_inlined) { frames.collect() } else { Vec::new() };
         let function = without_arguments(&full_function).into_owned();
         Place { pc, module: Some(module), address, sites, function, full_function, source, callers }
     }
-}
-
-/// The module that an actual address is in, and the address relative to it.
-///
-/// A forked child may have loaded something where its parent has something else, so the process's own modules
-/// come first. Of several in one place, the last was there last.
-fn module_of(modules: &[Module], pid: u32, pc: u64) -> Option<(usize, u64)> {
-    let find = |own: bool| {
-        modules
-            .iter()
-            .enumerate()
-            .rev()
-            .filter(|(_, module)| !own || module.pid == pid)
-            .find_map(|(index, module)| Some((index, module.relative(pc)?)))
-    };
-    find(true).or_else(|| find(false))
 }
 
 /// A function's name without type arguments: `lock<Cache, F>` is `lock`, `<A as B>::c` stays.
@@ -189,15 +191,25 @@ impl FileNames {
             .collect();
         files.sort_unstable();
         files.dedup();
+        // Nobody reads longer ones, and there can be many files.
+        const COMPONENTS_MAX: usize = 16;
+        let suffixes = |file: &'p str| {
+            let short = file.rmatch_indices('/').map(move |(at, _)| &file[at + 1..]).take(COMPONENTS_MAX);
+            short.filter(|name| !name.is_empty()).chain([file])
+        };
+        let mut by_suffix: HashMap<&str, Vec<&str>> = HashMap::new();
+        for &file in &files {
+            for suffix in suffixes(file) {
+                by_suffix.entry(suffix).or_default().push(file);
+            }
+        }
         let names = files.iter().map(|&file| {
-            let suffixes = file.rmatch_indices('/').map(|(at, _)| &file[at + 1..]).chain([file]);
             // Two spellings of one file (relative in a note, absolute in debug information) are no conflict.
             let is_unique = |name: &&str| {
-                files.iter().all(|other| {
-                    !ends_with_path(other, name) || ends_with_path(other, file) || ends_with_path(file, other)
-                })
+                let alike = by_suffix.get(name).into_iter().flatten();
+                alike.into_iter().all(|other| ends_with_path(other, file) || ends_with_path(file, other))
             };
-            let name = suffixes.into_iter().filter(|name| !name.is_empty()).find(is_unique).unwrap_or(file);
+            let name = suffixes(file).find(is_unique).unwrap_or(file);
             (file.to_owned(), name.to_owned())
         });
         FileNames(names.collect())
@@ -256,15 +268,5 @@ mod tests {
         ] {
             assert_eq!(without_arguments(whole), short);
         }
-    }
-
-    #[test]
-    fn a_forked_childs_own_library_comes_before_its_parents() {
-        let module = |pid, load_bias| Module { pid, load_bias, end: 0x1000, ..Module::default() };
-        let modules = [module(1, 0x10_0000), module(2, 0x10_0000), module(1, 0x20_0000)];
-        assert_eq!(module_of(&modules, 1, 0x10_0010), Some((0, 0x10)));
-        assert_eq!(module_of(&modules, 2, 0x10_0010), Some((1, 0x10)));
-        assert_eq!(module_of(&modules, 2, 0x20_0010), Some((2, 0x10)));
-        assert_eq!(module_of(&modules, 2, 0x30_0010), None);
     }
 }

@@ -17,7 +17,6 @@ macro_rules! __rip_mark {
             "ldr {cursor}, [{cursor}, :gottprel_lo12:librip_tls_1]",
             "ldr {cursor}, [{scratch}, {cursor}]",
             "cbz {cursor}, 21f",
-            "22:",
             "sub {pc}, {cursor}, #16",
             "24:",
             "ldxr {word}, [{pc}]",
@@ -39,11 +38,8 @@ macro_rules! __rip_mark {
             "str x30, [sp, #-16]!",
             "bl librip_enter_1",
             "ldr x30, [sp], #16",
-            "mrs {scratch}, tpidr_el0",
-            "adrp {cursor}, :gottprel:librip_tls_1",
-            "ldr {cursor}, [{cursor}, :gottprel_lo12:librip_tls_1]",
-            "ldr {cursor}, [{scratch}, {cursor}]",
-            "b 22b",
+            // From the start: a handler may have forked meanwhile, and the child's cursor is null again.
+            "b 20b",
             ".previous",
             // The note; `site::Note` is its definition.
             ".pushsection .note.librip,\"aR\",@note",

@@ -12,8 +12,10 @@
 //!
 //! A mark must reach its cursor without a call, also in a shared library. That takes the *initial-exec* TLS
 //! model, which stable Rust cannot ask for: `thread_local!` in a `cdylib` calls `__tls_get_addr`. In an
-//! executable the linker relaxes the same instructions to an immediate. The price: a library loaded by
-//! `dlopen` takes its block (48 bytes) from glibc's reserve of static TLS (1664 bytes by default).
+//! executable the linker relaxes the same instructions to an immediate. The price: a library with marks that is
+//! loaded by `dlopen` must find room for *all* of its thread-local data, not only for our 48 bytes, in glibc's
+//! reserve of static TLS, about 1.6 KiB for all such libraries together. Where that does not do, `dlopen` says
+//! "cannot allocate memory in static TLS block", and `GLIBC_TUNABLES=glibc.rtld.optional_static_tls=8192` helps.
 //!
 //! # Why the names end in `_1`
 //!

@@ -20,7 +20,6 @@ macro_rules! __rip_mark {
             "mov {cursor}, qword ptr fs:[{cursor}]",
             "test {cursor}, {cursor}",
             "jz 21f",
-            "22:",
             "mov {word:e}, 1",
             "xadd qword ptr [{cursor} - 16], {word}",
             "mov {index}, {word}",
@@ -36,9 +35,8 @@ macro_rules! __rip_mark {
             "cmp byte ptr [rip + librip_active_1], 0",
             "je 23b",
             "call librip_enter_1",
-            "mov {cursor}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
-            "mov {cursor}, qword ptr fs:[{cursor}]",
-            "jmp 22b",
+            // From the start: a handler may have forked meanwhile, and the child's cursor is null again.
+            "jmp 20b",
             ".previous",
             // The note; `site::Note` is its definition.
             ".pushsection .note.librip,\"aR\",@note",
@@ -75,8 +73,7 @@ mod entry {
 
     // `librip_enter_1` must keep every register that a function may use, because the mark tells the compiler
     // that it changes four. XSAVE's legacy area, header, AVX and AVX-512 state end at byte 2688 in the
-    // standard format (Intel SDM volume 1, section 13.4 and table 13-1), whatever else is enabled; request
-    // mask 0xe7 is exactly those components. Processors without XSAVE have only what FXSAVE keeps.
+    // standard format (Intel SDM volume 1, section 13.4 and table 13-1), whatever else is enabled; request mask 0x800e7 is those components, and APX's registers, which lie in between at byte 960. Processors without XSAVE have only what FXSAVE keeps.
     core::arch::global_asm!(
         ".pushsection .tbss.librip,\"awT\",@nobits",
         ".balign 8",
@@ -133,11 +130,11 @@ mod entry {
         "mov qword ptr [rsp + 552], rax",
         "mov qword ptr [rsp + 560], rax",
         "mov qword ptr [rsp + 568], rax",
-        "mov eax, 0xe7",
+        "mov eax, 0x800e7",
         "xor edx, edx",
         "xsave64 [rsp]",
         "call {enter}",
-        "mov eax, 0xe7",
+        "mov eax, 0x800e7",
         "xor edx, edx",
         "xrstor64 [rsp]",
         "jmp 3f",

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::remark;
 use crate::report::printable;
 use crate::ring;
 
@@ -46,19 +47,21 @@ impl AppError {
             AppError::NoRing { what } => (
                 what.clone(),
                 None,
-                Some("a program makes one with librip::init(), normally in /dev/shm, and removes it when it exits with status 0"),
+                Some(
+                    "a program makes one with librip::init(), normally in /dev/shm, and removes it when it exits with status 0",
+                ),
             ),
             AppError::ManyRings { count } => {
                 (format!("{count} rings are there"), None, Some("name one of those above, by path or pid"))
             }
             AppError::Output(error) => ("could not write the output".into(), Some(error.to_string()), None),
         };
-        eprintln!("Error: {}", printable(&what));
+        remark(format_args!("Error: {}", printable(&what)));
         if let Some(cause) = cause {
-            eprintln!("Caused by: {}", printable(&cause));
+            remark(format_args!("Caused by: {}", printable(&cause)));
         }
         if let Some(hint) = hint {
-            eprintln!("Hint: {hint}");
+            remark(format_args!("Hint: {hint}"));
         }
     }
 }

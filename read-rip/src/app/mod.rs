@@ -4,6 +4,7 @@ mod error;
 mod rings;
 mod show;
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
@@ -46,6 +47,11 @@ fn output(wanted: &Common) -> impl Write + use<> {
         clap::ColorChoice::Never => ColorChoice::Never,
     };
     BufWriter::with_capacity(64 << 10, AutoStream::new(io::stdout(), choice))
+}
+
+/// Writes a line to standard error. If nobody reads it (`2>&1 | head`), that is no reason to stop.
+fn remark(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// The time, ns since 1970.

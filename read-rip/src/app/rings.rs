@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::error::AppError;
-use super::{SOUND, now_ns, output};
+use super::{SOUND, now_ns, output, remark};
 use crate::cli::{Common, RingArgs};
 use crate::process::{Found, Life, rings_in, rings_of_process};
 use crate::report::{self, Json, printable};
@@ -19,7 +19,8 @@ pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
             json.found(ring, program)?;
         }
     } else if rings.is_empty() {
-        eprintln!("There is no ring in {}.", wanted.dir.display());
+        let directory = wanted.dir.to_string_lossy();
+        remark(format_args!("There is no ring in {}.", printable(&directory)));
     } else {
         report::list(&mut out, &rings, now_ns())?;
     }
@@ -37,12 +38,12 @@ pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
             Life::Dead => {}
             Life::Alive { .. } => continue,
             Life::Unknown { why } => {
-                eprintln!("kept {path}: {why}");
+                remark(format_args!("kept {path}: {why}"));
                 continue;
             }
         }
         if !dry_run && let Err(error) = std::fs::remove_file(&ring.path) {
-            eprintln!("could not remove {path}: {error}");
+            remark(format_args!("could not remove {path}: {error}"));
             status = super::ERROR;
             continue;
         }
@@ -62,7 +63,8 @@ pub(super) fn choose(args: &RingArgs, dir: &Path) -> Result<PathBuf, AppError> {
     let (rings, what) = match args.ring.as_ref().or(args.ring_option.as_ref()) {
         Some(name) => {
             let path = PathBuf::from(name);
-            let pid = name.parse::<u32>().ok().filter(|_| std::fs::symlink_metadata(&path).is_err());
+            let number = name.to_str().and_then(|name| name.parse::<u32>().ok());
+            let pid = number.filter(|_| std::fs::symlink_metadata(&path).is_err());
             let Some(pid) = pid else { return Ok(path) };
             let rings = rings_of_process(pid, dir);
             (rings, format!("process {pid} has no ring, and none in {} is of it", dir.display()))
@@ -74,7 +76,8 @@ pub(super) fn choose(args: &RingArgs, dir: &Path) -> Result<PathBuf, AppError> {
         Err(rings) if rings.is_empty() => Err(AppError::NoRing { what }),
         Err(rings) => {
             let count = rings.len();
-            report::list(&mut std::io::stderr(), &with_programs(rings), now_ns())?;
+            // If nobody reads it, the error says enough.
+            let _ = report::list(&mut std::io::stderr(), &with_programs(rings), now_ns());
             Err(AppError::ManyRings { count })
         }
     }

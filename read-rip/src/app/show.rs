@@ -5,13 +5,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::error::AppError;
-use super::{ERROR, SOUND, now_ns, output};
+use super::{ERROR, SOUND, now_ns, output, remark};
 use crate::analyse::{self, Losses, Thread, ThreadState};
 use crate::cli::{Common, RingArgs, View};
 use crate::decode::{self, Event};
 use crate::places::{FileNames, PlaceId, Places};
 use crate::process::{self, Life, living_threads};
-use crate::report::{self, Json, printable};
+use crate::report::{self, Json, counted, printable};
 use crate::resolve::{Options, Resolver};
 use crate::ring::{self, Module, Snapshot};
 
@@ -78,7 +78,9 @@ impl Reading {
     fn living(&self) -> HashSet<u32> {
         match self.life {
             // Thread ids in the ring count in the process's own namespace, which must be ours to compare.
-            Some(Life::Alive { pid }) if self.snapshot.header.as_ref().is_some_and(|h| h.pid as i32 == pid) => {
+            Some(Life::Alive { pid })
+                if self.snapshot.header.as_ref().is_some_and(|h| h.pid as i32 == pid) =>
+            {
                 living_threads(pid)
             }
             _ => HashSet::new(),
@@ -101,6 +103,9 @@ impl Reading {
     fn remarks(&self, wanted: &Common, places: &Places<'_>, remarks: &[String]) -> Result<u8, AppError> {
         if wanted.json {
             let mut out = output(wanted);
+            if let Some((what, hint)) = self.unnamed_program(wanted) {
+                Json(&mut out).problem(&self.path.to_string_lossy(), what, Some(hint))?;
+            }
             for problem in places.resolver().problems() {
                 let about = problem.path.to_string_lossy();
                 Json(&mut out).problem(&about, &problem.to_string(), Some(problem.hint()))?;
@@ -108,44 +113,65 @@ impl Reading {
             out.flush()?;
             return self.report_defects(wanted);
         }
-        for remark in remarks {
-            eprintln!("{remark}");
-        }
+        remarks.iter().for_each(remark);
         let Losses { words, overwritten, torn, unwritten, .. } = self.losses;
         let lost = [(torn, "torn"), (unwritten, "unwritten")]
             .iter()
             .filter(|&&(count, _)| count > 0)
             .map(|(count, what)| format!(", {count} {what}"))
             .collect::<String>();
-        eprintln!("{words} marks are known, {overwritten} older ones were overwritten{lost}.");
+        remark(format_args!(
+            "{} known, {} overwritten{lost}.",
+            agreeing(words, "mark", "is", "are"),
+            agreeing(overwritten, "older one", "was", "were")
+        ));
+        if let Some((what, hint)) = self.unnamed_program(wanted) {
+            remark(format_args!("Warning: {what}"));
+            remark(format_args!("Hint: {hint}"));
+        }
         if let Some(header) = &self.snapshot.header {
-            let refused = header.threads_refused_full + header.threads_refused_memory;
+            let refused = header.threads_refused_full.saturating_add(header.threads_refused_memory);
             if refused > 0 {
-                eprintln!(
-                    "{refused} threads recorded nowhere: {} found no slot (RIP_SLOTS), {} no memory.",
-                    header.threads_refused_full, header.threads_refused_memory
-                );
+                remark(format_args!(
+                    "{} recorded nowhere: {} found no slot (RIP_SLOTS), {} no memory.",
+                    counted(refused, "thread"),
+                    header.threads_refused_full,
+                    header.threads_refused_memory
+                ));
             }
         }
         for problem in places.resolver().problems() {
-            eprintln!("Warning: {}", printable(&problem.to_string()));
-            eprintln!("Hint: {}", problem.hint());
+            remark(format_args!("Warning: {}", printable(&problem.to_string())));
+            remark(format_args!("Hint: {}", problem.hint()));
         }
         self.report_defects(wanted)
     }
 
     fn report_defects(&self, wanted: &Common) -> Result<u8, AppError> {
         let about = self.path.to_string_lossy();
+        let mut hints = Vec::new();
         for defect in &self.snapshot.defects {
             if wanted.json {
                 let mut out = output(wanted);
-                Json(&mut out).problem(&about, &defect.to_string(), None)?;
+                Json(&mut out).problem(&about, &defect.to_string(), Some(defect.hint()))?;
                 out.flush()?;
             } else {
-                eprintln!("Damaged: {}", printable(&defect.to_string()));
+                remark(format_args!("Damaged: {}", printable(&defect.to_string())));
+                if !hints.contains(&defect.hint()) {
+                    hints.push(defect.hint());
+                }
             }
         }
+        hints.iter().for_each(|hint| remark(format_args!("Hint: {hint}")));
         Ok(if self.snapshot.defects.is_empty() { SOUND } else { ERROR })
+    }
+
+    /// What to say where the ring does not name its program, and nobody else does.
+    fn unnamed_program(&self, wanted: &Common) -> Option<(&'static str, &'static str)> {
+        (self.snapshot.header.is_none() && wanted.exe.is_none()).then_some((
+            "a ring of the C ancestor does not say which program it is of, so there are only addresses",
+            "give the program with -e",
+        ))
     }
 
     /// One sentence on the process.
@@ -161,7 +187,7 @@ impl Reading {
             }
             _ => String::new(),
         };
-        heading += &format!("{} threads", threads.len());
+        heading += &counted(threads.len() as u64, "thread");
         if exited > 0 {
             heading += &format!(", {exited} of them exited (-tv shows those too)");
         }
@@ -201,13 +227,13 @@ fn show_condensed(
             json.group(group, places, &reading.snapshot)?;
         }
     } else {
-        eprintln!("{}", reading.heading(threads));
+        remark(reading.heading(threads));
         report::condensed(&mut out, &groups, places, &locations, view.verbose)?;
     }
     out.flush()?;
     let mut remarks = Vec::new();
     if silent > 0 {
-        remarks.push(format!("{silent} threads have no mark that is known."));
+        remarks.push(format!("{} no mark that is known.", agreeing(silent, "thread", "has", "have")));
     }
     Ok(remarks)
 }
@@ -219,18 +245,17 @@ fn show_threads(
     threads: &[Thread<'_>],
     places: &mut Places<'_>,
 ) -> Result<Vec<String>, AppError> {
+    let shown = || threads.iter().filter(|thread| view.verbose || thread.state != ThreadState::Exited);
+    // Once for the places, which decide how each is called, and once to show them: all events at a time would take
+    // several times the ring's memory.
     let mut incomplete = decode::Leftover::default();
-    let mut histories: Vec<(&Thread<'_>, Vec<(Event, PlaceId)>)> = Vec::with_capacity(threads.len());
-    for thread in threads.iter().filter(|thread| view.verbose || thread.state != ThreadState::Exited) {
-        let slot = thread.slot;
-        let (events, leftover) = decode::events(slot, |pc| places.operand_words(slot.pid, pc));
+    for thread in shown() {
+        let (events, leftover) = decode::events(thread.slot, |pc| places.operand_words(thread.slot.pid, pc));
         incomplete.incomplete_events += leftover.incomplete_events;
         incomplete.stray_operands += leftover.stray_operands;
-        let events = events.into_iter().map(|event| {
-            let place = places.find(slot, event.pc);
-            (event, place)
-        });
-        histories.push((thread, events.collect()));
+        for event in events {
+            places.find(thread.slot, event.pc);
+        }
     }
     let names = FileNames::choose(places.iter());
     let locations = report::location(places, &names, view.verbose);
@@ -238,29 +263,43 @@ fn show_threads(
     if wanted.json {
         Json(&mut out).ring(&reading.path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
     } else {
-        eprintln!("{}", reading.heading(threads));
+        remark(reading.heading(threads));
     }
-    for (thread, events) in &histories {
+    for thread in shown() {
+        let (events, _) = decode::events(thread.slot, |pc| places.operand_words(thread.slot.pid, pc));
+        let events: Vec<(Event, PlaceId)> = events
+            .into_iter()
+            .map(|event| {
+                let place = places.find(thread.slot, event.pc);
+                (event, place)
+            })
+            .collect();
         let last = events.last().map(|&(_, place)| place);
         if !is_wanted(view, thread, last, places, &locations) {
             continue;
         }
         if wanted.json {
-            Json(&mut out).thread(thread, events, places, &reading.snapshot)?;
+            Json(&mut out).thread(thread, &events, places, &reading.snapshot)?;
         } else {
             let mask = reading.snapshot.sequence_mask;
-            report::thread(&mut out, thread, events, places, &locations, mask)?;
+            report::thread(&mut out, thread, &events, places, &locations, mask)?;
         }
     }
     out.flush()?;
     let mut remarks = Vec::new();
     if incomplete != decode::Leftover::default() {
         remarks.push(format!(
-            "{} events miss operands, {} operands belong to none.",
-            incomplete.incomplete_events, incomplete.stray_operands
+            "{} operands, {} to none.",
+            agreeing(incomplete.incomplete_events, "event", "misses", "miss"),
+            agreeing(incomplete.stray_operands, "operand", "belongs", "belong")
         ));
     }
     Ok(remarks)
+}
+
+/// A number of things and what they do.
+fn agreeing(count: u64, thing: &str, one: &str, several: &str) -> String {
+    format!("{} {}", counted(count, thing), if count == 1 { one } else { several })
 }
 
 /// Whether `--match` lets a thread through.

@@ -55,9 +55,9 @@ pub fn rings_of_process(pid: u32, directory: &Path) -> Vec<Found> {
     let Ok(maps) = process.maps() else { return found };
     for map in maps {
         let MMapPath::Path(path) = &map.pathname else { continue };
-        let is_known = found.iter().any(|ring| {
-            std::fs::metadata(&ring.path).is_ok_and(|metadata| metadata.ino() == map.inode)
-        });
+        let is_known = found
+            .iter()
+            .any(|ring| std::fs::metadata(&ring.path).is_ok_and(|metadata| metadata.ino() == map.inode));
         if is_known || map.offset != 0 {
             continue;
         }

@@ -31,7 +31,8 @@ const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 ///
 /// A pid alone proves nothing: it must be the same boot, the same PID namespace and the same start time.
 pub fn life(header: &Header) -> Life {
-    if own_boot_id().is_some_and(|boot_id| boot_id != header.boot_id) {
+    let is_boot_known = header.boot_id != [0; 16];
+    if is_boot_known && own_boot_id().is_some_and(|boot_id| boot_id != header.boot_id) {
         // Another boot, or another machine: nothing of it lives here.
         return Life::Dead;
     }
@@ -54,7 +55,9 @@ pub fn life(header: &Header) -> Life {
     match found {
         Some(process) => Life::Alive { pid: process.pid },
         None if own_namespace == FIRST_PID_NAMESPACE => Life::Dead,
-        None => Life::Unknown { why: "it ran in another PID namespace, whose processes are not visible here" },
+        None => {
+            Life::Unknown { why: "it ran in another PID namespace, whose processes are not visible here" }
+        }
     }
 }
 

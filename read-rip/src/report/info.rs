@@ -95,10 +95,7 @@ pub fn info(
     for module in &snapshot.modules {
         let build_id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
         let build_id = if build_id.is_empty() { "no build id".to_owned() } else { build_id };
-        line(
-            "module",
-            format!("{:#x} {} {build_id}", module.load_bias, module.path.display()),
-        )?;
+        line("module", format!("{:#x} {} {build_id}", module.load_bias, module.path.display()))?;
     }
     Ok(())
 }

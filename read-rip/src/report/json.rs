@@ -2,7 +2,8 @@
 //!
 //! The first line of a view has type `ring` and the schema's version, 1. Within a version fields and types are
 //! only added. All fields but `type` are optional: one that does not apply or is not known is left out.
-//! Addresses are strings in hexadecimal with `0x`; times are integers, in the unit of their name.
+//! Addresses are strings in hexadecimal with `0x`; times are integers, in the unit of their name. Paths and names
+//! that are not UTF-8 have U+FFFD where they are not; what a terminal could obey is escaped.
 //!
 //! | type | data |
 //! |---|---|
@@ -15,10 +16,13 @@
 //! A `place` has `function`, `file`, `line`, `label`, `address` (module-relative), `pc` (actual), `module`, and
 //! `callers`, a list of `function`, `file` and `line` that it was inlined into, innermost first.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::Serializer;
+use serde_json::ser::Formatter;
 
 use crate::analyse::{Group, Losses, Thread, ThreadState};
 use crate::decode::Event;
@@ -27,6 +31,7 @@ use crate::process::{Found, Life};
 use crate::ring::{Header, Snapshot};
 
 use super::list::ended;
+use super::printable::is_harmless;
 
 /// The version in the first line.
 const SCHEMA: u32 = 1;
@@ -44,9 +49,9 @@ struct Line<'a, T> {
 #[derive(Serialize)]
 struct Ring<'a> {
     schema: u32,
-    path: &'a Path,
+    path: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    program: Option<&'a str>,
+    program: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +103,7 @@ struct JsonPlace<'a> {
     address: String,
     pc: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    module: Option<&'a Path>,
+    module: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     callers: Vec<Caller<'a>>,
 }
@@ -140,12 +145,29 @@ struct Problem<'a> {
 
 #[derive(Serialize)]
 struct Removed<'a> {
-    path: &'a Path,
+    path: Cow<'a, str>,
+}
+
+/// Compact, with control characters escaped: serde_json itself escapes those below U+0020 only.
+struct Harmless;
+
+impl Formatter for Harmless {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some((at, letter)) = rest.char_indices().find(|&(_, letter)| !is_harmless(letter)) {
+            out.write_all(&rest.as_bytes()[..at])?;
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}")?;
+            }
+            rest = &rest[at + letter.len_utf8()..];
+        }
+        out.write_all(rest.as_bytes())
+    }
 }
 
 impl<W: Write> Json<W> {
     fn line(&mut self, r#type: &str, data: impl Serialize) -> io::Result<()> {
-        serde_json::to_writer(&mut self.0, &Line { r#type, data })?;
+        Line { r#type, data }.serialize(&mut Serializer::with_formatter(&mut self.0, Harmless))?;
         writeln!(self.0)
     }
 
@@ -167,8 +189,8 @@ impl<W: Write> Json<W> {
             "ring",
             Ring {
                 schema: SCHEMA,
-                path,
-                program: program.and_then(|module| module.path.to_str()),
+                path: path.to_string_lossy(),
+                program: program.map(|module| module.path.to_string_lossy()),
                 pid: header.map(|header| header.pid),
                 state: header.zip(life).map(|(header, life)| ended(header, life)),
                 threads: snapshot.slots.len() as u64,
@@ -194,8 +216,8 @@ impl<W: Write> Json<W> {
             "ring",
             Ring {
                 schema: SCHEMA,
-                path: &ring.path,
-                program: Some(program),
+                path: ring.path.to_string_lossy(),
+                program: Some(program.into()),
                 pid: Some(header.pid),
                 state: Some(ended(header, &ring.life)),
                 threads: header.slots.used,
@@ -217,11 +239,7 @@ impl<W: Write> Json<W> {
         });
         self.line(
             "function",
-            Function {
-                function: &group.function,
-                threads: group.threads,
-                locations: locations.collect(),
-            },
+            Function { function: &group.function, threads: group.threads, locations: locations.collect() },
         )
     }
 
@@ -265,7 +283,7 @@ impl<W: Write> Json<W> {
     /// A ring that was removed.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
     pub fn removed(&mut self, path: &Path) -> io::Result<()> {
-        self.line("removed", Removed { path })
+        self.line("removed", Removed { path: path.to_string_lossy() })
     }
 }
 
@@ -278,7 +296,7 @@ fn json_place<'a>(place: &'a Place, places: &Places<'a>, snapshot: &'a Snapshot)
         label: site.map(|site| site.label.as_str()).filter(|label| !label.is_empty()),
         address: format!("{:#x}", place.address),
         pc: format!("{:#x}", place.pc),
-        module: place.module.map(|module| snapshot.modules[module].path.as_path()),
+        module: place.module.map(|module| snapshot.modules[module].path.to_string_lossy()),
         callers: place
             .callers
             .iter()

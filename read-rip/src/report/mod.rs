@@ -12,5 +12,5 @@ mod text;
 pub use info::info;
 pub use json::Json;
 pub use list::{ended, list};
-pub use printable::{age, printable};
+pub use printable::{age, counted, printable};
 pub use text::{Locations, condensed, location, thread};

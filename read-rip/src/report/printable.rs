@@ -7,10 +7,6 @@ use std::borrow::Cow;
 /// Names of threads and files come from the recorded program, or from whoever wrote the file. In a terminal
 /// they must not move the cursor, change colours or hide text.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    let is_harmless = |letter: char| {
-        !(letter.is_control()
-            || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'))
-    };
     if text.chars().all(is_harmless) {
         return Cow::Borrowed(text);
     }
@@ -22,6 +18,17 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         }
         out
     }))
+}
+
+/// Whether a terminal shows a character and does nothing else.
+pub(super) fn is_harmless(letter: char) -> bool {
+    !(letter.is_control()
+        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'))
+}
+
+/// A number of things: `1 thread`, `2 threads`.
+pub fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A duration for people: the two largest units.

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::printable;
+use super::{counted, printable};
 use crate::analyse::{Group, Thread, ThreadState};
 use crate::decode::Event;
 use crate::places::{FileNames, Place, PlaceId, Places};
@@ -66,10 +66,6 @@ impl Locations<'_> {
     }
 }
 
-fn plural(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
-}
-
 /// Writes the condensed view.
 ///
 /// # Errors
@@ -86,12 +82,10 @@ pub fn condensed(
     for group in groups {
         write!(
             out,
-            "{bold}{}{bold:#} : {} thread{}, {} location{}: ",
+            "{bold}{}{bold:#} : {}, {}: ",
             printable(&group.function),
-            group.threads,
-            plural(group.threads),
-            group.locations.len(),
-            plural(group.locations.len()),
+            counted(group.threads as u64, "thread"),
+            counted(group.locations.len() as u64, "location"),
         )?;
         for (index, location) in group.locations.iter().enumerate() {
             let place = places.get(location.place);

@@ -8,8 +8,8 @@ use flate2::read::ZlibDecoder;
 use object::elf;
 use ruzstd::decoding::StreamingDecoder;
 
-use super::elf::{Fields, SECTION_MAX_BYTES};
 use super::Problem;
+use super::elf::{Fields, SECTION_MAX_BYTES};
 
 /// zlib cannot compress further than 1032 to 1.
 const ZLIB_RATIO_MAX: u64 = 1100;

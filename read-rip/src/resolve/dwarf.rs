@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use gimli::{EndianReader, RunTimeEndian};
 use addr2line::{Context, LookupContinuation, LookupResult};
+use gimli::{EndianReader, RunTimeEndian};
 
 use super::demangle::demangle;
 use super::elf::Image;
@@ -70,7 +70,8 @@ impl Dwarf {
             };
         };
         while let Some(next) = found.next()? {
-            let name = next.function.as_ref().and_then(|function| function.raw_name().ok().map(Cow::into_owned));
+            let name =
+                next.function.as_ref().and_then(|function| function.raw_name().ok().map(Cow::into_owned));
             let function = name.filter(|name| !name.is_empty()).map(|name| demangle(&name));
             frames.push(frame(function, next.location));
         }

@@ -209,7 +209,11 @@ impl Image {
         }
         let table = self.read(offset, u64::from(count) * SEGMENT_HEADER_LEN_BYTES as u64).unwrap_or_default();
         let note = |segment: Fields<'_>| {
-            (segment.u32(0)? == elf::PT_NOTE.0).then_some((segment.u64(8)?, segment.u64(32)?, segment.u64(48)?))
+            (segment.u32(0)? == elf::PT_NOTE.0).then_some((
+                segment.u64(8)?,
+                segment.u64(32)?,
+                segment.u64(48)?,
+            ))
         };
         table.chunks_exact(SEGMENT_HEADER_LEN_BYTES).filter_map(|bytes| note(self.fields(bytes))).collect()
     }
@@ -300,7 +304,7 @@ impl Section {
         Some(Self {
             name_offset: header.u32(0)?,
             kind: header.u32(4)?,
-            is_compressed: header.u64(8)? & u64::from(elf::SHF_COMPRESSED.0) != 0,
+            is_compressed: header.u64(8)? & elf::SHF_COMPRESSED.0 != 0,
             offset: header.u64(24)?,
             len_bytes: header.u64(32)?,
             link: header.u32(40)?,
@@ -341,7 +345,8 @@ fn build_id_in(notes: Fields<'_>, align_bytes: u64) -> Option<Vec<u8>> {
         let start = name_end.checked_next_multiple_of(align)?;
         let end = start.checked_add(id_len)?;
         let id = notes.bytes.get(start..end)?;
-        if kind == elf::NT_GNU_BUILD_ID.0 && notes.bytes.get(12..name_end) == Some(b"GNU\0") && !id.is_empty() {
+        if kind == elf::NT_GNU_BUILD_ID.0 && notes.bytes.get(12..name_end) == Some(b"GNU\0") && !id.is_empty()
+        {
             return Some(id.to_vec());
         }
         notes.bytes = notes.bytes.get(end.checked_next_multiple_of(align)?..)?;

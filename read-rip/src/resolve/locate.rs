@@ -195,7 +195,11 @@ fn open_debug(path: &Path, build_id: &[u8], checksum: Option<u32>) -> Result<Ima
             return Err(Problem::WrongChecksum { expected, found });
         }
     }
-    if image.has_debug_info() { Ok(image) } else { Err(Problem::NoDebugInfo { functions_from_symbols: false }) }
+    if image.has_debug_info() {
+        Ok(image)
+    } else {
+        Err(Problem::NoDebugInfo { functions_from_symbols: false })
+    }
 }
 
 fn same_build_id(expected: &[u8], found: &[u8]) -> Result<(), Problem> {

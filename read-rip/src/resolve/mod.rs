@@ -193,15 +193,15 @@ impl Loaded {
             self.report(path, problem);
         }
         // Symbols know the outermost function only: what is inlined has none.
-        if frames.last().is_none_or(|outermost| outermost.function.as_deref().is_none_or(is_short)) {
-            if let Some(symbol) = self.symbols().function(address) {
-                match frames.last_mut() {
-                    Some(outermost) => match &mut outermost.function {
-                        Some(function) if !is_path_to(&symbol, function) => {}
-                        function => *function = Some(symbol),
-                    },
-                    None => frames.push(Frame { function: Some(symbol), ..Frame::default() }),
-                }
+        if frames.last().is_none_or(|outermost| outermost.function.as_deref().is_none_or(is_short))
+            && let Some(symbol) = self.symbols().function(address)
+        {
+            match frames.last_mut() {
+                Some(outermost) => match &mut outermost.function {
+                    Some(function) if !is_path_to(&symbol, function) => {}
+                    function => *function = Some(symbol),
+                },
+                None => frames.push(Frame { function: Some(symbol), ..Frame::default() }),
             }
         }
         frames
@@ -210,7 +210,8 @@ impl Loaded {
     /// The symbol table, read when it is first needed.
     fn symbols(&mut self) -> &SymbolTable {
         let images = || self.files.own.iter().chain(&self.files.debug);
-        let read = || images().find_map(SymbolTable::full).or_else(|| images().find_map(SymbolTable::exported));
+        let read =
+            || images().find_map(SymbolTable::full).or_else(|| images().find_map(SymbolTable::exported));
         self.symbols.get_or_insert_with(|| read().unwrap_or_default())
     }
 

@@ -98,7 +98,9 @@ impl ModuleProblem {
             Problem::NoDebugInfo { functions_from_symbols: false } => {
                 "the file was stripped: give an unstripped copy with -e, or its debug file with --debug-dir"
             }
-            Problem::MissingSplit => "keep the .dwo files where the compiler wrote them, or put a .dwp file beside the program",
+            Problem::MissingSplit => {
+                "keep the .dwo files where the compiler wrote them, or put a .dwp file beside the program"
+            }
             Problem::Damaged(_) | Problem::TooLarge { .. } => "compare the file with the one that was built",
             Problem::Unreadable(_) => "read it as a user who may, or give a copy with -e",
         }
@@ -124,7 +126,9 @@ impl Display for Problem {
             Self::WrongBuildId { expected, found } => {
                 write!(f, "expected build id {}, found {}", Hex(expected), Hex(found))
             }
-            Self::FileChanged { expected_len_bytes: expected, found_len_bytes: found } if expected == found => {
+            Self::FileChanged { expected_len_bytes: expected, found_len_bytes: found }
+                if expected == found =>
+            {
                 write!(f, "modified since it was recorded, and it has no build id to compare")
             }
             Self::FileChanged { expected_len_bytes, found_len_bytes } => write!(

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use addr2line::SplitDwarfLoad;
 use gimli::Reader;
 
+use super::Problem;
 use super::dwarf::{Bytes, check_nesting, empty, section};
 use super::elf::Image;
 use super::locate::{Files, with_suffix};
 use super::path::find;
-use super::Problem;
 
 /// All `.dwo` files of one program together.
 const FILES_MAX: usize = 1 << 16;
@@ -52,7 +52,7 @@ impl Split {
 
     /// One compilation unit's debug information, if it is found.
     pub(super) fn load(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<Arc<gimli::Dwarf<Bytes>>> {
-        let found = self.from_package(wanted).or_else(|| self.from_file(wanted));
+        let found = self.packed(wanted).or_else(|| self.unpacked(wanted));
         let found = found.filter(|dwarf| check_nesting(dwarf).is_ok());
         if found.is_none() {
             let path = text(wanted.path.as_ref()).unwrap_or_default();
@@ -61,7 +61,7 @@ impl Split {
         found.map(Arc::new)
     }
 
-    fn from_package(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<gimli::Dwarf<Bytes>> {
+    fn packed(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<gimli::Dwarf<Bytes>> {
         let package = self.package.get_or_init(|| self.open_package()).as_ref()?;
         package.find_cu(wanted.dwo_id, &wanted.parent).ok()?
     }
@@ -79,7 +79,7 @@ impl Split {
         self.files.iter().find_map(|path| open(with_suffix(path, ".dwp")))
     }
 
-    fn from_file(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<gimli::Dwarf<Bytes>> {
+    fn unpacked(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<gimli::Dwarf<Bytes>> {
         if self.loaded.get() >= FILES_MAX {
             return None;
         }

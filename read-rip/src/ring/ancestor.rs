@@ -23,17 +23,24 @@ const EXIT: u64 = u64::MAX;
 const PC_MASK: u64 = (1 << 56) - 1;
 /// The ancestor ran on x86-64 only, where a user program's addresses have 47 bits.
 const PC_MAX: u64 = 1 << 47;
+/// The longest stretch of counters that is shown of a slot. Its 32 words take as much as that only if the program
+/// set the counter several times; each word could claim a jump, and every one of them costs memory.
+const SPAN_MAX: usize = 512;
 /// Slots are copied this many at a time.
 const AT_ONCE: u64 = 4096;
 
 /// Whether the bytes can be such a ring: the right length, and words that can be PCs.
 pub(super) fn is_one(source: &Source) -> bool {
     let len = source.len_bytes();
-    if len == 0 || len % SLOT_LEN as u64 != 0 {
+    if len == 0 || !len.is_multiple_of(SLOT_LEN as u64) {
         return false;
     }
-    let mut magic = [0; 8];
-    if source.read_at(&mut magic, 0).is_err() || magic == librip::layout::MAGIC {
+    let mut start = [0; 12];
+    if source.read_at(&mut start, 0).is_err() || start.starts_with(&librip::layout::MAGIC) {
+        return false;
+    }
+    // A ring of librip that was never finished. No name begins with a zero and goes on.
+    if start[..8] == [0; 8] && start[8..] != [0; 4] {
         return false;
     }
     // The first slots in use decide.
@@ -42,7 +49,7 @@ pub(super) fn is_one(source: &Source) -> bool {
     let mut is_plausible = true;
     let _ = each(source, &mut |_, bytes| {
         let words = || (0..WORDS).map(|index| bytes.u64(NAME_LEN + 8 * index)).filter(|&word| word != 0);
-        if words().next().is_some() {
+        if words().any(|word| word != EXIT) {
             seen += 1;
             is_plausible &= words().all(|word| word == EXIT || word & PC_MASK < PC_MAX);
         }
@@ -53,25 +60,23 @@ pub(super) fn is_one(source: &Source) -> bool {
 
 pub(super) fn read(source: &Source) -> Result<Snapshot, Error> {
     let mut slots = Vec::new();
-    let mut defects = Vec::new();
-    if let Some(format) = source.cut() {
-        defects.push(Defect::DecompressedPart { format, bytes: source.len_bytes() });
-    }
+    let mut defects = Vec::from_iter(source.cut());
+    let mut jumping: Option<(u64, u64)> = None;
     let result = each(source, &mut |index, bytes| {
-        slots.extend(slot(index, bytes));
+        let slot = slot(index, bytes);
+        if slot.as_ref().is_some_and(|slot| slot.damaged > 0) {
+            jumping = Some(jumping.map_or((1, index), |(count, first)| (count + 1, first)));
+        }
+        slots.extend(slot);
         true
     });
+    if let Some((count, first)) = jumping {
+        defects.push(Defect::Slots { count, first, what: "counters that jump too often to be put in order" });
+    }
     if let Err(error) = result {
         defects.push(Defect::Io { offset: 0, what: error.to_string() });
     }
-    Ok(Snapshot {
-        header: None,
-        modules: Vec::new(),
-        sites: Vec::new(),
-        slots,
-        defects,
-        sequence_mask: 0xff,
-    })
+    Ok(Snapshot { header: None, modules: Vec::new(), sites: Vec::new(), slots, defects, sequence_mask: 0xff })
 }
 
 /// Calls `visit` with each slot that is not a hole in the file, until it says false.
@@ -106,11 +111,17 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
     }
     let (history, is_exited) = in_order(&raw);
     // Re-packed as words of the present format. Where the counter jumps, words are missing.
-    let first = history.first().map_or(0, |&word| word >> 56);
-    let mut words = Vec::new();
+    let mut first = history.first().map_or(0, |&word| word >> 56);
+    let mut words: Vec<u64> = Vec::new();
+    let mut dropped = 0;
     for word in history {
-        while (first + words.len() as u64) & 0xff != word >> 56 {
-            words.push(0);
+        let gap = (word >> 56).wrapping_sub(first + words.len() as u64) & 0xff;
+        if words.len() + gap as usize >= SPAN_MAX {
+            dropped += words.iter().filter(|&&word| word != 0).count() as u32;
+            words.clear();
+            first = word >> 56;
+        } else {
+            words.resize(words.len() + gap as usize, 0);
         }
         words.push(librip::layout::pack(first + words.len() as u64, word & PC_MASK, false));
     }
@@ -131,7 +142,7 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         words,
         unwritten: 0,
         torn: 0,
-        damaged: 0,
+        damaged: dropped,
     })
 }
 
@@ -164,7 +175,7 @@ fn in_order(words: &[u64; WORDS]) -> (Vec<u64>, bool) {
         };
         let last_marked = breaks()
             .find(|&(_, step)| step == (256 - (WORDS as u64 - 1) + exits) & 0xff)
-            .or_else(|| breaks().last())
+            .or_else(|| breaks().next_back())
             .map(|(index, _)| index);
         // An exit word at the break came after the last mark.
         last_marked.map(|index| if at(index + 1) == EXIT { index + 1 } else { index })
@@ -214,7 +225,11 @@ mod tests {
         for start in [(0, 0), (7, 250), (31, 31)] {
             for marks in 1..600u64 {
                 let expected: Vec<u64> = (1..=marks).skip(marks.saturating_sub(32) as usize).collect();
-                assert_eq!(pcs(&written(start, (1..=marks).map(Some))), (expected, false), "{start:?} {marks}");
+                assert_eq!(
+                    pcs(&written(start, (1..=marks).map(Some))),
+                    (expected, false),
+                    "{start:?} {marks}"
+                );
             }
         }
     }

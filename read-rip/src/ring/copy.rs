@@ -27,9 +27,14 @@
 //!
 //! # What is assumed of the system
 //!
-//! FOLKLORE: `pread` copies aligned 64-bit words by accesses of at least 64 bits. Linux does (x86-64:
-//! `rep movs` or 8-byte moves on aligned pages; aarch64: pairs of 64-bit loads), and the torture test, whose
-//! words betray any mixture of two, has not seen it otherwise.
+//! FOLKLORE: one would think that `pread` copies aligned 64-bit words by accesses of at least 64 bits. On x86-64
+//! with fast short `rep movs` (seen on Ice Lake, Linux 6.18) it does not: the processor cuts the copy at the borders
+//! of the *destination*'s cache lines, and takes the last byte before the end of the copy, or of a page of the
+//! destination, by itself. So words were mixtures of two, with a sequence that fitted: thousands a second in an
+//! unaligned buffer, some in a minute in an aligned one. A [`Copy`] therefore lies in its page as the source does
+//! and takes a line more at both ends than is used; and the last words of a page or file are believed when a
+//! second copy has the same. The torture test, whose words betray any mixture, has not seen one since. On aarch64,
+//! Linux copies by pairs of 64-bit loads. A slot that stands still does not depend on any of this.
 
 use std::mem::{offset_of, size_of};
 use std::sync::atomic::{Ordering, fence};
@@ -42,6 +47,10 @@ use super::{Defect, Source};
 
 /// Slots are copied this many bytes at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
+/// A cache line of all processors that librip records on.
+const LINE_BYTES: usize = 64;
+/// The smallest page of those processors.
+const PAGE_BYTES: usize = 4096;
 /// A moving slot is copied in pieces of this many words: well below a microsecond each.
 const PIECE_WORDS: usize = 128;
 /// See the argument above.
@@ -86,6 +95,52 @@ pub(super) fn slots(source: &Source, header: &Header, defects: &mut Vec<Defect>)
     reader.slots
 }
 
+/// Bytes of the ring at one moment: no word of them but at an edge is a mixture, see "What is assumed of the
+/// system".
+///
+/// # Invariants
+///
+/// * What is used begins at the address of its source modulo a page.
+#[derive(Default)]
+struct Copy {
+    buffer: Vec<u8>,
+    begin: usize,
+    len: usize,
+    offset: u64,
+    /// Whether there was a line behind what is used. There is none behind the end of the file.
+    is_sheltered: bool,
+}
+
+impl Copy {
+    /// Copies `len` bytes from `offset` of the ring; says how many there were.
+    fn take(&mut self, source: &Source, offset: u64, len: usize) -> std::io::Result<usize> {
+        // Slots are behind the header, so there is something in front.
+        let front = offset as usize % LINE_BYTES + LINE_BYTES;
+        let from = offset - front as u64;
+        let total = (front + len).next_multiple_of(LINE_BYTES) + LINE_BYTES;
+        self.buffer.resize(self.buffer.len().max(total + 2 * PAGE_BYTES), 0);
+        let begin = self.buffer.as_ptr().align_offset(PAGE_BYTES) + from as usize % PAGE_BYTES;
+        let got = source.read_at(&mut self.buffer[begin..begin + total], from)?;
+        // Keeps the next copy behind this one on machines that reorder loads.
+        fence(Ordering::SeqCst);
+        self.begin = begin + front;
+        self.len = len;
+        self.offset = offset;
+        self.is_sheltered = got == total;
+        Ok(got.saturating_sub(front).min(len))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[self.begin..self.begin + self.len]
+    }
+
+    /// Whether the byte at this position is near the end of a page, or of a copy that ends with the file.
+    fn is_at_edge(&self, position: usize) -> bool {
+        let in_page = (self.offset as usize + position) % PAGE_BYTES;
+        in_page >= PAGE_BYTES - LINE_BYTES || !self.is_sheltered && position + LINE_BYTES >= self.len
+    }
+}
+
 struct SlotReader<'a> {
     source: &'a Source,
     len: usize,
@@ -99,6 +154,7 @@ struct SlotReader<'a> {
 struct Damaged {
     state: Option<(u64, u64)>,
     sequence: Option<(u64, u64)>,
+    mask: Option<(u64, u64)>,
     words: Option<(u64, u64)>,
 }
 
@@ -110,8 +166,9 @@ impl Damaged {
 
     fn report(self, defects: &mut Vec<Defect>) {
         for (found, what) in [
-            (self.state, "their state is none that there is"),
-            (self.sequence, "their owner's first word is behind the last"),
+            (self.state, "a state that there is not"),
+            (self.sequence, "an owner whose first word is behind the last"),
+            (self.mask, "a mask that is not the header's"),
             (self.words, "words do not belong where they are"),
         ] {
             if let Some((count, first)) = found {
@@ -125,23 +182,23 @@ impl SlotReader<'_> {
     /// Slots `first..last`; the region begins at `region`.
     fn range(&mut self, region: u64, first: u64, last: u64) -> std::io::Result<()> {
         let at_once = (CHUNK_BYTES / self.len as u64).max(1);
-        let mut buffers = [vec![0; at_once as usize * self.len], vec![0; at_once as usize * self.len]];
+        let mut both = [Copy::default(), Copy::default()];
         for from in (first..last).step_by(at_once as usize) {
             let to = (from + at_once).min(last);
             let offset = region + from * self.len as u64;
             let wanted = (to - from) as usize * self.len;
             let copies = if self.source.may_change() { 2 } else { 1 };
             let mut got = wanted;
-            for buffer in &mut buffers[..copies] {
-                got = got.min(self.source.read_at(&mut buffer[..wanted], offset)?);
-                // Keeps the second copy behind the first on machines that reorder loads.
-                fence(Ordering::SeqCst);
+            for copy in &mut both[..copies] {
+                got = got.min(copy.take(self.source, offset, wanted)?);
             }
+            let [first_copy, second_copy] = &both;
             // A slot that is not all there was cut off with the file, which has been reported.
             for (position, index) in (from..to).enumerate().take(got / self.len) {
                 let part = position * self.len..(position + 1) * self.len;
-                let stands_still = copies == 1 || buffers[0][part.clone()] == buffers[1][part.clone()];
-                let bytes = Bytes(&buffers[0][part]);
+                let bytes = &first_copy.bytes()[part.clone()];
+                let stands_still = copies == 1 || *bytes == second_copy.bytes()[part];
+                let bytes = Bytes(bytes);
                 let slot = if stands_still {
                     self.still(index, &bytes)
                 } else {
@@ -157,6 +214,9 @@ impl SlotReader<'_> {
     fn still(&mut self, index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         let mut slot = self.owner(index, bytes)?;
         let n = self.words as u64;
+        if slot.state != SlotState::Claiming && bytes.u64(offset_of!(SlotHeader, mask)) != n - 1 {
+            Damaged::note(&mut self.damaged.mask, index);
+        }
         let from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
         slot.words_from = from;
         for sequence in from..slot.count {
@@ -177,23 +237,21 @@ impl SlotReader<'_> {
 
     /// A slot whose owner writes, or changes, while we look.
     fn moving(&mut self, index: u64, offset: u64) -> Option<Slot> {
-        let mut header = [0; HEADER_LEN];
-        let mut header_behind = [0; HEADER_LEN];
+        let mut header = Copy::default();
+        let mut header_behind = Copy::default();
         let mut best = None;
         for _ in 0..ATTEMPTS {
-            if self.source.read_at(&mut header, offset).ok()? < HEADER_LEN {
+            if header.take(self.source, offset, HEADER_LEN).ok()? < HEADER_LEN {
                 return None;
             }
-            fence(Ordering::SeqCst);
-            let mut slot = self.owner(index, &Bytes(&header))?;
+            let mut slot = self.owner(index, &Bytes(header.bytes()))?;
             let known = self.known_words(offset, &mut slot)?;
-            fence(Ordering::SeqCst);
-            if self.source.read_at(&mut header_behind, offset).ok()? < HEADER_LEN {
+            if header_behind.take(self.source, offset, HEADER_LEN).ok()? < HEADER_LEN {
                 return None;
             }
             // All that is the owner's: what precedes the count.
             let owners = ..offset_of!(SlotHeader, count);
-            let is_same_owner = header[owners] == header_behind[owners];
+            let is_same_owner = header.bytes()[owners] == header_behind.bytes()[owners];
             if is_same_owner {
                 place(&mut slot, known, self.words as u64);
                 return Some(slot);
@@ -210,30 +268,38 @@ impl SlotReader<'_> {
         let count_offset = offset + offset_of!(SlotHeader, count) as u64;
         let n = self.words as u64;
         let mut known = Vec::with_capacity(self.words);
+        let mut piece = Copy::default();
+        let mut again = Copy::default();
+        let mut count = Copy::default();
+        let mut count_now = || {
+            let got = count.take(self.source, count_offset, 8).ok()?;
+            (got == 8).then(|| Bytes(count.bytes()).u64(0))
+        };
         for first in (0..self.words).step_by(PIECE_WORDS) {
             let piece_words = PIECE_WORDS.min(self.words - first);
-            let mut piece = [0; 8 * PIECE_WORDS];
-            let piece = &mut piece[..8 * piece_words];
             let piece_offset = offset + (HEADER_LEN + 8 * first) as u64;
             let mut is_copied = false;
             for _ in 0..ATTEMPTS {
-                let before = self.count(count_offset)?;
-                fence(Ordering::SeqCst);
-                if self.source.read_at(piece, piece_offset).ok()? < piece.len() {
-                    return None;
+                let before = count_now()?;
+                for copy in [&mut piece, &mut again] {
+                    if copy.take(self.source, piece_offset, 8 * piece_words).ok()? < 8 * piece_words {
+                        return None;
+                    }
                 }
-                fence(Ordering::SeqCst);
-                let behind = self.count(count_offset)?;
+                let behind = count_now()?;
                 if behind.wrapping_sub(before) >= ADVANCE_MAX {
                     continue;
                 }
-                for (position, word) in piece.chunks_exact(8).enumerate() {
-                    let word = Bytes(word).u64(0);
+                for position in 0..piece_words {
+                    let word = Bytes(piece.bytes()).u64(8 * position);
+                    if piece.is_at_edge(8 * position) && word != Bytes(again.bytes()).u64(8 * position) {
+                        continue;
+                    }
                     let index = (first + position) as u64;
-                    let sequence = full_sequence(word, behind + DELTA);
+                    let sequence = full_sequence(word, behind.saturating_add(DELTA));
                     let is_possible = word != 0
                         && sequence.is_some_and(|sequence| {
-                            sequence % n == index && sequence + n + DELTA >= before
+                            sequence % n == index && sequence.saturating_add(n + DELTA) >= before
                         });
                     match sequence.filter(|_| is_possible) {
                         Some(sequence) => known.push((sequence, word)),
@@ -249,11 +315,6 @@ impl SlotReader<'_> {
             }
         }
         Some(known)
-    }
-
-    fn count(&self, offset: u64) -> Option<u64> {
-        let mut bytes = [0; 8];
-        (self.source.read_at(&mut bytes, offset).ok()? == 8).then(|| u64::from_le_bytes(bytes))
     }
 
     /// The slot's header; `None` for a slot that was never used.
@@ -272,7 +333,11 @@ impl SlotReader<'_> {
                 SlotState::Live
             }
         };
-        let first_sequence = bytes.u64(offset_of!(SlotHeader, first_sequence));
+        let first_sequence = match state {
+            // Its ids are the next owner's already, or some of them, and that one has written nothing.
+            SlotState::Claiming => count,
+            SlotState::Live | SlotState::Exited => bytes.u64(offset_of!(SlotHeader, first_sequence)),
+        };
         if first_sequence > count {
             Damaged::note(&mut self.damaged.sequence, index);
         }
@@ -310,12 +375,13 @@ fn place(slot: &mut Slot, known: Vec<(u64, u64)>, n: u64) {
         slot.words_from = slot.count;
         return;
     };
-    slot.count = newest + 1;
+    slot.count = newest.saturating_add(1);
     slot.words_from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
     slot.words = vec![0; (slot.count - slot.words_from) as usize];
     for (sequence, word) in known {
-        if let Some(at) = sequence.checked_sub(slot.words_from) {
-            slot.words[at as usize] = word;
+        let at = sequence.checked_sub(slot.words_from).map(|at| at as usize);
+        if let Some(place) = at.and_then(|at| slot.words.get_mut(at)) {
+            *place = word;
         }
     }
     slot.torn = slot.words.iter().filter(|&&word| word == 0).count() as u32;

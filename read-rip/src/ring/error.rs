@@ -124,8 +124,8 @@ impl std::error::Error for Error {
 pub enum Defect {
     /// The file is shorter than it was made: somebody truncated it, or a copy was cut.
     Truncated { found_bytes: u64, expected_bytes: u64 },
-    /// The end of compressed data is missing or damaged.
-    DecompressedPart { format: &'static str, bytes: u64 },
+    /// The end of compressed data is missing or damaged, or there is too much of it.
+    DecompressedPart { format: &'static str, why: &'static str, bytes: u64 },
     /// A region's place or size is impossible.
     Region { kind: u32, what: &'static str, found: u64 },
     /// A region that every ring has is missing.
@@ -136,6 +136,25 @@ pub enum Defect {
     Slots { count: u64, first: u64, what: &'static str },
     /// Reading failed in the middle.
     Io { offset: u64, what: String },
+}
+
+impl Defect {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Defect::Truncated { .. } => {
+                "if it is a copy, copy the ring again; otherwise somebody truncated it"
+            }
+            Defect::DecompressedPart { .. } => "make the compressed copy again",
+            Defect::Region { .. }
+            | Defect::RegionMissing { .. }
+            | Defect::Entries { .. }
+            | Defect::Slots { .. } => {
+                "if it is a copy, copy the ring again; otherwise its process, or somebody else, has overwritten it"
+            }
+            Defect::Io { .. } => "check the file system that it is on, or read a copy",
+        }
+    }
 }
 
 fn region_name(kind: u32) -> &'static str {
@@ -157,18 +176,20 @@ impl fmt::Display for Defect {
                 f,
                 "the file was cut: {found_bytes} of {expected_bytes} bytes are there, and what lay behind is lost"
             ),
-            Defect::DecompressedPart { format, bytes } => {
-                write!(f, "the {format} data is damaged: only the first {bytes} bytes could be read")
+            Defect::DecompressedPart { format, why, bytes } => {
+                write!(f, "the {format} data {why}: only the first {bytes} bytes were read")
             }
             Defect::Region { kind, what, found } => {
                 write!(f, "the {} cannot be used as the header has it: {what} is {found}", region_name(*kind))
             }
             Defect::RegionMissing { kind } => write!(f, "the header lists no {}", region_name(*kind)),
             Defect::Entries { kind, count, what } => {
-                write!(f, "{count} damaged entries in the {}: {what}", region_name(*kind))
+                let entries = if *count == 1 { "entry" } else { "entries" };
+                write!(f, "{count} damaged {entries} in the {}: {what}", region_name(*kind))
             }
             Defect::Slots { count, first, what } => {
-                write!(f, "{count} damaged slots, the first is number {first}: {what}")
+                let slots = if *count == 1 { "slot" } else { "slots" };
+                write!(f, "{count} damaged {slots}, the first is number {first}: {what}")
             }
             Defect::Io { offset, what } => write!(f, "reading failed at byte {offset}: {what}"),
         }

@@ -41,7 +41,7 @@ fn modules(source: &Source, header: &Header, texts: &Texts, defects: &mut Vec<De
         modules.push(module.unwrap_or_default());
     }
     if damaged > 0 {
-        let what = "their path, range or build id is impossible";
+        let what = "an impossible path, range or build id";
         defects.push(Defect::Entries { kind, count: damaged, what });
     }
     modules
@@ -89,7 +89,7 @@ fn sites(
         }
     }
     if damaged > 0 {
-        defects.push(Defect::Entries { kind, count: damaged, what: "their module or text is impossible" });
+        defects.push(Defect::Entries { kind, count: damaged, what: "an impossible module or text" });
     }
     sites
 }

@@ -11,6 +11,7 @@ mod module;
 mod parse;
 mod snapshot;
 mod source;
+mod unpacked;
 
 pub use error::{Defect, Error};
 pub use module::Module;
@@ -39,9 +40,10 @@ pub fn read(path: &Path) -> Result<Snapshot, Error> {
 ///
 /// # Errors
 ///
-/// As [`read`]; a ring of the C ancestor has no header and is [`Error::NotARing`] here.
+/// As [`read`]; a ring of the C ancestor has no header and is [`Error::NotARing`] here, and so is a compressed
+/// copy: it is somebody's evidence, not a ring in use, and unpacking all that lies around would take its time.
 pub fn read_header(path: &Path) -> Result<Header, Error> {
-    parse::header(&Source::open(path)?).map(|(header, _)| header)
+    parse::header(&Source::open_packed(path)?).map(|(header, _)| header)
 }
 
 /// Reads only which program made a ring.
@@ -50,7 +52,7 @@ pub fn read_header(path: &Path) -> Result<Header, Error> {
 ///
 /// As [`read_header`].
 pub fn read_program(path: &Path) -> Result<std::path::PathBuf, Error> {
-    let source = Source::open(path)?;
+    let source = Source::open_packed(path)?;
     let (header, mut defects) = parse::header(&source)?;
     let (modules, _) = metadata::read(&source, &header, &mut defects);
     let program = modules.into_iter().find(|module| module.is_executable);

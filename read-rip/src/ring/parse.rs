@@ -43,6 +43,9 @@ impl Bytes<'_> {
     }
 }
 
+/// The longest slot that is believed, bytes. A later minor version may have longer ones than this one, but a
+/// whole buffer is allocated for each, and a sparse file can claim any length.
+const SLOT_LEN_MAX_BYTES: u64 = 1 << 20;
 /// ELF machine numbers that librip records on.
 const MACHINES: [u32; 2] = [62, 183];
 
@@ -50,17 +53,14 @@ const MACHINES: [u32; 2] = [62, 183];
 pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
     let path = || source.path().to_owned();
     let mut buffer = [0; size_of::<Raw>()];
-    let got = source
-        .read_at(&mut buffer, 0)
-        .map_err(|error| Error::Open { path: path(), source: error })?;
+    let got = source.read_at(&mut buffer, 0).map_err(|error| Error::Open { path: path(), source: error })?;
     let bytes = Bytes(&buffer);
     let magic: [u8; 8] = bytes.array(offset_of!(Raw, magic));
     let byte_order = bytes.u32(offset_of!(Raw, byte_order));
     let is_ours = magic == layout::MAGIC && got >= layout::MAGIC.len();
     if !is_ours {
         // A whole header but for the magic, which is written last.
-        let is_unfinished =
-            magic == [0; 8] && byte_order == layout::BYTE_ORDER && got == buffer.len();
+        let is_unfinished = magic == [0; 8] && byte_order == layout::BYTE_ORDER && got == buffer.len();
         return Err(if is_unfinished {
             Error::Unfinished { path: path() }
         } else {
@@ -92,9 +92,7 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
         return Err(Error::Machine { path: path(), found: machine });
     }
     let mut defects = Vec::new();
-    if let Some(format) = source.cut() {
-        defects.push(Defect::DecompressedPart { format, bytes: source.len_bytes() });
-    }
+    defects.extend(source.cut());
     let file_len_bytes = bytes.u64(offset_of!(Raw, file_len_bytes));
     if source.len_bytes() < file_len_bytes {
         defects.push(Defect::Truncated { found_bytes: source.len_bytes(), expected_bytes: file_len_bytes });
@@ -158,8 +156,14 @@ fn regions(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
         let end = capacity.checked_mul(entry_len_bytes).and_then(|len| len.checked_add(offset));
         if entry_len_bytes < *min_len as u64 {
             defects.push(Defect::Region { kind, what: "the length of an entry", found: entry_len_bytes });
+        } else if !offset.is_multiple_of(layout::REGION_ALIGN_BYTES) || offset < size_of::<Raw>() as u64 {
+            defects.push(Defect::Region { kind, what: "its place", found: offset });
         } else if end.is_none_or(|end| end > header.file_len_bytes) {
-            defects.push(Defect::Region { kind, what: "its size, which the file does not have,", found: capacity });
+            defects.push(Defect::Region {
+                kind,
+                what: "its size, which the file does not have,",
+                found: capacity,
+            });
         } else {
             if used > capacity {
                 defects.push(Defect::Region { kind, what: "the number of its entries", found: used });
@@ -167,11 +171,33 @@ fn regions(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
             **room = Room { offset, entry_len_bytes, capacity, used: used.min(capacity) };
         }
     }
+    overlaps(&mut wanted, defects);
     for (kind, _, room) in wanted {
-        let is_reported =
-            defects.iter().any(|defect| matches!(defect, Defect::Region { kind: reported, .. } if *reported == kind));
+        let is_reported = defects
+            .iter()
+            .any(|defect| matches!(defect, Defect::Region { kind: reported, .. } if *reported == kind));
         if *room == Room::default() && !is_reported {
             defects.push(Defect::RegionMissing { kind });
+        }
+    }
+}
+
+/// Of regions in one place at most one is right. That is rather a later one of the list: an early one is more
+/// easily done without.
+fn overlaps(rooms: &mut [(u32, usize, &mut Room)], defects: &mut Vec<Defect>) {
+    for index in 0..rooms.len() {
+        let (left, right) = rooms.split_at_mut(index + 1);
+        let Some((kind, _, room)) = left.last_mut() else { continue };
+        let is_shared = right.iter().any(|(_, _, other)| {
+            room.offset < other.offset + other.len_bytes() && other.offset < room.offset + room.len_bytes()
+        });
+        if is_shared {
+            defects.push(Defect::Region {
+                kind: *kind,
+                what: "its place, where another region is,",
+                found: room.offset,
+            });
+            **room = Room::default();
         }
     }
 }
@@ -180,12 +206,15 @@ fn regions(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
 fn slot_geometry(header: &mut Header, defects: &mut Vec<Defect>) {
     let kind = layout::REGION_SLOTS;
     let words = header.slot_words;
-    let is_words_possible = words.is_power_of_two()
-        && (layout::SLOT_WORDS_MIN..=layout::SLOT_WORDS_MAX).contains(&words);
+    let is_words_possible =
+        words.is_power_of_two() && (layout::SLOT_WORDS_MIN..=layout::SLOT_WORDS_MAX).contains(&words);
     let len = header.slot_len_bytes;
     let problem = if !is_words_possible {
         Some(("the number of words a slot", u64::from(words)))
-    } else if len < layout::slot_len_bytes(words) || len != header.slots.entry_len_bytes {
+    } else if len < layout::slot_len_bytes(words)
+        || len > SLOT_LEN_MAX_BYTES
+        || len != header.slots.entry_len_bytes
+    {
         Some(("the length of a slot", len))
     } else {
         None

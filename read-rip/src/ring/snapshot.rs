@@ -89,6 +89,13 @@ pub struct Room {
     pub used: u64,
 }
 
+impl Room {
+    /// Bytes that it takes.
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.capacity * self.entry_len_bytes
+    }
+}
+
 /// How a process ended, as far as the ring knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {

@@ -4,14 +4,15 @@
 //! somebody truncates kills the reader.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{Whence, lseek};
 
-use super::Error;
+use super::unpacked::Unpacked;
+use super::{Defect, Error};
 
 /// Compressed data that unpacks to more than this is refused beyond it, bytes.
 const UNPACKED_MAX_BYTES: u64 = 4 << 30;
@@ -22,14 +23,14 @@ pub struct Source {
     path: PathBuf,
     data: Data,
     len_bytes: u64,
-    /// The compressed data ended early.
-    cut: Option<&'static str>,
+    /// Compressed data of which not all could be unpacked: its format, and what is the matter with it.
+    cut: Option<(&'static str, &'static str)>,
 }
 
 #[derive(Debug)]
 enum Data {
     File(File),
-    Memory(Vec<u8>),
+    Memory(Unpacked),
 }
 
 impl Source {
@@ -39,6 +40,19 @@ impl Source {
     ///
     /// [`Error::Open`], [`Error::NotRegular`], [`Error::Empty`], [`Error::Decompress`].
     pub fn open(path: &Path) -> Result<Source, Error> {
+        Source::open_if(path, true)
+    }
+
+    /// Opens a file as it is, compressed or not.
+    ///
+    /// # Errors
+    ///
+    /// As [`Source::open`].
+    pub fn open_packed(path: &Path) -> Result<Source, Error> {
+        Source::open_if(path, false)
+    }
+
+    fn open_if(path: &Path, is_unpacked: bool) -> Result<Source, Error> {
         let open_error = |source| Error::Open { path: path.to_owned(), source };
         // Not blocking: opening a FIFO must not wait for a writer.
         let file = File::options()
@@ -62,13 +76,16 @@ impl Source {
         if got == 0 {
             return Err(Error::Empty { path: path.to_owned() });
         }
-        let (data, len_bytes, cut) = match format_of(&start[..got]) {
+        let (data, len_bytes, cut) = match format_of(&start[..got]).filter(|_| is_unpacked) {
             None => (Data::File(file), metadata.len(), None),
             Some(format) => {
-                let (bytes, cut) = unpack(file, format)
-                    .map_err(|source| Error::Decompress { path: path.to_owned(), format, source })?;
-                let len = bytes.len() as u64;
-                (Data::Memory(bytes), len, cut.then_some(format))
+                let (bytes, cut) = unpack(file, format).map_err(|source| Error::Decompress {
+                    path: path.to_owned(),
+                    format,
+                    source,
+                })?;
+                let len = bytes.len_bytes();
+                (Data::Memory(bytes), len, cut.map(|why| (format, why)))
             }
         };
         Ok(Source { path: path.to_owned(), data, len_bytes, cut })
@@ -84,9 +101,9 @@ impl Source {
         self.len_bytes
     }
 
-    /// The compression format, if its data ended early.
-    pub fn cut(&self) -> Option<&'static str> {
-        self.cut
+    /// What is wrong if not all of a compressed copy could be unpacked.
+    pub fn cut(&self) -> Option<Defect> {
+        self.cut.map(|(format, why)| Defect::DecompressedPart { format, why, bytes: self.len_bytes })
     }
 
     /// Whether a process may be writing to it.
@@ -102,12 +119,7 @@ impl Source {
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         match &self.data {
             Data::File(file) => read_fully_at(file, buffer, offset),
-            Data::Memory(bytes) => {
-                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-                let len = buffer.len().min(bytes.len() - start);
-                buffer[..len].copy_from_slice(&bytes[start..start + len]);
-                Ok(len)
-            }
+            Data::Memory(bytes) => Ok(bytes.read_at(buffer, offset)),
         }
     }
 
@@ -120,7 +132,7 @@ impl Source {
             return None;
         }
         match &self.data {
-            Data::Memory(_) => Some((offset, self.len_bytes)),
+            Data::Memory(bytes) => bytes.next_data(offset),
             Data::File(file) => {
                 let seek = |from: u64, whence| lseek(file.as_fd(), from as i64, whence);
                 match seek(offset, Whence::SeekData) {
@@ -165,34 +177,27 @@ fn format_of(start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Unpacks as much as is sound; says whether that was not all.
+/// Unpacks as much as is sound; says why that was not all.
 ///
 /// # Errors
 ///
 /// When not a single byte comes out.
-fn unpack(file: File, format: &'static str) -> io::Result<(Vec<u8>, bool)> {
+fn unpack(file: File, format: &'static str) -> io::Result<(Unpacked, Option<&'static str>)> {
     let file = io::BufReader::new(file);
-    let mut bytes = Vec::new();
+    let mut bytes = Unpacked::default();
+    let limit = UNPACKED_MAX_BYTES;
     let result = match format {
-        "gzip" => unpack_from(flate2::bufread::MultiGzDecoder::new(file), &mut bytes),
-        "zlib" => unpack_from(flate2::bufread::ZlibDecoder::new(file), &mut bytes),
+        "gzip" => bytes.append(flate2::bufread::MultiGzDecoder::new(file), limit),
+        "zlib" => bytes.append(flate2::bufread::ZlibDecoder::new(file), limit),
         _ => ruzstd::decoding::StreamingDecoder::new(file)
             .map_err(io::Error::other)
-            .and_then(|decoder| unpack_from(decoder, &mut bytes)),
+            .and_then(|decoder| bytes.append(decoder, limit)),
     };
     match result {
-        Ok(()) if bytes.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
-        Ok(()) => Ok((bytes, false)),
-        Err(error) if bytes.is_empty() => Err(error),
-        Err(_) => Ok((bytes, true)),
+        Ok(_) if bytes.len_bytes() == 0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        Ok(true) => Ok((bytes, None)),
+        Ok(false) => Ok((bytes, Some("unpacks to more than 4 GiB"))),
+        Err(error) if bytes.len_bytes() == 0 => Err(error),
+        Err(_) => Ok((bytes, Some("is damaged or was cut"))),
     }
-}
-
-fn unpack_from(decoder: impl Read, bytes: &mut Vec<u8>) -> io::Result<()> {
-    decoder.take(UNPACKED_MAX_BYTES + 1).read_to_end(bytes)?;
-    if bytes.len() as u64 > UNPACKED_MAX_BYTES {
-        bytes.truncate(UNPACKED_MAX_BYTES as usize);
-        return Err(io::Error::other("it unpacks to more than 4 GiB"));
-    }
-    Ok(())
 }
