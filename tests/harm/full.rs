@@ -8,6 +8,7 @@ use crate::{plan, survives};
 /// Runs a victim on a file system of 256 KiB of its own.
 fn start_on_small_tmpfs(arguments: &[&str], with_ring: bool) -> Victim {
     let plan = plan(arguments).tmpfs("size=256k");
+    let plan = if arguments == ["churn"] { plan.env("RIP_SLOTS", "65536") } else { plan };
     let ring = plan.dir().join("mount/ring");
     let plan = if with_ring { plan.env("RIP_RING", ring) } else { plan.env("RIP_RING", "off") };
     plan.start()
@@ -41,6 +42,21 @@ fn on_a_file_system_that_is_full_there_is_no_ring_and_no_file() {
     }
     let looks = looks_at_pauses(&["full_before"]);
     assert!(matches!(looks[0], Err(Damage::NoFile(_))), "{looks:?}");
+}
+
+#[test]
+fn threads_that_come_and_go_leave_room_on_a_small_file_system_and_are_all_recorded() {
+    if !is_root("threads_that_come_and_go_leave_room_on_a_small_file_system_and_are_all_recorded") {
+        return;
+    }
+    let ring = looks_at_pauses(&["churn"]).pop().unwrap().unwrap();
+    assert_eq!((ring.refused_memory, ring.refused_full), (0, 0));
+    // The last threads are there, and the slots take no more than three quarters of the 256 KiB.
+    let slots = ring.slots.len();
+    assert!((100..=192).contains(&slots), "{slots} slots");
+    for index in 3000 - slots + 1..3000 {
+        assert_eq!(ring.slot_named(&format!("c{index}")).state, State::Exited);
+    }
 }
 
 #[test]

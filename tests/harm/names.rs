@@ -90,3 +90,35 @@ fn a_file_that_is_removed_and_replaced_while_the_program_runs_is_left_alone() {
     assert_eq!(remains.status.code(), Some(0));
     assert_eq!(fs::read_to_string(remains.ring_path()).unwrap(), "somebody else's");
 }
+
+#[test]
+fn a_setuid_program_does_not_let_its_caller_choose_the_path() {
+    use std::os::unix::fs::PermissionsExt;
+
+    if !is_root("a_setuid_program_does_not_let_its_caller_choose_the_path") {
+        return;
+    }
+    // Not in /dev/shm, which is mounted nosuid on many machines.
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let program = dir.path().join("setuid-victim");
+    std::fs::copy(env!("CARGO_BIN_EXE_victim"), &program).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).unwrap();
+    let nobody = 65534;
+    let child = {
+        use std::os::unix::process::CommandExt;
+        let mut command = std::process::Command::new(&program);
+        command.args(["harm", "work"]).env("RIP_RING", dir.path().join("chosen")).env("RIP_KEEP", "always");
+        command.env("VICTIM_DIR", dir.path()).uid(nobody).stdout(std::process::Stdio::null()).spawn().unwrap()
+    };
+    let pid = child.id();
+    child.wait_with_output().unwrap();
+    assert!(!dir.path().join("chosen").exists(), "its caller chose where it made a file");
+    // It recorded where it always does; its exit status kept the ring there.
+    let own = std::fs::read_dir("/dev/shm")
+        .unwrap()
+        .flatten()
+        .find(|entry| entry.file_name().to_string_lossy().starts_with(&format!("rip.setuid-victim.{pid}.")));
+    let own = own.expect("a ring in the usual place");
+    std::fs::remove_file(own.path()).unwrap();
+}

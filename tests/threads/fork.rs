@@ -35,6 +35,15 @@ fn children_record_as_themselves_and_leave_the_parents_slot_alone() {
 }
 
 #[test]
+fn the_ring_of_a_daemon_outlives_the_process_that_started_it() {
+    // The harness waits until nobody has the victim's output open: until the daemon is dead too.
+    let remains = plan(&["daemon"]).run();
+    assert_eq!(remains.status.code(), Some(0), "{remains:?}");
+    let ring = remains.ring();
+    assert_eq!(ring.labels(ring.slot_named("daemon")), ["in the background", "alone"]);
+}
+
+#[test]
 fn a_program_may_fork_while_its_other_threads_mark() {
     let remains = plan(&["fork_storm"]).env("RIP_SLOTS", "128").run();
     assert_eq!(remains.signal(), Some(libc::SIGKILL), "{remains:?}");

@@ -23,6 +23,7 @@ pub(crate) fn main(arguments: &[&str]) {
         ["full_before"] => full_before(),
         ["full_after"] => full_after(),
         ["crowd"] => crowd(),
+        ["churn"] => churn(),
         ["damage", what] => damage(what),
         ["damage_with_handler", what] => {
             handle(libc::SIGBUS, counts, 0);
@@ -55,6 +56,15 @@ fn work() {
         })
         .sum();
     say(&format!("computed {sum}"));
+}
+
+/// Thousands of threads, one after the other: many more than the file system has room for slots.
+fn churn() {
+    common::init();
+    for index in 0..3000u64 {
+        run(&format!("c{index}"), move || cycle(index));
+    }
+    pause();
 }
 
 /// Uses up the file system that is mounted at `mount`.

@@ -40,6 +40,7 @@ pub(crate) fn main(arguments: &[&str]) {
         "destructor_first" => destructor_first(),
         "pthread_exit" => pthread_exits(),
         "fork" => fork(),
+        "daemon" => daemon(),
         "fork_storm" => fork_storm(),
         "fork_signals" => fork_signals(),
         "atfork" => atfork(),
@@ -430,6 +431,29 @@ fn fork() {
 }
 
 /// Forks 60 times while two threads mark at full speed.
+/// Goes into the background as daemons do: the process that was started ends with status 0 once its child has
+/// marked, and the child marks again when it is alone, and dies.
+fn daemon() {
+    let mut marked = [0; 2];
+    let mut alone = [0; 2];
+    unsafe { libc::pipe(marked.as_mut_ptr()) };
+    unsafe { libc::pipe(alone.as_mut_ptr()) };
+    if unsafe { libc::fork() } == 0 {
+        unsafe { libc::close(alone[1]) };
+        rename("daemon");
+        rip_snap!("in the background");
+        assert_eq!(unsafe { libc::write(marked[1], c"".as_ptr().cast(), 1) }, 1);
+        // The other end is the parent's: this is the end of its file when the parent has gone.
+        let mut byte = 0u8;
+        assert_eq!(unsafe { libc::read(alone[0], (&raw mut byte).cast(), 1) }, 0);
+        rip_snap!("alone");
+        std::process::abort();
+    }
+    let mut byte = 0u8;
+    assert_eq!(unsafe { libc::read(marked[0], (&raw mut byte).cast(), 1) }, 1);
+    std::process::exit(0);
+}
+
 fn fork_storm() {
     let cells = cells();
     for (index, cell) in cells[..2].iter().enumerate() {
