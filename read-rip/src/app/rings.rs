@@ -36,7 +36,7 @@ pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
         let path = printable(&ring.path.to_string_lossy()).into_owned();
         match &ring.life {
             Life::Dead => {}
-            Life::Alive { .. } => continue,
+            Life::Alive { .. } | Life::Forked { .. } => continue,
             Life::Unknown { why } => {
                 remark(format_args!("kept {path}: {why}"));
                 continue;

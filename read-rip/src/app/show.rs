@@ -13,7 +13,7 @@ use crate::places::{FileNames, PlaceId, Places};
 use crate::process::{self, Life, living_threads};
 use crate::report::{self, Json, counted, printable};
 use crate::resolve::{Options, Resolver};
-use crate::ring::{self, Module, Snapshot};
+use crate::ring::{self, Header, Module, Snapshot};
 
 /// A C ancestor's program was not position-independent: any address may be in it.
 const WHOLE_ADDRESS_SPACE: u64 = 1 << 48;
@@ -23,7 +23,7 @@ pub(super) fn show(ring: &RingArgs, view: &View, wanted: &Common) -> Result<u8, 
     let path = super::rings::choose(ring, &wanted.dir)?;
     let reading = Reading::of(&path, wanted)?;
     let mut places = Places::new(&reading.snapshot, reading.resolver(wanted));
-    let threads = analyse::threads(&reading.snapshot, &reading.living());
+    let threads = analyse::threads(&reading.snapshot, &reading.living);
     let remarks = if view.threads {
         show_threads(view, wanted, &reading, &threads, &mut places)?
     } else {
@@ -54,11 +54,19 @@ struct Reading {
     snapshot: Snapshot,
     life: Option<Life>,
     losses: Losses,
+    /// The threads that the process has; empty when it has ended.
+    living: HashSet<u32>,
 }
 
 impl Reading {
     fn of(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
+        // Asked before and behind the copy: a thread that ends or begins in between is not gone.
+        let living_before = ring::read_header(path).map(|header| living(&header)).unwrap_or_default();
         let mut snapshot = ring::read(path)?;
+        let mut living = snapshot.header.as_ref().map(living).unwrap_or_default();
+        if !living.is_empty() {
+            living.extend(living_before);
+        }
         if snapshot.header.is_none()
             && let Some(exe) = wanted.exe.clone()
         {
@@ -70,21 +78,9 @@ impl Reading {
                 ..Module::default()
             });
         }
-        let life = snapshot.header.as_ref().map(process::life);
+        let life = snapshot.header.as_ref().map(|header| process::life_of_ring(header, &snapshot.slots));
         let losses = analyse::losses(&snapshot);
-        Ok(Reading { path: path.to_owned(), snapshot, life, losses })
-    }
-
-    fn living(&self) -> HashSet<u32> {
-        match self.life {
-            // Thread ids in the ring count in the process's own namespace, which must be ours to compare.
-            Some(Life::Alive { pid })
-                if self.snapshot.header.as_ref().is_some_and(|h| h.pid as i32 == pid) =>
-            {
-                living_threads(pid)
-            }
-            _ => HashSet::new(),
-        }
+        Ok(Reading { path: path.to_owned(), snapshot, life, losses, living })
     }
 
     fn resolver(&self, wanted: &Common) -> Resolver {
@@ -195,6 +191,15 @@ impl Reading {
             heading += &format!(", {abandoned} gone without saying so");
         }
         heading
+    }
+}
+
+/// The threads of the process that made a ring, as the ring numbers them.
+fn living(header: &Header) -> HashSet<u32> {
+    match process::life(header) {
+        // Thread ids in the ring count in the process's own namespace, which must be ours to compare.
+        Life::Alive { pid } if header.pid as i32 == pid => living_threads(pid),
+        _ => HashSet::new(),
     }
 }
 

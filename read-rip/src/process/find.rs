@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use procfs::process::{MMapPath, Process};
 
-use super::life::{Life, life};
+use super::life::{Life, life, life_of_ring};
 use crate::ring::{self, Header};
 
 /// A ring that was found.
@@ -24,7 +24,12 @@ pub struct Found {
 impl Found {
     fn at(path: PathBuf) -> Option<Found> {
         let header = ring::read_header(&path).ok()?;
-        let life = life(&header);
+        let mut life = life(&header);
+        if life == Life::Dead
+            && let Ok(snapshot) = ring::read(&path)
+        {
+            life = life_of_ring(&header, &snapshot.slots);
+        }
         let memory_bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.blocks() * 512);
         Some(Found { path, header, life, memory_bytes })
     }

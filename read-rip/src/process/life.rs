@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use procfs::process::Process;
 
-use crate::ring::Header;
+use crate::ring::{Header, Slot, SlotState};
 
 /// Whether a process is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,11 @@ pub enum Life {
     /// It is, and this is its pid where we are.
     Alive {
         /// The pid.
+        pid: i32,
+    },
+    /// It is not, but a process that it forked is, and records in the same ring.
+    Forked {
+        /// The pid of that process.
         pid: i32,
     },
     /// It is not.
@@ -31,12 +36,11 @@ const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 ///
 /// A pid alone proves nothing: it must be the same boot, the same PID namespace and the same start time.
 pub fn life(header: &Header) -> Life {
-    let is_boot_known = header.boot_id != [0; 16];
-    if is_boot_known && own_boot_id().is_some_and(|boot_id| boot_id != header.boot_id) {
+    if is_of_another_boot(header) {
         // Another boot, or another machine: nothing of it lives here.
         return Life::Dead;
     }
-    let own_namespace = std::fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino());
+    let own_namespace = own_pid_namespace();
     if own_namespace == 0 {
         return Life::Unknown { why: "there is no /proc" };
     }
@@ -61,11 +65,49 @@ pub fn life(header: &Header) -> Life {
     }
 }
 
-fn has_started_at(pid: i32, start_time_ticks: u64) -> bool {
-    let Ok(status) = Process::new(pid).and_then(|process| process.stat()) else { return false };
+/// Whether the process that made a ring, or else one that it forked, is alive.
+pub fn life_of_ring(header: &Header, slots: &[Slot]) -> Life {
+    let life = life(header);
+    let own_namespace = own_pid_namespace();
+    if life != Life::Dead || own_namespace != header.pid_namespace || is_of_another_boot(header) {
+        return life;
+    }
+    let mut pids: Vec<(u32, u64)> = slots
+        .iter()
+        .filter(|slot| slot.state != SlotState::Exited && slot.pid_namespace == own_namespace)
+        .map(|slot| (slot.pid, slot.claimed_boottime_ns))
+        .collect();
+    pids.sort_unstable();
+    // The earliest claim of each process is enough: it must have been there by then.
+    pids.dedup_by_key(|&mut (pid, _)| pid);
+    let tick_ns = 1_000_000_000 / u64::from(header.ticks_per_second.max(1));
+    let forked =
+        pids.into_iter().map(|(pid, claimed_ns)| (pid as i32, claimed_ns)).find(|&(pid, claimed_ns)| {
+            let began = start_time_ticks(pid).map(|ticks| ticks.saturating_mul(tick_ns));
+            // The clock of start times is as coarse as a tick.
+            began.is_some_and(|began_ns| began_ns <= claimed_ns.saturating_add(tick_ns))
+        });
+    forked.map_or(Life::Dead, |(pid, _)| Life::Forked { pid })
+}
+
+fn has_started_at(pid: i32, ticks: u64) -> bool {
+    start_time_ticks(pid).is_some_and(|started| ticks == 0 || started == ticks)
+}
+
+/// When a process started, clock ticks since boot; `None` if there is none that runs.
+fn start_time_ticks(pid: i32) -> Option<u64> {
+    let status = Process::new(pid).and_then(|process| process.stat()).ok()?;
     // A zombie has ended; only its parent has not looked yet.
-    let is_running = !matches!(status.state, 'Z' | 'X' | 'x');
-    is_running && (start_time_ticks == 0 || status.starttime == start_time_ticks)
+    (!matches!(status.state, 'Z' | 'X' | 'x')).then_some(status.starttime)
+}
+
+fn own_pid_namespace() -> u64 {
+    std::fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino())
+}
+
+fn is_of_another_boot(header: &Header) -> bool {
+    let is_known = header.boot_id != [0; 16];
+    is_known && own_boot_id().is_some_and(|boot_id| boot_id != header.boot_id)
 }
 
 /// The threads that a living process has now; empty when it has ended or may not be looked at.

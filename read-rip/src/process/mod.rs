@@ -1,9 +1,9 @@
 //! What the running system knows: which processes live, and where rings are.
 //!
-//! The only layer that asks about processes. It reads no ring beyond its header.
+//! The only layer that asks about processes.
 
 mod find;
 mod life;
 
 pub use find::{Found, rings_in, rings_of_process};
-pub use life::{Life, life, living_threads};
+pub use life::{Life, life, life_of_ring, living_threads};

@@ -10,12 +10,16 @@ use crate::ring::{Ending, Header};
 
 /// How a process is, or how it ended as far as that is known.
 pub fn ended(header: &Header, life: &Life) -> String {
-    match (life, header.ending) {
+    let own = match (life, header.ending) {
+        (Life::Alive { pid }, Ending::Unsaid) if *pid == header.pid as i32 => "alive".to_owned(),
+        (Life::Alive { pid }, Ending::Unsaid) => format!("alive, here with pid {pid}"),
+        (Life::Unknown { why }, Ending::Unsaid) => format!("unknown: {why}"),
+        (Life::Dead | Life::Forked { .. }, Ending::Unsaid) => "dead (killed, crashed or _exit)".to_owned(),
         (_, Ending::Exit { status, .. }) => format!("exited with status {status}"),
-        (Life::Alive { pid }, _) if *pid == header.pid as i32 => "alive".to_owned(),
-        (Life::Alive { pid }, _) => format!("alive, here with pid {pid}"),
-        (Life::Dead, _) => "dead: killed, crashed or _exit".to_owned(),
-        (Life::Unknown { why }, _) => format!("unknown: {why}"),
+    };
+    match life {
+        Life::Forked { pid } => format!("{own}; its child {pid} is alive"),
+        _ => own,
     }
 }
 

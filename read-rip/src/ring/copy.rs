@@ -11,7 +11,7 @@
 //! is that word. If they say one lap earlier (or it is zero), then its successor has been reserved but not
 //! written: unknown. Anything else is damage.
 //!
-//! **A slot that moves.** A piece of it is copied between two readings of the count, *C0* before and *C1*
+//! **A slot that moves.** A piece of it is copied twice, between two readings of the count, *C0* before and *C1*
 //! behind. Let δ be how far a word may be visible ahead of the count that reserved it, or behind: zero on
 //! x86-64, which keeps stores in order; on aarch64 no more than a store buffer holds, far below δ = 2^12.
 //! A word that lay in the piece had a sequence from C0 - N - δ (the oldest that may not have been replaced) to
@@ -25,16 +25,24 @@
 //! **Whose words.** A slot may change owners. Its header is copied before and behind the words, and state,
 //! generation and ids must be the same; sequences before the owner's first are a predecessor's.
 //!
-//! # What is assumed of the system
+//! # Why no word is a mixture of two
 //!
-//! FOLKLORE: one would think that `pread` copies aligned 64-bit words by accesses of at least 64 bits. On x86-64
-//! with fast short `rep movs` (seen on Ice Lake, Linux 6.18) it does not: the processor cuts the copy at the borders
-//! of the *destination*'s cache lines, and takes the last byte before the end of the copy, or of a page of the
-//! destination, by itself. So words were mixtures of two, with a sequence that fitted: thousands a second in an
-//! unaligned buffer, some in a minute in an aligned one. A [`Copy`] therefore lies in its page as the source does
-//! and takes a line more at both ends than is used; and the last words of a page or file are believed when a
-//! second copy has the same. The torture test, whose words betray any mixture, has not seen one since. On aarch64,
-//! Linux copies by pairs of 64-bit loads. A slot that stands still does not depend on any of this.
+//! FOLKLORE: one would think that `pread` copies an aligned 64-bit word by one access. It does not. Linux uses
+//! `rep movsb` where that is fast, and the processor cuts such a copy as it likes: on Ice Lake under Linux 6.18 the
+//! last byte of a word was seen to be newer than the other seven, at the borders of the destination's cache
+//! lines and pages, at the end of a copy, and 256 bytes behind its begin. Thousands of mixtures a second came from an
+//! unaligned buffer, one in a minute or so from the best aligned one; their sequences fitted.
+//!
+//! So a word counts when both copies have it. Its sequence only grows, and by less than 2^15 here; so if its
+//! sequence bits are the same in both, the word did not change between the moments at which these bits
+//! were copied. The payload was copied behind them in the first copy, or in front of them in the second: in between
+//! in one of the two, as long as both take the parts of a word in the same order. So that copy has what belongs
+//! to the sequence, and the other has the same. A count that is a mixture is off by 2^8, which δ covers, or by 2^16
+//! and more, which the difference to the other count betrays.
+//!
+//! What this costs: a word that is replaced between the copies, some hundred nanoseconds, is given up. Of a thread
+//! that goes around its whole slot in less, in 64 words a mark each ten nanoseconds, little is known while it
+//! does so.
 
 use std::mem::{offset_of, size_of};
 use std::sync::atomic::{Ordering, fence};
@@ -47,10 +55,6 @@ use super::{Defect, Source};
 
 /// Slots are copied this many bytes at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
-/// A cache line of all processors that librip records on.
-const LINE_BYTES: usize = 64;
-/// The smallest page of those processors.
-const PAGE_BYTES: usize = 4096;
 /// A moving slot is copied in pieces of this many words: well below a microsecond each.
 const PIECE_WORDS: usize = 128;
 /// See the argument above.
@@ -95,49 +99,18 @@ pub(super) fn slots(source: &Source, header: &Header, defects: &mut Vec<Defect>)
     reader.slots
 }
 
-/// Bytes of the ring at one moment: no word of them but at an edge is a mixture, see "What is assumed of the
-/// system".
-///
-/// # Invariants
-///
-/// * What is used begins at the address of its source modulo a page.
+/// A part of the ring, copied.
 #[derive(Default)]
-struct Copy {
-    buffer: Vec<u8>,
-    begin: usize,
-    len: usize,
-    offset: u64,
-    /// Whether there was a line behind what is used. There is none behind the end of the file.
-    is_sheltered: bool,
-}
+struct Copy(Vec<u8>);
 
 impl Copy {
     /// Copies `len` bytes from `offset` of the ring; says how many there were.
     fn take(&mut self, source: &Source, offset: u64, len: usize) -> std::io::Result<usize> {
-        // Slots are behind the header, so there is something in front.
-        let front = offset as usize % LINE_BYTES + LINE_BYTES;
-        let from = offset - front as u64;
-        let total = (front + len).next_multiple_of(LINE_BYTES) + LINE_BYTES;
-        self.buffer.resize(self.buffer.len().max(total + 2 * PAGE_BYTES), 0);
-        let begin = self.buffer.as_ptr().align_offset(PAGE_BYTES) + from as usize % PAGE_BYTES;
-        let got = source.read_at(&mut self.buffer[begin..begin + total], from)?;
+        self.0.resize(len, 0);
+        let got = source.read_at(&mut self.0, offset)?;
         // Keeps the next copy behind this one on machines that reorder loads.
         fence(Ordering::SeqCst);
-        self.begin = begin + front;
-        self.len = len;
-        self.offset = offset;
-        self.is_sheltered = got == total;
-        Ok(got.saturating_sub(front).min(len))
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.buffer[self.begin..self.begin + self.len]
-    }
-
-    /// Whether the byte at this position is near the end of a page, or of a copy that ends with the file.
-    fn is_at_edge(&self, position: usize) -> bool {
-        let in_page = (self.offset as usize + position) % PAGE_BYTES;
-        in_page >= PAGE_BYTES - LINE_BYTES || !self.is_sheltered && position + LINE_BYTES >= self.len
+        Ok(got)
     }
 }
 
@@ -196,8 +169,8 @@ impl SlotReader<'_> {
             // A slot that is not all there was cut off with the file, which has been reported.
             for (position, index) in (from..to).enumerate().take(got / self.len) {
                 let part = position * self.len..(position + 1) * self.len;
-                let bytes = &first_copy.bytes()[part.clone()];
-                let stands_still = copies == 1 || *bytes == second_copy.bytes()[part];
+                let bytes = &first_copy.0[part.clone()];
+                let stands_still = copies == 1 || *bytes == second_copy.0[part];
                 let bytes = Bytes(bytes);
                 let slot = if stands_still {
                     self.still(index, &bytes)
@@ -219,6 +192,7 @@ impl SlotReader<'_> {
         }
         let from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
         slot.words_from = from;
+        slot.words.reserve_exact((slot.count - from) as usize);
         for sequence in from..slot.count {
             let word = bytes.u64(HEADER_LEN + 8 * (sequence % n) as usize);
             let bits = layout::sequence_bits(word);
@@ -244,15 +218,12 @@ impl SlotReader<'_> {
             if header.take(self.source, offset, HEADER_LEN).ok()? < HEADER_LEN {
                 return None;
             }
-            let mut slot = self.owner(index, &Bytes(header.bytes()))?;
+            let mut slot = self.owner(index, &Bytes(&header.0))?;
             let known = self.known_words(offset, &mut slot)?;
             if header_behind.take(self.source, offset, HEADER_LEN).ok()? < HEADER_LEN {
                 return None;
             }
-            // All that is the owner's: what precedes the count.
-            let owners = ..offset_of!(SlotHeader, count);
-            let is_same_owner = header.bytes()[owners] == header_behind.bytes()[owners];
-            if is_same_owner {
+            if is_same_owner(&Bytes(&header.0), &Bytes(&header_behind.0)) {
                 place(&mut slot, known, self.words as u64);
                 return Some(slot);
             }
@@ -273,7 +244,7 @@ impl SlotReader<'_> {
         let mut count = Copy::default();
         let mut count_now = || {
             let got = count.take(self.source, count_offset, 8).ok()?;
-            (got == 8).then(|| Bytes(count.bytes()).u64(0))
+            (got == 8).then(|| Bytes(&count.0).u64(0))
         };
         for first in (0..self.words).step_by(PIECE_WORDS) {
             let piece_words = PIECE_WORDS.min(self.words - first);
@@ -291,8 +262,8 @@ impl SlotReader<'_> {
                     continue;
                 }
                 for position in 0..piece_words {
-                    let word = Bytes(piece.bytes()).u64(8 * position);
-                    if piece.is_at_edge(8 * position) && word != Bytes(again.bytes()).u64(8 * position) {
+                    let word = Bytes(&piece.0).u64(8 * position);
+                    if word != Bytes(&again.0).u64(8 * position) {
                         continue;
                     }
                     let index = (first + position) as u64;
@@ -361,6 +332,19 @@ impl SlotReader<'_> {
             damaged: 0,
         })
     }
+}
+
+/// Whether two copies of a slot's header are of the same owner. Its name and what later versions keep there may
+/// change while it owns the slot.
+fn is_same_owner(one: &Bytes<'_>, other: &Bytes<'_>) -> bool {
+    let same_u32 = |at| one.u32(at) == other.u32(at);
+    let same_u64 = |at| one.u64(at) == other.u64(at);
+    same_u32(offset_of!(SlotHeader, state))
+        && same_u32(offset_of!(SlotHeader, generation))
+        && same_u32(offset_of!(SlotHeader, pid))
+        && same_u32(offset_of!(SlotHeader, tid))
+        && same_u64(offset_of!(SlotHeader, claimed_boottime_ns))
+        && same_u64(offset_of!(SlotHeader, first_sequence))
 }
 
 /// The largest sequence up to `limit` whose low bits are the word's; `None` if there is none.

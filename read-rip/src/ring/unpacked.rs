@@ -1,0 +1,127 @@
+//! Unpacked bytes in memory, without the pages of them that are all zeros.
+//!
+//! Rings are sparse files, and their compressed copies unpack to mostly nothing; so does a file that was made to
+//! eat memory. It knows no compression: it is given a stream.
+
+use std::io::{self, ErrorKind, Read};
+
+const PAGE_BYTES: usize = 4096;
+
+type Page = [u8; PAGE_BYTES];
+
+/// Bytes that can be read anywhere, as if they were in a file.
+#[derive(Debug, Default)]
+pub(super) struct Unpacked {
+    /// `None` is a page of zeros.
+    pages: Vec<Option<Box<Page>>>,
+    len_bytes: u64,
+}
+
+impl Unpacked {
+    /// Appends what a stream gives, up to a total of `limit_bytes`; says whether the stream has ended there.
+    ///
+    /// # Errors
+    ///
+    /// Those of the stream. What came before the error is kept.
+    pub(super) fn append(&mut self, mut stream: impl Read, limit_bytes: u64) -> io::Result<bool> {
+        let mut page = [0; PAGE_BYTES];
+        while self.len_bytes < limit_bytes {
+            let (got, result) = fill(&mut stream, &mut page);
+            page[got..].fill(0);
+            if got > 0 {
+                self.pages.push((page != [0; PAGE_BYTES]).then(|| Box::new(page)));
+                self.len_bytes += got as u64;
+            }
+            result?;
+            if got < PAGE_BYTES {
+                return Ok(true);
+            }
+        }
+        Ok(stream.read(&mut page)? == 0)
+    }
+
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    /// Copies bytes from `offset`; says how many there were.
+    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> usize {
+        let len = (buffer.len() as u64).min(self.len_bytes.saturating_sub(offset)) as usize;
+        let mut done = 0;
+        while done < len {
+            let at = offset as usize + done;
+            let (page, within) = (at / PAGE_BYTES, at % PAGE_BYTES);
+            let count = (PAGE_BYTES - within).min(len - done);
+            let target = &mut buffer[done..done + count];
+            match &self.pages[page] {
+                Some(bytes) => target.copy_from_slice(&bytes[within..within + count]),
+                None => target.fill(0),
+            }
+            done += count;
+        }
+        len
+    }
+
+    /// The next part at or behind `offset` that is not all zeros, as begin and end.
+    pub(super) fn next_data(&self, offset: u64) -> Option<(u64, u64)> {
+        let page = |offset: u64| (offset / PAGE_BYTES as u64) as usize;
+        let from = page(offset.min(self.len_bytes));
+        let begin = from + self.pages.get(from..)?.iter().position(Option::is_some)?;
+        let end = begin + self.pages[begin..].iter().take_while(|page| page.is_some()).count();
+        let begin = (begin * PAGE_BYTES) as u64;
+        let end = (end * PAGE_BYTES) as u64;
+        Some((begin.max(offset), end.min(self.len_bytes))).filter(|(begin, end)| begin < end)
+    }
+}
+
+/// Reads until the page is full, the stream ends, or an error comes; says how much there was.
+fn fill(stream: &mut impl Read, page: &mut Page) -> (usize, io::Result<()>) {
+    let mut got = 0;
+    while got < page.len() {
+        match stream.read(&mut page[got..]) {
+            Ok(0) => break,
+            Ok(count) => got += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return (got, Err(error)),
+        }
+    }
+    (got, Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_appended_is_read_back_and_zeros_are_holes() {
+        let mut bytes = vec![0; 5 * PAGE_BYTES + 7];
+        bytes[10] = 1;
+        bytes[3 * PAGE_BYTES] = 2;
+        bytes[5 * PAGE_BYTES + 6] = 3;
+        let mut unpacked = Unpacked::default();
+        assert!(unpacked.append(&bytes[..], 1 << 20).unwrap());
+        assert_eq!(unpacked.len_bytes(), bytes.len() as u64);
+        let page = PAGE_BYTES as u64;
+        assert_eq!(unpacked.next_data(0), Some((0, page)));
+        assert_eq!(unpacked.next_data(9), Some((9, page)));
+        assert_eq!(unpacked.next_data(page), Some((3 * page, 4 * page)));
+        assert_eq!(unpacked.next_data(4 * page + 1), Some((5 * page, 5 * page + 7)));
+        assert_eq!(unpacked.next_data(5 * page + 7), None);
+        assert_eq!(unpacked.next_data(u64::MAX), None);
+        for offset in [0, 1, 4095, 4096, 9000, 5 * PAGE_BYTES, bytes.len(), bytes.len() + 1] {
+            let mut buffer = vec![9; 2 * PAGE_BYTES];
+            let got = unpacked.read_at(&mut buffer, offset as u64);
+            assert_eq!(buffer[..got], bytes[offset.min(bytes.len())..][..got]);
+            assert_eq!(got, (bytes.len().saturating_sub(offset)).min(2 * PAGE_BYTES));
+        }
+    }
+
+    #[test]
+    fn beyond_the_limit_nothing_is_kept() {
+        let mut unpacked = Unpacked::default();
+        assert!(!unpacked.append(io::repeat(7), 2 * PAGE_BYTES as u64).unwrap());
+        assert_eq!(unpacked.len_bytes(), 2 * PAGE_BYTES as u64);
+        let mut exactly = Unpacked::default();
+        assert!(exactly.append(io::repeat(7).take(8192), 8192).unwrap());
+    }
+}

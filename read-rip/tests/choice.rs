@@ -1,0 +1,239 @@
+//! Which ring is meant, which processes live, and what `list` and `gc` do about it, for rings made by hand.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::fixture::{DONE, Fixture, WAITS, lock_sites, pile_up};
+use support::run::{Outcome, clean, command, finish, read_rip, show};
+use support::synth::{Ring, Slot, own_pid_namespace};
+
+/// A second ring beside the first, of a living process: this one.
+fn with_living_ring(fixture: &Fixture) -> PathBuf {
+    let own = std::process::id();
+    let mut ring = lock_sites().of_this_process();
+    ring.created_realtime_ns += 1;
+    ring.slots = vec![
+        Slot::thread("main", own).marks([DONE]),
+        // No such thread: its slot says live, so it is gone without having said so.
+        Slot::thread("gone", 0x7fff_fff0).marks([WAITS]),
+    ];
+    let path = fixture.directory.path().join("living");
+    ring.build().write(&path);
+    path
+}
+
+#[test]
+fn a_living_process_is_recognised_and_its_lost_threads_counted() {
+    let fixture = Fixture::of(&lock_sites());
+    let living = with_living_ring(&fixture);
+    let outcome = show(&[], &living).sound();
+    let expected = format!("server[{}], alive: 2 threads, 1 gone without saying so\n", std::process::id());
+    assert!(outcome.stderr.starts_with(&expected), "{outcome:#?}");
+    let lines = show(&["-t", "--json"], &living).sound().json();
+    let state = |tid: u32| {
+        let line = lines.iter().find(|line| line["data"]["tid"] == tid).unwrap();
+        line["data"]["state"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(state(std::process::id()), "present");
+    assert_eq!(state(0x7fff_fff0), "abandoned");
+}
+
+#[test]
+fn equal_pids_of_another_boot_start_time_or_namespace_are_other_processes() {
+    let dead =
+        "server[PID], dead (killed, crashed or _exit): ".replace("PID", &std::process::id().to_string());
+    let alive = lock_sites().of_this_process();
+    let another_boot = Ring { boot_id: [7; 16], ..alive.clone() };
+    let another_start = Ring { start_time_ticks: alive.start_time_ticks + 1, ..alive.clone() };
+    for ring in [another_boot, another_start] {
+        let outcome = Fixture::of(&ring).show(&[]).sound();
+        assert!(outcome.stderr.starts_with(&dead), "{outcome:#?}");
+    }
+    // What could not be recorded is no proof of death.
+    let nothing_known = Ring { boot_id: [0; 16], start_time_ticks: 0, pid_namespace: 0, ..alive };
+    let outcome = Fixture::of(&nothing_known).show(&[]).sound();
+    assert!(outcome.stderr.contains(", alive: "), "{outcome:#?}");
+}
+
+fn in_directory(fixture: &Fixture, args: &[&str]) -> Outcome {
+    let directory = ["--dir".as_ref(), fixture.directory.path().as_os_str()];
+    read_rip(args.iter().map(|arg| std::ffi::OsStr::new(*arg)).chain(directory))
+}
+
+#[test]
+fn the_only_ring_is_shown_without_being_named() {
+    let fixture = Fixture::of(&pile_up());
+    assert!(in_directory(&fixture, &[]).sound().stdout.starts_with("server::cache::? : 3 threads"));
+}
+
+#[test]
+fn of_several_rings_the_choices_are_listed() {
+    let fixture = Fixture::of(&pile_up());
+    let living = with_living_ring(&fixture);
+    let outcome = in_directory(&fixture, &[]).fails_with("Error: 2 rings are there\n");
+    assert_eq!(outcome.stdout, "");
+    for path in [&living, &fixture.path] {
+        assert!(outcome.stderr.contains(path.to_str().unwrap()), "{outcome:#?}");
+    }
+    assert!(outcome.stderr.ends_with("Hint: name one of those above, by path or pid\n"), "{outcome:#?}");
+}
+
+#[test]
+fn without_a_ring_it_says_how_one_is_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let outcome = read_rip(["--dir".as_ref(), directory.path().as_os_str()]);
+    let outcome = outcome.fails_with(&format!("Error: there is no ring in {}\n", directory.path().display()));
+    assert!(outcome.stderr.contains("Hint: a program makes one with librip::init()"), "{outcome:#?}");
+    let outcome = read_rip(["--dir", "/nowhere"]).fails_with("Error: could not look for rings in /nowhere\n");
+    assert!(outcome.stderr.contains("Caused by: No such file or directory"), "{outcome:#?}");
+}
+
+#[test]
+fn a_ring_is_found_by_the_pid_of_its_process_living_or_dead() {
+    let fixture = Fixture::of(&pile_up());
+    with_living_ring(&fixture);
+    let living = std::process::id().to_string();
+    let outcome = in_directory(&fixture, &[&living]).sound();
+    assert_eq!(outcome.stdout, "unknown : 2 threads, 2 locations: source_a.c:124 (1); source_a.c:129 (1)\n");
+    let outcome = in_directory(&fixture, &["-r", "4321"]).sound();
+    assert!(outcome.stdout.starts_with("server::cache::? : 3 threads"));
+    let outcome = in_directory(&fixture, &["4000000000"]);
+    outcome.fails_with("Error: process 4000000000 has no ring, and none in ");
+}
+
+#[test]
+fn a_ring_that_a_process_has_mapped_is_found_wherever_it_is() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let fixture = Fixture::of(&pile_up());
+    let path = elsewhere.path().join("mapped");
+    lock_sites().of_this_process().with_slots([Slot::thread("a", 1).marks([DONE])]).build().write(&path);
+    let _mapping = support::map(&path);
+    let outcome = in_directory(&fixture, &[&std::process::id().to_string()]).sound();
+    assert_eq!(outcome.stdout, "unknown : 1 thread, 1 location: source_a.c:129 (1)\n");
+}
+
+#[test]
+fn a_file_whose_name_is_a_number_is_a_file() {
+    let fixture = Fixture::of(&pile_up());
+    fs::rename(&fixture.path, fixture.directory.path().join("4711")).unwrap();
+    let mut command = command();
+    command.arg("4711").current_dir(fixture.directory.path());
+    assert!(finish(command).sound().stdout.starts_with("server::cache::? : 3 threads"));
+}
+
+#[test]
+fn a_ring_may_have_a_name_that_is_not_utf8() {
+    use std::os::unix::ffi::OsStrExt;
+    let fixture = Fixture::of(&pile_up());
+    let path = fixture.directory.path().join(std::ffi::OsStr::from_bytes(b"r\xffng"));
+    fs::rename(&fixture.path, &path).unwrap();
+    assert!(show(&[], &path).sound().stdout.starts_with("server::cache::? : 3 threads"));
+    assert_eq!(show(&["--json"], &path).sound().json()[0]["data"]["pid"], 4321);
+}
+
+#[test]
+fn rings_are_listed_with_how_their_processes_ended_the_newest_first() {
+    let fixture = Fixture::of(&Ring { exit_status: Some(3), ..pile_up() });
+    let living = with_living_ring(&fixture);
+    symlink(&fixture.path, fixture.directory.path().join("link")).unwrap();
+    fs::write(fixture.directory.path().join("notes"), "no ring").unwrap();
+    let outcome = in_directory(&fixture, &["list"]).sound();
+    let rows: Vec<Vec<&str>> = outcome.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows.len(), 3, "{}", outcome.stdout);
+    assert_eq!(rows[0], ["PROGRAM", "PID", "AGE", "THREADS", "MEMORY", "STATE", "RING"]);
+    let own = std::process::id().to_string();
+    assert_eq!(rows[1][..2], ["server", &own]);
+    assert_eq!(rows[1][rows[1].len() - 2..], ["alive", living.to_str().unwrap()]);
+    assert_eq!(rows[2][..2], ["server", "4321"]);
+    assert_eq!(
+        rows[2][rows[2].len() - 5..],
+        ["exited", "with", "status", "3", fixture.path.to_str().unwrap()]
+    );
+
+    let lines = in_directory(&fixture, &["list", "--json"]).sound().json();
+    let states: Vec<_> = lines.iter().map(|line| line["data"]["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["alive", "exited with status 3"]);
+    assert_eq!(lines[1]["data"]["program"], "server");
+}
+
+#[test]
+fn gc_removes_the_rings_of_the_dead_and_nothing_else() {
+    let fixture = Fixture::of(&pile_up());
+    let living = with_living_ring(&fixture);
+    let directory = fixture.directory.path();
+    symlink(&fixture.path, directory.join("link")).unwrap();
+    fs::write(directory.join("notes"), "no ring").unwrap();
+    fs::write(directory.join("unfinished"), vec![0; 8192]).unwrap();
+    // A compressed copy is somebody's evidence, and no ring that is in anybody's way.
+    let copy = directory.join("evidence.gz");
+    support::gzip(&pile_up().build().bytes, &copy);
+    fs::create_dir(directory.join("directory")).unwrap();
+    pile_up().build().write(&directory.join("directory/ring"));
+    let mut left = entries(directory);
+
+    let outcome = in_directory(&fixture, &["gc", "-n"]).sound();
+    assert_eq!(outcome.stdout, format!("would remove {}\n", fixture.path.display()));
+    assert_eq!(entries(directory), left);
+
+    let outcome = in_directory(&fixture, &["gc"]).sound();
+    assert_eq!(outcome.stdout, format!("removed {}\n", fixture.path.display()));
+    left.retain(|path| path != &fixture.path);
+    assert_eq!(entries(directory), left);
+    assert!(left.contains(&living) && left.contains(&copy));
+
+    let again = in_directory(&fixture, &["gc"]).sound();
+    assert_eq!(again.stdout, "");
+}
+
+#[test]
+fn gc_says_in_json_what_it_removed() {
+    let fixture = Fixture::of(&pile_up());
+    let lines = in_directory(&fixture, &["gc", "--json"]).sound().json();
+    assert_eq!(lines, [serde_json::json!({"type": "removed", "data": {"path": fixture.path}})]);
+    assert!(!fixture.path.exists());
+}
+
+#[test]
+fn gc_keeps_a_ring_whose_process_it_cannot_see() {
+    // Only outside of the first PID namespace is there anything that cannot be seen.
+    let ring = lock_sites().of_this_process();
+    let ring = Ring { pid_namespace: ring.pid_namespace ^ 1, ..ring };
+    let fixture = Fixture::of(&ring);
+    let is_first_namespace = own_pid_namespace() == 0xefff_fffc;
+    let mut command = if is_first_namespace { Command::new("unshare") } else { command() };
+    if is_first_namespace {
+        command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_read-rip")]);
+    }
+    command.args(["gc", "--dir"]).arg(fixture.directory.path());
+    let outcome = finish(clean(command));
+    if outcome.stderr.contains("unshare failed") {
+        // Not permitted here: then at least what the first namespace says is right.
+        in_directory(&fixture, &["gc"]).sound();
+        assert!(!fixture.path.exists(), "nobody in any namespace has that pid and start time");
+        return;
+    }
+    let outcome = outcome.sound();
+    assert!(fixture.path.exists(), "{outcome:#?}");
+    assert!(outcome.stderr.contains("it ran in another PID namespace"), "{outcome:#?}");
+}
+
+#[test]
+fn a_ring_in_another_namespace_is_that_of_the_process_with_its_pid_in_there() {
+    let ring = Ring { pid_namespace: own_pid_namespace() ^ 1, ..lock_sites().of_this_process() };
+    let ring = ring.with_slots([Slot::thread("a", 1).marks([DONE])]);
+    let outcome = Fixture::of(&ring).show(&[]).sound();
+    // Nothing records it as ours, but a process with this innermost pid and start time is there: this one.
+    let expected = format!("server[{}], alive: ", std::process::id());
+    assert!(outcome.stderr.starts_with(&expected), "{outcome:#?}");
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}

@@ -1,0 +1,449 @@
+//! Damaged rings: one clear sentence on what is wrong, exit status 2, and all that is sound is shown.
+//!
+//! Each case is one that a copy, a crash, or memory that somebody has overwritten can make. Input that was made to do
+//! harm is in `hostile.rs`, random damage in `fuzz.rs`.
+
+mod support;
+
+use std::fs::File;
+
+use read_rip::ring::{self, Error};
+use support::fixture::{ONE, QUICK, Scratch, THREE, sound_ring};
+use support::run::{Outcome, show, show_within};
+use support::synth::{BIAS, EXITS, HEADER, Image, MODULES, Ring, SITES, SLOT_HEADER, SLOTS, TEXTS, word};
+
+/// Reads `sound_ring` after this was done to it, per thread.
+#[track_caller]
+fn after(damage: impl FnOnce(&mut Image)) -> Outcome {
+    let mut image = sound_ring().build();
+    damage(&mut image);
+    let scratch = Scratch::new();
+    let outcome = show(&["-t"], &scratch.file("ring", &image.bytes));
+    assert!(outcome.took < QUICK, "{outcome:#?}");
+    outcome
+}
+
+#[test]
+fn the_ring_that_is_damaged_below_is_sound() {
+    let outcome = after(|_| ()).sound();
+    assert!(outcome.stdout.starts_with(ONE) && outcome.stdout.ends_with(THREE), "{}", outcome.stdout);
+}
+
+// What is no ring, or not one for us.
+
+#[test]
+fn an_empty_file_is_empty() {
+    let scratch = Scratch::new();
+    let path = scratch.file("ring", b"");
+    let outcome = show(&[], &path).fails_with(&format!("Error: {} is empty\n", path.display()));
+    assert!(outcome.stderr.contains("copy it again"));
+}
+
+#[test]
+fn a_header_of_any_length_but_the_whole_is_short() {
+    let scratch = Scratch::new();
+    let bytes = sound_ring().build().bytes;
+    for len in 1..HEADER {
+        let path = scratch.file("ring", &bytes[..len]);
+        match ring::read(&path) {
+            Err(Error::NotARing { .. }) => assert!(len < 8, "{len}"),
+            Err(Error::Short { found_bytes, expected_bytes, .. }) => {
+                assert!(len >= 8 && found_bytes == len as u64 && expected_bytes == HEADER as u64, "{len}");
+            }
+            other => panic!("{len} bytes: {other:?}"),
+        }
+    }
+    show(&[], &scratch.file("ring", &bytes[..7])).fails_with(" is no ring\n");
+    for len in [8, 16, 320, 640, HEADER - 1] {
+        let path = scratch.file("ring", &bytes[..len]);
+        let expected =
+            format!("{} has {len} bytes, but a ring's header alone takes {HEADER}\n", path.display());
+        show(&[], &path).fails_with(&expected);
+    }
+}
+
+#[test]
+fn the_header_alone_is_a_ring_that_was_cut() {
+    let outcome = after(|image| image.bytes.truncate(HEADER));
+    outcome.fails_with(&format!("Damaged: the file was cut: {HEADER} of "));
+}
+
+#[test]
+fn zeros_are_no_ring_however_many() {
+    let scratch = Scratch::new();
+    for len in [1, 8, 320, HEADER, 4096, 20_480] {
+        show(&[], &scratch.file("ring", &vec![0; len])).fails_with(" is no ring\n");
+    }
+}
+
+#[test]
+fn text_is_no_ring() {
+    let scratch = Scratch::new();
+    for text in [&b"#!/bin/sh\n"[..], &[b'x'; 640], &[0xff; 640]] {
+        show(&[], &scratch.file("ring", text)).fails_with(" is no ring\n");
+    }
+}
+
+#[test]
+fn a_ring_that_was_never_finished_is_told_from_one_that_was_never_begun() {
+    let expected = " is a ring that was never finished\n";
+    after(|image| image.set64(0, 0)).fails_with(expected);
+    // Of a length that rings of the C ancestor have as well, with a host name that could be its PCs.
+    let ring = Ring { host: b"ab".to_vec(), spare_slots: 1, ..sound_ring() };
+    let mut image = ring.build();
+    image.bytes.resize(image.bytes.len().next_multiple_of(20_480), 0);
+    image.set64(0, 0);
+    show(&[], &Scratch::new().file("ring", &image.bytes)).fails_with(expected);
+}
+
+#[test]
+fn another_major_version_is_refused() {
+    for major in [0u16, 2, 0xffff] {
+        let outcome = after(|image| image.bytes[12..14].copy_from_slice(&major.to_le_bytes()));
+        outcome.fails_with(&format!(" has format version {major}.0, and this read-rip knows 1\n"));
+    }
+}
+
+#[test]
+fn the_other_byte_order_is_refused_before_anything_that_depends_on_it() {
+    let outcome = after(|image| {
+        image.set32(8, 0x0403_0201);
+        image.bytes[12..14].copy_from_slice(&1u16.to_be_bytes());
+    });
+    outcome.fails_with(" was recorded with the other byte order\n");
+    after(|image| image.set32(8, 5)).fails_with(" makes no sense: the byte order is 5\n");
+}
+
+#[test]
+fn an_unknown_architecture_is_refused() {
+    after(|image| image.set32(20, 243)).fails_with(" on an unknown architecture (ELF machine 243)\n");
+    // The other one that there is.
+    after(|image| image.set32(20, 183)).sound();
+}
+
+// What was cut.
+
+#[test]
+fn a_ring_cut_at_any_border_of_its_regions_shows_what_is_left() {
+    let scratch = Scratch::new();
+    let image = sound_ring().build();
+    let whole = image.bytes.len();
+    for kind in [MODULES, SITES, TEXTS, EXITS, SLOTS] {
+        for len in [image.begin(kind) - 1, image.begin(kind), image.begin(kind) + 1] {
+            let outcome = show(&["-t"], &scratch.file("ring", &image.bytes[..len]));
+            let expected =
+                format!("Damaged: the file was cut: {len} of {whole} bytes are there, and what lay behind");
+            assert_eq!(outcome.fails_with(&expected).stdout, "");
+        }
+    }
+}
+
+#[test]
+fn a_ring_cut_in_the_middle_of_its_slots_shows_those_before() {
+    let scratch = Scratch::new();
+    let image = sound_ring().build();
+    for (len, threads) in [
+        (image.entry(SLOTS, 0) + 1023, ""),
+        (image.entry(SLOTS, 1), ONE),
+        (image.entry(SLOTS, 1) + 1, ONE),
+        (image.entry(SLOTS, 1) + SLOT_HEADER + 8, ONE),
+        (image.entry(SLOTS, 2) - 1, ONE),
+    ] {
+        let outcome = show(&["-t"], &scratch.file("ring", &image.bytes[..len]));
+        assert_eq!(outcome.fails_with("Damaged: the file was cut: ").stdout, threads, "{len}");
+    }
+    // Every length, by the library: never more than there is, never less than before.
+    let mut before = 0;
+    for len in (HEADER..image.bytes.len()).step_by(97) {
+        let snapshot = ring::read(&scratch.file("ring", &image.bytes[..len])).unwrap();
+        assert!(!snapshot.defects.is_empty(), "{len}");
+        let slots = snapshot.slots.len();
+        assert!(slots >= before && slots <= len.saturating_sub(image.begin(SLOTS)) / 1024, "{len}: {slots}");
+        before = slots;
+    }
+    assert_eq!(before, 3);
+}
+
+// What the header says of the regions.
+
+#[test]
+fn a_region_at_an_impossible_place_is_refused_and_the_others_are_read() {
+    for (kind, name) in [(MODULES, "module table"), (SITES, "site table"), (TEXTS, "texts"), (SLOTS, "slots")]
+    {
+        for offset in [0, 8, 4095, 4097, 1 << 40, 1 << 63, u64::MAX, u64::MAX - 4095] {
+            let outcome = after(|image| image.set64(image.region(kind) + 8, offset));
+            let outcome =
+                outcome.fails_with(&format!("Damaged: the {name} cannot be used as the header has it: "));
+            let expected = if kind == SLOTS { 0 } else { 3 };
+            assert_eq!(outcome.stdout.lines().count(), expected, "{kind} at {offset:#x}: {outcome:#?}");
+        }
+    }
+}
+
+#[test]
+fn regions_that_overlap_are_not_both_believed() {
+    for (kind, other) in
+        [(MODULES, SITES), (SITES, TEXTS), (TEXTS, SLOTS), (MODULES, SLOTS), (SLOTS, MODULES)]
+    {
+        let outcome = after(|image| {
+            let place = image.begin(other) as u64;
+            image.set64(image.region(kind) + 8, place);
+        });
+        outcome.fails_with("its place, where another region is,");
+    }
+}
+
+#[test]
+fn impossible_capacities_are_refused() {
+    for kind in [MODULES, SITES, TEXTS, SLOTS] {
+        for capacity in [1 << 33, 1 << 57, 1 << 63, u64::MAX] {
+            let outcome = after(|image| image.set64(image.region(kind) + 16, capacity));
+            outcome.fails_with("its size, which the file does not have,");
+        }
+    }
+}
+
+#[test]
+fn more_entries_than_there_is_room_for_are_cut_to_the_room() {
+    for kind in [MODULES, SITES, TEXTS, SLOTS] {
+        for used in [1 << 20, 1 << 58, u64::MAX] {
+            let outcome = after(|image| image.set64(image.region(kind) + 24, used));
+            let outcome = outcome.fails_with(&format!("the number of its entries is {used}\n"));
+            assert!(outcome.stdout.contains(ONE), "{outcome:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_region_without_entries_takes_with_it_only_what_refers_to_it() {
+    // Nothing used: as in a ring that was just made. Sites then refer to nothing that is there.
+    let outcome = after(|image| image.set64(image.region(MODULES) + 24, 0));
+    let outcome =
+        outcome.fails_with("Damaged: 3 damaged entries in the site table: an impossible module or text\n");
+    assert!(outcome.stdout.starts_with("one[1]: {70}0x555555555000, "), "{outcome:#?}");
+    let outcome = after(|image| image.set64(image.region(TEXTS) + 24, 0));
+    let outcome = outcome.fails_with("Damaged: 2 damaged entries in the module table: ");
+    assert_eq!(outcome.stdout.lines().count(), 3);
+    let outcome = after(|image| image.set64(image.region(SITES) + 24, 0)).sound();
+    assert!(outcome.stdout.starts_with("one[1]: {70}0x1000, {71}0x2000\n"), "{outcome:#?}");
+    assert_eq!(after(|image| image.set64(image.region(SLOTS) + 24, 0)).sound().stdout, "");
+}
+
+#[test]
+fn entries_that_are_too_short_are_refused() {
+    for (kind, lens) in [(MODULES, [0, 1, 127]), (SITES, [0, 1, 47]), (SLOTS, [0, 8, 511])] {
+        for len in lens {
+            let outcome = after(|image| image.set32(image.region(kind) + 4, len));
+            outcome.fails_with(&format!("the length of an entry is {len}\n"));
+        }
+    }
+    after(|image| image.set32(image.region(TEXTS) + 4, 0)).fails_with("the length of an entry is 0\n");
+}
+
+#[test]
+fn entries_that_are_too_long_do_not_fit_the_file() {
+    for kind in [MODULES, SITES, TEXTS, SLOTS] {
+        let outcome = after(|image| image.set32(image.region(kind) + 4, u32::MAX));
+        outcome.fails_with("its size, which the file does not have,");
+    }
+}
+
+#[test]
+fn a_missing_region_is_named() {
+    for (kind, name) in [(MODULES, "module table"), (SITES, "site table"), (TEXTS, "texts"), (SLOTS, "slots")]
+    {
+        let outcome = after(|image| image.set32(image.region(kind), 0));
+        outcome.fails_with(&format!("Damaged: the header lists no {name}\n"));
+    }
+    // The exit queue is the recorder's own affair.
+    after(|image| image.set32(image.region(EXITS), 0)).sound();
+}
+
+#[test]
+fn an_impossible_number_of_words_is_refused() {
+    for words in [0, 1, 3, 8, 63, 65, 32_768, u32::MAX] {
+        let outcome = after(|image| image.set32(164, words));
+        let outcome = outcome.fails_with(&format!("the number of words a slot is {words}\n"));
+        assert_eq!(outcome.stdout, "");
+    }
+}
+
+#[test]
+fn a_slot_length_that_contradicts_words_or_region_is_refused() {
+    for len in [0, 512, 1016, 1025, 1 << 32, u64::MAX] {
+        let outcome = after(|image| image.set64(168, len));
+        outcome.fails_with(&format!("the length of a slot is {len}\n"));
+    }
+    // Possible in itself, and too short for so many words.
+    after(|image| image.set32(164, 128)).fails_with("the length of a slot is 1024\n");
+}
+
+#[test]
+fn slots_longer_than_any_need_no_memory() {
+    // All numbers agree, and the file has the length: of holes.
+    let len: u64 = (1 << 32) - 4096;
+    let mut image = sound_ring().build();
+    image.set64(168, len);
+    image.set32(image.region(SLOTS) + 4, len as u32);
+    image.set64(image.region(SLOTS) + 16, 3);
+    let file_len = image.begin(SLOTS) as u64 + 3 * len;
+    image.set64(176, file_len);
+    let scratch = Scratch::new();
+    let path = scratch.file("ring", &image.bytes);
+    File::options().write(true).open(&path).unwrap().set_len(file_len).unwrap();
+    show_within(512 << 20, &path).fails_with(&format!("the length of a slot is {len}\n"));
+}
+
+// What entries say.
+
+#[test]
+fn modules_with_impossible_values_are_counted() {
+    let expected = "Damaged: 1 damaged entry in the module table: an impossible path, range or build id\n";
+    type Damage = fn(&mut Image, usize);
+    let cases: [Damage; 7] = [
+        |image, at| image.set32(at + 32, u32::MAX),
+        |image, at| image.set32(at + 36, u32::MAX),
+        |image, at| image.set32(at + 36, 65_537),
+        |image, at| image.set32(at + 36, 1000),
+        |image, at| image.set64(at + 16, 1 << 50),
+        |image, at| image.set32(at + 40, 33),
+        |image, at| image.set32(at + 40, 4_000_000_000),
+    ];
+    for damage in cases {
+        let outcome = after(|image| damage(image, image.entry(MODULES, 1)));
+        let outcome = outcome.fails_with(expected);
+        assert!(outcome.stdout.starts_with(ONE), "{outcome:#?}");
+    }
+}
+
+#[test]
+fn modules_everywhere_and_nowhere_are_no_trouble() {
+    for (begin, end) in [(0, u64::MAX), (u64::MAX, u64::MAX), (0, 0)] {
+        let outcome = after(|image| {
+            let at = image.entry(MODULES, 1);
+            image.set64(at + 8, u64::MAX);
+            image.set64(at + 16, begin);
+            image.set64(at + 24, end);
+        });
+        outcome.sound();
+    }
+}
+
+#[test]
+fn a_module_that_was_just_being_written_is_passed_over() {
+    let outcome = after(|image| image.set32(image.entry(MODULES, 1), 0)).sound();
+    assert!(outcome.stdout.starts_with(ONE));
+    assert!(outcome.stdout.ends_with("three[3]: {0}0x7f0000001000\n"), "{}", outcome.stdout);
+}
+
+#[test]
+fn sites_that_point_at_nothing_are_counted() {
+    let expected = "Damaged: 1 damaged entry in the site table: an impossible module or text\n";
+    for (field, values) in [(4, [2, u32::MAX]), (16, [100_000, u32::MAX]), (20, [100_000, u32::MAX])] {
+        for value in values {
+            let outcome = after(|image| image.set32(image.entry(SITES, 1) + field, value));
+            assert!(outcome.fails_with(expected).stdout.starts_with("one[1]: {70}a.rs:1, {71}0x2000\n"));
+        }
+    }
+}
+
+#[test]
+fn a_site_with_too_many_operands_keeps_its_place() {
+    let outcome = after(|image| {
+        let at = image.entry(SITES, 0);
+        image.bytes[at + 33] = 255;
+    });
+    assert!(outcome.sound().stdout.starts_with(ONE));
+}
+
+#[test]
+fn a_line_number_may_be_anything() {
+    let outcome = after(|image| image.set32(image.entry(SITES, 0) + 24, u32::MAX));
+    assert!(outcome.sound().stdout.starts_with("one[1]: {70}a.rs:4294967295, "));
+}
+
+// What slots say.
+
+#[test]
+fn a_slot_in_an_unknown_state_is_shown_and_counted() {
+    let outcome = after(|image| image.set32(image.entry(SLOTS, 0), 77));
+    let expected = "Damaged: 1 damaged slot, the first is number 0: a state that there is not\n";
+    assert!(outcome.fails_with(expected).stdout.starts_with(ONE));
+    let outcome = after(|image| {
+        for index in [1, 2] {
+            image.set32(image.entry(SLOTS, index), u32::MAX);
+        }
+    });
+    outcome.fails_with("Damaged: 2 damaged slots, the first is number 1: a state that there is not\n");
+}
+
+#[test]
+fn a_slot_whose_owner_begins_behind_its_end_has_no_words() {
+    for first in [73, 1 << 40, u64::MAX] {
+        let outcome = after(|image| image.set64(image.entry(SLOTS, 0) + 40, first));
+        let expected =
+            "1 damaged slot, the first is number 0: an owner whose first word is behind the last\n";
+        assert!(outcome.fails_with(expected).stdout.starts_with("one[1]:\ntwo[2]: "), "{first}");
+    }
+}
+
+#[test]
+fn words_of_a_slot_with_an_impossible_count_are_not_believed() {
+    for count in [71 + 5000, 1 << 40, u64::MAX - 1, u64::MAX] {
+        let outcome = after(|image| image.set64(image.entry(SLOTS, 0) + 496, count));
+        let expected = "1 damaged slot, the first is number 0: words do not belong where they are\n";
+        let outcome = outcome.fails_with(expected);
+        assert!(
+            outcome.stdout.starts_with("one[1]:\n") && outcome.stdout.ends_with(THREE),
+            "{count}: {outcome:#?}"
+        );
+    }
+}
+
+#[test]
+fn words_at_the_wrong_place_are_not_believed_and_the_others_are() {
+    let outcome = after(|image| {
+        let at = image.entry(SLOTS, 0) + SLOT_HEADER + 8 * (71 % 64);
+        image.set64(at, word(72, false, BIAS + 0x2000));
+    });
+    let outcome =
+        outcome.fails_with("1 damaged slot, the first is number 0: words do not belong where they are\n");
+    assert!(outcome.stdout.starts_with("one[1]: {70}a.rs:1\n"), "{outcome:#?}");
+}
+
+#[test]
+fn words_that_were_reserved_and_not_written_are_no_damage() {
+    // Killed between the count and the store: the place has the lap before, or nothing.
+    let outcome = after(|image| {
+        image.set64(image.entry(SLOTS, 0) + 496, 73);
+        image.set64(image.entry(SLOTS, 1) + 496, 82);
+    });
+    let outcome = outcome.sound();
+    assert!(outcome.stdout.starts_with(ONE), "{outcome:#?}");
+    assert!(outcome.stderr.contains(", 2 unwritten."), "{outcome:#?}");
+}
+
+#[test]
+fn a_wrong_mask_is_damage() {
+    for mask in [0, 31, 127, u64::MAX] {
+        let outcome = after(|image| image.set64(image.entry(SLOTS, 0) + 504, mask));
+        let outcome =
+            outcome.fails_with("1 damaged slot, the first is number 0: a mask that is not the header's\n");
+        assert!(outcome.stdout.starts_with(ONE));
+    }
+}
+
+#[test]
+fn a_slot_of_an_unknown_kind_is_shown() {
+    assert!(after(|image| image.set32(image.entry(SLOTS, 0) + 4, 9)).sound().stdout.starts_with(ONE));
+}
+
+#[test]
+fn a_used_slot_that_is_all_zeros_is_passed_over() {
+    // Handed out, and its thread died before it wrote who it is.
+    let outcome = after(|image| {
+        let at = image.entry(SLOTS, 1);
+        image.bytes[at..at + 1024].fill(0);
+    });
+    assert_eq!(outcome.sound().stdout, format!("{ONE}{THREE}"));
+}

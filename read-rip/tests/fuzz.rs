@@ -1,0 +1,223 @@
+//! Random damage: whatever the bytes, the reader answers, promptly and within its memory.
+//!
+//! The damage is the same in each run. `READ_RIP_FUZZ_ROUNDS` asks for more of it and `READ_RIP_FUZZ_SEED` for
+//! other damage; a round that fails says how to repeat it, and leaves its ring behind.
+
+mod support;
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{Resource, setrlimit};
+use read_rip::places::{FileNames, Places};
+use read_rip::process::Life;
+use read_rip::resolve::{Options, Resolver};
+use read_rip::{analyse, decode, report, ring};
+use support::synth::{Module, Ring, Site, Slot};
+use support::{Random, setting};
+
+/// A round takes well below a millisecond; only a loop takes this long.
+const ROUND_LIMIT: Duration = Duration::from_secs(5);
+/// For this whole process, of which the reader gets what is left. Beyond it, allocation fails and aborts.
+const MEMORY_LIMIT_BYTES: u64 = 3 << 30;
+
+/// One of everything.
+fn ring() -> Ring {
+    let mut ring = Ring::new().with_sites(&[
+        (0x1000, "src/a.rs", 1),
+        (0x2000, "src/b/mod.rs", 2),
+        (0x2004, "mod.rs", 2),
+    ]);
+    ring.slot_words = 16;
+    ring.spare_slots = 1;
+    ring.modules.push(Module::library("/nowhere/lib.so", 0x7f00_0000_0000));
+    ring.sites.push(Site { module: 1, operands: vec![1, 2], ..Site::new(0x1000, "lib.rs", 3).within("lib") });
+    ring.with_slots([
+        Slot::thread("one", 1).at(70).marks([0x1000, 0x2000]),
+        Slot::thread("two", 2).marks([0x1000; 30]).reused_by("three", 3).marks([0x2004, 0x2000]),
+        Slot::thread("four", 4).operand(1).operand(2).operand(3).actual_marks([0x7f00_0000_1000]).exited(),
+        Slot::thread("five", 5).at(u64::from(u32::MAX)).actual_marks([1, 2, 3]),
+    ])
+}
+
+/// Everything that `read-rip` does with a file, but for asking the system about processes.
+fn read_and_report(path: &Path) -> usize {
+    let snapshot = match ring::read(path) {
+        Ok(snapshot) => snapshot,
+        Err(error) => return error.to_string().len() + error.hint().len(),
+    };
+    let mut out = Vec::new();
+    for defect in &snapshot.defects {
+        out.extend(defect.to_string().into_bytes());
+    }
+    let losses = analyse::losses(&snapshot);
+    report::info(&mut out, path, &snapshot, Some(&Life::Dead), &losses, 1 << 60).unwrap();
+    let mut places = Places::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
+    let threads = analyse::threads(&snapshot, &HashSet::from([1, 2]));
+    let mut last = Vec::new();
+    let mut histories = Vec::new();
+    for thread in &threads {
+        let slot = thread.slot;
+        let (events, leftover) = decode::events(slot, |pc| places.operand_words(slot.pid, pc));
+        black_box(leftover);
+        let newest = decode::last_event(slot, |pc| places.operand_words(slot.pid, pc));
+        assert_eq!(newest.as_ref(), events.last(), "both ways to the last event agree");
+        let events: Vec<_> = events
+            .into_iter()
+            .map(|event| {
+                let place = places.find(slot, event.pc);
+                (event, place)
+            })
+            .collect();
+        last.extend(events.last().map(|&(_, place)| (slot.tid, place)));
+        histories.push(events);
+    }
+    let names = FileNames::choose(places.iter());
+    let locations = report::location(&places, &names, true);
+    let groups = analyse::condense(&last, &places);
+    report::condensed(&mut out, &groups, &places, &locations, true).unwrap();
+    for (thread, events) in threads.iter().zip(&histories) {
+        report::thread(&mut out, thread, events, &places, &locations, snapshot.sequence_mask).unwrap();
+        report::Json(&mut out).thread(thread, events, &places, &snapshot).unwrap();
+    }
+    report::Json(&mut out).ring(path, &snapshot, Some(&Life::Dead), &losses).unwrap();
+    for group in &groups {
+        report::Json(&mut out).group(group, &places, &snapshot).unwrap();
+    }
+    out.len()
+}
+
+/// Damages bytes in one to four places.
+fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
+    const INTERESTING: [u64; 12] =
+        [0, 1, 16, 64, 4096, 1 << 31, u32::MAX as u64, 1 << 32, 1 << 48, 1 << 63, u64::MAX - 1, u64::MAX];
+    for _ in 0..1 + random.below(4) {
+        // Half of all damage goes to the header, a tenth of the bytes that matters most.
+        let len = if random.below(2) == 0 { bytes.len().min(800) } else { bytes.len() };
+        if len < 16 {
+            return;
+        }
+        let at = random.below(len - 8);
+        match random.below(7) {
+            0 => bytes[at] ^= 1 << random.below(8),
+            1 => bytes[at] = random.next() as u8,
+            2 => bytes[at & !3..][..4].copy_from_slice(&(INTERESTING[random.below(12)] as u32).to_le_bytes()),
+            3 => bytes[at & !7..][..8].copy_from_slice(&INTERESTING[random.below(12)].to_le_bytes()),
+            4 => {
+                let from = random.below(bytes.len() - 8);
+                let count = random.below(128).min(bytes.len() - at.max(from));
+                bytes.copy_within(from..from + count, at);
+            }
+            5 => {
+                let field = at & !7;
+                let near = u64::from_le_bytes(bytes[field..field + 8].try_into().unwrap());
+                let near = near.wrapping_add(random.next() % 9).wrapping_sub(4);
+                bytes[field..field + 8].copy_from_slice(&near.to_le_bytes());
+            }
+            _ if random.below(8) == 0 => bytes.truncate(at + 8),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn no_random_damage_stops_the_reader() {
+    setrlimit(Resource::RLIMIT_AS, MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES).unwrap();
+    let rounds = setting("READ_RIP_FUZZ_ROUNDS", 4_000);
+    let first_seed = setting("READ_RIP_FUZZ_SEED", 0);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ring");
+    let sound = ring().build().bytes;
+    let ancestor = ancestor_ring();
+    let mut readable = 0;
+    for round in first_seed..first_seed + rounds {
+        let mut random = Random(round);
+        let mut bytes = if round % 8 == 0 { ancestor.clone() } else { sound.clone() };
+        mutate(&mut bytes, &mut random);
+        // A compressed copy of a damaged ring, or a damaged copy of a compressed ring.
+        if round % 16 == 1 {
+            support::gzip(&bytes, &path);
+            bytes = fs::read(&path).unwrap();
+            if round % 32 == 1 {
+                mutate(&mut bytes, &mut random);
+            }
+        }
+        fs::write(&path, &bytes).unwrap();
+        let start = Instant::now();
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            black_box(read_and_report(&path));
+            ring::read(&path).is_ok_and(|snapshot| !snapshot.slots.is_empty())
+        }));
+        let took = start.elapsed();
+        if result.is_err() || took > ROUND_LIMIT {
+            let kept = std::env::temp_dir().join(format!("read-rip-fuzz-{round}"));
+            fs::copy(&path, &kept).unwrap();
+            panic!(
+                "round {round} ({took:?}); repeat: READ_RIP_FUZZ_SEED={round} READ_RIP_FUZZ_ROUNDS=1; {}",
+                kept.display()
+            );
+        }
+        readable += u64::from(result.is_ok_and(|is_readable| is_readable));
+    }
+    eprintln!("{rounds} rounds, {readable} of them left something to read");
+    assert!(rounds < 100 || readable > rounds / 4, "the damage must not be so great that nothing is tested");
+}
+
+fn ancestor_ring() -> Vec<u8> {
+    use support::ancestor::{Slot, build};
+    build(&[
+        (3, Slot::new("a").marks([0x40_1000; 5])),
+        (5, Slot::new("b").counting_from(250).marks([0x40_1004; 50]).exit()),
+        (6, Slot::new("c").marks([0x40_1000; 9]).exit().counting_from(3).marks([0x40_1008; 9])),
+    ])
+}
+
+#[test]
+fn a_ring_that_changes_wildly_while_it_is_read_does_not_stop_the_reader() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ring");
+    let image = ring().build();
+    image.write(&path);
+    let slots = image.begin(support::synth::SLOTS);
+    let file = File::options().write(true).open(&path).unwrap();
+    let is_over = AtomicBool::new(false);
+    let len = image.bytes.len();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = Random(3);
+            while !is_over.load(Ordering::Relaxed) {
+                // Counts, words and headers of slots become anything, often near the limits of u64.
+                let at = slots + random.below((len - slots) / 8) * 8;
+                let value =
+                    [random.next(), u64::MAX - random.next() % 9000, random.next() % 99][random.below(3)];
+                file.write_all_at(&value.to_le_bytes(), at as u64).unwrap();
+                let count_of_one = image.entry(support::synth::SLOTS, random.below(4)) + 496;
+                file.write_all_at(&value.to_le_bytes(), count_of_one as u64).unwrap();
+                if random.below(50) == 0 {
+                    // Somebody truncates it and another one makes it long again.
+                    file.set_len((slots + random.below(len - slots)) as u64).unwrap();
+                    file.set_len(len as u64).unwrap();
+                    file.write_all_at(&image.bytes[slots..], slots as u64).unwrap();
+                }
+            }
+        });
+        let deadline = Instant::now() + Duration::from_secs(3);
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let mut reads = 0;
+            while Instant::now() < deadline {
+                black_box(read_and_report(&path));
+                reads += 1;
+            }
+            reads
+        }));
+        is_over.store(true, Ordering::Relaxed);
+        assert!(result.unwrap() > 100);
+    });
+}

@@ -1,0 +1,182 @@
+//! Rings of released versions, as the recorder of that version left them, go on being read.
+//!
+//! `golden/vMAJOR.MINOR.ring.gz` was left by the program `golden/vMAJOR.MINOR.rs`, which is not needed to read it.
+//! What is expected of it is written here, and does not change once the version is released.
+//!
+//! A new one is made deliberately, by `cargo test -p read-rip --test golden -- --ignored`: it builds the program
+//! with the present recorder and overwrites the ring of the present version.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use read_rip::ring::{self, Ending, SlotState};
+use support::run::{read_rip, show};
+
+/// A repository is no place for large files.
+const LEN_MAX_BYTES: u64 = 20_000;
+
+fn golden(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{version}.ring.gz"))
+}
+
+/// The line of the program that has this text, the first.
+fn line(version: &str, text: &str) -> u32 {
+    let source = fs::read_to_string(golden(version).with_file_name(format!("{version}.rs"))).unwrap();
+    1 + source.lines().position(|line| line.contains(text)).unwrap() as u32
+}
+
+#[test]
+fn the_golden_ring_of_version_1_0_is_read_as_it_was_recorded() {
+    let path = golden("v1.0");
+    assert!(fs::metadata(&path).unwrap().len() < LEN_MAX_BYTES);
+    let snapshot = ring::read(&path).unwrap();
+    assert_eq!(snapshot.defects, []);
+
+    let header = snapshot.header.unwrap();
+    assert_eq!(header.version, (1, 0));
+    assert_eq!(header.machine, 62);
+    assert_eq!((header.slot_words, header.slot_len_bytes), (16, 640));
+    assert_eq!((header.slots.capacity, header.slots.used), (16, 4));
+    assert_eq!(header.file_len_bytes % 4096, 0);
+    assert_eq!((header.settings_ignored, header.slots_reused, header.metadata_refused), (0, 0, 0));
+    assert_eq!(
+        (header.threads_refused_full, header.threads_refused_memory, header.threads_without_exit),
+        (0, 0, 0)
+    );
+    assert_eq!(header.ending, Ending::Unsaid);
+    assert_eq!(header.ticks_per_second, 100);
+    assert_eq!(header.file_system, 0x0102_1994);
+    assert!(
+        header.pid > 1
+            && header.boot_id != [0; 16]
+            && header.start_time_ticks > 0
+            && header.pid_namespace > 0
+    );
+    assert!(header.created_realtime_ns > 1_700_000_000_000_000_000);
+    assert!(!header.host.is_empty());
+
+    let program = snapshot.modules.iter().position(|module| module.is_executable).unwrap();
+    let module = &snapshot.modules[program];
+    assert_eq!(module.path, Path::new("/tmp/librip-golden/target/debug/golden"));
+    assert_eq!(module.pid, header.pid);
+    assert!(module.build_id.len() == 20 && module.file_len_bytes > 100_000 && module.modified_ns > 0);
+    assert!(module.begin < module.end && module.load_bias.is_multiple_of(4096));
+
+    let mut sites: Vec<_> = snapshot
+        .sites
+        .iter()
+        .map(|site| {
+            assert_eq!((site.module, site.kind, site.operand_words), (program, 0, Some(0)));
+            assert_eq!(site.file, "src/main.rs");
+            assert!((module.begin..module.end).contains(&site.pc) && site.column > 0);
+            (site.line, site.module_path.as_str(), site.label.as_str())
+        })
+        .collect();
+    sites.sort_unstable();
+    let line = |text| line("v1.0", text);
+    let expected = [
+        (line("\"waits\""), "golden::store", "waits"),
+        (line("\"holds\""), "golden::store", "holds"),
+        (line("rip_snap!();"), "golden", ""),
+        (line("\"once\""), "golden", "once"),
+        (line("\"about to die\""), "golden", "about to die"),
+    ];
+    assert_eq!(sites, expected);
+
+    let slots: Vec<_> = snapshot
+        .slots
+        .iter()
+        .map(|slot| {
+            assert_eq!((slot.pid, slot.kind, slot.generation, slot.first_sequence), (header.pid, 1, 1, 0));
+            assert_eq!((slot.unwritten, slot.torn, slot.damaged), (0, 0, 0));
+            assert!(slot.claimed_boottime_ns >= header.created_boottime_ns && slot.tid >= slot.pid);
+            (slot.index, slot.name.as_str(), slot.state, slot.count, slot.words_from)
+        })
+        .collect();
+    let busy = 2 * ((1 << 15) + 1);
+    assert_eq!(
+        slots,
+        [
+            (0, "golden", SlotState::Live, 2, 0),
+            (1, "brief", SlotState::Exited, 1, 0),
+            (2, "busy", SlotState::Exited, busy, busy - 16),
+            (3, "a name longer than the kernel has them", SlotState::Exited, 2, 0),
+        ]
+    );
+}
+
+#[test]
+fn the_views_of_the_golden_ring_need_no_program() {
+    let path = golden("v1.0");
+    let line = |text| line("v1.0", text);
+    let (waits, holds) = (line("\"waits\""), line("\"holds\""));
+    let (begin, once, die) = (line("rip_snap!();"), line("\"once\""), line("\"about to die\""));
+    let tids: Vec<u32> = ring::read(&path).unwrap().slots.iter().map(|slot| slot.tid).collect();
+
+    let outcome = show(&[], &path).sound();
+    assert_eq!(outcome.stdout, format!("golden::? : 1 thread, 1 location: main.rs:{die} (1)\n"));
+    let pid = tids[0];
+    let heading = format!("golden[{pid}], dead (killed, crashed or _exit): 4 threads, 3 of them exited");
+    assert!(outcome.stderr.starts_with(&heading), "{outcome:#?}");
+
+    let outcome = show(&["-t"], &path).sound();
+    assert_eq!(outcome.stdout, format!("golden[{}]: {{0}}main.rs:{begin}, {{1}}main.rs:{die}\n", tids[0]));
+
+    // Addresses are the build's own: the rest is what was recorded.
+    let without_addresses = |line: &str| {
+        let parts = line.split('<').map(|part| part.split_once('>').map_or(part, |(_, rest)| rest));
+        parts.collect::<String>()
+    };
+    let outcome = show(&["-tv"], &path).sound();
+    let lines: Vec<String> = outcome.stdout.lines().map(without_addresses).collect();
+    let busy: Vec<String> = (65_522..65_538)
+        .map(|sequence| format!("{{{sequence}}}main.rs:{}", if sequence % 2 == 0 { waits } else { holds }))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            format!("golden[{}]: {{0}}main.rs:{begin}, {{1}}main.rs:{die}", tids[0]),
+            format!("brief[{}]: {{0}}main.rs:{once}, EXIT", tids[1]),
+            format!("busy[{}]: {}, EXIT", tids[2], busy.join(", ")),
+            format!(
+                "a name longer than the kernel has them[{}]: {{0}}main.rs:{waits}, {{1}}main.rs:{holds}, EXIT",
+                tids[3]
+            ),
+        ]
+    );
+    let info = read_rip(["info".as_ref(), path.as_os_str()]).sound().stdout;
+    assert!(info.contains("\ngeometry    16 slots of 640 bytes, 16 words each; 4 used\n"), "{info}");
+}
+
+#[test]
+#[ignore = "overwrites the golden ring of the present version"]
+fn bless() {
+    let version = format!("v{}.{}", librip::layout::VERSION_MAJOR, librip::layout::VERSION_MINOR);
+    let source = golden(&version).with_file_name(format!("{version}.rs"));
+    let librip = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("librip");
+    // The path is in the ring.
+    let package = Path::new("/tmp/librip-golden");
+    let _ = fs::remove_dir_all(package);
+    fs::create_dir_all(package.join("src")).unwrap();
+    fs::create_dir_all(package.join("ring")).unwrap();
+    fs::copy(source, package.join("src/main.rs")).unwrap();
+    let manifest = format!(
+        "[package]\nname = \"golden\"\nedition = \"2024\"\n[dependencies]\nlibrip = {{ path = {librip:?} }}\n[workspace]\n"
+    );
+    fs::write(package.join("Cargo.toml"), manifest).unwrap();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--offline", "--target-dir", "target"]).current_dir(package);
+    assert!(cargo.status().unwrap().success());
+    // On tmpfs, as rings are.
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let mut program = Command::new(package.join("target/debug/golden"));
+    program.env("RIP_RING", directory.path()).env("RIP_WORDS", "16").env("RIP_SLOTS", "16");
+    assert_eq!(program.status().unwrap().code(), None, "it aborts");
+    let left: Vec<PathBuf> =
+        fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    support::gzip(&fs::read(&left[0]).unwrap(), &golden(&version));
+    fs::remove_dir_all(package).unwrap();
+}

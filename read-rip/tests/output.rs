@@ -1,0 +1,541 @@
+//! What `read-rip` writes, to the letter, for rings made by hand; no recorded program is needed.
+//!
+//! Not tested here: which ring it is (`choice.rs`), symbols (`resolve.rs`), damaged input (`damage.rs`).
+
+mod support;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use support::fixture::{DONE, Fixture, HOLDS, WAITS, lock_sites, pile_up};
+use support::run::{command, finish, read_rip, wait};
+use support::synth::{BIAS, Module, Ring, Site, Slot};
+
+#[test]
+fn the_line_of_a_thread_is_the_contract_of_scripts() {
+    let ring = lock_sites().with_slots([
+        Slot::thread("worker 7", 4711).at(82).marks([WAITS, DONE, HOLDS]),
+        Slot::thread("main", 4321).marks([DONE]),
+    ]);
+    let outcome = Fixture::of(&ring).show(&["-t"]).sound();
+    assert_eq!(
+        outcome.stdout,
+        "main[4321]: {0}source_a.c:129\n\
+         worker 7[4711]: {82}source_a.c:124<0x442bae>, {83}source_a.c:129, {84}source_a.c:124<0x442bb6>\n"
+    );
+    let heading = outcome.stderr.lines().next().unwrap();
+    assert_eq!(heading, "server[4321], dead (killed, crashed or _exit): 2 threads");
+}
+
+#[test]
+fn an_address_is_shown_only_where_several_share_a_line_that_is_shown() {
+    // Both marks of line 124 exist, but no thread passed the second: nothing is ambiguous.
+    let ring = lock_sites().with_slots([Slot::thread("a", 1).marks([WAITS, DONE])]);
+    let outcome = Fixture::of(&ring).show(&["-t"]).sound();
+    assert_eq!(outcome.stdout, "a[1]: {0}source_a.c:124, {1}source_a.c:129\n");
+    let outcome = Fixture::of(&ring).show(&["-t", "-v"]).sound();
+    assert_eq!(outcome.stdout, "a[1]: {0}source_a.c:124<0x442bae>, {1}source_a.c:129<0x442c00>\n");
+}
+
+#[test]
+fn the_condensed_view_counts_threads_by_function_and_place() {
+    let outcome = Fixture::of(&pile_up()).show(&[]).sound();
+    assert_eq!(
+        outcome.stdout,
+        "server::cache::? : 3 threads, 2 locations: cache.rs:10 (2); cache.rs:12 (1)\n\
+         server::net::? : 1 thread, 1 location: net.rs:7 (1)\n"
+    );
+    assert_eq!(
+        outcome.stderr,
+        "server[4321], dead (killed, crashed or _exit): 5 threads, 1 of them exited (-tv shows those too)\n\
+         8 marks are known, 0 older ones were overwritten.\n\
+         Warning: /nowhere/server: no such file\n\
+         Hint: the file was moved or removed, or is in a container: give the program with -e, or debug files with --debug-dir\n"
+    );
+}
+
+#[test]
+fn the_verbose_condensed_view_adds_addresses_labels_and_thread_ids() {
+    let outcome = Fixture::of(&pile_up()).show(&["-v"]).sound();
+    assert_eq!(
+        outcome.stdout,
+        "server::cache::? : 3 threads, 2 locations: cache.rs:10<0x1100> [12, 13]; cache.rs:12<0x1200> [11]\n\
+         server::net::? : 1 thread, 1 location: net.rs:7<0x1300> \"to the peer\" [10]\n"
+    );
+}
+
+#[test]
+fn the_function_with_most_threads_comes_first_and_equal_ones_by_name() {
+    let mut ring = Ring::new().with_sites(&[]);
+    for (index, name) in ["b", "a", "c"].into_iter().enumerate() {
+        ring.sites.push(Site::new(0x1000 + index as u64, "x.rs", 1 + index as u32).within(name));
+    }
+    let places = [0x1000, 0x1001, 0x1002, 0x1002];
+    let slots = (1u32..).zip(places).map(|(tid, place)| Slot::thread("t", tid).marks([place]));
+    let outcome = Fixture::of(&ring.with_slots(slots)).show(&[]).sound();
+    let functions: Vec<&str> = outcome.stdout.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(functions, ["c::?", "a::?", "b::?"]);
+}
+
+#[test]
+fn counts_of_one_are_singular() {
+    let ring = Ring { slot_words: 16, ..lock_sites() };
+    let ring = ring.with_slots([Slot::thread("a", 1).at(1).marks([DONE; 16])]);
+    let outcome = Fixture::of(&ring).show(&[]).sound();
+    let lines: Vec<&str> = outcome.stderr.lines().take(2).collect();
+    assert_eq!(
+        lines,
+        [
+            "server[4321], dead (killed, crashed or _exit): 1 thread",
+            "16 marks are known, 1 older one was overwritten.",
+        ]
+    );
+    let ring = lock_sites().with_slots([Slot::thread("a", 1).marks([DONE]), Slot::thread("b", 2)]);
+    let outcome = Fixture::of(&ring).show(&[]).sound();
+    let lines: Vec<&str> = outcome.stderr.lines().skip(1).take(2).collect();
+    assert_eq!(
+        lines,
+        ["1 thread has no mark that is known.", "1 mark is known, 0 older ones were overwritten."]
+    );
+}
+
+#[test]
+fn exited_threads_are_shown_by_tv_alone_and_end_in_exit() {
+    let ring = lock_sites().with_slots([
+        Slot::thread("gone", 1).marks([DONE, WAITS]).exited(),
+        Slot::thread("here", 2).marks([WAITS]),
+        Slot::thread("gone without a mark", 3).exited(),
+    ]);
+    let fixture = Fixture::of(&ring);
+    assert_eq!(fixture.show(&["-t"]).sound().stdout, "here[2]: {0}source_a.c:124\n");
+    assert_eq!(
+        fixture.show(&["-tv"]).sound().stdout,
+        "gone[1]: {0}source_a.c:129<0x442c00>, {1}source_a.c:124<0x442bae>, EXIT\n\
+         here[2]: {0}source_a.c:124<0x442bae>\n\
+         gone without a mark[3]: EXIT\n"
+    );
+}
+
+#[test]
+fn sequences_are_whole_however_far_they_came() {
+    let ring = Ring { slot_words: 16, ..lock_sites() };
+    let ring = ring.with_slots([
+        Slot::thread("a", 1).at(32_767).marks([WAITS, DONE, HOLDS]),
+        Slot::thread("b", 2).at((1 << 32) - 1).marks([DONE, DONE]),
+        Slot::thread("c", 3).at(1 << 62).marks([DONE]),
+        // Full to the last word, and the oldest is what it must be.
+        Slot::thread("d", 4).at(100_000).marks([DONE; 16]),
+    ]);
+    let outcome = Fixture::of(&ring).show(&["-t"]);
+    let firsts: Vec<String> = outcome
+        .stdout
+        .lines()
+        .map(|line| line.split(['{', '}']).skip(1).step_by(2).collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(firsts[0], "32767 32768 32769");
+    assert_eq!(firsts[1], "4294967295 4294967296");
+    assert_eq!(firsts[2], "4611686018427387904");
+    assert_eq!(firsts[3], (100_000..100_016).map(|n| n.to_string()).collect::<Vec<_>>().join(" "));
+}
+
+#[test]
+fn what_came_before_the_last_words_is_counted_as_overwritten() {
+    let ring = Ring { slot_words: 16, ..lock_sites() };
+    let ring = ring.with_slots([Slot::thread("a", 1).at(1_000).marks([DONE; 20])]);
+    let outcome = Fixture::of(&ring).show(&["-t"]).sound();
+    assert!(outcome.stdout.starts_with("a[1]: {1004}source_a.c:129, {1005}"), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("16 marks are known, 1004 older ones were overwritten."), "{outcome:#?}");
+}
+
+#[test]
+fn a_reused_slot_shows_nothing_of_its_former_owner() {
+    let ring = lock_sites().with_slots([
+        Slot::thread("first", 1).at(500).marks([WAITS, HOLDS, WAITS]).reused_by("second", 2).marks([DONE]),
+        Slot::thread("third", 3).marks([WAITS]).reused_by("silent", 4),
+    ]);
+    let outcome = Fixture::of(&ring).show(&["-t"]).sound();
+    assert_eq!(outcome.stdout, "second[2]: {503}source_a.c:129\nsilent[4]:\n");
+}
+
+#[test]
+fn a_slot_that_was_changing_owners_shows_nothing_that_could_be_somebody_elses() {
+    // Killed in the middle of the claim: ids are the successor's, words and first sequence the predecessor's.
+    let mut slot = Slot::thread("first", 1).marks([WAITS, HOLDS]);
+    slot.state = support::synth::CLAIMING;
+    slot.generation = 2;
+    slot.tid = 9;
+    let outcome = Fixture::of(&lock_sites().with_slots([slot])).show(&["-t"]).sound();
+    assert_eq!(outcome.stdout, "first[9]:\n");
+}
+
+#[test]
+fn pcs_that_nobody_knows_are_shown_as_addresses() {
+    let ring = lock_sites().with_slots([Slot::thread("a", 1).actual_marks([
+        // In no module, in the program without a site, and with one.
+        0x7fff_1234_5678,
+        BIAS + 0x2000,
+        BIAS + DONE,
+    ])]);
+    let fixture = Fixture::of(&ring);
+    let outcome = fixture.show(&["-t"]).sound();
+    assert_eq!(outcome.stdout, "a[1]: {0}0x7fff12345678, {1}0x2000, {2}source_a.c:129\n");
+    let outcome = fixture.show(&["-t", "-v"]).sound();
+    assert_eq!(outcome.stdout, "a[1]: {0}0x7fff12345678, {1}0x2000, {2}source_a.c:129<0x442c00>\n");
+}
+
+#[test]
+fn a_thread_whose_last_pc_is_unknown_counts_as_unknown() {
+    let ring = lock_sites().with_slots([Slot::thread("a", 1).actual_marks([0x7fff_1234_5678])]);
+    let outcome = Fixture::of(&ring).show(&[]).sound();
+    assert_eq!(outcome.stdout, "unknown : 1 thread, 1 location: 0x7fff12345678 (1)\n");
+}
+
+#[test]
+fn one_address_in_two_modules_is_two_places() {
+    let library_bias = 0x7f00_0000_0000;
+    let mut ring = lock_sites();
+    ring.modules.push(Module::library("/nowhere/liblock.so", library_bias));
+    ring.sites.push(Site { module: 1, ..Site::new(DONE, "lib/lock.c", 77) });
+    let ring = ring.with_slots([Slot::thread("a", 1).actual_marks([BIAS + DONE, library_bias + DONE])]);
+    let outcome = Fixture::of(&ring).show(&["-t"]).sound();
+    assert_eq!(outcome.stdout, "a[1]: {0}source_a.c:129, {1}lock.c:77\n");
+}
+
+#[test]
+fn files_of_one_name_are_told_apart_by_their_directories() {
+    let ring = Ring::new().with_sites(&[
+        (0x1000, "src/cache/mod.rs", 5),
+        (0x1001, "src/net/mod.rs", 5),
+        (0x1002, "src/main.rs", 5),
+        (0x1003, "mod.rs", 5),
+    ]);
+    let ring = ring.with_slots([Slot::thread("a", 1).marks([0x1000, 0x1001, 0x1002])]);
+    let outcome = Fixture::of(&ring).show(&["-t"]).sound();
+    assert_eq!(outcome.stdout, "a[1]: {0}cache/mod.rs:5, {1}net/mod.rs:5, {2}main.rs:5\n");
+}
+
+#[test]
+fn match_selects_threads_by_name_tid_function_or_place() {
+    let fixture = Fixture::of(&pile_up());
+    let threads = |pattern: &str| {
+        let outcome = fixture.show(&["-t", "-m", pattern]).sound();
+        let names = outcome.stdout.lines().map(|line| line.split(':').next().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(threads("^worker [12]"), ["worker 1[11]", "worker 2[12]"]);
+    assert_eq!(threads(r"\[13\]"), ["worker 3[13]"]);
+    assert_eq!(threads("server::net"), ["net[10]"]);
+    // The last mark counts, not those before.
+    assert_eq!(threads(r"cache\.rs:10$"), ["worker 2[12]", "worker 3[13]"]);
+    assert_eq!(threads("nothing"), [""; 0]);
+    let condensed = fixture.show(&["-m", "cache.rs:12"]).sound();
+    assert_eq!(condensed.stdout, "server::cache::? : 1 thread, 1 location: cache.rs:12 (1)\n");
+    let outcome = fixture.show(&["-m", "(oops"]);
+    assert_eq!(outcome.status, 2);
+    assert!(outcome.stderr.contains("unclosed group"), "{outcome:#?}");
+}
+
+#[test]
+fn operands_are_no_marks_and_incomplete_events_are_counted() {
+    let mut ring = Ring::new().with_sites(&[(0x1000, "a.rs", 1)]);
+    ring.sites.push(Site { operands: vec![1, 2], ..Site::new(0x2000, "a.rs", 2) });
+    let ring = ring.with_slots([
+        Slot::thread("whole", 1).operand(1).operand(2).operand(3).marks([0x2000, 0x1000]),
+        // The first operand was overwritten or never written; the last has no PC yet.
+        Slot::thread("parts", 2).operand(2).operand(3).marks([0x2000, 0x1000]).operand(1),
+    ]);
+    let fixture = Fixture::of(&ring);
+    let outcome = fixture.show(&["-t"]).sound();
+    assert_eq!(outcome.stdout, "whole[1]: {3}a.rs:2, {4}a.rs:1\nparts[2]: {3}a.rs:1\n");
+    assert!(
+        outcome.stderr.contains("\n1 event misses operands, 1 operand belongs to none.\n"),
+        "{outcome:#?}"
+    );
+    let outcome = fixture.show(&[]).sound();
+    assert_eq!(outcome.stdout, "unknown : 2 threads, 1 location: a.rs:1 (2)\n");
+}
+
+#[test]
+fn a_later_minor_version_is_read_for_what_is_known_of_it() {
+    let mut ring = lock_sites();
+    ring.version = (1, 9);
+    ring.extra_bytes = 24;
+    ring.unknown_regions = true;
+    // Kinds of sites and operands that 1.0 does not know; the PC words count all the same.
+    ring.sites.push(Site { kind: 200, operands: vec![1, 99], ..Site::new(0x3000, "new.rs", 3) });
+    let mut slot = Slot::thread("a", 1).marks([WAITS]).operand(1).operand(2).marks([0x3000, DONE]);
+    slot.generation = 3;
+    let ring = ring.with_slots([slot, Slot::thread("b", 2).marks([HOLDS])]);
+    let fixture = Fixture::of(&ring);
+    let outcome = fixture.show(&["-t"]).sound();
+    assert_eq!(
+        outcome.stdout,
+        "a[1]: {0}source_a.c:124<0x442bae>, {3}new.rs:3, {4}source_a.c:129\n\
+         b[2]: {0}source_a.c:124<0x442bb6>\n"
+    );
+    let info = read_rip(["info".as_ref(), fixture.path.as_os_str()]).sound();
+    assert!(info.stdout.contains("format      1.9, x86-64\n"), "{}", info.stdout);
+}
+
+#[test]
+fn slots_of_all_sizes_are_read() {
+    for slot_words in [16, 32, 64, 1024, 16_384] {
+        let ring = Ring { slot_words, ..lock_sites() };
+        let marks = slot_words as usize + 5;
+        let slots = (1..4).map(|tid| Slot::thread("a", tid).at(7).marks(vec![DONE; marks]));
+        let outcome = Fixture::of(&ring.with_slots(slots)).show(&["-t"]).sound();
+        let counts: Vec<usize> = outcome.stdout.lines().map(|line| line.matches("{").count()).collect();
+        assert_eq!(counts, [slot_words as usize; 3]);
+        assert!(outcome.stdout.contains(": {12}"), "the oldest that is left");
+    }
+}
+
+#[test]
+fn json_has_one_object_a_line_with_schema_and_addresses_as_strings() {
+    let fixture = Fixture::of(&pile_up());
+    let outcome = fixture.show(&["--json"]).sound();
+    let lines = outcome.json();
+    assert_eq!(lines[0]["type"], "ring");
+    assert_eq!(
+        lines[0]["data"],
+        serde_json::json!({
+            "schema": 1,
+            "path": fixture.path,
+            "program": "/nowhere/server",
+            "pid": 4321,
+            "state": "dead (killed, crashed or _exit)",
+            "threads": 5,
+            "created_realtime_ns": 1_700_000_000_000_000_000u64,
+            "refused_full": 0,
+            "refused_memory": 0,
+            "words": 8,
+            "overwritten": 0,
+            "torn": 0,
+            "unwritten": 0,
+            "damaged": 0,
+        })
+    );
+    assert_eq!(
+        lines[1],
+        serde_json::json!({"type": "function", "data": {
+            "function": "server::cache::?",
+            "threads": 3,
+            "locations": [
+                {"function": "server::cache::?", "file": "src/cache.rs", "line": 10, "address": "0x1100",
+                 "pc": format!("{:#x}", BIAS + 0x1100), "module": "/nowhere/server", "threads": 2, "tids": [12, 13]},
+                {"function": "server::cache::?", "file": "src/cache.rs", "line": 12, "address": "0x1200",
+                 "pc": format!("{:#x}", BIAS + 0x1200), "module": "/nowhere/server", "threads": 1, "tids": [11]},
+            ],
+        }})
+    );
+    assert_eq!(lines[2]["data"]["locations"][0]["label"], "to the peer");
+    assert_eq!(lines[3]["type"], "problem");
+    assert_eq!(lines[3]["data"]["about"], "/nowhere/server");
+    assert_eq!(lines.len(), 4);
+    assert_eq!(outcome.stderr, "");
+}
+
+#[test]
+fn json_of_threads_has_names_states_and_whole_sequences() {
+    let ring = lock_sites().with_slots([
+        Slot::thread("a", 1).at(1 << 40).marks([WAITS]),
+        Slot::thread("b", 2).marks([DONE]).exited(),
+    ]);
+    let lines = Fixture::of(&ring).show(&["-tv", "--json"]).sound().json();
+    assert_eq!(
+        lines[1],
+        serde_json::json!({"type": "thread", "data": {
+            "name": "a", "pid": 4321, "tid": 1, "state": "present", "generation": 1,
+            "overwritten": (1u64 << 40) - 63,
+            "events": [{"sequence": 1u64 << 40, "place": {
+                "function": "unknown", "file": "src/source_a.c", "line": 124, "address": "0x442bae",
+                "pc": format!("{:#x}", BIAS + WAITS), "module": "/nowhere/server",
+            }}],
+        }})
+    );
+    assert_eq!(lines[2]["data"]["state"], "exited");
+}
+
+#[test]
+fn info_says_what_the_ring_says_of_itself() {
+    let mut ring = pile_up();
+    ring.refused_full = 3;
+    ring.refused_memory = 2;
+    ring.without_exit = 4;
+    ring.reused = 6;
+    ring.metadata_refused = 1;
+    ring.file_system = 0xef53;
+    ring.settings_ignored = 2;
+    ring.modules.push(Module { build_id: Vec::new(), ..Module::library("/lib/libx.so", 0x7f00_0000_0000) });
+    let fixture = Fixture::of(&ring);
+    let outcome = read_rip(["info".as_ref(), fixture.path.as_os_str()]).sound();
+    let made = outcome.stdout.lines().find(|line| line.starts_with("made ")).unwrap();
+    assert!(made.ends_with(" h ago"), "{made}");
+    let expected = format!(
+        "ring        {}\n\
+         format      1.0, x86-64\n\
+         program     /nowhere/server\n\
+         process     pid 4321, user 1000 on build-host\n\
+         state       dead (killed, crashed or _exit)\n\
+         {made}\n\
+         file system 0xef53, not tmpfs: the kernel writes it to disk, which can make marks wait\n\
+         geometry    7 slots of 1024 bytes, 64 words each; 5 used\n\
+         threads     5 in the ring, 1 of them exited; 6 slots were reused\n\
+         refused     3 threads for want of a slot, 2 for want of memory\n\
+         unwatched   4 threads whose exit goes unnoticed\n\
+         metadata    1 modules found no room in the ring\n\
+         setting     RIP_SLOTS was not understood: a number from 1 to 16777216 is\n\
+         sites       3\n\
+         words       8 read, 0 overwritten, 0 torn, 0 unwritten, 0 damaged\n\
+         module      0x555555554000 /nowhere/server c0ffee0011223344\n\
+         module      0x7f0000000000 /lib/libx.so no build id\n",
+        fixture.path.display()
+    );
+    assert_eq!(outcome.stdout, expected);
+}
+
+#[test]
+fn threads_that_recorded_nowhere_are_mentioned() {
+    let mut ring = pile_up();
+    ring.refused_full = 3;
+    ring.refused_memory = 2;
+    let outcome = Fixture::of(&ring).show(&[]).sound();
+    let expected = "5 threads recorded nowhere: 3 found no slot (RIP_SLOTS), 2 no memory.\n";
+    assert!(outcome.stderr.contains(expected), "{outcome:#?}");
+}
+
+#[test]
+fn how_a_process_ended_is_said_where_it_said_so() {
+    let ring = Ring { exit_status: Some(-3), ..pile_up() };
+    let outcome = Fixture::of(&ring).show(&[]).sound();
+    assert!(outcome.stderr.starts_with("server[4321], exited with status -3: 5 threads"), "{outcome:#?}");
+}
+
+/// A ring whose views are much longer than a pipe holds, with names beyond ASCII.
+fn large() -> Ring {
+    let sites: Vec<(u64, String)> = (0..200).map(|n| (0x1000 + n, format!("größe/straße-{n}.rs"))).collect();
+    let sites: Vec<(u64, &str, u32)> = sites.iter().map(|(pc, file)| (*pc, file.as_str(), 1)).collect();
+    let slots =
+        (1..400).map(|tid| Slot::thread("Fädchen", tid).marks((0..64).map(|n| 0x1000 + (n * 3) % 200)));
+    Ring::new().with_sites(&sites).with_slots(slots)
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let fixture = Fixture::of(&large());
+    for options in [&["-t"][..], &["-t", "--json"]] {
+        let mut command = command();
+        command.args(options).arg(&fixture.path).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut first = String::new();
+        BufReader::with_capacity(64, child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+        assert!(!first.is_empty());
+        let mut errors = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        assert_eq!(wait(&mut child).code(), Some(0), "{errors}");
+        assert!(!errors.contains("Error"), "{errors}");
+    }
+}
+
+#[test]
+fn nobody_who_reads_the_remarks_is_no_error_either() {
+    // `read-rip RING 2>&1 | head -1`: standard error is a closed pipe too.
+    let directory = tempfile::tempdir().unwrap();
+    let fixture = Fixture::of(&large());
+    let damaged = directory.path().join("damaged");
+    let mut image = pile_up().build();
+    let slots = image.region(support::synth::SLOTS);
+    image.set64(slots + 24, 1 << 40);
+    image.write(&damaged);
+    for (ring, expected) in [(&fixture.path, 0), (&damaged, 2), (&PathBuf::from("/nowhere"), 2)] {
+        for options in [&["-t"][..], &[], &["info"]] {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            let mut command = command();
+            command.args(options).arg(ring).stdout(File::create("/dev/null").unwrap()).stderr(writer);
+            let mut child = command.spawn().unwrap();
+            drop(command);
+            assert_eq!(wait(&mut child).code(), Some(expected), "{options:?} {}", ring.display());
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let fixture = Fixture::of(&pile_up());
+    let mut command = command();
+    command.arg(&fixture.path).stdout(File::options().write(true).open("/dev/full").unwrap());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert_eq!(wait(&mut child).code(), Some(2));
+    assert!(
+        errors.contains("Error: could not write the output\nCaused by: No space left on device"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn output_into_a_pipe_is_plain_and_with_colours_says_the_same() {
+    let fixture = Fixture::of(&large());
+    for options in [&[][..], &["-t"]] {
+        let plain = fixture.show(options).sound().stdout;
+        assert!(!plain.contains('\x1b'));
+        let never = fixture.show(&[options, &["--color", "never"]].concat()).sound().stdout;
+        assert!(never == plain);
+        let coloured = fixture.show(&[options, &["--color=always"]].concat()).sound().stdout;
+        assert!(coloured.contains("\x1b[1m"), "function or thread in bold");
+        assert!(coloured.replace("\x1b[1m", "").replace("\x1b[0m", "") == plain);
+    }
+}
+
+#[test]
+fn a_terminal_gets_colours_unless_no_color_is_set() {
+    let fixture = Fixture::of(&pile_up());
+    let on_terminal = |variable: Option<(&str, &str)>, options: &[&str]| {
+        let terminal = nix::pty::openpty(None, None).unwrap();
+        let mut command = command();
+        command.args(options).arg(&fixture.path).env("TERM", "xterm").stderr(Stdio::null());
+        command.envs(variable).stdout(terminal.slave);
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        wait(&mut child);
+        // What a terminal has not shown by the end is still there; then its other end is gone.
+        let mut shown = Vec::new();
+        let _ = File::from(terminal.master).read_to_end(&mut shown);
+        String::from_utf8(shown).unwrap()
+    };
+    assert!(on_terminal(None, &[]).contains("\x1b[1mserver::cache::?\x1b[0m : 3 threads"));
+    assert!(on_terminal(Some(("NO_COLOR", "1")), &[]).starts_with("server::cache::? : 3 threads"));
+    assert!(on_terminal(None, &["--color=never"]).starts_with("server::cache::? : 3 threads"));
+    assert!(on_terminal(Some(("NO_COLOR", "1")), &["--color=always"]).contains("\x1b[1m"));
+}
+
+#[test]
+fn the_help_is_what_was_agreed() {
+    // To change it on purpose: `READ_RIP_BLESS=1 cargo test -p read-rip --test output help`.
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help.txt");
+    let mut found = String::new();
+    for args in [&["--help"][..], &["list", "--help"], &["gc", "--help"], &["info", "--help"]] {
+        let mut command = command();
+        command.args(args).env("COLUMNS", "100");
+        found += &format!("$ read-rip {}\n{}\n", args.join(" "), finish(command).sound().stdout);
+    }
+    if std::env::var_os("READ_RIP_BLESS").is_some() {
+        fs::write(&path, &found).unwrap();
+    }
+    assert_eq!(found, fs::read_to_string(&path).unwrap_or_default());
+}
+
+#[test]
+fn a_wrong_command_line_says_so_with_status_2() {
+    for args in [&["--nonsense"][..], &["-t", "a", "b"], &["-r", "a", "b"]] {
+        let outcome = read_rip(args);
+        assert_eq!(outcome.status, 2, "{outcome:#?}");
+        assert!(outcome.stderr.contains("Usage: read-rip"), "{outcome:#?}");
+    }
+    let version = read_rip(["--version"]).sound();
+    assert_eq!(version.stdout, format!("read-rip {}\n", env!("CARGO_PKG_VERSION")));
+}
