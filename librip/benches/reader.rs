@@ -85,6 +85,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Wall time in ms, and the largest resident set in KiB.
+#[expect(clippy::zombie_processes, reason = "wait4 waits, and says how much memory the child took")]
 fn timed(command: &mut Command) -> (f64, i64) {
     let begun = Instant::now();
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a program to time");
