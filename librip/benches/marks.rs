@@ -202,6 +202,8 @@ mod bare {
     core::arch::global_asm!(
         ".pushsection .tbss.librip_bench,\"awT\",@nobits",
         ".balign 8",
+        ".globl librip_bench_cursor, librip_bench_count",
+        ".hidden librip_bench_cursor, librip_bench_count",
         "librip_bench_cursor: .zero 8",
         "librip_bench_count: .zero 8",
         ".popsection",
