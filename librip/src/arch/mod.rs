@@ -25,6 +25,59 @@
 #[cfg(feature = "std")]
 use core::cell::Cell;
 
+/// The note of a site, for the assembly of a mark; `site::Note` is its definition. Label 20 is the mark's PC, and
+/// the mark brings the operands `text`, `text_len`, `line`, `column` and `kind`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_note {
+    () => {
+        ::core::concat!(
+            ".pushsection .note.librip,\"aR\",@note\n",
+            ".balign 4\n",
+            ".4byte 7, 36, 1\n",
+            ".asciz \"librip\"\n",
+            ".balign 4\n",
+            ".4byte 20b - .\n",
+            ".4byte {text} - .\n",
+            ".4byte {text_len}, {line}, {column}\n",
+            ".byte {kind}, 0, 0, 0\n",
+            ".4byte 0, 0, 0\n",
+            ".popsection",
+        )
+    };
+}
+
+/// The thread-local block and the flag that marks refer to, and the constructor of this module, whose address is
+/// the operand `loaded`.
+#[cfg(feature = "std")]
+macro_rules! symbols {
+    () => {
+        concat!(
+            ".pushsection .tbss.librip,\"awT\",@nobits\n",
+            ".balign 8\n",
+            ".globl librip_tls_1\n",
+            ".hidden librip_tls_1\n",
+            ".type librip_tls_1,@object\n",
+            ".size librip_tls_1,48\n",
+            "librip_tls_1: .zero 48\n",
+            ".popsection\n",
+            ".pushsection .bss.librip,\"aw\",@nobits\n",
+            ".globl librip_active_1\n",
+            ".hidden librip_active_1\n",
+            ".type librip_active_1,@object\n",
+            ".size librip_active_1,1\n",
+            "librip_active_1: .zero 1\n",
+            ".popsection\n",
+            ".pushsection .init_array,\"aw\",@init_array\n",
+            ".balign 8\n",
+            ".8byte {loaded}\n",
+            ".popsection",
+        )
+    };
+}
+#[cfg(feature = "std")]
+pub(crate) use symbols;
+
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
 #[cfg(target_arch = "x86_64")]
