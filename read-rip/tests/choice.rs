@@ -162,7 +162,7 @@ fn rings_are_listed_with_how_their_processes_ended_the_newest_first() {
 
 #[test]
 fn gc_removes_the_rings_of_the_dead_and_nothing_else() {
-    let fixture = Fixture::of(&pile_up());
+    let fixture = Fixture::of(&pile_up().of_a_dead_process());
     let living = with_living_ring(&fixture);
     let directory = fixture.directory.path();
     symlink(&fixture.path, directory.join("link")).unwrap();
@@ -190,8 +190,17 @@ fn gc_removes_the_rings_of_the_dead_and_nothing_else() {
 }
 
 #[test]
-fn gc_says_in_json_what_it_removed() {
+fn gc_keeps_rings_of_another_boot_which_are_copies_or_another_machines() {
     let fixture = Fixture::of(&pile_up());
+    let outcome = in_directory(&fixture, &["gc"]).sound();
+    assert_eq!(outcome.stdout, "");
+    assert!(outcome.stderr.ends_with("it is of another boot or another machine\n"), "{outcome:#?}");
+    assert!(fixture.path.exists());
+}
+
+#[test]
+fn gc_says_in_json_what_it_removed() {
+    let fixture = Fixture::of(&pile_up().of_a_dead_process());
     let lines = in_directory(&fixture, &["gc", "--json"]).sound().json();
     assert_eq!(lines, [serde_json::json!({"type": "removed", "data": {"path": fixture.path}})]);
     assert!(!fixture.path.exists());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::error::AppError;
 use super::{SOUND, now_ns, output, remark};
 use crate::cli::{Common, RingArgs};
-use crate::process::{Found, Life, rings_in, rings_of_process};
+use crate::process::{Found, Life, is_of_another_boot, rings_in, rings_of_process};
 use crate::report::{self, Json, printable};
 
 /// `read-rip list`.
@@ -35,6 +35,11 @@ pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
     for ring in look_in(&wanted.dir)? {
         let path = printable(&ring.path.to_string_lossy()).into_owned();
         match &ring.life {
+            // Rings are in memory: what has outlived its machine is a copy, or is another machine's.
+            Life::Dead if is_of_another_boot(&ring.header) => {
+                remark(format_args!("kept {path}: it is of another boot or another machine"));
+                continue;
+            }
             Life::Dead => {}
             Life::Alive { .. } | Life::Forked { .. } => continue,
             Life::Unknown { why } => {

@@ -105,7 +105,8 @@ fn own_pid_namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino())
 }
 
-fn is_of_another_boot(header: &Header) -> bool {
+/// Whether a ring is known to be of another boot than this one: before a restart, or on another machine.
+pub fn is_of_another_boot(header: &Header) -> bool {
     let is_known = header.boot_id != [0; 16];
     is_known && own_boot_id().is_some_and(|boot_id| boot_id != header.boot_id)
 }

@@ -105,6 +105,12 @@ impl Ring {
         self
     }
 
+    /// Made by a process of this boot that has ended: by one that had our pid, and started a tick later.
+    pub(crate) fn of_a_dead_process(self) -> Ring {
+        let alive = self.of_this_process();
+        Ring { start_time_ticks: alive.start_time_ticks + 1, ..alive }
+    }
+
     /// Adds the program `/nowhere/server`, and a site for each `FILE:LINE` at the module-relative address.
     pub(crate) fn with_sites(mut self, sites: &[(u64, &str, u32)]) -> Ring {
         let module = self.modules.len() as u32;
