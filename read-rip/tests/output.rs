@@ -323,14 +323,15 @@ fn json_has_one_object_a_line_with_schema_and_addresses_as_strings() {
             "function": "server::cache::?",
             "threads": 3,
             "locations": [
-                {"function": "server::cache::?", "file": "src/cache.rs", "line": 10, "address": "0x1100",
+                {"function": "server::cache::?", "file": "src/cache.rs", "line": 10, "kind": "snap", "address": "0x1100",
                  "pc": format!("{:#x}", BIAS + 0x1100), "module": "/nowhere/server", "threads": 2, "tids": [12, 13]},
-                {"function": "server::cache::?", "file": "src/cache.rs", "line": 12, "address": "0x1200",
+                {"function": "server::cache::?", "file": "src/cache.rs", "line": 12, "kind": "snap", "address": "0x1200",
                  "pc": format!("{:#x}", BIAS + 0x1200), "module": "/nowhere/server", "threads": 1, "tids": [11]},
             ],
         }})
     );
     assert_eq!(lines[2]["data"]["locations"][0]["label"], "to the peer");
+    assert_eq!(lines[2]["data"]["locations"][0]["kind"], "snap");
     assert_eq!(lines[3]["type"], "problem");
     assert_eq!(lines[3]["data"]["about"], "/nowhere/server");
     assert_eq!(lines.len(), 4);
@@ -350,7 +351,7 @@ fn json_of_threads_has_names_states_and_whole_sequences() {
             "name": "a", "pid": 4321, "tid": 1, "state": "present", "generation": 1,
             "overwritten": (1u64 << 40) - 63,
             "events": [{"sequence": 1u64 << 40, "place": {
-                "function": "unknown", "file": "src/source_a.c", "line": 124, "address": "0x442bae",
+                "function": "unknown", "file": "src/source_a.c", "line": 124, "kind": "snap", "address": "0x442bae",
                 "pc": format!("{:#x}", BIAS + WAITS), "module": "/nowhere/server",
             }}],
         }})

@@ -13,8 +13,8 @@
 //! | `problem` | `about`, `what`, `hint`: what could not be read or resolved |
 //! | `removed` | `path`: a ring that `gc` has removed |
 //!
-//! A `place` has `function`, `file`, `line`, `label`, `address` (module-relative), `pc` (actual), `module`, and
-//! `callers`, a list of `function`, `file` and `line` that it was inlined into, innermost first.
+//! A `place` has `function`, `file`, `line`, `kind` (`snap`), `label`, `address` (module-relative), `pc` (actual),
+//! `module`, and `callers`, a list of `function`, `file` and `line` that it was inlined into, innermost first.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -100,6 +100,8 @@ struct JsonPlace<'a> {
     line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
     address: String,
     pc: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -287,12 +289,21 @@ impl<W: Write> Json<W> {
     }
 }
 
+/// What a site's mark means; `None` for kinds of later versions.
+fn kind_name(kind: u8) -> Option<&'static str> {
+    match kind {
+        librip::layout::KIND_SNAP => Some("snap"),
+        _ => None,
+    }
+}
+
 fn json_place<'a>(place: &'a Place, places: &Places<'a>, snapshot: &'a Snapshot) -> JsonPlace<'a> {
     let site = place.sites.first().map(|&site| places.site(site));
     JsonPlace {
         function: &place.full_function,
         file: place.source.as_ref().map(|(file, _)| file.as_str()),
         line: place.source.as_ref().map(|&(_, line)| line),
+        kind: site.and_then(|site| kind_name(site.kind)),
         label: site.map(|site| site.label.as_str()).filter(|label| !label.is_empty()),
         address: format!("{:#x}", place.address),
         pc: format!("{:#x}", place.pc),
