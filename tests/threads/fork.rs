@@ -1,5 +1,8 @@
 //! fork: the child records as itself, and the parent's slot stays the parent's. exec: nothing is left behind.
 
+use std::io::Read;
+use std::time::Duration;
+
 use librip_tests::oracle::State;
 use librip_tests::progress;
 
@@ -36,8 +39,15 @@ fn children_record_as_themselves_and_leave_the_parents_slot_alone() {
 
 #[test]
 fn the_ring_of_a_daemon_outlives_the_process_that_started_it() {
-    // The harness waits until nobody has the victim's output open: until the daemon is dead too.
-    let remains = plan(&["daemon"]).run();
+    let plan = plan(&["daemon"]);
+    // The daemon writes into this once it is alone. Open at both ends, so that no opening waits.
+    let done = plan.dir().join("done");
+    nix::unistd::mkfifo(&done, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut done = std::fs::File::options().read(true).write(true).open(done).unwrap();
+    let remains = plan.run();
+    let (says, hears) = std::sync::mpsc::channel();
+    std::thread::spawn(move || says.send(done.read_exact(&mut [0; 5]).is_ok()));
+    assert_eq!(hears.recv_timeout(Duration::from_secs(60)), Ok(true));
     assert_eq!(remains.status.code(), Some(0), "{remains:?}");
     let ring = remains.ring();
     assert_eq!(ring.labels(ring.slot_named("daemon")), ["in the background", "alone"]);

@@ -447,6 +447,7 @@ fn daemon() {
         let mut byte = 0u8;
         assert_eq!(unsafe { libc::read(alone[0], (&raw mut byte).cast(), 1) }, 0);
         rip_snap!("alone");
+        std::fs::write(common::dir().join("done"), "alone").unwrap();
         std::process::abort();
     }
     let mut byte = 0u8;
