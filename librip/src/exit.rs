@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::config::Keep;
 use crate::create::RingFile;
-use crate::layout::{EXIT_STATUS, Header};
+use crate::layout::EXIT_STATUS;
 use crate::ring::Ring;
 use crate::{slot, sys, thread};
 
@@ -43,7 +43,7 @@ extern "C" fn exits(status: c_int, argument: *mut c_void) {
     }
     let ring = at_exit.ring;
     // Somebody may have truncated the file, and the guard be switched off: nothing can be said then.
-    if sys::reserve(ring.base(), size_of::<Header>(), ring.geometry.page_len_bytes).is_err() {
+    if !ring.has_header() {
         return;
     }
     let header = ring.header();

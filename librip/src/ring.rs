@@ -76,6 +76,11 @@ impl Ring {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
+    /// Whether the header can be written to: somebody may have truncated the file.
+    pub(crate) fn has_header(&self) -> bool {
+        sys::reserve(self.base(), size_of::<Header>(), self.geometry.page_len_bytes).is_ok()
+    }
+
     pub(crate) fn region(&self, extent: Extent) -> &Region {
         &self.header().regions[extent.index]
     }

@@ -70,9 +70,7 @@ pub(crate) fn claim(ring: &Ring, owner: Owner) -> Result<u64, Refusal> {
 /// Counts a refusal where the reader finds it.
 pub(crate) fn count_refusal(ring: &Ring, refusal: Refusal) {
     // The header itself may be what is gone.
-    let header_is_there =
-        sys::reserve(ring.base(), size_of::<crate::layout::Header>(), ring.geometry.page_len_bytes).is_ok();
-    if header_is_there {
+    if ring.has_header() {
         let counter = match refusal {
             Refusal::Full => &ring.header().threads_refused_full,
             Refusal::Memory => &ring.header().threads_refused_memory,
@@ -96,11 +94,8 @@ pub(crate) fn release(ring: &Ring, index: u64) {
 
 /// Whether a process other than this one still has a slot. Children that have not marked yet are not known.
 pub(crate) fn has_living_child(ring: &Ring) -> bool {
-    let slots = ring.geometry.slots;
-    // ORDERING: relaxed, and acquire for the state, as in `reclaim`.
-    let used = ring.region(slots).used.load(Relaxed).min(slots.capacity);
-    let reserved = ring.header().slots_reserved.load(Relaxed);
-    (0..used.min(reserved)).map(|index| ring.slot(index)).any(|slot| {
+    handed_out(ring).any(|(_, slot)| {
+        // ORDERING: acquire for the state, as in `reclaim`.
         let is_live = slot.state.load(Acquire) == SLOT_LIVE;
         let pid = slot.pid.load(Relaxed);
         is_live && pid != sys::pid() && sys::process_is_there(pid)
@@ -182,6 +177,15 @@ fn used(ring: &Ring, owner: Owner) -> Option<u64> {
     (index < ring.geometry.slots.capacity).then_some(index)
 }
 
+/// The slots that have been handed out so far, with their indices.
+fn handed_out(ring: &Ring) -> impl Iterator<Item = (u64, &SlotHeader)> {
+    let slots = ring.geometry.slots;
+    // ORDERING: relaxed: slots that are being handed out just now are not the ones that are looked for.
+    let used = ring.region(slots).used.load(Relaxed).min(slots.capacity);
+    let reserved = ring.header().slots_reserved.load(Relaxed);
+    (0..used.min(reserved)).map(|index| (index, ring.slot(index)))
+}
+
 /// Puts slots of dead threads into the exit queue: forked children that were killed, threads that the C
 /// library did not see end. Only in the owner's PID namespace, where ids can be asked about.
 fn reclaim(ring: &Ring, owner: Owner) {
@@ -195,10 +199,7 @@ fn reclaim(ring: &Ring, owner: Owner) {
     if now < due || after.compare_exchange(due, now + RECLAIM_INTERVAL_NS, Relaxed, Relaxed).is_err() {
         return;
     }
-    // ORDERING: relaxed: slots that are being handed out just now are not the ones we look for.
-    let used = ring.region(ring.geometry.slots).used.load(Relaxed).min(ring.geometry.slots.capacity);
-    for index in 0..used {
-        let slot = ring.slot(index);
+    for (index, slot) in handed_out(ring) {
         // ORDERING: acquire, pairs with the release in `settle`: the ids are this owner's.
         if slot.state.load(Acquire) != SLOT_LIVE || slot.pid_namespace.load(Relaxed) != owner.pid_namespace {
             continue;

@@ -32,7 +32,7 @@ pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
 pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
     let mut out = output(wanted);
     let mut status = SOUND;
-    for ring in look_in(&wanted.dir)? {
+    for ring in look_in(&wanted.dir)?.into_iter().map(Found::with_children) {
         let path = printable(&ring.path.to_string_lossy()).into_owned();
         match &ring.life {
             // Rings are in memory: what has outlived its machine is a copy, or is another machine's.
@@ -96,6 +96,7 @@ fn look_in(dir: &Path) -> Result<Vec<Found>, AppError> {
 fn with_programs(rings: Vec<Found>) -> Vec<(Found, String)> {
     rings
         .into_iter()
+        .map(Found::with_children)
         .map(|ring| {
             let program = crate::ring::read_program(&ring.path).unwrap_or_default();
             let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -13,7 +13,7 @@ use crate::places::{FileNames, PlaceId, Places};
 use crate::process::{self, Life, living_threads};
 use crate::report::{self, Json, counted, printable};
 use crate::resolve::{Options, Resolver};
-use crate::ring::{self, Header, Module, Snapshot};
+use crate::ring::{self, Module, Snapshot};
 
 /// A C ancestor's program was not position-independent: any address may be in it.
 const WHOLE_ADDRESS_SPACE: u64 = 1 << 48;
@@ -61,12 +61,8 @@ struct Reading {
 impl Reading {
     fn of(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
         // Asked before and behind the copy: a thread that ends or begins in between is not gone.
-        let living_before = ring::read_header(path).map(|header| living(&header)).unwrap_or_default();
+        let living_before = ring::read_header(path).map(|header| living_threads(header.pid as i32));
         let mut snapshot = ring::read(path)?;
-        let mut living = snapshot.header.as_ref().map(living).unwrap_or_default();
-        if !living.is_empty() {
-            living.extend(living_before);
-        }
         if snapshot.header.is_none()
             && let Some(exe) = wanted.exe.clone()
         {
@@ -79,6 +75,14 @@ impl Reading {
             });
         }
         let life = snapshot.header.as_ref().map(|header| process::life_of_ring(header, &snapshot.slots));
+        let mut living = match (&life, &snapshot.header) {
+            // Thread ids in the ring count in the process's own namespace, which must be ours to compare.
+            (Some(Life::Alive { pid }), Some(header)) if header.pid as i32 == *pid => living_threads(*pid),
+            _ => HashSet::new(),
+        };
+        if !living.is_empty() {
+            living.extend(living_before.unwrap_or_default());
+        }
         let losses = analyse::losses(&snapshot);
         Ok(Reading { path: path.to_owned(), snapshot, life, losses, living })
     }
@@ -176,7 +180,7 @@ impl Reading {
         let (exited, abandoned) = (count(ThreadState::Exited), count(ThreadState::Abandoned));
         let mut heading = match (&self.snapshot.header, &self.life) {
             (Some(header), Some(life)) => {
-                let program = self.snapshot.modules.iter().find(|module| module.is_executable);
+                let program = self.snapshot.program();
                 let program = program.and_then(|module| module.path.file_name()).unwrap_or_default();
                 let state = report::ended(header, life);
                 format!("{}[{}], {state}: ", printable(&program.to_string_lossy()), header.pid)
@@ -191,15 +195,6 @@ impl Reading {
             heading += &format!(", {abandoned} gone without saying so");
         }
         heading
-    }
-}
-
-/// The threads of the process that made a ring, as the ring numbers them.
-fn living(header: &Header) -> HashSet<u32> {
-    match process::life(header) {
-        // Thread ids in the ring count in the process's own namespace, which must be ours to compare.
-        Life::Alive { pid } if header.pid as i32 == pid => living_threads(pid),
-        _ => HashSet::new(),
     }
 }
 

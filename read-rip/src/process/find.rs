@@ -24,14 +24,20 @@ pub struct Found {
 impl Found {
     fn at(path: PathBuf) -> Option<Found> {
         let header = ring::read_header(&path).ok()?;
-        let mut life = life(&header);
-        if life == Life::Dead
-            && let Ok(snapshot) = ring::read(&path)
-        {
-            life = life_of_ring(&header, &snapshot.slots);
-        }
+        let life = life(&header);
         let memory_bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.blocks() * 512);
         Some(Found { path, header, life, memory_bytes })
+    }
+
+    /// Looks for forked children where the process itself is dead. That takes reading the whole ring, so it is
+    /// left to those who show or remove rings.
+    pub fn with_children(mut self) -> Found {
+        if self.life == Life::Dead
+            && let Ok(snapshot) = ring::read(&self.path)
+        {
+            self.life = life_of_ring(&self.header, &snapshot.slots);
+        }
+        self
     }
 }
 

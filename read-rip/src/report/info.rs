@@ -39,7 +39,7 @@ pub fn info(
         _ => "unknown architecture",
     };
     line("format", format!("{}.{}, {machine}", header.version.0, header.version.1))?;
-    let program = snapshot.modules.iter().find(|module| module.is_executable);
+    let program = snapshot.program();
     line("program", program.map_or_else(|| "unknown".into(), |module| module.path.display().to_string()))?;
     let host = if header.host.is_empty() { String::new() } else { format!(" on {}", header.host) };
     line("process", format!("pid {}, user {}{host}", header.pid, header.uid))?;

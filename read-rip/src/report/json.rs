@@ -186,7 +186,7 @@ impl<W: Write> Json<W> {
         losses: &Losses,
     ) -> io::Result<()> {
         let header = snapshot.header.as_ref();
-        let program = snapshot.modules.iter().find(|module| module.is_executable);
+        let program = snapshot.program();
         self.line(
             "ring",
             Ring {

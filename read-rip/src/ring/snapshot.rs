@@ -19,6 +19,13 @@ pub struct Snapshot {
     pub sequence_mask: u64,
 }
 
+impl Snapshot {
+    /// The program that was recorded, if the ring names it.
+    pub fn program(&self) -> Option<&Module> {
+        self.modules.iter().find(|module| module.is_executable)
+    }
+}
+
 /// The header of a ring.
 #[derive(Clone, Debug)]
 pub struct Header {
