@@ -199,6 +199,26 @@ fn gc_keeps_rings_of_another_boot_which_are_copies_or_another_machines() {
 }
 
 #[test]
+fn gc_keeps_the_ring_of_a_dead_process_whose_forked_child_records_in_it() {
+    // We play the child: our pid, and a slot that was claimed after we had started.
+    let mut ring = lock_sites().of_a_dead_process();
+    ring.slots = vec![Slot { claimed_ns: u64::MAX / 2, ..Slot::thread("child", std::process::id()) }];
+    let fixture = Fixture::of(&ring);
+    assert_eq!(in_directory(&fixture, &["gc"]).sound().stdout, "");
+    assert!(fixture.path.exists());
+    let listed = in_directory(&fixture, &["list"]).sound().stdout;
+    let child = format!("its child {} is alive", std::process::id());
+    assert!(listed.contains(&child), "{listed}");
+    // A slot that is older than the process with its pid is nobody's.
+    ring.slots[0].claimed_ns = 1;
+    let fixture = Fixture::of(&ring);
+    assert_eq!(
+        in_directory(&fixture, &["gc"]).sound().stdout,
+        format!("removed {}\n", fixture.path.display())
+    );
+}
+
+#[test]
 fn gc_says_in_json_what_it_removed() {
     let fixture = Fixture::of(&pile_up().of_a_dead_process());
     let lines = in_directory(&fixture, &["gc", "--json"]).sound().json();
