@@ -8,7 +8,10 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::layout::{self, SETTING_KEEP, SETTING_SLOTS, SETTING_WORDS, SLOT_WORDS_MAX, SLOT_WORDS_MIN};
+use crate::clock::Clock;
+use crate::layout::{
+    self, SETTING_CLOCK, SETTING_KEEP, SETTING_SLOTS, SETTING_WORDS, SLOT_WORDS_MAX, SLOT_WORDS_MIN,
+};
 use crate::{InitError, create, sys};
 
 /// The slots of a ring unless told otherwise. The file is sparse: unused slots take no memory.
@@ -48,6 +51,7 @@ pub struct Builder {
     pub(crate) words: u32,
     pub(crate) slots: u32,
     pub(crate) keep: Keep,
+    pub(crate) clock: Clock,
     pub(crate) guards_sigbus: bool,
     pub(crate) settings_ignored: u32,
 }
@@ -66,6 +70,7 @@ impl Builder {
             words: layout::SLOT_WORDS_DEFAULT,
             slots: DEFAULT_SLOTS,
             keep: Keep::default(),
+            clock: Clock::default(),
             guards_sigbus: true,
             settings_ignored: 0,
         }
@@ -100,6 +105,13 @@ impl Builder {
     #[must_use]
     pub fn keep(mut self, keep: Keep) -> Builder {
         self.keep = keep;
+        self
+    }
+
+    /// Which events carry times. `RIP_CLOCK` (`off`, `contended`, `all`) overrides.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Builder {
+        self.clock = clock;
         self
     }
 
@@ -155,6 +167,14 @@ impl Builder {
                 _ => ignored |= SETTING_KEEP,
             }
         }
+        if let Some(value) = get("RIP_CLOCK") {
+            match value.to_str() {
+                Some("off") => self.clock = Clock::Off,
+                Some("contended") => self.clock = Clock::Contended,
+                Some("all") => self.clock = Clock::All,
+                _ => ignored |= SETTING_CLOCK,
+            }
+        }
         self.settings_ignored |= ignored;
         Ok(self)
     }
@@ -182,18 +202,21 @@ mod tests {
             ("RIP_WORDS", "100"),
             ("RIP_SLOTS", "9"),
             ("RIP_KEEP", "always"),
+            ("RIP_CLOCK", "all"),
         ])
         .unwrap();
         assert_eq!(made.path.as_deref(), Some(Path::new("/dev/shm/here")));
-        assert_eq!((made.words, made.slots, made.keep), (128, 9, Keep::Always));
+        assert_eq!((made.words, made.slots, made.keep, made.clock), (128, 9, Keep::Always, Clock::All));
         assert_eq!(made.settings_ignored, 0);
     }
 
     #[test]
     fn settings_that_make_no_sense_are_ignored_and_remembered() {
-        let made = configured(&[("RIP_WORDS", "many"), ("RIP_SLOTS", "0"), ("RIP_KEEP", "")]).unwrap();
+        let settings = [("RIP_WORDS", "many"), ("RIP_SLOTS", "0"), ("RIP_KEEP", ""), ("RIP_CLOCK", "on")];
+        let made = configured(&settings).unwrap();
         assert_eq!((made.words, made.slots, made.keep), (32, 7, Keep::OnFailure));
-        assert_eq!(made.settings_ignored, SETTING_WORDS | SETTING_SLOTS | SETTING_KEEP);
+        assert_eq!(made.clock, Clock::Contended);
+        assert_eq!(made.settings_ignored, SETTING_WORDS | SETTING_SLOTS | SETTING_KEEP | SETTING_CLOCK);
     }
 
     #[test]

@@ -21,13 +21,13 @@ use nix::sys::stat::{Mode, fchmod};
 
 use crate::config::Builder;
 use crate::layout::{
-    BYTE_ORDER, DEFAULT_DIRECTORY, Header, MAGIC, Module, REGION_ALIGN_BYTES, REGION_EXITS, REGION_MODULES,
-    REGION_SITES, REGION_SLOTS, REGION_TEXTS, SETTING_SLOTS_LIMITED, Site, VERSION_MAJOR, VERSION_MINOR,
-    slot_len_bytes,
+    BYTE_ORDER, DEFAULT_DIRECTORY, Header, LockName, MAGIC, Module, REGION_ALIGN_BYTES, REGION_EXITS,
+    REGION_LOCK_NAMES, REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_TEXTS, SETTING_SLOTS_LIMITED, Site,
+    VERSION_MAJOR, VERSION_MINOR, slot_len_bytes,
 };
 use crate::modules::{self, Detail, LoadedModule};
 use crate::ring::{Extent, Geometry, Ring};
-use crate::{arch, copies, exit, guard, sys, thread};
+use crate::{arch, clock, copies, exit, guard, sys, thread};
 
 /// Why there is no ring. The program runs on, and marks record nowhere.
 #[derive(Debug)]
@@ -213,11 +213,12 @@ fn build(wish: &Builder, file: &File, path: &Path, modules: &[LoadedModule]) -> 
         let needed_bytes = geometry.slots.offset + geometry.slot_len_bytes;
         return Err(InitError::NoRoom { path: path.to_owned(), needed_bytes });
     }
-    write_header(base.cast(), wish, file, &geometry, is_limited);
+    let clock = clock::Source::choose(wish.clock);
+    write_header(base.cast(), wish, file, &geometry, is_limited, &clock);
     // The mapping stays for good, see `Ring`.
     std::mem::forget(map);
     // SAFETY: the mapping has this length, is leaked, and `plan` laid the extents out within it.
-    let ring = unsafe { Ring::new(base, geometry) };
+    let ring = unsafe { Ring::new(base, geometry, clock.for_slots()) };
     /// Cells of the exit queue are reserved beforehand up to this size, 131072 slots, so that slots can be
     /// reused when there is no memory for new ones.
     const CELLS_RESERVED_MAX_BYTES: u64 = 1 << 20;
@@ -270,6 +271,7 @@ fn plan(wish: &Builder, modules: &[LoadedModule], limits: &Limits) -> Result<(Ge
     const SPARE_MODULES: u64 = 512;
     const SPARE_SITES: u64 = 32_768;
     const SPARE_TEXT_BYTES: u64 = 4 << 20;
+    const LOCK_NAMES: u64 = 16_384;
 
     let count = modules.len() as u64;
     let sites: u64 = modules.iter().map(LoadedModule::site_count).sum();
@@ -291,6 +293,7 @@ fn plan(wish: &Builder, modules: &[LoadedModule], limits: &Limits) -> Result<(Ge
             modules: extent(count + SPARE_MODULES / spare_part, size_of::<Module>() as u64),
             sites: extent(sites + SPARE_SITES / spare_part, size_of::<Site>() as u64),
             texts: extent(texts + SPARE_TEXT_BYTES / spare_part, 1),
+            lock_names: extent(LOCK_NAMES / spare_part, size_of::<LockName>() as u64),
             exits: extent(slots, 8),
             slots: extent(slots, slot_len),
             file_len_bytes: end.next_multiple_of(limits.page_len_bytes),
@@ -310,7 +313,14 @@ fn plan(wish: &Builder, modules: &[LoadedModule], limits: &Limits) -> Result<(Ge
     Ok((lay_out(SMALL_SPARE, fitting), fitting < wished))
 }
 
-fn write_header(target: NonNull<Header>, wish: &Builder, file: &File, geometry: &Geometry, is_limited: bool) {
+fn write_header(
+    target: NonNull<Header>,
+    wish: &Builder,
+    file: &File,
+    geometry: &Geometry,
+    is_limited: bool,
+    clock: &clock::Source,
+) {
     let mut regions: [crate::layout::Region; crate::layout::REGIONS_MAX] = core::array::from_fn(|_| {
         crate::layout::Region { kind: 0, entry_len_bytes: 0, offset: 0, capacity: 0, used: 0.into() }
     });
@@ -318,6 +328,7 @@ fn write_header(target: NonNull<Header>, wish: &Builder, file: &File, geometry: 
         (REGION_MODULES, size_of::<Module>() as u64, geometry.modules),
         (REGION_SITES, size_of::<Site>() as u64, geometry.sites),
         (REGION_TEXTS, 1, geometry.texts),
+        (REGION_LOCK_NAMES, size_of::<LockName>() as u64, geometry.lock_names),
         (REGION_EXITS, 8, geometry.exits),
         (REGION_SLOTS, geometry.slot_len_bytes, geometry.slots),
     ] {
@@ -334,6 +345,7 @@ fn write_header(target: NonNull<Header>, wish: &Builder, file: &File, geometry: 
         host[..len].copy_from_slice(&name[..len]);
     }
     let limited = if is_limited { SETTING_SLOTS_LIMITED } else { 0 };
+    let created_boottime_ns = sys::boottime_ns();
     let header = Header {
         magic: 0.into(),
         byte_order: BYTE_ORDER,
@@ -350,7 +362,7 @@ fn write_header(target: NonNull<Header>, wish: &Builder, file: &File, geometry: 
         start_time_ticks: start_time_ticks().unwrap_or(0),
         pid_namespace: thread::pid_namespace(),
         created_realtime_ns: sys::clock_ns(libc::CLOCK_REALTIME),
-        created_boottime_ns: sys::boottime_ns(),
+        created_boottime_ns,
         file_system: nix::sys::statfs::fstatfs(file).map_or(0, |status| status.filesystem_type().0 as u64),
         host,
         settings_ignored: wish.settings_ignored | limited,
@@ -372,6 +384,15 @@ fn write_header(target: NonNull<Header>, wish: &Builder, file: &File, geometry: 
         exit_status: 0.into(),
         exited_boottime_ns: 0.into(),
         cells_reserved: 0.into(),
+        clock_level: clock.level,
+        clock_source: clock.source,
+        clock_shift: clock.shift,
+        reserved_clock: 0,
+        clock_base_ticks: clock.ticks(),
+        clock_base_boottime_ns: created_boottime_ns,
+        clock_ticks_a_kilosecond: clock.rate.into(),
+        held_overflows: 0.into(),
+        releases_unmatched: 0.into(),
     };
     // SAFETY: the start of a fresh mapping, reserved by the caller, known to nobody else.
     unsafe { target.write(header) };

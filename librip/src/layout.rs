@@ -1,4 +1,4 @@
-//! The ring's format, version 1.0: the one definition that recorder and reader share.
+//! The ring's format, version 1.1: the one definition that recorder and reader share.
 //!
 //! This file defines bytes and their meaning. It does not map, read or write anything, needs no `std`,
 //! and knows no policy.
@@ -39,6 +39,48 @@
 //! is a PC word with the operand words directly before it: the site says how many. A word is written by one
 //! 64-bit store, so it is never half written in memory.
 //!
+//! # Lock events
+//!
+//! What an event means is its site's [`Site::kind`]; the operands' meanings are its `operand_types`, written in
+//! this order in front of the PC word:
+//!
+//! | kind | operands | says |
+//! |---|---|---|
+//! | [`KIND_LOCK_WAIT`] | time, lock | is about to block until it gets the lock |
+//! | [`KIND_LOCK_ACQUIRED`] | (time,) lock | has the lock |
+//! | [`KIND_LOCK_RELEASED`] | (time, since,) lock | has let go of it |
+//! | [`KIND_LOCK_TRY_FAILED`] | lock | tried, or waited for a limited time, and has not got it |
+//! | [`KIND_LOCK_TAKES`] | (time,) lock | a wrapper tries; it has the lock unless a `TRY_FAILED` of it follows |
+//! | [`KIND_CONDITION_WAIT`] | time, lock, condition | lets go of the lock until the condition is signalled |
+//! | [`KIND_CONDITION_WOKEN`] | time, lock, condition | has the lock again |
+//! | [`KIND_LOCK_DESTROYED`] | lock | the lock ends while it is held |
+//!
+//! Between `TAKES` and `TRY_FAILED` or a release there may be a `WAIT` by the same wrapper: then the lock was not
+//! free at once. A wrapper records no `ACQUIRED`, so that nothing but one word of the held-lock table is written
+//! between taking a lock that is free and the program's own work.
+//!
+//! # The held-lock table
+//!
+//! [`SlotHeader::held`] says which locks the owner holds or waits for, however long ago it took them. An entry
+//! is in use when its state, in [`HeldLock::place`], is not [`HELD_NONE`]:
+//!
+//! ```text
+//!                      /--> HELD_WAITING --\
+//!   NONE --> HELD_TAKING -------------------> HELD_HELD --> HELD_RELEASING --> NONE
+//!               ^   |   try failed              |    ^ \
+//!               |   +------------------> NONE   v    |  +--> HELD_DESTROYED
+//!               |                        HELD_CONDITION
+//!   entered before the lock is touched          left after the lock has been given up
+//! ```
+//!
+//! * `HELD` is exact: stored after the lock was got, replaced before it is given up. In `TAKING` and `RELEASING`,
+//!   some instructions each, the owner may have the lock or not.
+//! * Locks in `WAITING` are not held. In `CONDITION` the lock is given up, or is being waited for after the signal.
+//! * The lower 11 bits of the sequence in `place` must be those in `lock`; otherwise the entry was being
+//!   written, and means nothing.
+//! * Marks by hand enter `HELD` without `TAKING`, and may leave `RELEASING` out.
+//! * A lock that finds no entry free is counted in [`SlotHeader::held_beyond`].
+//!
 //! # A slot's life
 //!
 //! ```text
@@ -69,8 +111,10 @@
 //! bytes that were reserved and zero, longer entries ([`Region::entry_len_bytes`] says how long), new kinds, and for
 //! a slot a trailer behind its words ([`Header::slot_len_bytes`] says how long it is in all). Everything from
 //! [`Header::header_len_bytes`] to the first region is zero. A reader ignores what it does not know.
-//! Reserved for 1.1 and zero in 1.0: the held-lock table in the slot ([`SlotHeader::held`]), clock
-//! calibration, lock names as a further region.
+//!
+//! 1.1 has added to 1.0: the kinds of lock events and their operand types, [`Site::flags`], the held-lock table,
+//! [`SlotHeader::clock`], [`SlotHeader::held_beyond`], the header's fields from [`Header::clock_level`] on, and lock
+//! names ([`REGION_LOCK_NAMES`]). All of that is zero in rings of 1.0.
 
 use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
@@ -80,7 +124,7 @@ pub const MAGIC: [u8; 8] = *b"\x7fRIPRING";
 /// A reader refuses a ring with another major version.
 pub const VERSION_MAJOR: u16 = 1;
 /// A higher minor version adds, and changes nothing that is there.
-pub const VERSION_MINOR: u16 = 0;
+pub const VERSION_MINOR: u16 = 1;
 /// [`Header::byte_order`] as its own writer sees it.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// Regions begin at multiples of this.
@@ -211,7 +255,38 @@ pub struct Header {
     pub exited_boottime_ns: AtomicU64,
     /// Exit-queue cells whose memory is reserved: those below this index.
     pub cells_reserved: AtomicU64,
+    /// `CLOCK_LEVEL_*`: which events carry times.
+    pub clock_level: u32,
+    /// `CLOCK_SOURCE_*`: what their ticks are.
+    pub clock_source: u32,
+    /// The source's reading is shifted right by this to make ticks of 8 ns or more.
+    pub clock_shift: u32,
+    /// Zero.
+    pub reserved_clock: u32,
+    /// The clock in ticks, all 64 bits, at [`Header::clock_base_boottime_ns`]; operands keep the lower 48.
+    pub clock_base_ticks: u64,
+    /// `CLOCK_BOOTTIME` at the same moment, ns.
+    pub clock_base_boottime_ns: u64,
+    /// Ticks in 1000 s, as measured over the longest time so far: improved when slots are claimed.
+    pub clock_ticks_a_kilosecond: AtomicU64,
+    /// Acquisitions that found no free entry in their thread's held-lock table.
+    pub held_overflows: AtomicU64,
+    /// Releases of locks that the releasing thread did not hold, whose holder was not looked for because such a
+    /// search had taken time just before. With any, a by-hand lock that appears held may not be.
+    pub releases_unmatched: AtomicU64,
 }
+
+/// [`Header::clock_level`]: no times.
+pub const CLOCK_LEVEL_OFF: u32 = 0;
+/// [`Header::clock_level`]: times where a thread waits, and of what it then held.
+pub const CLOCK_LEVEL_CONTENDED: u32 = 1;
+/// [`Header::clock_level`]: times of all lock events.
+pub const CLOCK_LEVEL_ALL: u32 = 2;
+
+/// [`Header::clock_source`]: the processor's counter (TSC, CNTVCT).
+pub const CLOCK_SOURCE_COUNTER: u32 = 1;
+/// [`Header::clock_source`]: `CLOCK_MONOTONIC`, ns.
+pub const CLOCK_SOURCE_MONOTONIC: u32 = 2;
 
 /// [`Header::exit_state`]: the creator has not ended, or had no chance to say so (a signal, `_exit`, `exec`).
 pub const EXIT_NONE: u32 = 0;
@@ -227,6 +302,9 @@ pub const SETTING_KEEP: u32 = 4;
 /// [`Header::settings_ignored`]: there are fewer slots than asked for, because of a limit on file size or address
 /// space, or the size of the file system.
 pub const SETTING_SLOTS_LIMITED: u32 = 8;
+
+/// [`Header::settings_ignored`]: `RIP_CLOCK` was none of `off`, `contended`, `all`.
+pub const SETTING_CLOCK: u32 = 16;
 
 /// The header lists at most this many regions.
 pub const REGIONS_MAX: usize = 16;
@@ -257,6 +335,8 @@ pub const REGION_TEXTS: u32 = 3;
 pub const REGION_EXITS: u32 = 4;
 /// [`Region::kind`]: slots.
 pub const REGION_SLOTS: u32 = 5;
+/// [`Region::kind`]: [`LockName`] entries; `used` is how many may be in use, holes included.
+pub const REGION_LOCK_NAMES: u32 = 6;
 
 /// An exit-queue cell has a lap of the queue above this bit; below it 0 for an empty cell, or a slot's index
 /// plus one.
@@ -306,6 +386,27 @@ pub struct Module {
     pub reserved: [u64; 4],
 }
 
+/// The name that a program has given to a lock.
+#[repr(C)]
+#[derive(Debug)]
+pub struct LockName {
+    /// `NAME_*`. What is behind it changes only in [`NAME_CLAIMED`].
+    pub state: AtomicU32,
+    /// The process.
+    pub pid: AtomicU32,
+    /// The lock's address.
+    pub lock: AtomicU64,
+    /// The name, padded with zeros.
+    pub name: [AtomicU64; NAME_LEN_BYTES / 8],
+}
+
+/// [`LockName::state`]: free, or forgotten because the lock was destroyed.
+pub const NAME_FREE: u32 = 0;
+/// [`LockName::state`]: complete.
+pub const NAME_COMPLETE: u32 = 1;
+/// [`LockName::state`]: somebody writes it.
+pub const NAME_CLAIMED: u32 = 2;
+
 /// One mark in the source, as its ELF note describes it.
 #[repr(C)]
 #[derive(Debug)]
@@ -326,8 +427,8 @@ pub struct Site {
     pub kind: u8,
     /// How many operand values an event of this site has.
     pub operand_count: u8,
-    /// Zero.
-    pub reserved: u16,
+    /// A set of `SITE_*`, and a `LOCK_TYPE_*` above [`SITE_LOCK_TYPE_SHIFT`].
+    pub flags: u16,
     /// `OPERAND_*` of each operand.
     pub operand_types: [u8; OPERANDS_MAX],
 }
@@ -337,16 +438,63 @@ pub const OPERANDS_MAX: usize = 12;
 
 /// [`Site::kind`]: a plain snapshot.
 pub const KIND_SNAP: u8 = 0;
+/// [`Site::kind`]: useful work was done.
+pub const KIND_PROGRESS: u8 = 1;
+/// [`Site::kind`]: see "Lock events" above, here and below.
+pub const KIND_LOCK_WAIT: u8 = 2;
+/// [`Site::kind`]: see "Lock events".
+pub const KIND_LOCK_ACQUIRED: u8 = 3;
+/// [`Site::kind`]: see "Lock events".
+pub const KIND_LOCK_RELEASED: u8 = 4;
+/// [`Site::kind`]: see "Lock events".
+pub const KIND_LOCK_TRY_FAILED: u8 = 5;
+/// [`Site::kind`]: see "Lock events".
+pub const KIND_LOCK_TAKES: u8 = 6;
+/// [`Site::kind`]: see "Lock events".
+pub const KIND_CONDITION_WAIT: u8 = 7;
+/// [`Site::kind`]: see "Lock events".
+pub const KIND_CONDITION_WOKEN: u8 = 8;
+/// [`Site::kind`]: see "Lock events".
+pub const KIND_LOCK_DESTROYED: u8 = 9;
+
+/// [`Site::flags`]: the lock is taken in shared mode.
+pub const SITE_SHARED: u16 = 1;
+/// [`Site::flags`]: an attempt that does not block.
+pub const SITE_TRY: u16 = 2;
+/// [`Site::flags`]: within a wrapper, which records all that is done with its locks. The place to show is
+/// where the wrapper was called.
+pub const SITE_WRAPPER: u16 = 4;
+/// [`Site::flags`]: the lock may be taken again by the thread that has it.
+pub const SITE_REENTRANT: u16 = 8;
+/// [`Site::flags`]: a shared acquisition that passes writers who wait already.
+pub const SITE_READERS_FIRST: u16 = 16;
+/// [`Site::flags`]: a `LOCK_TYPE_*` begins at this bit.
+pub const SITE_LOCK_TYPE_SHIFT: u32 = 8;
+/// The type of a lock that is marked by hand.
+pub const LOCK_TYPE_UNKNOWN: u16 = 0;
+/// A mutex.
+pub const LOCK_TYPE_MUTEX: u16 = 1;
+/// A readers-writer lock.
+pub const LOCK_TYPE_RWLOCK: u16 = 2;
 
 /// [`Site::operand_types`]: 48 bits in one operand word.
 pub const OPERAND_WORD: u8 = 1;
 /// [`Site::operand_types`]: 64 bits in two operand words, the low 32 first.
 pub const OPERAND_DOUBLE: u8 = 2;
 
+/// [`Site::operand_types`]: the address of a lock, in one word.
+pub const OPERAND_LOCK: u8 = 3;
+/// [`Site::operand_types`]: when it happened, ticks, in one word; 0: not known.
+pub const OPERAND_TIME: u8 = 4;
+/// [`Site::operand_types`]: when what ends here began, ticks, in one word; 0: not known.
+pub const OPERAND_SINCE: u8 = 5;
+/// [`Site::operand_types`]: the address of a condition variable, in one word.
+pub const OPERAND_CONDITION: u8 = 6;
+
 /// How many operand words a value of an `OPERAND_*` type takes; `None` for a type this version does not know.
 pub const fn operand_words(operand_type: u8) -> Option<u32> {
     match operand_type {
-        OPERAND_WORD => Some(1),
+        OPERAND_WORD | OPERAND_LOCK | OPERAND_TIME | OPERAND_SINCE | OPERAND_CONDITION => Some(1),
         OPERAND_DOUBLE => Some(2),
         _ => None,
     }
@@ -376,12 +524,14 @@ pub struct SlotHeader {
     pub first_sequence: AtomicU64,
     /// Inode of the owner's PID namespace: pids and tids mean something in there only.
     pub pid_namespace: AtomicU64,
-    /// Zero.
-    pub reserved: AtomicU64,
+    /// How this thread's times are taken: see [`slot_clock`].
+    pub clock: AtomicU32,
+    /// Locks that the owner holds and that are not in [`SlotHeader::held`], which was full.
+    pub held_beyond: AtomicU32,
     /// The thread's name, padded with zeros.
     pub name: [AtomicU64; NAME_LEN_BYTES / 8],
-    /// Zero in version 1.0; room for a table of 16 held locks of 24 bytes.
-    pub held: [AtomicU64; 48],
+    /// The locks that the owner holds or waits for. See "The held-lock table" above.
+    pub held: [HeldLock; HELD_MAX],
     /// How many words the slot has ever taken: index and sequence of the next word. Advanced before the
     /// words are written.
     pub count: AtomicU64,
@@ -389,7 +539,63 @@ pub struct SlotHeader {
     pub mask: AtomicU64,
 }
 
-/// A slot's name is cut to this length, bytes.
+/// A slot's held-lock table has this many entries.
+pub const HELD_MAX: usize = 16;
+
+/// An entry of the held-lock table.
+#[repr(C)]
+#[derive(Debug)]
+pub struct HeldLock {
+    /// The lock's address, packed as an operand word with the sequence of the event that entered it.
+    pub lock: AtomicU64,
+    /// The PC of the acquisition, the state, and more: see [`held_place`].
+    pub place: AtomicU64,
+    /// When waiting or holding began, ticks, in the lower 48 bits, where `place` says [`HELD_TIMED`]. Above them how
+    /// often the lock was taken again.
+    pub since: AtomicU64,
+}
+
+/// [`HeldLock::place`]: the state begins at this bit and has three.
+pub const HELD_STATE_SHIFT: u32 = 48;
+/// State: the entry is free.
+pub const HELD_NONE: u64 = 0;
+/// State: tries to get the lock, and may have got it already.
+pub const HELD_TAKING: u64 = 1;
+/// State: waits for the lock.
+pub const HELD_WAITING: u64 = 2;
+/// State: has the lock.
+pub const HELD_HELD: u64 = 3;
+/// State: gives the lock up, and may have done so.
+pub const HELD_RELEASING: u64 = 4;
+/// State: waits for a condition, without the lock, or to get it back.
+pub const HELD_CONDITION: u64 = 5;
+/// State: the lock was destroyed while it was held.
+pub const HELD_DESTROYED: u64 = 6;
+/// [`HeldLock::place`]: in shared mode.
+pub const HELD_SHARED: u64 = 1 << 51;
+/// [`HeldLock::place`]: [`HeldLock::since`] has a time.
+pub const HELD_TIMED: u64 = 1 << 52;
+/// [`HeldLock::place`]: the lower bits of the sequence begin here.
+pub const HELD_SEQUENCE_SHIFT: u32 = 53;
+/// [`HeldLock::since`]: how often the lock was taken again begins at this bit.
+pub const HELD_AGAIN_SHIFT: u32 = 48;
+
+/// Packs [`HeldLock::place`]. `flags` are [`HELD_SHARED`] and [`HELD_TIMED`]; of `sequence` 11 bits remain.
+pub const fn held_place(sequence: u64, pc: u64, state: u64, flags: u64) -> u64 {
+    (sequence << HELD_SEQUENCE_SHIFT) | (state << HELD_STATE_SHIFT) | flags | (pc & PAYLOAD_MASK)
+}
+
+/// The state in a [`HeldLock::place`].
+pub const fn held_state(place: u64) -> u64 {
+    (place >> HELD_STATE_SHIFT) & 7
+}
+
+/// Packs [`SlotHeader::clock`]: a `CLOCK_LEVEL_*`, a `CLOCK_SOURCE_*` and [`Header::clock_shift`], a byte each.
+pub const fn slot_clock(level: u32, source: u32, shift: u32) -> u32 {
+    level | source << 8 | shift << 16
+}
+
+/// A slot's name, and a lock's, is cut to this length, bytes.
 pub const NAME_LEN_BYTES: usize = 48;
 
 /// [`SlotHeader::state`]: never used.
@@ -419,7 +625,10 @@ pub const CURSOR_TO_MASK_BYTES: usize = size_of::<SlotHeader>() - offset_of!(Slo
 
 // The format's sizes and places. A change here is a change of the format: see "Compatibility".
 const _: () = {
-    assert!(size_of::<Header>() == 800);
+    assert!(size_of::<Header>() == 856);
+    assert!(offset_of!(Header, clock_level) == 800);
+    assert!(offset_of!(Header, clock_base_ticks) == 816);
+    assert!(offset_of!(Header, held_overflows) == 840);
     assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
     assert!(offset_of!(Header, byte_order) == 8);
     assert!(offset_of!(Header, version_major) == 12);
@@ -431,7 +640,12 @@ const _: () = {
     assert!(size_of::<Region>() == 32);
     assert!(size_of::<Module>() == 128);
     assert!(size_of::<Site>() == 48);
+    assert!(size_of::<LockName>() == 64);
+    assert!(offset_of!(Site, flags) == 34);
     assert!(size_of::<SlotHeader>() == 512);
+    assert!(offset_of!(SlotHeader, clock) == 56);
+    assert!(offset_of!(SlotHeader, held_beyond) == 60);
+    assert!(size_of::<HeldLock>() == 24);
     assert!(offset_of!(SlotHeader, name) == 64);
     assert!(offset_of!(SlotHeader, held) == 112);
     assert!(offset_of!(SlotHeader, count) == 496);

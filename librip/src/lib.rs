@@ -35,6 +35,7 @@
 //! | `RIP_WORDS` | words a slot, 16 to 16384 | 64 |
 //! | `RIP_SLOTS` | threads at a time, 1 to 16777216 | 65536 |
 //! | `RIP_KEEP` | keep the ring at exit: `always`, `failure`, `never` | `failure` |
+//! | `RIP_CLOCK` | lock events with times: `off`, `contended`, `all` | `contended` |
 //!
 //! # Features
 //!
@@ -46,6 +47,8 @@
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub mod arch;
+#[cfg(all(feature = "std", not(loom)))]
+mod clock;
 #[cfg(all(feature = "std", not(loom)))]
 mod config;
 #[cfg(all(feature = "std", not(loom)))]
@@ -77,11 +80,12 @@ pub use api::*;
 /// What expansions of the macros need.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::site::text_bytes;
+    pub use crate::site::{text_bytes, types};
 }
 
 #[cfg(all(feature = "std", not(loom)))]
 mod api {
+    pub use crate::clock::Clock;
     pub use crate::config::{Builder, DEFAULT_SLOTS, Keep, SLOTS_MAX};
     pub use crate::create::InitError;
 

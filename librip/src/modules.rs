@@ -283,7 +283,7 @@ fn enter(ring: &Ring, module: &LoadedModule) -> Result<(), NoMemory> {
             column: site.column,
             kind: site.kind,
             operand_count: site.operand_count,
-            reserved: 0,
+            flags: site.flags,
             operand_types: site.operand_types,
         };
         offset += site.text_len_bytes;

@@ -38,6 +38,7 @@ pub(crate) struct Geometry {
     pub(crate) modules: Extent,
     pub(crate) sites: Extent,
     pub(crate) texts: Extent,
+    pub(crate) lock_names: Extent,
     pub(crate) exits: Extent,
     pub(crate) slots: Extent,
 }
@@ -47,6 +48,8 @@ pub(crate) struct Geometry {
 pub(crate) struct Ring {
     base: NonNull<u8>,
     pub(crate) geometry: Geometry,
+    /// What slots are told of the clock.
+    pub(crate) slot_clock: u32,
     /// Set by the SIGBUS guard: part of the mapping is private memory now.
     pub(crate) is_damaged: AtomicBool,
 }
@@ -62,8 +65,8 @@ impl Ring {
     ///
     /// `base` begins a readable and writable mapping of `geometry.file_len_bytes` bytes that is never
     /// unmapped, and every extent of `geometry` lies within it, 8-byte aligned.
-    pub(crate) unsafe fn new(base: NonNull<u8>, geometry: Geometry) -> Ring {
-        Ring { base, geometry, is_damaged: AtomicBool::new(false) }
+    pub(crate) unsafe fn new(base: NonNull<u8>, geometry: Geometry, slot_clock: u32) -> Ring {
+        Ring { base, geometry, slot_clock, is_damaged: AtomicBool::new(false) }
     }
 
     pub(crate) fn base(&self) -> *mut u8 {

@@ -74,6 +74,19 @@ pub const fn text_bytes<const LEN: usize>(text: &str) -> [u8; LEN] {
     bytes
 }
 
+/// The first four operand types as a note keeps them.
+#[doc(hidden)]
+pub const fn types(operands: &[u8]) -> u32 {
+    assert!(operands.len() <= 4, "the assembly of a site has room for four");
+    let mut packed = 0;
+    let mut at = 0;
+    while at < operands.len() {
+        packed |= (operands[at] as u32) << (8 * at);
+        at += 1;
+    }
+    packed
+}
+
 /// The owner name of librip's notes, with its terminator.
 pub const NOTE_NAME: &[u8; 7] = b"librip\0";
 /// A note that describes a mark; its descriptor is a [`Note`].
@@ -102,8 +115,8 @@ pub struct Note {
     pub kind: u8,
     /// Operand values of an event.
     pub operand_count: u8,
-    /// Zero.
-    pub reserved: u16,
+    /// `layout::SITE_*`.
+    pub flags: u16,
     /// `layout::OPERAND_*` of each operand.
     pub operand_types: [u8; OPERANDS_MAX],
 }
@@ -127,6 +140,8 @@ pub struct ParsedSite {
     pub kind: u8,
     /// Operand values of an event.
     pub operand_count: u8,
+    /// `layout::SITE_*`.
+    pub flags: u16,
     /// `layout::OPERAND_*` of each operand.
     pub operand_types: [u8; OPERANDS_MAX],
 }
@@ -188,6 +203,7 @@ impl ElfNote<'_> {
             column: u32_at(self.descriptor, offset_of!(Note, column))?,
             kind: byte(offset_of!(Note, kind)),
             operand_count: byte(offset_of!(Note, operand_count)),
+            flags: u16::from_le_bytes([byte(offset_of!(Note, flags)), byte(offset_of!(Note, flags) + 1)]),
             operand_types,
         })
     }

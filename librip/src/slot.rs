@@ -13,6 +13,7 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU64, fence};
 
+use crate::clock;
 use crate::layout::{
     MAGIC, NAME_LEN_BYTES, SLOT_CLAIMING, SLOT_EXITED, SLOT_FREE, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader,
 };
@@ -63,7 +64,7 @@ pub(crate) fn claim(ring: &Ring, owner: Owner) -> Result<u64, Refusal> {
         // ORDERING: relaxed, a statistic.
         ring.header().slots_reused.fetch_add(1, Relaxed);
     }
-    settle(slot, owner, ring.geometry.slot_words);
+    settle(slot, owner, ring);
     Ok(index)
 }
 
@@ -224,7 +225,7 @@ fn reclaim(ring: &Ring, owner: Owner) {
 }
 
 /// Writes who the owner is, into a slot that is being claimed. The count goes on from the predecessor's.
-fn settle(slot: &SlotHeader, owner: Owner, words: u32) {
+fn settle(slot: &SlotHeader, owner: Owner, ring: &Ring) {
     // ORDERING: relaxed throughout: a reader accepts these fields only when state and generation are the same
     // before and behind its copy. The fence keeps both of them ahead of the fields, for a reader that sees a
     // new field; the state that ends the claim is stored last, with release.
@@ -234,10 +235,19 @@ fn settle(slot: &SlotHeader, owner: Owner, words: u32) {
     slot.pid.store(owner.pid, Relaxed);
     slot.tid.store(owner.tid, Relaxed);
     slot.pid_namespace.store(owner.pid_namespace, Relaxed);
-    slot.claimed_boottime_ns.store(sys::boottime_ns(), Relaxed);
+    let now_ns = sys::boottime_ns();
+    slot.claimed_boottime_ns.store(now_ns, Relaxed);
     slot.exited_boottime_ns.store(0, Relaxed);
     slot.first_sequence.store(slot.count.load(Relaxed), Relaxed);
-    slot.mask.store(u64::from(words) - 1, Relaxed);
+    slot.mask.store(u64::from(ring.geometry.slot_words) - 1, Relaxed);
+    slot.clock.store(ring.slot_clock, Relaxed);
+    slot.held_beyond.store(0, Relaxed);
+    for entry in &slot.held {
+        // The place first: without a state the rest means nothing.
+        entry.place.store(0, Relaxed);
+        entry.lock.store(0, Relaxed);
+    }
+    clock::improve(ring.header(), now_ns);
     set_name(slot, &sys::thread_name());
     // ORDERING: release, pairs with the acquire in `reclaim`.
     slot.state.store(SLOT_LIVE, Release);

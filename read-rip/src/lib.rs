@@ -22,6 +22,8 @@ pub mod analyse;
 pub mod app;
 pub mod cli;
 pub mod decode;
+pub mod findings;
+pub mod locks;
 pub mod places;
 pub mod process;
 pub mod report;

@@ -52,8 +52,42 @@ macro_rules! __rip_mark {
             line = const ::core::line!(),
             column = const ::core::column!(),
             kind = const $kind,
+            operands = const 0,
+            flags = const 0,
+            types = const 0,
         )
     };
+}
+
+/// The PC of a site whose words are written by Rust code, and the note that describes the site.
+///
+/// It records nothing by itself. The options say so: no memory is touched and no flag changed. Not `pure`: the
+/// instruction belongs to the place where it stands, and each expansion, inlined copies included, is a site.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_site {
+    ($text:path, $text_len:expr, $kind:expr, $flags:expr, $operands:expr) => {{
+        let pc: u64;
+        // SAFETY: computes an address.
+        unsafe {
+            ::core::arch::asm!(
+                "20:",
+                "adr {pc}, 20b",
+                $crate::__rip_note!(),
+                pc = out(reg) pc,
+                text = sym $text,
+                text_len = const $text_len,
+                line = const ::core::line!(),
+                column = const ::core::column!(),
+                kind = const $kind,
+                operands = const $operands.len(),
+                flags = const $flags,
+                types = const $crate::__private::types($operands),
+                options(nomem, nostack, preserves_flags),
+            );
+        }
+        pc
+    }};
 }
 
 #[cfg(feature = "std")]

@@ -26,7 +26,7 @@
 use core::cell::Cell;
 
 /// The note of a site, for the assembly of a mark; `site::Note` is its definition. Label 20 is the mark's PC, and
-/// the mark brings the operands `text`, `text_len`, `line`, `column` and `kind`.
+/// the mark brings the operands that it names.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_note {
@@ -40,8 +40,9 @@ macro_rules! __rip_note {
             ".4byte 20b - .\n",
             ".4byte {text} - .\n",
             ".4byte {text_len}, {line}, {column}\n",
-            ".byte {kind}, 0, 0, 0\n",
-            ".4byte 0, 0, 0\n",
+            ".byte {kind}, {operands}\n",
+            ".2byte {flags}\n",
+            ".4byte {types}, 0, 0\n",
             ".popsection",
         )
     };
