@@ -20,11 +20,12 @@ use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Release};
 
 use crate::arch::{self, ThreadBlock};
+use crate::lock::{elsewhere, names};
 use crate::modules::{self, Detail, LoadedModule};
 use crate::thread;
 
 /// Changes when [`Anchor`] or `ThreadBlock` does.
-const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0001;
+const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0002;
 
 /// What a copy of librip shows to the others in its process.
 #[repr(C)]
@@ -39,12 +40,23 @@ struct Anchor {
     join: extern "C" fn(&'static Anchor),
     /// In the owner: registers the modules that have come since.
     refresh: extern "C" fn(),
+    /// In the owner: something about a lock that concerns other threads, `elsewhere::TOLD_*`.
+    tell: extern "C" fn(what: u32, lock: u64),
+    /// In the owner: names a lock; the name is this many bytes.
+    name_lock: extern "C" fn(lock: u64, name: *const u8, len_bytes: usize),
 }
 
 const _: () = assert!(core::mem::offset_of!(Anchor, abi) == 0);
 
-static ANCHOR: Anchor =
-    Anchor { abi: ANCHOR_ABI, owner: AtomicPtr::new(ptr::null_mut()), attach: attach_here, join, refresh };
+static ANCHOR: Anchor = Anchor {
+    abi: ANCHOR_ABI,
+    owner: AtomicPtr::new(ptr::null_mut()),
+    attach: attach_here,
+    join,
+    refresh,
+    tell: told,
+    name_lock: named,
+};
 
 core::arch::global_asm!(
     ".pushsection .note.librip,\"aR\",%note",
@@ -90,6 +102,20 @@ pub(crate) fn join_existing(modules: &[LoadedModule]) -> bool {
 pub(crate) fn refresh_modules() {
     if let Some(owner) = owner() {
         (owner.refresh)();
+    }
+}
+
+/// Tells the copy that owns the ring something about a lock. Safe in a signal handler.
+pub(crate) fn tell(what: u32, lock: u64) {
+    if let Some(owner) = owner() {
+        (owner.tell)(what, lock);
+    }
+}
+
+/// Names a lock in the ring; an empty name takes it away.
+pub(crate) fn name_lock(lock: u64, name: &[u8]) {
+    if let Some(owner) = owner() {
+        (owner.name_lock)(lock, name.as_ptr(), name.len());
     }
 }
 
@@ -151,6 +177,19 @@ extern "C" fn join(owner: &'static Anchor) {
 extern "C" fn refresh() {
     if let Some(ring) = thread::ring() {
         modules::register(ring, &modules::loaded(Detail::Sites));
+    }
+}
+
+extern "C" fn told(what: u32, lock: u64) {
+    if let Some(ring) = thread::ring() {
+        elsewhere::told(ring, what, lock);
+    }
+}
+
+extern "C" fn named(lock: u64, name: *const u8, len_bytes: usize) {
+    if let Some(ring) = thread::ring() {
+        // SAFETY: `name_lock`, here or in another copy, passes a slice.
+        names::write(ring, lock, unsafe { core::slice::from_raw_parts(name, len_bytes) });
     }
 }
 

@@ -550,8 +550,8 @@ pub struct HeldLock {
     pub lock: AtomicU64,
     /// The PC of the acquisition, the state, and more: see [`held_place`].
     pub place: AtomicU64,
-    /// When waiting or holding began, ticks, in the lower 48 bits, where `place` says [`HELD_TIMED`]. Above them how
-    /// often the lock was taken again.
+    /// Means something where `place` says [`HELD_SINCE`]: in the lower 48 bits when waiting or holding began, ticks, 0
+    /// for not known; above them how often the lock was taken again.
     pub since: AtomicU64,
 }
 
@@ -573,14 +573,15 @@ pub const HELD_CONDITION: u64 = 5;
 pub const HELD_DESTROYED: u64 = 6;
 /// [`HeldLock::place`]: in shared mode.
 pub const HELD_SHARED: u64 = 1 << 51;
-/// [`HeldLock::place`]: [`HeldLock::since`] has a time.
-pub const HELD_TIMED: u64 = 1 << 52;
+/// [`HeldLock::place`]: [`HeldLock::since`] is this entry's. Without it the time is not known, and the lock was
+/// taken once.
+pub const HELD_SINCE: u64 = 1 << 52;
 /// [`HeldLock::place`]: the lower bits of the sequence begin here.
 pub const HELD_SEQUENCE_SHIFT: u32 = 53;
 /// [`HeldLock::since`]: how often the lock was taken again begins at this bit.
 pub const HELD_AGAIN_SHIFT: u32 = 48;
 
-/// Packs [`HeldLock::place`]. `flags` are [`HELD_SHARED`] and [`HELD_TIMED`]; of `sequence` 11 bits remain.
+/// Packs [`HeldLock::place`]. `flags` are [`HELD_SHARED`] and [`HELD_SINCE`]; of `sequence` 11 bits remain.
 pub const fn held_place(sequence: u64, pc: u64, state: u64, flags: u64) -> u64 {
     (sequence << HELD_SEQUENCE_SHIFT) | (state << HELD_STATE_SHIFT) | flags | (pc & PAYLOAD_MASK)
 }

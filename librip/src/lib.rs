@@ -63,12 +63,16 @@ mod exits;
 mod guard;
 pub mod layout;
 #[cfg(all(feature = "std", not(loom)))]
+mod lock;
+#[cfg(all(feature = "std", not(loom)))]
 mod modules;
 #[cfg(all(feature = "std", not(loom)))]
 mod ring;
 pub mod site;
 #[cfg(all(feature = "std", not(loom)))]
 mod slot;
+#[cfg(all(feature = "std", not(loom)))]
+pub mod sync;
 #[cfg(all(feature = "std", not(loom)))]
 mod sys;
 #[cfg(all(feature = "std", not(loom)))]
@@ -80,6 +84,11 @@ pub use api::*;
 /// What expansions of the macros need.
 #[doc(hidden)]
 pub mod __private {
+    #[cfg(all(feature = "std", not(loom)))]
+    pub use crate::lock::marks::{
+        acquired as lock_acquired, destroyed as lock_destroyed, name as lock_name, released as lock_released,
+        try_failed as lock_try_failed, wait as lock_wait,
+    };
     pub use crate::site::{text_bytes, types};
 }
 
@@ -88,6 +97,7 @@ mod api {
     pub use crate::clock::Clock;
     pub use crate::config::{Builder, DEFAULT_SLOTS, Keep, SLOTS_MAX};
     pub use crate::create::InitError;
+    pub use crate::lock::marks::LockAddress;
 
     use std::path::PathBuf;
 

@@ -11,10 +11,11 @@
 #![allow(unsafe_code, reason = "a shared mapping is raw memory")]
 
 use core::ptr::NonNull;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU64};
 
 use crate::exits::ExitQueue;
-use crate::layout::{Header, Module, Region, Site, SlotHeader};
+use crate::layout::{Header, LockName, Module, Region, Site, SlotHeader};
 use crate::sys::{self, NoMemory};
 
 /// Where a region lies, in private memory.
@@ -126,6 +127,38 @@ impl Ring {
         let distance = cursor.addr().checked_sub(first)? as u64;
         let index = distance / self.geometry.slot_len_bytes;
         (index < self.geometry.slots.capacity).then_some(index)
+    }
+
+    /// The names of locks that may be in use.
+    pub(crate) fn lock_names(&self) -> impl Iterator<Item = &LockName> {
+        let names = self.geometry.lock_names;
+        // ORDERING: acquire, pairs with the release in `fresh_lock_name`: the memory is there.
+        let used = self.region(names).used.load(Acquire).min(names.capacity);
+        (0..used).map(|index| self.lock_name(index))
+    }
+
+    /// A name that nobody had before, with memory; `None` when they have run out.
+    pub(crate) fn fresh_lock_name(&self) -> Option<&LockName> {
+        let names = self.geometry.lock_names;
+        let used = &self.region(names).used;
+        loop {
+            // ORDERING: relaxed: the exchange decides, and the entry's own state who writes it.
+            let next = used.load(Relaxed);
+            if next >= names.capacity {
+                return None;
+            }
+            self.reserve(names, size_of::<LockName>() as u64, next, next + 1).ok()?;
+            // ORDERING: release, pairs with the acquire in `lock_names`.
+            if used.compare_exchange(next, next + 1, Release, Relaxed).is_ok() {
+                return Some(self.lock_name(next));
+            }
+        }
+    }
+
+    fn lock_name(&self, index: u64) -> &LockName {
+        let name = self.entry(self.geometry.lock_names, index, size_of::<LockName>() as u64);
+        // SAFETY: within the mapping, aligned to 8 bytes, and all fields are atomics.
+        unsafe { &*name.cast::<LockName>() }
     }
 
     pub(crate) fn exit_queue(&self) -> ExitQueue<'_> {

@@ -180,11 +180,18 @@ fn used(ring: &Ring, owner: Owner) -> Option<u64> {
 
 /// The slots that have been handed out so far, with their indices.
 fn handed_out(ring: &Ring) -> impl Iterator<Item = (u64, &SlotHeader)> {
+    handed_out_from(ring, 0)
+}
+
+/// The same, from index `first` on and around.
+pub(crate) fn handed_out_from(ring: &Ring, first: u64) -> impl Iterator<Item = (u64, &SlotHeader)> {
     let slots = ring.geometry.slots;
     // ORDERING: relaxed: slots that are being handed out just now are not the ones that are looked for.
     let used = ring.region(slots).used.load(Relaxed).min(slots.capacity);
     let reserved = ring.header().slots_reserved.load(Relaxed);
-    (0..used.min(reserved)).map(|index| (index, ring.slot(index)))
+    let end = used.min(reserved);
+    let first = first.min(end);
+    (first..end).chain(0..first).map(|index| (index, ring.slot(index)))
 }
 
 /// Puts slots of dead threads into the exit queue: forked children that were killed, threads that the C

@@ -184,7 +184,71 @@ mod entry {
     /// The ELF machine number that goes into a ring.
     pub(crate) const MACHINE: u32 = 183;
 
+    /// The calling thread's cursor, or null before its first mark. A signal handler may set it at any time.
+    #[inline(always)]
+    pub(crate) fn cursor() -> *mut u64 {
+        let cursor;
+        // SAFETY: reads the first field of the block, as a mark does.
+        unsafe {
+            core::arch::asm!(
+                "mrs {scratch}, tpidr_el0",
+                "adrp {cursor}, :gottprel:librip_tls_1",
+                "ldr {cursor}, [{cursor}, :gottprel_lo12:librip_tls_1]",
+                "ldr {cursor}, [{scratch}, {cursor}]",
+                cursor = out(reg) cursor,
+                scratch = out(reg) _,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        cursor
+    }
+
+    /// Reserves `words` words of the slot whose words are at `cursor`, and returns the first one's sequence.
+    ///
+    /// A signal handler that records in between makes the store fail, and the loop go round: see the mark.
+    ///
+    /// # Safety
+    ///
+    /// `cursor` is a cursor of the calling thread.
+    #[inline(always)]
+    pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
+        let first;
+        // SAFETY: the count lies 16 bytes before the words of every slot and sink.
+        unsafe {
+            core::arch::asm!(
+                "2:",
+                "ldxr {first}, [{count}]",
+                "add {next}, {first}, {words}",
+                "stxr {failed:w}, {next}, [{count}]",
+                "cbnz {failed:w}, 2b",
+                count = in(reg) cursor.wrapping_byte_sub(16),
+                words = in(reg) words,
+                first = out(reg) first,
+                next = out(reg) _,
+                failed = out(reg) _,
+                options(nostack, preserves_flags),
+            );
+        }
+        first
+    }
+
+    /// Whether there is a ring: what marks look at before they enter.
+    pub(crate) fn is_active() -> bool {
+        let active: u32;
+        // SAFETY: reads a byte of this file's .bss, which is written once, as a whole.
+        unsafe {
+            core::arch::asm!(
+                "adrp {active}, librip_active_1",
+                "ldrb {active:w}, [{active}, :lo12:librip_active_1]",
+                active = out(reg) active,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        active != 0
+    }
+
     /// The calling thread's block: for this thread only, and no longer than it lives.
+    #[inline(always)]
     pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
         let block: *const ThreadBlock;
         // SAFETY: reads the thread pointer and adds the constant offset that the linker or the loader put in

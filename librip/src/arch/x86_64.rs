@@ -173,7 +173,61 @@ mod entry {
     /// The ELF machine number that goes into a ring.
     pub(crate) const MACHINE: u32 = 62;
 
+    /// The calling thread's cursor, or null before its first mark. A signal handler may set it at any time.
+    #[inline(always)]
+    pub(crate) fn cursor() -> *mut u64 {
+        let cursor;
+        // SAFETY: reads the first field of the block, as a mark does.
+        unsafe {
+            core::arch::asm!(
+                "mov {cursor}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
+                "mov {cursor}, qword ptr fs:[{cursor}]",
+                cursor = out(reg) cursor,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        cursor
+    }
+
+    /// Reserves `words` words of the slot whose words are at `cursor`, and returns the first one's sequence.
+    ///
+    /// One instruction, so that a signal handler that records reserves wholly before or wholly behind. Without
+    /// `lock`: no other thread reserves in this slot.
+    ///
+    /// # Safety
+    ///
+    /// `cursor` is a cursor of the calling thread.
+    #[inline(always)]
+    pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
+        let first;
+        // SAFETY: the count lies 16 bytes before the words of every slot and sink.
+        unsafe {
+            core::arch::asm!(
+                "xadd qword ptr [{cursor} - 16], {first}",
+                cursor = in(reg) cursor,
+                first = inout(reg) words => first,
+                options(nostack),
+            );
+        }
+        first
+    }
+
+    /// Whether there is a ring: what marks look at before they enter.
+    pub(crate) fn is_active() -> bool {
+        let active: u8;
+        // SAFETY: reads a byte of this file's .bss, which is written once, as a whole.
+        unsafe {
+            core::arch::asm!(
+                "mov {active}, byte ptr [rip + librip_active_1]",
+                active = out(reg_byte) active,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        active != 0
+    }
+
     /// The calling thread's block: for this thread only, and no longer than it lives.
+    #[inline(always)]
     pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
         let block: *const ThreadBlock;
         // SAFETY: reads the thread pointer, which the ABI keeps at fs:0, and adds the constant offset that

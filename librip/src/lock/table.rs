@@ -1,0 +1,286 @@
+//! The calling thread's slot as lock events see it: the words, and the held-lock table.
+//!
+//! It writes what it is told and knows neither locks nor marks; `layout` says what the bytes mean.
+//!
+//! # Invariants
+//!
+//! * Only the thread that owns a slot writes here; a thread that gives up another's lock goes through
+//!   `elsewhere`.
+//! * An entry is reserved by its place, which is stored first: a signal handler that takes locks of its own finds
+//!   it taken, and uses the next one. Between our look at a free entry and that store, a handler can use the
+//!   entry too, but has given it back when we go on. A handler that leaves with a lock it has taken just there
+//!   loses its entry: one instruction wide, for what no program should do.
+//!
+//! # Orderings
+//!
+//! The reader is another process that copies the table twice and has no way to synchronise. Stores to an entry are
+//! releases, so that they become visible in program order (on x86-64 all stores are): a state is not seen
+//! before the sequence that it belongs to. Loads are relaxed: this thread's own stores.
+
+#![allow(
+    unsafe_code,
+    reason = "a slot is reached through the thread's cursor, a raw pointer into the mapping"
+)]
+
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{Relaxed, Release};
+
+use crate::arch;
+use crate::layout::{
+    CLOCK_LEVEL_ALL, CLOCK_LEVEL_OFF, HELD_AGAIN_SHIFT, HELD_NONE, HELD_SINCE, HELD_STATE_SHIFT, HELD_TAKING,
+    HeldLock, PAYLOAD_MASK, SlotHeader, held_place, held_state, pack, payload,
+};
+use crate::{clock, thread};
+
+/// The calling thread's slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    /// A cursor that is neither null nor a sink's.
+    words: NonNull<u64>,
+}
+
+impl Slot {
+    /// `None` before there is a ring, and for threads that record nowhere.
+    #[inline(always)]
+    pub(crate) fn current() -> Option<Slot> {
+        match NonNull::new(arch::cursor()) {
+            Some(words) => Slot { words }.unless_sink(),
+            None => Slot::enter(),
+        }
+    }
+
+    /// The slot that the thread has already.
+    #[inline]
+    pub(crate) fn existing() -> Option<Slot> {
+        NonNull::new(arch::cursor()).and_then(|words| Slot { words }.unless_sink())
+    }
+
+    /// A sink has one word, and no table.
+    #[inline(always)]
+    fn unless_sink(self) -> Option<Slot> {
+        (self.mask() != 0).then_some(self)
+    }
+
+    /// The thread's first mark.
+    #[cold]
+    #[inline(never)]
+    fn enter() -> Option<Slot> {
+        if !arch::is_active() {
+            return None;
+        }
+        thread::enter();
+        Slot::existing()
+    }
+
+    #[inline(always)]
+    fn mask(self) -> u64 {
+        // SAFETY: the mask lies right before the words of every slot and sink.
+        unsafe { *self.words.as_ptr().wrapping_sub(1) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn header(self) -> &'static SlotHeader {
+        // SAFETY: the cursor is no sink's, so a slot's header precedes it, in a mapping that stays. All fields
+        // are atomics.
+        unsafe { &*self.words.as_ptr().wrapping_byte_sub(size_of::<SlotHeader>()).cast::<SlotHeader>() }
+    }
+
+    /// Records an event and returns the sequence of its PC word.
+    #[inline(always)]
+    pub(crate) fn event<const N: usize>(self, operands: [u64; N], pc: u64) -> u64 {
+        // SAFETY: a cursor of this thread.
+        let first = unsafe { arch::reserve(self.words.as_ptr(), N as u64 + 1) };
+        let mask = self.mask();
+        let store = |sequence: u64, word: u64| {
+            let word_at = self.words.as_ptr().wrapping_add((sequence & mask) as usize);
+            // SAFETY: the mask keeps the index within the slot's words, which are in a mapping that stays.
+            let target = unsafe { AtomicU64::from_ptr(word_at) };
+            // ORDERING: relaxed: every word carries its sequence.
+            target.store(word, Relaxed);
+        };
+        for (sequence, operand) in (first..).zip(operands) {
+            store(sequence, pack(sequence, operand, true));
+        }
+        let last = first + N as u64;
+        store(last, pack(last, pc, false));
+        last
+    }
+
+    /// Whether every event is timed.
+    #[inline(always)]
+    pub(crate) fn times_all(self) -> bool {
+        // ORDERING: relaxed: written when the slot was claimed, by this thread.
+        self.header().clock.load(Relaxed) & 0xff == CLOCK_LEVEL_ALL
+    }
+
+    /// The present time as an operand; 0 where the clock is off. For events that are rare or slow anyway.
+    pub(crate) fn time(self) -> u64 {
+        // ORDERING: as above.
+        let clock = self.header().clock.load(Relaxed);
+        if clock & 0xff == CLOCK_LEVEL_OFF { 0 } else { clock::operand(clock) }
+    }
+
+    /// Enters a lock into the table, as being taken. `None` when the table is full, which is counted.
+    #[inline(always)]
+    pub(crate) fn enter_lock(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
+        let first = &self.header().held[0];
+        let held = if place_of(first).state() == HELD_NONE { first } else { self.free_entry()? };
+        // The place first: it reserves the entry. Until the lock is there too, the sequences differ.
+        let place = Place(held_place(sequence, pc, HELD_TAKING, flags));
+        let entry = Entry { held, place };
+        held.place.store(place.0, Release);
+        held.lock.store(pack(sequence, lock, true), Release);
+        // What is left in `since` means nothing: `place` does not say HELD_SINCE.
+        Some(entry)
+    }
+
+    /// A free entry but the first: the thread has other locks.
+    #[inline(never)]
+    fn free_entry(self) -> Option<&'static HeldLock> {
+        let header = self.header();
+        let free = header.held[1..].iter().find(|held| place_of(held).state() == HELD_NONE);
+        if free.is_none() {
+            header.held_beyond.fetch_add(1, Relaxed);
+            super::elsewhere::count_overflow();
+        }
+        free
+    }
+
+    /// The entry of a lock, if the thread has one in a state that `is_wanted`; any, should there be several.
+    #[inline(always)]
+    pub(crate) fn find(self, lock: u64, is_wanted: fn(u64) -> bool) -> Option<Entry> {
+        let first = &self.header().held[0];
+        let place = place_of(first);
+        if is_of(first, lock) && is_wanted(place.state()) {
+            return Some(Entry { held: first, place });
+        }
+        self.find_further(lock, is_wanted)
+    }
+
+    /// The same for all entries but the first.
+    #[inline(never)]
+    fn find_further(self, lock: u64, is_wanted: fn(u64) -> bool) -> Option<Entry> {
+        for held in &self.header().held[1..] {
+            let place = place_of(held);
+            if is_of(held, lock) && is_wanted(place.state()) {
+                return Some(Entry { held, place });
+            }
+            // ORDERING: relaxed: this thread's own store.
+            if held.lock.load(Relaxed) == 0 && place.state() == HELD_NONE {
+                // The table has never been this full.
+                return None;
+            }
+        }
+        None
+    }
+
+    /// A lock was given up that is not in the table: whether it may be one of those that found no room.
+    pub(crate) fn was_beyond(self) -> bool {
+        let beyond = &self.header().held_beyond;
+        // ORDERING: relaxed: only this thread writes it.
+        let count = beyond.load(Relaxed);
+        beyond.store(count.saturating_sub(1), Relaxed);
+        count > 0
+    }
+}
+
+/// [`HeldLock::place`], as the thread has it.
+#[derive(Clone, Copy, Debug)]
+struct Place(u64);
+
+impl Place {
+    #[inline(always)]
+    fn state(self) -> u64 {
+        held_state(self.0)
+    }
+
+    #[inline(always)]
+    fn with_state(self, state: u64) -> Place {
+        Place(self.0 & !(7 << HELD_STATE_SHIFT) | state << HELD_STATE_SHIFT)
+    }
+}
+
+// ORDERING: relaxed in both: this thread's own stores.
+#[inline(always)]
+fn place_of(held: &HeldLock) -> Place {
+    Place(held.place.load(Relaxed))
+}
+
+#[inline(always)]
+fn is_of(held: &HeldLock, lock: u64) -> bool {
+    payload(held.lock.load(Relaxed)) == lock & PAYLOAD_MASK
+}
+
+/// An entry of the calling thread's held-lock table.
+///
+/// It remembers what the place was when it was looked up, so that a change of state is one store and no load.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    held: &'static HeldLock,
+    place: Place,
+}
+
+impl Entry {
+    #[inline(always)]
+    fn set_place(&mut self, place: Place) {
+        self.place = place;
+        self.held.place.store(place.0, Release);
+    }
+
+    /// `HELD_*`.
+    #[inline(always)]
+    pub(crate) fn state(self) -> u64 {
+        self.place.state()
+    }
+
+    /// Goes over to another state: one store.
+    #[inline(always)]
+    pub(crate) fn set_state(&mut self, state: u64) {
+        self.set_place(self.place.with_state(state));
+    }
+
+    /// Whether any of these bits is set in the place.
+    #[inline(always)]
+    pub(crate) fn has_flag(self, flag: u64) -> bool {
+        self.place.0 & flag != 0
+    }
+
+    /// Sets a flag of the place, or takes it away.
+    pub(crate) fn set_flag(&mut self, flag: u64, is_set: bool) {
+        let place = self.place.0 & !flag;
+        self.set_place(Place(if is_set { place | flag } else { place }));
+    }
+
+    /// Where the lock was taken, if another place than that of the entry's making.
+    pub(crate) fn set_pc(&mut self, pc: u64) {
+        self.set_place(Place(self.place.0 & !PAYLOAD_MASK | pc & PAYLOAD_MASK));
+    }
+
+    /// Since when, ticks; 0 where that is not known.
+    pub(crate) fn since(self) -> u64 {
+        self.since_word() & PAYLOAD_MASK
+    }
+
+    /// How often the lock was taken again.
+    pub(crate) fn again(self) -> u64 {
+        self.since_word() >> HELD_AGAIN_SHIFT
+    }
+
+    fn since_word(self) -> u64 {
+        if self.has_flag(HELD_SINCE) { self.held.since.load(Relaxed) } else { 0 }
+    }
+
+    /// Says since when, ticks, 0 for not known, and how often the lock was taken again.
+    pub(crate) fn set_since(&mut self, ticks: u64, again: u64) {
+        let again = again.min(u64::MAX >> HELD_AGAIN_SHIFT);
+        self.held.since.store(ticks & PAYLOAD_MASK | again << HELD_AGAIN_SHIFT, Release);
+        self.set_flag(HELD_SINCE, true);
+    }
+
+    /// Frees the entry.
+    #[inline(always)]
+    pub(crate) fn clear(mut self) {
+        self.set_place(Place(0));
+    }
+}
