@@ -25,7 +25,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64};
 
 use crate::arch::{self, ThreadBlock};
 use crate::copies;
-use crate::layout::SlotHeader;
+use crate::layout::{HELD_HELD, HELD_MAX, SlotHeader, held_state};
 use crate::ring::Ring;
 use crate::slot::{self, Owner};
 use crate::sys;
@@ -135,15 +135,21 @@ pub(crate) fn attach(block: &ThreadBlock) {
 /// Names the calling thread in its slot, claiming one if need be. Longer names are cut.
 pub(crate) fn set_name(name: &[u8]) {
     enter();
-    let block = arch::thread_block();
-    let cursor = block.cursor.get();
-    // The slot may lie in the mapping of another copy; its header precedes the words all the same.
-    if !cursor.is_null() && cursor != block.sink() {
-        let header = cursor.wrapping_byte_sub(size_of::<SlotHeader>());
-        // SAFETY: a cursor that is no sink points behind the header of a slot in a ring, which is never
-        // unmapped; all of its fields are atomics.
-        slot::set_name(unsafe { &*header.cast::<SlotHeader>() }, name);
+    if let Some(slot) = own_slot(arch::thread_block()) {
+        slot::set_name(slot, name);
     }
+}
+
+/// The slot that the calling thread's block points at.
+fn own_slot(block: &ThreadBlock) -> Option<&'static SlotHeader> {
+    let cursor = block.cursor.get();
+    if cursor.is_null() || cursor == block.sink() {
+        return None;
+    }
+    let header = cursor.wrapping_byte_sub(size_of::<SlotHeader>());
+    // SAFETY: a cursor that is no sink points behind the header of a slot in a ring, of this copy or another, which is
+    // never unmapped; all of its fields are atomics.
+    Some(unsafe { &*header.cast::<SlotHeader>() })
 }
 
 /// Ends the calling thread's ownership of its slot: what it marks from here on is recorded nowhere.
@@ -210,12 +216,40 @@ unsafe extern "C" fn thread_exits(_value: *mut c_void) {
 std::thread_local! {
     /// The signals that were blocked before a fork; `None` outside of one.
     static MASK_BEFORE_FORK: Cell<Option<libc::sigset_t>> = const { Cell::new(None) };
+    /// The locks that the forking thread had: its image in the child has them too.
+    static HELD_BEFORE_FORK: Cell<HeldCopy> = const { Cell::new(NONE_HELD) };
+}
+
+/// A copy of a held-lock table: lock, place and since of each entry; a place of zero stands for no entry.
+type HeldCopy = [[u64; 3]; HELD_MAX];
+
+const NONE_HELD: HeldCopy = [[0; 3]; HELD_MAX];
+
+/// The entries of locks that the owner has for certain.
+fn held_locks(slot: &SlotHeader) -> HeldCopy {
+    core::array::from_fn(|index| {
+        let entry = &slot.held[index];
+        // ORDERING: relaxed: this thread's own stores.
+        let [lock, place, since] = [&entry.lock, &entry.place, &entry.since].map(|word| word.load(Relaxed));
+        if held_state(place) == HELD_HELD { [lock, place, since] } else { [0; 3] }
+    })
+}
+
+/// Enters what the forking thread had into the slot of its image in the child.
+fn inherit_locks(slot: &SlotHeader, locks: &HeldCopy) {
+    for (entry, &[lock, place, since]) in slot.held.iter().zip(locks) {
+        // ORDERING: release, in the order that `lock::table` keeps; the slot is fresh, and its entries are free.
+        entry.place.store(place, Release);
+        entry.since.store(since, Release);
+        entry.lock.store(lock, Release);
+    }
 }
 
 /// Blocks signals, so that in the child no handler marks before [`forked`] has taken away the parent's slot.
 unsafe extern "C" fn before_fork() {
     if ring().is_some() {
         MASK_BEFORE_FORK.set(sys::block_signals());
+        HELD_BEFORE_FORK.set(own_slot(arch::thread_block()).map_or(NONE_HELD, held_locks));
     }
 }
 
@@ -225,7 +259,8 @@ unsafe extern "C" fn after_fork() {
     }
 }
 
-/// Runs in the child of a fork, on its only thread: the slot is the parent's, the child will claim its own.
+/// Runs in the child of a fork, on its only thread: the slot is the parent's, the child will claim its own. What the
+/// forking thread had locked, the child has locked too.
 unsafe extern "C" fn forked() {
     if ring().is_some() {
         let own = arch::thread_block();
@@ -237,6 +272,14 @@ unsafe extern "C" fn forked() {
         // ORDERING: relaxed: there is no other thread.
         IS_FORKED_CHILD.store(true, Relaxed);
         PID_NAMESPACE.store(pid_namespace(), Relaxed);
+        let held = HELD_BEFORE_FORK.get();
+        // Without locks the child claims a slot when it marks, if it ever does: most call `exec` soon.
+        if held != NONE_HELD {
+            attach(own);
+            if let Some(slot) = own_slot(own) {
+                inherit_locks(slot, &held);
+            }
+        }
     }
     // SAFETY: has no preconditions but to run after `before_fork` on the same thread, which it does.
     unsafe { after_fork() };
