@@ -53,7 +53,7 @@
 //! | [`KIND_LOCK_TAKES`] | (time,) lock | a wrapper tries; it has the lock unless a `TRY_FAILED` of it follows |
 //! | [`KIND_CONDITION_WAIT`] | time, lock, condition | lets go of the lock until the condition is signalled |
 //! | [`KIND_CONDITION_WOKEN`] | time, lock, condition | has the lock again |
-//! | [`KIND_LOCK_DESTROYED`] | lock | the lock ends while it is held |
+//! | [`KIND_LOCK_DESTROYED`] | lock | the lock ends; another one may come to lie there |
 //!
 //! Between `TAKES` and `TRY_FAILED` or a release there may be a `WAIT` by the same wrapper: then the lock was not
 //! free at once. A wrapper records no `ACQUIRED`, so that nothing but one word of the held-lock table is written

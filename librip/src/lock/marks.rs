@@ -167,9 +167,9 @@ macro_rules! rip_lock_try_failed {
     };
 }
 
-/// Says that a lock is about to end: if it is held, that is recorded, and its name is taken away.
+/// Says that a lock is about to end: its name is taken away, and whoever holds it is known to hold nothing any more.
 ///
-/// For locks in memory that will be used again: without it another lock at the same address would inherit them.
+/// For locks in memory that will be used again: without it another lock at the same address would be taken for it.
 #[macro_export]
 macro_rules! rip_lock_destroyed {
     ($lock:expr) => {
@@ -312,6 +312,9 @@ pub fn destroyed(lock: impl LockAddress) {
     let lock = lock.address();
     names::forget(lock);
     elsewhere::destroyed(lock);
+    if let Some(slot) = Slot::existing() {
+        destroyed_here(slot, lock);
+    }
 }
 
 /// Behind [`rip_lock_name!`].
@@ -319,8 +322,7 @@ pub fn name(lock: impl LockAddress, name: impl AsRef<str>) {
     names::set(lock.address(), name.as_ref().as_bytes());
 }
 
-/// A lock ends that this thread has.
-#[cold]
+/// Records that a lock ends.
 #[inline(never)]
 pub(super) fn destroyed_here(slot: Slot, lock: u64) {
     let pc = crate::__rip_lock_site!(KIND_LOCK_DESTROYED, [], [OPERAND_LOCK]);

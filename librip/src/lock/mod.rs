@@ -9,7 +9,7 @@ pub(crate) mod names;
 pub(crate) mod table;
 pub(crate) mod wrap;
 
-use core::sync::atomic::AtomicBool;
+use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::layout::{HELD_CONDITION, HELD_DESTROYED, HELD_HELD};
@@ -17,16 +17,20 @@ use table::Slot;
 
 /// What a wrapper has besides the lock: its address says which lock it is.
 ///
-/// Dropped with the lock, it says so if the lock is held by this thread, and takes the name away: another lock
-/// may come to lie there.
+/// Dropped with the lock, it says so: another lock may come to lie there, which is not the same one and does not
+/// have its name. A lock that was never taken is nobody's concern.
 #[derive(Debug, Default)]
 pub(crate) struct Identity {
-    is_named: AtomicBool,
+    /// [`IS_NAMED`], [`IS_USED`].
+    state: AtomicU8,
 }
+
+const IS_NAMED: u8 = 1;
+const IS_USED: u8 = 2;
 
 impl Identity {
     pub(crate) const fn new() -> Identity {
-        Identity { is_named: AtomicBool::new(false) }
+        Identity { state: AtomicU8::new(0) }
     }
 
     /// The lock's address.
@@ -35,25 +39,44 @@ impl Identity {
         core::ptr::from_ref(self).addr() as u64
     }
 
+    /// The same, of a lock that is about to be taken.
+    #[inline(always)]
+    pub(crate) fn address_in_use(&self) -> u64 {
+        // ORDERING: relaxed: who drops the lock has it for himself, by means of its own. Written once only, because the
+        // lock itself is in the same cache line.
+        if self.state.load(Relaxed) & IS_USED == 0 {
+            self.set(IS_USED);
+        }
+        self.address()
+    }
+
     pub(crate) fn set_name(&self, name: &str) {
-        // ORDERING: relaxed: who drops the lock has it for himself, by means of its own.
-        self.is_named.store(true, Relaxed);
+        self.set(IS_NAMED);
         names::set(self.address(), name.as_bytes());
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn set(&self, flag: u8) {
+        // ORDERING: as above.
+        self.state.fetch_or(flag, Relaxed);
     }
 }
 
 impl Drop for Identity {
     #[inline]
     fn drop(&mut self) {
-        // ORDERING: as above.
-        if self.is_named.load(Relaxed) {
+        let state = *self.state.get_mut();
+        if state & IS_NAMED != 0 {
             names::forget(self.address());
         }
-        let is_held: fn(u64) -> bool = |state| state == HELD_HELD || state == HELD_CONDITION;
-        if let Some(slot) = Slot::existing()
-            && let Some(mut entry) = slot.find(self.address(), is_held)
+        if state & IS_USED != 0
+            && let Some(slot) = Slot::existing()
         {
-            entry.set_state(HELD_DESTROYED);
+            let is_held: fn(u64) -> bool = |state| state == HELD_HELD || state == HELD_CONDITION;
+            if let Some(mut entry) = slot.find(self.address(), is_held) {
+                entry.set_state(HELD_DESTROYED);
+            }
             marks::destroyed_here(slot, self.address());
         }
     }

@@ -64,7 +64,7 @@ impl<T: ?Sized> Mutex<T> {
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         let here = Location::caller();
         let attempt = Attempt::begin(
-            self.identity.address(),
+            self.identity.address_in_use(),
             false,
             #[inline(always)]
             || wrapper_site!(KIND_LOCK_TAKES, MUTEX, [OPERAND_LOCK], here),
@@ -101,7 +101,7 @@ impl<T: ?Sized> Mutex<T> {
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         let here = Location::caller();
         let attempt = Attempt::begin(
-            self.identity.address(),
+            self.identity.address_in_use(),
             false,
             #[inline(always)]
             || wrapper_site!(KIND_LOCK_TAKES, MUTEX | SITE_TRY, [OPERAND_LOCK], here),

@@ -50,7 +50,7 @@ macro_rules! locking {
         pub fn $lock(&self) -> LockResult<$guard<'_, T>> {
             let here = Location::caller();
             let attempt = Attempt::begin(
-                self.identity.address(),
+                self.identity.address_in_use(),
                 $flags & SITE_SHARED != 0,
                 #[inline(always)]
                 || wrapper_site!(KIND_LOCK_TAKES, $flags, [OPERAND_LOCK], here),
@@ -87,7 +87,7 @@ macro_rules! locking {
         pub fn $try_lock(&self) -> TryLockResult<$guard<'_, T>> {
             let here = Location::caller();
             let attempt = Attempt::begin(
-                self.identity.address(),
+                self.identity.address_in_use(),
                 $flags & SITE_SHARED != 0,
                 #[inline(always)]
                 || wrapper_site!(KIND_LOCK_TAKES, $flags | SITE_TRY, [OPERAND_LOCK], here),

@@ -1,0 +1,95 @@
+//! Threads that wait for one another in a circle.
+
+use std::sync::Barrier;
+
+use librip::sync::{Mutex, RwLock};
+
+use crate::stage::{Actor, Scenario, actor, leaked, say};
+
+pub(crate) const ALL: &[Scenario] = &[
+    ("cycle-2", || mutexes(2)),
+    ("cycle-3", || mutexes(3)),
+    ("cycle-50", || mutexes(50)),
+    ("cycle-with-queue", with_queue),
+    ("cycle-of-mutex-and-rwlock", mutex_and_rwlock),
+    ("self-deadlock", self_deadlock),
+];
+
+/// Each of `count` threads has a mutex and waits for the next one's.
+fn mutexes(count: usize) {
+    let locks: &'static [Mutex<usize>] = (0..count).map(Mutex::new).collect::<Vec<_>>().leak();
+    for (index, lock) in locks.iter().enumerate() {
+        lock.set_name(&format!("fork {index}"));
+    }
+    let all_have_one = leaked(Barrier::new(count));
+    let actors: Vec<Actor> = (0..count)
+        .map(|index| {
+            actor(&format!("philosopher {index}"), move || {
+                let _left = locks[index].lock().unwrap();
+                all_have_one.wait();
+                let _right = locks[(index + 1) % count].lock().unwrap();
+            })
+        })
+        .collect();
+    actors.into_iter().for_each(|actor| drop(actor.until_blocked()));
+}
+
+/// Two threads in a circle, and five that wait behind them and are not part of it.
+fn with_queue() {
+    static SAVINGS: Mutex<i64> = Mutex::new(0);
+    static CURRENT: Mutex<i64> = Mutex::new(0);
+    let halfway = leaked(Barrier::new(2));
+    let saver = actor("saver", || {
+        let _from = CURRENT.lock().unwrap();
+        halfway.wait();
+        let _to = SAVINGS.lock().unwrap();
+    });
+    let spender = actor("spender", || {
+        let _from = SAVINGS.lock().unwrap();
+        halfway.wait();
+        let _to = CURRENT.lock().unwrap();
+    });
+    drop((saver.until_blocked(), spender.until_blocked()));
+    for index in 0..5 {
+        drop(actor(&format!("queue {index}"), || drop(SAVINGS.lock().unwrap())).until_blocked());
+    }
+}
+
+/// Three threads, two mutexes and a lock that is held by a reader.
+fn mutex_and_rwlock() {
+    static ACCOUNTS: Mutex<i64> = Mutex::new(0);
+    static JOURNAL: Mutex<i64> = Mutex::new(0);
+    static ROUTES: RwLock<i64> = RwLock::new(0);
+    let all_have_one = leaked(Barrier::new(3));
+    let actors = [
+        actor("reader", || {
+            let _routes = ROUTES.read().unwrap();
+            all_have_one.wait();
+            let _accounts = ACCOUNTS.lock().unwrap();
+        }),
+        actor("bookkeeper", || {
+            let _accounts = ACCOUNTS.lock().unwrap();
+            all_have_one.wait();
+            let _journal = JOURNAL.lock().unwrap();
+        }),
+        actor("writer", || {
+            let _journal = JOURNAL.lock().unwrap();
+            all_have_one.wait();
+            let _routes = ROUTES.write().unwrap();
+        }),
+    ];
+    actors.into_iter().for_each(|actor| drop(actor.until_blocked()));
+}
+
+/// A thread takes a mutex that it has.
+fn self_deadlock() {
+    static CACHE: Mutex<i64> = Mutex::new(0);
+    drop(
+        actor("twice", || {
+            let _outer = CACHE.lock().unwrap();
+            say("has it");
+            let _inner = CACHE.lock().unwrap();
+        })
+        .until_blocked(),
+    );
+}

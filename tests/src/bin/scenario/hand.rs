@@ -1,0 +1,129 @@
+//! Locks that are marked by hand: the same troubles, and misuse that wrappers do not allow.
+
+use std::sync::Barrier;
+use std::sync::mpsc;
+
+use librip::{rip_lock_acquired, rip_lock_name, rip_lock_released, rip_lock_wait, rip_snap};
+
+use crate::stage::{Scenario, actor, leaked, park};
+
+pub(crate) const ALL: &[Scenario] = &[
+    ("cycle-by-hand", cycle),
+    ("handed-over", handed_over),
+    ("reentrant", reentrant),
+    ("unlock-without-lock", unlock_without_lock),
+    ("locked-twice", locked_twice),
+    ("three-snaps", three_snaps),
+];
+
+/// A lock of the program's own, which is none: what counts is what is marked.
+static SAVINGS: u64 = 0;
+static CURRENT: u64 = 0x10;
+
+fn cycle() {
+    let halfway = leaked(Barrier::new(2));
+    for (name, from, to) in [("saver", &CURRENT, &SAVINGS), ("spender", &SAVINGS, &CURRENT)] {
+        drop(actor(name, move || {
+            rip_lock_wait!(from);
+            rip_lock_acquired!(from);
+            halfway.wait();
+            rip_lock_wait!(to);
+            park()
+        }));
+    }
+    drop(actor("last", park_after_mark).until_blocked());
+    rip_lock_name!(&SAVINGS, "savings");
+}
+
+fn park_after_mark() {
+    rip_snap!("idle");
+    park()
+}
+
+/// One thread takes the lock, another one gives it back, and nobody has it.
+fn handed_over() {
+    let (hand, take) = mpsc::channel();
+    drop(actor("takes", move || {
+        rip_lock_wait!(&SAVINGS);
+        rip_lock_acquired!(&SAVINGS);
+        hand.send(()).unwrap();
+        park()
+    }));
+    let (say, said) = mpsc::channel();
+    drop(actor("gives back", move || {
+        take.recv().unwrap();
+        rip_lock_released!(&SAVINGS);
+        say.send(()).unwrap();
+        park()
+    }));
+    said.recv().unwrap();
+}
+
+/// A lock that its owner may take again, taken three times and given back as often; then once more.
+fn reentrant() {
+    drop(
+        actor("again and again", || {
+            for _ in 0..3 {
+                rip_lock_wait!(&SAVINGS, reentrant);
+                rip_lock_acquired!(&SAVINGS, reentrant);
+            }
+            for _ in 0..3 {
+                rip_lock_released!(&SAVINGS, reentrant);
+            }
+            rip_lock_acquired!(&SAVINGS, reentrant);
+            rip_lock_released!(&SAVINGS, reentrant);
+            park()
+        })
+        .until_blocked(),
+    );
+}
+
+fn unlock_without_lock() {
+    drop(
+        actor("confused", || {
+            rip_lock_acquired!(&SAVINGS);
+            rip_lock_released!(&SAVINGS);
+            rip_lock_released!(&SAVINGS);
+            park()
+        })
+        .until_blocked(),
+    );
+}
+
+fn locked_twice() {
+    drop(
+        actor("confused", || {
+            rip_lock_acquired!(&SAVINGS);
+            rip_lock_acquired!(&SAVINGS);
+            park()
+        })
+        .until_blocked(),
+    );
+}
+
+/// The plain pattern, without lock marks: a mark before the lock and one after it on one line, one after unlocking on
+/// another. One thread has the lock, ten wait for it.
+fn three_snaps() {
+    let lock = leaked(std::sync::Mutex::new(0u64));
+    #[rustfmt::skip]
+    fn locked(lock: &'static std::sync::Mutex<u64>, body: impl FnOnce()) {
+        rip_snap!(); let guard = lock.lock().unwrap(); rip_snap!();
+        body();
+        drop(guard);
+        rip_snap!();
+    }
+    for name in ["learns 1", "learns 2"] {
+        actor(name, || locked(lock, || ())).until_ended();
+    }
+    let (say, said) = mpsc::channel();
+    drop(actor("keeper", move || {
+        locked(lock, || {
+            say.send(()).unwrap();
+            park()
+        });
+    }));
+    said.recv().unwrap();
+    for index in 0..10 {
+        drop(actor(&format!("waiter {index}"), || locked(lock, || ())).until_blocked());
+    }
+}

@@ -1,0 +1,118 @@
+//! Locks taken in different orders, where nobody is stuck: inversions, and what looks like them.
+
+use std::sync::Arc;
+
+use librip::sync::Mutex;
+
+use crate::stage::{Scenario, actor, park};
+
+pub(crate) const ALL: &[Scenario] = &[
+    ("inversion", inversion),
+    ("inversion-of-three", inversion_of_three),
+    ("inversion-under-a-gate", gate),
+    ("inversion-in-one-thread", one_thread),
+    ("inversion-by-trying", trying),
+    ("address-used-again", address_used_again),
+];
+
+/// Takes the first lock, then the second, on a thread of its own that stays.
+fn in_order(name: &str, locks: &[&'static Mutex<i64>]) {
+    let locks = locks.to_vec();
+    let taken = actor(name, move || {
+        let guards: Vec<_> = locks.iter().map(|lock| lock.lock().unwrap()).collect();
+        drop(guards);
+        park()
+    });
+    drop(taken.until_blocked());
+}
+
+static SAVINGS: Mutex<i64> = Mutex::new(0);
+static CURRENT: Mutex<i64> = Mutex::new(0);
+static JOURNAL: Mutex<i64> = Mutex::new(0);
+
+/// One after the other, so that nobody gets stuck: another time they might.
+fn inversion() {
+    in_order("saver", &[&CURRENT, &SAVINGS]);
+    in_order("spender", &[&SAVINGS, &CURRENT]);
+}
+
+fn inversion_of_three() {
+    in_order("one", &[&CURRENT, &SAVINGS]);
+    in_order("two", &[&SAVINGS, &JOURNAL]);
+    in_order("three", &[&JOURNAL, &CURRENT]);
+}
+
+/// Both orders, but only ever with the journal in hand: at most one thread is at it at a time.
+fn gate() {
+    in_order("saver", &[&JOURNAL, &CURRENT, &SAVINGS]);
+    in_order("spender", &[&JOURNAL, &SAVINGS, &CURRENT]);
+}
+
+/// Both orders in one thread, which cannot wait for itself this way.
+fn one_thread() {
+    drop(
+        actor("alone", || {
+            for (first, second) in [(&CURRENT, &SAVINGS), (&SAVINGS, &CURRENT)] {
+                let first = first.lock().unwrap();
+                drop(second.lock().unwrap());
+                drop(first);
+            }
+            park()
+        })
+        .until_blocked(),
+    );
+}
+
+/// The other order is only tried, and a failure is taken as one.
+fn trying() {
+    in_order("saver", &[&CURRENT, &SAVINGS]);
+    drop(
+        actor("spender", || {
+            let savings = SAVINGS.lock().unwrap();
+            drop(CURRENT.try_lock().unwrap());
+            drop(savings);
+            park()
+        })
+        .until_blocked(),
+    );
+}
+
+/// A lock ends, and another one comes to lie in its place. With the one it was "current, then this", with the other it
+/// is "this, then current": two locks, no inversion.
+fn address_used_again() {
+    struct Place(std::cell::UnsafeCell<Option<Mutex<i64>>>);
+    // SAFETY: the threads below take turns: each is started after the one before has let go.
+    #[allow(unsafe_code, reason = "a lock is destroyed and another made in its place")]
+    unsafe impl Sync for Place {}
+    let place = Arc::new(Place(std::cell::UnsafeCell::new(None)));
+    #[allow(unsafe_code, reason = "as above")]
+    let set = |lock| {
+        // SAFETY: no other thread uses the place now.
+        unsafe { *place.0.get() = lock };
+    };
+    #[allow(unsafe_code, reason = "as above")]
+    let turn = |name: &str, body: fn(&Mutex<i64>)| {
+        let place = Arc::clone(&place);
+        drop(
+            actor(name, move || {
+                // SAFETY: it is set before the thread is started, and not changed before the thread is parked.
+                body(unsafe { (*place.0.get()).as_ref() }.unwrap());
+                park()
+            })
+            .until_blocked(),
+        );
+    };
+    set(Some(Mutex::new(1)));
+    turn("saver", |old| {
+        let current = CURRENT.lock().unwrap();
+        drop(old.lock().unwrap());
+        drop(current);
+    });
+    set(None);
+    set(Some(Mutex::new(2)));
+    turn("spender", |new| {
+        let new = new.lock().unwrap();
+        drop(CURRENT.lock().unwrap());
+        drop(new);
+    });
+}

@@ -1,0 +1,126 @@
+//! Readers and writers, stuck and not.
+
+use std::sync::Barrier;
+use std::sync::mpsc;
+
+use librip::sync::{Mutex, RwLock};
+use librip::{rip_lock_acquired, rip_lock_wait};
+
+use crate::stage::{Scenario, actor, leaked, park};
+
+pub(crate) const ALL: &[Scenario] = &[
+    ("readers-behind-a-queued-writer", queued_writer),
+    ("reader-preferring-lock", reader_preferring),
+    ("two-upgrades", two_upgrades),
+    ("reads-and-writes-alone", upgrade_alone),
+    ("readers-only", readers_only),
+    ("reads-twice", reads_twice),
+];
+
+/// A reader waits for a mutex; its owner wants to read too, but a writer queues. The standard library's lock lets no
+/// reader pass a writer: a circle of three.
+fn queued_writer() {
+    static ROUTES: RwLock<i64> = RwLock::new(0);
+    static STATS: Mutex<i64> = Mutex::new(0);
+    let (both, go) = (leaked(Barrier::new(2)), leaked(Barrier::new(2)));
+    let first = actor("first reader", || {
+        let _routes = ROUTES.read().unwrap();
+        both.wait();
+        let _stats = STATS.lock().unwrap();
+    });
+    let second = actor("second reader", || {
+        let _stats = STATS.lock().unwrap();
+        both.wait();
+        go.wait();
+        let _routes = ROUTES.read().unwrap();
+    });
+    drop(first.until_blocked());
+    drop(actor("writer", || drop(ROUTES.write().unwrap())).until_blocked());
+    go.wait();
+    drop(second.until_blocked());
+}
+
+/// The same with a lock whose readers pass waiting writers, marked by hand: the second reader gets in, nothing is stuck
+/// but the writer, who waits for readers that are in no hurry.
+fn reader_preferring() {
+    static ROUTES: i64 = 0;
+    let waits = actor("writer", || {
+        rip_lock_wait!(&ROUTES, readers_first);
+        park()
+    });
+    for name in ["first reader", "second reader"] {
+        drop(
+            actor(name, || {
+                rip_lock_wait!(&ROUTES, shared, readers_first);
+                rip_lock_acquired!(&ROUTES, shared, readers_first);
+                park()
+            })
+            .until_blocked(),
+        );
+    }
+    drop(waits.until_blocked());
+}
+
+/// Two readers who both want to write, each waiting for the other to stop reading.
+fn two_upgrades() {
+    static CACHE: RwLock<i64> = RwLock::new(0);
+    let both = leaked(Barrier::new(2));
+    let upgrade = |name| {
+        actor(name, || {
+            let _read = CACHE.read().unwrap();
+            both.wait();
+            let _write = CACHE.write().unwrap();
+        })
+    };
+    let actors = [upgrade("one"), upgrade("other")];
+    actors.into_iter().for_each(|actor| drop(actor.until_blocked()));
+}
+
+/// One reader who wants to write, and waits for itself.
+fn upgrade_alone() {
+    static CACHE: RwLock<i64> = RwLock::new(0);
+    drop(
+        actor("upgrades", || {
+            let _read = CACHE.read().unwrap();
+            let _write = CACHE.write().unwrap();
+        })
+        .until_blocked(),
+    );
+}
+
+/// Readers take two locks in both orders. No writer ever comes.
+fn readers_only() {
+    static ROUTES: RwLock<i64> = RwLock::new(0);
+    static USERS: RwLock<i64> = RwLock::new(0);
+    let both = leaked(Barrier::new(2));
+    for (name, first, second) in [("one", &ROUTES, &USERS), ("other", &USERS, &ROUTES)] {
+        drop(actor(name, move || {
+            let first = first.read().unwrap();
+            both.wait();
+            drop(second.read().unwrap());
+            drop(first);
+            park()
+        }));
+    }
+    drop(
+        actor("last", || {
+            drop(ROUTES.read().unwrap());
+            park()
+        })
+        .until_blocked(),
+    );
+}
+
+/// A reader reads what it reads already, with nobody else about.
+fn reads_twice() {
+    static ROUTES: RwLock<i64> = RwLock::new(0);
+    let (say, said) = mpsc::channel();
+    drop(actor("reads twice", move || {
+        let outer = ROUTES.read().unwrap();
+        drop(ROUTES.read().unwrap());
+        drop(outer);
+        say.send(()).unwrap();
+        park()
+    }));
+    said.recv().unwrap();
+}

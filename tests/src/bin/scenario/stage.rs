@@ -1,0 +1,75 @@
+//! How scenarios start threads, wait until these are where they should be, and say that they are ready.
+
+use std::io::Write;
+use std::sync::mpsc;
+use std::thread;
+
+/// A scenario's name and body.
+pub(crate) type Scenario = (&'static str, fn());
+
+/// A thread that was started.
+pub(crate) struct Actor {
+    tid: u32,
+    name: String,
+    handle: thread::JoinHandle<()>,
+}
+
+/// Starts a thread, which runs at once.
+pub(crate) fn actor(name: &str, body: impl FnOnce() + Send + 'static) -> Actor {
+    let (say, said) = mpsc::channel();
+    let handle = thread::Builder::new()
+        .name(name.into())
+        .spawn(move || {
+            say.send(nix::unistd::gettid().as_raw() as u32).unwrap();
+            body();
+        })
+        .unwrap();
+    Actor { tid: said.recv().unwrap(), name: name.into(), handle }
+}
+
+impl Actor {
+    /// Waits until the thread sleeps in the kernel, in a futex: it waits for a lock, a condition, or is parked.
+    pub(crate) fn until_blocked(self) -> Actor {
+        let call = format!("/proc/self/task/{}/syscall", self.tid);
+        let futex = format!("{} ", libc::SYS_futex);
+        loop {
+            let state = std::fs::read_to_string(&call).unwrap_or_else(|_| panic!("{} has ended", self.name));
+            if state.starts_with(&futex) {
+                return self;
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// Waits until the thread has ended, and the kernel has forgotten it.
+    pub(crate) fn until_ended(self) {
+        self.handle.join().unwrap();
+        let task = format!("/proc/self/task/{}", self.tid);
+        while std::fs::metadata(&task).is_ok() {
+            thread::yield_now();
+        }
+    }
+}
+
+/// Something on the heap that is never given back.
+pub(crate) fn leaked<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+pub(crate) fn park() -> ! {
+    loop {
+        thread::park();
+    }
+}
+
+/// Says that the scenario has got where it wanted, and stays.
+pub(crate) fn ready() -> ! {
+    say("ready");
+    park()
+}
+
+/// Says a line at once.
+pub(crate) fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).unwrap();
+}

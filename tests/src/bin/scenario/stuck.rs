@@ -1,0 +1,168 @@
+//! Locks that nobody gives back, threads that pile up, and what is in order though it looks so.
+
+#![allow(unsafe_code, reason = "fork")]
+
+use std::mem;
+use std::sync::mpsc;
+
+use librip::rip_snap;
+use librip::sync::{Condvar, Mutex};
+
+use crate::stage::{Scenario, actor, leaked, park, say};
+
+pub(crate) const ALL: &[Scenario] = &[
+    ("exited-with-the-lock", exited_with_the_lock),
+    ("exited-without-a-lock", exited_without_a_lock),
+    ("held-long", held_long),
+    ("held-by-nobody-in-the-child", lost_in_the_child),
+    ("child-has-its-own-lock", child_has_its_own),
+    ("destroyed-while-held", destroyed_while_held),
+    ("pile-up", pile_up),
+    ("holder-long-overwritten", long_overwritten),
+    ("idle-pool", idle_pool),
+    ("in-the-critical-section", in_the_critical_section),
+];
+
+static CACHE: Mutex<i64> = Mutex::new(0);
+
+fn exited_with_the_lock() {
+    actor("forgetful", || mem::forget(CACHE.lock().unwrap())).until_ended();
+    for name in ["waiter 1", "waiter 2"] {
+        drop(actor(name, || drop(CACHE.lock().unwrap())).until_blocked());
+    }
+}
+
+fn exited_without_a_lock() {
+    actor("tidy", || drop(CACHE.lock().unwrap())).until_ended();
+    drop(CACHE.lock().unwrap());
+}
+
+/// A thread keeps a lock and does something else for good. Nobody waits for it yet.
+fn held_long() {
+    drop(
+        actor("keeper", || {
+            let _cache = CACHE.lock().unwrap();
+            park()
+        })
+        .until_blocked(),
+    );
+}
+
+/// A thread of the parent has the lock at the fork; the child has no such thread.
+fn lost_in_the_child() {
+    let (say_held, held) = mpsc::channel();
+    drop(actor("keeper", move || {
+        let _cache = CACHE.lock().unwrap();
+        say_held.send(()).unwrap();
+        park()
+    }));
+    held.recv().unwrap();
+    fork_and_lock();
+}
+
+/// The forking thread has the lock, and its image in the child has it too: it may give it back and take it again.
+fn child_has_its_own() {
+    let cache = CACHE.lock().unwrap();
+    // SAFETY: the child goes on in ordinary code; it is the image of the only thread that allocates now.
+    if unsafe { libc::fork() } == 0 {
+        drop(cache);
+        drop(CACHE.lock().unwrap());
+        say("ready");
+        park();
+    }
+    park()
+}
+
+fn fork_and_lock() -> ! {
+    // SAFETY: as above.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        drop(CACHE.lock().unwrap());
+        park();
+    }
+    let call = format!("/proc/{child}/syscall");
+    let futex = format!("{} ", libc::SYS_futex);
+    while !std::fs::read_to_string(&call).unwrap().starts_with(&futex) {
+        std::thread::yield_now();
+    }
+    say("ready");
+    park()
+}
+
+fn destroyed_while_held() {
+    drop(
+        actor("careless", || {
+            let lock = Box::new(Mutex::new(0));
+            lock.set_name("the lost one");
+            mem::forget(lock.lock().unwrap());
+            drop(lock);
+            park()
+        })
+        .until_blocked(),
+    );
+}
+
+/// A thread has a lock and waits for an answer that never comes; twenty others want the lock.
+fn pile_up() {
+    let (say_held, held) = mpsc::channel();
+    let keeper = actor("asks the backend", move || {
+        let _cache = CACHE.lock().unwrap();
+        say_held.send(()).unwrap();
+        rip_snap!("asks the backend");
+        park()
+    });
+    held.recv().unwrap();
+    drop(keeper.until_blocked());
+    for index in 0..20 {
+        drop(actor(&format!("waiter {index}"), || drop(CACHE.lock().unwrap())).until_blocked());
+    }
+}
+
+/// A thread took a lock a million marks ago and works on; another one waits for it.
+fn long_overwritten() {
+    let (say_held, held) = mpsc::channel();
+    let keeper = actor("keeper", move || {
+        let _cache = CACHE.lock().unwrap();
+        for _ in 0..1_000_000 {
+            rip_snap!("works");
+        }
+        say_held.send(()).unwrap();
+        park()
+    });
+    held.recv().unwrap();
+    drop(keeper.until_blocked());
+    drop(actor("waiter", || drop(CACHE.lock().unwrap())).until_blocked());
+}
+
+/// Twenty threads wait for work, as they should.
+fn idle_pool() {
+    static QUEUE: Mutex<Vec<i64>> = Mutex::new(Vec::new());
+    static WORK: Condvar = Condvar::new();
+    for index in 0..20 {
+        drop(
+            actor(&format!("worker {index}"), || {
+                let mut queue = QUEUE.lock().unwrap();
+                while queue.is_empty() {
+                    queue = WORK.wait(queue).unwrap();
+                }
+            })
+            .until_blocked(),
+        );
+    }
+}
+
+/// Killed at any time, such a program leaves locks that are held: that is in order.
+fn in_the_critical_section() {
+    for index in 0..4 {
+        let lock = leaked(Mutex::new(0u64));
+        drop(actor(&format!("worker {index}"), move || {
+            loop {
+                *lock.lock().unwrap() += 1;
+                librip::rip_progress!();
+            }
+        }));
+    }
+    while *CACHE.lock().unwrap() < 1000 {
+        *CACHE.lock().unwrap() += 1;
+    }
+}
