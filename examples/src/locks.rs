@@ -1,21 +1,22 @@
-//! The three-snap pattern around `std::sync::Mutex`: waits, has it, released it.
+//! Marks by hand around `std::sync::Mutex`: waits, has it, released it. A recipe for any lock interface that a program
+//! has of its own; where it uses the standard library's directly, `librip::sync` does it without marks.
 //!
-//! It names no lock and keeps no account of holders: that is worked out from the marks. The two marks of an
-//! acquisition are on one source line and have different addresses, and the mark of the release is on another
-//! line; `scripts/lock-holders` and `scripts/lock-waiters` go by that. Everything is inlined, so that each
-//! caller's marks have addresses of their own.
+//! It keeps no account of holders: the ring does. The two marks of an acquisition are on one source line and have
+//! different addresses, and the mark of the release is on another line, so that `scripts/lock-holders` and
+//! `scripts/lock-waiters` can tell them apart as well. Everything is inlined, so that each caller's marks have
+//! addresses of their own.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use librip::rip_snap;
+use librip::{rip_lock_acquired, rip_lock_released, rip_lock_try_failed, rip_lock_wait};
 
 /// A lock whose owner panicked is a lock: these programs are about waiting.
 macro_rules! lock_between_marks {
     ($mutex:expr, $waits:expr) => {{
-        rip_snap!("waits for a lock");
+        rip_lock_wait!($mutex);
         $waits();
         let guard = $mutex.lock().unwrap_or_else(PoisonError::into_inner);
-        rip_snap!("has a lock");
+        rip_lock_acquired!($mutex);
         guard
     }};
 }
@@ -38,23 +39,23 @@ pub fn unwatched() {}
 pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => {
-            rip_snap!("has a lock, tried");
+            rip_lock_acquired!(mutex, try_for);
             Some(guard)
         }
         Err(TryLockError::Poisoned(poisoned)) => {
-            rip_snap!("has a lock, tried");
+            rip_lock_acquired!(mutex, try_for);
             Some(poisoned.into_inner())
         }
         Err(TryLockError::WouldBlock) => {
-            rip_snap!("tried a lock in vain");
+            rip_lock_try_failed!(mutex);
             None
         }
     }
 }
 
-/// Unlocks.
+/// Unlocks `mutex`, whose guard this is.
 #[inline(always)]
-pub fn unlock<T>(guard: MutexGuard<'_, T>) {
+pub fn unlock<T>(mutex: &Mutex<T>, guard: MutexGuard<'_, T>) {
     drop(guard);
-    rip_snap!("released a lock");
+    rip_lock_released!(mutex);
 }

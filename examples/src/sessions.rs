@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use librip::rip_snap;
+use librip::{rip_lock_name, rip_snap};
 
 use crate::arrivals::Arrivals;
 use crate::locks::{lock, unlock, unwatched};
@@ -53,6 +53,12 @@ impl Sessions {
         Sessions { cache: Mutex::default(), statistics: Mutex::default(), waiting }
     }
 
+    /// Tells the ring what the locks are called. They must not be moved afterwards.
+    pub fn name_locks(&self) {
+        rip_lock_name!(&self.cache, "session cache");
+        rip_lock_name!(&self.statistics, "statistics");
+    }
+
     /// The token of a client's session, which is made if need be.
     pub fn token(&self, client: u64) -> u64 {
         let mut cache = lock(&self.cache, || self.waiting.arrive());
@@ -71,9 +77,9 @@ impl Sessions {
         if cache.lookups.is_multiple_of(LOOKUPS_A_REPORT) {
             let mut statistics = lock(&self.statistics, unwatched);
             *statistics = Statistics { lookups: cache.lookups, sessions: cache.sessions.len() };
-            unlock(statistics);
+            unlock(&self.statistics, statistics);
         }
-        unlock(cache);
+        unlock(&self.cache, cache);
         token
     }
 
@@ -81,7 +87,7 @@ impl Sessions {
     pub fn statistics(&self) -> Statistics {
         let statistics = lock(&self.statistics, unwatched);
         let copy = *statistics;
-        unlock(statistics);
+        unlock(&self.statistics, statistics);
         copy
     }
 
@@ -93,6 +99,6 @@ impl Sessions {
         let oldest = backend();
         rip_snap!("has the backend's answer");
         cache.sessions.retain(|&client, _| client >= oldest);
-        unlock(cache);
+        unlock(&self.cache, cache);
     }
 }

@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     rip_snap!("sends the order that breaks it");
     let mut poison = lock(&shop.poison, unwatched);
     *poison = Some(0);
-    unlock(poison);
+    unlock(&shop.poison, poison);
     stay()
 }
 
@@ -65,7 +65,7 @@ fn clerk(shop: &Shop, number: usize) {
         if number == 0 && count > ORDERS_BEFORE {
             let mut poison = lock(&shop.poison, unwatched);
             price = poison.take().unwrap_or(price);
-            unlock(poison);
+            unlock(&shop.poison, poison);
         }
         settle(shop, price);
         if count == ORDERS_BEFORE {
@@ -80,7 +80,7 @@ fn settle(shop: &Shop, price: u64) {
     let parts = divide(price);
     let mut total = lock(&shop.total, unwatched);
     *total = total.wrapping_add(parts);
-    unlock(total);
+    unlock(&shop.total, total);
 }
 
 #[inline(always)]

@@ -1,17 +1,14 @@
 //! Trouble: two threads take two locks in opposite orders, and each waits for what the other has.
 //!
-//! `read-rip -t` shows the last marks of both: an acquisition (two marks on one line of `locks.rs`), then the
-//! first mark of another one. `scripts/lock-holders locks.rs` lists both threads, `scripts/lock-waiters` counts
-//! two at one line: all who wait also hold, and nobody else holds anything.
+//! `read-rip check` proves it, and names both threads, both locks and the lines. There is not one mark in this file: the
+//! locks are those of `librip::sync`, which record by themselves.
 //!
 //! It prints `running: pid P, ring PATH`, then `stuck`, and stays until killed. It always gets stuck.
 
-use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-use librip::rip_snap;
+use librip::sync::{Arc, Barrier, Mutex, PoisonError};
 use librip_examples::arrivals::Arrivals;
-use librip_examples::locks::{lock, unlock, unwatched};
 use librip_examples::{say, say_running, start, stay};
 
 struct Bank {
@@ -25,14 +22,12 @@ struct Bank {
 impl Bank {
     /// Moves `amount` between two accounts, locking first the one that pays.
     fn transfer(&self, from: &Mutex<i64>, to: &Mutex<i64>, amount: i64) {
-        rip_snap!("begins a transfer");
-        let mut payer = lock(from, unwatched);
+        let mut payer = from.lock().unwrap_or_else(PoisonError::into_inner);
         self.halfway.wait();
-        let mut payee = lock(to, || self.waiting.arrive());
+        self.waiting.arrive();
+        let mut payee = to.lock().unwrap_or_else(PoisonError::into_inner);
         *payer -= amount;
         *payee += amount;
-        unlock(payee);
-        unlock(payer);
     }
 }
 
@@ -45,9 +40,11 @@ fn main() {
         halfway: Barrier::new(2),
         waiting: Arrivals::new(2),
     });
+    bank.savings.set_name("savings");
+    bank.current.set_name("current account");
     // A first look at either account, alone: nothing is wrong with the locks themselves.
     for account in [&bank.savings, &bank.current] {
-        unlock(lock(account, unwatched));
+        drop(account.lock());
     }
     let (here, there) = (Arc::clone(&bank), Arc::clone(&bank));
     named("saver", move || here.transfer(&here.current, &here.savings, 10));

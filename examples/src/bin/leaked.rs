@@ -1,9 +1,8 @@
 //! Trouble: a thread takes a lock, loses the guard, and exits. The lock is never released, and no living thread
 //! has it.
 //!
-//! `read-rip -t -v` shows the culprit among the exited threads: an acquisition without a release after it, then
-//! EXIT. The evidence is there although the thread is not, because slots of exited threads are not given away
-//! while there are fresh ones. The others show the first mark of an acquisition and nothing after it.
+//! `read-rip check` names the culprit, where it took the lock, and who waits. The evidence is there although the thread
+//! is not, because slots of exited threads are not given away while there are fresh ones.
 //!
 //! ```text
 //! leaked [WAITERS]          default 3
@@ -31,7 +30,7 @@ fn main() -> ExitCode {
     let log = Arc::new(Mutex::new(Vec::new()));
     let mut lines = lock(&log, unwatched);
     lines.push("started");
-    unlock(lines);
+    unlock(&log, lines);
 
     let culprits = Arc::clone(&log);
     let culprit = thread::Builder::new().name("culprit".into()).spawn(move || {
@@ -52,7 +51,7 @@ fn main() -> ExitCode {
         let started = thread::Builder::new().name(format!("waiter {number}")).spawn(move || {
             let mut lines = lock(&log, || waiting.arrive());
             lines.push("never said");
-            unlock(lines);
+            unlock(&log, lines);
         });
         if let Err(error) = started {
             eprintln!("leaked: no thread for waiter {number}: {error}");

@@ -1,9 +1,8 @@
 //! Trouble: neighbours too polite to get anywhere. Each takes the lock on its left, finds the one on its right
 //! taken, steps back, and tries again, in step with all the others.
 //!
-//! No thread is blocked for good, so nothing looks stuck; only nobody ever eats. Two looks with `read-rip -t`
-//! show sequence numbers that grow while the places stay the same: "tried a lock in vain", "steps back". The
-//! place behind both locks, "eats", is in no history.
+//! No thread is blocked for good, so nothing looks stuck; only nobody ever eats. `read-rip check` looks twice: the threads
+//! run among the same few places, and the mark of progress, "eats", is in no history.
 //!
 //! ```text
 //! polite [NEIGHBOURS]          default 4
@@ -15,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-use librip::rip_snap;
+use librip::{rip_progress, rip_snap};
 use librip_examples::arrivals::Arrivals;
 use librip_examples::locks::{try_lock, unlock};
 use librip_examples::{say, say_running, start, stay};
@@ -35,13 +34,13 @@ impl Table {
             let held = try_lock(left);
             self.pace.wait();
             if let Some(mut fork) = try_lock(right) {
-                rip_snap!("eats");
+                rip_progress!("eats");
                 *fork += 1;
-                unlock(fork);
+                unlock(right, fork);
             }
             self.pace.wait();
             if let Some(fork) = held {
-                unlock(fork);
+                unlock(left, fork);
             }
             rip_snap!("steps back");
             if round == 0 {

@@ -4,8 +4,8 @@
 //! janitor locks the session cache and asks a backend which sessions to expire. No answer comes. Each thread
 //! gets one more request and stays at the lock.
 //!
-//! `read-rip` shows the pile-up in one line, `lock: 20000 threads, ...`; `read-rip -t` shows one
-//! thread that is different: the janitor, with both marks of its acquisition and then "asks the backend".
+//! `read-rip` shows the pile-up in one line, `lock : 20000 threads, ...`; `read-rip check` says who has the lock they
+//! wait for: the janitor, whose last mark is "waits for the backend".
 //!
 //! ```text
 //! server [--threads N]          default 20000
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
-use librip::rip_snap;
+use librip::{rip_progress, rip_snap};
 use librip_examples::arrivals::Arrivals;
 use librip_examples::pace::Pace;
 use librip_examples::sessions::Sessions;
@@ -60,6 +60,7 @@ fn main() -> ExitCode {
 
     // Only now is their number known, on which the workers' handshakes depend.
     let sessions = Arc::new(Sessions::new(Arrivals::new(started)));
+    sessions.name_locks();
     let served = Arc::new(Arrivals::new(started));
     for door in doors {
         // A worker is always there to take its things.
@@ -140,7 +141,7 @@ fn work(requests: &Receiver<Request>, equipment: &Receiver<Equipment>) {
     for request in requests {
         rip_snap!("has a request");
         answers ^= serve(&sessions, &request);
-        rip_snap!("has answered");
+        rip_progress!("has answered");
         if is_first {
             is_first = false;
             served.arrive();
