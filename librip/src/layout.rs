@@ -468,6 +468,8 @@ pub const SITE_WRAPPER: u16 = 4;
 pub const SITE_REENTRANT: u16 = 8;
 /// [`Site::flags`]: a shared acquisition that passes writers who wait already.
 pub const SITE_READERS_FIRST: u16 = 16;
+/// [`Site::flags`]: a shared acquisition that may become an exclusive one, of which a lock grants one at a time.
+pub const SITE_UPGRADABLE: u16 = 32;
 /// [`Site::flags`]: a `LOCK_TYPE_*` begins at this bit.
 pub const SITE_LOCK_TYPE_SHIFT: u32 = 8;
 /// The type of a lock that is marked by hand.
@@ -476,6 +478,10 @@ pub const LOCK_TYPE_UNKNOWN: u16 = 0;
 pub const LOCK_TYPE_MUTEX: u16 = 1;
 /// A readers-writer lock.
 pub const LOCK_TYPE_RWLOCK: u16 = 2;
+/// A spin lock.
+pub const LOCK_TYPE_SPIN: u16 = 3;
+/// A semaphore: nobody holds it.
+pub const LOCK_TYPE_SEMAPHORE: u16 = 4;
 
 /// [`Site::operand_types`]: 48 bits in one operand word.
 pub const OPERAND_WORD: u8 = 1;
@@ -490,11 +496,16 @@ pub const OPERAND_TIME: u8 = 4;
 pub const OPERAND_SINCE: u8 = 5;
 /// [`Site::operand_types`]: the address of a condition variable, in one word.
 pub const OPERAND_CONDITION: u8 = 6;
+/// [`Site::operand_types`]: a return address, in one word: the event is shown at the call before it, because the site
+/// is in a function that stands in for another (an interposed `pthread_mutex_lock`).
+pub const OPERAND_CALLER: u8 = 7;
 
 /// How many operand words a value of an `OPERAND_*` type takes; `None` for a type this version does not know.
 pub const fn operand_words(operand_type: u8) -> Option<u32> {
     match operand_type {
-        OPERAND_WORD | OPERAND_LOCK | OPERAND_TIME | OPERAND_SINCE | OPERAND_CONDITION => Some(1),
+        OPERAND_WORD | OPERAND_LOCK | OPERAND_TIME | OPERAND_SINCE | OPERAND_CONDITION | OPERAND_CALLER => {
+            Some(1)
+        }
         OPERAND_DOUBLE => Some(2),
         _ => None,
     }
@@ -548,7 +559,8 @@ pub const HELD_MAX: usize = 16;
 pub struct HeldLock {
     /// The lock's address, packed as an operand word with the sequence of the event that entered it.
     pub lock: AtomicU64,
-    /// The PC of the acquisition, the state, and more: see [`held_place`].
+    /// The PC of the acquisition, the state, and more: see [`held_place`]. A PC at which there is no site is a return
+    /// address, as with [`OPERAND_CALLER`].
     pub place: AtomicU64,
     /// Means something where `place` says [`HELD_SINCE`]: in the lower 48 bits when waiting or holding began, ticks, 0
     /// for not known; above them how often the lock was taken again.
