@@ -2,14 +2,17 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{Args, ColorChoice, Parser, Subcommand};
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
   read-rip                          the ring there is, by function: where threads pile up
   read-rip 1234                     the ring of process 1234, living or dead
   read-rip -t RING | less           every thread's history
+  read-rip locks RING               who has each lock, who waits for it, and where
+  read-rip check RING               deadlocks and other trouble with locks
   read-rip list                     the rings there are, and how their processes ended
   read-rip -e ./server RING.gz      a compressed copy, with the program given by hand
   read-rip --json RING | jq .       for programs";
@@ -22,7 +25,7 @@ const TEMPLATE: &str = "\
 {all-args}{after-help}";
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 read and sound; 2 an error, or part of the ring could not be read.
+Exit status: 0 read and sound; 1 `check` has found something; 2 an error, or part of the ring could not be read.
 Results go to standard output, remarks on them to standard error.";
 
 /// Says where every thread of a process is, from the ring that librip keeps: live, without stopping it, or
@@ -100,6 +103,10 @@ pub struct Common {
 /// The commands besides showing a ring.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Shows each lock: who has it, who waits for it and where, and how it was used
+    Locks(LocksArgs),
+    /// Looks for deadlocks and other trouble with locks
+    Check(CheckArgs),
     /// Lists the rings there are: program, pid, age, and how the process ended
     List,
     /// Removes the rings of dead processes
@@ -116,6 +123,63 @@ pub enum Command {
     },
 }
 
+/// What `locks` shows.
+#[derive(Args, Debug)]
+pub struct LocksArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: RingArgs,
+    /// Locks too that nobody has or waits for and that were always free, however many they are
+    #[arg(short, long)]
+    pub all: bool,
+    /// Addresses, and the threads that wait
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// What `check` looks for.
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: RingArgs,
+    /// Report only what is at least so sure
+    #[arg(long, value_name = "CONFIDENCE", default_value = "suspected")]
+    pub min_confidence: MinConfidence,
+    /// A file of findings not to report (may be given more than once)
+    #[arg(long, value_name = "FILE")]
+    pub suppress: Vec<PathBuf>,
+    /// A living process is read twice, with so much time in between
+    #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
+    pub window: Duration,
+    /// A lock held, or waited for, so long is worth a word
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    pub threshold: Duration,
+}
+
+/// The values of `--min-confidence`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "they would make the help three times as long")]
+pub enum MinConfidence {
+    Suspected,
+    Potential,
+    Proven,
+}
+
+/// A length of time: a number and its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| "it takes a number and a unit, as in 500ms".to_owned())?;
+    match unit {
+        "us" => Ok(Duration::from_micros(number)),
+        "ms" => Ok(Duration::from_millis(number)),
+        "s" => Ok(Duration::from_secs(number)),
+        "min" => Ok(Duration::from_secs(number.saturating_mul(60))),
+        _ => Err("its unit is us, ms, s or min, as in 500ms".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,5 +188,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn lengths_of_time_have_a_unit() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2s"), Ok(Duration::from_secs(2)));
+        for wrong in ["", "5", "ms", "-1s", "1.5s", "3 s", "99999999999999999999s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -30,7 +30,7 @@ pub struct Leftover {
 }
 
 /// All events of a slot, oldest first. `operand_words` says how many operand words the site of a PC has.
-pub fn events(slot: &Slot, operand_words: impl Fn(u64) -> u32) -> (Vec<Event>, Leftover) {
+pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> (Vec<Event>, Leftover) {
     let mut events = Vec::with_capacity(slot.words.len());
     let mut leftover = Leftover::default();
     // Operand words that no event has claimed yet, directly before the present word.
@@ -62,7 +62,7 @@ pub fn events(slot: &Slot, operand_words: impl Fn(u64) -> u32) -> (Vec<Event>, L
 }
 
 /// The last event of a slot.
-pub fn last_event(slot: &Slot, operand_words: impl Fn(u64) -> u32) -> Option<Event> {
+pub fn last_event(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> Option<Event> {
     (0..slot.words.len()).rev().find_map(|index| {
         let word = slot.words[index];
         if word == 0 || layout::is_operand(word) {
@@ -100,6 +100,9 @@ mod tests {
             claimed_boottime_ns: 0,
             exited_boottime_ns: 0,
             name: String::new(),
+            held: Vec::new(),
+            held_beyond: 0,
+            held_unclear: 0,
             first_sequence: 0,
             count: 100 + words.len() as u64,
             words_from: 100,

@@ -4,10 +4,14 @@
 //! what its debug information adds is the function. Nothing is printed here.
 
 mod module_map;
+mod wrapper;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use librip::layout;
+
+use crate::decode::Event;
 use crate::resolve::{Frame, Resolver};
 use crate::ring::{Site, Slot, Snapshot};
 use module_map::ModuleMap;
@@ -65,13 +69,18 @@ impl<'a> Places<'a> {
 
     /// The place of a PC that a slot recorded.
     pub fn find(&mut self, slot: &Slot, pc: u64) -> PlaceId {
-        if let Some(&place) = self.by_pc.get(&(slot.pid, pc)) {
+        self.find_in(slot.pid, pc)
+    }
+
+    /// The place of a PC that a process recorded.
+    pub fn find_in(&mut self, pid: u32, pc: u64) -> PlaceId {
+        if let Some(&place) = self.by_pc.get(&(pid, pc)) {
             return place;
         }
-        let place = self.look_up(slot.pid, pc);
+        let place = self.look_up(pid, pc);
         let id = self.places.len();
         self.places.push(place);
-        self.by_pc.insert((slot.pid, pc), id);
+        self.by_pc.insert((pid, pc), id);
         id
     }
 
@@ -90,11 +99,36 @@ impl<'a> Places<'a> {
         &self.snapshot.sites[index]
     }
 
+    /// The site at a PC of a process; the first, where the linker folded several.
+    pub fn site_at(&self, pid: u32, pc: u64) -> Option<&'a Site> {
+        let sites = self.sites.get(&self.module_of(pid, pc)?)?;
+        Some(&self.snapshot.sites[*sites.first()?])
+    }
+
     /// How many operand words precede this PC in an event. 0 for places without a site.
     pub fn operand_words(&self, pid: u32, pc: u64) -> u32 {
-        let Some((module, address)) = self.module_of(pid, pc) else { return 0 };
-        let Some(sites) = self.sites.get(&(module, address)) else { return 0 };
-        self.snapshot.sites[sites[0]].operand_words.unwrap_or(0)
+        self.site_at(pid, pc).and_then(|site| site.operand_words).unwrap_or(0)
+    }
+
+    /// Which lock an event of a slot is about, if it is about one.
+    pub fn lock_of(&self, slot: &Slot, event: &Event) -> Option<u64> {
+        let types = &self.site_at(slot.pid, event.pc)?.operand_types;
+        let lock = types.iter().position(|&operand| operand == layout::OPERAND_LOCK)?;
+        let before: u32 = types[..lock].iter().filter_map(|&operand| layout::operand_words(operand)).sum();
+        let at = event.operands.start + before as usize;
+        slot.words.get(at).filter(|_| event.operands.contains(&at)).map(|&word| layout::payload(word))
+    }
+
+    /// The name that its process gave to a lock.
+    pub fn given_name(&self, pid: u32, lock: u64) -> Option<&'a str> {
+        self.snapshot.lock_names.get(&(pid, lock)).map(String::as_str)
+    }
+
+    /// What static an actual address lies in, as `SYMBOL` or, behind its begin, `SYMBOL+0x10`.
+    pub fn symbol_of(&mut self, pid: u32, address: u64) -> Option<String> {
+        let (module, address) = self.module_of(pid, address)?;
+        let (symbol, offset) = self.resolver.datum(module, address)?;
+        Some(if offset == 0 { symbol } else { format!("{symbol}+{offset:#x}") })
     }
 
     /// Which modules could not be used for symbols, and why.
@@ -123,11 +157,16 @@ impl<'a> Places<'a> {
         };
         let sites = self.sites.get(&(module, address)).cloned().unwrap_or_default();
         let site = sites.first().map(|&site| &self.snapshot.sites[site]);
-        let mut frames = self.resolver.resolve(module, address).into_iter();
+        let mut frames = self.resolver.resolve(module, address);
+        let is_wrapper = site.is_some_and(|site| site.flags & layout::SITE_WRAPPER != 0);
+        let own_file = site.map(|site| site.file.as_str()).filter(|_| is_wrapper);
+        let called_from = own_file.and_then(|file| wrapper::leave(&mut frames, file));
+        let mut frames = frames.into_iter();
         let innermost = frames.next();
         let function = innermost.as_ref().and_then(|frame| frame.function.clone());
         // The note is exact; debug information says the same where it is there, in the compiler's spelling.
-        let source = site.map(|site| (site.file.clone(), site.line)).or_else(|| {
+        let noted = || site.map(|site| (site.file.clone(), site.line));
+        let source = called_from.or_else(noted).or_else(|| {
             let frame = innermost.as_ref()?;
             Some((frame.file.clone()?, frame.line?))
         });

@@ -19,8 +19,8 @@ use nix::sys::resource::{Resource, setrlimit};
 use read_rip::places::{FileNames, Places};
 use read_rip::process::Life;
 use read_rip::resolve::{Options, Resolver};
-use read_rip::{analyse, decode, report, ring};
-use support::synth::{Module, Ring, Site, Slot};
+use read_rip::{analyse, decode, locks, report, ring};
+use support::synth::{Held, Module, Ring, Site, Slot};
 use support::{Random, setting};
 
 /// A round takes well below a millisecond; only a loop takes this long.
@@ -39,8 +39,17 @@ fn ring() -> Ring {
     ring.spare_slots = 1;
     ring.modules.push(Module::library("/nowhere/lib.so", 0x7f00_0000_0000));
     ring.sites.push(Site { module: 1, operands: vec![1, 2], ..Site::new(0x1000, "lib.rs", 3).within("lib") });
+    ring.sites.push(Site::new(0x3000, "lock.rs", 4).of(6, 0x104, &[4, 3]));
+    ring.sites.push(Site::new(0x3004, "lock.rs", 5).of(4, 0x104, &[4, 5, 3]));
+    let ring = Ring { lock_names: vec![(4321, 0x7000, "cache".into())], ..ring.with_clock(2) };
     ring.with_slots([
         Slot::thread("one", 1).at(70).marks([0x1000, 0x2000]),
+        Slot::thread("locks", 9)
+            .event(0x3000, &[2000, 0x7000])
+            .event(0x3004, &[3000, 2000, 0x7000])
+            .event(0x3000, &[4000, 0x7040])
+            .has(Held::new(3, 0x7040, 0x3000).since(4000))
+            .has(Held { again: 3, ..Held::new(2, 0x7080, 0x3000) }),
         Slot::thread("two", 2).marks([0x1000; 30]).reused_by("three", 3).marks([0x2004, 0x2000]),
         Slot::thread("four", 4).operand(1).operand(2).operand(3).actual_marks([0x7f00_0000_1000]).exited(),
         Slot::thread("five", 5).at(u64::from(u32::MAX)).actual_marks([1, 2, 3]),
@@ -87,6 +96,24 @@ fn read_and_report(path: &Path) -> usize {
         report::thread(&mut out, thread, events, &places, &locations, snapshot.sequence_mask).unwrap();
         report::Json(&mut out).thread(thread, events, &places, &snapshot).unwrap();
     }
+    let living = HashSet::from([1, 2]);
+    for (earlier, is_final) in [(None, true), (Some(&snapshot), false)] {
+        let input = locks::Input {
+            snapshot: &snapshot,
+            earlier,
+            window_ns: earlier.map(|_| 1000),
+            is_final,
+            now_ns: (!is_final).then_some(1 << 50),
+            living: &living,
+        };
+        let model = locks::build(&input, &mut places);
+        let names = FileNames::choose(places.iter());
+        let locations = report::location(&places, &names, is_final);
+        let lock_names = report::LockNames { model: &model, places: &places, locations: &locations };
+        let overview = locks::overview(&model, is_final);
+        report::locks(&mut out, &overview, &lock_names, is_final, !is_final).unwrap();
+        report::Json(&mut out).locks(&overview, &model, &places, &snapshot).unwrap();
+    }
     report::Json(&mut out).ring(path, &snapshot, Some(&Life::Dead), &losses).unwrap();
     for group in &groups {
         report::Json(&mut out).group(group, &places, &snapshot).unwrap();
@@ -100,7 +127,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
         [0, 1, 16, 64, 4096, 1 << 31, u32::MAX as u64, 1 << 32, 1 << 48, 1 << 63, u64::MAX - 1, u64::MAX];
     for _ in 0..1 + random.below(4) {
         // Half of all damage goes to the header, a tenth of the bytes that matters most.
-        let len = if random.below(2) == 0 { bytes.len().min(800) } else { bytes.len() };
+        let len = if random.below(2) == 0 { bytes.len().min(856) } else { bytes.len() };
         if len < 16 {
             return;
         }

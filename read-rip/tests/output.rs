@@ -519,7 +519,14 @@ fn the_help_is_what_was_agreed() {
     // To change it on purpose: `READ_RIP_BLESS=1 cargo test -p read-rip --test output help`.
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help.txt");
     let mut found = String::new();
-    for args in [&["--help"][..], &["list", "--help"], &["gc", "--help"], &["info", "--help"]] {
+    for args in [
+        &["--help"][..],
+        &["list", "--help"],
+        &["gc", "--help"],
+        &["info", "--help"],
+        &["locks", "--help"],
+        &["check", "--help"],
+    ] {
         let mut command = command();
         command.args(args).env("COLUMNS", "100");
         found += &format!("$ read-rip {}\n{}\n", args.join(" "), finish(command).sound().stdout);

@@ -20,6 +20,8 @@ pub enum ThreadState {
 pub struct Thread<'a> {
     /// Its slot.
     pub slot: &'a Slot,
+    /// The slot's place in the snapshot's list of slots.
+    pub position: usize,
     /// What became of it.
     pub state: ThreadState,
 }
@@ -33,14 +35,15 @@ pub fn threads<'a>(snapshot: &'a Snapshot, living: &HashSet<u32>) -> Vec<Thread<
     let mut threads: Vec<Thread<'_>> = snapshot
         .slots
         .iter()
-        .map(|slot| {
+        .enumerate()
+        .map(|(position, slot)| {
             let is_gone = !living.is_empty() && slot.pid == own_pid && !living.contains(&slot.tid);
             let state = match slot.state {
                 SlotState::Exited => ThreadState::Exited,
                 SlotState::Live | SlotState::Claiming if is_gone => ThreadState::Abandoned,
                 SlotState::Live | SlotState::Claiming => ThreadState::Present,
             };
-            Thread { slot, state }
+            Thread { slot, position, state }
         })
         .collect();
     threads.sort_by_key(|thread| (thread.slot.pid, thread.slot.tid, thread.slot.claimed_boottime_ns));

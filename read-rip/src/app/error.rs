@@ -18,6 +18,8 @@ pub(super) enum AppError {
     NoRing { what: String },
     /// More than one fits; they have been listed.
     ManyRings { count: usize },
+    /// A file of suppressions that cannot be used.
+    Suppressions { path: PathBuf, why: String },
     /// Standard output is gone.
     Output(io::Error),
 }
@@ -54,6 +56,11 @@ impl AppError {
             AppError::ManyRings { count } => {
                 (format!("{count} rings are there"), None, Some("name one of those above, by path or pid"))
             }
+            AppError::Suppressions { path, why } => (
+                format!("could not use the suppressions in {}", path.display()),
+                Some(why.clone()),
+                Some("each line is KIND or KIND:REGEX, with # for comments"),
+            ),
             AppError::Output(error) => ("could not write the output".into(), Some(error.to_string()), None),
         };
         remark(format_args!("Error: {}", printable(&what)));

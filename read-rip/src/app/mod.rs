@@ -1,6 +1,9 @@
 //! Each command, from its arguments to its exit status: the layers put together.
 
+mod check;
 mod error;
+mod locks;
+mod reading;
 mod rings;
 mod show;
 
@@ -16,8 +19,13 @@ use error::AppError;
 
 /// Read, and nothing is wrong with the ring.
 const SOUND: u8 = 0;
+/// Read, and there are findings.
+const FINDINGS: u8 = 1;
 /// An error, or part of the ring could not be read.
 const ERROR: u8 = 2;
+
+/// Output is written in pieces of this length.
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// Runs the command that the arguments ask for.
 pub fn main() -> ExitCode {
@@ -27,6 +35,8 @@ pub fn main() -> ExitCode {
         Some(Command::List) => rings::list(&cli.common),
         Some(Command::Gc { dry_run }) => rings::gc(dry_run, &cli.common),
         Some(Command::Info { ring }) => show::info(&ring, &cli.common),
+        Some(Command::Locks(args)) => locks::locks(&args, &cli.common),
+        Some(Command::Check(args)) => check::check(&args, &cli.common),
     };
     match result {
         Ok(status) => ExitCode::from(status),
@@ -46,7 +56,9 @@ fn output(wanted: &Common) -> impl Write + use<> {
         clap::ColorChoice::Always => ColorChoice::Always,
         clap::ColorChoice::Never => ColorChoice::Never,
     };
-    BufWriter::with_capacity(64 << 10, AutoStream::new(io::stdout(), choice))
+    // Buffered on both sides: what removes colours hands on piece by piece.
+    let stdout: Box<dyn Write> = Box::new(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()));
+    BufWriter::with_capacity(BUFFER_BYTES, AutoStream::new(stdout, choice))
 }
 
 /// Writes a line to standard error. If nobody reads it (`2>&1 | head`), that is no reason to stop.

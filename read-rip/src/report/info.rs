@@ -80,10 +80,36 @@ pub fn info(
     if header.metadata_refused > 0 {
         line("metadata", format!("{} modules found no room in the ring", header.metadata_refused))?;
     }
+    if let Some(clock) = &header.clock {
+        let which = match clock.level {
+            layout::CLOCK_LEVEL_OFF => "off",
+            layout::CLOCK_LEVEL_CONTENDED => "of contended locks",
+            _ => "of all lock events",
+        };
+        let source = match clock.source {
+            layout::CLOCK_SOURCE_COUNTER => "the processor's counter",
+            _ => "CLOCK_MONOTONIC",
+        };
+        // Ticks in 1000 s become ticks in a microsecond.
+        let rate = clock.ticks_a_kilosecond / 1_000_000;
+        line("times", format!("{which}, from {source}: {}.{:03} ticks a us", rate / 1000, rate % 1000))?;
+    }
+    if header.held_overflows > 0 {
+        let overflows = header.held_overflows;
+        line(
+            "overflows",
+            format!("{overflows} acquisitions found no room in their thread's table of locks"),
+        )?;
+    }
+    if header.releases_unmatched > 0 {
+        let unmatched = header.releases_unmatched;
+        line("unmatched", format!("{unmatched} releases of locks by others than the holder went unnoticed"))?;
+    }
     for (setting, meaning) in [
         (layout::SETTING_WORDS, "RIP_WORDS was not understood: a number from 16 to 16384 is"),
         (layout::SETTING_SLOTS, "RIP_SLOTS was not understood: a number from 1 to 16777216 is"),
         (layout::SETTING_KEEP, "RIP_KEEP was not understood: always, failure and never are"),
+        (layout::SETTING_CLOCK, "RIP_CLOCK was not understood: off, contended and all are"),
         (layout::SETTING_SLOTS_LIMITED, "there are fewer slots than asked for: ulimit -f or -v"),
     ] {
         if header.settings_ignored & setting != 0 {

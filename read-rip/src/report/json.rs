@@ -9,12 +9,23 @@
 //! |---|---|
 //! | `ring` | `schema`, `path`, `program`, `pid`, `state`, `threads`, `created_realtime_ns`, `refused_full`, `refused_memory`, `words`, `overwritten`, `torn`, `unwritten`, `damaged` |
 //! | `function` | `function`, `threads`, `locations`: a list of `place` with `threads` and `tids` |
-//! | `thread` | `name`, `pid`, `tid`, `state` (`present`, `exited`, `abandoned`), `generation`, `overwritten`, `events`: a list of `sequence` and `place` |
+//! | `thread` | `name`, `pid`, `tid`, `state` (`present`, `exited`, `abandoned`), `generation`, `overwritten`, `events`: a list of `sequence`, `lock` (its address) and `place` |
+//! | `locks` | of all locks: `held_overflows`, `held_beyond`, `held_unclear`, `releases_unmatched`, `quiet` (locks that are left out), `now_boottime_ns`, `clock` (`off`, `contended`, `all`) |
+//! | `lock` | `name`, `name_from` (`given`, `symbol`, `place`), `type` (`mutex`, `rwlock`, `lock`), `pid`, `address`, `wrapped`, `contradictory`, `holders`, `waiters`, `lenders` (thread ids), `acquisitions`, `contended`, `failed_tries`, `owners`, `wait` and `hold` |
 //! | `problem` | `about`, `what`, `hint`: what could not be read or resolved |
 //! | `removed` | `path`: a ring that `gc` has removed |
 //!
-//! A `place` has `function`, `file`, `line`, `kind` (`snap`), `label`, `address` (module-relative), `pc` (actual),
-//! `module`, and `callers`, a list of `function`, `file` and `line` that it was inlined into, innermost first.
+//! A `place` has `function`, `file`, `line`, `kind` (`snap`, `progress`, `lock_wait`, `lock_acquired`, `lock_released`,
+//! `lock_try_failed`, `lock_takes`, `condition_wait`, `condition_woken`, `lock_destroyed`), `label`, `address`
+//! (module-relative), `pc` (actual), `module`, and `callers`, a list of `function`, `file` and `line` that it was inlined into, innermost first.
+//!
+//! A holder of a lock has `name`, `tid`, `thread_state` (as the `state` of a `thread`), `state` (`held`, `taking`, `releasing`,
+//! `destroyed`), `shared`, `again` (how often it was taken again), `since_boottime_ns`, `for_ns`, `steady` (unchanged between
+//! two readings, or of a dead process) and `place`. Waiters are groups: `threads`, `tids`, `shared`, `timed`, `longest_ns`
+//! and `place`. Times of waiting and holding have `count`, `p50_ns`, `p90_ns`, `p99_ns` and `max_ns`.
+
+mod locks;
+mod place;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -26,12 +37,13 @@ use serde_json::ser::Formatter;
 
 use crate::analyse::{Group, Losses, Thread, ThreadState};
 use crate::decode::Event;
-use crate::places::{Place, PlaceId, Places};
+use crate::places::{PlaceId, Places};
 use crate::process::{Found, Life};
 use crate::ring::{Header, Snapshot};
 
 use super::list::ended;
 use super::printable::is_harmless;
+pub(super) use place::{JsonPlace, json_place};
 
 /// The version in the first line.
 const SCHEMA: u32 = 1;
@@ -92,35 +104,6 @@ struct PileUp<'a> {
 }
 
 #[derive(Serialize)]
-struct JsonPlace<'a> {
-    function: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    address: String,
-    pc: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    module: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    callers: Vec<Caller<'a>>,
-}
-
-#[derive(Serialize)]
-struct Caller<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    function: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u32>,
-}
-
-#[derive(Serialize)]
 struct JsonThread<'a> {
     name: &'a str,
     pid: u32,
@@ -134,6 +117,8 @@ struct JsonThread<'a> {
 #[derive(Serialize)]
 struct JsonEvent<'a> {
     sequence: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<String>,
     place: JsonPlace<'a>,
 }
 
@@ -168,7 +153,7 @@ impl Formatter for Harmless {
 }
 
 impl<W: Write> Json<W> {
-    fn line(&mut self, r#type: &str, data: impl Serialize) -> io::Result<()> {
+    pub(super) fn line(&mut self, r#type: &str, data: impl Serialize) -> io::Result<()> {
         Line { r#type, data }.serialize(&mut Serializer::with_formatter(&mut self.0, Harmless))?;
         writeln!(self.0)
     }
@@ -256,6 +241,7 @@ impl<W: Write> Json<W> {
     ) -> io::Result<()> {
         let events = events.iter().map(|(event, place)| JsonEvent {
             sequence: event.sequence & snapshot.sequence_mask,
+            lock: places.lock_of(thread.slot, event).map(|lock| format!("{lock:#x}")),
             place: json_place(places.get(*place), places, snapshot),
         });
         self.line(
@@ -264,11 +250,7 @@ impl<W: Write> Json<W> {
                 name: &thread.slot.name,
                 pid: thread.slot.pid,
                 tid: thread.slot.tid,
-                state: match thread.state {
-                    ThreadState::Present => "present",
-                    ThreadState::Exited => "exited",
-                    ThreadState::Abandoned => "abandoned",
-                },
+                state: state_name(thread.state),
                 generation: thread.slot.generation,
                 overwritten: thread.slot.overwritten(),
                 events: events.collect(),
@@ -289,33 +271,10 @@ impl<W: Write> Json<W> {
     }
 }
 
-/// What a site's mark means; `None` for kinds of later versions.
-fn kind_name(kind: u8) -> Option<&'static str> {
-    match kind {
-        librip::layout::KIND_SNAP => Some("snap"),
-        _ => None,
-    }
-}
-
-fn json_place<'a>(place: &'a Place, places: &Places<'a>, snapshot: &'a Snapshot) -> JsonPlace<'a> {
-    let site = place.sites.first().map(|&site| places.site(site));
-    JsonPlace {
-        function: &place.full_function,
-        file: place.source.as_ref().map(|(file, _)| file.as_str()),
-        line: place.source.as_ref().map(|&(_, line)| line),
-        kind: site.and_then(|site| kind_name(site.kind)),
-        label: site.map(|site| site.label.as_str()).filter(|label| !label.is_empty()),
-        address: format!("{:#x}", place.address),
-        pc: format!("{:#x}", place.pc),
-        module: place.module.map(|module| snapshot.modules[module].path.to_string_lossy()),
-        callers: place
-            .callers
-            .iter()
-            .map(|caller| Caller {
-                function: caller.function.as_deref(),
-                file: caller.file.as_deref(),
-                line: caller.line,
-            })
-            .collect(),
+fn state_name(state: ThreadState) -> &'static str {
+    match state {
+        ThreadState::Present => "present",
+        ThreadState::Exited => "exited",
+        ThreadState::Abandoned => "abandoned",
     }
 }

@@ -43,6 +43,25 @@ pub fn age(duration_ns: u64) -> String {
     }
 }
 
+/// A length of time for people, down to nanoseconds: two or three digits and a unit.
+pub fn duration(duration_ns: u64) -> String {
+    let in_units = |unit_ns: u64, unit: &str| {
+        let tenths = duration_ns / (unit_ns / 10);
+        if tenths < 1000 {
+            format!("{}.{} {unit}", tenths / 10, tenths % 10)
+        } else {
+            format!("{} {unit}", tenths / 10)
+        }
+    };
+    match duration_ns {
+        0..1_000 => format!("{duration_ns} ns"),
+        1_000..1_000_000 => in_units(1_000, "us"),
+        1_000_000..1_000_000_000 => in_units(1_000_000, "ms"),
+        1_000_000_000..60_000_000_000 => in_units(1_000_000_000, "s"),
+        _ => age(duration_ns),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +70,21 @@ mod tests {
     fn names_cannot_reach_the_terminal_as_commands() {
         assert_eq!(printable("worker 7: ü"), "worker 7: ü");
         assert_eq!(printable("a\x1b[31mb\nc\u{202e}d\u{9b}e"), "a\\u{1b}[31mb\\nc\\u{202e}d\\u{9b}e");
+    }
+
+    #[test]
+    fn lengths_of_time_have_two_or_three_digits() {
+        for (ns, text) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_250, "1.2 us"),
+            (123_456, "123 us"),
+            (9_990_000, "9.9 ms"),
+            (59_999_999_999, "59.9 s"),
+            (60_000_000_000, "1 min 0 s"),
+        ] {
+            assert_eq!(duration(ns), text);
+        }
     }
 
     #[test]

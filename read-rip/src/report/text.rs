@@ -7,7 +7,7 @@
 //! ```
 //!
 //! In braces a mark's sequence, oldest first; then file and line; then, where several addresses share that line
-//! (and always with `-v`), the module-relative address. With `-v` an exited thread's line ends in `EXIT`.
+//! (and always with `-v`), the module-relative address. With `-v` the lock follows that an event is about, and with `-v` an exited thread's line ends in `EXIT`.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -51,6 +51,14 @@ impl Locations<'_> {
                 format!("{line}<{:#x}>", place.address)
             }
             Some(line) => line,
+        }
+    }
+
+    /// The same with an address only where no source is known, or with `-v`: for what is told apart in other ways.
+    pub fn line_of(&self, place: &Place) -> String {
+        match self.line(place) {
+            Some(line) if !self.is_verbose => line,
+            _ => self.of(place),
         }
     }
 
@@ -130,6 +138,14 @@ pub fn thread(
     for (event, place) in events {
         let sequence = event.sequence & sequence_mask;
         write!(out, "{separator}{{{sequence}}}{}", locations.of(places.get(*place)))?;
+        if locations.is_verbose
+            && let Some(lock) = places.lock_of(thread.slot, event)
+        {
+            match places.given_name(thread.slot.pid, lock) {
+                Some(name) => write!(out, " of {}", printable(name))?,
+                None => write!(out, " of {lock:#x}")?,
+            }
+        }
         separator = ", ";
     }
     if thread.state == ThreadState::Exited {

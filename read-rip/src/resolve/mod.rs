@@ -105,6 +105,11 @@ impl Resolver {
 
     /// The name of the datum (a static lock, say) that covers a module-relative address.
     pub fn data_symbol(&mut self, module: usize, address: u64) -> Option<String> {
+        self.datum(module, address).map(|(name, _)| name)
+    }
+
+    /// The same, and how many bytes behind its begin the address is.
+    pub fn datum(&mut self, module: usize, address: u64) -> Option<(String, u64)> {
         self.load(module)?.symbols().datum(address)
     }
 

@@ -84,9 +84,10 @@ impl SymbolTable {
         self.name(containing(&self.functions, address)?)
     }
 
-    /// The demangled name of the datum that covers a module-relative address.
-    pub(super) fn datum(&self, address: u64) -> Option<String> {
-        self.name(containing(&self.data, address)?)
+    /// The demangled name of the datum that covers a module-relative address, and how far behind its begin that is.
+    pub(super) fn datum(&self, address: u64) -> Option<(String, u64)> {
+        let symbol = containing(&self.data, address)?;
+        Some((self.name(symbol)?, address - symbol.address))
     }
 
     fn name(&self, symbol: Symbol) -> Option<String> {

@@ -12,6 +12,8 @@
 //!
 //! The last 32 words, and their order. Not how many came before: sequences are the counter's own values.
 
+use std::collections::HashMap;
+
 use super::snapshot::{Slot, SlotState, Snapshot};
 use super::{Defect, Error, Source};
 use crate::ring::parse::Bytes;
@@ -76,7 +78,15 @@ pub(super) fn read(source: &Source) -> Result<Snapshot, Error> {
     if let Err(error) = result {
         defects.push(Defect::Io { offset: 0, what: error.to_string() });
     }
-    Ok(Snapshot { header: None, modules: Vec::new(), sites: Vec::new(), slots, defects, sequence_mask: 0xff })
+    Ok(Snapshot {
+        header: None,
+        modules: Vec::new(),
+        sites: Vec::new(),
+        slots,
+        lock_names: HashMap::new(),
+        defects,
+        sequence_mask: 0xff,
+    })
 }
 
 /// Calls `visit` with each slot that is not a hole in the file, until it says false.
@@ -136,6 +146,9 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         claimed_boottime_ns: 0,
         exited_boottime_ns: 0,
         name: bytes.text(0, NAME_LEN),
+        held: Vec::new(),
+        held_beyond: 0,
+        held_unclear: 0,
         first_sequence: first,
         count: first + words.len() as u64,
         words_from: first,

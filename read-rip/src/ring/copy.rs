@@ -51,7 +51,7 @@ use librip::layout::{self, SlotHeader};
 
 use super::parse::Bytes;
 use super::snapshot::{Header, Slot, SlotState};
-use super::{Defect, Source};
+use super::{Defect, Source, held};
 
 /// Slots are copied this many bytes at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -80,6 +80,7 @@ pub(super) fn slots(source: &Source, header: &Header, defects: &mut Vec<Defect>)
         source,
         len: len as usize,
         words: header.slot_words as usize,
+        has_held: header.version.1 >= 1,
         slots: Vec::new(),
         damaged: Damaged::default(),
     };
@@ -118,6 +119,8 @@ struct SlotReader<'a> {
     source: &'a Source,
     len: usize,
     words: usize,
+    /// Whether slots have held-lock tables: not before version 1.1.
+    has_held: bool,
     slots: Vec<Slot>,
     damaged: Damaged,
 }
@@ -129,6 +132,7 @@ struct Damaged {
     sequence: Option<(u64, u64)>,
     mask: Option<(u64, u64)>,
     words: Option<(u64, u64)>,
+    held: Option<(u64, u64)>,
 }
 
 impl Damaged {
@@ -143,6 +147,7 @@ impl Damaged {
             (self.sequence, "an owner whose first word is behind the last"),
             (self.mask, "a mask that is not the header's"),
             (self.words, "words do not belong where they are"),
+            (self.held, "a lock is held in a way that there is not"),
         ] {
             if let Some((count, first)) = found {
                 defects.push(Defect::Slots { count, first, what });
@@ -190,6 +195,7 @@ impl SlotReader<'_> {
         if slot.state != SlotState::Claiming && bytes.u64(offset_of!(SlotHeader, mask)) != n - 1 {
             Damaged::note(&mut self.damaged.mask, index);
         }
+        self.held(&mut slot, bytes, bytes);
         let from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
         slot.words_from = from;
         slot.words.reserve_exact((slot.count - from) as usize);
@@ -224,6 +230,7 @@ impl SlotReader<'_> {
                 return None;
             }
             if is_same_owner(&Bytes(&header.0), &Bytes(&header_behind.0)) {
+                self.held(&mut slot, &Bytes(&header.0), &Bytes(&header_behind.0));
                 place(&mut slot, known, self.words as u64);
                 return Some(slot);
             }
@@ -288,6 +295,21 @@ impl SlotReader<'_> {
         Some(known)
     }
 
+    /// The held-lock table, out of two copies of the slot's header.
+    fn held(&mut self, slot: &mut Slot, bytes: &Bytes<'_>, again: &Bytes<'_>) {
+        // While it changes owners, the table is nobody's.
+        if !self.has_held || slot.state == SlotState::Claiming {
+            return;
+        }
+        let table = held::read(bytes, again);
+        if table.damaged > 0 {
+            Damaged::note(&mut self.damaged.held, slot.index);
+        }
+        slot.held = table.locks;
+        slot.held_unclear = table.unclear;
+        slot.held_beyond = bytes.u32(offset_of!(SlotHeader, held_beyond));
+    }
+
     /// The slot's header; `None` for a slot that was never used.
     fn owner(&mut self, index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         let raw_state = bytes.u32(offset_of!(SlotHeader, state));
@@ -323,6 +345,9 @@ impl SlotReader<'_> {
             claimed_boottime_ns: bytes.u64(offset_of!(SlotHeader, claimed_boottime_ns)),
             exited_boottime_ns: bytes.u64(offset_of!(SlotHeader, exited_boottime_ns)),
             name: bytes.text(offset_of!(SlotHeader, name), layout::NAME_LEN_BYTES),
+            held: Vec::new(),
+            held_beyond: 0,
+            held_unclear: 0,
             first_sequence,
             count,
             words_from: 0,

@@ -132,6 +132,8 @@ pub enum Defect {
     RegionMissing { kind: u32 },
     /// Entries of a region that contradict themselves or point outside.
     Entries { kind: u32, count: u64, what: &'static str },
+    /// The header's clock cannot be one: there are no times.
+    Clock { what: &'static str, found: u64 },
     /// Slots whose own numbers make no sense.
     Slots { count: u64, first: u64, what: &'static str },
     /// Reading failed in the middle.
@@ -149,6 +151,7 @@ impl Defect {
             Defect::Region { .. }
             | Defect::RegionMissing { .. }
             | Defect::Entries { .. }
+            | Defect::Clock { .. }
             | Defect::Slots { .. } => {
                 "if it is a copy, copy the ring again; otherwise its process, or somebody else, has overwritten it"
             }
@@ -158,13 +161,16 @@ impl Defect {
 }
 
 fn region_name(kind: u32) -> &'static str {
-    use librip::layout::{REGION_EXITS, REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_TEXTS};
+    use librip::layout::{
+        REGION_EXITS, REGION_LOCK_NAMES, REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_TEXTS,
+    };
     match kind {
         REGION_MODULES => "module table",
         REGION_SITES => "site table",
         REGION_TEXTS => "texts",
         REGION_EXITS => "exit queue",
         REGION_SLOTS => "slots",
+        REGION_LOCK_NAMES => "names of locks",
         _ => "unknown region",
     }
 }
@@ -187,6 +193,7 @@ impl fmt::Display for Defect {
                 let entries = if *count == 1 { "entry" } else { "entries" };
                 write!(f, "{count} damaged {entries} in the {}: {what}", region_name(*kind))
             }
+            Defect::Clock { what, found } => write!(f, "times cannot be known: {what} is {found}"),
             Defect::Slots { count, first, what } => {
                 let slots = if *count == 1 { "slot" } else { "slots" };
                 write!(f, "{count} damaged {slots}, the first is number {first}: {what}")

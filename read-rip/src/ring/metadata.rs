@@ -100,6 +100,7 @@ fn site(entry: &Bytes<'_>, texts: &Texts) -> Option<Site> {
     let mut part = || parts.next().unwrap_or_default().into_owned();
     let operand_count = usize::from(entry.u8(offset_of!(RawSite, operand_count)));
     let operand_types = entry.array::<{ layout::OPERANDS_MAX }>(offset_of!(RawSite, operand_types));
+    let operand_types = operand_types.get(..operand_count).map(<[u8]>::to_vec);
     Some(Site {
         module: entry.u32(offset_of!(RawSite, module)) as usize,
         pc: entry.u64(offset_of!(RawSite, pc)),
@@ -109,14 +110,16 @@ fn site(entry: &Bytes<'_>, texts: &Texts) -> Option<Site> {
         line: entry.u32(offset_of!(RawSite, line)),
         column: entry.u32(offset_of!(RawSite, column)),
         kind: entry.u8(offset_of!(RawSite, kind)),
+        flags: entry.u16(offset_of!(RawSite, flags)),
         operand_words: operand_types
-            .get(..operand_count)
+            .as_ref()
             .and_then(|types| types.iter().map(|&kind| layout::operand_words(kind)).sum()),
+        operand_types: operand_types.unwrap_or_default(),
     })
 }
 
 /// The used part of a table, as far as it is there.
-fn used_bytes(source: &Source, room: Room, kind: u32, defects: &mut Vec<Defect>) -> Vec<u8> {
+pub(super) fn used_bytes(source: &Source, room: Room, kind: u32, defects: &mut Vec<Defect>) -> Vec<u8> {
     let used = room.used.saturating_mul(room.entry_len_bytes);
     if used > TABLE_MAX_BYTES {
         defects.push(Defect::Region { kind, what: "its length in bytes", found: used });
@@ -133,7 +136,7 @@ fn used_bytes(source: &Source, room: Room, kind: u32, defects: &mut Vec<Defect>)
     bytes
 }
 
-fn entries(table: &[u8], room: Room) -> impl Iterator<Item = Bytes<'_>> {
+pub(super) fn entries(table: &[u8], room: Room) -> impl Iterator<Item = Bytes<'_>> {
     table.chunks_exact((room.entry_len_bytes as usize).max(1)).map(Bytes)
 }
 

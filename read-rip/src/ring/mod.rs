@@ -4,16 +4,21 @@
 //! part is a [`Defect`], counted and described, and the rest is read all the same.
 
 mod ancestor;
+mod clock;
 mod copy;
 mod error;
+mod held;
 mod metadata;
 mod module;
+mod names;
 mod parse;
 mod snapshot;
 mod source;
 mod unpacked;
 
+pub use clock::Clock;
 pub use error::{Defect, Error};
+pub use held::{HeldLock, HeldState};
 pub use module::Module;
 pub use snapshot::{Ending, Header, Room, Site, Slot, SlotState, Snapshot};
 pub use source::Source;
@@ -33,7 +38,8 @@ pub fn read(path: &Path) -> Result<Snapshot, Error> {
     let (header, mut defects) = parse::header(&source)?;
     let (modules, sites) = metadata::read(&source, &header, &mut defects);
     let slots = copy::slots(&source, &header, &mut defects);
-    Ok(Snapshot { header: Some(header), modules, sites, slots, defects, sequence_mask: u64::MAX })
+    let lock_names = names::read(&source, &header, &mut defects);
+    Ok(Snapshot { header: Some(header), modules, sites, slots, lock_names, defects, sequence_mask: u64::MAX })
 }
 
 /// Reads no more than a ring's header: enough to list it.

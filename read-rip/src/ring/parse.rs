@@ -7,7 +7,7 @@ use std::mem::{offset_of, size_of};
 use librip::layout::{self, Header as Raw, Region};
 
 use super::snapshot::{Ending, Header, Room};
-use super::{Defect, Error, Source};
+use super::{Clock, Defect, Error, Source};
 
 /// A record's bytes; callers have checked that they are all there.
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
@@ -46,6 +46,8 @@ impl Bytes<'_> {
 /// The longest slot that is believed, bytes. A later minor version may have longer ones than this one, but a
 /// whole buffer is allocated for each, and a sparse file can claim any length.
 const SLOT_LEN_MAX_BYTES: u64 = 1 << 20;
+/// The header of version 1.0, bytes.
+const HEADER_MIN_BYTES: usize = offset_of!(Raw, clock_level);
 /// ELF machine numbers that librip records on.
 const MACHINES: [u32; 2] = [62, 183];
 
@@ -54,13 +56,14 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
     let path = || source.path().to_owned();
     let mut buffer = [0; size_of::<Raw>()];
     let got = source.read_at(&mut buffer, 0).map_err(|error| Error::Open { path: path(), source: error })?;
+    let is_whole = got >= HEADER_MIN_BYTES;
     let bytes = Bytes(&buffer);
     let magic: [u8; 8] = bytes.array(offset_of!(Raw, magic));
     let byte_order = bytes.u32(offset_of!(Raw, byte_order));
     let is_ours = magic == layout::MAGIC && got >= layout::MAGIC.len();
     if !is_ours {
         // A whole header but for the magic, which is written last.
-        let is_unfinished = magic == [0; 8] && byte_order == layout::BYTE_ORDER && got == buffer.len();
+        let is_unfinished = magic == [0; 8] && byte_order == layout::BYTE_ORDER && is_whole;
         return Err(if is_unfinished {
             Error::Unfinished { path: path() }
         } else {
@@ -77,11 +80,11 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
             return Err(Error::Version { path: path(), found });
         }
     }
-    if got < buffer.len() {
+    if !is_whole {
         return Err(Error::Short {
             path: path(),
             found_bytes: got as u64,
-            expected_bytes: buffer.len() as u64,
+            expected_bytes: HEADER_MIN_BYTES as u64,
         });
     }
     if byte_order != layout::BYTE_ORDER {
@@ -91,6 +94,10 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
     if !MACHINES.contains(&machine) {
         return Err(Error::Machine { path: path(), found: machine });
     }
+    // What a later version has added to the header is there only where the writer's header is so long.
+    let header_len_bytes = (bytes.u32(offset_of!(Raw, header_len_bytes)) as usize).min(got);
+    buffer[header_len_bytes.clamp(HEADER_MIN_BYTES, size_of::<Raw>())..].fill(0);
+    let bytes = Bytes(&buffer);
     let mut defects = Vec::new();
     defects.extend(source.cut());
     let file_len_bytes = bytes.u64(offset_of!(Raw, file_len_bytes));
@@ -119,6 +126,12 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
         threads_without_exit: bytes.u64(offset_of!(Raw, threads_without_exit)),
         slots_reused: bytes.u64(offset_of!(Raw, slots_reused)),
         metadata_refused: bytes.u64(offset_of!(Raw, metadata_refused)),
+        clock: Clock::read(&bytes).unwrap_or_else(|defect| {
+            defects.push(defect);
+            None
+        }),
+        held_overflows: bytes.u64(offset_of!(Raw, held_overflows)),
+        releases_unmatched: bytes.u64(offset_of!(Raw, releases_unmatched)),
         ending: match bytes.u32(offset_of!(Raw, exit_state)) {
             layout::EXIT_STATUS => Ending::Exit {
                 status: bytes.u32(offset_of!(Raw, exit_status)) as i32,
@@ -130,6 +143,7 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
         sites: Room::default(),
         texts: Room::default(),
         slots: Room::default(),
+        lock_names: Room::default(),
     };
     regions(&bytes, &mut header, &mut defects);
     slot_geometry(&mut header, &mut defects);
@@ -138,6 +152,7 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
 
 fn regions(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
     let mut wanted = [
+        (layout::REGION_LOCK_NAMES, size_of::<layout::LockName>(), &mut header.lock_names),
         (layout::REGION_MODULES, size_of::<layout::Module>(), &mut header.modules),
         (layout::REGION_SITES, size_of::<layout::Site>(), &mut header.sites),
         (layout::REGION_TEXTS, 1, &mut header.texts),
@@ -176,7 +191,9 @@ fn regions(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
         let is_reported = defects
             .iter()
             .any(|defect| matches!(defect, Defect::Region { kind: reported, .. } if *reported == kind));
-        if *room == Room::default() && !is_reported {
+        // Rings of 1.0 have no names for locks.
+        let is_needed = kind != layout::REGION_LOCK_NAMES;
+        if *room == Room::default() && is_needed && !is_reported {
             defects.push(Defect::RegionMissing { kind });
         }
     }

@@ -1,6 +1,8 @@
 //! What was read: a ring as values, with nothing left to check.
 
-use super::{Defect, Module};
+use std::collections::HashMap;
+
+use super::{Clock, Defect, HeldLock, Module};
 
 /// One reading of a ring.
 #[derive(Debug)]
@@ -13,6 +15,8 @@ pub struct Snapshot {
     pub sites: Vec<Site>,
     /// All slots that were ever used.
     pub slots: Vec<Slot>,
+    /// The names that processes gave to their locks, by pid and address; may contain anything.
+    pub lock_names: HashMap<(u32, u64), String>,
     /// What could not be read.
     pub defects: Vec<Defect>,
     /// How much of a sequence was recorded: all of it, or 8 bits by the C ancestor.
@@ -71,6 +75,12 @@ pub struct Header {
     pub slots_reused: u64,
     /// Modules that found no room in the ring.
     pub metadata_refused: u64,
+    /// What the ticks of times mean; `None` where no times are recorded.
+    pub clock: Option<Clock>,
+    /// Acquisitions that found no room in their thread's held-lock table.
+    pub held_overflows: u64,
+    /// Releases by others than the holder that could not be told to the holder's table.
+    pub releases_unmatched: u64,
     /// How the process ended, as far as it said so itself.
     pub ending: Ending,
     /// Where the modules are.
@@ -81,6 +91,8 @@ pub struct Header {
     pub texts: Room,
     /// Where the slots are.
     pub slots: Room,
+    /// Where the names of locks are; rings of 1.0 have none.
+    pub lock_names: Room,
 }
 
 /// A region of the file, checked: all that is used of it lies within the file as it was made.
@@ -136,6 +148,10 @@ pub struct Site {
     pub column: u32,
     /// `librip::layout::KIND_*`.
     pub kind: u8,
+    /// `librip::layout::SITE_*` and `LOCK_TYPE_*`.
+    pub flags: u16,
+    /// `librip::layout::OPERAND_*` of each operand; none where there are impossibly many.
+    pub operand_types: Vec<u8>,
     /// Operand words before the PC word of an event; `None` for types this version does not know.
     pub operand_words: Option<u32>,
 }
@@ -176,6 +192,12 @@ pub struct Slot {
     pub name: String,
     /// The owner's first sequence.
     pub first_sequence: u64,
+    /// The locks that the owner holds or waits for, in the order of their entries.
+    pub held: Vec<HeldLock>,
+    /// Locks that it holds besides: its table was full.
+    pub held_beyond: u32,
+    /// Entries of its table that were being written.
+    pub held_unclear: u32,
     /// How many words the slot had taken when it was read.
     pub count: u64,
     /// The sequence of `words[0]`.

@@ -7,8 +7,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// The length of the header.
+/// The length of the header of version 1.0.
 pub(crate) const HEADER: usize = 800;
+/// The same of version 1.1.
+pub(crate) const HEADER_1_1: usize = 856;
 /// Where the words of a slot begin.
 pub(crate) const SLOT_HEADER: usize = 512;
 /// The bias that [`Module::program`] is loaded at.
@@ -25,6 +27,7 @@ pub(crate) const SITES: u32 = 2;
 pub(crate) const TEXTS: u32 = 3;
 pub(crate) const EXITS: u32 = 4;
 pub(crate) const SLOTS: u32 = 5;
+pub(crate) const NAMES: u32 = 6;
 
 /// A word, as the format has it: 15 bits of sequence, the operand flag, 48 bits of payload.
 pub(crate) fn word(sequence: u64, operand: bool, payload: u64) -> u64 {
@@ -50,6 +53,12 @@ pub(crate) struct Ring {
     pub(crate) without_exit: u64,
     pub(crate) reused: u64,
     pub(crate) metadata_refused: u64,
+    pub(crate) held_overflows: u64,
+    pub(crate) releases_unmatched: u64,
+    /// Level, ticks at the base, ns since boot at the base; 8 ns a tick. None before version 1.1.
+    pub(crate) clock: Option<(u32, u64, u64)>,
+    /// Process, lock and name. None before version 1.1.
+    pub(crate) lock_names: Vec<(u32, u64, String)>,
     /// The exit status, if the process called `exit`.
     pub(crate) exit_status: Option<i32>,
     pub(crate) slot_words: u32,
@@ -85,6 +94,10 @@ impl Ring {
             without_exit: 0,
             reused: 0,
             metadata_refused: 0,
+            held_overflows: 0,
+            releases_unmatched: 0,
+            clock: None,
+            lock_names: Vec::new(),
             exit_status: None,
             slot_words: 64,
             spare_slots: 2,
@@ -109,6 +122,11 @@ impl Ring {
     pub(crate) fn of_a_dead_process(self) -> Ring {
         let alive = self.of_this_process();
         Ring { start_time_ticks: alive.start_time_ticks + 1, ..alive }
+    }
+
+    /// The same in format 1.1, with times of this level: 8 ns a tick, and 1000 ticks at 2 s since boot.
+    pub(crate) fn with_clock(self, level: u32) -> Ring {
+        Ring { version: (1, 1), clock: Some((level, 1000, 2_000_000_000)), ..self }
     }
 
     /// Adds the program `/nowhere/server`, and a site for each `FILE:LINE` at the module-relative address.
@@ -180,9 +198,13 @@ impl Ring {
             regions.insert(0, (0, 0, Vec::new(), 0, 0));
             regions.push((0x8000_0001, 0, Vec::new(), 0, 0));
         }
+        if self.version.1 >= 1 {
+            let names: Vec<u8> = self.lock_names.iter().flat_map(lock_name).collect();
+            regions.push((NAMES, 64, names, self.lock_names.len() + 5, self.lock_names.len()));
+        }
         regions.push((SLOTS, slot_len, Vec::new(), slot_capacity, self.slots.len()));
 
-        let mut bytes = vec![0u8; (HEADER + self.extra_bytes).next_multiple_of(4096)];
+        let mut bytes = vec![0u8; (self.header_len() + self.extra_bytes).next_multiple_of(4096)];
         for (index, (kind, len, content, capacity, used)) in regions.iter().enumerate() {
             let entry = 192 + 32 * index;
             let offset = bytes.len().next_multiple_of(4096);
@@ -207,7 +229,7 @@ impl Ring {
         put32(bytes, 8, 0x0102_0304);
         bytes[12..14].copy_from_slice(&self.version.0.to_le_bytes());
         bytes[14..16].copy_from_slice(&self.version.1.to_le_bytes());
-        put32(bytes, 16, (HEADER + self.extra_bytes) as u32);
+        put32(bytes, 16, (self.header_len() + self.extra_bytes) as u32);
         put32(bytes, 20, self.machine);
         put32(bytes, 24, 4096);
         put32(bytes, 28, self.uid);
@@ -231,11 +253,27 @@ impl Ring {
         put64(bytes, 744, self.without_exit);
         put64(bytes, 752, self.reused);
         put64(bytes, 760, self.metadata_refused);
+        if self.version.1 >= 1 {
+            if let Some((level, base_ticks, base_ns)) = self.clock {
+                put32(bytes, 800, level);
+                put32(bytes, 804, 1);
+                put32(bytes, 808, 4);
+                put64(bytes, 816, base_ticks);
+                put64(bytes, 824, base_ns);
+                put64(bytes, 832, 125_000_000_000);
+            }
+            put64(bytes, 840, self.held_overflows);
+            put64(bytes, 848, self.releases_unmatched);
+        }
         if let Some(status) = self.exit_status {
             put32(bytes, 776, 1);
             put32(bytes, 780, status as u32);
             put64(bytes, 784, 66_000_000_000);
         }
+    }
+
+    fn header_len(&self) -> usize {
+        if self.version.1 >= 1 { HEADER_1_1 } else { HEADER }
     }
 
     fn slot_len(&self) -> usize {
@@ -255,6 +293,12 @@ impl Ring {
         put64(&mut bytes, 40, slot.first_sequence);
         put64(&mut bytes, 48, self.pid_namespace);
         bytes[64..64 + slot.name.len()].copy_from_slice(&slot.name);
+        put32(&mut bytes, 60, slot.held_beyond);
+        for (index, entry) in slot.held.iter().enumerate() {
+            for (field, &word) in entry.iter().enumerate() {
+                put64(&mut bytes, 112 + 24 * index + 8 * field, word);
+            }
+        }
         put64(&mut bytes, 496, slot.count);
         put64(&mut bytes, 504, u64::from(self.slot_words) - 1);
         bytes.resize(SLOT_HEADER + 8 * self.slot_words as usize, 0);
@@ -335,7 +379,9 @@ pub(crate) struct Site {
     pub(crate) line: u32,
     pub(crate) column: u32,
     pub(crate) kind: u8,
-    /// The types of its operands: 1 takes one word, 2 takes two.
+    /// 1 shared, 2 try, 4 wrapper, 8 reentrant, 16 readers first; from bit 8 on 1 mutex, 2 readers-writer lock.
+    pub(crate) flags: u16,
+    /// The types of its operands: 1 takes one word, 2 takes two; 3 lock, 4 time, 5 since, 6 condition.
     pub(crate) operands: Vec<u8>,
 }
 
@@ -351,8 +397,15 @@ impl Site {
             line,
             column: 5,
             kind: 0,
+            flags: 0,
             operands: Vec::new(),
         }
+    }
+
+    /// The same with a kind, flags and operands.
+    pub(crate) fn of(mut self, kind: u8, flags: u16, operands: &[u8]) -> Site {
+        (self.kind, self.flags, self.operands) = (kind, flags, operands.to_vec());
+        self
     }
 
     /// The same in a Rust module.
@@ -372,6 +425,7 @@ impl Site {
         put32(&mut bytes, 28, self.column);
         bytes[32] = self.kind;
         bytes[33] = self.operands.len() as u8;
+        bytes[34..36].copy_from_slice(&self.flags.to_le_bytes());
         bytes[36..36 + self.operands.len()].copy_from_slice(&self.operands);
         bytes
     }
@@ -389,6 +443,9 @@ pub(crate) struct Slot {
     pub(crate) name: Vec<u8>,
     pub(crate) first_sequence: u64,
     pub(crate) count: u64,
+    /// Entries of the held-lock table: lock, place, since.
+    pub(crate) held: Vec<[u64; 3]>,
+    pub(crate) held_beyond: u32,
     /// Sequence, whether it is an operand, payload.
     pub(crate) words: Vec<(u64, bool, u64)>,
 }
@@ -405,6 +462,8 @@ impl Slot {
             name: name.into(),
             first_sequence: 0,
             count: 0,
+            held: Vec::new(),
+            held_beyond: 0,
             words: Vec::new(),
         }
     }
@@ -424,6 +483,17 @@ impl Slot {
     pub(crate) fn operand(mut self, value: u64) -> Slot {
         self.words.push((self.count, true, value));
         self.count += 1;
+        self
+    }
+
+    /// An event at this place of [`Module::program`], with its operands.
+    pub(crate) fn event(self, address: u64, operands: &[u64]) -> Slot {
+        operands.iter().fold(self, |slot, &value| slot.operand(value)).marks([address])
+    }
+
+    /// An entry of the held-lock table.
+    pub(crate) fn has(mut self, held: Held) -> Slot {
+        self.held.push(held.words());
         self
     }
 
@@ -456,6 +526,58 @@ impl Slot {
         self.first_sequence = self.count;
         self
     }
+}
+
+/// An entry of the held-lock table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    pub(crate) lock: u64,
+    /// The place in [`Module::program`].
+    pub(crate) address: u64,
+    /// 1 taking, 2 waiting, 3 held, 4 releasing, 5 condition, 6 destroyed.
+    pub(crate) state: u64,
+    pub(crate) shared: bool,
+    pub(crate) since: Option<u64>,
+    pub(crate) again: u64,
+    /// The sequence in the lock's word.
+    pub(crate) sequence: u64,
+    /// The sequence in the place's word, where it is another.
+    pub(crate) place_sequence: Option<u64>,
+}
+
+impl Held {
+    pub(crate) fn new(state: u64, lock: u64, address: u64) -> Held {
+        Held { lock, address, state, shared: false, since: None, again: 0, sequence: 0, place_sequence: None }
+    }
+
+    pub(crate) fn since(self, ticks: u64) -> Held {
+        Held { since: Some(ticks), ..self }
+    }
+
+    fn words(&self) -> [u64; 3] {
+        let place_sequence = self.place_sequence.unwrap_or(self.sequence) % 2048;
+        let has_since = self.since.is_some() || self.again > 0;
+        [
+            word(self.sequence, true, self.lock),
+            place_sequence << 53
+                | u64::from(has_since) << 52
+                | u64::from(self.shared) << 51
+                | self.state << 48
+                | (BIAS + self.address),
+            // What is left there means nothing without bit 52.
+            if has_since { self.again << 48 | self.since.unwrap_or(0) } else { 0x7777_0000_1234_5678 },
+        ]
+    }
+}
+
+/// An entry of the table of names.
+fn lock_name((pid, lock, name): &(u32, u64, String)) -> Vec<u8> {
+    let mut bytes = vec![0; 64];
+    put32(&mut bytes, 0, 1);
+    put32(&mut bytes, 4, *pid);
+    put64(&mut bytes, 8, *lock);
+    bytes[16..16 + name.len()].copy_from_slice(name.as_bytes());
+    bytes
 }
 
 /// A ring's bytes, to be damaged.

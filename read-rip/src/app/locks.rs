@@ -1,0 +1,87 @@
+//! `read-rip locks`: who has each lock, who waits for it, and how it was used.
+//!
+//! It judges nothing: `check` does.
+
+use std::io::Write;
+
+use librip::layout;
+
+use super::error::AppError;
+use super::reading::{Reading, agreeing};
+use super::{output, remark};
+use crate::analyse;
+use crate::cli::{Common, LocksArgs};
+use crate::locks::{self, LockModel, Overview, Summary};
+use crate::places::{FileNames, Places};
+use crate::report::{self, Json, LockNames, counted};
+
+/// `read-rip locks`.
+pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
+    let path = super::rings::choose(&args.ring, &wanted.dir)?;
+    let reading = Reading::of(&path, wanted)?;
+    let mut places = Places::new(&reading.snapshot, reading.resolver(wanted));
+    let model = locks::build(&reading.input(None), &mut places);
+    let overview = locks::overview(&model, args.all);
+    let mut out = output(wanted);
+    if wanted.json {
+        let mut json = Json(&mut out);
+        json.ring(&reading.path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
+        json.locks(&overview, &model, &places, &reading.snapshot)?;
+    } else {
+        remark(reading.heading(&analyse::threads(&reading.snapshot, &reading.living)));
+        let files = FileNames::choose(places.iter());
+        let locations = report::location(&places, &files, args.verbose);
+        let names = LockNames { model: &model, places: &places, locations: &locations };
+        report::locks(&mut out, &overview, &names, args.verbose, reading.now_ns.is_none())?;
+    }
+    out.flush()?;
+    reading.remarks(wanted, &places, &unknown(&reading, &model, &overview))
+}
+
+/// What cannot be known of the locks.
+fn unknown(reading: &Reading, model: &LockModel, overview: &Overview) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if model.locks.is_empty() {
+        remarks.push("No lock is known: the program marks none, or none of its marks is left.".to_owned());
+    }
+    if overview.quiet > 0 {
+        let quiet = agreeing(overview.quiet as u64, "lock", "is", "are");
+        remarks.push(format!("{quiet} not shown: nobody has, wants or wanted them in vain (--all)."));
+    }
+    let beyond: u64 = model.threads.iter().map(|thread| u64::from(thread.beyond)).sum();
+    if beyond > 0 {
+        let held = agreeing(beyond, "lock", "is", "are");
+        remarks.push(format!("{held} held besides: a thread's table has room for {}.", layout::HELD_MAX));
+    }
+    if model.held_overflows > beyond {
+        let overflows = counted(model.held_overflows, "acquisition");
+        remarks.push(format!("{overflows} found no room in their thread's table so far."));
+    }
+    let unclear: u64 = model.threads.iter().map(|thread| u64::from(thread.unclear)).sum();
+    if unclear > 0 {
+        let entries = agreeing(unclear, "lock", "was", "were");
+        remarks.push(format!("{entries} being taken or given up while the tables were read, and not shown."));
+    }
+    if model.releases_unmatched > 0 {
+        remarks.push(format!(
+            "{} by others than the holder went unnoticed: a lock marked by hand may appear held and not be.",
+            counted(model.releases_unmatched, "release")
+        ));
+    }
+    let is_odd = |summary: &Summary| {
+        let lock = &model.locks[summary.lock];
+        summary.has_moved || (lock.holders.is_empty() && !lock.waiters.is_empty())
+    };
+    if !model.is_final && overview.locks.iter().any(is_odd) {
+        remarks.push("The threads went on meanwhile: each is shown at a moment of its own.".to_owned());
+    }
+    let clock = reading.snapshot.header.as_ref().and_then(|header| header.clock);
+    let is_timed = clock.is_some_and(|clock| clock.level != layout::CLOCK_LEVEL_OFF);
+    if !is_timed && !model.locks.is_empty() {
+        remarks.push("No times were recorded (RIP_CLOCK=contended or all).".to_owned());
+    }
+    if reading.losses.overwritten > 0 && model.locks.iter().any(|lock| lock.record.acquisitions > 0) {
+        remarks.push("Acquisitions and times are as far as the histories reach.".to_owned());
+    }
+    remarks
+}

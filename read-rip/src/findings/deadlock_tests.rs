@@ -1,0 +1,277 @@
+use super::*;
+use crate::analyse::ThreadState;
+use crate::findings::testing::{MILLISECOND, NOW, SECOND, Scene, text};
+use crate::locks::StepKind;
+
+/// Each thread has one lock and waits for its neighbour's.
+fn circle(mut scene: Scene, threads: usize) -> Scene {
+    for at in 0..threads {
+        scene.thread(&format!("worker {at}"));
+        scene.lock(&format!("LOCK_{at}"));
+    }
+    for at in 0..threads {
+        scene.holds(at, at);
+        scene.waits(at, (at + 1) % threads);
+    }
+    scene
+}
+
+fn confidences(scene: &Scene) -> Vec<Confidence> {
+    scene.look(&Deadlock).iter().map(|finding| finding.confidence).collect()
+}
+
+/// Changes a thread's wait wherever the model says it.
+fn change_wait(scene: &mut Scene, thread: usize, change: impl Fn(&mut Wait)) {
+    let Some(wait) = &mut scene.model.threads[thread].wait else { panic!("it waits") };
+    change(wait);
+    let lock = wait.lock;
+    scene.model.locks[lock].waiters.iter_mut().filter(|wait| wait.thread == thread).for_each(change);
+}
+
+fn change_hold(scene: &mut Scene, lock: usize, change: impl Fn(&mut Hold)) {
+    let owner = scene.model.locks[lock].holders[0].thread;
+    change(&mut scene.model.locks[lock].holders[0]);
+    scene.model.threads[owner].holds.iter_mut().filter(|hold| hold.lock == lock).for_each(change);
+}
+
+#[test]
+fn cycles_of_2_to_50_threads_are_proven_and_told() {
+    for (scene, threads) in (2..=50).flat_map(|threads| [(Scene::new(), threads), (Scene::dead(), threads)]) {
+        let found = circle(scene, threads).look(&Deadlock);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].confidence, Confidence::Proven);
+        assert_eq!((found[0].threads.len(), found[0].locks.len()), (threads, threads));
+        assert_eq!(found[0].evidence.len(), threads);
+        assert_eq!(found[0].since_ns, Some(NOW - 12 * SECOND));
+        assert_eq!(found[0].doubt, None);
+    }
+}
+
+#[test]
+fn the_text_says_who_waits_for_what_which_whom_has() {
+    let found = circle(Scene::new(), 2).look(&Deadlock);
+    let told = text(&found[0]);
+    assert!(told.starts_with("2 threads wait for one another, for 12000 ms\n"), "{told}");
+    assert!(told.contains("T0 waits for L1 at P3, which T1 has had for 30000 ms, taken at P"), "{told}");
+}
+
+#[test]
+fn threads_behind_a_deadlock_are_counted() {
+    let mut scene = circle(Scene::new(), 2);
+    let lock = scene.lock("BEHIND");
+    let first = scene.thread("first behind");
+    scene.holds(first, lock);
+    scene.waits(first, 0);
+    for at in 0..13 {
+        let thread = scene.thread(&format!("behind {at}"));
+        scene.waits(thread, lock);
+    }
+    let found = scene.look(&Deadlock);
+    assert_eq!(found[0].threads_hurt, 16);
+    assert!(text(&found[0]).contains("14 more threads wait behind them"), "{}", text(&found[0]));
+    assert!(!found[0].threads.contains(&first));
+}
+
+#[test]
+fn waiting_for_a_lock_one_has_is_the_shortest_deadlock() {
+    let mut scene = Scene::new();
+    let (thread, lock) = (scene.thread("again"), scene.lock("ONCE"));
+    scene.holds(thread, lock);
+    scene.waits(thread, lock);
+    let found = scene.look(&Deadlock);
+    assert_eq!(found[0].confidence, Confidence::Proven);
+    assert!(text(&found[0]).contains("which it has had itself"), "{}", text(&found[0]));
+    scene.model.locks[lock].nature.reentrant = true;
+    assert!(scene.look(&Deadlock).is_empty(), "a recursive lock");
+}
+
+#[test]
+fn a_chain_is_no_cycle() {
+    let mut scene = circle(Scene::new(), 5);
+    scene.model.threads[4].wait = None;
+    scene.model.locks[0].waiters.clear();
+    assert!(scene.look(&Deadlock).is_empty());
+}
+
+#[test]
+fn what_moved_between_the_readings_is_not_looked_at() {
+    let mut scene = circle(Scene::new(), 3);
+    change_wait(&mut scene, 1, |wait| wait.is_steady = false);
+    assert!(scene.look(&Deadlock).is_empty(), "an unsteady wait");
+    let mut scene = circle(Scene::new(), 3);
+    change_hold(&mut scene, 1, |hold| hold.is_steady = false);
+    assert!(scene.look(&Deadlock).is_empty(), "an unsteady hold");
+    let mut scene = circle(Scene::new(), 3);
+    change_hold(&mut scene, 1, |hold| hold.state = HoldState::Releasing);
+    assert!(scene.look(&Deadlock).is_empty(), "a lock being released");
+}
+
+#[test]
+fn an_entry_of_another_lap_is_not_the_same() {
+    let mut scene = circle(Scene::new(), 2);
+    scene.model.threads[0].advanced = Some(3);
+    assert_eq!(confidences(&scene), [Confidence::Proven], "marks of a signal handler");
+    scene.model.threads[0].advanced = Some(LAP_WORDS);
+    assert!(scene.look(&Deadlock).is_empty());
+}
+
+#[test]
+fn a_thread_that_is_gone_waits_for_nothing() {
+    for state in [ThreadState::Exited, ThreadState::Abandoned] {
+        let mut scene = circle(Scene::new(), 2);
+        scene.model.threads[1].state = state;
+        assert!(scene.look(&Deadlock).is_empty());
+    }
+}
+
+#[test]
+fn a_wait_with_a_time_limit_makes_it_potential() {
+    let mut scene = circle(Scene::new(), 3);
+    change_wait(&mut scene, 2, |wait| wait.is_timed = true);
+    let found = scene.look(&Deadlock);
+    assert_eq!(found[0].confidence, Confidence::Potential);
+    assert!(found[0].doubt.as_deref().is_some_and(|doubt| doubt.contains("time limit")));
+}
+
+#[test]
+fn contradictions_and_lost_releases_prove_nothing() {
+    let mut scene = circle(Scene::new(), 2);
+    let other = scene.thread("other");
+    scene.holds(other, 0);
+    assert_eq!(confidences(&scene), [Confidence::Suspected], "two have it alone");
+
+    let mut scene = circle(Scene::new(), 2);
+    scene.by_hand(0);
+    assert_eq!(confidences(&scene), [Confidence::Proven], "marked by hand");
+    scene.model.releases_unmatched = 1;
+    assert_eq!(
+        confidences(&scene),
+        [Confidence::Suspected],
+        "marked by hand, with releases that match nothing"
+    );
+}
+
+#[test]
+fn a_lock_that_goes_from_hand_to_hand_proves_nothing() {
+    let mut scene = circle(Scene::new(), 2);
+    let other = scene.thread("other");
+    scene.step(0, StepKind::Takes, 0);
+    scene.step(other, StepKind::Released, 0);
+    assert_eq!(confidences(&scene), [Confidence::Suspected]);
+}
+
+#[test]
+fn readers_wait_for_writers_and_writers_for_readers() {
+    // A mutex and a lock that is shared: the reader waits for the mutex, its holder for all readers.
+    let mut scene = Scene::new();
+    let (mutex, table) = (scene.lock("MUTEX"), scene.rwlock("TABLE", Some(false)));
+    let (reader, writer, other) = (scene.thread("reader"), scene.thread("writer"), scene.thread("other"));
+    scene.shares(reader, table);
+    scene.shares(other, table);
+    scene.holds(writer, mutex);
+    scene.waits(reader, mutex);
+    scene.waits(writer, table);
+    let found = scene.look(&Deadlock);
+    assert_eq!(found[0].confidence, Confidence::Proven);
+    assert_eq!(found[0].threads, [reader, writer]);
+    assert!(text(&found[0]).contains("has shared"), "{}", text(&found[0]));
+}
+
+#[test]
+fn readers_do_not_wait_for_readers() {
+    let mut scene = Scene::new();
+    let locks = [scene.rwlock("A", Some(false)), scene.rwlock("B", None)];
+    for at in 0..2 {
+        let thread = scene.thread("reader");
+        scene.shares(thread, locks[at]);
+        scene.waits_to_share(thread, locks[1 - at]);
+    }
+    assert!(scene.look(&Deadlock).is_empty());
+}
+
+/// A reader reads again while a writer waits.
+fn reads_again(readers_first: Option<bool>) -> Scene {
+    let mut scene = Scene::dead();
+    let lock = scene.rwlock("TABLE", readers_first);
+    let (reader, writer) = (scene.thread("reader"), scene.thread("writer"));
+    scene.shares(reader, lock);
+    scene.waits(writer, lock);
+    scene.waits_to_share(reader, lock);
+    scene
+}
+
+#[test]
+fn a_reader_that_reads_again_meets_a_queued_writer() {
+    let found = reads_again(Some(false)).look(&Deadlock);
+    assert_eq!(found[0].confidence, Confidence::Proven);
+    assert!(text(&found[0]).contains("behind T1, who waits to have it alone"), "{}", text(&found[0]));
+    assert_eq!(found[0].threads.len(), 2);
+    assert!(reads_again(Some(true)).look(&Deadlock).is_empty(), "readers pass writers");
+    let found = reads_again(None).look(&Deadlock);
+    assert_eq!(found[0].confidence, Confidence::Suspected);
+    assert!(found[0].doubt.is_some());
+}
+
+#[test]
+fn who_came_first_to_a_queue_must_be_certain() {
+    // Reader 0 has A and waits to share B, behind a writer who waits for reader 1, who waits for A.
+    let scene = |waited_ns: u64| {
+        let mut scene = Scene::dead();
+        let (a, b) = (scene.lock("A"), scene.rwlock("B", Some(false)));
+        let (first, writer, second) = (scene.thread("first"), scene.thread("writer"), scene.thread("second"));
+        scene.holds(first, a);
+        scene.shares(second, b);
+        scene.waits(writer, b);
+        scene.waits_with(first, b, |wait| (wait.shared, wait.since_ns) = (true, Some(NOW - waited_ns)));
+        scene.waits(second, a);
+        scene
+    };
+    assert_eq!(confidences(&scene(SECOND)), [Confidence::Proven]);
+    assert_eq!(confidences(&scene(MILLISECOND)), [Confidence::Potential]);
+}
+
+#[test]
+fn a_lock_marked_by_hand_may_be_upgraded_or_recursive() {
+    let mut scene = Scene::dead();
+    let (thread, lock) = (scene.thread("upgrades"), scene.lock("TABLE"));
+    scene.by_hand(lock);
+    scene.shares(thread, lock);
+    scene.waits(thread, lock);
+    assert_eq!(confidences(&scene), [Confidence::Suspected]);
+
+    let mut scene = Scene::dead();
+    let (thread, lock) = (scene.thread("again"), scene.lock("ONCE"));
+    scene.by_hand(lock);
+    scene.holds(thread, lock);
+    scene.waits_with(thread, lock, |wait| wait.since_ns = Some(NOW));
+    assert_eq!(confidences(&scene), [Confidence::Suspected], "killed between a mark and a call");
+}
+
+#[test]
+fn a_stronger_cycle_hides_a_weaker_one_with_it_only() {
+    let mut scene = circle(Scene::new(), 2);
+    let lock = scene.lock("ONCE");
+    let thread = scene.thread("again");
+    scene.holds(thread, lock);
+    scene.waits_with(thread, lock, |wait| wait.is_timed = true);
+    let mut found = confidences(&scene);
+    found.sort();
+    assert_eq!(found, [Confidence::Potential, Confidence::Proven]);
+}
+
+#[test]
+fn many_readers_and_writers_cost_no_more_than_their_number() {
+    // 20,000 readers of A wait to have B, 20,000 readers of B wait to have A: 800 million pairs.
+    let mut scene = Scene::dead();
+    let locks = [scene.rwlock("A", Some(false)), scene.rwlock("B", Some(false))];
+    let place = scene.place("a.rs", 1);
+    for at in 0..40_000 {
+        let thread = scene.thread("many");
+        scene.shares(thread, locks[at % 2]);
+        scene.waits_with(thread, locks[1 - at % 2], |wait| wait.place = place);
+    }
+    let began = std::time::Instant::now();
+    let found = scene.look(&Deadlock);
+    assert_eq!((found.len(), found[0].threads.len(), found[0].threads_hurt), (1, 2, 40_000));
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+}

@@ -1,0 +1,93 @@
+//! Locks destroyed while they were held.
+//!
+//! # Question
+//!
+//! Which locks ended, their memory given back, while a thread still had them?
+//!
+//! # Method
+//!
+//! The recorder says so itself: a held-lock entry is marked when its lock is destroyed, and an event is recorded.
+//!
+//! # Blind spots
+//!
+//! A lock whose destruction is not marked: one marked by hand, or memory that is freed without a destructor.
+//!
+//! # Example output
+//!
+//! ```text
+//! proven destroyed-lock: SESSION was destroyed while worker[12] had it
+//!     worker[12] took it at open session.rs:20
+//! ```
+
+use std::collections::HashSet;
+
+use super::{Analysis, Confidence, Finding, Part, View, parts};
+use crate::locks::{HoldState, LockId, StepKind, ThreadId};
+use crate::places::PlaceId;
+
+/// See the file's description.
+pub(super) struct Destroyed;
+
+const KIND: &str = "destroyed-lock";
+
+impl Analysis for Destroyed {
+    fn kinds(&self) -> &'static [&'static str] {
+        &[KIND]
+    }
+
+    fn look(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+        let mut seen: HashSet<(ThreadId, LockId)> = HashSet::new();
+        let mut add = |thread: ThreadId, lock: LockId, verb: &str, place: PlaceId, since_ns: Option<u64>| {
+            if !seen.insert((thread, lock)) {
+                return;
+            }
+            let summary = parts![Part::Lock(lock), " was destroyed while ", Part::Thread(thread), " had it"];
+            let evidence = vec![parts![Part::Thread(thread), format!(" {verb} it at "), Part::Place(place)]];
+            let mut finding = Finding::new(KIND, Confidence::Proven, summary, evidence);
+            finding.since_ns = since_ns;
+            finding.advice =
+                "keep the lock alive until all guards are gone; who waits for it or unlocks it now touches \
+                              memory that may be something else"
+                    .into();
+            found.push(finding);
+        };
+        for lock in &view.now.locks {
+            for hold in lock.holders.iter().chain(&lock.maybe) {
+                if hold.state == HoldState::Destroyed {
+                    add(hold.thread, hold.lock, "took", hold.place, hold.since_ns);
+                }
+            }
+        }
+        for (id, thread) in view.now.threads.iter().enumerate() {
+            for step in thread.steps.iter().filter(|step| step.kind == StepKind::Destroyed) {
+                if let Some(lock) = step.lock {
+                    add(id, lock, "destroyed", step.place, step.time_ns);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::testing::Scene;
+
+    #[test]
+    fn a_lock_destroyed_while_held_is_told_once() {
+        let mut scene = Scene::new();
+        let (thread, lock) = (scene.thread("worker"), scene.lock("SESSION"));
+        scene.holds_with(thread, lock, |hold| hold.state = HoldState::Destroyed);
+        scene.step(thread, StepKind::Destroyed, lock);
+        let found = scene.look(&Destroyed);
+        assert_eq!((found.len(), found[0].confidence), (1, Confidence::Proven));
+    }
+
+    #[test]
+    fn a_lock_that_is_held_is_not_destroyed() {
+        let mut scene = Scene::new();
+        let (thread, lock) = (scene.thread("worker"), scene.lock("SESSION"));
+        scene.holds(thread, lock);
+        assert!(scene.look(&Destroyed).is_empty());
+    }
+}

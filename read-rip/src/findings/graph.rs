@@ -1,0 +1,198 @@
+//! Directed graphs over small numbers: strongly connected components, shortest cycles, who reaches whom.
+//!
+//! It knows nothing of locks. Nothing here recurses: a path may be as long as there are threads.
+
+use std::collections::VecDeque;
+
+/// A directed graph whose nodes are numbers from 0.
+#[derive(Debug)]
+pub(super) struct Graph {
+    targets: Vec<Vec<usize>>,
+}
+
+impl Graph {
+    pub(super) fn new(nodes: usize) -> Graph {
+        Graph { targets: vec![Vec::new(); nodes] }
+    }
+
+    pub(super) fn add(&mut self, from: usize, to: usize) {
+        self.targets[from].push(to);
+    }
+
+    pub(super) fn targets(&self, node: usize) -> &[usize] {
+        &self.targets[node]
+    }
+
+    /// The same edges, the other way round.
+    fn reversed(&self) -> Graph {
+        let mut reversed = Graph::new(self.targets.len());
+        for (from, targets) in self.targets.iter().enumerate() {
+            targets.iter().for_each(|&to| reversed.add(to, from));
+        }
+        reversed
+    }
+
+    /// The strongly connected components in which there is a cycle, each with its nodes ascending.
+    ///
+    /// Tarjan, "Depth-first search and linear graph algorithms" (1972), with a stack of its own.
+    pub(super) fn cyclic_components(&self) -> Vec<Vec<usize>> {
+        const UNSEEN: usize = usize::MAX;
+        let nodes = self.targets.len();
+        let (mut index, mut low) = (vec![UNSEEN; nodes], vec![0; nodes]);
+        let mut is_open = vec![false; nodes];
+        let (mut open, mut calls) = (Vec::new(), Vec::new());
+        let mut next = 0;
+        let mut components = Vec::new();
+        for root in 0..nodes {
+            if index[root] != UNSEEN {
+                continue;
+            }
+            calls.push((root, 0));
+            while let Some((node, edge)) = calls.pop() {
+                if edge == 0 {
+                    (index[node], low[node]) = (next, next);
+                    next += 1;
+                    open.push(node);
+                    is_open[node] = true;
+                }
+                if let Some(&target) = self.targets[node].get(edge) {
+                    calls.push((node, edge + 1));
+                    if index[target] == UNSEEN {
+                        calls.push((target, 0));
+                    } else if is_open[target] {
+                        low[node] = low[node].min(index[target]);
+                    }
+                    continue;
+                }
+                if let Some(&(caller, _)) = calls.last() {
+                    low[caller] = low[caller].min(low[node]);
+                }
+                if low[node] == index[node] {
+                    let mut component = Vec::new();
+                    while let Some(member) = open.pop() {
+                        is_open[member] = false;
+                        component.push(member);
+                        if member == node {
+                            break;
+                        }
+                    }
+                    if component.len() > 1 || self.targets[node].contains(&node) {
+                        component.sort_unstable();
+                        components.push(component);
+                    }
+                }
+            }
+        }
+        components
+    }
+
+    /// A shortest cycle among the cycles through one of `starts`, within a component; the nodes in order.
+    ///
+    /// It stops to look for a still shorter one after about `budget` edges, so that one huge component cannot
+    /// take long.
+    pub(super) fn shortest_cycle(
+        &self,
+        component: &[usize],
+        starts: impl Iterator<Item = usize>,
+        mut budget: usize,
+    ) -> Vec<usize> {
+        // The component is sorted: a node's place in it is its number here.
+        let local = |node: usize| component.binary_search(&node).ok();
+        let mut best: Vec<usize> = Vec::new();
+        for start in starts {
+            if budget == 0 && !best.is_empty() {
+                break;
+            }
+            let mut before = vec![None; component.len()];
+            let mut queue = VecDeque::from([start]);
+            'search: while let Some(node) = queue.pop_front() {
+                for &target in &self.targets[node] {
+                    budget = budget.saturating_sub(1);
+                    let Some(at) = local(target) else { continue };
+                    if target == start {
+                        let mut cycle = vec![node];
+                        let mut current = node;
+                        while current != start
+                            && let Some(previous) = local(current).and_then(|at| before[at])
+                        {
+                            cycle.push(previous);
+                            current = previous;
+                        }
+                        cycle.reverse();
+                        if best.is_empty() || cycle.len() < best.len() {
+                            best = cycle;
+                        }
+                        break 'search;
+                    }
+                    if before[at].is_none() {
+                        before[at] = Some(node);
+                        queue.push_back(target);
+                    }
+                }
+            }
+        }
+        best
+    }
+
+    /// For each node the group that it leads to, if any; a node that leads to several gets one of them.
+    pub(super) fn leading_to(&self, groups: &[Vec<usize>]) -> Vec<Option<usize>> {
+        let reversed = self.reversed();
+        let mut group_of = vec![None; self.targets.len()];
+        let mut queue = VecDeque::new();
+        for (group, members) in groups.iter().enumerate() {
+            for &member in members {
+                group_of[member] = Some(group);
+                queue.push_back(member);
+            }
+        }
+        while let Some(node) = queue.pop_front() {
+            for &source in reversed.targets(node) {
+                if group_of[source].is_none() {
+                    group_of[source] = group_of[node];
+                    queue.push_back(source);
+                }
+            }
+        }
+        group_of
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(nodes: usize, edges: &[(usize, usize)]) -> Graph {
+        let mut graph = Graph::new(nodes);
+        edges.iter().for_each(|&(from, to)| graph.add(from, to));
+        graph
+    }
+
+    #[test]
+    fn finds_components_with_cycles_only() {
+        let graph = graph(7, &[(0, 1), (1, 2), (2, 0), (3, 0), (4, 4), (5, 6)]);
+        let mut components = graph.cyclic_components();
+        components.sort();
+        assert_eq!(components, [vec![0, 1, 2], vec![4]]);
+        let groups = graph.leading_to(&components);
+        assert_eq!(groups, [Some(0), Some(0), Some(0), Some(0), Some(1), None, None]);
+    }
+
+    #[test]
+    fn the_shortest_cycle_is_found() {
+        let graph = graph(5, &[(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (4, 2)]);
+        let component = &graph.cyclic_components()[0];
+        assert_eq!(component.len(), 5);
+        assert_eq!(graph.shortest_cycle(component, 0..5, 1000), [2, 4]);
+        assert_eq!(graph.shortest_cycle(component, 0..1, 1000), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_path_of_a_million_nodes_takes_no_stack() {
+        let nodes = 1_000_000;
+        let mut graph = Graph::new(nodes);
+        (0..nodes).for_each(|node| graph.add(node, (node + 1) % nodes));
+        let components = graph.cyclic_components();
+        assert_eq!(components.len(), 1);
+        assert_eq!(graph.shortest_cycle(&components[0], 0..3, 10).len(), nodes);
+    }
+}

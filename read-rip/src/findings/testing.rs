@@ -1,0 +1,238 @@
+//! Scenes for the tests of the analyses: locks and threads, put together by hand.
+//!
+//! It checks nothing: a scene may be one that no program can get into.
+
+use std::collections::HashMap;
+
+use super::{Analysis, Finding, View};
+use crate::analyse::ThreadState;
+use crate::locks::{
+    Hold, HoldState, Lock, LockId, LockModel, LockName, Nature, Step, StepKind, ThreadId, ThreadLocks, Wait,
+};
+use crate::places::{Place, PlaceId};
+
+pub(super) const SECOND: u64 = 1_000_000_000;
+pub(super) const MILLISECOND: u64 = 1_000_000;
+/// The moment of the reading.
+pub(super) const NOW: u64 = 100 * SECOND;
+const PID: u32 = 4242;
+
+/// A model and its places. Unless changed: the process lives, was read twice, and nothing moved in between.
+pub(super) struct Scene {
+    pub(super) model: LockModel,
+    pub(super) before: Option<LockModel>,
+    pub(super) places: Vec<Place>,
+    /// The places of steps, which are shared.
+    steps_at: HashMap<(String, u32), PlaceId>,
+}
+
+impl Scene {
+    pub(super) fn new() -> Scene {
+        let model =
+            LockModel { pid: PID, now_ns: Some(NOW), window_ns: Some(SECOND / 5), ..LockModel::default() };
+        Scene { model, before: None, places: Vec::new(), steps_at: HashMap::new() }
+    }
+
+    /// The same of a process that is dead.
+    pub(super) fn dead() -> Scene {
+        let mut scene = Scene::new();
+        (scene.model.is_final, scene.model.window_ns) = (true, None);
+        scene
+    }
+
+    pub(super) fn place(&mut self, file: &str, line: u32) -> PlaceId {
+        let address = 0x1000 + 16 * self.places.len() as u64;
+        self.places.push(Place {
+            pc: address,
+            module: Some(0),
+            address,
+            sites: Vec::new(),
+            function: "work".into(),
+            full_function: "work".into(),
+            source: Some((file.into(), line)),
+            callers: Vec::new(),
+        });
+        self.places.len() - 1
+    }
+
+    pub(super) fn thread(&mut self, name: &str) -> ThreadId {
+        let id = self.model.threads.len();
+        let last = Some(self.place("idle.rs", 1));
+        self.model.threads.push(ThreadLocks {
+            slot: id,
+            pid: PID,
+            tid: 5000 + id as u32,
+            name: name.into(),
+            state: ThreadState::Present,
+            holds: Vec::new(),
+            wait: None,
+            lends: None,
+            beyond: 0,
+            unclear: 0,
+            last,
+            steps: Vec::new(),
+            overwritten: 0,
+            advanced: (!self.model.is_final).then_some(0),
+        });
+        id
+    }
+
+    /// A mutex in a wrapper.
+    pub(super) fn lock(&mut self, name: &str) -> LockId {
+        let nature = Nature { lock_type: 1, reentrant: false, readers_first: None, is_wrapped: true };
+        self.model.locks.push(Lock {
+            pid: PID,
+            address: 0x7f00_0000 + 64 * self.model.locks.len() as u64,
+            name: LockName::Given(name.into()),
+            nature,
+            holders: Vec::new(),
+            maybe: Vec::new(),
+            waiters: Vec::new(),
+            lenders: Vec::new(),
+            record: Default::default(),
+        });
+        self.model.locks.len() - 1
+    }
+
+    pub(super) fn rwlock(&mut self, name: &str, readers_first: Option<bool>) -> LockId {
+        let lock = self.lock(name);
+        self.model.locks[lock].nature.lock_type = 2;
+        self.model.locks[lock].nature.readers_first = readers_first;
+        lock
+    }
+
+    /// The lock is marked by hand.
+    pub(super) fn by_hand(&mut self, lock: LockId) {
+        self.model.locks[lock].nature = Nature::default();
+    }
+
+    pub(super) fn holds(&mut self, thread: ThreadId, lock: LockId) {
+        self.holds_with(thread, lock, |_| {});
+    }
+
+    pub(super) fn shares(&mut self, thread: ThreadId, lock: LockId) {
+        self.holds_with(thread, lock, |hold| hold.shared = true);
+    }
+
+    pub(super) fn holds_with(&mut self, thread: ThreadId, lock: LockId, change: impl Fn(&mut Hold)) {
+        let place = self.place("take.rs", 10 + lock as u32);
+        let mut hold = Hold {
+            thread,
+            lock,
+            shared: false,
+            place,
+            since_ns: Some(NOW - 30 * SECOND),
+            again: 0,
+            state: HoldState::Held,
+            is_steady: true,
+        };
+        change(&mut hold);
+        self.model.threads[thread].holds.push(hold);
+        self.model.locks[lock].holders.push(hold);
+    }
+
+    pub(super) fn waits(&mut self, thread: ThreadId, lock: LockId) {
+        self.waits_with(thread, lock, |_| {});
+    }
+
+    pub(super) fn waits_to_share(&mut self, thread: ThreadId, lock: LockId) {
+        self.waits_with(thread, lock, |wait| wait.shared = true);
+    }
+
+    pub(super) fn waits_with(&mut self, thread: ThreadId, lock: LockId, change: impl Fn(&mut Wait)) {
+        let place = self.place("wait.rs", 10 + lock as u32);
+        let since_ns = Some(NOW - 12 * SECOND);
+        let mut wait =
+            Wait { thread, lock, shared: false, place, since_ns, is_timed: false, is_steady: true };
+        change(&mut wait);
+        self.model.threads[thread].wait = Some(wait);
+        self.model.locks[lock].waiters.push(wait);
+    }
+
+    pub(super) fn step(&mut self, thread: ThreadId, kind: StepKind, lock: LockId) -> &mut Step {
+        self.push(thread, kind, Some(lock), "step.rs", 100 + lock as u32)
+    }
+
+    pub(super) fn progress(&mut self, thread: ThreadId) {
+        self.push(thread, StepKind::Progress, None, "work.rs", 1);
+    }
+
+    pub(super) fn snap(&mut self, thread: ThreadId, place: PlaceId) {
+        self.push(thread, StepKind::Snap, None, "snap.rs", 1).place = place;
+        self.model.threads[thread].last = Some(place);
+    }
+
+    fn push(
+        &mut self,
+        thread: ThreadId,
+        kind: StepKind,
+        lock: Option<LockId>,
+        file: &str,
+        line: u32,
+    ) -> &mut Step {
+        let known = self.steps_at.get(&(file.to_owned(), line)).copied();
+        let place = known.unwrap_or_else(|| self.place(file, line));
+        self.steps_at.insert((file.to_owned(), line), place);
+        let sequence = self.model.threads[thread].steps.len() as u64;
+        let steps = &mut self.model.threads[thread].steps;
+        steps.push(Step {
+            sequence,
+            kind,
+            lock,
+            shared: false,
+            is_try: false,
+            place,
+            time_ns: Some(NOW - 20 * SECOND + sequence * MILLISECOND),
+            since_ns: None,
+        });
+        let last = steps.len() - 1;
+        &mut steps[last]
+    }
+
+    /// The thread takes the second lock while it has the first, and releases both.
+    pub(super) fn nests(&mut self, thread: ThreadId, locks: &[LockId]) {
+        for &lock in locks {
+            self.step(thread, StepKind::Takes, lock);
+        }
+        for &lock in locks.iter().rev() {
+            self.step(thread, StepKind::Released, lock);
+        }
+    }
+
+    pub(super) fn look(&self, analysis: &dyn Analysis) -> Vec<Finding> {
+        self.look_after(analysis, Vec::new())
+    }
+
+    pub(super) fn look_after(&self, analysis: &dyn Analysis, mut found: Vec<Finding>) -> Vec<Finding> {
+        let known = found.len();
+        let places: Vec<&Place> = self.places.iter().collect();
+        let view = View {
+            now: &self.model,
+            before: self.before.as_ref(),
+            places: &places,
+            threshold_ns: 10 * SECOND,
+        };
+        analysis.look(&view, &mut found);
+        for finding in &found[known..] {
+            assert!(analysis.kinds().contains(&finding.kind), "{} is no kind of this analysis", finding.kind);
+            assert!(!finding.advice.is_empty() && !finding.summary.is_empty());
+        }
+        found.split_off(known)
+    }
+}
+
+/// A finding's text, with ids for names.
+pub(super) fn text(finding: &Finding) -> String {
+    let mut lines = vec![&finding.summary];
+    lines.extend(&finding.evidence);
+    let show = |part: &super::Part| match part {
+        super::Part::Text(text) => text.clone(),
+        super::Part::Thread(id) => format!("T{id}"),
+        super::Part::Lock(id) => format!("L{id}"),
+        super::Part::Place(id) => format!("P{id}"),
+        super::Part::Duration(ns) => format!("{} ms", ns / MILLISECOND),
+        super::Part::Threads(count) => format!("{count} threads"),
+    };
+    let lines: Vec<String> = lines.iter().map(|line| line.iter().map(show).collect()).collect();
+    lines.join("\n")
+}

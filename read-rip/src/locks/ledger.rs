@@ -1,0 +1,138 @@
+//! The locks that were met so far, by process and address, and what is known of each.
+//!
+//! It is filled in by `build` and `replay`, thread by thread, and decides nothing.
+
+use std::collections::HashMap;
+
+use librip::layout;
+
+use super::marks::Mark;
+use super::{Lock, LockId, LockName, Nature, Record, ThreadId};
+use crate::places::{PlaceId, Places};
+use crate::ring::{Clock, Slot, Snapshot};
+
+/// All locks of a snapshot.
+#[derive(Debug)]
+pub(super) struct Ledger<'s> {
+    pub(super) locks: Vec<Lock>,
+    /// Beside each lock: what is not worth keeping.
+    notes: Vec<Notes>,
+    by_address: HashMap<(u32, u64), LockId>,
+    clock: Option<&'s Clock>,
+    now_ns: Option<u64>,
+}
+
+/// What is needed only until all threads have been seen.
+#[derive(Debug, Default)]
+struct Notes {
+    /// The place where it was first seen to be taken, and the place where it was first seen at all.
+    taken_at: Option<PlaceId>,
+    seen_at: Option<PlaceId>,
+    /// The last thread that was seen to have it.
+    owner: Option<ThreadId>,
+    by_hand: bool,
+    passing_readers: bool,
+    queueing_readers: bool,
+}
+
+impl<'s> Ledger<'s> {
+    pub(super) fn new(snapshot: &'s Snapshot, now_ns: Option<u64>) -> Ledger<'s> {
+        let clock = snapshot.header.as_ref().and_then(|header| header.clock.as_ref());
+        Ledger { locks: Vec::new(), notes: Vec::new(), by_address: HashMap::new(), clock, now_ns }
+    }
+
+    /// The lock at an address of a process, which a mark uses.
+    pub(super) fn lock(&mut self, pid: u32, address: u64, mark: &Mark) -> LockId {
+        let id = *self.by_address.entry((pid, address)).or_insert_with(|| {
+            self.locks.push(Lock {
+                pid,
+                address,
+                name: LockName::None,
+                nature: Nature::default(),
+                holders: Vec::new(),
+                maybe: Vec::new(),
+                waiters: Vec::new(),
+                lenders: Vec::new(),
+                record: Record::default(),
+            });
+            self.notes.push(Notes::default());
+            self.locks.len() - 1
+        });
+        let (nature, notes) = (&mut self.locks[id].nature, &mut self.notes[id]);
+        let lock_type = mark.flags >> layout::SITE_LOCK_TYPE_SHIFT;
+        if lock_type != layout::LOCK_TYPE_UNKNOWN {
+            nature.lock_type = lock_type;
+        }
+        nature.reentrant |= mark.is(layout::SITE_REENTRANT);
+        notes.by_hand |= !mark.is(layout::SITE_WRAPPER);
+        let is_acquisition = matches!(
+            mark.kind,
+            layout::KIND_LOCK_TAKES | layout::KIND_LOCK_ACQUIRED | layout::KIND_LOCK_WAIT
+        );
+        if is_acquisition {
+            notes.taken_at = notes.taken_at.or(Some(mark.place));
+            if mark.is(layout::SITE_READERS_FIRST) {
+                notes.passing_readers = true;
+            } else if mark.is(layout::SITE_SHARED) && mark.is(layout::SITE_WRAPPER) {
+                notes.queueing_readers = true;
+            }
+        }
+        notes.seen_at = notes.seen_at.or(Some(mark.place));
+        id
+    }
+
+    /// A recorded time, ns since boot.
+    pub(super) fn time_ns(&self, slot: &Slot, ticks: u64) -> Option<u64> {
+        self.clock?.boottime_ns(ticks, slot.claimed_boottime_ns, self.now_ns)
+    }
+
+    /// A thread has it, or had it.
+    pub(super) fn owned(&mut self, lock: LockId, thread: ThreadId) {
+        if self.notes[lock].owner.replace(thread) != Some(thread) {
+            self.locks[lock].record.owners += 1;
+        }
+    }
+
+    /// A thread got it.
+    pub(super) fn acquired(&mut self, lock: LockId, thread: ThreadId, is_contended: bool) {
+        self.owned(lock, thread);
+        let record = &mut self.locks[lock].record;
+        record.acquisitions += 1;
+        record.contended += u64::from(is_contended);
+    }
+
+    /// A try failed, or a wait of limited time.
+    pub(super) fn failed(&mut self, lock: LockId) {
+        self.locks[lock].record.failed_tries += 1;
+    }
+
+    /// It was waited for so long, and then had.
+    pub(super) fn waited(&mut self, lock: LockId, wait_ns: u64) {
+        self.locks[lock].record.waits_ns.push(wait_ns);
+    }
+
+    /// It was held so long.
+    pub(super) fn held(&mut self, lock: LockId, hold_ns: u64) {
+        self.locks[lock].record.holds_ns.push(hold_ns);
+    }
+
+    /// All locks, with their names, once all threads have been seen.
+    pub(super) fn close(mut self, snapshot: &Snapshot, places: &mut Places<'_>) -> Vec<Lock> {
+        for (lock, notes) in self.locks.iter_mut().zip(&self.notes) {
+            lock.record.waits_ns.sort_unstable();
+            lock.record.holds_ns.sort_unstable();
+            lock.nature.is_wrapped = !notes.by_hand;
+            // Where readers were seen that do not pass, some may queue.
+            lock.nature.readers_first = match (notes.queueing_readers, notes.passing_readers) {
+                (true, _) => Some(false),
+                (false, true) => Some(true),
+                (false, false) => None,
+            };
+            let given = snapshot.lock_names.get(&(lock.pid, lock.address)).cloned().map(LockName::Given);
+            let symbol = || places.symbol_of(lock.pid, lock.address).map(LockName::Symbol);
+            let place = || notes.taken_at.or(notes.seen_at).map(LockName::Place);
+            lock.name = given.or_else(symbol).or_else(place).unwrap_or(LockName::None);
+        }
+        self.locks
+    }
+}

@@ -1,0 +1,83 @@
+//! What the mark at a PC means for locks: looked up once for each PC of a process.
+//!
+//! It knows sites, and nothing of threads or histories.
+
+use std::collections::HashMap;
+
+use librip::layout;
+
+use crate::places::{PlaceId, Places};
+
+/// A mark, as far as locks are concerned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    pub(super) place: PlaceId,
+    /// `librip::layout::KIND_*`; a plain mark where a lock event does not say which lock.
+    pub(super) kind: u8,
+    /// `librip::layout::SITE_*` and `LOCK_TYPE_*`.
+    pub(super) flags: u16,
+    pub(super) operand_words: u32,
+    /// Which of the operand words are these; `None`: the event has no such.
+    pub(super) lock: Option<u32>,
+    pub(super) time: Option<u32>,
+    pub(super) since: Option<u32>,
+}
+
+impl Mark {
+    pub(super) fn is(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// All marks that were met.
+pub(super) struct Marks<'p, 'a> {
+    pub(super) places: &'p mut Places<'a>,
+    known: HashMap<(u32, u64), Mark>,
+}
+
+impl<'p, 'a> Marks<'p, 'a> {
+    pub(super) fn new(places: &'p mut Places<'a>) -> Marks<'p, 'a> {
+        Marks { places, known: HashMap::new() }
+    }
+
+    /// The mark at this PC of a process.
+    pub(super) fn at(&mut self, pid: u32, pc: u64) -> Mark {
+        if let Some(&mark) = self.known.get(&(pid, pc)) {
+            return mark;
+        }
+        let mark = self.look_up(pid, pc);
+        self.known.insert((pid, pc), mark);
+        mark
+    }
+
+    fn look_up(&mut self, pid: u32, pc: u64) -> Mark {
+        let mut mark = Mark {
+            place: self.places.find_in(pid, pc),
+            kind: layout::KIND_SNAP,
+            flags: 0,
+            operand_words: 0,
+            lock: None,
+            time: None,
+            since: None,
+        };
+        // Without the types of its operands, nothing is known of an event's words.
+        let Some(site) = self.places.site_at(pid, pc) else { return mark };
+        let Some(operand_words) = site.operand_words else { return mark };
+        mark.operand_words = operand_words;
+        let mut at = 0;
+        for &operand_type in &site.operand_types {
+            match operand_type {
+                layout::OPERAND_LOCK => mark.lock = mark.lock.or(Some(at)),
+                layout::OPERAND_TIME => mark.time = mark.time.or(Some(at)),
+                layout::OPERAND_SINCE => mark.since = mark.since.or(Some(at)),
+                _ => {}
+            }
+            at += layout::operand_words(operand_type).unwrap_or(0);
+        }
+        if site.kind == layout::KIND_PROGRESS || mark.lock.is_some() {
+            mark.kind = site.kind;
+            mark.flags = site.flags;
+        }
+        mark
+    }
+}

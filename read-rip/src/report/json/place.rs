@@ -1,0 +1,85 @@
+//! A place as JSON.
+//!
+//! It resolves nothing: the place is given. The fields are described in the module above.
+
+use std::borrow::Cow;
+
+use librip::layout;
+use serde::Serialize;
+
+use crate::places::{Place, Places};
+use crate::ring::Snapshot;
+
+#[derive(Serialize)]
+pub(in crate::report) struct JsonPlace<'a> {
+    function: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    address: String,
+    pc: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    module: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    callers: Vec<Caller<'a>>,
+}
+
+#[derive(Serialize)]
+struct Caller<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+}
+
+/// What a site's mark means; `None` for kinds of later versions.
+fn kind_name(kind: u8) -> Option<&'static str> {
+    match kind {
+        layout::KIND_SNAP => Some("snap"),
+        layout::KIND_PROGRESS => Some("progress"),
+        layout::KIND_LOCK_WAIT => Some("lock_wait"),
+        layout::KIND_LOCK_ACQUIRED => Some("lock_acquired"),
+        layout::KIND_LOCK_RELEASED => Some("lock_released"),
+        layout::KIND_LOCK_TRY_FAILED => Some("lock_try_failed"),
+        layout::KIND_LOCK_TAKES => Some("lock_takes"),
+        layout::KIND_CONDITION_WAIT => Some("condition_wait"),
+        layout::KIND_CONDITION_WOKEN => Some("condition_woken"),
+        layout::KIND_LOCK_DESTROYED => Some("lock_destroyed"),
+        _ => None,
+    }
+}
+
+/// A place with what its site and its module say.
+pub(in crate::report) fn json_place<'a>(
+    place: &'a Place,
+    places: &Places<'a>,
+    snapshot: &'a Snapshot,
+) -> JsonPlace<'a> {
+    let site = place.sites.first().map(|&site| places.site(site));
+    JsonPlace {
+        function: &place.full_function,
+        file: place.source.as_ref().map(|(file, _)| file.as_str()),
+        line: place.source.as_ref().map(|&(_, line)| line),
+        kind: site.and_then(|site| kind_name(site.kind)),
+        label: site.map(|site| site.label.as_str()).filter(|label| !label.is_empty()),
+        address: format!("{:#x}", place.address),
+        pc: format!("{:#x}", place.pc),
+        module: place.module.map(|module| snapshot.modules[module].path.to_string_lossy()),
+        callers: place
+            .callers
+            .iter()
+            .map(|caller| Caller {
+                function: caller.function.as_deref(),
+                file: caller.file.as_deref(),
+                line: caller.line,
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,245 @@
+//! The view of locks: for each, what it is, who has it, who waits, and how it was used.
+//!
+//! ```text
+//! CACHE_LOCK  mutex at 0x5555555a4010
+//!   held by worker 1[11] at server::cache::get cache.rs:12, for 3.2 s
+//!   19116 threads wait at server::cache::get cache.rs:12, the longest for 3.1 s
+//!   204 acquisitions known, 31 of them contended (15 %), by 12 threads
+//!   waits: p50 1.2 ms, p90 4.0 ms, p99 9.1 ms, max 9.1 ms; known 31 times
+//!   held: p50 2.0 us, p90 7.1 us, p99 8.4 us, max 8.4 us; known 31 times
+//! ```
+//!
+//! What is not known is not shown; a lock with waiters whose holder is not known says so.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+
+use librip::layout;
+
+use super::{Locations, counted, duration, printable};
+use crate::analyse::ThreadState;
+use crate::locks::{
+    HoldState, Holders, Lock, LockModel, LockName, Overview, Quantiles, Summary, ThreadId, Waiters,
+};
+use crate::places::{PlaceId, Places};
+
+/// What the lines of locks and threads are written with.
+#[derive(Clone, Copy)]
+pub struct LockNames<'a> {
+    /// The locks and threads.
+    pub model: &'a LockModel,
+    /// Their places.
+    pub places: &'a Places<'a>,
+    /// How these are called.
+    pub locations: &'a Locations<'a>,
+}
+
+impl LockNames<'_> {
+    /// What a lock is called: its name, the static that it is in, or where it was taken first.
+    pub fn lock(&self, lock: &Lock) -> String {
+        match &lock.name {
+            LockName::Given(name) | LockName::Symbol(name) => printable(name).into_owned(),
+            LockName::Place(place) => format!("lock of {}", self.place(*place)),
+            LockName::None => format!("lock {:#x}", lock.address),
+        }
+    }
+
+    /// `name[tid]`, with the process where it is a forked one.
+    pub fn thread(&self, id: ThreadId) -> String {
+        let thread = &self.model.threads[id];
+        let name = printable(&thread.name);
+        if thread.pid == self.model.pid {
+            format!("{name}[{}]", thread.tid)
+        } else {
+            format!("{name}[{}] of process {}", thread.tid, thread.pid)
+        }
+    }
+
+    /// `function file:line`.
+    pub fn place(&self, id: PlaceId) -> String {
+        let place = self.places.get(id);
+        format!("{} {}", printable(&place.function), self.locations.line_of(place))
+    }
+
+    /// One thread by name, several by number; with `-v` all of them.
+    fn threads(&self, threads: &[ThreadId], is_verbose: bool) -> String {
+        match threads {
+            &[one] => self.thread(one),
+            _ if is_verbose => {
+                let names: Vec<String> = threads.iter().map(|&id| self.thread(id)).collect();
+                format!("{} ({})", counted(threads.len() as u64, "thread"), names.join(", "))
+            }
+            _ => counted(threads.len() as u64, "thread"),
+        }
+    }
+}
+
+/// Writes all locks. `at_least` says that the moment to count from is not the end, but the last that is known.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn locks(
+    out: &mut dyn Write,
+    overview: &Overview,
+    names: &LockNames<'_>,
+    is_verbose: bool,
+    at_least: bool,
+) -> io::Result<()> {
+    let beyond = names.model.threads.iter().filter(|thread| thread.beyond > 0);
+    let full: HashSet<u32> = beyond.map(|thread| thread.pid).collect();
+    for summary in &overview.locks {
+        let lock = &names.model.locks[summary.lock];
+        heading(out, lock, names)?;
+        let mut view = View { out: &mut *out, names, is_verbose, at_least, full: &full };
+        view.holders(summary, lock)?;
+        for waiters in &summary.waiters {
+            view.waiters(waiters)?;
+        }
+        view.record(lock)?;
+        view.quantiles("waits", summary.waits.as_ref())?;
+        view.quantiles("held", summary.holds.as_ref())?;
+    }
+    Ok(())
+}
+
+fn heading(out: &mut dyn Write, lock: &Lock, names: &LockNames<'_>) -> io::Result<()> {
+    let bold = anstyle::Style::new().bold();
+    write!(out, "{bold}{}{bold:#}  {} at {:#x}", names.lock(lock), type_name(lock), lock.address)?;
+    if lock.pid != names.model.pid {
+        write!(out, " of process {}", lock.pid)?;
+    }
+    writeln!(out)
+}
+
+/// What kind of lock it is.
+pub(super) fn type_name(lock: &Lock) -> &'static str {
+    match lock.nature.lock_type {
+        layout::LOCK_TYPE_MUTEX => "mutex",
+        layout::LOCK_TYPE_RWLOCK => "rwlock",
+        _ => "lock",
+    }
+}
+
+struct View<'v> {
+    out: &'v mut dyn Write,
+    names: &'v LockNames<'v>,
+    is_verbose: bool,
+    at_least: bool,
+    /// Processes with threads that hold more locks than their tables have room for.
+    full: &'v HashSet<u32>,
+}
+
+impl View<'_> {
+    fn holders(&mut self, summary: &Summary, lock: &Lock) -> io::Result<()> {
+        if summary.is_contradictory {
+            writeln!(
+                self.out,
+                "  contradictory: a lock held exclusively has no second holder, and it is said to have {}",
+                lock.holders.len()
+            )?;
+        }
+        if summary.has_moved {
+            writeln!(self.out, "  it changed hands while it was read")?;
+        }
+        for group in &summary.holders {
+            let who = self.names.threads(&group.threads, self.is_verbose);
+            let place = self.names.place(group.place);
+            let (is_one, long) = (group.threads.len() == 1, self.long(group.threads.len(), group.longest_ns));
+            let fate = fate(group);
+            let shared = if group.shared { " shared" } else { "" };
+            let is = if is_one { "is" } else { "are" };
+            match group.state {
+                HoldState::Held => writeln!(self.out, "  held{shared} by {who}{fate} at {place}{long}"),
+                HoldState::Taking => writeln!(self.out, "  {who}{fate} {is} just taking it at {place}"),
+                HoldState::Releasing => {
+                    writeln!(self.out, "  {who}{fate} {is} just giving it up, taken at {place}")
+                }
+                HoldState::Destroyed => {
+                    writeln!(self.out, "  destroyed while held{shared} by {who}{fate}, taken at {place}")
+                }
+            }?;
+        }
+        if !lock.lenders.is_empty() {
+            let who = self.names.threads(&lock.lenders, self.is_verbose);
+            let waits = if lock.lenders.len() == 1 { "waits" } else { "wait" };
+            let have = if lock.lenders.len() == 1 { "has" } else { "have" };
+            writeln!(self.out, "  {who} {waits} for a condition, and {have} lent it meanwhile")?;
+        }
+        if lock.holders.is_empty() && !lock.waiters.is_empty() {
+            let what = if !lock.maybe.is_empty() {
+                "nobody has it for certain"
+            } else if self.full.contains(&lock.pid) {
+                "holder not known: it may be a thread that holds more locks than its table has room for"
+            } else {
+                "holder not known"
+            };
+            writeln!(self.out, "  {what}")?;
+        }
+        Ok(())
+    }
+
+    fn waiters(&mut self, group: &Waiters) -> io::Result<()> {
+        let who = self.names.threads(&group.threads, self.is_verbose);
+        let waits = if group.threads.len() == 1 { "waits" } else { "wait" };
+        let shared = if group.shared { " to share it" } else { "" };
+        let timed = if group.is_timed { " for a limited time" } else { "" };
+        let place = self.names.place(group.place);
+        let long = self.long(group.threads.len(), group.longest_ns);
+        writeln!(self.out, "  {who} {waits}{shared}{timed} at {place}{long}")
+    }
+
+    /// How long already, with a comma before it.
+    fn long(&self, threads: usize, longest_ns: Option<u64>) -> String {
+        let Some(longest_ns) = longest_ns else { return String::new() };
+        let longest = if threads == 1 { "" } else { "the longest " };
+        let at_least = if self.at_least { "at least " } else { "" };
+        format!(", {longest}for {at_least}{}", duration(longest_ns))
+    }
+
+    fn record(&mut self, lock: &Lock) -> io::Result<()> {
+        let record = &lock.record;
+        if record.acquisitions == 0 && record.failed_tries == 0 {
+            return Ok(());
+        }
+        write!(self.out, "  {} known", counted(record.acquisitions, "acquisition"))?;
+        if record.contended > 0 && lock.nature.is_wrapped {
+            let percent = (200 * record.contended / record.acquisitions.max(1)).div_ceil(2).max(1);
+            write!(self.out, ", {} of them contended ({percent} %)", record.contended)?;
+        } else if record.contended > 0 {
+            // Whoever marks by hand may mark a wait before each acquisition.
+            write!(self.out, ", {} of them with a wait marked before", record.contended)?;
+        }
+        if record.owners > 1 {
+            write!(self.out, ", by {} threads", record.owners)?;
+        }
+        if record.failed_tries > 0 {
+            let tries = if record.failed_tries == 1 { "try" } else { "tries" };
+            write!(self.out, "; {} {tries} failed", record.failed_tries)?;
+        }
+        writeln!(self.out)
+    }
+
+    fn quantiles(&mut self, what: &str, of: Option<&Quantiles>) -> io::Result<()> {
+        let Some(&Quantiles { count, p50_ns, p90_ns, p99_ns, max_ns }) = of else { return Ok(()) };
+        let [p50, p90, p99, max] = [p50_ns, p90_ns, p99_ns, max_ns].map(duration);
+        match count {
+            1 => writeln!(self.out, "  {what}: {max}, known once"),
+            _ => writeln!(
+                self.out,
+                "  {what}: p50 {p50}, p90 {p90}, p99 {p99}, max {max}; known {count} times"
+            ),
+        }
+    }
+}
+
+/// What became of holders, where that matters.
+fn fate(group: &Holders) -> &'static str {
+    match (group.thread_state, group.threads.len()) {
+        (ThreadState::Present, _) => "",
+        (ThreadState::Exited, 1) => ", which has exited,",
+        (ThreadState::Exited, _) => ", which have exited,",
+        (ThreadState::Abandoned, 1) => ", which is gone,",
+        (ThreadState::Abandoned, _) => ", which are gone,",
+    }
+}

@@ -1,0 +1,183 @@
+//! A slot's held-lock table: which of its entries can be believed.
+//!
+//! It knows no history and no sites. What an entry means for the lock is decided later.
+//!
+//! # Why an entry that is believed was so
+//!
+//! An entry is three words: lock, place and since. Its owner enters a lock in this order: `place` with its state and
+//! the new sequence, which reserves the entry; `since`; then `lock` with the same sequence. Changes of state write
+//! `place` again with that sequence, and leaving writes `place` alone, to zero. So:
+//!
+//! * An entry whose `place` and `lock` have different sequences is being entered. It is counted as unclear, for
+//!   its owner may be about to take the lock or, with marks by hand, have it.
+//! * Otherwise `lock` belongs to `place`, but for the chance that 11 bits are equal by accident: the
+//!   entry's former lock was entered a multiple of 2048 words ago, and the owner is between two stores.
+//! * All three words are the same in two copies. `lock` carries 15 bits of a sequence that only grows; so it did not
+//!   change between the moments at which it was copied (but for a multiple of 2^15 words in between, and then
+//!   with the same lock). `place` and `since` were copied between these moments, so they belong to it.
+//! * That no word is a mixture of two is argued in `copy`.
+//!
+//! The entries of a slot that moves are of slightly different moments: each was so at some moment of the reading.
+
+use std::mem::{offset_of, size_of};
+
+use librip::layout::{self, HeldLock as Raw, SlotHeader};
+
+use super::parse::Bytes;
+
+/// An entry of a held-lock table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldLock {
+    /// The lock's address.
+    pub lock: u64,
+    /// Actual address of the mark that entered it.
+    pub pc: u64,
+    /// What its owner does with it.
+    pub state: HeldState,
+    /// In shared mode.
+    pub shared: bool,
+    /// When waiting or holding began, ticks; `None`: not recorded.
+    pub since_ticks: Option<u64>,
+    /// How often it was taken again.
+    pub again: u16,
+    /// The low 15 bits of the sequence of the event that entered it.
+    pub sequence: u64,
+}
+
+/// What the owner of an entry does with the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldState {
+    /// Tries to get it, and may have it.
+    Taking,
+    /// Waits for it.
+    Waiting,
+    /// Has it.
+    Held,
+    /// Gives it up, and may have done so.
+    Releasing,
+    /// Waits for a condition, without the lock, or to get it back.
+    Condition,
+    /// It was destroyed while it was held.
+    Destroyed,
+}
+
+/// What a slot's table says.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) locks: Vec<HeldLock>,
+    /// Entries that were being written.
+    pub(super) unclear: u32,
+    /// Entries that contradict themselves.
+    pub(super) damaged: u32,
+}
+
+/// Reads the table out of two copies of a slot's header.
+pub(super) fn read(bytes: &Bytes<'_>, again: &Bytes<'_>) -> Table {
+    let mut table = Table::default();
+    for index in 0..layout::HELD_MAX {
+        let at = offset_of!(SlotHeader, held) + index * size_of::<Raw>();
+        let words = |bytes: &Bytes<'_>| {
+            [offset_of!(Raw, lock), offset_of!(Raw, place), offset_of!(Raw, since)]
+                .map(|field| bytes.u64(at + field))
+        };
+        let entry = words(bytes);
+        if entry != words(again) {
+            table.unclear += 1;
+        } else {
+            table.enter(entry);
+        }
+    }
+    table
+}
+
+impl Table {
+    fn enter(&mut self, [lock, place, since]: [u64; 3]) {
+        let state = match layout::held_state(place) {
+            layout::HELD_NONE => return,
+            layout::HELD_TAKING => HeldState::Taking,
+            layout::HELD_WAITING => HeldState::Waiting,
+            layout::HELD_HELD => HeldState::Held,
+            layout::HELD_RELEASING => HeldState::Releasing,
+            layout::HELD_CONDITION => HeldState::Condition,
+            layout::HELD_DESTROYED => HeldState::Destroyed,
+            _ => {
+                self.damaged += 1;
+                return;
+            }
+        };
+        let sequence = layout::sequence_bits(lock);
+        let place_sequence_mask = (1 << (u64::BITS - layout::HELD_SEQUENCE_SHIFT)) - 1;
+        // A lock that was never written is one that is just being entered, whatever its zeros look like.
+        if lock == 0 || sequence & place_sequence_mask != place >> layout::HELD_SEQUENCE_SHIFT {
+            self.unclear += 1;
+            return;
+        }
+        if !layout::is_operand(lock) || layout::payload(lock) == 0 {
+            self.damaged += 1;
+            return;
+        }
+        let since = if place & layout::HELD_SINCE != 0 { since } else { 0 };
+        let ticks = since & layout::PAYLOAD_MASK;
+        self.locks.push(HeldLock {
+            lock: layout::payload(lock),
+            pc: layout::payload(place),
+            state,
+            shared: place & layout::HELD_SHARED != 0,
+            since_ticks: (ticks != 0).then_some(ticks),
+            again: (since >> layout::HELD_AGAIN_SHIFT) as u16,
+            sequence,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(entry: [u64; 3]) -> Table {
+        let mut table = Table::default();
+        table.enter(entry);
+        table
+    }
+
+    #[test]
+    fn an_entry_is_believed_when_its_sequences_agree() {
+        let lock = layout::pack(5000, 0x7000, true);
+        let place = layout::held_place(5000, 0x1234, layout::HELD_HELD, layout::HELD_SHARED);
+        let found = table([lock, place, 3 << 48 | 77]).locks;
+        let expected = HeldLock {
+            lock: 0x7000,
+            pc: 0x1234,
+            state: HeldState::Held,
+            shared: true,
+            since_ticks: None,
+            again: 0,
+            sequence: 5000,
+        };
+        assert_eq!(found, [expected]);
+        let timed = table([lock, place | layout::HELD_SINCE, 3 << 48 | 77]).locks;
+        assert_eq!((timed[0].since_ticks, timed[0].again), (Some(77), 3));
+    }
+
+    #[test]
+    fn an_entry_in_motion_and_a_damaged_one_are_counted_and_not_believed() {
+        let lock = layout::pack(4999, 0x7000, true);
+        let place = layout::held_place(5000, 0x1234, layout::HELD_TAKING, 0);
+        for entry in [[lock, place, 0], [0, layout::held_place(0, 0x1234, layout::HELD_HELD, 0), 0]] {
+            let table = table(entry);
+            assert_eq!((table.locks.len(), table.unclear, table.damaged), (0, 1, 0));
+        }
+        let lock = layout::pack(5000, 0x7000, true);
+        let impossible = layout::held_place(5000, 0x1234, 7, 0);
+        for entry in [[lock, impossible, 0], [lock & !layout::OPERAND_FLAG, place, 0]] {
+            let table = table(entry);
+            assert_eq!((table.locks.len(), table.unclear, table.damaged), (0, 0, 1));
+        }
+    }
+
+    #[test]
+    fn an_entry_that_is_free_means_nothing_whatever_is_left_in_it() {
+        let table = table([layout::pack(5000, 0x7000, true), 0, u64::MAX]);
+        assert_eq!((table.locks.len(), table.unclear, table.damaged), (0, 0, 0));
+    }
+}

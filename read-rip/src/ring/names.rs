@@ -1,0 +1,40 @@
+//! The names that programs gave to their locks.
+//!
+//! It decides nothing about which lock is called what: it reads a table.
+
+use std::collections::HashMap;
+use std::mem::offset_of;
+
+use librip::layout::{self, LockName};
+
+use super::metadata::{entries, used_bytes};
+use super::parse::Bytes;
+use super::snapshot::Header;
+use super::{Defect, Source};
+
+/// All names by pid and address. Of two for one lock the later entry counts.
+///
+/// The table of a living process is read twice: an entry that changes meanwhile says nothing, and neither does one
+/// that was taken by somebody who has not finished.
+pub(super) fn read(
+    source: &Source,
+    header: &Header,
+    defects: &mut Vec<Defect>,
+) -> HashMap<(u32, u64), String> {
+    let room = header.lock_names;
+    let mut table = || used_bytes(source, room, layout::REGION_LOCK_NAMES, defects);
+    let first = table();
+    let second = if source.may_change() && !first.is_empty() { Some(table()) } else { None };
+    let second = second.as_ref().unwrap_or(&first);
+    let pairs = entries(&first, room).zip(entries(second, room));
+    pairs.filter(|(first, second)| first.0 == second.0).filter_map(|(entry, _)| name(&entry)).collect()
+}
+
+fn name(entry: &Bytes<'_>) -> Option<((u32, u64), String)> {
+    if entry.u32(offset_of!(LockName, state)) != layout::NAME_COMPLETE {
+        return None;
+    }
+    let name = entry.text(offset_of!(LockName, name), layout::NAME_LEN_BYTES);
+    let lock = (entry.u32(offset_of!(LockName, pid)), entry.u64(offset_of!(LockName, lock)));
+    (!name.is_empty()).then_some((lock, name))
+}

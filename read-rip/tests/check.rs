@@ -1,0 +1,160 @@
+//! `read-rip check` as its users and CI run it: exit status, text, suppressions, JSON, living and dead processes.
+//!
+//! Not tested here: what each analysis finds and does not find; that is beside each of them.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::fixture::Scratch;
+use support::run::{Outcome, read_rip};
+use support::synth::{Held, Ring, Site, Slot};
+
+const A: u64 = 0x7f00_0000_1000;
+const B: u64 = 0x7f00_0000_2000;
+
+/// Sites of a mutex's wrapper.
+const TAKES: u64 = 0x1000;
+const WAIT: u64 = 0x1100;
+
+/// States of an entry of the held-lock table.
+const WAITING: u64 = 2;
+const HELD: u64 = 3;
+
+/// Seconds since boot as ticks of a ring with a clock.
+fn at(seconds: f64) -> u64 {
+    1000 + ((seconds - 2.0) * 125_000_000.0) as u64
+}
+
+fn ring() -> Ring {
+    let mutex = 1 << 8 | 4;
+    let mut ring = Ring::new().with_sites(&[]).with_clock(2);
+    ring.sites = vec![
+        Site::new(TAKES, "src/bank.rs", 35).within("bank").of(6, mutex, &[4, 3]),
+        Site::new(WAIT, "src/bank.rs", 37).within("bank").of(2, mutex, &[4, 3]),
+    ];
+    ring
+}
+
+/// A thread that has one lock and waits for another, at 4 s.
+fn transfer(name: &str, tid: u32, has: u64, wants: u64) -> Slot {
+    Slot::thread(name, tid)
+        .event(TAKES, &[at(3.0), has])
+        .event(TAKES, &[at(4.0), wants])
+        .event(WAIT, &[at(4.0), wants])
+        .has(Held { sequence: 2, ..Held::new(HELD, has, TAKES).since(at(3.0)) })
+        .has(Held { sequence: 8, ..Held::new(WAITING, wants, WAIT).since(at(4.0)) })
+}
+
+/// Two threads that wait for one another, and one behind them.
+fn deadlock(ring: Ring) -> Ring {
+    let behind = Slot::thread("behind", 12)
+        .event(TAKES, &[at(5.0), A])
+        .event(WAIT, &[at(5.0), A])
+        .has(Held { sequence: 5, ..Held::new(WAITING, A, WAIT).since(at(5.0)) });
+    let ring = ring.with_slots([transfer("saver", 10, A, B), transfer("spender", 11, B, A), behind]);
+    Ring { lock_names: vec![(ring.pid, A, "SAVINGS".into()), (ring.pid, B, "CURRENT".into())], ..ring }
+}
+
+fn check(ring: &Path, options: &[&str]) -> Outcome {
+    read_rip(["check"].iter().chain(options).copied().chain([ring.to_str().unwrap()]))
+}
+
+#[test]
+fn a_deadlock_of_a_dead_process_is_told_and_fails_a_build() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    deadlock(ring()).build().write(&path);
+    let outcome = check(&path, &[]);
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    assert_eq!(
+        outcome.stdout,
+        "proven deadlock: 2 threads wait for one another, for 1.0 s\n    \
+             saver[10] waits for CURRENT (0x7f0000002000) at bank::? bank.rs:37, which spender[11] has had for 2.0 s, \
+             taken at bank::? bank.rs:35\n    \
+             spender[11] waits for SAVINGS (0x7f0000001000) at bank::? bank.rs:37, which saver[10] has had for 2.0 s, \
+             taken at bank::? bank.rs:35\n    \
+             1 more thread waits behind them\n    \
+             next: take these locks in one order everywhere, or let go of the first before waiting for the second; \
+             nothing but ending the process frees these threads\n\n"
+    );
+}
+
+#[test]
+fn a_sound_ring_has_no_findings_and_says_what_was_looked_at() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    ring().with_slots([Slot::thread("one", 10).event(TAKES, &[at(3.0), A])]).build().write(&path);
+    let outcome = check(&path, &[]).sound();
+    assert_eq!(outcome.stdout, "no findings in 1 thread and 1 lock\n");
+}
+
+#[test]
+fn suppressions_and_confidence_leave_findings_out() {
+    let scratch = Scratch::new();
+    let (path, rules) = (scratch.path("ring"), scratch.path("rules"));
+    deadlock(ring()).build().write(&path);
+    let suppressed = |text: &str| {
+        fs::write(&rules, text).unwrap();
+        check(&path, &["--suppress", rules.to_str().unwrap()])
+    };
+    for text in ["deadlock", "# known\n\ndeadlock:^SAVINGS$", "deadlock:bank\\.rs:3[57]"] {
+        let outcome = suppressed(text).sound();
+        assert!(outcome.stderr.contains("1 finding is suppressed."), "{outcome:#?}");
+    }
+    assert_eq!(suppressed("deadlock:^OTHER$\nlock-order").status, 1);
+    suppressed("deadlock\ndeadlok").fails_with("line 2: there is no finding \"deadlok\"");
+    suppressed("deadlock:(").fails_with("line 1: ");
+    check(&path, &["--suppress", "/nowhere/rules"]).fails_with("/nowhere/rules");
+    assert_eq!(check(&path, &["--min-confidence", "proven"]).status, 1);
+}
+
+#[test]
+fn locks_of_threads_that_a_living_process_has_no_more_are_unreleased() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    deadlock(ring().of_this_process()).build().write(&path);
+    // As the process that is recorded has it: mapped.
+    let _mapped = support::map(&path);
+    let outcome = check(&path, &["--window", "20ms", "--min-confidence", "proven"]);
+    // The threads of the ring are none of this process: they count as gone, and wait for nothing.
+    assert!(!outcome.stdout.contains("deadlock"), "{outcome:#?}");
+    assert!(outcome.stdout.contains("proven unreleased"), "{outcome:#?}");
+}
+
+#[test]
+fn a_copy_of_a_living_process_proves_nothing() {
+    let scratch = Scratch::new();
+    let path = scratch.path("copy");
+    deadlock(ring().of_this_process()).build().write(&path);
+    let outcome = check(&path, &["--min-confidence", "proven"]).sound();
+    assert!(outcome.stderr.contains("This is a copy of a living process's ring."), "{outcome:#?}");
+}
+
+#[test]
+fn a_partial_read_has_precedence_over_findings() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    Ring { spare_slots: 0, ..deadlock(ring()) }.build().write(&path);
+    let len = fs::metadata(&path).unwrap().len();
+    fs::File::options().write(true).open(&path).unwrap().set_len(len - 1100).unwrap();
+    assert_eq!(check(&path, &[]).status, 2);
+}
+
+#[test]
+fn findings_are_lines_of_json() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    deadlock(ring()).build().write(&path);
+    let outcome = check(&path, &["--json"]);
+    assert_eq!(outcome.status, 1);
+    let lines = outcome.json();
+    let finding = lines.iter().find(|line| line["type"] == "finding").map(|line| &line["data"]).unwrap();
+    assert_eq!((&finding["kind"], &finding["confidence"]), (&"deadlock".into(), &"proven".into()));
+    assert_eq!(finding["threads"].as_array().map(Vec::len), Some(2));
+    assert_eq!(finding["locks"][0]["name"], "CURRENT");
+    assert_eq!(finding["threads_hurt"], 3);
+    let checked = lines.iter().find(|line| line["type"] == "checked").map(|line| &line["data"]).unwrap();
+    assert_eq!((&checked["threads"], &checked["findings"]), (&3.into(), &1.into()));
+}

@@ -1,0 +1,508 @@
+//! Locks: who has each, who waits for it and how it was used, as `read-rip locks` shows it, for rings made by hand.
+//!
+//! Not tested here: that the recorder writes such rings, and what `check` makes of them.
+
+mod support;
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use read_rip::locks::{Input, LockModel, StepKind, build};
+use read_rip::places::Places;
+use read_rip::resolve::{Options, Resolver};
+use serde_json::Value;
+use support::fixture::{Fixture, lock_sites};
+use support::run::{Outcome, read_rip};
+use support::synth::{Held, Module, Ring, Site, Slot};
+
+const A: u64 = 0x7f00_0000_1000;
+const B: u64 = 0x7f00_0000_2000;
+
+/// Sites of a mutex's wrapper, all at one line of the program as far as it can be known without it.
+const TAKES: u64 = 0x1000;
+const WAIT: u64 = 0x1100;
+const RELEASED: u64 = 0x1200;
+const TRY_TAKES: u64 = 0x1300;
+const TRY_FAILED: u64 = 0x1400;
+/// Marks by hand.
+const HAND_WAIT: u64 = 0x2000;
+const HAND_ACQUIRED: u64 = 0x2100;
+const HAND_RELEASED: u64 = 0x2200;
+/// A readers-writer lock in shared mode.
+const READS: u64 = 0x3000;
+const READ_WAIT: u64 = 0x3100;
+/// A wait of limited time.
+const TIMED_WAIT: u64 = 0x3200;
+const SNAP: u64 = 0x4000;
+
+/// States of an entry of the held-lock table.
+const TAKING: u64 = 1;
+const WAITING: u64 = 2;
+const HELD: u64 = 3;
+const RELEASING: u64 = 4;
+const CONDITION: u64 = 5;
+const DESTROYED: u64 = 6;
+
+/// Seconds since boot as ticks of a ring with a clock.
+fn at(seconds: f64) -> u64 {
+    1000 + ((seconds - 2.0) * 125_000_000.0) as u64
+}
+
+fn ring() -> Ring {
+    let mutex = 1 << 8 | 4;
+    let rwlock = 2 << 8 | 4 | 1;
+    let site = |pc, file, line, within| Site::new(pc, file, line).within(within);
+    let mut ring = Ring::new().with_sites(&[]).with_clock(2);
+    ring.sites = vec![
+        site(TAKES, "src/cache.rs", 10, "server::cache").of(6, mutex, &[4, 3]),
+        site(WAIT, "src/cache.rs", 11, "server::cache").of(2, mutex, &[4, 3]),
+        site(RELEASED, "src/cache.rs", 12, "server::cache").of(4, mutex, &[4, 5, 3]),
+        site(TRY_TAKES, "src/cache.rs", 13, "server::cache").of(6, mutex | 2, &[3]),
+        site(TRY_FAILED, "src/cache.rs", 14, "server::cache").of(5, mutex | 2, &[3]),
+        site(HAND_WAIT, "src/hand.c", 20, "").of(2, 0, &[4, 3]),
+        site(HAND_ACQUIRED, "src/hand.c", 21, "").of(3, 0, &[4, 3]),
+        site(HAND_RELEASED, "src/hand.c", 22, "").of(4, 0, &[4, 5, 3]),
+        site(READS, "src/net.rs", 30, "server::net").of(6, rwlock, &[3]),
+        site(READ_WAIT, "src/net.rs", 31, "server::net").of(2, rwlock, &[4, 3]),
+        site(TIMED_WAIT, "src/net.rs", 32, "server::net").of(2, mutex | 2, &[4, 3]),
+        site(SNAP, "src/main.rs", 1, "server"),
+    ];
+    ring
+}
+
+fn locks(ring: &Ring, options: &[&str]) -> Outcome {
+    let fixture = Fixture::of(ring);
+    let ring = fixture.path.to_str().unwrap();
+    read_rip(["locks"].iter().chain(options).copied().chain([ring]))
+}
+
+fn shown(ring: &Ring) -> String {
+    locks(ring, &[]).sound().stdout
+}
+
+/// The `lock` objects.
+fn json(ring: &Ring) -> Vec<Value> {
+    let lines = locks(ring, &["--json"]).sound().json();
+    lines.into_iter().filter(|line| line["type"] == "lock").map(|line| line["data"].clone()).collect()
+}
+
+#[test]
+fn a_lock_has_its_holder_and_its_waiters_by_place() {
+    let waiter = |tid| Slot::thread("worker", tid).event(TAKES, &[at(3.5), A]).event(WAIT, &[at(3.5), A]);
+    let ring = ring().with_slots([
+        Slot::thread("owner", 10)
+            .event(TAKES, &[at(3.0), A])
+            .has(Held { sequence: 2, ..Held::new(HELD, A, TAKES).since(at(3.0)) }),
+        waiter(11).has(Held::new(WAITING, A, WAIT).since(at(3.5))),
+        waiter(12).has(Held::new(WAITING, A, WAIT).since(at(4.0))),
+        Slot::thread("timed", 13).event(TIMED_WAIT, &[at(4.5), A]).has(Held::new(WAITING, A, TIMED_WAIT)),
+    ]);
+    let ring = Ring { lock_names: vec![(4321, A, "cache".into()), (1, B, "other".into())], ..ring };
+    assert_eq!(
+        shown(&ring),
+        "cache  mutex at 0x7f0000001000\n  \
+           held by owner[10] at server::cache::? cache.rs:10, for at least 1.5 s\n  \
+           2 threads wait at server::cache::? cache.rs:11, the longest for at least 1.0 s\n  \
+           timed[13] waits for a limited time at server::net::? net.rs:32\n  \
+           1 acquisition known\n"
+    );
+    let verbose = locks(&ring, &["-v"]).sound().stdout;
+    assert!(
+        verbose.contains("2 threads (worker[11], worker[12]) wait at server::cache::? cache.rs:11<0x1100>")
+    );
+}
+
+#[test]
+fn a_pile_of_waiters_is_one_line() {
+    let slots = (1..3000).map(|tid| Slot::thread("w", tid).has(Held::new(WAITING, A, WAIT)));
+    let shown = shown(&ring().with_slots(slots));
+    assert_eq!(
+        shown,
+        "lock of server::cache::? cache.rs:11  mutex at 0x7f0000001000\n  \
+           holder not known\n  \
+           2999 threads wait at server::cache::? cache.rs:11\n"
+    );
+}
+
+#[test]
+fn the_lock_with_most_waiters_comes_first() {
+    let ring = ring().with_slots([
+        Slot::thread("a", 1).has(Held::new(WAITING, A, WAIT)),
+        Slot::thread("b", 2).has(Held::new(WAITING, B, WAIT)),
+        Slot::thread("c", 3).has(Held::new(WAITING, B, WAIT)),
+    ]);
+    let locks = json(&ring);
+    assert_eq!(locks.len(), 2);
+    assert_eq!(locks[0]["address"], format!("{B:#x}"));
+}
+
+#[test]
+fn what_was_done_with_a_lock_is_counted() {
+    let ring = ring().with_slots([
+        Slot::thread("a", 1)
+            .event(TAKES, &[at(3.0), A])
+            .event(RELEASED, &[at(3.25), at(3.0), A])
+            .event(TAKES, &[at(4.0), A])
+            .event(WAIT, &[at(4.0), A])
+            .event(RELEASED, &[at(4.75), at(4.5), A])
+            // A try that failed was no acquisition.
+            .event(TRY_TAKES, &[A])
+            .event(TRY_FAILED, &[A])
+            .event(TRY_TAKES, &[A])
+            .marks([SNAP]),
+        // Its acquisition was overwritten.
+        Slot::thread("b", 2).from(100).at(5000).event(RELEASED, &[at(5.0), at(4.9), A]),
+    ]);
+    let lock = &json(&ring)[0];
+    assert_eq!(lock["acquisitions"], 3);
+    assert_eq!(lock["contended"], 1);
+    assert_eq!(lock["failed_tries"], 1);
+    assert_eq!(lock["owners"], 1);
+    assert_eq!(lock["wrapped"], true);
+    let ns = |value: &Value| (value.as_f64().unwrap() / 1e6).round() as u64;
+    assert_eq!((ns(&lock["wait"]["max_ns"]), lock["wait"]["count"].as_u64()), (500, Some(1)));
+    assert_eq!(lock["hold"]["count"], 3);
+    assert_eq!((ns(&lock["hold"]["p50_ns"]), ns(&lock["hold"]["max_ns"])), (250, 250));
+    assert!(lock["holders"].as_array().unwrap().is_empty());
+    let text = shown(&ring);
+    assert!(text.contains("  3 acquisitions known, 1 of them contended (33 %); 1 try failed\n"), "{text}");
+    assert!(text.contains("  waits: 500 ms, known once\n"), "{text}");
+}
+
+#[test]
+fn marks_by_hand_measure_the_wait_between_them() {
+    let ring = ring().with_slots([Slot::thread("a", 1)
+        .event(HAND_WAIT, &[at(3.0), A])
+        .event(HAND_ACQUIRED, &[at(3.5), A])
+        .event(HAND_RELEASED, &[at(3.6), 0, A])]);
+    let lock = &json(&ring)[0];
+    assert_eq!((lock["acquisitions"].as_u64(), lock["wrapped"].as_bool()), (Some(1), Some(false)));
+    assert_eq!(lock["wait"]["max_ns"], 500_000_000);
+    assert_eq!(lock["hold"]["max_ns"], 100_000_000);
+    assert!(shown(&ring).contains("1 acquisition known, 1 of them with a wait marked before\n"));
+}
+
+#[test]
+fn the_table_decides_what_became_of_the_last_attempt() {
+    let attempt = |tid, waits: bool| {
+        let slot = Slot::thread("a", tid).event(TAKES, &[at(3.0), A]);
+        if waits { slot.event(WAIT, &[at(3.0), A]) } else { slot }
+    };
+    for (state, waits, acquisitions) in
+        [(TAKING, false, 0), (WAITING, true, 0), (HELD, false, 1), (HELD, true, 1), (RELEASING, true, 1)]
+    {
+        let place = if waits { WAIT } else { TAKES };
+        // Of the event that entered it.
+        let entry = Held { sequence: 2, ..Held::new(state, A, place) };
+        let ring = ring().with_slots([attempt(1, waits).has(entry)]);
+        assert_eq!(json(&ring)[0]["acquisitions"], acquisitions, "{state} {waits}");
+    }
+    let entries = [
+        Held { sequence: 2, ..Held::new(HELD, A, TAKES) },
+        Held { sequence: 5, ..Held::new(WAITING, A, WAIT) },
+    ];
+    let twice = Slot::thread("a", 1).event(TAKES, &[0, A]).event(TAKES, &[0, A]).event(WAIT, &[0, A]);
+    let ring = ring().with_slots([entries.into_iter().fold(twice, Slot::has)]);
+    assert_eq!(json(&ring)[0]["acquisitions"], 1, "it waits for what it has");
+    let ring = Ring { slots: vec![attempt(1, false)], ..ring };
+    assert_eq!(json(&ring)[0]["acquisitions"], 0, "it may have failed");
+    let ring = ring.with_slots([attempt(2, false).marks([SNAP])]);
+    assert_eq!(json(&ring)[0]["acquisitions"], 1, "it went on, and has not failed");
+}
+
+#[test]
+fn who_may_have_a_lock_is_no_holder() {
+    let ring = ring().with_slots([
+        Slot::thread("a", 1).has(Held::new(TAKING, A, TAKES)),
+        Slot::thread("b", 2).has(Held::new(RELEASING, A, TAKES)),
+        Slot::thread("c", 3).has(Held::new(CONDITION, A, TAKES)),
+        Slot::thread("d", 4).has(Held::new(WAITING, A, WAIT)),
+        Slot::thread("e", 5).has(Held::new(DESTROYED, B, TAKES)),
+    ]);
+    assert_eq!(
+        shown(&ring),
+        "lock of server::cache::? cache.rs:10  mutex at 0x7f0000001000\n  \
+           a[1] is just taking it at server::cache::? cache.rs:10\n  \
+           b[2] is just giving it up, taken at server::cache::? cache.rs:10\n  \
+           c[3] waits for a condition, and has lent it meanwhile\n  \
+           nobody has it for certain\n  \
+           d[4] waits at server::cache::? cache.rs:11\n\
+         lock of server::cache::? cache.rs:10  mutex at 0x7f0000002000\n  \
+           destroyed while held by e[5], taken at server::cache::? cache.rs:10\n"
+    );
+}
+
+#[test]
+fn a_lock_can_be_held_again_and_shared() {
+    let reads = |tid| Slot::thread("r", tid).has(Held { shared: true, ..Held::new(HELD, B, READS) });
+    let ring = ring().with_slots([
+        Slot::thread("a", 1).has(Held { again: 2, ..Held::new(HELD, A, TAKES) }),
+        reads(2),
+        reads(3),
+        Slot::thread("w", 4).has(Held { shared: true, ..Held::new(WAITING, B, READ_WAIT) }),
+    ]);
+    let locks = json(&ring);
+    let [shared, again] = &locks[..] else { panic!("{locks:#?}") };
+    assert_eq!(again["holders"][0]["again"], 2);
+    assert_eq!(again["holders"][0].get("since_boottime_ns"), None);
+    assert_eq!((&shared["type"], &shared["contradictory"]), (&"rwlock".into(), &false.into()));
+    assert_eq!(shared["holders"].as_array().unwrap().len(), 2);
+    let text = shown(&ring);
+    assert!(text.contains("  held shared by 2 threads at server::net::? net.rs:30\n"), "{text}");
+    assert!(text.contains("  w[4] waits to share it at server::net::? net.rs:31\n"), "{text}");
+}
+
+#[test]
+fn two_holders_of_what_only_one_can_have_are_called_contradictory() {
+    let ring = ring().with_slots([1, 2].map(|tid| Slot::thread("a", tid).has(Held::new(HELD, A, TAKES))));
+    assert!(shown(&ring).contains("  contradictory: "), "{}", shown(&ring));
+    assert_eq!(json(&ring)[0]["contradictory"], true);
+    // Of a living process each was a holder at a moment of its own.
+    let mut ring = ring.of_this_process();
+    ring.modules[0].pid = ring.pid;
+    let outcome = locks(&ring, &[]).sound();
+    assert!(outcome.stdout.contains("  it changed hands while it was read\n"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("each is shown at a moment of its own"), "{outcome:#?}");
+}
+
+#[test]
+fn a_holder_that_has_exited_is_one_still() {
+    let ring = ring().with_slots([Slot::thread("a", 1).has(Held::new(HELD, A, TAKES)).exited()]);
+    assert!(shown(&ring).contains("  held by a[1], which has exited, at "), "{}", shown(&ring));
+    assert_eq!(json(&ring)[0]["holders"][0]["thread_state"], "exited");
+}
+
+#[test]
+fn an_entry_that_was_being_written_is_counted_and_means_nothing() {
+    let torn = Held { sequence: 4999, place_sequence: Some(5000), ..Held::new(HELD, A, TAKES) };
+    // Of the place's sequence there are 11 bits, and of the lock's 15.
+    let whole = Held { sequence: 5000, ..Held::new(HELD, B, TAKES) };
+    let outcome = locks(&ring().with_slots([Slot::thread("a", 1).has(torn).has(whole)]), &[]).sound();
+    assert!(!outcome.stdout.contains("0x7f0000001000"), "{outcome:#?}");
+    assert!(outcome.stdout.contains("mutex at 0x7f0000002000\n  held by a[1] "), "{outcome:#?}");
+    assert!(outcome.stderr.contains("1 lock was being taken or given up while"), "{outcome:#?}");
+}
+
+#[test]
+fn an_entry_with_an_impossible_state_is_damage() {
+    let ring = ring().with_slots([
+        Slot::thread("a", 1).has(Held::new(7, A, TAKES)),
+        Slot::thread("b", 2).has(Held::new(HELD, A, TAKES)),
+    ]);
+    let outcome = locks(&ring, &[]);
+    outcome.fails_with("1 damaged slot, the first is number 0: a lock is held in a way that there is not");
+}
+
+#[test]
+fn what_found_no_room_in_a_table_is_said() {
+    let mut slot = Slot::thread("a", 1);
+    slot.held_beyond = 3;
+    let ring = Ring { held_overflows: 9, releases_unmatched: 2, ..ring() };
+    let ring = ring.with_slots([slot, Slot::thread("b", 2).has(Held::new(WAITING, A, WAIT))]);
+    let outcome = locks(&ring, &[]).sound();
+    assert!(outcome.stdout.contains("  holder not known: it may be a thread that holds more locks than"));
+    for remark in [
+        "3 locks are held besides: a thread's table has room for 16.",
+        "9 acquisitions found no room in their thread's table so far.",
+        "2 releases by others than the holder went unnoticed",
+    ] {
+        assert!(outcome.stderr.contains(remark), "{outcome:#?}");
+    }
+}
+
+#[test]
+fn a_forked_child_has_another_lock_at_the_same_address() {
+    let child = Slot { pid: Some(4400), ..Slot::thread("child", 4400) };
+    let ring = ring().with_slots([
+        Slot::thread("a", 1).has(Held::new(HELD, A, TAKES)),
+        child.has(Held::new(HELD, A, TAKES)),
+    ]);
+    let text = shown(&ring);
+    assert!(text.contains("mutex at 0x7f0000001000\n  held by a[1] at "), "{text}");
+    assert!(text.contains("mutex at 0x7f0000001000 of process 4400\n  held by child[4400] of process 4400"));
+    assert!(!text.contains("contradictory"), "{text}");
+}
+
+#[test]
+fn locks_of_no_interest_are_left_out_when_they_are_many() {
+    let slots = (0..30).map(|n| Slot::thread("a", 1 + n).event(TAKES, &[0, A + u64::from(n)]).marks([SNAP]));
+    let ring = ring().with_slots(slots.chain([Slot::thread("b", 99).has(Held::new(HELD, B, TAKES))]));
+    let outcome = locks(&ring, &[]).sound();
+    assert_eq!(outcome.stdout.matches("mutex at").count(), 1);
+    assert!(outcome.stderr.contains("30 locks are not shown"), "{outcome:#?}");
+    assert_eq!(locks(&ring, &["--all"]).sound().stdout.matches("mutex at").count(), 31);
+}
+
+#[test]
+fn steps_before_words_that_are_missing_do_not_count_as_known() {
+    let mut slot = Slot::thread("a", 1).event(TAKES, &[0, A]).event(TRY_FAILED, &[A]).marks([SNAP]);
+    // The failure is not known, so neither is the acquisition.
+    slot.words.retain(|&(sequence, ..)| sequence != 4);
+    let lock = &json(&ring().with_slots([slot]))[0];
+    assert_eq!((lock["acquisitions"].as_u64(), lock["failed_tries"].as_u64()), (Some(0), Some(0)));
+}
+
+#[test]
+fn rings_of_version_1_0_have_no_locks_and_no_damage() {
+    let ring = lock_sites().with_slots([Slot::thread("a", 1).marks([support::fixture::WAITS])]);
+    let outcome = locks(&ring, &[]).sound();
+    assert_eq!(outcome.stdout, "");
+    assert!(outcome.stderr.contains("No lock is known"), "{outcome:#?}");
+    // What is not zero in bytes that 1.0 had reserved is nobody's business.
+    let ring = lock_sites().with_slots([Slot::thread("a", 1).has(Held::new(7, A, TAKES))]);
+    assert_eq!(locks(&ring, &[]).sound().stdout, "");
+}
+
+#[test]
+fn the_other_views_show_lock_events_as_marks() {
+    let ring = ring().with_slots([Slot::thread("a", 1).event(TAKES, &[7, A]).event(RELEASED, &[9, 8, A])]);
+    let fixture = Fixture::of(&ring);
+    assert_eq!(fixture.show(&["-t"]).sound().stdout, "a[1]: {2}cache.rs:10, {6}cache.rs:12\n");
+    assert_eq!(
+        fixture.show(&["-tv"]).sound().stdout,
+        "a[1]: {2}cache.rs:10<0x1000> of 0x7f0000001000, {6}cache.rs:12<0x1200> of 0x7f0000001000\n"
+    );
+    let events = &fixture.show(&["-t", "--json"]).sound().json()[1]["data"]["events"];
+    assert_eq!(events[0]["place"]["kind"], "lock_takes");
+    assert_eq!(events[1]["place"]["kind"], "lock_released");
+    assert_eq!(events[1]["lock"], "0x7f0000001000");
+}
+
+/// A static of this very program, to be found by its symbol.
+static CACHE_LOCK: [u64; 4] = [1; 4];
+
+#[test]
+fn a_lock_in_a_static_is_called_by_its_symbol() {
+    let exe = std::env::current_exe().unwrap();
+    let metadata = fs::metadata(&exe).unwrap();
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    let first = maps.lines().find(|line| line.ends_with(exe.to_str().unwrap())).unwrap();
+    let load_bias = u64::from_str_radix(first.split('-').next().unwrap(), 16).unwrap();
+    let mut ring = ring();
+    ring.modules.push(Module {
+        load_bias,
+        begin: 0,
+        end: 1 << 30,
+        path: exe.into_os_string().into_encoded_bytes(),
+        build_id: Vec::new(),
+        file_len: metadata.len(),
+        modified_ns: metadata.mtime() as u64 * 1_000_000_000 + metadata.mtime_nsec() as u64,
+        is_executable: false,
+        ..Module::program()
+    });
+    let address = std::hint::black_box(&raw const CACHE_LOCK) as u64;
+    let held = |address| Held::new(HELD, address, TAKES);
+    let ring = ring.with_slots([Slot::thread("a", 1).has(held(address)).has(held(address + 16))]);
+    let text = shown(&ring);
+    assert!(text.contains(&format!("locks::CACHE_LOCK  mutex at {address:#x}\n")), "{text}");
+    assert!(text.contains("locks::CACHE_LOCK+0x10  mutex at "), "{text}");
+}
+
+/// The model of a ring, with one that was read a little earlier.
+fn model(earlier: Option<&Ring>, ring: &Ring) -> LockModel {
+    let read = |ring: &Ring| read_rip::ring::read(&Fixture::of(ring).path).unwrap();
+    let (snapshot, earlier) = (read(ring), earlier.map(read));
+    let mut places = Places::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
+    let input = Input {
+        snapshot: &snapshot,
+        earlier: earlier.as_ref(),
+        window_ns: earlier.as_ref().map(|_| 200_000_000),
+        is_final: earlier.is_none(),
+        now_ns: Some(10_000_000_000),
+        living: &HashSet::new(),
+    };
+    build(&input, &mut places)
+}
+
+#[test]
+fn steps_are_what_a_thread_did() {
+    let ring = ring().with_slots([Slot::thread("a", 1)
+        .event(TAKES, &[at(3.0), A])
+        .event(TRY_TAKES, &[B])
+        .event(TRY_FAILED, &[B])
+        .event(READ_WAIT, &[at(4.0), B])
+        .marks([SNAP])
+        .event(RELEASED, &[at(5.0), at(3.0), A])]);
+    let model = model(None, &ring);
+    let steps: Vec<_> = model.threads[0]
+        .steps
+        .iter()
+        .map(|step| (step.sequence, step.kind, step.lock.map(|lock| model.locks[lock].address)))
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            (2, StepKind::Takes, Some(A)),
+            (6, StepKind::TryFailed, Some(B)),
+            (9, StepKind::Wait, Some(B)),
+            (10, StepKind::Snap, None),
+            (14, StepKind::Released, Some(A)),
+        ]
+    );
+    let [takes, failed, wait, _, released] = &model.threads[0].steps[..] else { unreachable!() };
+    assert_eq!((takes.time_ns, takes.since_ns), (Some(3_000_000_000), None));
+    assert_eq!((released.time_ns, released.since_ns), (Some(5_000_000_000), Some(3_000_000_000)));
+    assert!(failed.is_try && !takes.is_try && wait.shared && !takes.shared);
+    assert_eq!(model.threads[0].overwritten, 0);
+}
+
+#[test]
+fn steps_in_front_of_missing_words_are_given_up() {
+    let mut slot = Slot::thread("a", 1).event(TAKES, &[0, A]).event(TAKES, &[0, B]).marks([SNAP]);
+    slot.words.retain(|&(sequence, ..)| sequence != 4);
+    let model = model(None, &ring().with_slots([slot]));
+    let kinds: Vec<StepKind> = model.threads[0].steps.iter().map(|step| step.kind).collect();
+    assert_eq!(kinds, [StepKind::Snap], "there may be a release of the first lock in what is missing");
+    assert_eq!(model.threads[0].overwritten, 6);
+}
+
+#[test]
+fn the_locks_of_a_thread_are_in_the_order_in_which_it_took_them() {
+    // The entries are not: the first was free again when the last lock was taken.
+    let entry = |lock, sequence| Held { sequence, ..Held::new(HELD, lock, TAKES) };
+    let slot = Slot::thread("a", 1).at(40_000).marks([SNAP; 40]);
+    let slot = slot.has(entry(3, 40_020)).has(entry(1, 7).since(at(3.0))).has(entry(2, 40_010));
+    let model = model(None, &ring().with_slots([slot]));
+    let order: Vec<u64> = model.threads[0].holds.iter().map(|hold| model.locks[hold.lock].address).collect();
+    assert_eq!(order, [1, 2, 3]);
+}
+
+#[test]
+fn only_what_was_so_in_both_readings_is_steady() {
+    let held = |sequence| Held { sequence, ..Held::new(HELD, A, TAKES) };
+    let waits = |lock| Held { sequence: 9, ..Held::new(WAITING, lock, WAIT) };
+    let thread = |tid| Slot::thread("a", tid).at(100);
+    let other_owner = |slot: Slot| slot.reused_by("b", 77);
+    let earlier = ring().with_slots([
+        thread(1).has(held(5)),
+        thread(2).has(held(5)),
+        thread(3).has(waits(A)),
+        thread(4).has(waits(A)),
+        thread(5).has(waits(A)),
+    ]);
+    let later = ring().with_slots([
+        thread(1).has(held(5)).marks([SNAP; 3]),
+        thread(2).has(held(6)),
+        thread(3).has(waits(A)),
+        thread(4).has(waits(B)),
+        other_owner(thread(5)).has(waits(A)),
+    ]);
+    let model = model(Some(&earlier), &later);
+    let steady: Vec<(u32, bool, Option<u64>)> = model
+        .threads
+        .iter()
+        .map(|thread| {
+            let is_steady = match thread.wait {
+                Some(wait) => wait.is_steady,
+                None => thread.holds[0].is_steady,
+            };
+            (thread.tid, is_steady, thread.advanced)
+        })
+        .collect();
+    assert_eq!(
+        steady,
+        [(1, true, Some(3)), (2, false, Some(0)), (3, true, Some(0)), (4, false, Some(0)), (77, false, None)]
+    );
+    assert_eq!(model.window_ns, Some(200_000_000));
+}

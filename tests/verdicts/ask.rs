@@ -1,0 +1,75 @@
+//! Runs a scenario and asks `read-rip` about it. Judges nothing.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use librip_tests::harness::{Plan, Victim};
+use serde_json::Value;
+
+/// A scenario that has got where it wanted.
+pub(crate) fn start(scenario: &str) -> Victim {
+    let mut victim = Plan::new(env!("CARGO_BIN_EXE_scenario"), &[scenario]).start();
+    victim.until("ready");
+    victim
+}
+
+/// `read-rip ARGUMENTS RING`.
+pub(crate) fn read_rip(arguments: &[&str], ring: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring).output().unwrap()
+}
+
+/// What `read-rip check` found.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// `confidence kind`, in the order of the findings.
+    pub(crate) findings: Vec<String>,
+    /// All that it said.
+    pub(crate) lines: Vec<Value>,
+    pub(crate) status: i32,
+    pub(crate) stderr: String,
+}
+
+impl Answer {
+    /// The names of the threads of a finding, sorted.
+    pub(crate) fn threads(&self, finding: usize) -> Vec<String> {
+        self.names(finding, "threads")
+    }
+
+    /// The names of the locks of a finding, sorted.
+    pub(crate) fn locks(&self, finding: usize) -> Vec<String> {
+        self.names(finding, "locks")
+    }
+
+    fn names(&self, finding: usize, field: &str) -> Vec<String> {
+        let finding = self.lines.iter().filter(|line| line["type"] == "finding").nth(finding).unwrap();
+        let things = finding["data"][field].as_array().unwrap_or_else(|| panic!("no {field}: {finding}"));
+        let name = |thing: &Value| thing["name"].as_str().map(str::to_owned);
+        let mut names: Vec<String> =
+            things.iter().map(|thing| name(thing).unwrap_or_else(|| panic!("no name: {thing}"))).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Asks about a ring; `more` goes before it on the command line.
+pub(crate) fn check(ring: &Path, more: &[&str]) -> Answer {
+    let mut arguments = vec!["check", "--json", "--window", "100ms"];
+    arguments.extend(more);
+    let output = read_rip(&arguments, ring);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let findings = lines
+        .iter()
+        .filter(|line| line["type"] == "finding")
+        .map(|line| {
+            let field = |name: &str| line["data"][name].as_str().unwrap_or("?").to_owned();
+            format!("{} {}", field("confidence"), field("kind"))
+        })
+        .collect();
+    Answer {
+        findings,
+        lines,
+        status: output.status.code().unwrap_or(-1),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
