@@ -345,7 +345,7 @@ fn write_header(
         host[..len].copy_from_slice(&name[..len]);
     }
     let limited = if is_limited { SETTING_SLOTS_LIMITED } else { 0 };
-    let created_boottime_ns = sys::boottime_ns();
+    let (created_boottime_ns, clock_base_ticks) = clock.now();
     let header = Header {
         magic: 0.into(),
         byte_order: BYTE_ORDER,
@@ -388,7 +388,7 @@ fn write_header(
         clock_source: clock.source,
         clock_shift: clock.shift,
         reserved_clock: 0,
-        clock_base_ticks: clock.ticks(),
+        clock_base_ticks,
         clock_base_boottime_ns: created_boottime_ns,
         clock_ticks_a_kilosecond: clock.rate.into(),
         held_overflows: 0.into(),

@@ -254,7 +254,7 @@ fn settle(slot: &SlotHeader, owner: Owner, ring: &Ring) {
         entry.place.store(0, Relaxed);
         entry.lock.store(0, Relaxed);
     }
-    clock::improve(ring.header(), now_ns);
+    clock::improve(ring.header());
     set_name(slot, &sys::thread_name());
     // ORDERING: release, pairs with the acquire in `reclaim`.
     slot.state.store(SLOT_LIVE, Release);

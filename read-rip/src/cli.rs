@@ -146,7 +146,7 @@ pub struct CheckArgs {
     /// Report only what is at least so sure
     #[arg(long, value_name = "CONFIDENCE", default_value = "suspected")]
     pub min_confidence: MinConfidence,
-    /// A file of findings not to report (may be given more than once)
+    /// A file of findings not to report, a line each: KIND, or KIND:REGEX for a lock, function or file:line in it
     #[arg(long, value_name = "FILE")]
     pub suppress: Vec<PathBuf>,
     /// A living process is read twice, with so much time in between
@@ -176,7 +176,8 @@ fn duration(text: &str) -> Result<Duration, String> {
         "ms" => Ok(Duration::from_millis(number)),
         "s" => Ok(Duration::from_secs(number)),
         "min" => Ok(Duration::from_secs(number.saturating_mul(60))),
-        _ => Err("its unit is us, ms, s or min, as in 500ms".to_owned()),
+        "h" => Ok(Duration::from_secs(number.saturating_mul(3600))),
+        _ => Err("its unit is us, ms, s, min or h, as in 500ms".to_owned()),
     }
 }
 

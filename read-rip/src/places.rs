@@ -67,20 +67,38 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The place of a PC that a slot recorded.
-    pub fn find(&mut self, slot: &Slot, pc: u64) -> PlaceId {
-        self.find_in(slot.pid, pc)
+    /// The place of an event: where its mark is, or the call that it stands in for.
+    pub fn find(&mut self, slot: &Slot, event: &Event) -> PlaceId {
+        match self.operand(slot, event, layout::OPERAND_CALLER) {
+            Some(caller) => self.find_call(slot.pid, caller),
+            None => self.find_in(slot.pid, event.pc),
+        }
     }
 
-    /// The place of a PC that a process recorded.
+    /// The place of a mark's PC in a process.
     pub fn find_in(&mut self, pid: u32, pc: u64) -> PlaceId {
-        if let Some(&place) = self.by_pc.get(&(pid, pc)) {
+        self.find_at(pid, pc, pc)
+    }
+
+    /// The place of the call that returns to an address: the call itself lies before it, and what is behind may be
+    /// another line's, or another function's.
+    pub fn find_call(&mut self, pid: u32, return_address: u64) -> PlaceId {
+        self.find_at(pid, return_address, return_address.wrapping_sub(1))
+    }
+
+    /// The place of what a held-lock table says: a mark's PC, or a return address where no mark is.
+    pub fn find_held(&mut self, pid: u32, pc: u64) -> PlaceId {
+        if self.site_at(pid, pc).is_some() { self.find_in(pid, pc) } else { self.find_call(pid, pc) }
+    }
+
+    fn find_at(&mut self, pid: u32, pc: u64, looked_up: u64) -> PlaceId {
+        if let Some(&place) = self.by_pc.get(&(pid, looked_up)) {
             return place;
         }
-        let place = self.look_up(pid, pc);
+        let place = Place { pc, ..self.look_up(pid, looked_up) };
         let id = self.places.len();
         self.places.push(place);
-        self.by_pc.insert((pid, pc), id);
+        self.by_pc.insert((pid, looked_up), id);
         id
     }
 
@@ -112,8 +130,16 @@ impl<'a> Places<'a> {
 
     /// Which lock an event of a slot is about, if it is about one.
     pub fn lock_of(&self, slot: &Slot, event: &Event) -> Option<u64> {
+        self.operand(slot, event, layout::OPERAND_LOCK)
+    }
+
+    /// The first operand of this type, of those that take one word.
+    fn operand(&self, slot: &Slot, event: &Event, operand_type: u8) -> Option<u64> {
+        if event.operands.is_empty() {
+            return None;
+        }
         let types = &self.site_at(slot.pid, event.pc)?.operand_types;
-        let lock = types.iter().position(|&operand| operand == layout::OPERAND_LOCK)?;
+        let lock = types.iter().position(|&operand| operand == operand_type)?;
         let before: u32 = types[..lock].iter().filter_map(|&operand| layout::operand_words(operand)).sum();
         let at = event.operands.start + before as usize;
         slot.words.get(at).filter(|_| event.operands.contains(&at)).map(|&word| layout::payload(word))

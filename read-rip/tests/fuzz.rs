@@ -81,7 +81,7 @@ fn read_and_report(path: &Path) -> usize {
         let events: Vec<_> = events
             .into_iter()
             .map(|event| {
-                let place = places.find(slot, event.pc);
+                let place = places.find(slot, &event);
                 (event, place)
             })
             .collect();

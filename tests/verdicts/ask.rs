@@ -8,7 +8,14 @@ use serde_json::Value;
 
 /// A scenario that has got where it wanted.
 pub(crate) fn start(scenario: &str) -> Victim {
-    let mut victim = Plan::new(env!("CARGO_BIN_EXE_scenario"), &[scenario]).start();
+    let progressing =
+        ["polite-neighbours-with-progress-marks", "moving-queue", "busy-with-progress", "ordered"];
+    let program = if progressing.contains(&scenario) || scenario == "in-the-critical-section" {
+        env!("CARGO_BIN_EXE_progressing")
+    } else {
+        env!("CARGO_BIN_EXE_scenario")
+    };
+    let mut victim = Plan::new(program, &[scenario]).start();
     victim.until("ready");
     victim
 }
@@ -26,6 +33,7 @@ pub(crate) struct Answer {
     /// All that it said.
     pub(crate) lines: Vec<Value>,
     pub(crate) status: i32,
+    #[expect(dead_code, reason = "shown when a test fails")]
     pub(crate) stderr: String,
 }
 
@@ -53,7 +61,7 @@ impl Answer {
 
 /// Asks about a ring; `more` goes before it on the command line.
 pub(crate) fn check(ring: &Path, more: &[&str]) -> Answer {
-    let mut arguments = vec!["check", "--json", "--window", "100ms"];
+    let mut arguments = vec!["check", "--json"];
     arguments.extend(more);
     let output = read_rip(&arguments, ring);
     let text = String::from_utf8(output.stdout).unwrap();

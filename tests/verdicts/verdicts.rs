@@ -7,12 +7,12 @@ use super::ask::{Answer, check, read_rip, start};
 fn expect(scenario: &str, live: &[&str], dead: &[&str], look: impl Fn(&Answer)) {
     let mut victim = start(scenario);
     let ring = victim.ring_path();
-    let answer = check(&ring, &["--threshold", "60min"]);
+    let answer = check(&ring, &["--threshold", "1h"]);
     assert_eq!(answer.findings, live, "{scenario}, live: {answer:#?}");
     assert_eq!(answer.status, i32::from(!live.is_empty()), "{answer:#?}");
     look(&answer);
     // In words: whatever is found is told, with its confidence.
-    let words = read_rip(&["check", "--window", "100ms", "--threshold", "60min"], &ring);
+    let words = read_rip(&["check", "--threshold", "1h"], &ring);
     let words = String::from_utf8(words.stdout).unwrap();
     for finding in live {
         let (confidence, _) = finding.split_once(' ').unwrap();
@@ -20,7 +20,7 @@ fn expect(scenario: &str, live: &[&str], dead: &[&str], look: impl Fn(&Answer)) 
     }
     victim.kill();
     let remains = victim.wait();
-    let answer = check(&remains.ring_path(), &["--threshold", "60min"]);
+    let answer = check(&remains.ring_path(), &["--threshold", "1h"]);
     assert_eq!(answer.findings, dead, "{scenario}, dead: {answer:#?}");
     assert_eq!(answer.status, i32::from(!dead.is_empty()), "{answer:#?}");
     look(&answer);
@@ -85,7 +85,9 @@ fn a_thread_that_waits_for_itself() {
 
 #[test]
 fn a_reader_behind_a_writer_who_waits_for_a_reader() {
-    finds("readers-behind-a-queued-writer", &["proven deadlock"], |answer| {
+    // After a death it is not known whether the writer had come as far as the lock's queue: nothing that was recorded
+    // later says that time has passed.
+    expect("readers-behind-a-queued-writer", &["proven deadlock"], &["potential deadlock"], |answer| {
         assert_eq!(answer.threads(0), ["first reader", "second reader", "writer"]);
     });
 }
@@ -97,7 +99,8 @@ fn a_writer_who_waits_for_readers_of_a_reader_preferring_lock_is_no_circle() {
 
 #[test]
 fn two_readers_who_both_want_to_write() {
-    finds("two-upgrades", &["proven deadlock"], |answer| assert_eq!(answer.threads(0), ["one", "other"]));
+    // Each waits for itself already; the other is one of those behind it.
+    finds("two-upgrades", &["proven deadlock"], |answer| assert_eq!(answer.threads(0).len(), 1));
 }
 
 #[test]
@@ -167,14 +170,14 @@ fn threads_that_end_without_locks_are_in_order() {
 fn a_lock_that_is_held_for_long_is_suspicious_while_the_program_lives() {
     let mut victim = start("held-long");
     let ring = victim.ring_path();
-    assert_eq!(check(&ring, &["--threshold", "60min"]).findings, [""; 0]);
+    assert_eq!(check(&ring, &["--threshold", "1h"]).findings, [""; 0]);
     // Without waiters and timed marks nothing says since when: the window does.
     let answer = check(&ring, &["--threshold", "50ms"]);
     assert_eq!(answer.findings, ["suspected long-hold"], "{answer:#?}");
     assert_eq!(answer.threads(0), ["keeper"]);
     assert_eq!(check(&ring, &["--threshold", "50ms", "--min-confidence", "potential"]).findings, [""; 0]);
     victim.kill();
-    assert_eq!(check(&victim.wait().ring_path(), &["--threshold", "60min"]).findings, [""; 0]);
+    assert_eq!(check(&victim.wait().ring_path(), &["--threshold", "1h"]).findings, [""; 0]);
 }
 
 #[test]
@@ -197,7 +200,7 @@ fn a_lock_that_ended_while_it_was_held() {
 #[test]
 fn a_pile_up_behind_one_holder() {
     finds("pile-up", &["suspected pile-up"], |answer| {
-        assert!(answer.threads(0).contains(&"asks the backend".to_owned()));
+        assert!(answer.threads(0).contains(&"asks the backen".to_owned()));
     });
 }
 
@@ -282,7 +285,7 @@ fn a_lock_given_back_that_was_not_had() {
 
 #[test]
 fn a_lock_taken_twice() {
-    finds("locked-twice", &["potential double-lock"], |_| ());
+    finds("locked-twice", &["suspected double-lock"], |_| ());
 }
 
 #[test]

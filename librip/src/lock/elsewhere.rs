@@ -12,6 +12,7 @@
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use crate::clock;
 use crate::copies;
 use crate::layout::{
     HELD_CONDITION, HELD_DESTROYED, HELD_HELD, HELD_STATE_SHIFT, HeldLock, PAYLOAD_MASK, held_state, payload,
@@ -31,6 +32,8 @@ pub(crate) const TOLD_RELEASED: u32 = 1;
 pub(crate) const TOLD_DESTROYED: u32 = 2;
 /// See [`TOLD_RELEASED`].
 pub(crate) const TOLD_OVERFLOW: u32 = 3;
+/// See [`TOLD_RELEASED`].
+pub(crate) const TOLD_CLOCK: u32 = 4;
 
 /// The calling thread has given up a lock that it did not have.
 pub(crate) fn released(lock: u64) {
@@ -47,6 +50,12 @@ pub(crate) fn count_overflow() {
     copies::tell(TOLD_OVERFLOW, 0);
 }
 
+/// It is time to measure the clock again.
+#[cold]
+pub(crate) fn measure_clock() {
+    copies::tell(TOLD_CLOCK, 0);
+}
+
 /// Runs in the copy that owns the ring.
 pub(crate) fn told(ring: &Ring, what: u32, lock: u64) {
     match what {
@@ -57,6 +66,7 @@ pub(crate) fn told(ring: &Ring, what: u32, lock: u64) {
         }),
         // ORDERING: relaxed, a statistic.
         TOLD_OVERFLOW => drop(ring.header().held_overflows.fetch_add(1, Relaxed)),
+        TOLD_CLOCK => clock::improve(ring.header()),
         _ => {}
     }
 }

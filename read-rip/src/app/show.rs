@@ -56,7 +56,7 @@ fn show_condensed(
     for thread in threads.iter().filter(|thread| thread.state != ThreadState::Exited) {
         let slot = thread.slot;
         match decode::last_event(slot, |pc| places.operand_words(slot.pid, pc)) {
-            Some(event) => last.push((thread, places.find(slot, event.pc))),
+            Some(event) => last.push((thread, places.find(slot, &event))),
             None => silent += 1,
         }
     }
@@ -100,7 +100,7 @@ fn show_threads(
         incomplete.incomplete_events += leftover.incomplete_events;
         incomplete.stray_operands += leftover.stray_operands;
         for event in events {
-            places.find(thread.slot, event.pc);
+            places.find(thread.slot, &event);
         }
     }
     let names = FileNames::choose(places.iter());
@@ -116,7 +116,7 @@ fn show_threads(
         let events: Vec<(Event, PlaceId)> = events
             .into_iter()
             .map(|event| {
-                let place = places.find(thread.slot, event.pc);
+                let place = places.find(thread.slot, &event);
                 (event, place)
             })
             .collect();

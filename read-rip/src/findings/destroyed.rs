@@ -6,7 +6,8 @@
 //!
 //! # Method
 //!
-//! The recorder says so itself: a held-lock entry is marked when its lock is destroyed, and an event is recorded.
+//! The recorder says so itself: a held-lock entry is marked when its lock is destroyed. (The event of that name is recorded
+//! at every lock's end, held or not.)
 //!
 //! # Blind spots
 //!
@@ -22,7 +23,7 @@
 use std::collections::HashSet;
 
 use super::{Analysis, Confidence, Finding, Part, View, parts};
-use crate::locks::{HoldState, LockId, StepKind, ThreadId};
+use crate::locks::{HoldState, LockId, ThreadId};
 use crate::places::PlaceId;
 
 /// See the file's description.
@@ -37,12 +38,12 @@ impl Analysis for Destroyed {
 
     fn look(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let mut seen: HashSet<(ThreadId, LockId)> = HashSet::new();
-        let mut add = |thread: ThreadId, lock: LockId, verb: &str, place: PlaceId, since_ns: Option<u64>| {
+        let mut add = |thread: ThreadId, lock: LockId, place: PlaceId, since_ns: Option<u64>| {
             if !seen.insert((thread, lock)) {
                 return;
             }
             let summary = parts![Part::Lock(lock), " was destroyed while ", Part::Thread(thread), " had it"];
-            let evidence = vec![parts![Part::Thread(thread), format!(" {verb} it at "), Part::Place(place)]];
+            let evidence = vec![parts![Part::Thread(thread), " took it at ", Part::Place(place)]];
             let mut finding = Finding::new(KIND, Confidence::Proven, summary, evidence);
             finding.since_ns = since_ns;
             finding.advice =
@@ -54,14 +55,7 @@ impl Analysis for Destroyed {
         for lock in &view.now.locks {
             for hold in lock.holders.iter().chain(&lock.maybe) {
                 if hold.state == HoldState::Destroyed {
-                    add(hold.thread, hold.lock, "took", hold.place, hold.since_ns);
-                }
-            }
-        }
-        for (id, thread) in view.now.threads.iter().enumerate() {
-            for step in thread.steps.iter().filter(|step| step.kind == StepKind::Destroyed) {
-                if let Some(lock) = step.lock {
-                    add(id, lock, "destroyed", step.place, step.time_ns);
+                    add(hold.thread, hold.lock, hold.place, hold.since_ns);
                 }
             }
         }
@@ -72,6 +66,7 @@ impl Analysis for Destroyed {
 mod tests {
     use super::*;
     use crate::findings::testing::Scene;
+    use crate::locks::StepKind;
 
     #[test]
     fn a_lock_destroyed_while_held_is_told_once() {
@@ -84,10 +79,12 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_held_is_not_destroyed() {
+    fn a_lock_that_is_held_is_not_destroyed_nor_one_that_ended_while_nobody_had_it() {
         let mut scene = Scene::new();
         let (thread, lock) = (scene.thread("worker"), scene.lock("SESSION"));
         scene.holds(thread, lock);
+        let ended = scene.lock("OLD");
+        scene.step(thread, StepKind::Destroyed, ended);
         assert!(scene.look(&Destroyed).is_empty());
     }
 }

@@ -132,7 +132,8 @@ pub(super) fn handed_over(model: &LockModel) -> HashSet<LockId> {
                 match taken.get_mut(&lock) {
                     Some(times) if *times > 0 => *times -= 1,
                     // The first release in a history that has lost its beginning may belong to what was lost.
-                    None if thread.overwritten > 0 => {
+                    // Or, in a child, to what its parent had locked at the fork.
+                    None if thread.overwritten > 0 || thread.pid != model.pid => {
                         taken.insert(lock, 0);
                     }
                     _ if may_be_older => {}

@@ -9,7 +9,7 @@
 //! The pattern of three plain marks, which the scripts `lock-holders` and `lock-waiters` read as well: one before the
 //! locking and one after it, on one source line with two addresses, and one after the unlocking, on another line of that
 //! file. Which address of a line comes first is learned from threads that passed both; a line whose marks mostly stand
-//! alone takes no lock. A thread whose last mark is the first of a pair waits there, unless it went on between the
+//! alone takes no lock. An inlined copy of such a line that nobody was seen to pass is taken for one. A thread whose last mark is the first of a pair waits there, unless it went on between the
 //! readings. A thread that passed a second mark, with no other mark in that file after it, seems to have a lock. Told
 //! is what holds for most of the threads, and suspected is all it can be.
 //!
@@ -70,14 +70,28 @@ impl Analysis for Lines {
         if roles.is_empty() {
             return;
         }
-        let meaning = |step: &Step| {
+        // What a mark means, by what the mark before it meant, if that was on the same line.
+        let meaning = |step: &Step, before: Option<Meaning>| {
             let place = places[step.place];
-            let role = line(step).and_then(|line| roles.get(&line)?.get(&(place.module, place.address)));
-            match role {
+            let role = line(step).and_then(|line| roles.get(&line));
+            match role.map(|roles| roles.get(&(place.module, place.address)).copied().unwrap_or(0)) {
+                None => Meaning::Other,
                 Some(1..) => Meaning::Waits,
                 Some(..=-1) => Meaning::Has,
-                _ => Meaning::Other,
+                // Another inlined copy of the line, which nobody was seen to pass: its marks come in pairs too.
+                Some(0) if before == Some(Meaning::Waits) => Meaning::Has,
+                Some(0) => Meaning::Waits,
             }
+        };
+        let meanings = |thread: &ThreadLocks| {
+            let mut meanings: Vec<Meaning> = Vec::new();
+            let mut last = None;
+            for step in snaps(thread) {
+                let before = meanings.last().copied().filter(|_| last == line(step));
+                meanings.push(meaning(step, before));
+                last = line(step);
+            }
+            meanings
         };
         let is_still = |thread: &ThreadLocks| {
             thread.state == ThreadState::Present
@@ -90,9 +104,9 @@ impl Analysis for Lines {
             if thread.state == ThreadState::Present && !thread.steps.is_empty() {
                 *all.entry(thread.pid).or_default() += 1;
             }
-            let last =
-                snaps(thread).last().filter(|step| is_still(thread) && meaning(step) == Meaning::Waits);
-            if let Some(line) = last.and_then(line) {
+            let last = snaps(thread).last().filter(|_| is_still(thread));
+            let is_waiting = || meanings(thread).last() == Some(&Meaning::Waits);
+            if let Some(line) = last.and_then(line).filter(|_| is_waiting()) {
                 waiting.entry((thread.pid, line)).or_default().push(id);
             }
         }
@@ -105,10 +119,11 @@ impl Analysis for Lines {
             for (id, thread) in view.now.threads.iter().enumerate() {
                 let is_possible = thread.pid == pid && thread.state != ThreadState::Exited;
                 let mut held = Vec::new();
-                for step in
-                    snaps(thread).filter(|step| is_possible && line(step).is_some_and(|line| line.0 == at.0))
-                {
-                    match meaning(step) {
+                for (step, meaning) in snaps(thread).zip(meanings(thread)) {
+                    if !is_possible || line(step).is_none_or(|line| line.0 != at.0) {
+                        continue;
+                    }
+                    match meaning {
                         Meaning::Has => held.push(step.place),
                         Meaning::Other => {
                             held.pop();

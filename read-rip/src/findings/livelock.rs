@@ -7,7 +7,7 @@
 //! # Method
 //!
 //! *Polite neighbours.* A thread takes a lock, tries another, fails, releases the first, and begins again. It is a
-//! candidate if its known history has at least eight such failures, no success in getting a lock while it had one,
+//! candidate if its known history has at least five such failures, no success in getting a lock while it had one,
 //! no mark of progress, and, in a living process, if it went on between the readings. Which lock it failed to get points
 //! to the candidates that have or had that lock; a circle of those is a livelock: each is in the way of the next. A
 //! thread that fails because of somebody outside the circle waits for work to be done, which is no livelock. Where the
@@ -42,7 +42,7 @@ pub(super) struct Livelock;
 
 const KIND: &str = "livelock";
 /// So often a thread must fail before that is a habit.
-const FAILURES_MIN: usize = 8;
+const FAILURES_MIN: usize = 5;
 /// A thread that goes round has at least so many steps, among at most so many places.
 const STEPS_MIN: usize = 16;
 const PLACES_MAX: usize = 8;
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_few_failures_and_a_thread_that_stands_still_are_no_livelock() {
-        assert!(polite_neighbours(Scene::new(), 4, 5).look(&Livelock).is_empty());
+        assert!(polite_neighbours(Scene::new(), 4, 4).look(&Livelock).is_empty());
         let mut scene = polite_neighbours(Scene::new(), 2, 10);
         scene.model.threads[0].advanced = Some(0);
         assert!(scene.look(&Livelock).is_empty());

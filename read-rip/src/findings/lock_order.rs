@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::graph::Graph;
 use super::history::{self, Held};
 use super::{Analysis, Confidence, Finding, Part, View, locks_of, parts};
-use crate::locks::{LockId, LockName, Step, ThreadId};
+use crate::locks::{LockId, LockName, Step, StepKind, ThreadId};
 use crate::places::PlaceId;
 
 /// See the file's description.
@@ -120,6 +120,15 @@ fn class(view: &View<'_>, lock: LockId) -> String {
 fn edges(view: &View<'_>) -> Edges {
     let mut edges = Edges::new();
     let mut seen = HashSet::new();
+    // Of an address at which a lock has ended, it is not known which thread meant which lock there.
+    let ended: HashSet<LockId> = view
+        .now
+        .threads
+        .iter()
+        .flat_map(|thread| &thread.steps)
+        .filter(|step| step.kind == StepKind::Destroyed)
+        .filter_map(|step| step.lock)
+        .collect();
     for (id, thread) in view.now.threads.iter().enumerate().filter(|(_, thread)| history::is_complete(thread))
     {
         let mut add = |lock: LockId, shared: bool, place: PlaceId, held: &[Held]| {
@@ -129,7 +138,7 @@ fn edges(view: &View<'_>) -> Edges {
                 return;
             }
             let gates = || held().map(|held| (held.lock, held.shared)).collect::<Vec<_>>();
-            for from in held() {
+            for from in held().filter(|from| !ended.contains(&from.lock) && !ended.contains(&lock)) {
                 if !seen.insert((from.lock, from.shared, lock, shared, id, gates())) {
                     continue;
                 }
@@ -148,7 +157,7 @@ fn edges(view: &View<'_>) -> Edges {
         };
         let blocks = |step: &Step| history::is_acquisition(step) && !step.is_try;
         let held = history::replay(thread, |step, held| {
-            let woken = step.kind == crate::locks::StepKind::ConditionWoken;
+            let woken = step.kind == StepKind::ConditionWoken;
             if let Some(lock) = step.lock.filter(|_| blocks(step)) {
                 add(lock, step.shared, step.place, held);
             } else if let Some(lock) = step.lock.filter(|_| woken) {

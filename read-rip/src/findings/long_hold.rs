@@ -11,9 +11,9 @@
 //!
 //! # Blind spots
 //!
-//! A thread may keep a lock for its whole life on purpose, or sit in a long call that it does not mark. Locks without
-//! a time of acquisition (they are timed where somebody waits, unless `RIP_CLOCK` says more) are not judged. In a dead
-//! process nothing was going to move.
+//! A thread may keep a lock for its whole life on purpose, or sit in a long call that it does not mark. Of locks
+//! without a time of acquisition (they are timed where somebody waits, unless `RIP_CLOCK` says more) only the time between
+//! the readings counts. In a dead process nothing was going to move.
 //!
 //! # Example output
 //!
@@ -45,13 +45,15 @@ impl Analysis for LongHold {
                 continue;
             }
             for hold in thread.holds.iter().filter(|hold| hold.state == HoldState::Held && hold.is_steady) {
-                let held_ns = view.ago_ns(hold.since_ns).filter(|&held_ns| held_ns >= view.threshold_ns);
+                // Without a time, it was held at both readings for certain, and so in between.
+                let held_ns = view.ago_ns(hold.since_ns).or(view.now.window_ns);
+                let held_ns = held_ns.filter(|&held_ns| held_ns >= view.threshold_ns);
                 let Some(held_ns) = held_ns.filter(|_| !explained.contains(&hold.lock)) else { continue };
                 let summary = parts![
                     Part::Thread(id),
                     if hold.shared { " has shared " } else { " has had " },
                     Part::Lock(hold.lock),
-                    " for ",
+                    if hold.since_ns.is_some() { " for " } else { " for at least " },
                     Part::Duration(held_ns),
                     " and does nothing"
                 ];

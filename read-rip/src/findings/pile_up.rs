@@ -11,7 +11,7 @@
 //! while, it is a *pile-up* behind that owner, of which is told since when, what it did last, and whether it does
 //! anything at all: an owner that is hardly ever scheduled looks like that. If the lock changes owners, it is a *convoy*:
 //! the queue moves and never drains. In a living process "all the while" is between the two readings; for a dead one
-//! it is since the first of those who wait began to.
+//! it is since the first of those who wait began to: no release is known from that time.
 //!
 //! An owner that waits itself is no cause: what it waits for is looked at instead. Threads that wait for a condition
 //! (an idle pool) do not wait for a lock.
@@ -34,7 +34,7 @@ use std::collections::HashMap;
 use super::unreleased::waiting;
 use super::{Analysis, Confidence, Finding, Part, View, add_duration, locks_of, parts};
 use crate::analyse::ThreadState;
-use crate::locks::{Hold, HoldState, LockId};
+use crate::locks::{Hold, HoldState, LockId, StepKind};
 
 /// See the file's description.
 pub(super) struct PileUp;
@@ -94,7 +94,17 @@ fn is_constant(view: &View<'_>, lock: LockId, owner: Option<&Hold>) -> Option<bo
         return Some(owner.is_steady);
     }
     let first = view.waiters(lock).filter_map(|wait| wait.since_ns).min()?;
-    Some(owner.since_ns? <= first)
+    if owner.since_ns.is_some_and(|since_ns| since_ns <= first) {
+        return Some(true);
+    }
+    // Somebody has given it up since.
+    let mut steps = view.now.threads.iter().flat_map(|thread| &thread.steps);
+    let has_moved = steps.any(|step| {
+        step.lock == Some(lock)
+            && step.kind == StepKind::Released
+            && step.time_ns.is_some_and(|time_ns| time_ns > first)
+    });
+    (has_moved || owner.since_ns.is_some()).then_some(false)
 }
 
 fn tell(view: &View<'_>, lock: LockId, waiters: usize, all: usize, owner: Option<&Hold>) -> Finding {

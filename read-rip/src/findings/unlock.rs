@@ -70,8 +70,9 @@ impl Analysis for Unlock {
                     }
                     StepKind::Released => match taken.get_mut(&lock) {
                         Some(times) if *times > 0 => *times -= 1,
-                        // What was released first may have been taken in the part that is lost.
-                        None if thread.overwritten > 0 => {
+                        // What was released first may have been taken in the part that is lost, or, in a child, by its
+                        // parent before the fork.
+                        None if thread.overwritten > 0 || thread.pid != model.pid => {
                             taken.insert(lock, 0);
                         }
                         // A lock that can be taken again may have been so, in the part that is lost.

@@ -112,14 +112,14 @@ fn one_thread(
     };
     let mut entries: Vec<(&HeldLock, LockId, Option<u64>)> = Vec::with_capacity(slot.held.len());
     for held in &slot.held {
-        let mark = marks.at(slot.pid, held.pc);
+        let mark = marks.held(slot.pid, held.pc);
         let lock = ledger.lock(slot.pid, held.lock, &mark);
         let since_ns = held.since_ticks.and_then(|ticks| ledger.time_ns(slot, ticks));
         entries.push((held, lock, since_ns));
     }
     entries.sort_by_key(|&(held, _, since_ns)| in_order(slot, held, since_ns));
     for (held, lock, since_ns) in entries {
-        let mark = marks.at(slot.pid, held.pc);
+        let mark = marks.held(slot.pid, held.pc);
         let hold = |state| Hold {
             thread: id,
             lock,

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 
 use librip::layout;
 
+use crate::decode::Event;
 use crate::places::{PlaceId, Places};
+use crate::ring::Slot;
 
 /// A mark, as far as locks are concerned.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +23,7 @@ pub(super) struct Mark {
     pub(super) lock: Option<u32>,
     pub(super) time: Option<u32>,
     pub(super) since: Option<u32>,
+    pub(super) caller: Option<u32>,
 }
 
 impl Mark {
@@ -50,6 +53,21 @@ impl<'p, 'a> Marks<'p, 'a> {
         mark
     }
 
+    /// The mark that a held-lock table names, or what can be said of a return address.
+    pub(super) fn held(&mut self, pid: u32, pc: u64) -> Mark {
+        let place = self.places.find_held(pid, pc);
+        Mark { place, ..self.at(pid, pc) }
+    }
+
+    /// The mark of an event, and its place: where the mark is, or the call that it stands in for.
+    pub(super) fn of(&mut self, slot: &Slot, event: &Event) -> Mark {
+        let mark = self.at(slot.pid, event.pc);
+        if mark.caller.is_none() {
+            return mark;
+        }
+        Mark { place: self.places.find(slot, event), ..mark }
+    }
+
     fn look_up(&mut self, pid: u32, pc: u64) -> Mark {
         let mut mark = Mark {
             place: self.places.find_in(pid, pc),
@@ -59,6 +77,7 @@ impl<'p, 'a> Marks<'p, 'a> {
             lock: None,
             time: None,
             since: None,
+            caller: None,
         };
         // Without the types of its operands, nothing is known of an event's words.
         let Some(site) = self.places.site_at(pid, pc) else { return mark };
@@ -70,6 +89,7 @@ impl<'p, 'a> Marks<'p, 'a> {
                 layout::OPERAND_LOCK => mark.lock = mark.lock.or(Some(at)),
                 layout::OPERAND_TIME => mark.time = mark.time.or(Some(at)),
                 layout::OPERAND_SINCE => mark.since = mark.since.or(Some(at)),
+                layout::OPERAND_CALLER => mark.caller = mark.caller.or(Some(at)),
                 _ => {}
             }
             at += layout::operand_words(operand_type).unwrap_or(0);

@@ -213,7 +213,7 @@ pub enum StepKind {
     ConditionWait,
     /// Has the lock again.
     ConditionWoken,
-    /// The lock was destroyed while it was held.
+    /// The lock ended. Another one may come to lie there.
     Destroyed,
 }
 

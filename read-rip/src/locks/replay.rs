@@ -63,7 +63,7 @@ pub(super) fn replay(
     let mut history = History::default();
     let mut next = None;
     for event in &events {
-        let mark = marks.at(slot.pid, event.pc);
+        let mark = marks.of(slot, event);
         let begin = event.sequence - event.operands.len() as u64;
         if next.is_some_and(|next| next != begin) {
             replay.gap();

@@ -1,61 +1,17 @@
-//! Threads that run: some get somewhere, some do not.
+//! Threads that run, in a program that marks no progress: some get somewhere, some do not.
 
-use std::sync::Barrier;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use librip::rip_progress;
 use librip::sync::Mutex;
 
-use crate::stage::{Scenario, actor, leaked};
+use crate::rounds::{counters, polite, until};
+use crate::stage::{Scenario, actor};
 
 pub(crate) const ALL: &[Scenario] = &[
-    ("polite-neighbours", || polite(false)),
-    ("polite-neighbours-with-progress-marks", || polite(true)),
+    ("polite-neighbours", || polite(|| ())),
     ("back-off-that-succeeds", back_off),
-    ("moving-queue", moving_queue),
-    ("busy-with-progress", || busy(true)),
-    ("busy-without-marks-of-progress", || busy(false)),
-    ("ordered", ordered),
+    ("busy-without-marks-of-progress", busy),
 ];
-
-/// Waits until each of these has done so many rounds.
-fn until(rounds: &[AtomicU64], wanted: u64) {
-    while rounds.iter().any(|count| count.load(Relaxed) < wanted) {
-        std::thread::yield_now();
-    }
-}
-
-fn counters(count: usize) -> &'static [AtomicU64] {
-    (0..count).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak()
-}
-
-/// Each takes the fork on its left, finds the right one taken, steps back, and tries again, in step with all the others.
-fn polite(has_progress_marks: bool) {
-    const SEATS: usize = 3;
-    let forks: &'static [Mutex<u64>] = (0..SEATS as u64).map(Mutex::new).collect::<Vec<_>>().leak();
-    let pace = leaked(Barrier::new(SEATS));
-    let rounds = counters(SEATS);
-    for seat in 0..SEATS {
-        drop(actor(&format!("neighbour {seat}"), move || {
-            loop {
-                let left = forks[seat].try_lock().unwrap();
-                pace.wait();
-                if let Ok(mut right) = forks[(seat + 1) % SEATS].try_lock() {
-                    *right += 1;
-                    if has_progress_marks {
-                        rip_progress!("eats");
-                    }
-                }
-                pace.wait();
-                drop(left);
-                rounds[seat].fetch_add(1, Relaxed);
-                pace.wait();
-            }
-        }));
-    }
-    until(rounds, 40);
-}
 
 /// Two threads that take each other's lock by trying, and step back when they fail; now and then both get what they want.
 fn back_off() {
@@ -87,58 +43,14 @@ impl<T, const N: usize> Leaked<T> for [T; N] {
     }
 }
 
-/// Eight threads share a lock; there is always a queue, and it always moves.
-fn moving_queue() {
-    static TABLE: Mutex<u64> = Mutex::new(0);
-    let rounds = counters(8);
-    for (index, count) in rounds.iter().enumerate() {
-        drop(actor(&format!("client {index}"), move || {
-            loop {
-                *TABLE.lock().unwrap() += 1;
-                rip_progress!();
-                count.fetch_add(1, Relaxed);
-            }
-        }));
-    }
-    until(rounds, 1000);
-}
-
 /// Threads that work, each with a lock of its own, round and round the same few places.
-fn busy(has_progress_marks: bool) {
+fn busy() {
     let rounds = counters(3);
     for (index, count) in rounds.iter().enumerate() {
         drop(actor(&format!("worker {index}"), move || {
             let lock = Mutex::new(0u64);
             loop {
                 *lock.lock().unwrap() += 1;
-                if has_progress_marks {
-                    rip_progress!();
-                }
-                count.fetch_add(1, Relaxed);
-            }
-        }));
-    }
-    until(rounds, 1000);
-}
-
-/// Threads at full speed over ten locks, always in order: for torture. At no moment are they in a circle.
-fn ordered() {
-    let locks: &'static [Mutex<u64>] = (0..10).map(Mutex::new).collect::<Vec<_>>().leak();
-    let rounds = counters(4);
-    for (index, count) in rounds.iter().enumerate() {
-        drop(actor(&format!("worker {index}"), move || {
-            let mut random = index as u64 + 1;
-            loop {
-                // An LCG of Knuth's, "Seminumerical Algorithms", 3.3.4.
-                random =
-                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let (low, high) = ((random >> 33) as usize % 9, (random >> 45) as usize % 9);
-                let (low, high) = (low.min(high), low.max(high) + 1);
-                let mut first = locks[low].lock().unwrap();
-                *locks[high].lock().unwrap() += 1;
-                *first += 1;
-                drop(first);
-                rip_progress!();
                 count.fetch_add(1, Relaxed);
             }
         }));

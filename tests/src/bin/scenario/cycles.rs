@@ -1,10 +1,8 @@
 //! Threads that wait for one another in a circle.
 
-use std::sync::Barrier;
-
 use librip::sync::{Mutex, RwLock};
 
-use crate::stage::{Actor, Scenario, actor, leaked, say};
+use crate::stage::{Actor, Meeting, Scenario, actor, leaked, say};
 
 pub(crate) const ALL: &[Scenario] = &[
     ("cycle-2", || mutexes(2)),
@@ -21,7 +19,7 @@ fn mutexes(count: usize) {
     for (index, lock) in locks.iter().enumerate() {
         lock.set_name(&format!("fork {index}"));
     }
-    let all_have_one = leaked(Barrier::new(count));
+    let all_have_one = leaked(Meeting::new(count));
     let actors: Vec<Actor> = (0..count)
         .map(|index| {
             actor(&format!("philosopher {index}"), move || {
@@ -38,7 +36,7 @@ fn mutexes(count: usize) {
 fn with_queue() {
     static SAVINGS: Mutex<i64> = Mutex::new(0);
     static CURRENT: Mutex<i64> = Mutex::new(0);
-    let halfway = leaked(Barrier::new(2));
+    let halfway = leaked(Meeting::new(2));
     let saver = actor("saver", || {
         let _from = CURRENT.lock().unwrap();
         halfway.wait();
@@ -60,7 +58,7 @@ fn mutex_and_rwlock() {
     static ACCOUNTS: Mutex<i64> = Mutex::new(0);
     static JOURNAL: Mutex<i64> = Mutex::new(0);
     static ROUTES: RwLock<i64> = RwLock::new(0);
-    let all_have_one = leaked(Barrier::new(3));
+    let all_have_one = leaked(Meeting::new(3));
     let actors = [
         actor("reader", || {
             let _routes = ROUTES.read().unwrap();

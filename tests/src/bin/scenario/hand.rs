@@ -1,11 +1,10 @@
 //! Locks that are marked by hand: the same troubles, and misuse that wrappers do not allow.
 
-use std::sync::Barrier;
 use std::sync::mpsc;
 
 use librip::{rip_lock_acquired, rip_lock_name, rip_lock_released, rip_lock_wait, rip_snap};
 
-use crate::stage::{Scenario, actor, leaked, park};
+use crate::stage::{Meeting, Scenario, actor, leaked, park};
 
 pub(crate) const ALL: &[Scenario] = &[
     ("cycle-by-hand", cycle),
@@ -21,7 +20,7 @@ static SAVINGS: u64 = 0;
 static CURRENT: u64 = 0x10;
 
 fn cycle() {
-    let halfway = leaked(Barrier::new(2));
+    let halfway = leaked(Meeting::new(2));
     for (name, from, to) in [("saver", &CURRENT, &SAVINGS), ("spender", &SAVINGS, &CURRENT)] {
         drop(actor(name, move || {
             rip_lock_wait!(from);

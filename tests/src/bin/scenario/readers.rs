@@ -1,12 +1,11 @@
 //! Readers and writers, stuck and not.
 
-use std::sync::Barrier;
 use std::sync::mpsc;
 
 use librip::sync::{Mutex, RwLock};
 use librip::{rip_lock_acquired, rip_lock_wait};
 
-use crate::stage::{Scenario, actor, leaked, park};
+use crate::stage::{Meeting, Scenario, actor, leaked, park, settle};
 
 pub(crate) const ALL: &[Scenario] = &[
     ("readers-behind-a-queued-writer", queued_writer),
@@ -22,7 +21,7 @@ pub(crate) const ALL: &[Scenario] = &[
 fn queued_writer() {
     static ROUTES: RwLock<i64> = RwLock::new(0);
     static STATS: Mutex<i64> = Mutex::new(0);
-    let (both, go) = (leaked(Barrier::new(2)), leaked(Barrier::new(2)));
+    let (both, go) = (leaked(Meeting::new(2)), leaked(Meeting::new(2)));
     let first = actor("first reader", || {
         let _routes = ROUTES.read().unwrap();
         both.wait();
@@ -38,6 +37,7 @@ fn queued_writer() {
     drop(actor("writer", || drop(ROUTES.write().unwrap())).until_blocked());
     go.wait();
     drop(second.until_blocked());
+    settle();
 }
 
 /// The same with a lock whose readers pass waiting writers, marked by hand: the second reader gets in, nothing is stuck
@@ -64,7 +64,7 @@ fn reader_preferring() {
 /// Two readers who both want to write, each waiting for the other to stop reading.
 fn two_upgrades() {
     static CACHE: RwLock<i64> = RwLock::new(0);
-    let both = leaked(Barrier::new(2));
+    let both = leaked(Meeting::new(2));
     let upgrade = |name| {
         actor(name, || {
             let _read = CACHE.read().unwrap();
@@ -92,7 +92,7 @@ fn upgrade_alone() {
 fn readers_only() {
     static ROUTES: RwLock<i64> = RwLock::new(0);
     static USERS: RwLock<i64> = RwLock::new(0);
-    let both = leaked(Barrier::new(2));
+    let both = leaked(Meeting::new(2));
     for (name, first, second) in [("one", &ROUTES, &USERS), ("other", &USERS, &ROUTES)] {
         drop(actor(name, move || {
             let first = first.read().unwrap();

@@ -1,11 +1,55 @@
 //! How scenarios start threads, wait until these are where they should be, and say that they are ready.
 
 use std::io::Write;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc;
 use std::thread;
 
 /// A scenario's name and body.
 pub(crate) type Scenario = (&'static str, fn());
+
+/// Runs the scenario that the command line names.
+pub(crate) fn run(all: &[Scenario]) {
+    let name = std::env::args().nth(1).unwrap_or_default();
+    if let Err(error) = librip::init() {
+        panic!("not recording: {error}");
+    }
+    let Some((_, run)) = all.iter().find(|(known, _)| *known == name) else {
+        let names: Vec<&str> = all.iter().map(|&(name, _)| name).collect();
+        panic!("name one of: {}", names.join(" "));
+    };
+    run();
+    ready();
+}
+
+/// Waits until what has begun is a tenth of a second old, and a little more: from then on a reader of rings takes it for
+/// settled.
+#[allow(dead_code, reason = "shared by two programs")]
+pub(crate) fn settle() {
+    thread::sleep(std::time::Duration::from_millis(120));
+}
+
+/// Where threads wait for one another without sleeping: who sleeps, sleeps for a lock.
+#[allow(dead_code, reason = "shared by two programs")]
+pub(crate) struct Meeting {
+    missing: AtomicUsize,
+}
+
+#[allow(dead_code, reason = "shared by two programs")]
+impl Meeting {
+    pub(crate) fn new(count: usize) -> Meeting {
+        Meeting { missing: AtomicUsize::new(count) }
+    }
+
+    /// Returns once all are there. For one meeting only.
+    pub(crate) fn wait(&self) {
+        self.missing.fetch_sub(1, Relaxed);
+        while self.missing.load(Relaxed) > 0 {
+            thread::yield_now();
+        }
+    }
+}
 
 /// A thread that was started.
 pub(crate) struct Actor {
@@ -29,6 +73,7 @@ pub(crate) fn actor(name: &str, body: impl FnOnce() + Send + 'static) -> Actor {
 
 impl Actor {
     /// Waits until the thread sleeps in the kernel, in a futex: it waits for a lock, a condition, or is parked.
+    #[allow(dead_code, reason = "shared by two programs")]
     pub(crate) fn until_blocked(self) -> Actor {
         let call = format!("/proc/self/task/{}/syscall", self.tid);
         let futex = format!("{} ", libc::SYS_futex);
@@ -42,6 +87,7 @@ impl Actor {
     }
 
     /// Waits until the thread has ended, and the kernel has forgotten it.
+    #[allow(dead_code, reason = "shared by two programs")]
     pub(crate) fn until_ended(self) {
         self.handle.join().unwrap();
         let task = format!("/proc/self/task/{}", self.tid);

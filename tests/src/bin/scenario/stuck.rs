@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use librip::rip_snap;
 use librip::sync::{Condvar, Mutex};
 
-use crate::stage::{Scenario, actor, leaked, park, say};
+use crate::stage::{Scenario, actor, park, say};
 
 pub(crate) const ALL: &[Scenario] = &[
     ("exited-with-the-lock", exited_with_the_lock),
@@ -20,7 +20,6 @@ pub(crate) const ALL: &[Scenario] = &[
     ("pile-up", pile_up),
     ("holder-long-overwritten", long_overwritten),
     ("idle-pool", idle_pool),
-    ("in-the-critical-section", in_the_critical_section),
 ];
 
 static CACHE: Mutex<i64> = Mutex::new(0);
@@ -148,21 +147,5 @@ fn idle_pool() {
             })
             .until_blocked(),
         );
-    }
-}
-
-/// Killed at any time, such a program leaves locks that are held: that is in order.
-fn in_the_critical_section() {
-    for index in 0..4 {
-        let lock = leaked(Mutex::new(0u64));
-        drop(actor(&format!("worker {index}"), move || {
-            loop {
-                *lock.lock().unwrap() += 1;
-                librip::rip_progress!();
-            }
-        }));
-    }
-    while *CACHE.lock().unwrap() < 1000 {
-        *CACHE.lock().unwrap() += 1;
     }
 }
