@@ -7,11 +7,12 @@
 //! # Method
 //!
 //! A ring is filled with N threads that were all killed: the process forks, the child starts 1000 threads that
-//! pass a few marks each and then kills itself, and so on, so that no limit on threads at a time matters. Then
-//! `read-rip` shows the condensed view of it, symbols included, 11 times after one run that does not count, in
-//! turns with `cat` of the same ring, which has to read its holes too. *ms* is the median wall time from starting
-//! the program to its end, *memory* the largest resident set that the kernel saw, *ratio* the median of the
-//! quotients of `read-rip`'s time and `cat`'s in the same turn. Nothing is asserted.
+//! pass a few marks each and then kills itself, and so on, so that no limit on threads at a time matters. The threads
+//! of a child take its 250 locks in turn, four of them each, and then one has each lock and three wait for it. Then
+//! `read-rip` shows the condensed view of the ring, symbols included, its locks, and what is wrong, 11 times after one
+//! run that does not count, in turns with `cat` of the same ring, which has to read its holes too. *ms* is the median
+//! wall time from starting the program to its end, *memory* the largest resident set that the kernel saw, *ratio* the
+//! median of the quotients of `read-rip`'s time and `cat`'s in the same turn. Nothing is asserted.
 
 #![allow(unsafe_code, reason = "it forks, and asks the kernel how much memory a child took")]
 
@@ -20,10 +21,14 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
-use librip::{Builder, rip_snap};
+use librip::{Builder, rip_lock_acquired, rip_lock_released, rip_lock_wait, rip_snap};
 
 /// Threads of one process.
 const BATCH: usize = 1000;
+/// In the end one of them has the lock.
+const THREADS_A_LOCK: usize = 4;
+/// What is marked as a lock.
+static LOCKS: [u64; BATCH / THREADS_A_LOCK] = [0; BATCH / THREADS_A_LOCK];
 const RUNS: usize = 11;
 /// Set in a child process: how many threads to leave in a ring.
 const FILL: &str = "RIP_BENCH_FILL";
@@ -39,7 +44,10 @@ fn main() {
     };
     let directory = PathBuf::from(format!("/dev/shm/librip-bench-{}", std::process::id()));
     std::fs::create_dir(&directory).expect("a directory in /dev/shm");
-    println!("{:>8} {:>9} {:>9} {:>11} {:>8}", "threads", "ring", "ms", "memory", "ratio to cat");
+    println!(
+        "{:>8} {:>7} {:>9} {:<10} {:>9} {:>11} {:>8}",
+        "threads", "locks", "ring", "", "ms", "memory", "ratio to cat"
+    );
     for threads in [1000, 10_000, 40_000, 100_000] {
         let ring = directory.join(threads.to_string());
         let filled = Command::new(std::env::current_exe().expect("our own path"))
@@ -50,18 +58,20 @@ fn main() {
             .status()
             .expect("our own program");
         assert!(filled.success(), "filling a ring failed");
-        measure(&read_rip, &ring, threads);
+        for (name, arguments) in [("read-rip", &[][..]), ("locks", &["locks"]), ("check", &["check"])] {
+            measure(&read_rip, name, arguments, &ring, threads);
+        }
         std::fs::remove_file(&ring).expect("the ring that we made");
     }
     std::fs::remove_dir(&directory).expect("the directory that we made");
 }
 
-fn measure(read_rip: &Path, ring: &Path, threads: usize) {
+fn measure(read_rip: &Path, name: &str, arguments: &[&str], ring: &Path, threads: usize) {
     let mut readings = Vec::new();
     let mut ratios = Vec::new();
     let mut memory_kib = 0;
     for run in 0..=RUNS {
-        let (read_ms, kib) = timed(Command::new(read_rip).arg(ring));
+        let (read_ms, kib) = timed(Command::new(read_rip).args(arguments).arg(ring));
         let (cat_ms, _) = timed(Command::new("cat").arg(ring));
         if run > 0 {
             readings.push(read_ms);
@@ -71,7 +81,8 @@ fn measure(read_rip: &Path, ring: &Path, threads: usize) {
     }
     let slots_kib = threads; // 1 KiB each with 64 words
     println!(
-        "{threads:>8} {:>5} MiB {:>9.1} {:>7} MiB {:>8.2}",
+        "{threads:>8} {:>7} {:>5} MiB {name:<10} {:>9.1} {:>7} MiB {:>8.2}",
+        threads / THREADS_A_LOCK,
         slots_kib / 1024,
         median(readings),
         memory_kib / 1024,
@@ -115,8 +126,18 @@ fn die_with_threads() -> ! {
     for number in 0..BATCH {
         let barrier = barrier.clone();
         let thread = move || {
-            for _ in 0..20 {
+            for round in 0..4 {
                 rip_snap!();
+                step(number);
+                let lock = &LOCKS[(number + round) % LOCKS.len()];
+                rip_lock_wait!(lock);
+                rip_lock_acquired!(lock);
+                rip_lock_released!(lock);
+            }
+            let lock = &LOCKS[number % LOCKS.len()];
+            rip_lock_wait!(lock);
+            if number < LOCKS.len() {
+                rip_lock_acquired!(lock);
                 step(number);
             }
             barrier.wait();
