@@ -1,6 +1,7 @@
 # Reads the per-thread output of `read-rip -t`, and tells a lock's two marks from all others.
 #
-# A mark is {sequence}FILE:LINE or {sequence}FILE:LINE<0xADDRESS>. A place where a lock is taken has two marks
+# A mark is {sequence}FILE:LINE or {sequence}FILE:LINE<0xADDRESS>. Marks of wrapped locks say what they mean, in a word
+# behind that: FILE:LINE(takes). All others are read by their pattern: a place where a lock is taken has two marks
 # on one source line, which therefore have addresses: the first says "waits", the second "has it". That is
 # learned from the whole input: wherever two marks follow one another on one line with two addresses, the first
 # address is one of waiting and the second one of having. Afterwards a single mark can be told as well, whose
@@ -16,7 +17,7 @@ use strict;
 use warnings;
 
 # Reads threads from a file handle: a list of { line, name, tid, exited, marks }, a mark being
-# { sequence, file, at (FILE:LINE), address (or undef) }. Lines that begin with a blank continue the one before.
+# { sequence, file, at (FILE:LINE), address (or undef), word (or undef) }. Lines that begin with a blank continue the one before.
 sub threads {
     my ($input) = @_;
     my @lines;
@@ -49,10 +50,10 @@ sub mark {
     my ($text) = @_;
     return unless $text =~ /\A\{(\d+)\}(.*)\z/;
     my ($sequence, $place) = ($1, $2);
-    if ($place =~ /\A(.+?):(\d+)(?:<0x([0-9a-fA-F]+)>)?(?![\d:])/) {
-        return { sequence => $sequence, file => $1, at => "$1:$2", address => $3 };
+    if ($place =~ /\A(.+?):(\d+)(?:<0x([0-9a-fA-F]+)>)?(?:\(([a-z]+)\))?(?![\d:])/) {
+        return { sequence => $sequence, file => $1, at => "$1:$2", address => $3, word => $4 };
     }
-    return { sequence => $sequence, file => '', at => $place, address => undef };
+    return { sequence => $sequence, file => '', at => $place, address => undef, word => undef };
 }
 
 # Learns from all threads which addresses of a line wait and which have: $roles->{at}{address} is the number of
@@ -61,7 +62,7 @@ sub learn {
     my @threads = @_;
     my (%roles, %pairs, %alone);
     for my $thread (@threads) {
-        my $marks = $thread->{marks};
+        my $marks = [ grep { !defined $_->{word} } @{ $thread->{marks} } ];
         my $from = 0;
         while ($from < @$marks) {
             my $to = $from;
@@ -86,11 +87,18 @@ sub learn {
     return \%roles;
 }
 
-# What a thread's marks say, one word each: 'waits', 'has', 'unknown' (one of the two) or 'other'.
+# What a thread's marks say, one word each: 'waits', 'has', 'unknown' (one of the two), 'released' (a wrapped lock),
+# 'nothing' or 'other'.
 sub meanings {
     my ($roles, $marks) = @_;
     my (@meanings, $before);
-    for my $mark (@$marks) {
+    for my $i (0 .. $#$marks) {
+        my $mark = $marks->[$i];
+        if (defined $mark->{word}) {
+            push @meanings, wrapped($marks, $i);
+            $before = undef;
+            next;
+        }
         my $line = defined $mark->{address} ? $roles->{ $mark->{at} } : undef;
         my $balance = $line ? $line->{ $mark->{address} } // 0 : 0;
         my $meaning = !$line ? 'other' : $balance > 0 ? 'waits' : $balance < 0 ? 'has' : undef;
@@ -106,6 +114,18 @@ sub meanings {
         $before = $mark;
     }
     return @meanings;
+}
+
+# What a wrapper's mark says. It takes a lock, and has it unless it waits or fails next; when it has waited, it goes on
+# with the lock.
+sub wrapped {
+    my ($marks, $i) = @_;
+    my $word = $marks->[$i]{word};
+    my $next = (grep { defined } map { $_->{word} } @$marks[ $i + 1 .. $#$marks ])[0] // '';
+    return 'released' if $word eq 'released';
+    return $next eq 'waits' || $next eq 'failed' ? 'nothing' : 'has' if $word eq 'takes';
+    return $i == $#$marks ? 'waits' : $next eq 'failed' ? 'nothing' : 'has' if $word eq 'waits';
+    return 'nothing';
 }
 
 # Whether a file as shown is the one asked for: its whole name, or the last parts of its path.

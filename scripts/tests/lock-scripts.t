@@ -153,6 +153,20 @@ is('verbose_names_the_threads',
     (run($teacher . line('a b[2]', 5, $wait), 'lock-waiters', '-v'))[0], "1 locks.c:10\n    a b[2]\n");
 is('places_without_symbols_are_no_trouble', waiters(line('a[2]', 5, '0x1234', '[unknown]', $wait)), "1 locks.c:10\n");
 
+my $wrapped = line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'b.rs:9(released)', 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(waits)');
+is('a_wrapped_lock_is_held_when_it_is_taken_and_not_released',
+    holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'm.rs:2')), "w[9]: has a.rs:1 since {5}\n");
+is('a_wrapped_lock_that_is_waited_for_is_not_held', holders_of($wrapped), '');
+is('who_waits_for_a_wrapped_lock_waits', (run($wrapped, 'lock-waiters'))[0], "1 a.rs:1\n");
+is('who_has_waited_for_a_wrapped_lock_has_it',
+    holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(waits)', 'm.rs:2')), "w[9]: has a.rs:1 since {6}\n");
+is('a_wrapped_lock_that_was_tried_in_vain_is_not_held',
+    holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(failed)', 'm.rs:2')), '');
+is('wrapped_marks_teach_no_pattern',
+    holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(waits)', 'a.rs:1<0x3>(released)', 'a.rs:1<0x1>')), '');
+
+sub holders_of { return (run($_[0], 'lock-holders', '-s'))[0] }
+
 for my $script (qw(lock-holders lock-waiters)) {
     is("${script}_says_when_there_is_no_thread", (run("lock : 5 threads, 1 location: a.c:1\n", $script))[1], 2);
     is("${script}_succeeds_when_nobody_is_listed", (run($teacher, $script))[1], 0);

@@ -7,10 +7,14 @@
 //! ```
 //!
 //! In braces a mark's sequence, oldest first; then file and line; then, where several addresses share that line
-//! (and always with `-v`), the module-relative address. With `-v` the lock follows that an event is about, and with `-v` an exited thread's line ends in `EXIT`.
+//! (and always with `-v`), the module-relative address; then, for marks of wrapped locks (`librip::sync`), what they say, as
+//! `(takes)`, `(waits)`, `(released)`, `(failed)`, `(idle)`, `(woken)` or `(ended)`. With `-v` the lock follows that an
+//! event is about. An exited thread's line ends in `EXIT`.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+
+use librip::layout;
 
 use super::{counted, printable};
 use crate::analyse::{Group, Thread, ThreadState};
@@ -119,6 +123,25 @@ fn label<'a>(place: &Place, places: &Places<'a>) -> Option<&'a str> {
     (!label.is_empty()).then_some(label)
 }
 
+/// What the mark of a wrapper says: all of its marks are on the line of one call, which alone tells nothing. Marks by
+/// hand are on lines of their own, and shown as those of the C ancestor were.
+fn wrapper_word(thread: &Thread<'_>, event: &Event, places: &Places<'_>) -> Option<&'static str> {
+    let site = places.site_at(thread.slot.pid, event.pc)?;
+    if site.flags & layout::SITE_WRAPPER == 0 {
+        return None;
+    }
+    match site.kind {
+        layout::KIND_LOCK_TAKES => Some("takes"),
+        layout::KIND_LOCK_WAIT => Some("waits"),
+        layout::KIND_LOCK_RELEASED => Some("released"),
+        layout::KIND_LOCK_TRY_FAILED => Some("failed"),
+        layout::KIND_CONDITION_WAIT => Some("idle"),
+        layout::KIND_CONDITION_WOKEN => Some("woken"),
+        layout::KIND_LOCK_DESTROYED => Some("ended"),
+        _ => None,
+    }
+}
+
 /// Writes one thread's line; `sequence_mask` says how much of a sequence was recorded.
 ///
 /// # Errors
@@ -138,6 +161,9 @@ pub fn thread(
     for (event, place) in events {
         let sequence = event.sequence & sequence_mask;
         write!(out, "{separator}{{{sequence}}}{}", locations.of(places.get(*place)))?;
+        if let Some(word) = wrapper_word(thread, event, places) {
+            write!(out, "({word})")?;
+        }
         if locations.is_verbose
             && let Some(lock) = places.lock_of(thread.slot, event)
         {
