@@ -6,12 +6,9 @@
 //!
 //! # Method
 //!
-//! Times on a busy machine wander by more than the differences that matter, so nothing here rests on a time
-//! alone. All candidates of a group take turns within each of [`ROUNDS`] rounds, about [`SLICE_NS`] each, in an
-//! order that rotates. A candidate's *ns* is the median of its rounds. Its *ratio* is the median of the
-//! quotients of the two times in the same round; the *spread* beside it is the range from the first to the
-//! third quartile of those quotients. Times are those that the measured thread spent on a processor: losing it to
-//! somebody else does not count, sharing a core or its caches does. Nothing is asserted: read the ratios.
+//! [`turns`] says how candidates are compared. A candidate's *ns* is the median of its rounds. Its *ratio* is the
+//! median of the quotients of the two times in the same round; the *spread* beside it is the range from the first to
+//! the third quartile of those quotients. Nothing is asserted: read the ratios.
 //!
 //! A loop has four marks, each at a place of its own, and a counter. Marks follow one another through the
 //! slot's count in memory, and so do the baseline's through its counter: back to back, both measure latency.
@@ -42,6 +39,8 @@
 
 #![allow(unsafe_code, reason = "the baseline is assembly, and a library is loaded with dlopen")]
 
+mod turns;
+
 use std::ffi::CString;
 use std::hint::black_box;
 use std::os::unix::ffi::OsStrExt;
@@ -53,11 +52,8 @@ use std::thread;
 use std::time::Instant;
 
 use librip::{Builder, Keep, rip_snap};
+use turns::{Candidate, ROUNDS, SLICE_NS, in_turns, quantile, timed};
 
-/// How many times every candidate gets its turn.
-const ROUNDS: usize = 41;
-/// How long a turn is, about.
-const SLICE_NS: u64 = 5_000_000;
 /// First marks that are timed, each of a new thread.
 const CLAIMS: usize = 2_000;
 /// Set in a child process: which group it measures.
@@ -106,65 +102,13 @@ fn child(group: &str) {
     }
 }
 
-/// Something to measure.
-struct Candidate<'a> {
-    name: &'a str,
-    /// Index of the candidate that it is compared with.
-    beside: usize,
-    /// Operations of one call with argument 1.
-    operations: u64,
-    /// Makes that many calls, and says how long they took, ns.
-    run: Box<dyn FnMut(u64) -> f64 + 'a>,
-}
-
-impl<'a> Candidate<'a> {
-    fn new(name: &'a str, beside: usize, operations: u64, mut run: impl FnMut(u64) + 'a) -> Candidate<'a> {
-        Candidate { name, beside, operations, run: Box::new(move |calls| timed(|| run(calls))) }
-    }
-}
-
 /// Measures all candidates in turns and prints a row for each.
 fn measure(candidates: &mut [Candidate<'_>]) {
-    let calls: Vec<u64> = candidates.iter_mut().map(calls_a_slice).collect();
-    let mut times: Vec<Vec<f64>> = vec![Vec::with_capacity(ROUNDS); candidates.len()];
-    for round in 0..ROUNDS {
-        for turn in 0..candidates.len() {
-            let index = (round + turn) % candidates.len();
-            let candidate = &mut candidates[index];
-            let ns = (candidate.run)(calls[index]);
-            times[index].push(ns / (calls[index] * candidate.operations) as f64);
-        }
-    }
+    let times = in_turns(candidates);
     for (index, candidate) in candidates.iter().enumerate() {
         let beside = candidate.beside;
         print_row(candidate.name, &times[index], &times[beside], candidates[beside].name);
     }
-}
-
-/// How often to call a candidate so that it takes a slice.
-fn calls_a_slice(candidate: &mut Candidate<'_>) -> u64 {
-    let mut calls = 1_000;
-    loop {
-        let ns = (candidate.run)(calls);
-        if ns * 10.0 > SLICE_NS as f64 {
-            return ((calls as f64 * SLICE_NS as f64 / ns) as u64).max(1);
-        }
-        calls *= 4;
-    }
-}
-
-/// The processor time that `run` takes in this thread, ns.
-fn timed(run: impl FnOnce()) -> f64 {
-    let begin = processor_time_ns();
-    run();
-    (processor_time_ns() - begin).max(1) as f64
-}
-
-fn processor_time_ns() -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a writable timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 fn print_row(name: &str, times: &[f64], beside: &[f64], beside_name: &str) {
@@ -175,12 +119,6 @@ fn print_row(name: &str, times: &[f64], beside: &[f64], beside_name: &str) {
         quantile(times, 0.5),
         quantile(&ratios, 0.5)
     );
-}
-
-fn quantile(values: &[f64], part: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[((sorted.len() - 1) as f64 * part).round() as usize]
 }
 
 /// Four marks a round. Not inlined: every measurement runs the same instructions.

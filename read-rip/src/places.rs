@@ -220,7 +220,7 @@ fn without_arguments(function: &str) -> Cow<'_, str> {
     for letter in function.chars() {
         // An arrow is no bracket; neither are operators such as `operator<`.
         let is_arrow = letter == '>' && previous == '-';
-        let begins_arguments = previous.is_alphanumeric() || previous == '_' || previous == ':';
+        let begins_arguments = previous.is_alphanumeric() || matches!(previous, '_' | ':' | '}');
         if depth > 0 {
             match letter {
                 '<' => depth += 1,
@@ -324,6 +324,7 @@ mod tests {
         for (whole, short) in [
             ("main", "main"),
             ("lock<Cache, a::{closure_env#0}>", "lock"),
+            ("{closure#0}<Cache>", "{closure#0}"),
             ("a::b::<i32>::c", "a::b::c"),
             ("<A<B> as C<D>>::c", "<A as C>::c"),
             ("std::map<int, std::less<int> >::find(int)", "std::map::find(int)"),

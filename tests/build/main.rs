@@ -7,6 +7,7 @@
 
 mod assembly;
 mod copies;
+mod locks;
 mod optimised;
 mod variants;
 

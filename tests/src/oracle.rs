@@ -37,7 +37,10 @@ pub mod header_at {
     pub const METADATA_REFUSED: usize = 760;
     pub const EXIT_STATE: usize = 776;
     pub const EXIT_STATUS: usize = 780;
-    pub const LEN: usize = 800;
+    pub const CLOCK_LEVEL: usize = 800;
+    pub const HELD_OVERFLOWS: usize = 840;
+    pub const RELEASES_UNMATCHED: usize = 848;
+    pub const LEN: usize = 856;
 }
 
 /// Offsets in a slot, in the order of the fields.
@@ -54,6 +57,8 @@ pub mod slot_at {
     pub const PID_NAMESPACE: usize = 48;
     pub const NAME: usize = 64;
     pub const NAME_END: usize = 112;
+    pub const HELD_BEYOND: usize = 60;
+    pub const HELD: usize = 112;
     pub const COUNT: usize = 496;
     pub const MASK: usize = 504;
     pub const WORDS: usize = 512;
@@ -84,7 +89,34 @@ pub mod site_at {
     pub const COLUMN: usize = 28;
     pub const KIND: usize = 32;
     pub const OPERAND_COUNT: usize = 33;
+    pub const FLAGS: usize = 34;
+    pub const OPERAND_TYPES: usize = 36;
     pub const LEN: usize = 48;
+}
+
+/// Offsets in an entry of a held-lock table, and the bits of its place.
+pub mod held_at {
+    #![allow(missing_docs, reason = "the names are those of librip::layout::HeldLock")]
+    pub const LOCK: usize = 0;
+    pub const PLACE: usize = 8;
+    pub const SINCE: usize = 16;
+    pub const LEN: usize = 24;
+    pub const ENTRIES: usize = 16;
+    pub const STATE_SHIFT: u32 = 48;
+    pub const SHARED_BIT: u32 = 51;
+    pub const SINCE_BIT: u32 = 52;
+    pub const SEQUENCE_SHIFT: u32 = 53;
+    pub const AGAIN_SHIFT: u32 = 48;
+}
+
+/// Offsets in an entry of the table of lock names.
+pub mod lock_name_at {
+    #![allow(missing_docs, reason = "the names are those of librip::layout::LockName")]
+    pub const STATE: usize = 0;
+    pub const PID: usize = 4;
+    pub const LOCK: usize = 8;
+    pub const NAME: usize = 16;
+    pub const LEN: usize = 64;
 }
 
 const REGION_LEN: usize = 32;
@@ -117,6 +149,11 @@ pub struct Ring {
     pub without_exit: u64,
     pub slots_reused: u64,
     pub metadata_refused: u64,
+    pub clock_level: u32,
+    pub held_overflows: u64,
+    pub releases_unmatched: u64,
+    /// The names that locks have now: process, address, name.
+    pub lock_names: Vec<(u32, u64, String)>,
     /// The status that the creator gave to `exit`, if it came to that.
     pub exit_status: Option<i32>,
     pub modules: Vec<Module>,
@@ -150,6 +187,8 @@ pub struct Site {
     pub line: u32,
     pub column: u32,
     pub kind: u8,
+    pub flags: u16,
+    pub operand_types: Vec<u8>,
 }
 
 /// One thread's part.
@@ -168,15 +207,49 @@ pub struct Slot {
     pub count: u64,
     pub mask: u64,
     pub words: Vec<u64>,
+    pub held_beyond: u32,
+    /// The entries in use of the held-lock table, but those that were being written.
+    pub held: Vec<Held>,
+}
+
+/// What a thread does with a lock: see `HELD_*` in `librip::layout`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of the format")]
+pub enum Holding {
+    Taking,
+    Waiting,
+    Held,
+    Releasing,
+    Condition,
+    Destroyed,
+}
+
+/// An entry of a held-lock table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The lock's address.
+    pub lock: u64,
+    /// An actual address.
+    pub pc: u64,
+    /// What of it.
+    pub state: Holding,
+    /// In shared mode.
+    pub shared: bool,
+    /// Ticks, 0 for not known, where the entry says so at all.
+    pub since: Option<u64>,
+    /// How often it was taken again.
+    pub again: u64,
 }
 
 /// A recorded program counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The full sequence, not only the 15 bits that the word holds.
     pub sequence: u64,
     /// An actual address.
     pub pc: u64,
+    /// The operand words before it, as far as the slot still has them.
+    pub operands: Vec<u64>,
 }
 
 /// What a slot's owner recorded, as far as the slot still has it.
@@ -302,6 +375,10 @@ impl Ring {
             without_exit: bytes.u64(header_at::WITHOUT_EXIT)?,
             slots_reused: bytes.u64(header_at::SLOTS_REUSED)?,
             metadata_refused: bytes.u64(header_at::METADATA_REFUSED)?,
+            clock_level: bytes.u32(header_at::CLOCK_LEVEL)?,
+            held_overflows: bytes.u64(header_at::HELD_OVERFLOWS)?,
+            releases_unmatched: bytes.u64(header_at::RELEASES_UNMATCHED)?,
+            lock_names: lock_names(&bytes)?,
             exit_status,
             modules: Vec::new(),
             sites: Vec::new(),
@@ -345,8 +422,14 @@ impl Ring {
                 return Err(Damage::Defect(format!("site {index} is of module {module}")));
             };
             require!((home.begin..home.end).contains(&pc), "site {index} is outside its module");
-            let operands = bytes.get::<1>(at + site_at::OPERAND_COUNT)?[0];
-            require!(operands == 0, "site {index} has {operands} operands");
+            let operands = bytes.get::<1>(at + site_at::OPERAND_COUNT)?[0] as usize;
+            let operand_types = bytes.get::<12>(at + site_at::OPERAND_TYPES)?;
+            require!(operands <= 12, "site {index} has {operands} operands");
+            require!(
+                operand_types[..operands].iter().all(|&operand| matches!(operand, 3..=7))
+                    && operand_types[operands..].iter().all(|&operand| operand == 0),
+                "site {index} has operands of the types {operand_types:?}"
+            );
             ring.sites.push(Site {
                 module,
                 pc,
@@ -356,13 +439,59 @@ impl Ring {
                 line: bytes.u32(at + site_at::LINE)?,
                 column: bytes.u32(at + site_at::COLUMN)?,
                 kind: bytes.get::<1>(at + site_at::KIND)?[0],
+                flags: bytes.u16(at + site_at::FLAGS)?,
+                operand_types: operand_types[..operands].to_vec(),
             });
         }
         for index in 0..slots_at.used as usize {
             let at = slots_at.offset + index * slots_at.entry_len;
             ring.slots.push(slot(&bytes, at, index, words)?);
         }
+        ring.slots.iter().try_for_each(|slot| ring.check_operands(slot))?;
         Ok(ring)
+    }
+
+    /// Before each PC stand as many operands as its site has, no more and no less.
+    fn check_operands(&self, slot: &Slot) -> Result<(), Damage> {
+        let events = slot.events();
+        for (index, event) in events.events.iter().enumerate() {
+            let site = self.site_of(event.pc);
+            let wanted = site.map_or(0, |site| site.operand_types.len());
+            // The oldest event may have lost operands to newer words, and the newest to death.
+            let first = event.sequence - event.operands.len() as u64;
+            let is_cut = index == 0 || events.missing.contains(&(first.wrapping_sub(1)));
+            let (slot, had) = (slot.index, event.operands.len());
+            require!(
+                had == wanted || is_cut && had < wanted,
+                "slot {slot}: {had} operands instead of {wanted}, at {}",
+                event.sequence
+            );
+        }
+        Ok(())
+    }
+
+    /// What a slot's owner did with locks: the kind of each event, its flags, and its operands by type.
+    pub fn lock_events(&self, slot: &Slot) -> Vec<LockEvent> {
+        let events = slot.events().events;
+        let with_site = events.iter().filter_map(|event| Some((event, self.site_of(event.pc)?)));
+        with_site
+            .filter(|(event, site)| site.kind > 1 && event.operands.len() == site.operand_types.len())
+            .map(|(event, site)| {
+                let operand = |wanted: u8| {
+                    let at = site.operand_types.iter().position(|&operand| operand == wanted)?;
+                    Some(event.operands[at])
+                };
+                LockEvent {
+                    kind: site.kind,
+                    flags: site.flags,
+                    pc: event.pc,
+                    lock: operand(3).unwrap_or_default(),
+                    time: operand(4),
+                    since: operand(5),
+                    condition: operand(6),
+                }
+            })
+            .collect()
     }
 
     /// The site of an actual address.
@@ -412,17 +541,46 @@ impl Ring {
     }
 }
 
+/// An event of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of the format")]
+pub struct LockEvent {
+    pub kind: u8,
+    pub flags: u16,
+    pub pc: u64,
+    pub lock: u64,
+    pub time: Option<u64>,
+    pub since: Option<u64>,
+    pub condition: Option<u64>,
+}
+
 impl Slot {
+    /// The entry of a lock in the held-lock table.
+    ///
+    /// # Panics
+    ///
+    /// When there are several.
+    pub fn held_of(&self, lock: u64) -> Option<Held> {
+        let found: Vec<&Held> = self.held.iter().filter(|held| held.lock == lock).collect();
+        assert!(found.len() < 2, "{found:?}");
+        found.first().copied().copied()
+    }
+
     /// What the present owner recorded.
     pub fn events(&self) -> Events {
         let oldest = self.count.saturating_sub(self.words.len() as u64).max(self.first_sequence);
         let mut events = Events::default();
+        let mut operands = Vec::new();
         for sequence in oldest..self.count {
             let word = self.words[(sequence % self.words.len() as u64) as usize];
-            if word != 0 && word >> 49 == sequence & 0x7fff {
-                events.events.push(Event { sequence, pc: word & 0xffff_ffff_ffff });
-            } else {
+            let payload = word & 0xffff_ffff_ffff;
+            if word == 0 || word >> 49 != sequence & 0x7fff {
                 events.missing.push(sequence);
+                operands.clear();
+            } else if word & 1 << 48 != 0 {
+                operands.push(payload);
+            } else {
+                events.events.push(Event { sequence, pc: payload, operands: std::mem::take(&mut operands) });
             }
         }
         events
@@ -448,6 +606,60 @@ fn region(bytes: &Bytes, wanted: u32) -> Result<Region, Damage> {
         return Ok(region);
     }
     Err(Damage::Defect(format!("no region {wanted}")))
+}
+
+/// The names in the table that are complete. Rings of programs that name no lock have the table too.
+fn lock_names(bytes: &Bytes) -> Result<Vec<(u32, u64, String)>, Damage> {
+    let table = region(bytes, 6)?;
+    require!(table.entry_len >= lock_name_at::LEN, "lock name entries");
+    let mut names = Vec::new();
+    for index in 0..table.used as usize {
+        let at = table.offset + index * table.entry_len;
+        let state = bytes.u32(at + lock_name_at::STATE)?;
+        require!(state <= 2, "lock name {index} has state {state}");
+        if state == 1 {
+            let name = bytes.get::<48>(at + lock_name_at::NAME)?;
+            let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+            let (pid, lock) = (bytes.u32(at + lock_name_at::PID)?, bytes.u64(at + lock_name_at::LOCK)?);
+            names.push((pid, lock, String::from_utf8_lossy(name).into_owned()));
+        }
+    }
+    Ok(names)
+}
+
+/// Parses a held-lock table. An entry whose halves have different sequences was being written.
+fn held(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
+    let mut entries = Vec::new();
+    for index in 0..held_at::ENTRIES {
+        let at = at + index * held_at::LEN;
+        let (lock, place) = (bytes.u64(at + held_at::LOCK)?, bytes.u64(at + held_at::PLACE)?);
+        let state = match place >> held_at::STATE_SHIFT & 7 {
+            0 => continue,
+            1 => Holding::Taking,
+            2 => Holding::Waiting,
+            3 => Holding::Held,
+            4 => Holding::Releasing,
+            5 => Holding::Condition,
+            6 => Holding::Destroyed,
+            other => return Err(Damage::Defect(format!("an entry for a lock has state {other}"))),
+        };
+        if lock >> 49 & 0x7ff != place >> held_at::SEQUENCE_SHIFT {
+            require!(state == Holding::Taking, "an entry is {state:?} and not whole");
+            continue;
+        }
+        require!(lock & 1 << 48 != 0, "a lock's address is no operand");
+        let since = bytes.u64(at + held_at::SINCE)?;
+        let has_since = place >> held_at::SINCE_BIT & 1 == 1;
+        entries.push(Held {
+            lock: lock & 0xffff_ffff_ffff,
+            pc: place & 0xffff_ffff_ffff,
+            state,
+            shared: place >> held_at::SHARED_BIT & 1 == 1,
+            since: has_since.then_some(since & 0xffff_ffff_ffff),
+            again: if has_since { since >> held_at::AGAIN_SHIFT } else { 0 },
+        });
+    }
+    Ok(entries)
 }
 
 /// Parses a slot, and checks every word against its own place.
@@ -476,6 +688,8 @@ fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Dama
         words: (0..words as usize)
             .map(|word| bytes.u64(at + slot_at::WORDS + 8 * word))
             .collect::<Result<_, _>>()?,
+        held_beyond: bytes.u32(at + slot_at::HELD_BEYOND)?,
+        held: held(bytes, at + slot_at::HELD)?,
     };
     if matches!(state, State::Live | State::Exited) {
         require!(bytes.u32(at + slot_at::KIND)? == 1, "slot {index} has another kind");
@@ -494,7 +708,6 @@ fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Dama
         }
         let sequence = word >> 49;
         require!(sequence % u64::from(words) == place as u64, "slot {index}: {word:#x} at place {place}");
-        require!(word & 1 << 48 == 0, "slot {index}: an operand at place {place}");
         // Not newer than the count, and not older than the lap before (the newest may not have been stored).
         let age = slot.count.wrapping_sub(1).wrapping_sub(sequence) & 0x7fff;
         require!(age < 2 * u64::from(words), "slot {index}: {word:#x} is {age} words old");
@@ -502,17 +715,20 @@ fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Dama
     Ok(slot)
 }
 
-/// Whether this is the place of a word that may have been reserved and not stored yet: the last, or, when
-/// signal handlers interrupt one another between the two, one of the last few.
+/// Whether this is the place of a word that may have been reserved and not stored yet: of the last event, or, when
+/// signal handlers interrupt one another between the two, one of the last few. An event has four words at most.
 fn is_among_newest(slot: &Slot, place: usize) -> bool {
     let words = slot.words.len() as u64;
-    (slot.count.saturating_sub(4)..slot.count).any(|sequence| sequence % words == place as u64)
+    (slot.count.saturating_sub(8)..slot.count).any(|sequence| sequence % words == place as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use librip::layout::{Header, Module as RealModule, Region as RealRegion, Site as RealSite, SlotHeader};
+    use librip::layout::{
+        self, Header, HeldLock, LockName, Module as RealModule, Region as RealRegion, Site as RealSite,
+        SlotHeader,
+    };
     use std::mem::{offset_of, size_of};
 
     #[test]
@@ -544,6 +760,9 @@ mod tests {
             ("metadata_refused", header_at::METADATA_REFUSED, offset_of!(Header, metadata_refused)),
             ("exit_state", header_at::EXIT_STATE, offset_of!(Header, exit_state)),
             ("exit_status", header_at::EXIT_STATUS, offset_of!(Header, exit_status)),
+            ("clock_level", header_at::CLOCK_LEVEL, offset_of!(Header, clock_level)),
+            ("held_overflows", header_at::HELD_OVERFLOWS, offset_of!(Header, held_overflows)),
+            ("releases_unmatched", header_at::RELEASES_UNMATCHED, offset_of!(Header, releases_unmatched)),
             ("header", header_at::LEN, size_of::<Header>()),
             ("region", REGION_LEN, size_of::<RealRegion>()),
             ("regions", REGIONS, librip::layout::REGIONS_MAX),
@@ -555,7 +774,26 @@ mod tests {
             ("site.text", site_at::TEXT, offset_of!(RealSite, text)),
             ("site.line", site_at::LINE, offset_of!(RealSite, line)),
             ("site.kind", site_at::KIND, offset_of!(RealSite, kind)),
+            ("site.flags", site_at::FLAGS, offset_of!(RealSite, flags)),
+            ("site.operand_types", site_at::OPERAND_TYPES, offset_of!(RealSite, operand_types)),
             ("site", site_at::LEN, size_of::<RealSite>()),
+            ("held.lock", held_at::LOCK, offset_of!(HeldLock, lock)),
+            ("held.place", held_at::PLACE, offset_of!(HeldLock, place)),
+            ("held.since", held_at::SINCE, offset_of!(HeldLock, since)),
+            ("held", held_at::LEN, size_of::<HeldLock>()),
+            ("held entries", held_at::ENTRIES, layout::HELD_MAX),
+            ("held state", held_at::STATE_SHIFT as usize, layout::HELD_STATE_SHIFT as usize),
+            ("held shared", held_at::SHARED_BIT as usize, layout::HELD_SHARED.ilog2() as usize),
+            ("held since", held_at::SINCE_BIT as usize, layout::HELD_SINCE.ilog2() as usize),
+            ("held sequence", held_at::SEQUENCE_SHIFT as usize, layout::HELD_SEQUENCE_SHIFT as usize),
+            ("held again", held_at::AGAIN_SHIFT as usize, layout::HELD_AGAIN_SHIFT as usize),
+            ("lock_name.state", lock_name_at::STATE, offset_of!(LockName, state)),
+            ("lock_name.pid", lock_name_at::PID, offset_of!(LockName, pid)),
+            ("lock_name.lock", lock_name_at::LOCK, offset_of!(LockName, lock)),
+            ("lock_name.name", lock_name_at::NAME, offset_of!(LockName, name)),
+            ("lock_name", lock_name_at::LEN, size_of::<LockName>()),
+            ("slot.held_beyond", slot_at::HELD_BEYOND, offset_of!(SlotHeader, held_beyond)),
+            ("slot.held", slot_at::HELD, offset_of!(SlotHeader, held)),
             ("slot.state", slot_at::STATE, offset_of!(SlotHeader, state)),
             ("slot.generation", slot_at::GENERATION, offset_of!(SlotHeader, generation)),
             ("slot.pid", slot_at::PID, offset_of!(SlotHeader, pid)),
@@ -593,8 +831,10 @@ mod tests {
         let good = slot_of(&|_| ()).unwrap().events();
         assert_eq!((good.events.len(), good.events[0].sequence, good.missing.len()), (16, 4, 0));
         assert!(slot_of(&|words| words.swap(5, 6)).is_err(), "two words changed places");
-        assert!(slot_of(&|words| words[7] = 0).is_err(), "a word vanished");
-        assert!(slot_of(&|words| words[7] |= 1 << 48).is_err(), "an operand");
+        assert!(slot_of(&|words| words[10] = 0).is_err(), "a word vanished");
+        let operand = slot_of(&|words| words[10] |= 1 << 48).unwrap().events();
+        assert_eq!(operand.events.len(), 15);
+        assert_eq!(operand.events[6].operands, [0x5555_0000_1000]);
         assert!(slot_of(&|words| words[9] += 32 << 49).is_err(), "a word from the future");
         let unstored = slot_of(&|words| words[3] = 3 << 49 | 0x1000).unwrap().events();
         assert_eq!(unstored.missing, [19], "the newest may not have been stored when the program died");

@@ -67,14 +67,24 @@ pub fn map(path: &Path) -> &'static [Cell] {
 ///
 /// When the file cannot be read.
 pub fn read(path: &Path) -> Vec<[u64; 4]> {
+    let mut cells = read_all(path);
+    while cells.last().is_some_and(|cell| cell[0] == UNUSED) {
+        cells.pop();
+    }
+    cells
+}
+
+/// As [`read`], unused cells included.
+///
+/// # Panics
+///
+/// When the file cannot be read.
+pub fn read_all(path: &Path) -> Vec<[u64; 4]> {
     let bytes = std::fs::read(path).unwrap();
     let mut cells = Vec::new();
     for chunk in bytes.chunks_exact(32) {
         let field = |at: usize| u64::from_le_bytes(chunk[at..at + 8].try_into().unwrap());
         cells.push([field(0), field(8), field(16), field(24)]);
-    }
-    while cells.last().is_some_and(|cell| cell[0] == UNUSED) {
-        cells.pop();
     }
     cells
 }

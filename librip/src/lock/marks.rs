@@ -125,10 +125,8 @@ macro_rules! rip_lock_acquired {
     ($lock:expr $(, $flag:ident)* $(,)?) => {
         $crate::__private::lock_acquired(
             $lock,
-            #[inline(always)]
-            || $crate::__rip_lock_site!(KIND_LOCK_ACQUIRED, [$($flag),*], [OPERAND_LOCK]),
-            #[inline(always)]
-            || $crate::__rip_lock_site!(KIND_LOCK_ACQUIRED, [$($flag),*], [OPERAND_TIME, OPERAND_LOCK]),
+            $crate::__rip_lock_site!(KIND_LOCK_ACQUIRED, [$($flag),*], [OPERAND_LOCK]),
+            $crate::__rip_lock_site!(KIND_LOCK_ACQUIRED, [$($flag),*], [OPERAND_TIME, OPERAND_LOCK]),
             0 $(| $crate::__rip_lock_flag!($flag))*,
         )
     };
@@ -142,16 +140,12 @@ macro_rules! rip_lock_released {
     ($lock:expr $(, $flag:ident)* $(,)?) => {
         $crate::__private::lock_released(
             $lock,
-            #[inline(always)]
-            || $crate::__rip_lock_site!(KIND_LOCK_RELEASED, [$($flag),*], [OPERAND_LOCK]),
-            #[inline(always)]
-            || {
-                $crate::__rip_lock_site!(
-                    KIND_LOCK_RELEASED,
-                    [$($flag),*],
-                    [OPERAND_TIME, OPERAND_SINCE, OPERAND_LOCK]
-                )
-            },
+            $crate::__rip_lock_site!(KIND_LOCK_RELEASED, [$($flag),*], [OPERAND_LOCK]),
+            $crate::__rip_lock_site!(
+                KIND_LOCK_RELEASED,
+                [$($flag),*],
+                [OPERAND_TIME, OPERAND_SINCE, OPERAND_LOCK]
+            ),
         )
     };
 }
@@ -235,19 +229,13 @@ pub fn wait(lock: impl LockAddress, pc: u64, site_flags: u16) {
 
 /// Behind [`rip_lock_acquired!`].
 #[inline]
-pub fn acquired(
-    lock: impl LockAddress,
-    pc: impl FnOnce() -> u64,
-    pc_timed: impl FnOnce() -> u64,
-    site_flags: u16,
-) {
+pub fn acquired(lock: impl LockAddress, pc: u64, pc_timed: u64, site_flags: u16) {
     let Some(slot) = Slot::current() else { return };
     let lock = lock.address();
     let (pc, time, sequence) = if slot.times_all() {
-        let (pc, time) = (pc_timed(), slot.time());
+        let (pc, time) = (pc_timed, slot.time());
         (pc, time, slot.event([time, lock], pc))
     } else {
-        let pc = pc();
         (pc, 0, slot.event([lock], pc))
     };
     match slot.find(lock, |state| matches!(state, HELD_TAKING | HELD_WAITING | HELD_HELD)) {
@@ -271,7 +259,7 @@ pub fn acquired(
 
 /// Behind [`rip_lock_released!`].
 #[inline]
-pub fn released(lock: impl LockAddress, pc: impl FnOnce() -> u64, pc_timed: impl FnOnce() -> u64) {
+pub fn released(lock: impl LockAddress, pc: u64, pc_timed: u64) {
     let Some(slot) = Slot::current() else { return };
     let lock = lock.address();
     let entry = slot.find(lock, |state| state != HELD_NONE && state != HELD_DESTROYED);
@@ -282,9 +270,9 @@ pub fn released(lock: impl LockAddress, pc: impl FnOnce() -> u64, pc_timed: impl
         None => released_unknown(slot, lock),
     }
     if since != 0 || slot.times_all() {
-        slot.event([slot.time(), since, lock], pc_timed());
+        slot.event([slot.time(), since, lock], pc_timed);
     } else {
-        slot.event([lock], pc());
+        slot.event([lock], pc);
     }
 }
 

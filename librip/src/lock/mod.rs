@@ -1,9 +1,12 @@
 //! What is recorded of locks: events, and the held-lock table.
 //!
 //! It locks nothing itself. `marks` is for locks that are marked by hand, `wrap` for wrappers (`sync`, `raw`),
-//! `elsewhere` for what concerns other threads' tables, `names` for names; all write through `table`.
+//! `interpose` for the C library's locks, `elsewhere` for what concerns other threads' tables, `names` for names; all
+//! write through `table`.
 
 pub(crate) mod elsewhere;
+#[cfg(feature = "interpose")]
+pub(crate) mod interpose;
 pub(crate) mod marks;
 pub(crate) mod names;
 pub(crate) mod table;
@@ -71,7 +74,7 @@ impl Drop for Identity {
             names::forget(self.address());
         }
         if state & IS_USED != 0
-            && let Some(slot) = Slot::existing()
+            && let Some(slot) = Slot::current()
         {
             let is_held: fn(u64) -> bool = |state| state == HELD_HELD || state == HELD_CONDITION;
             if let Some(mut entry) = slot.find(self.address(), is_held) {

@@ -28,8 +28,9 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::arch;
 use crate::layout::{
-    CLOCK_LEVEL_ALL, CLOCK_LEVEL_OFF, HELD_AGAIN_SHIFT, HELD_NONE, HELD_SINCE, HELD_STATE_SHIFT, HELD_TAKING,
-    HeldLock, PAYLOAD_MASK, SlotHeader, held_place, held_state, pack, payload,
+    CLOCK_LEVEL_ALL, CLOCK_LEVEL_OFF, HELD_AGAIN_SHIFT, HELD_HELD, HELD_NONE, HELD_RELEASING,
+    HELD_SEQUENCE_SHIFT, HELD_SINCE, HELD_STATE_SHIFT, HELD_TAKING, HeldLock, PAYLOAD_MASK, SEQUENCE_SHIFT,
+    SlotHeader, held_state, pack, payload,
 };
 use crate::{clock, thread};
 
@@ -51,7 +52,7 @@ impl Slot {
     }
 
     /// The slot that the thread has already.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn existing() -> Option<Slot> {
         NonNull::new(arch::cursor()).and_then(|words| Slot { words }.unless_sink())
     }
@@ -103,7 +104,8 @@ impl Slot {
             store(sequence, pack(sequence, operand, true));
         }
         let last = first + N as u64;
-        store(last, pack(last, pc, false));
+        // A PC has no more than 48 bits, so that there is nothing to mask.
+        store(last, last << SEQUENCE_SHIFT | pc);
         last
     }
 
@@ -125,26 +127,64 @@ impl Slot {
     #[inline(always)]
     pub(crate) fn enter_lock(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
         let first = &self.header().held[0];
-        let held = if place_of(first).state() == HELD_NONE { first } else { self.free_entry()? };
-        // The place first: it reserves the entry. Until the lock is there too, the sequences differ.
-        let place = Place(held_place(sequence, pc, HELD_TAKING, flags));
-        let entry = Entry { held, place };
-        held.place.store(place.0, Release);
-        held.lock.store(pack(sequence, lock, true), Release);
-        // What is left in `since` means nothing: `place` does not say HELD_SINCE.
-        Some(entry)
+        if place_of(first).state() == HELD_NONE {
+            return Some(Entry::enter(first, lock, sequence, pc, flags));
+        }
+        self.enter_further(lock, sequence, pc, flags)
     }
 
-    /// A free entry but the first: the thread has other locks.
+    /// The same where the first entry is not free: the thread has other locks.
     #[inline(never)]
-    fn free_entry(self) -> Option<&'static HeldLock> {
+    fn enter_further(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
         let header = self.header();
         let free = header.held[1..].iter().find(|held| place_of(held).state() == HELD_NONE);
         if free.is_none() {
             header.held_beyond.fetch_add(1, Relaxed);
             super::elsewhere::count_overflow();
         }
-        free
+        Some(Entry::enter(free?, lock, sequence, pc, flags))
+    }
+
+    /// Whether the first entry is free.
+    #[cfg(feature = "interpose")]
+    #[inline(always)]
+    pub(crate) fn is_first_free(self) -> bool {
+        place_of(&self.header().held[0]).state() == HELD_NONE
+    }
+
+    /// Enters a lock as the first one, which is known to be free: as being taken, by one who does not share it.
+    #[cfg(feature = "interpose")]
+    #[inline(always)]
+    pub(crate) fn enter_first(self, lock: u64, sequence: u64, pc: u64) {
+        Entry::enter(&self.header().held[0], lock, sequence, pc, 0);
+    }
+
+    /// The first entry, and its lock.
+    #[cfg(feature = "interpose")]
+    #[inline(always)]
+    pub(crate) fn first(self) -> (Entry, u64) {
+        let held = &self.header().held[0];
+        // ORDERING: relaxed: this thread's own store.
+        (Entry { held, place: place_of(held) }, payload(held.lock.load(Relaxed)))
+    }
+
+    /// If the first entry is this lock's, in HELD and without a time, it goes over to RELEASING.
+    #[inline(always)]
+    pub(crate) fn releases_first(self, lock: u64) -> bool {
+        let first = &self.header().held[0];
+        let place = place_of(first).0;
+        let is_plain = place & (7 << HELD_STATE_SHIFT | HELD_SINCE) == HELD_HELD << HELD_STATE_SHIFT;
+        if !is_plain || !is_of(first, lock) {
+            return false;
+        }
+        first.place.store(place ^ (HELD_HELD ^ HELD_RELEASING) << HELD_STATE_SHIFT, Release);
+        true
+    }
+
+    /// Frees the first entry.
+    #[inline(always)]
+    pub(crate) fn clear_first(self) {
+        self.header().held[0].place.store(0, Release);
     }
 
     /// The entry of a lock, if the thread has one in a state that `is_wanted`; any, should there be several.
@@ -209,7 +249,7 @@ fn place_of(held: &HeldLock) -> Place {
 
 #[inline(always)]
 fn is_of(held: &HeldLock, lock: u64) -> bool {
-    payload(held.lock.load(Relaxed)) == lock & PAYLOAD_MASK
+    payload(held.lock.load(Relaxed) ^ lock) == 0
 }
 
 /// An entry of the calling thread's held-lock table.
@@ -222,6 +262,18 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Fills a free entry.
+    #[inline(always)]
+    fn enter(held: &'static HeldLock, lock: u64, sequence: u64, pc: u64, flags: u64) -> Entry {
+        // The place first: it reserves the entry. Until the lock is there too, the sequences differ.
+        // A PC has no more than 48 bits, so that there is nothing to mask.
+        let place = Place(sequence << HELD_SEQUENCE_SHIFT | HELD_TAKING << HELD_STATE_SHIFT | flags | pc);
+        held.place.store(place.0, Release);
+        held.lock.store(pack(sequence, lock, true), Release);
+        // What is left in `since` means nothing: `place` does not say HELD_SINCE.
+        Entry { held, place }
+    }
+
     #[inline(always)]
     fn set_place(&mut self, place: Place) {
         self.place = place;
@@ -240,6 +292,13 @@ impl Entry {
         self.set_place(self.place.with_state(state));
     }
 
+    /// The same where it is known which state it leaves: one instruction less on the way to the store.
+    #[inline(always)]
+    pub(crate) fn change_state(&mut self, from: u64, to: u64) {
+        debug_assert_eq!(self.state(), from);
+        self.set_place(Place(self.place.0 ^ (from ^ to) << HELD_STATE_SHIFT));
+    }
+
     /// Whether any of these bits is set in the place.
     #[inline(always)]
     pub(crate) fn has_flag(self, flag: u64) -> bool {
@@ -255,6 +314,12 @@ impl Entry {
     /// Where the lock was taken, if another place than that of the entry's making.
     pub(crate) fn set_pc(&mut self, pc: u64) {
         self.set_place(Place(self.place.0 & !PAYLOAD_MASK | pc & PAYLOAD_MASK));
+    }
+
+    /// Where the lock was taken.
+    #[cfg(any(feature = "lock_api", feature = "lock_api_05", feature = "interpose"))]
+    pub(crate) fn pc(self) -> u64 {
+        self.place.0 & PAYLOAD_MASK
     }
 
     /// Since when, ticks; 0 where that is not known.

@@ -24,7 +24,9 @@
 use core::panic::Location;
 
 use super::table::{Entry, Slot};
-use crate::layout::{HELD_CONDITION, HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_SINCE, HELD_WAITING};
+use crate::layout::{
+    HELD_CONDITION, HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_SINCE, HELD_TAKING, HELD_WAITING,
+};
 
 /// Expands to the PC of a site in a wrapper.
 ///
@@ -84,21 +86,23 @@ impl Attempt {
         pc: impl FnOnce() -> u64,
         pc_timed: impl FnOnce() -> u64,
     ) -> Attempt {
-        let Some(slot) = Slot::current() else { return Attempt(None) };
         let flags = if shared { HELD_SHARED } else { 0 };
-        if slot.times_all() {
-            return begin_timed(slot, lock, flags, pc_timed());
-        }
+        // One site for both ways.
         let pc = pc();
-        let sequence = slot.event([lock], pc);
-        Attempt(slot.enter_lock(lock, sequence, pc, flags))
+        match Slot::existing() {
+            Some(slot) if !slot.times_all() => {
+                let sequence = slot.event([lock], pc);
+                Attempt(slot.enter_lock(lock, sequence, pc, flags))
+            }
+            _ => begin_slowly(lock, flags, pc, pc_timed()),
+        }
     }
 
     /// The lock was free, and is had.
     #[inline(always)]
     pub(crate) fn has(self) {
         if let Some(mut entry) = self.0 {
-            entry.set_state(HELD_HELD);
+            entry.change_state(HELD_TAKING, HELD_HELD);
         }
     }
 
@@ -115,7 +119,7 @@ impl Attempt {
                 entry.set_state(HELD_WAITING);
             }
         }
-        Waiting { attempt: self, lock }
+        Waiting { attempt: self }
     }
 
     /// The lock was not got. `pc` is a site of the kind TRY_FAILED.
@@ -139,12 +143,18 @@ impl Attempt {
     }
 }
 
+/// The thread's first event, or one with a time, or a thread that records nowhere.
 #[cold]
 #[inline(never)]
-fn begin_timed(slot: Slot, lock: u64, flags: u64, pc: u64) -> Attempt {
+fn begin_slowly(lock: u64, flags: u64, pc: u64, pc_timed: u64) -> Attempt {
+    let Some(slot) = Slot::current() else { return Attempt(None) };
+    if !slot.times_all() {
+        let sequence = slot.event([lock], pc);
+        return Attempt(slot.enter_lock(lock, sequence, pc, flags));
+    }
     let time = slot.time();
-    let sequence = slot.event([time, lock], pc);
-    let mut entry = slot.enter_lock(lock, sequence, pc, flags);
+    let sequence = slot.event([time, lock], pc_timed);
+    let mut entry = slot.enter_lock(lock, sequence, pc_timed, flags);
     if let Some(entry) = &mut entry {
         // When it was asked for: nanoseconds before it is had, if it is free.
         entry.set_since(time, 0);
@@ -156,7 +166,6 @@ fn begin_timed(slot: Slot, lock: u64, flags: u64, pc: u64) -> Attempt {
 #[derive(Debug)]
 pub(crate) struct Waiting {
     attempt: Attempt,
-    lock: u64,
 }
 
 impl Waiting {
@@ -173,8 +182,9 @@ impl Waiting {
     }
 
     /// The time was up. `pc` is a site of the kind TRY_FAILED.
-    pub(crate) fn failed(self, pc: u64) {
-        let (attempt, lock) = (self.attempt, self.lock);
+    #[cfg(any(feature = "lock_api", feature = "lock_api_05"))]
+    pub(crate) fn failed(self, lock: u64, pc: u64) {
+        let attempt = self.attempt;
         core::mem::forget(self);
         attempt.failed(lock, pc);
     }
@@ -189,7 +199,9 @@ impl Drop for Waiting {
 /// A release that has begun.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release {
-    slot: Option<Slot>,
+    /// The lock is the first in the table of this slot, taken once, at a time that nobody asked for.
+    plain: Option<Slot>,
+    /// Where it is otherwise.
     entry: Option<Entry>,
 }
 
@@ -197,43 +209,63 @@ impl Release {
     /// Before the lock is given up.
     #[inline(always)]
     pub(crate) fn begin(lock: u64) -> Release {
-        let Some(slot) = Slot::current() else { return Release { slot: None, entry: None } };
-        let mut entry = slot.find(lock, |state| state == HELD_HELD);
-        if let Some(entry) = &mut entry {
-            entry.set_state(HELD_RELEASING);
+        match Slot::existing() {
+            Some(slot) if slot.releases_first(lock) => Release { plain: Some(slot), entry: None },
+            _ => Release { plain: None, entry: begin_release(lock) },
         }
-        Release { slot: Some(slot), entry }
     }
 
     /// The lock has been given up. `pc` and `pc_timed` are sites of the kind RELEASED, with the operands lock, and time,
     /// since and lock.
     #[inline(always)]
     pub(crate) fn done(self, lock: u64, pc: impl FnOnce() -> u64, pc_timed: impl FnOnce() -> u64) {
-        let Some(slot) = self.slot else { return };
-        match self.entry {
-            Some(entry) if !entry.has_flag(HELD_SINCE) => {
-                entry.clear();
-                slot.event([lock], pc());
-            }
-            Some(entry) => released_timed(slot, lock, entry, pc_timed()),
-            None => released_unknown(slot, lock, pc()),
+        // One site for both ways.
+        let pc = pc();
+        if let Some(slot) = self.plain {
+            slot.clear_first();
+            slot.event([lock], pc);
+        } else {
+            end_release(lock, self.entry, pc, pc_timed());
         }
     }
 }
 
-#[cold]
+/// Drops a guard, which unlocks, and records that. `pc` and `pc_timed` are as in [`Release::done`].
+///
+/// Not inlined, so that the destructor that calls it is: a compiler that finds it too large would put the sites, too,
+/// where no caller is known.
 #[inline(never)]
-fn released_timed(slot: Slot, lock: u64, entry: Entry, pc: u64) {
-    let since = entry.since();
-    entry.clear();
-    slot.event([slot.time(), since, lock], pc);
+pub(crate) fn drop_guard<G>(lock: u64, guard: G, pc: u64, pc_timed: u64) {
+    let release = Release::begin(lock);
+    drop(guard);
+    release.done(lock, || pc, || pc_timed);
 }
 
-#[cold]
+/// A lock that is not the thread's first one, or whose time is known, or that this thread does not have.
 #[inline(never)]
-fn released_unknown(slot: Slot, lock: u64, pc: u64) {
-    slot.event([lock], pc);
-    super::marks::released_unknown(slot, lock);
+fn begin_release(lock: u64) -> Option<Entry> {
+    let mut entry = Slot::existing()?.find(lock, |state| state == HELD_HELD)?;
+    entry.set_state(HELD_RELEASING);
+    Some(entry)
+}
+
+/// See [`begin_release`].
+#[inline(never)]
+fn end_release(lock: u64, entry: Option<Entry>, pc: u64, pc_timed: u64) {
+    let Some(slot) = Slot::current() else { return };
+    let Some(entry) = entry else {
+        slot.event([lock], pc);
+        super::marks::released_unknown(slot, lock);
+        return;
+    };
+    if entry.has_flag(HELD_SINCE) {
+        let since = entry.since();
+        entry.clear();
+        slot.event([slot.time(), since, lock], pc_timed);
+    } else {
+        entry.clear();
+        slot.event([lock], pc);
+    }
 }
 
 /// A wait for a condition, which lends the lock.

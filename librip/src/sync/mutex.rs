@@ -14,7 +14,7 @@ use std::sync;
 use super::{LockResult, PoisonError, TryLockError, TryLockResult, mapped};
 use crate::layout::{LOCK_TYPE_MUTEX, SITE_LOCK_TYPE_SHIFT, SITE_TRY};
 use crate::lock::Identity;
-use crate::lock::wrap::{Attempt, Release, wrapper_site};
+use crate::lock::wrap::{Attempt, drop_guard, wrapper_site};
 
 const MUTEX: u16 = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT;
 
@@ -196,18 +196,13 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
 }
 
 impl<T: ?Sized> Drop for MutexGuard<'_, T> {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
-        let release = Release::begin(self.lock);
-        // SAFETY: dropped once, here; `into_parts` does not get here.
-        unsafe { ManuallyDrop::drop(&mut self.inner) };
-        release.done(
-            self.lock,
-            #[inline(always)]
-            || wrapper_site!(KIND_LOCK_RELEASED, MUTEX, [OPERAND_LOCK]),
-            #[inline(always)]
-            || wrapper_site!(KIND_LOCK_RELEASED, MUTEX, [OPERAND_TIME, OPERAND_SINCE, OPERAND_LOCK]),
-        );
+        let pc = wrapper_site!(KIND_LOCK_RELEASED, MUTEX, [OPERAND_LOCK]);
+        let pc_timed = wrapper_site!(KIND_LOCK_RELEASED, MUTEX, [OPERAND_TIME, OPERAND_SINCE, OPERAND_LOCK]);
+        // SAFETY: taken once, here; `into_parts` does not get here.
+        let inner = unsafe { ManuallyDrop::take(&mut self.inner) };
+        drop_guard(self.lock, inner, pc, pc_timed);
     }
 }
 

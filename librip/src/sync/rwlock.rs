@@ -14,7 +14,7 @@ use std::sync;
 use super::{LockResult, PoisonError, TryLockError, TryLockResult, mapped};
 use crate::layout::{LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT, SITE_SHARED, SITE_TRY};
 use crate::lock::Identity;
-use crate::lock::wrap::{Attempt, Release, downgraded, wrapper_site};
+use crate::lock::wrap::{Attempt, downgraded, drop_guard, wrapper_site};
 
 const WRITE: u16 = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT;
 const READ: u16 = WRITE | SITE_SHARED;
@@ -198,18 +198,14 @@ macro_rules! guard {
         }
 
         impl<T: ?Sized> Drop for $guard<'_, T> {
-            #[inline(always)]
+            #[inline]
             fn drop(&mut self) {
-                let release = Release::begin(self.lock);
-                // SAFETY: dropped once, here.
-                unsafe { ManuallyDrop::drop(&mut self.inner) };
-                release.done(
-                    self.lock,
-                    #[inline(always)]
-                    || wrapper_site!(KIND_LOCK_RELEASED, $flags, [OPERAND_LOCK]),
-                    #[inline(always)]
-                    || wrapper_site!(KIND_LOCK_RELEASED, $flags, [OPERAND_TIME, OPERAND_SINCE, OPERAND_LOCK]),
-                );
+                let pc = wrapper_site!(KIND_LOCK_RELEASED, $flags, [OPERAND_LOCK]);
+                let pc_timed =
+                    wrapper_site!(KIND_LOCK_RELEASED, $flags, [OPERAND_TIME, OPERAND_SINCE, OPERAND_LOCK]);
+                // SAFETY: taken once, here.
+                let inner = unsafe { ManuallyDrop::take(&mut self.inner) };
+                drop_guard(self.lock, inner, pc, pc_timed);
             }
         }
 
@@ -245,9 +241,9 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         let mut guard = ManuallyDrop::new(s);
         // SAFETY: taken once, because `guard` is not dropped.
         let inner = unsafe { ManuallyDrop::take(&mut guard.inner) };
-        let inner = sync::RwLockWriteGuard::downgrade(inner);
+        // Before: nobody may be seen to share a lock that is said to be had alone.
         downgraded(guard.lock);
-        RwLockReadGuard::new(guard.lock, inner)
+        RwLockReadGuard::new(guard.lock, sync::RwLockWriteGuard::downgrade(inner))
     }
 }
 

@@ -3,7 +3,7 @@
 //! The marks of a wrapper are in its own source, which is inlined into the program's functions: to say that a thread
 //! is in `Mutex::lock` helps nobody. It knows functions and files only, and nothing of locks.
 
-use super::ends_with_path;
+use super::without_arguments;
 use crate::resolve::Frame;
 
 /// The crates that wrappers are made of, and that their callers are not in.
@@ -26,14 +26,26 @@ fn is_wrapper(frame: &Frame, wrapper_file: &str) -> bool {
     let Some(function) = &frame.function else {
         return true;
     };
+    let function = without_arguments(function);
     if function.contains("::") {
-        return WRAPPERS.contains(&crate_of(function));
+        return WRAPPERS.contains(&crate_of(&function));
     }
     // Debug information with line tables only has functions' last names; then the source tells.
     let Some(file) = &frame.file else { return false };
-    ends_with_path(file, wrapper_file)
-        || ends_with_path(wrapper_file, file)
-        || (file.starts_with("/rustc/") && file.contains("/library/"))
+    is_of_crate(file, wrapper_file)
+        // Where rustc found the standard library's source, the directory is that of the toolchain, else /rustc/HASH.
+        || ["core", "alloc", "std"].iter().any(|name| file.contains(&format!("/library/{name}/src/")))
+        || file.split('/').any(|directory| {
+            let (name, version) = directory.split_once('-').unwrap_or_default();
+            WRAPPERS.contains(&name) && version.starts_with(|digit: char| digit.is_ascii_digit())
+        })
+}
+
+/// Whether a file is of the wrapper's crate: below the directory `src` that the wrapper's own source is in.
+fn is_of_crate(file: &str, wrapper_file: &str) -> bool {
+    let Some(at) = wrapper_file.rfind("/src/") else { return file == wrapper_file };
+    let root = &wrapper_file[..at + "/src/".len()];
+    file.rfind(root).is_some_and(|at| at == 0 || root.starts_with('/') || file[..at].ends_with('/'))
 }
 
 /// The crate of a function's path: of the type, where it is `<some::Type as some::Trait>::function`.
@@ -101,12 +113,22 @@ mod tests {
 
     #[test]
     fn without_paths_the_source_tells() {
+        let registry = "/home/me/registry/lock_api-0.4.14/src/mutex.rs";
         let mut frames = vec![
+            frame("{closure#0}<u32>", "/src/librip/src/arch/x86_64.rs", 69),
+            frame("begin<librip::sync::mutex::{closure_env#0}<u32>>", "/src/librip/src/lock/wrap.rs", 69),
             frame("lock<u32>", "/src/librip/src/sync/mutex.rs", 1),
+            frame("lock<u32>", registry, 1),
             frame("unwrap<T>", "/rustc/abc/library/core/src/result.rs", 2),
             frame("get", "/src/server/cache.rs", 3),
         ];
         assert_eq!(leave(&mut frames, FILE), Some(("/src/server/cache.rs".into(), 3)));
+        for (file, is_ours) in
+            [("/x/librip/src/a.rs", true), ("/x/mylibrip/src/a.rs", false), ("librip/src/a.rs", true)]
+        {
+            assert_eq!(is_of_crate(file, FILE), is_ours, "{file}");
+        }
+        assert!(is_of_crate("/r/librip-0.1.0/src/arch/x.rs", "/r/librip-0.1.0/src/sync/mutex.rs"));
     }
 
     #[test]

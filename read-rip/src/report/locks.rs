@@ -55,10 +55,11 @@ impl LockNames<'_> {
         }
     }
 
-    /// `function file:line`.
+    /// `function file:line`, and ` from file:line` where that function was inlined.
     pub fn place(&self, id: PlaceId) -> String {
         let place = self.places.get(id);
-        format!("{} {}", printable(&place.function), self.locations.line_of(place))
+        let (line, caller) = (self.locations.line_of(place), self.locations.caller(place));
+        format!("{} {line}{caller}", printable(&place.function))
     }
 
     /// One thread by name, several by number; with `-v` all of them.

@@ -67,7 +67,7 @@ impl Locations<'_> {
     }
 
     /// The caller that a mark was inlined into, as ` from file:line`.
-    fn caller(&self, place: &Place) -> String {
+    pub(super) fn caller(&self, place: &Place) -> String {
         match place.callers.first() {
             Some(caller) => match (&caller.file, caller.line) {
                 (Some(file), Some(line)) => format!(" from {}:{line}", printable(self.names.get(file))),

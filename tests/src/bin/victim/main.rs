@@ -12,6 +12,7 @@
 mod common;
 mod die;
 mod harm;
+mod locks;
 mod threads;
 
 fn main() {
@@ -20,7 +21,8 @@ fn main() {
     match arguments.as_slice() {
         ["die", rest @ ..] => die::main(rest),
         ["threads", rest @ ..] => threads::main(rest),
+        ["locks", rest @ ..] => locks::main(rest),
         ["harm", rest @ ..] => harm::main(rest),
-        _ => panic!("victim die|threads|harm WAY"),
+        _ => panic!("victim die|threads|harm|locks WAY"),
     }
 }

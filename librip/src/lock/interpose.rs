@@ -1,0 +1,471 @@
+//! What an interposer records around the locks of the C library: as `wrap` does, with the caller in every event.
+//!
+//! It touches no lock, and knows none of the C library's types. Its sites are one for each operation and kind of lock;
+//! where in the program that was says the operand CALLER, a return address, which is an entry's place in the
+//! held-lock table too.
+//!
+//! # What differs from `wrap`
+//!
+//! * Nothing here has a destructor. `pthread_cancel` and `pthread_exit` unwind the interposer's frames by force, and
+//!   such frames must have nothing to clean up: what must happen then is a cleanup handler's.
+//! * An operation may fail: an unlock by a thread that is not the owner, a second lock of an error-checking mutex.
+//!   Then everything is put back, and there is no event, or a TRY_FAILED.
+//! * A lock that may be given up by any thread, and is given up by one that has not got it, is searched for *before* it
+//!   is given up: afterwards the entry found might be the next owner's.
+//! * Nobody holds a semaphore. WAIT says that a thread is about to block on it, ACQUIRED that it has taken one of its
+//!   units, RELEASED that it has given one. In the table a thread that blocks is in the state CONDITION: it waits for
+//!   others to do something, and for no owner.
+
+#![allow(unsafe_code, reason = "sites are assembly")]
+
+use super::table::{Entry, Slot};
+use super::wrap::wrapper_site;
+use super::{elsewhere, marks, names};
+use crate::arch;
+use crate::layout::{
+    HELD_CONDITION, HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_TAKING, HELD_WAITING, LOCK_TYPE_MUTEX,
+    LOCK_TYPE_RWLOCK, LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN, SITE_LOCK_TYPE_SHIFT, SITE_READERS_FIRST,
+    SITE_REENTRANT, SITE_SHARED, SITE_TRY,
+};
+
+/// What distinguishes the sites of one operation: `SITE_*` and a `LOCK_TYPE_*`.
+pub type Flags = u16;
+
+/// A mutex that is no recursive one.
+pub const MUTEX: Flags = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT;
+/// See [`SITE_TRY`].
+pub const MUTEX_TRY: Flags = MUTEX | SITE_TRY;
+/// A recursive mutex.
+pub const RECURSIVE: Flags = MUTEX | SITE_REENTRANT;
+/// See [`SITE_TRY`].
+pub const RECURSIVE_TRY: Flags = RECURSIVE | SITE_TRY;
+/// A lock that is written.
+pub const WRITE: Flags = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT;
+/// See [`SITE_TRY`].
+pub const WRITE_TRY: Flags = WRITE | SITE_TRY;
+/// A lock that is read, behind writers who wait.
+pub const READ: Flags = WRITE | SITE_SHARED;
+/// See [`SITE_TRY`].
+pub const READ_TRY: Flags = READ | SITE_TRY;
+/// A lock that is read, past writers who wait.
+pub const READ_FIRST: Flags = READ | SITE_READERS_FIRST;
+/// See [`SITE_TRY`].
+pub const READ_FIRST_TRY: Flags = READ_FIRST | SITE_TRY;
+/// A spin lock.
+pub const SPIN: Flags = LOCK_TYPE_SPIN << SITE_LOCK_TYPE_SHIFT;
+/// See [`SITE_TRY`].
+pub const SPIN_TRY: Flags = SPIN | SITE_TRY;
+/// A semaphore.
+pub const SEMAPHORE: Flags = LOCK_TYPE_SEMAPHORE << SITE_LOCK_TYPE_SHIFT;
+/// See [`SITE_TRY`].
+pub const SEMAPHORE_TRY: Flags = SEMAPHORE | SITE_TRY;
+
+const fn held_flags(flags: Flags) -> u64 {
+    if flags & SITE_SHARED != 0 { HELD_SHARED } else { 0 }
+}
+
+fn is_held(state: u64) -> bool {
+    state == HELD_HELD
+}
+
+/// Gives the calling thread its slot now, rather than at its first operation.
+pub fn enter() {
+    Slot::current();
+}
+
+/// Whether the calling thread has a lock, and shares it with nobody.
+pub fn holds_alone(lock: u64) -> bool {
+    let entry = Slot::existing().and_then(|slot| slot.find(lock, is_held));
+    entry.is_some_and(|entry| !entry.has_flag(HELD_SHARED))
+}
+
+/// Whether there is a ring.
+#[inline(always)]
+pub fn is_recording() -> bool {
+    arch::is_active()
+}
+
+/// An acquisition, or a release, of the first lock in the thread's table, by a thread that has a slot and notes no times:
+/// the usual case.
+///
+/// While the lock's own code runs, only this is kept, in one register. What else may be needed is in the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain(Slot);
+
+impl Plain {
+    /// Before the lock is touched. `None`: it is no such case, and nothing was recorded.
+    #[inline(always)]
+    pub fn takes<const FLAGS: Flags>(lock: u64, caller: u64) -> Option<Plain> {
+        const { assert!(FLAGS & SITE_SHARED == 0) };
+        let slot = Slot::existing()?;
+        if slot.times_all() || !slot.is_first_free() {
+            return None;
+        }
+        let pc = wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
+        let sequence = slot.event([caller, lock], pc);
+        // Free a moment ago; a handler that came between has given it back.
+        slot.enter_first(lock, sequence, caller);
+        Some(Plain(slot))
+    }
+
+    /// The lock was free, and is had.
+    #[inline(always)]
+    pub fn has(self) {
+        let (mut entry, _) = self.0.first();
+        entry.change_state(HELD_TAKING, HELD_HELD);
+    }
+
+    /// The lock was not free. Also says which one it is, and where it was asked for.
+    #[inline]
+    pub fn attempt(self) -> (Attempt, u64, u64) {
+        let (entry, lock) = self.0.first();
+        (Attempt(Some(entry)), lock, entry.pc())
+    }
+
+    /// Before the lock is given up. `None`: it is no such case, and nothing was recorded.
+    #[inline(always)]
+    pub fn releases(lock: u64) -> Option<Plain> {
+        let slot = Slot::existing()?;
+        slot.releases_first(lock).then_some(Plain(slot))
+    }
+
+    /// The lock has been given up.
+    #[inline(always)]
+    pub fn released<const FLAGS: Flags>(self, caller: u64) {
+        let (_, lock) = self.0.first();
+        self.0.clear_first();
+        let pc = wrapper_site!(KIND_LOCK_RELEASED, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
+        self.0.event([caller, lock], pc);
+    }
+
+    /// The lock has not been given up.
+    #[cold]
+    pub fn kept(self) {
+        let (mut entry, _) = self.0.first();
+        entry.change_state(HELD_RELEASING, HELD_HELD);
+    }
+}
+
+/// An acquisition that has begun.
+///
+/// Empty for threads that record nowhere, and for a lock that found no room in the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt(Option<Entry>);
+
+impl Attempt {
+    /// Before the lock is touched.
+    #[inline(always)]
+    pub fn begin<const FLAGS: Flags>(lock: u64, caller: u64) -> Attempt {
+        match Slot::existing() {
+            Some(slot) if !slot.times_all() => {
+                let pc = wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
+                let sequence = slot.event([caller, lock], pc);
+                Attempt(slot.enter_lock(lock, sequence, caller, held_flags(FLAGS)))
+            }
+            _ => Attempt::begin_slowly::<FLAGS>(lock, caller),
+        }
+    }
+
+    /// The thread's first event, or one with a time, or a thread that records nowhere.
+    #[cold]
+    #[inline(never)]
+    fn begin_slowly<const FLAGS: Flags>(lock: u64, caller: u64) -> Attempt {
+        let Some(slot) = Slot::current() else { return Attempt(None) };
+        let (sequence, time) = takes::<FLAGS>(slot, lock, caller);
+        let mut entry = slot.enter_lock(lock, sequence, caller, held_flags(FLAGS));
+        if let Some(entry) = &mut entry
+            && time != 0
+        {
+            entry.set_since(time, 0);
+        }
+        Attempt(entry)
+    }
+
+    /// The lock was free, and is had.
+    #[inline(always)]
+    pub fn has(self) {
+        if let Some(mut entry) = self.0 {
+            entry.change_state(HELD_TAKING, HELD_HELD);
+        }
+    }
+
+    /// The lock was not free. What is returned goes on with `has_waited`, or `failed`.
+    #[cold]
+    #[inline(never)]
+    pub fn waits<const FLAGS: Flags>(mut self, lock: u64, caller: u64) -> Attempt {
+        let Some(slot) = Slot::existing() else { return self };
+        let time = slot.time();
+        let pc = wrapper_site!(KIND_LOCK_WAIT, FLAGS, [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK]);
+        slot.event([time, caller, lock], pc);
+        if let Some(entry) = &mut self.0 {
+            entry.set_since(time, 0);
+            entry.set_state(HELD_WAITING);
+        }
+        self
+    }
+
+    /// The lock is had, after whatever it took.
+    #[cold]
+    #[inline(never)]
+    pub fn has_waited(self) {
+        if let Some(mut entry) = self.0 {
+            // First what others must know. For a moment the time is when the waiting began: too early.
+            entry.set_state(HELD_HELD);
+            entry.set_since(Slot::existing().map_or(0, Slot::time), 0);
+        }
+    }
+
+    /// The lock was not got.
+    #[cold]
+    #[inline(never)]
+    pub fn failed<const FLAGS: Flags>(self, lock: u64, caller: u64) {
+        let Some(slot) = Slot::existing() else { return };
+        match self.0 {
+            Some(entry) => entry.clear(),
+            // It was counted as one that is held beyond the table.
+            None => drop(slot.was_beyond()),
+        }
+        try_failed::<FLAGS>(slot, lock, caller);
+    }
+}
+
+/// Records that a lock is taken; the event's sequence, and its time if it has one.
+#[inline(always)]
+fn takes<const FLAGS: Flags>(slot: Slot, lock: u64, caller: u64) -> (u64, u64) {
+    if slot.times_all() {
+        let time = slot.time();
+        let pc = wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK]);
+        return (slot.event([time, caller, lock], pc), time);
+    }
+    let pc = wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
+    (slot.event([caller, lock], pc), 0)
+}
+
+#[inline(always)]
+fn try_failed<const FLAGS: Flags>(slot: Slot, lock: u64, caller: u64) {
+    let pc = wrapper_site!(KIND_LOCK_TRY_FAILED, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
+    slot.event([caller, lock], pc);
+}
+
+/// The owner of a robust mutex is dead, and the calling thread has got what that one had. To be called before `has`.
+#[cold]
+#[inline(never)]
+pub fn owner_died(lock: u64) {
+    elsewhere::released(lock);
+}
+
+/// A recursive lock is taken again by the thread that has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Again(Entry);
+
+impl Again {
+    /// `None`: the thread does not have the lock, by its table.
+    pub fn begin<const FLAGS: Flags>(lock: u64, caller: u64) -> Option<Again> {
+        let slot = Slot::existing()?;
+        let entry = slot.find(lock, is_held)?;
+        takes::<FLAGS>(slot, lock, caller);
+        Some(Again(entry))
+    }
+
+    /// It has it once more.
+    pub fn has(self) {
+        let Again(mut entry) = self;
+        entry.set_since(entry.since(), entry.again() + 1);
+    }
+
+    /// It has it as often as before.
+    #[cold]
+    pub fn failed<const FLAGS: Flags>(self, lock: u64, caller: u64) {
+        if let Some(slot) = Slot::existing() {
+            try_failed::<FLAGS>(slot, lock, caller);
+        }
+    }
+}
+
+/// A release that has begun.
+#[derive(Clone, Copy, Debug)]
+pub struct Release(Option<Entry>);
+
+impl Release {
+    /// Before the lock is given up. `by_anyone` is asked where the thread does not have the lock, by its table: whether
+    /// it may give it up nevertheless.
+    #[inline(never)]
+    pub fn begin(lock: u64, by_anyone: bool) -> Release {
+        Release(Release::entry(lock, by_anyone))
+    }
+
+    fn entry(lock: u64, by_anyone: bool) -> Option<Entry> {
+        let slot = Slot::current()?;
+        let Some(mut entry) = slot.find(lock, is_held) else {
+            if by_anyone {
+                marks::released_unknown(slot, lock);
+            }
+            return None;
+        };
+        if entry.again() == 0 {
+            entry.set_state(HELD_RELEASING);
+        }
+        Some(entry)
+    }
+
+    /// The lock has been given up.
+    #[inline(never)]
+    pub fn done<const FLAGS: Flags>(self, lock: u64, caller: u64) {
+        let Some(slot) = Slot::existing() else { return };
+        let mut since = 0;
+        if let Some(mut entry) = self.0 {
+            since = entry.since();
+            match entry.again() {
+                0 => entry.clear(),
+                again => entry.set_since(since, again - 1),
+            }
+        }
+        if since != 0 || slot.times_all() {
+            let pc = wrapper_site!(
+                KIND_LOCK_RELEASED,
+                FLAGS,
+                [OPERAND_TIME, OPERAND_SINCE, OPERAND_CALLER, OPERAND_LOCK]
+            );
+            slot.event([slot.time(), since, caller, lock], pc);
+        } else {
+            let pc = wrapper_site!(KIND_LOCK_RELEASED, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
+            slot.event([caller, lock], pc);
+        }
+    }
+
+    /// The lock is as it was.
+    #[cold]
+    #[inline(never)]
+    pub fn failed(self) {
+        if let Some(mut entry) = self.0 {
+            entry.set_state(HELD_HELD);
+        }
+    }
+}
+
+/// A wait for a condition, which lends the lock.
+#[derive(Clone, Copy, Debug)]
+pub struct Lending {
+    entry: Option<Entry>,
+    lock: u64,
+    condition: u64,
+    caller: u64,
+}
+
+impl Lending {
+    /// Before the lock is given up.
+    #[inline(never)]
+    pub fn begin<const FLAGS: Flags>(lock: u64, condition: u64, caller: u64) -> Lending {
+        let mut lending = Lending { entry: None, lock, condition, caller };
+        let Some(slot) = Slot::current() else { return lending };
+        let time = slot.time();
+        let pc = wrapper_site!(
+            KIND_CONDITION_WAIT,
+            FLAGS,
+            [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK, OPERAND_CONDITION]
+        );
+        slot.event([time, caller, lock, condition], pc);
+        if let Some(mut entry) = slot.find(lock, is_held) {
+            entry.set_since(time, entry.again());
+            entry.set_pc(caller);
+            entry.set_state(HELD_CONDITION);
+            lending.entry = Some(entry);
+        }
+        lending
+    }
+
+    /// The wait is over. `has` says whether the thread has the lock again, or still.
+    #[inline(never)]
+    pub fn ends<const FLAGS: Flags>(self, has: bool) {
+        let Some(slot) = Slot::current() else { return };
+        let time = slot.time();
+        if let Some(mut entry) = self.entry {
+            if has {
+                entry.set_state(HELD_HELD);
+                entry.set_since(time, entry.again());
+            } else {
+                entry.clear();
+            }
+        }
+        let pc = wrapper_site!(
+            KIND_CONDITION_WOKEN,
+            FLAGS,
+            [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK, OPERAND_CONDITION]
+        );
+        slot.event([time, self.caller, self.lock, self.condition], pc);
+    }
+}
+
+/// A thread that blocks on a semaphore.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocking {
+    entry: Option<Entry>,
+    semaphore: u64,
+    caller: u64,
+}
+
+impl Blocking {
+    /// Before it blocks.
+    #[inline(never)]
+    pub fn begin<const FLAGS: Flags>(semaphore: u64, caller: u64) -> Blocking {
+        let mut blocking = Blocking { entry: None, semaphore, caller };
+        let Some(slot) = Slot::current() else { return blocking };
+        let time = slot.time();
+        let pc = wrapper_site!(KIND_LOCK_WAIT, FLAGS, [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK]);
+        let sequence = slot.event([time, caller, semaphore], pc);
+        match slot.enter_lock(semaphore, sequence, caller, 0) {
+            Some(mut entry) => {
+                entry.set_since(time, 0);
+                entry.set_state(HELD_CONDITION);
+                blocking.entry = Some(entry);
+            }
+            // It is not held, beyond the table or elsewhere.
+            None => drop(slot.was_beyond()),
+        }
+        blocking
+    }
+
+    /// It blocks no more, and has taken a unit or not.
+    #[inline(never)]
+    pub fn ends<const FLAGS: Flags>(self, has: bool) {
+        if let Some(entry) = self.entry {
+            entry.clear();
+        }
+        taken::<FLAGS>(self.semaphore, self.caller, has);
+    }
+}
+
+/// A unit of a semaphore was taken without blocking, or was not to be had.
+#[inline(never)]
+pub fn taken<const FLAGS: Flags>(semaphore: u64, caller: u64, has: bool) {
+    let Some(slot) = Slot::current() else { return };
+    if !has {
+        try_failed::<FLAGS>(slot, semaphore, caller);
+    } else if slot.times_all() {
+        let pc = wrapper_site!(KIND_LOCK_ACQUIRED, FLAGS, [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK]);
+        slot.event([slot.time(), caller, semaphore], pc);
+    } else {
+        let pc = wrapper_site!(KIND_LOCK_ACQUIRED, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
+        slot.event([caller, semaphore], pc);
+    }
+}
+
+/// A unit of a semaphore was given. Safe in a signal handler.
+#[inline(never)]
+pub fn given(semaphore: u64, caller: u64) {
+    if Slot::current().is_some() {
+        Release(None).done::<SEMAPHORE>(semaphore, caller);
+    }
+}
+
+/// A lock has ended, and `may_be_held`: where the C library does not refuse to end a lock that is.
+#[inline(never)]
+pub fn destroyed<const FLAGS: Flags>(lock: u64, caller: u64, may_be_held: bool) {
+    let Some(slot) = Slot::current() else { return };
+    names::forget(lock);
+    if may_be_held {
+        elsewhere::destroyed(lock);
+    }
+    let pc = wrapper_site!(KIND_LOCK_DESTROYED, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
+    slot.event([caller, lock], pc);
+}

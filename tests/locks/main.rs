@@ -1,0 +1,81 @@
+//! What is recorded of locks: the held-lock table at the instant of death, and the events.
+
+#![allow(missing_docs, reason = "tests")]
+
+mod ends;
+mod storm;
+mod table;
+mod waits;
+
+use librip_tests::harness::{Plan, Victim};
+use librip_tests::oracle::{Held, Holding, Ring, Slot};
+
+/// Site flags, literally: shared, try, wrapper, readers first, upgradable; types mutex and rwlock.
+const SHARED: u16 = 1;
+const TRY: u16 = 2;
+const WRAPPER: u16 = 4;
+const READERS_FIRST: u16 = 16;
+const UPGRADABLE: u16 = 32;
+const MUTEX: u16 = 1 << 8;
+const RWLOCK: u16 = 2 << 8;
+
+/// Site kinds, literally.
+const WAIT: u8 = 2;
+const ACQUIRED: u8 = 3;
+const RELEASED: u8 = 4;
+const TRY_FAILED: u8 = 5;
+const TAKES: u8 = 6;
+const CONDITION_WAIT: u8 = 7;
+const CONDITION_WOKEN: u8 = 8;
+const DESTROYED: u8 = 9;
+
+fn plan(arguments: &[&str]) -> Plan {
+    let mut all = vec!["locks"];
+    all.extend(arguments);
+    Plan::new(env!("CARGO_BIN_EXE_victim"), &all)
+}
+
+/// Starts a victim that tells the addresses of so many locks, one a line.
+fn start(plan: Plan, locks: usize) -> (Victim, Vec<u64>) {
+    let mut victim = plan.start();
+    let locks = (0..locks).map(|_| u64::from_str_radix(&victim.line(), 16).unwrap()).collect();
+    (victim, locks)
+}
+
+/// The ring once the victim pauses. It does not go on by this.
+fn at_pause(victim: &mut Victim) -> Ring {
+    victim.until("paused");
+    victim.ring_now(&victim.ring_path()).unwrap()
+}
+
+/// The ring at the next pause.
+fn next(victim: &mut Victim) -> Ring {
+    victim.go_on();
+    at_pause(victim)
+}
+
+/// Lets the victim come to its end.
+fn end(mut victim: Victim) {
+    victim.go_on();
+    let remains = victim.wait();
+    assert_eq!(remains.status.code(), Some(3), "{remains:?}");
+}
+
+fn main_slot(ring: &Ring) -> &Slot {
+    ring.slot_named("victim")
+}
+
+/// What the main thread does with a lock.
+fn main_has(ring: &Ring, lock: u64) -> Option<Held> {
+    main_slot(ring).held_of(lock)
+}
+
+fn state(held: Option<Held>) -> Option<Holding> {
+    held.map(|held| held.state)
+}
+
+/// The kind and flags of the site where an entry was made.
+fn site_of(ring: &Ring, held: Held) -> (u8, u16) {
+    let site = ring.site_of(held.pc).unwrap();
+    (site.kind, site.flags)
+}

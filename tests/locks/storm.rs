@@ -1,0 +1,103 @@
+//! SIGKILL at random instants, amid locks that are taken and given up in every order: who holds what is the truth.
+
+use std::time::{Duration, Instant};
+
+use librip_tests::harness::torture;
+use librip_tests::oracle::{Holding, Ring};
+use librip_tests::progress;
+
+use crate::plan;
+
+const THREADS: usize = 3;
+const LOCKS: usize = 16;
+/// These tell by themselves who has them, from behind their locking until before their unlocking.
+const TOLD: std::ops::Range<usize> = 10..14;
+/// The last locks are marked by hand, behind what they do.
+const BY_HAND: usize = 2;
+
+/// What a thread truly had: how often, and whether shared.
+fn truth(cells: &[[u64; 4]], thread: usize, lock: usize) -> (u64, bool) {
+    let value = cells.get(thread * 32 + lock).map_or(0, |cell| cell[0]);
+    (value >> 8, value & 0xff == 2)
+}
+
+#[derive(Default)]
+struct Seen {
+    held: usize,
+    shared: usize,
+    again: usize,
+    full: usize,
+    in_between: usize,
+}
+
+fn check(ring: &Ring, cells: &[[u64; 4]], seen: &mut Seen) {
+    let addresses: Vec<u64> = (0..LOCKS).map(|lock| cells[lock][1]).collect();
+    let mut holders: Vec<Vec<bool>> = vec![Vec::new(); LOCKS];
+    for thread in 0..THREADS {
+        let Some(slot) = ring.slots_named(&format!("w{thread}")).next() else { continue };
+        assert_eq!(slot.held_beyond, 0, "there was room for all");
+        assert!(slot.held.iter().all(|held| addresses.contains(&held.lock)), "{:?}", slot.held);
+        seen.full += usize::from(slot.held.len() == LOCKS);
+        // The thread does one thing at a time, so one lock at most may be between two of its steps.
+        let mut in_between = 0;
+        for (lock, &address) in addresses.iter().enumerate() {
+            let (times, is_shared) = truth(cells, thread, lock);
+            let entry = slot.held_of(address);
+            let held = entry.filter(|entry| entry.state == Holding::Held);
+            let recorded = held.map_or(0, |held| held.again + 1);
+            let what = || format!("w{thread}, lock {lock}: truly {times} times, {entry:?}");
+            assert!(recorded == times || recorded == times + 1, "{}", what());
+            if let Some(held) = held.filter(|_| times > 0) {
+                assert_eq!(held.shared, is_shared, "{}", what());
+            }
+            let is_open = recorded != times || entry.is_some_and(|entry| entry.state != Holding::Held);
+            in_between += usize::from(is_open);
+            seen.again += usize::from(recorded > 1);
+            if let Some(held) = held {
+                let owner = cells[lock][2];
+                assert!(!TOLD.contains(&lock) || owner == thread as u64 + 1, "owned by {owner}; {}", what());
+                seen.held += 1;
+                seen.shared += usize::from(held.shared);
+                let site = ring.site_of(held.pc).unwrap();
+                assert!(matches!(site.kind, 2 | 3 | 6), "taken where locks are taken: {site:?}");
+                if lock < LOCKS - BY_HAND {
+                    holders[lock].push(held.shared);
+                }
+            }
+        }
+        assert!(in_between <= 1, "w{thread}: {:?}", slot.held);
+        seen.in_between += in_between;
+    }
+    for (lock, holders) in holders.iter().enumerate() {
+        let is_allowed = holders.len() <= 1 || holders.iter().all(|&shared| shared);
+        assert!(is_allowed, "lock {lock} is had by several: {holders:?}");
+    }
+}
+
+#[test]
+fn whatever_the_instant_of_death_who_holds_what_is_the_truth() {
+    let mut seen = Seen::default();
+    let mut random = 0x5eed_0004_u64;
+    for round in 0..400 * u64::from(torture()) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let clock = ["contended", "all", "off"][round as usize % 3];
+        let words = ["64", "16"][round as usize % 2];
+        let plan = plan(&["storm", &round.to_string()]).env("RIP_CLOCK", clock).env("RIP_WORDS", words);
+        let mut victim = plan.start();
+        victim.until("ready");
+        let end = Instant::now() + Duration::from_micros(random % 3000);
+        while Instant::now() < end {
+            std::hint::spin_loop();
+        }
+        victim.kill();
+        let remains = victim.wait();
+        assert_eq!(remains.signal(), Some(libc::SIGKILL), "{remains:?}");
+        let cells = progress::read_all(&remains.dir().join("progress"));
+        check(&remains.ring(), &cells, &mut seen);
+    }
+    let Seen { held, shared, again, full, in_between } = seen;
+    eprintln!("held {held}, shared {shared}, again {again}, full tables {full}, in between {in_between}");
+    assert!(held > 300 && shared > 30 && again > 3 && full > 0 && in_between > 20, "the test is too kind");
+}

@@ -1,0 +1,153 @@
+//! The held-lock table: what it says when rings have wrapped, when it is full, and in each mode of a lock.
+
+use librip_tests::oracle::Holding;
+
+use crate::{
+    ACQUIRED, MUTEX, READERS_FIRST, RELEASED, RWLOCK, SHARED, TAKES, TRY, TRY_FAILED, UPGRADABLE, WAIT,
+    WRAPPER, at_pause, end, main_has, main_slot, next, plan, site_of, start, state,
+};
+
+#[test]
+fn a_lock_that_was_taken_a_million_words_ago_is_held() {
+    let (mut victim, locks) = start(plan(&["wrapped"]), 1);
+    let ring = at_pause(&mut victim);
+    let slot = main_slot(&ring);
+    assert!(slot.count > 1_000_000, "{}", slot.count);
+    assert_eq!(slot.held.len(), 1, "{:?}", slot.held);
+    let held = main_has(&ring, locks[0]).unwrap();
+    assert_eq!((held.state, held.shared, held.since), (Holding::Held, false, None));
+    assert_eq!(site_of(&ring, held), (TAKES, MUTEX | WRAPPER));
+    assert!(ring.lock_events(slot).iter().all(|event| event.lock != locks[0]), "the ring has forgotten it");
+    let ring = next(&mut victim);
+    assert_eq!(main_slot(&ring).held, []);
+    end(victim);
+}
+
+#[test]
+fn locks_that_find_no_room_are_counted_and_their_releases_are_not_mistaken() {
+    let (mut victim, locks) = start(plan(&["overflow"]), 20);
+    let ring = at_pause(&mut victim);
+    assert_eq!((main_slot(&ring).held_beyond, ring.held_overflows), (4, 4));
+    for &lock in &locks[..16] {
+        assert_eq!(state(main_has(&ring, lock)), Some(Holding::Held));
+    }
+    let ring = next(&mut victim);
+    assert_eq!((main_slot(&ring).held_beyond, main_slot(&ring).held.len()), (0, 15));
+    assert_eq!(main_has(&ring, locks[3]), None);
+    let ring = next(&mut victim);
+    assert_eq!(state(main_has(&ring, locks[18])), Some(Holding::Held), "there was room for it");
+    let ring = next(&mut victim);
+    assert_eq!((main_slot(&ring).held_beyond, main_slot(&ring).held.len()), (0, 0));
+    assert_eq!((ring.held_overflows, ring.releases_unmatched), (4, 0));
+    end(victim);
+}
+
+#[test]
+fn each_mode_of_a_readers_writer_lock_is_told() {
+    let (mut victim, locks) = start(plan(&["modes"]).env("RIP_WORDS", "256"), 2);
+    let lock = locks[0];
+    let mut ring = at_pause(&mut victim);
+    let wrapped = RWLOCK | WRAPPER;
+    for (step, (shared, site)) in [
+        (true, (TAKES, wrapped | SHARED)),
+        (true, (TAKES, wrapped | SHARED | READERS_FIRST)),
+        (false, (TAKES, wrapped)),
+        (true, (TAKES, wrapped | SHARED | UPGRADABLE)),
+        (false, (TAKES, wrapped)),
+        (true, (TAKES, wrapped | SHARED)),
+        (true, (TAKES, wrapped | SHARED | UPGRADABLE)),
+        // After an upgrade that took too long.
+        (true, (TAKES, wrapped | SHARED | UPGRADABLE)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let held = main_has(&ring, lock).unwrap();
+        assert_eq!((held.state, held.shared), (Holding::Held, shared), "step {step}");
+        assert_eq!(site_of(&ring, held), site, "step {step}");
+        ring = next(&mut victim);
+    }
+    assert_eq!(main_has(&ring, lock), None);
+    let downgraded = main_has(&ring, locks[1]).unwrap();
+    assert_eq!((downgraded.state, downgraded.shared), (Holding::Held, true));
+    let events = ring.lock_events(main_slot(&ring));
+    let of_lock: Vec<(u8, u16)> = events
+        .iter()
+        .filter(|event| event.lock == lock)
+        .map(|event| (event.kind, event.flags & !wrapped))
+        .collect();
+    assert_eq!(
+        of_lock,
+        [
+            (TAKES, SHARED),
+            (RELEASED, SHARED),
+            (TAKES, SHARED | READERS_FIRST),
+            (RELEASED, SHARED),
+            (TAKES, 0),
+            // Other modes without giving it up leave no event.
+            (TAKES, TRY),
+            (WAIT, TRY),
+            (TRY_FAILED, TRY),
+            (TAKES, TRY),
+            (TRY_FAILED, TRY),
+            (RELEASED, SHARED),
+            (TAKES, SHARED | UPGRADABLE),
+            (WAIT, TRY),
+            (RELEASED, SHARED | UPGRADABLE),
+        ]
+    );
+    let ring = next(&mut victim);
+    let reentrant = &main_slot(&ring).held;
+    assert_eq!(reentrant.len(), 1, "the inner pair has not unlocked it: {reentrant:?}");
+    assert_eq!(site_of(&ring, reentrant[0]), (TAKES, MUTEX | WRAPPER));
+    let ring = next(&mut victim);
+    assert_eq!(main_slot(&ring).held, []);
+    end(victim);
+}
+
+#[test]
+fn events_have_the_times_that_the_clock_setting_says() {
+    for (clock, level) in [("off", 0), ("contended", 1), ("all", 2)] {
+        let (mut victim, locks) = start(plan(&["timed"]).env("RIP_CLOCK", clock), 3);
+        let ring = at_pause(&mut victim);
+        assert_eq!(ring.clock_level, level);
+        let is_timed = clock == "all";
+        let events = ring.lock_events(main_slot(&ring));
+        let kinds: Vec<(u8, u64)> = events.iter().map(|event| (event.kind, event.lock)).collect();
+        assert_eq!(
+            kinds,
+            [
+                (TAKES, locks[0]),
+                (RELEASED, locks[0]),
+                (ACQUIRED, locks[1]),
+                (RELEASED, locks[1]),
+                (TAKES, locks[2]),
+                (RELEASED, locks[2]),
+                (TAKES, locks[0]),
+            ]
+        );
+        for event in &events {
+            assert_eq!(event.time.is_some_and(|time| time > 0), is_timed, "{clock}: {event:?}");
+            let has_since = event.since.is_some_and(|since| since > 0 && Some(since) <= event.time);
+            assert_eq!(has_since, is_timed && event.kind == RELEASED, "{clock}: {event:?}");
+        }
+        let times: Vec<_> = events.iter().map(|event| event.time).collect();
+        assert!(times.is_sorted(), "{times:?}");
+        let held = main_has(&ring, locks[0]).unwrap();
+        assert_eq!(held.since.is_some(), is_timed);
+        end(victim);
+    }
+}
+
+#[test]
+fn two_places_that_take_the_same_lock_are_two() {
+    let (mut victim, locks) = start(plan(&["pairs"]), 2);
+    let ring = at_pause(&mut victim);
+    let first = (main_has(&ring, locks[0]).unwrap(), main_has(&ring, locks[1]).unwrap());
+    let ring = next(&mut victim);
+    let second = (main_has(&ring, locks[0]).unwrap(), main_has(&ring, locks[1]).unwrap());
+    assert_ne!(first.0.pc, second.0.pc);
+    // In an unoptimised build all calls of a raw lock are in one function of lock_api's, which is generic.
+    assert!(cfg!(debug_assertions) || first.1.pc != second.1.pc);
+    end(victim);
+}
