@@ -7,7 +7,7 @@ use librip_tests::harness::torture;
 #[test]
 fn no_circle_is_ever_seen_where_there_is_none() {
     let victim = start("ordered");
-    for _ in 0..20 * torture() {
+    for _ in 0..100 * torture() {
         let answer = check(&victim.ring_path(), &["--window", "1ms"]);
         let wrong: Vec<_> =
             answer.findings.iter().filter(|finding| !finding.starts_with("suspected")).collect();
