@@ -35,6 +35,8 @@ pub struct Place {
     pub source: Option<(String, u32)>,
     /// What the function was inlined into, innermost first: the caller's function, file and line.
     pub callers: Vec<Frame>,
+    /// The source is that of a wrapper, because it is not known where that was called.
+    pub is_in_wrapper: bool,
 }
 
 /// An index into [`Places`].
@@ -179,6 +181,7 @@ impl<'a> Places<'a> {
                 full_function: "unknown".into(),
                 source: None,
                 callers: Vec::new(),
+                is_in_wrapper: false,
             };
         };
         let sites = self.sites.get(&(module, address)).cloned().unwrap_or_default();
@@ -187,6 +190,7 @@ impl<'a> Places<'a> {
         let is_wrapper = site.is_some_and(|site| site.flags & layout::SITE_WRAPPER != 0);
         let own_file = site.map(|site| site.file.as_str()).filter(|_| is_wrapper);
         let called_from = own_file.and_then(|file| wrapper::leave(&mut frames, file));
+        let is_in_wrapper = is_wrapper && called_from.is_none();
         let mut frames = frames.into_iter();
         let innermost = frames.next();
         let function = innermost.as_ref().and_then(|frame| frame.function.clone());
@@ -204,7 +208,17 @@ impl<'a> Places<'a> {
         let callers =
             if innermost.is_some_and(|frame| frame.is_inlined) { frames.collect() } else { Vec::new() };
         let function = without_arguments(&full_function).into_owned();
-        Place { pc, module: Some(module), address, sites, function, full_function, source, callers }
+        Place {
+            pc,
+            module: Some(module),
+            address,
+            sites,
+            function,
+            full_function,
+            source,
+            callers,
+            is_in_wrapper,
+        }
     }
 }
 
@@ -304,6 +318,7 @@ mod tests {
             full_function: String::new(),
             source: Some((file.into(), 1)),
             callers: Vec::new(),
+            is_in_wrapper: false,
         }
     }
 

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use read_rip::ring::{self, Ending, SlotState};
+use read_rip::ring::{self, Ending, HeldState, SlotState};
 use support::run::{read_rip, show};
 
 /// A repository is no place for large files.
@@ -149,6 +149,95 @@ fn the_views_of_the_golden_ring_need_no_program() {
     );
     let info = read_rip(["info".as_ref(), path.as_os_str()]).sound().stdout;
     assert!(info.contains("\ngeometry    16 slots of 640 bytes, 16 words each; 4 used\n"), "{info}");
+}
+
+#[test]
+fn the_golden_ring_of_version_1_1_is_read_as_it_was_recorded() {
+    let path = golden("v1.1");
+    assert!(fs::metadata(&path).unwrap().len() < LEN_MAX_BYTES);
+    let snapshot = ring::read(&path).unwrap();
+    assert_eq!(snapshot.defects, []);
+    let header = snapshot.header.as_ref().unwrap();
+    assert_eq!(header.version, (1, 1));
+    assert_eq!((header.slot_words, header.slot_len_bytes, header.slots.used), (16, 640, 7));
+    assert_eq!((header.held_overflows, header.releases_unmatched), (0, 0));
+    let clock = header.clock.unwrap();
+    assert_eq!((clock.level, clock.source), (1, 1));
+    assert!(clock.ticks_a_kilosecond / 1000 <= 125_000_000 && clock.base_boottime_ns > 0);
+    assert_eq!(snapshot.lock_names.values().collect::<Vec<_>>(), ["by hand"]);
+
+    // Kind, flags and operand types of the sites in this very source.
+    let sites = |text: &str| {
+        let line = line("v1.1", text);
+        let here = snapshot.sites.iter().filter(move |site| site.file == "src/main.rs" && site.line == line);
+        let mut sites: Vec<_> =
+            here.map(|site| (site.kind, site.flags, site.operand_types.as_slice())).collect();
+        sites.sort_unstable();
+        sites
+    };
+    assert_eq!(sites("rip_lock_wait!(&BY_HAND, reentrant)"), [(2, 8, &[4, 3][..])]);
+    assert_eq!(sites("rip_lock_acquired!(&BY_HAND, reentrant)"), [(3, 8, &[3][..]), (3, 8, &[4, 3])]);
+    assert_eq!(sites("rip_lock_released!(&HANDED)"), [(4, 0, &[3][..]), (4, 0, &[4, 5, 3])]);
+    assert_eq!(sites("rip_lock_try_failed!(&BY_HAND)"), [(5, 2, &[3][..])]);
+    assert_eq!(sites("rip_lock_wait!(&ROUTES, try_for)"), [(2, 2, &[4, 3][..])]);
+    assert_eq!(sites("librip::rip_progress!"), [(1, 0, &[][..])]);
+
+    let slots: Vec<_> = snapshot
+        .slots
+        .iter()
+        .map(|slot| {
+            assert_eq!((slot.held_beyond, slot.held_unclear, slot.torn, slot.damaged), (0, 0, 0, 0));
+            let held: Vec<_> = slot
+                .held
+                .iter()
+                .map(|held| (held.state, held.shared, held.again, held.since_ticks.is_some()))
+                .collect();
+            (slot.name.as_str(), slot.state, held)
+        })
+        .collect();
+    let free = |again| (HeldState::Held, false, again, false);
+    let waits = (HeldState::Waiting, false, 0, true);
+    assert_eq!(
+        slots,
+        [
+            // What main has released is there no more.
+            ("keeper", SlotState::Live, vec![free(0), free(1)]),
+            ("waiter", SlotState::Live, vec![waits]),
+            ("reader", SlotState::Live, vec![(HeldState::Held, true, 0, false)]),
+            ("sleeper", SlotState::Live, vec![(HeldState::Condition, false, 0, true)]),
+            ("tries", SlotState::Live, vec![waits]),
+            ("gone", SlotState::Exited, vec![free(0)]),
+            ("golden", SlotState::Live, vec![]),
+        ]
+    );
+}
+
+#[test]
+fn the_locks_of_the_golden_ring_need_no_program() {
+    let path = golden("v1.1");
+    let line = |text| line("v1.1", text);
+    let tids: Vec<u32> = ring::read(&path).unwrap().slots.iter().map(|slot| slot.tid).collect();
+    let locks = read_rip(["locks".as_ref(), path.as_os_str()]).sound().stdout;
+    for expected in [
+        format!("  held by keeper[{}] at golden::? main.rs:{}\n", tids[0], line("acquired!(&BY_HAND")),
+        "by hand  lock at 0x".to_owned(),
+        format!("  held by gone[{}], which has exited, at golden::? main.rs:{}\n", tids[5], line("(&LOST")),
+        format!(
+            "  tries[{}] waits for a limited time at golden::? main.rs:{}",
+            tids[4],
+            line("(&ROUTES, try")
+        ),
+        format!("  sleeper[{}] waits for a condition, and has lent it meanwhile\n", tids[3]),
+        format!("  waiter[{}] waits at librip::sync::mutex::? mutex.rs:", tids[1]),
+        format!("  held shared by reader[{}] at librip::sync::rwlock::? rwlock.rs:", tids[2]),
+    ] {
+        assert!(locks.contains(&expected), "{expected}\n{locks}");
+    }
+    let outcome = read_rip(["check".as_ref(), path.as_os_str()]);
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    let findings = outcome.stdout.lines().filter(|line| !line.starts_with(' ') && !line.is_empty());
+    assert_eq!(findings.count(), 1, "{outcome:#?}");
+    assert!(outcome.stdout.starts_with("suspected unreleased: lock of golden::? main.rs:"), "{outcome:#?}");
 }
 
 #[test]

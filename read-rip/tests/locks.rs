@@ -358,10 +358,13 @@ fn rings_of_version_1_0_have_no_locks_and_no_damage() {
 fn the_other_views_show_lock_events_as_marks() {
     let ring = ring().with_slots([Slot::thread("a", 1).event(TAKES, &[7, A]).event(RELEASED, &[9, 8, A])]);
     let fixture = Fixture::of(&ring);
-    assert_eq!(fixture.show(&["-t"]).sound().stdout, "a[1]: {2}cache.rs:10, {6}cache.rs:12\n");
+    assert_eq!(
+        fixture.show(&["-t"]).sound().stdout,
+        "a[1]: {2}cache.rs:10(takes), {6}cache.rs:12(released)\n"
+    );
     assert_eq!(
         fixture.show(&["-tv"]).sound().stdout,
-        "a[1]: {2}cache.rs:10<0x1000> of 0x7f0000001000, {6}cache.rs:12<0x1200> of 0x7f0000001000\n"
+        "a[1]: {2}cache.rs:10<0x1000>(takes) of 0x7f0000001000, {6}cache.rs:12<0x1200>(released) of 0x7f0000001000\n"
     );
     let events = &fixture.show(&["-t", "--json"]).sound().json()[1]["data"]["events"];
     assert_eq!(events[0]["place"]["kind"], "lock_takes");

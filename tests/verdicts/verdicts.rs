@@ -243,7 +243,9 @@ fn a_back_off_that_succeeds_is_in_order() {
 #[test]
 fn a_queue_that_moves_is_neither_stuck_nor_livelocked() {
     let mut victim = start("moving-queue");
-    let allowed = |answer: &Answer| answer.findings.iter().all(|finding| finding == "suspected convoy");
+    // That it is a queue may be said, and how long it is; which of these depends on the moment.
+    let queues = ["suspected convoy", "suspected contention", "suspected pile-up"];
+    let allowed = |answer: &Answer| answer.findings.iter().all(|finding| queues.contains(&finding.as_str()));
     let answer = check(&victim.ring_path(), &[]);
     assert!(allowed(&answer), "{answer:#?}");
     victim.kill();

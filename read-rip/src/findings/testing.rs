@@ -51,6 +51,7 @@ impl Scene {
             full_function: "work".into(),
             source: Some((file.into(), line)),
             callers: Vec::new(),
+            is_in_wrapper: false,
         });
         self.places.len() - 1
     }

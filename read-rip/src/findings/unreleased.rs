@@ -53,12 +53,12 @@ impl Analysis for Unreleased {
                     ThreadState::Abandoned => "is gone without having said so",
                 };
                 let waiters = view.waiters(id).count();
-                let mut summary = parts![
-                    Part::Lock(id),
-                    format!(" is held by a thread that {gone}; "),
-                    Part::Threads(waiters)
-                ];
-                summary.push(if waiters == 1 { " waits for it" } else { " wait for it" }.into());
+                let mut summary = parts![Part::Lock(id), format!(" is held by a thread that {gone}; ")];
+                match waiters {
+                    0 => summary.push("nobody waits for it".into()),
+                    1 => summary.extend(parts![Part::Threads(1), " waits for it"]),
+                    _ => summary.extend(parts![Part::Threads(waiters), " wait for it"]),
+                }
                 let mut owner = parts![
                     Part::Thread(hold.thread),
                     if hold.shared { " has shared it" } else { " has had it" }

@@ -61,6 +61,8 @@ impl Locations<'_> {
     /// The same with an address only where no source is known, or with `-v`: for what is told apart in other ways.
     pub fn line_of(&self, place: &Place) -> String {
         match self.line(place) {
+            // All calls of a wrapper have its line: the address tells them apart.
+            Some(line) if place.is_in_wrapper => format!("{line}<{:#x}>", place.address),
             Some(line) if !self.is_verbose => line,
             _ => self.of(place),
         }

@@ -11,6 +11,8 @@ static ROUTES: RwLock<u32> = RwLock::new(0);
 static QUEUE: Mutex<u32> = Mutex::new(0);
 static WORK: Condvar = Condvar::new();
 static BY_HAND: u32 = 0;
+static LOST: u32 = 1;
+static HANDED: u32 = 2;
 
 /// Starts a thread and waits until it sleeps for good.
 fn asleep(name: &str, body: impl FnOnce() + Send + 'static) {
@@ -46,6 +48,7 @@ fn main() {
         rip_lock_wait!(&BY_HAND, reentrant);
         rip_lock_acquired!(&BY_HAND, reentrant);
         rip_lock_acquired!(&BY_HAND, reentrant);
+        rip_lock_acquired!(&HANDED);
         park()
     });
     asleep("waiter", || drop(CACHE.lock()));
@@ -64,12 +67,12 @@ fn main() {
     std::thread::Builder::new()
         .name("gone".into())
         .spawn(|| {
-            rip_lock_acquired!(&main, exclusive);
+            rip_lock_acquired!(&LOST, exclusive);
             librip::rip_progress!("gone");
         })
         .unwrap()
         .join()
         .unwrap();
-    rip_lock_released!(&BY_HAND);
+    rip_lock_released!(&HANDED);
     std::process::abort();
 }
