@@ -5,19 +5,23 @@
 //! leads to its [`Anchor`], and notes of all loaded modules can be listed. The copy in which the ring was made
 //! owns it; the others *join*: their marks go into the same slots, one slot a thread.
 //!
+//! Modules with marks in C and no copy of librip have a block too, which `librip.h` defines. They need no anchor: the
+//! first mark of a thread hands its block to the copy that the module is linked with. Their flags, which open the way
+//! to it, are found by notes too (`site::NOTE_FLAG`), and set by the owner.
+//!
 //! What it does not do: copies with another [`ANCHOR_ABI`] are left alone. Should they make a ring of their
 //! own, the reader lists both.
 //!
 //! # Invariants
 //!
-//! * A copy joins once and for good. Its library is pinned in memory first: threads' lists keep its blocks,
-//!   and its PCs are in the ring, where they must not come to mean another library's code.
+//! * A copy joins once and for good. Its library is pinned in memory first, and so is every library whose sites are
+//!   in the ring: threads' lists keep its blocks, and its PCs must not come to mean another library's code.
 
 #![allow(unsafe_code, reason = "foreign statics, reached by address")]
 
 use core::ptr;
-use core::sync::atomic::AtomicPtr;
-use core::sync::atomic::Ordering::{Acquire, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU8};
 
 use crate::arch::{self, ThreadBlock};
 use crate::lock::{elsewhere, names};
@@ -25,7 +29,7 @@ use crate::modules::{self, Detail, LoadedModule};
 use crate::thread;
 
 /// Changes when [`Anchor`] or `ThreadBlock` does.
-const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0002;
+const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0003;
 
 /// What a copy of librip shows to the others in its process.
 #[repr(C)]
@@ -44,6 +48,8 @@ struct Anchor {
     tell: extern "C" fn(what: u32, lock: u64),
     /// In the owner: names a lock; the name is this many bytes.
     name_lock: extern "C" fn(lock: u64, name: *const u8, len_bytes: usize),
+    /// In the owner: the calling thread gives its slot back, or (true) will have one again.
+    take_part: extern "C" fn(takes_part: bool),
 }
 
 const _: () = assert!(core::mem::offset_of!(Anchor, abi) == 0);
@@ -56,6 +62,7 @@ static ANCHOR: Anchor = Anchor {
     refresh,
     tell: told,
     name_lock: named,
+    take_part: take_part_here,
 };
 
 core::arch::global_asm!(
@@ -83,17 +90,19 @@ pub(crate) fn is_recording() -> bool {
 
 /// Makes this copy the owner of a ring that is ready, and lets the others join. `modules` are all loaded ones.
 pub(crate) fn own(modules: &[LoadedModule]) {
-    pin(modules);
+    pin_here(modules);
+    pin_sites(modules);
     set_owner(&ANCHOR);
     for other in others(modules) {
         (other.join)(&ANCHOR);
     }
+    set_flags(modules);
 }
 
 /// Joins a ring that another copy has made already; says whether there is one.
 pub(crate) fn join_existing(modules: &[LoadedModule]) -> bool {
     let Some(owner) = others(modules).find_map(Anchor::owner) else { return false };
-    pin(modules);
+    pin_here(modules);
     set_owner(owner);
     true
 }
@@ -116,6 +125,14 @@ pub(crate) fn tell(what: u32, lock: u64) {
 pub(crate) fn name_lock(lock: u64, name: &[u8]) {
     if let Some(owner) = owner() {
         (owner.name_lock)(lock, name.as_ptr(), name.len());
+    }
+}
+
+/// Ends the calling thread's ownership of its slot; or lets its next mark claim one, if that was done before.
+#[cfg(feature = "c")]
+pub(crate) fn take_part(takes_part: bool) {
+    if let Some(owner) = owner() {
+        (owner.take_part)(takes_part);
     }
 }
 
@@ -169,14 +186,17 @@ extern "C" fn attach_here(block: &ThreadBlock) {
 
 extern "C" fn join(owner: &'static Anchor) {
     if !is_recording() {
-        pin(&modules::loaded(Detail::Copies));
+        pin_here(&modules::loaded(Detail::Copies));
         set_owner(owner);
     }
 }
 
 extern "C" fn refresh() {
     if let Some(ring) = thread::ring() {
-        modules::register(ring, &modules::loaded(Detail::Sites));
+        let modules = modules::loaded(Detail::Sites);
+        modules::register(ring, &modules);
+        pin_sites(&modules);
+        set_flags(&modules);
     }
 }
 
@@ -193,10 +213,39 @@ extern "C" fn named(lock: u64, name: *const u8, len_bytes: usize) {
     }
 }
 
-/// Keeps the library that this copy is part of in memory for good; an executable stays anyway.
-fn pin(modules: &[LoadedModule]) {
+extern "C" fn take_part_here(takes_part: bool) {
+    if takes_part {
+        thread::come_back();
+    } else {
+        thread::leave();
+    }
+}
+
+/// Opens the way into the library to marks in C.
+fn set_flags(modules: &[LoadedModule]) {
+    for &flag in modules.iter().flat_map(|module| &module.flags) {
+        let flag = ptr::with_exposed_provenance_mut::<u8>(flag as usize);
+        // SAFETY: the note of a loaded module says that its flag is there, and `modules` checked that the address is in
+        // that module, which has sites and has been pinned, or is the executable.
+        let flag = unsafe { AtomicU8::from_ptr(flag) };
+        // ORDERING: relaxed: who sees it calls this library, which looks at its own flag.
+        flag.store(1, Relaxed);
+    }
+}
+
+/// Keeps the library that this copy is part of in memory for good.
+fn pin_here(modules: &[LoadedModule]) {
     let here = (&raw const ANCHOR).addr() as u64;
-    let Some(module) = modules.iter().find(|module| module.contains(here)) else { return };
+    modules.iter().filter(|module| module.contains(here)).for_each(pin);
+}
+
+/// Keeps the libraries that have sites.
+fn pin_sites(modules: &[LoadedModule]) {
+    modules.iter().filter(|module| module.site_count() > 0).for_each(pin);
+}
+
+/// Keeps a library in memory for good; an executable stays anyway.
+fn pin(module: &LoadedModule) {
     if module.is_executable {
         return;
     }

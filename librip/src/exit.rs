@@ -56,6 +56,9 @@ extern "C" fn exits(status: c_int, argument: *mut c_void) {
         Keep::OnFailure => status & 0xff != 0,
         Keep::Never => false,
     };
+    if thread::avoids_system_calls() {
+        return;
+    }
     // A daemon's first process ends at once, and its child goes on recording.
     if !keeps && !slot::has_living_child(ring) {
         at_exit.file.remove();

@@ -41,12 +41,19 @@
 //!
 //! `std` (default): the recorder. Without it the crate has no dependencies, is `no_std`, and defines the file
 //! format ([`layout`]) and the site notes ([`site`]).
+//!
+//! `c`: the functions behind `librip.h`, for programs whose parts in C or C++ record in the same ring: module `c`.
+//!
+//! `lock_api`: locks of `parking_lot` 0.12 that record, and of whatever else implements the traits of `lock_api`
+//! 0.4: module `raw`. `lock_api_05`: the same for `parking_lot` 0.13 and `lock_api` 0.5, from Rust 1.95 on.
 
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub mod arch;
+#[cfg(all(feature = "c", not(loom)))]
+pub mod c;
 #[cfg(all(feature = "std", not(loom)))]
 mod clock;
 #[cfg(all(feature = "std", not(loom)))]
@@ -66,6 +73,8 @@ pub mod layout;
 mod lock;
 #[cfg(all(feature = "std", not(loom)))]
 mod modules;
+#[cfg(all(any(feature = "lock_api", feature = "lock_api_05"), not(loom)))]
+pub mod raw;
 #[cfg(all(feature = "std", not(loom)))]
 mod ring;
 pub mod site;
@@ -90,6 +99,19 @@ pub mod __private {
         try_failed as lock_try_failed, wait as lock_wait,
     };
     pub use crate::site::{text_bytes, types};
+}
+
+/// What `librip_preload.so` needs. No part of the interface.
+#[cfg(all(feature = "interpose", not(loom)))]
+#[doc(hidden)]
+pub mod interpose {
+    pub use crate::lock::interpose::*;
+
+    /// From here on, makes no system call that a program with threads does not make anyway: later threads record
+    /// nowhere, and a clean exit leaves the ring.
+    pub fn avoid_system_calls() {
+        crate::thread::avoid_system_calls();
+    }
 }
 
 #[cfg(all(feature = "std", not(loom)))]

@@ -31,6 +31,8 @@ pub(crate) struct LoadedModule {
     build_id: Vec<u8>,
     /// Anchors of copies of librip.
     pub(crate) anchors: Vec<u64>,
+    /// Flags of marks in C: every object file has a note, but most point at the same flag.
+    pub(crate) flags: Vec<u64>,
     sites: Vec<ParsedSite>,
     /// The sites' texts, one after the other.
     texts: Vec<u8>,
@@ -110,6 +112,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
             .collect(),
         build_id: Vec::new(),
         anchors: Vec::new(),
+        flags: Vec::new(),
         sites: Vec::new(),
         texts: Vec::new(),
     };
@@ -149,6 +152,10 @@ impl LoadedModule {
             } else if let Some(anchor) = note.copy_anchor() {
                 if self.contains(anchor) {
                     self.anchors.push(anchor);
+                }
+            } else if let Some(flag) = note.flag() {
+                if self.contains(flag) && !self.flags.contains(&flag) {
+                    self.flags.push(flag);
                 }
             } else if let Some(build_id) = note.build_id() {
                 self.build_id = build_id.to_vec();

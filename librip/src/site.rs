@@ -5,7 +5,7 @@
 //! # The note
 //!
 //! ```text
-//! namesz = 7 | descsz = 36 | type          4 bytes each; type 1: a site, type 2: a copy of librip
+//! namesz = 7 | descsz = 36 | type          4 bytes each; 1: a site, 2: a copy of librip, 3: marks in C
 //! "librip\0" and a zero byte               8 bytes
 //! descriptor                               36 bytes, see `Note`
 //! ```
@@ -94,6 +94,9 @@ pub const NOTE_SITE: u32 = 1;
 /// A note that points at the anchor of a copy of librip: the first four bytes of its descriptor are the
 /// distance from themselves to the anchor.
 pub const NOTE_COPY: u32 = 2;
+/// A note that points at the flag of a module with marks in C, `librip_active_1`: whether there is a ring. Its descriptor
+/// is a distance, as with [`NOTE_COPY`].
+pub const NOTE_FLAG: u32 = 3;
 /// The owner name of the note that holds a build id, and its type (`NT_GNU_BUILD_ID`).
 pub const BUILD_ID_NOTE: (&[u8; 4], u32) = (b"GNU\0", 3);
 
@@ -211,6 +214,14 @@ impl ElfNote<'_> {
     /// Address of the anchor that this note points at, if it is the note of a copy of librip.
     pub fn copy_anchor(&self) -> Option<u64> {
         if self.name != NOTE_NAME || self.kind != NOTE_COPY {
+            return None;
+        }
+        self.target(0)
+    }
+
+    /// Address of the flag that this note points at, if it is that of a module with marks in C.
+    pub fn flag(&self) -> Option<u64> {
+        if self.name != NOTE_NAME || self.kind != NOTE_FLAG {
             return None;
         }
         self.target(0)

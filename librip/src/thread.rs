@@ -108,9 +108,29 @@ pub(crate) fn is_forked_child() -> bool {
     IS_FORKED_CHILD.load(Relaxed)
 }
 
-/// What `librip_enter_1` calls: the mark found no cursor, and there is a ring. Afterwards there is one.
-pub(crate) extern "C" fn enter() {
-    sys::with_errno_kept(|| sys::with_signals_blocked(|| copies::attach(arch::thread_block())));
+/// Whether the program may be killed for system calls that are not its own.
+static AVOIDS_SYSTEM_CALLS: AtomicBool = AtomicBool::new(false);
+
+/// From here on, no system call is made that a program with threads does not make anyway: threads without a slot get none.
+#[cfg(feature = "interpose")]
+pub(crate) fn avoid_system_calls() {
+    // ORDERING: relaxed: threads that begin later see it, and others have made theirs.
+    AVOIDS_SYSTEM_CALLS.store(true, Relaxed);
+}
+
+/// See [`avoid_system_calls`].
+pub(crate) fn avoids_system_calls() -> bool {
+    AVOIDS_SYSTEM_CALLS.load(Relaxed)
+}
+
+/// The calling thread has no cursor in this module, and there is a ring. Afterwards there is one.
+pub(crate) fn enter() {
+    enter_block(arch::thread_block());
+}
+
+/// What `librip_enter_block_1` calls: the mark found no cursor in this block, the calling thread's of some module.
+pub(crate) extern "C" fn enter_block(block: &ThreadBlock) {
+    sys::with_errno_kept(|| sys::with_signals_blocked(|| copies::attach(block)));
 }
 
 /// Gives `block` a cursor: this thread's slot, shared by all copies of librip in the process.
@@ -152,6 +172,18 @@ fn own_slot(block: &ThreadBlock) -> Option<&'static SlotHeader> {
     Some(unsafe { &*header.cast::<SlotHeader>() })
 }
 
+/// Takes back what [`leave`] did: the calling thread's next mark claims a slot. Without a slot it changes nothing.
+pub(crate) fn come_back() {
+    sys::with_signals_blocked(|| {
+        let own = arch::thread_block();
+        if own.cursor.get() == own.sink() {
+            for block in blocks(own) {
+                block.cursor.set(ptr::null_mut());
+            }
+        }
+    });
+}
+
 /// Ends the calling thread's ownership of its slot: what it marks from here on is recorded nowhere.
 pub(crate) fn leave() {
     sys::with_errno_kept(|| {
@@ -172,6 +204,11 @@ pub(crate) fn leave() {
 
 /// Claims a slot for the calling thread, and arranges that its exit is seen. The result is its cursor.
 fn first_mark(ring: &Ring, own: &ThreadBlock) -> *mut u64 {
+    if avoids_system_calls() {
+        // ORDERING: relaxed, a statistic.
+        ring.header().threads_refused_memory.fetch_add(1, Relaxed);
+        return own.sink();
+    }
     let owner = Owner { pid: sys::pid(), tid: sys::tid(), pid_namespace: PID_NAMESPACE.load(Relaxed) };
     match slot::claim(ring, owner) {
         Ok(index) => {
@@ -271,7 +308,9 @@ unsafe extern "C" fn forked() {
         own.exit_rounds.set(0);
         // ORDERING: relaxed: there is no other thread.
         IS_FORKED_CHILD.store(true, Relaxed);
-        PID_NAMESPACE.store(pid_namespace(), Relaxed);
+        if !avoids_system_calls() {
+            PID_NAMESPACE.store(pid_namespace(), Relaxed);
+        }
         let held = HELD_BEFORE_FORK.get();
         // Without locks the child claims a slot when it marks, if it ever does: most call `exec` soon.
         if held != NONE_HELD {

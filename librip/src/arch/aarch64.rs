@@ -98,7 +98,8 @@ mod entry {
 
     use crate::arch::ThreadBlock;
 
-    // `librip_enter_1` must keep every register that a function may use. The C ABI keeps x19 to x28 and the
+    // `librip_enter_1` gets this module's block a cursor, `librip_enter_block_1` the block in x0: another module's, if
+    // that module's marks are C. Both must keep every register that a function may use. The C ABI keeps x19 to x28 and the
     // low halves of v8 to v15; the rest is saved here. Code compiled for SVE that holds live values in the
     // upper parts of z registers across a mark is the exception: see ARCHITECTURE.md, "Limits".
     core::arch::global_asm!(
@@ -109,6 +110,26 @@ mod entry {
         ".hidden librip_enter_1",
         ".type librip_enter_1,@function",
         "librip_enter_1:",
+        ".cfi_startproc",
+        "stp x0, x30, [sp, #-16]!",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset x30, -8",
+        "mrs x30, tpidr_el0",
+        "adrp x0, :gottprel:librip_tls_1",
+        "ldr x0, [x0, :gottprel_lo12:librip_tls_1]",
+        "add x0, x0, x30",
+        "bl librip_enter_block_1",
+        "ldp x0, x30, [sp], #16",
+        ".cfi_def_cfa_offset 0",
+        ".cfi_restore x30",
+        "ret",
+        ".cfi_endproc",
+        ".size librip_enter_1, . - librip_enter_1",
+        ".balign 16",
+        ".globl librip_enter_block_1",
+        ".hidden librip_enter_block_1",
+        ".type librip_enter_block_1,@function",
+        "librip_enter_block_1:",
         ".cfi_startproc",
         "stp x29, x30, [sp, #-16]!",
         ".cfi_def_cfa_offset 16",
@@ -175,11 +196,42 @@ mod entry {
         ".cfi_def_cfa sp, 0",
         "ret",
         ".cfi_endproc",
-        ".size librip_enter_1, . - librip_enter_1",
+        ".size librip_enter_block_1, . - librip_enter_block_1",
         ".popsection",
-        enter = sym crate::thread::enter,
+        enter = sym crate::thread::enter_block,
         loaded = sym crate::copies::loaded,
     );
+
+    /// What marks in C call, with their module's block in x0. It leaves the cursor there, zero if there is no ring, and
+    /// keeps every other register but x16 and the link register.
+    #[cfg(feature = "c")]
+    #[unsafe(naked)]
+    #[unsafe(no_mangle)]
+    pub(crate) extern "C" fn librip_enter_c_1() {
+        core::arch::naked_asm!(
+            ".cfi_startproc",
+            "adrp x16, librip_active_1",
+            "ldrb w16, [x16, :lo12:librip_active_1]",
+            "cbz w16, 3f",
+            "str x30, [sp, #-16]!",
+            ".cfi_def_cfa_offset 16",
+            ".cfi_offset x30, -16",
+            "2:",
+            "bl librip_enter_block_1",
+            "ldr x16, [x0]",
+            // Again: a handler may have forked meanwhile, and the child's cursor is null.
+            "cbz x16, 2b",
+            "mov x0, x16",
+            "ldr x30, [sp], #16",
+            ".cfi_def_cfa_offset 0",
+            ".cfi_restore x30",
+            "ret",
+            "3:",
+            "mov x0, xzr",
+            "ret",
+            ".cfi_endproc",
+        )
+    }
 
     /// The ELF machine number that goes into a ring.
     pub(crate) const MACHINE: u32 = 183;

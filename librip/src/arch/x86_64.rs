@@ -94,8 +94,9 @@ mod entry {
 
     use crate::arch::ThreadBlock;
 
-    // `librip_enter_1` must keep every register that a function may use, because the mark tells the compiler
-    // that it changes four. XSAVE's legacy area, header, AVX and AVX-512 state end at byte 2688 in the
+    // `librip_enter_1` gets this module's block a cursor, `librip_enter_block_1` the block in rax: another module's, if
+    // that module's marks are C. Both must keep every register that a function may use, because the mark tells the
+    // compiler that it changes four. XSAVE's legacy area, header, AVX and AVX-512 state end at byte 2688 in the
     // standard format (Intel SDM volume 1, section 13.4 and table 13-1), whatever else is enabled; request mask 0x800e7 is those components, and APX's registers, which lie in between at byte 960. Processors without XSAVE have only what FXSAVE keeps.
     core::arch::global_asm!(
         crate::arch::symbols!(),
@@ -108,6 +109,22 @@ mod entry {
         ".hidden librip_enter_1",
         ".type librip_enter_1,@function",
         "librip_enter_1:",
+        ".cfi_startproc",
+        "push rax",
+        ".cfi_def_cfa_offset 16",
+        "mov rax, qword ptr fs:[0]",
+        "add rax, qword ptr [rip + librip_tls_1@GOTTPOFF]",
+        "call librip_enter_block_1",
+        "pop rax",
+        ".cfi_def_cfa_offset 8",
+        "ret",
+        ".cfi_endproc",
+        ".size librip_enter_1, . - librip_enter_1",
+        ".balign 16",
+        ".globl librip_enter_block_1",
+        ".hidden librip_enter_block_1",
+        ".type librip_enter_block_1,@function",
+        "librip_enter_block_1:",
         ".cfi_startproc",
         "push rbp",
         ".cfi_def_cfa_offset 16",
@@ -123,6 +140,7 @@ mod entry {
         "push r9",
         "push r10",
         "push r11",
+        "mov rdi, rax",
         "sub rsp, 2688",
         "and rsp, -64",
         "cmp byte ptr [rip + librip_has_xsave], 0",
@@ -164,11 +182,35 @@ mod entry {
         ".cfi_def_cfa rsp, 8",
         "ret",
         ".cfi_endproc",
-        ".size librip_enter_1, . - librip_enter_1",
+        ".size librip_enter_block_1, . - librip_enter_block_1",
         ".popsection",
-        enter = sym crate::thread::enter,
+        enter = sym crate::thread::enter_block,
         loaded = sym crate::copies::loaded,
     );
+
+    /// What marks in C call, with their module's block in rax. It leaves the cursor there, zero if there is no ring, and
+    /// keeps every other register.
+    #[cfg(feature = "c")]
+    #[unsafe(naked)]
+    #[unsafe(no_mangle)]
+    pub(crate) extern "C" fn librip_enter_c_1() {
+        core::arch::naked_asm!(
+            ".cfi_startproc",
+            "2:",
+            "cmp byte ptr [rip + librip_active_1], 0",
+            "je 3f",
+            "call librip_enter_block_1",
+            // Again: a handler may have forked meanwhile, and the child's cursor is null.
+            "cmp qword ptr [rax], 0",
+            "je 2b",
+            "mov rax, qword ptr [rax]",
+            "ret",
+            "3:",
+            "xor eax, eax",
+            "ret",
+            ".cfi_endproc",
+        )
+    }
 
     /// The ELF machine number that goes into a ring.
     pub(crate) const MACHINE: u32 = 62;
