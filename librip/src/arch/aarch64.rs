@@ -286,7 +286,7 @@ mod entry {
 
     /// Whether there is a ring: what marks look at before they enter.
     pub(crate) fn is_active() -> bool {
-        let active: u32;
+        let active: u64;
         // SAFETY: reads a byte of this file's .bss, which is written once, as a whole.
         unsafe {
             core::arch::asm!(

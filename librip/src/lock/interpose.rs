@@ -18,7 +18,7 @@
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
-use super::table::{Entry, Slot};
+use super::table::{Entry, Near, Slot};
 use super::wrap::wrapper_site;
 use super::{elsewhere, marks, names};
 use crate::arch;
@@ -85,12 +85,11 @@ pub fn is_recording() -> bool {
     arch::is_active()
 }
 
-/// An acquisition, or a release, of the first lock in the thread's table, by a thread that has a slot and notes no times:
-/// the usual case.
+/// An acquisition, or a release, by a thread that has a slot, notes no times and has at most one other lock: the usual case.
 ///
 /// While the lock's own code runs, only this is kept, in one register. What else may be needed is in the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Plain(Slot);
+pub struct Plain(Near);
 
 impl Plain {
     /// Before the lock is touched. `None`: it is no such case, and nothing was recorded.
@@ -98,51 +97,51 @@ impl Plain {
     pub fn takes<const FLAGS: Flags>(lock: u64, caller: u64) -> Option<Plain> {
         const { assert!(FLAGS & SITE_SHARED == 0) };
         let slot = Slot::existing()?;
-        if slot.times_all() || !slot.is_first_free() {
+        if slot.times_all() {
             return None;
         }
+        let entry = slot.near_free()?;
         let pc = wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
         let sequence = slot.event([caller, lock], pc);
         // Free a moment ago; a handler that came between has given it back.
-        slot.enter_first(lock, sequence, caller);
-        Some(Plain(slot))
+        entry.enter(lock, sequence, caller);
+        Some(Plain(entry))
     }
 
     /// The lock was free, and is had.
     #[inline(always)]
     pub fn has(self) {
-        let (mut entry, _) = self.0.first();
-        entry.change_state(HELD_TAKING, HELD_HELD);
+        self.0.entry().change_state(HELD_TAKING, HELD_HELD);
     }
 
     /// The lock was not free. Also says which one it is, and where it was asked for.
     #[inline]
     pub fn attempt(self) -> (Attempt, u64, u64) {
-        let (entry, lock) = self.0.first();
-        (Attempt(Some(entry)), lock, entry.pc())
+        let entry = self.0.entry();
+        (Attempt(Some(entry)), self.0.lock(), entry.pc())
     }
 
     /// Before the lock is given up. `None`: it is no such case, and nothing was recorded.
     #[inline(always)]
     pub fn releases(lock: u64) -> Option<Plain> {
-        let slot = Slot::existing()?;
-        slot.releases_first(lock).then_some(Plain(slot))
+        Slot::existing()?.near_releases(lock).map(Plain)
     }
 
     /// The lock has been given up.
     #[inline(always)]
     pub fn released<const FLAGS: Flags>(self, caller: u64) {
-        let (_, lock) = self.0.first();
-        self.0.clear_first();
-        let pc = wrapper_site!(KIND_LOCK_RELEASED, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
-        self.0.event([caller, lock], pc);
+        let lock = self.0.lock();
+        self.0.entry().clear();
+        if let Some(slot) = Slot::existing() {
+            let pc = wrapper_site!(KIND_LOCK_RELEASED, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
+            slot.event([caller, lock], pc);
+        }
     }
 
     /// The lock has not been given up.
     #[cold]
     pub fn kept(self) {
-        let (mut entry, _) = self.0.first();
-        entry.change_state(HELD_RELEASING, HELD_HELD);
+        self.0.entry().change_state(HELD_RELEASING, HELD_HELD);
     }
 }
 

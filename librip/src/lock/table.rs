@@ -145,27 +145,26 @@ impl Slot {
         Some(Entry::enter(free?, lock, sequence, pc, flags))
     }
 
-    /// Whether the first entry is free.
+    /// One of the first two entries, if it is free.
     #[cfg(feature = "interpose")]
     #[inline(always)]
-    pub(crate) fn is_first_free(self) -> bool {
-        place_of(&self.header().held[0]).state() == HELD_NONE
+    pub(crate) fn near_free(self) -> Option<Near> {
+        let [first, second, ..] = &self.header().held;
+        if place_of(first).state() == HELD_NONE {
+            return Some(Near(first));
+        }
+        (place_of(second).state() == HELD_NONE).then_some(Near(second))
     }
 
-    /// Enters a lock as the first one, which is known to be free: as being taken, by one who does not share it.
+    /// One of the first two entries, if it is this lock's, in HELD and without a time. It goes over to RELEASING.
     #[cfg(feature = "interpose")]
     #[inline(always)]
-    pub(crate) fn enter_first(self, lock: u64, sequence: u64, pc: u64) {
-        Entry::enter(&self.header().held[0], lock, sequence, pc, 0);
-    }
-
-    /// The first entry, and its lock.
-    #[cfg(feature = "interpose")]
-    #[inline(always)]
-    pub(crate) fn first(self) -> (Entry, u64) {
-        let held = &self.header().held[0];
-        // ORDERING: relaxed: this thread's own store.
-        (Entry { held, place: place_of(held) }, payload(held.lock.load(Relaxed)))
+    pub(crate) fn near_releases(self, lock: u64) -> Option<Near> {
+        let [first, second, ..] = &self.header().held;
+        if Near(first).releases(lock) {
+            return Some(Near(first));
+        }
+        Near(second).releases(lock).then_some(Near(second))
     }
 
     /// If the first entry is this lock's, in HELD and without a time, it goes over to RELEASING.
@@ -222,6 +221,45 @@ impl Slot {
         let count = beyond.load(Relaxed);
         beyond.store(count.saturating_sub(1), Relaxed);
         count > 0
+    }
+}
+
+/// One of the first two entries of the calling thread's table, which nearly all locks find free: as little of it as must
+/// be kept while a lock's own code runs.
+#[cfg(feature = "interpose")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Near(&'static HeldLock);
+
+#[cfg(feature = "interpose")]
+impl Near {
+    /// Enters a lock as being taken, by one who does not share it.
+    #[inline(always)]
+    pub(crate) fn enter(self, lock: u64, sequence: u64, pc: u64) {
+        Entry::enter(self.0, lock, sequence, pc, 0);
+    }
+
+    #[inline(always)]
+    fn releases(self, lock: u64) -> bool {
+        let place = place_of(self.0).0;
+        let is_plain = place & (7 << HELD_STATE_SHIFT | HELD_SINCE) == HELD_HELD << HELD_STATE_SHIFT;
+        if !is_plain || !is_of(self.0, lock) {
+            return false;
+        }
+        self.0.place.store(place ^ (HELD_HELD ^ HELD_RELEASING) << HELD_STATE_SHIFT, Release);
+        true
+    }
+
+    /// The entry.
+    #[inline(always)]
+    pub(crate) fn entry(self) -> Entry {
+        Entry { held: self.0, place: place_of(self.0) }
+    }
+
+    /// Its lock.
+    #[inline(always)]
+    pub(crate) fn lock(self) -> u64 {
+        // ORDERING: relaxed: this thread's own store.
+        payload(self.0.lock.load(Relaxed))
     }
 }
 
