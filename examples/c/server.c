@@ -1,0 +1,135 @@
+/* A server in C whose workers pile up at a lock, with the lock interface wrapped once instead of marks all over.
+ *
+ *     cc -g -O2 server.c $(pkg-config --cflags --libs librip) -pthread -o server-c && ./server-c
+ *
+ * The backend does not answer any more; the janitor asks it, and has the lock of the sessions meanwhile. Kill the server
+ * when it says that it is stuck, and ask what is left:
+ *
+ *     read-rip -t PATH         which thread was where
+ *     read-rip locks PATH      who has the lock, and who waits for it
+ *
+ * The wrapper is the recipe for any lock interface of a program: macros under the names that its callers use already, so
+ * that marks are at the callers' lines, around functions that do the work. Varnish has Lck_Lock and Lck_Unlock like this.
+ */
+#include <librip.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct lock {
+    pthread_mutex_t mutex;
+};
+
+/* What the callers use. Tried first: a lock that is free costs no time stamp. */
+#define Lck_Lock(l)                                                                                                  \
+    do {                                                                                                             \
+        if (!Lck__Trylock(l)) {                                                                                      \
+            RIP_LOCK_WAIT(l, RIP_EXCLUSIVE);                                                                         \
+            Lck__Lock(l);                                                                                            \
+        }                                                                                                            \
+        RIP_LOCK_ACQUIRED(l, RIP_EXCLUSIVE);                                                                         \
+    } while (0)
+#define Lck_Unlock(l)                                                                                                \
+    do {                                                                                                             \
+        Lck__Unlock(l);                                                                                              \
+        RIP_LOCK_RELEASED(l, RIP_EXCLUSIVE);                                                                         \
+    } while (0)
+
+static void check(int error, const char *what) {
+    if (error) {
+        fprintf(stderr, "server: %s: %s\n", what, strerror(error));
+        exit(1);
+    }
+}
+
+static void Lck__Lock(struct lock *l) {
+    check(pthread_mutex_lock(&l->mutex), "pthread_mutex_lock");
+}
+
+static bool Lck__Trylock(struct lock *l) {
+    return pthread_mutex_trylock(&l->mutex) == 0;
+}
+
+static void Lck__Unlock(struct lock *l) {
+    check(pthread_mutex_unlock(&l->mutex), "pthread_mutex_unlock");
+}
+
+enum { WORKERS = 20 };
+
+static struct lock sessions_lock = {PTHREAD_MUTEX_INITIALIZER};
+static unsigned long sessions;
+/* What the backend would answer on. */
+static int backend[2];
+/* Each worker says that it has served a request, and the janitor that it has the lock. */
+static int served[2];
+
+static void ask_the_backend(void) {
+    char answer;
+    RIP_SNAP_LABEL("asks the backend");
+    if (read(backend[0], &answer, 1) != 1) exit(1);
+}
+
+static void *janitor(void *unused) {
+    rip_set_thread_name("janitor");
+    Lck_Lock(&sessions_lock);
+    if (write(served[1], "", 1) != 1) exit(1);
+    ask_the_backend();
+    sessions = 0;
+    Lck_Unlock(&sessions_lock);
+    return unused;
+}
+
+static void serve(void) {
+    Lck_Lock(&sessions_lock);
+    sessions++;
+    Lck_Unlock(&sessions_lock);
+    RIP_PROGRESS();
+}
+
+static void *worker(void *number) {
+    char name[32];
+    snprintf(name, sizeof name, "worker %d", *(int *)number);
+    rip_set_thread_name(name);
+    serve();
+    if (write(served[1], "", 1) != 1) exit(1);
+    for (;;) serve();
+    return NULL;
+}
+
+static pthread_t start(void *(*body)(void *), void *argument) {
+    pthread_t thread;
+    check(pthread_create(&thread, NULL, body, argument), "pthread_create");
+    return thread;
+}
+
+int main(void) {
+    static int numbers[WORKERS];
+    char path[4096], byte;
+
+    /* Failing to record is no reason to fail. */
+    if (rip_start()) fprintf(stderr, "server: not recording\n");
+    rip_set_thread_name("main");
+    RIP_LOCK_NAME(&sessions_lock, "sessions");
+    if (pipe(backend) || pipe(served)) return 1;
+    for (int i = 0; i < WORKERS; i++) {
+        numbers[i] = i + 1;
+        start(worker, &numbers[i]);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        if (read(served[0], &byte, 1) != 1) return 1;
+    }
+    rip_ring_path(path, sizeof path);
+    printf("serving: pid %d, ring %s\n", (int)getpid(), path);
+    fflush(stdout);
+    pthread_t last = start(janitor, NULL);
+    if (read(served[0], &byte, 1) != 1) return 1;
+    /* All others wait for it a moment later. */
+    sleep(1);
+    printf("stuck\n");
+    fflush(stdout);
+    RIP_SNAP_LABEL("waits for the janitor");
+    pthread_join(last, NULL);
+    return 0;
+}

@@ -1,0 +1,76 @@
+/* The C part of the benchmark c.rs. */
+#include <librip.h>
+#include <pthread.h>
+
+pthread_mutex_t rip_bench_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t rip_bench_second = PTHREAD_MUTEX_INITIALIZER;
+static volatile uint64_t work;
+
+void rip_bench_marks(uint64_t rounds);
+void rip_bench_pthread(uint64_t rounds);
+void rip_bench_pthread_snaps(uint64_t rounds);
+void rip_bench_pthread_marks(uint64_t rounds);
+void rip_bench_pthread_nested(uint64_t rounds);
+void rip_bench_pthread_nested_marks(uint64_t rounds);
+
+void rip_bench_marks(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        RIP_SNAP();
+        RIP_SNAP();
+        RIP_SNAP();
+        RIP_SNAP();
+    }
+}
+
+void rip_bench_pthread(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        pthread_mutex_lock(&rip_bench_mutex);
+        work++;
+        pthread_mutex_unlock(&rip_bench_mutex);
+    }
+}
+
+void rip_bench_pthread_snaps(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        RIP_SNAP();
+        pthread_mutex_lock(&rip_bench_mutex);
+        RIP_SNAP();
+        work++;
+        pthread_mutex_unlock(&rip_bench_mutex);
+        RIP_SNAP();
+    }
+}
+
+void rip_bench_pthread_marks(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        pthread_mutex_lock(&rip_bench_mutex);
+        RIP_LOCK_ACQUIRED(&rip_bench_mutex, RIP_EXCLUSIVE);
+        work++;
+        pthread_mutex_unlock(&rip_bench_mutex);
+        RIP_LOCK_RELEASED(&rip_bench_mutex, RIP_EXCLUSIVE);
+    }
+}
+
+void rip_bench_pthread_nested(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        pthread_mutex_lock(&rip_bench_mutex);
+        pthread_mutex_lock(&rip_bench_second);
+        work++;
+        pthread_mutex_unlock(&rip_bench_second);
+        pthread_mutex_unlock(&rip_bench_mutex);
+    }
+}
+
+void rip_bench_pthread_nested_marks(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        pthread_mutex_lock(&rip_bench_mutex);
+        RIP_LOCK_ACQUIRED(&rip_bench_mutex, RIP_EXCLUSIVE);
+        pthread_mutex_lock(&rip_bench_second);
+        RIP_LOCK_ACQUIRED(&rip_bench_second, RIP_EXCLUSIVE);
+        work++;
+        pthread_mutex_unlock(&rip_bench_second);
+        RIP_LOCK_RELEASED(&rip_bench_second, RIP_EXCLUSIVE);
+        pthread_mutex_unlock(&rip_bench_mutex);
+        RIP_LOCK_RELEASED(&rip_bench_mutex, RIP_EXCLUSIVE);
+    }
+}

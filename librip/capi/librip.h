@@ -1,0 +1,545 @@
+/* librip.h: marks for about a nanosecond each, in a file that outlives the process. For C99 to C23 and C++11 to C++23.
+ *
+ *     #include <librip.h>
+ *
+ *     static pthread_mutex_t cache = PTHREAD_MUTEX_INITIALIZER;
+ *
+ *     int main(void) {
+ *         rip_start();                          // failing to record is no reason to fail
+ *         RIP_SNAP();                           // this place was passed
+ *
+ *         if (pthread_mutex_trylock(&cache)) {
+ *             RIP_LOCK_WAIT(&cache, RIP_EXCLUSIVE);
+ *             pthread_mutex_lock(&cache);
+ *         }
+ *         RIP_LOCK_ACQUIRED(&cache, RIP_EXCLUSIVE);
+ *         ...
+ *         pthread_mutex_unlock(&cache);
+ *         RIP_LOCK_RELEASED(&cache, RIP_EXCLUSIVE);
+ *     }
+ *
+ *     cc server.c $(pkg-config --cflags --libs librip)
+ *
+ * A mark stores its own address, with a sequence number, in the calling thread's part of a shared file. It takes no
+ * lock, makes no system call and no function call; the first mark of a thread, which claims a slot, is the exception
+ * to the last two. read-rip reads the file, of a living process or of a dead one, and shows where every thread is.
+ * Marks work in signal handlers, in children of a fork, in destructors of thread-locals, and in libraries, loaded at
+ * the start or by dlopen. Before there is a ring, or where one cannot be made, they record nowhere.
+ *
+ * Rust and C parts of a program share one ring: the words and the notes are those of the Rust macros. What they mean
+ * is written down in librip/src/layout.rs and librip/src/site.rs.
+ *
+ * Linux, on x86-64 and little-endian aarch64; gcc and clang. With RIP_DISABLE defined before it is included, nothing
+ * is recorded, all marks are empty, and no library is needed.
+ */
+#ifndef LIBRIP_H
+#define LIBRIP_H 1
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#if !defined(RIP_DISABLE)
+#if !defined(__GNUC__)
+#error "librip.h needs gcc or clang"
+#elif !defined(__linux__) || !defined(__LP64__)
+#error "librip records on 64-bit Linux only; define RIP_DISABLE to compile without"
+#elif !defined(__x86_64__) && !(defined(__aarch64__) && defined(__AARCH64EL__))
+#error "librip records on x86-64 and little-endian aarch64 only; define RIP_DISABLE to compile without"
+#endif
+#endif
+
+/* C23 and C++ have it as a keyword, <threads.h> has it like this. */
+#if !defined(__cplusplus) && !defined(thread_local) && !(defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
+#if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define thread_local _Thread_local
+#else
+#define thread_local __thread
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Starting ------------------------------------------------------------------------------------------------- */
+
+/* What becomes of the ring when the process calls exit or returns from main. In any other case it stays. */
+enum rip_keep {
+    RIP_KEEP_ON_FAILURE = 0, /* removed when the status is 0 */
+    RIP_KEEP_ALWAYS = 1,
+    RIP_KEEP_NEVER = 2
+};
+
+/* Which lock events carry times. */
+enum rip_clock {
+    RIP_CLOCK_CONTENDED = 0, /* where a thread waits, and how long it then held the lock */
+    RIP_CLOCK_OFF = 1,
+    RIP_CLOCK_ALL = 2
+};
+
+/* Zero stands for a default. RIP_RING, RIP_WORDS, RIP_SLOTS, RIP_KEEP and RIP_CLOCK in the environment override. */
+struct rip_options {
+    size_t size;                  /* sizeof(struct rip_options) */
+    const char *path;             /* a file, or a directory; /dev/shm/rip.PROGRAM.PID.START. A file that is there is left
+                                     alone, and the new one called PATH.1, PATH.2, and so on */
+    uint32_t words;               /* history of a thread: 16 to 16384 words, rounded up to a power of two; 64 */
+    uint32_t slots;               /* threads at a time; 65536. Unused slots take no memory */
+    uint32_t keep;                /* enum rip_keep */
+    uint32_t clock;               /* enum rip_clock */
+    uint32_t leaves_sigbus_alone; /* not 0: no handler for the SIGBUS that marks raise once the file was truncated */
+    uint32_t reserved;            /* 0 */
+};
+
+/* Starts recording with the defaults. Returns 0, or an error number (errno.h); 0 too if the process records
+ * already. */
+int rip_start(void);
+
+/* Starts recording. Returns 0, or an error number: EALREADY if the process records already, ECANCELED if
+ * RIP_RING=off, EINVAL for options that make no sense, ENOSPC where there is no room, or what open or mmap said.
+ * The program is as it was before, and marks record nowhere. */
+int rip_start_with(const struct rip_options *options);
+
+/* Whether this process records. */
+bool rip_is_recording(void);
+
+/* Writes the ring's path to `path`, terminated, cut to `size` bytes. Returns its length, as snprintf does; 0
+ * where there is no ring, or another copy of librip in this process has made it. */
+size_t rip_ring_path(char *path, size_t size);
+
+/* Names the calling thread: up to 48 bytes. Without it the name is the one that it had at its first mark. */
+void rip_set_thread_name(const char *name);
+
+/* Registers libraries that were loaded after the ring was made. Those that include this header do it by
+ * themselves. */
+void rip_refresh_modules(void);
+
+/* ---- The calls of the C header that came before --------------------------------------------------------------- */
+
+/* Programs that were written for it compile and run as they are, and get the new ring; rip_snap() is below. */
+
+/* Makes a ring for `max_procs` threads at a time. False if it could not be made. True as well if the process records
+ * already, or if RIP_RING=off, so that a program that insists on its ring runs on. */
+bool rip_create_ring(const char *file, size_t max_procs);
+
+/* The calling thread has a slot from here on, under this name. Not needed: a thread's first mark does it as well. The
+ * thread's id is the kernel's, and slots count by themselves: `id`, `idx` and `ctr` are not used. */
+void rip_init(pid_t id, const char *name, size_t namelen, uint8_t idx, uint8_t ctr);
+
+/* The calling thread gives its slot back, and records nowhere until it calls rip_init. Not needed: threads that
+ * end do it as well. */
+void rip_exit(void);
+
+/* The program's own; nothing here uses them. */
+struct rip_ring;
+extern struct rip_ring *rip_ring;
+extern thread_local pid_t rip_tid;
+extern thread_local uint8_t rip_idx;
+extern thread_local uint8_t rip_ctr;
+
+/* ---- Marks ---------------------------------------------------------------------------------------------------- */
+
+/* RIP_SNAP()             this place was passed. Its value is the place's address, uintptr_t.
+ * RIP_SNAP_LABEL("...")  the same, with a text that read-rip -v shows. It costs nothing at run time.
+ * RIP_PROGRESS()         useful work has been done: tells a program that works from one that only runs.
+ * rip_snap()             RIP_SNAP() under its first name.
+ *
+ * Within functions only. */
+#define RIP_SNAP() RIP_SNAP_LABEL("")
+#define RIP_SNAP_LABEL(label) LIBRIP_MARK_(LIBRIP_KIND_SNAP, label)
+#define RIP_PROGRESS() LIBRIP_MARK_(LIBRIP_KIND_PROGRESS, "")
+#define rip_snap() RIP_SNAP()
+
+/* Marks for locks. `lock` is a pointer to the lock; what counts is the address. `flags` is a constant: one of the first
+ * two below, and more of them by `|`.
+ *
+ * RIP_LOCK_WAIT        before the thread blocks. Notes the time: some nanoseconds more than other marks.
+ * RIP_LOCK_ACQUIRED    directly behind the acquisition, with or without a wait before it.
+ * RIP_LOCK_RELEASED    directly behind the release, by whichever thread.
+ * RIP_LOCK_TRY_FAILED  the lock was tried in vain, or waited for until the time was up.
+ * RIP_LOCK_NAME        names it, up to 48 bytes; a static lock is shown by the name of its variable even without.
+ * RIP_LOCK_DESTROYED   the lock ends: another one may come to lie there. */
+#define RIP_LOCK_WAIT(lock, flags)                                                                                   \
+    librip_wait_(lock, LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_WAIT, flags, 2, LIBRIP_TYPES_TIME_LOCK_, ""), flags)
+#define RIP_LOCK_ACQUIRED(lock, flags)                                                                               \
+    librip_acquired_(lock, LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_ACQUIRED, flags, 1, LIBRIP_TYPES_LOCK_, ""),          \
+                     LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_ACQUIRED, flags, 2, LIBRIP_TYPES_TIME_LOCK_, ""), flags)
+#define RIP_LOCK_RELEASED(lock, flags)                                                                               \
+    librip_released_(lock, LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_RELEASED, flags, 1, LIBRIP_TYPES_LOCK_, ""),          \
+                     LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_RELEASED, flags, 3, LIBRIP_TYPES_TIME_SINCE_LOCK_, ""))
+#define RIP_LOCK_TRY_FAILED(lock, flags)                                                                             \
+    librip_try_failed_(                                                                                              \
+        lock, LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_TRY_FAILED, (flags) | RIP_TRY, 1, LIBRIP_TYPES_LOCK_, ""))
+#define RIP_LOCK_NAME(lock, name) rip_lock_name(lock, name)
+#define RIP_LOCK_DESTROYED(lock) rip_lock_destroyed(lock)
+
+#define RIP_EXCLUSIVE 0      /* one thread has it at a time */
+#define RIP_SHARED 1         /* taken for reading */
+#define RIP_TRY 2            /* the waiting ends by itself after a time; the lock was got by trying */
+#define RIP_REENTRANT 8      /* the owner may take it again */
+#define RIP_READERS_FIRST 16 /* readers pass waiting writers */
+
+void rip_lock_name(const volatile void *lock, const char *name);
+void rip_lock_destroyed(const volatile void *lock);
+
+/* ==== What is behind the marks: no part of the interface ======================================================= */
+
+/* Numbers of the format: librip/src/layout.rs defines them. */
+#define LIBRIP_KIND_SNAP 0
+#define LIBRIP_KIND_PROGRESS 1
+#define LIBRIP_KIND_LOCK_WAIT 2
+#define LIBRIP_KIND_LOCK_ACQUIRED 3
+#define LIBRIP_KIND_LOCK_RELEASED 4
+#define LIBRIP_KIND_LOCK_TRY_FAILED 5
+
+#define LIBRIP_OPERAND_LOCK_ 3
+#define LIBRIP_OPERAND_TIME_ 4
+#define LIBRIP_OPERAND_SINCE_ 5
+#define LIBRIP_TYPES_LOCK_ LIBRIP_OPERAND_LOCK_
+#define LIBRIP_TYPES_TIME_LOCK_ (LIBRIP_OPERAND_TIME_ | LIBRIP_OPERAND_LOCK_ << 8)
+#define LIBRIP_TYPES_TIME_SINCE_LOCK_ (LIBRIP_OPERAND_TIME_ | LIBRIP_OPERAND_SINCE_ << 8 | LIBRIP_OPERAND_LOCK_ << 16)
+
+#define LIBRIP_SEQUENCE_SHIFT_ 49
+#define LIBRIP_OPERAND_FLAG_ (UINT64_C(1) << 48)
+#define LIBRIP_PAYLOAD_MASK_ (LIBRIP_OPERAND_FLAG_ - 1)
+
+#define LIBRIP_HELD_MAX_ 16
+#define LIBRIP_HELD_STATE_SHIFT_ 48
+#define LIBRIP_HELD_STATE_MASK_ (UINT64_C(7) << LIBRIP_HELD_STATE_SHIFT_)
+#define LIBRIP_HELD_NONE_ UINT64_C(0)
+#define LIBRIP_HELD_TAKING_ UINT64_C(1)
+#define LIBRIP_HELD_HELD_ UINT64_C(3)
+#define LIBRIP_HELD_SHARED_ (UINT64_C(1) << 51)
+#define LIBRIP_HELD_SINCE_ (UINT64_C(1) << 52)
+#define LIBRIP_HELD_SEQUENCE_SHIFT_ 53
+#define LIBRIP_CLOCK_LEVEL_ALL_ 2
+
+/* What precedes the words of a slot. */
+struct librip_slot_1 {
+    uint32_t state;
+    uint32_t kind;
+    uint32_t generation;
+    uint32_t pid;
+    uint32_t tid;
+    uint32_t reserved_running_tid;
+    uint64_t claimed_boottime_ns;
+    uint64_t exited_boottime_ns;
+    uint64_t first_sequence;
+    uint64_t pid_namespace;
+    uint32_t clock;
+    uint32_t held_beyond;
+    uint64_t name[6];
+    struct {
+        uint64_t lock;
+        uint64_t place;
+        uint64_t since;
+    } held[LIBRIP_HELD_MAX_];
+    uint64_t count;
+    uint64_t mask;
+};
+
+/* A thread's block in this module, executable or library: see ThreadBlock in librip/src/arch/mod.rs. */
+struct librip_block_1 {
+    uint64_t *cursor; /* a slot's words, or a word of this block that nobody reads, or null */
+    const void *next;
+    uint64_t exit_rounds;
+    uint64_t sink_count;
+    uint64_t sink_mask;
+    uint64_t sink;
+};
+
+/* A compile-time check; C99 has no other. */
+#define LIBRIP_ASSERT_(name, condition) typedef char librip_assert_##name##_[(condition) ? 1 : -1]
+LIBRIP_ASSERT_(slot, sizeof(struct librip_slot_1) == 512);
+LIBRIP_ASSERT_(clock, offsetof(struct librip_slot_1, clock) == 56);
+LIBRIP_ASSERT_(held, offsetof(struct librip_slot_1, held) == 112);
+LIBRIP_ASSERT_(count, offsetof(struct librip_slot_1, count) == 496);
+LIBRIP_ASSERT_(mask, offsetof(struct librip_slot_1, mask) == 504);
+LIBRIP_ASSERT_(block, sizeof(struct librip_block_1) == 48 && offsetof(struct librip_block_1, sink) == 40);
+
+#ifndef RIP_DISABLE
+
+/* The library's part. The first keeps all registers, as far as librip_enter_ below says. */
+void librip_enter_c_1(void);
+void librip_lock_wait_1(const volatile void *lock, uint64_t pc, uint16_t site_flags);
+void librip_lock_acquired_1(const volatile void *lock, uint64_t pc, uint64_t pc_timed, uint16_t site_flags);
+void librip_lock_released_1(const volatile void *lock, uint64_t pc, uint64_t pc_timed);
+void librip_lock_try_failed_1(const volatile void *lock, uint64_t pc);
+
+/* One in each module: the linker takes one of those of all translation units, or the one of the Rust parts.
+ * Hidden, and in the initial-exec model, so that a mark reaches it without a call in a library, too. */
+__attribute__((weak, visibility("hidden"), tls_model("initial-exec"))) __thread struct librip_block_1 librip_tls_1;
+
+/* The constraint for the address of something in this module, also in position-independent code. */
+#if defined(__x86_64__)
+#define LIBRIP_SYMBOL_(address) "i"(address)
+#else
+#define LIBRIP_SYMBOL_(address) "S"(address)
+#endif
+
+/* Whether there is a ring. One in each module as well; a note leads the library to it. */
+__attribute__((weak, visibility("hidden"))) unsigned char librip_active_1 = 0;
+
+/* Where this module was loaded after the ring was made, its sites must be entered. Once a module, though each
+ * translation unit calls it. The reference is weak: a program that includes this header and marks nothing needs no
+ * library. */
+__attribute__((weak, visibility("hidden"))) unsigned char librip_is_loaded_1 = 0;
+void librip_refresh_1(void) __attribute__((weak));
+static __attribute__((constructor, used)) void librip_loaded_(void) {
+    __asm__ __volatile__(
+        ".pushsection .note.librip,\"a\",%%note\n\t"
+        ".balign 4\n\t"
+        ".4byte 7, 4, 3\n\t"
+        ".asciz \"librip\"\n\t"
+        ".balign 4\n\t"
+        ".4byte %c[flag] - .\n\t"
+        ".popsection"
+        :
+        : [flag] LIBRIP_SYMBOL_(&librip_active_1));
+    if (!librip_is_loaded_1 && librip_refresh_1) {
+        librip_is_loaded_1 = 1;
+        librip_refresh_1();
+    }
+}
+
+#define LIBRIP_INLINE_ static __inline__ __attribute__((always_inline, unused))
+#define LIBRIP_LIKELY_(condition) __builtin_expect(!!(condition), 1)
+
+#if defined(__x86_64__)
+#define LIBRIP_LOAD_PC_ "{leaq 20b(%%rip), %[pc]|lea %[pc], [rip + 20b]}\n\t"
+#else
+#define LIBRIP_LOAD_PC_ "adr %[pc], 20b\n\t"
+#endif
+
+/* Loads the address of this instruction, and describes the place in a note that is loaded with the module. It
+ * has to be in a macro, for the user's file and line.  The numbers are operands, and so is the text: a file's
+ * name may contain anything. "?" puts the note into the section group of the function, so that the linker drops
+ * it with a copy of an inline function or a template. The last line is a comment: compilers merge assembly that
+ * is the same to the letter, and two sites would have one address. */
+#define LIBRIP_SITE_(pc_, kind_, flags_, count_, types_, text_)                                                      \
+    __asm__ __volatile__(                                                                                            \
+        "20:\n\t" LIBRIP_LOAD_PC_                                                                                    \
+        ".pushsection .note.librip,\"a?\",%%note\n\t"                                                                \
+        ".balign 4\n\t"                                                                                              \
+        ".4byte 7, 36, 1\n\t"                                                                                        \
+        ".asciz \"librip\"\n\t"                                                                                      \
+        ".balign 4\n\t"                                                                                              \
+        ".4byte 20b - .\n\t"                                                                                         \
+        ".4byte %c[text] - .\n\t"                                                                                    \
+        ".4byte %c[text_len], %c[line], 0\n\t"                                                                       \
+        ".byte %c[kind], %c[count]\n\t"                                                                              \
+        ".2byte %c[flags]\n\t"                                                                                       \
+        ".4byte %c[types], 0, 0\n\t"                                                                                 \
+        ".popsection\n\t"                                                                                            \
+        "/* %c[unique] */"                                                                                           \
+        : [pc] "=r"(pc_)                                                                                             \
+        : [text] LIBRIP_SYMBOL_(text_), [text_len] "i"(sizeof(text_) - 1), [line] "i"(__LINE__), [kind] "i"(kind_),  \
+          [count] "i"(count_), [flags] "i"(flags_), [types] "i"(types_), [unique] "i"(__COUNTER__))
+
+/* File, module path and label. */
+#define LIBRIP_TEXT_(label) __FILE__ "\0\0" label
+
+#define LIBRIP_SITE_VALUE_(kind, flags, count, types, label)                                                         \
+    __extension__({                                                                                                  \
+        uint64_t librip_pc_;                                                                                         \
+        LIBRIP_SITE_(librip_pc_, kind, flags, count, types, LIBRIP_TEXT_(label));                                    \
+        librip_pc_;                                                                                                  \
+    })
+
+#define LIBRIP_MARK_(kind, label) librip_mark_(LIBRIP_SITE_VALUE_(kind, 0, 0, 0, label))
+
+/* The thread's first mark in this module gets the block a cursor; null if there is no ring. A call that keeps
+ * the registers: a function that only marks stays a leaf. Through a pointer that is filled in when the module is
+ * loaded, because binding at the first call would not keep them all; should the linker put a stub in between
+ * that does bind then, the clobbers are what it may change. */
+static __inline__ __attribute__((unused)) uint64_t *librip_enter_(void) {
+    static void (*volatile entry)(void) = librip_enter_c_1;
+    void (*enter)(void) = entry;
+#if defined(__x86_64__)
+    void *block = &librip_tls_1;
+    /* Out of the way of a leaf function's data below the stack pointer. */
+    __asm__ __volatile__(
+        "{leaq -128(%%rsp), %%rsp|lea rsp, [rsp - 128]}\n\t"
+        "{call *%[enter]|call %[enter]}\n\t"
+        "{leaq 128(%%rsp), %%rsp|lea rsp, [rsp + 128]}"
+        : "+a"(block)
+        : [enter] "r"(enter)
+        : "r10", "r11", "cc", "memory");
+#else
+    register void *block __asm__("x0") = &librip_tls_1;
+    __asm__ __volatile__(
+        "str x30, [sp, #-16]!\n\t"
+        "blr %[enter]\n\t"
+        "ldr x30, [sp], #16"
+        : "+r"(block)
+        : [enter] "r"(enter)
+        : "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",
+          "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");
+#endif
+    return (uint64_t *)block;
+}
+
+/* Reserves words of a slot, and returns the first one's sequence. In one instruction, or in two that a signal
+ * undoes, so that a handler that marks too comes wholly before or wholly after. No lock prefix: no other thread
+ * reserves here. */
+LIBRIP_INLINE_ uint64_t librip_reserve_(uint64_t *cursor, uint64_t words) {
+#if defined(__x86_64__)
+    __asm__ __volatile__("{xaddq %0, %1|xadd %1, %0}" : "+r"(words), "+m"(cursor[-2]) : : "cc", "memory");
+    return words;
+#else
+    uint64_t first, next;
+    uint32_t failed;
+    __asm__ __volatile__(
+        "2:\n\t"
+        "ldxr %[first], [%[count]]\n\t"
+        "add %[next], %[first], %[words]\n\t"
+        "stxr %w[failed], %[next], [%[count]]\n\t"
+        "cbnz %w[failed], 2b"
+        : [first] "=&r"(first), [next] "=&r"(next), [failed] "=&r"(failed)
+        : [count] "r"(cursor - 2), [words] "r"(words)
+        : "memory");
+    return first;
+#endif
+}
+
+/* The calling thread's cursor in this module, or null. Each call looks again: a handler may set it at any time. */
+LIBRIP_INLINE_ uint64_t *librip_cursor_(void) {
+    return *(uint64_t *volatile *)&librip_tls_1.cursor;
+}
+
+/* Whether there is a ring, as far as is known here. */
+LIBRIP_INLINE_ int librip_is_active_(void) {
+    return *(volatile unsigned char *)&librip_active_1;
+}
+
+/* A word carries its sequence, so that its store needs no order. */
+LIBRIP_INLINE_ void librip_store_(uint64_t *cursor, uint64_t mask, uint64_t sequence, uint64_t payload) {
+    *(volatile uint64_t *)&cursor[sequence & mask] = sequence << LIBRIP_SEQUENCE_SHIFT_ | payload;
+}
+
+/* Behind RIP_SNAP and RIP_PROGRESS. The last line keeps what follows, a fault for example, behind the mark. */
+LIBRIP_INLINE_ uintptr_t librip_mark_(uint64_t pc) {
+    uint64_t *cursor = librip_cursor_();
+    if (!LIBRIP_LIKELY_(cursor != (uint64_t *)0)) {
+        if (!librip_is_active_() || !(cursor = librip_enter_())) {
+            return (uintptr_t)pc;
+        }
+    }
+    librip_store_(cursor, cursor[-1], librip_reserve_(cursor, 1), pc);
+    __asm__ __volatile__("" : : : "memory");
+    return (uintptr_t)pc;
+}
+
+/* The event of a lock without times. Returns the sequence of its last word. */
+LIBRIP_INLINE_ uint64_t librip_lock_event_(uint64_t *cursor, uint64_t mask, uint64_t lock, uint64_t pc) {
+    uint64_t sequence = librip_reserve_(cursor, 2);
+    librip_store_(cursor, mask, sequence, LIBRIP_OPERAND_FLAG_ | (lock & LIBRIP_PAYLOAD_MASK_));
+    librip_store_(cursor, mask, sequence + 1, pc);
+    return sequence + 1;
+}
+
+/* The slot of a cursor; null where there is none, and for a block's own word, which has no table before it. */
+LIBRIP_INLINE_ struct librip_slot_1 *librip_slot_(uint64_t *cursor) {
+    return cursor && cursor[-1] ? (struct librip_slot_1 *)(void *)cursor - 1 : (struct librip_slot_1 *)0;
+}
+
+LIBRIP_INLINE_ int librip_times_all_(const struct librip_slot_1 *slot) {
+    return (slot->clock & 0xff) == LIBRIP_CLOCK_LEVEL_ALL_;
+}
+
+LIBRIP_INLINE_ void librip_wait_(const volatile void *lock, uint64_t pc, uint16_t flags) {
+    if (librip_is_active_()) {
+        librip_lock_wait_1(lock, pc, flags);
+    }
+    __asm__ __volatile__("" : : : "memory");
+}
+
+/* Behind RIP_LOCK_ACQUIRED: librip/src/lock/marks.rs, where the lock is the only one that the thread has, and it
+ * has never had two. All else is done there. Stores are releases, in the order that librip/src/lock/table.rs
+ * wants: the place reserves the entry, the lock comes next, and then the state. */
+LIBRIP_INLINE_ void librip_acquired_(const volatile void *lock, uint64_t pc, uint64_t pc_timed, uint16_t flags) {
+    uint64_t *cursor = librip_cursor_();
+    struct librip_slot_1 *slot = librip_slot_(cursor);
+    if (LIBRIP_LIKELY_(slot && !librip_times_all_(slot) && !(slot->held[0].place & LIBRIP_HELD_STATE_MASK_) &&
+                       !(slot->held[1].lock | slot->held[1].place))) {
+        uint64_t address = (uint64_t)(uintptr_t)lock;
+        uint64_t sequence = librip_lock_event_(cursor, slot->mask, address, pc);
+        uint64_t place = sequence << LIBRIP_HELD_SEQUENCE_SHIFT_ | LIBRIP_HELD_TAKING_ << LIBRIP_HELD_STATE_SHIFT_ | pc |
+                         ((flags & RIP_SHARED) ? LIBRIP_HELD_SHARED_ : 0);
+        __atomic_store_n(&slot->held[0].place, place, __ATOMIC_RELEASE);
+        __atomic_store_n(&slot->held[0].lock,
+                         sequence << LIBRIP_SEQUENCE_SHIFT_ | LIBRIP_OPERAND_FLAG_ | (address & LIBRIP_PAYLOAD_MASK_),
+                         __ATOMIC_RELEASE);
+        place ^= (LIBRIP_HELD_TAKING_ ^ LIBRIP_HELD_HELD_) << LIBRIP_HELD_STATE_SHIFT_;
+        __atomic_store_n(&slot->held[0].place, place, __ATOMIC_RELEASE);
+    } else if (cursor || librip_is_active_()) {
+        librip_lock_acquired_1(lock, pc, pc_timed, flags);
+    }
+    __asm__ __volatile__("" : : : "memory");
+}
+
+/* Behind RIP_LOCK_RELEASED: the first entry is this lock's, held, without a time. All else is done in the library. */
+LIBRIP_INLINE_ void librip_released_(const volatile void *lock, uint64_t pc, uint64_t pc_timed) {
+    uint64_t *cursor = librip_cursor_();
+    struct librip_slot_1 *slot = librip_slot_(cursor);
+    uint64_t address = (uint64_t)(uintptr_t)lock;
+    if (LIBRIP_LIKELY_(slot && !librip_times_all_(slot) &&
+                       (slot->held[0].place & (LIBRIP_HELD_STATE_MASK_ | LIBRIP_HELD_SINCE_)) ==
+                           LIBRIP_HELD_HELD_ << LIBRIP_HELD_STATE_SHIFT_ &&
+                       !((slot->held[0].lock ^ address) & LIBRIP_PAYLOAD_MASK_))) {
+        __atomic_store_n(&slot->held[0].place, UINT64_C(0), __ATOMIC_RELEASE);
+        librip_lock_event_(cursor, slot->mask, address, pc);
+    } else if (cursor || librip_is_active_()) {
+        librip_lock_released_1(lock, pc, pc_timed);
+    }
+    __asm__ __volatile__("" : : : "memory");
+}
+
+LIBRIP_INLINE_ void librip_try_failed_(const volatile void *lock, uint64_t pc) {
+    if (librip_is_active_()) {
+        librip_lock_try_failed_1(lock, pc);
+    }
+    __asm__ __volatile__("" : : : "memory");
+}
+
+#else /* RIP_DISABLE */
+
+#define LIBRIP_INLINE_ static __inline__ __attribute__((unused))
+#undef RIP_SNAP_LABEL
+#undef RIP_PROGRESS
+#undef RIP_LOCK_WAIT
+#undef RIP_LOCK_ACQUIRED
+#undef RIP_LOCK_RELEASED
+#undef RIP_LOCK_TRY_FAILED
+#undef RIP_LOCK_NAME
+#undef RIP_LOCK_DESTROYED
+#define RIP_SNAP_LABEL(label) librip_nothing_("" label)
+#define RIP_PROGRESS() librip_nothing_("")
+#define RIP_LOCK_WAIT(lock, flags) ((void)(lock), (void)(flags))
+#define RIP_LOCK_ACQUIRED(lock, flags) ((void)(lock), (void)(flags))
+#define RIP_LOCK_RELEASED(lock, flags) ((void)(lock), (void)(flags))
+#define RIP_LOCK_TRY_FAILED(lock, flags) ((void)(lock), (void)(flags))
+#define RIP_LOCK_NAME(lock, name) ((void)(lock), (void)(name))
+#define RIP_LOCK_DESTROYED(lock) ((void)(lock))
+#define rip_start() 0
+#define rip_start_with(options) ((void)(options), 0)
+#define rip_is_recording() false
+#define rip_ring_path(path, size) ((size_t)0)
+#define rip_set_thread_name(name) ((void)(name))
+#define rip_refresh_modules() ((void)0)
+#define rip_create_ring(file, max_procs) ((void)(file), (void)(max_procs), true)
+#define rip_init(id, name, namelen, idx, ctr) ((void)(id), (void)(name), (void)(namelen), (void)(idx), (void)(ctr))
+#define rip_exit() ((void)0)
+static __inline__ __attribute__((unused)) uintptr_t librip_nothing_(const char *label) {
+    (void)label;
+    return 0;
+}
+
+#endif /* RIP_DISABLE */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LIBRIP_H */

@@ -1,0 +1,269 @@
+//! The functions behind `librip.h`, for C and C++.
+//!
+//! They translate arguments and results, and record nothing themselves: marks are instructions that the header
+//! puts into the program. A Rust program with parts in C enables the feature `c` and gets one ring for both; C
+//! programs link the library that the package `librip-capi` makes of this module.
+//!
+//! No function fails where recording does not: without a ring they do nothing.
+//!
+//! Names that begin with `librip_` are an interface between the header and the library, and end in its number: see
+//! `arch`. Names that begin with `rip_` are the user's, and described in `librip.h`.
+
+#![allow(unsafe_code, reason = "pointers come from C")]
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::offset_of;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use crate::config::{Builder, Keep};
+use crate::lock::marks;
+use crate::{Clock, InitError, copies, create, thread};
+
+/// `struct rip_options`: zero stands for a default.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The structure's length in the caller's header, bytes: fields behind it have their defaults.
+    pub size: usize,
+    /// [`Builder::path`], or null.
+    pub path: *const c_char,
+    /// [`Builder::words`].
+    pub words: u32,
+    /// [`Builder::slots`].
+    pub slots: u32,
+    /// `RIP_KEEP_*`.
+    pub keep: u32,
+    /// `RIP_CLOCK_*`.
+    pub clock: u32,
+    /// Not 0: [`Builder::guard_sigbus`] with `false`.
+    pub leaves_sigbus_alone: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// The first version of [`Options`] had this length.
+const OPTIONS_LEN_MIN: usize = 40;
+const _: () = assert!(size_of::<Options>() == 40 && offset_of!(Options, size) == 0);
+
+/// Starts recording with the defaults. 0, or an error number; 0 too if the process records already.
+#[unsafe(no_mangle)]
+pub extern "C" fn rip_start() -> c_int {
+    match Builder::new().create() {
+        Ok(()) | Err(InitError::AlreadyRecording(_)) => 0,
+        Err(error) => number(&error),
+    }
+}
+
+/// Starts recording. 0, or an error number: `EALREADY` if the process records already, `ECANCELED` with
+/// `RIP_RING=off`, `EINVAL` for options that make no sense.
+///
+/// # Safety
+///
+/// `options` is null, or points at options of which the first `size` bytes are there; `path` is null or terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rip_start_with(options: *const Options) -> c_int {
+    let mut builder = Builder::new();
+    if !options.is_null() {
+        // SAFETY: the caller's promise; the size comes first.
+        let size = unsafe { options.cast::<usize>().read() };
+        if size < OPTIONS_LEN_MIN {
+            return libc::EINVAL;
+        }
+        // SAFETY: the caller's promise: that many bytes are there, which is all that this version knows.
+        let options = unsafe { options.read() };
+        // SAFETY: the caller's promise.
+        if let Some(path) = unsafe { bytes_of(&options.path) } {
+            builder = builder.path(OsStr::from_bytes(path));
+        }
+        if options.words != 0 {
+            builder = builder.words(options.words);
+        }
+        if options.slots != 0 {
+            builder = builder.slots(options.slots);
+        }
+        builder = builder.guard_sigbus(options.leaves_sigbus_alone == 0);
+        builder = match options.keep {
+            0 => builder.keep(Keep::OnFailure),
+            1 => builder.keep(Keep::Always),
+            2 => builder.keep(Keep::Never),
+            _ => return libc::EINVAL,
+        };
+        builder = match options.clock {
+            0 => builder.clock(Clock::Contended),
+            1 => builder.clock(Clock::Off),
+            2 => builder.clock(Clock::All),
+            _ => return libc::EINVAL,
+        };
+    }
+    match builder.create() {
+        Ok(()) => 0,
+        Err(error) => number(&error),
+    }
+}
+
+/// The ancestor's call: makes a ring at `file` for that many threads.
+///
+/// True as well if the process records already, and if the operator has switched recording off: a program that
+/// insists on its ring runs on.
+///
+/// # Safety
+///
+/// `file` is null or terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rip_create_ring(file: *const c_char, max_procs: usize) -> bool {
+    let mut builder = Builder::new();
+    // SAFETY: the caller's promise.
+    if let Some(path) = unsafe { bytes_of(&file) } {
+        builder = builder.path(OsStr::from_bytes(path));
+    }
+    if max_procs > 0 {
+        builder = builder.slots(u32::try_from(max_procs).unwrap_or(u32::MAX));
+    }
+    matches!(builder.create(), Ok(()) | Err(InitError::AlreadyRecording(_) | InitError::Disabled))
+}
+
+/// The ancestor's call: the calling thread has a slot from here on, under this name.
+///
+/// The kernel says which thread it is, and the slot counts on by itself: `id`, `idx` and `ctr` are not used.
+///
+/// # Safety
+///
+/// `name` is null, or `namelen` bytes are there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rip_init(id: libc::pid_t, name: *const c_char, namelen: usize, idx: u8, ctr: u8) {
+    let _ = (id, idx, ctr);
+    copies::take_part(true);
+    if name.is_null() {
+        thread::enter();
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let name = unsafe { core::slice::from_raw_parts(name.cast::<u8>(), namelen) };
+    // A length that counts the terminator, or a whole array.
+    thread::set_name(name.split(|&byte| byte == 0).next().unwrap_or_default());
+}
+
+/// The ancestor's call: the calling thread gives its slot back. Its marks record nowhere until it calls `rip_init`.
+#[unsafe(no_mangle)]
+pub extern "C" fn rip_exit() {
+    copies::take_part(false);
+}
+
+/// Names the calling thread.
+///
+/// # Safety
+///
+/// `name` is terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rip_set_thread_name(name: *const c_char) {
+    // SAFETY: the caller's promise.
+    if let Some(name) = unsafe { bytes_of(&name) } {
+        thread::set_name(name);
+    }
+}
+
+/// Whether this process records.
+#[unsafe(no_mangle)]
+pub extern "C" fn rip_is_recording() -> bool {
+    copies::is_recording()
+}
+
+/// Writes the ring's path to `path`, terminated, and cut to `size` bytes. Returns its length without the terminator, as
+/// `snprintf` does; 0 where there is no ring, or another copy of librip in this process has made it.
+///
+/// # Safety
+///
+/// `size` bytes at `path` are writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rip_ring_path(path: *mut c_char, size: usize) -> usize {
+    let ring = create::ring_path().unwrap_or_default();
+    let ring = ring.as_os_str().as_bytes();
+    if size > 0 {
+        let len = ring.len().min(size - 1);
+        // SAFETY: the caller's promise, and `len` is less than `size`.
+        unsafe { path.cast::<u8>().copy_from_nonoverlapping(ring.as_ptr(), len) };
+        // SAFETY: as above.
+        unsafe { path.wrapping_add(len).write(0) };
+    }
+    ring.len()
+}
+
+/// Registers libraries that were loaded after the ring was made.
+#[unsafe(no_mangle)]
+pub extern "C" fn rip_refresh_modules() {
+    copies::refresh_modules();
+}
+
+/// The same; called when a module with the header in it is loaded.
+#[unsafe(no_mangle)]
+pub extern "C" fn librip_refresh_1() {
+    copies::refresh_modules();
+}
+
+/// Names a lock.
+///
+/// # Safety
+///
+/// `name` is terminated. `lock` is an address and nothing else.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rip_lock_name(lock: *const c_void, name: *const c_char) {
+    // SAFETY: the caller's promise.
+    if let Some(name) = unsafe { bytes_of(&name) } {
+        crate::lock::names::set(lock.addr() as u64, name);
+    }
+}
+
+/// Says that a lock ends.
+#[unsafe(no_mangle)]
+pub extern "C" fn rip_lock_destroyed(lock: *const c_void) {
+    marks::destroyed(lock);
+}
+
+/// `RIP_LOCK_WAIT`.
+#[unsafe(no_mangle)]
+pub extern "C" fn librip_lock_wait_1(lock: *const c_void, pc: u64, site_flags: u16) {
+    marks::wait(lock, pc, site_flags);
+}
+
+/// `RIP_LOCK_ACQUIRED`, where it is not the first lock that a thread has, and times are off or for contended locks.
+#[unsafe(no_mangle)]
+pub extern "C" fn librip_lock_acquired_1(lock: *const c_void, pc: u64, pc_timed: u64, site_flags: u16) {
+    marks::acquired(lock, pc, pc_timed, site_flags);
+}
+
+/// `RIP_LOCK_RELEASED`, where it is not that lock.
+#[unsafe(no_mangle)]
+pub extern "C" fn librip_lock_released_1(lock: *const c_void, pc: u64, pc_timed: u64) {
+    marks::released(lock, pc, pc_timed);
+}
+
+/// `RIP_LOCK_TRY_FAILED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn librip_lock_try_failed_1(lock: *const c_void, pc: u64) {
+    marks::try_failed(lock, pc);
+}
+
+fn number(error: &InitError) -> c_int {
+    match error {
+        InitError::Disabled => libc::ECANCELED,
+        InitError::AlreadyRecording(_) => libc::EALREADY,
+        InitError::Create { source, .. } | InitError::Map { source, .. } => {
+            source.raw_os_error().unwrap_or(libc::EIO)
+        }
+        InitError::NoRoom { .. } => libc::ENOSPC,
+    }
+}
+
+/// A terminated string without its terminator; `None` for null.
+///
+/// # Safety
+///
+/// The string is null, or terminated, and lives and stays as it is as long as the result.
+unsafe fn bytes_of(string: &*const c_char) -> Option<&[u8]> {
+    if string.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    Some(unsafe { CStr::from_ptr(*string) }.to_bytes())
+}

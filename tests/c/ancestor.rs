@@ -1,0 +1,73 @@
+//! A program that was written for the header that came before.
+
+use librip_tests::harness::Plan;
+
+use crate::{CLANG, CLANGPP, GCC, GPP, build, installed, line_of};
+
+#[test]
+fn a_program_for_the_ancestors_header_compiles_unchanged_and_explains_its_death() {
+    for compiler in installed(&[GCC, CLANG, GPP, CLANGPP]) {
+        for standard in compiler.standards {
+            let name = format!("ancestor-{}", compiler.name);
+            // pthread.h shows barriers with these standards only if it is asked to.
+            let flags = ["-O2", "-D_GNU_SOURCE", &format!("-std={standard}")];
+            let program = build(compiler, &["ancestor.c"], &name, &flags);
+            // RIP_RING overrides, so that the test finds the ring.
+            let mut victim = Plan::new(&program, &["/dev/shm/not-this"]).start();
+            let pc = u64::from_str_radix(&victim.line(), 16).unwrap();
+            // The two workers wait at the latest when their marks before the wait are there.
+            let waits = line_of("ancestor.c", "/* waits */");
+            loop {
+                let ring = victim.ring_now(&victim.ring_path()).unwrap();
+                let waiting = ring.slots.iter().filter(|slot| {
+                    let last = slot.events().events.last().and_then(|event| ring.site_of(event.pc));
+                    last.is_some_and(|site| site.line == waits)
+                });
+                if waiting.count() == 2 {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+            victim.kill();
+            let remains = victim.wait();
+            let ring = remains.ring();
+            assert_eq!((ring.slot_capacity, ring.slots.len()), (64, 3), "RIP_SLOTS overrides");
+            let lines = |name: &str| -> Vec<u32> {
+                let events = ring.slot_named(name).events().events;
+                events.iter().map(|event| ring.site_of(event.pc).unwrap().line).collect()
+            };
+            let [first, unlock, holds] =
+                ["/* first */", "/* first unlock */", "/* holds */"].map(|text| line_of("ancestor.c", text));
+            for worker in ["one", "two"] {
+                assert_eq!(lines(worker), [first, first, unlock, waits], "{name} {standard}");
+            }
+            assert_eq!(
+                lines("main"),
+                [line_of("ancestor.c", "/* main */"), holds, holds],
+                "{name} {standard}"
+            );
+            let main = ring.slot_named("main").events().events;
+            assert_eq!(main[0].pc, pc, "what rip_snap() returned");
+            assert_ne!(main[1].pc, main[2].pc, "before and behind the lock");
+        }
+    }
+}
+
+#[test]
+fn the_ring_is_where_the_program_said_unless_the_operator_says_otherwise() {
+    let program = build(GCC, &["ancestor.c"], "ancestor-path", &["-O2"]);
+    let plan = Plan::new(&program, &[]);
+    let ring = plan.dir().join("named-by-the-program");
+    let plan = Plan::new(&program, &[ring.to_str().unwrap()]).env("RIP_RING", "");
+    let mut victim = plan.start();
+    victim.line();
+    victim.kill();
+    let remains = victim.wait();
+    assert!(!remains.has_ring());
+    assert_eq!(librip_tests::oracle::Ring::read(&ring).unwrap().slots_named("main").count(), 1);
+    // Switched off by the operator, the program runs all the same.
+    let mut victim = Plan::new(&program, &[]).env("RIP_RING", "off").start();
+    victim.line();
+    victim.kill();
+    assert!(!victim.wait().has_ring());
+}

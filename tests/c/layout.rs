@@ -1,0 +1,68 @@
+//! The header's numbers are the format's.
+
+use std::collections::BTreeMap;
+use std::mem::{offset_of, size_of};
+
+use librip::layout::{self, HeldLock, SlotHeader};
+
+use crate::{GCC, build_with, tool};
+
+#[test]
+fn the_headers_offsets_and_constants_are_those_of_the_format() {
+    let program = build_with(GCC, &["layout.c"], "layout", &["-DRIP_DISABLE"], &[]);
+    let said = tool(&mut std::process::Command::new(program));
+    let said: BTreeMap<&str, u64> = said
+        .lines()
+        .map(|line| line.rsplit_once(' ').unwrap())
+        .map(|(name, n)| (name, n.parse().unwrap()))
+        .collect();
+    let second = offset_of!(SlotHeader, held) + size_of::<HeldLock>();
+    let expected: BTreeMap<&str, u64> = [
+        ("state", offset_of!(SlotHeader, state) as u64),
+        ("pid", offset_of!(SlotHeader, pid) as u64),
+        ("tid", offset_of!(SlotHeader, tid) as u64),
+        ("claimed_boottime_ns", offset_of!(SlotHeader, claimed_boottime_ns) as u64),
+        ("first_sequence", offset_of!(SlotHeader, first_sequence) as u64),
+        ("pid_namespace", offset_of!(SlotHeader, pid_namespace) as u64),
+        ("clock", offset_of!(SlotHeader, clock) as u64),
+        ("held_beyond", offset_of!(SlotHeader, held_beyond) as u64),
+        ("name", offset_of!(SlotHeader, name) as u64),
+        ("held", offset_of!(SlotHeader, held) as u64),
+        ("held[1].lock", (second + offset_of!(HeldLock, lock)) as u64),
+        ("held[1].place", (second + offset_of!(HeldLock, place)) as u64),
+        ("held[1].since", (second + offset_of!(HeldLock, since)) as u64),
+        ("count", offset_of!(SlotHeader, count) as u64),
+        ("mask", offset_of!(SlotHeader, mask) as u64),
+        ("sizeof(struct librip_slot_1)", layout::SLOT_HEADER_LEN_BYTES),
+        // `arch::ThreadBlock`, which is private, and asserts the same.
+        ("sizeof(struct librip_block_1)", 48),
+        ("LIBRIP_KIND_SNAP", layout::KIND_SNAP.into()),
+        ("LIBRIP_KIND_PROGRESS", layout::KIND_PROGRESS.into()),
+        ("LIBRIP_KIND_LOCK_WAIT", layout::KIND_LOCK_WAIT.into()),
+        ("LIBRIP_KIND_LOCK_ACQUIRED", layout::KIND_LOCK_ACQUIRED.into()),
+        ("LIBRIP_KIND_LOCK_RELEASED", layout::KIND_LOCK_RELEASED.into()),
+        ("LIBRIP_KIND_LOCK_TRY_FAILED", layout::KIND_LOCK_TRY_FAILED.into()),
+        ("LIBRIP_OPERAND_LOCK_", layout::OPERAND_LOCK.into()),
+        ("LIBRIP_OPERAND_TIME_", layout::OPERAND_TIME.into()),
+        ("LIBRIP_OPERAND_SINCE_", layout::OPERAND_SINCE.into()),
+        ("LIBRIP_SEQUENCE_SHIFT_", layout::SEQUENCE_SHIFT.into()),
+        ("LIBRIP_OPERAND_FLAG_", layout::OPERAND_FLAG),
+        ("LIBRIP_PAYLOAD_MASK_", layout::PAYLOAD_MASK),
+        ("LIBRIP_HELD_MAX_", layout::HELD_MAX as u64),
+        ("LIBRIP_HELD_STATE_SHIFT_", layout::HELD_STATE_SHIFT.into()),
+        ("LIBRIP_HELD_NONE_", layout::HELD_NONE),
+        ("LIBRIP_HELD_TAKING_", layout::HELD_TAKING),
+        ("LIBRIP_HELD_HELD_", layout::HELD_HELD),
+        ("LIBRIP_HELD_SHARED_", layout::HELD_SHARED),
+        ("LIBRIP_HELD_SINCE_", layout::HELD_SINCE),
+        ("LIBRIP_HELD_SEQUENCE_SHIFT_", layout::HELD_SEQUENCE_SHIFT.into()),
+        ("LIBRIP_CLOCK_LEVEL_ALL_", layout::CLOCK_LEVEL_ALL.into()),
+        ("RIP_EXCLUSIVE", 0),
+        ("RIP_SHARED", layout::SITE_SHARED.into()),
+        ("RIP_TRY", layout::SITE_TRY.into()),
+        ("RIP_REENTRANT", layout::SITE_REENTRANT.into()),
+        ("RIP_READERS_FIRST", layout::SITE_READERS_FIRST.into()),
+    ]
+    .into();
+    assert_eq!(said, expected);
+}

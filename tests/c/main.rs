@@ -1,0 +1,159 @@
+//! C and C++: the header through every compiler that is there, and what the programs leave.
+//!
+//! The library is installed into a directory of the tests by `scripts/install-c`, and the fixtures are compiled with
+//! what `librip.pc` says. A compiler that is missing is skipped, with a line on standard error; `gcc` is always needed.
+
+#![allow(missing_docs, reason = "tests")]
+
+mod ancestor;
+mod examples;
+mod layout;
+mod locks;
+mod matrix;
+mod parts;
+mod process;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use librip_tests::harness::{Plan, Remains};
+use librip_tests::oracle::{Ring, Slot};
+
+/// Where everything is built.
+fn directory() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c");
+        std::fs::create_dir_all(&directory).unwrap();
+        directory
+    })
+}
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("c/fixtures").join(name)
+}
+
+/// Runs a tool; its standard output.
+fn tool(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}:\n{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Where the library is installed. Installed on the first call.
+fn prefix() -> &'static Path {
+    static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
+    INSTALLED.get_or_init(|| {
+        let prefix = directory().join("prefix");
+        tool(
+            Command::new(repository().join("scripts/install-c"))
+                .env("PREFIX", &prefix)
+                .env("CARGO_TARGET_DIR", directory().join("target"))
+                .env_remove("DESTDIR"),
+        );
+        prefix
+    })
+}
+
+/// What `librip.pc` says, as pkg-config would; pkg-config itself need not be there.
+fn package(field: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(prefix().join("lib/pkgconfig/librip.pc")).unwrap();
+    let variable = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}=")));
+        line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+    };
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{field}:"))).unwrap();
+    let line = line.replace("${libdir}", &variable("libdir"));
+    line.replace("${includedir}", &variable("includedir")).split_whitespace().map(str::to_owned).collect()
+}
+
+/// A compiler, and the standards that it is to be tried with: the oldest, the one that most use, and the newest.
+#[derive(Clone, Copy, Debug)]
+struct Compiler {
+    name: &'static str,
+    standards: &'static [&'static str],
+    is_cpp: bool,
+}
+
+const GCC: Compiler = Compiler { name: "gcc", standards: &["c99", "c11", "c17", "c2x"], is_cpp: false };
+const CLANG: Compiler = Compiler { name: "clang", ..GCC };
+const GPP: Compiler =
+    Compiler { name: "g++", standards: &["c++11", "c++14", "c++17", "c++20", "c++2b"], is_cpp: true };
+const CLANGPP: Compiler = Compiler { name: "clang++", ..GPP };
+
+/// Those of these compilers that are installed.
+fn installed(compilers: &[Compiler]) -> Vec<Compiler> {
+    let is_there = |compiler: &&Compiler| {
+        let found = Command::new(compiler.name).arg("--version").output().is_ok();
+        if !found {
+            eprintln!("SKIPPED {}: it is not installed", compiler.name);
+        }
+        found
+    };
+    compilers.iter().filter(is_there).copied().collect()
+}
+
+fn is_installed(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok()
+}
+
+const STRICT: [&str; 3] = ["-Wall", "-Wextra", "-Werror"];
+
+/// Compiles fixtures into a program that uses the shared library.
+fn build(compiler: Compiler, sources: &[&str], name: &str, flags: &[&str]) -> PathBuf {
+    // FOLKLORE: glibc fails an assertion at the start of a -static-pie program that has a run path, so it is here only.
+    let path = format!("-Wl,-rpath,{}", prefix().join("lib").display());
+    build_with(compiler, sources, name, flags, &[package("Libs"), vec![path]].concat())
+}
+
+/// The same with these libraries.
+fn build_with(
+    compiler: Compiler,
+    sources: &[&str],
+    name: &str,
+    flags: &[&str],
+    libraries: &[String],
+) -> PathBuf {
+    let out = directory().join(name);
+    let mut command = Command::new(compiler.name);
+    if compiler.is_cpp && sources.iter().any(|source| source.ends_with(".c")) {
+        command.args(["-x", "c++"]);
+    }
+    command
+        .args(sources.iter().map(|source| fixture(source)))
+        .args(STRICT)
+        .args(flags)
+        .args(package("Cflags"));
+    if compiler.is_cpp {
+        command.args(["-x", "none"]);
+    }
+    tool(command.arg("-o").arg(&out).args(libraries).args(["-pthread", "-ldl"]));
+    out
+}
+
+/// Runs a built fixture, which exits with status 3.
+fn run(program: &Path, arguments: &[&str]) -> Remains {
+    let remains = Plan::new(program, arguments).run();
+    assert_eq!(remains.status.code(), Some(3), "{remains:?}");
+    remains
+}
+
+fn main_slot(ring: &Ring) -> &Slot {
+    ring.slots.iter().find(|slot| slot.tid == ring.pid && slot.pid == ring.pid).unwrap()
+}
+
+/// The number of the line with this text in a fixture.
+fn line_of(source: &str, text: &str) -> u32 {
+    let lines = std::fs::read_to_string(fixture(source)).unwrap();
+    lines.lines().position(|line| line.contains(text)).unwrap() as u32 + 1
+}

@@ -1,0 +1,254 @@
+//! Every compiler, standard, level and model: no warning, and the marks are what they should be.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use librip_tests::oracle::Ring;
+
+use crate::{
+    CLANG, CLANGPP, Compiler, GCC, GPP, STRICT, build, build_with, directory, fixture, installed,
+    is_installed, main_slot, package, prefix, run, tool,
+};
+
+const ALL: [Compiler; 4] = [GCC, GPP, CLANG, CLANGPP];
+
+/// Compiles, and does not link.
+fn compile(compiler: Compiler, source: &str, name: &str, flags: &[&str]) {
+    let mut command = Command::new(compiler.name);
+    if compiler.is_cpp {
+        command.args(["-x", "c++"]);
+    }
+    command.arg(fixture(source)).args(STRICT).args(flags).args(package("Cflags")).arg("-c").arg("-o");
+    tool(command.arg(directory().join(name)));
+}
+
+#[test]
+fn the_header_compiles_without_a_warning_in_all_standards_and_levels() {
+    for compiler in installed(&ALL) {
+        for standard in compiler.standards {
+            for (level, more) in [("-O0", "-fPIC"), ("-O1", "-fPIE"), ("-O2", "-pedantic"), ("-O3", "-flto")]
+            {
+                let flags = [&format!("-std={standard}")[..], level, more];
+                let name = format!("warnings-{}.o", compiler.name);
+                compile(compiler, "marks.c", &name, &flags);
+            }
+            let flags = [&format!("-std={standard}")[..], "-O2"];
+            let name = format!("warnings-{}.o", compiler.name);
+            compile(compiler, if compiler.is_cpp { "language.cc" } else { "locks.c" }, &name, &flags);
+        }
+    }
+}
+
+/// Checks what must hold however `marks.c` was built.
+fn check(program: &Path) -> Ring {
+    let remains = run(program, &[]);
+    let ring = remains.ring();
+    assert_eq!((ring.metadata_refused, ring.refused_full, ring.without_exit), (0, 0, 0));
+    // `rip_exit` gave the first slot back, and with free ones left it is not used again.
+    assert_eq!(ring.slots.len(), 2, "{program:?}");
+    assert_eq!(ring.labels(&ring.slots[0]), ["leaf"]);
+    let labels = ring.labels(&ring.slots[1]);
+    let expected = [
+        "floating",
+        "arm",
+        "arm",
+        "inlined",
+        "inlined",
+        "in a loop",
+        "in a loop",
+        "in a loop",
+        "quoted \"%s\" {a|b} \\ 100%",
+        "same line",
+        "",
+        "",
+    ];
+    assert_eq!(labels, expected, "{program:?}");
+    let events = ring.slots[1].events().events;
+    let pcs = |label: &str| {
+        let of_label = events.iter().filter(|event| ring.label(event.pc) == label);
+        of_label.map(|event| event.pc).collect::<BTreeSet<u64>>()
+    };
+    assert_eq!(pcs("arm").len(), 2, "two arms on one line have two addresses: {program:?}");
+    assert_eq!(u64::from_str_radix(remains.stdout.trim(), 16).unwrap(), events[10].pc, "rip_snap()'s value");
+    let source = std::fs::read_to_string(fixture("marks.c")).unwrap();
+    let lines: Vec<&str> = source.lines().collect();
+    for event in &events {
+        let site = ring.site_of(event.pc).unwrap();
+        assert!(site.file.ends_with("fixtures/marks.c"), "{site:?}");
+        assert!(lines[site.line as usize - 1].contains("RIP_"), "{site:?}");
+        assert_eq!((site.column, &site.module_path[..]), (0, ""));
+    }
+    assert_eq!(ring.site_of(events[11].pc).unwrap().kind, 1, "progress");
+    let distinct: BTreeSet<(usize, u64)> = ring.sites.iter().map(|site| (site.module, site.pc)).collect();
+    assert_eq!(distinct.len(), ring.sites.len(), "no two sites share an address");
+    ring
+}
+
+#[test]
+fn marks_are_exact_at_every_level_and_in_every_model() {
+    let variants: [&[&str]; 8] = [
+        &["-O0"],
+        &["-O1"],
+        &["-O2"],
+        &["-O3", "-fPIC"],
+        &["-Os", "-fno-pic", "-no-pie"],
+        &["-O2", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"],
+        &["-O2", "-fno-plt", "-Wl,-z,now"],
+        &["-O2", "-Wl,-s"],
+    ];
+    for compiler in installed(&ALL) {
+        for (number, flags) in variants.iter().enumerate() {
+            check(&build(compiler, &["marks.c"], &format!("marks-{}-{number}", compiler.name), flags));
+        }
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn marks_are_exact_where_assembly_is_written_as_intel_does() {
+    for compiler in installed(&ALL) {
+        for level in ["-O0", "-O2"] {
+            let name = format!("marks-{}-intel", compiler.name);
+            check(&build(compiler, &["marks.c"], &name, &["-masm=intel", level]));
+        }
+    }
+}
+
+#[test]
+fn marks_are_exact_with_link_time_optimisation() {
+    for compiler in installed(&ALL) {
+        let is_clang = compiler.name.starts_with("clang");
+        if is_clang && !is_installed("ld.lld") {
+            eprintln!("SKIPPED {} -flto: lld is not installed", compiler.name);
+            continue;
+        }
+        let linker: &[&str] = if is_clang { &["-fuse-ld=lld"] } else { &[] };
+        let name = format!("marks-{}-lto", compiler.name);
+        check(&build(compiler, &["marks.c"], &name, &[&["-O2", "-flto"][..], linker].concat()));
+    }
+}
+
+#[test]
+fn marks_are_exact_with_the_static_library_and_in_static_programs() {
+    let archive = [prefix().join("lib/librip.a").to_str().unwrap().to_owned()];
+    let libraries = [&archive[..], &package("Libs.private")].concat();
+    for compiler in installed(&[GCC, CLANG]) {
+        for (name, flags) in
+            [("archive", &[][..]), ("static", &["-static"]), ("static-pie", &["-static-pie"])]
+        {
+            let name = format!("marks-{}-{name}", compiler.name);
+            let ring = check(&build_with(
+                compiler,
+                &["marks.c"],
+                &name,
+                &[&["-O2"][..], flags].concat(),
+                &libraries,
+            ));
+            assert!(ring.modules.iter().all(|module| !module.path.contains("librip")), "{:?}", ring.modules);
+        }
+    }
+}
+
+#[test]
+fn templates_inline_functions_exceptions_and_static_initialisers_may_mark() {
+    for compiler in installed(&[GPP, CLANGPP]) {
+        let variants: [&[&str]; 5] = [
+            &["-O0"],
+            &["-O2"],
+            &["-O3", "-fPIC"],
+            &["-O2", "-ffunction-sections", "-Wl,--gc-sections"],
+            &["-O0", "-fno-inline", "-fno-pic", "-no-pie"],
+        ];
+        for (number, flags) in variants.iter().enumerate() {
+            let name = format!("language-{}-{number}", compiler.name);
+            let ring = run(&build(compiler, &["language.cc", "part.cc"], &name, flags), &[]).ring();
+            assert_eq!(ring.metadata_refused, 0);
+            let main = [
+                "inline", "template", "inline", "template", "template", "throws", "unwound", "caught",
+                "lambda",
+            ];
+            assert_eq!(ring.labels(main_slot(&ring)), main, "{name}");
+            // The destructor runs last: it belongs to the C++ library's own destructors of thread-locals.
+            let thread = ring.labels(ring.slot_named("thread"));
+            assert_eq!(thread, ["in a thread", "thread-local destructor"], "{name}");
+            // Copies that the linker dropped have left no note behind: each site is within its module's code.
+            let pcs: BTreeSet<(usize, u64)> = ring.sites.iter().map(|site| (site.module, site.pc)).collect();
+            assert_eq!(pcs.len(), ring.sites.len(), "{name}: {:?}", ring.sites);
+            if *flags == ["-O0"] {
+                let inline = ring.sites.iter().filter(|site| site.label == "inline");
+                assert_eq!(inline.count(), 1, "one inline function in two files");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_that_includes_the_header_and_marks_nothing_needs_no_library() {
+    let source = directory().join("nothing.c");
+    std::fs::write(&source, "#include <librip.h>\nint main(void) { return 3; }\n").unwrap();
+    for compiler in installed(&[GCC, CLANG]) {
+        for level in ["-O0", "-O2"] {
+            let out = directory().join(format!("nothing-{}", compiler.name));
+            let mut command = Command::new(compiler.name);
+            tool(command.arg(&source).args(STRICT).arg(level).args(package("Cflags")).arg("-o").arg(&out));
+            assert_eq!(Command::new(out).status().unwrap().code(), Some(3));
+        }
+    }
+}
+
+#[test]
+fn with_rip_disable_nothing_is_left_and_no_library_is_needed() {
+    for compiler in installed(&ALL) {
+        for standard in [compiler.standards[0], compiler.standards[compiler.standards.len() - 1]] {
+            let flags = ["-O2", &format!("-std={standard}")];
+            let name = format!("disabled-{}", compiler.name);
+            let program = build_with(compiler, &["disabled.c"], &name, &flags, &[]);
+            assert_eq!(Command::new(&program).status().unwrap().code(), Some(3));
+            let notes = tool(Command::new("readelf").arg("-n").arg(&program));
+            assert!(!notes.contains("librip"), "{notes}");
+        }
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_mark_is_a_dozen_instructions_without_a_call_a_lock_prefix_or_a_fence() {
+    let source = directory().join("assembly.c");
+    std::fs::write(&source, "#include <librip.h>\nvoid mark(void);\nvoid mark(void) { RIP_SNAP(); }\n")
+        .unwrap();
+    for compiler in installed(&[GCC, CLANG]) {
+        for pic in ["-fPIC", "-fPIE", "-fno-pic"] {
+            let out = directory().join("assembly.s");
+            let mut command = Command::new(compiler.name);
+            command.args(["-O2", "-fno-asynchronous-unwind-tables", "-S", pic]).arg(&source);
+            tool(command.args(package("Cflags")).arg("-o").arg(&out));
+            let text = std::fs::read_to_string(&out).unwrap();
+            // Without what is behind the function, and without the directives of the note.
+            let lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with("mark:"));
+            let mut body = Vec::new();
+            let mut in_note = false;
+            for line in lines.skip(1) {
+                in_note |= line.starts_with(".pushsection");
+                let is_instruction = !in_note
+                    && !line.is_empty()
+                    && !line.starts_with(['.', '#', '/'])
+                    && !line.contains(":\t")
+                    && !line.ends_with(':');
+                if is_instruction {
+                    body.push(line);
+                }
+                in_note &= line != ".popsection";
+                if line.starts_with("ret") {
+                    break;
+                }
+            }
+            let text = body.join("\n");
+            assert!(body.len() <= 15, "{} {pic}: {} instructions\n{text}", compiler.name, body.len());
+            for word in ["call", "lock", "fence", "push"] {
+                assert!(!text.contains(word), "{} {pic}: {word}\n{text}", compiler.name);
+            }
+            assert!(text.contains("xadd") && body.last().unwrap().starts_with("ret"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Rust and C in one process: one ring, and one slot a thread.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use librip_tests::oracle::{Ring, State};
+
+use crate::{GCC, build, directory, fixture, main_slot, package, repository, run, tool};
+
+/// The directory with the Rust library behind the header and its dependencies, built in release. Built on the first call.
+fn release() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let target = directory().join("rust");
+        tool(
+            Command::new(env!("CARGO"))
+                .args([
+                    "rustc",
+                    "--release",
+                    "--package",
+                    "librip-capi",
+                    "--crate-type",
+                    "rlib",
+                    "--manifest-path",
+                ])
+                .arg(repository().join("Cargo.toml"))
+                .arg("--target-dir")
+                .arg(&target)
+                .env("RUSTFLAGS", "-Cembed-bitcode=yes")
+                .env_remove("CARGO_ENCODED_RUSTFLAGS"),
+        );
+        target.join("release")
+    })
+}
+
+/// rustc with librip, and with `rip`, the functions behind the header.
+pub(crate) fn rustc() -> Command {
+    let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    let dependencies = release().join("deps");
+    // librip itself is a dependency of what was built.
+    let librip = std::fs::read_dir(&dependencies).unwrap().map(|entry| entry.unwrap().path()).find(|path| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.starts_with("liblibrip-") && name.ends_with(".rlib")
+    });
+    command.args(["--edition", "2024", "-L"]).arg(format!("dependency={}", dependencies.display()));
+    command.arg("--extern").arg(format!("librip={}", librip.unwrap().display()));
+    command.arg("--extern").arg(format!("rip={}", release().join("librip.rlib").display()));
+    command
+}
+
+/// A Rust program with both.c in it.
+fn both(name: &str, flags: &[&str]) -> PathBuf {
+    let object = directory().join(format!("{name}.o"));
+    let mut command = Command::new("gcc");
+    command.args(["-O2", "-fPIE", "-c"]).arg(fixture("both.c")).args(package("Cflags"));
+    tool(command.arg("-o").arg(&object));
+    let out = directory().join(name);
+    let mut command = rustc();
+    command.arg(fixture("both.rs")).args(flags).arg("-o").arg(&out);
+    tool(command.arg("-C").arg(format!("link-arg={}", object.display())));
+    out
+}
+
+fn check_both(ring: &Ring) {
+    assert_eq!(ring.metadata_refused, 0);
+    assert_eq!(ring.slots.len(), 2, "one slot a thread");
+    assert_eq!(ring.labels(main_slot(ring)), ["rust", "c", "rust"]);
+    let thread = ring.slot_named("thread");
+    assert_eq!((thread.state, ring.labels(thread)), (State::Exited, vec!["c", "rust"]));
+    assert!(ring.modules.iter().all(|module| !module.path.contains("librip.so")), "{:?}", ring.modules);
+    let files: Vec<&str> =
+        thread.events().events.iter().map(|event| &ring.site_of(event.pc).unwrap().file[..]).collect();
+    assert!(files[0].ends_with("both.c") && files[1].ends_with("both.rs"), "{files:?}");
+}
+
+#[test]
+fn a_rust_program_with_parts_in_c_has_one_ring_and_one_block_a_thread() {
+    let variants: [(&str, &[&str]); 4] = [
+        ("both-O0", &[]),
+        ("both-O3", &["-C", "opt-level=3"]),
+        ("both-lto", &["-C", "opt-level=3", "-C", "lto=fat", "-C", "codegen-units=1"]),
+        ("both-ld", &["-O", "-C", "linker-features=-lld"]),
+    ];
+    for (name, flags) in variants {
+        if name == "both-ld" && cfg!(not(target_arch = "x86_64")) {
+            continue;
+        }
+        let program = both(name, flags);
+        for who in ["rust", "c"] {
+            let remains = run(&program, &[who]);
+            assert_eq!(remains.files(), ["ring"], "one ring");
+            check_both(&remains.ring());
+        }
+    }
+}
+
+#[test]
+fn a_program_in_c_that_loads_a_rust_library_with_marks_has_one_ring() {
+    let plugin = directory().join("libplugin-rust.so");
+    let source = fixture("../../build/fixtures/plugin.rs");
+    tool(rustc().args(["-O", "--crate-type", "cdylib"]).arg(source).arg("-o").arg(&plugin));
+    let program = build(GCC, &["process.c"], "process-loads-rust", &["-O2"]);
+    let remains = run(&program, &["load", plugin.to_str().unwrap()]);
+    assert_eq!((&remains.stdout[..], &remains.files()[..]), ("stays\n", &["ring".into()][..]));
+    let ring = remains.ring();
+    assert_eq!(ring.labels(main_slot(&ring)), ["before", "plugin", "between", "plugin"]);
+    assert_eq!(ring.slots.len(), 2, "one slot a thread");
+}
+
+#[test]
+fn a_rust_program_that_loads_a_library_in_c_has_one_ring() {
+    // The library is linked with librip.so, which is a second copy of the recorder in this process.
+    let host = directory().join("loads");
+    tool(rustc().args(["-O", "--crate-name", "loads"]).arg(fixture("loads.rs")).arg("-o").arg(&host));
+    let plugin = build(GCC, &["plugin.c"], "libplugin-loads.so", &["-O2", "-fPIC", "-shared"]);
+    for when in ["before", "after"] {
+        let remains = run(&host, &[plugin.to_str().unwrap(), when]);
+        assert_eq!(remains.files(), ["ring"], "{when}");
+        let ring = remains.ring();
+        assert_eq!((ring.slots.len(), ring.metadata_refused), (2, 0), "one slot a thread");
+        assert_eq!(ring.labels(main_slot(&ring)), ["rust", "plugin", "rust"], "{when}");
+        let thread = ring.slot_named("thread");
+        assert_eq!((thread.state, ring.labels(thread)), (State::Exited, vec!["plugin", "rust"]), "{when}");
+    }
+}

@@ -1,0 +1,96 @@
+//! fork, the ends of threads, signals, faults, libraries that come late: as with marks in Rust.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use librip_tests::harness::{Plan, Remains};
+use librip_tests::oracle::{Ring, State};
+
+use crate::{GCC, build, main_slot, run};
+
+fn program() -> &'static PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build(GCC, &["process.c"], "process", &["-O2"]))
+}
+
+fn plugin() -> &'static PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build(GCC, &["plugin.c"], "libplugin-c.so", &["-O2", "-fPIC", "-shared"]))
+}
+
+fn ring_of(what: &[&str]) -> (Ring, Remains) {
+    let remains = run(program(), what);
+    let ring = remains.ring();
+    assert_eq!((ring.refused_full, ring.without_exit, ring.metadata_refused), (0, 0, 0));
+    (ring, remains)
+}
+
+#[test]
+fn threads_that_end_give_their_slots_back() {
+    let (ring, _) = ring_of(&["threads"]);
+    for name in ["first", "second"] {
+        let slot = ring.slot_named(name);
+        assert_eq!((slot.state, ring.labels(slot)), (State::Exited, vec!["thread"]));
+    }
+    assert_eq!(ring.slots.len(), 2, "the main thread has not marked");
+}
+
+#[test]
+fn a_forked_child_records_under_its_own_pid() {
+    let (ring, _) = ring_of(&["forks"]);
+    assert_eq!(ring.labels(main_slot(&ring)), ["before", "parent"]);
+    let child = ring.slot_named("child");
+    assert_ne!(child.pid, ring.pid);
+    assert_eq!((child.tid, ring.labels(child)), (child.pid, vec!["child"]));
+    let thread = ring.slot_named("child's thread");
+    assert_eq!((thread.pid, thread.state), (child.pid, State::Exited));
+}
+
+#[test]
+fn signal_handlers_record_even_a_threads_first_mark() {
+    let (ring, _) = ring_of(&["signals"]);
+    assert_eq!(ring.labels(main_slot(&ring)), ["handler", "main", "handler"]);
+}
+
+#[test]
+fn a_mark_directly_before_a_fault_is_in_the_ring() {
+    for level in ["-O0", "-O2", "-O3"] {
+        let program = build(GCC, &["process.c"], &format!("process-fault{level}"), &[level]);
+        let remains = Plan::new(program, &["fault"]).run();
+        assert_eq!(remains.signal(), Some(libc::SIGSEGV));
+        let ring = remains.ring();
+        assert_eq!(ring.labels(main_slot(&ring)), ["before the fault"]);
+    }
+}
+
+#[test]
+fn a_library_that_is_loaded_late_is_registered_and_stays() {
+    let (ring, remains) = ring_of(&["load", plugin().to_str().unwrap()]);
+    assert_eq!(remains.stdout, "stays\n", "threads have blocks of it, and the ring has its addresses");
+    assert_eq!(ring.labels(main_slot(&ring)), ["before", "plugin", "between", "plugin"]);
+    let libraries = ring.modules.iter().filter(|module| module.path.ends_with("libplugin-c.so"));
+    assert_eq!(libraries.count(), 1);
+    let last = ring.slot_named("after dlclose");
+    assert_eq!(last.state, State::Exited);
+}
+
+#[test]
+fn options_are_checked_and_used() {
+    let remains = Plan::new(program(), &["options"]).env("RIP_SLOTS", "no number").run();
+    remains.expect_success();
+    let ring = remains.ring();
+    assert_eq!((ring.slot_words, ring.slot_capacity), (128, 9));
+    let path = remains.ring_path();
+    assert_eq!(remains.stdout, format!("{} 1 1 /dev\n", path.display()));
+    let off = Plan::new(program(), &["options"]).env("RIP_RING", "off").run();
+    assert_eq!(off.status.code(), Some(3), "{off:?}");
+}
+
+#[test]
+fn threads_that_find_no_slot_record_nowhere() {
+    let remains = Plan::new(program(), &["forks"]).env("RIP_SLOTS", "1").run();
+    assert_eq!(remains.status.code(), Some(3), "{remains:?}");
+    let ring = remains.ring();
+    assert_eq!(ring.labels(main_slot(&ring)), ["before", "parent"]);
+    assert_eq!((ring.slots.len(), ring.refused_full), (1, 2), "the child, and its thread");
+}
