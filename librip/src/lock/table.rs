@@ -194,6 +194,12 @@ impl Slot {
         if is_of(first, lock) && is_wanted(place.state()) {
             return Some(Entry { held: first, place });
         }
+        // Most threads never have two locks.
+        let second = &self.header().held[1];
+        // ORDERING: relaxed: this thread's own store.
+        if second.lock.load(Relaxed) == 0 && place_of(second).state() == HELD_NONE {
+            return None;
+        }
         self.find_further(lock, is_wanted)
     }
 

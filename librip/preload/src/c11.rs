@@ -1,0 +1,88 @@
+//! The locks of `threads.h`. In glibc an `mtx_t` is a `pthread_mutex_t`, a `cnd_t` a `pthread_cond_t`, and these functions
+//! call the others within the library, where no interposer sees it.
+
+use core::ffi::c_int;
+
+use librip::interpose::{MUTEX, MUTEX_TRY, RECURSIVE, RECURSIVE_TRY, destroyed};
+
+use crate::acquire::{acquire, acquire_again, acquire_plain, release, try_acquire, try_acquire_again};
+use crate::condition::lend;
+use crate::mutex::Kind;
+use crate::{Pointer, address, real};
+
+/// `thrd_busy`, in glibc.
+const BUSY: c_int = 1;
+
+#[inline(always)]
+fn real_trylock(mutex: Pointer) -> c_int {
+    // SAFETY: callers pass on what the program has passed.
+    unsafe { real::mtx_trylock(mutex) }
+}
+
+#[inline(always)]
+fn real_lock(mutex: Pointer) -> c_int {
+    // SAFETY: callers pass on what the program has passed.
+    unsafe { real::mtx_lock(mutex) }
+}
+
+pub(crate) unsafe extern "C-unwind" fn lock(mutex: Pointer, caller: u64) -> c_int {
+    if Kind::of(mutex).is_recursive() {
+        let (try_lock, wait) = (move || real_trylock(mutex), move || real_lock(mutex));
+        return acquire_again::<RECURSIVE>(address(mutex), caller, BUSY, try_lock, wait);
+    }
+    acquire_plain::<MUTEX>(mutex, caller, BUSY, real_trylock, real_lock)
+}
+
+pub(crate) unsafe extern "C-unwind" fn trylock(mutex: Pointer, caller: u64) -> c_int {
+    // SAFETY: passes on what the program has passed.
+    let try_lock = move || unsafe { real::mtx_trylock(mutex) };
+    if Kind::of(mutex).is_recursive() {
+        try_acquire_again::<RECURSIVE_TRY>(address(mutex), caller, try_lock)
+    } else {
+        try_acquire::<MUTEX_TRY>(address(mutex), caller, try_lock)
+    }
+}
+
+pub(crate) unsafe extern "C-unwind" fn timedlock(mutex: Pointer, until: Pointer, caller: u64) -> c_int {
+    // SAFETY: passes on what the program has passed.
+    let try_lock = move || unsafe { real::mtx_trylock(mutex) };
+    // SAFETY: as above.
+    let wait = move || unsafe { real::mtx_timedlock(mutex, until) };
+    if Kind::of(mutex).is_recursive() {
+        acquire_again::<RECURSIVE_TRY>(address(mutex), caller, BUSY, try_lock, wait)
+    } else {
+        acquire::<MUTEX_TRY>(address(mutex), caller, BUSY, try_lock, wait)
+    }
+}
+
+pub(crate) unsafe extern "C-unwind" fn unlock(mutex: Pointer, caller: u64) -> c_int {
+    release::<MUTEX>(
+        address(mutex),
+        caller,
+        move || Kind::of(mutex).is_anyones(),
+        // SAFETY: passes on what the program has passed.
+        move || unsafe { real::mtx_unlock(mutex) },
+    )
+}
+
+pub(crate) unsafe extern "C-unwind" fn destroy(mutex: Pointer, caller: u64) {
+    // SAFETY: passes on what the program has passed. It has no result.
+    unsafe { real::mtx_destroy(mutex) };
+    destroyed::<MUTEX>(address(mutex), caller, true);
+}
+
+pub(crate) unsafe extern "C-unwind" fn cnd_wait(condition: Pointer, mutex: Pointer, caller: u64) -> c_int {
+    // SAFETY: passes on what the program has passed.
+    lend::<MUTEX>(condition, mutex, caller, move || unsafe { real::cnd_wait(condition, mutex) })
+}
+
+pub(crate) unsafe extern "C-unwind" fn cnd_timedwait(
+    condition: Pointer,
+    mutex: Pointer,
+    until: Pointer,
+    caller: u64,
+) -> c_int {
+    // SAFETY: passes on what the program has passed.
+    let wait = move || unsafe { real::cnd_timedwait(condition, mutex, until) };
+    lend::<MUTEX_TRY>(condition, mutex, caller, wait)
+}

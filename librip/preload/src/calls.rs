@@ -1,0 +1,175 @@
+//! The exported functions: each finds out where it was called from, and goes on in a function of the other modules.
+//!
+//! A return address cannot be had in Rust, so these are two instructions of assembly: the return address becomes
+//! one more argument, behind those that the program has passed, and a jump leaves the stack as it was. Nothing of them
+//! is seen when a thread is unwound, or in a debugger.
+
+use core::arch::naked_asm;
+use core::ffi::c_int;
+
+use crate::{c11, condition, filters, modules, mutex, real, rwlock, semaphore, spin};
+
+/// The functions, by the number of their arguments.
+macro_rules! calls {
+    ($($first:literal / $second:literal { $($name:ident => $body:path,)* })*) => {
+        $($(
+            /// Stands in for the C library's.
+            ///
+            /// # Safety
+            ///
+            /// As the C library's.
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            pub(crate) unsafe extern "C-unwind" fn $name() -> c_int {
+                #[cfg(target_arch = "x86_64")]
+                naked_asm!(
+                    concat!("mov ", $first, ", qword ptr [rsp]"),
+                    "jmp {body}",
+                    body = sym $body,
+                );
+                #[cfg(target_arch = "aarch64")]
+                naked_asm!(
+                    concat!("mov ", $second, ", x30"),
+                    "b {body}",
+                    body = sym $body,
+                );
+            }
+        )*)*
+    };
+}
+
+calls! {
+    "rsi" / "x1" {
+        pthread_mutex_lock => mutex::lock,
+        pthread_mutex_trylock => mutex::trylock,
+        pthread_mutex_unlock => mutex::unlock,
+        pthread_mutex_destroy => mutex::destroy,
+        pthread_rwlock_rdlock => rwlock::rdlock,
+        pthread_rwlock_tryrdlock => rwlock::tryrdlock,
+        pthread_rwlock_wrlock => rwlock::wrlock,
+        pthread_rwlock_trywrlock => rwlock::trywrlock,
+        pthread_rwlock_unlock => rwlock::unlock,
+        pthread_rwlock_destroy => rwlock::destroy,
+        pthread_spin_lock => spin::lock,
+        pthread_spin_trylock => spin::trylock,
+        pthread_spin_unlock => spin::unlock,
+        pthread_spin_destroy => spin::destroy,
+        sem_wait => semaphore::wait,
+        sem_trywait => semaphore::trywait,
+        sem_post => semaphore::post,
+        mtx_lock => c11::lock,
+        mtx_trylock => c11::trylock,
+        mtx_unlock => c11::unlock,
+        mtx_destroy => c11::destroy,
+    }
+    "rdx" / "x2" {
+        pthread_mutex_timedlock => mutex::timedlock,
+        pthread_rwlock_timedrdlock => rwlock::timedrdlock,
+        pthread_rwlock_timedwrlock => rwlock::timedwrlock,
+        pthread_cond_wait => condition::wait,
+        sem_timedwait => semaphore::timedwait,
+        mtx_timedlock => c11::timedlock,
+        cnd_wait => c11::cnd_wait,
+    }
+    "rcx" / "x3" {
+        pthread_mutex_clocklock => mutex::clocklock,
+        pthread_rwlock_clockrdlock => rwlock::clockrdlock,
+        pthread_rwlock_clockwrlock => rwlock::clockwrlock,
+        pthread_cond_timedwait => condition::timedwait,
+        sem_clockwait => semaphore::clockwait,
+        cnd_timedwait => c11::cnd_timedwait,
+    }
+    "r8" / "x4" {
+        pthread_cond_clockwait => condition::clockwait,
+    }
+}
+
+/// Functions that look at their return address, or take any arguments: something is done before, and then they are jumped
+/// to, with the stack and the arguments as they were.
+macro_rules! hooks {
+    ($($name:ident: $before:path, $real:path;)*) => {
+        $(
+            /// Stands in for the C library's.
+            ///
+            /// # Safety
+            ///
+            /// As the C library's.
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            pub(crate) unsafe extern "C-unwind" fn $name() {
+                #[cfg(target_arch = "x86_64")]
+                naked_asm!(
+                    ".cfi_startproc",
+                    "push rax",
+                    ".cfi_adjust_cfa_offset 8",
+                    "push rdi",
+                    ".cfi_adjust_cfa_offset 8",
+                    "push rsi",
+                    ".cfi_adjust_cfa_offset 8",
+                    "push rdx",
+                    ".cfi_adjust_cfa_offset 8",
+                    "push rcx",
+                    ".cfi_adjust_cfa_offset 8",
+                    "push r8",
+                    ".cfi_adjust_cfa_offset 8",
+                    "push r9",
+                    ".cfi_adjust_cfa_offset 8",
+                    "call {before}",
+                    "pop r9",
+                    ".cfi_adjust_cfa_offset -8",
+                    "pop r8",
+                    ".cfi_adjust_cfa_offset -8",
+                    "pop rcx",
+                    ".cfi_adjust_cfa_offset -8",
+                    "pop rdx",
+                    ".cfi_adjust_cfa_offset -8",
+                    "pop rsi",
+                    ".cfi_adjust_cfa_offset -8",
+                    "pop rdi",
+                    ".cfi_adjust_cfa_offset -8",
+                    // How many floating-point arguments there are: none, but callees may look.
+                    "pop rax",
+                    ".cfi_adjust_cfa_offset -8",
+                    "jmp qword ptr [rip + {real}]",
+                    ".cfi_endproc",
+                    before = sym $before,
+                    real = sym $real,
+                );
+                #[cfg(target_arch = "aarch64")]
+                naked_asm!(
+                    ".cfi_startproc",
+                    "stp x0, x1, [sp, #-80]!",
+                    ".cfi_adjust_cfa_offset 80",
+                    "stp x2, x3, [sp, #16]",
+                    "stp x4, x5, [sp, #32]",
+                    "stp x6, x7, [sp, #48]",
+                    "str x30, [sp, #64]",
+                    ".cfi_rel_offset x30, 64",
+                    "bl {before}",
+                    "ldr x30, [sp, #64]",
+                    ".cfi_restore x30",
+                    "ldp x6, x7, [sp, #48]",
+                    "ldp x4, x5, [sp, #32]",
+                    "ldp x2, x3, [sp, #16]",
+                    "ldp x0, x1, [sp], #80",
+                    ".cfi_adjust_cfa_offset -80",
+                    "adrp x16, {real}",
+                    "ldr x16, [x16, :lo12:{real}]",
+                    "br x16",
+                    ".cfi_endproc",
+                    before = sym $before,
+                    real = sym $real,
+                );
+            }
+        )*
+    };
+}
+
+hooks! {
+    dlopen: modules::before_loading, real::DLOPEN;
+    dlmopen: modules::before_loading, real::DLMOPEN;
+    dlsym: modules::before_looking_up, real::DLSYM;
+    dlvsym: modules::before_looking_up, real::DLVSYM;
+    prctl: filters::before_prctl, real::PRCTL;
+    syscall: filters::before_syscall, real::SYSCALL;
+}

@@ -1,0 +1,184 @@
+//! Mutexes: normal, recursive, error-checking and adaptive, robust or not, with priority inheritance or protection.
+
+use core::ffi::c_int;
+use core::sync::atomic::AtomicI32;
+use core::sync::atomic::Ordering::Relaxed;
+
+use librip::interpose::{Flags, MUTEX, MUTEX_TRY, RECURSIVE, RECURSIVE_TRY, destroyed, holds_alone};
+
+use crate::acquire::{
+    acquire, acquire_again, acquire_again_unasked, acquire_checked, acquire_plain, acquire_unasked, release,
+    try_acquire, try_acquire_again,
+};
+use crate::{Pointer, address, real};
+
+/// A mutex's type and protocol, as glibc keeps them in the mutex. Its place and values are part of the binary
+/// interface, because `PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP` and others are compiled into programs.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind(i32);
+
+impl Kind {
+    const TYPE: i32 = 3;
+    const RECURSIVE: i32 = 1;
+    const ERROR_CHECKING: i32 = 2;
+    const ROBUST: i32 = 0x10;
+    const PRIORITY_INHERITANCE: i32 = 0x20;
+    const PRIORITY_PROTECTION: i32 = 0x40;
+    const SPECIAL: i32 = Kind::ROBUST | Kind::PRIORITY_INHERITANCE | Kind::PRIORITY_PROTECTION;
+    const PLACE: usize = 16;
+
+    /// Reads what the C library's function is about to read.
+    #[inline(always)]
+    pub(crate) fn of(mutex: Pointer) -> Kind {
+        let kind = mutex.wrapping_byte_add(Kind::PLACE).cast::<i32>();
+        // SAFETY: within the mutex; a program that passes none faults here instead of in the C library.
+        let kind = unsafe { AtomicI32::from_ptr(kind) };
+        // ORDERING: relaxed: it does not change while the mutex is in use, but for bits that are not looked at.
+        Kind(kind.load(Relaxed))
+    }
+
+    /// Normal or adaptive, and nothing besides.
+    #[inline(always)]
+    pub(crate) fn is_plain(self) -> bool {
+        matches!(self.0 & (Kind::TYPE | Kind::SPECIAL), 0 | 3)
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_recursive(self) -> bool {
+        self.0 & Kind::TYPE == Kind::RECURSIVE
+    }
+
+    fn is_error_checking(self) -> bool {
+        self.0 & Kind::TYPE == Kind::ERROR_CHECKING
+    }
+
+    fn is_robust(self) -> bool {
+        self.0 & Kind::ROBUST != 0
+    }
+
+    /// Whether trying differs from locking in more than waiting.
+    ///
+    /// FOLKLORE: with glibc 2.36, locking a mutex with priority protection for the first time may be refused where
+    /// trying it is not; and a robust mutex that cannot be recovered any more is refused once, and waited for the next time.
+    fn is_special(self) -> bool {
+        self.0 & Kind::SPECIAL != 0
+    }
+
+    /// Whether the C library lets a thread give it up that is not its owner.
+    pub(crate) fn is_anyones(self) -> bool {
+        matches!(self.0 & (Kind::TYPE | Kind::ROBUST | Kind::PRIORITY_INHERITANCE), 0 | 3)
+    }
+
+    /// Whether somebody has a mutex that is special: its first word has the owner's id, or a 1 or 2 under the priority.
+    fn is_taken(self, mutex: Pointer) -> bool {
+        const OWNER: i32 = 0x3fff_ffff;
+        const BELOW_PRIORITY: i32 = 0x0007_ffff;
+        // SAFETY: the start of the mutex, which the C library is about to change.
+        let word = unsafe { AtomicI32::from_ptr(mutex.cast()) };
+        let is_protected = self.0 & Kind::PRIORITY_PROTECTION != 0;
+        // ORDERING: relaxed: a hint.
+        word.load(Relaxed) & if is_protected { BELOW_PRIORITY } else { OWNER } != 0
+    }
+}
+
+#[inline(always)]
+fn real_trylock(mutex: Pointer) -> c_int {
+    // SAFETY: callers pass on what the program has passed.
+    unsafe { real::pthread_mutex_trylock(mutex) }
+}
+
+#[inline(always)]
+fn real_lock(mutex: Pointer) -> c_int {
+    // SAFETY: callers pass on what the program has passed.
+    unsafe { real::pthread_mutex_lock(mutex) }
+}
+
+pub(crate) unsafe extern "C-unwind" fn lock(mutex: Pointer, caller: u64) -> c_int {
+    let kind = Kind::of(mutex);
+    if kind.is_plain() {
+        return acquire_plain::<MUTEX>(mutex, caller, libc::EBUSY, real_trylock, real_lock);
+    }
+    lock_special(mutex, caller, kind)
+}
+
+#[inline(never)]
+fn lock_special(mutex: Pointer, caller: u64, kind: Kind) -> c_int {
+    lock_otherwise::<MUTEX, RECURSIVE>(mutex, caller, kind, move || real_lock(mutex))
+}
+
+/// Locks a mutex of any kind.
+#[inline(always)]
+fn lock_otherwise<const FLAGS: Flags, const FLAGS_IF_RECURSIVE: Flags>(
+    mutex: Pointer,
+    caller: u64,
+    kind: Kind,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
+    let lock = address(mutex);
+    let try_lock = move || real_trylock(mutex);
+    match (kind.is_special(), kind.is_recursive(), kind.is_error_checking()) {
+        (false, true, _) => acquire_again::<FLAGS_IF_RECURSIVE>(lock, caller, libc::EBUSY, try_lock, wait),
+        (false, false, true) => acquire_checked::<FLAGS>(lock, caller, libc::EBUSY, try_lock, wait),
+        (false, false, false) => acquire::<FLAGS>(lock, caller, libc::EBUSY, try_lock, wait),
+        (true, true, _) => {
+            acquire_again_unasked::<FLAGS_IF_RECURSIVE>(lock, caller, kind.is_taken(mutex), wait)
+        }
+        (true, false, checks) => {
+            let seems_taken = kind.is_taken(mutex) && !(checks && holds_alone(lock));
+            acquire_unasked::<FLAGS>(lock, caller, seems_taken, wait)
+        }
+    }
+}
+
+pub(crate) unsafe extern "C-unwind" fn trylock(mutex: Pointer, caller: u64) -> c_int {
+    // SAFETY: passes on what the program has passed.
+    let try_lock = move || unsafe { real::pthread_mutex_trylock(mutex) };
+    if Kind::of(mutex).is_recursive() {
+        return try_acquire_again::<RECURSIVE_TRY>(address(mutex), caller, try_lock);
+    }
+    try_acquire::<MUTEX_TRY>(address(mutex), caller, try_lock)
+}
+
+pub(crate) unsafe extern "C-unwind" fn timedlock(mutex: Pointer, until: Pointer, caller: u64) -> c_int {
+    // SAFETY: passes on what the program has passed.
+    let wait = move || unsafe { real::pthread_mutex_timedlock(mutex, until) };
+    lock_otherwise::<MUTEX_TRY, RECURSIVE_TRY>(mutex, caller, Kind::of(mutex), wait)
+}
+
+pub(crate) unsafe extern "C-unwind" fn clocklock(
+    mutex: Pointer,
+    clock: c_int,
+    until: Pointer,
+    caller: u64,
+) -> c_int {
+    // SAFETY: passes on what the program has passed.
+    let wait = move || unsafe { real::pthread_mutex_clocklock(mutex, clock, until) };
+    // It refuses other clocks even where the mutex is free.
+    if !matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC) {
+        return acquire_unasked::<MUTEX_TRY>(address(mutex), caller, false, wait);
+    }
+    lock_otherwise::<MUTEX_TRY, RECURSIVE_TRY>(mutex, caller, Kind::of(mutex), wait)
+}
+
+pub(crate) unsafe extern "C-unwind" fn unlock(mutex: Pointer, caller: u64) -> c_int {
+    release::<MUTEX>(
+        address(mutex),
+        caller,
+        #[inline(always)]
+        move || Kind::of(mutex).is_anyones(),
+        #[inline(always)]
+        // SAFETY: passes on what the program has passed.
+        move || unsafe { real::pthread_mutex_unlock(mutex) },
+    )
+}
+
+pub(crate) unsafe extern "C-unwind" fn destroy(mutex: Pointer, caller: u64) -> c_int {
+    let kind = Kind::of(mutex);
+    // SAFETY: passes on what the program has passed.
+    let result = unsafe { real::pthread_mutex_destroy(mutex) };
+    if result == 0 {
+        // Others are refused while they are held.
+        destroyed::<MUTEX>(address(mutex), caller, kind.is_robust());
+    }
+    result
+}

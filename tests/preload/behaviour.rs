@@ -1,0 +1,124 @@
+//! A program behaves as it would without the interposer.
+
+use std::path::Path;
+
+use librip_tests::harness::{Remains, is_root, tempdir};
+
+use crate::{compile, directory, expect_same, plan, preload};
+
+/// Runs a program with the interposer and without, and compares; what the former left.
+fn same(program: &Path, arguments: &[&str]) -> Remains {
+    let with = plan(program, arguments, &[preload()]).run();
+    let without = plan(program, arguments, &[]).run();
+    expect_same(&with, &without);
+    assert!(!without.has_ring());
+    with
+}
+
+#[test]
+fn every_call_on_every_kind_of_lock_gives_the_same_answer() {
+    let program = compile("operations", &[]);
+    let without = plan(&program, &[], &[]).run();
+    without.expect_success();
+    assert!(without.stdout.lines().count() > 2000);
+    for (name, value) in [("RIP_CLOCK", "contended"), ("RIP_CLOCK", "all"), ("RIP_RING", "off")] {
+        expect_same(&plan(&program, &[], &[preload()]).env(name, value).run(), &without);
+    }
+}
+
+#[test]
+fn a_cancelled_thread_cleans_up_with_the_mutex_locked() {
+    let remains = same(&compile("trouble", &[]), &["cancel"]);
+    assert!(remains.stdout.contains("condition cleans up: 16\nunlocks: 0\n"), "{remains:?}");
+    assert!(remains.stdout.ends_with("cancelled 1, units 1\n"), "{remains:?}");
+}
+
+#[test]
+fn trouble_of_all_kinds_goes_as_it_would() {
+    let program = compile("trouble", &[]);
+    for what in ["work", "fork", "shared", "close", "filter", "memory", "exit"] {
+        let remains = same(&program, &[what]);
+        assert_eq!(remains.signal(), None, "{what}");
+        // `_exit` is no clean end for a recorder, and behind a filter nothing is removed.
+        assert_eq!(remains.has_ring(), matches!(what, "filter" | "exit"), "{what}");
+    }
+    assert_eq!(same(&program, &["exit"]).status.code(), Some(5));
+}
+
+#[test]
+fn a_filter_that_kills_for_unknown_system_calls_does_not_kill() {
+    let remains = same(&compile("trouble", &[]), &["strict-filter"]);
+    remains.expect_success();
+    let ring = remains.ring();
+    assert_eq!(
+        (ring.exit_status, ring.refused_memory),
+        (Some(0), 1),
+        "the thread behind the filter has no slot"
+    );
+}
+
+#[test]
+fn a_program_that_gives_up_its_rights_or_its_root_goes_on() {
+    if !is_root("a_program_that_gives_up_its_rights_or_its_root_goes_on") {
+        return;
+    }
+    let program = compile("trouble", &[]);
+    let root = tempdir();
+    let remains = same(&program, &["chroot", root.path().to_str().unwrap()]);
+    assert!(remains.stdout.starts_with("chroot: 0, 0\ncounted 4000"), "{remains:?}");
+    let remains = same(&program, &["drop"]);
+    assert!(remains.stdout.starts_with("drop: 0, 0\ncounted 4000"), "{remains:?}");
+}
+
+#[test]
+fn locks_before_any_constructor_has_run_work() {
+    let remains = same(&compile("early", &[]), &[]);
+    remains.expect_success();
+    assert!(remains.stdout.starts_with("0 16 110 0 0 0 0 16 \n"), "{remains:?}");
+}
+
+#[test]
+fn a_setuid_program_is_left_alone() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+    if !is_root("a_setuid_program_is_left_alone") {
+        return;
+    }
+    // In a directory that others may enter, on a file system that has setuid programs.
+    let program = std::env::temp_dir().join(format!("rip-test-setuid.{}", std::process::id()));
+    std::fs::copy(compile("trouble", &[]), &program).unwrap();
+    chown(&program, Some(65533), None).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    let dir = tempdir();
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let output = std::process::Command::new(&program)
+        .arg("work")
+        .uid(65534)
+        .env("LD_PRELOAD", preload())
+        .env("RIP_RING", dir.path().join("ring"))
+        .output();
+    std::fs::remove_file(&program).unwrap();
+    let output = output.unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "counted 4000, 0\n", "{output:?}");
+    assert!(!dir.path().join("ring").exists());
+}
+
+#[test]
+fn loaded_twice_it_records_once() {
+    let program = compile("trouble", &[]);
+    let copy = directory().join("librip_preload_copy.so");
+    std::fs::copy(preload(), &copy).unwrap();
+    let once = plan(&program, &["exit"], &[preload()]).run();
+    let twice = plan(&program, &["exit"], &[preload(), &copy]).run();
+    expect_same(&twice, &once);
+    assert_eq!(twice.files(), ["ring"]);
+    let counts = |remains: &Remains| -> Vec<u64> {
+        let mut counts: Vec<u64> = remains.ring().slots.iter().map(|slot| slot.count).collect();
+        counts.sort_unstable();
+        counts
+    };
+    // A wait more or less is chance; recording twice would be twice as much.
+    for (once, twice) in counts(&once).into_iter().zip(counts(&twice)) {
+        assert!(twice < once + once / 2, "{twice} words, {once} with one copy");
+    }
+}

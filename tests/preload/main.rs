@@ -1,0 +1,81 @@
+//! The interposer: small C programs, with `librip_preload.so` and without, and what is in their rings.
+//!
+//! The library is built once, in release; the programs in `fixtures/` are compiled by the tests.
+
+#![allow(missing_docs, reason = "tests")]
+
+mod behaviour;
+mod records;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use librip_tests::harness::{Plan, Remains};
+
+/// Where everything is built.
+fn directory() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+fn tool(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}:\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The interposer. Built on the first call.
+fn preload() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let target = directory().join("preload");
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+        tool(
+            Command::new(env!("CARGO"))
+                .args(["build", "--release", "--package", "librip-preload", "--manifest-path"])
+                .arg(manifest)
+                .arg("--target-dir")
+                .arg(&target)
+                .env_remove("CARGO_ENCODED_RUSTFLAGS"),
+        );
+        target.join("release/librip_preload.so")
+    })
+}
+
+/// Compiles `fixtures/NAME.c` with these flags; the program, or library.
+fn compile(name: &str, flags: &[&str]) -> PathBuf {
+    // Tests that use one program must not compile it at the same time.
+    static COMPILING: Mutex<()> = Mutex::new(());
+    let _compiling = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("preload/fixtures").join(name).with_extension("c");
+    let out = directory().join(format!("preload-{name}"));
+    let stamp = |path: &Path| std::fs::metadata(path).and_then(|found| found.modified()).ok();
+    if stamp(&out) <= stamp(&source) {
+        tool(
+            Command::new("cc")
+                .args(["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-pthread"])
+                .args(flags)
+                .arg(&source)
+                .arg("-o")
+                .arg(&out)
+                .arg("-ldl"),
+        );
+    }
+    out
+}
+
+/// A run of a program with these libraries preloaded.
+fn plan(program: &Path, arguments: &[&str], libraries: &[&Path]) -> Plan {
+    let libraries: Vec<&OsStr> = libraries.iter().map(|library| library.as_os_str()).collect();
+    let plan = Plan::new(program, arguments);
+    if libraries.is_empty() { plan } else { plan.env("LD_PRELOAD", libraries.join(OsStr::new(":"))) }
+}
+
+/// Fails unless two runs gave the same answers, and ended in the same way.
+fn expect_same(with: &Remains, without: &Remains) {
+    for (index, (with, without)) in with.stdout.lines().zip(without.stdout.lines()).enumerate() {
+        assert_eq!(with, without, "line {index}, with the interposer (left) and without (right)");
+    }
+    librip_tests::harness::expect_same(with, without);
+}

@@ -1,0 +1,158 @@
+//! What is in the rings of programs that know nothing of them.
+
+use std::collections::HashMap;
+use std::process::Command;
+
+use librip_tests::harness::Victim;
+use librip_tests::oracle::{Held, Holding, Ring, Slot};
+
+use crate::{compile, plan, preload};
+
+/// Reads the addresses that `stuck` prints.
+fn addresses(victim: &mut Victim) -> HashMap<String, u64> {
+    let mut found = HashMap::new();
+    loop {
+        let line = victim.line();
+        let Some((name, address)) = line.split_once(" 0x") else { return found };
+        found.insert(name.to_owned(), u64::from_str_radix(address, 16).unwrap());
+    }
+}
+
+fn stuck() -> (HashMap<String, u64>, Ring) {
+    let mut victim = plan(&compile("stuck", &[]), &[], &[preload()]).start();
+    let addresses = addresses(&mut victim);
+    victim.kill();
+    (addresses, victim.wait().ring())
+}
+
+fn held(slot: &Slot, lock: u64) -> Held {
+    slot.held_of(lock)
+        .unwrap_or_else(|| panic!("{} has nothing to do with {lock:#x}: {:x?}", slot.name, slot.held))
+}
+
+#[test]
+fn the_tables_of_a_killed_program_say_who_has_what_and_who_waits() {
+    let (at, ring) = stuck();
+    let state = |thread: &str, lock: &str| held(ring.slot_named(thread), at[lock]).state;
+    assert_eq!(state("first", "a"), Holding::Held);
+    assert_eq!(state("first", "b"), Holding::Waiting);
+    assert_eq!(state("second", "b"), Holding::Held);
+    assert_eq!(state("second", "a"), Holding::Waiting);
+    assert_eq!(state("idler", "lent"), Holding::Condition);
+    assert_eq!(state("worker", "semaphore"), Holding::Condition, "it waits for work, and for no owner");
+    for lock in ["recursive", "robust", "inheriting", "spin", "rwlock", "c11"] {
+        assert_eq!(state("holder", lock), Holding::Held, "{lock}");
+    }
+    let holder = ring.slot_named("holder");
+    assert_eq!(held(holder, at["recursive"]).again, 1, "locked three times, unlocked once");
+    assert!(held(holder, at["rwlock"]).shared);
+    assert_eq!(state("waiter", "inheriting"), Holding::Waiting, "a mutex with priority inheritance");
+    let writer = held(ring.slot_named("writer"), at["rwlock"]);
+    assert_eq!((writer.state, writer.shared), (Holding::Waiting, false));
+    assert!(writer.since.is_some_and(|since| since > 0));
+    let all: usize = ring.slots.iter().map(|slot| slot.held.len()).sum();
+    assert_eq!(all, 14, "and nobody has anything else");
+}
+
+#[test]
+fn the_places_are_those_of_the_calls() {
+    let (at, ring) = stuck();
+    let slot = ring.slot_named("first");
+    let function = at["first"];
+    for lock in ["a", "b"] {
+        let held = held(slot, at[lock]);
+        assert!(
+            (function..function + 200).contains(&held.pc),
+            "{:#x} is not in first, {function:#x}",
+            held.pc
+        );
+        assert_eq!(ring.site_of(held.pc), None, "a return address");
+    }
+    assert!(held(slot, at["a"]).pc < held(slot, at["b"]).pc, "in the order of the source");
+    // Each event brings the same: TAKES of a, TAKES of b, WAIT for b.
+    let callers: Vec<(u8, u64, u64)> = slot
+        .events()
+        .events
+        .iter()
+        .map(|event| {
+            let site = ring.site_of(event.pc).expect("sites are the interposer's");
+            let operand =
+                |wanted| event.operands[site.operand_types.iter().position(|&is| is == wanted).unwrap()];
+            (site.kind, operand(3), operand(7))
+        })
+        .collect();
+    let (a, b) = (held(slot, at["a"]).pc, held(slot, at["b"]).pc);
+    assert_eq!(callers, [(6, at["a"], a), (6, at["b"], b), (2, at["b"], b)]);
+}
+
+#[test]
+fn a_lock_is_left_out_of_the_table_when_its_thread_is_cancelled() {
+    let remains = plan(&compile("trouble", &[]), &["cancel"], &[preload()]).env("RIP_KEEP", "always").run();
+    let ring = remains.ring();
+    assert_eq!(ring.slots.len(), 3, "one thread is cancelled before it does anything");
+    for slot in &ring.slots {
+        assert_eq!(slot.held, [], "{}", slot.name);
+    }
+    // CONDITION_WAIT, and CONDITION_WOKEN before the cleanup handler's try and release.
+    let kinds = |slot: &Slot| ring.lock_events(slot).iter().map(|event| event.kind).collect::<Vec<u8>>();
+    assert!(
+        ring.slots.iter().any(|slot| kinds(slot) == [6, 7, 8, 6, 5, 4]),
+        "{:?}",
+        ring.slots.iter().map(kinds).collect::<Vec<_>>()
+    );
+    assert!(
+        ring.slots.iter().any(|slot| kinds(slot) == [2, 5]),
+        "a wait for a semaphore that came to nothing"
+    );
+}
+
+#[test]
+fn a_mutex_goes_from_its_dead_owner_to_who_gets_it() {
+    let remains = plan(&compile("operations", &[]), &[], &[preload()])
+        .env("RIP_KEEP", "always")
+        .env("RIP_SLOTS", "4096")
+        .run();
+    let ring = remains.ring();
+    let held: Vec<&Held> = ring.slots.iter().flat_map(|slot| &slot.held).collect();
+    assert!(
+        held.iter().all(|held| held.state == Holding::Held || held.state == Holding::Destroyed),
+        "{held:x?}"
+    );
+    assert_eq!((ring.held_overflows, ring.refused_full, ring.refused_memory), (0, 0, 0));
+}
+
+#[test]
+fn a_library_that_is_loaded_later_has_a_name() {
+    let plugin = compile("plugin", &["-shared", "-fPIC"]);
+    let remains = plan(&compile("trouble", &[]), &["load", plugin.to_str().unwrap()], &[preload()]).run();
+    assert_eq!(remains.signal(), Some(libc::SIGKILL));
+    let ring = remains.ring();
+    let module =
+        ring.modules.iter().find(|module| module.path.ends_with("preload-plugin")).expect("the plugin");
+    let main = ring.slots.iter().find(|slot| slot.tid == ring.pid).unwrap();
+    let [held] = main.held[..] else { panic!("{:x?}", main.held) };
+    assert_eq!(held.state, Holding::Held);
+    let relative = held.pc - module.load_bias;
+    assert!((module.begin..module.end).contains(&relative), "{relative:#x} is not in the plugin");
+}
+
+#[test]
+fn a_forked_child_has_the_lock_that_its_parent_had() {
+    let remains = plan(&compile("trouble", &[]), &["fork"], &[preload()]).env("RIP_KEEP", "always").run();
+    let ring = remains.ring();
+    let children = ring.slots.iter().filter(|slot| slot.pid != ring.pid).count();
+    assert_eq!(children, 2, "the child, and its thread");
+    for slot in &ring.slots {
+        assert_eq!(slot.held, [], "{} gave up what it had", slot.name);
+    }
+}
+
+#[test]
+fn the_interposer_exports_what_it_stands_in_for_and_nothing_else() {
+    let output = Command::new("nm").args(["-D", "--defined-only"]).arg(preload()).output().unwrap();
+    let names = String::from_utf8_lossy(&output.stdout);
+    let prefixes = ["pthread_", "sem_", "mtx_", "cnd_", "dl", "prctl", "syscall", "librip_preload_1"];
+    for name in names.lines().filter_map(|line| line.split(' ').nth(2)) {
+        assert!(prefixes.iter().any(|prefix| name.starts_with(prefix)), "{name}");
+    }
+}
