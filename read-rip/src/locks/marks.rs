@@ -94,6 +94,10 @@ impl<'p, 'a> Marks<'p, 'a> {
             }
             at += layout::operand_words(operand_type).unwrap_or(0);
         }
+        // Nobody holds a semaphore: who has waited for it has taken something, not locked somebody out.
+        if site.flags >> layout::SITE_LOCK_TYPE_SHIFT == layout::LOCK_TYPE_SEMAPHORE {
+            mark.lock = None;
+        }
         if site.kind == layout::KIND_PROGRESS || mark.lock.is_some() {
             mark.kind = site.kind;
             mark.flags = site.flags;

@@ -118,6 +118,7 @@ pub(super) fn type_name(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
         layout::LOCK_TYPE_MUTEX => "mutex",
         layout::LOCK_TYPE_RWLOCK => "rwlock",
+        layout::LOCK_TYPE_SPIN => "spin lock",
         _ => "lock",
     }
 }
