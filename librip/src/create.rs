@@ -5,11 +5,12 @@
 
 #![allow(unsafe_code, reason = "the header is written through the mapping")]
 
+use core::mem::offset_of;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -145,6 +146,7 @@ fn create_file(wish: &Builder) -> Result<(File, PathBuf), InitError> {
     /// Somebody who plants this many files in the way has won: there is no ring.
     const NAMES_TRIED: u32 = 100;
 
+    let is_default = wish.path.is_none();
     let wished = match &wish.path {
         None => Path::new(DEFAULT_DIRECTORY).join(default_name()),
         Some(path) => {
@@ -171,10 +173,32 @@ fn create_file(wish: &Builder) -> Result<(File, PathBuf), InitError> {
                 let _ = fchmod(descriptor.as_fd(), Mode::S_IRUSR | Mode::S_IWUSR);
                 return Ok((descriptor.into(), path));
             }
+            // A program that this process ran before has called `exec`: its ring is of no use to anybody.
+            Err(nix::Error::EEXIST) if is_default && is_of_this_process(&path) => {
+                std::fs::remove_file(&path).map_err(|source| InitError::Create { path, source })?;
+            }
             Err(nix::Error::EEXIST) if number < NAMES_TRIED => number += 1,
             Err(error) => return Err(InitError::Create { path, source: error.into() }),
         }
     }
+}
+
+/// Whether a file is a ring that this very process has made, by its id, start and boot.
+fn is_of_this_process(path: &Path) -> bool {
+    let Ok(descriptor) = open(path, OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())
+    else {
+        return false;
+    };
+    let mut bytes = [0; offset_of!(Header, start_time_ticks) + 8];
+    if File::from(descriptor).read_exact(&mut bytes).is_err() {
+        return false;
+    }
+    let is_same = |at: usize, value: &[u8]| bytes.get(at..at + value.len()) == Some(value);
+    let (Some(start), Some(boot)) = (start_time_ticks(), boot_id()) else { return false };
+    is_same(offset_of!(Header, magic), &MAGIC)
+        && is_same(offset_of!(Header, pid), &sys::pid().to_ne_bytes())
+        && is_same(offset_of!(Header, start_time_ticks), &start.to_ne_bytes())
+        && is_same(offset_of!(Header, boot_id), &boot)
 }
 
 fn numbered(path: &Path, number: u32) -> PathBuf {

@@ -107,6 +107,8 @@ pub enum Command {
     Locks(LocksArgs),
     /// Looks for deadlocks and other trouble with locks
     Check(CheckArgs),
+    /// Runs a program, and shows its ring and what is wrong if it is killed or crashes
+    Run(RunArgs),
     /// Lists the rings there are: program, pid, age, and how the process ended
     List,
     /// Removes the rings of dead processes
@@ -156,6 +158,38 @@ pub struct CheckArgs {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub threshold: Duration,
 }
+
+impl CheckArgs {
+    /// The defaults, for this ring.
+    pub fn of(ring: RingArgs) -> CheckArgs {
+        CheckArgs {
+            ring,
+            min_confidence: MinConfidence::Suspected,
+            suppress: Vec::new(),
+            window: WINDOW,
+            threshold: THRESHOLD,
+        }
+    }
+}
+
+/// What `run` runs. Its exit status is the program's, or 128 and the number of the signal that ended it.
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// Record the pthread locks of a program that was built without librip, by librip_preload.so
+    #[arg(long)]
+    pub preload: bool,
+    /// Where librip_preload.so is, if neither beside this program nor in /usr/local/lib or /usr/lib
+    #[arg(long, value_name = "FILE", requires = "preload")]
+    pub preload_library: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+/// The default of `--window`.
+const WINDOW: Duration = Duration::from_millis(200);
+/// The default of `--threshold`.
+const THRESHOLD: Duration = Duration::from_secs(10);
 
 /// The values of `--min-confidence`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -20,6 +20,10 @@ pub(super) enum AppError {
     ManyRings { count: usize },
     /// A file of suppressions that cannot be used.
     Suppressions { path: PathBuf, why: String },
+    /// A program that cannot be run.
+    Run { program: PathBuf, why: String, hint: &'static str },
+    /// The interposer is not where it is looked for.
+    NoPreload,
     /// Standard output is gone.
     Output(io::Error),
 }
@@ -60,6 +64,20 @@ impl AppError {
                 format!("could not use the suppressions in {}", path.display()),
                 Some(why.clone()),
                 Some("each line is KIND or KIND:REGEX, with # for comments"),
+            ),
+            AppError::Run { program, why } => (
+                format!("could not run {}: {why}", program.display()),
+                None,
+                Some(
+                    "programs that can be rebuilt record with librip.h or the crate librip, linked in any way",
+                ),
+            ),
+            AppError::NoPreload => (
+                "there is no librip_preload.so beside this program or in /usr/local/lib or /usr/lib".into(),
+                None,
+                Some(
+                    "build it with cargo build --release -p librip-preload, or name it with --preload-library",
+                ),
             ),
             AppError::Output(error) => ("could not write the output".into(), Some(error.to_string()), None),
         };

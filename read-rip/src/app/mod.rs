@@ -5,6 +5,7 @@ mod error;
 mod locks;
 mod reading;
 mod rings;
+mod run;
 mod show;
 
 use std::fmt::Display;
@@ -37,6 +38,7 @@ pub fn main() -> ExitCode {
         Some(Command::Info { ring }) => show::info(&ring, &cli.common),
         Some(Command::Locks(args)) => locks::locks(&args, &cli.common),
         Some(Command::Check(args)) => check::check(&args, &cli.common),
+        Some(Command::Run(args)) => run::run(&args, &cli.common),
     };
     match result {
         Ok(status) => ExitCode::from(status),

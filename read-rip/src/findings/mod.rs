@@ -181,7 +181,7 @@ fn more_threads(count: usize) -> Part {
 
 /// Adds ` <before> DURATION`, if that is known.
 fn add_duration(parts: &mut Vec<Part>, before: &str, duration_ns: Option<u64>) {
-    if let Some(duration_ns) = duration_ns {
+    if let Some(duration_ns) = duration_ns.filter(|&duration_ns| duration_ns > 0) {
         parts.extend([Part::from(before), Part::Duration(duration_ns)]);
     }
 }
