@@ -38,7 +38,7 @@ extern "C" fn exits(status: c_int, argument: *mut c_void) {
     let at_exit = unsafe { &*argument.cast::<AtExit>() };
     // A forked child inherits the registration, but the ring is not its to remove.
     if thread::is_forked_child() {
-        thread::leave();
+        thread::leave_with_process();
         return;
     }
     let ring = at_exit.ring;

@@ -470,6 +470,8 @@ pub const SITE_REENTRANT: u16 = 8;
 pub const SITE_READERS_FIRST: u16 = 16;
 /// [`Site::flags`]: a shared acquisition that may become an exclusive one, of which a lock grants one at a time.
 pub const SITE_UPGRADABLE: u16 = 32;
+/// [`Site::flags`]: only the thread that took the lock can give it up: its guard cannot be sent to another.
+pub const SITE_OWNED: u16 = 64;
 /// [`Site::flags`]: a `LOCK_TYPE_*` begins at this bit.
 pub const SITE_LOCK_TYPE_SHIFT: u32 = 8;
 /// The type of a lock that is marked by hand.

@@ -25,7 +25,10 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64};
 
 use crate::arch::{self, ThreadBlock};
 use crate::copies;
-use crate::layout::{HELD_HELD, HELD_MAX, SlotHeader, held_state};
+use crate::layout::{
+    HELD_HELD, HELD_MAX, HELD_NONE, HELD_SEQUENCE_SHIFT, HELD_STATE_SHIFT, SlotHeader, held_state, pack,
+    payload,
+};
 use crate::ring::Ring;
 use crate::slot::{self, Owner};
 use crate::sys;
@@ -140,6 +143,11 @@ pub(crate) fn attach(block: &ThreadBlock) {
     let own = arch::thread_block();
     if own.cursor.get().is_null() {
         own.cursor.set(ring().map_or(own.sink(), |ring| first_mark(ring, own)));
+        if is_forked_child()
+            && let Some(slot) = own_slot(own)
+        {
+            inherit_locks(slot, &HELD_BEFORE_FORK.replace(NONE_HELD));
+        }
     }
     if ptr::eq(block, own) {
         return;
@@ -182,6 +190,17 @@ pub(crate) fn come_back() {
             }
         }
     });
+}
+
+/// Ends the calling thread's part in the ring because its process ends: what it holds is nobody's trouble then.
+pub(crate) fn leave_with_process() {
+    if let Some(slot) = own_slot(arch::thread_block()) {
+        for entry in &slot.held {
+            // ORDERING: release, as in `lock::table`.
+            entry.place.store(HELD_NONE << HELD_STATE_SHIFT, Release);
+        }
+    }
+    leave();
 }
 
 /// Ends the calling thread's ownership of its slot: what it marks from here on is recorded nowhere.
@@ -274,11 +293,17 @@ fn held_locks(slot: &SlotHeader) -> HeldCopy {
 
 /// Enters what the forking thread had into the slot of its image in the child.
 fn inherit_locks(slot: &SlotHeader, locks: &HeldCopy) {
-    for (entry, &[lock, place, since]) in slot.held.iter().zip(locks) {
+    // ORDERING: relaxed: this thread's own.
+    let sequence = slot.count.load(Relaxed);
+    // One behind the other: the table is searched up to the first entry that was never used.
+    let held = locks.iter().filter(|entry| **entry != [0; 3]);
+    for (entry, &[lock, place, since]) in slot.held.iter().zip(held) {
+        // What carried a sequence of the parent's slot carries one of this.
+        let place = place << (u64::BITS - HELD_SEQUENCE_SHIFT) >> (u64::BITS - HELD_SEQUENCE_SHIFT);
         // ORDERING: release, in the order that `lock::table` keeps; the slot is fresh, and its entries are free.
-        entry.place.store(place, Release);
+        entry.place.store(place | sequence << HELD_SEQUENCE_SHIFT, Release);
         entry.since.store(since, Release);
-        entry.lock.store(lock, Release);
+        entry.lock.store(pack(sequence, payload(lock), true), Release);
     }
 }
 
@@ -291,13 +316,18 @@ unsafe extern "C" fn before_fork() {
 }
 
 unsafe extern "C" fn after_fork() {
+    HELD_BEFORE_FORK.set(NONE_HELD);
+    restore_mask();
+}
+
+fn restore_mask() {
     if let Some(mask) = MASK_BEFORE_FORK.take() {
         sys::restore_signals(&mask);
     }
 }
 
-/// Runs in the child of a fork, on its only thread: the slot is the parent's, the child will claim its own. What the
-/// forking thread had locked, the child has locked too.
+/// Runs in the child of a fork, on its only thread: the slot is the parent's, the child will claim its own when it marks,
+/// if it ever does; most call `exec` soon. What the forking thread had locked, the child has locked too, and enters then.
 unsafe extern "C" fn forked() {
     if ring().is_some() {
         let own = arch::thread_block();
@@ -311,17 +341,8 @@ unsafe extern "C" fn forked() {
         if !avoids_system_calls() {
             PID_NAMESPACE.store(pid_namespace(), Relaxed);
         }
-        let held = HELD_BEFORE_FORK.get();
-        // Without locks the child claims a slot when it marks, if it ever does: most call `exec` soon.
-        if held != NONE_HELD {
-            attach(own);
-            if let Some(slot) = own_slot(own) {
-                inherit_locks(slot, &held);
-            }
-        }
     }
-    // SAFETY: has no preconditions but to run after `before_fork` on the same thread, which it does.
-    unsafe { after_fork() };
+    restore_mask();
 }
 
 /// Inode of `/proc/self/ns/pid`; 0 where there is no `/proc`. Safe in a signal handler.

@@ -69,7 +69,7 @@ fn read_and_report(path: &Path) -> usize {
     let losses = analyse::losses(&snapshot);
     report::info(&mut out, path, &snapshot, Some(&Life::Dead), &losses, 1 << 60).unwrap();
     let mut places = Places::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
-    let threads = analyse::threads(&snapshot, &HashSet::from([1, 2]));
+    let threads = analyse::threads(&snapshot, &HashSet::from([1, 2]), &HashSet::from([3]));
     let mut last = Vec::new();
     let mut histories = Vec::new();
     for thread in &threads {
@@ -105,6 +105,7 @@ fn read_and_report(path: &Path) -> usize {
             is_final,
             now_ns: (!is_final).then_some(1 << 50),
             living: &living,
+            ended: &HashSet::from([3]),
         };
         let model = locks::build(&input, &mut places);
         let names = FileNames::choose(places.iter());

@@ -102,9 +102,9 @@ fn a_lock_has_its_holder_and_its_waiters_by_place() {
     assert_eq!(
         shown(&ring),
         "cache  mutex at 0x7f0000001000\n  \
-           held by owner[10] at server::cache::? cache.rs:10, for at least 1.5 s\n  \
-           2 threads wait at server::cache::? cache.rs:11, the longest for at least 1.0 s\n  \
-           timed[13] waits for a limited time at server::net::? net.rs:32\n  \
+           held by owner[10] at server::cache::? cache.rs:10<0x1000>, for at least 1.5 s\n  \
+           2 threads wait at server::cache::? cache.rs:11<0x1100>, the longest for at least 1.0 s\n  \
+           timed[13] waits for a limited time at server::net::? net.rs:32<0x3200>\n  \
            1 acquisition known\n"
     );
     let verbose = locks(&ring, &["-v"]).sound().stdout;
@@ -119,9 +119,9 @@ fn a_pile_of_waiters_is_one_line() {
     let shown = shown(&ring().with_slots(slots));
     assert_eq!(
         shown,
-        "lock of server::cache::? cache.rs:11  mutex at 0x7f0000001000\n  \
+        "lock of server::cache::? cache.rs:11<0x1100>  mutex at 0x7f0000001000\n  \
            holder not known\n  \
-           2999 threads wait at server::cache::? cache.rs:11\n"
+           2999 threads wait at server::cache::? cache.rs:11<0x1100>\n"
     );
 }
 
@@ -222,14 +222,14 @@ fn who_may_have_a_lock_is_no_holder() {
     ]);
     assert_eq!(
         shown(&ring),
-        "lock of server::cache::? cache.rs:10  mutex at 0x7f0000001000\n  \
-           a[1] is just taking it at server::cache::? cache.rs:10\n  \
-           b[2] is just giving it up, taken at server::cache::? cache.rs:10\n  \
+        "lock of server::cache::? cache.rs:10<0x1000>  mutex at 0x7f0000001000\n  \
+           a[1] is just taking it at server::cache::? cache.rs:10<0x1000>\n  \
+           b[2] is just giving it up, taken at server::cache::? cache.rs:10<0x1000>\n  \
            c[3] waits for a condition, and has lent it meanwhile\n  \
            nobody has it for certain\n  \
-           d[4] waits at server::cache::? cache.rs:11\n\
-         lock of server::cache::? cache.rs:10  mutex at 0x7f0000002000\n  \
-           destroyed while held by e[5], taken at server::cache::? cache.rs:10\n"
+           d[4] waits at server::cache::? cache.rs:11<0x1100>\n\
+         lock of server::cache::? cache.rs:10<0x1000>  mutex at 0x7f0000002000\n  \
+           destroyed while held by e[5], taken at server::cache::? cache.rs:10<0x1000>\n"
     );
 }
 
@@ -249,8 +249,8 @@ fn a_lock_can_be_held_again_and_shared() {
     assert_eq!((&shared["type"], &shared["contradictory"]), (&"rwlock".into(), &false.into()));
     assert_eq!(shared["holders"].as_array().unwrap().len(), 2);
     let text = shown(&ring);
-    assert!(text.contains("  held shared by 2 threads at server::net::? net.rs:30\n"), "{text}");
-    assert!(text.contains("  w[4] waits to share it at server::net::? net.rs:31\n"), "{text}");
+    assert!(text.contains("  held shared by 2 threads at server::net::? net.rs:30<0x3000>\n"), "{text}");
+    assert!(text.contains("  w[4] waits to share it at server::net::? net.rs:31<0x3100>\n"), "{text}");
 }
 
 #[test]
@@ -414,6 +414,7 @@ fn model(earlier: Option<&Ring>, ring: &Ring) -> LockModel {
         is_final: earlier.is_none(),
         now_ns: Some(10_000_000_000),
         living: &HashSet::new(),
+        ended: &HashSet::new(),
     };
     build(&input, &mut places)
 }

@@ -526,6 +526,7 @@ fn the_help_is_what_was_agreed() {
         &["info", "--help"],
         &["locks", "--help"],
         &["check", "--help"],
+        &["run", "--help"],
     ] {
         let mut command = command();
         command.args(args).env("COLUMNS", "100");

@@ -265,7 +265,8 @@ fn a_busy_program_without_marks_of_progress_is_in_order() {
 
 #[test]
 fn a_circle_of_locks_that_are_marked_by_hand() {
-    finds("cycle-by-hand", &["proven deadlock"], |answer| {
+    // Marks by hand are only as good as the hand.
+    finds("cycle-by-hand", &["potential deadlock"], |answer| {
         assert_eq!(answer.threads(0), ["saver", "spender"]);
     });
 }
@@ -282,7 +283,7 @@ fn a_lock_may_be_taken_again_if_it_is_of_that_kind() {
 
 #[test]
 fn a_lock_given_back_that_was_not_had() {
-    finds("unlock-without-lock", &["proven unlock-without-lock"], |_| ());
+    finds("unlock-without-lock", &["suspected unlock-without-lock"], |_| ());
 }
 
 #[test]

@@ -23,6 +23,8 @@ use crate::sys;
 
 /// A search that took so long is followed by none for this many times as long.
 const REST: u64 = 63;
+/// But not for longer than this: a thread that was kept from running, or a machine that slept, took no time.
+const REST_MAX_NS: u64 = 50_000_000;
 /// More than this many releases without a holder are not counted: the reader only asks whether there are any.
 const UNMATCHED_MAX: u64 = 1000;
 
@@ -59,11 +61,18 @@ pub(crate) fn measure_clock() {
 /// Runs in the copy that owns the ring.
 pub(crate) fn told(ring: &Ring, what: u32, lock: u64) {
     match what {
-        TOLD_RELEASED => search(ring, lock, |place| (held_state(place) == HELD_HELD).then_some(0)),
-        TOLD_DESTROYED => search(ring, lock, |place| {
-            let is_held = matches!(held_state(place), HELD_HELD | HELD_CONDITION);
-            is_held.then_some(place & !(7 << HELD_STATE_SHIFT) | HELD_DESTROYED << HELD_STATE_SHIFT)
-        }),
+        TOLD_RELEASED => {
+            let has_looked = search(ring, lock, |place| (held_state(place) == HELD_HELD).then_some(0));
+            if !has_looked {
+                count_unmatched(ring);
+            }
+        }
+        TOLD_DESTROYED => {
+            search(ring, lock, |place| {
+                let is_held = matches!(held_state(place), HELD_HELD | HELD_CONDITION);
+                is_held.then_some(place & !(7 << HELD_STATE_SHIFT) | HELD_DESTROYED << HELD_STATE_SHIFT)
+            });
+        }
         // ORDERING: relaxed, a statistic.
         TOLD_OVERFLOW => drop(ring.header().held_overflows.fetch_add(1, Relaxed)),
         TOLD_CLOCK => clock::improve(ring.header()),
@@ -76,16 +85,21 @@ static REST_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 /// Where a holder was found last: locks that are handed over go the same ways again and again.
 static FOUND_LAST: AtomicU64 = AtomicU64::new(0);
 
-/// Replaces the place of the lock's first entry for which `change` gives another.
-fn search(ring: &Ring, lock: u64, change: impl Fn(u64) -> Option<u64>) {
+/// A release whose holder was not looked for.
+fn count_unmatched(ring: &Ring) {
+    let unmatched = &ring.header().releases_unmatched;
+    // ORDERING: relaxed, a statistic.
+    if unmatched.load(Relaxed) < UNMATCHED_MAX {
+        unmatched.fetch_add(1, Relaxed);
+    }
+}
+
+/// Replaces the place of the lock's first entry for which `change` gives another; says whether it has looked.
+fn search(ring: &Ring, lock: u64, change: impl Fn(u64) -> Option<u64>) -> bool {
     let begin_ns = sys::boottime_ns();
     // ORDERING: relaxed throughout: hints.
     if begin_ns < REST_UNTIL_NS.load(Relaxed) {
-        let unmatched = &ring.header().releases_unmatched;
-        if unmatched.load(Relaxed) < UNMATCHED_MAX {
-            unmatched.fetch_add(1, Relaxed);
-        }
-        return;
+        return false;
     }
     let first = FOUND_LAST.load(Relaxed);
     let pid = sys::pid();
@@ -96,7 +110,8 @@ fn search(ring: &Ring, lock: u64, change: impl Fn(u64) -> Option<u64>) {
         FOUND_LAST.store(index, Relaxed);
     }
     let end_ns = sys::boottime_ns();
-    REST_UNTIL_NS.store(end_ns + REST * (end_ns - begin_ns), Relaxed);
+    REST_UNTIL_NS.store(end_ns + (REST * (end_ns - begin_ns)).min(REST_MAX_NS), Relaxed);
+    true
 }
 
 fn is_changed(held: &HeldLock, lock: u64, change: impl Fn(u64) -> Option<u64>) -> bool {

@@ -220,7 +220,13 @@ pub fn wait(lock: impl LockAddress, pc: u64, site_flags: u16) {
     let sequence = slot.event([time, lock], pc);
     let is_attempt = |state| state == HELD_TAKING || state == HELD_WAITING;
     let known = slot.find(lock, is_attempt);
-    if let Some(mut entry) = known.or_else(|| slot.enter_lock(lock, sequence, pc, held_flags(site_flags))) {
+    let Some(mut entry) = known.or_else(|| slot.enter_lock(lock, sequence, pc, held_flags(site_flags)))
+    else {
+        // It counts as one that is held beyond the table when it is acquired.
+        slot.was_beyond();
+        return;
+    };
+    {
         entry.set_since(time, 0);
         entry.set_pc(pc);
         entry.set_state(HELD_WAITING);
@@ -267,7 +273,11 @@ pub fn released(lock: impl LockAddress, pc: u64, pc_timed: u64) {
     match entry {
         Some(mut entry) if entry.again() > 0 => entry.set_since(since, entry.again() - 1),
         Some(entry) => entry.clear(),
-        None => released_unknown(slot, lock),
+        // It was destroyed between its release and this mark.
+        None => match slot.find(lock, |state| state == HELD_DESTROYED) {
+            Some(entry) => entry.clear(),
+            None => released_unknown(slot, lock),
+        },
     }
     if since != 0 || slot.times_all() {
         slot.event([slot.time(), since, lock], pc_timed);

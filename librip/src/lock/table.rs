@@ -28,7 +28,7 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::arch;
 use crate::layout::{
-    CLOCK_LEVEL_ALL, CLOCK_LEVEL_OFF, HELD_AGAIN_SHIFT, HELD_HELD, HELD_NONE, HELD_RELEASING,
+    CLOCK_LEVEL_ALL, CLOCK_LEVEL_OFF, HELD_AGAIN_SHIFT, HELD_DESTROYED, HELD_HELD, HELD_NONE, HELD_RELEASING,
     HELD_SEQUENCE_SHIFT, HELD_SINCE, HELD_STATE_SHIFT, HELD_TAKING, HeldLock, PAYLOAD_MASK, SEQUENCE_SHIFT,
     SlotHeader, held_state, pack, payload,
 };
@@ -137,7 +137,9 @@ impl Slot {
     #[inline(never)]
     fn enter_further(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
         let header = self.header();
-        let free = header.held[1..].iter().find(|held| place_of(held).state() == HELD_NONE);
+        let in_state = |state| header.held[1..].iter().find(move |held| place_of(held).state() == state);
+        // What is gone makes room for what is there.
+        let free = in_state(HELD_NONE).or_else(|| in_state(HELD_DESTROYED));
         if free.is_none() {
             header.held_beyond.fetch_add(1, Relaxed);
             super::elsewhere::count_overflow();

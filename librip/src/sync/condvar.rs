@@ -9,10 +9,10 @@ use std::sync;
 use std::time::Instant;
 
 use super::{LockResult, MutexGuard, mapped};
-use crate::layout::{LOCK_TYPE_MUTEX, SITE_LOCK_TYPE_SHIFT, SITE_TRY};
+use crate::layout::{LOCK_TYPE_MUTEX, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_TRY};
 use crate::lock::wrap::{Lending, wrapper_site};
 
-const MUTEX: u16 = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT;
+const MUTEX: u16 = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT | SITE_OWNED;
 
 /// [`std::sync::Condvar`], for [`super::Mutex`]. The ring knows that a thread here waits for a condition and for no
 /// lock: a pool of idle threads is no pile-up.

@@ -12,11 +12,11 @@ use core::panic::Location;
 use std::sync;
 
 use super::{LockResult, PoisonError, TryLockError, TryLockResult, mapped};
-use crate::layout::{LOCK_TYPE_MUTEX, SITE_LOCK_TYPE_SHIFT, SITE_TRY};
+use crate::layout::{LOCK_TYPE_MUTEX, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_TRY};
 use crate::lock::Identity;
 use crate::lock::wrap::{Attempt, drop_guard, wrapper_site};
 
-const MUTEX: u16 = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT;
+const MUTEX: u16 = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT | SITE_OWNED;
 
 /// [`std::sync::Mutex`], and the ring knows who holds it and who waits.
 ///
@@ -146,7 +146,8 @@ impl<T: ?Sized> Mutex<T> {
         self.inner.get_mut()
     }
 
-    /// Names the mutex in the ring, up to 48 bytes. The name goes with it.
+    /// Names the mutex in the ring, up to 48 bytes. The name belongs to the place where the lock is now: name it where
+    /// it will stay.
     pub fn set_name(&self, name: &str) {
         self.identity.set_name(name);
     }

@@ -12,11 +12,11 @@ use core::panic::Location;
 use std::sync;
 
 use super::{LockResult, PoisonError, TryLockError, TryLockResult, mapped};
-use crate::layout::{LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT, SITE_SHARED, SITE_TRY};
+use crate::layout::{LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_SHARED, SITE_TRY};
 use crate::lock::Identity;
 use crate::lock::wrap::{Attempt, downgraded, drop_guard, wrapper_site};
 
-const WRITE: u16 = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT;
+const WRITE: u16 = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT | SITE_OWNED;
 const READ: u16 = WRITE | SITE_SHARED;
 
 /// [`std::sync::RwLock`], and the ring knows who reads, who writes and who waits.
@@ -156,7 +156,8 @@ impl<T: ?Sized> RwLock<T> {
         self.inner.get_mut()
     }
 
-    /// Names the lock in the ring, up to 48 bytes. The name goes with it.
+    /// Names the lock in the ring, up to 48 bytes. The name belongs to the place where the lock is now: name it where
+    /// it will stay.
     pub fn set_name(&self, name: &str) {
         self.identity.set_name(name);
     }

@@ -29,15 +29,16 @@ pub struct Thread<'a> {
 /// All threads of a snapshot, by process and thread id.
 ///
 /// `living` are the threads that the process has now, by their ids there; empty when it has ended or nothing
-/// is known of it.
-pub fn threads<'a>(snapshot: &'a Snapshot, living: &HashSet<u32>) -> Vec<Thread<'a>> {
+/// is known of it. `ended` are processes that it forked and that are there no more.
+pub fn threads<'a>(snapshot: &'a Snapshot, living: &HashSet<u32>, ended: &HashSet<u32>) -> Vec<Thread<'a>> {
     let own_pid = snapshot.header.as_ref().map_or(0, |header| header.pid);
     let mut threads: Vec<Thread<'_>> = snapshot
         .slots
         .iter()
         .enumerate()
         .map(|(position, slot)| {
-            let is_gone = !living.is_empty() && slot.pid == own_pid && !living.contains(&slot.tid);
+            let is_gone = !living.is_empty() && slot.pid == own_pid && !living.contains(&slot.tid)
+                || ended.contains(&slot.pid);
             let state = match slot.state {
                 SlotState::Exited => ThreadState::Exited,
                 SlotState::Live | SlotState::Claiming if is_gone => ThreadState::Abandoned,

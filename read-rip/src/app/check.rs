@@ -14,7 +14,6 @@ use procfs::process::Process;
 use super::error::AppError;
 use super::reading::{Reading, agreeing};
 use super::{FINDINGS, SOUND, output, remark};
-use crate::analyse;
 use crate::cli::{CheckArgs, Common, MinConfidence};
 use crate::findings::{self, Confidence, Suppression, View};
 use crate::locks::{self, LockModel};
@@ -66,7 +65,7 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
         json.ring(&reading.path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
         json.findings(&found, &checked, &names, &reading.snapshot)?;
     } else {
-        remark(reading.heading(&analyse::threads(&reading.snapshot, &reading.living)));
+        remark(reading.heading(&reading.threads()));
         report::findings(&mut out, &found, &checked, &names)?;
     }
     out.flush()?;

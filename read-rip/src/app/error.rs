@@ -65,13 +65,9 @@ impl AppError {
                 Some(why.clone()),
                 Some("each line is KIND or KIND:REGEX, with # for comments"),
             ),
-            AppError::Run { program, why } => (
-                format!("could not run {}: {why}", program.display()),
-                None,
-                Some(
-                    "programs that can be rebuilt record with librip.h or the crate librip, linked in any way",
-                ),
-            ),
+            AppError::Run { program, why, hint } => {
+                (format!("could not run {}: {why}", program.display()), None, Some(*hint))
+            }
             AppError::NoPreload => (
                 "there is no librip_preload.so beside this program or in /usr/local/lib or /usr/lib".into(),
                 None,

@@ -9,7 +9,6 @@ use librip::layout;
 use super::error::AppError;
 use super::reading::{Reading, agreeing};
 use super::{output, remark};
-use crate::analyse;
 use crate::cli::{Common, LocksArgs};
 use crate::locks::{self, LockModel, Overview, Summary};
 use crate::places::{FileNames, Places};
@@ -28,7 +27,7 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
         json.ring(&reading.path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
         json.locks(&overview, &model, &places, &reading.snapshot)?;
     } else {
-        remark(reading.heading(&analyse::threads(&reading.snapshot, &reading.living)));
+        remark(reading.heading(&reading.threads()));
         let files = FileNames::choose(places.iter());
         let locations = report::location(&places, &files, args.verbose);
         let names = LockNames { model: &model, places: &places, locations: &locations };

@@ -30,6 +30,8 @@ pub(super) struct Reading {
     pub(super) losses: Losses,
     /// The threads that the process has; empty when it has ended.
     pub(super) living: HashSet<u32>,
+    /// The processes that it forked and that have ended, while it or another one lives.
+    pub(super) ended: HashSet<u32>,
     /// The moment of the reading, or of the process's end, ns since boot; `None`: not known.
     pub(super) now_ns: Option<u64>,
 }
@@ -59,9 +61,20 @@ impl Reading {
         if !living.is_empty() {
             living.extend(living_before.unwrap_or_default());
         }
+        let ended = match (&life, &snapshot.header) {
+            (Some(Life::Alive { .. } | Life::Forked { .. }), Some(header)) => {
+                process::ended_children(header, &snapshot.slots)
+            }
+            _ => HashSet::new(),
+        };
         let losses = analyse::losses(&snapshot);
         let now_ns = moment(&life, &snapshot);
-        Ok(Reading { path: path.to_owned(), snapshot, life, losses, living, now_ns })
+        Ok(Reading { path: path.to_owned(), snapshot, life, losses, living, ended, now_ns })
+    }
+
+    /// All threads of the ring.
+    pub(super) fn threads(&self) -> Vec<Thread<'_>> {
+        analyse::threads(&self.snapshot, &self.living, &self.ended)
     }
 
     /// Whether nothing can change any more: the process is dead, and so are its children.
@@ -79,6 +92,7 @@ impl Reading {
             is_final: self.is_final(),
             now_ns: self.now_ns,
             living: &self.living,
+            ended: &self.ended,
         }
     }
 

@@ -19,7 +19,7 @@ pub(super) fn show(ring: &RingArgs, view: &View, wanted: &Common) -> Result<u8, 
     let path = super::rings::choose(ring, &wanted.dir)?;
     let reading = Reading::of(&path, wanted)?;
     let mut places = Places::new(&reading.snapshot, reading.resolver(wanted));
-    let threads = analyse::threads(&reading.snapshot, &reading.living);
+    let threads = reading.threads();
     let remarks = if view.threads {
         show_threads(view, wanted, &reading, &threads, &mut places)?
     } else {

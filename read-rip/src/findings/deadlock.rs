@@ -27,7 +27,8 @@
 //! # Blind spots
 //!
 //! Waiting that is not for a lock (a channel, a join, a condition) is not in the graph. A lock that is released by
-//! others than its holder opens a cycle; where that was seen, or may have been, the cycle is suspected only. A file
+//! others than its holder opens a cycle; where that was seen, or may have been, the cycle is suspected only. Locks that
+//! are marked by hand are taken at their word no further than that: their cycles are potential. A file
 //! that was copied while its process lived is no single moment, and does not say so.
 //!
 //! # Example output
@@ -217,9 +218,11 @@ impl<'a> Judge<'a> {
                 Confidence::Suspected,
                 Some("the lock is marked by hand and may be one that can be upgraded"),
             ),
-            Some(_) if !lock.nature.is_wrapped && self.view.now.is_final && !has_begun(self.view, wait) => (
+            Some(_) if !lock.nature.is_wrapped => (
                 Confidence::Suspected,
-                Some("the lock is marked by hand and may be one that can be taken again"),
+                Some(
+                    "the lock is marked by hand: it may be one that can be taken again, or a release have no mark",
+                ),
             ),
             _ => CERTAIN,
         }
@@ -229,16 +232,18 @@ impl<'a> Judge<'a> {
         let lock = &self.view.now.locks[hold.lock];
         if self.locks[hold.lock].is_contradictory {
             (Confidence::Suspected, Some("two threads are recorded to have the same lock, which cannot be"))
-        } else if !lock.nature.is_wrapped && self.view.now.releases_unmatched > 0 {
+        } else if !lock.nature.is_owned && self.view.now.releases_unmatched > 0 {
             (
                 Confidence::Suspected,
-                Some("some releases could not be told to a holder: a lock marked by hand may be free"),
+                Some("some releases could not be told to a holder: a lock on it may be free"),
             )
         } else if self.handed_over.contains(&hold.lock) {
             (
                 Confidence::Suspected,
                 Some("a lock on it was seen to be released by another thread than its holder"),
             )
+        } else if !lock.nature.is_wrapped {
+            (Confidence::Potential, Some("a lock on it is marked by hand: a release may have no mark"))
         } else {
             CERTAIN
         }

@@ -142,7 +142,7 @@ fn contradictions_and_lost_releases_prove_nothing() {
 
     let mut scene = circle(Scene::new(), 2);
     scene.by_hand(0);
-    assert_eq!(confidences(&scene), [Confidence::Proven], "marked by hand");
+    assert_eq!(confidences(&scene), [Confidence::Potential], "marked by hand");
     scene.model.releases_unmatched = 1;
     assert_eq!(
         confidences(&scene),

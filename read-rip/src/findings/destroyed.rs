@@ -44,7 +44,12 @@ impl Analysis for Destroyed {
             }
             let summary = parts![Part::Lock(lock), " was destroyed while ", Part::Thread(thread), " had it"];
             let evidence = vec![parts![Part::Thread(thread), " took it at ", Part::Place(place)]];
-            let mut finding = Finding::new(KIND, Confidence::Proven, summary, evidence);
+            let is_wrapped = view.now.locks[lock].nature.is_wrapped;
+            let confidence = if is_wrapped { Confidence::Proven } else { Confidence::Suspected };
+            let mut finding = Finding::new(KIND, confidence, summary, evidence);
+            finding.doubt = (!is_wrapped).then(|| {
+                "the lock is marked by hand: it may have been released, and the mark not been reached".into()
+            });
             finding.since_ns = since_ns;
             finding.advice =
                 "keep the lock alive until all guards are gone; who waits for it or unlocks it now touches \

@@ -61,16 +61,13 @@ impl Analysis for Double {
                 None => line.push(" has it more than once, first ".into()),
             }
             line.extend(parts!["taken at ", Part::Place(place)]);
-            let is_wrapped = model.locks[lock].nature.is_wrapped;
-            let is_doubtful = !is_wrapped || model.releases_unmatched > 0;
-            let confidence = if is_doubtful { Confidence::Suspected } else { Confidence::Proven };
-            let mut finding = Finding::new(KIND, confidence, summary, vec![line]);
-            finding.doubt = is_doubtful.then(|| {
-                if is_wrapped {
-                    "some releases could not be told to a holder: it may have been released in between".into()
-                } else {
-                    "the lock is marked by hand: it may be recursive, or a release may have no mark".into()
-                }
+            let mut finding = Finding::new(KIND, Confidence::Suspected, summary, vec![line]);
+            finding.doubt = Some(if model.locks[lock].nature.is_wrapped {
+                // Who really waits for a lock that it has is in a deadlock, which is another finding.
+                "a guard may have been forgotten and the lock have ended, or a signal handler have tried it"
+                    .into()
+            } else {
+                "the lock is marked by hand: it may be recursive, or a release may have no mark".into()
             });
             finding.advice =
                 "release the lock before the call that takes it again, or use a lock that can be taken \
@@ -116,7 +113,7 @@ mod tests {
         scene.nests(0, &[0, 0]);
         scene.nests(0, &[0, 0]);
         let found = scene.look(&Double);
-        assert_eq!((found.len(), found[0].confidence), (1, Confidence::Proven));
+        assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
         scene.by_hand(0);
         assert_eq!(scene.look(&Double)[0].confidence, Confidence::Suspected);
     }

@@ -120,7 +120,7 @@ pub(super) fn handed_over(model: &LockModel) -> HashSet<LockId> {
         // How often each lock was taken; it is listed with 0 from its first release on.
         let mut taken: HashMap<LockId, u32> = HashMap::new();
         for step in &thread.steps {
-            let Some(lock) = step.lock else { continue };
+            let Some(lock) = step.lock.filter(|&lock| !model.locks[lock].nature.is_owned) else { continue };
             if is_acquisition(step) {
                 *taken.entry(lock).or_default() += 1;
             } else if step.kind == StepKind::ConditionWoken {

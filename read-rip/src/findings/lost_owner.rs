@@ -79,8 +79,10 @@ impl Analysis for LostOwner {
         for id in candidates {
             let lock = &model.locks[id];
             let is_complete = is_known.get(&lock.pid) == Some(&true);
-            let is_recorded =
-                lock.nature.is_wrapped && model.threads_refused == 0 && model.held_overflows == 0;
+            let is_recorded = lock.nature.is_wrapped
+                && model.threads_refused == 0
+                && model.held_overflows == 0
+                && model.slots_reused == 0;
             let was_shared = match had[id] {
                 // It was free since the fork: whoever is missing here, it is not an owner in the parent.
                 Some(false) => continue,

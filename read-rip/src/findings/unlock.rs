@@ -8,8 +8,8 @@
 //!
 //! A release by a thread that did not have the lock: its whole history is known and has no acquisition before it, or
 //! it released the lock before and has not taken it since. If any other thread is known to have had the lock, it may
-//! have handed it over, which some locks allow: that is no finding. It is proven where all histories in the process
-//! are whole, so that no other thread can have had it.
+//! have handed it over, which some locks allow: that is no finding. Locks that only their owner's guard can release are
+//! left out. More than suspected it never is: what happened before recording began, or is not marked, is not known.
 //!
 //! # Blind spots
 //!
@@ -18,7 +18,7 @@
 //! # Example output
 //!
 //! ```text
-//! proven unlock-without-lock: worker[12] released QUEUE, which nobody had
+//! suspected unlock-without-lock: worker[12] released QUEUE, and no acquisition of it is recorded
 //!     worker[12] released it at drain queue.rs:70, and had not taken it
 //! ```
 
@@ -61,7 +61,10 @@ impl Analysis for Unlock {
             let mut taken: HashMap<LockId, u32> = HashMap::new();
             let mut told = HashSet::new();
             for step in &thread.steps {
-                let Some(lock) = step.lock else { continue };
+                // Who has no guard cannot release: a history that says so has begun in the middle.
+                let Some(lock) = step.lock.filter(|&lock| !model.locks[lock].nature.is_owned) else {
+                    continue;
+                };
                 match step.kind {
                     StepKind::Acquired | StepKind::Takes => *taken.entry(lock).or_default() += 1,
                     StepKind::ConditionWait | StepKind::ConditionWoken => {
@@ -93,17 +96,19 @@ impl Analysis for Unlock {
                                 Part::Thread(id),
                                 " released ",
                                 Part::Lock(lock),
-                                ", which nobody had"
+                                ", and no acquisition of it is recorded"
                             ];
                             let line =
                                 parts![Part::Thread(id), " released it at ", Part::Place(step.place), why];
-                            let is_certain = is_whole.get(&thread.pid) == Some(&true);
-                            let confidence =
-                                if is_certain { Confidence::Proven } else { Confidence::Suspected };
-                            let mut finding = Finding::new(KIND, confidence, summary, vec![line]);
+                            let is_whole =
+                                is_whole.get(&thread.pid) == Some(&true) && model.slots_reused == 0;
+                            let mut finding = Finding::new(KIND, Confidence::Suspected, summary, vec![line]);
                             finding.since_ns = step.time_ns;
-                            finding.doubt = (!is_certain).then(|| {
-                                "histories are not whole: another thread may have taken it and handed it over".into()
+                            finding.doubt = Some(if is_whole {
+                                "it may have been taken where no mark is, or before recording began".into()
+                            } else {
+                                "histories are not whole: another thread may have taken it and handed it over"
+                                    .into()
                             });
                             finding.advice =
                                 "look for a second release on the same path, or a release on a path that \
@@ -133,16 +138,18 @@ mod tests {
     }
 
     #[test]
-    fn a_release_of_a_lock_that_nobody_had_is_proven() {
+    fn a_release_of_a_lock_that_nobody_had_is_suspected() {
         let mut never = scene();
         never.step(0, StepKind::Released, 0);
-        assert_eq!(never.look(&Unlock)[0].confidence, Confidence::Proven);
+        assert_eq!(never.look(&Unlock)[0].confidence, Confidence::Suspected);
         let mut twice = scene();
         twice.nests(0, &[0]);
         twice.step(0, StepKind::Released, 0);
         twice.step(0, StepKind::Released, 0);
         let found = twice.look(&Unlock);
-        assert_eq!((found.len(), found[0].confidence), (1, Confidence::Proven));
+        assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
+        twice.model.locks[0].nature.is_owned = true;
+        assert!(twice.look(&Unlock).is_empty(), "without a guard nothing is released");
     }
 
     #[test]

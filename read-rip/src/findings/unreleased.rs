@@ -47,6 +47,10 @@ impl Analysis for Unreleased {
         for (id, lock) in view.now.locks.iter().enumerate() {
             for hold in lock.holders.iter().filter(|hold| hold.state == HoldState::Held && hold.is_steady) {
                 let owner = &view.now.threads[hold.thread];
+                // With its process its locks are gone too.
+                if view.now.ended.contains(&owner.pid) {
+                    continue;
+                }
                 let gone = match owner.state {
                     ThreadState::Present => continue,
                     ThreadState::Exited => "has exited",
@@ -75,7 +79,7 @@ impl Analysis for Unreleased {
                 finding.threads_hurt = waiters;
                 finding.advice =
                     "look at the ways out of the function that took it: a return, a panic that was caught, \
-                                  or a guard that was forgotten; nobody can release it any more"
+                                  or a guard that was forgotten; its guard is gone with the thread"
                         .into();
                 found.push(finding);
             }
@@ -122,10 +126,12 @@ impl Later {
         if !hold.shared && by_others.any(|&(_, time_ns)| is_later(time_ns)) {
             return Some("other threads have taken it, perhaps since then: a release may have no mark");
         }
-        let is_lost = !lock.nature.is_wrapped && view.now.releases_unmatched > 0;
-        is_lost.then_some(
-            "some releases could not be told to a holder: it may have been released by another thread",
-        )
+        if !lock.nature.is_owned && view.now.releases_unmatched > 0 {
+            return Some(
+                "some releases could not be told to a holder: it may have been released by another thread",
+            );
+        }
+        (!lock.nature.is_wrapped).then_some("the lock is marked by hand: a release may have no mark")
     }
 }
 
@@ -181,7 +187,6 @@ mod tests {
     #[test]
     fn a_lock_that_others_got_later_was_released_without_a_mark() {
         let mut scene = scene(Scene::new(), ThreadState::Exited);
-        scene.by_hand(0);
         scene.nests(1, &[0]);
         scene.model.threads[1].steps[0].time_ns = Some(NOW - 40 * SECOND);
         assert_eq!(scene.look(&Unreleased)[0].confidence, Confidence::Proven, "before");
@@ -194,10 +199,17 @@ mod tests {
     }
 
     #[test]
-    fn releases_without_a_holder_leave_a_doubt_for_locks_marked_by_hand() {
+    fn releases_without_a_holder_and_marks_by_hand_leave_a_doubt() {
         let mut scene = scene(Scene::new(), ThreadState::Exited);
         scene.model.releases_unmatched = 3;
+        assert_eq!(
+            scene.look(&Unreleased)[0].confidence,
+            Confidence::Suspected,
+            "a guard may have been sent"
+        );
+        scene.model.locks[0].nature.is_owned = true;
         assert_eq!(scene.look(&Unreleased)[0].confidence, Confidence::Proven);
+        scene.model.releases_unmatched = 0;
         scene.by_hand(0);
         let found = scene.look(&Unreleased);
         assert_eq!(found[0].confidence, Confidence::Suspected);

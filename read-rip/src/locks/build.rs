@@ -30,6 +30,8 @@ pub struct Input<'a> {
     pub now_ns: Option<u64>,
     /// The threads that the process has; empty when it has ended or nothing is known.
     pub living: &'a HashSet<u32>,
+    /// Processes that were forked and have ended, while the ring is still in use.
+    pub ended: &'a HashSet<u32>,
 }
 
 /// Builds the model. Its places are those of `places`, which may be of a later reading of the same ring.
@@ -38,7 +40,7 @@ pub fn build(input: &Input<'_>, places: &mut Places<'_>) -> LockModel {
     let header = snapshot.header.as_ref();
     let mut ledger = Ledger::new(snapshot, input.now_ns);
     let mut marks = Marks::new(places);
-    let threads = analyse::threads(snapshot, input.living);
+    let threads = analyse::threads(snapshot, input.living, input.ended);
     let threads: Vec<ThreadLocks> = threads
         .iter()
         .enumerate()
@@ -57,6 +59,8 @@ pub fn build(input: &Input<'_>, places: &mut Places<'_>) -> LockModel {
         window_ns: input.window_ns.filter(|_| input.earlier.is_some()),
         has_progress_sites: snapshot.sites.iter().any(|site| site.kind == layout::KIND_PROGRESS),
         held_overflows: header.map_or(0, |header| header.held_overflows),
+        slots_reused: header.map_or(0, |header| header.slots_reused),
+        ended: input.ended.clone(),
         releases_unmatched: header.map_or(0, |header| header.releases_unmatched),
         threads_refused: refused,
         locks: ledger.close(snapshot, places),

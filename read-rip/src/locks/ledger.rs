@@ -31,6 +31,8 @@ struct Notes {
     /// The last thread that was seen to have it.
     owner: Option<ThreadId>,
     by_hand: bool,
+    /// Some site does not say that only the owner gives the lock up.
+    may_be_sent: bool,
     passing_readers: bool,
     queueing_readers: bool,
 }
@@ -65,6 +67,7 @@ impl<'s> Ledger<'s> {
         }
         nature.reentrant |= mark.is(layout::SITE_REENTRANT);
         notes.by_hand |= !mark.is(layout::SITE_WRAPPER);
+        notes.may_be_sent |= !mark.is(layout::SITE_OWNED);
         let is_acquisition = matches!(
             mark.kind,
             layout::KIND_LOCK_TAKES | layout::KIND_LOCK_ACQUIRED | layout::KIND_LOCK_WAIT
@@ -122,6 +125,7 @@ impl<'s> Ledger<'s> {
             lock.record.waits_ns.sort_unstable();
             lock.record.holds_ns.sort_unstable();
             lock.nature.is_wrapped = !notes.by_hand;
+            lock.nature.is_owned = !notes.by_hand && !notes.may_be_sent;
             // Where readers were seen that do not pass, some may queue.
             lock.nature.readers_first = match (notes.queueing_readers, notes.passing_readers) {
                 (true, _) => Some(false),

@@ -3,6 +3,8 @@
 //! It defines what `build` makes out of a snapshot, and `findings` and `report` read. No input, no output, no
 //! guesses: what is not known is `None`, absent, or counted as such.
 
+use std::collections::HashSet;
+
 use crate::analyse::ThreadState;
 use crate::places::PlaceId;
 
@@ -34,6 +36,10 @@ pub struct LockModel {
     pub releases_unmatched: u64,
     /// Threads that recorded nowhere.
     pub threads_refused: u64,
+    /// Slots that were given to other threads: what their owners before had done is not known.
+    pub slots_reused: u64,
+    /// Processes that were forked and have ended: what they held is nobody's trouble.
+    pub ended: HashSet<u32>,
 }
 
 /// A lock: an address in a process.
@@ -83,6 +89,8 @@ pub struct Nature {
     pub readers_first: Option<bool>,
     /// All known operations are those of wrappers, which record everything that is done with the lock.
     pub is_wrapped: bool,
+    /// Only the thread that took it can give it up. Not so for locks whose guards may be sent to other threads.
+    pub is_owned: bool,
 }
 
 /// A thread that has a lock, or may have it.

@@ -72,22 +72,44 @@ pub fn life_of_ring(header: &Header, slots: &[Slot]) -> Life {
     if life != Life::Dead || own_namespace != header.pid_namespace || is_of_another_boot(header) {
         return life;
     }
+    let forked = recorders(slots, own_namespace, |slot| slot.state != SlotState::Exited)
+        .into_iter()
+        .find(|&recorder| is_there(header, recorder));
+    forked.map_or(Life::Dead, |(pid, _)| Life::Forked { pid: pid as i32 })
+}
+
+/// The processes that record in a ring, were forked by the one that made it, and have ended; in its own PID namespace
+/// only, and of this boot.
+pub fn ended_children(header: &Header, slots: &[Slot]) -> HashSet<u32> {
+    let own_namespace = own_pid_namespace();
+    if own_namespace == 0 || own_namespace != header.pid_namespace || is_of_another_boot(header) {
+        return HashSet::new();
+    }
+    recorders(slots, own_namespace, |slot| slot.pid != header.pid)
+        .into_iter()
+        .filter(|&recorder| !is_there(header, recorder))
+        .map(|(pid, _)| pid)
+        .collect()
+}
+
+/// The processes of these slots, and when each claimed the first of them: it must have been there by then.
+fn recorders(slots: &[Slot], pid_namespace: u64, is_meant: impl Fn(&Slot) -> bool) -> Vec<(u32, u64)> {
     let mut pids: Vec<(u32, u64)> = slots
         .iter()
-        .filter(|slot| slot.state != SlotState::Exited && slot.pid_namespace == own_namespace)
+        .filter(|slot| is_meant(slot) && slot.pid_namespace == pid_namespace)
         .map(|slot| (slot.pid, slot.claimed_boottime_ns))
         .collect();
     pids.sort_unstable();
-    // The earliest claim of each process is enough: it must have been there by then.
     pids.dedup_by_key(|&mut (pid, _)| pid);
+    pids
+}
+
+/// Whether a process that claimed a slot at that time is there now.
+fn is_there(header: &Header, (pid, claimed_ns): (u32, u64)) -> bool {
     let tick_ns = 1_000_000_000 / u64::from(header.ticks_per_second.max(1));
-    let forked =
-        pids.into_iter().map(|(pid, claimed_ns)| (pid as i32, claimed_ns)).find(|&(pid, claimed_ns)| {
-            let began = start_time_ticks(pid).map(|ticks| ticks.saturating_mul(tick_ns));
-            // The clock of start times is as coarse as a tick.
-            began.is_some_and(|began_ns| began_ns <= claimed_ns.saturating_add(tick_ns))
-        });
-    forked.map_or(Life::Dead, |(pid, _)| Life::Forked { pid })
+    let began = start_time_ticks(pid as i32).map(|ticks| ticks.saturating_mul(tick_ns));
+    // The clock of start times is as coarse as a tick.
+    began.is_some_and(|began_ns| began_ns <= claimed_ns.saturating_add(tick_ns))
 }
 
 fn has_started_at(pid: i32, ticks: u64) -> bool {
@@ -96,9 +118,15 @@ fn has_started_at(pid: i32, ticks: u64) -> bool {
 
 /// When a process started, clock ticks since boot; `None` if there is none that runs.
 fn start_time_ticks(pid: i32) -> Option<u64> {
-    let status = Process::new(pid).and_then(|process| process.stat()).ok()?;
-    // A zombie has ended; only its parent has not looked yet.
-    (!matches!(status.state, 'Z' | 'X' | 'x')).then_some(status.starttime)
+    let process = Process::new(pid).ok()?;
+    let status = process.stat().ok()?;
+    let has_ended = |state| matches!(state, 'Z' | 'X' | 'x');
+    // A zombie has ended, only its parent has not looked yet; unless it is only the first thread that has ended.
+    let is_running = !has_ended(status.state)
+        || process.tasks().is_ok_and(|tasks| {
+            tasks.flatten().any(|task| task.stat().is_ok_and(|stat| !has_ended(stat.state)))
+        });
+    is_running.then_some(status.starttime)
 }
 
 fn own_pid_namespace() -> u64 {

@@ -6,4 +6,4 @@ mod find;
 mod life;
 
 pub use find::{Found, rings_in, rings_of_process};
-pub use life::{Life, is_of_another_boot, life, life_of_ring, living_threads};
+pub use life::{Life, ended_children, is_of_another_boot, life, life_of_ring, living_threads};

@@ -70,7 +70,11 @@ impl Locations<'_> {
 
     /// The caller that a mark was inlined into, as ` from file:line`.
     pub(super) fn caller(&self, place: &Place) -> String {
-        match place.callers.first() {
+        // What calls a thread's or a program's first function is the standard library, which says nothing.
+        let caller = place.callers.first();
+        match caller
+            .filter(|caller| caller.file.as_deref().is_none_or(|file| !file.contains("/library/std/src/")))
+        {
             Some(caller) => match (&caller.file, caller.line) {
                 (Some(file), Some(line)) => format!(" from {}:{line}", printable(self.names.get(file))),
                 _ => String::new(),

@@ -1,0 +1,48 @@
+//! `read-rip run`: the program runs as without us, and its end is told.
+
+mod support;
+
+use std::process::Command;
+
+use support::fixture::Scratch;
+use support::run::{Outcome, read_rip};
+
+fn run(arguments: &[&str]) -> Outcome {
+    read_rip([&["run"], arguments].concat())
+}
+
+#[test]
+fn output_and_status_are_the_programs_own() {
+    let outcome = run(&["--", "sh", "-c", "echo said; exit 7"]);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (7, "said\n"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("sh ended: exit status: 7\n"), "{outcome:#?}");
+    assert_eq!(run(&["true"]).sound().stderr, "");
+}
+
+#[test]
+fn a_signal_is_told_as_shells_tell_it() {
+    let outcome = run(&["--", "sh", "-c", "kill -KILL $$"]);
+    assert_eq!(outcome.status, 128 + 9, "{outcome:#?}");
+    assert!(outcome.stderr.contains("it left no ring in /dev/shm\n"), "{outcome:#?}");
+}
+
+#[test]
+fn what_cannot_be_run_is_an_error() {
+    run(&["no-such-program"]).fails_with("could not run no-such-program: there is no such program");
+    run(&["/dev/null"]).fails_with("could not run /dev/null: there is no such program");
+    let outcome = run(&["--preload", "--preload-library", "/nowhere/librip_preload.so", "true"]);
+    outcome.fails_with("could not run /nowhere/librip_preload.so: No such file");
+}
+
+#[test]
+fn nothing_is_preloaded_into_a_statically_linked_program() {
+    let scratch = Scratch::new();
+    let source = scratch.file("static.c", b"int main(void) { return 0; }\n");
+    let program = scratch.path("static");
+    let compiled = Command::new("cc").arg("-static").arg("-o").arg(&program).arg(source).output().unwrap();
+    assert!(compiled.status.success(), "{compiled:?}");
+    // Any file will do for the library: it is not come to that.
+    let program = program.to_str().unwrap();
+    let outcome = run(&["--preload", "--preload-library", program, program]);
+    outcome.fails_with("it is statically linked: there is no dynamic linker to preload anything");
+}
