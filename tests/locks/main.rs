@@ -10,12 +10,14 @@ mod waits;
 use librip_tests::harness::{Plan, Victim};
 use librip_tests::oracle::{Held, Holding, Ring, Slot};
 
-/// Site flags, literally: shared, try, wrapper, readers first, upgradable; types mutex and rwlock.
+/// Site flags, literally: shared, try, wrapper, readers first, upgradable, owned; types mutex and rwlock.
 const SHARED: u16 = 1;
 const TRY: u16 = 2;
 const WRAPPER: u16 = 4;
 const READERS_FIRST: u16 = 16;
 const UPGRADABLE: u16 = 32;
+/// Of locks whose guards stay in their thread: those of `sync`.
+const OWNED: u16 = 64;
 const MUTEX: u16 = 1 << 8;
 const RWLOCK: u16 = 2 << 8;
 

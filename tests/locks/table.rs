@@ -3,8 +3,8 @@
 use librip_tests::oracle::Holding;
 
 use crate::{
-    ACQUIRED, MUTEX, READERS_FIRST, RELEASED, RWLOCK, SHARED, TAKES, TRY, TRY_FAILED, UPGRADABLE, WAIT,
-    WRAPPER, at_pause, end, main_has, main_slot, next, plan, site_of, start, state,
+    ACQUIRED, MUTEX, OWNED, READERS_FIRST, RELEASED, RWLOCK, SHARED, TAKES, TRY, TRY_FAILED, UPGRADABLE,
+    WAIT, WRAPPER, at_pause, end, main_has, main_slot, next, plan, site_of, start, state,
 };
 
 #[test]
@@ -16,7 +16,7 @@ fn a_lock_that_was_taken_a_million_words_ago_is_held() {
     assert_eq!(slot.held.len(), 1, "{:?}", slot.held);
     let held = main_has(&ring, locks[0]).unwrap();
     assert_eq!((held.state, held.shared, held.since), (Holding::Held, false, None));
-    assert_eq!(site_of(&ring, held), (TAKES, MUTEX | WRAPPER));
+    assert_eq!(site_of(&ring, held), (TAKES, MUTEX | WRAPPER | OWNED));
     assert!(ring.lock_events(slot).iter().all(|event| event.lock != locks[0]), "the ring has forgotten it");
     let ring = next(&mut victim);
     assert_eq!(main_slot(&ring).held, []);

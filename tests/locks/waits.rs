@@ -4,8 +4,8 @@ use librip_tests::harness::Victim;
 use librip_tests::oracle::{Holding, LockEvent, Ring};
 
 use crate::{
-    CONDITION_WAIT, CONDITION_WOKEN, MUTEX, RELEASED, RWLOCK, SHARED, TAKES, TRY, WAIT, WRAPPER, at_pause,
-    end, main_slot, next, plan, site_of, start, state,
+    CONDITION_WAIT, CONDITION_WOKEN, MUTEX, OWNED, RELEASED, RWLOCK, SHARED, TAKES, TRY, WAIT, WRAPPER,
+    at_pause, end, main_slot, next, plan, site_of, start, state,
 };
 
 /// Reads the ring until all of these threads are in that state with those locks.
@@ -40,9 +40,11 @@ fn threads_that_wait_for_a_lock_are_known_with_where_and_since_when() {
     let (mut victim, locks) = start(plan(&["waits"]), 3);
     let waiters = [("mutex", locks[0]), ("lot", locks[1]), ("reader", locks[2])];
     let ring = until(&mut victim, Holding::Waiting, &waiters);
-    for ((name, lock), flags) in
-        waiters.into_iter().zip([MUTEX | WRAPPER, MUTEX | WRAPPER | TRY, RWLOCK | WRAPPER | SHARED])
-    {
+    for ((name, lock), flags) in waiters.into_iter().zip([
+        MUTEX | WRAPPER | OWNED,
+        MUTEX | WRAPPER | TRY,
+        RWLOCK | WRAPPER | SHARED | OWNED,
+    ]) {
         let held = ring.slot_named(name).held_of(lock).unwrap();
         assert_eq!(site_of(&ring, held), (WAIT, flags), "{name}");
         assert_eq!(held.shared, name == "reader");
@@ -73,7 +75,8 @@ fn who_waits_for_a_condition_lends_the_lock_and_has_it_again_when_woken() {
     let ring = until(&mut victim, Holding::Condition, &sleepers.map(|(name, lock, _)| (name, lock)));
     for (name, lock, condition) in sleepers {
         let held = ring.slot_named(name).held_of(lock).unwrap();
-        assert_eq!(site_of(&ring, held), (CONDITION_WAIT, MUTEX | WRAPPER));
+        let owned = if lock == mutex { OWNED } else { 0 };
+        assert_eq!(site_of(&ring, held), (CONDITION_WAIT, MUTEX | WRAPPER | owned));
         let events = events(&ring, name);
         let last = events.last().unwrap();
         assert_eq!((last.kind, last.lock, last.condition), (CONDITION_WAIT, lock, Some(condition)));

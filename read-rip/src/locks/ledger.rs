@@ -66,8 +66,11 @@ impl<'s> Ledger<'s> {
             nature.lock_type = lock_type;
         }
         nature.reentrant |= mark.is(layout::SITE_REENTRANT);
-        notes.by_hand |= !mark.is(layout::SITE_WRAPPER);
-        notes.may_be_sent |= !mark.is(layout::SITE_OWNED);
+        // All locks end in the same place, which says nothing of them.
+        if mark.kind != layout::KIND_LOCK_DESTROYED {
+            notes.by_hand |= !mark.is(layout::SITE_WRAPPER);
+            notes.may_be_sent |= !mark.is(layout::SITE_OWNED);
+        }
         let is_acquisition = matches!(
             mark.kind,
             layout::KIND_LOCK_TAKES | layout::KIND_LOCK_ACQUIRED | layout::KIND_LOCK_WAIT
