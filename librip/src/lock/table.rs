@@ -29,8 +29,8 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 use crate::arch;
 use crate::layout::{
     CLOCK_LEVEL_ALL, CLOCK_LEVEL_OFF, HELD_AGAIN_SHIFT, HELD_DESTROYED, HELD_HELD, HELD_NONE, HELD_RELEASING,
-    HELD_SEQUENCE_SHIFT, HELD_SINCE, HELD_STATE_SHIFT, HELD_TAKING, HeldLock, PAYLOAD_MASK, SEQUENCE_SHIFT,
-    SlotHeader, held_state, pack, payload,
+    HELD_SEQUENCE_SHIFT, HELD_SHARED, HELD_SINCE, HELD_STATE_SHIFT, HELD_TAKING, HeldLock, PAYLOAD_MASK,
+    SEQUENCE_SHIFT, SlotHeader, held_state, pack, payload,
 };
 use crate::{clock, thread};
 
@@ -107,6 +107,12 @@ impl Slot {
         // A PC has no more than 48 bits, so that there is nothing to mask.
         store(last, last << SEQUENCE_SHIFT | pc);
         last
+    }
+
+    /// Whether it is the calling thread's still: a signal handler may have forked.
+    #[inline(always)]
+    pub(crate) fn is_current(self) -> bool {
+        arch::cursor() == self.words.as_ptr()
     }
 
     /// Whether every event is timed.
@@ -318,6 +324,30 @@ impl Entry {
         held.lock.store(pack(sequence, lock, true), Release);
         // What is left in `since` means nothing: `place` does not say HELD_SINCE.
         Entry { held, place }
+    }
+
+    /// Whether it is in this slot. If a signal handler has forked, what the interrupted code goes on with in the child is
+    /// its parent's, where nothing may be written.
+    pub(crate) fn is_of(self, slot: Slot) -> bool {
+        slot.header().held.as_ptr_range().contains(&core::ptr::from_ref(self.held))
+    }
+
+    /// Whether it is in the calling thread's slot, told by its distance from the cursor.
+    #[inline(always)]
+    pub(crate) fn is_current(self) -> bool {
+        let distance = arch::cursor().addr().wrapping_sub(core::ptr::from_ref(self.held).addr());
+        distance <= size_of::<SlotHeader>()
+    }
+
+    /// The same acquisition in this slot: the entry itself, or in such a child another one.
+    pub(crate) fn within(self, slot: Slot) -> Option<Entry> {
+        if self.is_of(slot) {
+            return Some(self);
+        }
+        // ORDERING: relaxed: this thread's own, and what was its own when it was stored.
+        let sequence = slot.header().count.load(Relaxed);
+        let lock = payload(self.held.lock.load(Relaxed));
+        slot.enter_lock(lock, sequence, self.place.0 & PAYLOAD_MASK, self.place.0 & HELD_SHARED)
     }
 
     #[inline(always)]

@@ -102,7 +102,21 @@ impl Attempt {
     #[inline(always)]
     pub(crate) fn has(self) {
         if let Some(mut entry) = self.0 {
-            entry.change_state(HELD_TAKING, HELD_HELD);
+            if entry.is_current() {
+                entry.change_state(HELD_TAKING, HELD_HELD);
+            } else {
+                self.has_in_a_child();
+            }
+        }
+    }
+
+    /// A signal handler has forked, and this is the child: the entry is its parent's.
+    #[cold]
+    #[inline(never)]
+    fn has_in_a_child(self) {
+        let entry = self.0.zip(Slot::current()).and_then(|(entry, slot)| entry.within(slot));
+        if let Some(mut entry) = entry {
+            entry.set_state(HELD_HELD);
         }
     }
 
@@ -135,7 +149,8 @@ impl Attempt {
     /// Takes a lock out of the table that has not been got.
     fn forget(self) {
         match (self.0, Slot::existing()) {
-            (Some(entry), _) => entry.clear(),
+            (Some(entry), Some(slot)) if entry.is_of(slot) => entry.clear(),
+            (Some(_), _) => {}
             // It was counted as one that is held beyond the table.
             (None, Some(slot)) => drop(slot.was_beyond()),
             (None, None) => {}
@@ -174,10 +189,11 @@ impl Waiting {
     pub(crate) fn has(self) {
         let attempt = self.attempt;
         core::mem::forget(self);
-        if let Some(mut entry) = attempt.0 {
+        let (Some(entry), Some(slot)) = (attempt.0, Slot::current()) else { return };
+        if let Some(mut entry) = entry.within(slot) {
             // First what others must know. For a moment the time is when the waiting began: too early.
             entry.set_state(HELD_HELD);
-            entry.set_since(Slot::existing().map_or(0, Slot::time), 0);
+            entry.set_since(slot.time(), 0);
         }
     }
 
@@ -221,7 +237,7 @@ impl Release {
     pub(crate) fn done(self, lock: u64, pc: impl FnOnce() -> u64, pc_timed: impl FnOnce() -> u64) {
         // One site for both ways.
         let pc = pc();
-        if let Some(slot) = self.plain {
+        if let Some(slot) = self.plain.filter(|slot| slot.is_current()) {
             slot.clear_first();
             slot.event([lock], pc);
         } else {
@@ -253,7 +269,7 @@ fn begin_release(lock: u64) -> Option<Entry> {
 #[inline(never)]
 fn end_release(lock: u64, entry: Option<Entry>, pc: u64, pc_timed: u64) {
     let Some(slot) = Slot::current() else { return };
-    let Some(entry) = entry else {
+    let Some(entry) = entry.filter(|entry| entry.is_of(slot)) else {
         slot.event([lock], pc);
         super::marks::released_unknown(slot, lock);
         return;
@@ -294,6 +310,7 @@ impl Lending {
     /// The lock is had again. `pc` is a site of the kind CONDITION_WOKEN.
     pub(crate) fn ends(mut self, pc: u64) {
         let Some(slot) = Slot::current() else { return };
+        self.entry = self.entry.and_then(|entry| entry.within(slot));
         if let Some(entry) = &mut self.entry {
             entry.set_state(HELD_HELD);
         }
