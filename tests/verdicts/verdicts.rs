@@ -214,6 +214,31 @@ fn who_holds_a_lock_is_known_a_million_marks_later() {
 }
 
 #[test]
+fn a_child_that_exits_takes_its_locks_with_it() {
+    finds_nothing("child-exits-with-its-parents-lock");
+    finds_nothing("child-exits-with-its-own-lock");
+}
+
+#[test]
+fn a_child_that_was_killed_is_stuck_no_more() {
+    // Once all are dead, it is part of what there was.
+    expect("child-is-killed-in-a-circle", &[], &["proven deadlock"], |_| ());
+}
+
+#[test]
+fn what_a_child_has_of_its_parent_it_can_give_back() {
+    finds_nothing("child-inherits-with-a-hole");
+    finds_nothing("child-inherits-two-shares");
+}
+
+#[test]
+fn a_lock_where_a_forgotten_one_was_is_at_most_suspected() {
+    let victim = start("forgotten-and-moved");
+    let answer = check(&victim.ring_path(), &["--min-confidence", "potential"]);
+    assert_eq!(answer.findings, [""; 0], "{answer:#?}");
+}
+
+#[test]
 fn an_idle_pool_is_in_order() {
     finds_nothing("idle-pool");
 }

@@ -10,6 +10,7 @@
 
 mod busy;
 mod cycles;
+mod forks;
 mod hand;
 mod order;
 mod readers;
@@ -18,5 +19,7 @@ mod stage;
 mod stuck;
 
 fn main() {
-    stage::run(&[cycles::ALL, readers::ALL, order::ALL, stuck::ALL, busy::ALL, hand::ALL].concat());
+    stage::run(
+        &[cycles::ALL, readers::ALL, order::ALL, stuck::ALL, forks::ALL, busy::ALL, hand::ALL].concat(),
+    );
 }

@@ -20,6 +20,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("pile-up", pile_up),
     ("holder-long-overwritten", long_overwritten),
     ("idle-pool", idle_pool),
+    ("forgotten-and-moved", forgotten_and_moved),
 ];
 
 static CACHE: Mutex<i64> = Mutex::new(0);
@@ -131,6 +132,24 @@ fn long_overwritten() {
     held.recv().unwrap();
     drop(keeper.until_blocked());
     drop(actor("waiter", || drop(CACHE.lock().unwrap())).until_blocked());
+}
+
+/// A guard is forgotten and the mutex moved away; another mutex comes to lie where it was. That one was not taken twice.
+fn forgotten_and_moved() {
+    #[inline(never)]
+    fn used(forget: bool) -> Mutex<i64> {
+        let lock = std::hint::black_box(Mutex::new(0));
+        let guard = lock.lock();
+        if forget {
+            mem::forget(guard);
+        } else {
+            drop(guard);
+        }
+        lock
+    }
+    let kept = [used(true), used(false), used(false)];
+    std::hint::black_box(&kept);
+    crate::stage::ready()
 }
 
 /// Twenty threads wait for work, as they should.
