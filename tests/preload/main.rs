@@ -5,6 +5,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod behaviour;
+mod mixed;
 mod records;
 
 use std::ffi::OsStr;
@@ -32,7 +33,8 @@ fn preload() -> &'static Path {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
         tool(
             Command::new(env!("CARGO"))
-                .args(["build", "--release", "--package", "librip-preload", "--manifest-path"])
+                .args(["build", "--release", "--package", "librip-preload", "--package", "librip-capi"])
+                .arg("--manifest-path")
                 .arg(manifest)
                 .arg("--target-dir")
                 .arg(&target)
@@ -55,8 +57,8 @@ fn compile(name: &str, flags: &[&str]) -> PathBuf {
         tool(
             Command::new("cc")
                 .args(["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-pthread"])
-                .args(flags)
                 .arg(&source)
+                .args(flags)
                 .arg("-o")
                 .arg(&out)
                 .arg("-ldl"),

@@ -193,7 +193,7 @@ impl View<'_> {
 
     /// How long already, with a comma before it.
     fn long(&self, threads: usize, longest_ns: Option<u64>) -> String {
-        let Some(longest_ns) = longest_ns else { return String::new() };
+        let Some(longest_ns) = longest_ns.filter(|&longest_ns| longest_ns > 0) else { return String::new() };
         let longest = if threads == 1 { "" } else { "the longest " };
         let at_least = if self.at_least { "at least " } else { "" };
         format!(", {longest}for {at_least}{}", duration(longest_ns))

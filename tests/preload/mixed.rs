@@ -1,0 +1,40 @@
+//! Marks of the program itself and interposed calls: one ring, one slot a thread, one wait-for graph.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::{compile, plan, preload};
+
+/// What `read-rip` says.
+fn read_rip(arguments: &[&str], ring: &Path) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn marks_and_interposed_calls_of_a_process_are_one_story() {
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../librip/capi");
+    let archive = preload().with_file_name("librip.a");
+    let include = format!("-I{}", header.display());
+    let program = compile("mixed", &[&include, archive.to_str().unwrap(), "-lm"]);
+    let mut victim = plan(&program, &[], &[preload()]).start();
+    // Until it is stuck: both wait, which the ring says.
+    let ring = victim.ring_path();
+    while !read_rip(&["locks"], &ring).contains("waits at spender") {
+        std::thread::yield_now();
+    }
+    victim.kill();
+    let remains = victim.wait();
+    assert_eq!(remains.files().iter().filter(|name| name.to_string_lossy().starts_with("ring")).count(), 1);
+
+    let ring = remains.ring_path();
+    let found = read_rip(&["check"], &ring);
+    assert!(found.starts_with("potential deadlock: 2 threads wait for one another\n"), "{found}");
+    for part in
+        ["waits for by_hand (0x", "at saver mixed.c:", "waits for by_pthread (0x", "at spender mixed.c:"]
+    {
+        assert!(found.contains(part), "{part}: {found}");
+    }
+    let threads = read_rip(&["-t"], &ring);
+    assert_eq!(threads.lines().count(), 3, "one slot a thread: {threads}");
+}
