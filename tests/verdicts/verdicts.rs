@@ -111,6 +111,13 @@ fn a_reader_who_wants_to_write() {
 }
 
 #[test]
+fn readers_who_may_write_later_exclude_one_another() {
+    finds("upgradable-readers", &["proven deadlock"], |answer| {
+        assert_eq!(answer.threads(0), ["one", "other"]);
+    });
+}
+
+#[test]
 fn readers_do_not_exclude_one_another() {
     finds_nothing("readers-only");
 }

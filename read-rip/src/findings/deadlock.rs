@@ -7,8 +7,8 @@
 //! # Method
 //!
 //! A wait-for graph, with nodes for threads and for what one can wait for: *all* holders of a lock (to have it
-//! alone), its *exclusive* holder (to share it), the *queue* of those who wait to have it alone (to share a lock whose
-//! readers do not pass writers). So there are as many edges as waits and holds, however many readers meet however
+//! alone), its *exclusive* holder (to share it), its *upgradable* one (to share it in that way too), the *queue* of
+//! those who wait to have it alone (to share a lock whose readers do not pass writers). So there are as many edges as waits and holds, however many readers meet however
 //! many writers. Cycles are in its strongly connected components (Tarjan); of each the shortest one is the
 //! evidence. That is done three times, with the edges that are certain, then with those that have a doubt: a weaker
 //! cycle is reported only where there is no stronger one.
@@ -111,6 +111,8 @@ struct Judge<'a> {
 struct Sums {
     /// Somebody had it alone all the while.
     is_exclusive: bool,
+    /// Somebody shared it all the while in the way that only one can.
+    is_upgradable: bool,
     /// It has a holder beside the one that has it alone, which cannot be.
     is_contradictory: bool,
     /// Somebody waits to have it alone, for long.
@@ -130,6 +132,7 @@ impl<'a> Judge<'a> {
             Sums {
                 is_contradictory: exclusive.peek().is_some() && held().nth(1).is_some(),
                 is_exclusive: exclusive.any(|hold| hold.is_steady),
+                is_upgradable: held().any(|hold| hold.upgradable && hold.is_steady),
                 is_queued_for: view.waiters(id).any(|wait| !wait.shared && has_begun(view, wait)),
             }
         };
@@ -158,10 +161,15 @@ impl<'a> Judge<'a> {
         self.exclusive(lock) + self.view.now.locks.len()
     }
 
+    /// The node for the upgradable holder of a lock.
+    fn upgradable(&self, lock: LockId) -> usize {
+        self.queue(lock) + self.view.now.locks.len()
+    }
+
     /// The graph of what is at least so certain.
     fn graph(&self, level: Confidence) -> Graph {
         let model = self.view.now;
-        let mut graph = Graph::new(model.threads.len() + 3 * model.locks.len());
+        let mut graph = Graph::new(model.threads.len() + 4 * model.locks.len());
         for thread in 0..model.threads.len() {
             let Some(wait) = self.steady_wait(thread) else { continue };
             let lock = &model.locks[wait.lock];
@@ -172,6 +180,8 @@ impl<'a> Judge<'a> {
                 graph.add(thread, self.all(wait.lock));
             } else if self.locks[wait.lock].is_exclusive {
                 graph.add(thread, self.exclusive(wait.lock));
+            } else if wait.upgradable && self.locks[wait.lock].is_upgradable {
+                graph.add(thread, self.upgradable(wait.lock));
             } else if self.queued(wait).0 >= level && lock.nature.readers_first != Some(true) {
                 graph.add(thread, self.queue(wait.lock));
             }
@@ -184,6 +194,9 @@ impl<'a> Judge<'a> {
                 graph.add(self.all(id), hold.thread);
                 if !hold.shared {
                     graph.add(self.exclusive(id), hold.thread);
+                }
+                if hold.upgradable {
+                    graph.add(self.upgradable(id), hold.thread);
                 }
             }
             for wait in self.view.waiters(id).filter(|wait| !wait.shared && wait.is_steady) {

@@ -122,6 +122,7 @@ impl Scene {
             thread,
             lock,
             shared: false,
+            upgradable: false,
             place,
             since_ns: Some(NOW - 30 * SECOND),
             again: 0,
@@ -144,8 +145,16 @@ impl Scene {
     pub(super) fn waits_with(&mut self, thread: ThreadId, lock: LockId, change: impl Fn(&mut Wait)) {
         let place = self.place("wait.rs", 10 + lock as u32);
         let since_ns = Some(NOW - 12 * SECOND);
-        let mut wait =
-            Wait { thread, lock, shared: false, place, since_ns, is_timed: false, is_steady: true };
+        let mut wait = Wait {
+            thread,
+            lock,
+            shared: false,
+            upgradable: false,
+            place,
+            since_ns,
+            is_timed: false,
+            is_steady: true,
+        };
         change(&mut wait);
         self.model.threads[thread].wait = Some(wait);
         self.model.locks[lock].waiters.push(wait);

@@ -102,6 +102,8 @@ pub struct Hold {
     pub lock: LockId,
     /// In shared mode.
     pub shared: bool,
+    /// In shared mode that may become exclusive: a lock grants it to one at a time.
+    pub upgradable: bool,
     /// Where it was taken.
     pub place: PlaceId,
     /// Since when, ns since boot; `None`: not recorded.
@@ -136,6 +138,8 @@ pub struct Wait {
     pub lock: LockId,
     /// In shared mode.
     pub shared: bool,
+    /// In shared mode that may become exclusive.
+    pub upgradable: bool,
     /// Where.
     pub place: PlaceId,
     /// Since when, ns since boot; `None`: not recorded.

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc;
 
+use librip::raw::Recorded;
 use librip::sync::{Mutex, RwLock};
 use librip::{rip_lock_acquired, rip_lock_wait};
 
@@ -13,6 +14,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("two-upgrades", two_upgrades),
     ("reads-and-writes-alone", upgrade_alone),
     ("readers-only", readers_only),
+    ("upgradable-readers", upgradable_readers),
     ("reads-twice", reads_twice),
 ];
 
@@ -86,6 +88,22 @@ fn upgrade_alone() {
         })
         .until_blocked(),
     );
+}
+
+/// Two readers who may want to write later, each with one lock and waiting for the other: of such there can be one a lock.
+fn upgradable_readers() {
+    type Lock = lock_api::RwLock<Recorded<parking_lot::RawRwLock>, i64>;
+    static ROUTES: Lock = Lock::new(0);
+    static USERS: Lock = Lock::new(0);
+    let both = leaked(Meeting::new(2));
+    let actors = [("one", &ROUTES, &USERS), ("other", &USERS, &ROUTES)].map(|(name, first, second)| {
+        actor(name, move || {
+            let _first = first.upgradable_read();
+            both.wait();
+            let _second = second.upgradable_read();
+        })
+    });
+    actors.into_iter().for_each(|actor| drop(actor.until_blocked()));
 }
 
 /// Readers take two locks in both orders. No writer ever comes.
