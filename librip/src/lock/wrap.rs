@@ -102,12 +102,18 @@ impl Attempt {
     #[inline(always)]
     pub(crate) fn has(self) {
         if let Some(mut entry) = self.0 {
-            if entry.is_current() {
-                entry.change_state(HELD_TAKING, HELD_HELD);
-            } else {
-                self.has_in_a_child();
+            if !entry.is_current() {
+                return self.has_in_a_child();
             }
+            entry.change_state(HELD_TAKING, HELD_HELD);
         }
+    }
+
+    /// The same, of a lock that turned out to be poisoned. Apart, so that the usual way runs straight through.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn has_poisoned(self) {
+        self.has();
     }
 
     /// A signal handler has forked, and this is the child: the entry is its parent's.

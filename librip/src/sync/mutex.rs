@@ -77,7 +77,7 @@ impl<T: ?Sized> Mutex<T> {
                 Ok(self.guard(guard))
             }
             Err(TryLockError::Poisoned(poisoned)) => {
-                attempt.has();
+                attempt.has_poisoned();
                 Err(PoisonError::new(self.guard(poisoned.into_inner())))
             }
             Err(TryLockError::WouldBlock) => {
@@ -114,7 +114,7 @@ impl<T: ?Sized> Mutex<T> {
                 Ok(self.guard(guard))
             }
             Err(TryLockError::Poisoned(poisoned)) => {
-                attempt.has();
+                attempt.has_poisoned();
                 Err(TryLockError::Poisoned(PoisonError::new(self.guard(poisoned.into_inner()))))
             }
             Err(TryLockError::WouldBlock) => {

@@ -63,7 +63,7 @@ macro_rules! locking {
                     Ok($guard::new(self.identity.address(), guard))
                 }
                 Err(TryLockError::Poisoned(poisoned)) => {
-                    attempt.has();
+                    attempt.has_poisoned();
                     Err(PoisonError::new($guard::new(self.identity.address(), poisoned.into_inner())))
                 }
                 Err(TryLockError::WouldBlock) => {
@@ -100,7 +100,7 @@ macro_rules! locking {
                     Ok($guard::new(self.identity.address(), guard))
                 }
                 Err(TryLockError::Poisoned(poisoned)) => {
-                    attempt.has();
+                    attempt.has_poisoned();
                     let guard = $guard::new(self.identity.address(), poisoned.into_inner());
                     Err(TryLockError::Poisoned(PoisonError::new(guard)))
                 }
