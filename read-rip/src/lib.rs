@@ -4,10 +4,11 @@
 //!
 //! ```text
 //! ring (bytes -> Snapshot)  ->  decode (words -> events)  ->  places (PC -> function, line)  ->  analyse  ->  report
-//!                                                               \ resolve (ELF and DWARF)
+//!                                                               |  \ locks (holders, waiters)  ->  findings  /
+//!                                                               resolve (ELF and DWARF)
 //! ```
 //!
-//! `ring` knows bytes, `resolve` knows ELF, `analyse` does no I/O, `report` computes nothing. `process` asks the
+//! `ring` knows bytes, `resolve` knows ELF, `analyse`, `locks` and `findings` do no I/O, `report` computes nothing. `process` asks the
 //! running system which processes are alive and where rings are. `app` puts them together for each command.
 //!
 //! # Examples

@@ -28,20 +28,23 @@ fn tool(command: &mut Command) {
 /// The interposer. Built on the first call.
 fn preload() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let target = directory().join("preload");
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-        tool(
-            Command::new(env!("CARGO"))
-                .args(["build", "--release", "--package", "librip-preload", "--package", "librip-capi"])
-                .arg("--manifest-path")
-                .arg(manifest)
-                .arg("--target-dir")
-                .arg(&target)
-                .env_remove("CARGO_ENCODED_RUSTFLAGS"),
-        );
-        target.join("release/librip_preload.so")
-    })
+    BUILT.get_or_init(|| release("librip-preload", "librip_preload.so"))
+}
+
+/// A library of this workspace, built in release, by itself: together with another package it could get the features
+/// that the other one wants.
+fn release(package: &str, library: &str) -> PathBuf {
+    let target = directory().join("preload");
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+    tool(
+        Command::new(env!("CARGO"))
+            .args(["build", "--release", "--package", package, "--manifest-path"])
+            .arg(manifest)
+            .arg("--target-dir")
+            .arg(&target)
+            .env_remove("CARGO_ENCODED_RUSTFLAGS"),
+    );
+    target.join("release").join(library)
 }
 
 /// Compiles `fixtures/NAME.c` with these flags; the program, or library.

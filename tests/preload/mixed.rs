@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{compile, plan, preload};
+use crate::{compile, plan, preload, release};
 
 /// What `read-rip` says.
 fn read_rip(arguments: &[&str], ring: &Path) -> String {
@@ -14,7 +14,7 @@ fn read_rip(arguments: &[&str], ring: &Path) -> String {
 #[test]
 fn marks_and_interposed_calls_of_a_process_are_one_story() {
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../librip/capi");
-    let archive = preload().with_file_name("librip.a");
+    let archive = release("librip-capi", "librip.a");
     let include = format!("-I{}", header.display());
     let program = compile("mixed", &[&include, archive.to_str().unwrap(), "-lm"]);
     let mut victim = plan(&program, &[], &[preload()]).start();

@@ -15,7 +15,13 @@ pub(crate) fn start(scenario: &str) -> Victim {
     } else {
         env!("CARGO_BIN_EXE_scenario")
     };
-    let mut victim = Plan::new(program, &[scenario]).start();
+    let plan = Plan::new(program, &[scenario]);
+    // Who was overtaken how often takes times, and more history than most.
+    let plan = match scenario {
+        "overtaken" => plan.env("RIP_WORDS", "512").env("RIP_CLOCK", "all"),
+        _ => plan,
+    };
+    let mut victim = plan.start();
     victim.until("ready");
     victim
 }

@@ -267,6 +267,40 @@ fn neighbours_too_polite_to_make_progress() {
     finds("polite-neighbours-with-progress-marks", &["potential livelock"], |_| ());
 }
 
+/// Asks about a scenario alive and dead: this is among the findings, and nothing is said to be more than suspected.
+#[track_caller]
+fn suspects(scenario: &str, finding: &str, look: impl Fn(&Answer, usize)) {
+    let mut victim = start(scenario);
+    let mut answers = vec![check(&victim.ring_path(), &[])];
+    victim.kill();
+    answers.push(check(&victim.wait().ring_path(), &[]));
+    for answer in answers {
+        let at = answer.findings.iter().position(|found| found == finding);
+        let Some(at) = at else { panic!("{scenario}: {answer:#?}") };
+        assert!(answer.findings.iter().all(|found| found.starts_with("suspected ")), "{answer:#?}");
+        look(&answer, at);
+    }
+}
+
+#[test]
+fn a_thread_that_is_overtaken_again_and_again_starves() {
+    suspects("overtaken", "suspected starvation", |answer, at| {
+        assert!(answer.threads(at).contains(&"polite".to_owned()), "{answer:#?}");
+    });
+}
+
+#[test]
+fn a_queue_that_moves_and_never_drains_is_a_convoy() {
+    let mut victim = start("convoy");
+    let answer = check(&victim.ring_path(), &[]);
+    assert_eq!(answer.findings, ["suspected convoy"], "{answer:#?}");
+    // Of the dead it is known that they waited, and not always that the lock moved meanwhile.
+    victim.kill();
+    let answer = check(&victim.wait().ring_path(), &[]);
+    let queues = [["suspected convoy"], ["suspected pile-up"]];
+    assert!(queues.iter().any(|queue| answer.findings == queue), "{answer:#?}");
+}
+
 #[test]
 fn a_back_off_that_succeeds_is_in_order() {
     finds_nothing("back-off-that-succeeds");

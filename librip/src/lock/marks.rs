@@ -226,11 +226,9 @@ pub fn wait(lock: impl LockAddress, pc: u64, site_flags: u16) {
         slot.was_beyond();
         return;
     };
-    {
-        entry.set_since(time, 0);
-        entry.set_pc(pc);
-        entry.set_state(HELD_WAITING);
-    }
+    entry.set_since(time, 0);
+    entry.set_pc(pc);
+    entry.set_state(HELD_WAITING);
 }
 
 /// Behind [`rip_lock_acquired!`].

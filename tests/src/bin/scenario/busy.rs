@@ -2,15 +2,18 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use librip::raw::Recorded;
 use librip::sync::Mutex;
 
 use crate::rounds::{counters, polite, until};
-use crate::stage::{Scenario, actor};
+use crate::stage::{Scenario, actor, park, settle};
 
 pub(crate) const ALL: &[Scenario] = &[
     ("polite-neighbours", || polite(|| ())),
     ("back-off-that-succeeds", back_off),
     ("busy-without-marks-of-progress", busy),
+    ("overtaken", overtaken),
+    ("convoy", convoy),
 ];
 
 /// Two threads that take each other's lock by trying, and step back when they fail; now and then both get what they want.
@@ -56,4 +59,83 @@ fn busy() {
         }));
     }
     until(rounds, 1000);
+}
+
+/// A lock that lets everybody pass the thread that asks politely.
+struct Rude(parking_lot::RawMutex);
+
+std::thread_local! {
+    static IS_POLITE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+// SAFETY: whom it lets in it lets in by a mutex; the others wait for good.
+#[allow(unsafe_code, reason = "the trait is unsafe")]
+unsafe impl lock_api::RawMutex for Rude {
+    const INIT: Rude = Rude(<parking_lot::RawMutex as lock_api::RawMutex>::INIT);
+    type GuardMarker = lock_api::GuardNoSend;
+
+    fn lock(&self) {
+        if IS_POLITE.get() {
+            park();
+        }
+        self.0.lock();
+    }
+
+    fn try_lock(&self) -> bool {
+        !IS_POLITE.get() && self.0.try_lock()
+    }
+
+    unsafe fn unlock(&self) {
+        // SAFETY: the caller has the lock.
+        unsafe { self.0.unlock() };
+    }
+}
+
+/// One thread waits while four others get the lock again and again.
+fn overtaken() {
+    static TABLE: lock_api::Mutex<Recorded<Rude>, u64> = lock_api::Mutex::new(0);
+    let polite = actor("polite", || {
+        IS_POLITE.set(true);
+        *TABLE.lock() += 1;
+    });
+    drop(polite.until_blocked());
+    let rounds = counters(4);
+    for (index, count) in rounds.iter().enumerate() {
+        drop(actor(&format!("rude {index}"), move || {
+            loop {
+                let mut table = TABLE.lock();
+                *table += 1;
+                work();
+                drop(table);
+                count.fetch_add(1, Relaxed);
+            }
+        }));
+    }
+    settle();
+    until(rounds, 100);
+}
+
+/// Twenty threads that do all of their work under one lock: the queue moves, and never drains.
+fn convoy() {
+    static TABLE: Mutex<u64> = Mutex::new(0);
+    let rounds = counters(20);
+    for (index, count) in rounds.iter().enumerate() {
+        drop(actor(&format!("client {index}"), move || {
+            loop {
+                *TABLE.lock().unwrap() += 1;
+                let table = TABLE.lock().unwrap();
+                work();
+                drop(table);
+                count.fetch_add(1, Relaxed);
+            }
+        }));
+    }
+    until(rounds, 3);
+}
+
+/// Some microseconds.
+fn work() {
+    for _ in 0..2000 {
+        std::hint::spin_loop();
+    }
 }
