@@ -18,7 +18,7 @@
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
-use super::table::{Entry, Near, Slot};
+use super::table::{Entry, Near, Slot, held_flags};
 use super::wrap::wrapper_site;
 use super::{elsewhere, marks, names};
 use crate::arch;
@@ -59,10 +59,6 @@ pub const SPIN_TRY: Flags = SPIN | SITE_TRY;
 pub const SEMAPHORE: Flags = LOCK_TYPE_SEMAPHORE << SITE_LOCK_TYPE_SHIFT;
 /// See [`SITE_TRY`].
 pub const SEMAPHORE_TRY: Flags = SEMAPHORE | SITE_TRY;
-
-const fn held_flags(flags: Flags) -> u64 {
-    if flags & SITE_SHARED != 0 { HELD_SHARED } else { 0 }
-}
 
 fn is_held(state: u64) -> bool {
     state == HELD_HELD

@@ -7,7 +7,7 @@
 
 use super::elsewhere;
 use super::names;
-use super::table::Slot;
+use super::table::{Slot, held_flags};
 use crate::layout::{
     HELD_DESTROYED, HELD_HELD, HELD_NONE, HELD_SHARED, HELD_TAKING, HELD_WAITING, SITE_SHARED,
 };
@@ -206,10 +206,6 @@ macro_rules! rip_progress {
         // SAFETY: as in `rip_snap!`.
         unsafe { $crate::__rip_mark!(BYTES, TEXT.len(), $crate::layout::KIND_PROGRESS) }
     }};
-}
-
-fn held_flags(site_flags: u16) -> u64 {
-    if site_flags & SITE_SHARED != 0 { HELD_SHARED } else { 0 }
 }
 
 /// Behind [`rip_lock_wait!`].

@@ -30,7 +30,7 @@ use crate::arch;
 use crate::layout::{
     CLOCK_LEVEL_ALL, CLOCK_LEVEL_OFF, HELD_AGAIN_SHIFT, HELD_DESTROYED, HELD_HELD, HELD_NONE, HELD_RELEASING,
     HELD_SEQUENCE_SHIFT, HELD_SHARED, HELD_SINCE, HELD_STATE_SHIFT, HELD_TAKING, HeldLock, PAYLOAD_MASK,
-    SEQUENCE_SHIFT, SlotHeader, held_state, pack, payload,
+    SEQUENCE_SHIFT, SITE_SHARED, SlotHeader, held_state, pack, payload,
 };
 use crate::{clock, thread};
 
@@ -169,23 +169,16 @@ impl Slot {
     #[inline(always)]
     pub(crate) fn near_releases(self, lock: u64) -> Option<Near> {
         let [first, second, ..] = &self.header().held;
-        if Near(first).releases(lock) {
+        if release_plain(first, lock) {
             return Some(Near(first));
         }
-        Near(second).releases(lock).then_some(Near(second))
+        release_plain(second, lock).then_some(Near(second))
     }
 
     /// If the first entry is this lock's, in HELD and without a time, it goes over to RELEASING.
     #[inline(always)]
     pub(crate) fn releases_first(self, lock: u64) -> bool {
-        let first = &self.header().held[0];
-        let place = place_of(first).0;
-        let is_plain = place & (7 << HELD_STATE_SHIFT | HELD_SINCE) == HELD_HELD << HELD_STATE_SHIFT;
-        if !is_plain || !is_of(first, lock) {
-            return false;
-        }
-        first.place.store(place ^ (HELD_HELD ^ HELD_RELEASING) << HELD_STATE_SHIFT, Release);
-        true
+        release_plain(&self.header().held[0], lock)
     }
 
     /// Frees the first entry.
@@ -252,17 +245,6 @@ impl Near {
         Entry::enter(self.0, lock, sequence, pc, 0);
     }
 
-    #[inline(always)]
-    fn releases(self, lock: u64) -> bool {
-        let place = place_of(self.0).0;
-        let is_plain = place & (7 << HELD_STATE_SHIFT | HELD_SINCE) == HELD_HELD << HELD_STATE_SHIFT;
-        if !is_plain || !is_of(self.0, lock) {
-            return false;
-        }
-        self.0.place.store(place ^ (HELD_HELD ^ HELD_RELEASING) << HELD_STATE_SHIFT, Release);
-        true
-    }
-
     /// The entry.
     #[inline(always)]
     pub(crate) fn entry(self) -> Entry {
@@ -302,6 +284,24 @@ fn place_of(held: &HeldLock) -> Place {
 #[inline(always)]
 fn is_of(held: &HeldLock, lock: u64) -> bool {
     payload(held.lock.load(Relaxed) ^ lock) == 0
+}
+
+/// If an entry is this lock's, in HELD and without a time, it goes over to RELEASING.
+#[inline(always)]
+fn release_plain(held: &HeldLock, lock: u64) -> bool {
+    let place = place_of(held).0;
+    let is_plain = place & (7 << HELD_STATE_SHIFT | HELD_SINCE) == HELD_HELD << HELD_STATE_SHIFT;
+    if !is_plain || !is_of(held, lock) {
+        return false;
+    }
+    held.place.store(place ^ (HELD_HELD ^ HELD_RELEASING) << HELD_STATE_SHIFT, Release);
+    true
+}
+
+/// What an entry says of the flags of a site.
+#[inline(always)]
+pub(crate) const fn held_flags(site_flags: u16) -> u64 {
+    if site_flags & SITE_SHARED != 0 { HELD_SHARED } else { 0 }
 }
 
 /// An entry of the calling thread's held-lock table.

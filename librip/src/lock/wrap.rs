@@ -23,7 +23,7 @@
 
 use core::panic::Location;
 
-use super::table::{Entry, Slot};
+use super::table::{Entry, Slot, held_flags};
 use crate::layout::{
     HELD_CONDITION, HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_SINCE, HELD_TAKING, HELD_WAITING,
 };
@@ -34,7 +34,7 @@ use crate::layout::{
 /// from sites that other callers inline: see [`apart`].
 macro_rules! wrapper_site {
     ($kind:ident, $flags:expr, [$($operand:ident),*], $location:expr) => {
-        $crate::lock::wrap::apart(wrapper_site!($kind, $flags, [$($operand),*]), $location)
+        $crate::lock::wrap::apart($crate::lock::wrap::wrapper_site!($kind, $flags, [$($operand),*]), $location)
     };
     ($kind:ident, $flags:expr, [$($operand:ident),*]) => {{
         const TEXT: &str = ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0");
@@ -49,6 +49,28 @@ macro_rules! wrapper_site {
     }};
 }
 pub(crate) use wrapper_site;
+
+/// Expands to [`Attempt::begin`] with the sites of an acquisition: `attempt!(LOCK, FLAGS, LOCATION)`.
+macro_rules! attempt {
+    ($lock:expr, $flags:expr, $location:expr) => {
+        $crate::lock::wrap::Attempt::begin(
+            $lock,
+            $flags,
+            #[inline(always)]
+            || $crate::lock::wrap::wrapper_site!(KIND_LOCK_TAKES, $flags, [OPERAND_LOCK], $location),
+            #[inline(always)]
+            || {
+                $crate::lock::wrap::wrapper_site!(
+                    KIND_LOCK_TAKES,
+                    $flags,
+                    [OPERAND_TIME, OPERAND_LOCK],
+                    $location
+                )
+            },
+        )
+    };
+}
+pub(crate) use attempt;
 
 /// Keeps the sites of two calls apart that are inlined into one function.
 ///
@@ -82,11 +104,11 @@ impl Attempt {
     #[inline(always)]
     pub(crate) fn begin(
         lock: u64,
-        shared: bool,
+        site_flags: u16,
         pc: impl FnOnce() -> u64,
         pc_timed: impl FnOnce() -> u64,
     ) -> Attempt {
-        let flags = if shared { HELD_SHARED } else { 0 };
+        let flags = held_flags(site_flags);
         // One site for both ways.
         let pc = pc();
         match Slot::existing() {

@@ -12,7 +12,7 @@ use crate::layout::{
     SITE_SHARED, SITE_TRY, SITE_UPGRADABLE,
 };
 use crate::lock::table::{Entry, Slot};
-use crate::lock::wrap::{Attempt, Lending, Release, wrapper_site};
+use crate::lock::wrap::{Lending, Release, attempt, wrapper_site};
 
 /// The flags of a mutex.
 pub(super) const MUTEX: u16 = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT;
@@ -27,19 +27,6 @@ pub(super) const READ_FIRST: u16 = READ | crate::layout::SITE_READERS_FIRST;
 pub(super) const UPGRADABLE: u16 = READ | SITE_UPGRADABLE;
 
 type Here = &'static Location<'static>;
-
-macro_rules! attempt {
-    ($lock:ident, $flags:expr, $here:ident) => {
-        Attempt::begin(
-            $lock,
-            $flags & SITE_SHARED != 0,
-            #[inline(always)]
-            || wrapper_site!(KIND_LOCK_TAKES, $flags, [OPERAND_LOCK], $here),
-            #[inline(always)]
-            || wrapper_site!(KIND_LOCK_TAKES, $flags, [OPERAND_TIME, OPERAND_LOCK], $here),
-        )
-    };
-}
 
 /// Locks, however long it takes.
 #[inline(always)]

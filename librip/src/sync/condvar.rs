@@ -8,11 +8,10 @@ use core::time::Duration;
 use std::sync;
 use std::time::Instant;
 
+use super::locking::MUTEX;
 use super::{LockResult, MutexGuard, mapped};
-use crate::layout::{LOCK_TYPE_MUTEX, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_TRY};
+use crate::layout::SITE_TRY;
 use crate::lock::wrap::{Lending, wrapper_site};
-
-const MUTEX: u16 = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT | SITE_OWNED;
 
 /// [`std::sync::Condvar`], for [`super::Mutex`]. The ring knows that a thread here waits for a condition and for no
 /// lock: a pool of idle threads is no pile-up.
@@ -84,7 +83,7 @@ impl Condvar {
     #[track_caller]
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         let (lock, result) = lending!(self, guard, MUTEX, |inner| self.inner.wait(inner));
-        mapped(result, |inner| MutexGuard::from_parts(lock, inner))
+        mapped(result, |inner| MutexGuard::new(lock, inner))
     }
 
     /// See [`std::sync::Condvar::wait_while`].
@@ -123,7 +122,7 @@ impl Condvar {
         let (lock, result) =
             lending!(self, guard, MUTEX | SITE_TRY, |inner| self.inner.wait_timeout(inner, timeout));
         mapped(result, |(inner, result)| {
-            (MutexGuard::from_parts(lock, inner), WaitTimeoutResult(result.timed_out()))
+            (MutexGuard::new(lock, inner), WaitTimeoutResult(result.timed_out()))
         })
     }
 

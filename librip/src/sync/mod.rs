@@ -26,6 +26,7 @@
 //! record nothing.
 
 mod condvar;
+mod locking;
 mod mutex;
 mod rwlock;
 

@@ -7,17 +7,13 @@
 
 use core::fmt;
 use core::mem::ManuallyDrop;
-use core::ops::{Deref, DerefMut};
-use core::panic::Location;
+use core::ops::DerefMut;
 use std::sync;
 
-use super::{LockResult, PoisonError, TryLockError, TryLockResult, mapped};
-use crate::layout::{LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_SHARED, SITE_TRY};
+use super::LockResult;
+use super::locking::{READ, WRITE, guard, locking};
 use crate::lock::Identity;
-use crate::lock::wrap::{Attempt, downgraded, drop_guard, wrapper_site};
-
-const WRITE: u16 = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT | SITE_OWNED;
-const READ: u16 = WRITE | SITE_SHARED;
+use crate::lock::wrap::downgraded;
 
 /// [`std::sync::RwLock`], and the ring knows who reads, who writes and who waits.
 ///
@@ -35,85 +31,6 @@ const READ: u16 = WRITE | SITE_SHARED;
 pub struct RwLock<T: ?Sized> {
     identity: Identity,
     inner: sync::RwLock<T>,
-}
-
-/// Defines the two ways to lock, blocking and not.
-macro_rules! locking {
-    ($lock:ident, $try_lock:ident, $guard:ident, $flags:ident) => {
-        #[doc = concat!("See [`std::sync::RwLock::", stringify!($lock), "`].")]
-        ///
-        /// # Errors
-        ///
-        /// If the lock is poisoned.
-        #[inline(always)]
-        #[track_caller]
-        pub fn $lock(&self) -> LockResult<$guard<'_, T>> {
-            let here = Location::caller();
-            let attempt = Attempt::begin(
-                self.identity.address_in_use(),
-                $flags & SITE_SHARED != 0,
-                #[inline(always)]
-                || wrapper_site!(KIND_LOCK_TAKES, $flags, [OPERAND_LOCK], here),
-                #[inline(always)]
-                || wrapper_site!(KIND_LOCK_TAKES, $flags, [OPERAND_TIME, OPERAND_LOCK], here),
-            );
-            match self.inner.$try_lock() {
-                Ok(guard) => {
-                    attempt.has();
-                    Ok($guard::new(self.identity.address(), guard))
-                }
-                Err(TryLockError::Poisoned(poisoned)) => {
-                    attempt.has_poisoned();
-                    Err(PoisonError::new($guard::new(self.identity.address(), poisoned.into_inner())))
-                }
-                Err(TryLockError::WouldBlock) => {
-                    let pc = wrapper_site!(KIND_LOCK_WAIT, $flags, [OPERAND_TIME, OPERAND_LOCK], here);
-                    let waiting = attempt.waits(self.identity.address(), pc);
-                    let result = self.inner.$lock();
-                    waiting.has();
-                    // Not in a function of its own: see `Mutex::lock`.
-                    mapped(result, |guard| $guard::new(self.identity.address(), guard))
-                }
-            }
-        }
-
-        #[doc = concat!("See [`std::sync::RwLock::", stringify!($try_lock), "`].")]
-        ///
-        /// # Errors
-        ///
-        /// If the lock is not to be had at once, or poisoned.
-        #[inline(always)]
-        #[track_caller]
-        pub fn $try_lock(&self) -> TryLockResult<$guard<'_, T>> {
-            let here = Location::caller();
-            let attempt = Attempt::begin(
-                self.identity.address_in_use(),
-                $flags & SITE_SHARED != 0,
-                #[inline(always)]
-                || wrapper_site!(KIND_LOCK_TAKES, $flags | SITE_TRY, [OPERAND_LOCK], here),
-                #[inline(always)]
-                || wrapper_site!(KIND_LOCK_TAKES, $flags | SITE_TRY, [OPERAND_TIME, OPERAND_LOCK], here),
-            );
-            match self.inner.$try_lock() {
-                Ok(guard) => {
-                    attempt.has();
-                    Ok($guard::new(self.identity.address(), guard))
-                }
-                Err(TryLockError::Poisoned(poisoned)) => {
-                    attempt.has_poisoned();
-                    let guard = $guard::new(self.identity.address(), poisoned.into_inner());
-                    Err(TryLockError::Poisoned(PoisonError::new(guard)))
-                }
-                Err(TryLockError::WouldBlock) => {
-                    attempt.failed(
-                        self.identity.address(),
-                        wrapper_site!(KIND_LOCK_TRY_FAILED, $flags | SITE_TRY, [OPERAND_LOCK], here),
-                    );
-                    Err(TryLockError::WouldBlock)
-                }
-            }
-        }
-    };
 }
 
 impl<T> RwLock<T> {
@@ -134,8 +51,8 @@ impl<T> RwLock<T> {
 }
 
 impl<T: ?Sized> RwLock<T> {
-    locking!(read, try_read, RwLockReadGuard, READ);
-    locking!(write, try_write, RwLockWriteGuard, WRITE);
+    locking!(RwLock, read, try_read, RwLockReadGuard, READ);
+    locking!(RwLock, write, try_write, RwLockWriteGuard, WRITE);
 
     /// See [`std::sync::RwLock::is_poisoned`].
     pub fn is_poisoned(&self) -> bool {
@@ -181,60 +98,8 @@ impl<T> From<T> for RwLock<T> {
     }
 }
 
-/// Defines a guard.
-macro_rules! guard {
-    ($guard:ident, $flags:ident) => {
-        #[doc = concat!("See [`std::sync::", stringify!($guard), "`].")]
-        #[must_use = "if unused the RwLock will immediately unlock"]
-        pub struct $guard<'a, T: ?Sized + 'a> {
-            inner: ManuallyDrop<sync::$guard<'a, T>>,
-            lock: u64,
-        }
-
-        impl<'a, T: ?Sized> $guard<'a, T> {
-            #[inline(always)]
-            fn new(lock: u64, inner: sync::$guard<'a, T>) -> $guard<'a, T> {
-                $guard { inner: ManuallyDrop::new(inner), lock }
-            }
-        }
-
-        impl<T: ?Sized> Drop for $guard<'_, T> {
-            #[inline]
-            fn drop(&mut self) {
-                let pc = wrapper_site!(KIND_LOCK_RELEASED, $flags, [OPERAND_LOCK]);
-                let pc_timed =
-                    wrapper_site!(KIND_LOCK_RELEASED, $flags, [OPERAND_TIME, OPERAND_SINCE, OPERAND_LOCK]);
-                // SAFETY: taken once, here.
-                let inner = unsafe { ManuallyDrop::take(&mut self.inner) };
-                drop_guard(self.lock, inner, pc, pc_timed);
-            }
-        }
-
-        impl<T: ?Sized> Deref for $guard<'_, T> {
-            type Target = T;
-
-            #[inline]
-            fn deref(&self) -> &T {
-                &self.inner
-            }
-        }
-
-        impl<T: ?Sized + fmt::Debug> fmt::Debug for $guard<'_, T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                (**self).fmt(f)
-            }
-        }
-
-        impl<T: ?Sized + fmt::Display> fmt::Display for $guard<'_, T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                (**self).fmt(f)
-            }
-        }
-    };
-}
-
-guard!(RwLockReadGuard, READ);
-guard!(RwLockWriteGuard, WRITE);
+guard!("RwLock", RwLockReadGuard, READ);
+guard!("RwLock", RwLockWriteGuard, WRITE);
 
 impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     /// See [`std::sync::RwLockWriteGuard::downgrade`].

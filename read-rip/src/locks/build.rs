@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use librip::layout;
 
 use super::ledger::Ledger;
-use super::marks::Marks;
+use super::marks::{Mark, Marks};
 use super::replay::replay;
 use super::{Hold, HoldState, LockId, LockModel, ThreadId, ThreadLocks, Wait};
 use crate::analyse::{self, Thread};
@@ -114,16 +114,15 @@ fn one_thread(
         overwritten: 0,
         advanced: moment.before.map(|before| slot.count.saturating_sub(before.count)),
     };
-    let mut entries: Vec<(&HeldLock, LockId, Option<u64>)> = Vec::with_capacity(slot.held.len());
+    let mut entries: Vec<(&HeldLock, Mark, LockId, Option<u64>)> = Vec::with_capacity(slot.held.len());
     for held in &slot.held {
         let mark = marks.held(slot.pid, held.pc);
         let lock = ledger.lock(slot.pid, held.lock, &mark);
         let since_ns = held.since_ticks.and_then(|ticks| ledger.time_ns(slot, ticks));
-        entries.push((held, lock, since_ns));
+        entries.push((held, mark, lock, since_ns));
     }
-    entries.sort_by_key(|&(held, _, since_ns)| in_order(slot, held, since_ns));
-    for (held, lock, since_ns) in entries {
-        let mark = marks.held(slot.pid, held.pc);
+    entries.sort_by_key(|&(held, _, _, since_ns)| in_order(slot, held, since_ns));
+    for (held, mark, lock, since_ns) in entries {
         let hold = |state| Hold {
             thread: id,
             lock,
