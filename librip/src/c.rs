@@ -17,7 +17,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::config::{Builder, Keep};
-use crate::lock::marks;
+use crate::lock::marks::{self, LockAddress as _};
 use crate::{Clock, InitError, copies, create, thread};
 
 /// `struct rip_options`: zero stands for a default.
@@ -229,13 +229,13 @@ pub extern "C" fn librip_lock_wait_1(lock: *const c_void, pc: u64, site_flags: u
 /// `RIP_LOCK_ACQUIRED`, where it is not the first lock that a thread has, and times are off or for contended locks.
 #[unsafe(no_mangle)]
 pub extern "C" fn librip_lock_acquired_1(lock: *const c_void, pc: u64, pc_timed: u64, site_flags: u16) {
-    marks::acquired(lock, pc, pc_timed, site_flags);
+    marks::acquired_slowly(lock.address(), pc, pc_timed, site_flags);
 }
 
 /// `RIP_LOCK_RELEASED`, where it is not that lock.
 #[unsafe(no_mangle)]
 pub extern "C" fn librip_lock_released_1(lock: *const c_void, pc: u64, pc_timed: u64) {
-    marks::released(lock, pc, pc_timed);
+    marks::released_slowly(lock.address(), pc, pc_timed);
 }
 
 /// `RIP_LOCK_TRY_FAILED`.

@@ -18,8 +18,9 @@ fn addresses(victim: &mut Victim) -> HashMap<String, u64> {
     }
 }
 
-fn stuck() -> (HashMap<String, u64>, Ring) {
-    let mut victim = plan(&compile("stuck", &[]), &[], &[preload()]).start();
+/// Runs a program until it says that it is ready, and kills it.
+fn killed(name: &str) -> (HashMap<String, u64>, Ring) {
+    let mut victim = plan(&compile(name, &[]), &[], &[preload()]).start();
     let addresses = addresses(&mut victim);
     victim.kill();
     (addresses, victim.wait().ring())
@@ -32,7 +33,7 @@ fn held(slot: &Slot, lock: u64) -> Held {
 
 #[test]
 fn the_tables_of_a_killed_program_say_who_has_what_and_who_waits() {
-    let (at, ring) = stuck();
+    let (at, ring) = killed("stuck");
     let state = |thread: &str, lock: &str| held(ring.slot_named(thread), at[lock]).state;
     assert_eq!(state("first", "a"), Holding::Held);
     assert_eq!(state("first", "b"), Holding::Waiting);
@@ -56,7 +57,7 @@ fn the_tables_of_a_killed_program_say_who_has_what_and_who_waits() {
 
 #[test]
 fn the_places_are_those_of_the_calls() {
-    let (at, ring) = stuck();
+    let (at, ring) = killed("stuck");
     let slot = ring.slot_named("first");
     let function = at["first"];
     for lock in ["a", "b"] {
@@ -145,6 +146,19 @@ fn a_forked_child_has_the_lock_that_its_parent_had() {
     for slot in &ring.slots {
         assert_eq!(slot.held, [], "{} gave up what it had", slot.name);
     }
+}
+
+#[test]
+fn a_child_of_a_signal_handler_writes_nothing_of_its_parents() {
+    let (at, ring) = killed("forking_handler");
+    let of = |is_child: bool, lock: &str| -> Vec<Holding> {
+        let slots = ring.slots.iter().filter(|slot| (slot.pid != ring.pid) == is_child);
+        slots.filter_map(|slot| slot.held_of(at[lock])).map(|held| held.state).collect()
+    };
+    assert_eq!(of(false, "taken"), [Holding::Held, Holding::Waiting], "main has it, the waiter waits on");
+    assert_eq!(of(false, "lent"), [Holding::Condition], "the lender waits on");
+    assert_eq!(of(true, "taken"), [Holding::Held], "the waiter's child got it");
+    assert_eq!(of(true, "lent"), [Holding::Held], "the lender's child got it back");
 }
 
 #[test]

@@ -7,9 +7,9 @@
 
 use core::ffi::c_int;
 
-use librip::interpose::{Again, Attempt, Flags, Plain, Release, holds_alone, is_recording, owner_died};
+use librip::interpose::{Again, Attempt, Flags, Plain, Release, holds_alone, owner_died};
 
-use crate::{Pointer, address};
+use crate::Pointer;
 
 /// Takes a lock.
 ///
@@ -167,25 +167,24 @@ pub(crate) fn try_acquire_again<const FLAGS: Flags>(
     }
 }
 
-/// The same as [`acquire`], for the case that nearly all cases are: a lock that is free, and the only one that the
-/// thread has.
+/// The same as [`acquire`], for the case that nearly all cases are: a lock that is free, taken by a thread that has one
+/// other at most. `otherwise` does it in any other case, and is not to be inlined.
 #[inline(always)]
 pub(crate) fn acquire_plain<const FLAGS: Flags>(
+    plain: Option<Plain>,
     lock: Pointer,
-    caller: u64,
     busy: c_int,
-    try_lock: impl Fn(Pointer) -> c_int,
-    wait: impl Fn(Pointer) -> c_int,
+    try_lock: impl FnOnce(Pointer) -> c_int,
+    wait: impl FnOnce(Pointer) -> c_int,
+    otherwise: impl FnOnce() -> c_int,
 ) -> c_int {
-    if let Some(plain) = Plain::takes::<FLAGS>(address(lock), caller) {
-        let result = try_lock(lock);
-        if result == 0 {
-            plain.has();
-            return 0;
-        }
-        return busy_plain::<FLAGS>(plain, busy, result, wait);
+    let Some(plain) = plain else { return otherwise() };
+    let result = try_lock(lock);
+    if result == 0 {
+        plain.has();
+        return 0;
     }
-    acquire_otherwise::<FLAGS>(address(lock), caller, busy, move || try_lock(lock), move || wait(lock))
+    busy_plain::<FLAGS>(plain, busy, result, wait)
 }
 
 #[cold]
@@ -194,23 +193,12 @@ fn busy_plain<const FLAGS: Flags>(
     plain: Plain,
     busy: c_int,
     result: c_int,
-    wait: impl Fn(Pointer) -> c_int,
+    wait: impl FnOnce(Pointer) -> c_int,
 ) -> c_int {
     let (attempt, lock, caller) = plain.attempt();
     // The pointer that the program has passed: no address of a program has more bits than the table keeps.
     let pointer = core::ptr::with_exposed_provenance_mut(lock as usize);
     acquire_slowly::<FLAGS>(attempt, lock, caller, busy, result, move || wait(pointer))
-}
-
-#[inline(never)]
-fn acquire_otherwise<const FLAGS: Flags>(
-    lock: u64,
-    caller: u64,
-    busy: c_int,
-    try_lock: impl Fn() -> c_int,
-    wait: impl FnOnce() -> c_int,
-) -> c_int {
-    if is_recording() { acquire::<FLAGS>(lock, caller, busy, try_lock, wait) } else { wait() }
 }
 
 /// Gives a lock up. `by_anyone`: whether a thread may do so that has not taken it.
@@ -240,9 +228,6 @@ fn release_otherwise<const FLAGS: Flags>(
     by_anyone: impl FnOnce() -> bool,
     unlock: impl Fn() -> c_int,
 ) -> c_int {
-    if !is_recording() {
-        return unlock();
-    }
     let release = Release::begin(lock, by_anyone());
     let result = unlock();
     if result == 0 {

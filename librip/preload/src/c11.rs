@@ -3,7 +3,7 @@
 
 use core::ffi::c_int;
 
-use librip::interpose::{MUTEX, MUTEX_TRY, RECURSIVE, RECURSIVE_TRY, destroyed};
+use librip::interpose::{Flags, MUTEX, MUTEX_TRY, Plain, RECURSIVE, RECURSIVE_TRY, destroyed};
 
 use crate::acquire::{acquire, acquire_again, acquire_plain, release, try_acquire, try_acquire_again};
 use crate::condition::lend;
@@ -27,10 +27,30 @@ fn real_lock(mutex: Pointer) -> c_int {
 
 pub(crate) unsafe extern "C-unwind" fn lock(mutex: Pointer, caller: u64) -> c_int {
     if Kind::of(mutex).is_recursive() {
-        let (try_lock, wait) = (move || real_trylock(mutex), move || real_lock(mutex));
-        return acquire_again::<RECURSIVE>(address(mutex), caller, BUSY, try_lock, wait);
+        return lock_slowly(mutex, caller);
     }
-    acquire_plain::<MUTEX>(mutex, caller, BUSY, real_trylock, real_lock)
+    let plain = Plain::takes::<MUTEX>(address(mutex), caller);
+    let otherwise = move || lock_slowly(mutex, caller);
+    acquire_plain::<MUTEX>(plain, mutex, BUSY, real_trylock, real_lock, otherwise)
+}
+
+#[inline(never)]
+fn lock_slowly(mutex: Pointer, caller: u64) -> c_int {
+    lock_otherwise::<MUTEX, RECURSIVE>(mutex, caller, move || real_lock(mutex))
+}
+
+#[inline(always)]
+fn lock_otherwise<const FLAGS: Flags, const FLAGS_IF_RECURSIVE: Flags>(
+    mutex: Pointer,
+    caller: u64,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
+    let try_lock = move || real_trylock(mutex);
+    if Kind::of(mutex).is_recursive() {
+        acquire_again::<FLAGS_IF_RECURSIVE>(address(mutex), caller, BUSY, try_lock, wait)
+    } else {
+        acquire::<FLAGS>(address(mutex), caller, BUSY, try_lock, wait)
+    }
 }
 
 pub(crate) unsafe extern "C-unwind" fn trylock(mutex: Pointer, caller: u64) -> c_int {
@@ -45,14 +65,8 @@ pub(crate) unsafe extern "C-unwind" fn trylock(mutex: Pointer, caller: u64) -> c
 
 pub(crate) unsafe extern "C-unwind" fn timedlock(mutex: Pointer, until: Pointer, caller: u64) -> c_int {
     // SAFETY: passes on what the program has passed.
-    let try_lock = move || unsafe { real::mtx_trylock(mutex) };
-    // SAFETY: as above.
     let wait = move || unsafe { real::mtx_timedlock(mutex, until) };
-    if Kind::of(mutex).is_recursive() {
-        acquire_again::<RECURSIVE_TRY>(address(mutex), caller, BUSY, try_lock, wait)
-    } else {
-        acquire::<MUTEX_TRY>(address(mutex), caller, BUSY, try_lock, wait)
-    }
+    lock_otherwise::<MUTEX_TRY, RECURSIVE_TRY>(mutex, caller, wait)
 }
 
 pub(crate) unsafe extern "C-unwind" fn unlock(mutex: Pointer, caller: u64) -> c_int {

@@ -1,8 +1,8 @@
 //! The exported functions: each finds out where it was called from, and goes on in a function of the other modules.
 //!
-//! A return address cannot be had in Rust, so these are two instructions of assembly: the return address becomes
+//! A return address cannot be had in Rust, so these are a few instructions of assembly: the return address becomes
 //! one more argument, behind those that the program has passed, and a jump leaves the stack as it was. Nothing of them
-//! is seen when a thread is unwound, or in a debugger.
+//! is seen when a thread is unwound, or in a debugger. While there is no ring, the jump leads to the C library.
 
 use core::arch::naked_asm;
 use core::ffi::c_int;
@@ -23,15 +23,28 @@ macro_rules! calls {
             pub(crate) unsafe extern "C-unwind" fn $name() -> c_int {
                 #[cfg(target_arch = "x86_64")]
                 naked_asm!(
+                    "cmp byte ptr [rip + librip_active_1], 0",
+                    "je 2f",
                     concat!("mov ", $first, ", qword ptr [rsp]"),
                     "jmp {body}",
+                    "2:",
+                    "jmp qword ptr [rip + {real}]",
                     body = sym $body,
+                    real = sym real::address::$name,
                 );
                 #[cfg(target_arch = "aarch64")]
                 naked_asm!(
+                    "adrp x16, librip_active_1",
+                    "ldrb w16, [x16, :lo12:librip_active_1]",
+                    "cbz w16, 2f",
                     concat!("mov ", $second, ", x30"),
                     "b {body}",
+                    "2:",
+                    "adrp x16, {real}",
+                    "ldr x16, [x16, :lo12:{real}]",
+                    "br x16",
                     body = sym $body,
+                    real = sym real::address::$name,
                 );
             }
         )*)*

@@ -4,7 +4,7 @@ use core::ffi::c_int;
 use core::sync::atomic::AtomicI32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use librip::interpose::{Flags, MUTEX, MUTEX_TRY, RECURSIVE, RECURSIVE_TRY, destroyed, holds_alone};
+use librip::interpose::{Flags, MUTEX, MUTEX_TRY, Plain, RECURSIVE, RECURSIVE_TRY, destroyed, holds_alone};
 
 use crate::acquire::{
     acquire, acquire_again, acquire_again_unasked, acquire_checked, acquire_plain, acquire_unasked, release,
@@ -96,13 +96,33 @@ fn real_lock(mutex: Pointer) -> c_int {
 pub(crate) unsafe extern "C-unwind" fn lock(mutex: Pointer, caller: u64) -> c_int {
     let kind = Kind::of(mutex);
     if kind.is_plain() {
-        return acquire_plain::<MUTEX>(mutex, caller, libc::EBUSY, real_trylock, real_lock);
+        let plain = Plain::takes::<MUTEX>(address(mutex), caller);
+        return lock_plain::<MUTEX>(plain, mutex, caller, kind);
     }
-    lock_special(mutex, caller, kind)
+    lock_not_plain(mutex, caller, kind)
 }
 
 #[inline(never)]
-fn lock_special(mutex: Pointer, caller: u64, kind: Kind) -> c_int {
+fn lock_not_plain(mutex: Pointer, caller: u64, kind: Kind) -> c_int {
+    if kind.is_special() {
+        lock_slowly(mutex, caller, kind)
+    } else if kind.is_recursive() {
+        let plain = Plain::takes_if_new::<RECURSIVE>(address(mutex), caller);
+        lock_plain::<RECURSIVE>(plain, mutex, caller, kind)
+    } else {
+        let plain = Plain::takes_if_new::<MUTEX>(address(mutex), caller);
+        lock_plain::<MUTEX>(plain, mutex, caller, kind)
+    }
+}
+
+#[inline(always)]
+fn lock_plain<const FLAGS: Flags>(plain: Option<Plain>, mutex: Pointer, caller: u64, kind: Kind) -> c_int {
+    let otherwise = move || lock_slowly(mutex, caller, kind);
+    acquire_plain::<FLAGS>(plain, mutex, libc::EBUSY, real_trylock, real_lock, otherwise)
+}
+
+#[inline(never)]
+fn lock_slowly(mutex: Pointer, caller: u64, kind: Kind) -> c_int {
     lock_otherwise::<MUTEX, RECURSIVE>(mutex, caller, kind, move || real_lock(mutex))
 }
 

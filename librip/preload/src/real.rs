@@ -32,10 +32,10 @@ macro_rules! functions {
 
         /// Where the functions are.
         #[allow(non_upper_case_globals, reason = "the names are those of the functions")]
-        mod address {
+        pub(crate) mod address {
             use super::{AtomicPtr, c_void};
             $(
-                pub(super) static $name: AtomicPtr<c_void> =
+                pub(crate) static $name: AtomicPtr<c_void> =
                     AtomicPtr::new(super::first::$name as *const c_void as *mut c_void);
             )*
         }

@@ -4,9 +4,11 @@ use core::ffi::c_int;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use librip::interpose::{READ, READ_FIRST, READ_FIRST_TRY, READ_TRY, WRITE, WRITE_TRY, destroyed};
+use librip::interpose::{
+    Flags, Plain, READ, READ_FIRST, READ_FIRST_TRY, READ_TRY, WRITE, WRITE_TRY, destroyed,
+};
 
-use crate::acquire::{acquire_checked, acquire_unasked, release, try_acquire};
+use crate::acquire::{acquire_checked, acquire_plain, acquire_unasked, release, try_acquire};
 use crate::{Pointer, address, real};
 
 /// Whether readers who come pass writers who wait: so it is unless the lock's kind is
@@ -33,21 +35,64 @@ fn is_sound(until: Pointer, clock: c_int) -> bool {
     (0..1_000_000_000).contains(&until.tv_nsec)
 }
 
+#[inline(always)]
+fn real_tryrdlock(rwlock: Pointer) -> c_int {
+    // SAFETY: callers pass on what the program has passed.
+    unsafe { real::pthread_rwlock_tryrdlock(rwlock) }
+}
+
+#[inline(always)]
+fn real_rdlock(rwlock: Pointer) -> c_int {
+    // SAFETY: callers pass on what the program has passed.
+    unsafe { real::pthread_rwlock_rdlock(rwlock) }
+}
+
+#[inline(always)]
+fn real_trywrlock(rwlock: Pointer) -> c_int {
+    // SAFETY: callers pass on what the program has passed.
+    unsafe { real::pthread_rwlock_trywrlock(rwlock) }
+}
+
+#[inline(always)]
+fn real_wrlock(rwlock: Pointer) -> c_int {
+    // SAFETY: callers pass on what the program has passed.
+    unsafe { real::pthread_rwlock_wrlock(rwlock) }
+}
+
+/// Takes a lock. A thread that has it alone is refused, and does not wait.
+#[inline(always)]
+fn lock<const FLAGS: Flags>(
+    rwlock: Pointer,
+    caller: u64,
+    try_lock: fn(Pointer) -> c_int,
+    wait: fn(Pointer) -> c_int,
+) -> c_int {
+    let plain = Plain::takes_if_new::<FLAGS>(address(rwlock), caller);
+    let otherwise = move || lock_slowly::<FLAGS>(rwlock, caller, try_lock, wait);
+    acquire_plain::<FLAGS>(plain, rwlock, libc::EBUSY, try_lock, wait, otherwise)
+}
+
+#[inline(never)]
+fn lock_slowly<const FLAGS: Flags>(
+    rwlock: Pointer,
+    caller: u64,
+    try_lock: fn(Pointer) -> c_int,
+    wait: fn(Pointer) -> c_int,
+) -> c_int {
+    let (try_lock, wait) = (move || try_lock(rwlock), move || wait(rwlock));
+    acquire_checked::<FLAGS>(address(rwlock), caller, libc::EBUSY, try_lock, wait)
+}
+
 pub(crate) unsafe extern "C-unwind" fn rdlock(rwlock: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let try_lock = move || unsafe { real::pthread_rwlock_tryrdlock(rwlock) };
-    // SAFETY: as above.
-    let wait = move || unsafe { real::pthread_rwlock_rdlock(rwlock) };
     if passes_writers(rwlock) {
-        acquire_checked::<READ_FIRST>(address(rwlock), caller, libc::EBUSY, try_lock, wait)
+        lock::<READ_FIRST>(rwlock, caller, real_tryrdlock, real_rdlock)
     } else {
-        acquire_checked::<READ>(address(rwlock), caller, libc::EBUSY, try_lock, wait)
+        lock::<READ>(rwlock, caller, real_tryrdlock, real_rdlock)
     }
 }
 
 pub(crate) unsafe extern "C-unwind" fn tryrdlock(rwlock: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let try_lock = move || unsafe { real::pthread_rwlock_tryrdlock(rwlock) };
+    let try_lock = move || real_tryrdlock(rwlock);
     if passes_writers(rwlock) {
         try_acquire::<READ_FIRST_TRY>(address(rwlock), caller, try_lock)
     } else {
@@ -77,8 +122,7 @@ fn read_in_time(rwlock: Pointer, caller: u64, is_sound: bool, wait: impl FnOnce(
     if !is_sound {
         return acquire_unasked::<READ_TRY>(lock, caller, false, wait);
     }
-    // SAFETY: passes on what the program has passed.
-    let try_lock = move || unsafe { real::pthread_rwlock_tryrdlock(rwlock) };
+    let try_lock = move || real_tryrdlock(rwlock);
     if passes_writers(rwlock) {
         acquire_checked::<READ_FIRST_TRY>(lock, caller, libc::EBUSY, try_lock, wait)
     } else {
@@ -87,18 +131,11 @@ fn read_in_time(rwlock: Pointer, caller: u64, is_sound: bool, wait: impl FnOnce(
 }
 
 pub(crate) unsafe extern "C-unwind" fn wrlock(rwlock: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let try_lock = move || unsafe { real::pthread_rwlock_trywrlock(rwlock) };
-    // SAFETY: as above.
-    let wait = move || unsafe { real::pthread_rwlock_wrlock(rwlock) };
-    acquire_checked::<WRITE>(address(rwlock), caller, libc::EBUSY, try_lock, wait)
+    lock::<WRITE>(rwlock, caller, real_trywrlock, real_wrlock)
 }
 
 pub(crate) unsafe extern "C-unwind" fn trywrlock(rwlock: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    try_acquire::<WRITE_TRY>(address(rwlock), caller, move || unsafe {
-        real::pthread_rwlock_trywrlock(rwlock)
-    })
+    try_acquire::<WRITE_TRY>(address(rwlock), caller, move || real_trywrlock(rwlock))
 }
 
 pub(crate) unsafe extern "C-unwind" fn timedwrlock(rwlock: Pointer, until: Pointer, caller: u64) -> c_int {
@@ -123,8 +160,7 @@ fn write_in_time(rwlock: Pointer, caller: u64, is_sound: bool, wait: impl FnOnce
     if !is_sound {
         return acquire_unasked::<WRITE_TRY>(lock, caller, false, wait);
     }
-    // SAFETY: passes on what the program has passed.
-    let try_lock = move || unsafe { real::pthread_rwlock_trywrlock(rwlock) };
+    let try_lock = move || real_trywrlock(rwlock);
     acquire_checked::<WRITE_TRY>(lock, caller, libc::EBUSY, try_lock, wait)
 }
 

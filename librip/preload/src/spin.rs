@@ -2,9 +2,9 @@
 
 use core::ffi::c_int;
 
-use librip::interpose::{SPIN, SPIN_TRY, destroyed};
+use librip::interpose::{Plain, SPIN, SPIN_TRY, destroyed};
 
-use crate::acquire::{acquire_plain, release, try_acquire};
+use crate::acquire::{acquire, acquire_plain, release, try_acquire};
 use crate::{Pointer, address, real};
 
 #[inline(always)]
@@ -20,7 +20,15 @@ fn real_lock(spin: Pointer) -> c_int {
 }
 
 pub(crate) unsafe extern "C-unwind" fn lock(spin: Pointer, caller: u64) -> c_int {
-    acquire_plain::<SPIN>(spin, caller, libc::EBUSY, real_trylock, real_lock)
+    let plain = Plain::takes::<SPIN>(address(spin), caller);
+    let otherwise = move || lock_slowly(spin, caller);
+    acquire_plain::<SPIN>(plain, spin, libc::EBUSY, real_trylock, real_lock, otherwise)
+}
+
+#[inline(never)]
+fn lock_slowly(spin: Pointer, caller: u64) -> c_int {
+    let (try_lock, wait) = (move || real_trylock(spin), move || real_lock(spin));
+    acquire::<SPIN>(address(spin), caller, libc::EBUSY, try_lock, wait)
 }
 
 pub(crate) unsafe extern "C-unwind" fn trylock(spin: Pointer, caller: u64) -> c_int {

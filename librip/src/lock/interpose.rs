@@ -21,11 +21,10 @@
 use super::table::{Entry, Near, Slot, held_flags};
 use super::wrap::wrapper_site;
 use super::{elsewhere, marks, names};
-use crate::arch;
 use crate::layout::{
-    HELD_CONDITION, HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_TAKING, HELD_WAITING, LOCK_TYPE_MUTEX,
-    LOCK_TYPE_RWLOCK, LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN, SITE_LOCK_TYPE_SHIFT, SITE_READERS_FIRST,
-    SITE_REENTRANT, SITE_SHARED, SITE_TRY,
+    HELD_CONDITION, HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_WAITING, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK,
+    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN, SITE_LOCK_TYPE_SHIFT, SITE_READERS_FIRST, SITE_REENTRANT,
+    SITE_SHARED, SITE_TRY,
 };
 
 /// What distinguishes the sites of one operation: `SITE_*` and a `LOCK_TYPE_*`.
@@ -75,12 +74,6 @@ pub fn holds_alone(lock: u64) -> bool {
     entry.is_some_and(|entry| !entry.has_flag(HELD_SHARED))
 }
 
-/// Whether there is a ring.
-#[inline(always)]
-pub fn is_recording() -> bool {
-    arch::is_active()
-}
-
 /// An acquisition, or a release, by a thread that has a slot, notes no times and has at most one other lock: the usual case.
 ///
 /// While the lock's own code runs, only this is kept, in one register. What else may be needed is in the table.
@@ -91,23 +84,42 @@ impl Plain {
     /// Before the lock is touched. `None`: it is no such case, and nothing was recorded.
     #[inline(always)]
     pub fn takes<const FLAGS: Flags>(lock: u64, caller: u64) -> Option<Plain> {
-        const { assert!(FLAGS & SITE_SHARED == 0) };
+        Plain::takes_into::<FLAGS>(lock, caller, Slot::near_free)
+    }
+
+    /// The same of a lock that the thread may have already, which is no such case either.
+    #[inline(always)]
+    pub fn takes_if_new<const FLAGS: Flags>(lock: u64, caller: u64) -> Option<Plain> {
+        Plain::takes_into::<FLAGS>(
+            lock,
+            caller,
+            #[inline(always)]
+            |slot| slot.near_free_if_new(lock),
+        )
+    }
+
+    #[inline(always)]
+    fn takes_into<const FLAGS: Flags>(
+        lock: u64,
+        caller: u64,
+        free: impl FnOnce(Slot) -> Option<Near>,
+    ) -> Option<Plain> {
         let slot = Slot::existing()?;
         if slot.times_all() {
             return None;
         }
-        let entry = slot.near_free()?;
+        let entry = free(slot)?;
         let pc = wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
         let sequence = slot.event([caller, lock], pc);
         // Free a moment ago; a handler that came between has given it back.
-        entry.enter(lock, sequence, caller);
+        entry.enter(lock, sequence, caller, held_flags(FLAGS));
         Some(Plain(entry))
     }
 
     /// The lock was free, and is had.
     #[inline(always)]
     pub fn has(self) {
-        self.0.entry().change_state(HELD_TAKING, HELD_HELD);
+        self.0.entry().has();
     }
 
     /// The lock was not free. Also says which one it is, and where it was asked for.
@@ -126,8 +138,11 @@ impl Plain {
     /// The lock has been given up.
     #[inline(always)]
     pub fn released<const FLAGS: Flags>(self, caller: u64) {
+        let entry = self.0.entry();
         let lock = self.0.lock();
-        self.0.entry().clear();
+        if entry.is_current() {
+            entry.clear();
+        }
         if let Some(slot) = Slot::existing() {
             let pc = wrapper_site!(KIND_LOCK_RELEASED, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
             slot.event([caller, lock], pc);
@@ -137,7 +152,7 @@ impl Plain {
     /// The lock has not been given up.
     #[cold]
     pub fn kept(self) {
-        self.0.entry().change_state(HELD_RELEASING, HELD_HELD);
+        Release(Some(self.0.entry())).failed();
     }
 }
 
@@ -179,8 +194,8 @@ impl Attempt {
     /// The lock was free, and is had.
     #[inline(always)]
     pub fn has(self) {
-        if let Some(mut entry) = self.0 {
-            entry.change_state(HELD_TAKING, HELD_HELD);
+        if let Some(entry) = self.0 {
+            entry.has();
         }
     }
 
@@ -192,6 +207,7 @@ impl Attempt {
         let time = slot.time();
         let pc = wrapper_site!(KIND_LOCK_WAIT, FLAGS, [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK]);
         slot.event([time, caller, lock], pc);
+        self.0 = self.0.and_then(|entry| entry.within(slot));
         if let Some(entry) = &mut self.0 {
             entry.set_since(time, 0);
             entry.set_state(HELD_WAITING);
@@ -203,10 +219,11 @@ impl Attempt {
     #[cold]
     #[inline(never)]
     pub fn has_waited(self) {
-        if let Some(mut entry) = self.0 {
+        let (Some(entry), Some(slot)) = (self.0, Slot::current()) else { return };
+        if let Some(mut entry) = entry.within(slot) {
             // First what others must know. For a moment the time is when the waiting began: too early.
             entry.set_state(HELD_HELD);
-            entry.set_since(Slot::existing().map_or(0, Slot::time), 0);
+            entry.set_since(slot.time(), 0);
         }
     }
 
@@ -216,7 +233,7 @@ impl Attempt {
     pub fn failed<const FLAGS: Flags>(self, lock: u64, caller: u64) {
         let Some(slot) = Slot::existing() else { return };
         match self.0 {
-            Some(entry) => entry.clear(),
+            Some(entry) => entry.clear_within(slot),
             // It was counted as one that is held beyond the table.
             None => drop(slot.was_beyond()),
         }
@@ -264,8 +281,9 @@ impl Again {
 
     /// It has it once more.
     pub fn has(self) {
-        let Again(mut entry) = self;
-        entry.set_since(entry.since(), entry.again() + 1);
+        if let Some(mut entry) = Slot::current().and_then(|slot| self.0.held_within(slot)) {
+            entry.set_since(entry.since(), entry.again() + 1);
+        }
     }
 
     /// It has it as often as before.
@@ -308,7 +326,7 @@ impl Release {
     pub fn done<const FLAGS: Flags>(self, lock: u64, caller: u64) {
         let Some(slot) = Slot::existing() else { return };
         let mut since = 0;
-        if let Some(mut entry) = self.0 {
+        if let Some(mut entry) = self.0.and_then(|entry| entry.held_within(slot)) {
             since = entry.since();
             match entry.again() {
                 0 => entry.clear(),
@@ -332,7 +350,8 @@ impl Release {
     #[cold]
     #[inline(never)]
     pub fn failed(self) {
-        if let Some(mut entry) = self.0 {
+        let (Some(entry), Some(slot)) = (self.0, Slot::current()) else { return };
+        if let Some(mut entry) = entry.held_within(slot).or_else(|| entry.within(slot)) {
             entry.set_state(HELD_HELD);
         }
     }
@@ -374,7 +393,7 @@ impl Lending {
     pub fn ends<const FLAGS: Flags>(self, has: bool) {
         let Some(slot) = Slot::current() else { return };
         let time = slot.time();
-        if let Some(mut entry) = self.entry {
+        if let Some(mut entry) = self.entry.and_then(|entry| entry.within(slot)) {
             if has {
                 entry.set_state(HELD_HELD);
                 entry.set_since(time, entry.again());
@@ -423,8 +442,8 @@ impl Blocking {
     /// It blocks no more, and has taken a unit or not.
     #[inline(never)]
     pub fn ends<const FLAGS: Flags>(self, has: bool) {
-        if let Some(entry) = self.entry {
-            entry.clear();
+        if let (Some(entry), Some(slot)) = (self.entry, Slot::existing()) {
+            entry.clear_within(slot);
         }
         taken::<FLAGS>(self.semaphore, self.caller, has);
     }

@@ -228,10 +228,32 @@ pub fn wait(lock: impl LockAddress, pc: u64, site_flags: u16) {
 }
 
 /// Behind [`rip_lock_acquired!`].
-#[inline]
+#[inline(always)]
 pub fn acquired(lock: impl LockAddress, pc: u64, pc_timed: u64, site_flags: u16) {
-    let Some(slot) = Slot::current() else { return };
     let lock = lock.address();
+    // What `librip.h` does in the same case.
+    if let Some(slot) = Slot::existing()
+        && !slot.times_all()
+        && let Some(entry) = slot.only_free()
+    {
+        let sequence = slot.event([lock], pc);
+        entry.enter(lock, sequence, pc, held_flags(site_flags)).change_state(HELD_TAKING, HELD_HELD);
+        return;
+    }
+    acquired_slowly(lock, pc, pc_timed, site_flags);
+}
+
+/// The thread's first event, or one with a time, or a thread that has or had several locks, or has waited for this one.
+#[inline(never)]
+pub(crate) fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: u16) {
+    let Some(slot) = Slot::current() else { return };
+    if !slot.times_all()
+        && let Some(entry) = slot.near_free_if_new(lock)
+    {
+        let sequence = slot.event([lock], pc);
+        entry.enter(lock, sequence, pc, held_flags(site_flags)).change_state(HELD_TAKING, HELD_HELD);
+        return;
+    }
     let (pc, time, sequence) = if slot.times_all() {
         let (pc, time) = (pc_timed, slot.time());
         (pc, time, slot.event([time, lock], pc))
@@ -258,10 +280,30 @@ pub fn acquired(lock: impl LockAddress, pc: u64, pc_timed: u64, site_flags: u16)
 }
 
 /// Behind [`rip_lock_released!`].
-#[inline]
+#[inline(always)]
 pub fn released(lock: impl LockAddress, pc: u64, pc_timed: u64) {
-    let Some(slot) = Slot::current() else { return };
     let lock = lock.address();
+    if let Some(slot) = Slot::existing()
+        && !slot.times_all()
+        && slot.has_released_first(lock)
+    {
+        slot.event([lock], pc);
+        return;
+    }
+    released_slowly(lock, pc, pc_timed);
+}
+
+/// A lock that is not the thread's first one, or whose time is known, or that this thread does not have.
+#[inline(never)]
+pub(crate) fn released_slowly(lock: u64, pc: u64, pc_timed: u64) {
+    let Some(slot) = Slot::current() else { return };
+    if !slot.times_all()
+        && let Some(entry) = slot.near_releases(lock)
+    {
+        entry.entry().clear();
+        slot.event([lock], pc);
+        return;
+    }
     let entry = slot.find(lock, |state| state != HELD_NONE && state != HELD_DESTROYED);
     let since = entry.map_or(0, |entry| entry.since());
     match entry {

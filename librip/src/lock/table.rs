@@ -154,7 +154,6 @@ impl Slot {
     }
 
     /// One of the first two entries, if it is free.
-    #[cfg(feature = "interpose")]
     #[inline(always)]
     pub(crate) fn near_free(self) -> Option<Near> {
         let [first, second, ..] = &self.header().held;
@@ -164,8 +163,19 @@ impl Slot {
         (place_of(second).state() == HELD_NONE).then_some(Near(second))
     }
 
+    /// The same for a lock that the thread may have already: `None` if it has, or if that takes longer to find out.
+    #[inline(always)]
+    pub(crate) fn near_free_if_new(self, lock: u64) -> Option<Near> {
+        let [first, second, third, ..] = &self.header().held;
+        // ORDERING: relaxed: this thread's own store.
+        let has_had_three = third.lock.load(Relaxed) != 0;
+        if has_had_three || is_of(first, lock) && is_used(first) || is_of(second, lock) && is_used(second) {
+            return None;
+        }
+        self.near_free()
+    }
+
     /// One of the first two entries, if it is this lock's, in HELD and without a time. It goes over to RELEASING.
-    #[cfg(feature = "interpose")]
     #[inline(always)]
     pub(crate) fn near_releases(self, lock: u64) -> Option<Near> {
         let [first, second, ..] = &self.header().held;
@@ -175,10 +185,29 @@ impl Slot {
         release_plain(second, lock).then_some(Near(second))
     }
 
+    /// The first entry, if the thread has no lock and never had two at a time.
+    #[inline(always)]
+    pub(crate) fn only_free(self) -> Option<Near> {
+        let [first, second, ..] = &self.header().held;
+        // ORDERING: relaxed: this thread's own store.
+        let has_had_two = second.lock.load(Relaxed) != 0 || place_of(second).state() != HELD_NONE;
+        (place_of(first).state() == HELD_NONE && !has_had_two).then_some(Near(first))
+    }
+
     /// If the first entry is this lock's, in HELD and without a time, it goes over to RELEASING.
     #[inline(always)]
     pub(crate) fn releases_first(self, lock: u64) -> bool {
         release_plain(&self.header().held[0], lock)
+    }
+
+    /// If the first entry is this lock's, in HELD and without a time, it is freed.
+    #[inline(always)]
+    pub(crate) fn has_released_first(self, lock: u64) -> bool {
+        let is_first = plain_place(&self.header().held[0], lock).is_some();
+        if is_first {
+            self.clear_first();
+        }
+        is_first
     }
 
     /// Frees the first entry.
@@ -233,16 +262,14 @@ impl Slot {
 
 /// One of the first two entries of the calling thread's table, which nearly all locks find free: as little of it as must
 /// be kept while a lock's own code runs.
-#[cfg(feature = "interpose")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Near(&'static HeldLock);
 
-#[cfg(feature = "interpose")]
 impl Near {
-    /// Enters a lock as being taken, by one who does not share it.
+    /// Enters a lock as being taken.
     #[inline(always)]
-    pub(crate) fn enter(self, lock: u64, sequence: u64, pc: u64) {
-        Entry::enter(self.0, lock, sequence, pc, 0);
+    pub(crate) fn enter(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Entry {
+        Entry::enter(self.0, lock, sequence, pc, flags)
     }
 
     /// The entry.
@@ -252,10 +279,10 @@ impl Near {
     }
 
     /// Its lock.
+    #[cfg(feature = "interpose")]
     #[inline(always)]
     pub(crate) fn lock(self) -> u64 {
-        // ORDERING: relaxed: this thread's own store.
-        payload(self.0.lock.load(Relaxed))
+        self.entry().lock()
     }
 }
 
@@ -282,6 +309,11 @@ fn place_of(held: &HeldLock) -> Place {
 }
 
 #[inline(always)]
+fn is_used(held: &HeldLock) -> bool {
+    place_of(held).state() != HELD_NONE
+}
+
+#[inline(always)]
 fn is_of(held: &HeldLock, lock: u64) -> bool {
     payload(held.lock.load(Relaxed) ^ lock) == 0
 }
@@ -289,13 +321,17 @@ fn is_of(held: &HeldLock, lock: u64) -> bool {
 /// If an entry is this lock's, in HELD and without a time, it goes over to RELEASING.
 #[inline(always)]
 fn release_plain(held: &HeldLock, lock: u64) -> bool {
-    let place = place_of(held).0;
-    let is_plain = place & (7 << HELD_STATE_SHIFT | HELD_SINCE) == HELD_HELD << HELD_STATE_SHIFT;
-    if !is_plain || !is_of(held, lock) {
-        return false;
-    }
+    let Some(Place(place)) = plain_place(held, lock) else { return false };
     held.place.store(place ^ (HELD_HELD ^ HELD_RELEASING) << HELD_STATE_SHIFT, Release);
     true
+}
+
+/// The place of an entry, if that is this lock's, in HELD and without a time.
+#[inline(always)]
+fn plain_place(held: &HeldLock, lock: u64) -> Option<Place> {
+    let place = place_of(held);
+    let is_plain = place.0 & (7 << HELD_STATE_SHIFT | HELD_SINCE) == HELD_HELD << HELD_STATE_SHIFT;
+    (is_plain && is_of(held, lock)).then_some(place)
 }
 
 /// What an entry says of the flags of a site.
@@ -332,6 +368,24 @@ impl Entry {
         slot.header().held.as_ptr_range().contains(&core::ptr::from_ref(self.held))
     }
 
+    /// The lock was free, and is had.
+    #[inline(always)]
+    pub(crate) fn has(mut self) {
+        if !self.is_current() {
+            return self.has_in_a_child();
+        }
+        self.change_state(HELD_TAKING, HELD_HELD);
+    }
+
+    /// A signal handler has forked, and this is the child.
+    #[cold]
+    #[inline(never)]
+    fn has_in_a_child(self) {
+        if let Some(mut entry) = Slot::current().and_then(|slot| self.within(slot)) {
+            entry.set_state(HELD_HELD);
+        }
+    }
+
     /// Whether it is in the calling thread's slot, told by its distance from the cursor.
     #[inline(always)]
     pub(crate) fn is_current(self) -> bool {
@@ -344,10 +398,18 @@ impl Entry {
         if self.is_of(slot) {
             return Some(self);
         }
-        // ORDERING: relaxed: this thread's own, and what was its own when it was stored.
+        // ORDERING: relaxed: this thread's own.
         let sequence = slot.header().count.load(Relaxed);
-        let lock = payload(self.held.lock.load(Relaxed));
-        slot.enter_lock(lock, sequence, self.place.0 & PAYLOAD_MASK, self.place.0 & HELD_SHARED)
+        slot.enter_lock(self.lock(), sequence, self.place.0 & PAYLOAD_MASK, self.place.0 & HELD_SHARED)
+    }
+
+    /// The entry of the same lock in this slot, if it is held: the entry itself, or in such a child the inherited one.
+    #[cfg(feature = "interpose")]
+    pub(crate) fn held_within(self, slot: Slot) -> Option<Entry> {
+        if self.is_of(slot) {
+            return Some(self);
+        }
+        slot.find(self.lock(), |state| state == HELD_HELD)
     }
 
     #[inline(always)]
@@ -398,6 +460,12 @@ impl Entry {
         self.place.0 & PAYLOAD_MASK
     }
 
+    #[inline(always)]
+    fn lock(self) -> u64 {
+        // ORDERING: relaxed: this thread's own store.
+        payload(self.held.lock.load(Relaxed))
+    }
+
     /// Since when, ticks; 0 where that is not known.
     pub(crate) fn since(self) -> u64 {
         self.since_word() & PAYLOAD_MASK
@@ -417,6 +485,13 @@ impl Entry {
         let again = again.min(u64::MAX >> HELD_AGAIN_SHIFT);
         self.held.since.store(ticks & PAYLOAD_MASK | again << HELD_AGAIN_SHIFT, Release);
         self.set_flag(HELD_SINCE, true);
+    }
+
+    /// Frees the entry, unless it is another slot's.
+    pub(crate) fn clear_within(self, slot: Slot) {
+        if self.is_of(slot) {
+            self.clear();
+        }
     }
 
     /// Frees the entry.

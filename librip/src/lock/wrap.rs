@@ -24,9 +24,7 @@
 use core::panic::Location;
 
 use super::table::{Entry, Slot, held_flags};
-use crate::layout::{
-    HELD_CONDITION, HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_SINCE, HELD_TAKING, HELD_WAITING,
-};
+use crate::layout::{HELD_CONDITION, HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_SINCE, HELD_WAITING};
 
 /// Expands to the PC of a site in a wrapper.
 ///
@@ -123,11 +121,8 @@ impl Attempt {
     /// The lock was free, and is had.
     #[inline(always)]
     pub(crate) fn has(self) {
-        if let Some(mut entry) = self.0 {
-            if !entry.is_current() {
-                return self.has_in_a_child();
-            }
-            entry.change_state(HELD_TAKING, HELD_HELD);
+        if let Some(entry) = self.0 {
+            entry.has();
         }
     }
 
@@ -138,16 +133,6 @@ impl Attempt {
         self.has();
     }
 
-    /// A signal handler has forked, and this is the child: the entry is its parent's.
-    #[cold]
-    #[inline(never)]
-    fn has_in_a_child(self) {
-        let entry = self.0.zip(Slot::current()).and_then(|(entry, slot)| entry.within(slot));
-        if let Some(mut entry) = entry {
-            entry.set_state(HELD_HELD);
-        }
-    }
-
     /// The lock was not free. `pc` is a site of the kind WAIT. Call `has`, or `failed`, on what is returned.
     #[cold]
     #[inline(never)]
@@ -155,6 +140,7 @@ impl Attempt {
         if let Some(slot) = Slot::existing() {
             let time = slot.time();
             slot.event([time, lock], pc);
+            self.0 = self.0.and_then(|entry| entry.within(slot));
             if let Some(entry) = &mut self.0 {
                 entry.set_since(time, 0);
                 entry.set_pc(pc);
@@ -177,8 +163,8 @@ impl Attempt {
     /// Takes a lock out of the table that has not been got.
     fn forget(self) {
         match (self.0, Slot::existing()) {
-            (Some(entry), Some(slot)) if entry.is_of(slot) => entry.clear(),
-            (Some(_), _) => {}
+            (Some(entry), Some(slot)) => entry.clear_within(slot),
+            (Some(_), None) => {}
             // It was counted as one that is held beyond the table.
             (None, Some(slot)) => drop(slot.was_beyond()),
             (None, None) => {}
