@@ -78,6 +78,13 @@ fn locks_before_any_constructor_has_run_work() {
 }
 
 #[test]
+fn a_program_with_a_thread_sanitizer_runs() {
+    let remains = same(&compile("sanitized", &["-fsanitize=thread"]), &[]);
+    remains.expect_success();
+    assert_eq!(remains.stdout, "counted 2000\n");
+}
+
+#[test]
 fn a_setuid_program_is_left_alone() {
     use std::os::unix::fs::{PermissionsExt, chown};
     use std::os::unix::process::CommandExt;

@@ -6,12 +6,12 @@
 //!
 //! It looks for functions by name, in their default version: the one that a program linked today would get.
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int};
 use core::ptr;
-use core::slice;
 
 use crate::OWN;
 
+const DT_HASH: u64 = 4;
 const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
@@ -24,51 +24,60 @@ const VERSION_HIDDEN: u16 = 0x8000;
 #[derive(Clone, Copy)]
 pub(crate) struct Symbols {
     bias: usize,
+    /// Null where there is none; one of the two is not.
+    gnu_hash: *const u32,
     hash: *const u32,
     symbols: *const libc::Elf64_Sym,
     strings: *const u8,
     versions: *const u16,
 }
 
-/// Calls `body` for each loaded module, in the order in which the dynamic linker searches them, until it says that
-/// this was enough.
-fn for_each(mut body: impl FnMut(Symbols) -> bool) {
-    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
-        // SAFETY: `for_each` passes a pointer to this very reference, and waits.
-        let body = unsafe { &mut *data.cast::<&mut dyn FnMut(Symbols) -> bool>() };
-        // SAFETY: the dynamic linker passes a valid record.
-        let info = unsafe { &*info };
-        c_int::from(Symbols::of(info).is_some_and(body))
-    }
-    let mut body: &mut dyn FnMut(Symbols) -> bool = &mut body;
-    // SAFETY: `visit` has the signature that is called, and gets the pointer to `body` back.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut body).cast()) };
+/// What the dynamic linker shows to debuggers (`struct r_debug` of `link.h`), as far as it is used here.
+#[repr(C)]
+struct Debug {
+    version: c_int,
+    first: *const Module,
 }
 
-/// Calls `body` for each module behind this one that is no interposer like it.
-pub(crate) fn for_each_behind(mut body: impl FnMut(&Symbols)) {
+/// A loaded module: `struct link_map`, the public part of it.
+#[repr(C)]
+struct Module {
+    bias: usize,
+    name: *const c_char,
+    dynamic: *const [u64; 2],
+    next: *const Module,
+}
+
+unsafe extern "C" {
+    static _r_debug: Debug;
+}
+
+/// The loaded modules, in the order in which the dynamic linker searches them.
+///
+/// From the list that debuggers read: no call, so that it works while a sanitizer, which stands in for
+/// `dl_iterate_phdr`, is not ready yet. It takes no lock either: this is done while the program starts.
+fn modules() -> impl Iterator<Item = Symbols> {
+    // SAFETY: the dynamic linker's, which keeps it in order: each module leads to the next one, the last to null.
+    let first = unsafe { _r_debug.first.as_ref() };
+    // SAFETY: as above.
+    core::iter::successors(first, |module| unsafe { module.next.as_ref() }).filter_map(Symbols::of)
+}
+
+/// The modules behind this one that are no interposers like it.
+pub(crate) fn behind() -> impl Iterator<Item = Symbols> {
     let mut is_behind = false;
-    for_each(|symbols| {
-        match symbols.data(MARK) {
-            Some(mark) => is_behind |= is_own(mark),
-            None if is_behind => body(&symbols),
-            None => {}
+    modules().filter(move |symbols| match symbols.data(MARK) {
+        Some(mark) => {
+            is_behind |= is_own(mark);
+            false
         }
-        false
-    });
+        None => is_behind,
+    })
 }
 
 /// Whether no other copy of this library comes before it.
 pub(crate) fn is_first_copy() -> bool {
-    let mut is_first = false;
-    for_each(|symbols| match symbols.data(MARK) {
-        Some(mark) => {
-            is_first = is_own(mark);
-            true
-        }
-        None => false,
-    });
-    is_first
+    modules().find_map(|symbols| symbols.data(MARK)).is_some_and(is_own)
 }
 
 /// Whether the symbol at this address is this copy's.
@@ -82,17 +91,15 @@ const MARK: &CStr = c"librip_preload_1";
 
 impl Symbols {
     /// `None` where the module has no such tables.
-    fn of(info: &libc::dl_phdr_info) -> Option<Symbols> {
-        if info.dlpi_phdr.is_null() {
+    fn of(module: &Module) -> Option<Symbols> {
+        let bias = module.bias;
+        let mut entry = module.dynamic;
+        if entry.is_null() {
             return None;
         }
-        // SAFETY: the dynamic linker's own program headers.
-        let segments = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-        let dynamic = segments.iter().find(|segment| segment.p_type == libc::PT_DYNAMIC)?;
-        let bias = info.dlpi_addr as usize;
-        let mut entry = at::<[u64; 2]>(bias.wrapping_add(dynamic.p_vaddr as usize));
         let mut symbols = Symbols {
             bias,
+            gnu_hash: ptr::null(),
             hash: ptr::null(),
             symbols: ptr::null(),
             strings: ptr::null(),
@@ -107,7 +114,8 @@ impl Symbols {
             let actual = if value < bias { value.wrapping_add(bias) } else { value };
             match tag {
                 0 => break,
-                DT_GNU_HASH => symbols.hash = at(actual),
+                DT_GNU_HASH => symbols.gnu_hash = at(actual),
+                DT_HASH => symbols.hash = at(actual),
                 DT_SYMTAB => symbols.symbols = at(actual),
                 DT_STRTAB => symbols.strings = at(actual),
                 DT_VERSYM => symbols.versions = at(actual),
@@ -115,7 +123,8 @@ impl Symbols {
             }
             entry = entry.wrapping_add(1);
         }
-        let is_whole = !symbols.hash.is_null() && !symbols.symbols.is_null() && !symbols.strings.is_null();
+        let has_hash = !symbols.gnu_hash.is_null() || !symbols.hash.is_null();
+        let is_whole = has_hash && !symbols.symbols.is_null() && !symbols.strings.is_null();
         is_whole.then_some(symbols)
     }
 
@@ -129,19 +138,26 @@ impl Symbols {
         self.find(name, |symbol| symbol.st_info & 15 != STT_FUNC)
     }
 
+    fn find(&self, name: &CStr, is_wanted: impl Fn(&libc::Elf64_Sym) -> bool) -> Option<usize> {
+        if self.gnu_hash.is_null() {
+            return self.find_in_hash(name, is_wanted);
+        }
+        self.find_in_gnu_hash(name, is_wanted)
+    }
+
     /// Looks a symbol up in the GNU hash table: a header of four words, a filter, the buckets, and for each symbol a
     /// hash whose lowest bit says that it is its bucket's last. ("ELF: better symbol lookup via DT_GNU_HASH",
     /// flapenguin.me; the format has no other specification than the linkers.)
-    fn find(&self, name: &CStr, is_wanted: impl Fn(&libc::Elf64_Sym) -> bool) -> Option<usize> {
+    fn find_in_gnu_hash(&self, name: &CStr, is_wanted: impl Fn(&libc::Elf64_Sym) -> bool) -> Option<usize> {
         let hash = name
             .to_bytes()
             .iter()
             .fold(5381u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
-        let [buckets, first, filter_words, _shift] = word4(self.hash);
+        let [buckets, first, filter_words, _shift] = words(self.gnu_hash);
         if buckets == 0 {
             return None;
         }
-        let buckets_at = self.hash.wrapping_add(4 + 2 * filter_words as usize);
+        let buckets_at = self.gnu_hash.wrapping_add(4 + 2 * filter_words as usize);
         let mut index = word(buckets_at.wrapping_add((hash % buckets) as usize));
         if index < first {
             return None;
@@ -159,6 +175,26 @@ impl Symbols {
             }
             index += 1;
         }
+    }
+
+    /// The same in the hash table of the System V ABI (chapter 5, "Hash Table"): the numbers of buckets and of symbols, the
+    /// first symbol of each bucket, and for each symbol the next one in its bucket.
+    fn find_in_hash(&self, name: &CStr, is_wanted: impl Fn(&libc::Elf64_Sym) -> bool) -> Option<usize> {
+        let hash = name.to_bytes().iter().fold(0u32, |hash, &byte| {
+            let hash = (hash << 4).wrapping_add(u32::from(byte));
+            let high = hash & 0xf000_0000;
+            (hash ^ high >> 24) & !high
+        });
+        let [buckets, _symbols] = words(self.hash);
+        if buckets == 0 {
+            return None;
+        }
+        let buckets_at = self.hash.wrapping_add(2);
+        let next_at = buckets_at.wrapping_add(buckets as usize);
+        let follow = |at: *const u32| Some(word(at)).filter(|&index| index != 0);
+        let first = follow(buckets_at.wrapping_add((hash % buckets) as usize));
+        core::iter::successors(first, |&index| follow(next_at.wrapping_add(index as usize)))
+            .find_map(|index| self.symbol(index as usize, name, &is_wanted))
     }
 
     /// The address of this symbol if it is the one.
@@ -195,6 +231,6 @@ fn word(place: *const u32) -> u32 {
     unsafe { *place }
 }
 
-fn word4(place: *const u32) -> [u32; 4] {
+fn words<const N: usize>(place: *const u32) -> [u32; N] {
     core::array::from_fn(|index| word(place.wrapping_add(index)))
 }

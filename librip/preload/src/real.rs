@@ -142,7 +142,7 @@ extern "C" fn nothing() -> *mut c_void {
 pub(crate) fn find() {
     // What came first stays: `is_found` by module, because the first definition is the one that counts.
     let mut found = [false; ALL.len()];
-    elf::for_each_behind(|symbols| {
+    for symbols in elf::behind() {
         for (&(name, address), found) in ALL.iter().zip(&mut found) {
             if !*found && let Some(function) = symbols.function(name) {
                 // ORDERING: relaxed: a pointer to code.
@@ -150,7 +150,7 @@ pub(crate) fn find() {
                 *found = true;
             }
         }
-    });
+    }
 }
 
 /// Finds the functions that are jumped to, unless that was done.
