@@ -212,7 +212,7 @@ void rip_lock_destroyed(const volatile void *lock);
 #define LIBRIP_HELD_HELD_ UINT64_C(3)
 #define LIBRIP_HELD_SHARED_ (UINT64_C(1) << 51)
 #define LIBRIP_HELD_SINCE_ (UINT64_C(1) << 52)
-#define LIBRIP_HELD_SEQUENCE_SHIFT_ 53
+#define LIBRIP_HELD_SEQUENCE_SHIFT_ 56
 #define LIBRIP_CLOCK_LEVEL_ALL_ 2
 
 /* What precedes the words of a slot. */

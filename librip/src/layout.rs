@@ -76,7 +76,8 @@
 //! * `HELD` is exact: stored after the lock was got, replaced before it is given up. In `TAKING` and `RELEASING`,
 //!   some instructions each, the owner may have the lock or not.
 //! * Locks in `WAITING` are not held. In `CONDITION` the lock is given up, or is being waited for after the signal.
-//! * The lower 11 bits of the sequence in `place` must be those in `lock`; otherwise the entry was being
+//! * In `UNIT`, which only NONE leads to and back, the owner blocks on a semaphore. Nobody holds that.
+//! * The lower 8 bits of the sequence in `place` must be those in `lock`; otherwise the entry was being
 //!   written, and means nothing.
 //! * Marks by hand enter `HELD` without `TAKING`, and may leave `RELEASING` out.
 //! * A lock that finds no entry free is counted in [`SlotHeader::held_beyond`].
@@ -561,8 +562,7 @@ pub const HELD_MAX: usize = 16;
 pub struct HeldLock {
     /// The lock's address, packed as an operand word with the sequence of the event that entered it.
     pub lock: AtomicU64,
-    /// The PC of the acquisition, the state, and more: see [`held_place`]. A PC at which there is no site is a return
-    /// address, as with [`OPERAND_CALLER`].
+    /// The PC of the acquisition, the state, and more: see [`held_place`].
     pub place: AtomicU64,
     /// Means something where `place` says [`HELD_SINCE`]: in the lower 48 bits when waiting or holding began, ticks, 0
     /// for not known; above them how often the lock was taken again.
@@ -585,17 +585,29 @@ pub const HELD_RELEASING: u64 = 4;
 pub const HELD_CONDITION: u64 = 5;
 /// State: the lock was destroyed while it was held.
 pub const HELD_DESTROYED: u64 = 6;
+/// State: blocks on a semaphore until there is a unit to take.
+pub const HELD_UNIT: u64 = 7;
 /// [`HeldLock::place`]: in shared mode.
 pub const HELD_SHARED: u64 = 1 << 51;
 /// [`HeldLock::place`]: [`HeldLock::since`] is this entry's. Without it the time is not known, and the lock was
 /// taken once.
 pub const HELD_SINCE: u64 = 1 << 52;
+/// [`HeldLock::place`]: the PC is a return address, as with [`OPERAND_CALLER`], and the entry that of a wrapper. Without it
+/// the PC is a site.
+pub const HELD_CALLER: u64 = 1 << 53;
+/// [`HeldLock::place`], with [`HELD_CALLER`]: as [`SITE_TRY`].
+pub const HELD_TRY: u64 = 1 << 54;
+/// [`HeldLock::place`]: the lock lies in memory that processes share. A forked child does not get it with its copy of the
+/// memory.
+pub const HELD_PROCESS_SHARED: u64 = 1 << 55;
+/// The bits of [`HeldLock::place`] that stay as they are while an entry is in use, but for a downgrade.
+pub const HELD_FLAGS: u64 = HELD_SHARED | HELD_CALLER | HELD_TRY | HELD_PROCESS_SHARED;
 /// [`HeldLock::place`]: the lower bits of the sequence begin here.
-pub const HELD_SEQUENCE_SHIFT: u32 = 53;
+pub const HELD_SEQUENCE_SHIFT: u32 = 56;
 /// [`HeldLock::since`]: how often the lock was taken again begins at this bit.
 pub const HELD_AGAIN_SHIFT: u32 = 48;
 
-/// Packs [`HeldLock::place`]. `flags` are [`HELD_SHARED`] and [`HELD_SINCE`]; of `sequence` 11 bits remain.
+/// Packs [`HeldLock::place`]. `flags` are of [`HELD_FLAGS`] and [`HELD_SINCE`]; of `sequence` 8 bits remain.
 pub const fn held_place(sequence: u64, pc: u64, state: u64, flags: u64) -> u64 {
     (sequence << HELD_SEQUENCE_SHIFT) | (state << HELD_STATE_SHIFT) | flags | (pc & PAYLOAD_MASK)
 }

@@ -26,8 +26,8 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64};
 use crate::arch::{self, ThreadBlock};
 use crate::copies;
 use crate::layout::{
-    HELD_HELD, HELD_MAX, HELD_NONE, HELD_SEQUENCE_SHIFT, HELD_STATE_SHIFT, SlotHeader, held_state, pack,
-    payload,
+    HELD_HELD, HELD_MAX, HELD_NONE, HELD_PROCESS_SHARED, HELD_SEQUENCE_SHIFT, HELD_STATE_SHIFT, SlotHeader,
+    held_state, pack, payload,
 };
 use crate::ring::Ring;
 use crate::slot::{self, Owner};
@@ -281,13 +281,14 @@ type HeldCopy = [[u64; 3]; HELD_MAX];
 
 const NONE_HELD: HeldCopy = [[0; 3]; HELD_MAX];
 
-/// The entries of locks that the owner has for certain.
+/// The entries of locks that the owner has for certain, and that its copy in a forked child will have, too.
 fn held_locks(slot: &SlotHeader) -> HeldCopy {
     core::array::from_fn(|index| {
         let entry = &slot.held[index];
         // ORDERING: relaxed: this thread's own stores.
         let [lock, place, since] = [&entry.lock, &entry.place, &entry.since].map(|word| word.load(Relaxed));
-        if held_state(place) == HELD_HELD { [lock, place, since] } else { [0; 3] }
+        let is_inherited = held_state(place) == HELD_HELD && place & HELD_PROCESS_SHARED == 0;
+        if is_inherited { [lock, place, since] } else { [0; 3] }
     })
 }
 

@@ -88,11 +88,6 @@ impl<'a> Places<'a> {
         self.find_at(pid, return_address, return_address.wrapping_sub(1))
     }
 
-    /// The place of what a held-lock table says: a mark's PC, or a return address where no mark is.
-    pub fn find_held(&mut self, pid: u32, pc: u64) -> PlaceId {
-        if self.site_at(pid, pc).is_some() { self.find_in(pid, pc) } else { self.find_call(pid, pc) }
-    }
-
     fn find_at(&mut self, pid: u32, pc: u64, looked_up: u64) -> PlaceId {
         if let Some(&place) = self.by_pc.get(&(pid, looked_up)) {
             return place;

@@ -276,7 +276,7 @@ fn a_holder_that_has_exited_is_one_still() {
 #[test]
 fn an_entry_that_was_being_written_is_counted_and_means_nothing() {
     let torn = Held { sequence: 4999, place_sequence: Some(5000), ..Held::new(HELD, A, TAKES) };
-    // Of the place's sequence there are 11 bits, and of the lock's 15.
+    // Of the place's sequence there are 8 bits, and of the lock's 15.
     let whole = Held { sequence: 5000, ..Held::new(HELD, B, TAKES) };
     let outcome = locks(&ring().with_slots([Slot::thread("a", 1).has(torn).has(whole)]), &[]).sound();
     assert!(!outcome.stdout.contains("0x7f0000001000"), "{outcome:#?}");
@@ -285,9 +285,9 @@ fn an_entry_that_was_being_written_is_counted_and_means_nothing() {
 }
 
 #[test]
-fn an_entry_with_an_impossible_state_is_damage() {
+fn an_entry_for_no_lock_is_damage() {
     let ring = ring().with_slots([
-        Slot::thread("a", 1).has(Held::new(7, A, TAKES)),
+        Slot::thread("a", 1).has(Held::new(HELD, 0, TAKES)),
         Slot::thread("b", 2).has(Held::new(HELD, A, TAKES)),
     ]);
     let outcome = locks(&ring, &[]);

@@ -100,7 +100,7 @@ fn story(ring: &Path, locks: u64) -> Vec<String> {
         if state == 0 {
             continue;
         }
-        assert_eq!(place >> 53, held >> 49 & 0x7ff, "entry {index} is whole");
+        assert_eq!(place >> 56, held >> 49 & 0xff, "entry {index} is whole");
         let site = &sites[&(place & 0xffff_ffff_ffff)];
         let since = if has_since == 1 {
             format!("{} again {}", time(since & 0xffff_ffff_ffff), since >> 48)

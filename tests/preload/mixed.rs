@@ -1,15 +1,8 @@
 //! Marks of the program itself and interposed calls: one ring, one slot a thread, one wait-for graph.
 
 use std::path::Path;
-use std::process::Command;
 
-use crate::{compile, plan, preload, release};
-
-/// What `read-rip` says.
-fn read_rip(arguments: &[&str], ring: &Path) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring).output().unwrap();
-    String::from_utf8(output.stdout).unwrap()
-}
+use crate::{compile, plan, preload, read_rip, release};
 
 #[test]
 fn marks_and_interposed_calls_of_a_process_are_one_story() {

@@ -105,7 +105,10 @@ pub mod held_at {
     pub const STATE_SHIFT: u32 = 48;
     pub const SHARED_BIT: u32 = 51;
     pub const SINCE_BIT: u32 = 52;
-    pub const SEQUENCE_SHIFT: u32 = 53;
+    pub const CALLER_BIT: u32 = 53;
+    pub const TRY_BIT: u32 = 54;
+    pub const PROCESS_SHARED_BIT: u32 = 55;
+    pub const SEQUENCE_SHIFT: u32 = 56;
     pub const AGAIN_SHIFT: u32 = 48;
 }
 
@@ -222,6 +225,7 @@ pub enum Holding {
     Releasing,
     Condition,
     Destroyed,
+    Unit,
 }
 
 /// An entry of a held-lock table.
@@ -231,6 +235,8 @@ pub struct Held {
     pub lock: u64,
     /// An actual address.
     pub pc: u64,
+    /// It is a return address.
+    pub is_caller: bool,
     /// What of it.
     pub state: Holding,
     /// In shared mode.
@@ -641,9 +647,9 @@ fn held(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
             4 => Holding::Releasing,
             5 => Holding::Condition,
             6 => Holding::Destroyed,
-            other => return Err(Damage::Defect(format!("an entry for a lock has state {other}"))),
+            _ => Holding::Unit,
         };
-        if lock >> 49 & 0x7ff != place >> held_at::SEQUENCE_SHIFT {
+        if lock >> 49 & 0xff != place >> held_at::SEQUENCE_SHIFT {
             require!(state == Holding::Taking, "an entry is {state:?} and not whole");
             continue;
         }
@@ -653,6 +659,7 @@ fn held(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
         entries.push(Held {
             lock: lock & 0xffff_ffff_ffff,
             pc: place & 0xffff_ffff_ffff,
+            is_caller: place >> held_at::CALLER_BIT & 1 == 1,
             state,
             shared: place >> held_at::SHARED_BIT & 1 == 1,
             since: has_since.then_some(since & 0xffff_ffff_ffff),
@@ -785,6 +792,13 @@ mod tests {
             ("held state", held_at::STATE_SHIFT as usize, layout::HELD_STATE_SHIFT as usize),
             ("held shared", held_at::SHARED_BIT as usize, layout::HELD_SHARED.ilog2() as usize),
             ("held since", held_at::SINCE_BIT as usize, layout::HELD_SINCE.ilog2() as usize),
+            ("held caller", held_at::CALLER_BIT as usize, layout::HELD_CALLER.ilog2() as usize),
+            ("held try", held_at::TRY_BIT as usize, layout::HELD_TRY.ilog2() as usize),
+            (
+                "held process-shared",
+                held_at::PROCESS_SHARED_BIT as usize,
+                layout::HELD_PROCESS_SHARED.ilog2() as usize,
+            ),
             ("held sequence", held_at::SEQUENCE_SHIFT as usize, layout::HELD_SEQUENCE_SHIFT as usize),
             ("held again", held_at::AGAIN_SHIFT as usize, layout::HELD_AGAIN_SHIFT as usize),
             ("lock_name.state", lock_name_at::STATE, offset_of!(LockName, state)),

@@ -3,34 +3,82 @@
 //!
 //! A try that succeeds does what the other function would have done; the one that waits is asked whenever the try does
 //! not succeed, so that every other answer is its own. No fairness is lost: the C library's locks let whoever comes
-//! pass those who sleep. Where the two functions differ in more than waiting, `acquire_unasked` leaves the try out.
+//! pass those who sleep. Where the two functions differ in more than waiting, there is no try ([`Manner::Looks`]).
 
 use core::ffi::c_int;
 
 use librip::interpose::{Again, Attempt, Flags, Plain, Release, holds_alone, owner_died};
 
-use crate::Pointer;
+use crate::{Pointer, address};
 
-/// Takes a lock.
-///
-/// `busy` is what `try_lock` answers when the lock is taken.
-#[inline(always)]
-pub(crate) fn acquire<const FLAGS: Flags>(
-    lock: u64,
-    caller: u64,
-    busy: c_int,
-    try_lock: impl FnOnce() -> c_int,
-    wait: impl FnOnce() -> c_int,
-) -> c_int {
-    let attempt = Attempt::begin::<FLAGS>(lock, caller);
-    let result = try_lock();
-    if result == 0 {
-        attempt.has();
-        return 0;
-    }
-    acquire_slowly::<FLAGS>(attempt, lock, caller, busy, result, wait)
+/// A call that takes a lock.
+#[derive(Clone, Copy)]
+pub(crate) struct Taking {
+    pub(crate) lock: Pointer,
+    pub(crate) caller: u64,
+    pub(crate) if_had: IfHad,
+    /// Whether the lock is for several processes.
+    pub(crate) is_process_shared: bool,
 }
 
+/// What happens if the thread has the lock already.
+#[derive(Clone, Copy)]
+pub(crate) enum IfHad {
+    /// It waits for itself, or has the lock twice.
+    NothingElse,
+    /// It is refused, and does not wait.
+    IsRefused,
+    /// It has it once more.
+    HasAgain,
+}
+
+/// How the C library is asked.
+#[derive(Clone, Copy)]
+pub(crate) enum Manner<T> {
+    /// To try first: what does that, and what it answers when the lock is taken.
+    Tries(T, c_int),
+    /// At once to do what the program wants. `seems_taken`: somebody had the lock a moment ago. If that has just changed, a
+    /// wait is not seen, or one is that was none.
+    Looks { seems_taken: bool },
+}
+
+/// Takes a lock in any case.
+#[inline(always)]
+pub(crate) fn acquire<const FLAGS: Flags>(
+    taking: Taking,
+    manner: Manner<impl FnOnce() -> c_int>,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
+    let Taking { caller, .. } = taking;
+    let lock = address(taking.lock);
+    let manner = match taking.if_had {
+        IfHad::HasAgain => match Again::begin::<FLAGS>(lock, caller) {
+            Some(again) => return once_more::<FLAGS>(again, lock, caller, wait()),
+            None => manner,
+        },
+        IfHad::IsRefused if holds_alone(lock) => Manner::Looks { seems_taken: false },
+        IfHad::IsRefused | IfHad::NothingElse => manner,
+    };
+    let mut attempt = Attempt::begin::<FLAGS>(lock, caller, taking.is_process_shared);
+    match manner {
+        Manner::Tries(try_lock, busy) => {
+            let result = try_lock();
+            if result == 0 {
+                attempt.has::<FLAGS>(lock);
+                return 0;
+            }
+            acquire_slowly::<FLAGS>(attempt, lock, caller, busy, result, wait)
+        }
+        Manner::Looks { seems_taken } => {
+            if seems_taken {
+                attempt = attempt.waits::<FLAGS>(lock, caller);
+            }
+            came_of_it::<FLAGS>(attempt, lock, caller, wait())
+        }
+    }
+}
+
+/// The lock was tried in vain, or was got from a dead owner.
 #[cold]
 #[inline(never)]
 fn acquire_slowly<const FLAGS: Flags>(
@@ -42,89 +90,24 @@ fn acquire_slowly<const FLAGS: Flags>(
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
     if result == libc::EOWNERDEAD {
-        owner_died(lock);
-        attempt.has_waited();
-        return result;
+        return came_of_it::<FLAGS>(attempt, lock, caller, result);
     }
     let attempt = if result == busy { attempt.waits::<FLAGS>(lock, caller) } else { attempt };
-    let result = wait();
-    came_of_it::<FLAGS>(attempt, lock, caller, result);
-    result
+    came_of_it::<FLAGS>(attempt, lock, caller, wait())
 }
 
-/// Records what a lock's own function answered.
+/// Records what a lock's own function answered, and returns that.
 #[inline(never)]
-fn came_of_it<const FLAGS: Flags>(attempt: Attempt, lock: u64, caller: u64, result: c_int) {
+fn came_of_it<const FLAGS: Flags>(attempt: Attempt, lock: u64, caller: u64, result: c_int) -> c_int {
     match result {
-        0 => attempt.has_waited(),
+        0 => attempt.has_waited::<FLAGS>(lock),
         libc::EOWNERDEAD => {
             owner_died(lock);
-            attempt.has_waited();
+            attempt.has_waited::<FLAGS>(lock);
         }
         _ => attempt.failed::<FLAGS>(lock, caller),
     }
-}
-
-/// Takes a lock without trying first, because the C library's two functions answer differently. `seems_taken`: somebody
-/// had it a moment ago. If that has just changed, a wait is not seen, or one is that was none.
-#[inline(never)]
-pub(crate) fn acquire_unasked<const FLAGS: Flags>(
-    lock: u64,
-    caller: u64,
-    seems_taken: bool,
-    take: impl FnOnce() -> c_int,
-) -> c_int {
-    let mut attempt = Attempt::begin::<FLAGS>(lock, caller);
-    if seems_taken {
-        attempt = attempt.waits::<FLAGS>(lock, caller);
-    }
-    let result = take();
-    came_of_it::<FLAGS>(attempt, lock, caller, result);
     result
-}
-
-/// Takes a lock which refuses the thread that has it: such a thread does not wait.
-#[inline(always)]
-pub(crate) fn acquire_checked<const FLAGS: Flags>(
-    lock: u64,
-    caller: u64,
-    busy: c_int,
-    try_lock: impl FnOnce() -> c_int,
-    wait: impl FnOnce() -> c_int,
-) -> c_int {
-    if holds_alone(lock) {
-        return acquire_unasked::<FLAGS>(lock, caller, false, wait);
-    }
-    acquire::<FLAGS>(lock, caller, busy, try_lock, wait)
-}
-
-/// Takes a lock that the thread may have already, and may have again.
-#[inline(always)]
-pub(crate) fn acquire_again<const FLAGS: Flags>(
-    lock: u64,
-    caller: u64,
-    busy: c_int,
-    try_lock: impl FnOnce() -> c_int,
-    wait: impl FnOnce() -> c_int,
-) -> c_int {
-    match Again::begin::<FLAGS>(lock, caller) {
-        Some(again) => once_more::<FLAGS>(again, lock, caller, wait()),
-        None => acquire::<FLAGS>(lock, caller, busy, try_lock, wait),
-    }
-}
-
-/// The same without trying first.
-#[inline(always)]
-pub(crate) fn acquire_again_unasked<const FLAGS: Flags>(
-    lock: u64,
-    caller: u64,
-    seems_taken: bool,
-    take: impl FnOnce() -> c_int,
-) -> c_int {
-    match Again::begin::<FLAGS>(lock, caller) {
-        Some(again) => once_more::<FLAGS>(again, lock, caller, take()),
-        None => acquire_unasked::<FLAGS>(lock, caller, seems_taken, take),
-    }
 }
 
 #[inline(never)]
@@ -139,36 +122,25 @@ fn once_more<const FLAGS: Flags>(again: Again, lock: u64, caller: u64, result: c
 
 /// Takes a lock if it is free.
 #[inline(always)]
-pub(crate) fn try_acquire<const FLAGS: Flags>(
-    lock: u64,
-    caller: u64,
-    try_lock: impl FnOnce() -> c_int,
-) -> c_int {
-    let attempt = Attempt::begin::<FLAGS>(lock, caller);
+pub(crate) fn try_acquire<const FLAGS: Flags>(taking: Taking, try_lock: impl FnOnce() -> c_int) -> c_int {
+    let Taking { caller, .. } = taking;
+    let lock = address(taking.lock);
+    if let IfHad::HasAgain = taking.if_had
+        && let Some(again) = Again::begin::<FLAGS>(lock, caller)
+    {
+        return once_more::<FLAGS>(again, lock, caller, try_lock());
+    }
+    let attempt = Attempt::begin::<FLAGS>(lock, caller, taking.is_process_shared);
     let result = try_lock();
     if result == 0 {
-        attempt.has();
-    } else {
-        came_of_it::<FLAGS>(attempt, lock, caller, result);
+        attempt.has::<FLAGS>(lock);
+        return 0;
     }
-    result
+    came_of_it::<FLAGS>(attempt, lock, caller, result)
 }
 
-/// The same of a lock that the thread may have already, and may have again.
-#[inline(always)]
-pub(crate) fn try_acquire_again<const FLAGS: Flags>(
-    lock: u64,
-    caller: u64,
-    try_lock: impl FnOnce() -> c_int,
-) -> c_int {
-    match Again::begin::<FLAGS>(lock, caller) {
-        Some(again) => once_more::<FLAGS>(again, lock, caller, try_lock()),
-        None => try_acquire::<FLAGS>(lock, caller, try_lock),
-    }
-}
-
-/// The same as [`acquire`], for the case that nearly all cases are: a lock that is free, taken by a thread that has one
-/// other at most. `otherwise` does it in any other case, and is not to be inlined.
+/// Takes a lock in the case that nearly all cases are: it is free, and the thread has one other at most. `otherwise` does
+/// it in any other case, and is not to be inlined.
 #[inline(always)]
 pub(crate) fn acquire_plain<const FLAGS: Flags>(
     plain: Option<Plain>,
@@ -184,21 +156,20 @@ pub(crate) fn acquire_plain<const FLAGS: Flags>(
         plain.has();
         return 0;
     }
-    busy_plain::<FLAGS>(plain, busy, result, wait)
+    busy_plain::<FLAGS>(plain, lock, busy, result, wait)
 }
 
 #[cold]
 #[inline(never)]
 fn busy_plain<const FLAGS: Flags>(
     plain: Plain,
+    lock: Pointer,
     busy: c_int,
     result: c_int,
     wait: impl FnOnce(Pointer) -> c_int,
 ) -> c_int {
-    let (attempt, lock, caller) = plain.attempt();
-    // The pointer that the program has passed: no address of a program has more bits than the table keeps.
-    let pointer = core::ptr::with_exposed_provenance_mut(lock as usize);
-    acquire_slowly::<FLAGS>(attempt, lock, caller, busy, result, move || wait(pointer))
+    let (attempt, caller) = plain.attempt();
+    acquire_slowly::<FLAGS>(attempt, address(lock), caller, busy, result, move || wait(lock))
 }
 
 /// Gives a lock up. `by_anyone`: whether a thread may do so that has not taken it.

@@ -5,7 +5,7 @@ use core::ffi::c_int;
 
 use librip::interpose::{Flags, MUTEX, MUTEX_TRY, Plain, RECURSIVE, RECURSIVE_TRY, destroyed};
 
-use crate::acquire::{acquire, acquire_again, acquire_plain, release, try_acquire, try_acquire_again};
+use crate::acquire::{Manner, acquire, acquire_plain, release, try_acquire};
 use crate::condition::lend;
 use crate::mutex::Kind;
 use crate::{Pointer, address, real};
@@ -45,21 +45,23 @@ fn lock_otherwise<const FLAGS: Flags, const FLAGS_IF_RECURSIVE: Flags>(
     caller: u64,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    let try_lock = move || real_trylock(mutex);
-    if Kind::of(mutex).is_recursive() {
-        acquire_again::<FLAGS_IF_RECURSIVE>(address(mutex), caller, BUSY, try_lock, wait)
+    let kind = Kind::of(mutex);
+    let taking = kind.taking(mutex, caller);
+    let manner = Manner::Tries(move || real_trylock(mutex), BUSY);
+    if kind.is_recursive() {
+        acquire::<FLAGS_IF_RECURSIVE>(taking, manner, wait)
     } else {
-        acquire::<FLAGS>(address(mutex), caller, BUSY, try_lock, wait)
+        acquire::<FLAGS>(taking, manner, wait)
     }
 }
 
 pub(crate) unsafe extern "C-unwind" fn trylock(mutex: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let try_lock = move || unsafe { real::mtx_trylock(mutex) };
-    if Kind::of(mutex).is_recursive() {
-        try_acquire_again::<RECURSIVE_TRY>(address(mutex), caller, try_lock)
+    let kind = Kind::of(mutex);
+    let taking = kind.taking(mutex, caller);
+    if kind.is_recursive() {
+        try_acquire::<RECURSIVE_TRY>(taking, move || real_trylock(mutex))
     } else {
-        try_acquire::<MUTEX_TRY>(address(mutex), caller, try_lock)
+        try_acquire::<MUTEX_TRY>(taking, move || real_trylock(mutex))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use librip::interpose::{Flags, Lending, MUTEX, MUTEX_TRY};
+use librip::interpose::{Flags, Lending, MUTEX, MUTEX_TRY, owner_died};
 
 use crate::real::{self, Cleanup};
 use crate::{Pointer, address};
@@ -53,6 +53,9 @@ pub(crate) fn lend<const FLAGS: Flags>(
     let result = wait();
     // SAFETY: pushed above.
     unsafe { cleanup.pop() };
+    if result == libc::EOWNERDEAD {
+        owner_died(address(mutex));
+    }
     // Any other error leaves the mutex with the thread, or leaves all as it was.
     lending.ends::<FLAGS>(result != libc::ENOTRECOVERABLE);
     result

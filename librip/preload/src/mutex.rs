@@ -4,12 +4,9 @@ use core::ffi::c_int;
 use core::sync::atomic::AtomicI32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use librip::interpose::{Flags, MUTEX, MUTEX_TRY, Plain, RECURSIVE, RECURSIVE_TRY, destroyed, holds_alone};
+use librip::interpose::{Flags, MUTEX, MUTEX_TRY, Plain, RECURSIVE, RECURSIVE_TRY, destroyed};
 
-use crate::acquire::{
-    acquire, acquire_again, acquire_again_unasked, acquire_checked, acquire_plain, acquire_unasked, release,
-    try_acquire, try_acquire_again,
-};
+use crate::acquire::{IfHad, Manner, Taking, acquire, acquire_plain, release, try_acquire};
 use crate::{Pointer, address, real};
 
 /// A mutex's type and protocol, as glibc keeps them in the mutex. Its place and values are part of the binary
@@ -24,6 +21,7 @@ impl Kind {
     const ROBUST: i32 = 0x10;
     const PRIORITY_INHERITANCE: i32 = 0x20;
     const PRIORITY_PROTECTION: i32 = 0x40;
+    const PROCESS_SHARED: i32 = 0x80;
     const SPECIAL: i32 = Kind::ROBUST | Kind::PRIORITY_INHERITANCE | Kind::PRIORITY_PROTECTION;
     const PLACE: usize = 16;
 
@@ -40,7 +38,7 @@ impl Kind {
     /// Normal or adaptive, and nothing besides.
     #[inline(always)]
     pub(crate) fn is_plain(self) -> bool {
-        matches!(self.0 & (Kind::TYPE | Kind::SPECIAL), 0 | 3)
+        matches!(self.0 & (Kind::TYPE | Kind::SPECIAL | Kind::PROCESS_SHARED), 0 | 3)
     }
 
     #[inline(always)]
@@ -48,12 +46,23 @@ impl Kind {
         self.0 & Kind::TYPE == Kind::RECURSIVE
     }
 
-    fn is_error_checking(self) -> bool {
-        self.0 & Kind::TYPE == Kind::ERROR_CHECKING
-    }
-
     fn is_robust(self) -> bool {
         self.0 & Kind::ROBUST != 0
+    }
+
+    /// Whether several processes use it.
+    pub(crate) fn is_process_shared(self) -> bool {
+        self.0 & Kind::PROCESS_SHARED != 0
+    }
+
+    /// A call that takes a mutex of this kind.
+    pub(crate) fn taking(self, mutex: Pointer, caller: u64) -> Taking {
+        let if_had = match self.0 & Kind::TYPE {
+            Kind::RECURSIVE => IfHad::HasAgain,
+            Kind::ERROR_CHECKING => IfHad::IsRefused,
+            _ => IfHad::NothingElse,
+        };
+        Taking { lock: mutex, caller, if_had, is_process_shared: self.is_process_shared() }
     }
 
     /// Whether trying differs from locking in more than waiting.
@@ -104,7 +113,7 @@ pub(crate) unsafe extern "C-unwind" fn lock(mutex: Pointer, caller: u64) -> c_in
 
 #[inline(never)]
 fn lock_not_plain(mutex: Pointer, caller: u64, kind: Kind) -> c_int {
-    if kind.is_special() {
+    if kind.is_special() || kind.is_process_shared() {
         lock_slowly(mutex, caller, kind)
     } else if kind.is_recursive() {
         let plain = Plain::takes_if_new::<RECURSIVE>(address(mutex), caller);
@@ -134,29 +143,27 @@ fn lock_otherwise<const FLAGS: Flags, const FLAGS_IF_RECURSIVE: Flags>(
     kind: Kind,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    let lock = address(mutex);
-    let try_lock = move || real_trylock(mutex);
-    match (kind.is_special(), kind.is_recursive(), kind.is_error_checking()) {
-        (false, true, _) => acquire_again::<FLAGS_IF_RECURSIVE>(lock, caller, libc::EBUSY, try_lock, wait),
-        (false, false, true) => acquire_checked::<FLAGS>(lock, caller, libc::EBUSY, try_lock, wait),
-        (false, false, false) => acquire::<FLAGS>(lock, caller, libc::EBUSY, try_lock, wait),
-        (true, true, _) => {
-            acquire_again_unasked::<FLAGS_IF_RECURSIVE>(lock, caller, kind.is_taken(mutex), wait)
-        }
-        (true, false, checks) => {
-            let seems_taken = kind.is_taken(mutex) && !(checks && holds_alone(lock));
-            acquire_unasked::<FLAGS>(lock, caller, seems_taken, wait)
-        }
+    let taking = kind.taking(mutex, caller);
+    let manner = if kind.is_special() {
+        Manner::Looks { seems_taken: kind.is_taken(mutex) }
+    } else {
+        Manner::Tries(move || real_trylock(mutex), libc::EBUSY)
+    };
+    if kind.is_recursive() {
+        acquire::<FLAGS_IF_RECURSIVE>(taking, manner, wait)
+    } else {
+        acquire::<FLAGS>(taking, manner, wait)
     }
 }
 
 pub(crate) unsafe extern "C-unwind" fn trylock(mutex: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let try_lock = move || unsafe { real::pthread_mutex_trylock(mutex) };
-    if Kind::of(mutex).is_recursive() {
-        return try_acquire_again::<RECURSIVE_TRY>(address(mutex), caller, try_lock);
+    let kind = Kind::of(mutex);
+    let taking = kind.taking(mutex, caller);
+    if kind.is_recursive() {
+        try_acquire::<RECURSIVE_TRY>(taking, move || real_trylock(mutex))
+    } else {
+        try_acquire::<MUTEX_TRY>(taking, move || real_trylock(mutex))
     }
-    try_acquire::<MUTEX_TRY>(address(mutex), caller, try_lock)
 }
 
 pub(crate) unsafe extern "C-unwind" fn timedlock(mutex: Pointer, until: Pointer, caller: u64) -> c_int {
@@ -175,7 +182,11 @@ pub(crate) unsafe extern "C-unwind" fn clocklock(
     let wait = move || unsafe { real::pthread_mutex_clocklock(mutex, clock, until) };
     // It refuses other clocks even where the mutex is free.
     if !matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC) {
-        return acquire_unasked::<MUTEX_TRY>(address(mutex), caller, false, wait);
+        return acquire::<MUTEX_TRY>(
+            Kind::of(mutex).taking(mutex, caller),
+            Manner::<fn() -> c_int>::Looks { seems_taken: false },
+            wait,
+        );
     }
     lock_otherwise::<MUTEX_TRY, RECURSIVE_TRY>(mutex, caller, Kind::of(mutex), wait)
 }

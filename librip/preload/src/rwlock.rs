@@ -8,7 +8,7 @@ use librip::interpose::{
     Flags, Plain, READ, READ_FIRST, READ_FIRST_TRY, READ_TRY, WRITE, WRITE_TRY, destroyed,
 };
 
-use crate::acquire::{acquire_checked, acquire_plain, acquire_unasked, release, try_acquire};
+use crate::acquire::{IfHad, Manner, Taking, acquire, acquire_plain, release, try_acquire};
 use crate::{Pointer, address, real};
 
 /// Whether readers who come pass writers who wait: so it is unless the lock's kind is
@@ -16,13 +16,24 @@ use crate::{Pointer, address, real};
 /// have compiled into programs.
 #[inline(always)]
 fn passes_writers(rwlock: Pointer) -> bool {
-    const PLACE: usize = 48;
     const WRITERS_FIRST: u32 = 2;
-    let kind = rwlock.wrapping_byte_add(PLACE).cast::<u32>();
+    word(rwlock, 48) != WRITERS_FIRST
+}
+
+/// Whether several processes use the lock, which glibc keeps in it as well.
+#[inline(always)]
+fn is_process_shared(rwlock: Pointer) -> bool {
+    word(rwlock, 28) != 0
+}
+
+/// What glibc keeps in a lock from its initialisation on.
+#[inline(always)]
+fn word(rwlock: Pointer, at: usize) -> u32 {
+    let word = rwlock.wrapping_byte_add(at).cast::<u32>();
     // SAFETY: within the lock; a program that passes none faults here instead of in the C library.
-    let kind = unsafe { AtomicU32::from_ptr(kind) };
+    let word = unsafe { AtomicU32::from_ptr(word) };
     // ORDERING: relaxed: it does not change while the lock is in use.
-    kind.load(Relaxed) != WRITERS_FIRST
+    word.load(Relaxed)
 }
 
 /// Whether a time makes sense to the C library, which looks at it even where the lock is free.
@@ -59,7 +70,12 @@ fn real_wrlock(rwlock: Pointer) -> c_int {
     unsafe { real::pthread_rwlock_wrlock(rwlock) }
 }
 
-/// Takes a lock. A thread that has it alone is refused, and does not wait.
+/// A call that takes a lock. A thread that has it alone is refused, and does not wait.
+fn taking(rwlock: Pointer, caller: u64) -> Taking {
+    let is_process_shared = is_process_shared(rwlock);
+    Taking { lock: rwlock, caller, if_had: IfHad::IsRefused, is_process_shared }
+}
+
 #[inline(always)]
 fn lock<const FLAGS: Flags>(
     rwlock: Pointer,
@@ -67,8 +83,11 @@ fn lock<const FLAGS: Flags>(
     try_lock: fn(Pointer) -> c_int,
     wait: fn(Pointer) -> c_int,
 ) -> c_int {
-    let plain = Plain::takes_if_new::<FLAGS>(address(rwlock), caller);
     let otherwise = move || lock_slowly::<FLAGS>(rwlock, caller, try_lock, wait);
+    if is_process_shared(rwlock) {
+        return otherwise();
+    }
+    let plain = Plain::takes_if_new::<FLAGS>(address(rwlock), caller);
     acquire_plain::<FLAGS>(plain, rwlock, libc::EBUSY, try_lock, wait, otherwise)
 }
 
@@ -79,8 +98,25 @@ fn lock_slowly<const FLAGS: Flags>(
     try_lock: fn(Pointer) -> c_int,
     wait: fn(Pointer) -> c_int,
 ) -> c_int {
-    let (try_lock, wait) = (move || try_lock(rwlock), move || wait(rwlock));
-    acquire_checked::<FLAGS>(address(rwlock), caller, libc::EBUSY, try_lock, wait)
+    let manner = Manner::Tries(move || try_lock(rwlock), libc::EBUSY);
+    acquire::<FLAGS>(taking(rwlock, caller), manner, move || wait(rwlock))
+}
+
+/// The same where the wait ends after a time.
+#[inline(always)]
+fn lock_in_time<const FLAGS: Flags>(
+    rwlock: Pointer,
+    caller: u64,
+    is_sound: bool,
+    try_lock: fn(Pointer) -> c_int,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
+    let manner = if is_sound {
+        Manner::Tries(move || try_lock(rwlock), libc::EBUSY)
+    } else {
+        Manner::Looks { seems_taken: false }
+    };
+    acquire::<FLAGS>(taking(rwlock, caller), manner, wait)
 }
 
 pub(crate) unsafe extern "C-unwind" fn rdlock(rwlock: Pointer, caller: u64) -> c_int {
@@ -94,9 +130,9 @@ pub(crate) unsafe extern "C-unwind" fn rdlock(rwlock: Pointer, caller: u64) -> c
 pub(crate) unsafe extern "C-unwind" fn tryrdlock(rwlock: Pointer, caller: u64) -> c_int {
     let try_lock = move || real_tryrdlock(rwlock);
     if passes_writers(rwlock) {
-        try_acquire::<READ_FIRST_TRY>(address(rwlock), caller, try_lock)
+        try_acquire::<READ_FIRST_TRY>(taking(rwlock, caller), try_lock)
     } else {
-        try_acquire::<READ_TRY>(address(rwlock), caller, try_lock)
+        try_acquire::<READ_TRY>(taking(rwlock, caller), try_lock)
     }
 }
 
@@ -118,15 +154,10 @@ pub(crate) unsafe extern "C-unwind" fn clockrdlock(
 }
 
 fn read_in_time(rwlock: Pointer, caller: u64, is_sound: bool, wait: impl FnOnce() -> c_int) -> c_int {
-    let lock = address(rwlock);
-    if !is_sound {
-        return acquire_unasked::<READ_TRY>(lock, caller, false, wait);
-    }
-    let try_lock = move || real_tryrdlock(rwlock);
     if passes_writers(rwlock) {
-        acquire_checked::<READ_FIRST_TRY>(lock, caller, libc::EBUSY, try_lock, wait)
+        lock_in_time::<READ_FIRST_TRY>(rwlock, caller, is_sound, real_tryrdlock, wait)
     } else {
-        acquire_checked::<READ_TRY>(lock, caller, libc::EBUSY, try_lock, wait)
+        lock_in_time::<READ_TRY>(rwlock, caller, is_sound, real_tryrdlock, wait)
     }
 }
 
@@ -135,13 +166,13 @@ pub(crate) unsafe extern "C-unwind" fn wrlock(rwlock: Pointer, caller: u64) -> c
 }
 
 pub(crate) unsafe extern "C-unwind" fn trywrlock(rwlock: Pointer, caller: u64) -> c_int {
-    try_acquire::<WRITE_TRY>(address(rwlock), caller, move || real_trywrlock(rwlock))
+    try_acquire::<WRITE_TRY>(taking(rwlock, caller), move || real_trywrlock(rwlock))
 }
 
 pub(crate) unsafe extern "C-unwind" fn timedwrlock(rwlock: Pointer, until: Pointer, caller: u64) -> c_int {
     // SAFETY: passes on what the program has passed.
     let wait = move || unsafe { real::pthread_rwlock_timedwrlock(rwlock, until) };
-    write_in_time(rwlock, caller, is_sound(until, libc::CLOCK_REALTIME), wait)
+    lock_in_time::<WRITE_TRY>(rwlock, caller, is_sound(until, libc::CLOCK_REALTIME), real_trywrlock, wait)
 }
 
 pub(crate) unsafe extern "C-unwind" fn clockwrlock(
@@ -152,16 +183,7 @@ pub(crate) unsafe extern "C-unwind" fn clockwrlock(
 ) -> c_int {
     // SAFETY: passes on what the program has passed.
     let wait = move || unsafe { real::pthread_rwlock_clockwrlock(rwlock, clock, until) };
-    write_in_time(rwlock, caller, is_sound(until, clock), wait)
-}
-
-fn write_in_time(rwlock: Pointer, caller: u64, is_sound: bool, wait: impl FnOnce() -> c_int) -> c_int {
-    let lock = address(rwlock);
-    if !is_sound {
-        return acquire_unasked::<WRITE_TRY>(lock, caller, false, wait);
-    }
-    let try_lock = move || real_trywrlock(rwlock);
-    acquire_checked::<WRITE_TRY>(lock, caller, libc::EBUSY, try_lock, wait)
+    lock_in_time::<WRITE_TRY>(rwlock, caller, is_sound(until, clock), real_trywrlock, wait)
 }
 
 pub(crate) unsafe extern "C-unwind" fn unlock(rwlock: Pointer, caller: u64) -> c_int {

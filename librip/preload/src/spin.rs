@@ -4,7 +4,7 @@ use core::ffi::c_int;
 
 use librip::interpose::{Plain, SPIN, SPIN_TRY, destroyed};
 
-use crate::acquire::{acquire, acquire_plain, release, try_acquire};
+use crate::acquire::{IfHad, Manner, Taking, acquire, acquire_plain, release, try_acquire};
 use crate::{Pointer, address, real};
 
 #[inline(always)]
@@ -27,13 +27,16 @@ pub(crate) unsafe extern "C-unwind" fn lock(spin: Pointer, caller: u64) -> c_int
 
 #[inline(never)]
 fn lock_slowly(spin: Pointer, caller: u64) -> c_int {
-    let (try_lock, wait) = (move || real_trylock(spin), move || real_lock(spin));
-    acquire::<SPIN>(address(spin), caller, libc::EBUSY, try_lock, wait)
+    let manner = Manner::Tries(move || real_trylock(spin), libc::EBUSY);
+    acquire::<SPIN>(taking(spin, caller), manner, move || real_lock(spin))
+}
+
+fn taking(spin: Pointer, caller: u64) -> Taking {
+    Taking { lock: spin, caller, if_had: IfHad::NothingElse, is_process_shared: false }
 }
 
 pub(crate) unsafe extern "C-unwind" fn trylock(spin: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    try_acquire::<SPIN_TRY>(address(spin), caller, move || unsafe { real::pthread_spin_trylock(spin) })
+    try_acquire::<SPIN_TRY>(taking(spin, caller), move || real_trylock(spin))
 }
 
 pub(crate) unsafe extern "C-unwind" fn unlock(spin: Pointer, caller: u64) -> c_int {

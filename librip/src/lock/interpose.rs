@@ -13,7 +13,7 @@
 //! * A lock that may be given up by any thread, and is given up by one that has not got it, is searched for *before* it
 //!   is given up: afterwards the entry found might be the next owner's.
 //! * Nobody holds a semaphore. WAIT says that a thread is about to block on it, ACQUIRED that it has taken one of its
-//!   units, RELEASED that it has given one. In the table a thread that blocks is in the state CONDITION: it waits for
+//!   units, RELEASED that it has given one. In the table a thread that blocks is in the state UNIT: it waits for
 //!   others to do something, and for no owner.
 
 #![allow(unsafe_code, reason = "sites are assembly")]
@@ -22,9 +22,9 @@ use super::table::{Entry, Near, Slot, held_flags};
 use super::wrap::wrapper_site;
 use super::{elsewhere, marks, names};
 use crate::layout::{
-    HELD_CONDITION, HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_WAITING, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK,
-    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN, SITE_LOCK_TYPE_SHIFT, SITE_READERS_FIRST, SITE_REENTRANT,
-    SITE_SHARED, SITE_TRY,
+    HELD_CALLER, HELD_CONDITION, HELD_HELD, HELD_PROCESS_SHARED, HELD_RELEASING, HELD_SHARED, HELD_TRY,
+    HELD_UNIT, HELD_WAITING, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN,
+    SITE_LOCK_TYPE_SHIFT, SITE_READERS_FIRST, SITE_REENTRANT, SITE_SHARED, SITE_TRY,
 };
 
 /// What distinguishes the sites of one operation: `SITE_*` and a `LOCK_TYPE_*`.
@@ -84,7 +84,12 @@ impl Plain {
     /// Before the lock is touched. `None`: it is no such case, and nothing was recorded.
     #[inline(always)]
     pub fn takes<const FLAGS: Flags>(lock: u64, caller: u64) -> Option<Plain> {
-        Plain::takes_into::<FLAGS>(lock, caller, Slot::near_free)
+        Plain::takes_into::<FLAGS>(
+            lock,
+            caller,
+            #[inline(always)]
+            |slot| slot.near_free(lock),
+        )
     }
 
     /// The same of a lock that the thread may have already, which is no such case either.
@@ -112,7 +117,7 @@ impl Plain {
         let pc = wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
         let sequence = slot.event([caller, lock], pc);
         // Free a moment ago; a handler that came between has given it back.
-        entry.enter(lock, sequence, caller, held_flags(FLAGS));
+        entry.enter(lock, sequence, caller, entry_flags(FLAGS));
         Some(Plain(entry))
     }
 
@@ -122,11 +127,11 @@ impl Plain {
         self.0.entry().has();
     }
 
-    /// The lock was not free. Also says which one it is, and where it was asked for.
+    /// The lock was not free. Also says where it was asked for.
     #[inline]
-    pub fn attempt(self) -> (Attempt, u64, u64) {
+    pub fn attempt(self) -> (Attempt, u64) {
         let entry = self.0.entry();
-        (Attempt(Some(entry)), self.0.lock(), entry.pc())
+        (Attempt(Some(entry)), entry.pc())
     }
 
     /// Before the lock is given up. `None`: it is no such case, and nothing was recorded.
@@ -152,7 +157,7 @@ impl Plain {
     /// The lock has not been given up.
     #[cold]
     pub fn kept(self) {
-        Release(Some(self.0.entry())).failed();
+        Release::of(self.0.entry()).failed();
     }
 }
 
@@ -163,26 +168,27 @@ impl Plain {
 pub struct Attempt(Option<Entry>);
 
 impl Attempt {
-    /// Before the lock is touched.
+    /// Before the lock is touched. `is_process_shared`: see [`HELD_PROCESS_SHARED`].
     #[inline(always)]
-    pub fn begin<const FLAGS: Flags>(lock: u64, caller: u64) -> Attempt {
+    pub fn begin<const FLAGS: Flags>(lock: u64, caller: u64, is_process_shared: bool) -> Attempt {
+        let flags = entry_flags(FLAGS) | if is_process_shared { HELD_PROCESS_SHARED } else { 0 };
         match Slot::existing() {
             Some(slot) if !slot.times_all() => {
                 let pc = wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
                 let sequence = slot.event([caller, lock], pc);
-                Attempt(slot.enter_lock(lock, sequence, caller, held_flags(FLAGS)))
+                Attempt(slot.enter_lock(lock, sequence, caller, flags))
             }
-            _ => Attempt::begin_slowly::<FLAGS>(lock, caller),
+            _ => Attempt::begin_slowly::<FLAGS>(lock, caller, flags),
         }
     }
 
     /// The thread's first event, or one with a time, or a thread that records nowhere.
     #[cold]
     #[inline(never)]
-    fn begin_slowly<const FLAGS: Flags>(lock: u64, caller: u64) -> Attempt {
+    fn begin_slowly<const FLAGS: Flags>(lock: u64, caller: u64, flags: u64) -> Attempt {
         let Some(slot) = Slot::current() else { return Attempt(None) };
         let (sequence, time) = takes::<FLAGS>(slot, lock, caller);
-        let mut entry = slot.enter_lock(lock, sequence, caller, held_flags(FLAGS));
+        let mut entry = slot.enter_lock(lock, sequence, caller, flags);
         if let Some(entry) = &mut entry
             && time != 0
         {
@@ -193,7 +199,8 @@ impl Attempt {
 
     /// The lock was free, and is had.
     #[inline(always)]
-    pub fn has(self) {
+    pub fn has<const FLAGS: Flags>(self, lock: u64) {
+        forget_former::<FLAGS>(lock);
         if let Some(entry) = self.0 {
             entry.has();
         }
@@ -218,7 +225,8 @@ impl Attempt {
     /// The lock is had, after whatever it took.
     #[cold]
     #[inline(never)]
-    pub fn has_waited(self) {
+    pub fn has_waited<const FLAGS: Flags>(self, lock: u64) {
+        forget_former::<FLAGS>(lock);
         let (Some(entry), Some(slot)) = (self.0, Slot::current()) else { return };
         if let Some(mut entry) = entry.within(slot) {
             // First what others must know. For a moment the time is when the waiting began: too early.
@@ -238,6 +246,27 @@ impl Attempt {
             None => drop(slot.was_beyond()),
         }
         try_failed::<FLAGS>(slot, lock, caller);
+    }
+}
+
+/// What an entry says of the flags of a site, and that its PC is a caller's.
+const fn entry_flags(site_flags: Flags) -> u64 {
+    let tries = if site_flags & SITE_TRY != 0 { HELD_TRY } else { 0 };
+    // Nothing in a spin lock says whether it is for several processes: it may be.
+    let is_spin = site_flags >> SITE_LOCK_TYPE_SHIFT == LOCK_TYPE_SPIN;
+    held_flags(site_flags) | HELD_CALLER | tries | if is_spin { HELD_PROCESS_SHARED } else { 0 }
+}
+
+/// A lock that the calling thread shares with nobody is had. If the table says that it had it already, it was given up by
+/// another thread, which has not found that entry.
+#[inline(always)]
+fn forget_former<const FLAGS: Flags>(lock: u64) {
+    if FLAGS & (SITE_SHARED | SITE_REENTRANT) != 0 {
+        return;
+    }
+    let Some(slot) = Slot::existing() else { return };
+    while let Some(entry) = slot.find(lock, is_held) {
+        entry.clear();
     }
 }
 
@@ -297,36 +326,47 @@ impl Again {
 
 /// A release that has begun.
 #[derive(Clone, Copy, Debug)]
-pub struct Release(Option<Entry>);
+pub struct Release {
+    entry: Option<Entry>,
+    /// It may be one of the locks that found no room in the table.
+    may_be_beyond: bool,
+}
 
 impl Release {
     /// Before the lock is given up. `by_anyone` is asked where the thread does not have the lock, by its table: whether
     /// it may give it up nevertheless.
     #[inline(never)]
     pub fn begin(lock: u64, by_anyone: bool) -> Release {
-        Release(Release::entry(lock, by_anyone))
-    }
-
-    fn entry(lock: u64, by_anyone: bool) -> Option<Entry> {
-        let slot = Slot::current()?;
+        let Some(slot) = Slot::current() else { return Release::unknown(false) };
         let Some(mut entry) = slot.find(lock, is_held) else {
             if by_anyone {
                 marks::released_unknown(slot, lock);
             }
-            return None;
+            return Release::unknown(!by_anyone);
         };
         if entry.again() == 0 {
             entry.set_state(HELD_RELEASING);
         }
-        Some(entry)
+        Release::of(entry)
+    }
+
+    fn of(entry: Entry) -> Release {
+        Release { entry: Some(entry), may_be_beyond: false }
+    }
+
+    fn unknown(may_be_beyond: bool) -> Release {
+        Release { entry: None, may_be_beyond }
     }
 
     /// The lock has been given up.
     #[inline(never)]
     pub fn done<const FLAGS: Flags>(self, lock: u64, caller: u64) {
         let Some(slot) = Slot::existing() else { return };
+        if self.may_be_beyond {
+            slot.was_beyond();
+        }
         let mut since = 0;
-        if let Some(mut entry) = self.0.and_then(|entry| entry.held_within(slot)) {
+        if let Some(mut entry) = self.entry.and_then(|entry| entry.held_within(slot)) {
             since = entry.since();
             match entry.again() {
                 0 => entry.clear(),
@@ -350,7 +390,7 @@ impl Release {
     #[cold]
     #[inline(never)]
     pub fn failed(self) {
-        let (Some(entry), Some(slot)) = (self.0, Slot::current()) else { return };
+        let (Some(entry), Some(slot)) = (self.entry, Slot::current()) else { return };
         if let Some(mut entry) = entry.held_within(slot).or_else(|| entry.within(slot)) {
             entry.set_state(HELD_HELD);
         }
@@ -379,8 +419,11 @@ impl Lending {
             [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK, OPERAND_CONDITION]
         );
         slot.event([time, caller, lock, condition], pc);
-        if let Some(mut entry) = slot.find(lock, is_held) {
-            entry.set_since(time, entry.again());
+        // Of a mutex that was taken more than once, the C library gives up one time only: the thread keeps it.
+        if let Some(mut entry) = slot.find(lock, is_held)
+            && entry.again() == 0
+        {
+            entry.set_since(time, 0);
             entry.set_pc(caller);
             entry.set_state(HELD_CONDITION);
             lending.entry = Some(entry);
@@ -396,7 +439,7 @@ impl Lending {
         if let Some(mut entry) = self.entry.and_then(|entry| entry.within(slot)) {
             if has {
                 entry.set_state(HELD_HELD);
-                entry.set_since(time, entry.again());
+                entry.set_since(time, 0);
             } else {
                 entry.clear();
             }
@@ -427,10 +470,10 @@ impl Blocking {
         let time = slot.time();
         let pc = wrapper_site!(KIND_LOCK_WAIT, FLAGS, [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK]);
         let sequence = slot.event([time, caller, semaphore], pc);
-        match slot.enter_lock(semaphore, sequence, caller, 0) {
+        match slot.enter_lock(semaphore, sequence, caller, entry_flags(FLAGS)) {
             Some(mut entry) => {
                 entry.set_since(time, 0);
-                entry.set_state(HELD_CONDITION);
+                entry.set_state(HELD_UNIT);
                 blocking.entry = Some(entry);
             }
             // It is not held, beyond the table or elsewhere.
@@ -468,7 +511,7 @@ pub fn taken<const FLAGS: Flags>(semaphore: u64, caller: u64, has: bool) {
 #[inline(never)]
 pub fn given(semaphore: u64, caller: u64) {
     if Slot::current().is_some() {
-        Release(None).done::<SEMAPHORE>(semaphore, caller);
+        Release::unknown(false).done::<SEMAPHORE>(semaphore, caller);
     }
 }
 

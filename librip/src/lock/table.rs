@@ -28,9 +28,9 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::arch;
 use crate::layout::{
-    CLOCK_LEVEL_ALL, CLOCK_LEVEL_OFF, HELD_AGAIN_SHIFT, HELD_DESTROYED, HELD_HELD, HELD_NONE, HELD_RELEASING,
-    HELD_SEQUENCE_SHIFT, HELD_SHARED, HELD_SINCE, HELD_STATE_SHIFT, HELD_TAKING, HeldLock, PAYLOAD_MASK,
-    SEQUENCE_SHIFT, SITE_SHARED, SlotHeader, held_state, pack, payload,
+    CLOCK_LEVEL_ALL, CLOCK_LEVEL_OFF, HELD_AGAIN_SHIFT, HELD_DESTROYED, HELD_FLAGS, HELD_HELD, HELD_NONE,
+    HELD_RELEASING, HELD_SEQUENCE_SHIFT, HELD_SHARED, HELD_SINCE, HELD_STATE_SHIFT, HELD_TAKING, HeldLock,
+    PAYLOAD_MASK, SEQUENCE_SHIFT, SITE_SHARED, SlotHeader, held_state, pack, payload,
 };
 use crate::{clock, thread};
 
@@ -153,14 +153,14 @@ impl Slot {
         Some(Entry::enter(free?, lock, sequence, pc, flags))
     }
 
-    /// One of the first two entries, if it is free.
+    /// One of the first two entries, if it is free. `None` also where the other one says that the thread has this lock.
     #[inline(always)]
-    pub(crate) fn near_free(self) -> Option<Near> {
+    pub(crate) fn near_free(self, lock: u64) -> Option<Near> {
         let [first, second, ..] = &self.header().held;
         if place_of(first).state() == HELD_NONE {
             return Some(Near(first));
         }
-        (place_of(second).state() == HELD_NONE).then_some(Near(second))
+        (place_of(second).state() == HELD_NONE && !is_of(first, lock)).then_some(Near(second))
     }
 
     /// The same for a lock that the thread may have already: `None` if it has, or if that takes longer to find out.
@@ -172,7 +172,7 @@ impl Slot {
         if has_had_three || is_of(first, lock) && is_used(first) || is_of(second, lock) && is_used(second) {
             return None;
         }
-        self.near_free()
+        self.near_free(lock)
     }
 
     /// One of the first two entries, if it is this lock's, in HELD and without a time. It goes over to RELEASING.
@@ -400,7 +400,7 @@ impl Entry {
         }
         // ORDERING: relaxed: this thread's own.
         let sequence = slot.header().count.load(Relaxed);
-        slot.enter_lock(self.lock(), sequence, self.place.0 & PAYLOAD_MASK, self.place.0 & HELD_SHARED)
+        slot.enter_lock(self.lock(), sequence, self.place.0 & PAYLOAD_MASK, self.place.0 & HELD_FLAGS)
     }
 
     /// The entry of the same lock in this slot, if it is held: the entry itself, or in such a child the inherited one.

@@ -27,7 +27,8 @@
 //! # Blind spots
 //!
 //! Waiting that is not for a lock (a channel, a join, a condition) is not in the graph. A lock that is released by
-//! others than its holder opens a cycle; where that was seen, or may have been, the cycle is suspected only. Locks that
+//! others than its holder opens a cycle; where that was seen, or may have been, the cycle is suspected only. A thread that
+//! waits for itself, with a lock that any thread may release, may use it as a gate: that is potential. Locks that
 //! are marked by hand are taken at their word no further than that: their cycles are potential. A file
 //! that was copied while its process lived is no single moment, and does not say so.
 //!
@@ -237,6 +238,10 @@ impl<'a> Judge<'a> {
                     "the lock is marked by hand: it may be one that can be taken again, or a release have no mark",
                 ),
             ),
+            Some(own) if !own.shared && !lock.nature.is_owned => (
+                Confidence::Potential,
+                Some("the lock may be a gate: one that another thread releases, to let this one go on"),
+            ),
             _ => CERTAIN,
         }
     }
@@ -345,10 +350,12 @@ impl<'a> Judge<'a> {
         } else if threads.len() == 1 {
             "release the lock before the call that takes it again, or hand the guard on to it"
         } else {
-            "take these locks in one order everywhere, or let go of the first before waiting for the second; \
-             nothing but ending the process frees these threads"
+            "take these locks in one order everywhere, or let go of the first before waiting for the second"
         }
         .into();
+        if level == Confidence::Proven {
+            finding.advice.push_str("; nothing but ending the process frees these threads");
+        }
         finding
     }
 

@@ -79,6 +79,9 @@ fn waiting_for_a_lock_one_has_is_the_shortest_deadlock() {
     scene.holds(thread, lock);
     scene.waits(thread, lock);
     let found = scene.look(&Deadlock);
+    assert_eq!(found[0].confidence, Confidence::Potential, "another thread may release it");
+    scene.model.locks[lock].nature.is_owned = true;
+    let found = scene.look(&Deadlock);
     assert_eq!(found[0].confidence, Confidence::Proven);
     assert!(text(&found[0]).contains("which it has had itself"), "{}", text(&found[0]));
     scene.model.locks[lock].nature.reentrant = true;

@@ -8,7 +8,8 @@
 //!
 //! fork copies the memory with its locks, but of the threads only the one that calls it. A lock that another thread
 //! held at that moment stays locked in the child, and no table there says by whom. So: a thread of a process that is
-//! not the ring's first one waits, and nobody in its process has the lock, may have it, or lends it.
+//! not the ring's first one waits, and nobody in its process has the lock, may have it, or lends it; and the lock is not
+//! one that processes share.
 //!
 //! It is proven if nothing in the child can be unknown: all operations on the lock are recorded by wrappers, no
 //! thread was refused, no table overflowed or was in motion, and the complete history of every thread in the child
@@ -49,7 +50,7 @@ impl Analysis for LostOwner {
         let is_candidate = |lock: usize| {
             let lock = &model.locks[lock];
             let is_free = lock.holders.is_empty() && lock.maybe.is_empty() && lock.lenders.is_empty();
-            lock.pid != model.pid && is_free
+            lock.pid != model.pid && is_free && !lock.nature.is_process_shared
         };
         let candidates: Vec<usize> = (0..model.locks.len())
             .filter(|&lock| {

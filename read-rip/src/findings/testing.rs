@@ -80,8 +80,7 @@ impl Scene {
 
     /// A mutex in a wrapper.
     pub(super) fn lock(&mut self, name: &str) -> LockId {
-        let nature =
-            Nature { lock_type: 1, reentrant: false, readers_first: None, is_wrapped: true, is_owned: false };
+        let nature = Nature { lock_type: 1, is_wrapped: true, ..Nature::default() };
         self.model.locks.push(Lock {
             pid: PID,
             address: 0x7f00_0000 + 64 * self.model.locks.len() as u64,

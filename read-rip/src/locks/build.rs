@@ -116,7 +116,7 @@ fn one_thread(
     };
     let mut entries: Vec<(&HeldLock, Mark, LockId, Option<u64>)> = Vec::with_capacity(slot.held.len());
     for held in &slot.held {
-        let mark = marks.held(slot.pid, held.pc);
+        let mark = marks.held(slot.pid, held);
         let lock = ledger.lock(slot.pid, held.lock, &mark);
         let since_ns = held.since_ticks.and_then(|ticks| ledger.time_ns(slot, ticks));
         entries.push((held, mark, lock, since_ns));
@@ -135,16 +135,28 @@ fn one_thread(
             is_steady: moment.is_steady(held),
         };
         let entry = &mut ledger.locks[lock];
+        entry.nature.is_process_shared |= held.is_process_shared;
         match held.state {
             HeldState::Taking => entry.maybe.push(hold(HoldState::Taking)),
             HeldState::Releasing => entry.maybe.push(hold(HoldState::Releasing)),
             HeldState::Destroyed => entry.maybe.push(hold(HoldState::Destroyed)),
             HeldState::Held => {
+                if !held.shared {
+                    // Who has got a lock alone does not have it from before: that was given up by another thread.
+                    let is_former = |hold: &Hold| hold.thread == id && hold.lock == lock && !hold.shared;
+                    entry.holders.retain(|hold| !is_former(hold));
+                    own.holds.retain(|hold| !is_former(hold));
+                }
                 entry.holders.push(hold(HoldState::Held));
                 own.holds.push(hold(HoldState::Held));
                 ledger.owned(lock, id);
             }
             HeldState::Condition => {
+                entry.lenders.push(id);
+                own.lends = Some(lock);
+            }
+            HeldState::Unit => {
+                entry.nature.lock_type = layout::LOCK_TYPE_SEMAPHORE;
                 entry.lenders.push(id);
                 own.lends = Some(lock);
             }

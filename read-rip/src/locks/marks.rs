@@ -8,7 +8,7 @@ use librip::layout;
 
 use crate::decode::Event;
 use crate::places::{PlaceId, Places};
-use crate::ring::Slot;
+use crate::ring::{HeldLock, Slot};
 
 /// A mark, as far as locks are concerned.
 #[derive(Clone, Copy, Debug)]
@@ -53,10 +53,21 @@ impl<'p, 'a> Marks<'p, 'a> {
         mark
     }
 
-    /// The mark that a held-lock table names, or what can be said of a return address.
-    pub(super) fn held(&mut self, pid: u32, pc: u64) -> Mark {
-        let place = self.places.find_held(pid, pc);
-        Mark { place, ..self.at(pid, pc) }
+    /// What a held-lock table names: a mark, or a call that an interposer has recorded, of which less is known.
+    pub(super) fn held(&mut self, pid: u32, held: &HeldLock) -> Mark {
+        if !held.is_caller {
+            return self.at(pid, held.pc);
+        }
+        Mark {
+            place: self.places.find_call(pid, held.pc),
+            kind: layout::KIND_LOCK_TAKES,
+            flags: layout::SITE_WRAPPER | if held.is_try { layout::SITE_TRY } else { 0 },
+            operand_words: 0,
+            lock: None,
+            time: None,
+            since: None,
+            caller: None,
+        }
     }
 
     /// The mark of an event, and its place: where the mark is, or the call that it stands in for.

@@ -59,7 +59,7 @@ pub struct Lock {
     pub maybe: Vec<Hold>,
     /// Those that wait for it.
     pub waiters: Vec<Wait>,
-    /// Threads that wait for a condition and have lent it meanwhile.
+    /// Threads that wait for a condition and have lent it meanwhile; of a semaphore, those that wait for a unit.
     pub lenders: Vec<ThreadId>,
     /// What the histories say of it.
     pub record: Record,
@@ -91,6 +91,8 @@ pub struct Nature {
     pub is_wrapped: bool,
     /// Only the thread that took it can give it up. Not so for locks whose guards may be sent to other threads.
     pub is_owned: bool,
+    /// It lies in memory that processes share, or may lie there: who has it may be a process that is not in the ring.
+    pub is_process_shared: bool,
 }
 
 /// A thread that has a lock, or may have it.
@@ -167,7 +169,7 @@ pub struct ThreadLocks {
     pub holds: Vec<Hold>,
     /// The lock it waits for. More than one only if a signal handler waits too: this is the last.
     pub wait: Option<Wait>,
-    /// The lock that it lends while it waits for a condition.
+    /// The lock that it lends while it waits for a condition, or the semaphore that it waits for.
     pub lends: Option<LockId>,
     /// Locks it holds that are not listed, because its table was full.
     pub beyond: u32,

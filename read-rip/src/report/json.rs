@@ -11,7 +11,7 @@
 //! | `function` | `function`, `threads`, `locations`: a list of `place` with `threads` and `tids` |
 //! | `thread` | `name`, `pid`, `tid`, `state` (`present`, `exited`, `abandoned`), `generation`, `overwritten`, `events`: a list of `sequence`, `lock` (its address) and `place` |
 //! | `locks` | of all locks: `held_overflows`, `held_beyond`, `held_unclear`, `releases_unmatched`, `quiet` (locks that are left out), `now_boottime_ns`, `clock` (`off`, `contended`, `all`) |
-//! | `lock` | `name`, `name_from` (`given`, `symbol`, `place`), `type` (`mutex`, `rwlock`, `lock`), `pid`, `address`, `wrapped`, `contradictory`, `holders`, `waiters`, `lenders` (thread ids), `acquisitions`, `contended`, `failed_tries`, `owners`, `wait` and `hold` |
+//! | `lock` | `name`, `name_from` (`given`, `symbol`, `place`), `type` (`mutex`, `rwlock`, `semaphore`, `lock`), `pid`, `address`, `wrapped`, `contradictory`, `holders`, `waiters`, `lenders` (of a semaphore: those that wait for a unit; thread ids), `acquisitions`, `contended`, `failed_tries`, `owners`, `wait` and `hold` |
 //! | `problem` | `about`, `what`, `hint`: what could not be read or resolved |
 //! | `removed` | `path`: a ring that `gc` has removed |
 //!

@@ -119,6 +119,7 @@ pub(super) fn type_name(lock: &Lock) -> &'static str {
         layout::LOCK_TYPE_MUTEX => "mutex",
         layout::LOCK_TYPE_RWLOCK => "rwlock",
         layout::LOCK_TYPE_SPIN => "spin lock",
+        layout::LOCK_TYPE_SEMAPHORE => "semaphore",
         _ => "lock",
     }
 }
@@ -166,7 +167,11 @@ impl View<'_> {
             let who = self.names.threads(&lock.lenders, self.is_verbose);
             let waits = if lock.lenders.len() == 1 { "waits" } else { "wait" };
             let have = if lock.lenders.len() == 1 { "has" } else { "have" };
-            writeln!(self.out, "  {who} {waits} for a condition, and {have} lent it meanwhile")?;
+            if lock.nature.lock_type == layout::LOCK_TYPE_SEMAPHORE {
+                writeln!(self.out, "  {who} {waits} for a unit")?;
+            } else {
+                writeln!(self.out, "  {who} {waits} for a condition, and {have} lent it meanwhile")?;
+            }
         }
         if lock.holders.is_empty() && !lock.waiters.is_empty() {
             let what = if !lock.maybe.is_empty() {

@@ -10,8 +10,9 @@
 //!
 //! * An entry whose `place` and `lock` have different sequences is being entered. It is counted as unclear, for
 //!   its owner may be about to take the lock or, with marks by hand, have it.
-//! * Otherwise `lock` belongs to `place`, but for the chance that 11 bits are equal by accident: the
-//!   entry's former lock was entered a multiple of 2048 words ago, and the owner is between two stores.
+//! * Otherwise `lock` belongs to `place`, but for the chance that 8 bits are equal by accident: the entry's former lock
+//!   was entered a multiple of 256 words ago, and the owner is between two stores. Then the state is TAKING: that lock
+//!   would be one that the thread may have.
 //! * All three words are the same in two copies. `lock` carries 15 bits of a sequence that only grows; so it did not
 //!   change between the moments at which it was copied (but for a multiple of 2^15 words in between, and then
 //!   with the same lock). `place` and `since` were copied between these moments, so they belong to it.
@@ -30,8 +31,14 @@ use super::parse::Bytes;
 pub struct HeldLock {
     /// The lock's address.
     pub lock: u64,
-    /// Actual address of the mark that entered it.
+    /// Actual address of the mark that entered it, or the return address of a call.
     pub pc: u64,
+    /// It is a return address: an interposer has entered it.
+    pub is_caller: bool,
+    /// With that: the attempt ends by itself.
+    pub is_try: bool,
+    /// The lock lies, or may lie, in memory that processes share.
+    pub is_process_shared: bool,
     /// What its owner does with it.
     pub state: HeldState,
     /// In shared mode.
@@ -59,6 +66,8 @@ pub enum HeldState {
     Condition,
     /// It was destroyed while it was held.
     Destroyed,
+    /// Waits for a unit of a semaphore, which nobody holds.
+    Unit,
 }
 
 /// What a slot's table says.
@@ -100,10 +109,8 @@ impl Table {
             layout::HELD_RELEASING => HeldState::Releasing,
             layout::HELD_CONDITION => HeldState::Condition,
             layout::HELD_DESTROYED => HeldState::Destroyed,
-            _ => {
-                self.damaged += 1;
-                return;
-            }
+            // Three bits: there is no other.
+            _ => HeldState::Unit,
         };
         let sequence = layout::sequence_bits(lock);
         let place_sequence_mask = (1 << (u64::BITS - layout::HELD_SEQUENCE_SHIFT)) - 1;
@@ -121,6 +128,9 @@ impl Table {
         self.locks.push(HeldLock {
             lock: layout::payload(lock),
             pc: layout::payload(place),
+            is_caller: place & layout::HELD_CALLER != 0,
+            is_try: place & layout::HELD_TRY != 0,
+            is_process_shared: place & layout::HELD_PROCESS_SHARED != 0,
             state,
             shared: place & layout::HELD_SHARED != 0,
             since_ticks: (ticks != 0).then_some(ticks),
@@ -148,6 +158,9 @@ mod tests {
         let expected = HeldLock {
             lock: 0x7000,
             pc: 0x1234,
+            is_caller: false,
+            is_try: false,
+            is_process_shared: false,
             state: HeldState::Held,
             shared: true,
             since_ticks: None,
@@ -157,6 +170,17 @@ mod tests {
         assert_eq!(found, [expected]);
         let timed = table([lock, place | layout::HELD_SINCE, 3 << 48 | 77]).locks;
         assert_eq!((timed[0].since_ticks, timed[0].again), (Some(77), 3));
+        let flags = layout::HELD_CALLER | layout::HELD_TRY | layout::HELD_PROCESS_SHARED;
+        let called = table([lock, layout::held_place(5000, 0x1234, layout::HELD_UNIT, flags), 0]).locks;
+        let expected = HeldLock {
+            is_caller: true,
+            is_try: true,
+            is_process_shared: true,
+            state: HeldState::Unit,
+            shared: false,
+            ..expected
+        };
+        assert_eq!(called, [expected]);
     }
 
     #[test]
@@ -168,11 +192,8 @@ mod tests {
             assert_eq!((table.locks.len(), table.unclear, table.damaged), (0, 1, 0));
         }
         let lock = layout::pack(5000, 0x7000, true);
-        let impossible = layout::held_place(5000, 0x1234, 7, 0);
-        for entry in [[lock, impossible, 0], [lock & !layout::OPERAND_FLAG, place, 0]] {
-            let table = table(entry);
-            assert_eq!((table.locks.len(), table.unclear, table.damaged), (0, 0, 1));
-        }
+        let table = table([lock & !layout::OPERAND_FLAG, place, 0]);
+        assert_eq!((table.locks.len(), table.unclear, table.damaged), (0, 0, 1));
     }
 
     #[test]

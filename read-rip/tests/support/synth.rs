@@ -559,7 +559,7 @@ impl Held {
         let has_since = self.since.is_some() || self.again > 0;
         [
             word(self.sequence, true, self.lock),
-            place_sequence << 53
+            place_sequence << 56
                 | u64::from(has_since) << 52
                 | u64::from(self.shared) << 51
                 | self.state << 48

@@ -1,0 +1,70 @@
+//! What `read-rip` says of programs that are stuck, or only look like it.
+
+use crate::{compile, plan, preload, read_rip};
+
+/// Lets a story come to its end and kills it: what `locks` and `check` say.
+fn told(story: &str) -> (String, String) {
+    let mut victim = plan(&compile("stories", &[]), &[story], &[preload()]).start();
+    assert_eq!(victim.line(), "ready");
+    victim.kill();
+    let remains = victim.wait();
+    let ring = remains.ring_path();
+    (read_rip(&["locks", "-v"], &ring), read_rip(&["check"], &ring))
+}
+
+#[test]
+fn a_circle_is_proven_and_one_that_ends_by_itself_is_not() {
+    let (_, found) = told("circle");
+    assert!(found.starts_with("proven deadlock: 2 threads wait for one another"), "{found}");
+    for part in ["waits for second (0x", "at forth stories.c:", "taken at back stories.c:"] {
+        assert!(found.contains(part), "{part}: {found}");
+    }
+    let (_, found) = told("timed circle");
+    assert!(found.starts_with("potential deadlock: 2 threads wait for one another"), "{found}");
+    assert!(found.contains("has a time limit") && !found.contains("nothing but ending"), "{found}");
+}
+
+#[test]
+fn who_waits_for_its_own_mutex_may_wait_for_another_thread() {
+    let (_, found) = told("again");
+    assert!(found.starts_with("potential deadlock: "), "{found}");
+    assert!(
+        found.contains("waits for a lock that it has itself") && found.contains("may be a gate"),
+        "{found}"
+    );
+}
+
+#[test]
+fn who_waits_for_a_unit_lends_nothing() {
+    let (locks, found) = told("unit");
+    assert!(locks.contains("units  semaphore at 0x") && locks.contains(" waits for a unit\n"), "{locks}");
+    assert!(locks.contains("held by ") && locks.contains("at consumes stories.c:"), "{locks}");
+    assert!(!found.contains("deadlock"), "{found}");
+}
+
+#[test]
+fn a_mutex_that_was_taken_twice_is_held_while_its_thread_waits_for_a_condition() {
+    let (locks, _) = told("two levels");
+    assert!(locks.contains("held by ") && locks.contains("at waits_with_two stories.c:"), "{locks}");
+    assert!(!locks.contains("lent it"), "{locks}");
+}
+
+#[test]
+fn a_child_does_not_have_what_it_shares_with_its_parent() {
+    let (locks, found) = told("shared");
+    assert!(locks.contains("held by ") && locks.contains(" waits at wants stories.c:"), "{locks}");
+    assert!(found.starts_with("no findings"), "{found}");
+}
+
+#[test]
+fn locks_that_found_no_room_are_given_up_like_others() {
+    let (locks, _) = told("many");
+    assert!(!locks.contains("held by") && !locks.contains("held besides"), "{locks}");
+}
+
+#[test]
+fn a_mutex_that_is_handed_over_is_held_by_no_more_threads_than_there_are() {
+    let (locks, found) = told("handed over");
+    assert!(!locks.contains("by 3 threads"), "{locks}");
+    assert!(!found.contains("proven"), "{found}");
+}
