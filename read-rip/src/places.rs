@@ -3,6 +3,7 @@
 //! Each distinct PC is looked up once. The ring's own sites answer where a mark is, also without the program;
 //! what its debug information adds is the function. Nothing is printed here.
 
+mod meaning;
 mod module_map;
 mod wrapper;
 
@@ -14,10 +15,13 @@ use librip::layout;
 use crate::decode::Event;
 use crate::resolve::{Frame, Resolver};
 use crate::ring::{Site, Slot, Snapshot};
+use meaning::Marks;
 use module_map::ModuleMap;
 
+pub use meaning::{MARKS_MAX, Meaning};
+
 /// Where a PC is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Place {
     /// Actual address, as it was recorded.
     pub pc: u64,
@@ -25,14 +29,20 @@ pub struct Place {
     pub module: Option<usize>,
     /// Module-relative address; the actual one when no module is known.
     pub address: u64,
-    /// Indices of the sites there. More than one: the linker folded identical functions.
+    /// Indices of the sites there, of those that say the same the first. More than one: the linker folded functions whose
+    /// instructions are equal. More than [`MARKS_MAX`]: there are others.
     pub sites: Vec<usize>,
-    /// Function that the mark is in, the innermost, without type arguments.
+    /// Function that the mark is in, the innermost, without type arguments. Of several that the linker folded one, or, as
+    /// far as symbols tell, all.
     pub function: String,
     /// The same with its type arguments.
     pub full_function: String,
     /// Source file and line.
     pub source: Option<(String, u32)>,
+    /// Other lines with marks that the linker has made one with this: which of them was passed is not known.
+    pub folded: Vec<(String, u32)>,
+    /// The marks there say different things, so that it is not known what was done.
+    pub is_ambiguous: bool,
     /// What the function was inlined into, innermost first: the caller's function, file and line.
     pub callers: Vec<Frame>,
     /// The source is that of a wrapper, because it is not known where that was called.
@@ -46,7 +56,7 @@ pub type PlaceId = usize;
 pub struct Places<'a> {
     snapshot: &'a Snapshot,
     modules: ModuleMap,
-    sites: HashMap<(usize, u64), Vec<usize>>,
+    sites: HashMap<(usize, u64), Marks<'a>>,
     by_pc: HashMap<(u32, u64), PlaceId>,
     places: Vec<Place>,
     resolver: Resolver,
@@ -55,9 +65,10 @@ pub struct Places<'a> {
 impl<'a> Places<'a> {
     /// Looks nothing up yet. `resolver` was made for the snapshot's modules.
     pub fn new(snapshot: &'a Snapshot, resolver: Resolver) -> Places<'a> {
-        let mut sites: HashMap<_, Vec<usize>> = HashMap::new();
+        let mut sites: HashMap<_, Marks<'_>> = HashMap::new();
         for (index, site) in snapshot.sites.iter().enumerate() {
-            sites.entry((site.module, site.pc)).or_default().push(index);
+            let marks = sites.entry((site.module, site.pc)).or_insert_with(|| Marks::of(site));
+            marks.add(index, &snapshot.sites);
         }
         Places {
             snapshot,
@@ -114,15 +125,14 @@ impl<'a> Places<'a> {
         &self.snapshot.sites[index]
     }
 
-    /// The site at a PC of a process; the first, where the linker folded several.
-    pub fn site_at(&self, pid: u32, pc: u64) -> Option<&'a Site> {
-        let sites = self.sites.get(&self.module_of(pid, pc)?)?;
-        Some(&self.snapshot.sites[*sites.first()?])
+    /// What the marks at a PC of a process say; `None` where there are none.
+    pub fn meaning(&self, pid: u32, pc: u64) -> Option<&Meaning<'a>> {
+        self.sites.get(&self.module_of(pid, pc)?).map(|marks| &marks.meaning)
     }
 
     /// How many operand words precede this PC in an event. 0 for places without a site.
     pub fn operand_words(&self, pid: u32, pc: u64) -> u32 {
-        self.site_at(pid, pc).and_then(|site| site.operand_words).unwrap_or(0)
+        self.meaning(pid, pc).and_then(|meaning| meaning.operand_words).unwrap_or(0)
     }
 
     /// Which lock an event of a slot is about, if it is about one.
@@ -135,7 +145,7 @@ impl<'a> Places<'a> {
         if event.operands.is_empty() {
             return None;
         }
-        let types = &self.site_at(slot.pid, event.pc)?.operand_types;
+        let types = self.meaning(slot.pid, event.pc)?.operand_types?;
         let lock = types.iter().position(|&operand| operand == operand_type)?;
         let before: u32 = types[..lock].iter().filter_map(|&operand| layout::operand_words(operand)).sum();
         let at = event.operands.start + before as usize;
@@ -169,20 +179,19 @@ impl<'a> Places<'a> {
         let Some((module, address)) = self.module_of(pid, pc) else {
             return Place {
                 pc,
-                module: None,
                 address: pc,
-                sites: Vec::new(),
                 function: "unknown".into(),
                 full_function: "unknown".into(),
-                source: None,
-                callers: Vec::new(),
-                is_in_wrapper: false,
+                ..Place::default()
             };
         };
-        let sites = self.sites.get(&(module, address)).cloned().unwrap_or_default();
-        let site = sites.first().map(|&site| &self.snapshot.sites[site]);
+        let marks = self.sites.get(&(module, address));
+        let meaning = marks.map(|marks| marks.meaning);
+        let indices = marks.map(|marks| marks.different.clone()).unwrap_or_default();
+        let sites: Vec<&Site> = indices.iter().take(MARKS_MAX).map(|&at| &self.snapshot.sites[at]).collect();
+        let site = sites.first().copied();
         let mut frames = self.resolver.resolve(module, address);
-        let is_wrapper = site.is_some_and(|site| site.flags & layout::SITE_WRAPPER != 0);
+        let is_wrapper = meaning.is_some_and(|meaning| meaning.flags() & layout::SITE_WRAPPER != 0);
         let own_file = site.map(|site| site.file.as_str()).filter(|_| is_wrapper);
         let called_from = own_file.and_then(|file| wrapper::leave(&mut frames, file));
         let is_in_wrapper = is_wrapper && called_from.is_none();
@@ -190,31 +199,56 @@ impl<'a> Places<'a> {
         let innermost = frames.next();
         let function = innermost.as_ref().and_then(|frame| frame.function.clone());
         // The note is exact; debug information says the same where it is there, in the compiler's spelling.
-        let noted = || site.map(|site| (site.file.clone(), site.line));
-        let source = called_from.or_else(noted).or_else(|| {
+        let mut noted: Vec<(String, u32)> = Vec::new();
+        for site in sites.iter().filter(|_| called_from.is_none()) {
+            if !noted.iter().any(|(file, line)| *file == site.file && *line == site.line) {
+                noted.push((site.file.clone(), site.line));
+            }
+        }
+        let mut noted = noted.into_iter();
+        let source = called_from.or_else(|| noted.next()).or_else(|| {
             let frame = innermost.as_ref()?;
             Some((frame.file.clone()?, frame.line?))
         });
-        let full_function = function.unwrap_or_else(|| match site {
-            // Not the function, but its Rust module, and marked as such.
-            Some(site) if !site.module_path.is_empty() => format!("{}::?", site.module_path),
-            _ => "unknown".into(),
-        });
-        let callers =
-            if innermost.is_some_and(|frame| frame.is_inlined) { frames.collect() } else { Vec::new() };
-        let function = without_arguments(&full_function).into_owned();
+        let folded: Vec<(String, u32)> = noted.collect();
+        let is_inlined = innermost.is_some_and(|frame| frame.is_inlined);
+        let callers = if is_inlined { frames.collect() } else { Vec::new() };
+        let namesakes = match &function {
+            Some(_) if !folded.is_empty() && !is_inlined => self.resolver.namesakes(module, address),
+            _ => Vec::new(),
+        };
+        let mut functions = match function {
+            Some(function) if namesakes.is_empty() => vec![function],
+            Some(_) => namesakes,
+            None => modules(&sites),
+        };
+        if functions.len() > MARKS_MAX {
+            functions.truncate(MARKS_MAX);
+            functions.push("...".into());
+        }
+        let short: Vec<Cow<'_, str>> = functions.iter().map(|function| without_arguments(function)).collect();
         Place {
             pc,
             module: Some(module),
             address,
-            sites,
-            function,
-            full_function,
+            sites: indices,
+            function: short.join("|"),
+            full_function: functions.join("|"),
             source,
+            folded,
+            is_ambiguous: meaning.is_some_and(|meaning| meaning.is_ambiguous()),
             callers,
             is_in_wrapper,
         }
     }
+}
+
+/// Not the functions of marks, but their Rust modules, and marked as such.
+fn modules(sites: &[&Site]) -> Vec<String> {
+    let paths = sites.iter().map(|site| &site.module_path).filter(|path| !path.is_empty());
+    let mut modules: Vec<String> = paths.map(|path| format!("{path}::?")).collect();
+    modules.dedup();
+    if modules.is_empty() { vec!["unknown".into()] } else { modules }
 }
 
 /// A function's name without type arguments: `lock<Cache, F>` is `lock`, `<A as B>::c` stays.
@@ -259,8 +293,8 @@ impl FileNames {
     pub fn choose<'p>(places: impl Iterator<Item = &'p Place>) -> FileNames {
         let mut files: Vec<&str> = places
             .flat_map(|place| {
-                let own = place.source.as_ref().map(|(file, _)| file.as_str());
-                own.into_iter().chain(place.callers.first().and_then(|caller| caller.file.as_deref()))
+                let own = place.source.iter().chain(&place.folded).map(|(file, _)| file.as_str());
+                own.chain(place.callers.first().and_then(|caller| caller.file.as_deref()))
             })
             .collect();
         files.sort_unstable();
@@ -304,17 +338,7 @@ mod tests {
     use super::*;
 
     fn place(file: &str) -> Place {
-        Place {
-            pc: 0,
-            module: None,
-            address: 0,
-            sites: Vec::new(),
-            function: String::new(),
-            full_function: String::new(),
-            source: Some((file.into(), 1)),
-            callers: Vec::new(),
-            is_in_wrapper: false,
-        }
+        Place { source: Some((file.into(), 1)), ..Place::default() }
     }
 
     #[test]

@@ -231,6 +231,24 @@ fn a_symbol_table_alone_gives_functions_without_lines() {
 }
 
 #[test]
+fn functions_that_are_one_are_all_named() {
+    let fixture = Fixture::new(
+        "fixture.c",
+        r#"
+        __attribute__((noipa)) int opens(void) { return 1; }
+        int closes(void) __attribute__((alias("opens")));
+        __attribute__((noipa)) int differs(void) { return 2; }
+        int main(void) { return opens() + closes() + differs(); }
+        "#,
+    );
+    fixture.run("gcc -O1 -g -Wl,--build-id fixture.c -o prog");
+    let mut resolver = fixture.resolver("prog");
+    assert_eq!(resolver.namesakes(0, address(&fixture.path("prog"), "closes")), ["closes", "opens"]);
+    assert_eq!(resolver.namesakes(0, address(&fixture.path("prog"), "differs")), ["differs"]);
+    assert!(resolver.namesakes(0, 1).is_empty());
+}
+
+#[test]
 fn exported_symbols_answer_when_the_full_table_was_stripped() {
     let fixture = Fixture::c("-g0 -rdynamic");
     let mark = address(&fixture.path("prog"), "c_mark");

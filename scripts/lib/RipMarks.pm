@@ -1,6 +1,7 @@
 # Reads the per-thread output of `read-rip -t`, and tells a lock's two marks from all others.
 #
-# A mark is {sequence}FILE:LINE or {sequence}FILE:LINE<0xADDRESS>. Marks of wrapped locks say what they mean, in a word
+# A mark is {sequence}FILE:LINE or {sequence}FILE:LINE<0xADDRESS>; where the linker has made several marks one, it is
+# {sequence}FILE:LINE|FILE:LINE, and none of a lock, but perhaps of an unlocking in any of these files. Marks of wrapped locks say what they mean, in a word
 # behind that: FILE:LINE(takes). All others are read by their pattern: a place where a lock is taken has two marks
 # on one source line, which therefore have addresses: the first says "waits", the second "has it". That is
 # learned from the whole input: wherever two marks follow one another on one line with two addresses, the first
@@ -17,7 +18,7 @@ use strict;
 use warnings;
 
 # Reads threads from a file handle: a list of { line, name, tid, exited, marks }, a mark being
-# { sequence, file, at (FILE:LINE), address (or undef), word (or undef) }. Lines that begin with a blank continue the one before.
+# { sequence, file, files (all that it may be in), at (FILE:LINE), address (or undef), word (or undef) }. Lines that begin with a blank continue the one before.
 sub threads {
     my ($input) = @_;
     my @lines;
@@ -50,10 +51,16 @@ sub mark {
     my ($text) = @_;
     return unless $text =~ /\A\{(\d+)\}(.*)\z/;
     my ($sequence, $place) = ($1, $2);
-    if ($place =~ /\A(.+?):(\d+)(?:<0x([0-9a-fA-F]+)>)?(?:\(([a-z]+)\))?(?![\d:])/) {
-        return { sequence => $sequence, file => $1, at => "$1:$2", address => $3, word => $4 };
+    my $line = qr/[^|<]+?:\d+/;
+    if ($place =~ /\A((?:$line\|)+(?:$line|\.\.\.))/) {
+        my $at = $1;
+        my @files = map { /\A(.+):\d+\z/ ? $1 : () } split /\|/, $at;
+        return { sequence => $sequence, file => '', files => \@files, at => $at, address => undef, word => undef };
     }
-    return { sequence => $sequence, file => '', at => $place, address => undef, word => undef };
+    if ($place =~ /\A(.+?):(\d+)(?:<0x([0-9a-fA-F]+)>)?(?:\(([a-z]+)\))?(?![\d:])/) {
+        return { sequence => $sequence, file => $1, files => [$1], at => "$1:$2", address => $3, word => $4 };
+    }
+    return { sequence => $sequence, file => '', files => [''], at => $place, address => undef, word => undef };
 }
 
 # Learns from all threads which addresses of a line wait and which have: $roles->{at}{address} is the number of

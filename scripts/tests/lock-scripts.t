@@ -152,6 +152,10 @@ is('two_who_hold_and_wait_for_one_another_are_seen_as_both',
 is('verbose_names_the_threads',
     (run($teacher . line('a b[2]', 5, $wait), 'lock-waiters', '-v'))[0], "1 locks.c:10\n    a b[2]\n");
 is('places_without_symbols_are_no_trouble', waiters(line('a[2]', 5, '0x1234', '[unknown]', $wait)), "1 locks.c:10\n");
+is('marks_that_the_linker_has_made_one_may_be_releases_in_all_their_files',
+    holders(line('a[2]', 5, $wait, $has, 'other.c:3|locks.c:20')), '');
+is('marks_that_the_linker_has_made_one_are_none_of_a_lock',
+    waiters(line('a[2]', 5, 'other.c:1', 'locks.c:10|other.c:3<0xa1>')), '');
 
 my $wrapped = line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'b.rs:9(released)', 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(waits)');
 is('a_wrapped_lock_is_held_when_it_is_taken_and_not_released',

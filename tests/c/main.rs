@@ -7,6 +7,7 @@
 
 mod ancestor;
 mod examples;
+mod folded;
 mod layout;
 mod locks;
 mod matrix;

@@ -2,7 +2,7 @@
 //!
 //! It decides nothing about the result itself: each command shows its own.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::{ERROR, SOUND, output, remark};
 use crate::analyse::{self, Losses, Thread, ThreadState};
 use crate::cli::Common;
 use crate::locks::Input;
-use crate::places::Places;
+use crate::places::{FileNames, Place, Places};
 use crate::process::{self, Life, living_threads};
 use crate::report::{self, Json, counted, printable};
 use crate::resolve::{Options, Resolver};
@@ -124,6 +124,9 @@ impl Reading {
                 let about = problem.path.to_string_lossy();
                 Json(&mut out).problem(&about, &problem.to_string(), Some(problem.hint()))?;
             }
+            if let Some((what, hint)) = ambiguous(places) {
+                Json(&mut out).problem(&self.path.to_string_lossy(), &what, Some(hint))?;
+            }
             out.flush()?;
             return self.report_defects(wanted);
         }
@@ -157,6 +160,10 @@ impl Reading {
         for problem in places.resolver().problems() {
             remark(format_args!("Warning: {}", printable(&problem.to_string())));
             remark(format_args!("Hint: {}", problem.hint()));
+        }
+        if let Some((what, hint)) = ambiguous(places) {
+            remark(format_args!("Warning: {what}"));
+            remark(format_args!("Hint: {hint}"));
         }
         self.report_defects(wanted)
     }
@@ -215,6 +222,24 @@ impl Reading {
         }
         heading
     }
+}
+
+/// What to say of marks that were met and whose meaning is not known.
+fn ambiguous(places: &Places<'_>) -> Option<(String, &'static str)> {
+    let met: Vec<&Place> = places.iter().filter(|place| place.is_ambiguous).collect();
+    let names = FileNames::choose(met.iter().copied());
+    let locations = report::location(places, &names, false);
+    let lines: BTreeSet<String> = met.iter().map(|place| locations.line_of(place)).collect();
+    let first = lines.first()?;
+    let others = match lines.len() - 1 {
+        0 => String::new(),
+        others => format!(", and so it is at {}", counted(others as u64, "other place")),
+    };
+    let what = format!(
+        "{first}: the linker has made these marks one, and they say different things: what an event there means is \
+         not known{others}"
+    );
+    Some((what, "link without --icf, or keep these functions apart with the linker's --keep-unique=FUNCTION"))
 }
 
 /// When what a ring says was so, ns since boot.

@@ -66,7 +66,11 @@ pub(super) fn replay(thread: &ThreadLocks, mut visit: impl FnMut(&Step, &[Held])
                     held[at].is_lent = step.kind == StepKind::ConditionWait;
                 }
             }
-            StepKind::Snap | StepKind::Progress | StepKind::Wait | StepKind::TryFailed => {}
+            StepKind::Snap
+            | StepKind::Progress
+            | StepKind::Ambiguous
+            | StepKind::Wait
+            | StepKind::TryFailed => {}
         }
     }
     held

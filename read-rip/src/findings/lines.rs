@@ -16,7 +16,8 @@
 //! # Blind spots
 //!
 //! Which of several locks it is: a line is not a lock. Acquisitions that were overwritten. Marks in the file that are
-//! neither of locking nor unlocking count as releases. A line that nobody was ever seen to pass takes no lock.
+//! neither of locking nor unlocking count as releases. A line that nobody was ever seen to pass takes no lock. Marks that the
+//! linker has made one with others are on no line, and count as releases in all their files.
 //!
 //! # Example output
 //!
@@ -120,7 +121,7 @@ impl Analysis for Lines {
                 let is_possible = thread.pid == pid && thread.state != ThreadState::Exited;
                 let mut held = Vec::new();
                 for (step, meaning) in snaps(thread).zip(meanings(thread)) {
-                    if !is_possible || line(step).is_none_or(|line| line.0 != at.0) {
+                    if !is_possible || !is_in(view.places[step.place], at.0) {
                         continue;
                     }
                     match meaning {
@@ -139,7 +140,14 @@ impl Analysis for Lines {
 }
 
 fn line<'a>(places: &'a [&'a Place], place: PlaceId) -> Option<Line<'a>> {
-    places[place].source.as_ref().map(|(file, line)| (file.as_str(), *line))
+    let place = places[place];
+    let source = place.source.as_ref().filter(|_| place.folded.is_empty());
+    source.map(|(file, line)| (file.as_str(), *line))
+}
+
+/// Whether a mark is in a file, or may be.
+fn is_in(place: &Place, file: &str) -> bool {
+    place.source.iter().chain(&place.folded).any(|(source, _)| source == file)
 }
 
 /// Only plain marks take part: others say themselves what they are.
@@ -283,6 +291,22 @@ mod tests {
             passes(&mut scene, "worker", &[other, before, other, before]);
         }
         assert!(scene.look(&Lines).is_empty(), "one mark a line");
+    }
+
+    #[test]
+    fn marks_that_the_linker_has_made_one_tell_nothing_of_a_line() {
+        let (mut scene, [before, after, release]) = scene();
+        let owner = passes(&mut scene, "owner", &[before, after, release]);
+        for _ in 0..20 {
+            passes(&mut scene, "worker", &[before, after, release, before]);
+        }
+        scene.places[release].folded.push(("other.c".into(), 7));
+        assert!(
+            !text(&scene.look(&Lines)[0]).contains(&format!("T{owner} seems to have")),
+            "released, or elsewhere"
+        );
+        scene.places[before].folded.push(("other.c".into(), 8));
+        assert!(scene.look(&Lines).is_empty(), "they may wait there, or be elsewhere");
     }
 
     #[test]

@@ -20,7 +20,8 @@
 //! # Blind spots
 //!
 //! A success that was overwritten, or that comes after more rounds than the history holds. Threads without any marks
-//! of what they try.
+//! of what they try. Marks of progress that the linker has made one with plain marks: what has passed one of these counts
+//! as having made progress.
 //!
 //! # Example output
 //!
@@ -79,8 +80,9 @@ fn is_busy(view: &View<'_>, thread: &ThreadLocks) -> bool {
     thread.state == ThreadState::Present && moved && thread.wait.is_none() && thread.lends.is_none()
 }
 
+/// Whether a thread made progress, or may have made it.
 fn made_progress(thread: &ThreadLocks) -> bool {
-    thread.steps.iter().any(|step| step.kind == StepKind::Progress)
+    thread.steps.iter().any(|step| matches!(step.kind, StepKind::Progress | StepKind::Ambiguous))
 }
 
 /// The threads that made progress in the earlier reading's histories, by process and thread.
@@ -194,9 +196,10 @@ fn nobody(view: &View<'_>, found: &mut Vec<Finding>) {
     }
     let goes_round = |thread: &ThreadLocks| {
         let places: HashSet<PlaceId> = thread.steps.iter().map(|step| step.place).collect();
+        let lines: usize = places.iter().map(|&place| 1 + view.places[place].folded.len()).sum();
         let has_moved = thread.advanced.is_none_or(|words| words >= STEPS_MIN as u64);
         let is_long = thread.steps.len() >= STEPS_MIN && thread.overwritten > 0;
-        is_busy(view, thread) && is_long && has_moved && places.len() <= PLACES_MAX
+        is_busy(view, thread) && is_long && has_moved && lines <= PLACES_MAX
     };
     let members: Vec<ThreadId> =
         (0..model.threads.len()).filter(|&id| goes_round(&model.threads[id])).collect();
@@ -333,7 +336,13 @@ mod tests {
         assert!(scene.look(&Livelock).is_empty(), "the program marks no progress");
         scene.model.has_progress_sites = true;
         assert_eq!(scene.look(&Livelock)[0].confidence, Confidence::Suspected);
+        scene.places[place].folded =
+            (0..PLACES_MAX as u32).map(|line| ("spin.rs".into(), 10 + line)).collect();
+        assert!(scene.look(&Livelock).is_empty(), "they may be many places");
+        scene.places[place].folded.clear();
         scene.progress(2);
         assert!(scene.look(&Livelock).is_empty(), "a busy loop that makes progress");
+        scene.model.threads[2].steps.last_mut().unwrap().kind = StepKind::Ambiguous;
+        assert!(scene.look(&Livelock).is_empty(), "a busy loop that may make progress");
     }
 }

@@ -46,12 +46,10 @@ impl Scene {
             pc: address,
             module: Some(0),
             address,
-            sites: Vec::new(),
             function: "work".into(),
             full_function: "work".into(),
             source: Some((file.into(), line)),
-            callers: Vec::new(),
-            is_in_wrapper: false,
+            ..Place::default()
         });
         self.places.len() - 1
     }

@@ -14,8 +14,10 @@ use crate::ring::{HeldLock, Slot};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     pub(super) place: PlaceId,
-    /// `librip::layout::KIND_*`; a plain mark where a lock event does not say which lock.
+    /// `librip::layout::KIND_*`; a plain mark where a lock event does not say which lock, or what was done with it.
     pub(super) kind: u8,
+    /// The linker has made it one with marks that say something else: it is not known what an event of it means.
+    pub(super) is_ambiguous: bool,
     /// `librip::layout::SITE_*` and `LOCK_TYPE_*`.
     pub(super) flags: u16,
     pub(super) operand_words: u32,
@@ -83,6 +85,7 @@ impl<'p, 'a> Marks<'p, 'a> {
         let mut mark = Mark {
             place: self.places.find_in(pid, pc),
             kind: layout::KIND_SNAP,
+            is_ambiguous: false,
             flags: 0,
             operand_words: 0,
             lock: None,
@@ -91,11 +94,12 @@ impl<'p, 'a> Marks<'p, 'a> {
             caller: None,
         };
         // Without the types of its operands, nothing is known of an event's words.
-        let Some(site) = self.places.site_at(pid, pc) else { return mark };
-        let Some(operand_words) = site.operand_words else { return mark };
+        let Some(meaning) = self.places.meaning(pid, pc) else { return mark };
+        mark.is_ambiguous = meaning.is_ambiguous();
+        let Some(operand_words) = meaning.operand_words else { return mark };
         mark.operand_words = operand_words;
         let mut at = 0;
-        for &operand_type in &site.operand_types {
+        for &operand_type in meaning.operand_types.unwrap_or_default() {
             match operand_type {
                 layout::OPERAND_LOCK => mark.lock = mark.lock.or(Some(at)),
                 layout::OPERAND_TIME => mark.time = mark.time.or(Some(at)),
@@ -106,12 +110,12 @@ impl<'p, 'a> Marks<'p, 'a> {
             at += layout::operand_words(operand_type).unwrap_or(0);
         }
         // Nobody holds a semaphore: who has waited for it has taken something, not locked somebody out.
-        if site.flags >> layout::SITE_LOCK_TYPE_SHIFT == layout::LOCK_TYPE_SEMAPHORE {
+        if meaning.flags() >> layout::SITE_LOCK_TYPE_SHIFT == layout::LOCK_TYPE_SEMAPHORE {
             mark.lock = None;
         }
-        if site.kind == layout::KIND_PROGRESS || mark.lock.is_some() {
-            mark.kind = site.kind;
-            mark.flags = site.flags;
+        if meaning.kind == Some(layout::KIND_PROGRESS) || mark.lock.is_some() {
+            mark.kind = meaning.kind.filter(|_| !mark.is_ambiguous).unwrap_or(layout::KIND_SNAP);
+            mark.flags = meaning.flags();
         }
         mark
     }

@@ -229,6 +229,8 @@ pub enum StepKind {
     ConditionWoken,
     /// The lock ended. Another one may come to lie there.
     Destroyed,
+    /// A plain mark or one of progress: the linker has made them one.
+    Ambiguous,
 }
 
 /// What the histories, as far as they reach, say of a lock.

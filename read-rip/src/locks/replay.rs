@@ -6,7 +6,7 @@
 //!   only its `WAIT` follows), the table of held locks decides.
 //! * A release whose acquisition was overwritten counts as no acquisition; the times that it brings along count.
 //! * Where words in the middle are not known, steps before them are left out: a release may be among what is
-//!   missing.
+//!   missing. So may what was done by an event of which it is not known what it means.
 
 use librip::layout;
 
@@ -71,6 +71,10 @@ pub(super) fn replay(
         }
         next = Some(event.sequence.wrapping_add(1));
         replay.step(event, &mark);
+        if mark.is_ambiguous && !event.operands.is_empty() {
+            replay.gap();
+            history.given_up = event.sequence - slot.words_from + 1;
+        }
         history.last = Some(mark.place);
     }
     replay.end();
@@ -96,7 +100,7 @@ impl Replay<'_, '_> {
         };
         let time = |at| operand(at).and_then(|ticks| self.ledger.time_ns(self.slot, ticks));
         let (time_ns, since_ns) = (time(mark.time), time(mark.since));
-        let kind = kind(mark.kind);
+        let kind = if mark.is_ambiguous { StepKind::Ambiguous } else { kind(mark.kind) };
         let address = operand(mark.lock).filter(|_| !matches!(kind, StepKind::Snap | StepKind::Progress));
         let lock = address.map(|address| self.ledger.lock(self.slot.pid, address, mark));
         let index = self.steps.len();
@@ -154,7 +158,7 @@ impl Replay<'_, '_> {
                     self.open[at].acquired_ns = None;
                 }
             }
-            StepKind::ConditionWoken | StepKind::Snap | StepKind::Progress => {}
+            StepKind::ConditionWoken | StepKind::Snap | StepKind::Progress | StepKind::Ambiguous => {}
         }
     }
 
@@ -183,7 +187,7 @@ impl Replay<'_, '_> {
         }
     }
 
-    /// Words are missing: what happened among them is not known.
+    /// Words are missing, or what they mean: what happened is not known.
     fn gap(&mut self) {
         let last = self.steps.len().wrapping_sub(1);
         for open in std::mem::take(&mut self.open) {

@@ -18,6 +18,9 @@
 //! A `place` has `function`, `file`, `line`, `kind` (`snap`, `progress`, `lock_wait`, `lock_acquired`, `lock_released`,
 //! `lock_try_failed`, `lock_takes`, `condition_wait`, `condition_woken`, `lock_destroyed`), `label`, `address`
 //! (module-relative), `pc` (actual), `module`, and `callers`, a list of `function`, `file` and `line` that it was inlined into, innermost first.
+//! Where the linker has made several marks one, and it is not known which of them was passed, it has `one_of`, a list of at most
+//! eight with `file`, `line`, `label` and `kind`; the place's own are then those of the first, without `kind` if the marks say
+//! different things.
 //!
 //! A holder of a lock has `name`, `tid`, `thread_state` (as the `state` of a `thread`), `state` (`held`, `taking`, `releasing`,
 //! `destroyed`), `shared`, `again` (how often it was taken again), `since_boottime_ns`, `for_ns`, `steady` (unchanged between

@@ -10,6 +10,9 @@
 //! (and always with `-v`), the module-relative address; then, for marks of wrapped locks (`librip::sync`), what they say, as
 //! `(takes)`, `(waits)`, `(released)`, `(failed)`, `(idle)`, `(woken)` or `(ended)`. With `-v` the lock follows that an
 //! event is about. An exited thread's line ends in `EXIT`.
+//!
+//! Where the linker has made several marks one, all of their lines are shown, as `source_a.c:124|source_b.c:20`: which of
+//! them was passed is not known.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -19,7 +22,7 @@ use librip::layout;
 use super::{counted, printable};
 use crate::analyse::{Group, Thread, ThreadState};
 use crate::decode::Event;
-use crate::places::{FileNames, Place, PlaceId, Places};
+use crate::places::{FileNames, MARKS_MAX, Place, PlaceId, Places};
 
 /// Where a mark is, as `file:line` with an address where it takes one.
 #[derive(Debug)]
@@ -44,7 +47,16 @@ pub fn location<'a>(places: &Places<'_>, names: &'a FileNames, is_verbose: bool)
 impl Locations<'_> {
     fn line(&self, place: &Place) -> Option<String> {
         let (file, line) = place.source.as_ref()?;
-        Some(format!("{}:{line}", printable(self.names.get(file))))
+        let one = |file, line| format!("{}:{line}", printable(self.names.get(file)));
+        let mut all = one(file, line);
+        for (file, line) in &place.folded {
+            all += "|";
+            all += &one(file, line);
+        }
+        if place.sites.len() > MARKS_MAX {
+            all += "|...";
+        }
+        Some(all)
     }
 
     /// `file:line`, `file:line<0xADDRESS>`, or an address alone where no source is known.
@@ -110,8 +122,8 @@ pub fn condensed(
             let separator = if index == 0 { "" } else { "; " };
             write!(out, "{separator}{}{}", locations.of(place), locations.caller(place))?;
             if is_verbose {
-                if let Some(label) = label(place, places) {
-                    write!(out, " \"{}\"", printable(label))?;
+                for (index, label) in labels(place, places).iter().enumerate() {
+                    write!(out, "{}\"{}\"", if index == 0 { " " } else { "|" }, printable(label))?;
                 }
                 let tids: Vec<String> = location.tids.iter().map(u32::to_string).collect();
                 write!(out, " [{}]", tids.join(", "))?;
@@ -124,19 +136,26 @@ pub fn condensed(
     Ok(())
 }
 
-fn label<'a>(place: &Place, places: &Places<'a>) -> Option<&'a str> {
-    let label = places.site(*place.sites.first()?).label.as_str();
-    (!label.is_empty()).then_some(label)
+/// The labels of the marks there, each once.
+fn labels<'a>(place: &Place, places: &Places<'a>) -> Vec<&'a str> {
+    let mut labels: Vec<&str> = Vec::new();
+    for &site in place.sites.iter().take(MARKS_MAX) {
+        let label = places.site(site).label.as_str();
+        if !label.is_empty() && !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    labels
 }
 
 /// What the mark of a wrapper says: all of its marks are on the line of one call, which alone tells nothing. Marks by
 /// hand are on lines of their own, and shown as those of the C ancestor were.
 fn wrapper_word(thread: &Thread<'_>, event: &Event, places: &Places<'_>) -> Option<&'static str> {
-    let site = places.site_at(thread.slot.pid, event.pc)?;
-    if site.flags & layout::SITE_WRAPPER == 0 {
+    let meaning = places.meaning(thread.slot.pid, event.pc)?;
+    if meaning.flags() & layout::SITE_WRAPPER == 0 {
         return None;
     }
-    match site.kind {
+    match meaning.kind? {
         layout::KIND_LOCK_TAKES => Some("takes"),
         layout::KIND_LOCK_WAIT => Some("waits"),
         layout::KIND_LOCK_RELEASED => Some("released"),

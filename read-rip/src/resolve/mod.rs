@@ -103,6 +103,12 @@ impl Resolver {
         self.load(module).map(|loaded| loaded.resolve(address)).unwrap_or_default()
     }
 
+    /// The names of all functions whose instructions are those at a module-relative address: several where the linker has
+    /// folded functions that are equal.
+    pub fn namesakes(&mut self, module: usize, address: u64) -> Vec<String> {
+        self.load(module).map(|loaded| loaded.symbols().namesakes(address)).unwrap_or_default()
+    }
+
     /// The name of the datum (a static lock, say) that covers a module-relative address.
     pub fn data_symbol(&mut self, module: usize, address: u64) -> Option<String> {
         self.datum(module, address).map(|(name, _)| name)

@@ -84,6 +84,18 @@ impl SymbolTable {
         self.name(containing(&self.functions, address)?)
     }
 
+    /// The demangled names of all functions that lie where the one does that covers a module-relative address, each once.
+    pub(super) fn namesakes(&self, address: u64) -> Vec<String> {
+        let Some(function) = containing(&self.functions, address) else { return Vec::new() };
+        let begin = self.functions.partition_point(|symbol| symbol.address < function.address);
+        let there = self.functions[begin..].iter().take_while(|symbol| symbol.address == function.address);
+        let equal = there.filter(|symbol| symbol.len_bytes == function.len_bytes);
+        let mut names: Vec<String> = equal.take(NESTED_MAX).filter_map(|&symbol| self.name(symbol)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// The demangled name of the datum that covers a module-relative address, and how far behind its begin that is.
     pub(super) fn datum(&self, address: u64) -> Option<(String, u64)> {
         let symbol = containing(&self.data, address)?;

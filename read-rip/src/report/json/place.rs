@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use librip::layout;
 use serde::Serialize;
 
-use crate::places::{Place, Places};
-use crate::ring::Snapshot;
+use crate::places::{MARKS_MAX, Place, Places};
+use crate::ring::{Site, Snapshot};
 
 #[derive(Serialize)]
 pub(in crate::report) struct JsonPlace<'a> {
@@ -27,6 +27,18 @@ pub(in crate::report) struct JsonPlace<'a> {
     module: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     callers: Vec<Caller<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    one_of: Vec<Mark<'a>>,
+}
+
+#[derive(Serialize)]
+struct Mark<'a> {
+    file: &'a str,
+    line: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -62,13 +74,15 @@ pub(in crate::report) fn json_place<'a>(
     places: &Places<'a>,
     snapshot: &'a Snapshot,
 ) -> JsonPlace<'a> {
-    let site = place.sites.first().map(|&site| places.site(site));
+    let label = |site: &'a Site| Some(site.label.as_str()).filter(|label| !label.is_empty());
+    let sites = || place.sites.iter().map(|&site| places.site(site));
+    let site = sites().next();
     JsonPlace {
         function: &place.full_function,
         file: place.source.as_ref().map(|(file, _)| file.as_str()),
         line: place.source.as_ref().map(|&(_, line)| line),
-        kind: site.and_then(|site| kind_name(site.kind)),
-        label: site.map(|site| site.label.as_str()).filter(|label| !label.is_empty()),
+        kind: site.filter(|_| !place.is_ambiguous).and_then(|site| kind_name(site.kind)),
+        label: site.and_then(label),
         address: format!("{:#x}", place.address),
         pc: format!("{:#x}", place.pc),
         module: place.module.map(|module| snapshot.modules[module].path.to_string_lossy()),
@@ -79,6 +93,15 @@ pub(in crate::report) fn json_place<'a>(
                 function: caller.function.as_deref(),
                 file: caller.file.as_deref(),
                 line: caller.line,
+            })
+            .collect(),
+        one_of: sites()
+            .take(if place.sites.len() > 1 { MARKS_MAX } else { 0 })
+            .map(|site| Mark {
+                file: &site.file,
+                line: site.line,
+                label: label(site),
+                kind: kind_name(site.kind),
             })
             .collect(),
     }

@@ -1,0 +1,32 @@
+//! Functions that a linker makes one because their instructions are equal: the marks in them share a PC.
+
+use std::process::{Command, Output};
+
+use crate::{CLANG, build, installed, is_installed, line_of, run};
+
+fn read_rip(arguments: &[&str], ring: &std::path::Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring).output().unwrap()
+}
+
+#[test]
+fn marks_that_a_linker_has_made_one_are_shown_as_such() {
+    if installed(&[CLANG]).is_empty() || !is_installed("ld.lld") {
+        eprintln!("SKIPPED: it takes clang and lld");
+        return;
+    }
+    let flags = ["-O2", "-g", "-ffunction-sections", "-fuse-ld=lld", "-Wl,--icf=all"];
+    let remains = run(&build(CLANG, &["folded.c"], "folded", &flags), &[]);
+    let ring = remains.ring_path();
+    let line = |text: &str| line_of("folded.c", &format!("/* {text} */"));
+    let place =
+        format!("folded.c:{}|folded.c:{}|folded.c:{}", line("opens"), line("closes"), line("answers"));
+    let shown = read_rip(&["-t"], &ring);
+    let threads = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(threads.ends_with(&format!(": {{0}}{place}, {{1}}{place}, {{2}}{place}\n")), "{threads}");
+    let condensed = read_rip(&["-v"], &ring);
+    let text = String::from_utf8_lossy(&condensed.stdout).into_owned();
+    assert!(text.starts_with("answer|close_session|open_session : 1 thread"), "{text}");
+    assert!(text.contains("\"opens\"|\"closes\""), "{text}");
+    let remarks = String::from_utf8_lossy(&condensed.stderr).into_owned();
+    assert!(remarks.contains(&format!("Warning: {place}: the linker has made these marks one")), "{remarks}");
+}
