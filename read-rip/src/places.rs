@@ -49,6 +49,13 @@ pub struct Place {
     pub is_in_wrapper: bool,
 }
 
+impl Place {
+    /// The nearest that the function was inlined into and that is not the standard library, which says nothing.
+    pub fn caller(&self) -> Option<&Frame> {
+        self.callers.iter().find(|caller| !caller.file.as_deref().is_some_and(wrapper::is_standard))
+    }
+}
+
 /// An index into [`Places`].
 pub type PlaceId = usize;
 
@@ -192,8 +199,10 @@ impl<'a> Places<'a> {
         let site = sites.first().copied();
         let mut frames = self.resolver.resolve(module, address);
         let is_wrapper = meaning.is_some_and(|meaning| meaning.flags() & layout::SITE_WRAPPER != 0);
-        let own_file = site.map(|site| site.file.as_str()).filter(|_| is_wrapper);
-        let called_from = own_file.and_then(|file| wrapper::leave(&mut frames, file));
+        // Where no mark is, there is a call. Only a mark by hand is in the function that it is to tell of.
+        let is_by_hand = site.is_some() && !is_wrapper;
+        let wrapper_file = site.map(|site| site.file.as_str());
+        let called_from = if is_by_hand { None } else { wrapper::leave(&mut frames, wrapper_file) };
         let is_in_wrapper = is_wrapper && called_from.is_none();
         let mut frames = frames.into_iter();
         let innermost = frames.next();
@@ -294,7 +303,7 @@ impl FileNames {
         let mut files: Vec<&str> = places
             .flat_map(|place| {
                 let own = place.source.iter().chain(&place.folded).map(|(file, _)| file.as_str());
-                own.chain(place.callers.first().and_then(|caller| caller.file.as_deref()))
+                own.chain(place.caller().and_then(|caller| caller.file.as_deref()))
             })
             .collect();
         files.sort_unstable();

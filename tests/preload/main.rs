@@ -1,10 +1,11 @@
-//! The interposer: small C programs, with `librip_preload.so` and without, and what is in their rings.
+//! The interposer: small C and C++ programs, with `librip_preload.so` and without, and what is in their rings.
 //!
 //! The library is built once, in release; the programs in `fixtures/` are compiled by the tests.
 
 #![allow(missing_docs, reason = "tests")]
 
 mod behaviour;
+mod headers;
 mod mixed;
 mod records;
 mod stories;

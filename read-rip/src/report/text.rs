@@ -82,11 +82,7 @@ impl Locations<'_> {
 
     /// The caller that a mark was inlined into, as ` from file:line`.
     pub(super) fn caller(&self, place: &Place) -> String {
-        // What calls a thread's or a program's first function is the standard library, which says nothing.
-        let caller = place.callers.first();
-        match caller
-            .filter(|caller| caller.file.as_deref().is_none_or(|file| !file.contains("/library/std/src/")))
-        {
+        match place.caller() {
             Some(caller) => match (&caller.file, caller.line) {
                 (Some(file), Some(line)) => format!(" from {}:{line}", printable(self.names.get(file))),
                 _ => String::new(),

@@ -1,0 +1,70 @@
+//! Places of C++'s locks: the function that uses them, and not the standard library's headers that are inlined into it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use librip_tests::harness::DEADLINE;
+
+use crate::{directory, plan, preload, tool};
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("preload/fixtures/headers.cc")
+}
+
+/// The number of the line that ends in this comment.
+fn line_of(comment: &str) -> usize {
+    let source = std::fs::read_to_string(fixture()).unwrap();
+    source.lines().position(|line| line.ends_with(&format!("// {comment}"))).unwrap() + 1
+}
+
+/// What `read-rip locks` says of the program, compiled with these flags, once all of its threads are stuck.
+fn locks(name: &str, flags: &[&str]) -> String {
+    let program = directory().join(name);
+    tool(
+        Command::new("g++")
+            .args(["-std=c++17", "-pthread"])
+            .args(flags)
+            .arg(fixture())
+            .arg("-o")
+            .arg(&program),
+    );
+    let mut victim = plan(&program, &[], &[preload()]).start();
+    let ring = victim.ring_path();
+    let began = Instant::now();
+    let shown = loop {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_reader")).args(["locks", "-v"]).arg(&ring).output().unwrap();
+        let shown = String::from_utf8(output.stdout).unwrap();
+        let both_wait = shown.matches("waits at").count() == 2 || shown.contains("2 threads (");
+        if both_wait && shown.contains("for a condition") {
+            break shown;
+        }
+        assert!(began.elapsed() < DEADLINE, "{shown}");
+        std::thread::yield_now();
+    };
+    victim.kill();
+    victim.wait();
+    shown
+}
+
+#[test]
+fn the_place_of_a_cpp_lock_is_in_the_function_that_uses_it() {
+    let shown = locks("headers-O2", &["-O2", "-g"]);
+    let is_at = |what: &str, function: &str, comment: &str| {
+        let place = format!("at {function} headers.cc:{}<", line_of(comment));
+        let found = shown.lines().any(|line| line.contains(what) && line.contains(&place));
+        assert!(found, "{what} {place}: {shown}");
+    };
+    is_at("held by", "takes", "takes");
+    is_at("held shared by", "reads", "reads");
+    is_at("waits at", "waits", "waits");
+    assert!(!shown.contains("gthr"), "{shown}");
+}
+
+#[test]
+fn the_place_of_a_cpp_lock_that_is_not_inlined_is_in_the_library() {
+    let shown = locks("headers-O0", &["-O0", "-g"]);
+    let holder = shown.lines().find(|line| line.contains("held by")).unwrap();
+    assert!(holder.contains("_lock gthr-default.h:"), "{shown}");
+}
