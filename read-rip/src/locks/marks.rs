@@ -64,6 +64,7 @@ impl<'p, 'a> Marks<'p, 'a> {
             place: self.places.find_call(pid, held.pc),
             kind: layout::KIND_LOCK_TAKES,
             flags: layout::SITE_WRAPPER | if held.is_try { layout::SITE_TRY } else { 0 },
+            is_ambiguous: false,
             operand_words: 0,
             lock: None,
             time: None,
