@@ -252,6 +252,7 @@ fn number(error: &InitError) -> c_int {
             source.raw_os_error().unwrap_or(libc::EIO)
         }
         InitError::NoRoom { .. } => libc::ENOSPC,
+        InitError::OutOfMemory => libc::ENOMEM,
     }
 }
 

@@ -26,7 +26,7 @@ pub const SLOTS_MAX: u32 = 1 << 24;
 pub enum Keep {
     /// It stays.
     Always,
-    /// It is removed when the exit status is 0, and stays otherwise.
+    /// It is removed when the exit status is 0, or nothing was ever marked, and stays otherwise.
     #[default]
     OnFailure,
     /// It is removed.
@@ -133,6 +133,9 @@ impl Builder {
     ///
     /// See [`InitError`]. The program is as it was before, and all marks record nowhere.
     pub fn create(self) -> Result<(), InitError> {
+        if !sys::has_memory() {
+            return Err(InitError::OutOfMemory);
+        }
         // A setuid program must not let its caller choose where it makes a file.
         let environment = |name: &str| if sys::is_privileged() { None } else { std::env::var_os(name) };
         create::create(self.with_environment(environment)?)

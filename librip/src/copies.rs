@@ -26,7 +26,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU8};
 use crate::arch::{self, ThreadBlock};
 use crate::lock::{elsewhere, names};
 use crate::modules::{self, Detail, LoadedModule};
-use crate::thread;
+use crate::{sys, thread};
 
 /// Changes when [`Anchor`] or `ThreadBlock` does.
 const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0003;
@@ -107,9 +107,11 @@ pub(crate) fn join_existing(modules: &[LoadedModule]) -> bool {
     true
 }
 
-/// Registers modules that were loaded since, in whichever copy owns the ring.
+/// Registers modules that were loaded since, in whichever copy owns the ring; not if there is no memory for that.
 pub(crate) fn refresh_modules() {
-    if let Some(owner) = owner() {
+    if let Some(owner) = owner()
+        && sys::has_memory()
+    {
         (owner.refresh)();
     }
 }

@@ -7,6 +7,7 @@
 
 use core::mem::offset_of;
 use core::ptr::NonNull;
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use std::ffi::OsString;
 use std::fs::File;
@@ -59,6 +60,8 @@ pub enum InitError {
         /// How much the smallest ring takes, bytes.
         needed_bytes: u64,
     },
+    /// The process has no memory left.
+    OutOfMemory,
 }
 
 impl core::fmt::Display for InitError {
@@ -74,6 +77,7 @@ impl core::fmt::Display for InitError {
             InitError::NoRoom { path, needed_bytes } => {
                 write!(f, "no room for the ring {}: it needs {needed_bytes} bytes", path.display())
             }
+            InitError::OutOfMemory => write!(f, "the process has no memory left"),
         }
     }
 }
@@ -146,7 +150,7 @@ fn create_file(wish: &Builder) -> Result<(File, PathBuf), InitError> {
     /// Somebody who plants this many files in the way has won: there is no ring.
     const NAMES_TRIED: u32 = 100;
 
-    let is_default = wish.path.is_none();
+    let mut is_default = true;
     let wished = match &wish.path {
         None => Path::new(DEFAULT_DIRECTORY).join(default_name()),
         Some(path) => {
@@ -160,9 +164,13 @@ fn create_file(wish: &Builder) -> Result<(File, PathBuf), InitError> {
             } else {
                 std::fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_dir())
             };
+            is_default = is_directory;
             if is_directory { absolute.join(default_name()) } else { absolute }
         }
     };
+    if let (Some(directory), Some(suffix)) = (wished.parent().filter(|_| is_default), process_suffix()) {
+        remove_former(directory, &suffix);
+    }
     let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut number = 0;
     loop {
@@ -173,12 +181,25 @@ fn create_file(wish: &Builder) -> Result<(File, PathBuf), InitError> {
                 let _ = fchmod(descriptor.as_fd(), Mode::S_IRUSR | Mode::S_IWUSR);
                 return Ok((descriptor.into(), path));
             }
-            // A program that this process ran before has called `exec`: its ring is of no use to anybody.
-            Err(nix::Error::EEXIST) if is_default && is_of_this_process(&path) => {
+            Err(nix::Error::EEXIST) if is_of_this_process(&path) => {
                 std::fs::remove_file(&path).map_err(|source| InitError::Create { path, source })?;
             }
             Err(nix::Error::EEXIST) if number < NAMES_TRIED => number += 1,
             Err(error) => return Err(InitError::Create { path, source: error.into() }),
+        }
+    }
+}
+
+/// Removes the rings of programs that this process ran before, and that have called `exec`: they are of no use to anybody.
+fn remove_former(directory: &Path, suffix: &str) {
+    // What cannot be read or removed stays, and is in nobody's way.
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        if name.starts_with(b"rip.") && name.ends_with(suffix.as_bytes()) && is_of_this_process(&entry.path())
+        {
+            let _ = std::fs::remove_file(entry.path());
         }
     }
 }
@@ -217,7 +238,13 @@ fn default_name() -> String {
         .map(|letter| if letter.is_ascii_alphanumeric() || "._-".contains(letter) { letter } else { '_' })
         .take(64)
         .collect();
-    format!("rip.{program}.{}.{:x}", sys::pid(), start_time_ticks().unwrap_or_else(sys::boottime_ns))
+    let suffix = process_suffix().unwrap_or_else(|| format!(".{}.{:x}", sys::pid(), sys::boottime_ns()));
+    format!("rip.{program}{suffix}")
+}
+
+/// What the names of this process's rings end with.
+fn process_suffix() -> Option<String> {
+    Some(format!(".{}.{:x}", sys::pid(), start_time_ticks()?))
 }
 
 fn build(wish: &Builder, file: &File, path: &Path, modules: &[LoadedModule]) -> Result<Ring, InitError> {
@@ -417,6 +444,8 @@ fn write_header(
         clock_ticks_a_kilosecond: clock.rate.into(),
         held_overflows: 0.into(),
         releases_unmatched: 0.into(),
+        forks: 0.into(),
+        recent_children: [const { AtomicU32::new(0) }; 15],
     };
     // SAFETY: the start of a fresh mapping, reserved by the caller, known to nobody else.
     unsafe { target.write(header) };

@@ -5,20 +5,27 @@
 #![allow(unsafe_code, reason = "the C library calls back")]
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::ptr;
+use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::os::unix::fs::MetadataExt;
 
 use crate::config::Keep;
 use crate::create::RingFile;
 use crate::layout::EXIT_STATUS;
 use crate::ring::Ring;
-use crate::{slot, sys, thread};
+use crate::{children, slot, sys, thread};
 
 struct AtExit {
     ring: &'static Ring,
     file: RingFile,
     keep: Keep,
+    /// The process that made the ring.
+    pid: u32,
 }
+
+/// What is to be done at the end; null where there is no ring of this copy.
+static AT_EXIT: AtomicPtr<AtExit> = AtomicPtr::new(ptr::null_mut());
 
 unsafe extern "C" {
     /// glibc's `atexit` that also tells the status.
@@ -27,15 +34,24 @@ unsafe extern "C" {
 
 /// Sees to it that `exit`, and a return from `main`, are recorded.
 pub(crate) fn install(ring: &'static Ring, file: RingFile, keep: Keep) {
-    let at_exit = Box::leak(Box::new(AtExit { ring, file, keep }));
-    // SAFETY: the function has the required signature, and the argument lives for good. Failure (no memory)
-    // means that an exit looks like a death, which is what the ring is for.
-    unsafe { on_exit(exits, core::ptr::from_mut(at_exit).cast()) };
+    let at_exit = Box::leak(Box::new(AtExit { ring, file, keep, pid: sys::pid() }));
+    // ORDERING: release: who finds it finds it whole.
+    AT_EXIT.store(at_exit, Release);
+    // SAFETY: the function has the required signature. Failure (no memory) means that an exit looks like a death, which
+    // is what the ring is for.
+    unsafe { on_exit(exits, ptr::null_mut()) };
 }
 
-extern "C" fn exits(status: c_int, argument: *mut c_void) {
-    // SAFETY: the argument that `install` registered, never changed since.
-    let at_exit = unsafe { &*argument.cast::<AtExit>() };
+extern "C" fn exits(status: c_int, _argument: *mut c_void) {
+    ends(status);
+}
+
+/// The process ends with this status. Safe in a signal handler, and in a child of `vfork`.
+pub(crate) fn ends(status: c_int) {
+    // ORDERING: acquire: see `install`.
+    let at_exit = AT_EXIT.load(Acquire);
+    // SAFETY: null, or what `install` has left there for good.
+    let Some(at_exit) = (unsafe { at_exit.as_ref() }) else { return };
     // A forked child inherits the registration, but the ring is not its to remove.
     if thread::is_forked_child() {
         thread::leave_with_process();
@@ -46,6 +62,11 @@ extern "C" fn exits(status: c_int, argument: *mut c_void) {
     if !ring.has_header() {
         return;
     }
+    let may_ask = !thread::avoids_system_calls();
+    if may_ask && sys::pid() != at_exit.pid {
+        // A child of `vfork`, in its parent's memory.
+        return;
+    }
     let header = ring.header();
     header.exit_status.store(status & 0xff, Relaxed);
     header.exited_boottime_ns.store(sys::boottime_ns(), Relaxed);
@@ -53,14 +74,12 @@ extern "C" fn exits(status: c_int, argument: *mut c_void) {
     header.exit_state.store(EXIT_STATUS, Release);
     let keeps = match at_exit.keep {
         Keep::Always => true,
-        Keep::OnFailure => status & 0xff != 0,
+        // A ring without a single mark explains no failure.
+        Keep::OnFailure => status & 0xff != 0 && slot::has_events(ring),
         Keep::Never => false,
     };
-    if thread::avoids_system_calls() {
-        return;
-    }
     // A daemon's first process ends at once, and its child goes on recording.
-    if !keeps && !slot::has_living_child(ring) {
+    if may_ask && !keeps && !children::are_left(ring, at_exit.file.inode) {
         at_exit.file.remove();
     }
 }

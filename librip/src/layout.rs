@@ -275,6 +275,11 @@ pub struct Header {
     /// Releases of locks that the releasing thread did not hold, whose holder was not looked for because such a
     /// search had taken time just before. With any, a by-hand lock that appears held may not be.
     pub releases_unmatched: AtomicU64,
+    /// How many children were forked, by the creator and by its children.
+    pub forks: AtomicU32,
+    /// Process ids of the last of these, the n-th at n modulo their number: for the creator, which asks at its end whether
+    /// any is left.
+    pub recent_children: [AtomicU32; 15],
 }
 
 /// [`Header::clock_level`]: no times.
@@ -289,9 +294,10 @@ pub const CLOCK_SOURCE_COUNTER: u32 = 1;
 /// [`Header::clock_source`]: `CLOCK_MONOTONIC`, ns.
 pub const CLOCK_SOURCE_MONOTONIC: u32 = 2;
 
-/// [`Header::exit_state`]: the creator has not ended, or had no chance to say so (a signal, `_exit`, `exec`).
+/// [`Header::exit_state`]: the creator has not ended, or had no chance to say so (a signal, `exec`, and `_exit` without the
+/// interposer).
 pub const EXIT_NONE: u32 = 0;
-/// [`Header::exit_state`]: the creator called `exit` or returned from `main`.
+/// [`Header::exit_state`]: the creator called `exit` or returned from `main`, or called `_exit` under the interposer.
 pub const EXIT_STATUS: u32 = 1;
 
 /// [`Header::settings_ignored`]: `RIP_WORDS` was no number from 16 to 16384.
@@ -652,7 +658,7 @@ pub const CURSOR_TO_MASK_BYTES: usize = size_of::<SlotHeader>() - offset_of!(Slo
 
 // The format's sizes and places. A change here is a change of the format: see "Compatibility".
 const _: () = {
-    assert!(size_of::<Header>() == 856);
+    assert!(size_of::<Header>() == 920);
     assert!(offset_of!(Header, clock_level) == 800);
     assert!(offset_of!(Header, clock_base_ticks) == 816);
     assert!(offset_of!(Header, held_overflows) == 840);

@@ -55,6 +55,8 @@ pub mod arch;
 #[cfg(all(feature = "c", not(loom)))]
 pub mod c;
 #[cfg(all(feature = "std", not(loom)))]
+mod children;
+#[cfg(all(feature = "std", not(loom)))]
 mod clock;
 #[cfg(all(feature = "std", not(loom)))]
 mod config;
@@ -111,6 +113,12 @@ pub mod interpose {
     /// nowhere, and a clean exit leaves the ring.
     pub fn avoid_system_calls() {
         crate::thread::avoid_system_calls();
+    }
+
+    /// The process ends with this status, in a way that the C library does not announce. Safe in a signal handler, and in
+    /// a child of `vfork`.
+    pub fn ends(status: core::ffi::c_int) {
+        crate::exit::ends(status);
     }
 }
 

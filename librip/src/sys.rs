@@ -26,6 +26,15 @@ pub(crate) fn is_privileged() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
+/// Whether there is memory for what is done once, or seldom: a list of the modules with their sites. Without memory Rust's
+/// collections end the process, which is not ours to end. What another thread takes in between is not foreseen.
+pub(crate) fn has_memory() -> bool {
+    const ENOUGH_BYTES: usize = 1 << 20;
+    let mut probe: Vec<u8> = Vec::new();
+    // An allocation that nobody sees may be left out by the compiler.
+    core::hint::black_box(&mut probe).try_reserve_exact(ENOUGH_BYTES).is_ok()
+}
+
 /// Whether a process is there.
 pub(crate) fn process_is_there(pid: u32) -> bool {
     // SAFETY: signal 0 is a question and changes nothing.

@@ -24,7 +24,6 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64};
 
 use crate::arch::{self, ThreadBlock};
-use crate::copies;
 use crate::layout::{
     HELD_HELD, HELD_MAX, HELD_NONE, HELD_PROCESS_SHARED, HELD_SEQUENCE_SHIFT, HELD_STATE_SHIFT, SlotHeader,
     held_state, pack, payload,
@@ -32,6 +31,7 @@ use crate::layout::{
 use crate::ring::Ring;
 use crate::slot::{self, Owner};
 use crate::sys;
+use crate::{children, copies};
 
 /// The ring that this copy of librip owns.
 static RING: AtomicPtr<Ring> = AtomicPtr::new(ptr::null_mut());
@@ -274,6 +274,8 @@ std::thread_local! {
     static MASK_BEFORE_FORK: Cell<Option<libc::sigset_t>> = const { Cell::new(None) };
     /// The locks that the forking thread had: its image in the child has them too.
     static HELD_BEFORE_FORK: Cell<HeldCopy> = const { Cell::new(NONE_HELD) };
+    /// See [`children::announce`].
+    static CHILD_NUMBER: Cell<u32> = const { Cell::new(0) };
 }
 
 /// A copy of a held-lock table: lock, place and since of each entry; a place of zero stands for no entry.
@@ -310,7 +312,8 @@ fn inherit_locks(slot: &SlotHeader, locks: &HeldCopy) {
 
 /// Blocks signals, so that in the child no handler marks before [`forked`] has taken away the parent's slot.
 unsafe extern "C" fn before_fork() {
-    if ring().is_some() {
+    if let Some(ring) = ring() {
+        CHILD_NUMBER.set(children::announce(ring));
         MASK_BEFORE_FORK.set(sys::block_signals());
         HELD_BEFORE_FORK.set(own_slot(arch::thread_block()).map_or(NONE_HELD, held_locks));
     }
@@ -330,7 +333,8 @@ fn restore_mask() {
 /// Runs in the child of a fork, on its only thread: the slot is the parent's, the child will claim its own when it marks,
 /// if it ever does; most call `exec` soon. What the forking thread had locked, the child has locked too, and enters then.
 unsafe extern "C" fn forked() {
-    if ring().is_some() {
+    if let Some(ring) = ring() {
+        children::note(ring, CHILD_NUMBER.get());
         let own = arch::thread_block();
         for block in blocks(own) {
             block.cursor.set(ptr::null_mut());

@@ -128,7 +128,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
         [0, 1, 16, 64, 4096, 1 << 31, u32::MAX as u64, 1 << 32, 1 << 48, 1 << 63, u64::MAX - 1, u64::MAX];
     for _ in 0..1 + random.below(4) {
         // Half of all damage goes to the header, a tenth of the bytes that matters most.
-        let len = if random.below(2) == 0 { bytes.len().min(856) } else { bytes.len() };
+        let len = if random.below(2) == 0 { bytes.len().min(920) } else { bytes.len() };
         if len < 16 {
             return;
         }

@@ -36,13 +36,22 @@ fn a_cancelled_thread_cleans_up_with_the_mutex_locked() {
 #[test]
 fn trouble_of_all_kinds_goes_as_it_would() {
     let program = compile("trouble", &[]);
-    for what in ["work", "fork", "shared", "close", "filter", "memory", "exit"] {
+    for what in
+        ["work", "fork", "shared", "close", "filter", "memory", "exit", "leave", "exec", "nothing", "vfork"]
+    {
         let remains = same(&program, &[what]);
-        assert_eq!(remains.signal(), None, "{what}");
-        // `_exit` is no clean end for a recorder, and behind a filter nothing is removed.
-        assert_eq!(remains.has_ring(), matches!(what, "filter" | "exit"), "{what}");
+        assert_eq!(remains.signal(), (what == "vfork").then_some(libc::SIGKILL), "{what}");
+        // Behind a filter nothing is removed.
+        assert_eq!(remains.has_ring(), matches!(what, "filter" | "exit" | "vfork"), "{what}");
+        assert!(remains.files().len() < 2, "{what}: {:?}", remains.files());
     }
-    assert_eq!(same(&program, &["exit"]).status.code(), Some(5));
+    let remains = same(&program, &["exit"]);
+    assert_eq!(
+        (remains.status.code(), remains.ring().exit_status),
+        (Some(5), Some(5)),
+        "_exit tells it, too"
+    );
+    assert_eq!(same(&program, &["vfork"]).ring().exit_status, None, "that was the child's");
 }
 
 #[test]

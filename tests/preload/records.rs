@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use librip_tests::harness::Victim;
 use librip_tests::oracle::{Held, Holding, Ring, Slot};
@@ -149,6 +150,22 @@ fn a_forked_child_has_the_lock_that_its_parent_had() {
 }
 
 #[test]
+fn the_ring_of_a_daemon_is_kept_when_its_first_process_ends() {
+    // The victim's end is that of its first process: the daemon begins its work then.
+    let remains = plan(&compile("trouble", &[]), &["daemon"], &[preload()]).run();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        assert!(remains.has_ring() && Instant::now() < deadline, "no marks of a daemon");
+        if let Ok(ring) = Ring::read(remains.ring_path())
+            && ring.slots.iter().filter(|slot| slot.pid != ring.pid && slot.count > 0).count() == 2
+        {
+            return assert_eq!(ring.exit_status, Some(0), "that of the first process");
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn a_child_of_a_signal_handler_writes_nothing_of_its_parents() {
     let (at, ring) = killed("forking_handler");
     let of = |is_child: bool, lock: &str| -> Vec<Holding> {
@@ -165,7 +182,8 @@ fn a_child_of_a_signal_handler_writes_nothing_of_its_parents() {
 fn the_interposer_exports_what_it_stands_in_for_and_nothing_else() {
     let output = Command::new("nm").args(["-D", "--defined-only"]).arg(preload()).output().unwrap();
     let names = String::from_utf8_lossy(&output.stdout);
-    let prefixes = ["pthread_", "sem_", "mtx_", "cnd_", "dl", "prctl", "syscall", "librip_preload_1"];
+    let prefixes =
+        ["pthread_", "sem_", "mtx_", "cnd_", "dl", "prctl", "syscall", "_exit", "_Exit", "librip_preload_1"];
     for name in names.lines().filter_map(|line| line.split(' ').nth(2)) {
         assert!(prefixes.iter().any(|prefix| name.starts_with(prefix)), "{name}");
     }

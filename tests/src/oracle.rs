@@ -40,7 +40,9 @@ pub mod header_at {
     pub const CLOCK_LEVEL: usize = 800;
     pub const HELD_OVERFLOWS: usize = 840;
     pub const RELEASES_UNMATCHED: usize = 848;
-    pub const LEN: usize = 856;
+    pub const FORKS: usize = 856;
+    pub const RECENT_CHILDREN: usize = 860;
+    pub const LEN: usize = 920;
 }
 
 /// Offsets in a slot, in the order of the fields.
@@ -770,6 +772,8 @@ mod tests {
             ("clock_level", header_at::CLOCK_LEVEL, offset_of!(Header, clock_level)),
             ("held_overflows", header_at::HELD_OVERFLOWS, offset_of!(Header, held_overflows)),
             ("releases_unmatched", header_at::RELEASES_UNMATCHED, offset_of!(Header, releases_unmatched)),
+            ("forks", header_at::FORKS, offset_of!(Header, forks)),
+            ("recent_children", header_at::RECENT_CHILDREN, offset_of!(Header, recent_children)),
             ("header", header_at::LEN, size_of::<Header>()),
             ("region", REGION_LEN, size_of::<RealRegion>()),
             ("regions", REGIONS, librip::layout::REGIONS_MAX),

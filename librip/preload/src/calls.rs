@@ -7,7 +7,7 @@
 use core::arch::naked_asm;
 use core::ffi::c_int;
 
-use crate::{c11, condition, filters, modules, mutex, real, rwlock, semaphore, spin};
+use crate::{c11, condition, ending, filters, modules, mutex, real, rwlock, semaphore, spin};
 
 /// The functions, by the number of their arguments.
 macro_rules! calls {
@@ -185,4 +185,6 @@ hooks! {
     dlvsym: modules::before_looking_up, real::DLVSYM;
     prctl: filters::before_prctl, real::PRCTL;
     syscall: filters::before_syscall, real::SYSCALL;
+    _exit: ending::before_exit, real::EXIT;
+    _Exit: ending::before_exit, real::EXIT;
 }

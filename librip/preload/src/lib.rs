@@ -24,7 +24,7 @@
 //! `calls` has the entries, which find out where they were called from; `mutex`, `rwlock`, `spin`, `condition`,
 //! `semaphore` and `c11` say what is done; `acquire` is what the locks among them have in common. `real` has the C
 //! library's functions, `elf` finds them; `modules` notices libraries that are loaded later, `filters` that the program
-//! forbids itself system calls.
+//! forbids itself system calls, `ending` that it ends without `exit`.
 
 #![allow(unsafe_code, reason = "the functions of the C library, by their own names")]
 
@@ -36,6 +36,7 @@ mod c11;
 mod calls;
 mod condition;
 mod elf;
+mod ending;
 mod filters;
 mod modules;
 mod mutex;

@@ -69,6 +69,7 @@ macro_rules! functions {
             (c"dlvsym", &DLVSYM),
             (c"prctl", &PRCTL),
             (c"syscall", &SYSCALL),
+            (c"_exit", &EXIT),
             (c"_pthread_cleanup_push", &CLEANUP_PUSH),
             (c"_pthread_cleanup_pop", &CLEANUP_POP),
         ];
@@ -126,6 +127,8 @@ pub(crate) static DLVSYM: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
 pub(crate) static PRCTL: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
 /// See [`DLOPEN`].
 pub(crate) static SYSCALL: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
+/// See [`DLOPEN`]. `_Exit` is the same.
+pub(crate) static EXIT: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
 static CLEANUP_PUSH: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
 static CLEANUP_POP: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
 

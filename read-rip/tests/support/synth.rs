@@ -10,7 +10,7 @@ use std::path::Path;
 /// The length of the header of version 1.0.
 pub(crate) const HEADER: usize = 800;
 /// The same of version 1.1.
-pub(crate) const HEADER_1_1: usize = 856;
+pub(crate) const HEADER_1_1: usize = 920;
 /// Where the words of a slot begin.
 pub(crate) const SLOT_HEADER: usize = 512;
 /// The bias that [`Module::program`] is loaded at.

@@ -1,0 +1,12 @@
+//! Notices the end of a program that does not call `exit`, as shells do: it is told, and the ring kept or removed, as at
+//! any other end.
+
+use core::ffi::c_int;
+
+use crate::real;
+
+/// Runs before `_exit` and `_Exit`.
+pub(crate) extern "C" fn before_exit(status: c_int) {
+    real::find_once();
+    librip::interpose::ends(status);
+}
