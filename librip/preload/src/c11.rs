@@ -3,72 +3,44 @@
 
 use core::ffi::c_int;
 
-use librip::interpose::{Flags, MUTEX, MUTEX_TRY, Plain, RECURSIVE, RECURSIVE_TRY, destroyed};
+use librip::interpose::{MUTEX, MUTEX_TRY, destroyed};
 
-use crate::acquire::{Manner, acquire, acquire_plain, release, try_acquire};
+use crate::acquire::release;
 use crate::condition::lend;
-use crate::mutex::Kind;
+use crate::mutex::{Calls, Kind, lock_in_time, lock_with, trylock_with};
 use crate::{Pointer, address, real};
 
-/// `thrd_busy`, in glibc.
-const BUSY: c_int = 1;
+/// The functions that lock.
+enum C11 {}
 
-#[inline(always)]
-fn real_trylock(mutex: Pointer) -> c_int {
-    // SAFETY: callers pass on what the program has passed.
-    unsafe { real::mtx_trylock(mutex) }
-}
+impl Calls for C11 {
+    /// `thrd_busy`, in glibc.
+    const BUSY: c_int = 1;
 
-#[inline(always)]
-fn real_lock(mutex: Pointer) -> c_int {
-    // SAFETY: callers pass on what the program has passed.
-    unsafe { real::mtx_lock(mutex) }
+    #[inline(always)]
+    fn trylock(mutex: Pointer) -> c_int {
+        // SAFETY: callers pass on what the program has passed.
+        unsafe { real::mtx_trylock(mutex) }
+    }
+
+    #[inline(always)]
+    fn lock(mutex: Pointer) -> c_int {
+        // SAFETY: callers pass on what the program has passed.
+        unsafe { real::mtx_lock(mutex) }
+    }
 }
 
 pub(crate) unsafe extern "C-unwind" fn lock(mutex: Pointer, caller: u64) -> c_int {
-    if Kind::of(mutex).is_recursive() {
-        return lock_slowly(mutex, caller);
-    }
-    let plain = Plain::takes::<MUTEX>(address(mutex), caller);
-    let otherwise = move || lock_slowly(mutex, caller);
-    acquire_plain::<MUTEX>(plain, mutex, BUSY, real_trylock, real_lock, otherwise)
-}
-
-#[inline(never)]
-fn lock_slowly(mutex: Pointer, caller: u64) -> c_int {
-    lock_otherwise::<MUTEX, RECURSIVE>(mutex, caller, move || real_lock(mutex))
-}
-
-#[inline(always)]
-fn lock_otherwise<const FLAGS: Flags, const FLAGS_IF_RECURSIVE: Flags>(
-    mutex: Pointer,
-    caller: u64,
-    wait: impl FnOnce() -> c_int,
-) -> c_int {
-    let kind = Kind::of(mutex);
-    let taking = kind.taking(mutex, caller);
-    let manner = Manner::Tries(move || real_trylock(mutex), BUSY);
-    if kind.is_recursive() {
-        acquire::<FLAGS_IF_RECURSIVE>(taking, manner, wait)
-    } else {
-        acquire::<FLAGS>(taking, manner, wait)
-    }
+    lock_with::<C11>(mutex, caller)
 }
 
 pub(crate) unsafe extern "C-unwind" fn trylock(mutex: Pointer, caller: u64) -> c_int {
-    let kind = Kind::of(mutex);
-    let taking = kind.taking(mutex, caller);
-    if kind.is_recursive() {
-        try_acquire::<RECURSIVE_TRY>(taking, move || real_trylock(mutex))
-    } else {
-        try_acquire::<MUTEX_TRY>(taking, move || real_trylock(mutex))
-    }
+    trylock_with::<C11>(mutex, caller)
 }
 
 pub(crate) unsafe extern "C-unwind" fn timedlock(mutex: Pointer, until: Pointer, caller: u64) -> c_int {
     // SAFETY: passes on what the program has passed.
-    let wait = move || unsafe { real::mtx_timedlock(mutex, until) };
-    lock_otherwise::<MUTEX_TRY, RECURSIVE_TRY>(mutex, caller, wait)
+    lock_in_time::<C11>(mutex, caller, move || unsafe { real::mtx_timedlock(mutex, until) })
 }
 
 pub(crate) unsafe extern "C-unwind" fn unlock(mutex: Pointer, caller: u64) -> c_int {

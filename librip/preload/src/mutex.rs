@@ -90,54 +90,80 @@ impl Kind {
     }
 }
 
-#[inline(always)]
-fn real_trylock(mutex: Pointer) -> c_int {
-    // SAFETY: callers pass on what the program has passed.
-    unsafe { real::pthread_mutex_trylock(mutex) }
+/// Functions that lock a mutex, by whichever names, and what they answer.
+pub(crate) trait Calls {
+    /// What `trylock` answers when the mutex is taken.
+    const BUSY: c_int;
+    fn trylock(mutex: Pointer) -> c_int;
+    fn lock(mutex: Pointer) -> c_int;
 }
 
-#[inline(always)]
-fn real_lock(mutex: Pointer) -> c_int {
-    // SAFETY: callers pass on what the program has passed.
-    unsafe { real::pthread_mutex_lock(mutex) }
+/// Those of `pthread.h`.
+enum Pthread {}
+
+impl Calls for Pthread {
+    const BUSY: c_int = libc::EBUSY;
+
+    #[inline(always)]
+    fn trylock(mutex: Pointer) -> c_int {
+        // SAFETY: callers pass on what the program has passed.
+        unsafe { real::pthread_mutex_trylock(mutex) }
+    }
+
+    #[inline(always)]
+    fn lock(mutex: Pointer) -> c_int {
+        // SAFETY: callers pass on what the program has passed.
+        unsafe { real::pthread_mutex_lock(mutex) }
+    }
 }
 
 pub(crate) unsafe extern "C-unwind" fn lock(mutex: Pointer, caller: u64) -> c_int {
+    lock_with::<Pthread>(mutex, caller)
+}
+
+/// Locks a mutex. The usual kind first, all else apart.
+#[inline(always)]
+pub(crate) fn lock_with<C: Calls>(mutex: Pointer, caller: u64) -> c_int {
     let kind = Kind::of(mutex);
     if kind.is_plain() {
         let plain = Plain::takes::<MUTEX>(address(mutex), caller);
-        return lock_plain::<MUTEX>(plain, mutex, caller, kind);
+        return lock_plain::<C, MUTEX>(plain, mutex, caller, kind);
     }
-    lock_not_plain(mutex, caller, kind)
+    lock_not_plain::<C>(mutex, caller, kind)
 }
 
 #[inline(never)]
-fn lock_not_plain(mutex: Pointer, caller: u64, kind: Kind) -> c_int {
+fn lock_not_plain<C: Calls>(mutex: Pointer, caller: u64, kind: Kind) -> c_int {
     if kind.is_special() || kind.is_process_shared() {
-        lock_slowly(mutex, caller, kind)
+        lock_slowly::<C>(mutex, caller, kind)
     } else if kind.is_recursive() {
         let plain = Plain::takes_if_new::<RECURSIVE>(address(mutex), caller);
-        lock_plain::<RECURSIVE>(plain, mutex, caller, kind)
+        lock_plain::<C, RECURSIVE>(plain, mutex, caller, kind)
     } else {
         let plain = Plain::takes_if_new::<MUTEX>(address(mutex), caller);
-        lock_plain::<MUTEX>(plain, mutex, caller, kind)
+        lock_plain::<C, MUTEX>(plain, mutex, caller, kind)
     }
 }
 
 #[inline(always)]
-fn lock_plain<const FLAGS: Flags>(plain: Option<Plain>, mutex: Pointer, caller: u64, kind: Kind) -> c_int {
-    let otherwise = move || lock_slowly(mutex, caller, kind);
-    acquire_plain::<FLAGS>(plain, mutex, libc::EBUSY, real_trylock, real_lock, otherwise)
+fn lock_plain<C: Calls, const FLAGS: Flags>(
+    plain: Option<Plain>,
+    mutex: Pointer,
+    caller: u64,
+    kind: Kind,
+) -> c_int {
+    let otherwise = move || lock_slowly::<C>(mutex, caller, kind);
+    acquire_plain::<FLAGS>(plain, mutex, C::BUSY, C::trylock, C::lock, otherwise)
 }
 
 #[inline(never)]
-fn lock_slowly(mutex: Pointer, caller: u64, kind: Kind) -> c_int {
-    lock_otherwise::<MUTEX, RECURSIVE>(mutex, caller, kind, move || real_lock(mutex))
+fn lock_slowly<C: Calls>(mutex: Pointer, caller: u64, kind: Kind) -> c_int {
+    lock_otherwise::<C, MUTEX, RECURSIVE>(mutex, caller, kind, move || C::lock(mutex))
 }
 
 /// Locks a mutex of any kind.
 #[inline(always)]
-fn lock_otherwise<const FLAGS: Flags, const FLAGS_IF_RECURSIVE: Flags>(
+fn lock_otherwise<C: Calls, const FLAGS: Flags, const FLAGS_IF_RECURSIVE: Flags>(
     mutex: Pointer,
     caller: u64,
     kind: Kind,
@@ -147,7 +173,7 @@ fn lock_otherwise<const FLAGS: Flags, const FLAGS_IF_RECURSIVE: Flags>(
     let manner = if kind.is_special() {
         Manner::Looks { seems_taken: kind.is_taken(mutex) }
     } else {
-        Manner::Tries(move || real_trylock(mutex), libc::EBUSY)
+        Manner::Tries(move || C::trylock(mutex), C::BUSY)
     };
     if kind.is_recursive() {
         acquire::<FLAGS_IF_RECURSIVE>(taking, manner, wait)
@@ -156,20 +182,32 @@ fn lock_otherwise<const FLAGS: Flags, const FLAGS_IF_RECURSIVE: Flags>(
     }
 }
 
+/// Locks a mutex for which `wait` waits a limited time.
+#[inline(always)]
+pub(crate) fn lock_in_time<C: Calls>(mutex: Pointer, caller: u64, wait: impl FnOnce() -> c_int) -> c_int {
+    lock_otherwise::<C, MUTEX_TRY, RECURSIVE_TRY>(mutex, caller, Kind::of(mutex), wait)
+}
+
 pub(crate) unsafe extern "C-unwind" fn trylock(mutex: Pointer, caller: u64) -> c_int {
+    trylock_with::<Pthread>(mutex, caller)
+}
+
+/// Locks a mutex if it is free.
+#[inline(always)]
+pub(crate) fn trylock_with<C: Calls>(mutex: Pointer, caller: u64) -> c_int {
     let kind = Kind::of(mutex);
     let taking = kind.taking(mutex, caller);
     if kind.is_recursive() {
-        try_acquire::<RECURSIVE_TRY>(taking, move || real_trylock(mutex))
+        try_acquire::<RECURSIVE_TRY>(taking, move || C::trylock(mutex))
     } else {
-        try_acquire::<MUTEX_TRY>(taking, move || real_trylock(mutex))
+        try_acquire::<MUTEX_TRY>(taking, move || C::trylock(mutex))
     }
 }
 
 pub(crate) unsafe extern "C-unwind" fn timedlock(mutex: Pointer, until: Pointer, caller: u64) -> c_int {
     // SAFETY: passes on what the program has passed.
     let wait = move || unsafe { real::pthread_mutex_timedlock(mutex, until) };
-    lock_otherwise::<MUTEX_TRY, RECURSIVE_TRY>(mutex, caller, Kind::of(mutex), wait)
+    lock_in_time::<Pthread>(mutex, caller, wait)
 }
 
 pub(crate) unsafe extern "C-unwind" fn clocklock(
@@ -188,7 +226,7 @@ pub(crate) unsafe extern "C-unwind" fn clocklock(
             wait,
         );
     }
-    lock_otherwise::<MUTEX_TRY, RECURSIVE_TRY>(mutex, caller, Kind::of(mutex), wait)
+    lock_in_time::<Pthread>(mutex, caller, wait)
 }
 
 pub(crate) unsafe extern "C-unwind" fn unlock(mutex: Pointer, caller: u64) -> c_int {
