@@ -16,6 +16,8 @@
 //!
 //! * A copy joins once and for good. Its library is pinned in memory first, and so is every library whose sites are
 //!   in the ring: threads' lists keep its blocks, and its PCs must not come to mean another library's code.
+//! * Another thread may unload a library at any time. So anchors and flags of libraries are touched only where these
+//!   are pinned ([`keep_loaded`]), or while the loader holds its list still ([`found_owner`]).
 
 #![allow(unsafe_code, reason = "foreign statics, reached by address")]
 
@@ -88,23 +90,41 @@ pub(crate) fn is_recording() -> bool {
     owner().is_some()
 }
 
-/// Makes this copy the owner of a ring that is ready, and lets the others join. `modules` are all loaded ones.
-pub(crate) fn own(modules: &[LoadedModule]) {
-    pin_here(modules);
-    pin_sites(modules);
+/// Makes this copy the owner of a ring that is ready, and lets all modules record in it.
+pub(crate) fn own() {
+    // Of a library that runs this very code, and so is there. It fails for want of memory only.
+    pin_here();
     set_owner(&ANCHOR);
-    for other in others(modules) {
-        (other.join)(&ANCHOR);
-    }
-    set_flags(modules);
+    // From here on modules that are loaded register by themselves; those that came a moment before have not.
+    refresh();
 }
 
 /// Joins a ring that another copy has made already; says whether there is one.
-pub(crate) fn join_existing(modules: &[LoadedModule]) -> bool {
-    let Some(owner) = others(modules).find_map(Anchor::owner) else { return false };
-    pin_here(modules);
-    set_owner(owner);
-    true
+pub(crate) fn join_existing() -> bool {
+    found_owner().is_some_and(join_here)
+}
+
+/// All modules that are loaded, the executable first: libraries that have marks stay loaded from here on, and one that
+/// cannot be kept is not among them.
+pub(crate) fn keep_loaded() -> Vec<LoadedModule> {
+    let mut kept = Vec::new();
+    loop {
+        let mut modules = modules::loaded(Detail::Sites);
+        let stays = |module: &LoadedModule, kept: &[_]| {
+            module.is_executable || !module.has_marks() || kept.contains(&module.identity())
+        };
+        let before = kept.len();
+        for module in &modules {
+            if !stays(module, &kept) && pin(module) {
+                kept.push(module.identity());
+            }
+        }
+        // What was unloaded before it was pinned, and may be loaded elsewhere by now, is looked at again.
+        if kept.len() == before {
+            modules.retain(|module| stays(module, &kept));
+            return modules;
+        }
+    }
 }
 
 /// Registers modules that were loaded since, in whichever copy owns the ring; not if there is no memory for that.
@@ -141,8 +161,7 @@ pub(crate) fn take_part(takes_part: bool) {
 /// Runs when the module that this copy is part of is loaded: before `main`, or in `dlopen`.
 pub(crate) extern "C" fn loaded() {
     thread::watch_forks();
-    let modules = modules::loaded(Detail::Copies);
-    if join_existing(&modules) {
+    if join_existing() {
         refresh_modules();
     }
 }
@@ -166,9 +185,13 @@ fn set_owner(owner: &'static Anchor) {
     arch::activate();
 }
 
-/// The anchors of other copies that speak this one's language.
-fn others(modules: &[LoadedModule]) -> impl Iterator<Item = &'static Anchor> {
-    modules.iter().flat_map(|module| &module.anchors).filter_map(|&address| {
+/// The anchors of other copies in this module that speak this one's language.
+///
+/// # Safety
+///
+/// The module stays loaded as long as the anchors are used.
+unsafe fn others(module: &LoadedModule) -> impl Iterator<Item = &'static Anchor> {
+    module.anchors.iter().filter_map(|&address| {
         let anchor = ptr::with_exposed_provenance::<Anchor>(address as usize);
         if anchor == &raw const ANCHOR || !anchor.is_aligned() {
             return None;
@@ -176,10 +199,20 @@ fn others(modules: &[LoadedModule]) -> impl Iterator<Item = &'static Anchor> {
         // SAFETY: the note of a loaded module says that an anchor is there, and `modules` checked that the
         // address is in that module. Anchors of all versions begin with the ABI number.
         let abi = unsafe { anchor.cast::<u64>().read() };
-        // SAFETY: the number says that it is an anchor of this very layout. It lives as long as its module:
-        // callers use it at once, or it is an owner's, which is pinned.
+        // SAFETY: the number says that it is an anchor of this very layout, and the caller that it stays.
         (abi == ANCHOR_ABI).then(|| unsafe { &*anchor })
     })
+}
+
+/// The owner of a ring that another copy has made.
+fn found_owner() -> Option<&'static Anchor> {
+    let mut owner = None;
+    modules::for_each(Detail::Copies, |module| {
+        // SAFETY: the loader holds its list still, so that the module is there; what is kept is an owner, which is
+        // pinned or is the executable.
+        owner = owner.or_else(|| unsafe { others(&module) }.find_map(Anchor::owner));
+    });
+    owner
 }
 
 extern "C" fn attach_here(block: &ThreadBlock) {
@@ -188,17 +221,30 @@ extern "C" fn attach_here(block: &ThreadBlock) {
 
 extern "C" fn join(owner: &'static Anchor) {
     if !is_recording() {
-        pin_here(&modules::loaded(Detail::Copies));
+        join_here(owner);
+    }
+}
+
+fn join_here(owner: &'static Anchor) -> bool {
+    let is_pinned = pin_here();
+    if is_pinned {
         set_owner(owner);
     }
+    is_pinned
 }
 
 extern "C" fn refresh() {
     if let Some(ring) = thread::ring() {
-        let modules = modules::loaded(Detail::Sites);
+        let modules = keep_loaded();
         modules::register(ring, &modules);
-        pin_sites(&modules);
-        set_flags(&modules);
+        for module in modules.iter().filter(|module| module.has_marks()) {
+            // SAFETY: `keep_loaded` has pinned it, or it is the executable. That took the loader's lock, so that the
+            // functions that the anchor leads to are relocated.
+            for other in unsafe { others(module) } {
+                (other.join)(&ANCHOR);
+            }
+            open_way(module);
+        }
     }
 }
 
@@ -223,37 +269,31 @@ extern "C" fn take_part_here(takes_part: bool) {
     }
 }
 
-/// Opens the way into the library to marks in C.
-fn set_flags(modules: &[LoadedModule]) {
-    for &flag in modules.iter().flat_map(|module| &module.flags) {
+/// Opens the way into the library to a module's marks in C.
+fn open_way(module: &LoadedModule) {
+    for &flag in &module.flags {
         let flag = ptr::with_exposed_provenance_mut::<u8>(flag as usize);
         // SAFETY: the note of a loaded module says that its flag is there, and `modules` checked that the address is in
-        // that module, which has sites and has been pinned, or is the executable.
+        // that module, which `refresh` has from `keep_loaded`: it is pinned, or is the executable.
         let flag = unsafe { AtomicU8::from_ptr(flag) };
         // ORDERING: relaxed: who sees it calls this library, which looks at its own flag.
         flag.store(1, Relaxed);
     }
 }
 
-/// Keeps the library that this copy is part of in memory for good.
-fn pin_here(modules: &[LoadedModule]) {
+/// Keeps the library that this copy is part of in memory for good; says whether it stays.
+fn pin_here() -> bool {
     let here = (&raw const ANCHOR).addr() as u64;
-    modules.iter().filter(|module| module.contains(here)).for_each(pin);
+    modules::loaded(Detail::Copies).iter().find(|module| module.contains(here)).is_none_or(pin)
 }
 
-/// Keeps the libraries that have sites.
-fn pin_sites(modules: &[LoadedModule]) {
-    modules.iter().filter(|module| module.site_count() > 0).for_each(pin);
-}
-
-/// Keeps a library in memory for good; an executable stays anyway.
-fn pin(module: &LoadedModule) {
-    if module.is_executable {
-        return;
-    }
-    let (Some(dlopen), Ok(path)) = (arch::dlopen(), std::ffi::CString::new(module.path.clone())) else {
-        return;
-    };
+/// Keeps a library in memory for good, if it is still there; an executable stays anyway. Says whether a library of this
+/// name stays: it may have been unloaded meanwhile, and loaded to another place.
+fn pin(module: &LoadedModule) -> bool {
+    // Who cannot load a library cannot unload one either.
+    let Some(dlopen) = arch::dlopen().filter(|_| !module.is_executable) else { return true };
+    let Ok(path) = std::ffi::CString::new(module.path.clone()) else { return false };
     // SAFETY: the path is terminated; NOLOAD only finds what is loaded, NODELETE keeps it.
-    unsafe { dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE) };
+    let handle = unsafe { dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE) };
+    !handle.is_null()
 }

@@ -113,13 +113,12 @@ pub(crate) fn create(wish: Builder) -> Result<(), InitError> {
     if copies::is_recording() {
         return Err(InitError::AlreadyRecording(own_path.clone()));
     }
-    let modules = modules::loaded(Detail::Sites);
-    if copies::join_existing(&modules) {
+    if copies::join_existing() {
         copies::refresh_modules();
         return Err(InitError::AlreadyRecording(None));
     }
     let (file, path) = create_file(&wish)?;
-    let ring = match build(&wish, &file, &path, &modules) {
+    let ring = match build(&wish, &file, &path, &modules::loaded(Detail::Sites)) {
         Ok(ring) => ring,
         Err(error) => {
             // Ours: made by `create_file` a moment ago.
@@ -128,7 +127,7 @@ pub(crate) fn create(wish: Builder) -> Result<(), InitError> {
         }
     };
     let ring: &'static Ring = Box::leak(Box::new(ring));
-    modules::register(ring, &modules);
+    modules::register(ring, &copies::keep_loaded());
     // ORDERING: release: whoever sees the magic sees a whole ring.
     ring.header().magic.store(u64::from_ne_bytes(MAGIC), Release);
 
@@ -140,7 +139,7 @@ pub(crate) fn create(wish: Builder) -> Result<(), InitError> {
     if wish.guards_sigbus {
         guard::install(ring);
     }
-    copies::own(&modules);
+    copies::own();
     *own_path = Some(path);
     Ok(())
 }

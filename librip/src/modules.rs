@@ -47,6 +47,16 @@ impl LoadedModule {
         self.sites.len() as u64
     }
 
+    /// Whether it has sites, or a copy of librip.
+    pub(crate) fn has_marks(&self) -> bool {
+        !self.sites.is_empty() || !self.anchors.is_empty()
+    }
+
+    /// What tells it from other modules, and from itself in another place.
+    pub(crate) fn identity(&self) -> (Vec<u8>, u64) {
+        (self.path.clone(), self.bias)
+    }
+
     /// Bytes of text that registering it takes.
     pub(crate) fn text_len_bytes(&self) -> u64 {
         (self.path.len() + self.texts.len()) as u64
@@ -62,24 +72,32 @@ pub(crate) enum Detail {
     Sites,
 }
 
-/// All modules that are loaded now, the executable first.
+/// All modules that are loaded now, the executable first. Other threads may unload any but that one.
 pub(crate) fn loaded(detail: Detail) -> Vec<LoadedModule> {
-    let mut visitor = Visitor { detail, modules: Vec::new() };
-    // SAFETY: `visit` has the signature that the loader calls, and gets the pointer to `visitor` back.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut visitor).cast()) };
-    visitor.modules
+    let mut modules = Vec::new();
+    for_each(detail, |module| modules.push(module));
+    modules
 }
 
-struct Visitor {
+/// Calls `each` for all modules that are loaded now, the executable first. The loader holds its list still meanwhile: no
+/// module is unloaded, and none must be loaded.
+pub(crate) fn for_each(detail: Detail, mut each: impl FnMut(LoadedModule)) {
+    let mut visitor = Visitor { detail, is_first: true, each: &mut each };
+    // SAFETY: `visit` has the signature that the loader calls, and gets the pointer to `visitor` back.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut visitor).cast()) };
+}
+
+struct Visitor<'a> {
     detail: Detail,
-    modules: Vec<LoadedModule>,
+    is_first: bool,
+    each: &'a mut dyn FnMut(LoadedModule),
 }
 
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader passes a valid record, and holds the list of modules still.
     let info = unsafe { &*info };
-    // SAFETY: `loaded` passed a pointer to this visitor, and waits.
-    let Visitor { detail, modules } = unsafe { &mut *data.cast::<Visitor>() };
+    // SAFETY: `for_each` passed a pointer to this visitor, and waits.
+    let Visitor { detail, is_first, each } = unsafe { &mut *data.cast::<Visitor<'_>>() };
     if info.dlpi_phdr.is_null() {
         return 0;
     }
@@ -87,7 +105,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
     let segments = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let bias = info.dlpi_addr;
     let mapped = || segments.iter().filter(|segment| segment.p_type == libc::PT_LOAD);
-    let is_executable = modules.is_empty();
+    let is_executable = core::mem::replace(is_first, false);
     let name = if info.dlpi_name.is_null() {
         &[]
     } else {
@@ -122,7 +140,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
             module.take_notes(bytes, address, segment.p_align, *detail);
         }
     }
-    modules.push(module);
+    each(module);
     0
 }
 

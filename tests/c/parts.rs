@@ -95,11 +95,20 @@ fn a_rust_program_with_parts_in_c_has_one_ring_and_one_block_a_thread() {
     }
 }
 
+/// A library with marks in Rust.
+fn plugin_in_rust() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let plugin = directory().join("libplugin-rust.so");
+        let source = fixture("../../build/fixtures/plugin.rs");
+        tool(rustc().args(["-O", "--crate-type", "cdylib"]).arg(source).arg("-o").arg(&plugin));
+        plugin
+    })
+}
+
 #[test]
 fn a_program_in_c_that_loads_a_rust_library_with_marks_has_one_ring() {
-    let plugin = directory().join("libplugin-rust.so");
-    let source = fixture("../../build/fixtures/plugin.rs");
-    tool(rustc().args(["-O", "--crate-type", "cdylib"]).arg(source).arg("-o").arg(&plugin));
+    let plugin = plugin_in_rust();
     let program = build(GCC, &["process.c"], "process-loads-rust", &["-O2"]);
     let remains = run(&program, &["load", plugin.to_str().unwrap()]);
     assert_eq!((&remains.stdout[..], &remains.files()[..]), ("stays\n", &["ring".into()][..]));
@@ -122,5 +131,25 @@ fn a_rust_program_that_loads_a_library_in_c_has_one_ring() {
         assert_eq!(ring.labels(main_slot(&ring)), ["rust", "plugin", "rust"], "{when}");
         let thread = ring.slot_named("thread");
         assert_eq!((thread.state, ring.labels(thread)), (State::Exited, vec!["plugin", "rust"]), "{when}");
+    }
+}
+
+#[test]
+fn a_library_that_is_unloaded_while_the_ring_is_made_does_no_harm_and_records_when_it_is_back() {
+    let in_c = build(GCC, &["plugin.c"], "libplugin-unloads.so", &["-O2", "-fPIC", "-shared"]);
+    let program = build(GCC, &["unloads.c"], "unloads", &["-O2"]);
+    for plugin in [&in_c, plugin_in_rust()] {
+        for what in ["goes", "moves"] {
+            // At every look that there is: the last run unloads nothing.
+            for look in 1.. {
+                let remains = run(&program, &[plugin.to_str().unwrap(), what, &look.to_string()]);
+                let ring = remains.ring();
+                assert_eq!(ring.labels(main_slot(&ring)), ["plugin", "main"], "{plugin:?} {what} {look}");
+                if remains.stdout == "done\n" {
+                    assert!(look > 3);
+                    break;
+                }
+            }
+        }
     }
 }
