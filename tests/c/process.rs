@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use librip_tests::harness::{Plan, Remains};
 use librip_tests::oracle::{Ring, State};
 
-use crate::{GCC, build, main_slot, run};
+use crate::{CLANG, GCC, build, installed, main_slot, run};
 
 fn program() -> &'static PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
@@ -93,4 +93,19 @@ fn threads_that_find_no_slot_record_nowhere() {
     let ring = remains.ring();
     assert_eq!(ring.labels(main_slot(&ring)), ["before", "parent"]);
     assert_eq!((ring.slots.len(), ring.refused_full), (1, 2), "the child, and its thread");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_backtrace_from_within_a_first_mark_shows_all_callers() {
+    for compiler in installed(&[GCC, CLANG]) {
+        for (number, flags) in
+            [&["-O0"][..], &["-O2"], &["-O2", "-fno-omit-frame-pointer"]].iter().enumerate()
+        {
+            let flags = [&["-fexceptions"][..], flags].concat();
+            let name = format!("unwinds-{}-{number}", compiler.name);
+            let remains = run(&build(compiler, &["unwinds.c"], &name, &flags), &[]);
+            assert_eq!(remains.stdout, "inner outer main\n", "{name}");
+        }
+    }
 }

@@ -210,12 +210,14 @@ mod entry {
     pub(crate) extern "C" fn librip_enter_c_1() {
         core::arch::naked_asm!(
             ".cfi_startproc",
+            // The header's call is made 16 bytes below the stack pointer that the caller's unwind information knows.
+            ".cfi_def_cfa_offset 16",
             "adrp x16, librip_active_1",
             "ldrb w16, [x16, :lo12:librip_active_1]",
             "cbz w16, 3f",
             "str x30, [sp, #-16]!",
-            ".cfi_def_cfa_offset 16",
-            ".cfi_offset x30, -16",
+            ".cfi_def_cfa_offset 32",
+            ".cfi_offset x30, -32",
             "2:",
             "bl librip_enter_block_1",
             "ldr x16, [x0]",
@@ -223,7 +225,7 @@ mod entry {
             "cbz x16, 2b",
             "mov x0, x16",
             "ldr x30, [sp], #16",
-            ".cfi_def_cfa_offset 0",
+            ".cfi_def_cfa_offset 16",
             ".cfi_restore x30",
             "ret",
             "3:",

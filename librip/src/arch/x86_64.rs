@@ -196,6 +196,9 @@ mod entry {
     pub(crate) extern "C" fn librip_enter_c_1() {
         core::arch::naked_asm!(
             ".cfi_startproc",
+            // The header's call is made 128 bytes below the stack pointer that the caller's unwind information knows.
+            ".cfi_def_cfa rsp, 136",
+            ".cfi_offset rip, -136",
             "2:",
             "cmp byte ptr [rip + librip_active_1], 0",
             "je 3f",
