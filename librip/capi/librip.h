@@ -23,8 +23,8 @@
  * A mark stores its own address, with a sequence number, in the calling thread's part of a shared file. It takes no
  * lock, makes no system call and no function call; the first mark of a thread, which claims a slot, is the exception
  * to the last two. read-rip reads the file, of a living process or of a dead one, and shows where every thread is.
- * Marks work in signal handlers, in children of a fork, in destructors of thread-locals, and in libraries, loaded at
- * the start or by dlopen. Before there is a ring, or where one cannot be made, they record nowhere.
+ * Marks work in signal handlers, in children of a fork, in destructors of thread-locals, in threads that are cancelled,
+ * asynchronously too, and in libraries, loaded at the start or by dlopen. No call here is a cancellation point. Before there is a ring, or where one cannot be made, they record nowhere.
  *
  * Rust and C parts of a program share one ring: the words and the notes are those of the Rust macros. What they mean
  * is written down in librip/src/layout.rs and librip/src/site.rs.

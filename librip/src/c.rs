@@ -6,6 +6,9 @@
 //!
 //! No function fails where recording does not: without a ring they do nothing.
 //!
+//! C cancels threads, which unwinds their stacks by force, and Rust ends the process where it has something to clean up.
+//! So functions that have run while the thread is not cancelled; the others, marks above all, are cut short.
+//!
 //! Names that begin with `librip_` are an interface between the header and the library, and end in its number: see
 //! `arch`. Names that begin with `rip_` are the user's, and described in `librip.h`.
 
@@ -18,7 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::config::{Builder, Keep};
 use crate::lock::marks::{self, LockAddress as _};
-use crate::{Clock, InitError, copies, create, thread};
+use crate::{Clock, InitError, copies, create, sys, thread};
 
 /// `struct rip_options`: zero stands for a default.
 #[repr(C)]
@@ -48,11 +51,11 @@ const _: () = assert!(size_of::<Options>() == 40 && offset_of!(Options, size) ==
 
 /// Starts recording with the defaults. 0, or an error number; 0 too if the process records already.
 #[unsafe(no_mangle)]
-pub extern "C" fn rip_start() -> c_int {
-    match Builder::new().create() {
+pub extern "C-unwind" fn rip_start() -> c_int {
+    sys::with_cancellation_off(|| match Builder::new().create() {
         Ok(()) | Err(InitError::AlreadyRecording(_)) => 0,
         Err(error) => number(&error),
-    }
+    })
 }
 
 /// Starts recording. 0, or an error number: `EALREADY` if the process records already, `ECANCELED` with
@@ -62,44 +65,46 @@ pub extern "C" fn rip_start() -> c_int {
 ///
 /// `options` is null, or points at options of which the first `size` bytes are there; `path` is null or terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rip_start_with(options: *const Options) -> c_int {
-    let mut builder = Builder::new();
-    if !options.is_null() {
-        // SAFETY: the caller's promise; the size comes first.
-        let size = unsafe { options.cast::<usize>().read() };
-        if size < OPTIONS_LEN_MIN {
-            return libc::EINVAL;
+pub unsafe extern "C-unwind" fn rip_start_with(options: *const Options) -> c_int {
+    sys::with_cancellation_off(|| {
+        let mut builder = Builder::new();
+        if !options.is_null() {
+            // SAFETY: the caller's promise; the size comes first.
+            let size = unsafe { options.cast::<usize>().read() };
+            if size < OPTIONS_LEN_MIN {
+                return libc::EINVAL;
+            }
+            // SAFETY: the caller's promise: that many bytes are there, which is all that this version knows.
+            let options = unsafe { options.read() };
+            // SAFETY: the caller's promise.
+            if let Some(path) = unsafe { bytes_of(&options.path) } {
+                builder = builder.path(OsStr::from_bytes(path));
+            }
+            if options.words != 0 {
+                builder = builder.words(options.words);
+            }
+            if options.slots != 0 {
+                builder = builder.slots(options.slots);
+            }
+            builder = builder.guard_sigbus(options.leaves_sigbus_alone == 0);
+            builder = match options.keep {
+                0 => builder.keep(Keep::OnFailure),
+                1 => builder.keep(Keep::Always),
+                2 => builder.keep(Keep::Never),
+                _ => return libc::EINVAL,
+            };
+            builder = match options.clock {
+                0 => builder.clock(Clock::Contended),
+                1 => builder.clock(Clock::Off),
+                2 => builder.clock(Clock::All),
+                _ => return libc::EINVAL,
+            };
         }
-        // SAFETY: the caller's promise: that many bytes are there, which is all that this version knows.
-        let options = unsafe { options.read() };
-        // SAFETY: the caller's promise.
-        if let Some(path) = unsafe { bytes_of(&options.path) } {
-            builder = builder.path(OsStr::from_bytes(path));
+        match builder.create() {
+            Ok(()) => 0,
+            Err(error) => number(&error),
         }
-        if options.words != 0 {
-            builder = builder.words(options.words);
-        }
-        if options.slots != 0 {
-            builder = builder.slots(options.slots);
-        }
-        builder = builder.guard_sigbus(options.leaves_sigbus_alone == 0);
-        builder = match options.keep {
-            0 => builder.keep(Keep::OnFailure),
-            1 => builder.keep(Keep::Always),
-            2 => builder.keep(Keep::Never),
-            _ => return libc::EINVAL,
-        };
-        builder = match options.clock {
-            0 => builder.clock(Clock::Contended),
-            1 => builder.clock(Clock::Off),
-            2 => builder.clock(Clock::All),
-            _ => return libc::EINVAL,
-        };
-    }
-    match builder.create() {
-        Ok(()) => 0,
-        Err(error) => number(&error),
-    }
+    })
 }
 
 /// The ancestor's call: makes a ring at `file` for that many threads.
@@ -111,16 +116,18 @@ pub unsafe extern "C" fn rip_start_with(options: *const Options) -> c_int {
 ///
 /// `file` is null or terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rip_create_ring(file: *const c_char, max_procs: usize) -> bool {
-    let mut builder = Builder::new();
-    // SAFETY: the caller's promise.
-    if let Some(path) = unsafe { bytes_of(&file) } {
-        builder = builder.path(OsStr::from_bytes(path));
-    }
-    if max_procs > 0 {
-        builder = builder.slots(u32::try_from(max_procs).unwrap_or(u32::MAX));
-    }
-    matches!(builder.create(), Ok(()) | Err(InitError::AlreadyRecording(_) | InitError::Disabled))
+pub unsafe extern "C-unwind" fn rip_create_ring(file: *const c_char, max_procs: usize) -> bool {
+    sys::with_cancellation_off(|| {
+        let mut builder = Builder::new();
+        // SAFETY: the caller's promise.
+        if let Some(path) = unsafe { bytes_of(&file) } {
+            builder = builder.path(OsStr::from_bytes(path));
+        }
+        if max_procs > 0 {
+            builder = builder.slots(u32::try_from(max_procs).unwrap_or(u32::MAX));
+        }
+        matches!(builder.create(), Ok(()) | Err(InitError::AlreadyRecording(_) | InitError::Disabled))
+    })
 }
 
 /// The ancestor's call: the calling thread has a slot from here on, under this name.
@@ -131,7 +138,13 @@ pub unsafe extern "C" fn rip_create_ring(file: *const c_char, max_procs: usize) 
 ///
 /// `name` is null, or `namelen` bytes are there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rip_init(id: libc::pid_t, name: *const c_char, namelen: usize, idx: u8, ctr: u8) {
+pub unsafe extern "C-unwind" fn rip_init(
+    id: libc::pid_t,
+    name: *const c_char,
+    namelen: usize,
+    idx: u8,
+    ctr: u8,
+) {
     let _ = (id, idx, ctr);
     copies::take_part(true);
     if name.is_null() {
@@ -146,7 +159,7 @@ pub unsafe extern "C" fn rip_init(id: libc::pid_t, name: *const c_char, namelen:
 
 /// The ancestor's call: the calling thread gives its slot back. Its marks record nowhere until it calls `rip_init`.
 #[unsafe(no_mangle)]
-pub extern "C" fn rip_exit() {
+pub extern "C-unwind" fn rip_exit() {
     copies::take_part(false);
 }
 
@@ -156,7 +169,7 @@ pub extern "C" fn rip_exit() {
 ///
 /// `name` is terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rip_set_thread_name(name: *const c_char) {
+pub unsafe extern "C-unwind" fn rip_set_thread_name(name: *const c_char) {
     // SAFETY: the caller's promise.
     if let Some(name) = unsafe { bytes_of(&name) } {
         thread::set_name(name);
@@ -176,29 +189,35 @@ pub extern "C" fn rip_is_recording() -> bool {
 ///
 /// `size` bytes at `path` are writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rip_ring_path(path: *mut c_char, size: usize) -> usize {
-    let ring = create::ring_path().unwrap_or_default();
-    let ring = ring.as_os_str().as_bytes();
-    if size > 0 {
-        let len = ring.len().min(size - 1);
-        // SAFETY: the caller's promise, and `len` is less than `size`.
-        unsafe { path.cast::<u8>().copy_from_nonoverlapping(ring.as_ptr(), len) };
-        // SAFETY: as above.
-        unsafe { path.wrapping_add(len).write(0) };
-    }
-    ring.len()
+pub unsafe extern "C-unwind" fn rip_ring_path(path: *mut c_char, size: usize) -> usize {
+    sys::with_cancellation_off(|| {
+        let ring = create::ring_path().unwrap_or_default();
+        let ring = ring.as_os_str().as_bytes();
+        if size > 0 {
+            let len = ring.len().min(size - 1);
+            // SAFETY: the caller's promise, and `len` is less than `size`.
+            unsafe { path.cast::<u8>().copy_from_nonoverlapping(ring.as_ptr(), len) };
+            // SAFETY: as above.
+            unsafe { path.wrapping_add(len).write(0) };
+        }
+        ring.len()
+    })
 }
 
 /// Registers libraries that were loaded after the ring was made.
 #[unsafe(no_mangle)]
-pub extern "C" fn rip_refresh_modules() {
-    copies::refresh_modules();
+pub extern "C-unwind" fn rip_refresh_modules() {
+    sys::with_cancellation_off(|| {
+        copies::refresh_modules();
+    })
 }
 
 /// The same; called when a module with the header in it is loaded.
 #[unsafe(no_mangle)]
-pub extern "C" fn librip_refresh_1() {
-    copies::refresh_modules();
+pub extern "C-unwind" fn librip_refresh_1() {
+    sys::with_cancellation_off(|| {
+        copies::refresh_modules();
+    })
 }
 
 /// Names a lock.
@@ -207,7 +226,7 @@ pub extern "C" fn librip_refresh_1() {
 ///
 /// `name` is terminated. `lock` is an address and nothing else.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rip_lock_name(lock: *const c_void, name: *const c_char) {
+pub unsafe extern "C-unwind" fn rip_lock_name(lock: *const c_void, name: *const c_char) {
     // SAFETY: the caller's promise.
     if let Some(name) = unsafe { bytes_of(&name) } {
         crate::lock::names::set(lock.addr() as u64, name);
@@ -216,31 +235,36 @@ pub unsafe extern "C" fn rip_lock_name(lock: *const c_void, name: *const c_char)
 
 /// Says that a lock ends.
 #[unsafe(no_mangle)]
-pub extern "C" fn rip_lock_destroyed(lock: *const c_void) {
+pub extern "C-unwind" fn rip_lock_destroyed(lock: *const c_void) {
     marks::destroyed(lock);
 }
 
 /// `RIP_LOCK_WAIT`.
 #[unsafe(no_mangle)]
-pub extern "C" fn librip_lock_wait_1(lock: *const c_void, pc: u64, site_flags: u16) {
+pub extern "C-unwind" fn librip_lock_wait_1(lock: *const c_void, pc: u64, site_flags: u16) {
     marks::wait(lock, pc, site_flags);
 }
 
 /// `RIP_LOCK_ACQUIRED`, where it is not the first lock that a thread has, and times are off or for contended locks.
 #[unsafe(no_mangle)]
-pub extern "C" fn librip_lock_acquired_1(lock: *const c_void, pc: u64, pc_timed: u64, site_flags: u16) {
+pub extern "C-unwind" fn librip_lock_acquired_1(
+    lock: *const c_void,
+    pc: u64,
+    pc_timed: u64,
+    site_flags: u16,
+) {
     marks::acquired_slowly(lock.address(), pc, pc_timed, site_flags);
 }
 
 /// `RIP_LOCK_RELEASED`, where it is not that lock.
 #[unsafe(no_mangle)]
-pub extern "C" fn librip_lock_released_1(lock: *const c_void, pc: u64, pc_timed: u64) {
+pub extern "C-unwind" fn librip_lock_released_1(lock: *const c_void, pc: u64, pc_timed: u64) {
     marks::released_slowly(lock.address(), pc, pc_timed);
 }
 
 /// `RIP_LOCK_TRY_FAILED`.
 #[unsafe(no_mangle)]
-pub extern "C" fn librip_lock_try_failed_1(lock: *const c_void, pc: u64) {
+pub extern "C-unwind" fn librip_lock_try_failed_1(lock: *const c_void, pc: u64) {
     marks::try_failed(lock, pc);
 }
 

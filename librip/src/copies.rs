@@ -34,6 +34,8 @@ use crate::{sys, thread};
 const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0003;
 
 /// What a copy of librip shows to the others in its process.
+///
+/// A thread that is cancelled in a function that says "C-unwind" is unwound: there is nothing to clean up in these.
 #[repr(C)]
 struct Anchor {
     /// [`ANCHOR_ABI`].
@@ -47,11 +49,11 @@ struct Anchor {
     /// In the owner: registers the modules that have come since.
     refresh: extern "C" fn(),
     /// In the owner: something about a lock that concerns other threads, `elsewhere::TOLD_*`.
-    tell: extern "C" fn(what: u32, lock: u64),
+    tell: extern "C-unwind" fn(what: u32, lock: u64),
     /// In the owner: names a lock; the name is this many bytes.
-    name_lock: extern "C" fn(lock: u64, name: *const u8, len_bytes: usize),
+    name_lock: extern "C-unwind" fn(lock: u64, name: *const u8, len_bytes: usize),
     /// In the owner: the calling thread gives its slot back, or (true) will have one again.
-    take_part: extern "C" fn(takes_part: bool),
+    take_part: extern "C-unwind" fn(takes_part: bool),
 }
 
 const _: () = assert!(core::mem::offset_of!(Anchor, abi) == 0);
@@ -248,20 +250,20 @@ extern "C" fn refresh() {
     }
 }
 
-extern "C" fn told(what: u32, lock: u64) {
+extern "C-unwind" fn told(what: u32, lock: u64) {
     if let Some(ring) = thread::ring() {
         elsewhere::told(ring, what, lock);
     }
 }
 
-extern "C" fn named(lock: u64, name: *const u8, len_bytes: usize) {
+extern "C-unwind" fn named(lock: u64, name: *const u8, len_bytes: usize) {
     if let Some(ring) = thread::ring() {
         // SAFETY: `name_lock`, here or in another copy, passes a slice.
         names::write(ring, lock, unsafe { core::slice::from_raw_parts(name, len_bytes) });
     }
 }
 
-extern "C" fn take_part_here(takes_part: bool) {
+extern "C-unwind" fn take_part_here(takes_part: bool) {
     if takes_part {
         thread::come_back();
     } else {

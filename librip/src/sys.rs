@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code, reason = "system calls")]
 
-use core::mem::MaybeUninit;
+use core::ffi::{c_int, c_long};
 use core::ptr;
 
 /// This process's id, as its own PID namespace numbers it.
@@ -88,35 +88,82 @@ pub(crate) fn with_errno_kept<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs `body` with signals blocked in this thread, so that no handler sees it half done.
-pub(crate) fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
+unsafe extern "C-unwind" {
+    // Declared here because the thread may be unwound from them, by a cancellation that has come meanwhile.
+    fn syscall(number: c_long, ...) -> c_long;
+    #[cfg(feature = "c")]
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+/// glibc's number.
+#[cfg(feature = "c")]
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+/// Signals as the kernel's mask has them, by their numbers minus one.
+pub(crate) type Signals = u64;
+
+/// FOLKLORE: glibc cancels threads by this signal, which `pthread_sigmask` cannot block; the system call can.
+#[cfg(feature = "c")]
+const SIGCANCEL: Signals = 1 << (32 - 1);
+/// FOLKLORE: glibc's `setuid` waits until every thread has handled this signal.
+const SIGSETXID: Signals = 1 << (33 - 1);
+
+/// Runs `body` with signals blocked in this thread, so that no handler sees it half done, and no cancellation cuts it
+/// short. Asynchronous cancellation acts behind it: from here to the program's own code there must be nothing to clean up,
+/// and each function that C calls on the way is `extern "C-unwind"`.
+#[inline(always)]
+pub(crate) fn with_signals_blocked<T: Copy>(body: impl FnOnce() -> T) -> T {
     let before = block_signals();
-    let result = body();
-    if let Some(before) = before {
-        restore_signals(&before);
-    }
+    let result = in_one_piece(body);
+    restore_signals(before);
     result
+}
+
+/// Runs `body`, which may call what is a cancellation point, while this thread is not cancelled; the rest is as with
+/// [`with_signals_blocked`].
+#[cfg(feature = "c")]
+#[inline(always)]
+pub(crate) fn with_cancellation_off<T: Copy>(body: impl FnOnce() -> T) -> T {
+    // FOLKLORE: up to glibc 2.36 at least, a signal that is on its way already cancels the thread even so.
+    let signals = change_mask(libc::SIG_BLOCK, SIGCANCEL);
+    let mut before = 0;
+    // SAFETY: `before` is writable.
+    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
+    let result = in_one_piece(body);
+    // SAFETY: the state that was, and nobody asks which one that ends.
+    unsafe { pthread_setcancelstate(before, ptr::null_mut()) };
+    restore_signals(signals);
+    result
+}
+
+/// Not inlined: what this frame has to clean up would be in the way of unwinding the caller's. A panic ends here.
+#[inline(never)]
+extern "C" fn in_one_piece<T>(body: impl FnOnce() -> T) -> T {
+    body()
 }
 
 /// Blocks all signals in this thread but SIGBUS: should somebody truncate the file just now, the guard must get
 /// its chance. Returns those that were blocked before.
-pub(crate) fn block_signals() -> Option<libc::sigset_t> {
-    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: `all` is writable.
-    unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: `all` was filled above.
-    unsafe { libc::sigdelset(all.as_mut_ptr(), libc::SIGBUS) };
-    // SAFETY: `all` is a valid set, `before` is writable.
-    let result = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr()) };
-    // SAFETY: written by the call if it succeeded.
-    (result == 0).then(|| unsafe { before.assume_init() })
+#[inline(always)]
+pub(crate) fn block_signals() -> Signals {
+    change_mask(libc::SIG_BLOCK, !(1 << (libc::SIGBUS - 1) | SIGSETXID))
 }
 
 /// Undoes [`block_signals`].
-pub(crate) fn restore_signals(before: &libc::sigset_t) {
-    // SAFETY: a set that the kernel has written.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
+#[inline(always)]
+pub(crate) fn restore_signals(before: Signals) {
+    change_mask(libc::SIG_SETMASK, before);
+}
+
+/// Returns what was blocked before.
+#[inline(always)]
+fn change_mask(how: c_int, signals: Signals) -> Signals {
+    let mut before: Signals = 0;
+    // SAFETY: both sets have the length that is said.
+    unsafe {
+        syscall(libc::SYS_rt_sigprocmask, how, &raw const signals, &raw mut before, size_of::<Signals>());
+    }
+    before
 }
 
 /// The kernel could not provide memory: the tmpfs is full, a limit was met, or the file was truncated.

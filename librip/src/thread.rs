@@ -18,7 +18,7 @@
 #![allow(unsafe_code, reason = "thread-local blocks are raw memory, and the C library calls back")]
 
 use core::cell::Cell;
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64};
@@ -62,6 +62,14 @@ pub(crate) fn install(ring: &'static Ring, pid_namespace: u64) {
     RING.store(ptr::from_ref(ring).cast_mut(), Release);
 }
 
+unsafe extern "C" {
+    /// Declared here for the destructor's type: a thread may be cancelled in it, and is unwound then.
+    fn pthread_key_create(
+        key: *mut libc::pthread_key_t,
+        destructor: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
+    ) -> c_int;
+}
+
 /// The last key that needs no allocation, or as late a one as there is.
 ///
 /// Destructors run in the order of keys: in each round, ours comes behind those that may mark.
@@ -70,7 +78,7 @@ fn exit_key() -> Option<libc::pthread_key_t> {
     let mut made = 0;
     for key in &mut keys {
         // SAFETY: `key` is writable, and `thread_exits` has the signature of a destructor.
-        if unsafe { libc::pthread_key_create(key, Some(thread_exits)) } != 0 {
+        if unsafe { pthread_key_create(key, Some(thread_exits)) } != 0 {
             break;
         }
         made += 1;
@@ -132,7 +140,9 @@ pub(crate) fn enter() {
 }
 
 /// What `librip_enter_block_1` calls: the mark found no cursor in this block, the calling thread's of some module.
-pub(crate) extern "C" fn enter_block(block: &ThreadBlock) {
+///
+/// The thread may be cancelled here and is unwound then.
+pub(crate) extern "C-unwind" fn enter_block(block: &ThreadBlock) {
     sys::with_errno_kept(|| sys::with_signals_blocked(|| copies::attach(block)));
 }
 
@@ -261,7 +271,7 @@ fn blocks(own: &ThreadBlock) -> impl Iterator<Item = &ThreadBlock> {
 }
 
 /// The destructor of the thread-specific key.
-unsafe extern "C" fn thread_exits(_value: *mut c_void) {
+unsafe extern "C-unwind" fn thread_exits(_value: *mut c_void) {
     let own = arch::thread_block();
     own.exit_rounds.set(own.exit_rounds.get() + 1);
     if own.exit_rounds.get() >= EXIT_ROUNDS || !watch_exit(own) {
@@ -271,7 +281,7 @@ unsafe extern "C" fn thread_exits(_value: *mut c_void) {
 
 std::thread_local! {
     /// The signals that were blocked before a fork; `None` outside of one.
-    static MASK_BEFORE_FORK: Cell<Option<libc::sigset_t>> = const { Cell::new(None) };
+    static MASK_BEFORE_FORK: Cell<Option<sys::Signals>> = const { Cell::new(None) };
     /// The locks that the forking thread had: its image in the child has them too.
     static HELD_BEFORE_FORK: Cell<HeldCopy> = const { Cell::new(NONE_HELD) };
     /// See [`children::announce`].
@@ -314,7 +324,7 @@ fn inherit_locks(slot: &SlotHeader, locks: &HeldCopy) {
 unsafe extern "C" fn before_fork() {
     if let Some(ring) = ring() {
         CHILD_NUMBER.set(children::announce(ring));
-        MASK_BEFORE_FORK.set(sys::block_signals());
+        MASK_BEFORE_FORK.set(Some(sys::block_signals()));
         HELD_BEFORE_FORK.set(own_slot(arch::thread_block()).map_or(NONE_HELD, held_locks));
     }
 }
@@ -326,7 +336,7 @@ unsafe extern "C" fn after_fork() {
 
 fn restore_mask() {
     if let Some(mask) = MASK_BEFORE_FORK.take() {
-        sys::restore_signals(&mask);
+        sys::restore_signals(mask);
     }
 }
 

@@ -109,3 +109,16 @@ fn a_backtrace_from_within_a_first_mark_shows_all_callers() {
         }
     }
 }
+
+#[test]
+fn threads_may_be_cancelled_anywhere_and_at_any_time() {
+    for level in ["-O0", "-O2"] {
+        let program = build(GCC, &["cancels.c"], &format!("cancels{level}"), &[level]);
+        for what in ["start", "first mark", "init", "release", "anywhere"] {
+            let ring = run(&program, &[what]).ring();
+            let threads: Vec<_> = ring.slots.iter().filter(|slot| slot.tid != ring.pid).collect();
+            assert!(!threads.is_empty(), "{what} {level}");
+            assert!(threads.iter().all(|slot| slot.state == State::Exited), "{what} {level}: {threads:?}");
+        }
+    }
+}
