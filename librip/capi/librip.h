@@ -278,8 +278,9 @@ __attribute__((weak, visibility("hidden"), tls_model("initial-exec"))) __thread 
 #define LIBRIP_SYMBOL_(address) "S"(address)
 #endif
 
-/* Whether there is a ring. One in each module as well; a note leads the library to it. */
-__attribute__((weak, visibility("hidden"))) unsigned char librip_active_1 = 0;
+/* Whether there is a ring. One in each module as well; a note leads the library to it, which names it in assembly, where
+ * the compiler does not see that it is used. */
+__attribute__((weak, used, visibility("hidden"))) unsigned char librip_active_1 = 0;
 
 /* Where this module was loaded after the ring was made, its sites must be entered. Once a module, though each
  * translation unit calls it. The reference is weak: a program that includes this header and marks nothing needs no
@@ -293,10 +294,10 @@ static __attribute__((constructor, used)) void librip_loaded_(void) {
         ".4byte 7, 4, 3\n\t"
         ".asciz \"librip\"\n\t"
         ".balign 4\n\t"
-        ".4byte %c[flag] - .\n\t"
+        ".4byte librip_active_1 - .\n\t"
         ".popsection"
-        :
-        : [flag] LIBRIP_SYMBOL_(&librip_active_1));
+        : /* Not an operand: with -flto gcc finds no constant in it. The colons make it "%%" above. */
+        :);
     if (!librip_is_loaded_1 && librip_refresh_1) {
         librip_is_loaded_1 = 1;
         librip_refresh_1();

@@ -1,9 +1,10 @@
 //! Every compiler, standard, level and model: no warning, and the marks are what they should be.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use librip_tests::harness::Plan;
 use librip_tests::oracle::Ring;
 
 use crate::{
@@ -134,9 +135,12 @@ fn marks_are_exact_with_the_static_library_and_in_static_programs() {
     let archive = [prefix().join("lib/librip.a").to_str().unwrap().to_owned()];
     let libraries = [&archive[..], &package("Libs.private")].concat();
     for compiler in installed(&[GCC, CLANG]) {
-        for (name, flags) in
-            [("archive", &[][..]), ("static", &["-static"]), ("static-pie", &["-static-pie"])]
-        {
+        for (name, flags) in [
+            ("archive", &[][..]),
+            ("static", &["-static"]),
+            ("static-pie", &["-static-pie"]),
+            ("lto", &["-flto"]),
+        ] {
             let name = format!("marks-{}-{name}", compiler.name);
             let ring = check(&build_with(
                 compiler,
@@ -148,6 +152,37 @@ fn marks_are_exact_with_the_static_library_and_in_static_programs() {
             assert!(ring.modules.iter().all(|module| !module.path.contains("librip")), "{:?}", ring.modules);
         }
     }
+}
+
+/// Another library in Rust, which is linked into the same program or loaded by it.
+fn another_in_rust() -> PathBuf {
+    let source = directory().join("another.rs");
+    let text = "#[unsafe(no_mangle)] pub extern \"C\" fn another() -> bool { \
+                std::panic::catch_unwind(|| std::panic::resume_unwind(Box::new(1))).is_err() }";
+    std::fs::write(&source, text).unwrap();
+    let out = directory().join("libanother.a");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    tool(Command::new(rustc).args(["-O", "--crate-type", "staticlib"]).arg(&source).arg("-o").arg(&out));
+    out
+}
+
+#[test]
+fn the_static_library_can_be_linked_with_another_one_in_rust() {
+    let source = directory().join("with_another.c");
+    let text = "#include <librip.h>\n_Bool another(void);\n\
+                int main(void) { if (rip_start()) return 1; RIP_SNAP(); return another() ? 0 : 2; }\n";
+    std::fs::write(&source, text).unwrap();
+    let another = another_in_rust();
+    let archive = prefix().join("lib/librip.a");
+    for flags in [&["-O2"][..], &["-static"], &["-static-pie"], &["-no-pie"]] {
+        let libraries = [&archive, &another].map(|path| path.to_str().unwrap().to_owned());
+        let libraries = [&libraries[..], &package("Libs.private")].concat();
+        let program = build_with(GCC, &[source.to_str().unwrap()], "with_another", flags, &libraries);
+        Plan::new(&program, &[]).run().expect_success();
+    }
+    let names = tool(Command::new("nm").args(["-g", "--defined-only"]).arg(archive));
+    let is_rusts = |line: &&str| line.contains(" _RNv") || line.ends_with(" rust_eh_personality");
+    assert_eq!(names.lines().find(is_rusts), None);
 }
 
 #[test]
