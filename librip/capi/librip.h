@@ -22,7 +22,7 @@
  *
  * A mark stores its own address, with a sequence number, in the calling thread's part of a shared file. It takes no
  * lock, makes no system call and no function call; the first mark of a thread, which claims a slot, is the exception
- * to the last two. read-rip reads the file, of a living process or of a dead one, and shows where every thread is.
+ * to the last two. Marks for locks call the library in all but the most usual cases: see there. read-rip reads the file, of a living process or of a dead one, and shows where every thread is.
  * Marks work in signal handlers, in children of a fork, in destructors of thread-locals, in threads that are cancelled,
  * asynchronously too, and in libraries, loaded at the start or by dlopen. No call here is a cancellation point. Before there is a ring, or where one cannot be made, they record nowhere.
  *
@@ -153,6 +153,8 @@ extern thread_local uint8_t rip_ctr;
 
 /* Marks for locks. `lock` is a pointer to the lock; what counts is the address. `flags` is a constant: one of the first
  * two below, and more of them by `|`.
+ *
+ * RIP_LOCK_ACQUIRED and RIP_LOCK_RELEASED make no call for the one lock that a thread has, if it has not waited for it.
  *
  * RIP_LOCK_WAIT        before the thread blocks. Notes the time: some nanoseconds more than other marks.
  * RIP_LOCK_ACQUIRED    directly behind the acquisition, with or without a wait before it.
@@ -440,6 +442,16 @@ LIBRIP_INLINE_ uint64_t librip_lock_event_(uint64_t *cursor, uint64_t mask, uint
     return sequence + 1;
 }
 
+/* The cursor behind a lock's mark. A thread's first mark in this module enters, so that the next finds it; null if there
+ * is no ring. */
+LIBRIP_INLINE_ uint64_t *librip_lock_cursor_(void) {
+    uint64_t *cursor = librip_cursor_();
+    if (!LIBRIP_LIKELY_(cursor != (uint64_t *)0) && librip_is_active_()) {
+        cursor = librip_enter_();
+    }
+    return cursor;
+}
+
 /* The slot of a cursor; null where there is none, and for a block's own word, which has no table before it. */
 LIBRIP_INLINE_ struct librip_slot_1 *librip_slot_(uint64_t *cursor) {
     return cursor && cursor[-1] ? (struct librip_slot_1 *)(void *)cursor - 1 : (struct librip_slot_1 *)0;
@@ -460,7 +472,7 @@ LIBRIP_INLINE_ void librip_wait_(const volatile void *lock, uint64_t pc, uint16_
  * has never had two. All else is done there. Stores are releases, in the order that librip/src/lock/table.rs
  * wants: the place reserves the entry, the lock comes next, and then the state. */
 LIBRIP_INLINE_ void librip_acquired_(const volatile void *lock, uint64_t pc, uint64_t pc_timed, uint16_t flags) {
-    uint64_t *cursor = librip_cursor_();
+    uint64_t *cursor = librip_lock_cursor_();
     struct librip_slot_1 *slot = librip_slot_(cursor);
     if (LIBRIP_LIKELY_(slot && !librip_times_all_(slot) && !(slot->held[0].place & LIBRIP_HELD_STATE_MASK_) &&
                        !(slot->held[1].lock | slot->held[1].place))) {
@@ -474,7 +486,7 @@ LIBRIP_INLINE_ void librip_acquired_(const volatile void *lock, uint64_t pc, uin
                          __ATOMIC_RELEASE);
         place ^= (LIBRIP_HELD_TAKING_ ^ LIBRIP_HELD_HELD_) << LIBRIP_HELD_STATE_SHIFT_;
         __atomic_store_n(&slot->held[0].place, place, __ATOMIC_RELEASE);
-    } else if (cursor || librip_is_active_()) {
+    } else if (cursor) {
         librip_lock_acquired_1(lock, pc, pc_timed, flags);
     }
     __asm__ __volatile__("" : : : "memory");
@@ -482,7 +494,7 @@ LIBRIP_INLINE_ void librip_acquired_(const volatile void *lock, uint64_t pc, uin
 
 /* Behind RIP_LOCK_RELEASED: the first entry is this lock's, held, without a time. All else is done in the library. */
 LIBRIP_INLINE_ void librip_released_(const volatile void *lock, uint64_t pc, uint64_t pc_timed) {
-    uint64_t *cursor = librip_cursor_();
+    uint64_t *cursor = librip_lock_cursor_();
     struct librip_slot_1 *slot = librip_slot_(cursor);
     uint64_t address = (uint64_t)(uintptr_t)lock;
     if (LIBRIP_LIKELY_(slot && !librip_times_all_(slot) &&
@@ -491,7 +503,7 @@ LIBRIP_INLINE_ void librip_released_(const volatile void *lock, uint64_t pc, uin
                        !((slot->held[0].lock ^ address) & LIBRIP_PAYLOAD_MASK_))) {
         __atomic_store_n(&slot->held[0].place, UINT64_C(0), __ATOMIC_RELEASE);
         librip_lock_event_(cursor, slot->mask, address, pc);
-    } else if (cursor || librip_is_active_()) {
+    } else if (cursor) {
         librip_lock_released_1(lock, pc, pc_timed);
     }
     __asm__ __volatile__("" : : : "memory");

@@ -9,7 +9,7 @@ use std::path::Path;
 use librip_tests::harness::Plan;
 use librip_tests::oracle::{header_at, site_at, slot_at};
 
-use crate::{CLANG, CLANGPP, GCC, GPP, build, directory, fixture, installed, parts, tool};
+use crate::{CLANG, CLANGPP, GCC, GPP, build, directory, fixture, installed, parts, run, tool};
 
 const LOCK_NAMES: u32 = 6;
 const HELD_AT: usize = 112;
@@ -145,5 +145,13 @@ fn marks_in_c_leave_the_words_and_the_table_that_marks_in_rust_leave() {
                 assert_eq!(c, rust, "{name}, RIP_CLOCK={clock}; first {differs:#?}");
             }
         }
+    }
+}
+
+#[test]
+fn a_thread_that_makes_only_lock_marks_enters_with_the_first() {
+    for level in ["-O0", "-O2"] {
+        let program = build(GCC, &["only_locks.c"], &format!("only_locks{level}"), &[level]);
+        assert_eq!(run(&program, &[]).stdout, "0 0 1 1\n", "{level}");
     }
 }
