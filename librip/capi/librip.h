@@ -59,6 +59,13 @@
 #endif
 #endif
 
+/* Without recording, calls are empty functions in each translation unit: see the end. */
+#ifdef RIP_DISABLE
+#define LIBRIP_CALL_ static __inline__ __attribute__((unused))
+#else
+#define LIBRIP_CALL_ extern
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -94,26 +101,26 @@ struct rip_options {
 
 /* Starts recording with the defaults. Returns 0, or an error number (errno.h); 0 too if the process records
  * already. */
-int rip_start(void);
+LIBRIP_CALL_ int rip_start(void);
 
 /* Starts recording. Returns 0, or an error number: EALREADY if the process records already, ECANCELED if
  * RIP_RING=off, EINVAL for options that make no sense, ENOSPC where there is no room, or what open or mmap said.
  * The program is as it was before, and marks record nowhere. */
-int rip_start_with(const struct rip_options *options);
+LIBRIP_CALL_ int rip_start_with(const struct rip_options *options);
 
 /* Whether this process records. */
-bool rip_is_recording(void);
+LIBRIP_CALL_ bool rip_is_recording(void);
 
 /* Writes the ring's path to `path`, terminated, cut to `size` bytes. Returns its length, as snprintf does; 0
  * where there is no ring, or another copy of librip in this process has made it. */
-size_t rip_ring_path(char *path, size_t size);
+LIBRIP_CALL_ size_t rip_ring_path(char *path, size_t size);
 
 /* Names the calling thread: up to 48 bytes. Without it the name is the one that it had at its first mark. */
-void rip_set_thread_name(const char *name);
+LIBRIP_CALL_ void rip_set_thread_name(const char *name);
 
 /* Registers libraries that were loaded after the ring was made. Those that include this header do it by
  * themselves. */
-void rip_refresh_modules(void);
+LIBRIP_CALL_ void rip_refresh_modules(void);
 
 /* ---- The calls of the C header that came before --------------------------------------------------------------- */
 
@@ -121,15 +128,15 @@ void rip_refresh_modules(void);
 
 /* Makes a ring for `max_procs` threads at a time. False if it could not be made. True as well if the process records
  * already, or if RIP_RING=off, so that a program that insists on its ring runs on. */
-bool rip_create_ring(const char *file, size_t max_procs);
+LIBRIP_CALL_ bool rip_create_ring(const char *file, size_t max_procs);
 
 /* The calling thread has a slot from here on, under this name. Not needed: a thread's first mark does it as well. The
  * thread's id is the kernel's, and slots count by themselves: `id`, `idx` and `ctr` are not used. */
-void rip_init(pid_t id, const char *name, size_t namelen, uint8_t idx, uint8_t ctr);
+LIBRIP_CALL_ void rip_init(pid_t id, const char *name, size_t namelen, uint8_t idx, uint8_t ctr);
 
 /* The calling thread gives its slot back, and records nowhere until it calls rip_init. Not needed: threads that
  * end do it as well. */
-void rip_exit(void);
+LIBRIP_CALL_ void rip_exit(void);
 
 /* The program's own; nothing here uses them. */
 struct rip_ring;
@@ -182,8 +189,8 @@ extern thread_local uint8_t rip_ctr;
 #define RIP_REENTRANT 8      /* the owner may take it again */
 #define RIP_READERS_FIRST 16 /* readers pass waiting writers */
 
-void rip_lock_name(const volatile void *lock, const char *name);
-void rip_lock_destroyed(const volatile void *lock);
+LIBRIP_CALL_ void rip_lock_name(const volatile void *lock, const char *name);
+LIBRIP_CALL_ void rip_lock_destroyed(const volatile void *lock);
 
 /* ==== What is behind the marks: no part of the interface ======================================================= */
 
@@ -216,6 +223,8 @@ void rip_lock_destroyed(const volatile void *lock);
 #define LIBRIP_HELD_SINCE_ (UINT64_C(1) << 52)
 #define LIBRIP_HELD_SEQUENCE_SHIFT_ 56
 #define LIBRIP_CLOCK_LEVEL_ALL_ 2
+
+#ifndef RIP_DISABLE
 
 /* What precedes the words of a slot. */
 struct librip_slot_1 {
@@ -259,8 +268,6 @@ LIBRIP_ASSERT_(held, offsetof(struct librip_slot_1, held) == 112);
 LIBRIP_ASSERT_(count, offsetof(struct librip_slot_1, count) == 496);
 LIBRIP_ASSERT_(mask, offsetof(struct librip_slot_1, mask) == 504);
 LIBRIP_ASSERT_(block, sizeof(struct librip_block_1) == 48 && offsetof(struct librip_block_1, sink) == 40);
-
-#ifndef RIP_DISABLE
 
 /* The library's part. The first keeps all registers, as far as librip_enter_ below says. */
 void librip_enter_c_1(void);
@@ -518,35 +525,64 @@ LIBRIP_INLINE_ void librip_try_failed_(const volatile void *lock, uint64_t pc) {
 
 #else /* RIP_DISABLE */
 
-#define LIBRIP_INLINE_ static __inline__ __attribute__((unused))
 #undef RIP_SNAP_LABEL
 #undef RIP_PROGRESS
 #undef RIP_LOCK_WAIT
 #undef RIP_LOCK_ACQUIRED
 #undef RIP_LOCK_RELEASED
 #undef RIP_LOCK_TRY_FAILED
-#undef RIP_LOCK_NAME
-#undef RIP_LOCK_DESTROYED
 #define RIP_SNAP_LABEL(label) librip_nothing_("" label)
 #define RIP_PROGRESS() librip_nothing_("")
 #define RIP_LOCK_WAIT(lock, flags) ((void)(lock), (void)(flags))
 #define RIP_LOCK_ACQUIRED(lock, flags) ((void)(lock), (void)(flags))
 #define RIP_LOCK_RELEASED(lock, flags) ((void)(lock), (void)(flags))
 #define RIP_LOCK_TRY_FAILED(lock, flags) ((void)(lock), (void)(flags))
-#define RIP_LOCK_NAME(lock, name) ((void)(lock), (void)(name))
-#define RIP_LOCK_DESTROYED(lock) ((void)(lock))
-#define rip_start() 0
-#define rip_start_with(options) ((void)(options), 0)
-#define rip_is_recording() false
-#define rip_ring_path(path, size) ((size_t)0)
-#define rip_set_thread_name(name) ((void)(name))
-#define rip_refresh_modules() ((void)0)
-#define rip_create_ring(file, max_procs) ((void)(file), (void)(max_procs), true)
-#define rip_init(id, name, namelen, idx, ctr) ((void)(id), (void)(name), (void)(namelen), (void)(idx), (void)(ctr))
-#define rip_exit() ((void)0)
-static __inline__ __attribute__((unused)) uintptr_t librip_nothing_(const char *label) {
+
+LIBRIP_CALL_ uintptr_t librip_nothing_(const char *label) {
     (void)label;
     return 0;
+}
+LIBRIP_CALL_ int rip_start(void) {
+    return 0;
+}
+LIBRIP_CALL_ int rip_start_with(const struct rip_options *options) {
+    (void)options;
+    return 0;
+}
+LIBRIP_CALL_ bool rip_is_recording(void) {
+    return false;
+}
+LIBRIP_CALL_ size_t rip_ring_path(char *path, size_t size) {
+    if (size > 0) {
+        *path = 0;
+    }
+    return 0;
+}
+LIBRIP_CALL_ void rip_set_thread_name(const char *name) {
+    (void)name;
+}
+LIBRIP_CALL_ void rip_refresh_modules(void) {
+}
+LIBRIP_CALL_ bool rip_create_ring(const char *file, size_t max_procs) {
+    (void)file;
+    (void)max_procs;
+    return true;
+}
+LIBRIP_CALL_ void rip_init(pid_t id, const char *name, size_t namelen, uint8_t idx, uint8_t ctr) {
+    (void)id;
+    (void)name;
+    (void)namelen;
+    (void)idx;
+    (void)ctr;
+}
+LIBRIP_CALL_ void rip_exit(void) {
+}
+LIBRIP_CALL_ void rip_lock_name(const volatile void *lock, const char *name) {
+    (void)lock;
+    (void)name;
+}
+LIBRIP_CALL_ void rip_lock_destroyed(const volatile void *lock) {
+    (void)lock;
 }
 
 #endif /* RIP_DISABLE */

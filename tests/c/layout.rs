@@ -9,7 +9,7 @@ use crate::{GCC, build_with, tool};
 
 #[test]
 fn the_headers_offsets_and_constants_are_those_of_the_format() {
-    let program = build_with(GCC, &["layout.c"], "layout", &["-DRIP_DISABLE"], &[]);
+    let program = build_with(GCC, &["layout.c"], "layout", &[], &[]);
     let said = tool(&mut std::process::Command::new(program));
     let said: BTreeMap<&str, u64> = said
         .lines()

@@ -248,6 +248,23 @@ fn with_rip_disable_nothing_is_left_and_no_library_is_needed() {
 
 #[test]
 #[cfg(target_arch = "x86_64")]
+fn with_rip_disable_the_header_compiles_for_processors_that_librip_does_not_know() {
+    let directory = directory().join("m32");
+    std::fs::create_dir_all(directory.join("sys")).unwrap();
+    // The C library's headers for 32 bits need not be there.
+    std::fs::write(directory.join("sys/types.h"), "typedef int pid_t;\n").unwrap();
+    let source = directory.join("m32.c");
+    std::fs::write(&source, "#include <librip.h>\nint f(void);\nint f(void) { return rip_start(); }\n")
+        .unwrap();
+    for compiler in installed(&[GCC, CLANG]) {
+        let mut command = Command::new(compiler.name);
+        command.args(["-m32", "-ffreestanding", "-fsyntax-only", "-DRIP_DISABLE", "-I"]).arg(&directory);
+        tool(command.args(STRICT).args(package("Cflags")).arg(&source));
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
 fn a_mark_is_a_dozen_instructions_without_a_call_a_lock_prefix_or_a_fence() {
     let source = directory().join("assembly.c");
     std::fs::write(&source, "#include <librip.h>\nvoid mark(void);\nvoid mark(void) { RIP_SNAP(); }\n")
