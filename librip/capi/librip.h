@@ -210,6 +210,7 @@ LIBRIP_CALL_ void rip_lock_destroyed(const volatile void *lock);
 #define LIBRIP_TYPES_TIME_SINCE_LOCK_ (LIBRIP_OPERAND_TIME_ | LIBRIP_OPERAND_SINCE_ << 8 | LIBRIP_OPERAND_LOCK_ << 16)
 
 #define LIBRIP_SEQUENCE_SHIFT_ 49
+#define LIBRIP_SEQUENCE_MASK_ ((UINT64_C(1) << (64 - LIBRIP_SEQUENCE_SHIFT_)) - 1)
 #define LIBRIP_OPERAND_FLAG_ (UINT64_C(1) << 48)
 #define LIBRIP_PAYLOAD_MASK_ (LIBRIP_OPERAND_FLAG_ - 1)
 
@@ -222,6 +223,7 @@ LIBRIP_CALL_ void rip_lock_destroyed(const volatile void *lock);
 #define LIBRIP_HELD_SHARED_ (UINT64_C(1) << 51)
 #define LIBRIP_HELD_SINCE_ (UINT64_C(1) << 52)
 #define LIBRIP_HELD_SEQUENCE_SHIFT_ 56
+#define LIBRIP_HELD_SEQUENCE_MASK_ ((UINT64_C(1) << (64 - LIBRIP_HELD_SEQUENCE_SHIFT_)) - 1)
 #define LIBRIP_CLOCK_LEVEL_ALL_ 2
 
 #ifndef RIP_DISABLE
@@ -415,17 +417,25 @@ LIBRIP_INLINE_ uint64_t librip_reserve_(uint64_t *cursor, uint64_t words) {
 
 /* The calling thread's cursor in this module, or null. Each call looks again: a handler may set it at any time. */
 LIBRIP_INLINE_ uint64_t *librip_cursor_(void) {
-    return *(uint64_t *volatile *)&librip_tls_1.cursor;
+    return __atomic_load_n(&librip_tls_1.cursor, __ATOMIC_RELAXED);
 }
 
 /* Whether there is a ring, as far as is known here. */
 LIBRIP_INLINE_ int librip_is_active_(void) {
-    return *(volatile unsigned char *)&librip_active_1;
+    return __atomic_load_n(&librip_active_1, __ATOMIC_RELAXED);
 }
 
-/* A word carries its sequence, so that its store needs no order. */
+/* What other threads' marks write too, when the slot is used again. The library orders that, and checkers for races do not
+ * see how. */
+LIBRIP_INLINE_ uint64_t librip_load_(const uint64_t *field) {
+    return __atomic_load_n(field, __ATOMIC_RELAXED);
+}
+
+/* A word carries its sequence, so that its store needs no order. What does not fit is cut off beforehand, for checkers of
+ * arithmetic. */
 LIBRIP_INLINE_ void librip_store_(uint64_t *cursor, uint64_t mask, uint64_t sequence, uint64_t payload) {
-    *(volatile uint64_t *)&cursor[sequence & mask] = sequence << LIBRIP_SEQUENCE_SHIFT_ | payload;
+    uint64_t word = (sequence & LIBRIP_SEQUENCE_MASK_) << LIBRIP_SEQUENCE_SHIFT_ | payload;
+    __atomic_store_n(&cursor[sequence & mask], word, __ATOMIC_RELAXED);
 }
 
 /* Behind RIP_SNAP and RIP_PROGRESS. The last line keeps what follows, a fault for example, behind the mark. */
@@ -481,15 +491,15 @@ LIBRIP_INLINE_ void librip_wait_(const volatile void *lock, uint64_t pc, uint16_
 LIBRIP_INLINE_ void librip_acquired_(const volatile void *lock, uint64_t pc, uint64_t pc_timed, uint16_t flags) {
     uint64_t *cursor = librip_lock_cursor_();
     struct librip_slot_1 *slot = librip_slot_(cursor);
-    if (LIBRIP_LIKELY_(slot && !librip_times_all_(slot) && !(slot->held[0].place & LIBRIP_HELD_STATE_MASK_) &&
+    if (LIBRIP_LIKELY_(slot && !librip_times_all_(slot) && !(librip_load_(&slot->held[0].place) & LIBRIP_HELD_STATE_MASK_) &&
                        !(slot->held[1].lock | slot->held[1].place))) {
         uint64_t address = (uint64_t)(uintptr_t)lock;
         uint64_t sequence = librip_lock_event_(cursor, slot->mask, address, pc);
-        uint64_t place = sequence << LIBRIP_HELD_SEQUENCE_SHIFT_ | LIBRIP_HELD_TAKING_ << LIBRIP_HELD_STATE_SHIFT_ | pc |
+        uint64_t place = (sequence & LIBRIP_HELD_SEQUENCE_MASK_) << LIBRIP_HELD_SEQUENCE_SHIFT_ | LIBRIP_HELD_TAKING_ << LIBRIP_HELD_STATE_SHIFT_ | pc |
                          ((flags & RIP_SHARED) ? LIBRIP_HELD_SHARED_ : 0);
         __atomic_store_n(&slot->held[0].place, place, __ATOMIC_RELEASE);
         __atomic_store_n(&slot->held[0].lock,
-                         sequence << LIBRIP_SEQUENCE_SHIFT_ | LIBRIP_OPERAND_FLAG_ | (address & LIBRIP_PAYLOAD_MASK_),
+                         (sequence & LIBRIP_SEQUENCE_MASK_) << LIBRIP_SEQUENCE_SHIFT_ | LIBRIP_OPERAND_FLAG_ | (address & LIBRIP_PAYLOAD_MASK_),
                          __ATOMIC_RELEASE);
         place ^= (LIBRIP_HELD_TAKING_ ^ LIBRIP_HELD_HELD_) << LIBRIP_HELD_STATE_SHIFT_;
         __atomic_store_n(&slot->held[0].place, place, __ATOMIC_RELEASE);
@@ -505,9 +515,9 @@ LIBRIP_INLINE_ void librip_released_(const volatile void *lock, uint64_t pc, uin
     struct librip_slot_1 *slot = librip_slot_(cursor);
     uint64_t address = (uint64_t)(uintptr_t)lock;
     if (LIBRIP_LIKELY_(slot && !librip_times_all_(slot) &&
-                       (slot->held[0].place & (LIBRIP_HELD_STATE_MASK_ | LIBRIP_HELD_SINCE_)) ==
+                       (librip_load_(&slot->held[0].place) & (LIBRIP_HELD_STATE_MASK_ | LIBRIP_HELD_SINCE_)) ==
                            LIBRIP_HELD_HELD_ << LIBRIP_HELD_STATE_SHIFT_ &&
-                       !((slot->held[0].lock ^ address) & LIBRIP_PAYLOAD_MASK_))) {
+                       !((librip_load_(&slot->held[0].lock) ^ address) & LIBRIP_PAYLOAD_MASK_))) {
         __atomic_store_n(&slot->held[0].place, UINT64_C(0), __ATOMIC_RELEASE);
         librip_lock_event_(cursor, slot->mask, address, pc);
     } else if (cursor) {

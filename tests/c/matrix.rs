@@ -186,6 +186,25 @@ fn the_static_library_can_be_linked_with_another_one_in_rust() {
 }
 
 #[test]
+fn checkers_for_races_and_for_arithmetic_have_nothing_to_say() {
+    let variants = [
+        (GCC, &["-fsanitize=thread"][..]),
+        (CLANG, &["-fsanitize=thread"]),
+        (CLANG, &["-fsanitize=integer", "-fno-sanitize-recover=all"]),
+    ];
+    for (compiler, flags) in variants {
+        if installed(&[compiler]).is_empty() {
+            continue;
+        }
+        let name = format!("reuse-{}{}", compiler.name, flags[0]);
+        let program = build(compiler, &["reuse.c"], &name, &[&["-O1", "-g"][..], flags].concat());
+        // Three slots are the main thread's and two more: what ends gives its own to what comes.
+        let remains = Plan::new(&program, &["60"]).env("RIP_SLOTS", "3").run();
+        assert_eq!((remains.status.code(), &remains.stderr[..]), (Some(3), ""), "{name}");
+    }
+}
+
+#[test]
 fn templates_inline_functions_exceptions_and_static_initialisers_may_mark() {
     for compiler in installed(&[GPP, CLANGPP]) {
         let variants: [&[&str]; 5] = [
