@@ -66,6 +66,9 @@
 #define LIBRIP_CALL_ extern
 #endif
 
+/* Whatever the program's own visibility is: what is the library's is found there. */
+#pragma GCC visibility push(default)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -280,7 +283,9 @@ void librip_lock_try_failed_1(const volatile void *lock, uint64_t pc);
 
 /* One in each module: the linker takes one of those of all translation units, or the one of the Rust parts.
  * Hidden, and in the initial-exec model, so that a mark reaches it without a call in a library, too. */
-__attribute__((weak, visibility("hidden"), tls_model("initial-exec"))) __thread struct librip_block_1 librip_tls_1;
+#define LIBRIP_TLS_ __attribute__((weak, visibility("hidden"), tls_model("initial-exec"))) __thread
+extern LIBRIP_TLS_ struct librip_block_1 librip_tls_1;
+LIBRIP_TLS_ struct librip_block_1 librip_tls_1;
 
 /* The constraint for the address of something in this module, also in position-independent code. */
 #if defined(__x86_64__)
@@ -291,14 +296,16 @@ __attribute__((weak, visibility("hidden"), tls_model("initial-exec"))) __thread 
 
 /* Whether there is a ring. One in each module as well; a note leads the library to it, which names it in assembly, where
  * the compiler does not see that it is used. */
-__attribute__((weak, used, visibility("hidden"))) unsigned char librip_active_1 = 0;
+extern __attribute__((visibility("hidden"))) unsigned char librip_active_1;
+__attribute__((weak, used)) unsigned char librip_active_1 = 0;
 
-/* Where this module was loaded after the ring was made, its sites must be entered. Once a module, though each
- * translation unit calls it. The reference is weak: a program that includes this header and marks nothing needs no
+/* Where this module was loaded after the ring was made, its sites must be entered, before its own constructors mark (a
+ * module with librip.a has to wait for that of the archive). Once a module, though each translation unit calls it. The reference is weak: a program that includes this header and marks nothing needs no
  * library. */
-__attribute__((weak, visibility("hidden"))) unsigned char librip_is_loaded_1 = 0;
+extern __attribute__((visibility("hidden"))) unsigned char librip_is_loaded_1;
+__attribute__((weak)) unsigned char librip_is_loaded_1 = 0;
 void librip_refresh_1(void) __attribute__((weak));
-static __attribute__((constructor, used)) void librip_loaded_(void) {
+static __attribute__((constructor(101), used, no_instrument_function)) void librip_loaded_(void) {
     __asm__ __volatile__(
         ".pushsection .note.librip,\"a\",%%note\n\t"
         ".balign 4\n\t"
@@ -315,7 +322,15 @@ static __attribute__((constructor, used)) void librip_loaded_(void) {
     }
 }
 
-#define LIBRIP_INLINE_ static __inline__ __attribute__((always_inline, unused))
+/* Not instrumented: a mark may stand in the hooks of -finstrument-functions. */
+#define LIBRIP_INLINE_ static __inline__ __attribute__((always_inline, unused, no_instrument_function))
+#ifdef __cplusplus
+#define LIBRIP_CAST_(type, value) reinterpret_cast<type>(value)
+#define LIBRIP_NULL_ nullptr
+#else
+#define LIBRIP_CAST_(type, value) ((type)(value))
+#define LIBRIP_NULL_ NULL
+#endif
 #define LIBRIP_LIKELY_(condition) __builtin_expect(!!(condition), 1)
 
 #if defined(__x86_64__)
@@ -365,7 +380,7 @@ static __attribute__((constructor, used)) void librip_loaded_(void) {
  * the registers: a function that only marks stays a leaf. Through a pointer that is filled in when the module is
  * loaded, because binding at the first call would not keep them all; should the linker put a stub in between
  * that does bind then, the clobbers are what it may change. */
-static __inline__ __attribute__((unused)) uint64_t *librip_enter_(void) {
+static __inline__ __attribute__((unused, no_instrument_function)) uint64_t *librip_enter_(void) {
     static void (*volatile entry)(void) = librip_enter_c_1;
     void (*enter)(void) = entry;
 #if defined(__x86_64__)
@@ -389,7 +404,7 @@ static __inline__ __attribute__((unused)) uint64_t *librip_enter_(void) {
         : "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",
           "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");
 #endif
-    return (uint64_t *)block;
+    return LIBRIP_CAST_(uint64_t *, block);
 }
 
 /* Reserves words of a slot, and returns the first one's sequence. In one instruction, or in two that a signal
@@ -441,14 +456,14 @@ LIBRIP_INLINE_ void librip_store_(uint64_t *cursor, uint64_t mask, uint64_t sequ
 /* Behind RIP_SNAP and RIP_PROGRESS. The last line keeps what follows, a fault for example, behind the mark. */
 LIBRIP_INLINE_ uintptr_t librip_mark_(uint64_t pc) {
     uint64_t *cursor = librip_cursor_();
-    if (!LIBRIP_LIKELY_(cursor != (uint64_t *)0)) {
+    if (!LIBRIP_LIKELY_(cursor)) {
         if (!librip_is_active_() || !(cursor = librip_enter_())) {
-            return (uintptr_t)pc;
+            return pc;
         }
     }
     librip_store_(cursor, cursor[-1], librip_reserve_(cursor, 1), pc);
     __asm__ __volatile__("" : : : "memory");
-    return (uintptr_t)pc;
+    return pc;
 }
 
 /* The event of a lock without times. Returns the sequence of its last word. */
@@ -463,7 +478,7 @@ LIBRIP_INLINE_ uint64_t librip_lock_event_(uint64_t *cursor, uint64_t mask, uint
  * is no ring. */
 LIBRIP_INLINE_ uint64_t *librip_lock_cursor_(void) {
     uint64_t *cursor = librip_cursor_();
-    if (!LIBRIP_LIKELY_(cursor != (uint64_t *)0) && librip_is_active_()) {
+    if (!LIBRIP_LIKELY_(cursor) && librip_is_active_()) {
         cursor = librip_enter_();
     }
     return cursor;
@@ -471,7 +486,7 @@ LIBRIP_INLINE_ uint64_t *librip_lock_cursor_(void) {
 
 /* The slot of a cursor; null where there is none, and for a block's own word, which has no table before it. */
 LIBRIP_INLINE_ struct librip_slot_1 *librip_slot_(uint64_t *cursor) {
-    return cursor && cursor[-1] ? (struct librip_slot_1 *)(void *)cursor - 1 : (struct librip_slot_1 *)0;
+    return cursor && cursor[-1] ? LIBRIP_CAST_(struct librip_slot_1 *, cursor) - 1 : LIBRIP_NULL_;
 }
 
 LIBRIP_INLINE_ int librip_times_all_(const struct librip_slot_1 *slot) {
@@ -493,7 +508,7 @@ LIBRIP_INLINE_ void librip_acquired_(const volatile void *lock, uint64_t pc, uin
     struct librip_slot_1 *slot = librip_slot_(cursor);
     if (LIBRIP_LIKELY_(slot && !librip_times_all_(slot) && !(librip_load_(&slot->held[0].place) & LIBRIP_HELD_STATE_MASK_) &&
                        !(slot->held[1].lock | slot->held[1].place))) {
-        uint64_t address = (uint64_t)(uintptr_t)lock;
+        uint64_t address = LIBRIP_CAST_(uintptr_t, lock);
         uint64_t sequence = librip_lock_event_(cursor, slot->mask, address, pc);
         uint64_t place = (sequence & LIBRIP_HELD_SEQUENCE_MASK_) << LIBRIP_HELD_SEQUENCE_SHIFT_ | LIBRIP_HELD_TAKING_ << LIBRIP_HELD_STATE_SHIFT_ | pc |
                          ((flags & RIP_SHARED) ? LIBRIP_HELD_SHARED_ : 0);
@@ -513,7 +528,7 @@ LIBRIP_INLINE_ void librip_acquired_(const volatile void *lock, uint64_t pc, uin
 LIBRIP_INLINE_ void librip_released_(const volatile void *lock, uint64_t pc, uint64_t pc_timed) {
     uint64_t *cursor = librip_lock_cursor_();
     struct librip_slot_1 *slot = librip_slot_(cursor);
-    uint64_t address = (uint64_t)(uintptr_t)lock;
+    uint64_t address = LIBRIP_CAST_(uintptr_t, lock);
     if (LIBRIP_LIKELY_(slot && !librip_times_all_(slot) &&
                        (librip_load_(&slot->held[0].place) & (LIBRIP_HELD_STATE_MASK_ | LIBRIP_HELD_SINCE_)) ==
                            LIBRIP_HELD_HELD_ << LIBRIP_HELD_STATE_SHIFT_ &&
@@ -600,5 +615,7 @@ LIBRIP_CALL_ void rip_lock_destroyed(const volatile void *lock) {
 #ifdef __cplusplus
 }
 #endif
+
+#pragma GCC visibility pop
 
 #endif /* LIBRIP_H */

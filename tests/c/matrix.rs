@@ -41,6 +41,39 @@ fn the_header_compiles_without_a_warning_in_all_standards_and_levels() {
     }
 }
 
+#[test]
+fn the_header_compiles_without_a_warning_that_few_ask_for_and_in_any_visibility() {
+    let all =
+        ["-O2", "-pedantic", "-Wcast-qual", "-Wcast-align", "-Wconversion", "-Wsign-conversion", "-Wshadow"];
+    for compiler in installed(&ALL) {
+        let more: &[&str] = match compiler.name {
+            "gcc" => &["-Wstrict-prototypes", "-Wmissing-prototypes", "-Wundef", "-Wredundant-decls"],
+            "clang" => &["-Wstrict-prototypes", "-Wmissing-variable-declarations", "-Wundef"],
+            "g++" => &["-Wold-style-cast", "-Wuseless-cast", "-Wzero-as-null-pointer-constant"],
+            _ => &["-Wold-style-cast", "-Wmissing-variable-declarations", "-Wzero-as-null-pointer-constant"],
+        };
+        for disabled in [&["-DRIP_DISABLE"][..], &[]] {
+            let flags = [&all[..], more, disabled].concat();
+            let program = build(compiler, &["strict.c"], &format!("strict-{}", compiler.name), &flags);
+            if disabled.is_empty() {
+                run(&program, &[]);
+            }
+        }
+    }
+}
+
+#[test]
+fn hooks_of_instrumented_functions_may_mark() {
+    for compiler in installed(&[GCC, CLANG]) {
+        for level in ["-O0", "-O2"] {
+            let name = format!("hooks-{}{level}", compiler.name);
+            let ring =
+                run(&build(compiler, &["hooks.c"], &name, &[level, "-finstrument-functions"]), &[]).ring();
+            assert_eq!(ring.labels(main_slot(&ring)), ["enters", "works", "leaves"], "{name}");
+        }
+    }
+}
+
 /// Checks what must hold however `marks.c` was built.
 fn check(program: &Path) -> Ring {
     let remains = run(program, &[]);

@@ -75,6 +75,20 @@ fn a_library_that_is_loaded_late_is_registered_and_stays() {
 }
 
 #[test]
+fn a_constructor_of_a_library_that_is_loaded_late_may_mark() {
+    for compiler in installed(&[GCC, CLANG]) {
+        let name = format!("libplugin-early-{}.so", compiler.name);
+        let early = build(compiler, &["early_plugin.c"], &name, &["-O2", "-fPIC", "-shared"]);
+        let (ring, _) = ring_of(&["load", early.to_str().unwrap()]);
+        assert_eq!(
+            ring.labels(main_slot(&ring)),
+            ["before", "constructor", "plugin", "between", "plugin"],
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn options_are_checked_and_used() {
     let remains = Plan::new(program(), &["options"]).env("RIP_SLOTS", "no number").run();
     remains.expect_success();
