@@ -299,9 +299,9 @@ LIBRIP_TLS_ struct librip_block_1 librip_tls_1;
 extern __attribute__((visibility("hidden"))) unsigned char librip_active_1;
 __attribute__((weak, used)) unsigned char librip_active_1 = 0;
 
-/* Where this module was loaded after the ring was made, its sites must be entered, before its own constructors mark (a
- * module with librip.a has to wait for that of the archive). Once a module, though each translation unit calls it. The reference is weak: a program that includes this header and marks nothing needs no
- * library. */
+/* Where this module was loaded after the ring was made, its sites must be entered, before its own constructors mark. Once
+ * a module, though each translation unit calls it. The reference is weak: a program that includes this header and marks
+ * nothing needs no library. */
 extern __attribute__((visibility("hidden"))) unsigned char librip_is_loaded_1;
 __attribute__((weak)) unsigned char librip_is_loaded_1 = 0;
 void librip_refresh_1(void) __attribute__((weak));

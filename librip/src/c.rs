@@ -216,7 +216,7 @@ pub extern "C-unwind" fn rip_refresh_modules() {
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn librip_refresh_1() {
     sys::with_cancellation_off(|| {
-        copies::refresh_modules();
+        copies::module_loaded();
     })
 }
 

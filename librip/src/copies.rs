@@ -160,10 +160,18 @@ pub(crate) fn take_part(takes_part: bool) {
     }
 }
 
+/// Runs when a module with marks in C is loaded. This copy may be part of it, and [`loaded`] has not run yet.
+#[cfg(feature = "c")]
+pub(crate) fn module_loaded() {
+    if is_recording() || join_existing() {
+        refresh_modules();
+    }
+}
+
 /// Runs when the module that this copy is part of is loaded: before `main`, or in `dlopen`.
 pub(crate) extern "C" fn loaded() {
     thread::watch_forks();
-    if join_existing() {
+    if !is_recording() && join_existing() {
         refresh_modules();
     }
 }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use librip_tests::harness::{Plan, Remains};
 use librip_tests::oracle::{Ring, State};
 
-use crate::{CLANG, GCC, build, installed, main_slot, run};
+use crate::{CLANG, GCC, build, build_with, installed, main_slot, package, prefix, run};
 
 fn program() -> &'static PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
@@ -79,12 +79,16 @@ fn a_constructor_of_a_library_that_is_loaded_late_may_mark() {
     for compiler in installed(&[GCC, CLANG]) {
         let name = format!("libplugin-early-{}.so", compiler.name);
         let early = build(compiler, &["early_plugin.c"], &name, &["-O2", "-fPIC", "-shared"]);
-        let (ring, _) = ring_of(&["load", early.to_str().unwrap()]);
-        assert_eq!(
-            ring.labels(main_slot(&ring)),
-            ["before", "constructor", "plugin", "between", "plugin"],
-            "{name}"
-        );
+        let archive = [prefix().join("lib/librip.a").to_str().unwrap().to_owned()];
+        let archive = [&archive[..], &package("Libs.private")].concat();
+        let name = format!("libplugin-early-{}-archive.so", compiler.name);
+        let flags = ["-O2", "-fPIC", "-shared"];
+        let with_archive = build_with(compiler, &["early_plugin.c"], &name, &flags, &archive);
+        for plugin in [&early, &with_archive] {
+            let (ring, _) = ring_of(&["load", plugin.to_str().unwrap()]);
+            let expected = ["before", "constructor", "plugin", "between", "plugin"];
+            assert_eq!(ring.labels(main_slot(&ring)), expected, "{plugin:?}");
+        }
     }
 }
 
