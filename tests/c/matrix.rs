@@ -9,7 +9,7 @@ use librip_tests::oracle::Ring;
 
 use crate::{
     CLANG, CLANGPP, Compiler, GCC, GPP, STRICT, build, build_with, directory, fixture, installed,
-    is_installed, main_slot, package, prefix, run, tool,
+    is_installed, main_slot, package, prefix, repository, run, tool,
 };
 
 const ALL: [Compiler; 4] = [GCC, GPP, CLANG, CLANGPP];
@@ -282,6 +282,24 @@ fn a_program_that_includes_the_header_and_marks_nothing_needs_no_library() {
             assert_eq!(Command::new(out).status().unwrap().code(), Some(3));
         }
     }
+}
+
+#[test]
+fn installing_fails_where_it_would_do_something_else() {
+    let install = || {
+        let mut command = Command::new(repository().join("scripts/install-c"));
+        command.env("CARGO_TARGET_DIR", directory().join("target")).env_remove("DESTDIR");
+        command
+    };
+    for argument in ["uninstall", "--prefix=/x"] {
+        let output = install().arg(argument).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+    for wrong in ["relative", "/with space", "/with&", "/with|"] {
+        let output = install().env("PREFIX", wrong).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+    assert_eq!(install().arg("--help").output().unwrap().status.code(), Some(0));
 }
 
 #[test]
