@@ -1,6 +1,7 @@
 /* librip.h: marks for about a nanosecond each, in a file that outlives the process. For C99 to C23 and C++11 to C++23.
  *
  *     #include <librip.h>
+ *     #include <pthread.h>
  *
  *     static pthread_mutex_t cache = PTHREAD_MUTEX_INITIALIZER;
  *
@@ -22,9 +23,11 @@
  *
  * A mark stores its own address, with a sequence number, in the calling thread's part of a shared file. It takes no
  * lock, makes no system call and no function call; the first mark of a thread, which claims a slot, is the exception
- * to the last two. Marks for locks call the library in all but the most usual cases: see there. read-rip reads the file, of a living process or of a dead one, and shows where every thread is.
+ * to the last two. Marks for locks call the library in all but the most usual cases: see there. read-rip reads the
+ * file, of a living process or of a dead one, and shows where every thread is.
  * Marks work in signal handlers, in children of a fork, in destructors of thread-locals, in threads that are cancelled,
- * asynchronously too, and in libraries, loaded at the start or by dlopen. No call here is a cancellation point. Before there is a ring, or where one cannot be made, they record nowhere.
+ * asynchronously too, and in libraries, loaded at the start or by dlopen. Before there is a ring, or where one cannot be
+ * made, they record nowhere. No call here is a cancellation point.
  *
  * Rust and C parts of a program share one ring: the words and the notes are those of the Rust macros. What they mean
  * is written down in librip/src/layout.rs and librip/src/site.rs.
@@ -89,25 +92,27 @@ enum rip_clock {
     RIP_CLOCK_ALL = 2
 };
 
-/* Zero stands for a default. RIP_RING, RIP_WORDS, RIP_SLOTS, RIP_KEEP and RIP_CLOCK in the environment override. */
+/* Zero stands for a default, and a number that is out of range for the nearest in it. RIP_RING, RIP_WORDS, RIP_SLOTS,
+ * RIP_KEEP and RIP_CLOCK in the environment override. */
 struct rip_options {
     size_t size;                  /* sizeof(struct rip_options) */
     const char *path;             /* a file, or a directory; /dev/shm/rip.PROGRAM.PID.START. A file that is there is left
                                      alone, and the new one called PATH.1, PATH.2, and so on */
     uint32_t words;               /* history of a thread: 16 to 16384 words, rounded up to a power of two; 64 */
-    uint32_t slots;               /* threads at a time; 65536. Unused slots take no memory */
+    uint32_t slots;               /* threads at a time, to 16777216; 65536. Unused slots take no memory */
     uint32_t keep;                /* enum rip_keep */
     uint32_t clock;               /* enum rip_clock */
     uint32_t leaves_sigbus_alone; /* not 0: no handler for the SIGBUS that marks raise once the file was truncated */
     uint32_t reserved;            /* 0 */
 };
 
-/* Starts recording with the defaults. Returns 0, or an error number (errno.h); 0 too if the process records
- * already. */
+/* Starts recording with the defaults. Returns 0, or an error number (errno.h), ECANCELED if RIP_RING=off; see
+ * rip_start_with. But 0 if the process records already. */
 LIBRIP_CALL_ int rip_start(void);
 
 /* Starts recording. Returns 0, or an error number: EALREADY if the process records already, ECANCELED if
- * RIP_RING=off, EINVAL for options that make no sense, ENOSPC where there is no room, or what open or mmap said.
+ * RIP_RING=off, EINVAL for a `size` that is too small, a `keep` or `clock` that is none, or a `reserved` that is not 0,
+ * ENOSPC where there is no room, or what open or mmap said.
  * The program is as it was before, and marks record nowhere. */
 LIBRIP_CALL_ int rip_start_with(const struct rip_options *options);
 
@@ -170,6 +175,13 @@ extern thread_local uint8_t rip_ctr;
  * RIP_LOCK_ACQUIRED    directly behind the acquisition, with or without a wait before it.
  * RIP_LOCK_RELEASED    directly behind the release, by whichever thread.
  * RIP_LOCK_TRY_FAILED  the lock was tried in vain, or waited for until the time was up.
+ *
+ * While a thread waits for a condition it does not have the mutex:
+ *
+ *     RIP_LOCK_RELEASED(&queue, RIP_EXCLUSIVE);
+ *     pthread_cond_wait(&filled, &queue);
+ *     RIP_LOCK_ACQUIRED(&queue, RIP_EXCLUSIVE);
+ *
  * RIP_LOCK_NAME        names it, up to 48 bytes; a static lock is shown by the name of its variable even without.
  * RIP_LOCK_DESTROYED   the lock ends: another one may come to lie there. */
 #define RIP_LOCK_WAIT(lock, flags)                                                                                   \
@@ -186,11 +198,12 @@ extern thread_local uint8_t rip_ctr;
 #define RIP_LOCK_NAME(lock, name) rip_lock_name(lock, name)
 #define RIP_LOCK_DESTROYED(lock) rip_lock_destroyed(lock)
 
+/* They count on RIP_LOCK_WAIT and RIP_LOCK_ACQUIRED. */
 #define RIP_EXCLUSIVE 0      /* one thread has it at a time */
 #define RIP_SHARED 1         /* taken for reading */
 #define RIP_TRY 2            /* the waiting ends by itself after a time; the lock was got by trying */
 #define RIP_REENTRANT 8      /* the owner may take it again */
-#define RIP_READERS_FIRST 16 /* readers pass waiting writers */
+#define RIP_READERS_FIRST 16 /* with RIP_SHARED: these readers pass waiting writers */
 
 LIBRIP_CALL_ void rip_lock_name(const volatile void *lock, const char *name);
 LIBRIP_CALL_ void rip_lock_destroyed(const volatile void *lock);
@@ -299,9 +312,9 @@ LIBRIP_TLS_ struct librip_block_1 librip_tls_1;
 extern __attribute__((visibility("hidden"))) unsigned char librip_active_1;
 __attribute__((weak, used)) unsigned char librip_active_1 = 0;
 
-/* Where this module was loaded after the ring was made, its sites must be entered, before its own constructors mark. Once
- * a module, though each translation unit calls it. The reference is weak: a program that includes this header and marks
- * nothing needs no library. */
+/* Where this module was loaded after the ring was made, its sites must be entered, before its own constructors mark.
+ * Once a module, though each translation unit calls it. The reference is weak: a program that includes this header and
+ * marks nothing needs no library. */
 extern __attribute__((visibility("hidden"))) unsigned char librip_is_loaded_1;
 __attribute__((weak)) unsigned char librip_is_loaded_1 = 0;
 void librip_refresh_1(void) __attribute__((weak));
@@ -440,14 +453,14 @@ LIBRIP_INLINE_ int librip_is_active_(void) {
     return __atomic_load_n(&librip_active_1, __ATOMIC_RELAXED);
 }
 
-/* What other threads' marks write too, when the slot is used again. The library orders that, and checkers for races do not
- * see how. */
+/* What other threads' marks write too, when the slot is used again. The library orders that, and checkers for races
+ * do not see how. */
 LIBRIP_INLINE_ uint64_t librip_load_(const uint64_t *field) {
     return __atomic_load_n(field, __ATOMIC_RELAXED);
 }
 
-/* A word carries its sequence, so that its store needs no order. What does not fit is cut off beforehand, for checkers of
- * arithmetic. */
+/* A word carries its sequence, so that its store needs no order. What does not fit is cut off beforehand, for
+ * checkers of arithmetic. */
 LIBRIP_INLINE_ void librip_store_(uint64_t *cursor, uint64_t mask, uint64_t sequence, uint64_t payload) {
     uint64_t word = (sequence & LIBRIP_SEQUENCE_MASK_) << LIBRIP_SEQUENCE_SHIFT_ | payload;
     __atomic_store_n(&cursor[sequence & mask], word, __ATOMIC_RELAXED);
@@ -506,15 +519,18 @@ LIBRIP_INLINE_ void librip_wait_(const volatile void *lock, uint64_t pc, uint16_
 LIBRIP_INLINE_ void librip_acquired_(const volatile void *lock, uint64_t pc, uint64_t pc_timed, uint16_t flags) {
     uint64_t *cursor = librip_lock_cursor_();
     struct librip_slot_1 *slot = librip_slot_(cursor);
-    if (LIBRIP_LIKELY_(slot && !librip_times_all_(slot) && !(librip_load_(&slot->held[0].place) & LIBRIP_HELD_STATE_MASK_) &&
+    if (LIBRIP_LIKELY_(slot && !librip_times_all_(slot) &&
+                       !(librip_load_(&slot->held[0].place) & LIBRIP_HELD_STATE_MASK_) &&
                        !(slot->held[1].lock | slot->held[1].place))) {
         uint64_t address = LIBRIP_CAST_(uintptr_t, lock);
         uint64_t sequence = librip_lock_event_(cursor, slot->mask, address, pc);
-        uint64_t place = (sequence & LIBRIP_HELD_SEQUENCE_MASK_) << LIBRIP_HELD_SEQUENCE_SHIFT_ | LIBRIP_HELD_TAKING_ << LIBRIP_HELD_STATE_SHIFT_ | pc |
+        uint64_t place = (sequence & LIBRIP_HELD_SEQUENCE_MASK_) << LIBRIP_HELD_SEQUENCE_SHIFT_ |
+                         LIBRIP_HELD_TAKING_ << LIBRIP_HELD_STATE_SHIFT_ | pc |
                          ((flags & RIP_SHARED) ? LIBRIP_HELD_SHARED_ : 0);
         __atomic_store_n(&slot->held[0].place, place, __ATOMIC_RELEASE);
         __atomic_store_n(&slot->held[0].lock,
-                         (sequence & LIBRIP_SEQUENCE_MASK_) << LIBRIP_SEQUENCE_SHIFT_ | LIBRIP_OPERAND_FLAG_ | (address & LIBRIP_PAYLOAD_MASK_),
+                         (sequence & LIBRIP_SEQUENCE_MASK_) << LIBRIP_SEQUENCE_SHIFT_ | LIBRIP_OPERAND_FLAG_ |
+                             (address & LIBRIP_PAYLOAD_MASK_),
                          __ATOMIC_RELEASE);
         place ^= (LIBRIP_HELD_TAKING_ ^ LIBRIP_HELD_HELD_) << LIBRIP_HELD_STATE_SHIFT_;
         __atomic_store_n(&slot->held[0].place, place, __ATOMIC_RELEASE);

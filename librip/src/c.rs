@@ -59,7 +59,7 @@ pub extern "C-unwind" fn rip_start() -> c_int {
 }
 
 /// Starts recording. 0, or an error number: `EALREADY` if the process records already, `ECANCELED` with
-/// `RIP_RING=off`, `EINVAL` for options that make no sense.
+/// `RIP_RING=off`, `EINVAL` for options that this version does not know.
 ///
 /// # Safety
 ///
@@ -76,6 +76,9 @@ pub unsafe extern "C-unwind" fn rip_start_with(options: *const Options) -> c_int
             }
             // SAFETY: the caller's promise: that many bytes are there, which is all that this version knows.
             let options = unsafe { options.read() };
+            if options.reserved != 0 {
+                return libc::EINVAL;
+            }
             // SAFETY: the caller's promise.
             if let Some(path) = unsafe { bytes_of(&options.path) } {
                 builder = builder.path(OsStr::from_bytes(path));

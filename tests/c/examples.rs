@@ -56,3 +56,14 @@ fn the_server_in_cpp_says_which_threads_are_deadlocked() {
         );
     }
 }
+
+#[test]
+fn a_thread_that_waits_for_a_condition_does_not_hold_the_mutex() {
+    let program = build(GCC, &["condition.c"], "condition", &["-g", "-O2"]);
+    let mut victim = Plan::new(program, &[]).start();
+    victim.until("stuck");
+    victim.kill();
+    let remains = victim.wait();
+    let said = tool(Command::new(env!("CARGO_BIN_EXE_reader")).arg("locks").arg(remains.ring_path()));
+    assert!(said.contains("queue") && !said.contains("held by"), "{said}");
+}
