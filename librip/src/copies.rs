@@ -21,6 +21,7 @@
 
 #![allow(unsafe_code, reason = "foreign statics, reached by address")]
 
+use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU8};
@@ -35,7 +36,8 @@ const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0003;
 
 /// What a copy of librip shows to the others in its process.
 ///
-/// A thread that is cancelled in a function that says "C-unwind" is unwound: there is nothing to clean up in these.
+/// A thread that is cancelled in `tell`, `name_lock` or `take_part` is unwound: there is nothing to clean up in these. Their
+/// types do not say so: see `sys::with_signals_blocked`.
 #[repr(C)]
 struct Anchor {
     /// [`ANCHOR_ABI`].
@@ -49,11 +51,11 @@ struct Anchor {
     /// In the owner: registers the modules that have come since.
     refresh: extern "C" fn(),
     /// In the owner: something about a lock that concerns other threads, `elsewhere::TOLD_*`.
-    tell: extern "C-unwind" fn(what: u32, lock: u64),
+    tell: extern "C" fn(what: u32, lock: u64),
     /// In the owner: names a lock; the name is this many bytes.
-    name_lock: extern "C-unwind" fn(lock: u64, name: *const u8, len_bytes: usize),
+    name_lock: extern "C" fn(lock: u64, name: *const u8, len_bytes: usize),
     /// In the owner: the calling thread gives its slot back, or (true) will have one again.
-    take_part: extern "C-unwind" fn(takes_part: bool),
+    take_part: extern "C" fn(takes_part: bool),
 }
 
 const _: () = assert!(core::mem::offset_of!(Anchor, abi) == 0);
@@ -64,9 +66,15 @@ static ANCHOR: Anchor = Anchor {
     attach: attach_here,
     join,
     refresh,
-    tell: told,
-    name_lock: named,
-    take_part: take_part_here,
+    // SAFETY: the types differ in whether callers expect unwinding. Panics do not happen there, and callers have nothing to
+    // clean up.
+    tell: unsafe { transmute::<extern "C-unwind" fn(u32, u64), extern "C" fn(u32, u64)>(told) },
+    // SAFETY: as above.
+    name_lock: unsafe {
+        transmute::<extern "C-unwind" fn(u64, *const u8, usize), extern "C" fn(u64, *const u8, usize)>(named)
+    },
+    // SAFETY: as above.
+    take_part: unsafe { transmute::<extern "C-unwind" fn(bool), extern "C" fn(bool)>(take_part_here) },
 };
 
 core::arch::global_asm!(

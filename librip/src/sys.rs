@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code, reason = "system calls")]
 
-use core::ffi::{c_int, c_long};
+use core::ffi::c_int;
 use core::ptr;
 
 /// This process's id, as its own PID namespace numbers it.
@@ -88,10 +88,8 @@ pub(crate) fn with_errno_kept<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-unsafe extern "C-unwind" {
-    // Declared here because the thread may be unwound from them, by a cancellation that has come meanwhile.
-    fn syscall(number: c_long, ...) -> c_long;
-    #[cfg(feature = "c")]
+#[cfg(feature = "c")]
+unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
 }
 
@@ -111,6 +109,9 @@ const SIGSETXID: Signals = 1 << (33 - 1);
 /// Runs `body` with signals blocked in this thread, so that no handler sees it half done, and no cancellation cuts it
 /// short. Asynchronous cancellation acts behind it: from here to the program's own code there must be nothing to clean up,
 /// and each function that C calls on the way is `extern "C-unwind"`.
+///
+/// FOLKLORE: what is called on that way is declared `extern "C"` all the same, because a crate that calls what may unwind
+/// cannot be linked into programs whose panics abort. A frame that has nothing to clean up is unwound in any case.
 #[inline(always)]
 pub(crate) fn with_signals_blocked<T: Copy>(body: impl FnOnce() -> T) -> T {
     let before = block_signals();
@@ -161,7 +162,13 @@ fn change_mask(how: c_int, signals: Signals) -> Signals {
     let mut before: Signals = 0;
     // SAFETY: both sets have the length that is said.
     unsafe {
-        syscall(libc::SYS_rt_sigprocmask, how, &raw const signals, &raw mut before, size_of::<Signals>());
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            how,
+            &raw const signals,
+            &raw mut before,
+            size_of::<Signals>(),
+        );
     }
     before
 }
