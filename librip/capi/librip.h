@@ -80,7 +80,7 @@ extern "C" {
 
 /* What becomes of the ring when the process calls exit or returns from main. In any other case it stays. */
 enum rip_keep {
-    RIP_KEEP_ON_FAILURE = 0, /* removed when the status is 0 */
+    RIP_KEEP_ON_FAILURE = 0, /* removed when the status is 0, or nothing was marked */
     RIP_KEEP_ALWAYS = 1,
     RIP_KEEP_NEVER = 2
 };

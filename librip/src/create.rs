@@ -15,7 +15,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use nix::fcntl::{OFlag, open};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
@@ -37,7 +37,7 @@ use crate::{arch, clock, copies, exit, guard, sys, thread};
 pub enum InitError {
     /// The environment says `RIP_RING=off`.
     Disabled,
-    /// This process records already, in the ring named here if its name is known.
+    /// This process records already, in the ring named here if its name is known, or another thread is making a ring.
     AlreadyRecording(Option<PathBuf>),
     /// The file could not be made.
     Create {
@@ -102,14 +102,25 @@ pub(crate) struct RingFile {
 /// The path of the ring that this copy of librip made.
 static RING_PATH: Mutex<Option<PathBuf>> = Mutex::new(None);
 
+/// The path, unless a thread is just making a ring.
+///
+/// It is not waited for: it takes the loader's lock, and whoever asks in a library's constructor has that.
+fn path_if_free() -> Option<MutexGuard<'static, Option<PathBuf>>> {
+    match RING_PATH.try_lock() {
+        Ok(path) => Some(path),
+        Err(TryLockError::Poisoned(path)) => Some(path.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 /// See [`crate::ring_path`].
 pub(crate) fn ring_path() -> Option<PathBuf> {
-    RING_PATH.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    path_if_free().and_then(|path| path.clone())
 }
 
 /// See [`Builder::create`].
 pub(crate) fn create(wish: Builder) -> Result<(), InitError> {
-    let mut own_path = RING_PATH.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let Some(mut own_path) = path_if_free() else { return Err(InitError::AlreadyRecording(None)) };
     if copies::is_recording() {
         return Err(InitError::AlreadyRecording(own_path.clone()));
     }

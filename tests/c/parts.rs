@@ -153,3 +153,11 @@ fn a_library_that_is_unloaded_while_the_ring_is_made_does_no_harm_and_records_wh
         }
     }
 }
+
+#[test]
+fn a_library_that_is_loaded_meanwhile_may_start_the_recorder_too() {
+    let plugin = build(GCC, &["meets.c"], "libplugin-meets.so", &["-O2", "-fPIC", "-shared", "-DPLUGIN"]);
+    let program = build(GCC, &["meets.c"], "meets", &["-O2", "-rdynamic"]);
+    let ring = run(&program, &[plugin.to_str().unwrap()]).ring();
+    assert_eq!(ring.labels(main_slot(&ring)), ["main"]);
+}
