@@ -9,10 +9,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::clock::Clock;
+use crate::error::InitError;
 use crate::layout::{
     self, SETTING_CLOCK, SETTING_KEEP, SETTING_SLOTS, SETTING_WORDS, SLOT_WORDS_MAX, SLOT_WORDS_MIN,
 };
-use crate::{InitError, create, sys};
 
 /// The slots of a ring unless told otherwise. The file is sparse: unused slots take no memory.
 pub const DEFAULT_SLOTS: u32 = 65_536;
@@ -127,22 +127,11 @@ impl Builder {
         self
     }
 
-    /// Makes the ring and starts recording.
-    ///
-    /// # Errors
-    ///
-    /// See [`InitError`]. The program is as it was before, and all marks record nowhere.
-    pub fn create(self) -> Result<(), InitError> {
-        if !sys::has_memory() {
-            return Err(InitError::OutOfMemory);
-        }
-        // A setuid program must not let its caller choose where it makes a file.
-        let environment = |name: &str| if sys::is_privileged() { None } else { std::env::var_os(name) };
-        create::create(self.with_environment(environment)?)
-    }
-
     /// Applies `RIP_*`.
-    fn with_environment(mut self, get: impl Fn(&str) -> Option<OsString>) -> Result<Builder, InitError> {
+    pub(crate) fn with_environment(
+        mut self,
+        get: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Builder, InitError> {
         if let Some(path) = get("RIP_RING").filter(|path| !path.is_empty()) {
             if path == "off" {
                 return Err(InitError::Disabled);

@@ -22,6 +22,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::stat::{Mode, fchmod};
 
 use crate::config::Builder;
+use crate::error::InitError;
 use crate::layout::{
     BYTE_ORDER, DEFAULT_DIRECTORY, Header, LockName, MAGIC, Module, REGION_ALIGN_BYTES, REGION_EXITS,
     REGION_LOCK_NAMES, REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_TEXTS, SETTING_SLOTS_LIMITED, Site,
@@ -30,74 +31,6 @@ use crate::layout::{
 use crate::modules::{self, Detail, LoadedModule};
 use crate::ring::{Extent, Geometry, Ring};
 use crate::{arch, clock, copies, exit, guard, sys, thread};
-
-/// Why there is no ring. The program runs on, and marks record nowhere.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum InitError {
-    /// The environment says `RIP_RING=off`.
-    Disabled,
-    /// This process records already, in the ring named here if its name is known, or another thread is making a ring.
-    AlreadyRecording(Option<PathBuf>),
-    /// The file could not be made.
-    Create {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file could be made but not mapped.
-    Map {
-        /// The file, removed again.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file system, or a limit of the process, has no room for the smallest ring.
-    NoRoom {
-        /// The file, removed again.
-        path: PathBuf,
-        /// How much the smallest ring takes, bytes.
-        needed_bytes: u64,
-    },
-    /// The process has no memory left.
-    OutOfMemory,
-}
-
-impl core::fmt::Display for InitError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            InitError::Disabled => write!(f, "recording is switched off by RIP_RING=off"),
-            InitError::AlreadyRecording(Some(path)) => {
-                write!(f, "this process records in {} already", path.display())
-            }
-            InitError::AlreadyRecording(None) => write!(f, "this process records already"),
-            InitError::Create { path, .. } => write!(f, "could not create the ring {}", path.display()),
-            InitError::Map { path, .. } => write!(f, "could not map the ring {}", path.display()),
-            InitError::NoRoom { path, needed_bytes } => {
-                write!(f, "no room for the ring {}: it needs {needed_bytes} bytes", path.display())
-            }
-            InitError::OutOfMemory => write!(f, "the process has no memory left"),
-        }
-    }
-}
-
-impl std::error::Error for InitError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            InitError::Create { source, .. } | InitError::Map { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
-
-/// The ring's file as it was made, to be recognised at exit.
-#[derive(Debug)]
-pub(crate) struct RingFile {
-    pub(crate) path: PathBuf,
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
-}
 
 /// The path of the ring that this copy of librip made.
 static RING_PATH: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -118,8 +51,23 @@ pub(crate) fn ring_path() -> Option<PathBuf> {
     path_if_free().and_then(|path| path.clone())
 }
 
-/// See [`Builder::create`].
-pub(crate) fn create(wish: Builder) -> Result<(), InitError> {
+impl Builder {
+    /// Makes the ring and starts recording.
+    ///
+    /// # Errors
+    ///
+    /// See [`InitError`]. The program is as it was before, and all marks record nowhere.
+    pub fn create(self) -> Result<(), InitError> {
+        if !sys::has_memory() {
+            return Err(InitError::OutOfMemory);
+        }
+        // A setuid program must not let its caller choose where it makes a file.
+        let environment = |name: &str| if sys::is_privileged() { None } else { std::env::var_os(name) };
+        create(self.with_environment(environment)?)
+    }
+}
+
+fn create(wish: Builder) -> Result<(), InitError> {
     let Some(mut own_path) = path_if_free() else { return Err(InitError::AlreadyRecording(None)) };
     if copies::is_recording() {
         return Err(InitError::AlreadyRecording(own_path.clone()));
@@ -144,7 +92,7 @@ pub(crate) fn create(wish: Builder) -> Result<(), InitError> {
 
     thread::install(ring, ring.header().pid_namespace);
     if let Ok(metadata) = file.metadata() {
-        let file = RingFile { path: path.clone(), device: metadata.dev(), inode: metadata.ino() };
+        let file = exit::RingFile { path: path.clone(), device: metadata.dev(), inode: metadata.ino() };
         exit::install(ring, file, wish.keep);
     }
     if wish.guards_sigbus {

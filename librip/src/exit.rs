@@ -9,12 +9,20 @@ use core::ptr;
 use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 use crate::config::Keep;
-use crate::create::RingFile;
 use crate::layout::EXIT_STATUS;
 use crate::ring::Ring;
 use crate::{children, slot, sys, thread};
+
+/// The ring's file as it was made, to be recognised at exit.
+#[derive(Debug)]
+pub(crate) struct RingFile {
+    pub(crate) path: PathBuf,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
 
 struct AtExit {
     ring: &'static Ring,

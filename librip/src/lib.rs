@@ -65,6 +65,8 @@ mod copies;
 #[cfg(all(feature = "std", not(loom)))]
 mod create;
 #[cfg(all(feature = "std", not(loom)))]
+mod error;
+#[cfg(all(feature = "std", not(loom)))]
 mod exit;
 #[cfg(feature = "std")]
 mod exits;
@@ -126,7 +128,7 @@ pub mod interpose {
 mod api {
     pub use crate::clock::Clock;
     pub use crate::config::{Builder, DEFAULT_SLOTS, Keep, SLOTS_MAX};
-    pub use crate::create::InitError;
+    pub use crate::error::InitError;
     pub use crate::lock::marks::LockAddress;
 
     use std::path::PathBuf;

@@ -75,6 +75,7 @@ extern "C" fn loaded() {
     if elf::is_first_copy() {
         // Without a ring the program runs as it would without us: there is nobody to tell.
         let _ = librip::init();
+        modules::watch_forks();
         // Here, rather than behind whatever filter of system calls the program sets up.
         librip::interpose::enter();
     }

@@ -14,6 +14,15 @@ static HAS_LOADED: AtomicBool = AtomicBool::new(false);
 /// Who enters libraries in the ring just now, known by its `errno`: this calls `dlopen` itself, to keep them in memory.
 static REFRESHES: AtomicPtr<i32> = AtomicPtr::new(ptr::null_mut());
 
+/// In a forked child no other thread is at it.
+pub(crate) fn watch_forks() {
+    unsafe extern "C" fn forked() {
+        REFRESHES.store(ptr::null_mut(), Relaxed);
+    }
+    // SAFETY: the handler stores a word. Failure (no memory) means that such a child enters no more libraries.
+    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+}
+
 /// Runs before `dlopen` and `dlmopen`.
 pub(crate) extern "C" fn before_loading() {
     real::find_once();
