@@ -97,8 +97,15 @@ mod tests {
 
     #[test]
     fn a_mapped_file_is_found_by_its_inode() {
-        let program = std::fs::metadata("/proc/self/exe").unwrap().ino();
-        assert!(maps(std::process::id(), program));
-        assert!(!maps(std::process::id(), u64::MAX));
+        let path = std::env::temp_dir().join(format!("librip-mapped.{}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.set_len(4096).unwrap();
+        let inode = file.metadata().unwrap().ino();
+        assert!(!maps(std::process::id(), inode));
+        let map = memmap2::MmapOptions::new().map_raw(&file).unwrap();
+        assert!(maps(std::process::id(), inode));
+        drop(map);
+        assert!(!maps(std::process::id(), inode));
     }
 }

@@ -343,8 +343,9 @@ fn restore_mask() {
 /// Runs in the child of a fork, on its only thread: the slot is the parent's, the child will claim its own when it marks,
 /// if it ever does; most call `exec` soon. What the forking thread had locked, the child has locked too, and enters then.
 unsafe extern "C" fn forked() {
-    if let Some(ring) = ring() {
-        children::note(ring, CHILD_NUMBER.get());
+    // A handler that runs when signals are let through may fork again.
+    let number = CHILD_NUMBER.get();
+    if ring().is_some() {
         let own = arch::thread_block();
         for block in blocks(own) {
             block.cursor.set(ptr::null_mut());
@@ -358,6 +359,12 @@ unsafe extern "C" fn forked() {
         }
     }
     restore_mask();
+    // Not while SIGBUS is blocked: somebody may have truncated the file just now.
+    if let Some(ring) = ring()
+        && !avoids_system_calls()
+    {
+        children::note(ring, number);
+    }
 }
 
 /// Inode of `/proc/self/ns/pid`; 0 where there is no `/proc`. Safe in a signal handler.
