@@ -42,7 +42,7 @@ fn place(ring: &Ring, number: u32) -> &AtomicU32 {
 pub(crate) fn are_left(ring: &Ring, inode: u64) -> bool {
     let is_other = |pid: u32| pid != 0 && pid != sys::pid() && sys::process_is_there(pid);
     let has_slot = || {
-        slot::handed_out_from(ring, 0).any(|(_, slot)| {
+        slot::handed_out(ring).any(|(_, slot)| {
             // ORDERING: acquire for the state, as in `slot::reclaim`.
             slot.state.load(Acquire) == SLOT_LIVE && is_other(slot.pid.load(Relaxed))
         })

@@ -108,27 +108,30 @@ fn create_file(wish: &Builder) -> Result<(File, PathBuf), InitError> {
     /// Somebody who plants this many files in the way has won: there is no ring.
     const NAMES_TRIED: u32 = 100;
 
-    let mut is_default = true;
-    let wished = match &wish.path {
-        None => Path::new(DEFAULT_DIRECTORY).join(default_name()),
-        Some(path) => {
-            // Absolute, because the program may change its directory before it ends.
-            let absolute = std::path::absolute(path)
-                .map_err(|source| InitError::Create { path: path.clone(), source })?;
-            // A symlink is no directory unless the wish says so with a slash at its end: in a directory that
-            // others can write to, it may be planted.
-            let is_directory = if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-                absolute.is_dir()
-            } else {
-                std::fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_dir())
-            };
-            is_default = is_directory;
-            if is_directory { absolute.join(default_name()) } else { absolute }
+    let mut directory = PathBuf::from(DEFAULT_DIRECTORY);
+    let mut named = None;
+    if let Some(path) = &wish.path {
+        // Absolute, because the program may change its directory before it ends.
+        let absolute =
+            std::path::absolute(path).map_err(|source| InitError::Create { path: path.clone(), source })?;
+        // A symlink is no directory unless the wish says so with a slash at its end: in a directory that
+        // others can write to, it may be planted.
+        let is_directory = if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            absolute.is_dir()
+        } else {
+            std::fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_dir())
+        };
+        if is_directory {
+            directory = absolute;
+        } else {
+            named = Some(absolute);
         }
-    };
-    if let (Some(directory), Some(suffix)) = (wished.parent().filter(|_| is_default), process_suffix()) {
-        remove_former(directory, &suffix);
     }
+    let wished = named.unwrap_or_else(|| {
+        let suffix = process_suffix();
+        remove_former(&directory, &suffix);
+        directory.join(default_name(&suffix))
+    });
     let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut number = 0;
     loop {
@@ -188,7 +191,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 
 /// `rip.PROGRAM.PID.START`: containers that share a directory have equal pids, but no two processes of one
 /// machine started at the same tick with the same pid.
-fn default_name() -> String {
+fn default_name(suffix: &str) -> String {
     let program = std::env::current_exe().ok();
     let program = program.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     let program: String = program
@@ -196,13 +199,12 @@ fn default_name() -> String {
         .map(|letter| if letter.is_ascii_alphanumeric() || "._-".contains(letter) { letter } else { '_' })
         .take(64)
         .collect();
-    let suffix = process_suffix().unwrap_or_else(|| format!(".{}.{:x}", sys::pid(), sys::boottime_ns()));
     format!("rip.{program}{suffix}")
 }
 
 /// What the names of this process's rings end with.
-fn process_suffix() -> Option<String> {
-    Some(format!(".{}.{:x}", sys::pid(), start_time_ticks()?))
+fn process_suffix() -> String {
+    format!(".{}.{:x}", sys::pid(), start_time_ticks().unwrap_or_else(sys::boottime_ns))
 }
 
 fn build(wish: &Builder, file: &File, path: &Path, modules: &[LoadedModule]) -> Result<Ring, InitError> {

@@ -175,7 +175,7 @@ fn used(ring: &Ring, owner: Owner) -> Option<u64> {
 }
 
 /// The slots that have been handed out so far, with their indices.
-fn handed_out(ring: &Ring) -> impl Iterator<Item = (u64, &SlotHeader)> {
+pub(crate) fn handed_out(ring: &Ring) -> impl Iterator<Item = (u64, &SlotHeader)> {
     handed_out_from(ring, 0)
 }
 

@@ -32,11 +32,43 @@ pub(crate) enum IfHad {
     HasAgain,
 }
 
+/// The C library's functions for a kind of lock.
+pub(crate) trait Calls {
+    /// What `try_lock` answers when the lock is taken.
+    const BUSY: c_int;
+    fn try_lock(lock: Pointer) -> c_int;
+    fn lock(lock: Pointer) -> c_int;
+}
+
+/// Defines a type for [`Calls`]: `lock_calls!(NAME: TRY_LOCK, LOCK, BUSY)`, the functions by their names in `real`.
+macro_rules! lock_calls {
+    ($name:ident: $try_lock:ident, $lock:ident, $busy:expr) => {
+        enum $name {}
+
+        impl $crate::acquire::Calls for $name {
+            const BUSY: ::core::ffi::c_int = $busy;
+
+            #[inline(always)]
+            fn try_lock(lock: $crate::Pointer) -> ::core::ffi::c_int {
+                // SAFETY: callers pass on what the program has passed.
+                unsafe { $crate::real::$try_lock(lock) }
+            }
+
+            #[inline(always)]
+            fn lock(lock: $crate::Pointer) -> ::core::ffi::c_int {
+                // SAFETY: callers pass on what the program has passed.
+                unsafe { $crate::real::$lock(lock) }
+            }
+        }
+    };
+}
+pub(crate) use lock_calls;
+
 /// How the C library is asked.
 #[derive(Clone, Copy)]
-pub(crate) enum Manner<T> {
-    /// To try first: what does that, and what it answers when the lock is taken.
-    Tries(T, c_int),
+pub(crate) enum Manner {
+    /// To try first.
+    Tries,
     /// At once to do what the program wants. `seems_taken`: somebody had the lock a moment ago. If that has just changed, a
     /// wait is not seen, or one is that was none.
     Looks { seems_taken: bool },
@@ -44,9 +76,9 @@ pub(crate) enum Manner<T> {
 
 /// Takes a lock in any case.
 #[inline(always)]
-pub(crate) fn acquire<const FLAGS: Flags>(
+pub(crate) fn acquire<C: Calls, const FLAGS: Flags>(
     taking: Taking,
-    manner: Manner<impl FnOnce() -> c_int>,
+    manner: Manner,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
     let Taking { caller, .. } = taking;
@@ -61,13 +93,13 @@ pub(crate) fn acquire<const FLAGS: Flags>(
     };
     let mut attempt = Attempt::begin::<FLAGS>(lock, caller, taking.is_process_shared);
     match manner {
-        Manner::Tries(try_lock, busy) => {
-            let result = try_lock();
+        Manner::Tries => {
+            let result = C::try_lock(taking.lock);
             if result == 0 {
                 attempt.has::<FLAGS>(lock);
                 return 0;
             }
-            acquire_slowly::<FLAGS>(attempt, lock, caller, busy, result, wait)
+            acquire_slowly::<C, FLAGS>(attempt, lock, caller, result, wait)
         }
         Manner::Looks { seems_taken } => {
             if seems_taken {
@@ -81,18 +113,17 @@ pub(crate) fn acquire<const FLAGS: Flags>(
 /// The lock was tried in vain, or was got from a dead owner.
 #[cold]
 #[inline(never)]
-fn acquire_slowly<const FLAGS: Flags>(
+fn acquire_slowly<C: Calls, const FLAGS: Flags>(
     attempt: Attempt,
     lock: u64,
     caller: u64,
-    busy: c_int,
     result: c_int,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
     if result == libc::EOWNERDEAD {
         return came_of_it::<FLAGS>(attempt, lock, caller, result);
     }
-    let attempt = if result == busy { attempt.waits::<FLAGS>(lock, caller) } else { attempt };
+    let attempt = if result == C::BUSY { attempt.waits::<FLAGS>(lock, caller) } else { attempt };
     came_of_it::<FLAGS>(attempt, lock, caller, wait())
 }
 
@@ -122,16 +153,16 @@ fn once_more<const FLAGS: Flags>(again: Again, lock: u64, caller: u64, result: c
 
 /// Takes a lock if it is free.
 #[inline(always)]
-pub(crate) fn try_acquire<const FLAGS: Flags>(taking: Taking, try_lock: impl FnOnce() -> c_int) -> c_int {
+pub(crate) fn try_acquire<C: Calls, const FLAGS: Flags>(taking: Taking) -> c_int {
     let Taking { caller, .. } = taking;
     let lock = address(taking.lock);
     if let IfHad::HasAgain = taking.if_had
         && let Some(again) = Again::begin::<FLAGS>(lock, caller)
     {
-        return once_more::<FLAGS>(again, lock, caller, try_lock());
+        return once_more::<FLAGS>(again, lock, caller, C::try_lock(taking.lock));
     }
     let attempt = Attempt::begin::<FLAGS>(lock, caller, taking.is_process_shared);
-    let result = try_lock();
+    let result = C::try_lock(taking.lock);
     if result == 0 {
         attempt.has::<FLAGS>(lock);
         return 0;
@@ -142,34 +173,25 @@ pub(crate) fn try_acquire<const FLAGS: Flags>(taking: Taking, try_lock: impl FnO
 /// Takes a lock in the case that nearly all cases are: it is free, and the thread has one other at most. `otherwise` does
 /// it in any other case, and is not to be inlined.
 #[inline(always)]
-pub(crate) fn acquire_plain<const FLAGS: Flags>(
+pub(crate) fn acquire_plain<C: Calls, const FLAGS: Flags>(
     plain: Option<Plain>,
     lock: Pointer,
-    busy: c_int,
-    try_lock: impl FnOnce(Pointer) -> c_int,
-    wait: impl FnOnce(Pointer) -> c_int,
     otherwise: impl FnOnce() -> c_int,
 ) -> c_int {
     let Some(plain) = plain else { return otherwise() };
-    let result = try_lock(lock);
+    let result = C::try_lock(lock);
     if result == 0 {
         plain.has();
         return 0;
     }
-    busy_plain::<FLAGS>(plain, lock, busy, result, wait)
+    busy_plain::<C, FLAGS>(plain, lock, result)
 }
 
 #[cold]
 #[inline(never)]
-fn busy_plain<const FLAGS: Flags>(
-    plain: Plain,
-    lock: Pointer,
-    busy: c_int,
-    result: c_int,
-    wait: impl FnOnce(Pointer) -> c_int,
-) -> c_int {
+fn busy_plain<C: Calls, const FLAGS: Flags>(plain: Plain, lock: Pointer, result: c_int) -> c_int {
     let (attempt, caller) = plain.attempt();
-    acquire_slowly::<FLAGS>(attempt, address(lock), caller, busy, result, move || wait(lock))
+    acquire_slowly::<C, FLAGS>(attempt, address(lock), caller, result, move || C::lock(lock))
 }
 
 /// Gives a lock up. `by_anyone`: whether a thread may do so that has not taken it.

@@ -5,30 +5,15 @@ use core::ffi::c_int;
 
 use librip::interpose::{MUTEX, MUTEX_TRY, destroyed};
 
-use crate::acquire::release;
+use crate::acquire::{lock_calls, release};
 use crate::condition::lend;
-use crate::mutex::{Calls, Kind, lock_in_time, lock_with, trylock_with};
+use crate::mutex::{Kind, lock_in_time, lock_with, trylock_with};
 use crate::{Pointer, address, real};
 
-/// The functions that lock.
-enum C11 {}
+/// `thrd_busy`, in glibc.
+const BUSY: c_int = 1;
 
-impl Calls for C11 {
-    /// `thrd_busy`, in glibc.
-    const BUSY: c_int = 1;
-
-    #[inline(always)]
-    fn trylock(mutex: Pointer) -> c_int {
-        // SAFETY: callers pass on what the program has passed.
-        unsafe { real::mtx_trylock(mutex) }
-    }
-
-    #[inline(always)]
-    fn lock(mutex: Pointer) -> c_int {
-        // SAFETY: callers pass on what the program has passed.
-        unsafe { real::mtx_lock(mutex) }
-    }
-}
+lock_calls!(C11: mtx_trylock, mtx_lock, BUSY);
 
 pub(crate) unsafe extern "C-unwind" fn lock(mutex: Pointer, caller: u64) -> c_int {
     lock_with::<C11>(mutex, caller)

@@ -6,7 +6,9 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use librip::interpose::{Flags, MUTEX, MUTEX_TRY, Plain, RECURSIVE, RECURSIVE_TRY, destroyed};
 
-use crate::acquire::{IfHad, Manner, Taking, acquire, acquire_plain, release, try_acquire};
+use crate::acquire::{
+    Calls, IfHad, Manner, Taking, acquire, acquire_plain, lock_calls, release, try_acquire,
+};
 use crate::{Pointer, address, real};
 
 /// A mutex's type and protocol, as glibc keeps them in the mutex. Its place and values are part of the binary
@@ -90,32 +92,7 @@ impl Kind {
     }
 }
 
-/// Functions that lock a mutex, by whichever names, and what they answer.
-pub(crate) trait Calls {
-    /// What `trylock` answers when the mutex is taken.
-    const BUSY: c_int;
-    fn trylock(mutex: Pointer) -> c_int;
-    fn lock(mutex: Pointer) -> c_int;
-}
-
-/// Those of `pthread.h`.
-enum Pthread {}
-
-impl Calls for Pthread {
-    const BUSY: c_int = libc::EBUSY;
-
-    #[inline(always)]
-    fn trylock(mutex: Pointer) -> c_int {
-        // SAFETY: callers pass on what the program has passed.
-        unsafe { real::pthread_mutex_trylock(mutex) }
-    }
-
-    #[inline(always)]
-    fn lock(mutex: Pointer) -> c_int {
-        // SAFETY: callers pass on what the program has passed.
-        unsafe { real::pthread_mutex_lock(mutex) }
-    }
-}
+lock_calls!(Pthread: pthread_mutex_trylock, pthread_mutex_lock, libc::EBUSY);
 
 pub(crate) unsafe extern "C-unwind" fn lock(mutex: Pointer, caller: u64) -> c_int {
     lock_with::<Pthread>(mutex, caller)
@@ -153,7 +130,7 @@ fn lock_plain<C: Calls, const FLAGS: Flags>(
     kind: Kind,
 ) -> c_int {
     let otherwise = move || lock_slowly::<C>(mutex, caller, kind);
-    acquire_plain::<FLAGS>(plain, mutex, C::BUSY, C::trylock, C::lock, otherwise)
+    acquire_plain::<C, FLAGS>(plain, mutex, otherwise)
 }
 
 #[inline(never)]
@@ -170,15 +147,12 @@ fn lock_otherwise<C: Calls, const FLAGS: Flags, const FLAGS_IF_RECURSIVE: Flags>
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
     let taking = kind.taking(mutex, caller);
-    let manner = if kind.is_special() {
-        Manner::Looks { seems_taken: kind.is_taken(mutex) }
-    } else {
-        Manner::Tries(move || C::trylock(mutex), C::BUSY)
-    };
+    let manner =
+        if kind.is_special() { Manner::Looks { seems_taken: kind.is_taken(mutex) } } else { Manner::Tries };
     if kind.is_recursive() {
-        acquire::<FLAGS_IF_RECURSIVE>(taking, manner, wait)
+        acquire::<C, FLAGS_IF_RECURSIVE>(taking, manner, wait)
     } else {
-        acquire::<FLAGS>(taking, manner, wait)
+        acquire::<C, FLAGS>(taking, manner, wait)
     }
 }
 
@@ -198,9 +172,9 @@ pub(crate) fn trylock_with<C: Calls>(mutex: Pointer, caller: u64) -> c_int {
     let kind = Kind::of(mutex);
     let taking = kind.taking(mutex, caller);
     if kind.is_recursive() {
-        try_acquire::<RECURSIVE_TRY>(taking, move || C::trylock(mutex))
+        try_acquire::<C, RECURSIVE_TRY>(taking)
     } else {
-        try_acquire::<MUTEX_TRY>(taking, move || C::trylock(mutex))
+        try_acquire::<C, MUTEX_TRY>(taking)
     }
 }
 
@@ -220,11 +194,8 @@ pub(crate) unsafe extern "C-unwind" fn clocklock(
     let wait = move || unsafe { real::pthread_mutex_clocklock(mutex, clock, until) };
     // It refuses other clocks even where the mutex is free.
     if !matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC) {
-        return acquire::<MUTEX_TRY>(
-            Kind::of(mutex).taking(mutex, caller),
-            Manner::<fn() -> c_int>::Looks { seems_taken: false },
-            wait,
-        );
+        let taking = Kind::of(mutex).taking(mutex, caller);
+        return acquire::<Pthread, MUTEX_TRY>(taking, Manner::Looks { seems_taken: false }, wait);
     }
     lock_in_time::<Pthread>(mutex, caller, wait)
 }

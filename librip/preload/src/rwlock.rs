@@ -8,7 +8,9 @@ use librip::interpose::{
     Flags, Plain, READ, READ_FIRST, READ_FIRST_TRY, READ_TRY, WRITE, WRITE_TRY, destroyed,
 };
 
-use crate::acquire::{IfHad, Manner, Taking, acquire, acquire_plain, release, try_acquire};
+use crate::acquire::{
+    Calls, IfHad, Manner, Taking, acquire, acquire_plain, lock_calls, release, try_acquire,
+};
 use crate::{Pointer, address, real};
 
 /// Whether readers who come pass writers who wait: so it is unless the lock's kind is
@@ -46,29 +48,8 @@ fn is_sound(until: Pointer, clock: c_int) -> bool {
     (0..1_000_000_000).contains(&until.tv_nsec)
 }
 
-#[inline(always)]
-fn real_tryrdlock(rwlock: Pointer) -> c_int {
-    // SAFETY: callers pass on what the program has passed.
-    unsafe { real::pthread_rwlock_tryrdlock(rwlock) }
-}
-
-#[inline(always)]
-fn real_rdlock(rwlock: Pointer) -> c_int {
-    // SAFETY: callers pass on what the program has passed.
-    unsafe { real::pthread_rwlock_rdlock(rwlock) }
-}
-
-#[inline(always)]
-fn real_trywrlock(rwlock: Pointer) -> c_int {
-    // SAFETY: callers pass on what the program has passed.
-    unsafe { real::pthread_rwlock_trywrlock(rwlock) }
-}
-
-#[inline(always)]
-fn real_wrlock(rwlock: Pointer) -> c_int {
-    // SAFETY: callers pass on what the program has passed.
-    unsafe { real::pthread_rwlock_wrlock(rwlock) }
-}
+lock_calls!(Read: pthread_rwlock_tryrdlock, pthread_rwlock_rdlock, libc::EBUSY);
+lock_calls!(Write: pthread_rwlock_trywrlock, pthread_rwlock_wrlock, libc::EBUSY);
 
 /// A call that takes a lock. A thread that has it alone is refused, and does not wait.
 fn taking(rwlock: Pointer, caller: u64) -> Taking {
@@ -77,62 +58,45 @@ fn taking(rwlock: Pointer, caller: u64) -> Taking {
 }
 
 #[inline(always)]
-fn lock<const FLAGS: Flags>(
-    rwlock: Pointer,
-    caller: u64,
-    try_lock: fn(Pointer) -> c_int,
-    wait: fn(Pointer) -> c_int,
-) -> c_int {
-    let otherwise = move || lock_slowly::<FLAGS>(rwlock, caller, try_lock, wait);
+fn lock<C: Calls, const FLAGS: Flags>(rwlock: Pointer, caller: u64) -> c_int {
+    let otherwise = move || lock_slowly::<C, FLAGS>(rwlock, caller);
     if is_process_shared(rwlock) {
         return otherwise();
     }
     let plain = Plain::takes_if_new::<FLAGS>(address(rwlock), caller);
-    acquire_plain::<FLAGS>(plain, rwlock, libc::EBUSY, try_lock, wait, otherwise)
+    acquire_plain::<C, FLAGS>(plain, rwlock, otherwise)
 }
 
 #[inline(never)]
-fn lock_slowly<const FLAGS: Flags>(
-    rwlock: Pointer,
-    caller: u64,
-    try_lock: fn(Pointer) -> c_int,
-    wait: fn(Pointer) -> c_int,
-) -> c_int {
-    let manner = Manner::Tries(move || try_lock(rwlock), libc::EBUSY);
-    acquire::<FLAGS>(taking(rwlock, caller), manner, move || wait(rwlock))
+fn lock_slowly<C: Calls, const FLAGS: Flags>(rwlock: Pointer, caller: u64) -> c_int {
+    acquire::<C, FLAGS>(taking(rwlock, caller), Manner::Tries, move || C::lock(rwlock))
 }
 
 /// The same where the wait ends after a time.
 #[inline(always)]
-fn lock_in_time<const FLAGS: Flags>(
+fn lock_in_time<C: Calls, const FLAGS: Flags>(
     rwlock: Pointer,
     caller: u64,
     is_sound: bool,
-    try_lock: fn(Pointer) -> c_int,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    let manner = if is_sound {
-        Manner::Tries(move || try_lock(rwlock), libc::EBUSY)
-    } else {
-        Manner::Looks { seems_taken: false }
-    };
-    acquire::<FLAGS>(taking(rwlock, caller), manner, wait)
+    let manner = if is_sound { Manner::Tries } else { Manner::Looks { seems_taken: false } };
+    acquire::<C, FLAGS>(taking(rwlock, caller), manner, wait)
 }
 
 pub(crate) unsafe extern "C-unwind" fn rdlock(rwlock: Pointer, caller: u64) -> c_int {
     if passes_writers(rwlock) {
-        lock::<READ_FIRST>(rwlock, caller, real_tryrdlock, real_rdlock)
+        lock::<Read, READ_FIRST>(rwlock, caller)
     } else {
-        lock::<READ>(rwlock, caller, real_tryrdlock, real_rdlock)
+        lock::<Read, READ>(rwlock, caller)
     }
 }
 
 pub(crate) unsafe extern "C-unwind" fn tryrdlock(rwlock: Pointer, caller: u64) -> c_int {
-    let try_lock = move || real_tryrdlock(rwlock);
     if passes_writers(rwlock) {
-        try_acquire::<READ_FIRST_TRY>(taking(rwlock, caller), try_lock)
+        try_acquire::<Read, READ_FIRST_TRY>(taking(rwlock, caller))
     } else {
-        try_acquire::<READ_TRY>(taking(rwlock, caller), try_lock)
+        try_acquire::<Read, READ_TRY>(taking(rwlock, caller))
     }
 }
 
@@ -155,24 +119,24 @@ pub(crate) unsafe extern "C-unwind" fn clockrdlock(
 
 fn read_in_time(rwlock: Pointer, caller: u64, is_sound: bool, wait: impl FnOnce() -> c_int) -> c_int {
     if passes_writers(rwlock) {
-        lock_in_time::<READ_FIRST_TRY>(rwlock, caller, is_sound, real_tryrdlock, wait)
+        lock_in_time::<Read, READ_FIRST_TRY>(rwlock, caller, is_sound, wait)
     } else {
-        lock_in_time::<READ_TRY>(rwlock, caller, is_sound, real_tryrdlock, wait)
+        lock_in_time::<Read, READ_TRY>(rwlock, caller, is_sound, wait)
     }
 }
 
 pub(crate) unsafe extern "C-unwind" fn wrlock(rwlock: Pointer, caller: u64) -> c_int {
-    lock::<WRITE>(rwlock, caller, real_trywrlock, real_wrlock)
+    lock::<Write, WRITE>(rwlock, caller)
 }
 
 pub(crate) unsafe extern "C-unwind" fn trywrlock(rwlock: Pointer, caller: u64) -> c_int {
-    try_acquire::<WRITE_TRY>(taking(rwlock, caller), move || real_trywrlock(rwlock))
+    try_acquire::<Write, WRITE_TRY>(taking(rwlock, caller))
 }
 
 pub(crate) unsafe extern "C-unwind" fn timedwrlock(rwlock: Pointer, until: Pointer, caller: u64) -> c_int {
     // SAFETY: passes on what the program has passed.
     let wait = move || unsafe { real::pthread_rwlock_timedwrlock(rwlock, until) };
-    lock_in_time::<WRITE_TRY>(rwlock, caller, is_sound(until, libc::CLOCK_REALTIME), real_trywrlock, wait)
+    lock_in_time::<Write, WRITE_TRY>(rwlock, caller, is_sound(until, libc::CLOCK_REALTIME), wait)
 }
 
 pub(crate) unsafe extern "C-unwind" fn clockwrlock(
@@ -183,7 +147,7 @@ pub(crate) unsafe extern "C-unwind" fn clockwrlock(
 ) -> c_int {
     // SAFETY: passes on what the program has passed.
     let wait = move || unsafe { real::pthread_rwlock_clockwrlock(rwlock, clock, until) };
-    lock_in_time::<WRITE_TRY>(rwlock, caller, is_sound(until, clock), real_trywrlock, wait)
+    lock_in_time::<Write, WRITE_TRY>(rwlock, caller, is_sound(until, clock), wait)
 }
 
 pub(crate) unsafe extern "C-unwind" fn unlock(rwlock: Pointer, caller: u64) -> c_int {

@@ -4,31 +4,22 @@ use core::ffi::c_int;
 
 use librip::interpose::{Plain, SPIN, SPIN_TRY, destroyed};
 
-use crate::acquire::{IfHad, Manner, Taking, acquire, acquire_plain, release, try_acquire};
+use crate::acquire::{
+    Calls as _, IfHad, Manner, Taking, acquire, acquire_plain, lock_calls, release, try_acquire,
+};
 use crate::{Pointer, address, real};
 
-#[inline(always)]
-fn real_trylock(spin: Pointer) -> c_int {
-    // SAFETY: callers pass on what the program has passed.
-    unsafe { real::pthread_spin_trylock(spin) }
-}
-
-#[inline(always)]
-fn real_lock(spin: Pointer) -> c_int {
-    // SAFETY: callers pass on what the program has passed.
-    unsafe { real::pthread_spin_lock(spin) }
-}
+lock_calls!(Spin: pthread_spin_trylock, pthread_spin_lock, libc::EBUSY);
 
 pub(crate) unsafe extern "C-unwind" fn lock(spin: Pointer, caller: u64) -> c_int {
     let plain = Plain::takes::<SPIN>(address(spin), caller);
     let otherwise = move || lock_slowly(spin, caller);
-    acquire_plain::<SPIN>(plain, spin, libc::EBUSY, real_trylock, real_lock, otherwise)
+    acquire_plain::<Spin, SPIN>(plain, spin, otherwise)
 }
 
 #[inline(never)]
 fn lock_slowly(spin: Pointer, caller: u64) -> c_int {
-    let manner = Manner::Tries(move || real_trylock(spin), libc::EBUSY);
-    acquire::<SPIN>(taking(spin, caller), manner, move || real_lock(spin))
+    acquire::<Spin, SPIN>(taking(spin, caller), Manner::Tries, move || Spin::lock(spin))
 }
 
 fn taking(spin: Pointer, caller: u64) -> Taking {
@@ -36,7 +27,7 @@ fn taking(spin: Pointer, caller: u64) -> Taking {
 }
 
 pub(crate) unsafe extern "C-unwind" fn trylock(spin: Pointer, caller: u64) -> c_int {
-    try_acquire::<SPIN_TRY>(taking(spin, caller), move || real_trylock(spin))
+    try_acquire::<Spin, SPIN_TRY>(taking(spin, caller))
 }
 
 pub(crate) unsafe extern "C-unwind" fn unlock(spin: Pointer, caller: u64) -> c_int {

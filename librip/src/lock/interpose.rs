@@ -84,36 +84,26 @@ impl Plain {
     /// Before the lock is touched. `None`: it is no such case, and nothing was recorded.
     #[inline(always)]
     pub fn takes<const FLAGS: Flags>(lock: u64, caller: u64) -> Option<Plain> {
-        Plain::takes_into::<FLAGS>(
-            lock,
-            caller,
-            #[inline(always)]
-            |slot| slot.near_free(lock),
-        )
+        Plain::takes_into::<FLAGS>(lock, caller, Slot::near_free)
     }
 
     /// The same of a lock that the thread may have already, which is no such case either.
     #[inline(always)]
     pub fn takes_if_new<const FLAGS: Flags>(lock: u64, caller: u64) -> Option<Plain> {
-        Plain::takes_into::<FLAGS>(
-            lock,
-            caller,
-            #[inline(always)]
-            |slot| slot.near_free_if_new(lock),
-        )
+        Plain::takes_into::<FLAGS>(lock, caller, Slot::near_free_if_new)
     }
 
     #[inline(always)]
     fn takes_into<const FLAGS: Flags>(
         lock: u64,
         caller: u64,
-        free: impl FnOnce(Slot) -> Option<Near>,
+        free: impl FnOnce(Slot, u64) -> Option<Near>,
     ) -> Option<Plain> {
         let slot = Slot::existing()?;
         if slot.times_all() {
             return None;
         }
-        let entry = free(slot)?;
+        let entry = free(slot, lock)?;
         let pc = wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
         let sequence = slot.event([caller, lock], pc);
         // Free a moment ago; a handler that came between has given it back.

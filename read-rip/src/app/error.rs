@@ -54,8 +54,9 @@ impl AppError {
                 what.clone(),
                 None,
                 Some(
-                    "a program makes one with librip::init() or rip_start(), or under `read-rip run --preload`, normally in /dev/shm, and \
-                     removes it when it exits with status 0; RIP_RING may have put it elsewhere: see --dir",
+                    "a program makes one with librip::init() or rip_start(), or under `read-rip run --preload`, normally \
+                     in /dev/shm, and removes it when it exits with status 0; RIP_RING may have put it elsewhere: see \
+                     --dir",
                 ),
             ),
             AppError::ManyRings { count } => {
