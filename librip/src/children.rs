@@ -8,9 +8,9 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::fs::File;
 use std::io::{Read, Write};
 
-use crate::layout::SLOT_LIVE;
 use crate::ring::Ring;
 use crate::{slot, sys};
+use librip_format::SLOT_LIVE;
 
 /// In the place of a child that has been announced and has not noted its process id yet.
 const ANNOUNCED: u32 = u32::MAX;

@@ -19,11 +19,11 @@
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::layout::{
-    CLOCK_LEVEL_CONTENDED, CLOCK_SOURCE_COUNTER, CLOCK_SOURCE_MONOTONIC, Header, PAYLOAD_MASK, slot_clock,
-};
 use crate::lock::elsewhere;
 use crate::sys;
+use librip_format::{
+    CLOCK_LEVEL_CONTENDED, CLOCK_SOURCE_COUNTER, CLOCK_SOURCE_MONOTONIC, Header, PAYLOAD_MASK, slot_clock,
+};
 
 /// Which events carry times.
 ///
@@ -68,9 +68,9 @@ impl Source {
     /// Chooses the source. Takes [`FIRST_LOOK_NS`].
     pub(crate) fn choose(level: Clock) -> Source {
         let level = match level {
-            Clock::Off => crate::layout::CLOCK_LEVEL_OFF,
+            Clock::Off => librip_format::CLOCK_LEVEL_OFF,
             Clock::Contended => CLOCK_LEVEL_CONTENDED,
-            Clock::All => crate::layout::CLOCK_LEVEL_ALL,
+            Clock::All => librip_format::CLOCK_LEVEL_ALL,
         };
         let source = if counter_is_steady() { CLOCK_SOURCE_COUNTER } else { CLOCK_SOURCE_MONOTONIC };
         let (begin_ns, begin) = look(source, 0);
@@ -110,7 +110,7 @@ pub(crate) fn improve(header: &Header) {
     MEASURE_NEXT.store((now & PAYLOAD_MASK).saturating_add(ticks), Relaxed);
     // A shorter time than the first look would make it worse.
     if elapsed_ns > 2 * FIRST_LOOK_NS {
-        header.clock_ticks_a_kilosecond.store(rate(ticks, elapsed_ns), Relaxed);
+        header.clock_ticks_per_kilosecond.store(rate(ticks, elapsed_ns), Relaxed);
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
     fn a_tick_is_eight_nanoseconds_or_more_and_the_rate_is_about_right() {
         let source = Source::choose(Clock::All);
         assert!(source.rate / 1000 <= 1_000_000_000 / TICK_MIN_NS, "{source:?}");
-        assert_eq!(source.for_slots() & 0xff, crate::layout::CLOCK_LEVEL_ALL);
+        assert_eq!(source.for_slots() & 0xff, librip_format::CLOCK_LEVEL_ALL);
         let (begin_ns, begin) = source.now();
         std::thread::sleep(std::time::Duration::from_millis(20));
         let (end_ns, end) = source.now();

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use crate::clock::Clock;
 use crate::error::InitError;
-use crate::layout::{
-    self, SETTING_CLOCK, SETTING_KEEP, SETTING_SLOTS, SETTING_WORDS, SLOT_WORDS_MAX, SLOT_WORDS_MIN,
+use librip_format::{
+    SETTING_CLOCK, SETTING_KEEP, SETTING_SLOTS, SETTING_WORDS, SLOT_WORDS_MAX, SLOT_WORDS_MIN,
 };
 
 /// The slots of a ring unless told otherwise. The file is sparse: unused slots take no memory.
@@ -67,7 +67,7 @@ impl Builder {
     pub fn new() -> Builder {
         Builder {
             path: None,
-            words: layout::SLOT_WORDS_DEFAULT,
+            words: librip_format::SLOT_WORDS_DEFAULT,
             slots: DEFAULT_SLOTS,
             keep: Keep::default(),
             clock: Clock::default(),

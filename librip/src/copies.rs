@@ -1,7 +1,7 @@
 //! Several copies of librip in one process: the executable's own, and one in each `cdylib` that uses it.
 //!
 //! Statically linked Rust code is not shared between modules, so every copy has statics and a thread-local
-//! block of its own. They find one another through *anchors*: each copy emits a note (`site::NOTE_COPY`) that
+//! block of its own. They find one another through *anchors*: each copy emits a note (`site::NOTE_INSTANCE`) that
 //! leads to its [`Anchor`], and notes of all loaded modules can be listed. The copy in which the ring was made
 //! owns it; the others *join*: their marks go into the same slots, one slot a thread.
 //!

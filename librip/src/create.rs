@@ -23,14 +23,14 @@ use nix::sys::stat::{Mode, fchmod};
 
 use crate::config::Builder;
 use crate::error::InitError;
-use crate::layout::{
+use crate::modules::{self, Detail, LoadedModule};
+use crate::ring::{Extent, Geometry, Ring};
+use crate::{arch, clock, copies, exit, guard, sys, thread};
+use librip_format::{
     BYTE_ORDER, DEFAULT_DIRECTORY, Header, LockName, MAGIC, Module, REGION_ALIGN_BYTES, REGION_EXITS,
     REGION_LOCK_NAMES, REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_TEXTS, SETTING_SLOTS_LIMITED, Site,
     VERSION_MAJOR, VERSION_MINOR, slot_len_bytes,
 };
-use crate::modules::{self, Detail, LoadedModule};
-use crate::ring::{Extent, Geometry, Ring};
-use crate::{arch, clock, copies, exit, guard, sys, thread};
 
 /// The path of the ring that this copy of librip made.
 static RING_PATH: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -332,8 +332,8 @@ fn write_header(
     is_limited: bool,
     clock: &clock::Source,
 ) {
-    let mut regions: [crate::layout::Region; crate::layout::REGIONS_MAX] = core::array::from_fn(|_| {
-        crate::layout::Region { kind: 0, entry_len_bytes: 0, offset: 0, capacity: 0, used: 0.into() }
+    let mut regions: [librip_format::Region; librip_format::REGIONS_MAX] = core::array::from_fn(|_| {
+        librip_format::Region { kind: 0, entry_len_bytes: 0, offset: 0, capacity: 0, used: 0.into() }
     });
     for (kind, entry_len_bytes, extent) in [
         (REGION_MODULES, size_of::<Module>() as u64, geometry.modules),
@@ -401,7 +401,7 @@ fn write_header(
         reserved_clock: 0,
         clock_base_ticks,
         clock_base_boottime_ns: created_boottime_ns,
-        clock_ticks_a_kilosecond: clock.rate.into(),
+        clock_ticks_per_kilosecond: clock.rate.into(),
         held_overflows: 0.into(),
         releases_unmatched: 0.into(),
         forks: 0.into(),

@@ -12,9 +12,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use crate::config::Keep;
-use crate::layout::EXIT_STATUS;
 use crate::ring::Ring;
 use crate::{children, slot, sys, thread};
+use librip_format::EXIT_STATUS;
 
 /// The ring's file as it was made, to be recognised at exit.
 #[derive(Debug)]

@@ -36,7 +36,7 @@ use loom::hint::spin_loop;
 #[cfg(loom)]
 use loom::sync::atomic::AtomicU64;
 
-use crate::layout::EXIT_LAP_SHIFT;
+use librip_format::EXIT_LAP_SHIFT;
 
 /// The queue's parts, wherever they lie.
 pub(crate) struct ExitQueue<'a> {

@@ -72,7 +72,6 @@ mod exit;
 mod exits;
 #[cfg(all(feature = "std", not(loom)))]
 mod guard;
-pub mod layout;
 #[cfg(all(feature = "std", not(loom)))]
 mod lock;
 #[cfg(all(feature = "std", not(loom)))]
@@ -103,6 +102,7 @@ pub mod __private {
         try_failed as lock_try_failed, wait as lock_wait,
     };
     pub use crate::site::{text_bytes, types};
+    pub use librip_format as format;
 }
 
 /// What `librip_preload.so` needs. No part of the interface.

@@ -13,10 +13,10 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 
-use crate::layout::{ENTRY_COMPLETE, Module, Site, Text};
 use crate::ring::{Extent, Ring};
-use crate::site::{self, ParsedSite};
 use crate::sys::{self, NoMemory};
+use librip_format::ParsedSite;
+use librip_format::{ENTRY_COMPLETE, Module, Site, Text};
 
 /// A loaded executable or library. Addresses are actual ones.
 #[derive(Debug)]
@@ -160,14 +160,14 @@ impl LoadedModule {
     }
 
     fn take_notes(&mut self, bytes: &[u8], address: u64, align_bytes: u64, detail: Detail) {
-        for note in site::notes(bytes, address, align_bytes) {
+        for note in librip_format::notes(bytes, address, align_bytes) {
             if let Some(site) = note.site().filter(|_| detail == Detail::Sites) {
                 let len = u64::from(site.text_len_bytes);
                 if let Some(text) = self.memory(site.text, len) {
                     self.texts.extend_from_slice(text);
                     self.sites.push(site);
                 }
-            } else if let Some(anchor) = note.copy_anchor() {
+            } else if let Some(anchor) = note.instance_anchor() {
                 if self.contains(anchor) {
                     self.anchors.push(anchor);
                 }

@@ -15,8 +15,8 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU64};
 
 use crate::exits::ExitQueue;
-use crate::layout::{Header, LockName, Module, Region, Site, SlotHeader};
 use crate::sys::{self, NoMemory};
+use librip_format::{Header, LockName, Module, Region, Site, SlotHeader};
 
 /// Where a region lies, in private memory.
 #[derive(Clone, Copy, Debug)]

@@ -14,11 +14,11 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU64, fence};
 
 use crate::clock;
-use crate::layout::{
-    MAGIC, NAME_LEN_BYTES, SLOT_CLAIMING, SLOT_EXITED, SLOT_FREE, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader,
-};
 use crate::ring::{Extent, Ring};
 use crate::sys::{self, NoMemory};
+use librip_format::{
+    MAGIC, NAME_LEN_BYTES, SLOT_CLAIMING, SLOT_EXITED, SLOT_FREE, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader,
+};
 
 /// Who claims a slot.
 #[derive(Clone, Copy, Debug)]
@@ -244,10 +244,10 @@ fn settle(slot: &SlotHeader, owner: Owner, ring: &Ring) {
     slot.first_sequence.store(slot.count.load(Relaxed), Relaxed);
     slot.mask.store(u64::from(ring.geometry.slot_words) - 1, Relaxed);
     slot.clock.store(ring.slot_clock, Relaxed);
-    slot.held_beyond.store(0, Relaxed);
+    slot.held_overflowed.store(0, Relaxed);
     for entry in &slot.held {
         // The place first: without a state the rest means nothing.
-        entry.place.store(0, Relaxed);
+        entry.meta.store(0, Relaxed);
         entry.lock.store(0, Relaxed);
     }
     clock::improve(ring.header());

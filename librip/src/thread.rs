@@ -24,14 +24,14 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64};
 
 use crate::arch::{self, ThreadBlock};
-use crate::layout::{
-    HELD_HELD, HELD_MAX, HELD_NONE, HELD_PROCESS_SHARED, HELD_SEQUENCE_SHIFT, HELD_STATE_SHIFT, SlotHeader,
-    held_state, pack, payload,
-};
 use crate::ring::Ring;
 use crate::slot::{self, Owner};
 use crate::sys;
 use crate::{children, copies};
+use librip_format::{
+    HELD_HELD, HELD_MAX, HELD_NONE, HELD_PROCESS_SHARED, HELD_SEQUENCE_SHIFT, HELD_STATE_SHIFT, SlotHeader,
+    held_state, pack, payload,
+};
 
 /// The ring that this copy of librip owns.
 static RING: AtomicPtr<Ring> = AtomicPtr::new(ptr::null_mut());
@@ -207,7 +207,7 @@ pub(crate) fn leave_with_process() {
     if let Some(slot) = own_slot(arch::thread_block()) {
         for entry in &slot.held {
             // ORDERING: release, as in `lock::table`.
-            entry.place.store(HELD_NONE << HELD_STATE_SHIFT, Release);
+            entry.meta.store(HELD_NONE << HELD_STATE_SHIFT, Release);
         }
     }
     leave();
@@ -298,7 +298,7 @@ fn held_locks(slot: &SlotHeader) -> HeldCopy {
     core::array::from_fn(|index| {
         let entry = &slot.held[index];
         // ORDERING: relaxed: this thread's own stores.
-        let [lock, place, since] = [&entry.lock, &entry.place, &entry.since].map(|word| word.load(Relaxed));
+        let [lock, place, since] = [&entry.lock, &entry.meta, &entry.since].map(|word| word.load(Relaxed));
         let is_inherited = held_state(place) == HELD_HELD && place & HELD_PROCESS_SHARED == 0;
         if is_inherited { [lock, place, since] } else { [0; 3] }
     })
@@ -314,7 +314,7 @@ fn inherit_locks(slot: &SlotHeader, locks: &HeldCopy) {
         // What carried a sequence of the parent's slot carries one of this.
         let place = place << (u64::BITS - HELD_SEQUENCE_SHIFT) >> (u64::BITS - HELD_SEQUENCE_SHIFT);
         // ORDERING: release, in the order that `lock::table` keeps; the slot is fresh, and its entries are free.
-        entry.place.store(place | sequence << HELD_SEQUENCE_SHIFT, Release);
+        entry.meta.store(place | sequence << HELD_SEQUENCE_SHIFT, Release);
         entry.since.store(since, Release);
         entry.lock.store(pack(sequence, payload(lock), true), Release);
     }

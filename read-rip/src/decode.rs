@@ -5,8 +5,6 @@
 
 use std::ops::Range;
 
-use librip::layout;
-
 use crate::ring::Slot;
 
 /// A mark that was passed.
@@ -36,12 +34,12 @@ pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> (Vec<Ev
     // Operand words that no event has claimed yet, directly before the present word.
     let mut pending = 0usize;
     for (index, &word) in slot.words.iter().enumerate() {
-        if layout::is_operand(word) {
+        if librip_format::is_operand(word) {
             pending += 1;
             continue;
         }
         let has_pc = word != 0;
-        let pc = layout::payload(word);
+        let pc = librip_format::payload(word);
         let wanted = if has_pc { operand_words(pc) as usize } else { 0 };
         if has_pc && wanted <= pending {
             events.push(Event {
@@ -65,12 +63,12 @@ pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> (Vec<Ev
 pub fn last_event(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> Option<Event> {
     (0..slot.words.len()).rev().find_map(|index| {
         let word = slot.words[index];
-        if word == 0 || layout::is_operand(word) {
+        if word == 0 || librip_format::is_operand(word) {
             return None;
         }
-        let pc = layout::payload(word);
+        let pc = librip_format::payload(word);
         let begin = index.checked_sub(operand_words(pc) as usize)?;
-        let is_complete = slot.words[begin..index].iter().all(|&word| layout::is_operand(word));
+        let is_complete = slot.words[begin..index].iter().all(|&word| librip_format::is_operand(word));
         is_complete.then(|| Event { sequence: slot.words_from + index as u64, pc, operands: begin..index })
     })
 }
@@ -86,13 +84,13 @@ mod tests {
 
     fn slot(words: &[(u64, bool)]) -> Slot {
         let pack = |(&(payload, operand), sequence)| {
-            if payload == 0 { 0 } else { layout::pack(sequence, payload, operand) }
+            if payload == 0 { 0 } else { librip_format::pack(sequence, payload, operand) }
         };
         let words: Vec<u64> = words.iter().zip(100..).map(pack).collect();
         Slot {
             index: 0,
             state: SlotState::Live,
-            kind: layout::SLOT_KIND_THREAD,
+            kind: librip_format::SLOT_KIND_THREAD,
             generation: 1,
             pid: 1,
             tid: 1,

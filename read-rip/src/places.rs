@@ -10,8 +10,6 @@ mod wrapper;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use librip::layout;
-
 use crate::decode::Event;
 use crate::resolve::{Frame, Resolver};
 use crate::ring::{Site, Slot, Snapshot};
@@ -89,7 +87,7 @@ impl<'a> Places<'a> {
 
     /// The place of an event: where its mark is, or the call that it stands in for.
     pub fn find(&mut self, slot: &Slot, event: &Event) -> PlaceId {
-        match self.operand(slot, event, layout::OPERAND_CALLER) {
+        match self.operand(slot, event, librip_format::OPERAND_CALLER) {
             Some(caller) => self.find_call(slot.pid, caller),
             None => self.find_in(slot.pid, event.pc),
         }
@@ -144,7 +142,7 @@ impl<'a> Places<'a> {
 
     /// Which lock an event of a slot is about, if it is about one.
     pub fn lock_of(&self, slot: &Slot, event: &Event) -> Option<u64> {
-        self.operand(slot, event, layout::OPERAND_LOCK)
+        self.operand(slot, event, librip_format::OPERAND_LOCK)
     }
 
     /// The first operand of this type, of those that take one word.
@@ -154,9 +152,10 @@ impl<'a> Places<'a> {
         }
         let types = self.meaning(slot.pid, event.pc)?.operand_types?;
         let lock = types.iter().position(|&operand| operand == operand_type)?;
-        let before: u32 = types[..lock].iter().filter_map(|&operand| layout::operand_words(operand)).sum();
+        let before: u32 =
+            types[..lock].iter().filter_map(|&operand| librip_format::operand_words(operand)).sum();
         let at = event.operands.start + before as usize;
-        slot.words.get(at).filter(|_| event.operands.contains(&at)).map(|&word| layout::payload(word))
+        slot.words.get(at).filter(|_| event.operands.contains(&at)).map(|&word| librip_format::payload(word))
     }
 
     /// The name that its process gave to a lock.
@@ -198,7 +197,7 @@ impl<'a> Places<'a> {
         let sites: Vec<&Site> = indices.iter().take(MARKS_MAX).map(|&at| &self.snapshot.sites[at]).collect();
         let site = sites.first().copied();
         let mut frames = self.resolver.resolve(module, address);
-        let is_wrapper = meaning.is_some_and(|meaning| meaning.flags() & layout::SITE_WRAPPER != 0);
+        let is_wrapper = meaning.is_some_and(|meaning| meaning.flags() & librip_format::SITE_WRAPPER != 0);
         // Where no mark is, there is a call. Only a mark by hand is in the function that it is to tell of.
         let is_by_hand = site.is_some() && !is_wrapper;
         let wrapper_file = site.map(|site| site.file.as_str());

@@ -243,7 +243,7 @@ fn the_locks_of_the_golden_ring_need_no_program() {
 #[test]
 #[ignore = "overwrites the golden ring of the present version"]
 fn bless() {
-    let version = format!("v{}.{}", librip::layout::VERSION_MAJOR, librip::layout::VERSION_MINOR);
+    let version = format!("v{}.{}", librip_format::VERSION_MAJOR, librip_format::VERSION_MINOR);
     let source = golden(&version).with_file_name(format!("{version}.rs"));
     let librip = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("librip");
     // The path is in the ring.

@@ -1,6 +1,6 @@
 //! Marks for locks: C leaves the words and the table that Rust leaves.
 //!
-//! The ring is read here, with offsets written from the text of `librip::layout`; `oracle` reads rings without lock
+//! The ring is read here, with offsets written from the text of `librip_format`; `oracle` reads rings without lock
 //! events only.
 
 use std::collections::BTreeMap;

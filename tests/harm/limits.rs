@@ -6,7 +6,7 @@ use nix::sys::resource::Resource;
 
 use crate::survives;
 
-/// `layout::SETTING_SLOTS_LIMITED`, as the oracle knows it.
+/// `librip_format::SETTING_SLOTS_LIMITED`, as the oracle knows it.
 const SLOTS_LIMITED: u32 = 8;
 
 #[test]

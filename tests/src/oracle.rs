@@ -1,6 +1,6 @@
 //! An independent reader of rings: the guard against drift of the format and against believing ourselves.
 //!
-//! It is written from the text of `librip::layout` with offsets of its own, and shares no code with the
+//! It is written from the text of `librip_format` with offsets of its own, and shares no code with the
 //! recorder or with `read-rip`. It is strict where they are lenient: what the format does not allow is an
 //! error here, because the tests know that nobody damaged the file. It resolves no symbols.
 
@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Offsets in the header, in the order of the fields.
 pub mod header_at {
-    #![allow(missing_docs, reason = "the names are those of librip::layout::Header")]
+    #![allow(missing_docs, reason = "the names are those of librip_format::Header")]
     pub const MAGIC: usize = 0;
     pub const BYTE_ORDER: usize = 8;
     pub const VERSION_MAJOR: usize = 12;
@@ -47,7 +47,7 @@ pub mod header_at {
 
 /// Offsets in a slot, in the order of the fields.
 pub mod slot_at {
-    #![allow(missing_docs, reason = "the names are those of librip::layout::SlotHeader")]
+    #![allow(missing_docs, reason = "the names are those of librip_format::SlotHeader")]
     pub const STATE: usize = 0;
     pub const KIND: usize = 4;
     pub const GENERATION: usize = 8;
@@ -68,7 +68,7 @@ pub mod slot_at {
 
 /// Offsets in an entry of the module table.
 pub mod module_at {
-    #![allow(missing_docs, reason = "the names are those of librip::layout::Module")]
+    #![allow(missing_docs, reason = "the names are those of librip_format::Module")]
     pub const STATE: usize = 0;
     pub const LOAD_BIAS: usize = 8;
     pub const BEGIN: usize = 16;
@@ -82,7 +82,7 @@ pub mod module_at {
 
 /// Offsets in an entry of the site table.
 pub mod site_at {
-    #![allow(missing_docs, reason = "the names are those of librip::layout::Site")]
+    #![allow(missing_docs, reason = "the names are those of librip_format::Site")]
     pub const STATE: usize = 0;
     pub const MODULE: usize = 4;
     pub const PC: usize = 8;
@@ -98,7 +98,7 @@ pub mod site_at {
 
 /// Offsets in an entry of a held-lock table, and the bits of its place.
 pub mod held_at {
-    #![allow(missing_docs, reason = "the names are those of librip::layout::HeldLock")]
+    #![allow(missing_docs, reason = "the names are those of librip_format::HeldLock")]
     pub const LOCK: usize = 0;
     pub const PLACE: usize = 8;
     pub const SINCE: usize = 16;
@@ -116,7 +116,7 @@ pub mod held_at {
 
 /// Offsets in an entry of the table of lock names.
 pub mod lock_name_at {
-    #![allow(missing_docs, reason = "the names are those of librip::layout::LockName")]
+    #![allow(missing_docs, reason = "the names are those of librip_format::LockName")]
     pub const STATE: usize = 0;
     pub const PID: usize = 4;
     pub const LOCK: usize = 8;
@@ -139,7 +139,7 @@ pub enum State {
 
 /// A ring, read.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names are those of librip::layout::Header")]
+#[allow(missing_docs, reason = "the names are those of librip_format::Header")]
 pub struct Ring {
     pub pid: u32,
     pub uid: u32,
@@ -169,7 +169,7 @@ pub struct Ring {
 
 /// An executable or library.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names are those of librip::layout::Module")]
+#[allow(missing_docs, reason = "the names are those of librip_format::Module")]
 pub struct Module {
     pub path: String,
     pub load_bias: u64,
@@ -181,7 +181,7 @@ pub struct Module {
 
 /// A mark in the source.
 #[derive(Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of librip::layout::Site")]
+#[allow(missing_docs, reason = "the names are those of librip_format::Site")]
 pub struct Site {
     pub module: usize,
     /// Module-relative.
@@ -198,7 +198,7 @@ pub struct Site {
 
 /// One thread's part.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names are those of librip::layout::SlotHeader")]
+#[allow(missing_docs, reason = "the names are those of librip_format::SlotHeader")]
 pub struct Slot {
     pub index: usize,
     pub state: State,
@@ -217,7 +217,7 @@ pub struct Slot {
     pub held: Vec<Held>,
 }
 
-/// What a thread does with a lock: see `HELD_*` in `librip::layout`.
+/// What a thread does with a lock: see `HELD_*` in `librip_format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of the format")]
 pub enum Holding {
@@ -734,7 +734,7 @@ fn is_among_newest(slot: &Slot, place: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use librip::layout::{
+    use librip_format::{
         self, Header, HeldLock, LockName, Module as RealModule, Region as RealRegion, Site as RealSite,
         SlotHeader,
     };
@@ -776,7 +776,7 @@ mod tests {
             ("recent_children", header_at::RECENT_CHILDREN, offset_of!(Header, recent_children)),
             ("header", header_at::LEN, size_of::<Header>()),
             ("region", REGION_LEN, size_of::<RealRegion>()),
-            ("regions", REGIONS, librip::layout::REGIONS_MAX),
+            ("regions", REGIONS, librip_format::REGIONS_MAX),
             ("module.load_bias", module_at::LOAD_BIAS, offset_of!(RealModule, load_bias)),
             ("module.path", module_at::PATH, offset_of!(RealModule, path)),
             ("module.build_id", module_at::BUILD_ID, offset_of!(RealModule, build_id)),
@@ -789,28 +789,28 @@ mod tests {
             ("site.operand_types", site_at::OPERAND_TYPES, offset_of!(RealSite, operand_types)),
             ("site", site_at::LEN, size_of::<RealSite>()),
             ("held.lock", held_at::LOCK, offset_of!(HeldLock, lock)),
-            ("held.place", held_at::PLACE, offset_of!(HeldLock, place)),
+            ("held.place", held_at::PLACE, offset_of!(HeldLock, meta)),
             ("held.since", held_at::SINCE, offset_of!(HeldLock, since)),
             ("held", held_at::LEN, size_of::<HeldLock>()),
-            ("held entries", held_at::ENTRIES, layout::HELD_MAX),
-            ("held state", held_at::STATE_SHIFT as usize, layout::HELD_STATE_SHIFT as usize),
-            ("held shared", held_at::SHARED_BIT as usize, layout::HELD_SHARED.ilog2() as usize),
-            ("held since", held_at::SINCE_BIT as usize, layout::HELD_SINCE.ilog2() as usize),
-            ("held caller", held_at::CALLER_BIT as usize, layout::HELD_CALLER.ilog2() as usize),
-            ("held try", held_at::TRY_BIT as usize, layout::HELD_TRY.ilog2() as usize),
+            ("held entries", held_at::ENTRIES, librip_format::HELD_MAX),
+            ("held state", held_at::STATE_SHIFT as usize, librip_format::HELD_STATE_SHIFT as usize),
+            ("held shared", held_at::SHARED_BIT as usize, librip_format::HELD_SHARED.ilog2() as usize),
+            ("held since", held_at::SINCE_BIT as usize, librip_format::HELD_SINCE.ilog2() as usize),
+            ("held caller", held_at::CALLER_BIT as usize, librip_format::HELD_CALLER.ilog2() as usize),
+            ("held try", held_at::TRY_BIT as usize, librip_format::HELD_TRY.ilog2() as usize),
             (
                 "held process-shared",
                 held_at::PROCESS_SHARED_BIT as usize,
-                layout::HELD_PROCESS_SHARED.ilog2() as usize,
+                librip_format::HELD_PROCESS_SHARED.ilog2() as usize,
             ),
-            ("held sequence", held_at::SEQUENCE_SHIFT as usize, layout::HELD_SEQUENCE_SHIFT as usize),
-            ("held again", held_at::AGAIN_SHIFT as usize, layout::HELD_AGAIN_SHIFT as usize),
+            ("held sequence", held_at::SEQUENCE_SHIFT as usize, librip_format::HELD_SEQUENCE_SHIFT as usize),
+            ("held again", held_at::AGAIN_SHIFT as usize, librip_format::HELD_RECURSION_SHIFT as usize),
             ("lock_name.state", lock_name_at::STATE, offset_of!(LockName, state)),
             ("lock_name.pid", lock_name_at::PID, offset_of!(LockName, pid)),
             ("lock_name.lock", lock_name_at::LOCK, offset_of!(LockName, lock)),
             ("lock_name.name", lock_name_at::NAME, offset_of!(LockName, name)),
             ("lock_name", lock_name_at::LEN, size_of::<LockName>()),
-            ("slot.held_beyond", slot_at::HELD_BEYOND, offset_of!(SlotHeader, held_beyond)),
+            ("slot.held_beyond", slot_at::HELD_BEYOND, offset_of!(SlotHeader, held_overflowed)),
             ("slot.held", slot_at::HELD, offset_of!(SlotHeader, held)),
             ("slot.state", slot_at::STATE, offset_of!(SlotHeader, state)),
             ("slot.generation", slot_at::GENERATION, offset_of!(SlotHeader, generation)),

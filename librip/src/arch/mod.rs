@@ -137,10 +137,10 @@ const _: () = {
     assert!(offset_of!(ThreadBlock, cursor) == 0, "marks load the cursor from the block's start");
     assert!(
         offset_of!(ThreadBlock, sink) - offset_of!(ThreadBlock, sink_count)
-            == crate::layout::CURSOR_TO_COUNT_BYTES
+            == librip_format::CURSOR_TO_COUNT_BYTES
     );
     assert!(
         offset_of!(ThreadBlock, sink) - offset_of!(ThreadBlock, sink_mask)
-            == crate::layout::CURSOR_TO_MASK_BYTES
+            == librip_format::CURSOR_TO_MASK_BYTES
     );
 };

@@ -14,12 +14,12 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::clock;
 use crate::copies;
-use crate::layout::{
-    HELD_CONDITION, HELD_DESTROYED, HELD_HELD, HELD_STATE_SHIFT, HeldLock, PAYLOAD_MASK, held_state, payload,
-};
 use crate::ring::Ring;
 use crate::slot;
 use crate::sys;
+use librip_format::{
+    HELD_COND_WAIT, HELD_DESTROYED, HELD_HELD, HELD_STATE_SHIFT, HeldLock, PAYLOAD_MASK, held_state, payload,
+};
 
 /// A search that took so long is followed by none for this many times as long.
 const REST: u64 = 63;
@@ -69,7 +69,7 @@ pub(crate) fn told(ring: &Ring, what: u32, lock: u64) {
         }
         TOLD_DESTROYED => {
             search(ring, lock, |place| {
-                let is_held = matches!(held_state(place), HELD_HELD | HELD_CONDITION);
+                let is_held = matches!(held_state(place), HELD_HELD | HELD_COND_WAIT);
                 is_held.then_some(place & !(7 << HELD_STATE_SHIFT) | HELD_DESTROYED << HELD_STATE_SHIFT)
             });
         }
@@ -116,9 +116,9 @@ fn search(ring: &Ring, lock: u64, change: impl Fn(u64) -> Option<u64>) -> bool {
 
 fn is_changed(held: &HeldLock, lock: u64, change: impl Fn(u64) -> Option<u64>) -> bool {
     // ORDERING: acquire, pairs with the releases in `table`: the lock is the place's.
-    let place = held.place.load(Acquire);
+    let place = held.meta.load(Acquire);
     let Some(changed) = change(place) else { return false };
     payload(held.lock.load(Relaxed)) == lock
         // ORDERING: release, so that a reader sees it no earlier than what led to it.
-        && held.place.compare_exchange(place, changed, Release, Relaxed).is_ok()
+        && held.meta.compare_exchange(place, changed, Release, Relaxed).is_ok()
 }

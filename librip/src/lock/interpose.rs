@@ -21,9 +21,9 @@
 use super::table::{Entry, Near, Slot, held_flags};
 use super::wrap::wrapper_site;
 use super::{elsewhere, marks, names};
-use crate::layout::{
-    HELD_CALLER, HELD_CONDITION, HELD_HELD, HELD_PROCESS_SHARED, HELD_RELEASING, HELD_SHARED, HELD_TRY,
-    HELD_UNIT, HELD_WAITING, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN,
+use librip_format::{
+    HELD_CALLER, HELD_COND_WAIT, HELD_HELD, HELD_PROCESS_SHARED, HELD_RELEASING, HELD_SEM_WAIT, HELD_SHARED,
+    HELD_TRY, HELD_WAITING, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN,
     SITE_LOCK_TYPE_SHIFT, SITE_READERS_FIRST, SITE_REENTRANT, SITE_SHARED, SITE_TRY,
 };
 
@@ -104,7 +104,7 @@ impl Plain {
             return None;
         }
         let entry = free(slot, lock)?;
-        let pc = wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
+        let pc = wrapper_site!(KIND_LOCK_ACQUIRE_BEGIN, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
         let sequence = slot.event([caller, lock], pc);
         // Free a moment ago; a handler that came between has given it back.
         entry.enter(lock, sequence, caller, entry_flags(FLAGS));
@@ -164,7 +164,7 @@ impl Attempt {
         let flags = entry_flags(FLAGS) | if is_process_shared { HELD_PROCESS_SHARED } else { 0 };
         match Slot::existing() {
             Some(slot) if !slot.times_all() => {
-                let pc = wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
+                let pc = wrapper_site!(KIND_LOCK_ACQUIRE_BEGIN, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
                 let sequence = slot.event([caller, lock], pc);
                 Attempt(slot.enter_lock(lock, sequence, caller, flags))
             }
@@ -265,10 +265,10 @@ fn forget_former<const FLAGS: Flags>(lock: u64) {
 fn takes<const FLAGS: Flags>(slot: Slot, lock: u64, caller: u64) -> (u64, u64) {
     if slot.times_all() {
         let time = slot.time();
-        let pc = wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK]);
+        let pc = wrapper_site!(KIND_LOCK_ACQUIRE_BEGIN, FLAGS, [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK]);
         return (slot.event([time, caller, lock], pc), time);
     }
-    let pc = wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
+    let pc = wrapper_site!(KIND_LOCK_ACQUIRE_BEGIN, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
     (slot.event([caller, lock], pc), 0)
 }
 
@@ -415,7 +415,7 @@ impl Lending {
         {
             entry.set_since(time, 0);
             entry.set_pc(caller);
-            entry.set_state(HELD_CONDITION);
+            entry.set_state(HELD_COND_WAIT);
             lending.entry = Some(entry);
         }
         lending
@@ -463,7 +463,7 @@ impl Blocking {
         match slot.enter_lock(semaphore, sequence, caller, entry_flags(FLAGS)) {
             Some(mut entry) => {
                 entry.set_since(time, 0);
-                entry.set_state(HELD_UNIT);
+                entry.set_state(HELD_SEM_WAIT);
                 blocking.entry = Some(entry);
             }
             // It is not held, beyond the table or elsewhere.

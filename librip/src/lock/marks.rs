@@ -8,8 +8,8 @@
 use super::elsewhere;
 use super::names;
 use super::table::{Slot, held_flags};
-use crate::layout::{
-    HELD_DESTROYED, HELD_HELD, HELD_NONE, HELD_SHARED, HELD_TAKING, HELD_WAITING, SITE_SHARED,
+use librip_format::{
+    HELD_ACQUIRING, HELD_DESTROYED, HELD_HELD, HELD_NONE, HELD_SHARED, HELD_WAITING, SITE_SHARED,
 };
 
 /// Something that says which lock is meant: by its address.
@@ -52,9 +52,9 @@ macro_rules! __rip_lock_site {
         $crate::__rip_site!(
             BYTES,
             TEXT.len(),
-            $crate::layout::$kind,
+            $crate::__private::format::$kind,
             0 $(| $crate::__rip_lock_flag!($flag))*,
-            &[$($crate::layout::$operand),*]
+            &[$($crate::__private::format::$operand),*]
         )
     }};
 }
@@ -67,16 +67,16 @@ macro_rules! __rip_lock_flag {
         0
     };
     (shared) => {
-        $crate::layout::SITE_SHARED
+        $crate::__private::format::SITE_SHARED
     };
     (reentrant) => {
-        $crate::layout::SITE_REENTRANT
+        $crate::__private::format::SITE_REENTRANT
     };
     (readers_first) => {
-        $crate::layout::SITE_READERS_FIRST
+        $crate::__private::format::SITE_READERS_FIRST
     };
     (try_for) => {
-        $crate::layout::SITE_TRY
+        $crate::__private::format::SITE_TRY
     };
 }
 
@@ -204,7 +204,7 @@ macro_rules! rip_progress {
         // A static of its own for each site: see `__rip_mark`.
         static BYTES: [u8; TEXT.len()] = $crate::__private::text_bytes(TEXT);
         // SAFETY: as in `rip_snap!`.
-        unsafe { $crate::__rip_mark!(BYTES, TEXT.len(), $crate::layout::KIND_PROGRESS) }
+        unsafe { $crate::__rip_mark!(BYTES, TEXT.len(), $crate::__private::format::KIND_PROGRESS) }
     }};
 }
 
@@ -214,7 +214,7 @@ pub fn wait(lock: impl LockAddress, pc: u64, site_flags: u16) {
     let lock = lock.address();
     let time = slot.time();
     let sequence = slot.event([time, lock], pc);
-    let is_attempt = |state| state == HELD_TAKING || state == HELD_WAITING;
+    let is_attempt = |state| state == HELD_ACQUIRING || state == HELD_WAITING;
     let known = slot.find(lock, is_attempt);
     let Some(mut entry) = known.or_else(|| slot.enter_lock(lock, sequence, pc, held_flags(site_flags)))
     else {
@@ -237,7 +237,7 @@ pub fn acquired(lock: impl LockAddress, pc: u64, pc_timed: u64, site_flags: u16)
         && let Some(entry) = slot.only_free()
     {
         let sequence = slot.event([lock], pc);
-        entry.enter(lock, sequence, pc, held_flags(site_flags)).change_state(HELD_TAKING, HELD_HELD);
+        entry.enter(lock, sequence, pc, held_flags(site_flags)).change_state(HELD_ACQUIRING, HELD_HELD);
         return;
     }
     acquired_slowly(lock, pc, pc_timed, site_flags);
@@ -251,7 +251,7 @@ pub(crate) fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: u16
         && let Some(entry) = slot.near_free_if_new(lock)
     {
         let sequence = slot.event([lock], pc);
-        entry.enter(lock, sequence, pc, held_flags(site_flags)).change_state(HELD_TAKING, HELD_HELD);
+        entry.enter(lock, sequence, pc, held_flags(site_flags)).change_state(HELD_ACQUIRING, HELD_HELD);
         return;
     }
     let (pc, time, sequence) = if slot.times_all() {
@@ -260,7 +260,7 @@ pub(crate) fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: u16
     } else {
         (pc, 0, slot.event([lock], pc))
     };
-    match slot.find(lock, |state| matches!(state, HELD_TAKING | HELD_WAITING | HELD_HELD)) {
+    match slot.find(lock, |state| matches!(state, HELD_ACQUIRING | HELD_WAITING | HELD_HELD)) {
         Some(mut entry) if entry.state() == HELD_HELD => entry.set_since(entry.since(), entry.again() + 1),
         Some(mut entry) => {
             entry.set_pc(pc);
@@ -335,7 +335,7 @@ pub(super) fn released_unknown(slot: Slot, lock: u64) {
 pub fn try_failed(lock: impl LockAddress, pc: u64) {
     let Some(slot) = Slot::current() else { return };
     let lock = lock.address();
-    if let Some(entry) = slot.find(lock, |state| matches!(state, HELD_TAKING | HELD_WAITING)) {
+    if let Some(entry) = slot.find(lock, |state| matches!(state, HELD_ACQUIRING | HELD_WAITING)) {
         entry.clear();
     }
     slot.event([lock], pc);

@@ -15,7 +15,7 @@ pub(crate) mod wrap;
 use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::layout::{HELD_CONDITION, HELD_DESTROYED, HELD_HELD};
+use librip_format::{HELD_COND_WAIT, HELD_DESTROYED, HELD_HELD};
 use table::Slot;
 
 /// What a wrapper has besides the lock: its address says which lock it is.
@@ -76,7 +76,7 @@ impl Drop for Identity {
         if state & IS_USED != 0
             && let Some(slot) = Slot::current()
         {
-            let is_held: fn(u64) -> bool = |state| state == HELD_HELD || state == HELD_CONDITION;
+            let is_held: fn(u64) -> bool = |state| state == HELD_HELD || state == HELD_COND_WAIT;
             if let Some(mut entry) = slot.find(self.address(), is_held) {
                 entry.set_state(HELD_DESTROYED);
             }

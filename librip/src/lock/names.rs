@@ -6,9 +6,9 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::copies;
-use crate::layout::{LockName, NAME_CLAIMED, NAME_COMPLETE, NAME_FREE, NAME_LEN_BYTES};
 use crate::ring::Ring;
 use crate::sys;
+use librip_format::{LockName, NAME_CLAIMED, NAME_COMPLETE, NAME_FREE, NAME_LEN_BYTES};
 
 /// Names a lock. Longer names than 48 bytes are cut; without room in the ring the lock stays nameless.
 pub(crate) fn set(lock: u64, name: &[u8]) {

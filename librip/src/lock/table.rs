@@ -27,12 +27,12 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::arch;
-use crate::layout::{
-    CLOCK_LEVEL_ALL, CLOCK_LEVEL_OFF, HELD_AGAIN_SHIFT, HELD_DESTROYED, HELD_FLAGS, HELD_HELD, HELD_NONE,
-    HELD_RELEASING, HELD_SEQUENCE_SHIFT, HELD_SHARED, HELD_SINCE, HELD_STATE_SHIFT, HELD_TAKING, HeldLock,
-    PAYLOAD_MASK, SEQUENCE_SHIFT, SITE_SHARED, SlotHeader, held_state, pack, payload,
-};
 use crate::{clock, thread};
+use librip_format::{
+    CLOCK_LEVEL_ALL, CLOCK_LEVEL_OFF, HELD_ACQUIRING, HELD_DESTROYED, HELD_FLAGS, HELD_HELD, HELD_NONE,
+    HELD_RECURSION_SHIFT, HELD_RELEASING, HELD_SEQUENCE_SHIFT, HELD_SHARED, HELD_SINCE, HELD_STATE_SHIFT,
+    HeldLock, PAYLOAD_MASK, SEQUENCE_SHIFT, SITE_SHARED, SlotHeader, held_state, pack, payload,
+};
 
 /// The calling thread's slot.
 #[derive(Clone, Copy, Debug)]
@@ -147,7 +147,7 @@ impl Slot {
         // What is gone makes room for what is there.
         let free = in_state(HELD_NONE).or_else(|| in_state(HELD_DESTROYED));
         if free.is_none() {
-            header.held_beyond.fetch_add(1, Relaxed);
+            header.held_overflowed.fetch_add(1, Relaxed);
             super::elsewhere::count_overflow();
         }
         Some(Entry::enter(free?, lock, sequence, pc, flags))
@@ -213,7 +213,7 @@ impl Slot {
     /// Frees the first entry.
     #[inline(always)]
     pub(crate) fn clear_first(self) {
-        self.header().held[0].place.store(0, Release);
+        self.header().held[0].meta.store(0, Release);
     }
 
     /// The entry of a lock, if the thread has one in a state that `is_wanted`; any, should there be several.
@@ -252,7 +252,7 @@ impl Slot {
 
     /// A lock was given up that is not in the table: whether it may be one of those that found no room.
     pub(crate) fn was_beyond(self) -> bool {
-        let beyond = &self.header().held_beyond;
+        let beyond = &self.header().held_overflowed;
         // ORDERING: relaxed: only this thread writes it.
         let count = beyond.load(Relaxed);
         beyond.store(count.saturating_sub(1), Relaxed);
@@ -305,7 +305,7 @@ impl Place {
 // ORDERING: relaxed in both: this thread's own stores.
 #[inline(always)]
 fn place_of(held: &HeldLock) -> Place {
-    Place(held.place.load(Relaxed))
+    Place(held.meta.load(Relaxed))
 }
 
 #[inline(always)]
@@ -322,7 +322,7 @@ fn is_of(held: &HeldLock, lock: u64) -> bool {
 #[inline(always)]
 fn release_plain(held: &HeldLock, lock: u64) -> bool {
     let Some(Place(place)) = plain_place(held, lock) else { return false };
-    held.place.store(place ^ (HELD_HELD ^ HELD_RELEASING) << HELD_STATE_SHIFT, Release);
+    held.meta.store(place ^ (HELD_HELD ^ HELD_RELEASING) << HELD_STATE_SHIFT, Release);
     true
 }
 
@@ -355,8 +355,8 @@ impl Entry {
     fn enter(held: &'static HeldLock, lock: u64, sequence: u64, pc: u64, flags: u64) -> Entry {
         // The place first: it reserves the entry. Until the lock is there too, the sequences differ.
         // A PC has no more than 48 bits, so that there is nothing to mask.
-        let place = Place(sequence << HELD_SEQUENCE_SHIFT | HELD_TAKING << HELD_STATE_SHIFT | flags | pc);
-        held.place.store(place.0, Release);
+        let place = Place(sequence << HELD_SEQUENCE_SHIFT | HELD_ACQUIRING << HELD_STATE_SHIFT | flags | pc);
+        held.meta.store(place.0, Release);
         held.lock.store(pack(sequence, lock, true), Release);
         // What is left in `since` means nothing: `place` does not say HELD_SINCE.
         Entry { held, place }
@@ -374,7 +374,7 @@ impl Entry {
         if !self.is_current() {
             return self.has_in_a_child();
         }
-        self.change_state(HELD_TAKING, HELD_HELD);
+        self.change_state(HELD_ACQUIRING, HELD_HELD);
     }
 
     /// A signal handler has forked, and this is the child.
@@ -415,7 +415,7 @@ impl Entry {
     #[inline(always)]
     fn set_place(&mut self, place: Place) {
         self.place = place;
-        self.held.place.store(place.0, Release);
+        self.held.meta.store(place.0, Release);
     }
 
     /// `HELD_*`.
@@ -473,7 +473,7 @@ impl Entry {
 
     /// How often the lock was taken again.
     pub(crate) fn again(self) -> u64 {
-        self.since_word() >> HELD_AGAIN_SHIFT
+        self.since_word() >> HELD_RECURSION_SHIFT
     }
 
     fn since_word(self) -> u64 {
@@ -482,8 +482,8 @@ impl Entry {
 
     /// Says since when, ticks, 0 for not known, and how often the lock was taken again.
     pub(crate) fn set_since(&mut self, ticks: u64, again: u64) {
-        let again = again.min(u64::MAX >> HELD_AGAIN_SHIFT);
-        self.held.since.store(ticks & PAYLOAD_MASK | again << HELD_AGAIN_SHIFT, Release);
+        let again = again.min(u64::MAX >> HELD_RECURSION_SHIFT);
+        self.held.since.store(ticks & PAYLOAD_MASK | again << HELD_RECURSION_SHIFT, Release);
         self.set_flag(HELD_SINCE, true);
     }
 

@@ -24,7 +24,7 @@
 use core::panic::Location;
 
 use super::table::{Entry, Slot, held_flags};
-use crate::layout::{HELD_CONDITION, HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_SINCE, HELD_WAITING};
+use librip_format::{HELD_COND_WAIT, HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_SINCE, HELD_WAITING};
 
 /// Expands to the PC of a site in a wrapper.
 ///
@@ -40,9 +40,9 @@ macro_rules! wrapper_site {
         $crate::__rip_site!(
             BYTES,
             TEXT.len(),
-            $crate::layout::$kind,
-            $flags | $crate::layout::SITE_WRAPPER,
-            &[$($crate::layout::$operand),*]
+            $crate::__private::format::$kind,
+            $flags | $crate::__private::format::SITE_WRAPPER,
+            &[$($crate::__private::format::$operand),*]
         )
     }};
 }
@@ -55,11 +55,11 @@ macro_rules! attempt {
             $lock,
             $flags,
             #[inline(always)]
-            || $crate::lock::wrap::wrapper_site!(KIND_LOCK_TAKES, $flags, [OPERAND_LOCK], $location),
+            || $crate::lock::wrap::wrapper_site!(KIND_LOCK_ACQUIRE_BEGIN, $flags, [OPERAND_LOCK], $location),
             #[inline(always)]
             || {
                 $crate::lock::wrap::wrapper_site!(
-                    KIND_LOCK_TAKES,
+                    KIND_LOCK_ACQUIRE_BEGIN,
                     $flags,
                     [OPERAND_TIME, OPERAND_LOCK],
                     $location
@@ -316,7 +316,7 @@ impl Lending {
         if let Some(entry) = &mut entry {
             entry.set_pc(pc);
             entry.set_since(time, 0);
-            entry.set_state(HELD_CONDITION);
+            entry.set_state(HELD_COND_WAIT);
         }
         Lending { lock, condition, entry }
     }

@@ -13,7 +13,7 @@ use std::time::Instant;
 use lock_api::{MutexGuard, RawMutex};
 
 use super::{Recorded, record};
-use crate::layout::SITE_TRY;
+use librip_format::SITE_TRY;
 
 /// A condition variable as `parking_lot` has it, for any mutex that is [`Recorded`]. The ring knows that a thread here
 /// waits for a condition and for no lock.

@@ -25,7 +25,7 @@
 //! * *Reentrant mutexes* (`lock_api::ReentrantMutex<Recorded<R>, ..>`) lock their raw mutex when a thread takes them
 //!   first and unlock it when it gives them up last: just that is recorded.
 //! * *Upgradable reads* are shared, and their sites have
-//!   [`SITE_UPGRADABLE`](crate::layout::SITE_UPGRADABLE). An upgrade that has to wait is a wait to have the lock
+//!   [`SITE_UPGRADABLE`](librip_format::SITE_UPGRADABLE). An upgrade that has to wait is a wait to have the lock
 //!   alone, during which the thread counts as waiting and not as holding. One that fails, or that is made at once, is
 //!   seen in the held-lock table only.
 //! * *Guards that are sent* to another thread and dropped there: the release is recorded there, and the table of the

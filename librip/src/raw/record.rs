@@ -7,12 +7,12 @@
 
 use core::panic::Location;
 
-use crate::layout::{
+use crate::lock::table::{Entry, Slot};
+use crate::lock::wrap::{Lending, Release, attempt, wrapper_site};
+use librip_format::{
     HELD_HELD, HELD_SHARED, HELD_WAITING, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT,
     SITE_SHARED, SITE_TRY, SITE_UPGRADABLE,
 };
-use crate::lock::table::{Entry, Slot};
-use crate::lock::wrap::{Lending, Release, attempt, wrapper_site};
 
 /// The flags of a mutex.
 pub(super) const MUTEX: u16 = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT;
@@ -22,7 +22,7 @@ pub(super) const WRITE: u16 = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT;
 pub(super) const READ: u16 = WRITE | SITE_SHARED;
 /// The flags of a lock that is read, past writers who wait.
 #[cfg(feature = "lock_api")]
-pub(super) const READ_FIRST: u16 = READ | crate::layout::SITE_READERS_FIRST;
+pub(super) const READ_FIRST: u16 = READ | librip_format::SITE_READERS_FIRST;
 /// The flags of a lock that is read and may be upgraded.
 pub(super) const UPGRADABLE: u16 = READ | SITE_UPGRADABLE;
 
@@ -130,7 +130,7 @@ pub(super) fn lend<const FLAGS: u16, T>(
 #[inline(always)]
 pub(super) fn downgrade<const FLAGS: u16, G>(lock: u64, here: Here, downgrade: impl FnOnce() -> G) -> G {
     // Before: nobody may be seen to share a lock that is said to be had alone.
-    changed(lock, true, wrapper_site!(KIND_LOCK_TAKES, FLAGS, [OPERAND_LOCK], here));
+    changed(lock, true, wrapper_site!(KIND_LOCK_ACQUIRE_BEGIN, FLAGS, [OPERAND_LOCK], here));
     downgrade()
 }
 
@@ -142,7 +142,7 @@ pub(super) fn try_upgrade<G, U>(
     upgrade: impl FnOnce() -> Result<G, U>,
 ) -> Result<G, U> {
     let guard = upgrade()?;
-    changed(lock, false, wrapper_site!(KIND_LOCK_TAKES, WRITE | SITE_TRY, [OPERAND_LOCK], here));
+    changed(lock, false, wrapper_site!(KIND_LOCK_ACQUIRE_BEGIN, WRITE | SITE_TRY, [OPERAND_LOCK], here));
     Ok(guard)
 }
 
@@ -158,7 +158,7 @@ pub(super) fn upgrade<const FLAGS: u16, G, U, E>(
 ) -> Result<G, E> {
     let guard = match try_upgrade(guard) {
         Ok(guard) => {
-            changed(lock, false, wrapper_site!(KIND_LOCK_TAKES, WRITE | FLAGS, [OPERAND_LOCK], here));
+            changed(lock, false, wrapper_site!(KIND_LOCK_ACQUIRE_BEGIN, WRITE | FLAGS, [OPERAND_LOCK], here));
             return Ok(guard);
         }
         Err(guard) => guard,

@@ -12,7 +12,7 @@ use lock_api as api;
 
 use super::record::{self, MUTEX, READ, READ_FIRST, UPGRADABLE, WRITE};
 use super::{Recorded, SetName};
-use crate::layout::SITE_TRY;
+use librip_format::SITE_TRY;
 
 // SAFETY: every method does what the inner lock's does, which is as the trait demands.
 unsafe impl<R: api::RawMutex> api::RawMutex for Recorded<R> {

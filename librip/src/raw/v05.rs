@@ -11,7 +11,7 @@ use lock_api_05 as api;
 
 use super::record::{self, MUTEX, UPGRADABLE, WRITE};
 use super::{Recorded, SetName};
-use crate::layout::{SITE_SHARED, SITE_TRY};
+use librip_format::{SITE_SHARED, SITE_TRY};
 
 /// Shared mode. Not of the type of readers-writer locks: that says that readers queue behind waiting writers, and here
 /// `R` may be a lock whose readers do not (`parking_lot::RawRwLockRecursive`), so `read-rip` is to be unsure.

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use super::locking::MUTEX;
 use super::{LockResult, MutexGuard, mapped};
-use crate::layout::SITE_TRY;
 use crate::lock::wrap::{Lending, wrapper_site};
+use librip_format::SITE_TRY;
 
 /// [`std::sync::Condvar`], for [`super::Mutex`]. The ring knows that a thread here waits for a condition and for no
 /// lock: a pool of idle threads is no pile-up.

@@ -2,7 +2,7 @@
 //!
 //! Macros, because all of it is to be inlined into the program's functions, where each call has sites of its own.
 
-use crate::layout::{LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_SHARED};
+use librip_format::{LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_SHARED};
 
 /// The flags of a mutex.
 pub(super) const MUTEX: u16 = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT | SITE_OWNED;
@@ -60,7 +60,7 @@ macro_rules! locking {
             use ::core::panic::Location;
             use ::std::sync::{PoisonError, TryLockError};
 
-            use $crate::layout::SITE_TRY;
+            use $crate::__private::format::SITE_TRY;
             use $crate::lock::wrap::{attempt, wrapper_site};
 
             let here = Location::caller();

@@ -4,8 +4,6 @@
 
 use std::io::Write;
 
-use librip::layout;
-
 use super::error::AppError;
 use super::reading::{Reading, agreeing};
 use super::{output, remark};
@@ -50,7 +48,8 @@ fn unknown(reading: &Reading, model: &LockModel, overview: &Overview) -> Vec<Str
     let beyond: u64 = model.threads.iter().map(|thread| u64::from(thread.beyond)).sum();
     if beyond > 0 {
         let held = agreeing(beyond, "lock", "is", "are");
-        remarks.push(format!("{held} held besides: a thread's table has room for {}.", layout::HELD_MAX));
+        remarks
+            .push(format!("{held} held besides: a thread's table has room for {}.", librip_format::HELD_MAX));
     }
     if model.held_overflows > beyond {
         let overflows = counted(model.held_overflows, "acquisition");
@@ -75,7 +74,7 @@ fn unknown(reading: &Reading, model: &LockModel, overview: &Overview) -> Vec<Str
         remarks.push("The threads went on meanwhile: each is shown at a moment of its own.".to_owned());
     }
     let clock = reading.snapshot.header.as_ref().and_then(|header| header.clock);
-    let is_timed = clock.is_some_and(|clock| clock.level != layout::CLOCK_LEVEL_OFF);
+    let is_timed = clock.is_some_and(|clock| clock.level != librip_format::CLOCK_LEVEL_OFF);
     if !is_timed && !model.locks.is_empty() {
         remarks.push("No times were recorded (RIP_CLOCK=contended or all).".to_owned());
     }

@@ -43,7 +43,7 @@
 
 use std::collections::HashSet;
 
-use librip::layout::SEQUENCE_BITS;
+use librip_format::SEQUENCE_BITS;
 
 use super::graph::Graph;
 use super::{Analysis, Confidence, Finding, Part, View, add_duration, history, more_threads, parts};

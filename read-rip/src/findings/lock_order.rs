@@ -59,7 +59,7 @@ const LENGTH_MAX: usize = 50;
 struct Occurrence {
     thread: ThreadId,
     held_shared: bool,
-    held_place: PlaceId,
+    held_meta: PlaceId,
     taken_shared: bool,
     taken_place: PlaceId,
     /// All that it held, with whether that was shared.
@@ -147,7 +147,7 @@ fn edges(view: &View<'_>) -> Edges {
                     occurrences.push(Occurrence {
                         thread: id,
                         held_shared: from.shared,
-                        held_place: from.place,
+                        held_meta: from.place,
                         taken_shared: shared,
                         taken_place: place,
                         gates: gates(),
@@ -289,7 +289,7 @@ fn tell(cycle: &[(LockId, Occurrence)], count: usize) -> Finding {
                 if occurrence.held_shared { " while it shared " } else { " while it had " },
                 Part::Lock(*held),
                 ", taken at ",
-                Part::Place(occurrence.held_place),
+                Part::Place(occurrence.held_meta),
             ]
         })
         .collect();

@@ -5,8 +5,6 @@
 
 use std::collections::HashSet;
 
-use librip::layout;
-
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::replay::replay;
@@ -57,7 +55,7 @@ pub fn build(input: &Input<'_>, places: &mut Places<'_>) -> LockModel {
         is_final: input.is_final,
         now_ns: input.now_ns.or_else(|| last_time(&threads, &snapshot.slots)),
         window_ns: input.window_ns.filter(|_| input.earlier.is_some()),
-        has_progress_sites: snapshot.sites.iter().any(|site| site.kind == layout::KIND_PROGRESS),
+        has_progress_sites: snapshot.sites.iter().any(|site| site.kind == librip_format::KIND_PROGRESS),
         held_overflows: header.map_or(0, |header| header.held_overflows),
         slots_reused: header.map_or(0, |header| header.slots_reused),
         ended: input.ended.clone(),
@@ -127,7 +125,7 @@ fn one_thread(
             thread: id,
             lock,
             shared: held.shared,
-            upgradable: held.shared && mark.is(layout::SITE_UPGRADABLE),
+            upgradable: held.shared && mark.is(librip_format::SITE_UPGRADABLE),
             place: mark.place,
             since_ns,
             again: held.again,
@@ -156,7 +154,7 @@ fn one_thread(
                 own.lends = Some(lock);
             }
             HeldState::Unit => {
-                entry.nature.lock_type = layout::LOCK_TYPE_SEMAPHORE;
+                entry.nature.lock_type = librip_format::LOCK_TYPE_SEMAPHORE;
                 entry.lenders.push(id);
                 own.lends = Some(lock);
             }
@@ -165,10 +163,10 @@ fn one_thread(
                     thread: id,
                     lock,
                     shared: held.shared,
-                    upgradable: held.shared && mark.is(layout::SITE_UPGRADABLE),
+                    upgradable: held.shared && mark.is(librip_format::SITE_UPGRADABLE),
                     place: mark.place,
                     since_ns,
-                    is_timed: mark.is(layout::SITE_TRY),
+                    is_timed: mark.is(librip_format::SITE_TRY),
                     is_steady: moment.is_steady(held),
                 };
                 entry.waiters.push(wait);
@@ -188,7 +186,7 @@ fn one_thread(
 /// Those whose event is still among the words have their full sequence. The others are older: for them there is
 /// the time, if it was recorded, and otherwise no order.
 fn in_order(slot: &Slot, held: &HeldLock, since_ns: Option<u64>) -> (bool, u64) {
-    let sequences = 1u64 << layout::SEQUENCE_BITS;
+    let sequences = 1u64 << librip_format::SEQUENCE_BITS;
     let behind = slot.count.wrapping_sub(1).wrapping_sub(held.sequence) % sequences;
     let sequence = slot.count.wrapping_sub(1).wrapping_sub(behind);
     let is_known = behind < slot.count && sequence >= slot.words_from;

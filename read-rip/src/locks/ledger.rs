@@ -4,8 +4,6 @@
 
 use std::collections::HashMap;
 
-use librip::layout;
-
 use super::marks::Mark;
 use super::{Lock, LockId, LockName, Nature, Record, ThreadId};
 use crate::places::{PlaceId, Places};
@@ -61,25 +59,27 @@ impl<'s> Ledger<'s> {
             self.locks.len() - 1
         });
         let (nature, notes) = (&mut self.locks[id].nature, &mut self.notes[id]);
-        let lock_type = mark.flags >> layout::SITE_LOCK_TYPE_SHIFT;
-        if lock_type != layout::LOCK_TYPE_UNKNOWN {
+        let lock_type = mark.flags >> librip_format::SITE_LOCK_TYPE_SHIFT;
+        if lock_type != librip_format::LOCK_TYPE_UNKNOWN {
             nature.lock_type = lock_type;
         }
-        nature.reentrant |= mark.is(layout::SITE_REENTRANT);
+        nature.reentrant |= mark.is(librip_format::SITE_REENTRANT);
         // All locks end in the same place, which says nothing of them.
-        if mark.kind != layout::KIND_LOCK_DESTROYED {
-            notes.by_hand |= !mark.is(layout::SITE_WRAPPER);
-            notes.may_be_sent |= !mark.is(layout::SITE_OWNED);
+        if mark.kind != librip_format::KIND_LOCK_DESTROYED {
+            notes.by_hand |= !mark.is(librip_format::SITE_WRAPPER);
+            notes.may_be_sent |= !mark.is(librip_format::SITE_OWNED);
         }
         let is_acquisition = matches!(
             mark.kind,
-            layout::KIND_LOCK_TAKES | layout::KIND_LOCK_ACQUIRED | layout::KIND_LOCK_WAIT
+            librip_format::KIND_LOCK_ACQUIRE_BEGIN
+                | librip_format::KIND_LOCK_ACQUIRED
+                | librip_format::KIND_LOCK_WAIT
         );
         if is_acquisition {
             notes.taken_at = notes.taken_at.or(Some(mark.place));
-            if mark.is(layout::SITE_READERS_FIRST) {
+            if mark.is(librip_format::SITE_READERS_FIRST) {
                 notes.passing_readers = true;
-            } else if mark.is(layout::SITE_SHARED) && mark.is(layout::SITE_WRAPPER) {
+            } else if mark.is(librip_format::SITE_SHARED) && mark.is(librip_format::SITE_WRAPPER) {
                 notes.queueing_readers = true;
             }
         }

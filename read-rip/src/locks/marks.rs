@@ -4,8 +4,6 @@
 
 use std::collections::HashMap;
 
-use librip::layout;
-
 use crate::decode::Event;
 use crate::places::{PlaceId, Places};
 use crate::ring::{HeldLock, Slot};
@@ -14,11 +12,11 @@ use crate::ring::{HeldLock, Slot};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     pub(super) place: PlaceId,
-    /// `librip::layout::KIND_*`; a plain mark where a lock event does not say which lock, or what was done with it.
+    /// `librip_format::KIND_*`; a plain mark where a lock event does not say which lock, or what was done with it.
     pub(super) kind: u8,
     /// The linker has made it one with marks that say something else: it is not known what an event of it means.
     pub(super) is_ambiguous: bool,
-    /// `librip::layout::SITE_*` and `LOCK_TYPE_*`.
+    /// `librip_format::SITE_*` and `LOCK_TYPE_*`.
     pub(super) flags: u16,
     pub(super) operand_words: u32,
     /// Which of the operand words are these; `None`: the event has no such.
@@ -62,8 +60,8 @@ impl<'p, 'a> Marks<'p, 'a> {
         }
         Mark {
             place: self.places.find_call(pid, held.pc),
-            kind: layout::KIND_LOCK_TAKES,
-            flags: layout::SITE_WRAPPER | if held.is_try { layout::SITE_TRY } else { 0 },
+            kind: librip_format::KIND_LOCK_ACQUIRE_BEGIN,
+            flags: librip_format::SITE_WRAPPER | if held.is_try { librip_format::SITE_TRY } else { 0 },
             is_ambiguous: false,
             operand_words: 0,
             lock: None,
@@ -85,7 +83,7 @@ impl<'p, 'a> Marks<'p, 'a> {
     fn look_up(&mut self, pid: u32, pc: u64) -> Mark {
         let mut mark = Mark {
             place: self.places.find_in(pid, pc),
-            kind: layout::KIND_SNAP,
+            kind: librip_format::KIND_SNAP,
             is_ambiguous: false,
             flags: 0,
             operand_words: 0,
@@ -102,20 +100,20 @@ impl<'p, 'a> Marks<'p, 'a> {
         let mut at = 0;
         for &operand_type in meaning.operand_types.unwrap_or_default() {
             match operand_type {
-                layout::OPERAND_LOCK => mark.lock = mark.lock.or(Some(at)),
-                layout::OPERAND_TIME => mark.time = mark.time.or(Some(at)),
-                layout::OPERAND_SINCE => mark.since = mark.since.or(Some(at)),
-                layout::OPERAND_CALLER => mark.caller = mark.caller.or(Some(at)),
+                librip_format::OPERAND_LOCK => mark.lock = mark.lock.or(Some(at)),
+                librip_format::OPERAND_TIME => mark.time = mark.time.or(Some(at)),
+                librip_format::OPERAND_SINCE => mark.since = mark.since.or(Some(at)),
+                librip_format::OPERAND_CALLER => mark.caller = mark.caller.or(Some(at)),
                 _ => {}
             }
-            at += layout::operand_words(operand_type).unwrap_or(0);
+            at += librip_format::operand_words(operand_type).unwrap_or(0);
         }
         // Nobody holds a semaphore: who has waited for it has taken something, not locked somebody out.
-        if meaning.flags() >> layout::SITE_LOCK_TYPE_SHIFT == layout::LOCK_TYPE_SEMAPHORE {
+        if meaning.flags() >> librip_format::SITE_LOCK_TYPE_SHIFT == librip_format::LOCK_TYPE_SEMAPHORE {
             mark.lock = None;
         }
-        if meaning.kind == Some(layout::KIND_PROGRESS) || mark.lock.is_some() {
-            mark.kind = meaning.kind.filter(|_| !mark.is_ambiguous).unwrap_or(layout::KIND_SNAP);
+        if meaning.kind == Some(librip_format::KIND_PROGRESS) || mark.lock.is_some() {
+            mark.kind = meaning.kind.filter(|_| !mark.is_ambiguous).unwrap_or(librip_format::KIND_SNAP);
             mark.flags = meaning.flags();
         }
         mark

@@ -81,7 +81,7 @@ pub enum LockName {
 /// What kind of lock it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nature {
-    /// `librip::layout::LOCK_TYPE_*`.
+    /// `librip_format::LOCK_TYPE_*`.
     pub lock_type: u16,
     /// Its owner may take it again.
     pub reentrant: bool,

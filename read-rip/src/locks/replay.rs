@@ -8,8 +8,6 @@
 //! * Where words in the middle are not known, steps before them are left out: a release may be among what is
 //!   missing. So may what was done by an event of which it is not known what it means.
 
-use librip::layout;
-
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::{LockId, Step, StepKind, ThreadId};
@@ -96,7 +94,7 @@ impl Replay<'_, '_> {
     fn step(&mut self, event: &Event, mark: &Mark) {
         let operand = |at: Option<u32>| {
             let word = self.slot.words.get(event.operands.start + at? as usize)?;
-            Some(layout::payload(*word))
+            Some(librip_format::payload(*word))
         };
         let time = |at| operand(at).and_then(|ticks| self.ledger.time_ns(self.slot, ticks));
         let (time_ns, since_ns) = (time(mark.time), time(mark.since));
@@ -108,8 +106,8 @@ impl Replay<'_, '_> {
             sequence: event.sequence,
             kind,
             lock,
-            shared: mark.is(layout::SITE_SHARED),
-            is_try: mark.is(layout::SITE_TRY),
+            shared: mark.is(librip_format::SITE_SHARED),
+            is_try: mark.is(librip_format::SITE_TRY),
             place: mark.place,
             time_ns,
             since_ns,
@@ -117,7 +115,7 @@ impl Replay<'_, '_> {
         let Some(lock) = lock else { return };
         let begun = Open {
             lock,
-            is_wrapper: mark.is(layout::SITE_WRAPPER),
+            is_wrapper: mark.is(librip_format::SITE_WRAPPER),
             takes: None,
             last: index,
             waited: None,
@@ -221,8 +219,9 @@ impl Replay<'_, '_> {
     /// Whether the table says that this attempt has succeeded. The thread may have the lock from before, too.
     fn has_now(&self, open: &Open) -> bool {
         let address = self.ledger.locks[open.lock].address;
-        let sequence =
-            open.takes.map(|takes| layout::sequence_bits(layout::pack(self.steps[takes].sequence, 0, false)));
+        let sequence = open.takes.map(|takes| {
+            librip_format::sequence_bits(librip_format::pack(self.steps[takes].sequence, 0, false))
+        });
         let is_meant = |held: &&HeldLock| {
             held.lock == address && sequence.is_none_or(|sequence| held.sequence == sequence)
         };
@@ -235,15 +234,15 @@ impl Replay<'_, '_> {
 /// What kind of step an event is; kinds of later versions are plain marks.
 fn kind(kind: u8) -> StepKind {
     match kind {
-        layout::KIND_PROGRESS => StepKind::Progress,
-        layout::KIND_LOCK_WAIT => StepKind::Wait,
-        layout::KIND_LOCK_ACQUIRED => StepKind::Acquired,
-        layout::KIND_LOCK_RELEASED => StepKind::Released,
-        layout::KIND_LOCK_TRY_FAILED => StepKind::TryFailed,
-        layout::KIND_LOCK_TAKES => StepKind::Takes,
-        layout::KIND_CONDITION_WAIT => StepKind::ConditionWait,
-        layout::KIND_CONDITION_WOKEN => StepKind::ConditionWoken,
-        layout::KIND_LOCK_DESTROYED => StepKind::Destroyed,
+        librip_format::KIND_PROGRESS => StepKind::Progress,
+        librip_format::KIND_LOCK_WAIT => StepKind::Wait,
+        librip_format::KIND_LOCK_ACQUIRED => StepKind::Acquired,
+        librip_format::KIND_LOCK_RELEASED => StepKind::Released,
+        librip_format::KIND_LOCK_TRY_FAILED => StepKind::TryFailed,
+        librip_format::KIND_LOCK_ACQUIRE_BEGIN => StepKind::Takes,
+        librip_format::KIND_CONDITION_WAIT => StepKind::ConditionWait,
+        librip_format::KIND_CONDITION_WOKEN => StepKind::ConditionWoken,
+        librip_format::KIND_LOCK_DESTROYED => StepKind::Destroyed,
         _ => StepKind::Snap,
     }
 }

@@ -4,12 +4,10 @@
 //! PC, and an event does not tell which of them was passed: known is what all of them say. It knows sites, and nothing
 //! of events.
 
-use librip::layout;
-
 use crate::ring::Site;
 
 /// Flags that stop conclusions: they are believed as soon as one of the marks has them.
-const CAUTIOUS: u16 = layout::SITE_TRY | layout::SITE_REENTRANT;
+const CAUTIOUS: u16 = librip_format::SITE_TRY | librip_format::SITE_REENTRANT;
 
 /// So many marks of one PC are told. A linker may fold hundreds of functions, and a damaged ring claim millions.
 pub const MARKS_MAX: usize = 8;
@@ -44,9 +42,9 @@ impl<'a> Marks<'a> {
 /// What all marks at a PC say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meaning<'a> {
-    /// `librip::layout::KIND_*`; `None`: they are of several kinds.
+    /// `librip_format::KIND_*`; `None`: they are of several kinds.
     pub kind: Option<u8>,
-    /// `librip::layout::OPERAND_*` of each operand; `None`: they have different ones.
+    /// `librip_format::OPERAND_*` of each operand; `None`: they have different ones.
     pub operand_types: Option<&'a [u8]>,
     /// Operand words before the PC word of an event; `None`: different, or of types this version does not know.
     pub operand_words: Option<u32>,
@@ -72,7 +70,7 @@ impl<'a> Meaning<'a> {
 
     /// The same with another mark.
     fn and(self, site: &'a Site) -> Meaning<'a> {
-        let lock_type = |flags| flags >> layout::SITE_LOCK_TYPE_SHIFT;
+        let lock_type = |flags| flags >> librip_format::SITE_LOCK_TYPE_SHIFT;
         Meaning {
             kind: self.kind.filter(|&kind| kind == site.kind),
             operand_types: self.operand_types.filter(|&types| types == site.operand_types),
@@ -88,10 +86,10 @@ impl<'a> Meaning<'a> {
         self.kind.is_none() || self.operand_types.is_none() || self.all_flags != self.any_flags
     }
 
-    /// `librip::layout::SITE_*` and `LOCK_TYPE_*`, as far as all say the same. Where they do not, the flags are those from
+    /// `librip_format::SITE_*` and `LOCK_TYPE_*`, as far as all say the same. Where they do not, the flags are those from
     /// which least follows.
     pub fn flags(&self) -> u16 {
-        let types = u16::MAX << layout::SITE_LOCK_TYPE_SHIFT;
+        let types = u16::MAX << librip_format::SITE_LOCK_TYPE_SHIFT;
         let known = if self.is_type_known { self.all_flags } else { self.all_flags & !types };
         known | self.any_flags & CAUTIOUS
     }
@@ -113,17 +111,17 @@ mod tests {
             kind,
             flags,
             operand_types: operand_types.to_vec(),
-            operand_words: operand_types.iter().map(|&operand| layout::operand_words(operand)).sum(),
+            operand_words: operand_types.iter().map(|&operand| librip_format::operand_words(operand)).sum(),
         }
     }
 
-    const MUTEX: u16 = layout::LOCK_TYPE_MUTEX << layout::SITE_LOCK_TYPE_SHIFT;
-    const SPIN: u16 = layout::LOCK_TYPE_SPIN << layout::SITE_LOCK_TYPE_SHIFT;
-    const LOCK: &[u8] = &[layout::OPERAND_LOCK];
+    const MUTEX: u16 = librip_format::LOCK_TYPE_MUTEX << librip_format::SITE_LOCK_TYPE_SHIFT;
+    const SPIN: u16 = librip_format::LOCK_TYPE_SPIN << librip_format::SITE_LOCK_TYPE_SHIFT;
+    const LOCK: &[u8] = &[librip_format::OPERAND_LOCK];
 
     #[test]
     fn marks_that_say_the_same_mean_what_each_of_them_means() {
-        let released = site(layout::KIND_LOCK_RELEASED, MUTEX | layout::SITE_SHARED, LOCK);
+        let released = site(librip_format::KIND_LOCK_RELEASED, MUTEX | librip_format::SITE_SHARED, LOCK);
         let other = Site { line: 2, label: "other".into(), ..released.clone() };
         let meaning = Meaning::of(&released).and(&other);
         assert_eq!(meaning, Meaning::of(&released));
@@ -133,19 +131,23 @@ mod tests {
 
     #[test]
     fn of_marks_that_differ_is_known_what_they_have_in_common() {
-        let (snap, progress) = (site(layout::KIND_SNAP, 0, &[]), site(layout::KIND_PROGRESS, 0, &[]));
+        let (snap, progress) =
+            (site(librip_format::KIND_SNAP, 0, &[]), site(librip_format::KIND_PROGRESS, 0, &[]));
         let meaning = Meaning::of(&snap).and(&progress).and(&snap);
         assert!(meaning.is_ambiguous());
         assert_eq!((meaning.kind, meaning.operand_words), (None, Some(0)));
 
-        let shared = site(layout::KIND_LOCK_RELEASED, layout::SITE_SHARED, LOCK);
+        let shared = site(librip_format::KIND_LOCK_RELEASED, librip_format::SITE_SHARED, LOCK);
         let exclusive = Site { flags: 0, ..shared.clone() };
         let meaning = Meaning::of(&shared).and(&exclusive);
         assert!(meaning.is_ambiguous());
-        assert_eq!((meaning.kind, meaning.operand_types), (Some(layout::KIND_LOCK_RELEASED), Some(LOCK)));
+        assert_eq!(
+            (meaning.kind, meaning.operand_types),
+            (Some(librip_format::KIND_LOCK_RELEASED), Some(LOCK))
+        );
         assert_eq!(meaning.flags(), 0);
 
-        let other = site(layout::KIND_LOCK_RELEASED, 0, &[layout::OPERAND_WORD]);
+        let other = site(librip_format::KIND_LOCK_RELEASED, 0, &[librip_format::OPERAND_WORD]);
         let meaning = Meaning::of(&exclusive).and(&other);
         assert!(meaning.is_ambiguous(), "one of them is about no lock");
         assert_eq!((meaning.operand_types, meaning.operand_words), (None, Some(1)));
@@ -157,9 +159,12 @@ mod tests {
             let (left, right) = (site(2, left, LOCK), site(2, right, LOCK));
             Meaning::of(&left).and(&right).flags()
         };
-        assert_eq!(flags(layout::SITE_WRAPPER | MUTEX, MUTEX), MUTEX, "it may be by hand");
-        assert_eq!(flags(layout::SITE_TRY, 0), layout::SITE_TRY, "it may end by itself");
-        assert_eq!(flags(0, layout::SITE_REENTRANT), layout::SITE_REENTRANT);
-        assert_eq!(flags(layout::SITE_OWNED | SPIN, layout::SITE_OWNED | MUTEX), layout::SITE_OWNED);
+        assert_eq!(flags(librip_format::SITE_WRAPPER | MUTEX, MUTEX), MUTEX, "it may be by hand");
+        assert_eq!(flags(librip_format::SITE_TRY, 0), librip_format::SITE_TRY, "it may end by itself");
+        assert_eq!(flags(0, librip_format::SITE_REENTRANT), librip_format::SITE_REENTRANT);
+        assert_eq!(
+            flags(librip_format::SITE_OWNED | SPIN, librip_format::SITE_OWNED | MUTEX),
+            librip_format::SITE_OWNED
+        );
     }
 }

@@ -3,8 +3,6 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use librip::layout;
-
 use super::{age, ended, printable};
 use crate::analyse::Losses;
 use crate::process::Life;
@@ -82,12 +80,12 @@ pub fn info(
     }
     if let Some(clock) = &header.clock {
         let which = match clock.level {
-            layout::CLOCK_LEVEL_OFF => "off",
-            layout::CLOCK_LEVEL_CONTENDED => "of contended locks",
+            librip_format::CLOCK_LEVEL_OFF => "off",
+            librip_format::CLOCK_LEVEL_CONTENDED => "of contended locks",
             _ => "of all lock events",
         };
         let source = match clock.source {
-            layout::CLOCK_SOURCE_COUNTER => "the processor's counter",
+            librip_format::CLOCK_SOURCE_COUNTER => "the processor's counter",
             _ => "CLOCK_MONOTONIC",
         };
         // Ticks in 1000 s become ticks in a microsecond.
@@ -106,11 +104,11 @@ pub fn info(
         line("unmatched", format!("{unmatched} releases of locks by others than the holder went unnoticed"))?;
     }
     for (setting, meaning) in [
-        (layout::SETTING_WORDS, "RIP_WORDS was not understood: a number from 16 to 16384 is"),
-        (layout::SETTING_SLOTS, "RIP_SLOTS was not understood: a number from 1 to 16777216 is"),
-        (layout::SETTING_KEEP, "RIP_KEEP was not understood: always, failure and never are"),
-        (layout::SETTING_CLOCK, "RIP_CLOCK was not understood: off, contended and all are"),
-        (layout::SETTING_SLOTS_LIMITED, "there are fewer slots than asked for: ulimit -f or -v"),
+        (librip_format::SETTING_WORDS, "RIP_WORDS was not understood: a number from 16 to 16384 is"),
+        (librip_format::SETTING_SLOTS, "RIP_SLOTS was not understood: a number from 1 to 16777216 is"),
+        (librip_format::SETTING_KEEP, "RIP_KEEP was not understood: always, failure and never are"),
+        (librip_format::SETTING_CLOCK, "RIP_CLOCK was not understood: off, contended and all are"),
+        (librip_format::SETTING_SLOTS_LIMITED, "there are fewer slots than asked for: ulimit -f or -v"),
     ] {
         if header.settings_ignored & setting != 0 {
             line("setting", meaning.into())?;

@@ -14,8 +14,6 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use librip::layout;
-
 use super::{Locations, counted, duration, printable};
 use crate::analyse::ThreadState;
 use crate::locks::{
@@ -116,10 +114,10 @@ fn heading(out: &mut dyn Write, lock: &Lock, names: &LockNames<'_>) -> io::Resul
 /// What kind of lock it is.
 pub(super) fn type_name(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
-        layout::LOCK_TYPE_MUTEX => "mutex",
-        layout::LOCK_TYPE_RWLOCK => "rwlock",
-        layout::LOCK_TYPE_SPIN => "spin lock",
-        layout::LOCK_TYPE_SEMAPHORE => "semaphore",
+        librip_format::LOCK_TYPE_MUTEX => "mutex",
+        librip_format::LOCK_TYPE_RWLOCK => "rwlock",
+        librip_format::LOCK_TYPE_SPIN => "spin lock",
+        librip_format::LOCK_TYPE_SEMAPHORE => "semaphore",
         _ => "lock",
     }
 }
@@ -167,7 +165,7 @@ impl View<'_> {
             let who = self.names.threads(&lock.lenders, self.is_verbose);
             let waits = if lock.lenders.len() == 1 { "waits" } else { "wait" };
             let have = if lock.lenders.len() == 1 { "has" } else { "have" };
-            if lock.nature.lock_type == layout::LOCK_TYPE_SEMAPHORE {
+            if lock.nature.lock_type == librip_format::LOCK_TYPE_SEMAPHORE {
                 writeln!(self.out, "  {who} {waits} for a unit")?;
             } else {
                 writeln!(self.out, "  {who} {waits} for a condition, and {have} lent it meanwhile")?;

@@ -17,8 +17,6 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use librip::layout;
-
 use super::{counted, printable};
 use crate::analyse::{Group, Thread, ThreadState};
 use crate::decode::Event;
@@ -148,17 +146,17 @@ fn labels<'a>(place: &Place, places: &Places<'a>) -> Vec<&'a str> {
 /// hand are on lines of their own, and shown as those of the C ancestor were.
 fn wrapper_word(thread: &Thread<'_>, event: &Event, places: &Places<'_>) -> Option<&'static str> {
     let meaning = places.meaning(thread.slot.pid, event.pc)?;
-    if meaning.flags() & layout::SITE_WRAPPER == 0 {
+    if meaning.flags() & librip_format::SITE_WRAPPER == 0 {
         return None;
     }
     match meaning.kind? {
-        layout::KIND_LOCK_TAKES => Some("takes"),
-        layout::KIND_LOCK_WAIT => Some("waits"),
-        layout::KIND_LOCK_RELEASED => Some("released"),
-        layout::KIND_LOCK_TRY_FAILED => Some("failed"),
-        layout::KIND_CONDITION_WAIT => Some("idle"),
-        layout::KIND_CONDITION_WOKEN => Some("woken"),
-        layout::KIND_LOCK_DESTROYED => Some("ended"),
+        librip_format::KIND_LOCK_ACQUIRE_BEGIN => Some("takes"),
+        librip_format::KIND_LOCK_WAIT => Some("waits"),
+        librip_format::KIND_LOCK_RELEASED => Some("released"),
+        librip_format::KIND_LOCK_TRY_FAILED => Some("failed"),
+        librip_format::KIND_CONDITION_WAIT => Some("idle"),
+        librip_format::KIND_CONDITION_WOKEN => Some("woken"),
+        librip_format::KIND_LOCK_DESTROYED => Some("ended"),
         _ => None,
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn is_one(source: &Source) -> bool {
         return false;
     }
     let mut start = [0; 12];
-    if source.read_at(&mut start, 0).is_err() || start.starts_with(&librip::layout::MAGIC) {
+    if source.read_at(&mut start, 0).is_err() || start.starts_with(&librip_format::MAGIC) {
         return false;
     }
     // A ring of librip that was never finished. No name begins with a zero and goes on.
@@ -133,12 +133,12 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         } else {
             words.resize(words.len() + gap as usize, 0);
         }
-        words.push(librip::layout::pack(first + words.len() as u64, word & PC_MASK, false));
+        words.push(librip_format::pack(first + words.len() as u64, word & PC_MASK, false));
     }
     Some(Slot {
         index,
         state: if is_exited { SlotState::Exited } else { SlotState::Live },
-        kind: librip::layout::SLOT_KIND_THREAD,
+        kind: librip_format::SLOT_KIND_THREAD,
         generation: 1,
         pid: 0,
         tid: index as u32,

@@ -4,7 +4,7 @@
 
 use std::mem::offset_of;
 
-use librip::layout::{self, Header as Raw};
+use librip_format::Header as Raw;
 
 use super::Defect;
 use super::parse::Bytes;
@@ -12,9 +12,9 @@ use super::parse::Bytes;
 /// What the ticks of a ring mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// `librip::layout::CLOCK_LEVEL_*`: which events have times.
+    /// `librip_format::CLOCK_LEVEL_*`: which events have times.
     pub level: u32,
-    /// `librip::layout::CLOCK_SOURCE_*`.
+    /// `librip_format::CLOCK_SOURCE_*`.
     pub source: u32,
     /// By how much the source's reading is shifted to make ticks.
     pub shift: u32,
@@ -45,9 +45,10 @@ impl Clock {
             shift: header.u32(offset_of!(Raw, clock_shift)),
             base_ticks: header.u64(offset_of!(Raw, clock_base_ticks)),
             base_boottime_ns: header.u64(offset_of!(Raw, clock_base_boottime_ns)),
-            ticks_a_kilosecond: header.u64(offset_of!(Raw, clock_ticks_a_kilosecond)),
+            ticks_a_kilosecond: header.u64(offset_of!(Raw, clock_ticks_per_kilosecond)),
         };
-        let is_known = [layout::CLOCK_SOURCE_COUNTER, layout::CLOCK_SOURCE_MONOTONIC].contains(&clock.source);
+        let is_known = [librip_format::CLOCK_SOURCE_COUNTER, librip_format::CLOCK_SOURCE_MONOTONIC]
+            .contains(&clock.source);
         if !is_known || clock.ticks_a_kilosecond == 0 {
             return Ok(None);
         }
@@ -76,7 +77,7 @@ impl Clock {
         }
         let rate = u128::from(self.ticks_a_kilosecond);
         let ns = |ticks: u128| ticks * KILOSECOND_NS / rate;
-        let since_base = ticks.wrapping_sub(self.base_ticks) & layout::PAYLOAD_MASK;
+        let since_base = ticks.wrapping_sub(self.base_ticks) & librip_format::PAYLOAD_MASK;
         let base = u128::from(self.base_boottime_ns);
         let before_base = ns(PERIOD_TICKS - u128::from(since_base));
         // Moments that these ticks can mean: `first`, and then one each round.
@@ -107,8 +108,8 @@ mod tests {
     /// 125 million ticks a second: 8 ns each.
     fn clock(base_ticks: u64) -> Clock {
         Clock {
-            level: layout::CLOCK_LEVEL_ALL,
-            source: layout::CLOCK_SOURCE_COUNTER,
+            level: librip_format::CLOCK_LEVEL_ALL,
+            source: librip_format::CLOCK_SOURCE_COUNTER,
             shift: 4,
             base_ticks,
             base_boottime_ns: 1_000_000_000,
@@ -118,8 +119,8 @@ mod tests {
 
     #[test]
     fn ticks_count_from_the_base_also_where_they_come_around() {
-        for base in [1000, layout::PAYLOAD_MASK - 3, u64::MAX - 7] {
-            let ticks = base.wrapping_add(125) & layout::PAYLOAD_MASK;
+        for base in [1000, librip_format::PAYLOAD_MASK - 3, u64::MAX - 7] {
+            let ticks = base.wrapping_add(125) & librip_format::PAYLOAD_MASK;
             assert_eq!(clock(base).boottime_ns(ticks, 0, None), Some(1_000_001_000), "{base}");
             assert_eq!(clock(base).boottime_ns(ticks, 0, Some(2_000_000_000)), Some(1_000_001_000));
         }

@@ -47,7 +47,7 @@
 use std::mem::{offset_of, size_of};
 use std::sync::atomic::{Ordering, fence};
 
-use librip::layout::{self, SlotHeader};
+use librip_format::SlotHeader;
 
 use super::parse::Bytes;
 use super::snapshot::{Header, Slot, SlotState};
@@ -64,11 +64,11 @@ const ADVANCE_MAX: u64 = 1 << 13;
 /// How often a piece, or a slot that changes owners, is tried before it is given up.
 const ATTEMPTS: u32 = 100;
 
-const SEQUENCE_MASK: u64 = (1 << layout::SEQUENCE_BITS) - 1;
+const SEQUENCE_MASK: u64 = (1 << librip_format::SEQUENCE_BITS) - 1;
 const HEADER_LEN: usize = size_of::<SlotHeader>();
 
 const _: () = assert!(
-    ADVANCE_MAX + layout::SLOT_WORDS_MAX as u64 + 2 * DELTA <= 1 << layout::SEQUENCE_BITS,
+    ADVANCE_MAX + librip_format::SLOT_WORDS_MAX as u64 + 2 * DELTA <= 1 << librip_format::SEQUENCE_BITS,
     "fifteen bits must name one sequence of those that are possible"
 );
 
@@ -201,7 +201,7 @@ impl SlotReader<'_> {
         slot.words.reserve_exact((slot.count - from) as usize);
         for sequence in from..slot.count {
             let word = bytes.u64(HEADER_LEN + 8 * (sequence % n) as usize);
-            let bits = layout::sequence_bits(word);
+            let bits = librip_format::sequence_bits(word);
             let known = word != 0 && bits == sequence & SEQUENCE_MASK;
             if !known {
                 let is_lap_before = word == 0 || bits == sequence.wrapping_sub(n) & SEQUENCE_MASK;
@@ -307,20 +307,20 @@ impl SlotReader<'_> {
         }
         slot.held = table.locks;
         slot.held_unclear = table.unclear;
-        slot.held_beyond = bytes.u32(offset_of!(SlotHeader, held_beyond));
+        slot.held_beyond = bytes.u32(offset_of!(SlotHeader, held_overflowed));
     }
 
     /// The slot's header; `None` for a slot that was never used.
     fn owner(&mut self, index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         let raw_state = bytes.u32(offset_of!(SlotHeader, state));
         let count = bytes.u64(offset_of!(SlotHeader, count));
-        if raw_state == layout::SLOT_FREE && count == 0 {
+        if raw_state == librip_format::SLOT_FREE && count == 0 {
             return None;
         }
         let state = match raw_state {
-            layout::SLOT_LIVE => SlotState::Live,
-            layout::SLOT_EXITED => SlotState::Exited,
-            layout::SLOT_CLAIMING => SlotState::Claiming,
+            librip_format::SLOT_LIVE => SlotState::Live,
+            librip_format::SLOT_EXITED => SlotState::Exited,
+            librip_format::SLOT_CLAIMING => SlotState::Claiming,
             _ => {
                 Damaged::note(&mut self.damaged.state, index);
                 SlotState::Live
@@ -344,7 +344,7 @@ impl SlotReader<'_> {
             pid_namespace: bytes.u64(offset_of!(SlotHeader, pid_namespace)),
             claimed_boottime_ns: bytes.u64(offset_of!(SlotHeader, claimed_boottime_ns)),
             exited_boottime_ns: bytes.u64(offset_of!(SlotHeader, exited_boottime_ns)),
-            name: bytes.text(offset_of!(SlotHeader, name), layout::NAME_LEN_BYTES),
+            name: bytes.text(offset_of!(SlotHeader, name), librip_format::NAME_LEN_BYTES),
             held: Vec::new(),
             held_beyond: 0,
             held_unclear: 0,
@@ -374,7 +374,7 @@ fn is_same_owner(one: &Bytes<'_>, other: &Bytes<'_>) -> bool {
 
 /// The largest sequence up to `limit` whose low bits are the word's; `None` if there is none.
 fn full_sequence(word: u64, limit: u64) -> Option<u64> {
-    let behind = limit.wrapping_sub(layout::sequence_bits(word)) & SEQUENCE_MASK;
+    let behind = limit.wrapping_sub(librip_format::sequence_bits(word)) & SEQUENCE_MASK;
     limit.checked_sub(behind)
 }
 
@@ -403,11 +403,11 @@ mod tests {
     #[test]
     fn fifteen_bits_and_a_limit_name_one_sequence() {
         for sequence in [0, 1, 32_767, 32_768, 1_000_000, u64::from(u32::MAX) * 9] {
-            let word = layout::pack(sequence, 1, false);
+            let word = librip_format::pack(sequence, 1, false);
             assert_eq!(full_sequence(word, sequence), Some(sequence));
             assert_eq!(full_sequence(word, sequence + SEQUENCE_MASK), Some(sequence));
             assert_eq!(full_sequence(word, sequence + SEQUENCE_MASK + 1), Some(sequence + SEQUENCE_MASK + 1));
         }
-        assert_eq!(full_sequence(layout::pack(5, 1, false), 4), None);
+        assert_eq!(full_sequence(librip_format::pack(5, 1, false), 4), None);
     }
 }

@@ -95,7 +95,7 @@ impl fmt::Display for Error {
             Error::Version { found: (major, minor), .. } => write!(
                 f,
                 "{path} has format version {major}.{minor}, and this read-rip knows {}",
-                librip::layout::VERSION_MAJOR
+                librip_format::VERSION_MAJOR
             ),
             Error::ByteOrder { .. } => write!(f, "{path} was recorded with the other byte order"),
             Error::Machine { found, .. } => {
@@ -161,7 +161,7 @@ impl Defect {
 }
 
 fn region_name(kind: u32) -> &'static str {
-    use librip::layout::{
+    use librip_format::{
         REGION_EXITS, REGION_LOCK_NAMES, REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_TEXTS,
     };
     match kind {

@@ -22,7 +22,7 @@
 
 use std::mem::{offset_of, size_of};
 
-use librip::layout::{self, HeldLock as Raw, SlotHeader};
+use librip_format::{HeldLock as Raw, SlotHeader};
 
 use super::parse::Bytes;
 
@@ -83,10 +83,10 @@ pub(super) struct Table {
 /// Reads the table out of two copies of a slot's header.
 pub(super) fn read(bytes: &Bytes<'_>, again: &Bytes<'_>) -> Table {
     let mut table = Table::default();
-    for index in 0..layout::HELD_MAX {
+    for index in 0..librip_format::HELD_MAX {
         let at = offset_of!(SlotHeader, held) + index * size_of::<Raw>();
         let words = |bytes: &Bytes<'_>| {
-            [offset_of!(Raw, lock), offset_of!(Raw, place), offset_of!(Raw, since)]
+            [offset_of!(Raw, lock), offset_of!(Raw, meta), offset_of!(Raw, since)]
                 .map(|field| bytes.u64(at + field))
         };
         let entry = words(bytes);
@@ -101,40 +101,40 @@ pub(super) fn read(bytes: &Bytes<'_>, again: &Bytes<'_>) -> Table {
 
 impl Table {
     fn enter(&mut self, [lock, place, since]: [u64; 3]) {
-        let state = match layout::held_state(place) {
-            layout::HELD_NONE => return,
-            layout::HELD_TAKING => HeldState::Taking,
-            layout::HELD_WAITING => HeldState::Waiting,
-            layout::HELD_HELD => HeldState::Held,
-            layout::HELD_RELEASING => HeldState::Releasing,
-            layout::HELD_CONDITION => HeldState::Condition,
-            layout::HELD_DESTROYED => HeldState::Destroyed,
+        let state = match librip_format::held_state(place) {
+            librip_format::HELD_NONE => return,
+            librip_format::HELD_ACQUIRING => HeldState::Taking,
+            librip_format::HELD_WAITING => HeldState::Waiting,
+            librip_format::HELD_HELD => HeldState::Held,
+            librip_format::HELD_RELEASING => HeldState::Releasing,
+            librip_format::HELD_COND_WAIT => HeldState::Condition,
+            librip_format::HELD_DESTROYED => HeldState::Destroyed,
             // Three bits: there is no other.
             _ => HeldState::Unit,
         };
-        let sequence = layout::sequence_bits(lock);
-        let place_sequence_mask = (1 << (u64::BITS - layout::HELD_SEQUENCE_SHIFT)) - 1;
+        let sequence = librip_format::sequence_bits(lock);
+        let place_sequence_mask = (1 << (u64::BITS - librip_format::HELD_SEQUENCE_SHIFT)) - 1;
         // A lock that was never written is one that is just being entered, whatever its zeros look like.
-        if lock == 0 || sequence & place_sequence_mask != place >> layout::HELD_SEQUENCE_SHIFT {
+        if lock == 0 || sequence & place_sequence_mask != place >> librip_format::HELD_SEQUENCE_SHIFT {
             self.unclear += 1;
             return;
         }
-        if !layout::is_operand(lock) || layout::payload(lock) == 0 {
+        if !librip_format::is_operand(lock) || librip_format::payload(lock) == 0 {
             self.damaged += 1;
             return;
         }
-        let since = if place & layout::HELD_SINCE != 0 { since } else { 0 };
-        let ticks = since & layout::PAYLOAD_MASK;
+        let since = if place & librip_format::HELD_SINCE != 0 { since } else { 0 };
+        let ticks = since & librip_format::PAYLOAD_MASK;
         self.locks.push(HeldLock {
-            lock: layout::payload(lock),
-            pc: layout::payload(place),
-            is_caller: place & layout::HELD_CALLER != 0,
-            is_try: place & layout::HELD_TRY != 0,
-            is_process_shared: place & layout::HELD_PROCESS_SHARED != 0,
+            lock: librip_format::payload(lock),
+            pc: librip_format::payload(place),
+            is_caller: place & librip_format::HELD_CALLER != 0,
+            is_try: place & librip_format::HELD_TRY != 0,
+            is_process_shared: place & librip_format::HELD_PROCESS_SHARED != 0,
             state,
-            shared: place & layout::HELD_SHARED != 0,
+            shared: place & librip_format::HELD_SHARED != 0,
             since_ticks: (ticks != 0).then_some(ticks),
-            again: (since >> layout::HELD_AGAIN_SHIFT) as u16,
+            again: (since >> librip_format::HELD_RECURSION_SHIFT) as u16,
             sequence,
         });
     }
@@ -152,8 +152,9 @@ mod tests {
 
     #[test]
     fn an_entry_is_believed_when_its_sequences_agree() {
-        let lock = layout::pack(5000, 0x7000, true);
-        let place = layout::held_place(5000, 0x1234, layout::HELD_HELD, layout::HELD_SHARED);
+        let lock = librip_format::pack(5000, 0x7000, true);
+        let place =
+            librip_format::held_meta(5000, 0x1234, librip_format::HELD_HELD, librip_format::HELD_SHARED);
         let found = table([lock, place, 3 << 48 | 77]).locks;
         let expected = HeldLock {
             lock: 0x7000,
@@ -168,10 +169,12 @@ mod tests {
             sequence: 5000,
         };
         assert_eq!(found, [expected]);
-        let timed = table([lock, place | layout::HELD_SINCE, 3 << 48 | 77]).locks;
+        let timed = table([lock, place | librip_format::HELD_SINCE, 3 << 48 | 77]).locks;
         assert_eq!((timed[0].since_ticks, timed[0].again), (Some(77), 3));
-        let flags = layout::HELD_CALLER | layout::HELD_TRY | layout::HELD_PROCESS_SHARED;
-        let called = table([lock, layout::held_place(5000, 0x1234, layout::HELD_UNIT, flags), 0]).locks;
+        let flags = librip_format::HELD_CALLER | librip_format::HELD_TRY | librip_format::HELD_PROCESS_SHARED;
+        let called =
+            table([lock, librip_format::held_meta(5000, 0x1234, librip_format::HELD_SEM_WAIT, flags), 0])
+                .locks;
         let expected = HeldLock {
             is_caller: true,
             is_try: true,
@@ -185,20 +188,22 @@ mod tests {
 
     #[test]
     fn an_entry_in_motion_and_a_damaged_one_are_counted_and_not_believed() {
-        let lock = layout::pack(4999, 0x7000, true);
-        let place = layout::held_place(5000, 0x1234, layout::HELD_TAKING, 0);
-        for entry in [[lock, place, 0], [0, layout::held_place(0, 0x1234, layout::HELD_HELD, 0), 0]] {
+        let lock = librip_format::pack(4999, 0x7000, true);
+        let place = librip_format::held_meta(5000, 0x1234, librip_format::HELD_ACQUIRING, 0);
+        for entry in
+            [[lock, place, 0], [0, librip_format::held_meta(0, 0x1234, librip_format::HELD_HELD, 0), 0]]
+        {
             let table = table(entry);
             assert_eq!((table.locks.len(), table.unclear, table.damaged), (0, 1, 0));
         }
-        let lock = layout::pack(5000, 0x7000, true);
-        let table = table([lock & !layout::OPERAND_FLAG, place, 0]);
+        let lock = librip_format::pack(5000, 0x7000, true);
+        let table = table([lock & !librip_format::OPERAND_FLAG, place, 0]);
         assert_eq!((table.locks.len(), table.unclear, table.damaged), (0, 0, 1));
     }
 
     #[test]
     fn an_entry_that_is_free_means_nothing_whatever_is_left_in_it() {
-        let table = table([layout::pack(5000, 0x7000, true), 0, u64::MAX]);
+        let table = table([librip_format::pack(5000, 0x7000, true), 0, u64::MAX]);
         assert_eq!((table.locks.len(), table.unclear, table.damaged), (0, 0, 0));
     }
 }

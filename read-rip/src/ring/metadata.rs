@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use librip::layout::{self, Module as RawModule, Site as RawSite, Text};
+use librip_format::{Module as RawModule, Site as RawSite, Text};
 
 use super::parse::Bytes;
 use super::snapshot::{Header, Room, Site};
@@ -20,21 +20,21 @@ const TABLE_MAX_BYTES: u64 = 256 << 20;
 
 /// Reads both tables; a site refers to its module by index.
 pub(super) fn read(source: &Source, header: &Header, defects: &mut Vec<Defect>) -> (Vec<Module>, Vec<Site>) {
-    let texts = Texts(used_bytes(source, header.texts, layout::REGION_TEXTS, defects));
+    let texts = Texts(used_bytes(source, header.texts, librip_format::REGION_TEXTS, defects));
     let modules = modules(source, header, &texts, defects);
     let sites = sites(source, header, &texts, modules.len(), defects);
     (modules, sites)
 }
 
 fn modules(source: &Source, header: &Header, texts: &Texts, defects: &mut Vec<Defect>) -> Vec<Module> {
-    let kind = layout::REGION_MODULES;
+    let kind = librip_format::REGION_MODULES;
     let mut modules = Vec::new();
     let mut damaged = 0;
     let table = used_bytes(source, header.modules, kind, defects);
     for entry in entries(&table, header.modules) {
         // Whatever is wrong with it, it keeps its index: sites refer to it.
         let module = match entry.u32(offset_of!(RawModule, state)) {
-            layout::ENTRY_COMPLETE => module(&entry, texts),
+            librip_format::ENTRY_COMPLETE => module(&entry, texts),
             _ => Some(Module::default()),
         };
         damaged += u64::from(module.is_none());
@@ -75,12 +75,12 @@ fn sites(
     module_count: usize,
     defects: &mut Vec<Defect>,
 ) -> Vec<Site> {
-    let kind = layout::REGION_SITES;
+    let kind = librip_format::REGION_SITES;
     let mut sites = Vec::new();
     let mut damaged = 0;
     let table = used_bytes(source, header.sites, kind, defects);
     for entry in entries(&table, header.sites) {
-        if entry.u32(offset_of!(RawSite, state)) != layout::ENTRY_COMPLETE {
+        if entry.u32(offset_of!(RawSite, state)) != librip_format::ENTRY_COMPLETE {
             continue;
         }
         match site(&entry, texts).filter(|site| site.module < module_count) {
@@ -99,7 +99,7 @@ fn site(entry: &Bytes<'_>, texts: &Texts) -> Option<Site> {
     let mut parts = text.splitn(3, |&byte| byte == 0).map(String::from_utf8_lossy);
     let mut part = || parts.next().unwrap_or_default().into_owned();
     let operand_count = usize::from(entry.u8(offset_of!(RawSite, operand_count)));
-    let operand_types = entry.array::<{ layout::OPERANDS_MAX }>(offset_of!(RawSite, operand_types));
+    let operand_types = entry.array::<{ librip_format::OPERANDS_MAX }>(offset_of!(RawSite, operand_types));
     let operand_types = operand_types.get(..operand_count).map(<[u8]>::to_vec);
     Some(Site {
         module: entry.u32(offset_of!(RawSite, module)) as usize,
@@ -113,7 +113,7 @@ fn site(entry: &Bytes<'_>, texts: &Texts) -> Option<Site> {
         flags: entry.u16(offset_of!(RawSite, flags)),
         operand_words: operand_types
             .as_ref()
-            .and_then(|types| types.iter().map(|&kind| layout::operand_words(kind)).sum()),
+            .and_then(|types| types.iter().map(|&kind| librip_format::operand_words(kind)).sum()),
         operand_types: operand_types.unwrap_or_default(),
     })
 }

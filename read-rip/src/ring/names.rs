@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::mem::offset_of;
 
-use librip::layout::{self, LockName};
+use librip_format::LockName;
 
 use super::metadata::{entries, used_bytes};
 use super::parse::Bytes;
@@ -22,7 +22,7 @@ pub(super) fn read(
     defects: &mut Vec<Defect>,
 ) -> HashMap<(u32, u64), String> {
     let room = header.lock_names;
-    let mut table = || used_bytes(source, room, layout::REGION_LOCK_NAMES, defects);
+    let mut table = || used_bytes(source, room, librip_format::REGION_LOCK_NAMES, defects);
     let first = table();
     let second = if source.may_change() && !first.is_empty() { Some(table()) } else { None };
     let second = second.as_ref().unwrap_or(&first);
@@ -31,10 +31,10 @@ pub(super) fn read(
 }
 
 fn name(entry: &Bytes<'_>) -> Option<((u32, u64), String)> {
-    if entry.u32(offset_of!(LockName, state)) != layout::NAME_COMPLETE {
+    if entry.u32(offset_of!(LockName, state)) != librip_format::NAME_COMPLETE {
         return None;
     }
-    let name = entry.text(offset_of!(LockName, name), layout::NAME_LEN_BYTES);
+    let name = entry.text(offset_of!(LockName, name), librip_format::NAME_LEN_BYTES);
     let lock = (entry.u32(offset_of!(LockName, pid)), entry.u64(offset_of!(LockName, lock)));
     (!name.is_empty()).then_some((lock, name))
 }

@@ -4,7 +4,7 @@
 
 use std::mem::{offset_of, size_of};
 
-use librip::layout::{self, Header as Raw, Region};
+use librip_format::{Header as Raw, Region};
 
 use super::snapshot::{Ending, Header, Room};
 use super::{Clock, Defect, Error, Source};
@@ -60,10 +60,10 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
     let bytes = Bytes(&buffer);
     let magic: [u8; 8] = bytes.array(offset_of!(Raw, magic));
     let byte_order = bytes.u32(offset_of!(Raw, byte_order));
-    let is_ours = magic == layout::MAGIC && got >= layout::MAGIC.len();
+    let is_ours = magic == librip_format::MAGIC && got >= librip_format::MAGIC.len();
     if !is_ours {
         // A whole header but for the magic, which is written last.
-        let is_unfinished = magic == [0; 8] && byte_order == layout::BYTE_ORDER && is_whole;
+        let is_unfinished = magic == [0; 8] && byte_order == librip_format::BYTE_ORDER && is_whole;
         return Err(if is_unfinished {
             Error::Unfinished { path: path() }
         } else {
@@ -72,11 +72,11 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
     }
     // Version and byte order stand in front of everything that they decide about.
     if got >= offset_of!(Raw, header_len_bytes) {
-        if byte_order == layout::BYTE_ORDER.swap_bytes() {
+        if byte_order == librip_format::BYTE_ORDER.swap_bytes() {
             return Err(Error::ByteOrder { path: path() });
         }
         let found = (bytes.u16(offset_of!(Raw, version_major)), bytes.u16(offset_of!(Raw, version_minor)));
-        if found.0 != layout::VERSION_MAJOR {
+        if found.0 != librip_format::VERSION_MAJOR {
             return Err(Error::Version { path: path(), found });
         }
     }
@@ -87,7 +87,7 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
             expected_bytes: HEADER_MIN_BYTES as u64,
         });
     }
-    if byte_order != layout::BYTE_ORDER {
+    if byte_order != librip_format::BYTE_ORDER {
         return Err(Error::Header { path: path(), what: "the byte order", found: byte_order.into() });
     }
     let machine = bytes.u32(offset_of!(Raw, machine));
@@ -133,7 +133,7 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
         held_overflows: bytes.u64(offset_of!(Raw, held_overflows)),
         releases_unmatched: bytes.u64(offset_of!(Raw, releases_unmatched)),
         ending: match bytes.u32(offset_of!(Raw, exit_state)) {
-            layout::EXIT_STATUS => Ending::Exit {
+            librip_format::EXIT_STATUS => Ending::Exit {
                 status: bytes.u32(offset_of!(Raw, exit_status)) as i32,
                 boottime_ns: bytes.u64(offset_of!(Raw, exited_boottime_ns)),
             },
@@ -152,13 +152,13 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
 
 fn regions(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
     let mut wanted = [
-        (layout::REGION_LOCK_NAMES, size_of::<layout::LockName>(), &mut header.lock_names),
-        (layout::REGION_MODULES, size_of::<layout::Module>(), &mut header.modules),
-        (layout::REGION_SITES, size_of::<layout::Site>(), &mut header.sites),
-        (layout::REGION_TEXTS, 1, &mut header.texts),
-        (layout::REGION_SLOTS, layout::SLOT_HEADER_LEN_BYTES as usize, &mut header.slots),
+        (librip_format::REGION_LOCK_NAMES, size_of::<librip_format::LockName>(), &mut header.lock_names),
+        (librip_format::REGION_MODULES, size_of::<librip_format::Module>(), &mut header.modules),
+        (librip_format::REGION_SITES, size_of::<librip_format::Site>(), &mut header.sites),
+        (librip_format::REGION_TEXTS, 1, &mut header.texts),
+        (librip_format::REGION_SLOTS, librip_format::SLOT_HEADER_LEN_BYTES as usize, &mut header.slots),
     ];
-    for index in 0..layout::REGIONS_MAX {
+    for index in 0..librip_format::REGIONS_MAX {
         let at = offset_of!(Raw, regions) + index * size_of::<Region>();
         let kind = bytes.u32(at + offset_of!(Region, kind));
         let Some((_, min_len, room)) = wanted.iter_mut().find(|(wanted, ..)| *wanted == kind) else {
@@ -171,7 +171,9 @@ fn regions(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
         let end = capacity.checked_mul(entry_len_bytes).and_then(|len| len.checked_add(offset));
         if entry_len_bytes < *min_len as u64 {
             defects.push(Defect::Region { kind, what: "the length of an entry", found: entry_len_bytes });
-        } else if !offset.is_multiple_of(layout::REGION_ALIGN_BYTES) || offset < size_of::<Raw>() as u64 {
+        } else if !offset.is_multiple_of(librip_format::REGION_ALIGN_BYTES)
+            || offset < size_of::<Raw>() as u64
+        {
             defects.push(Defect::Region { kind, what: "its place", found: offset });
         } else if end.is_none_or(|end| end > header.file_len_bytes) {
             defects.push(Defect::Region {
@@ -192,7 +194,7 @@ fn regions(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
             .iter()
             .any(|defect| matches!(defect, Defect::Region { kind: reported, .. } if *reported == kind));
         // Rings of 1.0 have no names for locks.
-        let is_needed = kind != layout::REGION_LOCK_NAMES;
+        let is_needed = kind != librip_format::REGION_LOCK_NAMES;
         if *room == Room::default() && is_needed && !is_reported {
             defects.push(Defect::RegionMissing { kind });
         }
@@ -221,14 +223,14 @@ fn overlaps(rooms: &mut [(u32, usize, &mut Room)], defects: &mut Vec<Defect>) {
 
 /// Slots are read only where their geometry is beyond doubt.
 fn slot_geometry(header: &mut Header, defects: &mut Vec<Defect>) {
-    let kind = layout::REGION_SLOTS;
+    let kind = librip_format::REGION_SLOTS;
     let words = header.slot_words;
-    let is_words_possible =
-        words.is_power_of_two() && (layout::SLOT_WORDS_MIN..=layout::SLOT_WORDS_MAX).contains(&words);
+    let is_words_possible = words.is_power_of_two()
+        && (librip_format::SLOT_WORDS_MIN..=librip_format::SLOT_WORDS_MAX).contains(&words);
     let len = header.slot_len_bytes;
     let problem = if !is_words_possible {
         Some(("the number of words a slot", u64::from(words)))
-    } else if len < layout::slot_len_bytes(words)
+    } else if len < librip_format::slot_len_bytes(words)
         || len > SLOT_LEN_MAX_BYTES
         || len != header.slots.entry_len_bytes
     {

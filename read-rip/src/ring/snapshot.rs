@@ -57,7 +57,7 @@ pub struct Header {
     pub file_system: u64,
     /// Host name.
     pub host: String,
-    /// Settings that were not understood: `librip::layout::SETTING_*`.
+    /// Settings that were not understood: `librip_format::SETTING_*`.
     pub settings_ignored: u32,
     /// Words of a slot.
     pub slot_words: u32,
@@ -146,11 +146,11 @@ pub struct Site {
     pub line: u32,
     /// Column, from 1; 0 when unknown.
     pub column: u32,
-    /// `librip::layout::KIND_*`.
+    /// `librip_format::KIND_*`.
     pub kind: u8,
-    /// `librip::layout::SITE_*` and `LOCK_TYPE_*`.
+    /// `librip_format::SITE_*` and `LOCK_TYPE_*`.
     pub flags: u16,
-    /// `librip::layout::OPERAND_*` of each operand; none where there are impossibly many.
+    /// `librip_format::OPERAND_*` of each operand; none where there are impossibly many.
     pub operand_types: Vec<u8>,
     /// Operand words before the PC word of an event; `None` for types this version does not know.
     pub operand_words: Option<u32>,
@@ -174,7 +174,7 @@ pub struct Slot {
     pub index: u64,
     /// What the ring says of its owner.
     pub state: SlotState,
-    /// `librip::layout::SLOT_KIND_*`.
+    /// `librip_format::SLOT_KIND_*`.
     pub kind: u32,
     /// How many owners the slot has had.
     pub generation: u32,

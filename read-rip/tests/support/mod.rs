@@ -1,6 +1,6 @@
 //! What the reader's tests share: rings made by hand, and the program run under supervision.
 //!
-//! Nothing here uses `librip::layout`: a mistake there must not be repeated by the tests.
+//! Nothing here uses `librip_format`: a mistake there must not be repeated by the tests.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 

@@ -4,7 +4,6 @@
 
 use std::io::{self, Write};
 
-use librip::layout;
 use serde::Serialize;
 
 use super::{Json, JsonPlace, json_place, state_name};
@@ -106,8 +105,8 @@ impl<W: Write> Json<W> {
                 quiet: overview.quiet,
                 now_boottime_ns: model.now_ns,
                 clock: match clock.map(|clock| clock.level) {
-                    None | Some(layout::CLOCK_LEVEL_OFF) => "off",
-                    Some(layout::CLOCK_LEVEL_CONTENDED) => "contended",
+                    None | Some(librip_format::CLOCK_LEVEL_OFF) => "off",
+                    Some(librip_format::CLOCK_LEVEL_CONTENDED) => "contended",
                     Some(_) => "all",
                 },
             },

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 
-use librip::layout;
 use serde::Serialize;
 
 use crate::places::{MARKS_MAX, Place, Places};
@@ -54,16 +53,16 @@ struct Caller<'a> {
 /// What a site's mark means; `None` for kinds of later versions.
 fn kind_name(kind: u8) -> Option<&'static str> {
     match kind {
-        layout::KIND_SNAP => Some("snap"),
-        layout::KIND_PROGRESS => Some("progress"),
-        layout::KIND_LOCK_WAIT => Some("lock_wait"),
-        layout::KIND_LOCK_ACQUIRED => Some("lock_acquired"),
-        layout::KIND_LOCK_RELEASED => Some("lock_released"),
-        layout::KIND_LOCK_TRY_FAILED => Some("lock_try_failed"),
-        layout::KIND_LOCK_TAKES => Some("lock_takes"),
-        layout::KIND_CONDITION_WAIT => Some("condition_wait"),
-        layout::KIND_CONDITION_WOKEN => Some("condition_woken"),
-        layout::KIND_LOCK_DESTROYED => Some("lock_destroyed"),
+        librip_format::KIND_SNAP => Some("snap"),
+        librip_format::KIND_PROGRESS => Some("progress"),
+        librip_format::KIND_LOCK_WAIT => Some("lock_wait"),
+        librip_format::KIND_LOCK_ACQUIRED => Some("lock_acquired"),
+        librip_format::KIND_LOCK_RELEASED => Some("lock_released"),
+        librip_format::KIND_LOCK_TRY_FAILED => Some("lock_try_failed"),
+        librip_format::KIND_LOCK_ACQUIRE_BEGIN => Some("lock_takes"),
+        librip_format::KIND_CONDITION_WAIT => Some("condition_wait"),
+        librip_format::KIND_CONDITION_WOKEN => Some("condition_woken"),
+        librip_format::KIND_LOCK_DESTROYED => Some("lock_destroyed"),
         _ => None,
     }
 }

@@ -1,0 +1,86 @@
+//! The file format of a ring, version 1.0: the one definition that the recorder and the reader share.
+//!
+//! This crate defines bytes and what they mean. It does not map, read or write anything, it knows no policy, and it has
+//! no dependency, no `std` and no `unsafe` code.
+//!
+//! # The file
+//!
+//! A ring is one file, normally on tmpfs. The recorded process maps it `MAP_SHARED`. The file is sparse: only the parts
+//! in use occupy memory. All integers have the byte order that [`Header::byte_order`] names. All offsets are bytes from
+//! the start of the file.
+//!
+//! ```text
+//! +------------------+ 0
+//! | Header           |  identity, geometry, counters, how the process ended   one page of 4096 bytes
+//! +------------------+ <- Header::regions locates everything from here on; each region starts on a 4 KiB boundary
+//! | Module ...       |  one executable or shared library: path, build id, load bias
+//! +------------------+
+//! | Site ...         |  one mark in the source: module-relative PC, file:line, kind, operand types
+//! +------------------+
+//! | texts            |  bytes that modules and sites refer to by offset and length
+//! +------------------+
+//! | LockName ...     |  one name that the program gave to a lock
+//! +------------------+
+//! | Slot ...         |  512 bytes of SlotHeader, then the words; Header::slot_len_bytes each
+//! +------------------+ Header::file_len_bytes
+//! ```
+//!
+//! # Where to find what
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`word`] | the 64-bit word: sequence, operand flag, payload |
+//! | [`header`] | the start of the file |
+//! | [`region`] | the tables that the header lists |
+//! | [`module`] | executables and shared libraries, texts, names of locks |
+//! | [`site`] | marks in the source, and the kinds of events |
+//! | [`note`] | the ELF note that describes a site in the program's file |
+//! | [`slot`] | one thread's part of the ring, and its life |
+//! | [`held`] | the table of locks that a thread holds or waits for |
+//! | [`clock`] | the unit of times |
+//!
+//! Everything is re-exported at the root of the crate.
+//!
+//! # Who writes what
+//!
+//! | part | writer | when |
+//! |---|---|---|
+//! | header, identity and geometry | the process that makes the ring | before [`Header::magic`], which it writes last |
+//! | header, counters | any thread of the process or of its forked children, atomically | claims, refusals, exits |
+//! | modules, sites, texts | the process that makes the ring, or that loads a library later | the entry first, its `state` last |
+//! | a slot's header | the thread that claims or releases the slot | its `state` last |
+//! | a slot's count and words | the owner of the slot | on each mark |
+//!
+//! The recorder never reads a value back from the file to decide where it stores, how often it loops, or by how much it
+//! shifts. A slot's count is the one exception: its lower bits select a word of the same slot. So another process that
+//! scribbles over the file can destroy the record, but it cannot harm the recorded program.
+//!
+//! # Compatibility
+//!
+//! A reader refuses another [`VERSION_MAJOR`]. A higher minor version only adds: new regions, new fields in bytes that
+//! were reserved and zero, longer entries ([`Region::entry_len_bytes`] says how long), new kinds, and for a slot a
+//! trailer after its words ([`Header::slot_len_bytes`] is the length of the whole slot). All bytes from
+//! [`Header::header_len_bytes`] to the first region are zero. A reader ignores what it does not know.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod header;
+pub mod held;
+pub mod module;
+pub mod note;
+pub mod region;
+pub mod site;
+pub mod slot;
+pub mod word;
+
+pub use clock::*;
+pub use header::*;
+pub use held::*;
+pub use module::*;
+pub use note::*;
+pub use region::*;
+pub use site::*;
+pub use slot::*;
+pub use word::*;

@@ -1,0 +1,137 @@
+//! Sites: the marks in the source, and what their events mean.
+//!
+//! [`Site::kind`] says what an event means. [`Site::operand_types`] says which operand words stand before its PC word, in
+//! this order:
+//!
+//! | kind | operands | meaning |
+//! |---|---|---|
+//! | [`KIND_SNAP`] | | the thread passed this place |
+//! | [`KIND_PROGRESS`] | | the thread did useful work |
+//! | [`KIND_LOCK_WAIT`] | time, lock | the thread is about to block until it gets the lock |
+//! | [`KIND_LOCK_ACQUIRED`] | (time,) lock | the thread has acquired the lock |
+//! | [`KIND_LOCK_RELEASED`] | (time, since,) lock | the thread has released the lock |
+//! | [`KIND_LOCK_TRY_FAILED`] | lock | a try, or a wait of limited time, ended without the lock |
+//! | [`KIND_LOCK_ACQUIRE_BEGIN`] | (time,) lock | a wrapper begins to acquire the lock; it has succeeded unless a `TRY_FAILED` follows |
+//! | [`KIND_CONDITION_WAIT`] | time, lock, condition | the thread releases the lock and waits on the condition variable |
+//! | [`KIND_CONDITION_WOKEN`] | time, lock, condition | the thread has the lock again |
+//! | [`KIND_LOCK_DESTROYED`] | lock | the lock was destroyed; another lock may be created at its address |
+//!
+//! Between `ACQUIRE_BEGIN` and a `TRY_FAILED` or a release, the same wrapper may record a `WAIT`: the lock was not free
+//! at once. A wrapper records no `ACQUIRED` event. So it writes nothing but one word of the held-lock table between the
+//! acquisition of a free lock and the program's own work.
+
+use core::mem::offset_of;
+use core::sync::atomic::AtomicU32;
+
+use crate::Text;
+
+/// An event has at most this many operands.
+pub const OPERANDS_MAX: usize = 12;
+
+/// One mark in the source, as its ELF note describes it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Site {
+    /// [`ENTRY_COMPLETE`](crate::ENTRY_COMPLETE), written last.
+    pub state: AtomicU32,
+    /// Index of the site's module.
+    pub module: u32,
+    /// Module-relative address of the mark's first instruction: the payload of the mark's PC words minus the load bias.
+    pub pc: u64,
+    /// File, module path and label, separated by zero bytes.
+    pub text: Text,
+    /// Line in the source, from 1.
+    pub line: u32,
+    /// Column in the source, from 1; 0 if the language has none.
+    pub column: u32,
+    /// `KIND_*`.
+    pub kind: u8,
+    /// The number of operands of an event.
+    pub operand_count: u8,
+    /// A set of `SITE_*`, and a `LOCK_TYPE_*` above [`SITE_LOCK_TYPE_SHIFT`].
+    pub flags: u16,
+    /// `OPERAND_*` of each operand.
+    pub operand_types: [u8; OPERANDS_MAX],
+}
+
+/// [`Site::kind`]: a plain snapshot.
+pub const KIND_SNAP: u8 = 0;
+/// [`Site::kind`]: useful work was done.
+pub const KIND_PROGRESS: u8 = 1;
+/// [`Site::kind`]: the [module](self)'s table describes this kind and those below.
+pub const KIND_LOCK_WAIT: u8 = 2;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_LOCK_ACQUIRED: u8 = 3;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_LOCK_RELEASED: u8 = 4;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_LOCK_TRY_FAILED: u8 = 5;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_LOCK_ACQUIRE_BEGIN: u8 = 6;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_CONDITION_WAIT: u8 = 7;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_CONDITION_WOKEN: u8 = 8;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_LOCK_DESTROYED: u8 = 9;
+
+/// [`Site::flags`]: the lock is acquired in shared mode.
+pub const SITE_SHARED: u16 = 1;
+/// [`Site::flags`]: the attempt does not block, or ends after a time.
+pub const SITE_TRY: u16 = 2;
+/// [`Site::flags`]: the site is in a wrapper, which records everything that is done with its locks. The location to show
+/// is the wrapper's caller.
+pub const SITE_WRAPPER: u16 = 4;
+/// [`Site::flags`]: the owner may acquire the lock again.
+pub const SITE_REENTRANT: u16 = 8;
+/// [`Site::flags`]: a shared acquisition that passes waiting writers.
+pub const SITE_READERS_FIRST: u16 = 16;
+/// [`Site::flags`]: a shared acquisition that may become exclusive. A lock grants one of these at a time.
+pub const SITE_UPGRADABLE: u16 = 32;
+/// [`Site::flags`]: only the thread that acquired the lock can release it: its guard cannot be sent to another thread.
+pub const SITE_OWNED: u16 = 64;
+/// [`Site::flags`]: the first bit of a `LOCK_TYPE_*`.
+pub const SITE_LOCK_TYPE_SHIFT: u32 = 8;
+/// The lock is marked by hand, so its type is not known.
+pub const LOCK_TYPE_UNKNOWN: u16 = 0;
+/// A mutex.
+pub const LOCK_TYPE_MUTEX: u16 = 1;
+/// A readers-writer lock.
+pub const LOCK_TYPE_RWLOCK: u16 = 2;
+/// A spin lock.
+pub const LOCK_TYPE_SPIN: u16 = 3;
+/// A semaphore. A semaphore has no owner.
+pub const LOCK_TYPE_SEMAPHORE: u16 = 4;
+
+/// [`Site::operand_types`]: 48 bits in one operand word.
+pub const OPERAND_WORD: u8 = 1;
+/// [`Site::operand_types`]: 64 bits in two operand words, the low 32 bits first.
+pub const OPERAND_DOUBLE: u8 = 2;
+/// [`Site::operand_types`]: the address of a lock, in one word.
+pub const OPERAND_LOCK: u8 = 3;
+/// [`Site::operand_types`]: the time of the event, ticks, in one word; 0 if it is not known.
+pub const OPERAND_TIME: u8 = 4;
+/// [`Site::operand_types`]: the time at which what ends here began, ticks, in one word; 0 if it is not known.
+pub const OPERAND_SINCE: u8 = 5;
+/// [`Site::operand_types`]: the address of a condition variable, in one word.
+pub const OPERAND_CONDITION: u8 = 6;
+/// [`Site::operand_types`]: a return address, in one word. The location to show is the call before this address: the site
+/// is in a function that replaces another, such as an interposed `pthread_mutex_lock`.
+pub const OPERAND_CALLER: u8 = 7;
+
+/// Returns how many operand words a value of an `OPERAND_*` type takes; `None` for a type that this version does not
+/// know.
+pub const fn operand_words(operand_type: u8) -> Option<u32> {
+    match operand_type {
+        OPERAND_WORD | OPERAND_LOCK | OPERAND_TIME | OPERAND_SINCE | OPERAND_CONDITION | OPERAND_CALLER => {
+            Some(1)
+        }
+        OPERAND_DOUBLE => Some(2),
+        _ => None,
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Site>() == 48);
+    assert!(offset_of!(Site, flags) == 34);
+};

@@ -1,0 +1,109 @@
+//! Slots: one thread's part of the ring.
+//!
+//! ```text
+//!             claim: a thread's first mark               exit: the thread's last destructor
+//!   FREE ---------------------------------> LIVE -------------------------------------------> EXITED
+//!                                            ^                                                  |
+//!                                            +------------- CLAIMING <--------------------------+
+//!                                               reuse: oldest exit first, only when no FREE slot is left
+//! ```
+//!
+//! A slot that is LIVE in the file but whose thread or process is gone is *abandoned*. The reader concludes that; it is
+//! not a state in the file. On reuse the count goes on, and [`SlotHeader::first_sequence`] says where the new owner's
+//! words begin. So a reader never takes a predecessor's words for the owner's.
+
+use core::mem::{align_of, offset_of, size_of};
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::{HELD_MAX, HeldLock, NAME_LEN_BYTES, SEQUENCE_BITS};
+
+/// The fewest words that a slot can have.
+pub const SLOT_WORDS_MIN: u32 = 16;
+/// The most words that a slot can have: half of what a 15-bit sequence can tell apart.
+pub const SLOT_WORDS_MAX: u32 = 1 << 14;
+/// The words of a slot unless the environment or the program says otherwise. A slot then takes 1 KiB.
+pub const SLOT_WORDS_DEFAULT: u32 = 64;
+
+/// The part of a slot before its words.
+#[repr(C)]
+#[derive(Debug)]
+pub struct SlotHeader {
+    /// `SLOT_*`.
+    pub state: AtomicU32,
+    /// `SLOT_KIND_*`.
+    pub kind: AtomicU32,
+    /// The number of owners that the slot has had.
+    pub generation: AtomicU32,
+    /// The owner's process, in its own PID namespace.
+    pub pid: AtomicU32,
+    /// The owner's thread, in its own PID namespace.
+    pub tid: AtomicU32,
+    /// Zero.
+    pub reserved_running_tid: AtomicU32,
+    /// `CLOCK_BOOTTIME` of the claim, ns. A thread with this tid that started later is another thread.
+    pub claimed_boottime_ns: AtomicU64,
+    /// `CLOCK_BOOTTIME` of the exit, ns; 0 before.
+    pub exited_boottime_ns: AtomicU64,
+    /// The owner's first sequence. Earlier words are a predecessor's.
+    pub first_sequence: AtomicU64,
+    /// Inode of the owner's PID namespace. Pids and tids are valid in that namespace only.
+    pub pid_namespace: AtomicU64,
+    /// How this thread's times are taken: see [`slot_clock`].
+    pub clock: AtomicU32,
+    /// The number of locks that the owner holds and that are not in [`SlotHeader::held`], because it was full.
+    pub held_overflowed: AtomicU32,
+    /// The thread's name, padded with zeros.
+    pub name: [AtomicU64; NAME_LEN_BYTES / 8],
+    /// The locks that the owner holds or waits for: see [`held`](crate::held).
+    pub held: [HeldLock; HELD_MAX],
+    /// The number of words that the slot has ever taken: the sequence of the next word. A mark advances it before it
+    /// writes the word.
+    pub count: AtomicU64,
+    /// Number of words minus one, in the slot itself so that a mark needs one pointer only.
+    pub mask: AtomicU64,
+}
+
+/// Packs [`SlotHeader::clock`]: a `CLOCK_LEVEL_*`, a `CLOCK_SOURCE_*` and [`Header::clock_shift`](crate::Header), a byte
+/// each.
+pub const fn slot_clock(level: u32, source: u32, shift: u32) -> u32 {
+    level | source << 8 | shift << 16
+}
+
+/// [`SlotHeader::state`]: never used.
+pub const SLOT_FREE: u32 = 0;
+/// [`SlotHeader::state`]: the owner may write.
+pub const SLOT_LIVE: u32 = 1;
+/// [`SlotHeader::state`]: the owner has announced its exit.
+pub const SLOT_EXITED: u32 = 2;
+/// [`SlotHeader::state`]: the slot is changing owners.
+pub const SLOT_CLAIMING: u32 = 3;
+
+/// [`SlotHeader::kind`]: the slot of a thread.
+pub const SLOT_KIND_THREAD: u32 = 1;
+
+/// Bytes of a slot before its words.
+pub const SLOT_HEADER_LEN_BYTES: u64 = size_of::<SlotHeader>() as u64;
+
+/// Returns the length of a slot with this many words, bytes.
+pub const fn slot_len_bytes(words: u32) -> u64 {
+    SLOT_HEADER_LEN_BYTES + 8 * words as u64
+}
+
+/// A thread's cursor points at the words of its slot. The count is this many bytes before it.
+pub const CURSOR_TO_COUNT_BYTES: usize = size_of::<SlotHeader>() - offset_of!(SlotHeader, count);
+/// A cursor points at a slot's words; the mask lies this far before it.
+pub const CURSOR_TO_MASK_BYTES: usize = size_of::<SlotHeader>() - offset_of!(SlotHeader, mask);
+
+const _: () = {
+    assert!(size_of::<SlotHeader>() == 512);
+    assert!(offset_of!(SlotHeader, clock) == 56);
+    assert!(offset_of!(SlotHeader, held_overflowed) == 60);
+    assert!(offset_of!(SlotHeader, name) == 64);
+    assert!(offset_of!(SlotHeader, held) == 112);
+    assert!(offset_of!(SlotHeader, count) == 496);
+    assert!(offset_of!(SlotHeader, mask) == 504);
+    assert!(align_of::<SlotHeader>() == 8);
+    assert!(slot_len_bytes(SLOT_WORDS_DEFAULT) == 1024);
+    assert!(SLOT_WORDS_MAX as u64 * 2 == 1 << SEQUENCE_BITS);
+    assert!(CURSOR_TO_COUNT_BYTES == 16 && CURSOR_TO_MASK_BYTES == 8);
+};
