@@ -19,14 +19,14 @@
 //! # Ok::<(), read_rip::ring::Error>(())
 //! ```
 
-pub mod analyse;
 pub mod app;
 pub mod cli;
-pub mod decode;
+pub mod events;
 pub mod findings;
+pub mod locations;
 pub mod locks;
-pub mod places;
 pub mod process;
 pub mod report;
-pub mod resolve;
 pub mod ring;
+pub mod symbols;
+pub mod threads;

@@ -46,7 +46,7 @@ fn run(ring: &Ring, arguments: &[&str]) -> Outcome {
 fn place_of_first_event(ring: &Ring) -> Value {
     let lines = run(ring, &["-t", "--json"]).sound().json();
     let thread = lines.iter().find(|line| line["type"] == "thread").unwrap();
-    thread["data"]["events"][0]["place"].clone()
+    thread["data"]["events"][0]["location"].clone()
 }
 
 #[test]

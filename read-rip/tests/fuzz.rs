@@ -16,10 +16,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, setrlimit};
-use read_rip::places::{FileNames, Places};
+use read_rip::locations::{FileNames, Locations};
 use read_rip::process::Life;
-use read_rip::resolve::{Options, Resolver};
-use read_rip::{analyse, decode, locks, report, ring};
+use read_rip::symbols::{Options, Resolver};
+use read_rip::{events, locks, report, ring, threads};
 use support::synth::{Held, Module, Ring, Site, Slot};
 use support::{Random, setting};
 
@@ -66,17 +66,17 @@ fn read_and_report(path: &Path) -> usize {
     for defect in &snapshot.defects {
         out.extend(defect.to_string().into_bytes());
     }
-    let losses = analyse::losses(&snapshot);
+    let losses = threads::losses(&snapshot);
     report::info(&mut out, path, &snapshot, Some(&Life::Dead), &losses, 1 << 60).unwrap();
-    let mut places = Places::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
-    let threads = analyse::threads(&snapshot, &HashSet::from([1, 2]), &HashSet::from([3]));
+    let mut places = Locations::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
+    let threads = threads::threads(&snapshot, &HashSet::from([1, 2]), &HashSet::from([3]));
     let mut last = Vec::new();
     let mut histories = Vec::new();
     for thread in &threads {
         let slot = thread.slot;
-        let (events, leftover) = decode::events(slot, |pc| places.operand_words(slot.pid, pc));
+        let (events, leftover) = events::events(slot, |pc| places.operand_words(slot.pid, pc));
         black_box(leftover);
-        let newest = decode::last_event(slot, |pc| places.operand_words(slot.pid, pc));
+        let newest = events::last_event(slot, |pc| places.operand_words(slot.pid, pc));
         assert_eq!(newest.as_ref(), events.last(), "both ways to the last event agree");
         let events: Vec<_> = events
             .into_iter()
@@ -89,8 +89,8 @@ fn read_and_report(path: &Path) -> usize {
         histories.push(events);
     }
     let names = FileNames::choose(places.iter());
-    let locations = report::location(&places, &names, true);
-    let groups = analyse::condense(&last, &places);
+    let locations = report::location_texts(&places, &names, true);
+    let groups = threads::condense(&last, &places);
     report::condensed(&mut out, &groups, &places, &locations, true).unwrap();
     for (thread, events) in threads.iter().zip(&histories) {
         report::thread(&mut out, thread, events, &places, &locations, snapshot.sequence_mask).unwrap();
@@ -109,8 +109,8 @@ fn read_and_report(path: &Path) -> usize {
         };
         let model = locks::build(&input, &mut places);
         let names = FileNames::choose(places.iter());
-        let locations = report::location(&places, &names, is_final);
-        let lock_names = report::LockNames { model: &model, places: &places, locations: &locations };
+        let locations = report::location_texts(&places, &names, is_final);
+        let lock_names = report::LockNames { model: &model, locations: &places, texts: &locations };
         let overview = locks::overview(&model, is_final);
         report::locks(&mut out, &overview, &lock_names, is_final, !is_final).unwrap();
         report::Json(&mut out).locks(&overview, &model, &places, &snapshot).unwrap();

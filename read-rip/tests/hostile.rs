@@ -369,7 +369,7 @@ fn paths_and_names_that_are_not_utf8_are_shown_in_all_views() {
     assert_eq!(show(&["-t"], &path).sound().stdout, "n\u{fffd}me[1]: {0}a.rs:1\n");
     let lines = show(&["-t", "--json"], &path).sound().json();
     assert_eq!(lines[0]["data"]["program"], "/nowhere/s\u{fffd}rver");
-    assert_eq!(lines[1]["data"]["events"][0]["place"]["module"], "/nowhere/s\u{fffd}rver");
+    assert_eq!(lines[1]["data"]["events"][0]["location"]["module"], "/nowhere/s\u{fffd}rver");
     assert!(show(&["info"], &path).sound().stdout.contains("program     /nowhere/s\u{fffd}rver\n"));
 }
 

@@ -8,9 +8,9 @@ use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use read_rip::locations::Locations;
 use read_rip::locks::{Input, LockModel, StepKind, build};
-use read_rip::places::Places;
-use read_rip::resolve::{Options, Resolver};
+use read_rip::symbols::{Options, Resolver};
 use serde_json::Value;
 use support::fixture::{Fixture, lock_sites};
 use support::run::{Outcome, read_rip};
@@ -367,8 +367,8 @@ fn the_other_views_show_lock_events_as_marks() {
         "a[1]: {2}cache.rs:10<0x1000>(takes) of 0x7f0000001000, {6}cache.rs:12<0x1200>(released) of 0x7f0000001000\n"
     );
     let events = &fixture.show(&["-t", "--json"]).sound().json()[1]["data"]["events"];
-    assert_eq!(events[0]["place"]["kind"], "lock_takes");
-    assert_eq!(events[1]["place"]["kind"], "lock_released");
+    assert_eq!(events[0]["location"]["kind"], "lock_takes");
+    assert_eq!(events[1]["location"]["kind"], "lock_released");
     assert_eq!(events[1]["lock"], "0x7f0000001000");
 }
 
@@ -406,7 +406,7 @@ fn a_lock_in_a_static_is_called_by_its_symbol() {
 fn model(earlier: Option<&Ring>, ring: &Ring) -> LockModel {
     let read = |ring: &Ring| read_rip::ring::read(&Fixture::of(ring).path).unwrap();
     let (snapshot, earlier) = (read(ring), earlier.map(read));
-    let mut places = Places::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
+    let mut places = Locations::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
     let input = Input {
         snapshot: &snapshot,
         earlier: earlier.as_ref(),

@@ -10,8 +10,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use object::{Object, ObjectSection, ObjectSymbol};
-use read_rip::resolve::{Frame, ModuleProblem, Options, Problem, Resolver};
 use read_rip::ring::Module;
+use read_rip::symbols::{Frame, ModuleProblem, Options, Problem, Resolver};
 use tempfile::TempDir;
 
 const C_SOURCE: &str = r#"

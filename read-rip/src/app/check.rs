@@ -16,8 +16,8 @@ use super::reading::{Reading, agreeing};
 use super::{FINDINGS, SOUND, output, remark};
 use crate::cli::{CheckArgs, Common, MinConfidence};
 use crate::findings::{self, Confidence, Suppression, View};
+use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{self, LockModel};
-use crate::places::{FileNames, Place, Places};
 use crate::process::Life;
 use crate::report::{self, Checked, Json, LockNames, counted};
 
@@ -27,25 +27,25 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, &wanted.dir)?;
     let readings = Readings::of(&path, args, wanted)?;
     let Readings { earlier, reading, remarks } = &readings;
-    let mut places = Places::new(&reading.snapshot, reading.resolver(wanted));
+    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let now = locks::build(
         &reading.input(earlier.as_ref().map(|(earlier, window_ns)| (earlier, *window_ns))),
-        &mut places,
+        &mut locations,
     );
-    let before = earlier.as_ref().map(|(earlier, _)| locks::build(&earlier.input(None), &mut places));
-    let of_places: Vec<&Place> = places.iter().collect();
+    let before = earlier.as_ref().map(|(earlier, _)| locks::build(&earlier.input(None), &mut locations));
+    let of_places: Vec<&Location> = locations.iter().collect();
     let view = View {
         now: &now,
         before: before.as_ref(),
-        places: &of_places,
+        locations: &of_places,
         threshold_ns: u64::try_from(args.threshold.as_nanos()).unwrap_or(u64::MAX),
     };
     let mut found = findings::look(&view);
     found.retain(|finding| finding.confidence >= confidence(args.min_confidence));
     let all = found.len();
-    let files = FileNames::choose(places.iter());
-    let locations = report::location(&places, &files, false);
-    let names = LockNames { model: &now, places: &places, locations: &locations };
+    let files = FileNames::choose(locations.iter());
+    let texts = report::location_texts(&locations, &files, false);
+    let names = LockNames { model: &now, locations: &locations, texts: &texts };
     if !suppressions.is_empty() {
         found.retain(|finding| {
             let subjects = report::subjects(finding, &names);
@@ -78,7 +78,7 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
         );
     }
     // What could not be read may hide more: that is told by the status before what was found.
-    match reading.remarks(wanted, &places, &remarks)? {
+    match reading.remarks(wanted, &locations, &remarks)? {
         SOUND if !found.is_empty() => Ok(FINDINGS),
         status => Ok(status),
     }

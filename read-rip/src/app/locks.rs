@@ -8,31 +8,31 @@ use super::error::AppError;
 use super::reading::{Reading, agreeing};
 use super::{output, remark};
 use crate::cli::{Common, LocksArgs};
+use crate::locations::{FileNames, Locations};
 use crate::locks::{self, LockModel, Overview, Summary};
-use crate::places::{FileNames, Places};
 use crate::report::{self, Json, LockNames, counted};
 
 /// `read-rip locks`.
 pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, &wanted.dir)?;
     let reading = Reading::of(&path, wanted)?;
-    let mut places = Places::new(&reading.snapshot, reading.resolver(wanted));
-    let model = locks::build(&reading.input(None), &mut places);
+    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
+    let model = locks::build(&reading.input(None), &mut locations);
     let overview = locks::overview(&model, args.all);
     let mut out = output(wanted);
     if wanted.json {
         let mut json = Json(&mut out);
         json.ring(&reading.path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
-        json.locks(&overview, &model, &places, &reading.snapshot)?;
+        json.locks(&overview, &model, &locations, &reading.snapshot)?;
     } else {
         remark(reading.heading(&reading.threads()));
-        let files = FileNames::choose(places.iter());
-        let locations = report::location(&places, &files, args.verbose);
-        let names = LockNames { model: &model, places: &places, locations: &locations };
+        let files = FileNames::choose(locations.iter());
+        let texts = report::location_texts(&locations, &files, args.verbose);
+        let names = LockNames { model: &model, locations: &locations, texts: &texts };
         report::locks(&mut out, &overview, &names, args.verbose, reading.now_ns.is_none())?;
     }
     out.flush()?;
-    reading.remarks(wanted, &places, &unknown(&reading, &model, &overview))
+    reading.remarks(wanted, &locations, &unknown(&reading, &model, &overview))
 }
 
 /// What cannot be known of the locks.

@@ -10,14 +10,14 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::error::AppError;
 use super::{ERROR, SOUND, output, remark};
-use crate::analyse::{self, Losses, Thread, ThreadState};
 use crate::cli::Common;
+use crate::locations::{FileNames, Location, Locations};
 use crate::locks::Input;
-use crate::places::{FileNames, Place, Places};
 use crate::process::{self, Life, living_threads};
 use crate::report::{self, Json, counted, printable};
-use crate::resolve::{Options, Resolver};
 use crate::ring::{self, Ending, Module, Snapshot};
+use crate::symbols::{Options, Resolver};
+use crate::threads::{self, Losses, Thread, ThreadState};
 
 /// A C ancestor's program was not position-independent: any address may be in it.
 const WHOLE_ADDRESS_SPACE: u64 = 1 << 48;
@@ -67,14 +67,14 @@ impl Reading {
             }
             _ => HashSet::new(),
         };
-        let losses = analyse::losses(&snapshot);
+        let losses = threads::losses(&snapshot);
         let now_ns = moment(&life, &snapshot);
         Ok(Reading { path: path.to_owned(), snapshot, life, losses, living, ended, now_ns })
     }
 
     /// All threads of the ring.
     pub(super) fn threads(&self) -> Vec<Thread<'_>> {
-        analyse::threads(&self.snapshot, &self.living, &self.ended)
+        threads::threads(&self.snapshot, &self.living, &self.ended)
     }
 
     /// Whether nothing can change any more: the process is dead, and so are its children.
@@ -112,7 +112,7 @@ impl Reading {
     pub(super) fn remarks(
         &self,
         wanted: &Common,
-        places: &Places<'_>,
+        locations: &Locations<'_>,
         remarks: &[String],
     ) -> Result<u8, AppError> {
         if wanted.json {
@@ -120,11 +120,11 @@ impl Reading {
             if let Some((what, hint)) = self.unnamed_program(wanted) {
                 Json(&mut out).problem(&self.path.to_string_lossy(), what, Some(hint))?;
             }
-            for problem in places.resolver().problems() {
+            for problem in locations.resolver().problems() {
                 let about = problem.path.to_string_lossy();
                 Json(&mut out).problem(&about, &problem.to_string(), Some(problem.hint()))?;
             }
-            if let Some((what, hint)) = ambiguous(places) {
+            if let Some((what, hint)) = ambiguous(locations) {
                 Json(&mut out).problem(&self.path.to_string_lossy(), &what, Some(hint))?;
             }
             out.flush()?;
@@ -157,11 +157,11 @@ impl Reading {
                 ));
             }
         }
-        for problem in places.resolver().problems() {
+        for problem in locations.resolver().problems() {
             remark(format_args!("Warning: {}", printable(&problem.to_string())));
             remark(format_args!("Hint: {}", problem.hint()));
         }
-        if let Some((what, hint)) = ambiguous(places) {
+        if let Some((what, hint)) = ambiguous(locations) {
             remark(format_args!("Warning: {what}"));
             remark(format_args!("Hint: {hint}"));
         }
@@ -225,15 +225,15 @@ impl Reading {
 }
 
 /// What to say of marks that were met and whose meaning is not known.
-fn ambiguous(places: &Places<'_>) -> Option<(String, &'static str)> {
-    let met: Vec<&Place> = places.iter().filter(|place| place.is_ambiguous).collect();
+fn ambiguous(locations: &Locations<'_>) -> Option<(String, &'static str)> {
+    let met: Vec<&Location> = locations.iter().filter(|location| location.is_ambiguous).collect();
     let names = FileNames::choose(met.iter().copied());
-    let locations = report::location(places, &names, false);
-    let lines: BTreeSet<String> = met.iter().map(|place| locations.line_of(place)).collect();
+    let texts = report::location_texts(locations, &names, false);
+    let lines: BTreeSet<String> = met.iter().map(|location| texts.line_of(location)).collect();
     let first = lines.first()?;
     let others = match lines.len() - 1 {
         0 => String::new(),
-        others => format!(", and so it is at {}", counted(others as u64, "other place")),
+        others => format!(", and so it is at {}", counted(others as u64, "other location")),
     };
     let what = format!(
         "{first}: the linker has made these marks one, and they say different things: what an event there means is \

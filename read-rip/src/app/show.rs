@@ -5,11 +5,11 @@ use std::io::Write;
 use super::error::AppError;
 use super::reading::{Reading, agreeing};
 use super::{now_ns, output, remark};
-use crate::analyse::{self, Thread, ThreadState};
 use crate::cli::{Common, RingArgs, View};
-use crate::decode::{self, Event};
-use crate::places::{FileNames, PlaceId, Places};
+use crate::events::{self, Event};
+use crate::locations::{FileNames, LocationId, Locations};
 use crate::report::{self, Json};
+use crate::threads::{self, Thread, ThreadState};
 
 /// What the heading says of threads that have exited.
 const SHOWN_WITH_TV: &str = " (-tv shows those too)";
@@ -18,14 +18,14 @@ const SHOWN_WITH_TV: &str = " (-tv shows those too)";
 pub(super) fn show(ring: &RingArgs, view: &View, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(ring, &wanted.dir)?;
     let reading = Reading::of(&path, wanted)?;
-    let mut places = Places::new(&reading.snapshot, reading.resolver(wanted));
+    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let threads = reading.threads();
     let remarks = if view.threads {
-        show_threads(view, wanted, &reading, &threads, &mut places)?
+        show_threads(view, wanted, &reading, &threads, &mut locations)?
     } else {
-        show_condensed(view, wanted, &reading, &threads, &mut places)?
+        show_condensed(view, wanted, &reading, &threads, &mut locations)?
     };
-    reading.remarks(wanted, &places, &remarks)
+    reading.remarks(wanted, &locations, &remarks)
 }
 
 /// `read-rip info`.
@@ -49,32 +49,33 @@ fn show_condensed(
     wanted: &Common,
     reading: &Reading,
     threads: &[Thread<'_>],
-    places: &mut Places<'_>,
+    locations: &mut Locations<'_>,
 ) -> Result<Vec<String>, AppError> {
     let mut last = Vec::with_capacity(threads.len());
     let mut silent = 0;
     for thread in threads.iter().filter(|thread| thread.state != ThreadState::Exited) {
         let slot = thread.slot;
-        match decode::last_event(slot, |pc| places.operand_words(slot.pid, pc)) {
-            Some(event) => last.push((thread, places.find(slot, &event))),
+        match events::last_event(slot, |pc| locations.operand_words(slot.pid, pc)) {
+            Some(event) => last.push((thread, locations.find(slot, &event))),
             None => silent += 1,
         }
     }
-    let names = FileNames::choose(places.iter());
-    let locations = report::location(places, &names, view.verbose);
-    last.retain(|&(thread, place)| is_wanted(view, thread, Some(place), places, &locations));
-    let last: Vec<(u32, PlaceId)> = last.iter().map(|&(thread, place)| (thread.slot.tid, place)).collect();
-    let groups = analyse::condense(&last, places);
+    let names = FileNames::choose(locations.iter());
+    let texts = report::location_texts(locations, &names, view.verbose);
+    last.retain(|&(thread, location)| is_wanted(view, thread, Some(location), locations, &texts));
+    let last: Vec<(u32, LocationId)> =
+        last.iter().map(|&(thread, location)| (thread.slot.tid, location)).collect();
+    let groups = threads::condense(&last, locations);
     let mut out = output(wanted);
     if wanted.json {
         let mut json = Json(&mut out);
         json.ring(&reading.path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
         for group in &groups {
-            json.group(group, places, &reading.snapshot)?;
+            json.group(group, locations, &reading.snapshot)?;
         }
     } else {
         remark(reading.heading_with(threads, SHOWN_WITH_TV));
-        report::condensed(&mut out, &groups, places, &locations, view.verbose)?;
+        report::condensed(&mut out, &groups, locations, &texts, view.verbose)?;
     }
     out.flush()?;
     let mut remarks = Vec::new();
@@ -89,22 +90,23 @@ fn show_threads(
     wanted: &Common,
     reading: &Reading,
     threads: &[Thread<'_>],
-    places: &mut Places<'_>,
+    locations: &mut Locations<'_>,
 ) -> Result<Vec<String>, AppError> {
     let shown = || threads.iter().filter(|thread| view.verbose || thread.state != ThreadState::Exited);
-    // Once for the places, which decide how each is called, and once to show them: all events at a time would take
+    // Once for the locations, which decide how each is called, and once to show them: all events at a time would take
     // several times the ring's memory.
-    let mut incomplete = decode::Leftover::default();
+    let mut incomplete = events::Leftover::default();
     for thread in shown() {
-        let (events, leftover) = decode::events(thread.slot, |pc| places.operand_words(thread.slot.pid, pc));
+        let (events, leftover) =
+            events::events(thread.slot, |pc| locations.operand_words(thread.slot.pid, pc));
         incomplete.incomplete_events += leftover.incomplete_events;
         incomplete.stray_operands += leftover.stray_operands;
         for event in events {
-            places.find(thread.slot, &event);
+            locations.find(thread.slot, &event);
         }
     }
-    let names = FileNames::choose(places.iter());
-    let locations = report::location(places, &names, view.verbose);
+    let names = FileNames::choose(locations.iter());
+    let texts = report::location_texts(locations, &names, view.verbose);
     let mut out = output(wanted);
     if wanted.json {
         Json(&mut out).ring(&reading.path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
@@ -112,28 +114,28 @@ fn show_threads(
         remark(reading.heading_with(threads, SHOWN_WITH_TV));
     }
     for thread in shown() {
-        let (events, _) = decode::events(thread.slot, |pc| places.operand_words(thread.slot.pid, pc));
-        let events: Vec<(Event, PlaceId)> = events
+        let (events, _) = events::events(thread.slot, |pc| locations.operand_words(thread.slot.pid, pc));
+        let events: Vec<(Event, LocationId)> = events
             .into_iter()
             .map(|event| {
-                let place = places.find(thread.slot, &event);
-                (event, place)
+                let location = locations.find(thread.slot, &event);
+                (event, location)
             })
             .collect();
-        let last = events.last().map(|&(_, place)| place);
-        if !is_wanted(view, thread, last, places, &locations) {
+        let last = events.last().map(|&(_, location)| location);
+        if !is_wanted(view, thread, last, locations, &texts) {
             continue;
         }
         if wanted.json {
-            Json(&mut out).thread(thread, &events, places, &reading.snapshot)?;
+            Json(&mut out).thread(thread, &events, locations, &reading.snapshot)?;
         } else {
             let mask = reading.snapshot.sequence_mask;
-            report::thread(&mut out, thread, &events, places, &locations, mask)?;
+            report::thread(&mut out, thread, &events, locations, &texts, mask)?;
         }
     }
     out.flush()?;
     let mut remarks = Vec::new();
-    if incomplete != decode::Leftover::default() {
+    if incomplete != events::Leftover::default() {
         remarks.push(format!(
             "{} operands, {} to none.",
             agreeing(incomplete.incomplete_events, "event", "misses", "miss"),
@@ -147,15 +149,15 @@ fn show_threads(
 fn is_wanted(
     view: &View,
     thread: &Thread<'_>,
-    last: Option<PlaceId>,
-    places: &Places<'_>,
-    locations: &report::Locations<'_>,
+    last: Option<LocationId>,
+    locations: &Locations<'_>,
+    texts: &report::LocationTexts<'_>,
 ) -> bool {
     let Some(pattern) = &view.r#match else { return true };
     let name = format!("{}[{}]", thread.slot.name, thread.slot.tid);
     pattern.is_match(&name)
-        || last.is_some_and(|place| {
-            let place = places.get(place);
-            pattern.is_match(&place.function) || pattern.is_match(&locations.of(place))
+        || last.is_some_and(|location| {
+            let location = locations.get(location);
+            pattern.is_match(&location.function) || pattern.is_match(&texts.of(location))
         })
 }

@@ -361,8 +361,13 @@ impl<'a> Judge<'a> {
 
     fn waiting(&self, wait: &Wait) -> Vec<Part> {
         let verb = if wait.shared { " waits to share " } else { " waits for " };
-        let mut line =
-            parts![Part::Thread(wait.thread), verb, Part::Lock(wait.lock), " at ", Part::Place(wait.place)];
+        let mut line = parts![
+            Part::Thread(wait.thread),
+            verb,
+            Part::Lock(wait.lock),
+            " at ",
+            Part::Location(wait.location)
+        ];
         if wait.is_timed {
             line.push(", for a limited time".into());
         }
@@ -383,7 +388,7 @@ impl<'a> Judge<'a> {
             line.extend(parts![", which ", Part::Thread(hold.thread), format!(" {how}")]);
         }
         add_duration(line, " for ", held_ns);
-        line.extend(parts![", taken at ", Part::Place(hold.place)]);
+        line.extend(parts![", taken at ", Part::Location(hold.location)]);
     }
 }
 

@@ -1,7 +1,7 @@
 use super::*;
-use crate::analyse::ThreadState;
 use crate::findings::testing::{MILLISECOND, NOW, SECOND, Scene, text};
 use crate::locks::StepKind;
+use crate::threads::ThreadState;
 
 /// Each thread has one lock and waits for its neighbour's.
 fn circle(mut scene: Scene, threads: usize) -> Scene {
@@ -267,11 +267,11 @@ fn many_readers_and_writers_cost_no_more_than_their_number() {
     // 20,000 readers of A wait to have B, 20,000 readers of B wait to have A: 800 million pairs.
     let mut scene = Scene::dead();
     let locks = [scene.rwlock("A", Some(false)), scene.rwlock("B", Some(false))];
-    let place = scene.place("a.rs", 1);
+    let location = scene.location("a.rs", 1);
     for at in 0..40_000 {
         let thread = scene.thread("many");
         scene.shares(thread, locks[at % 2]);
-        scene.waits_with(thread, locks[1 - at % 2], |wait| wait.place = place);
+        scene.waits_with(thread, locks[1 - at % 2], |wait| wait.location = location);
     }
     let began = std::time::Instant::now();
     let found = scene.look(&Deadlock);

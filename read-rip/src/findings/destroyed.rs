@@ -23,8 +23,8 @@
 use std::collections::HashSet;
 
 use super::{Analysis, Confidence, Finding, Part, View, parts};
+use crate::locations::LocationId;
 use crate::locks::{HoldState, LockId, ThreadId};
-use crate::places::PlaceId;
 
 /// See the file's description.
 pub(super) struct Destroyed;
@@ -38,12 +38,12 @@ impl Analysis for Destroyed {
 
     fn look(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let mut seen: HashSet<(ThreadId, LockId)> = HashSet::new();
-        let mut add = |thread: ThreadId, lock: LockId, place: PlaceId, since_ns: Option<u64>| {
+        let mut add = |thread: ThreadId, lock: LockId, location: LocationId, since_ns: Option<u64>| {
             if !seen.insert((thread, lock)) {
                 return;
             }
             let summary = parts![Part::Lock(lock), " was destroyed while ", Part::Thread(thread), " had it"];
-            let evidence = vec![parts![Part::Thread(thread), " took it at ", Part::Place(place)]];
+            let evidence = vec![parts![Part::Thread(thread), " took it at ", Part::Location(location)]];
             let is_wrapped = view.now.locks[lock].nature.is_wrapped;
             let confidence = if is_wrapped { Confidence::Proven } else { Confidence::Suspected };
             let mut finding = Finding::new(KIND, confidence, summary, evidence);
@@ -60,7 +60,7 @@ impl Analysis for Destroyed {
         for lock in &view.now.locks {
             for hold in lock.holders.iter().chain(&lock.maybe) {
                 if hold.state == HoldState::Destroyed {
-                    add(hold.thread, hold.lock, hold.place, hold.since_ns);
+                    add(hold.thread, hold.lock, hold.location, hold.since_ns);
                 }
             }
         }

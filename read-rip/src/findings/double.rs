@@ -27,8 +27,8 @@ use std::collections::HashSet;
 
 use super::history::{self, is_acquisition};
 use super::{Analysis, Confidence, Finding, Part, View, locks_of, parts};
+use crate::locations::LocationId;
 use crate::locks::{HoldState, LockId, ThreadId};
-use crate::places::PlaceId;
 
 /// See the file's description.
 pub(super) struct Double;
@@ -48,7 +48,7 @@ impl Analysis for Double {
             model.locks[lock].nature.reentrant || handed_over.contains(&lock) || deadlocked.contains(&lock)
         };
         let mut told: HashSet<(ThreadId, LockId)> = HashSet::new();
-        let mut add = |thread: ThreadId, lock: LockId, again: Option<PlaceId>, place: PlaceId| {
+        let mut add = |thread: ThreadId, lock: LockId, again: Option<LocationId>, location: LocationId| {
             if !told.insert((thread, lock)) {
                 return;
             }
@@ -56,11 +56,11 @@ impl Analysis for Double {
             let mut line = parts![Part::Thread(thread)];
             match again {
                 Some(again) => {
-                    line.extend(parts![" took it at ", Part::Place(again), ", and had it already, "])
+                    line.extend(parts![" took it at ", Part::Location(again), ", and had it already, "])
                 }
                 None => line.push(" has it more than once, first ".into()),
             }
-            line.extend(parts!["taken at ", Part::Place(place)]);
+            line.extend(parts!["taken at ", Part::Location(location)]);
             let mut finding = Finding::new(KIND, Confidence::Suspected, summary, vec![line]);
             finding.doubt = Some(if model.locks[lock].nature.is_wrapped {
                 // Who really waits for a lock that it has is in a deadlock, which is another finding.
@@ -78,7 +78,7 @@ impl Analysis for Double {
         for (id, thread) in model.threads.iter().enumerate() {
             for hold in &thread.holds {
                 if hold.again > 0 && !hold.shared && hold.state == HoldState::Held && !is_fine(hold.lock) {
-                    add(id, hold.lock, None, hold.place);
+                    add(id, hold.lock, None, hold.location);
                 }
             }
             history::replay(thread, |step, held| {
@@ -87,7 +87,7 @@ impl Analysis for Double {
                 };
                 let before = held.iter().find(|held| held.lock == lock && !held.is_lent && !held.is_older);
                 if let Some(before) = before.filter(|before| !(before.shared || step.shared)) {
-                    add(id, lock, Some(step.place), before.place);
+                    add(id, lock, Some(step.location), before.location);
                 }
             });
         }

@@ -96,7 +96,7 @@ impl Graph {
         starts: impl Iterator<Item = usize>,
         mut budget: usize,
     ) -> Vec<usize> {
-        // The component is sorted: a node's place in it is its number here.
+        // The component is sorted: a node's location in it is its number here.
         let local = |node: usize| component.binary_search(&node).ok();
         let mut best: Vec<usize> = Vec::new();
         for start in starts {

@@ -6,8 +6,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::locations::LocationId;
 use crate::locks::{HoldState, LockId, LockModel, Step, StepKind, ThreadLocks};
-use crate::places::PlaceId;
 
 /// A lock that a thread has at some step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) struct Held {
     pub(super) lock: LockId,
     pub(super) shared: bool,
     /// Where it was taken, or where it was first seen to be held.
-    pub(super) place: PlaceId,
+    pub(super) location: LocationId,
     /// How often: a lock can be taken again by its holder.
     pub(super) times: u32,
     /// Lent: it waits for a condition.
@@ -47,7 +47,7 @@ pub(super) fn replay(thread: &ThreadLocks, mut visit: impl FnMut(&Step, &[Held])
                 None => held.push(Held {
                     lock,
                     shared: step.shared,
-                    place: step.place,
+                    location: step.location,
                     times: 1,
                     is_lent: false,
                     is_older: false,
@@ -95,7 +95,7 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
         held.push(Held {
             lock,
             shared: step.shared,
-            place: step.place,
+            location: step.location,
             times: 1,
             is_lent: step.kind == StepKind::ConditionWoken,
             is_older: true,
@@ -106,7 +106,7 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
             held.push(Held {
                 lock: hold.lock,
                 shared: hold.shared,
-                place: hold.place,
+                location: hold.location,
                 times: u32::from(hold.again) + 1,
                 is_lent: false,
                 is_older: true,

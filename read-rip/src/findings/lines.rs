@@ -30,9 +30,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Analysis, Confidence, Finding, Part, View, more_threads, parts};
-use crate::analyse::ThreadState;
+use crate::locations::{Location, LocationId};
 use crate::locks::{Step, StepKind, ThreadId, ThreadLocks};
-use crate::places::{Place, PlaceId};
+use crate::threads::ThreadState;
 
 /// See the file's description.
 pub(super) struct Lines;
@@ -65,17 +65,17 @@ impl Analysis for Lines {
     }
 
     fn look(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let places = view.places;
-        let line = |step: &Step| line(places, step.place);
+        let locations = view.locations;
+        let line = |step: &Step| line(locations, step.location);
         let roles = learn(view);
         if roles.is_empty() {
             return;
         }
         // What a mark means, by what the mark before it meant, if that was on the same line.
         let meaning = |step: &Step, before: Option<Meaning>| {
-            let place = places[step.place];
+            let location = locations[step.location];
             let role = line(step).and_then(|line| roles.get(&line));
-            match role.map(|roles| roles.get(&(place.module, place.address)).copied().unwrap_or(0)) {
+            match role.map(|roles| roles.get(&(location.module, location.address)).copied().unwrap_or(0)) {
                 None => Meaning::Other,
                 Some(1..) => Meaning::Waits,
                 Some(..=-1) => Meaning::Has,
@@ -116,38 +116,38 @@ impl Analysis for Lines {
             if waiters.len() < WAITERS_MIN || waiters.len() * 2 <= all {
                 continue;
             }
-            let mut holders: Vec<(ThreadId, PlaceId)> = Vec::new();
+            let mut holders: Vec<(ThreadId, LocationId)> = Vec::new();
             for (id, thread) in view.now.threads.iter().enumerate() {
                 let is_possible = thread.pid == pid && thread.state != ThreadState::Exited;
                 let mut held = Vec::new();
                 for (step, meaning) in snaps(thread).zip(meanings(thread)) {
-                    if !is_possible || !is_in(view.places[step.place], at.0) {
+                    if !is_possible || !is_in(view.locations[step.location], at.0) {
                         continue;
                     }
                     match meaning {
-                        Meaning::Has => held.push(step.place),
+                        Meaning::Has => held.push(step.location),
                         Meaning::Other => {
                             held.pop();
                         }
                         Meaning::Waits => {}
                     }
                 }
-                holders.extend(held.last().map(|&place| (id, place)));
+                holders.extend(held.last().map(|&location| (id, location)));
             }
             found.push(tell(view, &waiters, all, &holders));
         }
     }
 }
 
-fn line<'a>(places: &'a [&'a Place], place: PlaceId) -> Option<Line<'a>> {
-    let place = places[place];
-    let source = place.source.as_ref().filter(|_| place.folded.is_empty());
+fn line<'a>(locations: &'a [&'a Location], location: LocationId) -> Option<Line<'a>> {
+    let location = locations[location];
+    let source = location.source.as_ref().filter(|_| location.folded.is_empty());
     source.map(|(file, line)| (file.as_str(), *line))
 }
 
 /// Whether a mark is in a file, or may be.
-fn is_in(place: &Place, file: &str) -> bool {
-    place.source.iter().chain(&place.folded).any(|(source, _)| source == file)
+fn is_in(location: &Location, file: &str) -> bool {
+    location.source.iter().chain(&location.folded).any(|(source, _)| source == file)
 }
 
 /// Only plain marks take part: others say themselves what they are.
@@ -162,8 +162,8 @@ fn learn<'a>(view: &View<'a>) -> Roles<'a> {
     for thread in &view.now.threads {
         let marks: Vec<(Option<Line<'_>>, Address)> = snaps(thread)
             .map(|step| {
-                let place = view.places[step.place];
-                (line(view.places, step.place), (place.module, place.address))
+                let location = view.locations[step.location];
+                (line(view.locations, step.location), (location.module, location.address))
             })
             .collect();
         let mut from = 0;
@@ -190,7 +190,7 @@ fn learn<'a>(view: &View<'a>) -> Roles<'a> {
     roles
 }
 
-fn tell(view: &View<'_>, waiters: &[ThreadId], all: usize, holders: &[(ThreadId, PlaceId)]) -> Finding {
+fn tell(view: &View<'_>, waiters: &[ThreadId], all: usize, holders: &[(ThreadId, LocationId)]) -> Finding {
     let summary = parts![
         Part::Threads(waiters.len()),
         format!(" of {all} wait at one line, as far as plain marks tell")
@@ -202,16 +202,19 @@ fn tell(view: &View<'_>, waiters: &[ThreadId], all: usize, holders: &[(ThreadId,
     if let Some(last) =
         view.now.threads[waiters[0]].steps.iter().rev().find(|step| step.kind == StepKind::Snap)
     {
-        first.extend(parts![" were last at ", Part::Place(last.place), ", before the lock"]);
+        first.extend(parts![" were last at ", Part::Location(last.location), ", before the lock"]);
     }
     let mut evidence = vec![first];
-    for &(thread, place) in holders.iter().take(TOLD_MAX) {
-        let mut line =
-            parts![Part::Thread(thread), " seems to have a lock of this file, taken at ", Part::Place(place)];
+    for &(thread, location) in holders.iter().take(TOLD_MAX) {
+        let mut line = parts![
+            Part::Thread(thread),
+            " seems to have a lock of this file, taken at ",
+            Part::Location(location)
+        ];
         if waiters.binary_search(&thread).is_ok() {
             line.push(", and waits as well".into());
         } else if let Some(last) = view.now.threads[thread].last {
-            line.extend(parts![", last at ", Part::Place(last)]);
+            line.extend(parts![", last at ", Part::Location(last)]);
         }
         evidence.push(line);
     }
@@ -241,13 +244,14 @@ mod tests {
     use crate::findings::testing::{Scene, text};
 
     /// Threads that went through a lock before; the marks before, after and at the release.
-    fn scene() -> (Scene, [PlaceId; 3]) {
+    fn scene() -> (Scene, [LocationId; 3]) {
         let mut scene = Scene::new();
-        let marks = [scene.place("lock.c", 10), scene.place("lock.c", 10), scene.place("lock.c", 20)];
+        let marks =
+            [scene.location("lock.c", 10), scene.location("lock.c", 10), scene.location("lock.c", 20)];
         (scene, marks)
     }
 
-    fn passes(scene: &mut Scene, name: &str, marks: &[PlaceId]) -> ThreadId {
+    fn passes(scene: &mut Scene, name: &str, marks: &[LocationId]) -> ThreadId {
         let thread = scene.thread(name);
         marks.iter().for_each(|&mark| scene.snap(thread, mark));
         thread
@@ -286,7 +290,7 @@ mod tests {
         }
         assert!(scene.look(&Lines).is_empty(), "a queue that moves");
         let (mut scene, [before, ..]) = self::scene();
-        let other = scene.place("lock.c", 30);
+        let other = scene.location("lock.c", 30);
         for _ in 0..20 {
             passes(&mut scene, "worker", &[other, before, other, before]);
         }
@@ -300,12 +304,12 @@ mod tests {
         for _ in 0..20 {
             passes(&mut scene, "worker", &[before, after, release, before]);
         }
-        scene.places[release].folded.push(("other.c".into(), 7));
+        scene.locations[release].folded.push(("other.c".into(), 7));
         assert!(
             !text(&scene.look(&Lines)[0]).contains(&format!("T{owner} seems to have")),
             "released, or elsewhere"
         );
-        scene.places[before].folded.push(("other.c".into(), 8));
+        scene.locations[before].folded.push(("other.c".into(), 8));
         assert!(scene.look(&Lines).is_empty(), "they may wait there, or be elsewhere");
     }
 

@@ -14,7 +14,7 @@
 //! program marks progress somewhere the finding is potential, else suspected.
 //!
 //! *Nobody makes progress.* The program marks progress, but no known history, of either reading, has such a mark,
-//! while at least two threads went on among few places: suspected. That is a non-progress cycle, as in the model
+//! while at least two threads went on among few locations: suspected. That is a non-progress cycle, as in the model
 //! checker SPIN, over as much history as there is.
 //!
 //! # Blind spots
@@ -34,9 +34,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::graph::Graph;
 use super::{Analysis, Confidence, Finding, Part, View, history, more_threads, parts};
-use crate::analyse::ThreadState;
+use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, StepKind, ThreadId, ThreadLocks};
-use crate::places::PlaceId;
+use crate::threads::ThreadState;
 
 /// See the file's description.
 pub(super) struct Livelock;
@@ -44,7 +44,7 @@ pub(super) struct Livelock;
 const KIND: &str = "livelock";
 /// So often a thread must fail before that is a habit.
 const FAILURES_MIN: usize = 5;
-/// A thread that goes round has at least so many steps, among at most so many places.
+/// A thread that goes round has at least so many steps, among at most so many locations.
 const STEPS_MIN: usize = 16;
 const PLACES_MAX: usize = 8;
 /// As many threads are told of.
@@ -53,7 +53,7 @@ const TOLD_MAX: usize = 8;
 /// A thread's failures to get a lock while it had another one.
 #[derive(Default)]
 struct Failures {
-    locks: BTreeMap<LockId, (usize, PlaceId)>,
+    locks: BTreeMap<LockId, (usize, LocationId)>,
 }
 
 impl Analysis for Livelock {
@@ -111,7 +111,7 @@ fn polite(view: &View<'_>, found: &mut Vec<Finding>) {
                 had.insert(lock);
                 has_succeeded |= has_another;
             } else if step.kind == StepKind::TryFailed && has_another {
-                failures.locks.entry(lock).or_insert((0, step.place)).0 += 1;
+                failures.locks.entry(lock).or_insert((0, step.location)).0 += 1;
                 count += 1;
             }
         });
@@ -148,7 +148,7 @@ fn tell_polite(
     let summary = parts![Part::Threads(members.len()), " try, fail and step back, again and again"];
     let mut evidence = Vec::new();
     for thread in members.iter().take(TOLD_MAX) {
-        let Some((&lock, &(count, place))) =
+        let Some((&lock, &(count, location))) =
             candidates[thread].locks.iter().max_by_key(|(_, (count, _))| *count)
         else {
             continue;
@@ -158,7 +158,7 @@ fn tell_polite(
             format!(" failed {count} times to get "),
             Part::Lock(lock),
             " at ",
-            Part::Place(place)
+            Part::Location(location)
         ];
         let other = members
             .iter()
@@ -195,8 +195,8 @@ fn nobody(view: &View<'_>, found: &mut Vec<Finding>) {
         return;
     }
     let goes_round = |thread: &ThreadLocks| {
-        let places: HashSet<PlaceId> = thread.steps.iter().map(|step| step.place).collect();
-        let lines: usize = places.iter().map(|&place| 1 + view.places[place].folded.len()).sum();
+        let locations: HashSet<LocationId> = thread.steps.iter().map(|step| step.location).collect();
+        let lines: usize = locations.iter().map(|&location| 1 + view.locations[location].folded.len()).sum();
         let has_moved = thread.advanced.is_none_or(|words| words >= STEPS_MIN as u64);
         let is_long = thread.steps.len() >= STEPS_MIN && thread.overwritten > 0;
         is_busy(view, thread) && is_long && has_moved && lines <= PLACES_MAX
@@ -211,9 +211,9 @@ fn nobody(view: &View<'_>, found: &mut Vec<Finding>) {
     for &id in members.iter().take(TOLD_MAX) {
         let thread = &model.threads[id];
         let mut line =
-            parts![Part::Thread(id), format!(" took {} steps among few places", thread.steps.len())];
+            parts![Part::Thread(id), format!(" took {} steps among few locations", thread.steps.len())];
         if let Some(last) = thread.last {
-            line.extend(parts![", last ", Part::Place(last)]);
+            line.extend(parts![", last ", Part::Location(last)]);
         }
         evidence.push(line);
     }
@@ -326,20 +326,20 @@ mod tests {
     #[test]
     fn busy_threads_without_any_progress_are_suspected_where_progress_is_marked() {
         let mut scene = Scene::new();
-        let place = scene.place("spin.rs", 3);
+        let location = scene.location("spin.rs", 3);
         for _ in 0..3 {
             let thread = scene.thread("spins");
-            (0..20).for_each(|_| scene.snap(thread, place));
+            (0..20).for_each(|_| scene.snap(thread, location));
             (scene.model.threads[thread].advanced, scene.model.threads[thread].overwritten) =
                 (Some(400), 1000);
         }
         assert!(scene.look(&Livelock).is_empty(), "the program marks no progress");
         scene.model.has_progress_sites = true;
         assert_eq!(scene.look(&Livelock)[0].confidence, Confidence::Suspected);
-        scene.places[place].folded =
+        scene.locations[location].folded =
             (0..PLACES_MAX as u32).map(|line| ("spin.rs".into(), 10 + line)).collect();
-        assert!(scene.look(&Livelock).is_empty(), "they may be many places");
-        scene.places[place].folded.clear();
+        assert!(scene.look(&Livelock).is_empty(), "they may be many locations");
+        scene.locations[location].folded.clear();
         scene.progress(2);
         assert!(scene.look(&Livelock).is_empty(), "a busy loop that makes progress");
         scene.model.threads[2].steps.last_mut().unwrap().kind = StepKind::Ambiguous;

@@ -37,8 +37,8 @@ use std::collections::{BTreeMap, HashSet};
 use super::graph::Graph;
 use super::history::{self, Held};
 use super::{Analysis, Confidence, Finding, Part, View, locks_of, parts};
+use crate::locations::LocationId;
 use crate::locks::{LockId, LockName, Step, StepKind, ThreadId};
-use crate::places::PlaceId;
 
 /// See the file's description.
 pub(super) struct LockOrder;
@@ -59,9 +59,9 @@ const LENGTH_MAX: usize = 50;
 struct Occurrence {
     thread: ThreadId,
     held_shared: bool,
-    held_meta: PlaceId,
+    held_meta: LocationId,
     taken_shared: bool,
-    taken_place: PlaceId,
+    taken_place: LocationId,
     /// All that it held, with whether that was shared.
     gates: Vec<(LockId, bool)>,
 }
@@ -108,11 +108,11 @@ impl Analysis for LockOrder {
     }
 }
 
-/// What locks have in common that are reported as one: the name, or the place where they are taken.
+/// What locks have in common that are reported as one: the name, or the location where they are taken.
 fn class(view: &View<'_>, lock: LockId) -> String {
     match &view.now.locks[lock].name {
         LockName::Given(name) | LockName::Symbol(name) => name.clone(),
-        LockName::Place(place) => format!("\0{place}"),
+        LockName::Location(location) => format!("\0{location}"),
         LockName::None => format!("\0\0{lock}"),
     }
 }
@@ -131,7 +131,7 @@ fn edges(view: &View<'_>) -> Edges {
         .collect();
     for (id, thread) in view.now.threads.iter().enumerate().filter(|(_, thread)| history::is_complete(thread))
     {
-        let mut add = |lock: LockId, shared: bool, place: PlaceId, held: &[Held]| {
+        let mut add = |lock: LockId, shared: bool, location: LocationId, held: &[Held]| {
             let held = || held.iter().filter(|held| !held.is_lent);
             // Who has a lock already adds no order by taking it again.
             if held().any(|held| held.lock == lock) {
@@ -147,9 +147,9 @@ fn edges(view: &View<'_>) -> Edges {
                     occurrences.push(Occurrence {
                         thread: id,
                         held_shared: from.shared,
-                        held_meta: from.place,
+                        held_meta: from.location,
                         taken_shared: shared,
-                        taken_place: place,
+                        taken_place: location,
                         gates: gates(),
                     });
                 }
@@ -159,11 +159,11 @@ fn edges(view: &View<'_>) -> Edges {
         let held = history::replay(thread, |step, held| {
             let woken = step.kind == StepKind::ConditionWoken;
             if let Some(lock) = step.lock.filter(|_| blocks(step)) {
-                add(lock, step.shared, step.place, held);
+                add(lock, step.shared, step.location, held);
             } else if let Some(lock) = step.lock.filter(|_| woken) {
                 // To get a lent lock back is to take it.
                 let others: Vec<Held> = held.iter().filter(|held| held.lock != lock).copied().collect();
-                add(lock, false, step.place, &others);
+                add(lock, false, step.location, &others);
             }
         });
         if let Some(wait) = view.wait(id).filter(|wait| !wait.is_timed) {
@@ -173,11 +173,11 @@ fn edges(view: &View<'_>) -> Edges {
                 held.iter().filter(now).filter(|held| held.lock != wait.lock).copied().collect();
             for hold in &thread.holds {
                 if hold.lock != wait.lock && !held.iter().any(|held| held.lock == hold.lock) {
-                    let (lock, shared, place) = (hold.lock, hold.shared, hold.place);
-                    held.push(Held { lock, shared, place, times: 1, is_lent: false, is_older: true });
+                    let (lock, shared, location) = (hold.lock, hold.shared, hold.location);
+                    held.push(Held { lock, shared, location, times: 1, is_lent: false, is_older: true });
                 }
             }
-            add(wait.lock, wait.shared, wait.place, &held);
+            add(wait.lock, wait.shared, wait.location, &held);
         }
     }
     edges
@@ -285,11 +285,11 @@ fn tell(cycle: &[(LockId, Occurrence)], count: usize) -> Finding {
                 verb,
                 Part::Lock(taken),
                 " at ",
-                Part::Place(occurrence.taken_place),
+                Part::Location(occurrence.taken_place),
                 if occurrence.held_shared { " while it shared " } else { " while it had " },
                 Part::Lock(*held),
                 ", taken at ",
-                Part::Place(occurrence.held_meta),
+                Part::Location(occurrence.held_meta),
             ]
         })
         .collect();

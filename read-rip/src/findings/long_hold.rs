@@ -24,8 +24,8 @@
 
 use super::unreleased::waiting;
 use super::{Analysis, Confidence, Finding, Part, View, locks_of, parts, pile_up, unreleased};
-use crate::analyse::ThreadState;
 use crate::locks::HoldState;
+use crate::threads::ThreadState;
 
 /// See the file's description.
 pub(super) struct LongHold;
@@ -57,9 +57,9 @@ impl Analysis for LongHold {
                     Part::Duration(held_ns),
                     " and does nothing"
                 ];
-                let mut line = parts![Part::Thread(id), " took it at ", Part::Place(hold.place)];
+                let mut line = parts![Part::Thread(id), " took it at ", Part::Location(hold.location)];
                 if let Some(last) = thread.last {
-                    line.extend(parts![", and was last at ", Part::Place(last)]);
+                    line.extend(parts![", and was last at ", Part::Location(last)]);
                 }
                 let mut evidence = vec![line];
                 evidence.extend(waiting(view, hold.lock));

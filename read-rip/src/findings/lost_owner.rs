@@ -115,7 +115,7 @@ impl Analysis for LostOwner {
                     "in the parent ",
                     Part::Thread(hold.thread),
                     " has it now, taken at ",
-                    Part::Place(hold.place)
+                    Part::Location(hold.location)
                 ]);
             }
             let confidence = if is_proven { Confidence::Proven } else { Confidence::Suspected };

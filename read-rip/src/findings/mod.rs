@@ -2,7 +2,7 @@
 //!
 //! They take values and give values: no input, no output, no symbols. Text is made in `report`.
 //!
-//! Adding one touches three places: its file, the list in [`ANALYSES`], and a scene in its tests. The order of the
+//! Adding one touches three locations: its file, the list in [`ANALYSES`], and a scene in its tests. The order of the
 //! list matters in one way: what an earlier analysis has explained, a later one does not report again.
 
 mod contention;
@@ -28,9 +28,9 @@ pub use suppress::{BadRule, Suppression};
 
 use std::collections::HashSet;
 
-use crate::analyse::ThreadState;
+use crate::locations::{Location, LocationId};
 use crate::locks::{LockId, LockModel, ThreadId, Wait};
-use crate::places::{Place, PlaceId};
+use crate::threads::ThreadState;
 
 /// How sure a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,10 +48,10 @@ pub enum Confidence {
 pub struct View<'a> {
     /// The ring; of a living process the later of two readings.
     pub now: &'a LockModel,
-    /// The earlier reading of a living process. Its lock and thread ids are its own, its places those of `now`.
+    /// The earlier reading of a living process. Its lock and thread ids are its own, its locations those of `now`.
     pub before: Option<&'a LockModel>,
-    /// The places that the models name, by their ids.
-    pub places: &'a [&'a Place],
+    /// The locations that the models name, by their ids.
+    pub locations: &'a [&'a Location],
     /// When something counts as long, ns.
     pub threshold_ns: u64,
 }
@@ -98,28 +98,28 @@ pub struct Finding {
     pub locks: Vec<LockId>,
     /// The threads involved: those that the evidence names.
     pub threads: Vec<ThreadId>,
-    /// The places involved, for suppressions.
-    pub places: Vec<PlaceId>,
+    /// The locations involved, for suppressions.
+    pub locations: Vec<LocationId>,
 }
 
 impl Finding {
-    /// A finding whose locks, threads and places are those that its text names.
+    /// A finding whose locks, threads and locations are those that its text names.
     fn new(
         kind: &'static str,
         confidence: Confidence,
         summary: Vec<Part>,
         evidence: Vec<Vec<Part>>,
     ) -> Finding {
-        let (mut locks, mut threads, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut locks, mut threads, mut locations) = (Vec::new(), Vec::new(), Vec::new());
         for part in summary.iter().chain(evidence.iter().flatten()) {
             match *part {
                 Part::Lock(lock) => locks.push(lock),
                 Part::Thread(thread) => threads.push(thread),
-                Part::Place(place) => places.push(place),
+                Part::Location(location) => locations.push(location),
                 Part::Text(_) | Part::Duration(_) | Part::Threads(_) => {}
             }
         }
-        for ids in [&mut locks, &mut threads, &mut places] {
+        for ids in [&mut locks, &mut threads, &mut locations] {
             let mut seen = HashSet::new();
             ids.retain(|&id| seen.insert(id));
         }
@@ -134,7 +134,7 @@ impl Finding {
             advice: String::new(),
             locks,
             threads,
-            places,
+            locations,
         }
     }
 }
@@ -148,8 +148,8 @@ pub enum Part {
     Thread(ThreadId),
     /// A lock, shown by name.
     Lock(LockId),
-    /// A place, shown as `function file:line`.
-    Place(PlaceId),
+    /// A location, shown as `function file:line`.
+    Location(LocationId),
     /// A length of time, ns.
     Duration(u64),
     /// A number of threads.
@@ -261,8 +261,8 @@ mod tests {
     #[test]
     fn a_crowd_of_40_000_threads_takes_no_time() {
         let scene = server(40_000);
-        let places: Vec<&Place> = scene.places.iter().collect();
-        let view = View { now: &scene.model, before: None, places: &places, threshold_ns: u64::MAX };
+        let locations: Vec<&Location> = scene.locations.iter().collect();
+        let view = View { now: &scene.model, before: None, locations: &locations, threshold_ns: u64::MAX };
         let began = std::time::Instant::now();
         let found = look(&view);
         let took = began.elapsed();
@@ -295,8 +295,8 @@ mod tests {
         }
         let (thread, lock) = (scene.thread("keeps"), scene.lock("KEPT"));
         scene.holds(thread, lock);
-        let places: Vec<&Place> = scene.places.iter().collect();
-        let view = View { now: &scene.model, before: None, places: &places, threshold_ns: 1 };
+        let locations: Vec<&Location> = scene.locations.iter().collect();
+        let view = View { now: &scene.model, before: None, locations: &locations, threshold_ns: 1 };
         let found: Vec<_> = look(&view).iter().map(|finding| (finding.confidence, finding.kind)).collect();
         assert_eq!(found, [(Confidence::Proven, "deadlock"), (Confidence::Suspected, "long-hold")]);
     }

@@ -33,8 +33,8 @@ use std::collections::HashMap;
 
 use super::unreleased::waiting;
 use super::{Analysis, Confidence, Finding, Part, View, add_duration, locks_of, parts};
-use crate::analyse::ThreadState;
 use crate::locks::{Hold, HoldState, LockId, StepKind};
+use crate::threads::ThreadState;
 
 /// See the file's description.
 pub(super) struct PileUp;
@@ -121,7 +121,7 @@ fn tell(view: &View<'_>, lock: LockId, waiters: usize, all: usize, owner: Option
         let mut line =
             parts![Part::Thread(owner.thread), if owner.shared { " shares it" } else { " has it" }];
         add_duration(&mut line, " for ", view.ago_ns(owner.since_ns));
-        line.extend(parts![", taken at ", Part::Place(owner.place)]);
+        line.extend(parts![", taken at ", Part::Location(owner.location)]);
         match thread.advanced {
             Some(0) => {
                 line.push("; it has marked nothing".into());
@@ -131,7 +131,7 @@ fn tell(view: &View<'_>, lock: LockId, waiters: usize, all: usize, owner: Option
             None => {}
         }
         if let Some(last) = thread.last {
-            line.extend(parts![", last at ", Part::Place(last)]);
+            line.extend(parts![", last at ", Part::Location(last)]);
         }
         evidence.push(line);
     } else {

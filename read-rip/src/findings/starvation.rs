@@ -92,7 +92,7 @@ fn tell(view: &View<'_>, starved: &[(&Wait, usize)]) -> Finding {
     let summary = parts![Part::Threads(starved.len()), verb, Part::Lock(lock), " while others overtake"];
     let mut evidence: Vec<Vec<Part>> = Vec::new();
     for (wait, count) in starved.iter().take(TOLD_MAX) {
-        let mut line = parts![Part::Thread(wait.thread), " waits at ", Part::Place(wait.place)];
+        let mut line = parts![Part::Thread(wait.thread), " waits at ", Part::Location(wait.location)];
         add_duration(&mut line, ", for ", view.ago_ns(wait.since_ns));
         line.push(format!("; threads that came later got it {count} times or more").into());
         evidence.push(line);

@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 
 use super::{Analysis, Finding, View};
-use crate::analyse::ThreadState;
+use crate::locations::{Location, LocationId};
 use crate::locks::{
     Hold, HoldState, Lock, LockId, LockModel, LockName, Nature, Step, StepKind, ThreadId, ThreadLocks, Wait,
 };
-use crate::places::{Place, PlaceId};
+use crate::threads::ThreadState;
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 pub(super) const MILLISECOND: u64 = 1_000_000;
@@ -17,20 +17,20 @@ pub(super) const MILLISECOND: u64 = 1_000_000;
 pub(super) const NOW: u64 = 100 * SECOND;
 const PID: u32 = 4242;
 
-/// A model and its places. Unless changed: the process lives, was read twice, and nothing moved in between.
+/// A model and its locations. Unless changed: the process lives, was read twice, and nothing moved in between.
 pub(super) struct Scene {
     pub(super) model: LockModel,
     pub(super) before: Option<LockModel>,
-    pub(super) places: Vec<Place>,
-    /// The places of steps, which are shared.
-    steps_at: HashMap<(String, u32), PlaceId>,
+    pub(super) locations: Vec<Location>,
+    /// The locations of steps, which are shared.
+    steps_at: HashMap<(String, u32), LocationId>,
 }
 
 impl Scene {
     pub(super) fn new() -> Scene {
         let model =
             LockModel { pid: PID, now_ns: Some(NOW), window_ns: Some(SECOND / 5), ..LockModel::default() };
-        Scene { model, before: None, places: Vec::new(), steps_at: HashMap::new() }
+        Scene { model, before: None, locations: Vec::new(), steps_at: HashMap::new() }
     }
 
     /// The same of a process that is dead.
@@ -40,23 +40,23 @@ impl Scene {
         scene
     }
 
-    pub(super) fn place(&mut self, file: &str, line: u32) -> PlaceId {
-        let address = 0x1000 + 16 * self.places.len() as u64;
-        self.places.push(Place {
+    pub(super) fn location(&mut self, file: &str, line: u32) -> LocationId {
+        let address = 0x1000 + 16 * self.locations.len() as u64;
+        self.locations.push(Location {
             pc: address,
             module: Some(0),
             address,
             function: "work".into(),
             full_function: "work".into(),
             source: Some((file.into(), line)),
-            ..Place::default()
+            ..Location::default()
         });
-        self.places.len() - 1
+        self.locations.len() - 1
     }
 
     pub(super) fn thread(&mut self, name: &str) -> ThreadId {
         let id = self.model.threads.len();
-        let last = Some(self.place("idle.rs", 1));
+        let last = Some(self.location("idle.rs", 1));
         self.model.threads.push(ThreadLocks {
             slot: id,
             pid: PID,
@@ -114,13 +114,13 @@ impl Scene {
     }
 
     pub(super) fn holds_with(&mut self, thread: ThreadId, lock: LockId, change: impl Fn(&mut Hold)) {
-        let place = self.place("take.rs", 10 + lock as u32);
+        let location = self.location("take.rs", 10 + lock as u32);
         let mut hold = Hold {
             thread,
             lock,
             shared: false,
             upgradable: false,
-            place,
+            location,
             since_ns: Some(NOW - 30 * SECOND),
             again: 0,
             state: HoldState::Held,
@@ -140,14 +140,14 @@ impl Scene {
     }
 
     pub(super) fn waits_with(&mut self, thread: ThreadId, lock: LockId, change: impl Fn(&mut Wait)) {
-        let place = self.place("wait.rs", 10 + lock as u32);
+        let location = self.location("wait.rs", 10 + lock as u32);
         let since_ns = Some(NOW - 12 * SECOND);
         let mut wait = Wait {
             thread,
             lock,
             shared: false,
             upgradable: false,
-            place,
+            location,
             since_ns,
             is_timed: false,
             is_steady: true,
@@ -165,9 +165,9 @@ impl Scene {
         self.push(thread, StepKind::Progress, None, "work.rs", 1);
     }
 
-    pub(super) fn snap(&mut self, thread: ThreadId, place: PlaceId) {
-        self.push(thread, StepKind::Snap, None, "snap.rs", 1).place = place;
-        self.model.threads[thread].last = Some(place);
+    pub(super) fn snap(&mut self, thread: ThreadId, location: LocationId) {
+        self.push(thread, StepKind::Snap, None, "snap.rs", 1).location = location;
+        self.model.threads[thread].last = Some(location);
     }
 
     fn push(
@@ -179,8 +179,8 @@ impl Scene {
         line: u32,
     ) -> &mut Step {
         let known = self.steps_at.get(&(file.to_owned(), line)).copied();
-        let place = known.unwrap_or_else(|| self.place(file, line));
-        self.steps_at.insert((file.to_owned(), line), place);
+        let location = known.unwrap_or_else(|| self.location(file, line));
+        self.steps_at.insert((file.to_owned(), line), location);
         let sequence = self.model.threads[thread].steps.len() as u64;
         let steps = &mut self.model.threads[thread].steps;
         steps.push(Step {
@@ -189,7 +189,7 @@ impl Scene {
             lock,
             shared: false,
             is_try: false,
-            place,
+            location,
             time_ns: Some(NOW - 20 * SECOND + sequence * MILLISECOND),
             since_ns: None,
         });
@@ -213,11 +213,11 @@ impl Scene {
 
     pub(super) fn look_after(&self, analysis: &dyn Analysis, mut found: Vec<Finding>) -> Vec<Finding> {
         let known = found.len();
-        let places: Vec<&Place> = self.places.iter().collect();
+        let locations: Vec<&Location> = self.locations.iter().collect();
         let view = View {
             now: &self.model,
             before: self.before.as_ref(),
-            places: &places,
+            locations: &locations,
             threshold_ns: 10 * SECOND,
         };
         analysis.look(&view, &mut found);
@@ -237,7 +237,7 @@ pub(super) fn text(finding: &Finding) -> String {
         super::Part::Text(text) => text.clone(),
         super::Part::Thread(id) => format!("T{id}"),
         super::Part::Lock(id) => format!("L{id}"),
-        super::Part::Place(id) => format!("P{id}"),
+        super::Part::Location(id) => format!("P{id}"),
         super::Part::Duration(ns) => format!("{} ms", ns / MILLISECOND),
         super::Part::Threads(count) => format!("{count} threads"),
     };

@@ -98,8 +98,12 @@ impl Analysis for Unlock {
                                 Part::Lock(lock),
                                 ", and no acquisition of it is recorded"
                             ];
-                            let line =
-                                parts![Part::Thread(id), " released it at ", Part::Place(step.place), why];
+                            let line = parts![
+                                Part::Thread(id),
+                                " released it at ",
+                                Part::Location(step.location),
+                                why
+                            ];
                             let is_whole =
                                 is_whole.get(&thread.pid) == Some(&true) && model.slots_reused == 0;
                             let mut finding = Finding::new(KIND, Confidence::Suspected, summary, vec![line]);

@@ -27,8 +27,8 @@
 use std::collections::HashMap;
 
 use super::{Analysis, Confidence, Finding, Part, View, add_duration, history, more_threads, parts};
-use crate::analyse::ThreadState;
 use crate::locks::{Hold, HoldState, LockId, ThreadId};
+use crate::threads::ThreadState;
 
 /// See the file's description.
 pub(super) struct Unreleased;
@@ -68,7 +68,7 @@ impl Analysis for Unreleased {
                     if hold.shared { " has shared it" } else { " has had it" }
                 ];
                 add_duration(&mut owner, " for ", view.ago_ns(hold.since_ns));
-                owner.extend(parts![", taken at ", Part::Place(hold.place), format!(", and {gone}")]);
+                owner.extend(parts![", taken at ", Part::Location(hold.location), format!(", and {gone}")]);
                 let mut evidence = vec![owner];
                 evidence.extend(waiting(view, id));
                 let doubt = later.doubt(view, hold);
@@ -142,7 +142,7 @@ pub(super) fn waiting(view: &View<'_>, lock: LockId) -> Vec<Vec<Part>> {
         .take(NAMED_MAX)
         .map(|wait| {
             let verb = if wait.shared { " waits to share it at " } else { " waits for it at " };
-            let mut line = parts![Part::Thread(wait.thread), verb, Part::Place(wait.place)];
+            let mut line = parts![Part::Thread(wait.thread), verb, Part::Location(wait.location)];
             add_duration(&mut line, ", for ", view.ago_ns(wait.since_ns));
             line
         })

@@ -9,9 +9,9 @@ use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::replay::replay;
 use super::{Hold, HoldState, LockId, LockModel, ThreadId, ThreadLocks, Wait};
-use crate::analyse::{self, Thread};
-use crate::places::Places;
+use crate::locations::Locations;
 use crate::ring::{HeldLock, HeldState, Slot, Snapshot};
+use crate::threads::{self, Thread};
 
 /// What a model is built from.
 #[derive(Clone, Copy, Debug)]
@@ -32,13 +32,13 @@ pub struct Input<'a> {
     pub ended: &'a HashSet<u32>,
 }
 
-/// Builds the model. Its places are those of `places`, which may be of a later reading of the same ring.
-pub fn build(input: &Input<'_>, places: &mut Places<'_>) -> LockModel {
+/// Builds the model. Its locations are those of `locations`, which may be of a later reading of the same ring.
+pub fn build(input: &Input<'_>, locations: &mut Locations<'_>) -> LockModel {
     let snapshot = input.snapshot;
     let header = snapshot.header.as_ref();
     let mut ledger = Ledger::new(snapshot, input.now_ns);
-    let mut marks = Marks::new(places);
-    let threads = analyse::threads(snapshot, input.living, input.ended);
+    let mut marks = Marks::new(locations);
+    let threads = threads::threads(snapshot, input.living, input.ended);
     let threads: Vec<ThreadLocks> = threads
         .iter()
         .enumerate()
@@ -61,7 +61,7 @@ pub fn build(input: &Input<'_>, places: &mut Places<'_>) -> LockModel {
         ended: input.ended.clone(),
         releases_unmatched: header.map_or(0, |header| header.releases_unmatched),
         threads_refused: refused,
-        locks: ledger.close(snapshot, places),
+        locks: ledger.close(snapshot, locations),
         threads,
     }
 }
@@ -81,7 +81,7 @@ impl Moment<'_> {
 
 /// The slot in an earlier reading, if its owner was the same.
 fn same_owner<'a>(earlier: &'a Snapshot, slot: &Slot) -> Option<&'a Slot> {
-    // Slots are read in the order of their places.
+    // Slots are read in the order of their locations.
     let at = earlier.slots.binary_search_by_key(&slot.index, |slot| slot.index).ok()?;
     let before = &earlier.slots[at];
     (before.generation == slot.generation && before.pid == slot.pid && before.tid == slot.tid)
@@ -126,7 +126,7 @@ fn one_thread(
             lock,
             shared: held.shared,
             upgradable: held.shared && mark.is(librip_format::SITE_UPGRADABLE),
-            place: mark.place,
+            location: mark.location,
             since_ns,
             again: held.again,
             state,
@@ -164,7 +164,7 @@ fn one_thread(
                     lock,
                     shared: held.shared,
                     upgradable: held.shared && mark.is(librip_format::SITE_UPGRADABLE),
-                    place: mark.place,
+                    location: mark.location,
                     since_ns,
                     is_timed: mark.is(librip_format::SITE_TRY),
                     is_steady: moment.is_steady(held),

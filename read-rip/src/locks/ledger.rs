@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::marks::Mark;
 use super::{Lock, LockId, LockName, Nature, Record, ThreadId};
-use crate::places::{PlaceId, Places};
+use crate::locations::{LocationId, Locations};
 use crate::ring::{Clock, Slot, Snapshot};
 
 /// All locks of a snapshot.
@@ -23,9 +23,9 @@ pub(super) struct Ledger<'s> {
 /// What is needed only until all threads have been seen.
 #[derive(Debug, Default)]
 struct Notes {
-    /// The place where it was first seen to be taken, and the place where it was first seen at all.
-    taken_at: Option<PlaceId>,
-    seen_at: Option<PlaceId>,
+    /// The location where it was first seen to be taken, and the location where it was first seen at all.
+    taken_at: Option<LocationId>,
+    seen_at: Option<LocationId>,
     /// The last thread that was seen to have it.
     owner: Option<ThreadId>,
     by_hand: bool,
@@ -64,7 +64,7 @@ impl<'s> Ledger<'s> {
             nature.lock_type = lock_type;
         }
         nature.reentrant |= mark.is(librip_format::SITE_REENTRANT);
-        // All locks end in the same place, which says nothing of them.
+        // All locks end in the same location, which says nothing of them.
         if mark.kind != librip_format::KIND_LOCK_DESTROYED {
             notes.by_hand |= !mark.is(librip_format::SITE_WRAPPER);
             notes.may_be_sent |= !mark.is(librip_format::SITE_OWNED);
@@ -76,14 +76,14 @@ impl<'s> Ledger<'s> {
                 | librip_format::KIND_LOCK_WAIT
         );
         if is_acquisition {
-            notes.taken_at = notes.taken_at.or(Some(mark.place));
+            notes.taken_at = notes.taken_at.or(Some(mark.location));
             if mark.is(librip_format::SITE_READERS_FIRST) {
                 notes.passing_readers = true;
             } else if mark.is(librip_format::SITE_SHARED) && mark.is(librip_format::SITE_WRAPPER) {
                 notes.queueing_readers = true;
             }
         }
-        notes.seen_at = notes.seen_at.or(Some(mark.place));
+        notes.seen_at = notes.seen_at.or(Some(mark.location));
         id
     }
 
@@ -123,7 +123,7 @@ impl<'s> Ledger<'s> {
     }
 
     /// All locks, with their names, once all threads have been seen.
-    pub(super) fn close(mut self, snapshot: &Snapshot, places: &mut Places<'_>) -> Vec<Lock> {
+    pub(super) fn close(mut self, snapshot: &Snapshot, locations: &mut Locations<'_>) -> Vec<Lock> {
         for (lock, notes) in self.locks.iter_mut().zip(&self.notes) {
             lock.record.waits_ns.sort_unstable();
             lock.record.holds_ns.sort_unstable();
@@ -136,9 +136,9 @@ impl<'s> Ledger<'s> {
                 (false, false) => None,
             };
             let given = snapshot.lock_names.get(&(lock.pid, lock.address)).cloned().map(LockName::Given);
-            let symbol = || places.symbol_of(lock.pid, lock.address).map(LockName::Symbol);
-            let place = || notes.taken_at.or(notes.seen_at).map(LockName::Place);
-            lock.name = given.or_else(symbol).or_else(place).unwrap_or(LockName::None);
+            let symbol = || locations.symbol_of(lock.pid, lock.address).map(LockName::Symbol);
+            let location = || notes.taken_at.or(notes.seen_at).map(LockName::Location);
+            lock.name = given.or_else(symbol).or_else(location).unwrap_or(LockName::None);
         }
         self.locks
     }

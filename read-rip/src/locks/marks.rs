@@ -4,14 +4,14 @@
 
 use std::collections::HashMap;
 
-use crate::decode::Event;
-use crate::places::{PlaceId, Places};
+use crate::events::Event;
+use crate::locations::{LocationId, Locations};
 use crate::ring::{HeldLock, Slot};
 
 /// A mark, as far as locks are concerned.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
-    pub(super) place: PlaceId,
+    pub(super) location: LocationId,
     /// `librip_format::KIND_*`; a plain mark where a lock event does not say which lock, or what was done with it.
     pub(super) kind: u8,
     /// The linker has made it one with marks that say something else: it is not known what an event of it means.
@@ -34,13 +34,13 @@ impl Mark {
 
 /// All marks that were met.
 pub(super) struct Marks<'p, 'a> {
-    pub(super) places: &'p mut Places<'a>,
+    pub(super) locations: &'p mut Locations<'a>,
     known: HashMap<(u32, u64), Mark>,
 }
 
 impl<'p, 'a> Marks<'p, 'a> {
-    pub(super) fn new(places: &'p mut Places<'a>) -> Marks<'p, 'a> {
-        Marks { places, known: HashMap::new() }
+    pub(super) fn new(locations: &'p mut Locations<'a>) -> Marks<'p, 'a> {
+        Marks { locations, known: HashMap::new() }
     }
 
     /// The mark at this PC of a process.
@@ -59,7 +59,7 @@ impl<'p, 'a> Marks<'p, 'a> {
             return self.at(pid, held.pc);
         }
         Mark {
-            place: self.places.find_call(pid, held.pc),
+            location: self.locations.find_call(pid, held.pc),
             kind: librip_format::KIND_LOCK_ACQUIRE_BEGIN,
             flags: librip_format::SITE_WRAPPER | if held.is_try { librip_format::SITE_TRY } else { 0 },
             is_ambiguous: false,
@@ -71,18 +71,18 @@ impl<'p, 'a> Marks<'p, 'a> {
         }
     }
 
-    /// The mark of an event, and its place: where the mark is, or the call that it stands in for.
+    /// The mark of an event, and its location: where the mark is, or the call that it stands in for.
     pub(super) fn of(&mut self, slot: &Slot, event: &Event) -> Mark {
         let mark = self.at(slot.pid, event.pc);
         if mark.caller.is_none() {
             return mark;
         }
-        Mark { place: self.places.find(slot, event), ..mark }
+        Mark { location: self.locations.find(slot, event), ..mark }
     }
 
     fn look_up(&mut self, pid: u32, pc: u64) -> Mark {
         let mut mark = Mark {
-            place: self.places.find_in(pid, pc),
+            location: self.locations.find_in(pid, pc),
             kind: librip_format::KIND_SNAP,
             is_ambiguous: false,
             flags: 0,
@@ -93,7 +93,7 @@ impl<'p, 'a> Marks<'p, 'a> {
             caller: None,
         };
         // Without the types of its operands, nothing is known of an event's words.
-        let Some(meaning) = self.places.meaning(pid, pc) else { return mark };
+        let Some(meaning) = self.locations.meaning(pid, pc) else { return mark };
         mark.is_ambiguous = meaning.is_ambiguous();
         let Some(operand_words) = meaning.operand_words else { return mark };
         mark.operand_words = operand_words;

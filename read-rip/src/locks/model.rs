@@ -5,8 +5,8 @@
 
 use std::collections::HashSet;
 
-use crate::analyse::ThreadState;
-use crate::places::PlaceId;
+use crate::locations::LocationId;
+use crate::threads::ThreadState;
 
 /// An index into [`LockModel::locks`].
 pub type LockId = usize;
@@ -72,8 +72,8 @@ pub enum LockName {
     Given(String),
     /// It lies in this static.
     Symbol(String),
-    /// Neither: it is known by the place where it was first seen to be taken.
-    Place(PlaceId),
+    /// Neither: it is known by the location where it was first seen to be taken.
+    Location(LocationId),
     /// Not even that.
     None,
 }
@@ -107,7 +107,7 @@ pub struct Hold {
     /// In shared mode that may become exclusive: a lock grants it to one at a time.
     pub upgradable: bool,
     /// Where it was taken.
-    pub place: PlaceId,
+    pub location: LocationId,
     /// Since when, ns since boot; `None`: not recorded.
     pub since_ns: Option<u64>,
     /// How often its owner has taken it again.
@@ -143,7 +143,7 @@ pub struct Wait {
     /// In shared mode that may become exclusive.
     pub upgradable: bool,
     /// Where.
-    pub place: PlaceId,
+    pub location: LocationId,
     /// Since when, ns since boot; `None`: not recorded.
     pub since_ns: Option<u64>,
     /// It gives up after a time by itself.
@@ -155,7 +155,7 @@ pub struct Wait {
 /// A thread and its locks.
 #[derive(Clone, Debug)]
 pub struct ThreadLocks {
-    /// Its slot's place in the snapshot's list of slots.
+    /// Its slot's location in the snapshot's list of slots.
     pub slot: usize,
     /// The process.
     pub pid: u32,
@@ -176,7 +176,7 @@ pub struct ThreadLocks {
     /// Entries of its table that were in motion while they were read.
     pub unclear: u32,
     /// Where it was last.
-    pub last: Option<PlaceId>,
+    pub last: Option<LocationId>,
     /// What it did with locks, and its progress, oldest first, as far as known.
     pub steps: Vec<Step>,
     /// Words of its history that later ones have replaced.
@@ -199,7 +199,7 @@ pub struct Step {
     /// An attempt that does not block.
     pub is_try: bool,
     /// Where.
-    pub place: PlaceId,
+    pub location: LocationId,
     /// When, ns since boot.
     pub time_ns: Option<u64>,
     /// For a release: when the lock was taken. Only where that was recorded.

@@ -7,7 +7,7 @@
 //! # Method
 //!
 //! Locks are ordered by waiters now, then by the longest wait, then by contended acquisitions in the known histories.
-//! Threads that do the same with a lock at the same place are one group, however many they are.
+//! Threads that do the same with a lock at the same location are one group, however many they are.
 //!
 //! # Blind spots
 //!
@@ -17,8 +17,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::{Hold, HoldState, Lock, LockId, LockModel, ThreadId};
-use crate::analyse::ThreadState;
-use crate::places::PlaceId;
+use crate::locations::LocationId;
+use crate::threads::ThreadState;
 
 /// So many locks that are of no interest are shown without being asked for.
 const QUIET_MAX: usize = 20;
@@ -63,12 +63,12 @@ pub struct Holders {
     /// In shared mode.
     pub shared: bool,
     /// Where they took it.
-    pub place: PlaceId,
+    pub location: LocationId,
     /// The longest, ns; `None`: not recorded.
     pub longest_ns: Option<u64>,
 }
 
-/// Threads that wait for a lock at the same place.
+/// Threads that wait for a lock at the same location.
 #[derive(Debug)]
 pub struct Waiters {
     /// Who, in the order of the model.
@@ -78,7 +78,7 @@ pub struct Waiters {
     /// They give up after a time.
     pub is_timed: bool,
     /// Where they wait.
-    pub place: PlaceId,
+    pub location: LocationId,
     /// The longest, ns; `None`: not recorded.
     pub longest_ns: Option<u64>,
 }
@@ -143,15 +143,15 @@ fn summary(model: &LockModel, id: LockId) -> Summary {
     let mut holders: Vec<Holders> = Vec::new();
     let mut by_kind = HashMap::new();
     for hold in lock.holders.iter().chain(&lock.maybe) {
-        let &Hold { thread, state, shared, place, since_ns, .. } = hold;
+        let &Hold { thread, state, shared, location, since_ns, .. } = hold;
         let thread_state = model.threads[thread].state;
-        let at = *by_kind.entry((state as u8, thread_state as u8, shared, place)).or_insert_with(|| {
+        let at = *by_kind.entry((state as u8, thread_state as u8, shared, location)).or_insert_with(|| {
             holders.push(Holders {
                 threads: Vec::new(),
                 state,
                 thread_state,
                 shared,
-                place,
+                location,
                 longest_ns: None,
             });
             holders.len() - 1
@@ -162,9 +162,9 @@ fn summary(model: &LockModel, id: LockId) -> Summary {
     let mut waiters: Vec<Waiters> = Vec::new();
     let mut by_place = HashMap::new();
     for wait in &lock.waiters {
-        let (shared, is_timed, place) = (wait.shared, wait.is_timed, wait.place);
-        let at = *by_place.entry((shared, is_timed, place)).or_insert_with(|| {
-            waiters.push(Waiters { threads: Vec::new(), shared, is_timed, place, longest_ns: None });
+        let (shared, is_timed, location) = (wait.shared, wait.is_timed, wait.location);
+        let at = *by_place.entry((shared, is_timed, location)).or_insert_with(|| {
+            waiters.push(Waiters { threads: Vec::new(), shared, is_timed, location, longest_ns: None });
             waiters.len() - 1
         });
         waiters[at].threads.push(wait.thread);

@@ -11,7 +11,7 @@
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::{LockId, Step, StepKind, ThreadId};
-use crate::decode::{self, Event};
+use crate::events::{self, Event};
 use crate::ring::{HeldLock, HeldState, Slot};
 
 /// What became of a thread's events.
@@ -20,7 +20,7 @@ pub(super) struct History {
     /// Oldest first, without gaps.
     pub(super) steps: Vec<Step>,
     /// Where the thread was last.
-    pub(super) last: Option<crate::places::PlaceId>,
+    pub(super) last: Option<crate::locations::LocationId>,
     /// Known words before the steps that a gap has made worthless.
     pub(super) given_up: u64,
 }
@@ -49,7 +49,7 @@ pub(super) fn replay(
     marks: &mut Marks<'_, '_>,
     ledger: &mut Ledger<'_>,
 ) -> History {
-    let (events, _) = decode::events(slot, |pc| marks.at(slot.pid, pc).operand_words);
+    let (events, _) = events::events(slot, |pc| marks.at(slot.pid, pc).operand_words);
     let mut replay = Replay {
         slot,
         thread,
@@ -73,7 +73,7 @@ pub(super) fn replay(
             replay.gap();
             history.given_up = event.sequence - slot.words_from + 1;
         }
-        history.last = Some(mark.place);
+        history.last = Some(mark.location);
     }
     replay.end();
     history.steps = replay.steps;
@@ -108,7 +108,7 @@ impl Replay<'_, '_> {
             lock,
             shared: mark.is(librip_format::SITE_SHARED),
             is_try: mark.is(librip_format::SITE_TRY),
-            place: mark.place,
+            location: mark.location,
             time_ns,
             since_ns,
         });

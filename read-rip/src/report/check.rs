@@ -20,7 +20,7 @@
 //! | `threads_hurt` | how many threads suffer |
 //! | `threads` | those that the evidence names: `name`, `pid`, `tid` |
 //! | `locks` | `name`, `pid`, `address` |
-//! | `places` | as everywhere |
+//! | `locations` | as everywhere |
 //!
 //! The last line has type `checked`: `threads`, `locks`, `findings`, `suppressed`, `window_ns`.
 
@@ -29,7 +29,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::json::{JsonPlace, json_place};
+use super::json::{JsonLocation, json_location};
 use super::{Json, LockNames, counted, duration};
 use crate::findings::{Confidence, Finding, Part};
 use crate::locks::{LockId, LockName};
@@ -88,12 +88,12 @@ pub fn findings(
 pub fn subjects(finding: &Finding, names: &LockNames<'_>) -> Vec<String> {
     let mut subjects: Vec<String> =
         finding.locks.iter().map(|&lock| names.lock(&names.model.locks[lock])).collect();
-    for &place in &finding.places {
-        let place = names.places.get(place);
+    for &location in &finding.locations {
+        let location = names.locations.get(location);
         subjects.extend([
-            place.function.clone(),
-            place.full_function.clone(),
-            names.locations.line_of(place),
+            location.function.clone(),
+            location.full_function.clone(),
+            names.texts.line_of(location),
         ]);
     }
     subjects
@@ -121,7 +121,7 @@ fn sentence(parts: &[Part], names: &LockNames<'_>, named: &mut HashSet<LockId>) 
                     text += &format!(" ({:#x})", lock.address);
                 }
             }
-            Part::Place(place) => text += &names.place(*place),
+            Part::Location(location) => text += &names.location(*location),
             Part::Duration(duration_ns) => text += &duration(*duration_ns),
             Part::Threads(count) => text += &counted(*count as u64, "thread"),
         }
@@ -145,7 +145,7 @@ struct JsonFinding<'a> {
     threads_hurt: usize,
     threads: Vec<JsonThread<'a>>,
     locks: Vec<JsonLock>,
-    places: Vec<JsonPlace<'a>>,
+    locations: Vec<JsonLocation<'a>>,
 }
 
 #[derive(Serialize)]
@@ -178,7 +178,7 @@ impl<W: Write> Json<W> {
             let mut text = |parts: &[Part]| sentence(parts, names, &mut named);
             let threads = finding.threads.iter().map(|&id| &model.threads[id]);
             let locks = finding.locks.iter().map(|&id| &model.locks[id]);
-            let places = finding.places.iter().map(|&id| names.places.get(id));
+            let locations = finding.locations.iter().map(|&id| names.locations.get(id));
             let data = JsonFinding {
                 kind: finding.kind,
                 confidence: confidence_name(finding.confidence),
@@ -202,7 +202,9 @@ impl<W: Write> Json<W> {
                         address: format!("{:#x}", lock.address),
                     })
                     .collect(),
-                places: places.map(|place| json_place(place, names.places, snapshot)).collect(),
+                locations: locations
+                    .map(|location| json_location(location, names.locations, snapshot))
+                    .collect(),
             };
             self.line("finding", data)?;
         }
@@ -213,9 +215,9 @@ impl<W: Write> Json<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::locations::{FileNames, Locations};
     use crate::locks::{Lock, LockModel, ThreadLocks};
-    use crate::places::{FileNames, Places};
-    use crate::resolve::{Options, Resolver};
+    use crate::symbols::{Options, Resolver};
 
     fn model() -> LockModel {
         let thread = ThreadLocks {
@@ -223,7 +225,7 @@ mod tests {
             pid: 7,
             tid: 12,
             name: "evil\x1b[31m".into(),
-            state: crate::analyse::ThreadState::Present,
+            state: crate::threads::ThreadState::Present,
             holds: Vec::new(),
             wait: None,
             lends: None,
@@ -264,10 +266,10 @@ mod tests {
             defects: Vec::new(),
             sequence_mask: u64::MAX,
         };
-        let places = Places::new(&snapshot, Resolver::new(&[], Options::default()));
+        let locations = Locations::new(&snapshot, Resolver::new(&[], Options::default()));
         let files = FileNames::default();
-        let locations = crate::report::location(&places, &files, false);
-        use_names(&LockNames { model, places: &places, locations: &locations }, &snapshot)
+        let texts = crate::report::location_texts(&locations, &files, false);
+        use_names(&LockNames { model, locations: &locations, texts: &texts }, &snapshot)
     }
 
     fn finding() -> Finding {
@@ -290,7 +292,7 @@ mod tests {
             advice: "do better".into(),
             locks: vec![0],
             threads: vec![0],
-            places: Vec::new(),
+            locations: Vec::new(),
         }
     }
 

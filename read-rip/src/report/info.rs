@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::{age, ended, printable};
-use crate::analyse::Losses;
 use crate::process::Life;
 use crate::ring::{SlotState, Snapshot};
+use crate::threads::Losses;
 
 /// Linux's number for tmpfs (`TMPFS_MAGIC`).
 const TMPFS: u64 = 0x0102_1994;

@@ -8,27 +8,27 @@
 //! | type | data |
 //! |---|---|
 //! | `ring` | `schema`, `path`, `program`, `pid`, `state`, `threads`, `created_realtime_ns`, `refused_full`, `refused_memory`, `words`, `overwritten`, `torn`, `unwritten`, `damaged` |
-//! | `function` | `function`, `threads`, `locations`: a list of `place` with `threads` and `tids` |
-//! | `thread` | `name`, `pid`, `tid`, `state` (`present`, `exited`, `abandoned`), `generation`, `overwritten`, `events`: a list of `sequence`, `lock` (its address) and `place` |
+//! | `function` | `function`, `threads`, `texts`: a list of `location` with `threads` and `tids` |
+//! | `thread` | `name`, `pid`, `tid`, `state` (`present`, `exited`, `abandoned`), `generation`, `overwritten`, `events`: a list of `sequence`, `lock` (its address) and `location` |
 //! | `locks` | of all locks: `held_overflows`, `held_beyond`, `held_unclear`, `releases_unmatched`, `quiet` (locks that are left out), `now_boottime_ns`, `clock` (`off`, `contended`, `all`) |
-//! | `lock` | `name`, `name_from` (`given`, `symbol`, `place`), `type` (`mutex`, `rwlock`, `semaphore`, `lock`), `pid`, `address`, `wrapped`, `contradictory`, `holders`, `waiters`, `lenders` (of a semaphore: those that wait for a unit; thread ids), `acquisitions`, `contended`, `failed_tries`, `owners`, `wait` and `hold` |
+//! | `lock` | `name`, `name_from` (`given`, `symbol`, `location`), `type` (`mutex`, `rwlock`, `semaphore`, `lock`), `pid`, `address`, `wrapped`, `contradictory`, `holders`, `waiters`, `lenders` (of a semaphore: those that wait for a unit; thread ids), `acquisitions`, `contended`, `failed_tries`, `owners`, `wait` and `hold` |
 //! | `problem` | `about`, `what`, `hint`: what could not be read or resolved |
 //! | `removed` | `path`: a ring that `gc` has removed |
 //!
-//! A `place` has `function`, `file`, `line`, `kind` (`snap`, `progress`, `lock_wait`, `lock_acquired`, `lock_released`,
+//! A `location` has `function`, `file`, `line`, `kind` (`snap`, `progress`, `lock_wait`, `lock_acquired`, `lock_released`,
 //! `lock_try_failed`, `lock_takes`, `condition_wait`, `condition_woken`, `lock_destroyed`), `label`, `address`
 //! (module-relative), `pc` (actual), `module`, and `callers`, a list of `function`, `file` and `line` that it was inlined into, innermost first.
 //! Where the linker has made several marks one, and it is not known which of them was passed, it has `one_of`, a list of at most
-//! eight with `file`, `line`, `label` and `kind`; the place's own are then those of the first, without `kind` if the marks say
+//! eight with `file`, `line`, `label` and `kind`; the location's own are then those of the first, without `kind` if the marks say
 //! different things.
 //!
 //! A holder of a lock has `name`, `tid`, `thread_state` (as the `state` of a `thread`), `state` (`held`, `taking`, `releasing`,
 //! `destroyed`), `shared`, `again` (how often it was taken again), `since_boottime_ns`, `for_ns`, `steady` (unchanged between
-//! two readings, or of a dead process) and `place`. Waiters are groups: `threads`, `tids`, `shared`, `timed`, `longest_ns`
-//! and `place`. Times of waiting and holding have `count`, `p50_ns`, `p90_ns`, `p99_ns` and `max_ns`.
+//! two readings, or of a dead process) and `location`. Waiters are groups: `threads`, `tids`, `shared`, `timed`, `longest_ns`
+//! and `location`. Times of waiting and holding have `count`, `p50_ns`, `p90_ns`, `p99_ns` and `max_ns`.
 
+mod location;
 mod locks;
-mod place;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -38,15 +38,15 @@ use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 
-use crate::analyse::{Group, Losses, Thread, ThreadState};
-use crate::decode::Event;
-use crate::places::{PlaceId, Places};
+use crate::events::Event;
+use crate::locations::{LocationId, Locations};
 use crate::process::{Found, Life};
 use crate::ring::{Header, Snapshot};
+use crate::threads::{Group, Losses, Thread, ThreadState};
 
 use super::list::ended;
 use super::printable::is_harmless;
-pub(super) use place::{JsonPlace, json_place};
+pub(super) use location::{JsonLocation, json_location};
 
 /// The version in the first line.
 const SCHEMA: u32 = 1;
@@ -101,7 +101,7 @@ struct Function<'a> {
 #[derive(Serialize)]
 struct PileUp<'a> {
     #[serde(flatten)]
-    place: JsonPlace<'a>,
+    location: JsonLocation<'a>,
     threads: usize,
     tids: &'a [u32],
 }
@@ -122,7 +122,7 @@ struct JsonEvent<'a> {
     sequence: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     lock: Option<String>,
-    place: JsonPlace<'a>,
+    location: JsonLocation<'a>,
 }
 
 #[derive(Serialize)]
@@ -221,15 +221,15 @@ impl<W: Write> Json<W> {
 
     /// A group of the condensed view.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
-    pub fn group(&mut self, group: &Group, places: &Places<'_>, snapshot: &Snapshot) -> io::Result<()> {
-        let locations = group.locations.iter().map(|location| PileUp {
-            place: json_place(places.get(location.place), places, snapshot),
-            threads: location.tids.len(),
-            tids: &location.tids,
+    pub fn group(&mut self, group: &Group, locations: &Locations<'_>, snapshot: &Snapshot) -> io::Result<()> {
+        let spots = group.spots.iter().map(|spot| PileUp {
+            location: json_location(locations.get(spot.location), locations, snapshot),
+            threads: spot.tids.len(),
+            tids: &spot.tids,
         });
         self.line(
             "function",
-            Function { function: &group.function, threads: group.threads, locations: locations.collect() },
+            Function { function: &group.function, threads: group.threads, locations: spots.collect() },
         )
     }
 
@@ -238,14 +238,14 @@ impl<W: Write> Json<W> {
     pub fn thread(
         &mut self,
         thread: &Thread<'_>,
-        events: &[(Event, PlaceId)],
-        places: &Places<'_>,
+        events: &[(Event, LocationId)],
+        locations: &Locations<'_>,
         snapshot: &Snapshot,
     ) -> io::Result<()> {
-        let events = events.iter().map(|(event, place)| JsonEvent {
+        let events = events.iter().map(|(event, location)| JsonEvent {
             sequence: event.sequence & snapshot.sequence_mask,
-            lock: places.lock_of(thread.slot, event).map(|lock| format!("{lock:#x}")),
-            place: json_place(places.get(*place), places, snapshot),
+            lock: locations.lock_of(thread.slot, event).map(|lock| format!("{lock:#x}")),
+            location: json_location(locations.get(*location), locations, snapshot),
         });
         self.line(
             "thread",

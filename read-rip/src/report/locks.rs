@@ -14,22 +14,22 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use super::{Locations, counted, duration, printable};
-use crate::analyse::ThreadState;
+use super::{LocationTexts, counted, duration, printable};
+use crate::locations::{LocationId, Locations};
 use crate::locks::{
     HoldState, Holders, Lock, LockModel, LockName, Overview, Quantiles, Summary, ThreadId, Waiters,
 };
-use crate::places::{PlaceId, Places};
+use crate::threads::ThreadState;
 
 /// What the lines of locks and threads are written with.
 #[derive(Clone, Copy)]
 pub struct LockNames<'a> {
     /// The locks and threads.
     pub model: &'a LockModel,
-    /// Their places.
-    pub places: &'a Places<'a>,
-    /// How these are called.
+    /// Their locations.
     pub locations: &'a Locations<'a>,
+    /// How these are called.
+    pub texts: &'a LocationTexts<'a>,
 }
 
 impl LockNames<'_> {
@@ -37,7 +37,7 @@ impl LockNames<'_> {
     pub fn lock(&self, lock: &Lock) -> String {
         match &lock.name {
             LockName::Given(name) | LockName::Symbol(name) => printable(name).into_owned(),
-            LockName::Place(place) => format!("lock of {}", self.place(*place)),
+            LockName::Location(location) => format!("lock of {}", self.location(*location)),
             LockName::None => format!("lock {:#x}", lock.address),
         }
     }
@@ -54,10 +54,10 @@ impl LockNames<'_> {
     }
 
     /// `function file:line`, and ` from file:line` where that function was inlined.
-    pub fn place(&self, id: PlaceId) -> String {
-        let place = self.places.get(id);
-        let (line, caller) = (self.locations.line_of(place), self.locations.caller(place));
-        format!("{} {line}{caller}", printable(&place.function))
+    pub fn location(&self, id: LocationId) -> String {
+        let location = self.locations.get(id);
+        let (line, caller) = (self.texts.line_of(location), self.texts.caller(location));
+        format!("{} {line}{caller}", printable(&location.function))
     }
 
     /// One thread by name, several by number; with `-v` all of them.
@@ -145,19 +145,19 @@ impl View<'_> {
         }
         for group in &summary.holders {
             let who = self.names.threads(&group.threads, self.is_verbose);
-            let place = self.names.place(group.place);
+            let location = self.names.location(group.location);
             let (is_one, long) = (group.threads.len() == 1, self.long(group.threads.len(), group.longest_ns));
             let fate = fate(group);
             let shared = if group.shared { " shared" } else { "" };
             let is = if is_one { "is" } else { "are" };
             match group.state {
-                HoldState::Held => writeln!(self.out, "  held{shared} by {who}{fate} at {place}{long}"),
-                HoldState::Taking => writeln!(self.out, "  {who}{fate} {is} just taking it at {place}"),
+                HoldState::Held => writeln!(self.out, "  held{shared} by {who}{fate} at {location}{long}"),
+                HoldState::Taking => writeln!(self.out, "  {who}{fate} {is} just taking it at {location}"),
                 HoldState::Releasing => {
-                    writeln!(self.out, "  {who}{fate} {is} just giving it up, taken at {place}")
+                    writeln!(self.out, "  {who}{fate} {is} just giving it up, taken at {location}")
                 }
                 HoldState::Destroyed => {
-                    writeln!(self.out, "  destroyed while held{shared} by {who}{fate}, taken at {place}")
+                    writeln!(self.out, "  destroyed while held{shared} by {who}{fate}, taken at {location}")
                 }
             }?;
         }
@@ -189,9 +189,9 @@ impl View<'_> {
         let waits = if group.threads.len() == 1 { "waits" } else { "wait" };
         let shared = if group.shared { " to share it" } else { "" };
         let timed = if group.is_timed { " for a limited time" } else { "" };
-        let place = self.names.place(group.place);
+        let location = self.names.location(group.location);
         let long = self.long(group.threads.len(), group.longest_ns);
-        writeln!(self.out, "  {who} {waits}{shared}{timed} at {place}{long}")
+        writeln!(self.out, "  {who} {waits}{shared}{timed} at {location}{long}")
     }
 
     /// How long already, with a comma before it.

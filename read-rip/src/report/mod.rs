@@ -17,4 +17,4 @@ pub use json::Json;
 pub use list::{ended, list};
 pub use locks::{LockNames, locks};
 pub use printable::{age, counted, duration, printable};
-pub use text::{Locations, condensed, location, thread};
+pub use text::{LocationTexts, condensed, location_texts, thread};

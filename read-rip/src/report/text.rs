@@ -18,69 +18,73 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::{counted, printable};
-use crate::analyse::{Group, Thread, ThreadState};
-use crate::decode::Event;
-use crate::places::{FileNames, MARKS_MAX, Place, PlaceId, Places};
+use crate::events::Event;
+use crate::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
+use crate::threads::{Group, Thread, ThreadState};
 
 /// Where a mark is, as `file:line` with an address where it takes one.
 #[derive(Debug)]
-pub struct Locations<'a> {
+pub struct LocationTexts<'a> {
     names: &'a FileNames,
     /// How many addresses each `file:line` has.
     addresses: HashMap<String, usize>,
     is_verbose: bool,
 }
 
-/// Prepares locations for these places.
-pub fn location<'a>(places: &Places<'_>, names: &'a FileNames, is_verbose: bool) -> Locations<'a> {
-    let mut locations = Locations { names, addresses: HashMap::new(), is_verbose };
-    for place in places.iter() {
-        if let Some(line) = locations.line(place) {
-            *locations.addresses.entry(line).or_default() += 1;
+/// Prepares texts for these locations.
+pub fn location_texts<'a>(
+    locations: &Locations<'_>,
+    names: &'a FileNames,
+    is_verbose: bool,
+) -> LocationTexts<'a> {
+    let mut texts = LocationTexts { names, addresses: HashMap::new(), is_verbose };
+    for location in locations.iter() {
+        if let Some(line) = texts.line(location) {
+            *texts.addresses.entry(line).or_default() += 1;
         }
     }
-    locations
+    texts
 }
 
-impl Locations<'_> {
-    fn line(&self, place: &Place) -> Option<String> {
-        let (file, line) = place.source.as_ref()?;
+impl LocationTexts<'_> {
+    fn line(&self, location: &Location) -> Option<String> {
+        let (file, line) = location.source.as_ref()?;
         let one = |file, line| format!("{}:{line}", printable(self.names.get(file)));
         let mut all = one(file, line);
-        for (file, line) in &place.folded {
+        for (file, line) in &location.folded {
             all += "|";
             all += &one(file, line);
         }
-        if place.sites.len() > MARKS_MAX {
+        if location.sites.len() > MARKS_MAX {
             all += "|...";
         }
         Some(all)
     }
 
     /// `file:line`, `file:line<0xADDRESS>`, or an address alone where no source is known.
-    pub fn of(&self, place: &Place) -> String {
-        match self.line(place) {
-            None => format!("{:#x}", place.address),
+    pub fn of(&self, location: &Location) -> String {
+        match self.line(location) {
+            None => format!("{:#x}", location.address),
             Some(line) if self.is_verbose || self.addresses.get(&line).is_some_and(|&count| count > 1) => {
-                format!("{line}<{:#x}>", place.address)
+                format!("{line}<{:#x}>", location.address)
             }
             Some(line) => line,
         }
     }
 
     /// The same with an address only where no source is known, or with `-v`: for what is told apart in other ways.
-    pub fn line_of(&self, place: &Place) -> String {
-        match self.line(place) {
+    pub fn line_of(&self, location: &Location) -> String {
+        match self.line(location) {
             // All calls of a wrapper have its line: the address tells them apart.
-            Some(line) if place.is_in_wrapper => format!("{line}<{:#x}>", place.address),
+            Some(line) if location.is_in_wrapper => format!("{line}<{:#x}>", location.address),
             Some(line) if !self.is_verbose => line,
-            _ => self.of(place),
+            _ => self.of(location),
         }
     }
 
     /// The caller that a mark was inlined into, as ` from file:line`.
-    pub(super) fn caller(&self, place: &Place) -> String {
-        match place.caller() {
+    pub(super) fn caller(&self, location: &Location) -> String {
+        match location.caller() {
             Some(caller) => match (&caller.file, caller.line) {
                 (Some(file), Some(line)) => format!(" from {}:{line}", printable(self.names.get(file))),
                 _ => String::new(),
@@ -98,8 +102,8 @@ impl Locations<'_> {
 pub fn condensed(
     out: &mut dyn Write,
     groups: &[Group],
-    places: &Places<'_>,
     locations: &Locations<'_>,
+    texts: &LocationTexts<'_>,
     is_verbose: bool,
 ) -> io::Result<()> {
     let bold = anstyle::Style::new().bold();
@@ -109,20 +113,20 @@ pub fn condensed(
             "{bold}{}{bold:#} : {}, {}: ",
             printable(&group.function),
             counted(group.threads as u64, "thread"),
-            counted(group.locations.len() as u64, "location"),
+            counted(group.spots.len() as u64, "location"),
         )?;
-        for (index, location) in group.locations.iter().enumerate() {
-            let place = places.get(location.place);
+        for (index, spot) in group.spots.iter().enumerate() {
+            let location = locations.get(spot.location);
             let separator = if index == 0 { "" } else { "; " };
-            write!(out, "{separator}{}{}", locations.of(place), locations.caller(place))?;
+            write!(out, "{separator}{}{}", texts.of(location), texts.caller(location))?;
             if is_verbose {
-                for (index, label) in labels(place, places).iter().enumerate() {
+                for (index, label) in labels(location, locations).iter().enumerate() {
                     write!(out, "{}\"{}\"", if index == 0 { " " } else { "|" }, printable(label))?;
                 }
-                let tids: Vec<String> = location.tids.iter().map(u32::to_string).collect();
+                let tids: Vec<String> = spot.tids.iter().map(u32::to_string).collect();
                 write!(out, " [{}]", tids.join(", "))?;
             } else {
-                write!(out, " ({})", location.tids.len())?;
+                write!(out, " ({})", spot.tids.len())?;
             }
         }
         writeln!(out)?;
@@ -131,10 +135,10 @@ pub fn condensed(
 }
 
 /// The labels of the marks there, each once.
-fn labels<'a>(place: &Place, places: &Places<'a>) -> Vec<&'a str> {
+fn labels<'a>(location: &Location, locations: &Locations<'a>) -> Vec<&'a str> {
     let mut labels: Vec<&str> = Vec::new();
-    for &site in place.sites.iter().take(MARKS_MAX) {
-        let label = places.site(site).label.as_str();
+    for &site in location.sites.iter().take(MARKS_MAX) {
+        let label = locations.site(site).label.as_str();
         if !label.is_empty() && !labels.contains(&label) {
             labels.push(label);
         }
@@ -144,8 +148,8 @@ fn labels<'a>(place: &Place, places: &Places<'a>) -> Vec<&'a str> {
 
 /// What the mark of a wrapper says: all of its marks are on the line of one call, which alone tells nothing. Marks by
 /// hand are on lines of their own, and shown as those of the C ancestor were.
-fn wrapper_word(thread: &Thread<'_>, event: &Event, places: &Places<'_>) -> Option<&'static str> {
-    let meaning = places.meaning(thread.slot.pid, event.pc)?;
+fn wrapper_word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option<&'static str> {
+    let meaning = locations.meaning(thread.slot.pid, event.pc)?;
     if meaning.flags() & librip_format::SITE_WRAPPER == 0 {
         return None;
     }
@@ -169,24 +173,24 @@ fn wrapper_word(thread: &Thread<'_>, event: &Event, places: &Places<'_>) -> Opti
 pub fn thread(
     out: &mut dyn Write,
     thread: &Thread<'_>,
-    events: &[(Event, PlaceId)],
-    places: &Places<'_>,
+    events: &[(Event, LocationId)],
     locations: &Locations<'_>,
+    texts: &LocationTexts<'_>,
     sequence_mask: u64,
 ) -> io::Result<()> {
     let bold = anstyle::Style::new().bold();
     write!(out, "{bold}{}[{}]{bold:#}:", printable(&thread.slot.name), thread.slot.tid)?;
     let mut separator = " ";
-    for (event, place) in events {
+    for (event, location) in events {
         let sequence = event.sequence & sequence_mask;
-        write!(out, "{separator}{{{sequence}}}{}", locations.of(places.get(*place)))?;
-        if let Some(word) = wrapper_word(thread, event, places) {
+        write!(out, "{separator}{{{sequence}}}{}", texts.of(locations.get(*location)))?;
+        if let Some(word) = wrapper_word(thread, event, locations) {
             write!(out, "({word})")?;
         }
-        if locations.is_verbose
-            && let Some(lock) = places.lock_of(thread.slot, event)
+        if texts.is_verbose
+            && let Some(lock) = locations.lock_of(thread.slot, event)
         {
-            match places.given_name(thread.slot.pid, lock) {
+            match locations.given_name(thread.slot.pid, lock) {
                 Some(name) => write!(out, " of {}", printable(name))?,
                 None => write!(out, " of {lock:#x}")?,
             }

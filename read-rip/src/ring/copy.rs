@@ -80,7 +80,7 @@ pub(super) fn slots(source: &Source, header: &Header, defects: &mut Vec<Defect>)
         source,
         len: len as usize,
         words: header.slot_words as usize,
-        has_held: header.version.1 >= 1,
+        has_held: true,
         slots: Vec::new(),
         damaged: Damaged::default(),
     };

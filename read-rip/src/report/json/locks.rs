@@ -6,9 +6,9 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Json, JsonPlace, json_place, state_name};
+use super::{Json, JsonLocation, json_location, state_name};
+use crate::locations::Locations;
 use crate::locks::{Hold, HoldState, LockModel, LockName, Overview, Quantiles, Summary};
-use crate::places::Places;
 use crate::report::locks::type_name;
 use crate::ring::Snapshot;
 
@@ -61,7 +61,7 @@ struct Holder<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     for_ns: Option<u64>,
     steady: bool,
-    place: JsonPlace<'a>,
+    location: JsonLocation<'a>,
 }
 
 #[derive(Serialize)]
@@ -72,7 +72,7 @@ struct Waiters<'a> {
     timed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     longest_ns: Option<u64>,
-    place: JsonPlace<'a>,
+    location: JsonLocation<'a>,
 }
 
 #[derive(Serialize)]
@@ -91,7 +91,7 @@ impl<W: Write> Json<W> {
         &mut self,
         overview: &Overview,
         model: &LockModel,
-        places: &Places<'_>,
+        locations: &Locations<'_>,
         snapshot: &Snapshot,
     ) -> io::Result<()> {
         let clock = snapshot.header.as_ref().and_then(|header| header.clock.as_ref());
@@ -112,7 +112,7 @@ impl<W: Write> Json<W> {
             },
         )?;
         for summary in &overview.locks {
-            self.lock(summary, model, places, snapshot)?;
+            self.lock(summary, model, locations, snapshot)?;
         }
         Ok(())
     }
@@ -121,16 +121,16 @@ impl<W: Write> Json<W> {
         &mut self,
         summary: &Summary,
         model: &LockModel,
-        places: &Places<'_>,
+        locations: &Locations<'_>,
         snapshot: &Snapshot,
     ) -> io::Result<()> {
         let lock = &model.locks[summary.lock];
-        let place = |id| json_place(places.get(id), places, snapshot);
+        let location = |id| json_location(locations.get(id), locations, snapshot);
         let tids = |threads: &[usize]| threads.iter().map(|&id| model.threads[id].tid).collect();
         let (name, name_from) = match &lock.name {
             LockName::Given(name) => (Some(name.clone()), Some("given")),
             LockName::Symbol(name) => (Some(name.clone()), Some("symbol")),
-            LockName::Place(id) => (Some(places.get(*id).function.clone()), Some("place")),
+            LockName::Location(id) => (Some(locations.get(*id).function.clone()), Some("location")),
             LockName::None => (None, None),
         };
         let holder = |hold: &Hold| Holder {
@@ -148,7 +148,7 @@ impl<W: Write> Json<W> {
             since_boottime_ns: hold.since_ns,
             for_ns: model.now_ns.zip(hold.since_ns).and_then(|(now, since)| now.checked_sub(since)),
             steady: hold.is_steady,
-            place: place(hold.place),
+            location: location(hold.location),
         };
         let waiters = summary.waiters.iter().map(|group| Waiters {
             threads: group.threads.len(),
@@ -156,7 +156,7 @@ impl<W: Write> Json<W> {
             shared: group.shared,
             timed: group.is_timed,
             longest_ns: group.longest_ns,
-            place: place(group.place),
+            location: location(group.location),
         });
         self.line(
             "lock",

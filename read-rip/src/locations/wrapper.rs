@@ -5,7 +5,7 @@
 //! interposer stands in for. It knows functions and files only, and nothing of locks.
 
 use super::without_arguments;
-use crate::resolve::Frame;
+use crate::symbols::Frame;
 
 /// The crates that wrappers are made of, and that their callers are not in.
 const WRAPPERS: [&str; 7] = ["librip", "lock_api", "parking_lot", "parking_lot_core", "core", "std", "alloc"];

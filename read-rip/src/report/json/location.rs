@@ -1,16 +1,16 @@
-//! A place as JSON.
+//! A location as JSON.
 //!
-//! It resolves nothing: the place is given. The fields are described in the module above.
+//! It resolves nothing: the location is given. The fields are described in the module above.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::places::{MARKS_MAX, Place, Places};
+use crate::locations::{Location, Locations, MARKS_MAX};
 use crate::ring::{Site, Snapshot};
 
 #[derive(Serialize)]
-pub(in crate::report) struct JsonPlace<'a> {
+pub(in crate::report) struct JsonLocation<'a> {
     function: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
@@ -67,25 +67,25 @@ fn kind_name(kind: u8) -> Option<&'static str> {
     }
 }
 
-/// A place with what its site and its module say.
-pub(in crate::report) fn json_place<'a>(
-    place: &'a Place,
-    places: &Places<'a>,
+/// A location with what its site and its module say.
+pub(in crate::report) fn json_location<'a>(
+    location: &'a Location,
+    locations: &Locations<'a>,
     snapshot: &'a Snapshot,
-) -> JsonPlace<'a> {
+) -> JsonLocation<'a> {
     let label = |site: &'a Site| Some(site.label.as_str()).filter(|label| !label.is_empty());
-    let sites = || place.sites.iter().map(|&site| places.site(site));
+    let sites = || location.sites.iter().map(|&site| locations.site(site));
     let site = sites().next();
-    JsonPlace {
-        function: &place.full_function,
-        file: place.source.as_ref().map(|(file, _)| file.as_str()),
-        line: place.source.as_ref().map(|&(_, line)| line),
-        kind: site.filter(|_| !place.is_ambiguous).and_then(|site| kind_name(site.kind)),
+    JsonLocation {
+        function: &location.full_function,
+        file: location.source.as_ref().map(|(file, _)| file.as_str()),
+        line: location.source.as_ref().map(|&(_, line)| line),
+        kind: site.filter(|_| !location.is_ambiguous).and_then(|site| kind_name(site.kind)),
         label: site.and_then(label),
-        address: format!("{:#x}", place.address),
-        pc: format!("{:#x}", place.pc),
-        module: place.module.map(|module| snapshot.modules[module].path.to_string_lossy()),
-        callers: place
+        address: format!("{:#x}", location.address),
+        pc: format!("{:#x}", location.pc),
+        module: location.module.map(|module| snapshot.modules[module].path.to_string_lossy()),
+        callers: location
             .callers
             .iter()
             .map(|caller| Caller {
@@ -95,7 +95,7 @@ pub(in crate::report) fn json_place<'a>(
             })
             .collect(),
         one_of: sites()
-            .take(if place.sites.len() > 1 { MARKS_MAX } else { 0 })
+            .take(if location.sites.len() > 1 { MARKS_MAX } else { 0 })
             .map(|site| Mark {
                 file: &site.file,
                 line: site.line,

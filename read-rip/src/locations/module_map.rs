@@ -26,7 +26,7 @@ impl ModuleMap {
     /// The index of the module that an address is in.
     ///
     /// A forked child may have loaded something where its parent has something else, so the process's own modules
-    /// come first. Of several in one place, the last was there last.
+    /// come first. Of several in one location, the last was there last.
     pub(super) fn find(&self, pid: u32, pc: u64) -> Option<usize> {
         self.by_process.get(&pid).and_then(|own| own.find(pc)).or_else(|| self.all.find(pc))
     }

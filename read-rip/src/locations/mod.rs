@@ -1,4 +1,4 @@
-//! PCs become places: a site's file and line from the ring, function and inlined callers from debug information.
+//! PCs become locations: a site's file and line from the ring, function and inlined callers from debug information.
 //!
 //! Each distinct PC is looked up once. The ring's own sites answer where a mark is, also without the program;
 //! what its debug information adds is the function. Nothing is printed here.
@@ -10,9 +10,9 @@ mod wrapper;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::decode::Event;
-use crate::resolve::{Frame, Resolver};
+use crate::events::Event;
 use crate::ring::{Site, Slot, Snapshot};
+use crate::symbols::{Frame, Resolver};
 use meaning::Marks;
 use module_map::ModuleMap;
 
@@ -20,7 +20,7 @@ pub use meaning::{MARKS_MAX, Meaning};
 
 /// Where a PC is.
 #[derive(Clone, Debug, Default)]
-pub struct Place {
+pub struct Location {
     /// Actual address, as it was recorded.
     pub pc: u64,
     /// Index of the module that it is in.
@@ -47,82 +47,82 @@ pub struct Place {
     pub is_in_wrapper: bool,
 }
 
-impl Place {
+impl Location {
     /// The nearest that the function was inlined into and that is not the standard library, which says nothing.
     pub fn caller(&self) -> Option<&Frame> {
         self.callers.iter().find(|caller| !caller.file.as_deref().is_some_and(wrapper::is_standard))
     }
 }
 
-/// An index into [`Places`].
-pub type PlaceId = usize;
+/// An index into [`Locations`].
+pub type LocationId = usize;
 
-/// All places that were asked for.
-pub struct Places<'a> {
+/// All locations that were asked for.
+pub struct Locations<'a> {
     snapshot: &'a Snapshot,
     modules: ModuleMap,
     sites: HashMap<(usize, u64), Marks<'a>>,
-    by_pc: HashMap<(u32, u64), PlaceId>,
-    places: Vec<Place>,
+    by_pc: HashMap<(u32, u64), LocationId>,
+    locations: Vec<Location>,
     resolver: Resolver,
 }
 
-impl<'a> Places<'a> {
+impl<'a> Locations<'a> {
     /// Looks nothing up yet. `resolver` was made for the snapshot's modules.
-    pub fn new(snapshot: &'a Snapshot, resolver: Resolver) -> Places<'a> {
+    pub fn new(snapshot: &'a Snapshot, resolver: Resolver) -> Locations<'a> {
         let mut sites: HashMap<_, Marks<'_>> = HashMap::new();
         for (index, site) in snapshot.sites.iter().enumerate() {
             let marks = sites.entry((site.module, site.pc)).or_insert_with(|| Marks::of(site));
             marks.add(index, &snapshot.sites);
         }
-        Places {
+        Locations {
             snapshot,
             modules: ModuleMap::new(&snapshot.modules),
             sites,
             by_pc: HashMap::new(),
-            places: Vec::new(),
+            locations: Vec::new(),
             resolver,
         }
     }
 
-    /// The place of an event: where its mark is, or the call that it stands in for.
-    pub fn find(&mut self, slot: &Slot, event: &Event) -> PlaceId {
+    /// The location of an event: where its mark is, or the call that it stands in for.
+    pub fn find(&mut self, slot: &Slot, event: &Event) -> LocationId {
         match self.operand(slot, event, librip_format::OPERAND_CALLER) {
             Some(caller) => self.find_call(slot.pid, caller),
             None => self.find_in(slot.pid, event.pc),
         }
     }
 
-    /// The place of a mark's PC in a process.
-    pub fn find_in(&mut self, pid: u32, pc: u64) -> PlaceId {
+    /// The location of a mark's PC in a process.
+    pub fn find_in(&mut self, pid: u32, pc: u64) -> LocationId {
         self.find_at(pid, pc, pc)
     }
 
-    /// The place of the call that returns to an address: the call itself lies before it, and what is behind may be
+    /// The location of the call that returns to an address: the call itself lies before it, and what is behind may be
     /// another line's, or another function's.
-    pub fn find_call(&mut self, pid: u32, return_address: u64) -> PlaceId {
+    pub fn find_call(&mut self, pid: u32, return_address: u64) -> LocationId {
         self.find_at(pid, return_address, return_address.wrapping_sub(1))
     }
 
-    fn find_at(&mut self, pid: u32, pc: u64, looked_up: u64) -> PlaceId {
-        if let Some(&place) = self.by_pc.get(&(pid, looked_up)) {
-            return place;
+    fn find_at(&mut self, pid: u32, pc: u64, looked_up: u64) -> LocationId {
+        if let Some(&location) = self.by_pc.get(&(pid, looked_up)) {
+            return location;
         }
-        let place = Place { pc, ..self.look_up(pid, looked_up) };
-        let id = self.places.len();
-        self.places.push(place);
+        let location = Location { pc, ..self.look_up(pid, looked_up) };
+        let id = self.locations.len();
+        self.locations.push(location);
         self.by_pc.insert((pid, looked_up), id);
         id
     }
 
-    /// A place that [`find`](Places::find) has found.
-    pub fn get(&self, id: PlaceId) -> &Place {
-        &self.places[id]
+    /// A location that [`find`](Locations::find) has found.
+    pub fn get(&self, id: LocationId) -> &Location {
+        &self.locations[id]
     }
 
-    /// All places that were found.
-    pub fn iter(&self) -> impl Iterator<Item = &Place> {
-        self.places.iter()
+    /// All locations that were found.
+    pub fn iter(&self) -> impl Iterator<Item = &Location> {
+        self.locations.iter()
     }
 
     /// A site of the snapshot.
@@ -135,7 +135,7 @@ impl<'a> Places<'a> {
         self.sites.get(&self.module_of(pid, pc)?).map(|marks| &marks.meaning)
     }
 
-    /// How many operand words precede this PC in an event. 0 for places without a site.
+    /// How many operand words precede this PC in an event. 0 for locations without a site.
     pub fn operand_words(&self, pid: u32, pc: u64) -> u32 {
         self.meaning(pid, pc).and_then(|meaning| meaning.operand_words).unwrap_or(0)
     }
@@ -181,14 +181,14 @@ impl<'a> Places<'a> {
         Some((module, self.snapshot.modules[module].relative(pc)?))
     }
 
-    fn look_up(&mut self, pid: u32, pc: u64) -> Place {
+    fn look_up(&mut self, pid: u32, pc: u64) -> Location {
         let Some((module, address)) = self.module_of(pid, pc) else {
-            return Place {
+            return Location {
                 pc,
                 address: pc,
                 function: "unknown".into(),
                 full_function: "unknown".into(),
-                ..Place::default()
+                ..Location::default()
             };
         };
         let marks = self.sites.get(&(module, address));
@@ -235,7 +235,7 @@ impl<'a> Places<'a> {
             functions.push("...".into());
         }
         let short: Vec<Cow<'_, str>> = functions.iter().map(|function| without_arguments(function)).collect();
-        Place {
+        Location {
             pc,
             module: Some(module),
             address,
@@ -297,12 +297,12 @@ fn without_arguments(function: &str) -> Cow<'_, str> {
 pub struct FileNames(HashMap<String, String>);
 
 impl FileNames {
-    /// Chooses names for all files of these places.
-    pub fn choose<'p>(places: impl Iterator<Item = &'p Place>) -> FileNames {
-        let mut files: Vec<&str> = places
-            .flat_map(|place| {
-                let own = place.source.iter().chain(&place.folded).map(|(file, _)| file.as_str());
-                own.chain(place.caller().and_then(|caller| caller.file.as_deref()))
+    /// Chooses names for all files of these locations.
+    pub fn choose<'p>(locations: impl Iterator<Item = &'p Location>) -> FileNames {
+        let mut files: Vec<&str> = locations
+            .flat_map(|location| {
+                let own = location.source.iter().chain(&location.folded).map(|(file, _)| file.as_str());
+                own.chain(location.caller().and_then(|caller| caller.file.as_deref()))
             })
             .collect();
         files.sort_unstable();
@@ -331,7 +331,7 @@ impl FileNames {
         FileNames(names.collect())
     }
 
-    /// The name chosen for a file; the file itself if it was not among the places.
+    /// The name chosen for a file; the file itself if it was not among the locations.
     pub fn get<'a>(&'a self, file: &'a str) -> &'a str {
         self.0.get(file).map_or(file, String::as_str)
     }
@@ -345,15 +345,15 @@ fn ends_with_path(path: &str, end: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn place(file: &str) -> Place {
-        Place { source: Some((file.into(), 1)), ..Place::default() }
+    fn location(file: &str) -> Location {
+        Location { source: Some((file.into(), 1)), ..Location::default() }
     }
 
     #[test]
     fn file_names_are_as_short_as_they_can_be() {
-        let places = ["src/cache/mod.rs", "src/net/mod.rs", "src/main.rs", "/home/a/src/main.rs", "x.c"];
-        let places: Vec<Place> = places.into_iter().map(place).collect();
-        let names = FileNames::choose(places.iter());
+        let locations = ["src/cache/mod.rs", "src/net/mod.rs", "src/main.rs", "/home/a/src/main.rs", "x.c"];
+        let locations: Vec<Location> = locations.into_iter().map(location).collect();
+        let names = FileNames::choose(locations.iter());
         assert_eq!(names.get("src/cache/mod.rs"), "cache/mod.rs");
         assert_eq!(names.get("src/net/mod.rs"), "net/mod.rs");
         assert_eq!(names.get("src/main.rs"), "main.rs");

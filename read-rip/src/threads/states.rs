@@ -20,7 +20,7 @@ pub enum ThreadState {
 pub struct Thread<'a> {
     /// Its slot.
     pub slot: &'a Slot,
-    /// The slot's place in the snapshot's list of slots.
+    /// The slot's location in the snapshot's list of slots.
     pub position: usize,
     /// What became of it.
     pub state: ThreadState,
@@ -62,7 +62,7 @@ pub struct Losses {
     pub torn: u64,
     /// Words that were reserved and not written.
     pub unwritten: u64,
-    /// Words that contradict their place.
+    /// Words that contradict their location.
     pub damaged: u64,
 }
 
