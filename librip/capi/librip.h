@@ -234,7 +234,7 @@ LIBRIP_CALL_ void rip_lock_destroyed(const volatile void *lock);
 #define LIBRIP_HELD_STATE_SHIFT_ 48
 #define LIBRIP_HELD_STATE_MASK_ (UINT64_C(7) << LIBRIP_HELD_STATE_SHIFT_)
 #define LIBRIP_HELD_NONE_ UINT64_C(0)
-#define LIBRIP_HELD_TAKING_ UINT64_C(1)
+#define LIBRIP_HELD_ACQUIRING_ UINT64_C(1)
 #define LIBRIP_HELD_HELD_ UINT64_C(3)
 #define LIBRIP_HELD_SHARED_ (UINT64_C(1) << 51)
 #define LIBRIP_HELD_SINCE_ (UINT64_C(1) << 52)
@@ -256,36 +256,40 @@ struct librip_slot_1 {
     uint64_t exited_boottime_ns;
     uint64_t first_sequence;
     uint64_t pid_namespace;
-    uint32_t clock;
-    uint32_t held_beyond;
+    uint32_t held_overflowed;
+    uint32_t reserved;
     uint64_t name[6];
     struct {
         uint64_t lock;
-        uint64_t place;
+        uint64_t meta;
         uint64_t since;
     } held[LIBRIP_HELD_MAX_];
+    uint64_t reserved_before_count;
     uint64_t count;
-    uint64_t mask;
 };
 
 /* A thread's block in this module, executable or library: see ThreadBlock in librip/src/arch/mod.rs. */
 struct librip_block_1 {
-    uint64_t *cursor; /* a slot's words, or a word of this block that nobody reads, or null */
+    uint64_t *cursor;   /* the words of the thread's slot, or null */
+    uint64_t is_absent; /* not 0: the thread records nowhere */
     const void *next;
     uint64_t exit_rounds;
-    uint64_t sink_count;
-    uint64_t sink_mask;
-    uint64_t sink;
+};
+
+/* What the marks of this module need to know of the ring: see ModuleState in librip/src/arch/mod.rs. */
+struct librip_module_state_1 {
+    uint64_t mask;    /* words of a slot minus one */
+    uint32_t clock;   /* the level of times in the lowest byte */
+    uint32_t is_open; /* not 0: there is a ring */
 };
 
 /* A compile-time check; C99 has no other. */
 #define LIBRIP_ASSERT_(name, condition) typedef char librip_assert_##name##_[(condition) ? 1 : -1]
 LIBRIP_ASSERT_(slot, sizeof(struct librip_slot_1) == 512);
-LIBRIP_ASSERT_(clock, offsetof(struct librip_slot_1, clock) == 56);
 LIBRIP_ASSERT_(held, offsetof(struct librip_slot_1, held) == 112);
-LIBRIP_ASSERT_(count, offsetof(struct librip_slot_1, count) == 496);
-LIBRIP_ASSERT_(mask, offsetof(struct librip_slot_1, mask) == 504);
-LIBRIP_ASSERT_(block, sizeof(struct librip_block_1) == 48 && offsetof(struct librip_block_1, sink) == 40);
+LIBRIP_ASSERT_(count, offsetof(struct librip_slot_1, count) == 504);
+LIBRIP_ASSERT_(block, sizeof(struct librip_block_1) == 32 && offsetof(struct librip_block_1, is_absent) == 8);
+LIBRIP_ASSERT_(module, sizeof(struct librip_module_state_1) == 16 && offsetof(struct librip_module_state_1, is_open) == 12);
 
 /* The library's part. The first keeps all registers, as far as librip_enter_ below says. */
 void librip_enter_c_1(void);
@@ -307,10 +311,10 @@ LIBRIP_TLS_ struct librip_block_1 librip_tls_1;
 #define LIBRIP_SYMBOL_(address) "S"(address)
 #endif
 
-/* Whether there is a ring. One in each module as well; a note leads the library to it, which names it in assembly, where
- * the compiler does not see that it is used. */
-extern __attribute__((visibility("hidden"))) unsigned char librip_active_1;
-__attribute__((weak, used)) unsigned char librip_active_1 = 0;
+/* The state is one in each module as well. A note leads the library to it, and names it in assembly, where the compiler
+ * does not see that it is used. */
+extern __attribute__((visibility("hidden"))) struct librip_module_state_1 librip_module_1;
+__attribute__((weak, used)) struct librip_module_state_1 librip_module_1 = {0, 0, 0};
 
 /* Where this module was loaded after the ring was made, its sites must be entered, before its own constructors mark.
  * Once a module, though each translation unit calls it. The reference is weak: a program that includes this header and
@@ -325,7 +329,7 @@ static __attribute__((constructor(101), used, no_instrument_function)) void libr
         ".4byte 7, 4, 3\n\t"
         ".asciz \"librip\"\n\t"
         ".balign 4\n\t"
-        ".4byte librip_active_1 - .\n\t"
+        ".4byte librip_module_1 - .\n\t"
         ".popsection"
         : /* Not an operand: with -flto gcc finds no constant in it. The colons make it "%%" above. */
         :);
@@ -425,7 +429,7 @@ static __inline__ __attribute__((unused, no_instrument_function)) uint64_t *libr
  * reserves here. */
 LIBRIP_INLINE_ uint64_t librip_reserve_(uint64_t *cursor, uint64_t words) {
 #if defined(__x86_64__)
-    __asm__ __volatile__("{xaddq %0, %1|xadd %1, %0}" : "+r"(words), "+m"(cursor[-2]) : : "cc", "memory");
+    __asm__ __volatile__("{xaddq %0, %1|xadd %1, %0}" : "+r"(words), "+m"(cursor[-1]) : : "cc", "memory");
     return words;
 #else
     uint64_t first, next;
@@ -437,7 +441,7 @@ LIBRIP_INLINE_ uint64_t librip_reserve_(uint64_t *cursor, uint64_t words) {
         "stxr %w[failed], %[next], [%[count]]\n\t"
         "cbnz %w[failed], 2b"
         : [first] "=&r"(first), [next] "=&r"(next), [failed] "=&r"(failed)
-        : [count] "r"(cursor - 2), [words] "r"(words)
+        : [count] "r"(cursor - 1), [words] "r"(words)
         : "memory");
     return first;
 #endif
@@ -450,7 +454,17 @@ LIBRIP_INLINE_ uint64_t *librip_cursor_(void) {
 
 /* Whether there is a ring, as far as is known here. */
 LIBRIP_INLINE_ int librip_is_active_(void) {
-    return __atomic_load_n(&librip_active_1, __ATOMIC_RELAXED);
+    return __atomic_load_n(&librip_module_1.is_open, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* Whether a thread without a cursor may get one. */
+LIBRIP_INLINE_ int librip_may_enter_(void) {
+    return librip_is_active_() && !__atomic_load_n(&librip_tls_1.is_absent, __ATOMIC_RELAXED);
+}
+
+/* Words of a slot minus one. It is private memory: nobody who changes the file can send a store elsewhere. */
+LIBRIP_INLINE_ uint64_t librip_mask_(void) {
+    return __atomic_load_n(&librip_module_1.mask, __ATOMIC_RELAXED);
 }
 
 /* What other threads' marks write too, when the slot is used again. The library orders that, and checkers for races
@@ -461,29 +475,29 @@ LIBRIP_INLINE_ uint64_t librip_load_(const uint64_t *field) {
 
 /* A word carries its sequence, so that its store needs no order. What does not fit is cut off beforehand, for
  * checkers of arithmetic. */
-LIBRIP_INLINE_ void librip_store_(uint64_t *cursor, uint64_t mask, uint64_t sequence, uint64_t payload) {
+LIBRIP_INLINE_ void librip_store_(uint64_t *cursor, uint64_t sequence, uint64_t payload) {
     uint64_t word = (sequence & LIBRIP_SEQUENCE_MASK_) << LIBRIP_SEQUENCE_SHIFT_ | payload;
-    __atomic_store_n(&cursor[sequence & mask], word, __ATOMIC_RELAXED);
+    __atomic_store_n(&cursor[sequence & librip_mask_()], word, __ATOMIC_RELAXED);
 }
 
 /* Behind RIP_SNAP and RIP_PROGRESS. The last line keeps what follows, a fault for example, behind the mark. */
 LIBRIP_INLINE_ uintptr_t librip_mark_(uint64_t pc) {
     uint64_t *cursor = librip_cursor_();
     if (!LIBRIP_LIKELY_(cursor)) {
-        if (!librip_is_active_() || !(cursor = librip_enter_())) {
+        if (!librip_may_enter_() || !(cursor = librip_enter_())) {
             return pc;
         }
     }
-    librip_store_(cursor, cursor[-1], librip_reserve_(cursor, 1), pc);
+    librip_store_(cursor, librip_reserve_(cursor, 1), pc);
     __asm__ __volatile__("" : : : "memory");
     return pc;
 }
 
 /* The event of a lock without times. Returns the sequence of its last word. */
-LIBRIP_INLINE_ uint64_t librip_lock_event_(uint64_t *cursor, uint64_t mask, uint64_t lock, uint64_t pc) {
+LIBRIP_INLINE_ uint64_t librip_lock_event_(uint64_t *cursor, uint64_t lock, uint64_t pc) {
     uint64_t sequence = librip_reserve_(cursor, 2);
-    librip_store_(cursor, mask, sequence, LIBRIP_OPERAND_FLAG_ | (lock & LIBRIP_PAYLOAD_MASK_));
-    librip_store_(cursor, mask, sequence + 1, pc);
+    librip_store_(cursor, sequence, LIBRIP_OPERAND_FLAG_ | (lock & LIBRIP_PAYLOAD_MASK_));
+    librip_store_(cursor, sequence + 1, pc);
     return sequence + 1;
 }
 
@@ -491,19 +505,20 @@ LIBRIP_INLINE_ uint64_t librip_lock_event_(uint64_t *cursor, uint64_t mask, uint
  * is no ring. */
 LIBRIP_INLINE_ uint64_t *librip_lock_cursor_(void) {
     uint64_t *cursor = librip_cursor_();
-    if (!LIBRIP_LIKELY_(cursor) && librip_is_active_()) {
+    if (!LIBRIP_LIKELY_(cursor) && librip_may_enter_()) {
         cursor = librip_enter_();
     }
     return cursor;
 }
 
-/* The slot of a cursor; null where there is none, and for a block's own word, which has no table before it. */
+/* The slot of a cursor; null if there is none. */
 LIBRIP_INLINE_ struct librip_slot_1 *librip_slot_(uint64_t *cursor) {
-    return cursor && cursor[-1] ? LIBRIP_CAST_(struct librip_slot_1 *, cursor) - 1 : LIBRIP_NULL_;
+    return cursor ? LIBRIP_CAST_(struct librip_slot_1 *, cursor) - 1 : LIBRIP_NULL_;
 }
 
-LIBRIP_INLINE_ int librip_times_all_(const struct librip_slot_1 *slot) {
-    return (slot->clock & 0xff) == LIBRIP_CLOCK_LEVEL_ALL_;
+/* Whether every lock event has a time. */
+LIBRIP_INLINE_ int librip_times_all_(void) {
+    return (__atomic_load_n(&librip_module_1.clock, __ATOMIC_RELAXED) & 0xff) == LIBRIP_CLOCK_LEVEL_ALL_;
 }
 
 LIBRIP_INLINE_ void librip_wait_(const volatile void *lock, uint64_t pc, uint16_t flags) {
@@ -513,27 +528,27 @@ LIBRIP_INLINE_ void librip_wait_(const volatile void *lock, uint64_t pc, uint16_
     __asm__ __volatile__("" : : : "memory");
 }
 
-/* Behind RIP_LOCK_ACQUIRED: librip/src/lock/marks.rs, where the lock is the only one that the thread has, and it
+/* Behind RIP_LOCK_ACQUIRED: librip/src/lock/by_hand.rs, where the lock is the only one that the thread has, and it
  * has never had two. All else is done there. Stores are releases, in the order that librip/src/lock/table.rs
  * wants: the place reserves the entry, the lock comes next, and then the state. */
 LIBRIP_INLINE_ void librip_acquired_(const volatile void *lock, uint64_t pc, uint64_t pc_timed, uint16_t flags) {
     uint64_t *cursor = librip_lock_cursor_();
     struct librip_slot_1 *slot = librip_slot_(cursor);
-    if (LIBRIP_LIKELY_(slot && !librip_times_all_(slot) &&
-                       !(librip_load_(&slot->held[0].place) & LIBRIP_HELD_STATE_MASK_) &&
-                       !(slot->held[1].lock | slot->held[1].place))) {
+    if (LIBRIP_LIKELY_(slot && !librip_times_all_() &&
+                       !(librip_load_(&slot->held[0].meta) & LIBRIP_HELD_STATE_MASK_) &&
+                       !(slot->held[1].lock | slot->held[1].meta))) {
         uint64_t address = LIBRIP_CAST_(uintptr_t, lock);
-        uint64_t sequence = librip_lock_event_(cursor, slot->mask, address, pc);
-        uint64_t place = (sequence & LIBRIP_HELD_SEQUENCE_MASK_) << LIBRIP_HELD_SEQUENCE_SHIFT_ |
-                         LIBRIP_HELD_TAKING_ << LIBRIP_HELD_STATE_SHIFT_ | pc |
+        uint64_t sequence = librip_lock_event_(cursor, address, pc);
+        uint64_t meta = (sequence & LIBRIP_HELD_SEQUENCE_MASK_) << LIBRIP_HELD_SEQUENCE_SHIFT_ |
+                         LIBRIP_HELD_ACQUIRING_ << LIBRIP_HELD_STATE_SHIFT_ | pc |
                          ((flags & RIP_SHARED) ? LIBRIP_HELD_SHARED_ : 0);
-        __atomic_store_n(&slot->held[0].place, place, __ATOMIC_RELEASE);
+        __atomic_store_n(&slot->held[0].meta, meta, __ATOMIC_RELEASE);
         __atomic_store_n(&slot->held[0].lock,
                          (sequence & LIBRIP_SEQUENCE_MASK_) << LIBRIP_SEQUENCE_SHIFT_ | LIBRIP_OPERAND_FLAG_ |
                              (address & LIBRIP_PAYLOAD_MASK_),
                          __ATOMIC_RELEASE);
-        place ^= (LIBRIP_HELD_TAKING_ ^ LIBRIP_HELD_HELD_) << LIBRIP_HELD_STATE_SHIFT_;
-        __atomic_store_n(&slot->held[0].place, place, __ATOMIC_RELEASE);
+        meta ^= (LIBRIP_HELD_ACQUIRING_ ^ LIBRIP_HELD_HELD_) << LIBRIP_HELD_STATE_SHIFT_;
+        __atomic_store_n(&slot->held[0].meta, meta, __ATOMIC_RELEASE);
     } else if (cursor) {
         librip_lock_acquired_1(lock, pc, pc_timed, flags);
     }
@@ -545,12 +560,12 @@ LIBRIP_INLINE_ void librip_released_(const volatile void *lock, uint64_t pc, uin
     uint64_t *cursor = librip_lock_cursor_();
     struct librip_slot_1 *slot = librip_slot_(cursor);
     uint64_t address = LIBRIP_CAST_(uintptr_t, lock);
-    if (LIBRIP_LIKELY_(slot && !librip_times_all_(slot) &&
-                       (librip_load_(&slot->held[0].place) & (LIBRIP_HELD_STATE_MASK_ | LIBRIP_HELD_SINCE_)) ==
+    if (LIBRIP_LIKELY_(slot && !librip_times_all_() &&
+                       (librip_load_(&slot->held[0].meta) & (LIBRIP_HELD_STATE_MASK_ | LIBRIP_HELD_SINCE_)) ==
                            LIBRIP_HELD_HELD_ << LIBRIP_HELD_STATE_SHIFT_ &&
                        !((librip_load_(&slot->held[0].lock) ^ address) & LIBRIP_PAYLOAD_MASK_))) {
-        __atomic_store_n(&slot->held[0].place, UINT64_C(0), __ATOMIC_RELEASE);
-        librip_lock_event_(cursor, slot->mask, address, pc);
+        __atomic_store_n(&slot->held[0].meta, UINT64_C(0), __ATOMIC_RELEASE);
+        librip_lock_event_(cursor, address, pc);
     } else if (cursor) {
         librip_lock_released_1(lock, pc, pc_timed);
     }

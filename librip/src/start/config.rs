@@ -1,39 +1,27 @@
-//! What ring to make: the program's wishes, then the operator's.
+//! What ring to make: what the program asks for, then what the environment says.
 //!
-//! It reads the environment and computes nothing else. Precedence: the environment, then the [`Builder`],
-//! then defaults; whoever runs the program at three in the morning has the last word. A setting that is not
-//! understood is left out, and recorded in the ring's header, where `read-rip info` shows it. Programs that run with
-//! more rights than their caller (setuid, file capabilities) do not look at the environment.
+//! It reads the environment and computes nothing else. The environment overrides the [`Builder`], which overrides the
+//! defaults: the operator has the last word. A setting that is not understood is ignored and recorded in the ring's header,
+//! where `read-rip info` shows it. Programs that run with more rights than their caller (setuid, file capabilities) ignore
+//! the environment.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::clock::Clock;
-use crate::error::InitError;
+use super::error::InitError;
+use crate::process::clock::Clock;
+use crate::process::exit::Keep;
+use crate::sys;
 use librip_format::{
     SETTING_CLOCK, SETTING_KEEP, SETTING_SLOTS, SETTING_WORDS, SLOT_WORDS_MAX, SLOT_WORDS_MIN,
 };
 
-/// The slots of a ring unless told otherwise. The file is sparse: unused slots take no memory.
+/// The slots of a ring by default. The file is sparse: unused slots take no memory.
 pub const DEFAULT_SLOTS: u32 = 65_536;
 /// The most slots a ring can have.
 pub const SLOTS_MAX: u32 = 1 << 24;
 
-/// What becomes of the ring when the process calls `exit` or returns from `main`.
-///
-/// A process that ends in any other way (a signal, `abort`, `_exit`, out of memory) always leaves it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
-    /// It stays.
-    Always,
-    /// It is removed when the exit status is 0, or nothing was ever marked, and stays otherwise.
-    #[default]
-    OnFailure,
-    /// It is removed.
-    Never,
-}
-
-/// Makes a ring that differs from [`init`](crate::init)'s.
+/// Makes a ring with settings of your own; [`init`](crate::init) makes one with the defaults.
 ///
 /// # Examples
 ///
@@ -42,7 +30,7 @@ pub enum Keep {
 ///
 /// let made = Builder::new().words(256).slots(1000).keep(Keep::Never).create();
 /// if let Err(error) = made {
-///     eprintln!("not recording: {error}"); // the program runs as well without
+///     eprintln!("not recording: {error}"); // the program runs without it
 /// }
 /// ```
 #[derive(Clone, Debug)]
@@ -52,7 +40,7 @@ pub struct Builder {
     pub(crate) slots: u32,
     pub(crate) keep: Keep,
     pub(crate) clock: Clock,
-    pub(crate) guards_sigbus: bool,
+    pub(crate) handles_sigbus: bool,
     pub(crate) settings_ignored: u32,
 }
 
@@ -71,23 +59,23 @@ impl Builder {
             slots: DEFAULT_SLOTS,
             keep: Keep::default(),
             clock: Clock::default(),
-            guards_sigbus: true,
+            handles_sigbus: true,
             settings_ignored: 0,
         }
     }
 
-    /// Where to make the ring: a file, or a directory in which it gets its usual name. `RIP_RING` overrides.
+    /// Where to make the ring: a file, or a directory in which the ring gets its default name. `RIP_RING` overrides.
     ///
-    /// A file that is there already is left alone, and the new one called `PATH.1`, `PATH.2`, and so on: it
-    /// may be what is left of the last crash.
+    /// A file that exists already stays, because it may be the ring of the last crash. The new ring is then `PATH.1`,
+    /// `PATH.2`, and so on.
     #[must_use]
     pub fn path(mut self, path: impl AsRef<Path>) -> Builder {
         self.path = Some(path.as_ref().to_owned());
         self
     }
 
-    /// Words a slot: how much history a thread has. Rounded up to a power of two from 16 to 16384; a slot
-    /// takes 512 bytes and 8 a word. `RIP_WORDS` overrides.
+    /// Words of a slot: how much history a thread has. Rounded up to a power of two from 16 to 16384. A slot takes 512
+    /// bytes, and 8 bytes for each word. `RIP_WORDS` overrides.
     #[must_use]
     pub fn words(mut self, words: u32) -> Builder {
         self.words = words.clamp(SLOT_WORDS_MIN, SLOT_WORDS_MAX).next_power_of_two();
@@ -108,30 +96,32 @@ impl Builder {
         self
     }
 
-    /// Which events carry times. `RIP_CLOCK` (`off`, `contended`, `all`) overrides.
+    /// Which lock events have times. `RIP_CLOCK` (`off`, `contended`, `all`) overrides.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Builder {
         self.clock = clock;
         self
     }
 
-    /// Whether to handle the SIGBUS that marks raise once somebody has truncated the ring's file (default:
-    /// yes).
+    /// Whether to handle the SIGBUS that marks raise after somebody has truncated the ring's file (default: yes).
     ///
-    /// The handler replaces the lost part of the mapping by private memory, and passes every other SIGBUS on
-    /// to whatever handled it before. It works unless the program installs a handler of its own later that
-    /// does not chain, or blocks SIGBUS.
+    /// The handler replaces the lost part of the mapping by private memory, and passes every other SIGBUS to the handler
+    /// that was in place before. It does not work if the program blocks SIGBUS, or later installs a handler that does not
+    /// pass signals on.
     #[must_use]
-    pub fn guard_sigbus(mut self, guard: bool) -> Builder {
-        self.guards_sigbus = guard;
+    pub fn handle_sigbus(mut self, handle: bool) -> Builder {
+        self.handles_sigbus = handle;
         self
     }
 
-    /// Applies `RIP_*`.
-    pub(crate) fn with_environment(
-        mut self,
-        get: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Builder, InitError> {
+    /// Applies the `RIP_*` variables of the process, unless the process has rights that its caller may not have: a setuid
+    /// program must not let its caller choose where it makes a file.
+    pub(crate) fn with_process_environment(self) -> Result<Builder, InitError> {
+        self.with_environment(|name| if sys::is_privileged() { None } else { std::env::var_os(name) })
+    }
+
+    /// Applies the `RIP_*` variables that `get` gives.
+    fn with_environment(mut self, get: impl Fn(&str) -> Option<OsString>) -> Result<Builder, InitError> {
         if let Some(path) = get("RIP_RING").filter(|path| !path.is_empty()) {
             if path == "off" {
                 return Err(InitError::Disabled);
@@ -203,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_make_no_sense_are_ignored_and_remembered() {
+    fn settings_that_are_not_understood_are_ignored_and_noted() {
         let settings = [("RIP_WORDS", "many"), ("RIP_SLOTS", "0"), ("RIP_KEEP", ""), ("RIP_CLOCK", "on")];
         let made = configured(&settings).unwrap();
         assert_eq!((made.words, made.slots, made.keep), (32, 7, Keep::OnFailure));

@@ -18,9 +18,10 @@
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
-use super::table::{Entry, Near, Slot, held_flags};
-use super::wrap::wrapper_site;
-use super::{elsewhere, marks, names};
+use crate::lock::by_hand;
+use crate::lock::table::{Entry, Near, Slot, held_flags};
+use crate::lock::wrap::wrapper_site;
+use crate::process::instance::{self, Request};
 use librip_format::{
     HELD_CALLER, HELD_COND_WAIT, HELD_HELD, HELD_PROCESS_SHARED, HELD_RELEASING, HELD_SEM_WAIT, HELD_SHARED,
     HELD_TRY, HELD_WAITING, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN,
@@ -255,7 +256,8 @@ fn forget_former<const FLAGS: Flags>(lock: u64) {
         return;
     }
     let Some(slot) = Slot::existing() else { return };
-    while let Some(entry) = slot.find(lock, is_held) {
+    // There is one such entry at most. Another one, in a table that somebody has scribbled on, stays.
+    if let Some(entry) = slot.find(lock, is_held) {
         entry.clear();
     }
 }
@@ -282,7 +284,7 @@ fn try_failed<const FLAGS: Flags>(slot: Slot, lock: u64, caller: u64) {
 #[cold]
 #[inline(never)]
 pub fn owner_died(lock: u64) {
-    elsewhere::released(lock);
+    instance::request(Request::LOCK_RELEASED, lock);
 }
 
 /// A recursive lock is taken again by the thread that has it.
@@ -330,7 +332,7 @@ impl Release {
         let Some(slot) = Slot::current() else { return Release::unknown(false) };
         let Some(mut entry) = slot.find(lock, is_held) else {
             if by_anyone {
-                marks::released_unknown(slot, lock);
+                by_hand::released_unknown(slot, lock);
             }
             return Release::unknown(!by_anyone);
         };
@@ -509,9 +511,9 @@ pub fn given(semaphore: u64, caller: u64) {
 #[inline(never)]
 pub fn destroyed<const FLAGS: Flags>(lock: u64, caller: u64, may_be_held: bool) {
     let Some(slot) = Slot::current() else { return };
-    names::forget(lock);
+    instance::name_lock(lock, b"");
     if may_be_held {
-        elsewhere::destroyed(lock);
+        instance::request(Request::LOCK_DESTROYED, lock);
     }
     let pc = wrapper_site!(KIND_LOCK_DESTROYED, FLAGS, [OPERAND_CALLER, OPERAND_LOCK]);
     slot.event([caller, lock], pc);

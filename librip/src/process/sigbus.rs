@@ -1,14 +1,13 @@
-//! The SIGBUS guard: keeps the program alive when somebody truncates the ring's file.
+//! The SIGBUS handler: keeps the program alive if somebody truncates the ring's file.
 //!
-//! A store behind the end of a mapped file raises SIGBUS, and no check beforehand can exclude that: the file
-//! may shrink between the check and the store. So the handler puts private memory where the file was, and the
-//! mark that faulted is repeated there, recording nowhere. Every other SIGBUS goes where it went before.
+//! A store after the end of a mapped file raises SIGBUS. No check beforehand can exclude that, because the file may shrink
+//! between the check and the store. So the handler maps private memory where the file was, and the store that faulted is
+//! repeated there, recording nowhere. Every other SIGBUS goes where it went before.
 //!
 //! # Limits
 //!
-//! A thread that blocks SIGBUS is killed by the kernel before any handler; so is a program whose own handler,
-//! installed later, does not pass signals on. Private memory starts as zeros: a slot with mask 0 takes all
-//! its words in one place, which is what the mark's code does with any mask.
+//! The kernel kills a thread that blocks SIGBUS before any handler runs. A program that installs a handler of its own
+//! later, which does not pass signals on, is not protected.
 
 #![allow(unsafe_code, reason = "signal handling")]
 
@@ -22,25 +21,30 @@ use crate::ring::Ring;
 use crate::sys;
 
 static RING: AtomicPtr<Ring> = AtomicPtr::new(ptr::null_mut());
-/// What handled SIGBUS before, leaked.
-static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+/// The action that was in place before ours, leaked.
+static FORMER: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// Installs the handler in front of the present one. To be called once.
+/// A handler that was installed with `SA_SIGINFO`.
+type InfoHandler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+/// A handler that was installed without it.
+type PlainHandler = extern "C" fn(c_int);
+
+/// Installs the handler before the present one. To be called once.
 pub(crate) fn install(ring: &'static Ring) {
     let mut before = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: asks for the present action.
+    // SAFETY: only asks for the present action.
     if unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), before.as_mut_ptr()) } != 0 {
         return;
     }
     // SAFETY: the call above filled it.
     let before = unsafe { before.assume_init() };
     // ORDERING: release on both, pairs with the acquire in `on_sigbus`.
-    BEFORE.store(Box::leak(Box::new(before)), Release);
+    FORMER.store(Box::leak(Box::new(before)), Release);
     RING.store(ptr::from_ref(ring).cast_mut(), Release);
     let mut action = before;
     action.sa_sigaction = on_sigbus as extern "C" fn(_, _, _) as usize;
-    // On the alternate stack where the thread has one. The rest of what the earlier handler asked for stays,
-    // but being reset is ours to do for it.
+    // On the alternate stack if the thread has one. The other flags of the former action stay, except that we reset it
+    // ourselves.
     action.sa_flags = (before.sa_flags | libc::SA_SIGINFO | libc::SA_ONSTACK) & !libc::SA_RESETHAND;
     // SAFETY: a complete action whose handler has the three-argument form that SA_SIGINFO asks for.
     unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) };
@@ -54,7 +58,7 @@ extern "C" fn on_sigbus(signal: c_int, info: *mut libc::siginfo_t, context: *mut
     });
 }
 
-/// Says whether the fault was in the ring, and is mended.
+/// Returns whether the fault was in the ring and is repaired.
 fn replace_lost_memory(info: *mut libc::siginfo_t) -> bool {
     // SAFETY: the kernel passes a valid record to handlers with SA_SIGINFO.
     let info = unsafe { &*info };
@@ -71,14 +75,13 @@ fn replace_lost_memory(info: *mut libc::siginfo_t) -> bool {
     if !(begin..end).contains(&address) {
         return false;
     }
-    // From here to the end, in one piece: one hole for each of many threads would use up the mappings that a
-    // process may have. What lies before is in the file still, and goes on being recorded.
+    // From here to the end, in one piece: one hole for each of many threads would use up the mappings that a process may
+    // have. What comes before it is still in the file, and recording continues there.
     let from = address & !(ring.geometry.page_len_bytes - 1);
-    // First, so that nobody takes a zeroed counter for a sound one.
-    // ORDERING: release, pairs with the acquire in `slot::claim`.
+    // ORDERING: release, pairs with the acquire in `slots::claim`: no thread claims a slot here any more.
     ring.is_damaged.store(true, Release);
-    // SAFETY: replaces a part of our own mapping, which nothing but marks and `slot` uses; both allow for
-    // zeros.
+    // SAFETY: replaces a part of our own mapping, which only the recorder uses. It reads nothing back from there that
+    // decides where it stores, so zeros do no harm.
     let replaced = unsafe {
         libc::mmap(
             ring.base().with_addr(from).cast(),
@@ -92,41 +95,41 @@ fn replace_lost_memory(info: *mut libc::siginfo_t) -> bool {
     replaced != libc::MAP_FAILED
 }
 
-/// Does what would have happened without the guard.
+/// Does what would have happened without our handler.
 fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // ORDERING: acquire, pairs with `install`.
     // SAFETY: null, or leaked by `install`.
-    let Some(before) = (unsafe { BEFORE.load(Acquire).as_ref() }) else { return };
-    let handler = before.sa_sigaction;
+    let Some(former) = (unsafe { FORMER.load(Acquire).as_ref() }) else { return };
+    let handler = former.sa_sigaction;
     // SAFETY: the kernel passes a valid record.
     let was_sent = unsafe { (*info).si_code } <= 0;
     if handler == libc::SIG_IGN && was_sent {
         return;
     }
-    if handler == libc::SIG_DFL || handler == libc::SIG_IGN || before.sa_flags & libc::SA_RESETHAND != 0 {
-        let mut default = *before;
+    if handler == libc::SIG_DFL || handler == libc::SIG_IGN || former.sa_flags & libc::SA_RESETHAND != 0 {
+        let mut default = *former;
         default.sa_sigaction = libc::SIG_DFL;
         default.sa_flags = 0;
-        // SAFETY: the default action. A fault repeats when we return and then ends the process as it should;
-        // nobody ignores a fault, the kernel does not let them.
+        // SAFETY: installs the default action. A fault repeats when we return, and then ends the process as it should. A
+        // program cannot ignore a fault, the kernel does not allow it.
         unsafe { libc::sigaction(signal, &raw const default, ptr::null_mut()) };
         if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
             if was_sent {
-                // Blocked while we are in its handler, and delivered when we return.
+                // The signal is blocked while we are in its handler, and delivered when we return.
                 // SAFETY: raises a signal in this thread.
                 unsafe { libc::raise(signal) };
             }
             return;
         }
     }
-    if before.sa_flags & libc::SA_SIGINFO != 0 {
-        // SAFETY: installed with SA_SIGINFO, so it has this type.
-        let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
-            unsafe { core::mem::transmute(handler) };
+    let handler = ptr::with_exposed_provenance::<()>(handler);
+    if former.sa_flags & libc::SA_SIGINFO != 0 {
+        // SAFETY: not null (SIG_DFL is) and installed with SA_SIGINFO, so it is a function of this type.
+        let handler = unsafe { core::mem::transmute::<*const (), InfoHandler>(handler) };
         handler(signal, info, context);
     } else {
-        // SAFETY: installed without SA_SIGINFO, so it has this type.
-        let handler: extern "C" fn(c_int) = unsafe { core::mem::transmute(handler) };
+        // SAFETY: not null and installed without SA_SIGINFO, so it is a function of this type.
+        let handler = unsafe { core::mem::transmute::<*const (), PlainHandler>(handler) };
         handler(signal);
     }
 }

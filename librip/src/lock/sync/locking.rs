@@ -44,7 +44,7 @@ macro_rules! locking {
                     let result = self.inner.$lock();
                     waiting.has();
                     // Not in a function of its own: its result would come through memory, and so would every guard.
-                    $crate::sync::mapped(result, |guard| $guard::new(self.identity.address(), guard))
+                    $crate::lock::sync::mapped(result, |guard| $guard::new(self.identity.address(), guard))
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Why there is no ring.
+//! [`InitError`]: why there is no ring.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,27 +9,27 @@ use std::path::PathBuf;
 pub enum InitError {
     /// The environment says `RIP_RING=off`.
     Disabled,
-    /// This process records already, in the ring named here if its name is known, or another thread is making a ring.
+    /// This process records already, in this ring if its path is known; or another thread is making a ring.
     AlreadyRecording(Option<PathBuf>),
-    /// The file could not be made.
+    /// The file could not be created.
     Create {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The file could be made but not mapped.
+    /// The file could be created but not mapped.
     Map {
-        /// The file, removed again.
+        /// The file; it was removed again.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The file system, or a limit of the process, has no room for the smallest ring.
     NoRoom {
-        /// The file, removed again.
+        /// The file; it was removed again.
         path: PathBuf,
-        /// How much the smallest ring takes, bytes.
+        /// The length of the smallest ring, bytes.
         needed_bytes: u64,
     },
     /// The process has no memory left.
@@ -39,11 +39,11 @@ pub enum InitError {
 impl core::fmt::Display for InitError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            InitError::Disabled => write!(f, "recording is switched off by RIP_RING=off"),
+            InitError::Disabled => write!(f, "RIP_RING=off switches recording off"),
             InitError::AlreadyRecording(Some(path)) => {
-                write!(f, "this process records in {} already", path.display())
+                write!(f, "this process already records in {}", path.display())
             }
-            InitError::AlreadyRecording(None) => write!(f, "this process records already"),
+            InitError::AlreadyRecording(None) => write!(f, "this process already records"),
             InitError::Create { path, .. } => write!(f, "could not create the ring {}", path.display()),
             InitError::Map { path, .. } => write!(f, "could not map the ring {}", path.display()),
             InitError::NoRoom { path, needed_bytes } => {
