@@ -12,10 +12,10 @@ use super::parse::Bytes;
 /// What the ticks of a ring mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// `librip_format::CLOCK_LEVEL_*`: which events have times.
-    pub level: u32,
-    /// `librip_format::CLOCK_SOURCE_*`.
-    pub source: u32,
+    /// Which events have times.
+    pub level: ClockLevel,
+    /// What ticks.
+    pub source: ClockSource,
     /// By how much the source's reading is shifted to make ticks.
     pub shift: u32,
     /// The clock in ticks when the ring was made, all 64 bits.
@@ -23,7 +23,52 @@ pub struct Clock {
     /// That moment, ns since boot.
     pub base_boottime_ns: u64,
     /// Ticks in 1000 s, as measured.
-    pub ticks_a_kilosecond: u64,
+    pub ticks_per_kilosecond: u64,
+}
+
+/// Which events have times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockLevel {
+    /// None.
+    Off,
+    /// Those of threads that wait, and of locks that were waited for.
+    Contended,
+    /// All lock events.
+    All,
+    /// A level that this version does not know.
+    Unknown(u32),
+}
+
+impl From<u32> for ClockLevel {
+    /// Decodes the level of the format.
+    fn from(raw: u32) -> ClockLevel {
+        match raw {
+            librip_format::CLOCK_LEVEL_OFF => ClockLevel::Off,
+            librip_format::CLOCK_LEVEL_CONTENDED => ClockLevel::Contended,
+            librip_format::CLOCK_LEVEL_ALL => ClockLevel::All,
+            _ => ClockLevel::Unknown(raw),
+        }
+    }
+}
+
+/// What ticks. Times of a source that this version does not know mean nothing: such a ring has no [`Clock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockSource {
+    /// The processor's counter (TSC, CNTVCT).
+    Counter,
+    /// `CLOCK_MONOTONIC`, ns.
+    Monotonic,
+}
+
+impl ClockSource {
+    /// Decodes the source of the format.
+    fn from_raw(raw: u32) -> Option<ClockSource> {
+        match raw {
+            librip_format::CLOCK_SOURCE_COUNTER => Some(ClockSource::Counter),
+            librip_format::CLOCK_SOURCE_MONOTONIC => Some(ClockSource::Monotonic),
+            _ => None,
+        }
+    }
 }
 
 /// 1000 s in ns.
@@ -39,24 +84,25 @@ const SLACK_NS: u128 = 60_000_000_000;
 impl Clock {
     /// The header's clock; `None` for a ring without times.
     pub(super) fn read(header: &Bytes<'_>) -> Result<Option<Clock>, Defect> {
+        let Some(source) = ClockSource::from_raw(header.u32(offset_of!(Raw, clock_source))) else {
+            return Ok(None);
+        };
         let clock = Clock {
-            level: header.u32(offset_of!(Raw, clock_level)),
-            source: header.u32(offset_of!(Raw, clock_source)),
+            level: ClockLevel::from(header.u32(offset_of!(Raw, clock_level))),
+            source,
             shift: header.u32(offset_of!(Raw, clock_shift)),
             base_ticks: header.u64(offset_of!(Raw, clock_base_ticks)),
             base_boottime_ns: header.u64(offset_of!(Raw, clock_base_boottime_ns)),
-            ticks_a_kilosecond: header.u64(offset_of!(Raw, clock_ticks_per_kilosecond)),
+            ticks_per_kilosecond: header.u64(offset_of!(Raw, clock_ticks_per_kilosecond)),
         };
-        let is_known = [librip_format::CLOCK_SOURCE_COUNTER, librip_format::CLOCK_SOURCE_MONOTONIC]
-            .contains(&clock.source);
-        if !is_known || clock.ticks_a_kilosecond == 0 {
+        if clock.ticks_per_kilosecond == 0 {
             return Ok(None);
         }
         if clock.shift >= u64::BITS {
             return Err(Defect::Clock { what: "the clock's shift", found: clock.shift.into() });
         }
-        if clock.ticks_a_kilosecond > RATE_MAX {
-            let found = clock.ticks_a_kilosecond;
+        if clock.ticks_per_kilosecond > RATE_MAX {
+            let found = clock.ticks_per_kilosecond;
             return Err(Defect::Clock { what: "the number of ticks in 1000 s", found });
         }
         Ok(Some(clock))
@@ -75,7 +121,7 @@ impl Clock {
         if ticks == 0 {
             return None;
         }
-        let rate = u128::from(self.ticks_a_kilosecond);
+        let rate = u128::from(self.ticks_per_kilosecond);
         let ns = |ticks: u128| ticks * KILOSECOND_NS / rate;
         let since_base = ticks.wrapping_sub(self.base_ticks) & librip_format::PAYLOAD_MASK;
         let base = u128::from(self.base_boottime_ns);
@@ -108,12 +154,12 @@ mod tests {
     /// 125 million ticks a second: 8 ns each.
     fn clock(base_ticks: u64) -> Clock {
         Clock {
-            level: librip_format::CLOCK_LEVEL_ALL,
-            source: librip_format::CLOCK_SOURCE_COUNTER,
+            level: ClockLevel::All,
+            source: ClockSource::Counter,
             shift: 4,
             base_ticks,
             base_boottime_ns: 1_000_000_000,
-            ticks_a_kilosecond: 125_000_000_000,
+            ticks_per_kilosecond: 125_000_000_000,
         }
     }
 
@@ -147,7 +193,7 @@ mod tests {
     #[test]
     fn no_clock_makes_the_reader_panic() {
         for rate in [1, RATE_MAX] {
-            let clock = Clock { ticks_a_kilosecond: rate, ..clock(u64::MAX) };
+            let clock = Clock { ticks_per_kilosecond: rate, ..clock(u64::MAX) };
             for (ticks, from, now) in [(1, 0, None), (u64::MAX, u64::MAX, Some(0)), (7, 0, Some(u64::MAX))] {
                 clock.boottime_ns(ticks, from, now);
             }

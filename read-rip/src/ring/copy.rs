@@ -50,8 +50,7 @@ use std::sync::atomic::{Ordering, fence};
 use librip_format::SlotHeader;
 
 use super::parse::Bytes;
-use super::snapshot::{Header, Slot, SlotState};
-use super::{Defect, Source, held};
+use super::{Defect, Header, SequenceBits, Slot, SlotKind, SlotState, Source, Word, held};
 
 /// Slots are copied this many bytes at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -64,18 +63,17 @@ const ADVANCE_MAX: u64 = 1 << 13;
 /// How often a piece, or a slot that changes owners, is tried before it is given up.
 const ATTEMPTS: u32 = 100;
 
-const SEQUENCE_MASK: u64 = (1 << librip_format::SEQUENCE_BITS) - 1;
 const HEADER_LEN: usize = size_of::<SlotHeader>();
 
 const _: () = assert!(
-    ADVANCE_MAX + librip_format::SLOT_WORDS_MAX as u64 + 2 * DELTA <= 1 << librip_format::SEQUENCE_BITS,
+    ADVANCE_MAX + librip_format::SLOT_WORDS_MAX as u64 + 2 * DELTA <= SequenceBits::PERIOD,
     "fifteen bits must name one sequence of those that are possible"
 );
 
 /// Copies all slots that were ever used.
 pub(super) fn slots(source: &Source, header: &Header, defects: &mut Vec<Defect>) -> Vec<Slot> {
-    let room = header.slots;
-    let len = room.entry_len_bytes;
+    let region = header.slots;
+    let len = region.entry_len_bytes;
     let mut reader = SlotReader {
         source,
         len: len as usize,
@@ -84,16 +82,16 @@ pub(super) fn slots(source: &Source, header: &Header, defects: &mut Vec<Defect>)
         slots: Vec::new(),
         damaged: Damaged::default(),
     };
-    if room.used > 0 {
-        let end = room.offset + room.used * len;
-        let mut offset = room.offset;
+    if region.used > 0 {
+        let end = region.offset + region.used * len;
+        let mut offset = region.offset;
         while let Some((begin, data_end)) = source.next_data(offset).filter(|&(begin, _)| begin < end) {
-            let first = (begin - room.offset) / len;
-            let last = (data_end.min(end) - room.offset).div_ceil(len);
-            if let Err(error) = reader.range(room.offset, first, last) {
+            let first = (begin - region.offset) / len;
+            let last = (data_end.min(end) - region.offset).div_ceil(len);
+            if let Err(error) = reader.range(region.offset, first, last) {
                 defects.push(Defect::Io { offset: begin, what: error.to_string() });
             }
-            offset = room.offset + last * len;
+            offset = region.offset + last * len;
         }
     }
     reader.damaged.report(defects);
@@ -200,14 +198,14 @@ impl SlotReader<'_> {
         slot.words_from = from;
         slot.words.reserve_exact((slot.count - from) as usize);
         for sequence in from..slot.count {
-            let word = bytes.u64(HEADER_LEN + 8 * (sequence % n) as usize);
-            let bits = librip_format::sequence_bits(word);
-            let known = word != 0 && bits == sequence & SEQUENCE_MASK;
-            if !known {
-                let is_lap_before = word == 0 || bits == sequence.wrapping_sub(n) & SEQUENCE_MASK;
+            let word = Word::from_raw(bytes.u64(HEADER_LEN + 8 * (sequence % n) as usize));
+            let is_known = !word.is_missing() && word.sequence() == SequenceBits::of(sequence);
+            if !is_known {
+                let is_lap_before =
+                    word.is_missing() || word.sequence() == SequenceBits::of(sequence.wrapping_sub(n));
                 *if is_lap_before { &mut slot.unwritten } else { &mut slot.damaged } += 1;
             }
-            slot.words.push(if known { word } else { 0 });
+            slot.words.push(if is_known { word } else { Word::MISSING });
         }
         if slot.damaged > 0 {
             Damaged::note(&mut self.damaged.words, index);
@@ -242,7 +240,7 @@ impl SlotReader<'_> {
     }
 
     /// Words of a moving slot with their full sequences, in no order.
-    fn known_words(&self, offset: u64, slot: &mut Slot) -> Option<Vec<(u64, u64)>> {
+    fn known_words(&self, offset: u64, slot: &mut Slot) -> Option<Vec<(u64, Word)>> {
         let count_offset = offset + offset_of!(SlotHeader, count) as u64;
         let n = self.words as u64;
         let mut known = Vec::with_capacity(self.words);
@@ -269,19 +267,20 @@ impl SlotReader<'_> {
                     continue;
                 }
                 for position in 0..piece_words {
-                    let word = Bytes(&piece.0).u64(8 * position);
-                    if word != Bytes(&again.0).u64(8 * position) {
+                    let raw = Bytes(&piece.0).u64(8 * position);
+                    if raw != Bytes(&again.0).u64(8 * position) {
                         continue;
                     }
+                    let word = Word::from_raw(raw);
                     let index = (first + position) as u64;
-                    let sequence = full_sequence(word, behind.saturating_add(DELTA));
-                    let is_possible = word != 0
+                    let sequence = word.sequence().latest_until(behind.saturating_add(DELTA));
+                    let is_possible = !word.is_missing()
                         && sequence.is_some_and(|sequence| {
                             sequence % n == index && sequence.saturating_add(n + DELTA) >= before
                         });
                     match sequence.filter(|_| is_possible) {
                         Some(sequence) => known.push((sequence, word)),
-                        None if word == 0 => {}
+                        None if word.is_missing() => {}
                         None => slot.damaged += 1,
                     }
                 }
@@ -306,8 +305,8 @@ impl SlotReader<'_> {
             Damaged::note(&mut self.damaged.held, slot.index);
         }
         slot.held = table.locks;
-        slot.held_unclear = table.unclear;
-        slot.held_beyond = bytes.u32(offset_of!(SlotHeader, held_overflowed));
+        slot.held_in_flux = table.in_flux;
+        slot.held_overflowed = bytes.u32(offset_of!(SlotHeader, held_overflowed));
     }
 
     /// The slot's header; `None` for a slot that was never used.
@@ -337,7 +336,7 @@ impl SlotReader<'_> {
         Some(Slot {
             index,
             state,
-            kind: bytes.u32(offset_of!(SlotHeader, kind)),
+            kind: SlotKind::from(bytes.u32(offset_of!(SlotHeader, kind))),
             generation: bytes.u32(offset_of!(SlotHeader, generation)),
             pid: bytes.u32(offset_of!(SlotHeader, pid)),
             tid: bytes.u32(offset_of!(SlotHeader, tid)),
@@ -346,8 +345,8 @@ impl SlotReader<'_> {
             exited_boottime_ns: bytes.u64(offset_of!(SlotHeader, exited_boottime_ns)),
             name: bytes.text(offset_of!(SlotHeader, name), librip_format::NAME_LEN_BYTES),
             held: Vec::new(),
-            held_beyond: 0,
-            held_unclear: 0,
+            held_overflowed: 0,
+            held_in_flux: 0,
             first_sequence,
             count,
             words_from: 0,
@@ -372,42 +371,20 @@ fn is_same_owner(one: &Bytes<'_>, other: &Bytes<'_>) -> bool {
         && same_u64(offset_of!(SlotHeader, first_sequence))
 }
 
-/// The largest sequence up to `limit` whose low bits are the word's; `None` if there is none.
-fn full_sequence(word: u64, limit: u64) -> Option<u64> {
-    let behind = limit.wrapping_sub(librip_format::sequence_bits(word)) & SEQUENCE_MASK;
-    limit.checked_sub(behind)
-}
-
 /// Puts words of a moving slot in order, the newest last; what is missing in between was in motion.
-fn place(slot: &mut Slot, known: Vec<(u64, u64)>, n: u64) {
+fn place(slot: &mut Slot, known: Vec<(u64, Word)>, n: u64) {
     let Some(newest) = known.iter().map(|&(sequence, _)| sequence).max() else {
         slot.words_from = slot.count;
         return;
     };
     slot.count = newest.saturating_add(1);
     slot.words_from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
-    slot.words = vec![0; (slot.count - slot.words_from) as usize];
+    slot.words = vec![Word::MISSING; (slot.count - slot.words_from) as usize];
     for (sequence, word) in known {
         let at = sequence.checked_sub(slot.words_from).map(|at| at as usize);
         if let Some(place) = at.and_then(|at| slot.words.get_mut(at)) {
             *place = word;
         }
     }
-    slot.torn = slot.words.iter().filter(|&&word| word == 0).count() as u32;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fifteen_bits_and_a_limit_name_one_sequence() {
-        for sequence in [0, 1, 32_767, 32_768, 1_000_000, u64::from(u32::MAX) * 9] {
-            let word = librip_format::pack(sequence, 1, false);
-            assert_eq!(full_sequence(word, sequence), Some(sequence));
-            assert_eq!(full_sequence(word, sequence + SEQUENCE_MASK), Some(sequence));
-            assert_eq!(full_sequence(word, sequence + SEQUENCE_MASK + 1), Some(sequence + SEQUENCE_MASK + 1));
-        }
-        assert_eq!(full_sequence(librip_format::pack(5, 1, false), 4), None);
-    }
+    slot.torn = slot.words.iter().filter(|word| word.is_missing()).count() as u32;
 }

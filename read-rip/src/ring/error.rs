@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::RegionKind;
+
 /// Nothing of the file can be read as a ring.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -127,11 +129,11 @@ pub enum Defect {
     /// The end of compressed data is missing or damaged, or there is too much of it.
     DecompressedPart { format: &'static str, why: &'static str, bytes: u64 },
     /// A region's place or size is impossible.
-    Region { kind: u32, what: &'static str, found: u64 },
+    Region { kind: RegionKind, what: &'static str, found: u64 },
     /// A region that every ring has is missing.
-    RegionMissing { kind: u32 },
+    RegionMissing { kind: RegionKind },
     /// Entries of a region that contradict themselves or point outside.
-    Entries { kind: u32, count: u64, what: &'static str },
+    Entries { kind: RegionKind, count: u64, what: &'static str },
     /// The header's clock cannot be one: there are no times.
     Clock { what: &'static str, found: u64 },
     /// Slots whose own numbers make no sense.
@@ -160,18 +162,13 @@ impl Defect {
     }
 }
 
-fn region_name(kind: u32) -> &'static str {
-    use librip_format::{
-        REGION_EXITS, REGION_LOCK_NAMES, REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_TEXTS,
-    };
+fn region_name(kind: RegionKind) -> &'static str {
     match kind {
-        REGION_MODULES => "module table",
-        REGION_SITES => "site table",
-        REGION_TEXTS => "texts",
-        REGION_EXITS => "exit queue",
-        REGION_SLOTS => "slots",
-        REGION_LOCK_NAMES => "names of locks",
-        _ => "unknown region",
+        RegionKind::Modules => "module table",
+        RegionKind::Sites => "site table",
+        RegionKind::Texts => "texts",
+        RegionKind::Slots => "slots",
+        RegionKind::LockNames => "names of locks",
     }
 }
 

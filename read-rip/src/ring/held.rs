@@ -25,6 +25,10 @@ use std::mem::{offset_of, size_of};
 use librip_format::{HeldLock as Raw, SlotHeader};
 
 use super::parse::Bytes;
+use super::{SequenceBits, Word};
+
+/// A slot's held-lock table has this many entries.
+pub const HELD_LOCKS_MAX: usize = librip_format::HELD_MAX;
 
 /// An entry of a held-lock table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,20 +46,20 @@ pub struct HeldLock {
     /// What its owner does with it.
     pub state: HeldState,
     /// In shared mode.
-    pub shared: bool,
+    pub is_shared: bool,
     /// When waiting or holding began, ticks; `None`: not recorded.
     pub since_ticks: Option<u64>,
     /// How often it was taken again.
-    pub again: u16,
+    pub recursion: u16,
     /// The low 15 bits of the sequence of the event that entered it.
-    pub sequence: u64,
+    pub sequence: SequenceBits,
 }
 
 /// What the owner of an entry does with the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldState {
     /// Tries to get it, and may have it.
-    Taking,
+    Acquiring,
     /// Waits for it.
     Waiting,
     /// Has it.
@@ -63,11 +67,11 @@ pub enum HeldState {
     /// Gives it up, and may have done so.
     Releasing,
     /// Waits for a condition, without the lock, or to get it back.
-    Condition,
+    ConditionWait,
     /// It was destroyed while it was held.
     Destroyed,
     /// Waits for a unit of a semaphore, which nobody holds.
-    Unit,
+    SemaphoreWait,
 }
 
 /// What a slot's table says.
@@ -75,7 +79,7 @@ pub enum HeldState {
 pub(super) struct Table {
     pub(super) locks: Vec<HeldLock>,
     /// Entries that were being written.
-    pub(super) unclear: u32,
+    pub(super) in_flux: u32,
     /// Entries that contradict themselves.
     pub(super) damaged: u32,
 }
@@ -91,7 +95,7 @@ pub(super) fn read(bytes: &Bytes<'_>, again: &Bytes<'_>) -> Table {
         };
         let entry = words(bytes);
         if entry != words(again) {
-            table.unclear += 1;
+            table.in_flux += 1;
         } else {
             table.enter(entry);
         }
@@ -103,20 +107,23 @@ impl Table {
     fn enter(&mut self, [lock, place, since]: [u64; 3]) {
         let state = match librip_format::held_state(place) {
             librip_format::HELD_NONE => return,
-            librip_format::HELD_ACQUIRING => HeldState::Taking,
+            librip_format::HELD_ACQUIRING => HeldState::Acquiring,
             librip_format::HELD_WAITING => HeldState::Waiting,
             librip_format::HELD_HELD => HeldState::Held,
             librip_format::HELD_RELEASING => HeldState::Releasing,
-            librip_format::HELD_COND_WAIT => HeldState::Condition,
+            librip_format::HELD_COND_WAIT => HeldState::ConditionWait,
             librip_format::HELD_DESTROYED => HeldState::Destroyed,
             // Three bits: there is no other.
-            _ => HeldState::Unit,
+            _ => HeldState::SemaphoreWait,
         };
-        let sequence = librip_format::sequence_bits(lock);
+        let sequence = Word::from_raw(lock).sequence();
         let place_sequence_mask = (1 << (u64::BITS - librip_format::HELD_SEQUENCE_SHIFT)) - 1;
         // A lock that was never written is one that is just being entered, whatever its zeros look like.
-        if lock == 0 || sequence & place_sequence_mask != place >> librip_format::HELD_SEQUENCE_SHIFT {
-            self.unclear += 1;
+        if lock == 0
+            || librip_format::sequence_bits(lock) & place_sequence_mask
+                != place >> librip_format::HELD_SEQUENCE_SHIFT
+        {
+            self.in_flux += 1;
             return;
         }
         if !librip_format::is_operand(lock) || librip_format::payload(lock) == 0 {
@@ -132,9 +139,9 @@ impl Table {
             is_try: place & librip_format::HELD_TRY != 0,
             is_process_shared: place & librip_format::HELD_PROCESS_SHARED != 0,
             state,
-            shared: place & librip_format::HELD_SHARED != 0,
+            is_shared: place & librip_format::HELD_SHARED != 0,
             since_ticks: (ticks != 0).then_some(ticks),
-            again: (since >> librip_format::HELD_RECURSION_SHIFT) as u16,
+            recursion: (since >> librip_format::HELD_RECURSION_SHIFT) as u16,
             sequence,
         });
     }
@@ -163,14 +170,14 @@ mod tests {
             is_try: false,
             is_process_shared: false,
             state: HeldState::Held,
-            shared: true,
+            is_shared: true,
             since_ticks: None,
-            again: 0,
-            sequence: 5000,
+            recursion: 0,
+            sequence: SequenceBits::of(5000),
         };
         assert_eq!(found, [expected]);
         let timed = table([lock, place | librip_format::HELD_SINCE, 3 << 48 | 77]).locks;
-        assert_eq!((timed[0].since_ticks, timed[0].again), (Some(77), 3));
+        assert_eq!((timed[0].since_ticks, timed[0].recursion), (Some(77), 3));
         let flags = librip_format::HELD_CALLER | librip_format::HELD_TRY | librip_format::HELD_PROCESS_SHARED;
         let called =
             table([lock, librip_format::held_meta(5000, 0x1234, librip_format::HELD_SEM_WAIT, flags), 0])
@@ -179,8 +186,8 @@ mod tests {
             is_caller: true,
             is_try: true,
             is_process_shared: true,
-            state: HeldState::Unit,
-            shared: false,
+            state: HeldState::SemaphoreWait,
+            is_shared: false,
             ..expected
         };
         assert_eq!(called, [expected]);
@@ -194,16 +201,16 @@ mod tests {
             [[lock, place, 0], [0, librip_format::held_meta(0, 0x1234, librip_format::HELD_HELD, 0), 0]]
         {
             let table = table(entry);
-            assert_eq!((table.locks.len(), table.unclear, table.damaged), (0, 1, 0));
+            assert_eq!((table.locks.len(), table.in_flux, table.damaged), (0, 1, 0));
         }
         let lock = librip_format::pack(5000, 0x7000, true);
         let table = table([lock & !librip_format::OPERAND_FLAG, place, 0]);
-        assert_eq!((table.locks.len(), table.unclear, table.damaged), (0, 0, 1));
+        assert_eq!((table.locks.len(), table.in_flux, table.damaged), (0, 0, 1));
     }
 
     #[test]
     fn an_entry_that_is_free_means_nothing_whatever_is_left_in_it() {
         let table = table([librip_format::pack(5000, 0x7000, true), 0, u64::MAX]);
-        assert_eq!((table.locks.len(), table.unclear, table.damaged), (0, 0, 0));
+        assert_eq!((table.locks.len(), table.in_flux, table.damaged), (0, 0, 0));
     }
 }

@@ -10,8 +10,7 @@ use std::path::PathBuf;
 use librip_format::{Module as RawModule, Site as RawSite, Text};
 
 use super::parse::Bytes;
-use super::snapshot::{Header, Room, Site};
-use super::{Defect, Module, Source};
+use super::{Defect, Header, Module, OperandType, Region, RegionKind, Site, SiteFlags, SiteKind, Source};
 
 /// The longest path or text that is believed, bytes.
 const TEXT_MAX_BYTES: u32 = 64 << 10;
@@ -20,14 +19,14 @@ const TABLE_MAX_BYTES: u64 = 256 << 20;
 
 /// Reads both tables; a site refers to its module by index.
 pub(super) fn read(source: &Source, header: &Header, defects: &mut Vec<Defect>) -> (Vec<Module>, Vec<Site>) {
-    let texts = Texts(used_bytes(source, header.texts, librip_format::REGION_TEXTS, defects));
+    let texts = Texts(used_bytes(source, header.texts, RegionKind::Texts, defects));
     let modules = modules(source, header, &texts, defects);
     let sites = sites(source, header, &texts, modules.len(), defects);
     (modules, sites)
 }
 
 fn modules(source: &Source, header: &Header, texts: &Texts, defects: &mut Vec<Defect>) -> Vec<Module> {
-    let kind = librip_format::REGION_MODULES;
+    let kind = RegionKind::Modules;
     let mut modules = Vec::new();
     let mut damaged = 0;
     let table = used_bytes(source, header.modules, kind, defects);
@@ -75,7 +74,7 @@ fn sites(
     module_count: usize,
     defects: &mut Vec<Defect>,
 ) -> Vec<Site> {
-    let kind = librip_format::REGION_SITES;
+    let kind = RegionKind::Sites;
     let mut sites = Vec::new();
     let mut damaged = 0;
     let table = used_bytes(source, header.sites, kind, defects);
@@ -100,7 +99,8 @@ fn site(entry: &Bytes<'_>, texts: &Texts) -> Option<Site> {
     let mut part = || parts.next().unwrap_or_default().into_owned();
     let operand_count = usize::from(entry.u8(offset_of!(RawSite, operand_count)));
     let operand_types = entry.array::<{ librip_format::OPERANDS_MAX }>(offset_of!(RawSite, operand_types));
-    let operand_types = operand_types.get(..operand_count).map(<[u8]>::to_vec);
+    let operand_types: Option<Vec<OperandType>> =
+        operand_types.get(..operand_count).map(|types| types.iter().map(|&raw| raw.into()).collect());
     Some(Site {
         module: entry.u32(offset_of!(RawSite, module)) as usize,
         pc: entry.u64(offset_of!(RawSite, pc)),
@@ -109,35 +109,40 @@ fn site(entry: &Bytes<'_>, texts: &Texts) -> Option<Site> {
         label: part(),
         line: entry.u32(offset_of!(RawSite, line)),
         column: entry.u32(offset_of!(RawSite, column)),
-        kind: entry.u8(offset_of!(RawSite, kind)),
-        flags: entry.u16(offset_of!(RawSite, flags)),
+        kind: SiteKind::from(entry.u8(offset_of!(RawSite, kind))),
+        flags: SiteFlags::from_bits(entry.u16(offset_of!(RawSite, flags))),
         operand_words: operand_types
             .as_ref()
-            .and_then(|types| types.iter().map(|&kind| librip_format::operand_words(kind)).sum()),
+            .and_then(|types| types.iter().map(|operand| operand.words()).sum()),
         operand_types: operand_types.unwrap_or_default(),
     })
 }
 
 /// The used part of a table, as far as it is there.
-pub(super) fn used_bytes(source: &Source, room: Room, kind: u32, defects: &mut Vec<Defect>) -> Vec<u8> {
-    let used = room.used.saturating_mul(room.entry_len_bytes);
+pub(super) fn used_bytes(
+    source: &Source,
+    region: Region,
+    kind: RegionKind,
+    defects: &mut Vec<Defect>,
+) -> Vec<u8> {
+    let used = region.used.saturating_mul(region.entry_len_bytes);
     if used > TABLE_MAX_BYTES {
         defects.push(Defect::Region { kind, what: "its length in bytes", found: used });
     }
-    let there = source.len_bytes().saturating_sub(room.offset);
+    let there = source.len_bytes().saturating_sub(region.offset);
     let mut bytes = vec![0; used.min(TABLE_MAX_BYTES).min(there) as usize];
-    match source.read_at(&mut bytes, room.offset) {
+    match source.read_at(&mut bytes, region.offset) {
         Ok(got) => bytes.truncate(got),
         Err(error) => {
-            defects.push(Defect::Io { offset: room.offset, what: error.to_string() });
+            defects.push(Defect::Io { offset: region.offset, what: error.to_string() });
             bytes.clear();
         }
     }
     bytes
 }
 
-pub(super) fn entries(table: &[u8], room: Room) -> impl Iterator<Item = Bytes<'_>> {
-    table.chunks_exact((room.entry_len_bytes as usize).max(1)).map(Bytes)
+pub(super) fn entries(table: &[u8], region: Region) -> impl Iterator<Item = Bytes<'_>> {
+    table.chunks_exact((region.entry_len_bytes as usize).max(1)).map(Bytes)
 }
 
 /// The text region.

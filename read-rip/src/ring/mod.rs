@@ -3,25 +3,36 @@
 //! It knows no symbols and asks no process. Whatever the bytes say is checked before it is believed: a damaged
 //! part is a [`Defect`], counted and described, and the rest is read all the same.
 
-mod ancestor;
 mod clock;
 mod copy;
 mod error;
+mod header;
 mod held;
+mod legacy;
 mod metadata;
 mod module;
 mod names;
 mod parse;
+mod site;
+mod slot;
 mod snapshot;
 mod source;
 mod unpacked;
+mod word;
 
-pub use clock::Clock;
+pub use clock::{Clock, ClockLevel, ClockSource};
 pub use error::{Defect, Error};
-pub use held::{HeldLock, HeldState};
+pub use header::{Ending, FileSystem, Header, IgnoredSettings, Machine, Region, RegionKind, Setting};
+pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
 pub use module::Module;
-pub use snapshot::{Ending, Header, Room, Site, Slot, SlotState, Snapshot};
+pub use site::{LockType, OperandType, Site, SiteFlags, SiteKind};
+pub use slot::{Slot, SlotKind, SlotState};
+pub use snapshot::Snapshot;
 pub use source::Source;
+pub use word::{SequenceBits, Word};
+
+/// Where recorders make rings unless told otherwise.
+pub const DEFAULT_DIRECTORY: &str = librip_format::DEFAULT_DIRECTORY;
 
 use std::path::Path;
 
@@ -32,8 +43,8 @@ use std::path::Path;
 /// When nothing of it can be read; see [`Error`].
 pub fn read(path: &Path) -> Result<Snapshot, Error> {
     let source = Source::open(path)?;
-    if ancestor::is_one(&source) {
-        return ancestor::read(&source);
+    if legacy::is_one(&source) {
+        return legacy::read(&source);
     }
     let (header, mut defects) = parse::header(&source)?;
     let (modules, sites) = metadata::read(&source, &header, &mut defects);

@@ -9,8 +9,7 @@ use librip_format::LockName;
 
 use super::metadata::{entries, used_bytes};
 use super::parse::Bytes;
-use super::snapshot::Header;
-use super::{Defect, Source};
+use super::{Defect, Header, RegionKind, Source};
 
 /// All names by pid and address. Of two for one lock the later entry counts.
 ///
@@ -21,12 +20,12 @@ pub(super) fn read(
     header: &Header,
     defects: &mut Vec<Defect>,
 ) -> HashMap<(u32, u64), String> {
-    let room = header.lock_names;
-    let mut table = || used_bytes(source, room, librip_format::REGION_LOCK_NAMES, defects);
+    let region = header.lock_names;
+    let mut table = || used_bytes(source, region, RegionKind::LockNames, defects);
     let first = table();
     let second = if source.may_change() && !first.is_empty() { Some(table()) } else { None };
     let second = second.as_ref().unwrap_or(&first);
-    let pairs = entries(&first, room).zip(entries(second, room));
+    let pairs = entries(&first, region).zip(entries(second, region));
     pairs.filter(|(first, second)| first.0 == second.0).filter_map(|(entry, _)| name(&entry)).collect()
 }
 

@@ -4,10 +4,11 @@
 
 use std::mem::{offset_of, size_of};
 
-use librip_format::{Header as Raw, Region};
+use librip_format::{Header as Raw, Region as RawRegion};
 
-use super::snapshot::{Ending, Header, Room};
-use super::{Clock, Defect, Error, Source};
+use super::{
+    Clock, Defect, Ending, Error, FileSystem, Header, IgnoredSettings, Machine, Region, RegionKind, Source,
+};
 
 /// A record's bytes; callers have checked that they are all there.
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
@@ -48,8 +49,6 @@ impl Bytes<'_> {
 const SLOT_LEN_MAX_BYTES: u64 = 1 << 20;
 /// The header of version 1.0, bytes.
 const HEADER_MIN_BYTES: usize = offset_of!(Raw, clock_level);
-/// ELF machine numbers that librip records on.
-const MACHINES: [u32; 2] = [62, 183];
 
 /// Reads and checks the header.
 pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
@@ -91,9 +90,8 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
         return Err(Error::Header { path: path(), what: "the byte order", found: byte_order.into() });
     }
     let machine = bytes.u32(offset_of!(Raw, machine));
-    if !MACHINES.contains(&machine) {
-        return Err(Error::Machine { path: path(), found: machine });
-    }
+    let machine =
+        Machine::from_elf(machine).ok_or_else(|| Error::Machine { path: path(), found: machine })?;
     // What a later version has added to the header is there only where the writer's header is so long.
     let header_len_bytes = (bytes.u32(offset_of!(Raw, header_len_bytes)) as usize).min(got);
     buffer[header_len_bytes.clamp(HEADER_MIN_BYTES, size_of::<Raw>())..].fill(0);
@@ -115,9 +113,9 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
         ticks_per_second: bytes.u32(offset_of!(Raw, ticks_per_second)),
         created_realtime_ns: bytes.u64(offset_of!(Raw, created_realtime_ns)),
         created_boottime_ns: bytes.u64(offset_of!(Raw, created_boottime_ns)),
-        file_system: bytes.u64(offset_of!(Raw, file_system)),
+        file_system: FileSystem::from(bytes.u64(offset_of!(Raw, file_system))),
         host: bytes.text(offset_of!(Raw, host), 64),
-        settings_ignored: bytes.u32(offset_of!(Raw, settings_ignored)),
+        settings_ignored: IgnoredSettings::from_bits(bytes.u32(offset_of!(Raw, settings_ignored))),
         slot_words: bytes.u32(offset_of!(Raw, slot_words)),
         slot_len_bytes: bytes.u64(offset_of!(Raw, slot_len_bytes)),
         file_len_bytes,
@@ -139,11 +137,11 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
             },
             _ => Ending::Unsaid,
         },
-        modules: Room::default(),
-        sites: Room::default(),
-        texts: Room::default(),
-        slots: Room::default(),
-        lock_names: Room::default(),
+        modules: Region::default(),
+        sites: Region::default(),
+        texts: Region::default(),
+        slots: Region::default(),
+        lock_names: Region::default(),
     };
     regions(&bytes, &mut header, &mut defects);
     slot_geometry(&mut header, &mut defects);
@@ -152,22 +150,22 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
 
 fn regions(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
     let mut wanted = [
-        (librip_format::REGION_LOCK_NAMES, size_of::<librip_format::LockName>(), &mut header.lock_names),
-        (librip_format::REGION_MODULES, size_of::<librip_format::Module>(), &mut header.modules),
-        (librip_format::REGION_SITES, size_of::<librip_format::Site>(), &mut header.sites),
-        (librip_format::REGION_TEXTS, 1, &mut header.texts),
-        (librip_format::REGION_SLOTS, librip_format::SLOT_HEADER_LEN_BYTES as usize, &mut header.slots),
+        (RegionKind::LockNames, size_of::<librip_format::LockName>(), &mut header.lock_names),
+        (RegionKind::Modules, size_of::<librip_format::Module>(), &mut header.modules),
+        (RegionKind::Sites, size_of::<librip_format::Site>(), &mut header.sites),
+        (RegionKind::Texts, 1, &mut header.texts),
+        (RegionKind::Slots, librip_format::SLOT_HEADER_LEN_BYTES as usize, &mut header.slots),
     ];
     for index in 0..librip_format::REGIONS_MAX {
-        let at = offset_of!(Raw, regions) + index * size_of::<Region>();
-        let kind = bytes.u32(at + offset_of!(Region, kind));
-        let Some((_, min_len, room)) = wanted.iter_mut().find(|(wanted, ..)| *wanted == kind) else {
+        let at = offset_of!(Raw, regions) + index * size_of::<RawRegion>();
+        let Some(kind) = RegionKind::from_raw(bytes.u32(at + offset_of!(RawRegion, kind))) else { continue };
+        let Some((_, min_len, region)) = wanted.iter_mut().find(|(wanted, ..)| *wanted == kind) else {
             continue;
         };
-        let entry_len_bytes = u64::from(bytes.u32(at + offset_of!(Region, entry_len_bytes)));
-        let offset = bytes.u64(at + offset_of!(Region, offset));
-        let capacity = bytes.u64(at + offset_of!(Region, capacity));
-        let used = bytes.u64(at + offset_of!(Region, used));
+        let entry_len_bytes = u64::from(bytes.u32(at + offset_of!(RawRegion, entry_len_bytes)));
+        let offset = bytes.u64(at + offset_of!(RawRegion, offset));
+        let capacity = bytes.u64(at + offset_of!(RawRegion, capacity));
+        let used = bytes.u64(at + offset_of!(RawRegion, used));
         let end = capacity.checked_mul(entry_len_bytes).and_then(|len| len.checked_add(offset));
         if entry_len_bytes < *min_len as u64 {
             defects.push(Defect::Region { kind, what: "the length of an entry", found: entry_len_bytes });
@@ -185,17 +183,17 @@ fn regions(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
             if used > capacity {
                 defects.push(Defect::Region { kind, what: "the number of its entries", found: used });
             }
-            **room = Room { offset, entry_len_bytes, capacity, used: used.min(capacity) };
+            **region = Region { offset, entry_len_bytes, capacity, used: used.min(capacity) };
         }
     }
     overlaps(&mut wanted, defects);
-    for (kind, _, room) in wanted {
+    for (kind, _, region) in wanted {
         let is_reported = defects
             .iter()
             .any(|defect| matches!(defect, Defect::Region { kind: reported, .. } if *reported == kind));
         // Rings of 1.0 have no names for locks.
-        let is_needed = kind != librip_format::REGION_LOCK_NAMES;
-        if *room == Room::default() && is_needed && !is_reported {
+        let is_needed = kind != RegionKind::LockNames;
+        if *region == Region::default() && is_needed && !is_reported {
             defects.push(Defect::RegionMissing { kind });
         }
     }
@@ -203,27 +201,28 @@ fn regions(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
 
 /// Of regions in one place at most one is right. That is rather a later one of the list: an early one is more
 /// easily done without.
-fn overlaps(rooms: &mut [(u32, usize, &mut Room)], defects: &mut Vec<Defect>) {
+fn overlaps(rooms: &mut [(RegionKind, usize, &mut Region)], defects: &mut Vec<Defect>) {
     for index in 0..rooms.len() {
         let (left, right) = rooms.split_at_mut(index + 1);
-        let Some((kind, _, room)) = left.last_mut() else { continue };
+        let Some((kind, _, region)) = left.last_mut() else { continue };
         let is_shared = right.iter().any(|(_, _, other)| {
-            room.offset < other.offset + other.len_bytes() && other.offset < room.offset + room.len_bytes()
+            region.offset < other.offset + other.len_bytes()
+                && other.offset < region.offset + region.len_bytes()
         });
         if is_shared {
             defects.push(Defect::Region {
                 kind: *kind,
                 what: "its place, where another region is,",
-                found: room.offset,
+                found: region.offset,
             });
-            **room = Room::default();
+            **region = Region::default();
         }
     }
 }
 
 /// Slots are read only where their geometry is beyond doubt.
 fn slot_geometry(header: &mut Header, defects: &mut Vec<Defect>) {
-    let kind = librip_format::REGION_SLOTS;
+    let kind = RegionKind::Slots;
     let words = header.slot_words;
     let is_words_possible = words.is_power_of_two()
         && (librip_format::SLOT_WORDS_MIN..=librip_format::SLOT_WORDS_MAX).contains(&words);
@@ -239,9 +238,9 @@ fn slot_geometry(header: &mut Header, defects: &mut Vec<Defect>) {
         None
     };
     if let Some((what, found)) = problem
-        && header.slots != Room::default()
+        && header.slots != Region::default()
     {
         defects.push(Defect::Region { kind, what, found });
-        header.slots = Room::default();
+        header.slots = Region::default();
     }
 }

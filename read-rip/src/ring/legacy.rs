@@ -14,9 +14,8 @@
 
 use std::collections::HashMap;
 
-use super::snapshot::{Slot, SlotState, Snapshot};
-use super::{Defect, Error, Source};
-use crate::ring::parse::Bytes;
+use super::parse::Bytes;
+use super::{Defect, Error, Slot, SlotKind, SlotState, Snapshot, Source, Word};
 
 const NAME_LEN: usize = 64;
 const WORDS: usize = 32;
@@ -122,23 +121,23 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
     let (history, is_exited) = in_order(&raw);
     // Re-packed as words of the present format. Where the counter jumps, words are missing.
     let mut first = history.first().map_or(0, |&word| word >> 56);
-    let mut words: Vec<u64> = Vec::new();
+    let mut words: Vec<Word> = Vec::new();
     let mut dropped = 0;
     for word in history {
         let gap = (word >> 56).wrapping_sub(first + words.len() as u64) & 0xff;
         if words.len() + gap as usize >= SPAN_MAX {
-            dropped += words.iter().filter(|&&word| word != 0).count() as u32;
+            dropped += words.iter().filter(|word| !word.is_missing()).count() as u32;
             words.clear();
             first = word >> 56;
         } else {
-            words.resize(words.len() + gap as usize, 0);
+            words.resize(words.len() + gap as usize, Word::MISSING);
         }
-        words.push(librip_format::pack(first + words.len() as u64, word & PC_MASK, false));
+        words.push(Word::pc(first + words.len() as u64, word & PC_MASK));
     }
     Some(Slot {
         index,
         state: if is_exited { SlotState::Exited } else { SlotState::Live },
-        kind: librip_format::SLOT_KIND_THREAD,
+        kind: SlotKind::Thread,
         generation: 1,
         pid: 0,
         tid: index as u32,
@@ -147,8 +146,8 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         exited_boottime_ns: 0,
         name: bytes.text(0, NAME_LEN),
         held: Vec::new(),
-        held_beyond: 0,
-        held_unclear: 0,
+        held_overflowed: 0,
+        held_in_flux: 0,
         first_sequence: first,
         count: first + words.len() as u64,
         words_from: first,
