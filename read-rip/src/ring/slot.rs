@@ -15,6 +15,18 @@ pub enum SlotState {
     Claiming,
 }
 
+impl SlotState {
+    /// Decodes the state of a used slot; `None` for a number that is not one.
+    pub(super) fn from_raw(raw: u32) -> Option<SlotState> {
+        match raw {
+            librip_format::SLOT_LIVE => Some(SlotState::Live),
+            librip_format::SLOT_EXITED => Some(SlotState::Exited),
+            librip_format::SLOT_CLAIMING => Some(SlotState::Claiming),
+            _ => None,
+        }
+    }
+}
+
 /// What owns a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotKind {
