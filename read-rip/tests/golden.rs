@@ -12,7 +12,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use read_rip::ring::{self, Ending, HeldState, SlotState};
+use read_rip::ring::{
+    self, ClockLevel, ClockSource, Ending, FileSystem, HeldState, Machine, OperandType, SiteFlags, SiteKind,
+    SlotKind, SlotState,
+};
 use support::run::{read_rip, show};
 
 /// A repository is no place for large files.
@@ -37,18 +40,18 @@ fn the_golden_ring_of_version_1_0_is_read_as_it_was_recorded() {
 
     let header = snapshot.header.unwrap();
     assert_eq!(header.version, (1, 0));
-    assert_eq!(header.machine, 62);
+    assert_eq!(header.machine, Machine::X86_64);
     assert_eq!((header.slot_words, header.slot_len_bytes), (16, 640));
     assert_eq!((header.slots.capacity, header.slots.used), (16, 4));
     assert_eq!(header.file_len_bytes % 4096, 0);
-    assert_eq!((header.settings_ignored, header.slots_reused, header.metadata_refused), (0, 0, 0));
+    assert_eq!((header.settings_ignored.bits(), header.slots_reused, header.metadata_refused), (0, 0, 0));
     assert_eq!(
         (header.threads_refused_full, header.threads_refused_memory, header.threads_without_exit),
         (0, 0, 0)
     );
     assert_eq!(header.ending, Ending::Unsaid);
     assert_eq!(header.ticks_per_second, 100);
-    assert_eq!(header.file_system, 0x0102_1994);
+    assert_eq!(header.file_system, FileSystem::Tmpfs);
     assert!(
         header.pid > 1
             && header.boot_id != [0; 16]
@@ -69,7 +72,7 @@ fn the_golden_ring_of_version_1_0_is_read_as_it_was_recorded() {
         .sites
         .iter()
         .map(|site| {
-            assert_eq!((site.module, site.kind, site.operand_words), (program, 0, Some(0)));
+            assert_eq!((site.module, site.kind, site.operand_words), (program, SiteKind::Snap, Some(0)));
             assert_eq!(site.file, "src/main.rs");
             assert!((module.begin..module.end).contains(&site.pc) && site.column > 0);
             (site.line, site.module_path.as_str(), site.label.as_str())
@@ -90,7 +93,8 @@ fn the_golden_ring_of_version_1_0_is_read_as_it_was_recorded() {
         .slots
         .iter()
         .map(|slot| {
-            assert_eq!((slot.pid, slot.kind, slot.generation, slot.first_sequence), (header.pid, 1, 1, 0));
+            assert_eq!((slot.pid, slot.kind), (header.pid, SlotKind::Thread));
+            assert_eq!((slot.generation, slot.first_sequence), (1, 0));
             assert_eq!((slot.unwritten, slot.torn, slot.damaged), (0, 0, 0));
             assert!(slot.claimed_boottime_ns >= header.created_boottime_ns && slot.tid >= slot.pid);
             (slot.index, slot.name.as_str(), slot.state, slot.count, slot.words_from)
@@ -162,8 +166,8 @@ fn the_golden_ring_of_version_1_1_is_read_as_it_was_recorded() {
     assert_eq!((header.slot_words, header.slot_len_bytes, header.slots.used), (16, 640, 7));
     assert_eq!((header.held_overflows, header.releases_unmatched), (0, 0));
     let clock = header.clock.unwrap();
-    assert_eq!((clock.level, clock.source), (1, 1));
-    assert!(clock.ticks_a_kilosecond / 1000 <= 125_000_000 && clock.base_boottime_ns > 0);
+    assert_eq!((clock.level, clock.source), (ClockLevel::Contended, ClockSource::Counter));
+    assert!(clock.ticks_per_kilosecond / 1000 <= 125_000_000 && clock.base_boottime_ns > 0);
     assert_eq!(snapshot.lock_names.values().collect::<Vec<_>>(), ["by hand"]);
 
     // Kind, flags and operand types of the sites in this very source.
@@ -175,22 +179,42 @@ fn the_golden_ring_of_version_1_1_is_read_as_it_was_recorded() {
         sites.sort_unstable();
         sites
     };
-    assert_eq!(sites("rip_lock_wait!(&BY_HAND, reentrant)"), [(2, 8, &[4, 3][..])]);
-    assert_eq!(sites("rip_lock_acquired!(&BY_HAND, reentrant)"), [(3, 8, &[3][..]), (3, 8, &[4, 3])]);
-    assert_eq!(sites("rip_lock_released!(&HANDED)"), [(4, 0, &[3][..]), (4, 0, &[4, 5, 3])]);
-    assert_eq!(sites("rip_lock_try_failed!(&BY_HAND)"), [(5, 2, &[3][..])]);
-    assert_eq!(sites("rip_lock_wait!(&ROUTES, try_for)"), [(2, 2, &[4, 3][..])]);
-    assert_eq!(sites("librip::rip_progress!"), [(1, 0, &[][..])]);
+    use OperandType::{Lock, Since, Time};
+    use SiteFlags as Flags;
+    assert_eq!(
+        sites("rip_lock_wait!(&BY_HAND, reentrant)"),
+        [(SiteKind::LockWait, Flags::REENTRANT, &[Time, Lock][..])]
+    );
+    assert_eq!(
+        sites("rip_lock_acquired!(&BY_HAND, reentrant)"),
+        [
+            (SiteKind::LockAcquired, Flags::REENTRANT, &[Lock][..]),
+            (SiteKind::LockAcquired, Flags::REENTRANT, &[Time, Lock]),
+        ]
+    );
+    assert_eq!(
+        sites("rip_lock_released!(&HANDED)"),
+        [
+            (SiteKind::LockReleased, Flags::NONE, &[Lock][..]),
+            (SiteKind::LockReleased, Flags::NONE, &[Time, Since, Lock]),
+        ]
+    );
+    assert_eq!(sites("rip_lock_try_failed!(&BY_HAND)"), [(SiteKind::LockTryFailed, Flags::TRY, &[Lock][..])]);
+    assert_eq!(
+        sites("rip_lock_wait!(&ROUTES, try_for)"),
+        [(SiteKind::LockWait, Flags::TRY, &[Time, Lock][..])]
+    );
+    assert_eq!(sites("librip::rip_progress!"), [(SiteKind::Progress, Flags::NONE, &[][..])]);
 
     let slots: Vec<_> = snapshot
         .slots
         .iter()
         .map(|slot| {
-            assert_eq!((slot.held_beyond, slot.held_unclear, slot.torn, slot.damaged), (0, 0, 0, 0));
+            assert_eq!((slot.held_overflowed, slot.held_in_flux, slot.torn, slot.damaged), (0, 0, 0, 0));
             let held: Vec<_> = slot
                 .held
                 .iter()
-                .map(|held| (held.state, held.shared, held.again, held.since_ticks.is_some()))
+                .map(|held| (held.state, held.is_shared, held.recursion, held.since_ticks.is_some()))
                 .collect();
             (slot.name.as_str(), slot.state, held)
         })
@@ -204,7 +228,7 @@ fn the_golden_ring_of_version_1_1_is_read_as_it_was_recorded() {
             ("keeper", SlotState::Live, vec![free(0), free(1)]),
             ("waiter", SlotState::Live, vec![waits]),
             ("reader", SlotState::Live, vec![(HeldState::Held, true, 0, false)]),
-            ("sleeper", SlotState::Live, vec![(HeldState::Condition, false, 0, true)]),
+            ("sleeper", SlotState::Live, vec![(HeldState::ConditionWait, false, 0, true)]),
             ("tries", SlotState::Live, vec![waits]),
             ("gone", SlotState::Exited, vec![free(0)]),
             ("golden", SlotState::Live, vec![]),

@@ -9,7 +9,7 @@ use crate::ring::{Header, Slot, SlotState};
 
 /// Whether a process is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Life {
+pub enum Liveness {
     /// It is, and this is its pid where we are.
     Alive {
         /// The pid.
@@ -35,18 +35,22 @@ const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 /// Whether the process that made a ring is alive.
 ///
 /// A pid alone proves nothing: it must be the same boot, the same PID namespace and the same start time.
-pub fn life(header: &Header) -> Life {
+pub fn liveness(header: &Header) -> Liveness {
     if is_of_another_boot(header) {
         // Another boot, or another machine: nothing of it lives here.
-        return Life::Dead;
+        return Liveness::Dead;
     }
     let own_namespace = own_pid_namespace();
     if own_namespace == 0 {
-        return Life::Unknown { why: "there is no /proc" };
+        return Liveness::Unknown { why: "there is no /proc" };
     }
     if own_namespace == header.pid_namespace || header.pid_namespace == 0 {
         let pid = header.pid as i32;
-        return if has_started_at(pid, header.start_time_ticks) { Life::Alive { pid } } else { Life::Dead };
+        return if has_started_at(pid, header.start_time_ticks) {
+            Liveness::Alive { pid }
+        } else {
+            Liveness::Dead
+        };
     }
     // The ring of a container. Its processes are visible from outside, under other pids.
     let found = procfs::process::all_processes().ok().and_then(|processes| {
@@ -57,25 +61,25 @@ pub fn life(header: &Header) -> Life {
         })
     });
     match found {
-        Some(process) => Life::Alive { pid: process.pid },
-        None if own_namespace == FIRST_PID_NAMESPACE => Life::Dead,
+        Some(process) => Liveness::Alive { pid: process.pid },
+        None if own_namespace == FIRST_PID_NAMESPACE => Liveness::Dead,
         None => {
-            Life::Unknown { why: "it ran in another PID namespace, whose processes are not visible here" }
+            Liveness::Unknown { why: "it ran in another PID namespace, whose processes are not visible here" }
         }
     }
 }
 
 /// Whether the process that made a ring, or else one that it forked, is alive.
-pub fn life_of_ring(header: &Header, slots: &[Slot]) -> Life {
-    let life = life(header);
+pub fn liveness_of_ring(header: &Header, slots: &[Slot]) -> Liveness {
+    let liveness = liveness(header);
     let own_namespace = own_pid_namespace();
-    if life != Life::Dead || own_namespace != header.pid_namespace || is_of_another_boot(header) {
-        return life;
+    if liveness != Liveness::Dead || own_namespace != header.pid_namespace || is_of_another_boot(header) {
+        return liveness;
     }
     let forked = recorders(slots, own_namespace, |slot| slot.state != SlotState::Exited)
         .into_iter()
         .find(|&recorder| is_there(header, recorder));
-    forked.map_or(Life::Dead, |(pid, _)| Life::Forked { pid: pid as i32 })
+    forked.map_or(Liveness::Dead, |(pid, _)| Liveness::Forked { pid: pid as i32 })
 }
 
 /// The processes that record in a ring, were forked by the one that made it, and have ended; in its own PID namespace
