@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use librip_tests::harness::{Plan, Remains};
+use librip_test_kit::tool::{cargo_build, tool};
+use librip_test_kit::victim::{Plan, Remains};
 
 /// Where everything is built.
 fn directory() -> &'static Path {
@@ -26,33 +27,13 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("build/fixtures").join(name)
 }
 
-/// Runs a tool; its standard output.
-fn tool(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{command:?}:\n{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 /// The directory with librip and its dependencies, built in release. Built on the first call.
 fn librip() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let target = directory().join("librip");
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-        tool(
-            Command::new(env!("CARGO"))
-                .args(["build", "--release", "--package", "librip", "--features", "std", "--manifest-path"])
-                .arg(manifest)
-                .arg("--target-dir")
-                .arg(&target)
-                .env("RUSTFLAGS", "-Cembed-bitcode=yes")
-                .env_remove("CARGO_ENCODED_RUSTFLAGS"),
-        );
+        let arguments = ["--release", "--package", "librip", "--features", "std"];
+        cargo_build(&arguments, &target, &[("RUSTFLAGS", "-Cembed-bitcode=yes")]);
         target.join("release")
     })
 }

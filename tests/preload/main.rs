@@ -16,16 +16,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use librip_tests::harness::{Plan, Remains};
+use librip_test_kit::tool::{cargo_build, tool};
+use librip_test_kit::victim::{Plan, Remains};
 
 /// Where everything is built.
 fn directory() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
-}
-
-fn tool(command: &mut Command) {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}:\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// The interposer. Built on the first call.
@@ -38,15 +34,7 @@ fn preload() -> &'static Path {
 /// that the other one wants.
 fn release(package: &str, library: &str) -> PathBuf {
     let target = directory().join("preload");
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-    tool(
-        Command::new(env!("CARGO"))
-            .args(["build", "--release", "--package", package, "--manifest-path"])
-            .arg(manifest)
-            .arg("--target-dir")
-            .arg(&target)
-            .env_remove("CARGO_ENCODED_RUSTFLAGS"),
-    );
+    cargo_build(&["--release", "--package", package], &target, &[]);
     target.join("release").join(library)
 }
 
@@ -90,5 +78,5 @@ fn expect_same(with: &Remains, without: &Remains) {
     for (index, (with, without)) in with.stdout.lines().zip(without.stdout.lines()).enumerate() {
         assert_eq!(with, without, "line {index}, with the interposer (left) and without (right)");
     }
-    librip_tests::harness::expect_same(with, without);
+    librip_test_kit::victim::expect_same(with, without);
 }

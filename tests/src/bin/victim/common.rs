@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
 use librip::rip_snap;
-use librip_tests::progress::{self, Cell};
+use librip_test_kit::progress::{self, Cell};
 
 /// Marks the site of this step: one of seven in turn. Seven has no factor in common with any number of words,
 /// so a word that is a lap too old has the wrong site.

@@ -14,7 +14,7 @@ use librip::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWr
 use librip::{
     rip_lock_acquired, rip_lock_destroyed, rip_lock_name, rip_lock_released, rip_lock_wait, rip_snap,
 };
-use librip_tests::progress::Cell;
+use librip_test_kit::progress::Cell;
 
 use crate::common::{cells, init, named, pause, run, say, sleep_forever};
 

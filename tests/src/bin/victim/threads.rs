@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use std::sync::{Arc, Barrier, mpsc};
 
 use librip::rip_snap;
-use librip_tests::progress::{self, Cell};
+use librip_test_kit::progress::{self, Cell};
 
 use crate::common::{
     self, begin, cells, cycle, cycle_through, errno, handle, named, pause, run, say, set_errno,
