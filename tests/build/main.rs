@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use librip_test_kit::tool::{cargo_build, tool};
+use librip_test_kit::tool::{cargo, tool};
 use librip_test_kit::victim::{Plan, Remains};
 
 /// Where everything is built.
@@ -32,8 +32,8 @@ fn librip() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let target = directory().join("librip");
-        let arguments = ["--release", "--package", "librip", "--features", "std"];
-        cargo_build(&arguments, &target, &[("RUSTFLAGS", "-Cembed-bitcode=yes")]);
+        let arguments = ["build", "--release", "--package", "librip", "--features", "std"];
+        cargo(&arguments, &target, &[("RUSTFLAGS", "-Cembed-bitcode=yes")]);
         target.join("release")
     })
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use librip_test_kit::tool::{cargo_build, tool};
+use librip_test_kit::tool::{cargo, tool};
 use librip_test_kit::victim::{Plan, Remains};
 
 /// Where everything is built.
@@ -27,15 +27,13 @@ fn directory() -> &'static Path {
 /// The interposer. Built on the first call.
 fn preload() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| release("librip-preload", "librip_preload.so"))
+    BUILT.get_or_init(|| release("librip-preload", "rip_preload", ".so"))
 }
 
-/// A library of this workspace, built in release, by itself: together with another package it could get the features
-/// that the other one wants.
-fn release(package: &str, library: &str) -> PathBuf {
-    let target = directory().join("preload");
-    cargo_build(&["--release", "--package", package], &target, &[]);
-    target.join("release").join(library)
+/// The library of a package of this workspace, built in release, by itself.
+fn release(package: &str, target: &str, ending: &str) -> PathBuf {
+    cargo(&["build", "--release", "--package", package], &directory().join("preload"), &[])
+        .file(target, ending)
 }
 
 /// Compiles `fixtures/NAME.c` with these flags, once; the program, or library.

@@ -2,7 +2,6 @@
 //!
 //! A tool that fails, fails the test, with all that the tool wrote. A test asks first where a tool may be missing.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -33,20 +32,38 @@ pub fn repository() -> &'static Path {
     kit.ancestors().nth(2).expect("the kit is in tests/kit")
 }
 
-/// Builds with cargo in a target directory of its own: `cargo build ARGUMENTS`. Returns the directory.
-pub fn cargo_build(arguments: &[&str], target: &Path, environment: &[(&str, &str)]) -> PathBuf {
+/// Runs cargo on this workspace in a target directory of its own, and returns what was built: `cargo ARGUMENTS`.
+pub fn cargo(arguments: &[&str], target: &Path, environment: &[(&str, &str)]) -> Built {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let environment = environment.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
-    tool(
+    let messages = tool(
         Command::new(cargo)
-            .arg("build")
             .args(arguments)
-            .arg("--manifest-path")
+            .args(["--message-format", "json", "--manifest-path"])
             .arg(repository().join("Cargo.toml"))
             .arg("--target-dir")
             .arg(target)
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
-            .envs(environment),
+            .envs(environment.iter().copied()),
     );
-    target.to_owned()
+    Built(messages.lines().map(|line| serde_json::from_str(line).expect(line)).collect())
+}
+
+/// What cargo says that it has built, or found built.
+#[derive(Debug)]
+pub struct Built(Vec<serde_json::Value>);
+
+impl Built {
+    /// Returns the file of a target (as `librip_preload`) whose name ends like this (as `.so`).
+    ///
+    /// The directories of a target keep files of earlier builds: a search there may find the wrong one.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub fn file(&self, target: &str, ending: &str) -> PathBuf {
+        let of_target = self.0.iter().filter(|message| message["target"]["name"] == target);
+        let mut files = of_target.flat_map(|message| message["filenames"].as_array().into_iter().flatten());
+        let file = files.find_map(|file| file.as_str().filter(|file| file.ends_with(ending)));
+        file.unwrap_or_else(|| panic!("cargo has built no {target}{ending}")).into()
+    }
 }
