@@ -128,3 +128,16 @@ pub(crate) fn install(signal: i32, handler: usize, flags: i32) {
     action.sa_flags = flags;
     assert_eq!(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }, 0);
 }
+
+pub(crate) fn rename(name: &str) {
+    let name = std::ffi::CString::new(name).unwrap();
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// Goes on in the cycle where it was.
+pub(crate) fn cycle_through_again(cell: &Cell, marks: u64) {
+    for _ in 0..marks {
+        cycle(cell.marks.load(Relaxed));
+        cell.advance();
+    }
+}
