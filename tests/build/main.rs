@@ -12,10 +12,9 @@ mod optimised;
 mod variants;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
-use librip_test_kit::tool::{cargo, tool};
+use librip_test_kit::tool::{self, Built, tool};
 use librip_test_kit::victim::{Plan, Remains};
 
 /// Where everything is built.
@@ -27,35 +26,18 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("build/fixtures").join(name)
 }
 
-/// The directory with librip and its dependencies, built in release. Built on the first call.
-fn librip() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let target = directory().join("librip");
-        let arguments = ["build", "--release", "--package", "librip", "--features", "std"];
-        cargo(&arguments, &target, &[("RUSTFLAGS", "-Cembed-bitcode=yes")]);
-        target.join("release")
-    })
+/// librip, built in release. Built on the first call.
+fn librip() -> &'static Built {
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| tool::librip(directory()))
 }
 
 /// Compiles a fixture with these flags, as `name`.
 fn compile(source: &str, name: &str, flags: &[&str]) -> PathBuf {
-    let release = librip();
     let out = directory().join(name);
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    tool(
-        Command::new(rustc)
-            .arg(fixture(source))
-            .args(["--edition", "2024", "--crate-name"])
-            .arg(source.trim_end_matches(".rs"))
-            .arg("-o")
-            .arg(&out)
-            .arg("--extern")
-            .arg(format!("librip={}", release.join("liblibrip.rlib").display()))
-            .arg("-L")
-            .arg(format!("dependency={}", release.join("deps").display()))
-            .args(flags),
-    );
+    let mut command = librip().rustc(&["librip"]);
+    command.arg(fixture(source)).arg("--crate-name").arg(source.trim_end_matches(".rs"));
+    tool(command.arg("-o").arg(&out).args(flags));
     out
 }
 

@@ -13,6 +13,7 @@ mod locks;
 mod matrix;
 mod parts;
 mod process;
+mod scribble;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -20,13 +20,7 @@ fn release() -> &'static Built {
 
 /// rustc with librip, and with `rip`, the functions that librip.h declares.
 pub(crate) fn rustc() -> Command {
-    let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    let (librip, rip) = (release().file("librip", ".rlib"), release().file("rip", ".rlib"));
-    let dependencies = directory().join("rust/release/deps");
-    command.args(["--edition", "2024", "-L"]).arg(format!("dependency={}", dependencies.display()));
-    command.arg("--extern").arg(format!("librip={}", librip.display()));
-    command.arg("--extern").arg(format!("rip={}", rip.display()));
-    command
+    release().rustc(&["librip", "rip"])
 }
 
 /// A Rust program with both.c in it.

@@ -9,6 +9,7 @@ mod damage;
 mod full;
 mod limits;
 mod names;
+mod scribble;
 mod sigbus;
 
 use librip_test_kit::victim::{Plan, Remains, expect_same};

@@ -8,6 +8,7 @@ mod behaviour;
 mod headers;
 mod mixed;
 mod records;
+mod scribble;
 mod stories;
 
 use std::collections::BTreeSet;

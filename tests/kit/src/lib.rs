@@ -4,6 +4,7 @@
 //! * [`oracle`] reads rings, strictly; [`builder`] writes them, and [`ancestor`] writes those of the C header that librip
 //!   descends from.
 //! * [`victim`] runs a program that may die, and [`progress`] is what such a program knows of its own marks.
+//! * [`scribble`] is the hostile process that writes into a ring in use.
 //! * [`run`] runs a program under a time limit and keeps what it wrote; [`tool`] runs compilers.
 //!
 //! The kit depends neither on librip nor on read-rip. `librip_format` is only compared with the table.
@@ -14,6 +15,7 @@ pub mod format;
 pub mod oracle;
 pub mod progress;
 pub mod run;
+pub mod scribble;
 pub mod tool;
 pub mod victim;
 

@@ -48,11 +48,36 @@ pub fn cargo(arguments: &[&str], target: &Path, environment: &[(&str, &str)]) ->
     Built(messages.lines().map(|line| serde_json::from_str(line).expect(line)).collect())
 }
 
+/// Builds librip in release, with bitcode for tests that want it. Tests of one package share what is built.
+pub fn librip(directory: &Path) -> Built {
+    let arguments = ["build", "--release", "--package", "librip", "--features", "std,lock_api"];
+    cargo(&arguments, &directory.join("librip"), &[("RUSTFLAGS", "-Cembed-bitcode=yes")])
+}
+
 /// What cargo says that it has built, or found built.
 #[derive(Debug)]
 pub struct Built(Vec<serde_json::Value>);
 
 impl Built {
+    /// Returns a call of rustc with these of the built libraries, for a program of one file.
+    ///
+    /// # Panics
+    ///
+    /// When one of them was not built.
+    pub fn rustc(&self, libraries: &[&str]) -> Command {
+        let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        command.args(["--edition", "2024"]);
+        for library in libraries {
+            let file = self.file(library, ".rlib");
+            let dependencies = file.parent().expect("a file is in a directory");
+            let dependencies =
+                if dependencies.ends_with("deps") { dependencies.into() } else { dependencies.join("deps") };
+            command.arg("--extern").arg(format!("{library}={}", file.display()));
+            command.arg("-L").arg(format!("dependency={}", dependencies.display()));
+        }
+        command
+    }
+
     /// Returns the file of a target (as `librip_preload`) whose name ends like this (as `.so`).
     ///
     /// The directories of a target keep files of earlier builds: a search there may find the wrong one.
