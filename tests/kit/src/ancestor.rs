@@ -5,7 +5,7 @@
 
 /// One thread's slot. Index and counter go on by themselves, as a thread's would.
 #[derive(Clone, Debug)]
-pub(crate) struct Slot {
+pub struct Slot {
     name: [u8; 64],
     words: [u64; 32],
     index: usize,
@@ -13,19 +13,21 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn new(name: &str) -> Slot {
+    /// A thread of this name that has marked nothing.
+    pub fn new(name: &str) -> Slot {
         let mut bytes = [0; 64];
         bytes[..name.len()].copy_from_slice(name.as_bytes());
         Slot { name: bytes, words: [0; 32], index: 0, counter: 0 }
     }
 
     /// The program sets the counter, which it may at any time.
-    pub(crate) fn counting_from(mut self, counter: u8) -> Slot {
+    pub fn counting_from(mut self, counter: u8) -> Slot {
         self.counter = counter;
         self
     }
 
-    pub(crate) fn marks(mut self, pcs: impl IntoIterator<Item = u64>) -> Slot {
+    /// Marks at these addresses.
+    pub fn marks(mut self, pcs: impl IntoIterator<Item = u64>) -> Slot {
         for pc in pcs {
             self.words[self.index % 32] = u64::from(self.counter) << 56 | pc;
             self.index += 1;
@@ -34,7 +36,8 @@ impl Slot {
         self
     }
 
-    pub(crate) fn exit(mut self) -> Slot {
+    /// The thread's exit mark.
+    pub fn exit(mut self) -> Slot {
         self.words[self.index % 32] = u64::MAX;
         self.index += 1;
         self
@@ -46,7 +49,7 @@ impl Slot {
 }
 
 /// The file: slots at the index of their thread id, nothing in between.
-pub(crate) fn build(threads: &[(usize, Slot)]) -> Vec<u8> {
+pub fn build(threads: &[(usize, Slot)]) -> Vec<u8> {
     let last = threads.iter().map(|(tid, _)| *tid).max().unwrap_or(0);
     let mut bytes = vec![0; (last + 1) * 320];
     for (tid, slot) in threads {

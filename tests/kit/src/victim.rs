@@ -1,7 +1,7 @@
 //! Runs victims: starts them, talks to them, kills them, collects what they leave.
 //!
-//! It interprets no ring ([`crate::oracle`] does). Waiting is for lines and for ends of processes, never for
-//! time; everything has a deadline, so that a hanging victim fails its test and stays behind for nobody.
+//! It does not interpret rings: [`oracle`](crate::oracle) does. A test waits for lines and for the ends of processes,
+//! never for a time. Everything has a deadline: a victim that hangs is killed, and its test fails.
 
 #![allow(unsafe_code, reason = "poll, pidfd and prctl")]
 
@@ -229,26 +229,42 @@ impl Victim {
         any || polled[2].revents == 0 && !ended
     }
 
+    /// From now on, it may take this long for whatever a test waits for.
+    pub fn patience(&mut self, patience: Duration) {
+        self.deadline = Instant::now() + patience;
+    }
+
+    /// The next line of its standard output; none if it ends before.
+    ///
+    /// # Panics
+    ///
+    /// When it hangs.
+    pub fn next_line(&mut self) -> Option<String> {
+        loop {
+            if let Some(len) = self.stdout[self.taken..].iter().position(|&byte| byte == b'\n') {
+                let line = String::from_utf8_lossy(&self.stdout[self.taken..self.taken + len]).into_owned();
+                self.taken += len + 1;
+                return Some(line);
+            }
+            if !self.pump(false) {
+                return None;
+            }
+        }
+    }
+
     /// The next line of its standard output.
     ///
     /// # Panics
     ///
     /// When it ends, or hangs, before.
     pub fn line(&mut self) -> String {
-        loop {
-            if let Some(len) = self.stdout[self.taken..].iter().position(|&byte| byte == b'\n') {
-                let line = String::from_utf8_lossy(&self.stdout[self.taken..self.taken + len]).into_owned();
-                self.taken += len + 1;
-                return line;
-            }
-            if !self.pump(false) {
-                panic!(
-                    "the victim ended; stdout {:?}, stderr {:?}",
-                    String::from_utf8_lossy(&self.stdout),
-                    String::from_utf8_lossy(&self.stderr)
-                );
-            }
-        }
+        self.next_line().unwrap_or_else(|| {
+            panic!(
+                "the victim ended; stdout {:?}, stderr {:?}",
+                String::from_utf8_lossy(&self.stdout),
+                String::from_utf8_lossy(&self.stderr)
+            )
+        })
     }
 
     /// Reads lines up to and with this one.
