@@ -4,7 +4,18 @@ use crate::process::{instance, thread};
 
 /// The functions behind the marks of locks.
 pub mod lock_marks {
-    pub use crate::lock::by_hand::{acquired_slowly, destroyed, released_slowly, try_failed, wait};
+    use crate::lock::by_hand;
+    pub use by_hand::{destroyed, try_failed, wait};
+
+    /// A lock was acquired. The PCs are sites of the kind ACQUIRED, without and with a time.
+    pub fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: u16) {
+        by_hand::acquired_slowly(lock, pc, pc_timed, site_flags);
+    }
+
+    /// A lock was released. The PCs are sites of the kind RELEASED, without and with times.
+    pub fn released_slowly(lock: u64, pc: u64, pc_timed: u64) {
+        by_hand::released_slowly(lock, pc, pc_timed);
+    }
 }
 
 /// Runs `body`, which may call a cancellation point, while this thread cannot be cancelled.

@@ -111,17 +111,16 @@ impl MappedSlot<'_> {
     #[cfg(target_arch = "x86_64")]
     fn plain_marks(&self, owner: (u32, u32), how_many: u64) {
         assert!(self.offset + SLOT_HEADER + 8 * self.words as usize <= self.mapping.len());
-        assert_eq!(self.at64(slot_at::MASK).load(Relaxed), self.words - 1);
         let cursor = self.mapping.as_mut_ptr().wrapping_add(self.offset + SLOT_HEADER);
-        // SAFETY: it writes the count, 16 bytes before the cursor, and words behind it, which are as many as the mask,
-        // 8 bytes before it, says: all within the mapping (checked above).
+        // SAFETY: it writes the count, 8 bytes before the cursor, and words from the cursor on, as many as the mask says:
+        // all within the mapping (checked above).
         unsafe {
             core::arch::asm!(
                 "2:",
                 "mov {word:e}, 1",
-                "xadd qword ptr [{cursor} - 16], {word}",
+                "xadd qword ptr [{cursor} - 8], {word}",
                 "mov {index}, {word}",
-                "and {index}, qword ptr [{cursor} - 8]",
+                "and {index}, {mask}",
                 "lea {payload}, [{word} + {key}]",
                 "imul {payload}, {factor}",
                 "shr {payload}, 16",
@@ -132,6 +131,7 @@ impl MappedSlot<'_> {
                 "dec {left}",
                 "jnz 2b",
                 cursor = in(reg) cursor,
+                mask = in(reg) self.words - 1,
                 key = in(reg) owner_key(self.index, owner, false),
                 factor = in(reg) FACTOR,
                 left = inout(reg) how_many => _,

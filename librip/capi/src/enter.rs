@@ -7,7 +7,7 @@
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub extern "C" fn librip_enter_c_1() {
+pub(crate) extern "C" fn librip_enter_c_1() {
     core::arch::naked_asm!(
         ".cfi_startproc",
         // The header's call is made 128 bytes below the stack pointer that the caller's unwind information knows.
@@ -36,7 +36,7 @@ pub extern "C" fn librip_enter_c_1() {
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
-pub extern "C" fn librip_enter_c_1() {
+pub(crate) extern "C" fn librip_enter_c_1() {
     core::arch::naked_asm!(
         ".cfi_startproc",
         // The header's call is made 16 bytes below the stack pointer that the caller's unwind information knows.

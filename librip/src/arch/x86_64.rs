@@ -107,7 +107,9 @@ macro_rules! define_entry {
         ::core::arch::global_asm!(
             $crate::arch::symbols!(),
             ".pushsection .bss.librip,\"aw\",@nobits",
-            "librip_has_xsave: .zero 1",
+            ".globl librip_has_xsave_1",
+            ".hidden librip_has_xsave_1",
+            "librip_has_xsave_1: .zero 1",
             ".popsection",
             ".pushsection .text.librip_enter_1,\"ax\",@progbits",
             ".balign 16",
@@ -149,7 +151,7 @@ macro_rules! define_entry {
             "mov rdi, rax",
             "sub rsp, 2688",
             "and rsp, -64",
-            "cmp byte ptr [rip + librip_has_xsave], 0",
+            "cmp byte ptr [rip + librip_has_xsave_1], 0",
             "je 2f",
             // XRSTOR faults on anything but zeros in the unused part of the header.
             "xor eax, eax",
@@ -281,7 +283,7 @@ pub(crate) fn prepare_entry() {
     // SAFETY: a byte of this file's .bss, which only the entry reads, in marks that enter later.
     unsafe {
         core::arch::asm!(
-            "mov byte ptr [rip + librip_has_xsave], {has_xsave}",
+            "mov byte ptr [rip + librip_has_xsave_1], {has_xsave}",
             has_xsave = in(reg_byte) has_xsave,
             options(nostack, preserves_flags),
         );

@@ -77,7 +77,7 @@ pub fn acquired(lock: impl LockAddress, pc: u64, pc_timed: u64, site_flags: u16)
 
 /// The thread's first event, or one with a time, or a thread that has or had several locks, or has waited for this one.
 #[inline(never)]
-pub fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: u16) {
+pub(crate) fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: u16) {
     let Some(slot) = Slot::current() else { return };
     if !slot.times_all()
         && let Some(entry) = slot.near_free_if_new(lock)
@@ -127,7 +127,7 @@ pub fn released(lock: impl LockAddress, pc: u64, pc_timed: u64) {
 
 /// A lock that is not the thread's first one, or whose time is known, or that this thread does not have.
 #[inline(never)]
-pub fn released_slowly(lock: u64, pc: u64, pc_timed: u64) {
+pub(crate) fn released_slowly(lock: u64, pc: u64, pc_timed: u64) {
     let Some(slot) = Slot::current() else { return };
     if !slot.times_all()
         && let Some(entry) = slot.near_releases(lock)

@@ -86,10 +86,12 @@ impl Slot {
             // ORDERING: relaxed: every word carries its sequence.
             target.store(word, Relaxed);
         };
-        for (sequence, operand) in (first..).zip(operands) {
+        // Wrapping, because somebody may have scribbled on the count.
+        for (index, operand) in operands.into_iter().enumerate() {
+            let sequence = first.wrapping_add(index as u64);
             store(sequence, pack(sequence, operand, true));
         }
-        let last = first + N as u64;
+        let last = first.wrapping_add(N as u64);
         // A PC has no more than 48 bits, so that there is nothing to mask.
         store(last, last << SEQUENCE_SHIFT | pc);
         last

@@ -1,5 +1,5 @@
-//! The program that left `v1.1.ring.gz`. Its lines are in the expectations of `golden.rs`: a change here
-//! means a new golden ring, of a new name.
+//! The program that left `v1.0-locks.ring.gz`. The expectations of `golden.rs` contain its lines, so a change here
+//! needs a new golden ring.
 
 use std::sync::mpsc::{Sender, channel};
 
