@@ -168,12 +168,12 @@ fn a_ring_cut_in_the_middle_of_its_slots_shows_those_before() {
 
 #[test]
 fn a_region_at_an_impossible_place_is_refused_and_the_others_are_read() {
-    for (kind, name) in [(MODULES, "module table"), (SITES, "site table"), (TEXTS, "text table"), (SLOTS, "slot table")]
+    for (kind, name) in
+        [(MODULES, "module table"), (SITES, "site table"), (TEXTS, "text table"), (SLOTS, "slot table")]
     {
         for offset in [0, 8, 4095, 4097, 1 << 40, 1 << 63, u64::MAX, u64::MAX - 4095] {
             let outcome = after(|image| image.set64(image.region(kind) + 8, offset));
-            let outcome =
-                outcome.fails_with(&format!("Damaged: the header has an impossible {name}: "));
+            let outcome = outcome.fails_with(&format!("Damaged: the header has an impossible {name}: "));
             let expected = if kind == SLOTS { 0 } else { 3 };
             assert_eq!(outcome.stdout.lines().count(), expected, "{kind} at {offset:#x}: {outcome:#?}");
         }
@@ -250,7 +250,8 @@ fn entries_that_are_too_long_do_not_fit_the_file() {
 
 #[test]
 fn a_missing_region_is_named() {
-    for (kind, name) in [(MODULES, "module table"), (SITES, "site table"), (TEXTS, "text table"), (SLOTS, "slot table")]
+    for (kind, name) in
+        [(MODULES, "module table"), (SITES, "site table"), (TEXTS, "text table"), (SLOTS, "slot table")]
     {
         let outcome = after(|image| image.set32(image.region(kind), 0));
         outcome.fails_with(&format!("Damaged: the header lists no {name}\n"));
@@ -381,8 +382,7 @@ fn a_slot_in_an_unknown_state_is_shown_and_counted() {
 fn a_slot_whose_owner_begins_behind_its_end_has_no_words() {
     for first in [73, 1 << 40, u64::MAX] {
         let outcome = after(|image| image.set64(image.entry(SLOTS, 0) + 40, first));
-        let expected =
-            "1 damaged slot, the first is number 0: the owner's first word is after its last\n";
+        let expected = "1 damaged slot, the first is number 0: the owner's first word is after its last\n";
         assert!(outcome.fails_with(expected).stdout.starts_with("one[1]:\ntwo[2]: "), "{first}");
     }
 }
@@ -391,7 +391,8 @@ fn a_slot_whose_owner_begins_behind_its_end_has_no_words() {
 fn words_of_a_slot_with_an_impossible_count_are_not_believed() {
     for count in [71 + 5000, 1 << 40, u64::MAX - 1, u64::MAX] {
         let outcome = after(|image| image.set64(image.entry(SLOTS, 0) + 496, count));
-        let expected = "1 damaged slot, the first is number 0: words at indices that contradict their sequences\n";
+        let expected =
+            "1 damaged slot, the first is number 0: words at indices that contradict their sequences\n";
         let outcome = outcome.fails_with(expected);
         assert!(
             outcome.stdout.starts_with("one[1]:\n") && outcome.stdout.ends_with(THREE),
@@ -406,8 +407,9 @@ fn words_at_the_wrong_place_are_not_believed_and_the_others_are() {
         let at = image.entry(SLOTS, 0) + SLOT_HEADER + 8 * (71 % 64);
         image.set64(at, word(72, false, BIAS + 0x2000));
     });
-    let outcome =
-        outcome.fails_with("1 damaged slot, the first is number 0: words at indices that contradict their sequences\n");
+    let outcome = outcome.fails_with(
+        "1 damaged slot, the first is number 0: words at indices that contradict their sequences\n",
+    );
     assert!(outcome.stdout.starts_with("one[1]: {70}a.rs:1\n"), "{outcome:#?}");
 }
 

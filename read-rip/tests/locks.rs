@@ -291,7 +291,9 @@ fn an_entry_for_no_lock_is_damage() {
         Slot::thread("b", 2).has(Held::new(HELD, A, TAKES)),
     ]);
     let outcome = locks(&ring, &[]);
-    outcome.fails_with("1 damaged slot, the first is number 0: an entry of the held-lock table contradicts itself");
+    outcome.fails_with(
+        "1 damaged slot, the first is number 0: an entry of the held-lock table contradicts itself",
+    );
 }
 
 #[test]

@@ -165,7 +165,7 @@ impl<'a> Locations<'a> {
     /// What static an actual address lies in, as `SYMBOL` or, behind its begin, `SYMBOL+0x10`.
     pub fn symbol_of(&mut self, pid: u32, address: u64) -> Option<String> {
         let (module, address) = self.module_of(pid, address)?;
-        let (symbol, offset) = self.resolver.datum(module, address)?;
+        let (symbol, offset) = self.resolver.static_at(module, address)?;
         Some(if offset == 0 { symbol } else { format!("{symbol}+{offset:#x}") })
     }
 

@@ -7,11 +7,11 @@
 //! |---|---|
 //! | `source`, `unpacked` | opens a file or unpacks a copy, and reads it at any offset |
 //! | `bytes`, `table` | decodes integers and texts; splits a region into entries |
-//! | `parse`, `regions`, `clock` | decode the header |
+//! | `parse`, `region_list`, `clock` | decode the header |
 //! | `metadata`, `names` | decode the tables of modules, sites and names of locks |
 //! | `copy`, `held` | copy slots and their held-lock tables while their owners write |
 //! | `legacy` | reads rings of the C header that preceded librip |
-//! | `word`, `site`, `slot`, `module`, `header`, `snapshot`, `error` | the values |
+//! | `word`, `site`, `slot`, `module`, `region`, `header`, `snapshot`, `error` | the values |
 
 mod bytes;
 mod clock;
@@ -24,7 +24,8 @@ mod metadata;
 mod module;
 mod names;
 mod parse;
-mod regions;
+mod region;
+mod region_list;
 mod site;
 mod slot;
 mod snapshot;
@@ -35,9 +36,10 @@ mod word;
 
 pub use clock::{Clock, ClockLevel, ClockSource};
 pub use error::{Defect, Error};
-pub use header::{Ending, FileSystem, Header, IgnoredSettings, Machine, Region, RegionKind, Setting};
+pub use header::{Ending, FileSystem, Header, IgnoredSettings, Machine, Setting};
 pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
 pub use module::Module;
+pub use region::{Region, RegionKind};
 pub use site::{LockType, OperandType, Site, SiteFlags, SiteKind};
 pub use slot::{Slot, SlotKind, SlotState};
 pub use snapshot::Snapshot;
