@@ -1,7 +1,8 @@
 //! Words become events.
 //!
-//! An event is a PC word and the operand words directly before it. The caller says how many operand words the site of a PC has;
-//! this file does not know what they mean. Incomplete events are left out and counted, never completed by guessing.
+//! An event is a PC word and the operand words directly before it. The caller says how many operand words the site
+//! of a PC has; this file does not know what they mean. Incomplete events are left out and counted, never completed
+//! by guessing.
 
 use std::ops::Range;
 
@@ -129,7 +130,8 @@ mod tests {
 
     #[test]
     fn an_event_without_all_of_its_operands_is_left_out_and_counted() {
-        // Of the first event an operand was overwritten, of the second one is missing, and a crash prevented the last PC word.
+        // Of the first event an operand was overwritten, of the second one is missing, and a crash prevented the
+        // last PC word.
         let slot = slot(&[(8, true), (LOCK, false), (0, false), (8, true), (LOCK, false), (7, true)]);
         let (events, leftover) = events(&slot, operand_words);
         assert!(events.is_empty());

@@ -20,9 +20,9 @@
 //!                   cli ---> app                   the commands
 //! ```
 //!
-//! `ring` decodes the numbers of the format; the others see types. `symbols` alone knows ELF and DWARF. `process` alone asks the
-//! running system. `threads`, `locks` and `findings` do no input or output. `report` computes nothing. `printable`, which
-//! escapes text for a terminal, imports nothing.
+//! `ring` decodes the numbers of the format; the others see types. `symbols` alone knows ELF and DWARF. `process`
+//! alone asks the running system. `threads`, `locks` and `findings` do no input or output. `report` computes
+//! nothing. `printable`, which escapes text for a terminal, imports nothing.
 //!
 //! # Examples
 //!

@@ -17,8 +17,9 @@ pub struct Location {
     pub module: Option<usize>,
     /// Module-relative address; the actual address if no module is known.
     pub address: u64,
-    /// Indices of the sites at this address, one for each different site. There are several if the linker folded functions
-    /// with equal instructions. If there are more than [`MARKS_MAX`](super::MARKS_MAX), the list is incomplete.
+    /// Indices of the sites at this address, one for each different site. There are several if the linker folded
+    /// functions with equal instructions. If there are more than [`MARKS_MAX`](super::MARKS_MAX), the list is
+    /// incomplete.
     pub sites: Vec<usize>,
     /// The innermost function around the mark, without type arguments. If the linker folded several functions: all that
     /// symbols name, or one of them.
@@ -27,7 +28,8 @@ pub struct Location {
     pub full_function: String,
     /// Source file and line.
     pub source: Option<(String, u32)>,
-    /// Source file and line of other marks that the linker folded into this one. Which of the marks was passed is not known.
+    /// Source file and line of other marks that the linker folded into this one. Which of the marks was passed is
+    /// not known.
     pub folded: Vec<(String, u32)>,
     /// Whether the folded marks differ in meaning, so that the meaning of an event is not known.
     pub is_ambiguous: bool,

@@ -1,15 +1,16 @@
 //! What the marks at a PC mean, even if the linker folded several marks into one.
 //!
-//! Linkers fold functions whose instructions are equal (`--icf`). Marks that differ only in their notes then share a PC, and an
-//! event does not say which of them was passed. So only what all of them have in common is known. This file knows sites,
-//! and nothing of events.
+//! Linkers fold functions whose instructions are equal (`--icf`). Marks that differ only in their notes then share
+//! a PC, and an event does not say which of them was passed. So only what all of them have in common is known. This
+//! file knows sites, and nothing of events.
 
 use crate::ring::{LockType, OperandType, Site, SiteFlags, SiteKind};
 
 /// Flags that prevent conclusions. They are set if any of the marks has them.
 const CAUTIOUS: [SiteFlags; 2] = [SiteFlags::TRY, SiteFlags::REENTRANT];
 
-/// At most this many marks of one PC are shown. A linker may fold hundreds of functions, and a damaged ring claim millions.
+/// At most this many marks of one PC are shown. A linker may fold hundreds of functions, and a damaged ring claim
+/// millions.
 pub const MARKS_MAX: usize = 8;
 
 /// The marks at a PC.
@@ -86,8 +87,8 @@ impl<'a> Meaning<'a> {
         self.kind.is_none() || self.operand_types.is_none() || self.all_flags != self.any_flags
     }
 
-    /// The flags that all marks have, and of those that some have the ones that prevent conclusions. The type of the lock
-    /// is known if all agree on it.
+    /// The flags that all marks have. A flag that prevents conclusions counts if any mark has it. The type of the lock is
+    /// known if all marks agree on it.
     pub fn flags(&self) -> SiteFlags {
         let lock_type = if self.is_type_known { self.all_flags.lock_type() } else { LockType::Unknown };
         CAUTIOUS

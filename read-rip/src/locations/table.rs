@@ -1,7 +1,7 @@
 //! The table of locations: each distinct PC is looked up once.
 //!
-//! File and line of a mark come from the ring's sites, even without the program. Debug information adds the function and the
-//! inlined callers. Nothing is printed here.
+//! File and line of a mark come from the ring's sites, even without the program. Debug information adds the
+//! function and the inlined callers. Nothing is printed here.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -56,8 +56,8 @@ impl<'a> Locations<'a> {
         self.find_at(pid, pc, pc)
     }
 
-    /// The location of the call that returns to an address. The call is before that address. The code at the address may belong
-    /// to another line, or to another function.
+    /// The location of the call that returns to an address. The call is before that address. The code at the
+    /// address may belong to another line, or to another function.
     pub fn find_call(&mut self, pid: u32, return_address: u64) -> LocationId {
         self.find_at(pid, return_address, return_address.wrapping_sub(1))
     }
@@ -219,8 +219,8 @@ struct Code {
 
 /// The source of a location, followed by the sources of other marks that the linker folded into its mark.
 ///
-/// The call of a wrapper comes first. Otherwise the notes of sites are exact, and debug information is used where there is no
-/// site: it may spell the path differently.
+/// The call of a wrapper comes first. Otherwise the notes of sites are exact, and debug information is used where
+/// there is no site: it may spell the path differently.
 fn sources(code: &Code, sites: &[&Site]) -> Vec<(String, u32)> {
     if let Some(call) = &code.call {
         return vec![call.clone()];

@@ -1,8 +1,8 @@
 //! Where a wrapper around a lock was called.
 //!
-//! The marks of a wrapper are in its own source, which is inlined into the program's functions. A report that a thread is in
-//! `Mutex::lock` does not help. Neither does one that it is in a header of C++'s standard library, whose locks call the
-//! interposed functions. This file compares functions and files, and knows nothing of locks.
+//! The marks of a wrapper are in its own source, which is inlined into the program's functions. A report that a
+//! thread is in `Mutex::lock` does not help. Neither does one that it is in a header of C++'s standard library,
+//! whose locks call the interposed functions. This file compares functions and files, and knows nothing of locks.
 
 use super::function_name::without_arguments;
 use crate::symbols::Frame;
@@ -10,13 +10,13 @@ use crate::symbols::Frame;
 /// The crates of wrappers. Their callers are in other crates.
 const WRAPPERS: [&str; 7] = ["librip", "lock_api", "parking_lot", "parking_lot_core", "core", "std", "alloc"];
 
-/// Removes the frames of the wrapper and of the standard library, so that the first frame is that of their caller. Returns the
-/// source of the call.
+/// Removes the frames of the wrapper and of the standard library, so that the first frame is that of their caller.
+/// Returns the source of the call.
 ///
 /// `frames` begin with the innermost one. `wrapper_file` is the source of the wrapper's mark, if there is a mark.
 ///
-/// If all frames would be removed, because the wrapper was not inlined or there is no debug information, the outermost frame
-/// stays and the result is `None`.
+/// If all frames would be removed, because the wrapper was not inlined or there is no debug information, the
+/// outermost frame stays and the result is `None`.
 pub(super) fn remove_wrapper_frames(
     frames: &mut Vec<Frame>,
     wrapper_file: Option<&str>,
@@ -34,14 +34,15 @@ pub(super) fn remove_wrapper_frames(
 
 /// Whether a source file belongs to the standard library of Rust or C++.
 pub(super) fn is_standard_library(file: &str) -> bool {
-    // The directory before this is that of the toolchain if rustc found the library's source, and /rustc/HASH otherwise.
+    // The directory before this is that of the toolchain if rustc found the library's source, and /rustc/HASH
+    // otherwise.
     let is_rust =
         || ["core", "alloc", "std"].iter().any(|name| file.contains(&format!("/library/{name}/src/")));
     is_rust() || is_cpp_header(file)
 }
 
-/// Whether a file is a header of libstdc++ or libc++: `include/c++/12/mutex`, `include/x86_64-linux-gnu/c++/12/bits/...`,
-/// `include/c++/v1/mutex`.
+/// Whether a file is a header of libstdc++ or libc++: `include/c++/12/mutex`,
+/// `include/x86_64-linux-gnu/c++/12/bits/...`, `include/c++/v1/mutex`.
 fn is_cpp_header(file: &str) -> bool {
     let Some((before, after)) = file.rsplit_once("/c++/") else { return false };
     let is_version = after.trim_start_matches('v').starts_with(|digit: char| digit.is_ascii_digit());

@@ -1,8 +1,8 @@
 //! Builds a [`LockModel`] from a snapshot's held-lock tables and events.
 //!
-//! It does not interpret histories: `replay` does. The tables say which thread holds which lock now. The events say how that came
-//! about, as far as they are known. If a table and the events disagree, because one of them was read later, the table is
-//! right about the present.
+//! It does not interpret histories: `replay` does. The tables say which thread holds which lock now. The events say
+//! how that came about, as far as they are known. If a table and the events disagree, because one of them was read
+//! later, the table is right about the present.
 
 use std::collections::HashSet;
 
@@ -133,8 +133,8 @@ impl Entry<'_> {
 
     /// Sorts a thread's entries by when they were made.
     ///
-    /// If the event of an entry is still among the words, its full sequence is known. Other entries are older. They are sorted
-    /// by time if it was recorded, and have no order otherwise.
+    /// If the event of an entry is still among the words, its full sequence is known. Other entries are older. They
+    /// are sorted by time if it was recorded, and have no order otherwise.
     fn sort_key(&self, slot: &Slot) -> (bool, u64) {
         let sequence = slot.count.checked_sub(1).and_then(|last| self.held.sequence.latest_until(last));
         match sequence.filter(|&sequence| sequence >= slot.words_from) {
@@ -198,8 +198,8 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
         HeldState::Held => {
             let hold = entry.hold(id, HoldState::Held);
             if !hold.is_shared {
-                // After an exclusive acquisition, an older entry for the same lock is stale: another thread released the
-                // lock, and did not find the entry.
+                // After an exclusive acquisition, an older entry for the same lock is stale: another thread
+                // released the lock, and did not find the entry.
                 let is_stale = |old: &Hold| old.thread == id && old.lock == hold.lock && !old.is_shared;
                 lock.holders.retain(|old| !is_stale(old));
                 own.holds.retain(|old| !is_stale(old));

@@ -12,7 +12,8 @@ use crate::ring::{HeldLock, LockType, OperandType, SiteFlags, SiteKind, Slot};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     pub(super) location: LocationId,
-    /// What an event says. A plain mark if a lock event does not say which lock it is about, or its meaning is ambiguous.
+    /// What an event says. A plain mark if a lock event does not say which lock it is about, or its meaning is
+    /// ambiguous.
     pub(super) kind: SiteKind,
     /// The linker folded this mark with marks that differ in meaning, so that the meaning of an event is not known.
     pub(super) is_ambiguous: bool,

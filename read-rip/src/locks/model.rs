@@ -1,7 +1,7 @@
 //! Locks as values: which thread holds or waits for which lock, and what each thread did with its locks.
 //!
-//! It defines what `build` makes of a snapshot, and what `findings` and `report` read. Nothing is guessed: what is not known is
-//! `None`, absent, or counted.
+//! It defines what `build` makes of a snapshot, and what `findings` and `report` read. Nothing is guessed: what is
+//! not known is `None`, absent, or counted.
 
 use std::collections::HashSet;
 
@@ -92,9 +92,11 @@ pub struct Nature {
     pub readers_first: Option<bool>,
     /// Whether all known operations are those of wrappers, which record everything that is done with the lock.
     pub is_wrapped: bool,
-    /// Whether only the thread that acquired the lock can release it. Guards of other locks may be sent to another thread.
+    /// Whether only the thread that acquired the lock can release it. Guards of other locks may be sent to another
+    /// thread.
     pub is_owned: bool,
-    /// Whether the lock is, or may be, in memory that processes share. Its holder may be a process that is not in the ring.
+    /// Whether the lock is, or may be, in memory that processes share. Its holder may be a process that is not in
+    /// the ring.
     pub is_process_shared: bool,
 }
 
@@ -184,7 +186,8 @@ pub struct ThreadLocks {
     pub last: Option<LocationId>,
     /// What it did with locks, and its progress, oldest first, as far as known.
     pub steps: Vec<Step>,
-    /// The number of words of its history that are not among the steps because later words replaced them, or because of a gap.
+    /// The number of words of its history that are not among the steps because later words replaced them, or
+    /// because of a gap.
     pub overwritten: u64,
     /// The number of words that it wrote between the two readings; `None` if there was one reading.
     pub advanced: Option<u64>,

@@ -6,8 +6,8 @@
 //!
 //! # Method
 //!
-//! Locks are ordered by the number of waiters, then by the longest wait, then by contended acquisitions in the known histories.
-//! Threads that do the same with a lock at the same location form one group.
+//! Locks are ordered by the number of waiters, then by the longest wait, then by contended acquisitions in the
+//! known histories. Threads that do the same with a lock at the same location form one group.
 //!
 //! # Blind spots
 //!
@@ -139,7 +139,8 @@ fn is_idle(lock: &Lock) -> bool {
 
 fn summary(model: &LockModel, id: LockId) -> Summary {
     let lock = &model.locks[id];
-    // If the rate of the clock was measured over too short a time, a time may be after `now_ns`. Its age is not known then.
+    // If the rate of the clock was measured over too short a time, a time may be after `now_ns`. Its age is not
+    // known then.
     let ago = |since: Option<u64>| model.now_ns?.checked_sub(since?);
     let mut holders: Vec<Holders> = Vec::new();
     let mut by_kind = HashMap::new();

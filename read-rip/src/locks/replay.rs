@@ -1,12 +1,13 @@
 //! Replays a thread's events in order: its steps, and what they say of each lock.
 //!
-//! It does not say which thread holds a lock now: the held-lock tables do. What the known words do not show is not counted.
+//! It does not say which thread holds a lock now: the held-lock tables do. What the known words do not show is not
+//! counted.
 //!
-//! * An `ACQUIRE_BEGIN` of a wrapper becomes a step only if no `TRY_FAILED` of that lock follows. If it is the last event, or
-//!   only its `WAIT` follows, the held-lock table decides.
+//! * An `ACQUIRE_BEGIN` of a wrapper becomes a step only if no `TRY_FAILED` of that lock follows. If it is the last
+//!   event, or only its `WAIT` follows, the held-lock table decides.
 //! * A release whose acquisition was overwritten counts as no acquisition. The times in its event count.
-//! * If words in the middle are not known, the steps before them are discarded, because a release may be among the missing
-//!   words. The same holds for an event whose meaning is not known.
+//! * If words in the middle are not known, the steps before them are discarded, because a release may be among the
+//!   missing words. The same holds for an event whose meaning is not known.
 
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};

@@ -84,8 +84,8 @@ pub fn liveness_of_ring(header: &Header, slots: &[Slot]) -> Liveness {
     forked.map_or(Liveness::Dead, |(pid, _)| Liveness::Forked { pid: pid as i32 })
 }
 
-/// The processes that recorded in a ring, were forked by the process that made it, and have ended. Empty for a ring of another
-/// PID namespace or another boot.
+/// The processes that recorded in a ring, were forked by the process that made it, and have ended. Empty for a ring
+/// of another PID namespace or another boot.
 pub fn ended_children(header: &Header, slots: &[Slot]) -> HashSet<u32> {
     let own_namespace = own_pid_namespace();
     if own_namespace == 0 || own_namespace != header.pid_namespace || is_of_another_boot(header) {
@@ -98,7 +98,8 @@ pub fn ended_children(header: &Header, slots: &[Slot]) -> HashSet<u32> {
         .collect()
 }
 
-/// The processes of the wanted slots, with the time at which each claimed its first slot. The process started before that.
+/// The processes of the wanted slots, with the time at which each claimed its first slot. The process started
+/// before that.
 fn recorders(slots: &[Slot], pid_namespace: u64, is_wanted: impl Fn(&Slot) -> bool) -> Vec<(u32, u64)> {
     let mut pids: Vec<(u32, u64)> = slots
         .iter()

@@ -1,7 +1,7 @@
 //! The header of a ring: identified, and its fields decoded.
 //!
-//! It does not check the regions that the header lists: `region_list` does. Offsets come from `librip_format` by `offset_of!`:
-//! no number is typed twice.
+//! It does not check the regions that the header lists: `region_list` does. Offsets come from `librip_format` by
+//! `offset_of!`: no number is typed twice.
 
 use std::mem::{offset_of, size_of};
 use std::path::Path;

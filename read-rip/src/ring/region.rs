@@ -16,7 +16,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Bytes that it takes.
+    /// Its length, bytes.
     pub(super) fn len_bytes(&self) -> u64 {
         self.capacity * self.entry_len_bytes
     }

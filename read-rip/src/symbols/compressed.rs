@@ -1,7 +1,7 @@
 //! Uncompresses debug sections: zlib and zstd (`SHF_COMPRESSED`), and the older `.zdebug_*`.
 //!
-//! It reads no files. It checks the size that a section claims before it reserves memory. `object` can uncompress too, but
-//! reserves whatever size the file claims.
+//! It reads no files. It checks the size that a section claims before it reserves memory. `object` can uncompress
+//! too, but reserves whatever size the file claims.
 
 use std::io::Read;
 

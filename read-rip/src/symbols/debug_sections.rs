@@ -13,8 +13,8 @@ use super::problem::Problem;
 /// Sections are read and not mapped. All values that refer to a section share it.
 pub(super) type Bytes = EndianReader<RunTimeEndian, Arc<[u8]>>;
 
-/// addr2line descends into the tree of inlined calls by recursion. A file whose tree is deeper than any compiler's would
-/// overflow the stack, and is refused.
+/// addr2line descends into the tree of inlined calls by recursion. A file whose tree is deeper than any compiler's
+/// would overflow the stack, and is refused.
 const NESTING_MAX: isize = 1000;
 
 /// A section of a file; empty if the file has none.
@@ -37,7 +37,7 @@ fn endian(image: &Image) -> RunTimeEndian {
 
 /// Refuses entries that are nested deeper than [`NESTING_MAX`].
 ///
-/// A unit that cannot be parsed ends early, here and in addr2line: nobody descends into its rest.
+/// A unit that cannot be parsed ends early, here and in addr2line. Neither descends into its rest.
 pub(super) fn check_nesting(dwarf: &gimli::Dwarf<Bytes>) -> Result<(), Problem> {
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {

@@ -6,7 +6,8 @@ use std::fmt::{self, Write};
 
 /// Longer names are not demangled.
 const MANGLED_MAX_BYTES: usize = 32 << 10;
-/// A mangled name can repeat its parts, and so grow exponentially. A name that becomes longer than this is left mangled.
+/// A mangled name can repeat its parts, and so grow exponentially. A name that becomes longer than this is left
+/// mangled.
 const DEMANGLED_MAX_BYTES: usize = 64 << 10;
 
 /// The demangled name, or the name itself if it cannot be demangled.

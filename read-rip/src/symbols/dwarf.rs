@@ -34,12 +34,13 @@ impl Dwarf {
         Ok(Self { context: Context::from_dwarf(dwarf)?, split })
     }
 
-    /// The frames of a module-relative address, innermost first. If an error occurs, the frames found before it are returned
-    /// with it.
+    /// The frames of a module-relative address, innermost first. If an error occurs, the frames found before it are
+    /// returned with it.
     ///
-    /// The address is looked up as it is. A debugger subtracts one from a return address, because that is the address of the
-    /// instruction after the call, which may belong to another line. A recorded PC is not a return address but the
-    /// address of the mark's first instruction, and the byte before it may belong to any other code.
+    /// The address is looked up as it is. A debugger subtracts one from a return address, because that is the
+    /// address of the instruction after the call, which may belong to another line. A recorded PC is not a return
+    /// address but the address of the mark's first instruction, and the byte before it may belong to any other
+    /// code.
     pub(super) fn frames(&self, address: u64) -> (Vec<Frame>, Option<Problem>) {
         let mut frames = Vec::new();
         let problem = self.collect(address, &mut frames).err().map(Problem::from);

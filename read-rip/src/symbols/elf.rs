@@ -1,7 +1,8 @@
 //! An ELF file, of which the requested parts are read: sections, build id, links to separate debug files.
 //!
-//! It does not interpret symbols or DWARF. It maps nothing: if a mapped file is truncated, an access raises a signal; a read
-//! reports an error. It reads 64-bit files only, in either byte order: the recorder runs on no others.
+//! It does not interpret symbols or DWARF. It maps nothing: if a mapped file is truncated, an access raises a
+//! signal; a read reports an error. It reads 64-bit files only, in either byte order: the recorder runs on no
+//! others.
 //!
 //! # Invariants
 //!

@@ -4,7 +4,7 @@
 //!
 //! | wanted | candidates, in this order |
 //! |---|---|
-//! | the program | the file of `-e` alone; or the recorded path, that path without " (deleted)", the live process's `exe` |
+//! | the program | `-e` alone; or the recorded path, that path without " (deleted)", the live process's `exe` |
 //! | a library | the recorded path |
 //! | DWARF by file | that file itself |
 //! | DWARF by build id | `.build-id/ab/cdef.debug`, then `<path>.debug`, in the debug directories |
@@ -30,8 +30,8 @@ pub struct Options {
     pub debug_dirs: Vec<PathBuf>,
     /// The path of the recorded process's root directory, such as `/proc/PID/root`.
     pub root: Option<PathBuf>,
-    /// The program of a living process as the kernel has it, `/proc/PID/exe`. It is used if the recorded path was removed
-    /// or replaced.
+    /// The program of a living process as the kernel has it, `/proc/PID/exe`. It is used if the recorded path was
+    /// removed or replaced.
     pub live_executable: Option<PathBuf>,
 }
 
@@ -95,9 +95,9 @@ impl Search<'_> {
         let root = self.options.root.as_deref();
         let recorded = &self.module.path;
         let mut candidates = vec![find(root, recorded)];
-        // FOLKLORE: the kernel adds this suffix to the target of /proc/self/exe once the file was replaced. Package managers
-        // and linkers replace files while a program runs. The recorder keeps the path that the kernel gives. If the file
-        // without the suffix has the recorded build id, it is the right one.
+        // FOLKLORE: the kernel adds this suffix to the target of /proc/self/exe once the file was replaced. Package
+        // managers and linkers replace files while a program runs. The recorder keeps the path that the kernel
+        // gives. If the file without the suffix has the recorded build id, it is the right one.
         if let Some(path) = recorded.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
             candidates.push(find(root, Path::new(OsStr::from_bytes(path))));
         }

@@ -1,9 +1,9 @@
-//! From module-relative addresses to functions, files and lines: finds each module's file, checks that it is the recorded
-//! file, and asks its DWARF and its symbol table.
+//! From module-relative addresses to functions, files and lines: finds each module's file, checks that it is the
+//! recorded file, and asks its DWARF and its symbol table.
 //!
-//! Of rings it knows [`Module`](crate::ring::Module) alone. It prints nothing. Names and paths come from files that anyone may
-//! have written, so whoever prints them escapes control characters. An empty list of frames is an answer and not an error;
-//! [`Resolver::problems`] says why.
+//! Of rings it knows [`Module`](crate::ring::Module) alone. It prints nothing. Names and paths come from files that
+//! anyone may have written, so whoever prints them escapes control characters. An empty list of frames is an answer
+//! and not an error; [`Resolver::problems`] says why.
 //!
 //! | file | question |
 //! |---|---|

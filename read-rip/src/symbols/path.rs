@@ -59,10 +59,10 @@ pub(super) fn from_io(error: &io::Error) -> Problem {
 
 /// The path of a recorded process's file as this process sees it: below `root`, if there is one.
 ///
-/// Below a root, `..` and symbolic links are followed as a process confined to that root would follow them: neither leads out
-/// of it. The walk is done without the kernel's help. So a process in the container that replaces a directory by a link at
-/// the right instant can still lead the walk out. A file found there is used only if it is a regular ELF file with the
-/// recorded build id, and only names and line numbers of it are shown.
+/// Below a root, `..` and symbolic links are followed as a process confined to that root would follow them: neither
+/// leads out of it. The walk is done without the kernel's help. So a process in the container that replaces a
+/// directory by a link at the right instant can still lead the walk out. A file found there is used only if it is a
+/// regular ELF file with the recorded build id, and only names and line numbers of it are shown.
 pub(super) fn find(root: Option<&Path>, path: &Path) -> Result<PathBuf, Problem> {
     let bytes = path.as_os_str().as_bytes();
     if bytes.is_empty() {

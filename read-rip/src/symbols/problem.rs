@@ -55,11 +55,11 @@ pub enum Problem {
     },
     /// No DWARF was found, in the file or separately.
     NoDebugInfo {
-        /// Whether a symbol table gives functions without lines.
+        /// Whether there is a symbol table. Then functions are known, and lines are not.
         functions_from_symbols: bool,
     },
-    /// Neither a `.dwo` file nor a `.dwp` file with its content was found. Functions come from the symbol table, and inlined
-    /// callers are missing. Only the first such file is reported.
+    /// Neither a `.dwo` file nor a `.dwp` file with its content was found. Functions come from the symbol table,
+    /// and inlined callers are missing. Only the first such file is reported.
     MissingSplit,
     /// The debug information contradicts itself; the reason.
     Damaged(String),
@@ -82,7 +82,8 @@ impl ModuleProblem {
                 "name the program with -e; --debug-dir finds the debug file of a library that has a build id"
             }
             Problem::Missing => {
-                "the file was moved or removed, or is in a container: name the program with -e, or its debug files with --debug-dir"
+                "the file was moved or removed, or is in a container: name the program with -e, or its debug files \
+                 with --debug-dir"
             }
             Problem::NotRegularFile | Problem::NotElf(_) => {
                 "the path no longer leads to a program or library: name the recorded file with -e"
@@ -94,7 +95,8 @@ impl ModuleProblem {
                 "the debug file is of another build: install that of this build, or name its directory with --debug-dir"
             }
             Problem::NoDebugInfo { functions_from_symbols: true } => {
-                "for lines and inlined callers, build with debug information (-g), or name the debug file with --debug-dir"
+                "for lines and inlined callers, build with debug information (-g), or name the debug file \
+                 with --debug-dir"
             }
             Problem::NoDebugInfo { functions_from_symbols: false } => {
                 "the file was stripped: name an unstripped copy with -e, or its debug file with --debug-dir"

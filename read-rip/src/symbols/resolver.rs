@@ -35,8 +35,8 @@ impl Resolver {
 
     /// The frames of a module-relative address, innermost (inlined) first. `module` is the module's index.
     ///
-    /// The module's files are opened at the first call. The result is empty if nothing is known; then [`Self::problems`] often
-    /// says why.
+    /// The module's files are opened at the first call. The result is empty if nothing is known; then
+    /// [`Self::problems`] often says why.
     pub fn resolve(&mut self, module: usize, address: u64) -> Vec<Frame> {
         self.load(module).map(|loaded| loaded.resolve(address)).unwrap_or_default()
     }
@@ -71,8 +71,8 @@ impl Resolver {
         self.loaded.get_mut(position)
     }
 
-    /// What was loaded for another module with the same file. Processes that share a ring load the same libraries at different
-    /// addresses.
+    /// What was loaded for another module with the same file. Processes that share a ring load the same libraries
+    /// at different addresses.
     fn loaded_for_same_file(&self, index: usize) -> Option<usize> {
         let identity = |module: &Module| {
             let Module { path, build_id, is_executable, file_len_bytes, modified_ns, .. } = module.clone();
@@ -173,8 +173,8 @@ fn is_short(function: &str) -> bool {
     !function.contains("::")
 }
 
-/// Whether a symbol's name ends in a function's short name. Debug information with line tables only has `clone` for the symbol
-/// `<prog::Cache as core::clone::Clone>::clone`.
+/// Whether a symbol's name ends in a function's short name. Debug information with line tables only has `clone` for
+/// the symbol `<prog::Cache as core::clone::Clone>::clone`.
 fn is_path_to(symbol: &str, function: &str) -> bool {
     let name = function.split('<').next().unwrap_or_default();
     let rest = symbol.rsplit_once("::").map(|(_, last)| last).and_then(|last| last.strip_prefix(name));

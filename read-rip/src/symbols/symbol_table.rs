@@ -82,7 +82,8 @@ impl SymbolTable {
         self.name(containing(&self.functions, address)?)
     }
 
-    /// The demangled names of all functions with the same range as the one that covers a module-relative address, each once.
+    /// The demangled names of all functions with the same range as the one that covers a module-relative address,
+    /// each once.
     pub(super) fn namesakes(&self, address: u64) -> Vec<String> {
         let Some(function) = containing(&self.functions, address) else { return Vec::new() };
         let begin = self.functions.partition_point(|symbol| symbol.address < function.address);

@@ -6,8 +6,8 @@
 //!
 //! # Method
 //!
-//! Each thread counts at its last mark. Marks are grouped by function, and within a function by address. So two marks on one
-//! line stay apart: those around a lock mean *waits* and *holds*.
+//! Each thread counts at its last mark. Marks are grouped by function, and within a function by address. So two
+//! marks on one line stay apart: those around a lock mean *waits* and *holds*.
 //!
 //! # Blind spots
 //!

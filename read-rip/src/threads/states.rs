@@ -30,8 +30,8 @@ pub struct Thread<'a> {
 
 /// All threads of a snapshot, by process and thread id.
 ///
-/// `living` has the ids of the threads that the process has now; it is empty if the process has ended or its threads are not
-/// known. `ended` has the forked processes that have ended.
+/// `living` has the ids of the threads that the process has now; it is empty if the process has ended or its
+/// threads are not known. `ended` has the forked processes that have ended.
 pub fn threads<'a>(snapshot: &'a Snapshot, living: &HashSet<u32>, ended: &HashSet<u32>) -> Vec<Thread<'a>> {
     let own_pid = snapshot.header.as_ref().map_or(0, |header| header.pid);
     let mut threads: Vec<Thread<'_>> = snapshot
