@@ -42,8 +42,8 @@ fn unknown(reading: &Reading, model: &LockModel, overview: &Overview) -> Vec<Str
     if model.locks.is_empty() {
         remarks.push("No lock is known: the program marks none, or none of its marks is left.".to_owned());
     }
-    if overview.idle > 0 {
-        let quiet = agreeing(overview.idle as u64, "lock", "is", "are");
+    if overview.quiet > 0 {
+        let quiet = agreeing(overview.quiet as u64, "lock", "is", "are");
         remarks.push(format!("{quiet} not shown: nobody has, wants or wanted them in vain (--all)."));
     }
     let beyond: u64 = model.threads.iter().map(|thread| u64::from(thread.overflowed)).sum();

@@ -29,7 +29,7 @@ pub struct Overview {
     /// The most contended first.
     pub locks: Vec<Summary>,
     /// The number of idle, uncontended locks that are left out.
-    pub idle: usize,
+    pub quiet: usize,
 }
 
 /// A lock and its threads.
@@ -123,7 +123,7 @@ pub fn overview(model: &LockModel, all: bool) -> Overview {
         let contention = (lock.waiters.len(), longest, record.contended, has_holder, record.acquisitions);
         (Reverse(contention), lock.pid, lock.address)
     });
-    Overview { idle: model.locks.len() - locks.len(), locks }
+    Overview { quiet: model.locks.len() - locks.len(), locks }
 }
 
 /// Whether no thread holds the lock or waits for it, and no known acquisition waited or failed.

@@ -102,7 +102,7 @@ impl<W: Write> Json<W> {
                 held_beyond: model.threads.iter().map(|thread| u64::from(thread.overflowed)).sum(),
                 held_unclear: model.threads.iter().map(|thread| u64::from(thread.in_flux)).sum(),
                 releases_unmatched: model.releases_unmatched,
-                quiet: overview.idle,
+                quiet: overview.quiet,
                 now_boottime_ns: model.now_ns,
                 clock: match clock.map(|clock| clock.level) {
                     None | Some(ClockLevel::Off) => "off",
