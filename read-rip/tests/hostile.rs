@@ -15,6 +15,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use flate2::Compression;
+use librip_test_kit::format::{header_at, module_at, region_at};
 use read_rip::ring::{self, Error};
 use support::fixture::{ONE, QUICK, Scratch, sound_ring};
 use support::run::{clean, command, finish, read_rip, show, show_within};
@@ -30,9 +31,9 @@ fn a_sparse_file_of_terabytes_is_read_in_the_time_of_what_is_in_it() {
     let slot_len: u64 = 512 + 8 * 16_384;
     let begin = image.begin(SLOTS) as u64;
     let file_len = begin + SLOT_COUNT * slot_len;
-    image.set64(176, file_len);
-    image.set64(image.region(SLOTS) + 16, SLOT_COUNT);
-    image.set64(image.region(SLOTS) + 24, SLOT_COUNT);
+    image.set64(header_at::FILE_LEN, file_len);
+    image.set64(image.region(SLOTS) + region_at::CAPACITY, SLOT_COUNT);
+    image.set64(image.region(SLOTS) + region_at::USED, SLOT_COUNT);
     let scratch = Scratch::new();
     let path = scratch.file("ring", &image.bytes);
     let file = File::options().write(true).open(&path).unwrap();
@@ -52,10 +53,10 @@ fn tables_of_terabytes_are_refused() {
         let begin = image.bytes.len() as u64;
         let capacity = 1 << 31;
         let file_len = begin + capacity * 128;
-        image.set64(176, file_len);
-        image.set64(image.region(kind) + 8, begin);
-        image.set64(image.region(kind) + 16, capacity);
-        image.set64(image.region(kind) + 24, capacity);
+        image.set64(header_at::FILE_LEN, file_len);
+        image.set64(image.region(kind) + region_at::OFFSET, begin);
+        image.set64(image.region(kind) + region_at::CAPACITY, capacity);
+        image.set64(image.region(kind) + region_at::USED, capacity);
         let scratch = Scratch::new();
         let path = scratch.file("ring", &image.bytes);
         File::options().write(true).open(&path).unwrap().set_len(file_len).unwrap();
@@ -326,7 +327,7 @@ fn nothing_of_a_ring_reaches_the_terminal_as_a_command() {
     let mut image = ring.build();
     image.bytes.truncate(image.entry(SLOTS, 3));
     image.file_len = 0;
-    image.set32(image.entry(MODULES, 1) + 40, 99);
+    image.set32(image.entry(MODULES, 1) + module_at::BUILD_ID_LEN, 99);
     image.set32(image.entry(SLOTS, 0), 9);
     image.write(&broken);
     let fifo = scratch.path(&format!("fifo{NASTY}"));

@@ -145,7 +145,6 @@ struct SlotReader<'a> {
 struct Damaged {
     state: Option<(u64, u64)>,
     sequence: Option<(u64, u64)>,
-    mask: Option<(u64, u64)>,
     words: Option<(u64, u64)>,
     held: Option<(u64, u64)>,
 }
@@ -160,7 +159,6 @@ impl Damaged {
         for (found, what) in [
             (self.state, "an unknown state"),
             (self.sequence, "the owner's first word is after its last"),
-            (self.mask, "the mask does not match the header"),
             (self.words, "words at indices that contradict their sequences"),
             (self.held, "an entry of the held-lock table contradicts itself"),
         ] {
@@ -207,9 +205,6 @@ impl SlotReader<'_> {
     fn unchanged(&mut self, index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         let mut slot = self.owner(index, bytes)?;
         let n = self.words as u64;
-        if slot.state != SlotState::Claiming && bytes.u64(offset_of!(SlotHeader, mask)) != n - 1 {
-            Damaged::note(&mut self.damaged.mask, index);
-        }
         self.held(&mut slot, bytes, bytes);
         let from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
         slot.words_from = from;

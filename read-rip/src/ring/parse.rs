@@ -14,7 +14,7 @@ use super::{
 };
 
 /// The header of version 1.0, bytes.
-const HEADER_MIN_BYTES: usize = offset_of!(Raw, clock_level);
+const HEADER_MIN_BYTES: usize = size_of::<Raw>();
 const HOST_LEN_BYTES: usize = offset_of!(Raw, settings_ignored) - offset_of!(Raw, host);
 
 /// Reads and checks the header.
