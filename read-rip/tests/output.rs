@@ -53,7 +53,7 @@ fn the_condensed_view_counts_threads_by_function_and_place() {
         "server[4321], dead (killed, crashed or _exit): 5 threads, 1 of them exited (-tv shows those too)\n\
          8 marks are known, 0 older ones were overwritten.\n\
          Warning: /nowhere/server: no such file\n\
-         Hint: the file was moved or removed, or is in a container: give the program with -e, or debug files with --debug-dir\n"
+         Hint: the file was moved or removed, or is in a container: name the program with -e, or its debug files with --debug-dir\n"
     );
 }
 

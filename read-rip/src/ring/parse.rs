@@ -1,7 +1,7 @@
 //! The header of a ring: identified, and its fields decoded.
 //!
-//! It does not check the regions that the header lists: `regions` does. Offsets come from `librip_format` by `offset_of!`:
-//! no number is typed twice.
+//! It does not check the regions that the header lists: `region_list` does. Offsets come from `librip_format` by
+//! `offset_of!`: no number is typed twice.
 
 use std::mem::{offset_of, size_of};
 use std::path::Path;
@@ -10,7 +10,7 @@ use librip_format::Header as Raw;
 
 use super::bytes::Bytes;
 use super::{
-    Clock, Defect, Ending, Error, FileSystem, Header, IgnoredSettings, Machine, Region, Source, regions,
+    Clock, Defect, Ending, Error, FileSystem, Header, IgnoredSettings, Machine, Region, Source, region_list,
 };
 
 /// The header of version 1.0, bytes.
@@ -38,7 +38,7 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
         Ok(clock) => header.clock = clock,
         Err(defect) => defects.push(defect),
     }
-    regions::read(&bytes, &mut header, &mut defects);
+    region_list::read(&bytes, &mut header, &mut defects);
     Ok((header, defects))
 }
 

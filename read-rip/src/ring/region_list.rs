@@ -9,8 +9,8 @@ use librip_format::{Header as Raw, Region as RawRegion};
 use super::bytes::Bytes;
 use super::{Defect, Header, Region, RegionKind};
 
-/// The longest slot that is read, bytes. A later minor version may have longer slots than this one. But each takes a whole
-/// buffer, and a sparse file can claim any length.
+/// The longest slot that is read, bytes. A later minor version may have longer slots than this one. But each takes
+/// a whole buffer, and a sparse file can claim any length.
 const SLOT_LEN_MAX_BYTES: u64 = 1 << 20;
 
 /// A region to fill in, and the shortest entry that it can have.
