@@ -26,6 +26,11 @@ pub fn is_installed(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
 
+/// Returns whether golden files are to be written anew: `scripts/bless` sets `RIP_BLESS`.
+pub fn blessing() -> bool {
+    std::env::var_os("RIP_BLESS").is_some()
+}
+
 /// Returns the root of the repository.
 pub fn repository() -> &'static Path {
     let kit = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -90,5 +95,16 @@ impl Built {
         let mut files = of_target.flat_map(|message| message["filenames"].as_array().into_iter().flatten());
         let file = files.find_map(|file| file.as_str().filter(|file| file.ends_with(ending)));
         file.unwrap_or_else(|| panic!("cargo has built no {target}{ending}")).into()
+    }
+
+    /// Returns the program of a target.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub fn executable(&self, target: &str) -> PathBuf {
+        let of_target = self.0.iter().filter(|message| message["target"]["name"] == target);
+        let program = of_target.filter_map(|message| message["executable"].as_str()).next();
+        program.unwrap_or_else(|| panic!("cargo has built no program {target}")).into()
     }
 }
