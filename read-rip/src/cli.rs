@@ -90,7 +90,7 @@ pub struct Common {
     #[arg(long, value_name = "DIR", global = true)]
     pub debug_dir: Vec<PathBuf>,
     /// Where rings are looked for
-    #[arg(long, value_name = "DIR", default_value = librip_format::DEFAULT_DIRECTORY, global = true)]
+    #[arg(long, value_name = "DIR", default_value = crate::ring::DEFAULT_DIRECTORY, global = true)]
     pub dir: PathBuf,
     /// JSON, one object a line
     #[arg(long, global = true)]

@@ -34,12 +34,12 @@ pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> (Vec<Ev
     // Operand words that no event has claimed yet, directly before the present word.
     let mut pending = 0usize;
     for (index, &word) in slot.words.iter().enumerate() {
-        if librip_format::is_operand(word) {
+        if word.is_operand() {
             pending += 1;
             continue;
         }
-        let has_pc = word != 0;
-        let pc = librip_format::payload(word);
+        let has_pc = !word.is_missing();
+        let pc = word.payload();
         let wanted = if has_pc { operand_words(pc) as usize } else { 0 };
         if has_pc && wanted <= pending {
             events.push(Event {
@@ -63,12 +63,12 @@ pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> (Vec<Ev
 pub fn last_event(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> Option<Event> {
     (0..slot.words.len()).rev().find_map(|index| {
         let word = slot.words[index];
-        if word == 0 || librip_format::is_operand(word) {
+        if word.is_missing() || word.is_operand() {
             return None;
         }
-        let pc = librip_format::payload(word);
+        let pc = word.payload();
         let begin = index.checked_sub(operand_words(pc) as usize)?;
-        let is_complete = slot.words[begin..index].iter().all(|&word| librip_format::is_operand(word));
+        let is_complete = slot.words[begin..index].iter().all(|word| word.is_operand());
         is_complete.then(|| Event { sequence: slot.words_from + index as u64, pc, operands: begin..index })
     })
 }
@@ -76,21 +76,23 @@ pub fn last_event(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring::SlotState;
+    use crate::ring::{SlotKind, SlotState, Word};
 
     const SNAP: u64 = 0x1000;
     /// Takes two operand words.
     const LOCK: u64 = 0x2000;
 
     fn slot(words: &[(u64, bool)]) -> Slot {
-        let pack = |(&(payload, operand), sequence)| {
-            if payload == 0 { 0 } else { librip_format::pack(sequence, payload, operand) }
+        let word = |(&(payload, is_operand), sequence)| match (payload, is_operand) {
+            (0, _) => Word::MISSING,
+            (operand, true) => Word::operand(sequence, operand),
+            (pc, false) => Word::pc(sequence, pc),
         };
-        let words: Vec<u64> = words.iter().zip(100..).map(pack).collect();
+        let words: Vec<Word> = words.iter().zip(100..).map(word).collect();
         Slot {
             index: 0,
             state: SlotState::Live,
-            kind: librip_format::SLOT_KIND_THREAD,
+            kind: SlotKind::Thread,
             generation: 1,
             pid: 1,
             tid: 1,
@@ -99,8 +101,8 @@ mod tests {
             exited_boottime_ns: 0,
             name: String::new(),
             held: Vec::new(),
-            held_beyond: 0,
-            held_unclear: 0,
+            held_overflowed: 0,
+            held_in_flux: 0,
             first_sequence: 0,
             count: 100 + words.len() as u64,
             words_from: 100,

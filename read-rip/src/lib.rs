@@ -25,6 +25,7 @@ pub mod events;
 pub mod findings;
 pub mod locations;
 pub mod locks;
+pub mod printable;
 pub mod process;
 pub mod report;
 pub mod ring;

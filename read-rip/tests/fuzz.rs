@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use librip_test_kit::format::slot_at;
 use nix::sys::resource::{Resource, setrlimit};
 use read_rip::locations::{FileNames, Locations};
-use read_rip::process::Life;
+use read_rip::process::Liveness;
 use read_rip::symbols::{Options, Resolver};
 use read_rip::{events, locks, report, ring, threads};
 use support::synth::{Held, Module, Ring, Site, Slot};
@@ -68,7 +68,7 @@ fn read_and_report(path: &Path) -> usize {
         out.extend(defect.to_string().into_bytes());
     }
     let losses = threads::losses(&snapshot);
-    report::info(&mut out, path, &snapshot, Some(&Life::Dead), &losses, 1 << 60).unwrap();
+    report::info(&mut out, path, &snapshot, Some(&Liveness::Dead), &losses, 1 << 60).unwrap();
     let mut places = Locations::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
     let threads = threads::threads(&snapshot, &HashSet::from([1, 2]), &HashSet::from([3]));
     let mut last = Vec::new();
@@ -116,7 +116,7 @@ fn read_and_report(path: &Path) -> usize {
         report::locks(&mut out, &overview, &lock_names, is_final, !is_final).unwrap();
         report::Json(&mut out).locks(&overview, &model, &places, &snapshot).unwrap();
     }
-    report::Json(&mut out).ring(path, &snapshot, Some(&Life::Dead), &losses).unwrap();
+    report::Json(&mut out).ring(path, &snapshot, Some(&Liveness::Dead), &losses).unwrap();
     for group in &groups {
         report::Json(&mut out).group(group, &places, &snapshot).unwrap();
     }

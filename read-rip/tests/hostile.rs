@@ -90,7 +90,7 @@ fn what_is_no_file_is_named_and_not_read() {
     }
     show(&[], &scratch.path("socket")).fails_with("Error: could not open ");
     let outcome = show(&[], &scratch.path("missing")).fails_with("/missing\nCaused by: No such file");
-    assert!(outcome.stderr.contains("Hint: `read-rip list` shows the rings there are\n"));
+    assert!(outcome.stderr.contains("Hint: `read-rip list` shows the rings\n"));
     show(&[], Path::new("")).fails_with("Error: could not open \n");
 }
 
@@ -200,7 +200,7 @@ fn a_cut_compressed_copy_shows_what_could_be_unpacked() {
         let compressed = compress(&bytes);
         let outcome = show(&["-t"], &scratch.file("cut", &compressed[..compressed.len() * 2 / 3]));
         let outcome = outcome.fails_with(&format!("Damaged: the {format} data "));
-        assert!(outcome.stderr.contains("Damaged: the file was cut: "), "{outcome:#?}");
+        assert!(outcome.stderr.contains("Damaged: the file was truncated: "), "{outcome:#?}");
         let threads = outcome.stdout.lines().count();
         assert!((20..190).contains(&threads), "{format}: {threads} threads");
         assert!(outcome.stdout.starts_with(ONE));
@@ -241,7 +241,7 @@ fn rubbish_that_begins_like_compressed_data_is_refused() {
             let is_refused = outcome
                 .stderr
                 .contains(&format!("Error: could not decompress {} as {format}\n", path.display()))
-                || outcome.stderr.contains(" is no ring\n");
+                || outcome.stderr.contains(" is not a ring\n");
             assert!(is_refused && outcome.stderr.contains("\nHint: "), "{format} {rubbish:?}: {outcome:#?}");
         }
     }
@@ -263,7 +263,7 @@ fn a_copy_that_unpacks_to_gigabytes_of_nothing_takes_no_memory() {
         }
         path
     };
-    show_within(512 << 20, &bomb("zeros", b"\0")).fails_with(" is no ring\n");
+    show_within(512 << 20, &bomb("zeros", b"\0")).fails_with(" is not a ring\n");
     // One that begins as a ring should.
     let outcome = show_within(512 << 20, &bomb("ring", &sound_ring().build().bytes));
     let outcome = outcome.fails_with("more than 4 GiB");

@@ -111,17 +111,16 @@ impl MappedSlot<'_> {
     #[cfg(target_arch = "x86_64")]
     fn plain_marks(&self, owner: (u32, u32), how_many: u64) {
         assert!(self.offset + SLOT_HEADER + 8 * self.words as usize <= self.mapping.len());
-        assert_eq!(self.at64(slot_at::MASK).load(Relaxed), self.words - 1);
         let cursor = self.mapping.as_mut_ptr().wrapping_add(self.offset + SLOT_HEADER);
-        // SAFETY: it writes the count, 16 bytes before the cursor, and words behind it, which are as many as the mask,
-        // 8 bytes before it, says: all within the mapping (checked above).
+        // SAFETY: it writes the count, 8 bytes before the cursor, and words from the cursor on, as many as the mask says:
+        // all within the mapping (checked above).
         unsafe {
             core::arch::asm!(
                 "2:",
                 "mov {word:e}, 1",
-                "xadd qword ptr [{cursor} - 16], {word}",
+                "xadd qword ptr [{cursor} - 8], {word}",
                 "mov {index}, {word}",
-                "and {index}, qword ptr [{cursor} - 8]",
+                "and {index}, {mask}",
                 "lea {payload}, [{word} + {key}]",
                 "imul {payload}, {factor}",
                 "shr {payload}, 16",
@@ -132,6 +131,7 @@ impl MappedSlot<'_> {
                 "dec {left}",
                 "jnz 2b",
                 cursor = in(reg) cursor,
+                mask = in(reg) self.words - 1,
                 key = in(reg) owner_key(self.index, owner, false),
                 factor = in(reg) FACTOR,
                 left = inout(reg) how_many => _,
@@ -241,7 +241,7 @@ fn check(path: &Path, words: u32, paces: &[Pace], newest: &mut [(u64, u32)], see
         seen.slots += 1;
         seen.room += u64::from(words);
         if paces[slot.index as usize] == Pace::Brisk {
-            seen.brisk.0 += slot.words.iter().filter(|&&word| word != 0).count() as u64;
+            seen.brisk.0 += slot.words.iter().filter(|word| !word.is_missing()).count() as u64;
             seen.brisk.1 += u64::from(words).min(slot.count - slot.first_sequence.min(slot.count));
         }
         seen.torn += u64::from(slot.torn);
@@ -264,7 +264,8 @@ fn check(path: &Path, words: u32, paces: &[Pace], newest: &mut [(u64, u32)], see
         assert_eq!(slot.name, owner_name(slot.index, slot.generation), "the name of another owner");
         let owner = (slot.generation, slot.tid);
         let keys = [false, true].map(|is_operand| owner_key(slot.index, owner, is_operand));
-        for (sequence, &word) in (slot.words_from..).zip(&slot.words).filter(|&(_, &word)| word != 0) {
+        let known = (slot.words_from..).zip(&slot.words).filter(|(_, word)| !word.is_missing());
+        for (sequence, word) in known.map(|(sequence, word)| (sequence, word.raw())) {
             let is_operand = word & 1 << 48 != 0;
             let payload = payload(keys[usize::from(is_operand)], sequence);
             seen.checked += 1;

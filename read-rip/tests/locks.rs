@@ -291,7 +291,9 @@ fn an_entry_for_no_lock_is_damage() {
         Slot::thread("b", 2).has(Held::new(HELD, A, TAKES)),
     ]);
     let outcome = locks(&ring, &[]);
-    outcome.fails_with("1 damaged slot, the first is number 0: a lock is held in a way that there is not");
+    outcome.fails_with(
+        "1 damaged slot, the first is number 0: an entry of the held-lock table contradicts itself",
+    );
 }
 
 #[test]
@@ -437,7 +439,7 @@ fn steps_are_what_a_thread_did() {
     assert_eq!(
         steps,
         [
-            (2, StepKind::Takes, Some(A)),
+            (2, StepKind::AcquireBegin, Some(A)),
             (6, StepKind::TryFailed, Some(B)),
             (9, StepKind::Wait, Some(B)),
             (10, StepKind::Snap, None),
@@ -447,7 +449,7 @@ fn steps_are_what_a_thread_did() {
     let [takes, failed, wait, _, released] = &model.threads[0].steps[..] else { unreachable!() };
     assert_eq!((takes.time_ns, takes.since_ns), (Some(3_000_000_000), None));
     assert_eq!((released.time_ns, released.since_ns), (Some(5_000_000_000), Some(3_000_000_000)));
-    assert!(failed.is_try && !takes.is_try && wait.shared && !takes.shared);
+    assert!(failed.is_try && !takes.is_try && wait.is_shared && !takes.is_shared);
     assert_eq!(model.threads[0].overwritten, 0);
 }
 

@@ -18,7 +18,7 @@ use crate::cli::{CheckArgs, Common, MinConfidence};
 use crate::findings::{self, Confidence, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{self, LockModel};
-use crate::process::Life;
+use crate::process::Liveness;
 use crate::report::{self, Checked, Json, LockNames, counted};
 
 /// `read-rip check`.
@@ -62,7 +62,7 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     let mut out = output(wanted);
     if wanted.json {
         let mut json = Json(&mut out);
-        json.ring(&reading.path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
+        json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
         json.findings(&found, &checked, &names, &reading.snapshot)?;
     } else {
         remark(reading.heading(&reading.threads()));
@@ -101,7 +101,7 @@ impl Readings {
         if first.is_final() {
             return one(first, None);
         }
-        if is_copy(path, first.life.as_ref()) {
+        if is_copy(path, first.liveness.as_ref()) {
             const WHY: &str = "This is a copy of a living process's ring. Read it itself: what takes two readings, \
                                deadlocks above all, is not looked for in a copy.";
             return one(first, Some(WHY));
@@ -112,7 +112,7 @@ impl Readings {
         let Ok(second) = Reading::of(path, wanted) else {
             return one(first, Some("The ring was removed between two readings: its process ended."));
         };
-        let is_unknown = matches!(first.life, Some(Life::Unknown { .. }));
+        let is_unknown = matches!(first.liveness, Some(Liveness::Unknown { .. }));
         let counts =
             |reading: &Reading| reading.snapshot.slots.iter().map(|slot| slot.count).collect::<Vec<u64>>();
         if is_unknown && counts(&first) == counts(&second) {
@@ -126,8 +126,8 @@ impl Readings {
 
 /// Whether a file is not the ring that a living process writes: two readings of a copy are always alike, and prove
 /// nothing.
-fn is_copy(path: &Path, life: Option<&Life>) -> bool {
-    let Some(Life::Alive { pid } | Life::Forked { pid }) = life else { return false };
+fn is_copy(path: &Path, liveness: Option<&Liveness>) -> bool {
+    let Some(Liveness::Alive { pid } | Liveness::Forked { pid }) = liveness else { return false };
     let (Ok(file), Ok(maps)) = (fs::metadata(path), Process::new(*pid).and_then(|process| process.maps()))
     else {
         return false;
@@ -167,7 +167,7 @@ fn unknown(model: &LockModel, checked: &Checked) -> Vec<String> {
     if model.locks.is_empty() {
         remarks.push("No lock is known: the program marks none, or none of its marks is left.".to_owned());
     }
-    let beyond: u64 = model.threads.iter().map(|thread| u64::from(thread.beyond)).sum();
+    let beyond: u64 = model.threads.iter().map(|thread| u64::from(thread.overflowed)).sum();
     if beyond > 0 {
         remarks.push(format!(
             "{} in no table of held locks, which were full: who holds those is not known.",

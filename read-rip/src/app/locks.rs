@@ -11,6 +11,7 @@ use crate::cli::{Common, LocksArgs};
 use crate::locations::{FileNames, Locations};
 use crate::locks::{self, LockModel, Overview, Summary};
 use crate::report::{self, Json, LockNames, counted};
+use crate::ring::{ClockLevel, HELD_LOCKS_MAX};
 
 /// `read-rip locks`.
 pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
@@ -22,7 +23,7 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     let mut out = output(wanted);
     if wanted.json {
         let mut json = Json(&mut out);
-        json.ring(&reading.path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
+        json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
         json.locks(&overview, &model, &locations, &reading.snapshot)?;
     } else {
         remark(reading.heading(&reading.threads()));
@@ -45,17 +46,16 @@ fn unknown(reading: &Reading, model: &LockModel, overview: &Overview) -> Vec<Str
         let quiet = agreeing(overview.quiet as u64, "lock", "is", "are");
         remarks.push(format!("{quiet} not shown: nobody has, wants or wanted them in vain (--all)."));
     }
-    let beyond: u64 = model.threads.iter().map(|thread| u64::from(thread.beyond)).sum();
+    let beyond: u64 = model.threads.iter().map(|thread| u64::from(thread.overflowed)).sum();
     if beyond > 0 {
         let held = agreeing(beyond, "lock", "is", "are");
-        remarks
-            .push(format!("{held} held besides: a thread's table has room for {}.", librip_format::HELD_MAX));
+        remarks.push(format!("{held} held besides: a thread's table has room for {}.", HELD_LOCKS_MAX));
     }
     if model.held_overflows > beyond {
         let overflows = counted(model.held_overflows, "acquisition");
         remarks.push(format!("{overflows} found no room in their thread's table so far."));
     }
-    let unclear: u64 = model.threads.iter().map(|thread| u64::from(thread.unclear)).sum();
+    let unclear: u64 = model.threads.iter().map(|thread| u64::from(thread.in_flux)).sum();
     if unclear > 0 {
         let entries = agreeing(unclear, "lock", "was", "were");
         remarks.push(format!("{entries} being taken or given up while the tables were read, and not shown."));
@@ -74,7 +74,7 @@ fn unknown(reading: &Reading, model: &LockModel, overview: &Overview) -> Vec<Str
         remarks.push("The threads went on meanwhile: each is shown at a moment of its own.".to_owned());
     }
     let clock = reading.snapshot.header.as_ref().and_then(|header| header.clock);
-    let is_timed = clock.is_some_and(|clock| clock.level != librip_format::CLOCK_LEVEL_OFF);
+    let is_timed = clock.is_some_and(|clock| clock.level != ClockLevel::Off);
     if !is_timed && !model.locks.is_empty() {
         remarks.push("No times were recorded (RIP_CLOCK=contended or all).".to_owned());
     }

@@ -13,7 +13,7 @@ use super::{ERROR, SOUND, output, remark};
 use crate::cli::Common;
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::Input;
-use crate::process::{self, Life, living_threads};
+use crate::process::{self, Liveness, living_threads};
 use crate::report::{self, Json, counted, printable};
 use crate::ring::{self, Ending, Module, Snapshot};
 use crate::symbols::{Options, Resolver};
@@ -26,7 +26,7 @@ const WHOLE_ADDRESS_SPACE: u64 = 1 << 48;
 pub(super) struct Reading {
     pub(super) path: PathBuf,
     pub(super) snapshot: Snapshot,
-    pub(super) life: Option<Life>,
+    pub(super) liveness: Option<Liveness>,
     pub(super) losses: Losses,
     /// The threads that the process has; empty when it has ended.
     pub(super) living: HashSet<u32>,
@@ -52,24 +52,27 @@ impl Reading {
                 ..Module::default()
             });
         }
-        let life = snapshot.header.as_ref().map(|header| process::life_of_ring(header, &snapshot.slots));
-        let mut living = match (&life, &snapshot.header) {
+        let liveness =
+            snapshot.header.as_ref().map(|header| process::liveness_of_ring(header, &snapshot.slots));
+        let mut living = match (&liveness, &snapshot.header) {
             // Thread ids in the ring count in the process's own namespace, which must be ours to compare.
-            (Some(Life::Alive { pid }), Some(header)) if header.pid as i32 == *pid => living_threads(*pid),
+            (Some(Liveness::Alive { pid }), Some(header)) if header.pid as i32 == *pid => {
+                living_threads(*pid)
+            }
             _ => HashSet::new(),
         };
         if !living.is_empty() {
             living.extend(living_before.unwrap_or_default());
         }
-        let ended = match (&life, &snapshot.header) {
-            (Some(Life::Alive { .. } | Life::Forked { .. }), Some(header)) => {
+        let ended = match (&liveness, &snapshot.header) {
+            (Some(Liveness::Alive { .. } | Liveness::Forked { .. }), Some(header)) => {
                 process::ended_children(header, &snapshot.slots)
             }
             _ => HashSet::new(),
         };
         let losses = threads::losses(&snapshot);
-        let now_ns = moment(&life, &snapshot);
-        Ok(Reading { path: path.to_owned(), snapshot, life, losses, living, ended, now_ns })
+        let now_ns = moment(&liveness, &snapshot);
+        Ok(Reading { path: path.to_owned(), snapshot, liveness, losses, living, ended, now_ns })
     }
 
     /// All threads of the ring.
@@ -79,7 +82,7 @@ impl Reading {
 
     /// Whether nothing can change any more: the process is dead, and so are its children.
     pub(super) fn is_final(&self) -> bool {
-        self.life == Some(Life::Dead)
+        self.liveness == Some(Liveness::Dead)
     }
 
     /// What a model of its locks is built from. `earlier` is another reading of the same ring, and how long before it was,
@@ -97,8 +100,8 @@ impl Reading {
     }
 
     pub(super) fn resolver(&self, wanted: &Common) -> Resolver {
-        let pid = match self.life {
-            Some(Life::Alive { pid }) => Some(pid),
+        let pid = match self.liveness {
+            Some(Liveness::Alive { pid }) => Some(pid),
             _ => None,
         };
         let mut options = Options { executable: wanted.exe.clone(), ..Options::default() };
@@ -204,11 +207,11 @@ impl Reading {
     pub(super) fn heading_with(&self, threads: &[Thread<'_>], of_exited: &str) -> String {
         let count = |state| threads.iter().filter(|thread| thread.state == state).count();
         let (exited, abandoned) = (count(ThreadState::Exited), count(ThreadState::Abandoned));
-        let mut heading = match (&self.snapshot.header, &self.life) {
-            (Some(header), Some(life)) => {
+        let mut heading = match (&self.snapshot.header, &self.liveness) {
+            (Some(header), Some(liveness)) => {
                 let program = self.snapshot.program();
                 let program = program.and_then(|module| module.path.file_name()).unwrap_or_default();
-                let state = report::ended(header, life);
+                let state = report::ended(header, liveness);
                 format!("{}[{}], {state}: ", printable(&program.to_string_lossy()), header.pid)
             }
             _ => String::new(),
@@ -243,9 +246,9 @@ fn ambiguous(locations: &Locations<'_>) -> Option<(String, &'static str)> {
 }
 
 /// When what a ring says was so, ns since boot.
-fn moment(life: &Option<Life>, snapshot: &Snapshot) -> Option<u64> {
-    match (life.as_ref()?, snapshot.header.as_ref()?.ending) {
-        (Life::Alive { .. } | Life::Forked { .. }, _) => {
+fn moment(liveness: &Option<Liveness>, snapshot: &Snapshot) -> Option<u64> {
+    match (liveness.as_ref()?, snapshot.header.as_ref()?.ending) {
+        (Liveness::Alive { .. } | Liveness::Forked { .. }, _) => {
             let now = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
             u64::try_from(std::time::Duration::from(now).as_nanos()).ok()
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::error::AppError;
 use super::{SOUND, now_ns, output, remark};
 use crate::cli::{Common, RingArgs};
-use crate::process::{Found, Life, is_of_another_boot, rings_in, rings_of_process};
+use crate::process::{Found, Liveness, is_of_another_boot, rings_in, rings_of_process};
 use crate::report::{self, Json, printable};
 
 /// `read-rip list`.
@@ -34,15 +34,15 @@ pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
     let mut status = SOUND;
     for ring in look_in(&wanted.dir)?.into_iter().map(Found::with_children) {
         let path = printable(&ring.path.to_string_lossy()).into_owned();
-        match &ring.life {
+        match &ring.liveness {
             // Rings are in memory: what has outlived its machine is a copy, or is another machine's.
-            Life::Dead if is_of_another_boot(&ring.header) => {
+            Liveness::Dead if is_of_another_boot(&ring.header) => {
                 remark(format_args!("kept {path}: it is of another boot or another machine"));
                 continue;
             }
-            Life::Dead => {}
-            Life::Alive { .. } | Life::Forked { .. } => continue,
-            Life::Unknown { why } => {
+            Liveness::Dead => {}
+            Liveness::Alive { .. } | Liveness::Forked { .. } => continue,
+            Liveness::Unknown { why } => {
                 remark(format_args!("kept {path}: {why}"));
                 continue;
             }

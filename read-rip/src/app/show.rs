@@ -34,10 +34,10 @@ pub(super) fn info(ring: &RingArgs, wanted: &Common) -> Result<u8, AppError> {
     let reading = Reading::of(&path, wanted)?;
     let mut out = output(wanted);
     if wanted.json {
-        Json(&mut out).ring(&path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
+        Json(&mut out).ring(&path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
     } else {
-        let life = reading.life.as_ref();
-        report::info(&mut out, &path, &reading.snapshot, life, &reading.losses, now_ns())?;
+        let liveness = reading.liveness.as_ref();
+        report::info(&mut out, &path, &reading.snapshot, liveness, &reading.losses, now_ns())?;
     }
     out.flush()?;
     drop(out);
@@ -69,7 +69,7 @@ fn show_condensed(
     let mut out = output(wanted);
     if wanted.json {
         let mut json = Json(&mut out);
-        json.ring(&reading.path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
+        json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
         for group in &groups {
             json.group(group, locations, &reading.snapshot)?;
         }
@@ -109,7 +109,7 @@ fn show_threads(
     let texts = report::location_texts(locations, &names, view.verbose);
     let mut out = output(wanted);
     if wanted.json {
-        Json(&mut out).ring(&reading.path, &reading.snapshot, reading.life.as_ref(), &reading.losses)?;
+        Json(&mut out).ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
     } else {
         remark(reading.heading_with(threads, SHOWN_WITH_TV));
     }

@@ -88,7 +88,8 @@ fn tell(view: &View<'_>, id: LockId, lock: &Lock) -> Finding {
     };
     let mut evidence = Vec::new();
     if let Some(hold) = lock.holders.iter().find(|hold| hold.state == HoldState::Held) {
-        let mut line = parts![Part::Thread(hold.thread), if hold.shared { " shares it" } else { " has it" }];
+        let mut line =
+            parts![Part::Thread(hold.thread), if hold.is_shared { " shares it" } else { " has it" }];
         add_duration(&mut line, " for ", view.ago_ns(hold.since_ns));
         line.extend(parts![", taken at ", Part::Location(hold.location)]);
         evidence.push(line);

@@ -43,11 +43,10 @@
 
 use std::collections::HashSet;
 
-use librip_format::SEQUENCE_BITS;
-
 use super::graph::Graph;
 use super::{Analysis, Confidence, Finding, Part, View, add_duration, history, more_threads, parts};
 use crate::locks::{Hold, HoldState, Lock, LockId, ThreadId, Wait};
+use crate::ring::SequenceBits;
 
 /// See the file's description.
 pub(super) struct Deadlock;
@@ -57,7 +56,7 @@ const KIND: &str = "deadlock";
 /// the call after it. Only what a queue of writers does depends on it.
 const BEGUN_NS: u64 = 100_000_000;
 /// A thread that went on by so many words may have an entry with the sequence of an earlier one.
-const LAP_WORDS: u64 = 1 << SEQUENCE_BITS;
+const LAP_WORDS: u64 = SequenceBits::PERIOD;
 /// How many edges to follow in search of a still shorter cycle.
 const SEARCH_EDGES: usize = 1_000_000;
 /// A longer cycle is told in part.
@@ -129,12 +128,12 @@ impl<'a> Judge<'a> {
     fn new(view: &'a View<'a>) -> Judge<'a> {
         let sum = |(id, lock): (LockId, &Lock)| {
             let held = || lock.holders.iter().filter(|hold| hold.state == HoldState::Held);
-            let mut exclusive = held().filter(|hold| !hold.shared).peekable();
+            let mut exclusive = held().filter(|hold| !hold.is_shared).peekable();
             Sums {
                 is_contradictory: exclusive.peek().is_some() && held().nth(1).is_some(),
                 is_exclusive: exclusive.any(|hold| hold.is_steady),
-                is_upgradable: held().any(|hold| hold.upgradable && hold.is_steady),
-                is_queued_for: view.waiters(id).any(|wait| !wait.shared && has_begun(view, wait)),
+                is_upgradable: held().any(|hold| hold.is_upgradable && hold.is_steady),
+                is_queued_for: view.waiters(id).any(|wait| !wait.is_shared && has_begun(view, wait)),
             }
         };
         let locks = view.now.locks.iter().enumerate().map(sum).collect();
@@ -177,11 +176,11 @@ impl<'a> Judge<'a> {
             if self.wait(wait).0 < level {
                 continue;
             }
-            if !wait.shared {
+            if !wait.is_shared {
                 graph.add(thread, self.all(wait.lock));
             } else if self.locks[wait.lock].is_exclusive {
                 graph.add(thread, self.exclusive(wait.lock));
-            } else if wait.upgradable && self.locks[wait.lock].is_upgradable {
+            } else if wait.is_upgradable && self.locks[wait.lock].is_upgradable {
                 graph.add(thread, self.upgradable(wait.lock));
             } else if self.queued(wait).0 >= level && lock.nature.readers_first != Some(true) {
                 graph.add(thread, self.queue(wait.lock));
@@ -193,14 +192,14 @@ impl<'a> Judge<'a> {
             }
             for hold in steady_holds(lock).filter(|hold| self.hold(hold).0 >= level) {
                 graph.add(self.all(id), hold.thread);
-                if !hold.shared {
+                if !hold.is_shared {
                     graph.add(self.exclusive(id), hold.thread);
                 }
-                if hold.upgradable {
+                if hold.is_upgradable {
                     graph.add(self.upgradable(id), hold.thread);
                 }
             }
-            for wait in self.view.waiters(id).filter(|wait| !wait.shared && wait.is_steady) {
+            for wait in self.view.waiters(id).filter(|wait| !wait.is_shared && wait.is_steady) {
                 if self.wait(wait).0 >= level {
                     graph.add(self.queue(id), wait.thread);
                 }
@@ -218,7 +217,7 @@ impl<'a> Judge<'a> {
         }
         let lock = &self.view.now.locks[wait.lock];
         // Who has a lock that can be taken again does not wait for it.
-        let has_it = lock.nature.reentrant && self.own_hold(thread, wait.lock).is_some();
+        let has_it = lock.nature.is_reentrant && self.own_hold(thread, wait.lock).is_some();
         (!has_it).then_some(wait)
     }
 
@@ -228,7 +227,7 @@ impl<'a> Judge<'a> {
         }
         let lock = &self.view.now.locks[wait.lock];
         match self.own_hold(wait.thread, wait.lock) {
-            Some(own) if !lock.nature.is_wrapped && own.shared && !wait.shared => (
+            Some(own) if !lock.nature.is_wrapped && own.is_shared && !wait.is_shared => (
                 Confidence::Suspected,
                 Some("the lock is marked by hand and may be one that can be upgraded"),
             ),
@@ -238,7 +237,7 @@ impl<'a> Judge<'a> {
                     "the lock is marked by hand: it may be one that can be taken again, or a release have no mark",
                 ),
             ),
-            Some(own) if !own.shared && !lock.nature.is_owned => (
+            Some(own) if !own.is_shared && !lock.nature.is_owned => (
                 Confidence::Potential,
                 Some("the lock may be a gate: one that another thread releases, to let this one go on"),
             ),
@@ -360,7 +359,7 @@ impl<'a> Judge<'a> {
     }
 
     fn waiting(&self, wait: &Wait) -> Vec<Part> {
-        let verb = if wait.shared { " waits to share " } else { " waits for " };
+        let verb = if wait.is_shared { " waits to share " } else { " waits for " };
         let mut line = parts![
             Part::Thread(wait.thread),
             verb,
@@ -376,7 +375,7 @@ impl<'a> Judge<'a> {
 
     fn having(&self, line: &mut Vec<Part>, hold: &Hold, waiter: ThreadId) {
         let held_ns = self.view.ago_ns(hold.since_ns);
-        let how = match (hold.shared, held_ns) {
+        let how = match (hold.is_shared, held_ns) {
             (true, Some(_)) => "has shared",
             (true, None) => "shares",
             (false, Some(_)) => "has had",

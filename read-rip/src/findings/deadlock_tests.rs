@@ -84,7 +84,7 @@ fn waiting_for_a_lock_one_has_is_the_shortest_deadlock() {
     let found = scene.look(&Deadlock);
     assert_eq!(found[0].confidence, Confidence::Proven);
     assert!(text(&found[0]).contains("which it has had itself"), "{}", text(&found[0]));
-    scene.model.locks[lock].nature.reentrant = true;
+    scene.model.locks[lock].nature.is_reentrant = true;
     assert!(scene.look(&Deadlock).is_empty(), "a recursive lock");
 }
 
@@ -158,7 +158,7 @@ fn contradictions_and_lost_releases_prove_nothing() {
 fn a_lock_that_goes_from_hand_to_hand_proves_nothing() {
     let mut scene = circle(Scene::new(), 2);
     let other = scene.thread("other");
-    scene.step(0, StepKind::Takes, 0);
+    scene.step(0, StepKind::AcquireBegin, 0);
     scene.step(other, StepKind::Released, 0);
     assert_eq!(confidences(&scene), [Confidence::Suspected]);
 }
@@ -225,7 +225,7 @@ fn who_came_first_to_a_queue_must_be_certain() {
         scene.holds(first, a);
         scene.shares(second, b);
         scene.waits(writer, b);
-        scene.waits_with(first, b, |wait| (wait.shared, wait.since_ns) = (true, Some(NOW - waited_ns)));
+        scene.waits_with(first, b, |wait| (wait.is_shared, wait.since_ns) = (true, Some(NOW - waited_ns)));
         scene.waits(second, a);
         scene
     };

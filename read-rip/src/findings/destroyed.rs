@@ -58,7 +58,7 @@ impl Analysis for Destroyed {
             found.push(finding);
         };
         for lock in &view.now.locks {
-            for hold in lock.holders.iter().chain(&lock.maybe) {
+            for hold in lock.holders.iter().chain(&lock.possible_holders) {
                 if hold.state == HoldState::Destroyed {
                     add(hold.thread, hold.lock, hold.location, hold.since_ns);
                 }

@@ -45,7 +45,7 @@ impl Analysis for Double {
         let handed_over = history::handed_over(model);
         let deadlocked = locks_of(found, &["deadlock"]);
         let is_fine = |lock: LockId| {
-            model.locks[lock].nature.reentrant || handed_over.contains(&lock) || deadlocked.contains(&lock)
+            model.locks[lock].nature.is_reentrant || handed_over.contains(&lock) || deadlocked.contains(&lock)
         };
         let mut told: HashSet<(ThreadId, LockId)> = HashSet::new();
         let mut add = |thread: ThreadId, lock: LockId, again: Option<LocationId>, location: LocationId| {
@@ -77,7 +77,11 @@ impl Analysis for Double {
         };
         for (id, thread) in model.threads.iter().enumerate() {
             for hold in &thread.holds {
-                if hold.again > 0 && !hold.shared && hold.state == HoldState::Held && !is_fine(hold.lock) {
+                if hold.recursion > 0
+                    && !hold.is_shared
+                    && hold.state == HoldState::Held
+                    && !is_fine(hold.lock)
+                {
                     add(id, hold.lock, None, hold.location);
                 }
             }
@@ -86,7 +90,7 @@ impl Analysis for Double {
                     return;
                 };
                 let before = held.iter().find(|held| held.lock == lock && !held.is_lent && !held.is_older);
-                if let Some(before) = before.filter(|before| !(before.shared || step.shared)) {
+                if let Some(before) = before.filter(|before| !(before.is_shared || step.is_shared)) {
                     add(id, lock, Some(step.location), before.location);
                 }
             });
@@ -121,7 +125,7 @@ mod tests {
     #[test]
     fn the_table_counts_too() {
         let mut scene = scene();
-        scene.holds_with(0, 0, |hold| hold.again = 2);
+        scene.holds_with(0, 0, |hold| hold.recursion = 2);
         assert_eq!(scene.look(&Double).len(), 1);
     }
 
@@ -129,12 +133,12 @@ mod tests {
     fn recursive_locks_and_readers_may_take_a_lock_again() {
         let mut recursive = scene();
         recursive.nests(0, &[0, 0]);
-        recursive.model.locks[0].nature.reentrant = true;
+        recursive.model.locks[0].nature.is_reentrant = true;
         assert!(recursive.look(&Double).is_empty());
         let mut readers = scene();
         readers.nests(0, &[0, 0]);
-        readers.model.threads[0].steps.iter_mut().for_each(|step| step.shared = true);
-        readers.holds_with(0, 0, |hold| (hold.again, hold.shared) = (1, true));
+        readers.model.threads[0].steps.iter_mut().for_each(|step| step.is_shared = true);
+        readers.holds_with(0, 0, |hold| (hold.recursion, hold.is_shared) = (1, true));
         assert!(readers.look(&Double).is_empty());
     }
 
@@ -142,7 +146,7 @@ mod tests {
     fn a_lock_handed_over_is_released_by_another() {
         let mut scene = scene();
         for _ in 0..3 {
-            scene.step(0, crate::locks::StepKind::Takes, 0);
+            scene.step(0, crate::locks::StepKind::AcquireBegin, 0);
             scene.step(1, crate::locks::StepKind::Released, 0);
         }
         assert!(scene.look(&Double).is_empty());

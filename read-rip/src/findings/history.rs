@@ -13,7 +13,7 @@ use crate::locks::{HoldState, LockId, LockModel, Step, StepKind, ThreadLocks};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) lock: LockId,
-    pub(super) shared: bool,
+    pub(super) is_shared: bool,
     /// Where it was taken, or where it was first seen to be held.
     pub(super) location: LocationId,
     /// How often: a lock can be taken again by its holder.
@@ -26,12 +26,12 @@ pub(super) struct Held {
 
 /// Whether all that a thread holds is known, now and at each of its known steps.
 pub(super) fn is_complete(thread: &ThreadLocks) -> bool {
-    thread.beyond == 0 && thread.unclear == 0
+    thread.overflowed == 0 && thread.in_flux == 0
 }
 
 /// Whether a step gets a lock.
 pub(super) fn is_acquisition(step: &Step) -> bool {
-    matches!(step.kind, StepKind::Acquired | StepKind::Takes)
+    matches!(step.kind, StepKind::Acquired | StepKind::AcquireBegin)
 }
 
 /// Calls `visit` with each step, and with what the thread holds before it.
@@ -42,11 +42,11 @@ pub(super) fn replay(thread: &ThreadLocks, mut visit: impl FnMut(&Step, &[Held])
         let Some(lock) = step.lock else { continue };
         let at = held.iter().position(|held| held.lock == lock);
         match step.kind {
-            StepKind::Acquired | StepKind::Takes => match at {
+            StepKind::Acquired | StepKind::AcquireBegin => match at {
                 Some(at) => held[at].times = held[at].times.saturating_add(1),
                 None => held.push(Held {
                     lock,
-                    shared: step.shared,
+                    is_shared: step.is_shared,
                     location: step.location,
                     times: 1,
                     is_lent: false,
@@ -94,7 +94,7 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
         }
         held.push(Held {
             lock,
-            shared: step.shared,
+            is_shared: step.is_shared,
             location: step.location,
             times: 1,
             is_lent: step.kind == StepKind::ConditionWoken,
@@ -105,9 +105,9 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
         if !seen.contains(&hold.lock) {
             held.push(Held {
                 lock: hold.lock,
-                shared: hold.shared,
+                is_shared: hold.is_shared,
                 location: hold.location,
-                times: u32::from(hold.again) + 1,
+                times: u32::from(hold.recursion) + 1,
                 is_lent: false,
                 is_older: true,
             });
@@ -132,7 +132,7 @@ pub(super) fn handed_over(model: &LockModel) -> HashSet<LockId> {
                 *times = (*times).max(1);
             } else if step.kind == StepKind::Released {
                 let may_be_older =
-                    thread.overwritten > 0 && (model.locks[lock].nature.reentrant || step.shared);
+                    thread.overwritten > 0 && (model.locks[lock].nature.is_reentrant || step.is_shared);
                 match taken.get_mut(&lock) {
                     Some(times) if *times > 0 => *times -= 1,
                     // The first release in a history that has lost its beginning may belong to what was lost.

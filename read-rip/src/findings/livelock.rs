@@ -77,7 +77,7 @@ fn is_busy(view: &View<'_>, thread: &ThreadLocks) -> bool {
         // Of a dead process there is one reading only: the history must do.
         None => view.now.is_final,
     };
-    thread.state == ThreadState::Present && moved && thread.wait.is_none() && thread.lends.is_none()
+    thread.state == ThreadState::Present && moved && !thread.is_blocked()
 }
 
 /// Whether a thread made progress, or may have made it.
@@ -238,7 +238,7 @@ mod tests {
         }
         for at in 0..threads {
             for _ in 0..rounds {
-                scene.step(at, StepKind::Takes, at).is_try = true;
+                scene.step(at, StepKind::AcquireBegin, at).is_try = true;
                 scene.step(at, StepKind::TryFailed, (at + 1) % threads).is_try = true;
                 scene.step(at, StepKind::Released, at);
             }
@@ -299,7 +299,7 @@ mod tests {
         for at in 0..2 {
             let thread = scene.thread("tries");
             for _ in 0..10 {
-                scene.step(thread, StepKind::Takes, own);
+                scene.step(thread, StepKind::AcquireBegin, own);
                 scene.step(thread, StepKind::TryFailed, lock);
                 scene.step(thread, StepKind::Released, own);
             }

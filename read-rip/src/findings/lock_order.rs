@@ -137,16 +137,16 @@ fn edges(view: &View<'_>) -> Edges {
             if held().any(|held| held.lock == lock) {
                 return;
             }
-            let gates = || held().map(|held| (held.lock, held.shared)).collect::<Vec<_>>();
+            let gates = || held().map(|held| (held.lock, held.is_shared)).collect::<Vec<_>>();
             for from in held().filter(|from| !ended.contains(&from.lock) && !ended.contains(&lock)) {
-                if !seen.insert((from.lock, from.shared, lock, shared, id, gates())) {
+                if !seen.insert((from.lock, from.is_shared, lock, shared, id, gates())) {
                     continue;
                 }
                 let occurrences = edges.entry((from.lock, lock)).or_default();
                 if occurrences.len() < OCCURRENCES_MAX {
                     occurrences.push(Occurrence {
                         thread: id,
-                        held_shared: from.shared,
+                        held_shared: from.is_shared,
                         held_meta: from.location,
                         taken_shared: shared,
                         taken_place: location,
@@ -159,7 +159,7 @@ fn edges(view: &View<'_>) -> Edges {
         let held = history::replay(thread, |step, held| {
             let woken = step.kind == StepKind::ConditionWoken;
             if let Some(lock) = step.lock.filter(|_| blocks(step)) {
-                add(lock, step.shared, step.location, held);
+                add(lock, step.is_shared, step.location, held);
             } else if let Some(lock) = step.lock.filter(|_| woken) {
                 // To get a lent lock back is to take it.
                 let others: Vec<Held> = held.iter().filter(|held| held.lock != lock).copied().collect();
@@ -173,11 +173,11 @@ fn edges(view: &View<'_>) -> Edges {
                 held.iter().filter(now).filter(|held| held.lock != wait.lock).copied().collect();
             for hold in &thread.holds {
                 if hold.lock != wait.lock && !held.iter().any(|held| held.lock == hold.lock) {
-                    let (lock, shared, location) = (hold.lock, hold.shared, hold.location);
-                    held.push(Held { lock, shared, location, times: 1, is_lent: false, is_older: true });
+                    let (lock, is_shared, location) = (hold.lock, hold.is_shared, hold.location);
+                    held.push(Held { lock, is_shared, location, times: 1, is_lent: false, is_older: true });
                 }
             }
-            add(wait.lock, wait.shared, wait.location, &held);
+            add(wait.lock, wait.is_shared, wait.location, &held);
         }
     }
     edges

@@ -45,7 +45,7 @@ fn a_gate_lock_keeps_the_threads_apart() {
     // A gate that both share lets both in.
     for thread in 0..2 {
         for step in gated.model.threads[thread].steps.iter_mut().filter(|step| step.lock == Some(2)) {
-            step.shared = true;
+            step.is_shared = true;
         }
     }
     assert_eq!(gated.look(&LockOrder).len(), 1);
@@ -69,7 +69,7 @@ fn a_thread_whose_table_overflowed_adds_no_edges() {
     let mut scene = scene(&["A", "B"]);
     scene.nests(0, &[0, 1]);
     scene.nests(1, &[1, 0]);
-    scene.model.threads[1].beyond = 1;
+    scene.model.threads[1].overflowed = 1;
     assert!(scene.look(&LockOrder).is_empty());
 }
 
@@ -114,13 +114,13 @@ fn readers_of_both_locks_cannot_block_one_another() {
     for order in [[0, 1], [1, 0]] {
         let thread = scene.thread("reader");
         scene.nests(thread, &order.map(|at| locks[at]));
-        scene.model.threads[thread].steps.iter_mut().for_each(|step| step.shared = true);
+        scene.model.threads[thread].steps.iter_mut().for_each(|step| step.is_shared = true);
     }
     assert!(scene.look(&LockOrder).is_empty(), "readers only");
     // One of the two writes the second lock that it takes: still the other only shares what this one shares.
-    scene.model.threads[0].steps[1].shared = false;
+    scene.model.threads[0].steps[1].is_shared = false;
     assert!(scene.look(&LockOrder).is_empty(), "one writer");
-    scene.model.threads[1].steps[1].shared = false;
+    scene.model.threads[1].steps[1].is_shared = false;
     assert_eq!(scene.look(&LockOrder).len(), 1, "each writes what the other reads");
 }
 
@@ -157,8 +157,8 @@ fn locks_of_one_name_are_one_finding() {
 #[test]
 fn taking_a_lent_lock_back_is_taking_it() {
     let mut scene = scene(&["A", "B"]);
-    scene.step(0, StepKind::Takes, 0);
-    scene.step(0, StepKind::Takes, 1);
+    scene.step(0, StepKind::AcquireBegin, 0);
+    scene.step(0, StepKind::AcquireBegin, 1);
     scene.step(0, StepKind::ConditionWait, 0);
     scene.step(0, StepKind::ConditionWoken, 0);
     scene.nests(1, &[0, 1]);

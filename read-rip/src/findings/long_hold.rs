@@ -11,7 +11,7 @@
 //!
 //! # Blind spots
 //!
-//! A thread may keep a lock for its whole life on purpose, or sit in a long call that it does not mark. Of locks
+//! A thread may keep a lock for its whole liveness on purpose, or sit in a long call that it does not mark. Of locks
 //! without a time of acquisition (they are timed where somebody waits, unless `RIP_CLOCK` says more) only the time between
 //! the readings counts. In a dead process nothing was going to move.
 //!
@@ -40,7 +40,7 @@ impl Analysis for LongHold {
     fn look(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let explained = locks_of(found, &["deadlock", unreleased::KIND, pile_up::PILE_UP, pile_up::CONVOY]);
         for (id, thread) in view.now.threads.iter().enumerate() {
-            let is_still = thread.advanced == Some(0) && thread.wait.is_none() && thread.lends.is_none();
+            let is_still = thread.advanced == Some(0) && !thread.is_blocked();
             if view.now.is_final || thread.state != ThreadState::Present || !is_still {
                 continue;
             }
@@ -51,7 +51,7 @@ impl Analysis for LongHold {
                 let Some(held_ns) = held_ns.filter(|_| !explained.contains(&hold.lock)) else { continue };
                 let summary = parts![
                     Part::Thread(id),
-                    if hold.shared { " has shared " } else { " has had " },
+                    if hold.is_shared { " has shared " } else { " has had " },
                     Part::Lock(hold.lock),
                     if hold.since_ns.is_some() { " for " } else { " for at least " },
                     Part::Duration(held_ns),
@@ -101,7 +101,7 @@ mod tests {
         let changes: [Change; 6] = [
             |scene| scene.model.threads[0].advanced = Some(4),
             |scene| scene.waits(0, 0),
-            |scene| scene.model.threads[0].lends = Some(0),
+            |scene| scene.model.threads[0].condition_wait = Some(0),
             |scene| scene.model.threads[0].holds[0].since_ns = Some(NOW - SECOND),
             |scene| scene.model.threads[0].holds[0].since_ns = None,
             |scene| scene.model.is_final = true,

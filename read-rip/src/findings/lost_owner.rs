@@ -49,7 +49,10 @@ impl Analysis for LostOwner {
         let model = view.now;
         let is_candidate = |lock: usize| {
             let lock = &model.locks[lock];
-            let is_free = lock.holders.is_empty() && lock.maybe.is_empty() && lock.lenders.is_empty();
+            let is_free = lock.holders.is_empty()
+                && lock.possible_holders.is_empty()
+                && lock.condition_waiters.is_empty()
+                && lock.semaphore_waiters.is_empty();
             lock.pid != model.pid && is_free && !lock.nature.is_process_shared
         };
         let candidates: Vec<usize> = (0..model.locks.len())
@@ -65,11 +68,11 @@ impl Analysis for LostOwner {
         let mut is_known: HashMap<u32, bool> = HashMap::new();
         let mut had: Vec<Option<bool>> = vec![None; model.locks.len()];
         for thread in &model.threads {
-            let all = thread.overwritten == 0 && thread.beyond == 0 && thread.unclear == 0;
+            let all = thread.overwritten == 0 && thread.overflowed == 0 && thread.in_flux == 0;
             *is_known.entry(thread.pid).or_insert(true) &= all;
             for step in thread.steps.iter().filter(|step| is_owners(step)) {
                 if let Some(lock) = step.lock {
-                    had[lock] = if step.shared { had[lock].or(Some(true)) } else { Some(false) };
+                    had[lock] = if step.is_shared { had[lock].or(Some(true)) } else { Some(false) };
                 }
             }
         }
@@ -182,12 +185,12 @@ mod tests {
             |scene| scene.model.threads_refused = 1,
             |scene| scene.model.held_overflows = 1,
             |scene| scene.model.threads[1].overwritten = 1,
-            |scene| scene.model.threads[1].unclear = 1,
-            |scene| scene.model.threads[1].beyond = 1,
+            |scene| scene.model.threads[1].in_flux = 1,
+            |scene| scene.model.threads[1].overflowed = 1,
             |scene| scene.by_hand(1),
             |scene| {
                 scene.nests(1, &[1]);
-                scene.model.threads[1].steps.iter_mut().for_each(|step| step.shared = true);
+                scene.model.threads[1].steps.iter_mut().for_each(|step| step.is_shared = true);
             },
         ];
         for (at, change) in changes.into_iter().enumerate() {

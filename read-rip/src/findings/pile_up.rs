@@ -119,7 +119,7 @@ fn tell(view: &View<'_>, lock: LockId, waiters: usize, all: usize, owner: Option
     if let Some(owner) = owner {
         let thread = &view.now.threads[owner.thread];
         let mut line =
-            parts![Part::Thread(owner.thread), if owner.shared { " shares it" } else { " has it" }];
+            parts![Part::Thread(owner.thread), if owner.is_shared { " shares it" } else { " has it" }];
         add_duration(&mut line, " for ", view.ago_ns(owner.since_ns));
         line.extend(parts![", taken at ", Part::Location(owner.location)]);
         match thread.advanced {
@@ -216,8 +216,8 @@ mod tests {
         let lock = scene.lock("QUEUE");
         for _ in 0..100 {
             let thread = scene.thread("worker");
-            scene.model.threads[thread].lends = Some(lock);
-            scene.model.locks[lock].lenders.push(thread);
+            scene.model.threads[thread].condition_wait = Some(lock);
+            scene.model.locks[lock].condition_waiters.push(thread);
         }
         assert!(scene.look(&PileUp).is_empty());
     }

@@ -54,7 +54,7 @@ impl Analysis for Starvation {
                 let Some(lock) = step.lock.filter(|&lock| is_wanted(lock)) else { continue };
                 match step.kind {
                     StepKind::Wait => begun = step.time_ns.map(|time_ns| (lock, time_ns)),
-                    StepKind::Acquired | StepKind::Takes => {
+                    StepKind::Acquired | StepKind::AcquireBegin => {
                         let waited =
                             begun.take().filter(|&(waited, _)| waited == lock).map(|(_, time_ns)| time_ns);
                         // What it waits for still, it has not got.
@@ -122,7 +122,7 @@ mod tests {
         scene.waits(starved, lock);
         for turn in 0..turns {
             let time_ns = Some(began_ns + turn * MILLISECOND);
-            scene.step(other, StepKind::Takes, lock).time_ns = time_ns;
+            scene.step(other, StepKind::AcquireBegin, lock).time_ns = time_ns;
             scene.step(other, StepKind::Released, lock).time_ns = time_ns;
         }
         scene

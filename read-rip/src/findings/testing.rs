@@ -9,6 +9,7 @@ use crate::locations::{Location, LocationId};
 use crate::locks::{
     Hold, HoldState, Lock, LockId, LockModel, LockName, Nature, Step, StepKind, ThreadId, ThreadLocks, Wait,
 };
+use crate::ring::LockType;
 use crate::threads::ThreadState;
 
 pub(super) const SECOND: u64 = 1_000_000_000;
@@ -65,9 +66,10 @@ impl Scene {
             state: ThreadState::Present,
             holds: Vec::new(),
             wait: None,
-            lends: None,
-            beyond: 0,
-            unclear: 0,
+            condition_wait: None,
+            semaphore_wait: None,
+            overflowed: 0,
+            in_flux: 0,
             last,
             steps: Vec::new(),
             overwritten: 0,
@@ -78,16 +80,17 @@ impl Scene {
 
     /// A mutex in a wrapper.
     pub(super) fn lock(&mut self, name: &str) -> LockId {
-        let nature = Nature { lock_type: 1, is_wrapped: true, ..Nature::default() };
+        let nature = Nature { lock_type: LockType::Mutex, is_wrapped: true, ..Nature::default() };
         self.model.locks.push(Lock {
             pid: PID,
             address: 0x7f00_0000 + 64 * self.model.locks.len() as u64,
             name: LockName::Given(name.into()),
             nature,
             holders: Vec::new(),
-            maybe: Vec::new(),
+            possible_holders: Vec::new(),
             waiters: Vec::new(),
-            lenders: Vec::new(),
+            condition_waiters: Vec::new(),
+            semaphore_waiters: Vec::new(),
             record: Default::default(),
         });
         self.model.locks.len() - 1
@@ -95,7 +98,7 @@ impl Scene {
 
     pub(super) fn rwlock(&mut self, name: &str, readers_first: Option<bool>) -> LockId {
         let lock = self.lock(name);
-        self.model.locks[lock].nature.lock_type = 2;
+        self.model.locks[lock].nature.lock_type = LockType::RwLock;
         self.model.locks[lock].nature.readers_first = readers_first;
         lock
     }
@@ -110,7 +113,7 @@ impl Scene {
     }
 
     pub(super) fn shares(&mut self, thread: ThreadId, lock: LockId) {
-        self.holds_with(thread, lock, |hold| hold.shared = true);
+        self.holds_with(thread, lock, |hold| hold.is_shared = true);
     }
 
     pub(super) fn holds_with(&mut self, thread: ThreadId, lock: LockId, change: impl Fn(&mut Hold)) {
@@ -118,11 +121,11 @@ impl Scene {
         let mut hold = Hold {
             thread,
             lock,
-            shared: false,
-            upgradable: false,
+            is_shared: false,
+            is_upgradable: false,
             location,
             since_ns: Some(NOW - 30 * SECOND),
-            again: 0,
+            recursion: 0,
             state: HoldState::Held,
             is_steady: true,
         };
@@ -136,7 +139,7 @@ impl Scene {
     }
 
     pub(super) fn waits_to_share(&mut self, thread: ThreadId, lock: LockId) {
-        self.waits_with(thread, lock, |wait| wait.shared = true);
+        self.waits_with(thread, lock, |wait| wait.is_shared = true);
     }
 
     pub(super) fn waits_with(&mut self, thread: ThreadId, lock: LockId, change: impl Fn(&mut Wait)) {
@@ -145,8 +148,8 @@ impl Scene {
         let mut wait = Wait {
             thread,
             lock,
-            shared: false,
-            upgradable: false,
+            is_shared: false,
+            is_upgradable: false,
             location,
             since_ns,
             is_timed: false,
@@ -187,7 +190,7 @@ impl Scene {
             sequence,
             kind,
             lock,
-            shared: false,
+            is_shared: false,
             is_try: false,
             location,
             time_ns: Some(NOW - 20 * SECOND + sequence * MILLISECOND),
@@ -200,7 +203,7 @@ impl Scene {
     /// The thread takes the second lock while it has the first, and releases both.
     pub(super) fn nests(&mut self, thread: ThreadId, locks: &[LockId]) {
         for &lock in locks {
-            self.step(thread, StepKind::Takes, lock);
+            self.step(thread, StepKind::AcquireBegin, lock);
         }
         for &lock in locks.iter().rev() {
             self.step(thread, StepKind::Released, lock);

@@ -66,7 +66,7 @@ impl Analysis for Unlock {
                     continue;
                 };
                 match step.kind {
-                    StepKind::Acquired | StepKind::Takes => *taken.entry(lock).or_default() += 1,
+                    StepKind::Acquired | StepKind::AcquireBegin => *taken.entry(lock).or_default() += 1,
                     StepKind::ConditionWait | StepKind::ConditionWoken => {
                         let times = taken.entry(lock).or_default();
                         *times = (*times).max(1);
@@ -80,7 +80,7 @@ impl Analysis for Unlock {
                         }
                         // A lock that can be taken again may have been so, in the part that is lost.
                         _ if thread.overwritten > 0
-                            && (model.locks[lock].nature.reentrant || step.shared) => {}
+                            && (model.locks[lock].nature.is_reentrant || step.is_shared) => {}
                         before => {
                             let is_alone =
                                 had.get(&lock).is_none_or(|threads| threads.iter().all(|&other| other == id));
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_lock_handed_over_is_no_finding() {
         let mut scene = scene();
-        scene.step(0, StepKind::Takes, 0);
+        scene.step(0, StepKind::AcquireBegin, 0);
         scene.step(1, StepKind::Released, 0);
         assert!(scene.look(&Unlock).is_empty());
         let mut held = self::scene();
@@ -176,7 +176,7 @@ mod tests {
         assert!(scene.look(&Unlock).is_empty(), "taken in the part that is lost");
         scene.step(0, StepKind::Released, 0);
         assert_eq!(scene.look(&Unlock)[0].confidence, Confidence::Suspected);
-        scene.model.locks[0].nature.reentrant = true;
+        scene.model.locks[0].nature.is_reentrant = true;
         assert!(scene.look(&Unlock).is_empty(), "taken twice in the part that is lost");
     }
 
@@ -184,7 +184,7 @@ mod tests {
     fn recursive_locks_conditions_and_tries_are_counted() {
         let mut scene = scene();
         scene.nests(0, &[0, 0]);
-        scene.step(0, StepKind::Takes, 0).is_try = true;
+        scene.step(0, StepKind::AcquireBegin, 0).is_try = true;
         scene.step(0, StepKind::ConditionWait, 0);
         scene.step(0, StepKind::ConditionWoken, 0);
         scene.step(0, StepKind::Released, 0);

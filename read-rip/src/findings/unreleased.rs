@@ -65,7 +65,7 @@ impl Analysis for Unreleased {
                 }
                 let mut owner = parts![
                     Part::Thread(hold.thread),
-                    if hold.shared { " has shared it" } else { " has had it" }
+                    if hold.is_shared { " has shared it" } else { " has had it" }
                 ];
                 add_duration(&mut owner, " for ", view.ago_ns(hold.since_ns));
                 owner.extend(parts![", taken at ", Part::Location(hold.location), format!(", and {gone}")]);
@@ -111,7 +111,7 @@ impl Later {
     /// What speaks against a gone thread's hold.
     fn doubt(&self, view: &View<'_>, hold: &Hold) -> Option<&'static str> {
         let lock = &view.now.locks[hold.lock];
-        let excludes = |other: &&Hold| other.thread != hold.thread && !(other.shared && hold.shared);
+        let excludes = |other: &&Hold| other.thread != hold.thread && !(other.is_shared && hold.is_shared);
         let mut others = lock.holders.iter().filter(|other| other.state == HoldState::Held);
         if others.any(|other| excludes(&other)) {
             return Some("another thread is recorded to have it as well: a release may have no mark");
@@ -123,7 +123,7 @@ impl Later {
             (Some(time_ns), Some(since_ns)) => time_ns > since_ns,
             _ => !lock.nature.is_wrapped,
         };
-        if !hold.shared && by_others.any(|&(_, time_ns)| is_later(time_ns)) {
+        if !hold.is_shared && by_others.any(|&(_, time_ns)| is_later(time_ns)) {
             return Some("other threads have taken it, perhaps since then: a release may have no mark");
         }
         if !lock.nature.is_owned && view.now.releases_unmatched > 0 {
@@ -141,7 +141,7 @@ pub(super) fn waiting(view: &View<'_>, lock: LockId) -> Vec<Vec<Part>> {
         .waiters(lock)
         .take(NAMED_MAX)
         .map(|wait| {
-            let verb = if wait.shared { " waits to share it at " } else { " waits for it at " };
+            let verb = if wait.is_shared { " waits to share it at " } else { " waits for it at " };
             let mut line = parts![Part::Thread(wait.thread), verb, Part::Location(wait.location)];
             add_duration(&mut line, ", for ", view.ago_ns(wait.since_ns));
             line

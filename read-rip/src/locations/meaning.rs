@@ -4,10 +4,10 @@
 //! PC, and an event does not tell which of them was passed: known is what all of them say. It knows sites, and nothing
 //! of events.
 
-use crate::ring::Site;
+use crate::ring::{LockType, OperandType, Site, SiteFlags, SiteKind};
 
 /// Flags that stop conclusions: they are believed as soon as one of the marks has them.
-const CAUTIOUS: u16 = librip_format::SITE_TRY | librip_format::SITE_REENTRANT;
+const CAUTIOUS: [SiteFlags; 2] = [SiteFlags::TRY, SiteFlags::REENTRANT];
 
 /// So many marks of one PC are told. A linker may fold hundreds of functions, and a damaged ring claim millions.
 pub const MARKS_MAX: usize = 8;
@@ -42,15 +42,15 @@ impl<'a> Marks<'a> {
 /// What all marks at a PC say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meaning<'a> {
-    /// `librip_format::KIND_*`; `None`: they are of several kinds.
-    pub kind: Option<u8>,
-    /// `librip_format::OPERAND_*` of each operand; `None`: they have different ones.
-    pub operand_types: Option<&'a [u8]>,
+    /// What an event says; `None`: the marks are of several kinds.
+    pub kind: Option<SiteKind>,
+    /// The type of each operand; `None`: the marks have different ones.
+    pub operand_types: Option<&'a [OperandType]>,
     /// Operand words before the PC word of an event; `None`: different, or of types this version does not know.
     pub operand_words: Option<u32>,
     /// The flags of all, and those of any.
-    all_flags: u16,
-    any_flags: u16,
+    all_flags: SiteFlags,
+    any_flags: SiteFlags,
     /// They agree on the type of their lock.
     is_type_known: bool,
 }
@@ -70,14 +70,13 @@ impl<'a> Meaning<'a> {
 
     /// The same with another mark.
     fn and(self, site: &'a Site) -> Meaning<'a> {
-        let lock_type = |flags| flags >> librip_format::SITE_LOCK_TYPE_SHIFT;
         Meaning {
             kind: self.kind.filter(|&kind| kind == site.kind),
             operand_types: self.operand_types.filter(|&types| types == site.operand_types),
             operand_words: self.operand_words.filter(|&words| Some(words) == site.operand_words),
             all_flags: self.all_flags & site.flags,
             any_flags: self.any_flags | site.flags,
-            is_type_known: self.is_type_known && lock_type(self.any_flags) == lock_type(site.flags),
+            is_type_known: self.is_type_known && self.any_flags.lock_type() == site.flags.lock_type(),
         }
     }
 
@@ -86,12 +85,14 @@ impl<'a> Meaning<'a> {
         self.kind.is_none() || self.operand_types.is_none() || self.all_flags != self.any_flags
     }
 
-    /// `librip_format::SITE_*` and `LOCK_TYPE_*`, as far as all say the same. Where they do not, the flags are those from
-    /// which least follows.
-    pub fn flags(&self) -> u16 {
-        let types = u16::MAX << librip_format::SITE_LOCK_TYPE_SHIFT;
-        let known = if self.is_type_known { self.all_flags } else { self.all_flags & !types };
-        known | self.any_flags & CAUTIOUS
+    /// The flags that all marks have, and of those that some have the ones that prevent conclusions. The type of the lock
+    /// is known if all agree on it.
+    pub fn flags(&self) -> SiteFlags {
+        let lock_type = if self.is_type_known { self.all_flags.lock_type() } else { LockType::Unknown };
+        CAUTIOUS
+            .into_iter()
+            .filter(|&cautious| self.any_flags.contains(cautious))
+            .fold(self.all_flags.with_lock_type(lock_type), |flags, cautious| flags | cautious)
     }
 }
 
@@ -99,7 +100,7 @@ impl<'a> Meaning<'a> {
 mod tests {
     use super::*;
 
-    fn site(kind: u8, flags: u16, operand_types: &[u8]) -> Site {
+    fn site(kind: SiteKind, flags: SiteFlags, operand_types: &[OperandType]) -> Site {
         Site {
             module: 0,
             pc: 0x1000,
@@ -111,17 +112,18 @@ mod tests {
             kind,
             flags,
             operand_types: operand_types.to_vec(),
-            operand_words: operand_types.iter().map(|&operand| librip_format::operand_words(operand)).sum(),
+            operand_words: operand_types.iter().map(|operand| operand.words()).sum(),
         }
     }
 
-    const MUTEX: u16 = librip_format::LOCK_TYPE_MUTEX << librip_format::SITE_LOCK_TYPE_SHIFT;
-    const SPIN: u16 = librip_format::LOCK_TYPE_SPIN << librip_format::SITE_LOCK_TYPE_SHIFT;
-    const LOCK: &[u8] = &[librip_format::OPERAND_LOCK];
+    const NONE: SiteFlags = SiteFlags::NONE;
+    const MUTEX: SiteFlags = NONE.with_lock_type(LockType::Mutex);
+    const SPIN: SiteFlags = NONE.with_lock_type(LockType::Spin);
+    const LOCK: &[OperandType] = &[OperandType::Lock];
 
     #[test]
     fn marks_that_say_the_same_mean_what_each_of_them_means() {
-        let released = site(librip_format::KIND_LOCK_RELEASED, MUTEX | librip_format::SITE_SHARED, LOCK);
+        let released = site(SiteKind::LockReleased, MUTEX | SiteFlags::SHARED, LOCK);
         let other = Site { line: 2, label: "other".into(), ..released.clone() };
         let meaning = Meaning::of(&released).and(&other);
         assert_eq!(meaning, Meaning::of(&released));
@@ -130,41 +132,34 @@ mod tests {
     }
 
     #[test]
-    fn of_marks_that_differ_is_known_what_they_have_in_common() {
-        let (snap, progress) =
-            (site(librip_format::KIND_SNAP, 0, &[]), site(librip_format::KIND_PROGRESS, 0, &[]));
+    fn marks_that_differ_mean_what_they_have_in_common() {
+        let (snap, progress) = (site(SiteKind::Snap, NONE, &[]), site(SiteKind::Progress, NONE, &[]));
         let meaning = Meaning::of(&snap).and(&progress).and(&snap);
         assert!(meaning.is_ambiguous());
         assert_eq!((meaning.kind, meaning.operand_words), (None, Some(0)));
 
-        let shared = site(librip_format::KIND_LOCK_RELEASED, librip_format::SITE_SHARED, LOCK);
-        let exclusive = Site { flags: 0, ..shared.clone() };
+        let shared = site(SiteKind::LockReleased, SiteFlags::SHARED, LOCK);
+        let exclusive = Site { flags: NONE, ..shared.clone() };
         let meaning = Meaning::of(&shared).and(&exclusive);
         assert!(meaning.is_ambiguous());
-        assert_eq!(
-            (meaning.kind, meaning.operand_types),
-            (Some(librip_format::KIND_LOCK_RELEASED), Some(LOCK))
-        );
-        assert_eq!(meaning.flags(), 0);
+        assert_eq!((meaning.kind, meaning.operand_types), (Some(SiteKind::LockReleased), Some(LOCK)));
+        assert_eq!(meaning.flags(), NONE);
 
-        let other = site(librip_format::KIND_LOCK_RELEASED, 0, &[librip_format::OPERAND_WORD]);
+        let other = site(SiteKind::LockReleased, NONE, &[OperandType::Word]);
         let meaning = Meaning::of(&exclusive).and(&other);
         assert!(meaning.is_ambiguous(), "one of them is about no lock");
         assert_eq!((meaning.operand_types, meaning.operand_words), (None, Some(1)));
     }
 
     #[test]
-    fn flags_that_differ_are_those_from_which_least_follows() {
+    fn flags_that_differ_are_those_that_allow_fewer_conclusions() {
         let flags = |left, right| {
-            let (left, right) = (site(2, left, LOCK), site(2, right, LOCK));
+            let (left, right) = (site(SiteKind::LockWait, left, LOCK), site(SiteKind::LockWait, right, LOCK));
             Meaning::of(&left).and(&right).flags()
         };
-        assert_eq!(flags(librip_format::SITE_WRAPPER | MUTEX, MUTEX), MUTEX, "it may be by hand");
-        assert_eq!(flags(librip_format::SITE_TRY, 0), librip_format::SITE_TRY, "it may end by itself");
-        assert_eq!(flags(0, librip_format::SITE_REENTRANT), librip_format::SITE_REENTRANT);
-        assert_eq!(
-            flags(librip_format::SITE_OWNED | SPIN, librip_format::SITE_OWNED | MUTEX),
-            librip_format::SITE_OWNED
-        );
+        assert_eq!(flags(SiteFlags::WRAPPER | MUTEX, MUTEX), MUTEX, "it may be marked by hand");
+        assert_eq!(flags(SiteFlags::TRY, NONE), SiteFlags::TRY, "the wait may end by itself");
+        assert_eq!(flags(NONE, SiteFlags::REENTRANT), SiteFlags::REENTRANT);
+        assert_eq!(flags(SiteFlags::OWNED | SPIN, SiteFlags::OWNED | MUTEX), SiteFlags::OWNED);
     }
 }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::events::Event;
-use crate::ring::{Site, Slot, Snapshot};
+use crate::ring::{OperandType, Site, Slot, Snapshot};
 use crate::symbols::{Frame, Resolver};
 use meaning::Marks;
 use module_map::ModuleMap;
@@ -87,7 +87,7 @@ impl<'a> Locations<'a> {
 
     /// The location of an event: where its mark is, or the call that it stands in for.
     pub fn find(&mut self, slot: &Slot, event: &Event) -> LocationId {
-        match self.operand(slot, event, librip_format::OPERAND_CALLER) {
+        match self.operand(slot, event, OperandType::Caller) {
             Some(caller) => self.find_call(slot.pid, caller),
             None => self.find_in(slot.pid, event.pc),
         }
@@ -142,20 +142,19 @@ impl<'a> Locations<'a> {
 
     /// Which lock an event of a slot is about, if it is about one.
     pub fn lock_of(&self, slot: &Slot, event: &Event) -> Option<u64> {
-        self.operand(slot, event, librip_format::OPERAND_LOCK)
+        self.operand(slot, event, OperandType::Lock)
     }
 
     /// The first operand of this type, of those that take one word.
-    fn operand(&self, slot: &Slot, event: &Event, operand_type: u8) -> Option<u64> {
+    fn operand(&self, slot: &Slot, event: &Event, operand_type: OperandType) -> Option<u64> {
         if event.operands.is_empty() {
             return None;
         }
         let types = self.meaning(slot.pid, event.pc)?.operand_types?;
         let lock = types.iter().position(|&operand| operand == operand_type)?;
-        let before: u32 =
-            types[..lock].iter().filter_map(|&operand| librip_format::operand_words(operand)).sum();
+        let before: u32 = types[..lock].iter().filter_map(|operand| operand.words()).sum();
         let at = event.operands.start + before as usize;
-        slot.words.get(at).filter(|_| event.operands.contains(&at)).map(|&word| librip_format::payload(word))
+        slot.words.get(at).filter(|_| event.operands.contains(&at)).map(|word| word.payload())
     }
 
     /// The name that its process gave to a lock.
@@ -197,7 +196,7 @@ impl<'a> Locations<'a> {
         let sites: Vec<&Site> = indices.iter().take(MARKS_MAX).map(|&at| &self.snapshot.sites[at]).collect();
         let site = sites.first().copied();
         let mut frames = self.resolver.resolve(module, address);
-        let is_wrapper = meaning.is_some_and(|meaning| meaning.flags() & librip_format::SITE_WRAPPER != 0);
+        let is_wrapper = meaning.is_some_and(|meaning| meaning.flags().is_wrapper());
         // Where no mark is, there is a call. Only a mark by hand is in the function that it is to tell of.
         let is_by_hand = site.is_some() && !is_wrapper;
         let wrapper_file = site.map(|site| site.file.as_str());

@@ -10,7 +10,7 @@ use super::marks::{Mark, Marks};
 use super::replay::replay;
 use super::{Hold, HoldState, LockId, LockModel, ThreadId, ThreadLocks, Wait};
 use crate::locations::Locations;
-use crate::ring::{HeldLock, HeldState, Slot, Snapshot};
+use crate::ring::{HeldLock, HeldState, LockType, SiteKind, Slot, Snapshot};
 use crate::threads::{self, Thread};
 
 /// What a model is built from.
@@ -55,7 +55,7 @@ pub fn build(input: &Input<'_>, locations: &mut Locations<'_>) -> LockModel {
         is_final: input.is_final,
         now_ns: input.now_ns.or_else(|| last_time(&threads, &snapshot.slots)),
         window_ns: input.window_ns.filter(|_| input.earlier.is_some()),
-        has_progress_sites: snapshot.sites.iter().any(|site| site.kind == librip_format::KIND_PROGRESS),
+        has_progress_sites: snapshot.sites.iter().any(|site| site.kind == SiteKind::Progress),
         held_overflows: header.map_or(0, |header| header.held_overflows),
         slots_reused: header.map_or(0, |header| header.slots_reused),
         ended: input.ended.clone(),
@@ -104,9 +104,10 @@ fn one_thread(
         state: thread.state,
         holds: Vec::new(),
         wait: None,
-        lends: None,
-        beyond: slot.held_beyond,
-        unclear: slot.held_unclear,
+        condition_wait: None,
+        semaphore_wait: None,
+        overflowed: slot.held_overflowed,
+        in_flux: slot.held_in_flux,
         last: None,
         steps: Vec::new(),
         overwritten: 0,
@@ -124,24 +125,24 @@ fn one_thread(
         let hold = |state| Hold {
             thread: id,
             lock,
-            shared: held.shared,
-            upgradable: held.shared && mark.is(librip_format::SITE_UPGRADABLE),
+            is_shared: held.is_shared,
+            is_upgradable: held.is_shared && mark.flags.is_upgradable(),
             location: mark.location,
             since_ns,
-            again: held.again,
+            recursion: held.recursion,
             state,
             is_steady: moment.is_steady(held),
         };
         let entry = &mut ledger.locks[lock];
         entry.nature.is_process_shared |= held.is_process_shared;
         match held.state {
-            HeldState::Taking => entry.maybe.push(hold(HoldState::Taking)),
-            HeldState::Releasing => entry.maybe.push(hold(HoldState::Releasing)),
-            HeldState::Destroyed => entry.maybe.push(hold(HoldState::Destroyed)),
+            HeldState::Acquiring => entry.possible_holders.push(hold(HoldState::Acquiring)),
+            HeldState::Releasing => entry.possible_holders.push(hold(HoldState::Releasing)),
+            HeldState::Destroyed => entry.possible_holders.push(hold(HoldState::Destroyed)),
             HeldState::Held => {
-                if !held.shared {
+                if !held.is_shared {
                     // Who has got a lock alone does not have it from before: that was given up by another thread.
-                    let is_former = |hold: &Hold| hold.thread == id && hold.lock == lock && !hold.shared;
+                    let is_former = |hold: &Hold| hold.thread == id && hold.lock == lock && !hold.is_shared;
                     entry.holders.retain(|hold| !is_former(hold));
                     own.holds.retain(|hold| !is_former(hold));
                 }
@@ -149,24 +150,24 @@ fn one_thread(
                 own.holds.push(hold(HoldState::Held));
                 ledger.owned(lock, id);
             }
-            HeldState::Condition => {
-                entry.lenders.push(id);
-                own.lends = Some(lock);
+            HeldState::ConditionWait => {
+                entry.condition_waiters.push(id);
+                own.condition_wait = Some(lock);
             }
-            HeldState::Unit => {
-                entry.nature.lock_type = librip_format::LOCK_TYPE_SEMAPHORE;
-                entry.lenders.push(id);
-                own.lends = Some(lock);
+            HeldState::SemaphoreWait => {
+                entry.nature.lock_type = LockType::Semaphore;
+                entry.semaphore_waiters.push(id);
+                own.semaphore_wait = Some(lock);
             }
             HeldState::Waiting => {
                 let wait = Wait {
                     thread: id,
                     lock,
-                    shared: held.shared,
-                    upgradable: held.shared && mark.is(librip_format::SITE_UPGRADABLE),
+                    is_shared: held.is_shared,
+                    is_upgradable: held.is_shared && mark.flags.is_upgradable(),
                     location: mark.location,
                     since_ns,
-                    is_timed: mark.is(librip_format::SITE_TRY),
+                    is_timed: mark.flags.is_try(),
                     is_steady: moment.is_steady(held),
                 };
                 entry.waiters.push(wait);
@@ -186,11 +187,11 @@ fn one_thread(
 /// Those whose event is still among the words have their full sequence. The others are older: for them there is
 /// the time, if it was recorded, and otherwise no order.
 fn in_order(slot: &Slot, held: &HeldLock, since_ns: Option<u64>) -> (bool, u64) {
-    let sequences = 1u64 << librip_format::SEQUENCE_BITS;
-    let behind = slot.count.wrapping_sub(1).wrapping_sub(held.sequence) % sequences;
-    let sequence = slot.count.wrapping_sub(1).wrapping_sub(behind);
-    let is_known = behind < slot.count && sequence >= slot.words_from;
-    (is_known, if is_known { sequence } else { since_ns.unwrap_or(0) })
+    let sequence = slot.count.checked_sub(1).and_then(|last| held.sequence.latest_until(last));
+    match sequence.filter(|&sequence| sequence >= slot.words_from) {
+        Some(sequence) => (true, sequence),
+        None => (false, since_ns.unwrap_or(0)),
+    }
 }
 
 /// The last moment that a ring knows of, ns since boot.

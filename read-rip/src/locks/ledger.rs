@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::marks::Mark;
 use super::{Lock, LockId, LockName, Nature, Record, ThreadId};
 use crate::locations::{LocationId, Locations};
-use crate::ring::{Clock, Slot, Snapshot};
+use crate::ring::{Clock, LockType, SiteKind, Slot, Snapshot};
 
 /// All locks of a snapshot.
 #[derive(Debug)]
@@ -50,36 +50,33 @@ impl<'s> Ledger<'s> {
                 name: LockName::None,
                 nature: Nature::default(),
                 holders: Vec::new(),
-                maybe: Vec::new(),
+                possible_holders: Vec::new(),
                 waiters: Vec::new(),
-                lenders: Vec::new(),
+                condition_waiters: Vec::new(),
+                semaphore_waiters: Vec::new(),
                 record: Record::default(),
             });
             self.notes.push(Notes::default());
             self.locks.len() - 1
         });
         let (nature, notes) = (&mut self.locks[id].nature, &mut self.notes[id]);
-        let lock_type = mark.flags >> librip_format::SITE_LOCK_TYPE_SHIFT;
-        if lock_type != librip_format::LOCK_TYPE_UNKNOWN {
+        let lock_type = mark.flags.lock_type();
+        if lock_type != LockType::Unknown {
             nature.lock_type = lock_type;
         }
-        nature.reentrant |= mark.is(librip_format::SITE_REENTRANT);
+        nature.is_reentrant |= mark.flags.is_reentrant();
         // All locks end in the same location, which says nothing of them.
-        if mark.kind != librip_format::KIND_LOCK_DESTROYED {
-            notes.by_hand |= !mark.is(librip_format::SITE_WRAPPER);
-            notes.may_be_sent |= !mark.is(librip_format::SITE_OWNED);
+        if mark.kind != SiteKind::LockDestroyed {
+            notes.by_hand |= !mark.flags.is_wrapper();
+            notes.may_be_sent |= !mark.flags.is_owned();
         }
-        let is_acquisition = matches!(
-            mark.kind,
-            librip_format::KIND_LOCK_ACQUIRE_BEGIN
-                | librip_format::KIND_LOCK_ACQUIRED
-                | librip_format::KIND_LOCK_WAIT
-        );
+        let is_acquisition =
+            matches!(mark.kind, SiteKind::LockAcquireBegin | SiteKind::LockAcquired | SiteKind::LockWait);
         if is_acquisition {
             notes.taken_at = notes.taken_at.or(Some(mark.location));
-            if mark.is(librip_format::SITE_READERS_FIRST) {
+            if mark.flags.is_readers_first() {
                 notes.passing_readers = true;
-            } else if mark.is(librip_format::SITE_SHARED) && mark.is(librip_format::SITE_WRAPPER) {
+            } else if mark.flags.is_shared() && mark.flags.is_wrapper() {
                 notes.queueing_readers = true;
             }
         }

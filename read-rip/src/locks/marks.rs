@@ -6,30 +6,24 @@ use std::collections::HashMap;
 
 use crate::events::Event;
 use crate::locations::{LocationId, Locations};
-use crate::ring::{HeldLock, Slot};
+use crate::ring::{HeldLock, LockType, OperandType, SiteFlags, SiteKind, Slot};
 
 /// A mark, as far as locks are concerned.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     pub(super) location: LocationId,
-    /// `librip_format::KIND_*`; a plain mark where a lock event does not say which lock, or what was done with it.
-    pub(super) kind: u8,
+    /// What an event of it says; a plain mark where a lock event does not say which lock, or what was done with it.
+    pub(super) kind: SiteKind,
     /// The linker has made it one with marks that say something else: it is not known what an event of it means.
     pub(super) is_ambiguous: bool,
-    /// `librip_format::SITE_*` and `LOCK_TYPE_*`.
-    pub(super) flags: u16,
+    /// More about the event and its lock.
+    pub(super) flags: SiteFlags,
     pub(super) operand_words: u32,
     /// Which of the operand words are these; `None`: the event has no such.
     pub(super) lock: Option<u32>,
     pub(super) time: Option<u32>,
     pub(super) since: Option<u32>,
     pub(super) caller: Option<u32>,
-}
-
-impl Mark {
-    pub(super) fn is(&self, flag: u16) -> bool {
-        self.flags & flag != 0
-    }
 }
 
 /// All marks that were met.
@@ -60,8 +54,8 @@ impl<'p, 'a> Marks<'p, 'a> {
         }
         Mark {
             location: self.locations.find_call(pid, held.pc),
-            kind: librip_format::KIND_LOCK_ACQUIRE_BEGIN,
-            flags: librip_format::SITE_WRAPPER | if held.is_try { librip_format::SITE_TRY } else { 0 },
+            kind: SiteKind::LockAcquireBegin,
+            flags: if held.is_try { SiteFlags::WRAPPER | SiteFlags::TRY } else { SiteFlags::WRAPPER },
             is_ambiguous: false,
             operand_words: 0,
             lock: None,
@@ -83,9 +77,9 @@ impl<'p, 'a> Marks<'p, 'a> {
     fn look_up(&mut self, pid: u32, pc: u64) -> Mark {
         let mut mark = Mark {
             location: self.locations.find_in(pid, pc),
-            kind: librip_format::KIND_SNAP,
+            kind: SiteKind::Snap,
             is_ambiguous: false,
-            flags: 0,
+            flags: SiteFlags::NONE,
             operand_words: 0,
             lock: None,
             time: None,
@@ -100,20 +94,20 @@ impl<'p, 'a> Marks<'p, 'a> {
         let mut at = 0;
         for &operand_type in meaning.operand_types.unwrap_or_default() {
             match operand_type {
-                librip_format::OPERAND_LOCK => mark.lock = mark.lock.or(Some(at)),
-                librip_format::OPERAND_TIME => mark.time = mark.time.or(Some(at)),
-                librip_format::OPERAND_SINCE => mark.since = mark.since.or(Some(at)),
-                librip_format::OPERAND_CALLER => mark.caller = mark.caller.or(Some(at)),
+                OperandType::Lock => mark.lock = mark.lock.or(Some(at)),
+                OperandType::Time => mark.time = mark.time.or(Some(at)),
+                OperandType::Since => mark.since = mark.since.or(Some(at)),
+                OperandType::Caller => mark.caller = mark.caller.or(Some(at)),
                 _ => {}
             }
-            at += librip_format::operand_words(operand_type).unwrap_or(0);
+            at += operand_type.words().unwrap_or(0);
         }
         // Nobody holds a semaphore: who has waited for it has taken something, not locked somebody out.
-        if meaning.flags() >> librip_format::SITE_LOCK_TYPE_SHIFT == librip_format::LOCK_TYPE_SEMAPHORE {
+        if meaning.flags().lock_type() == LockType::Semaphore {
             mark.lock = None;
         }
-        if meaning.kind == Some(librip_format::KIND_PROGRESS) || mark.lock.is_some() {
-            mark.kind = meaning.kind.filter(|_| !mark.is_ambiguous).unwrap_or(librip_format::KIND_SNAP);
+        if meaning.kind == Some(SiteKind::Progress) || mark.lock.is_some() {
+            mark.kind = meaning.kind.filter(|_| !mark.is_ambiguous).unwrap_or(SiteKind::Snap);
             mark.flags = meaning.flags();
         }
         mark

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use crate::locations::LocationId;
+use crate::ring::LockType;
 use crate::threads::ThreadState;
 
 /// An index into [`LockModel::locks`].
@@ -56,11 +57,13 @@ pub struct Lock {
     /// Those that have it, for certain.
     pub holders: Vec<Hold>,
     /// Those that may have it: just taking it, giving it up, or back from a condition.
-    pub maybe: Vec<Hold>,
+    pub possible_holders: Vec<Hold>,
     /// Those that wait for it.
     pub waiters: Vec<Wait>,
-    /// Threads that wait for a condition and have lent it meanwhile; of a semaphore, those that wait for a unit.
-    pub lenders: Vec<ThreadId>,
+    /// Threads that wait on a condition variable and have released the lock meanwhile.
+    pub condition_waiters: Vec<ThreadId>,
+    /// Threads that wait for a unit of this semaphore.
+    pub semaphore_waiters: Vec<ThreadId>,
     /// What the histories say of it.
     pub record: Record,
 }
@@ -81,10 +84,10 @@ pub enum LockName {
 /// What kind of lock it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nature {
-    /// `librip_format::LOCK_TYPE_*`.
-    pub lock_type: u16,
+    /// Mutex, readers-writer lock, ...
+    pub lock_type: LockType,
     /// Its owner may take it again.
-    pub reentrant: bool,
+    pub is_reentrant: bool,
     /// Whether readers pass writers who wait; `None`: not known.
     pub readers_first: Option<bool>,
     /// All known operations are those of wrappers, which record everything that is done with the lock.
@@ -103,15 +106,15 @@ pub struct Hold {
     /// Which lock.
     pub lock: LockId,
     /// In shared mode.
-    pub shared: bool,
+    pub is_shared: bool,
     /// In shared mode that may become exclusive: a lock grants it to one at a time.
-    pub upgradable: bool,
+    pub is_upgradable: bool,
     /// Where it was taken.
     pub location: LocationId,
     /// Since when, ns since boot; `None`: not recorded.
     pub since_ns: Option<u64>,
     /// How often its owner has taken it again.
-    pub again: u16,
+    pub recursion: u16,
     /// What it says exactly.
     pub state: HoldState,
     /// The entry was there in the earlier reading already, unchanged. True for dead processes.
@@ -122,7 +125,7 @@ pub struct Hold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldState {
     /// It tries to take the lock, and may have it already.
-    Taking,
+    Acquiring,
     /// It has the lock.
     Held,
     /// It gives the lock up, and may have done so.
@@ -139,9 +142,9 @@ pub struct Wait {
     /// Which lock.
     pub lock: LockId,
     /// In shared mode.
-    pub shared: bool,
+    pub is_shared: bool,
     /// In shared mode that may become exclusive.
-    pub upgradable: bool,
+    pub is_upgradable: bool,
     /// Where.
     pub location: LocationId,
     /// Since when, ns since boot; `None`: not recorded.
@@ -169,12 +172,14 @@ pub struct ThreadLocks {
     pub holds: Vec<Hold>,
     /// The lock it waits for. More than one only if a signal handler waits too: this is the last.
     pub wait: Option<Wait>,
-    /// The lock that it lends while it waits for a condition, or the semaphore that it waits for.
-    pub lends: Option<LockId>,
+    /// The lock that it has released while it waits on a condition variable.
+    pub condition_wait: Option<LockId>,
+    /// The semaphore for a unit of which it waits.
+    pub semaphore_wait: Option<LockId>,
     /// Locks it holds that are not listed, because its table was full.
-    pub beyond: u32,
+    pub overflowed: u32,
     /// Entries of its table that were in motion while they were read.
-    pub unclear: u32,
+    pub in_flux: u32,
     /// Where it was last.
     pub last: Option<LocationId>,
     /// What it did with locks, and its progress, oldest first, as far as known.
@@ -183,6 +188,13 @@ pub struct ThreadLocks {
     pub overwritten: u64,
     /// Words that it wrote between the two readings; `None` without two.
     pub advanced: Option<u64>,
+}
+
+impl ThreadLocks {
+    /// Whether the thread waits: for a lock, on a condition variable, or for a unit of a semaphore.
+    pub fn is_blocked(&self) -> bool {
+        self.wait.is_some() || self.condition_wait.is_some() || self.semaphore_wait.is_some()
+    }
 }
 
 /// Something that a thread did.
@@ -195,7 +207,7 @@ pub struct Step {
     /// With which lock; `None` for progress and plain marks.
     pub lock: Option<LockId>,
     /// In shared mode.
-    pub shared: bool,
+    pub is_shared: bool,
     /// An attempt that does not block.
     pub is_try: bool,
     /// Where.
@@ -218,7 +230,7 @@ pub enum StepKind {
     /// Has it: marked by hand.
     Acquired,
     /// Takes it, in a wrapper, and has got it: no failure follows.
-    Takes,
+    AcquireBegin,
     /// A try, or a wait of limited time, failed.
     TryFailed,
     /// Has let go of it.

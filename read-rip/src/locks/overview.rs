@@ -61,7 +61,7 @@ pub struct Holders {
     /// What became of the threads.
     pub thread_state: ThreadState,
     /// In shared mode.
-    pub shared: bool,
+    pub is_shared: bool,
     /// Where they took it.
     pub location: LocationId,
     /// The longest, ns; `None`: not recorded.
@@ -74,7 +74,7 @@ pub struct Waiters {
     /// Who, in the order of the model.
     pub threads: Vec<ThreadId>,
     /// In shared mode.
-    pub shared: bool,
+    pub is_shared: bool,
     /// They give up after a time.
     pub is_timed: bool,
     /// Where they wait.
@@ -129,9 +129,10 @@ pub fn overview(model: &LockModel, all: bool) -> Overview {
 /// Whether nobody has a lock, waits for it, or had to do without it.
 fn is_quiet(lock: &Lock) -> bool {
     lock.holders.is_empty()
-        && lock.maybe.is_empty()
+        && lock.possible_holders.is_empty()
         && lock.waiters.is_empty()
-        && lock.lenders.is_empty()
+        && lock.condition_waiters.is_empty()
+        && lock.semaphore_waiters.is_empty()
         && lock.record.contended == 0
         && lock.record.failed_tries == 0
 }
@@ -142,29 +143,30 @@ fn summary(model: &LockModel, id: LockId) -> Summary {
     let ago = |since: Option<u64>| model.now_ns?.checked_sub(since?);
     let mut holders: Vec<Holders> = Vec::new();
     let mut by_kind = HashMap::new();
-    for hold in lock.holders.iter().chain(&lock.maybe) {
-        let &Hold { thread, state, shared, location, since_ns, .. } = hold;
+    for hold in lock.holders.iter().chain(&lock.possible_holders) {
+        let &Hold { thread, state, is_shared, location, since_ns, .. } = hold;
         let thread_state = model.threads[thread].state;
-        let at = *by_kind.entry((state as u8, thread_state as u8, shared, location)).or_insert_with(|| {
-            holders.push(Holders {
-                threads: Vec::new(),
-                state,
-                thread_state,
-                shared,
-                location,
-                longest_ns: None,
+        let at =
+            *by_kind.entry((state as u8, thread_state as u8, is_shared, location)).or_insert_with(|| {
+                holders.push(Holders {
+                    threads: Vec::new(),
+                    state,
+                    thread_state,
+                    is_shared,
+                    location,
+                    longest_ns: None,
+                });
+                holders.len() - 1
             });
-            holders.len() - 1
-        });
         holders[at].threads.push(thread);
         holders[at].longest_ns = holders[at].longest_ns.max(ago(since_ns));
     }
     let mut waiters: Vec<Waiters> = Vec::new();
     let mut by_place = HashMap::new();
     for wait in &lock.waiters {
-        let (shared, is_timed, location) = (wait.shared, wait.is_timed, wait.location);
-        let at = *by_place.entry((shared, is_timed, location)).or_insert_with(|| {
-            waiters.push(Waiters { threads: Vec::new(), shared, is_timed, location, longest_ns: None });
+        let (is_shared, is_timed, location) = (wait.is_shared, wait.is_timed, wait.location);
+        let at = *by_place.entry((is_shared, is_timed, location)).or_insert_with(|| {
+            waiters.push(Waiters { threads: Vec::new(), is_shared, is_timed, location, longest_ns: None });
             waiters.len() - 1
         });
         waiters[at].threads.push(wait.thread);
@@ -172,7 +174,7 @@ fn summary(model: &LockModel, id: LockId) -> Summary {
     }
     holders.sort_by_key(|group| (group.state != HoldState::Held, Reverse(group.threads.len())));
     waiters.sort_by_key(|group| (Reverse(group.threads.len()), Reverse(group.longest_ns)));
-    let is_impossible = lock.holders.len() > 1 && lock.holders.iter().any(|hold| !hold.shared);
+    let is_impossible = lock.holders.len() > 1 && lock.holders.iter().any(|hold| !hold.is_shared);
     let is_steady = lock.holders.iter().all(|hold| hold.is_steady);
     Summary {
         lock: id,

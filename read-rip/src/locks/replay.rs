@@ -12,7 +12,7 @@ use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::{LockId, Step, StepKind, ThreadId};
 use crate::events::{self, Event};
-use crate::ring::{HeldLock, HeldState, Slot};
+use crate::ring::{HeldLock, HeldState, SequenceBits, SiteKind, Slot};
 
 /// What became of a thread's events.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ impl Replay<'_, '_> {
     fn step(&mut self, event: &Event, mark: &Mark) {
         let operand = |at: Option<u32>| {
             let word = self.slot.words.get(event.operands.start + at? as usize)?;
-            Some(librip_format::payload(*word))
+            Some(word.payload())
         };
         let time = |at| operand(at).and_then(|ticks| self.ledger.time_ns(self.slot, ticks));
         let (time_ns, since_ns) = (time(mark.time), time(mark.since));
@@ -106,8 +106,8 @@ impl Replay<'_, '_> {
             sequence: event.sequence,
             kind,
             lock,
-            shared: mark.is(librip_format::SITE_SHARED),
-            is_try: mark.is(librip_format::SITE_TRY),
+            is_shared: mark.flags.is_shared(),
+            is_try: mark.flags.is_try(),
             location: mark.location,
             time_ns,
             since_ns,
@@ -115,7 +115,7 @@ impl Replay<'_, '_> {
         let Some(lock) = lock else { return };
         let begun = Open {
             lock,
-            is_wrapper: mark.is(librip_format::SITE_WRAPPER),
+            is_wrapper: mark.flags.is_wrapper(),
             takes: None,
             last: index,
             waited: None,
@@ -123,7 +123,7 @@ impl Replay<'_, '_> {
             acquired_ns: None,
         };
         match kind {
-            StepKind::Takes => self.open.push(Open { is_wrapper: true, takes: Some(index), ..begun }),
+            StepKind::AcquireBegin => self.open.push(Open { is_wrapper: true, takes: Some(index), ..begun }),
             StepKind::Wait => match self.last_open(lock, |open| !open.is_acquired) {
                 Some(at) => {
                     let open = &mut self.open[at];
@@ -219,30 +219,28 @@ impl Replay<'_, '_> {
     /// Whether the table says that this attempt has succeeded. The thread may have the lock from before, too.
     fn has_now(&self, open: &Open) -> bool {
         let address = self.ledger.locks[open.lock].address;
-        let sequence = open.takes.map(|takes| {
-            librip_format::sequence_bits(librip_format::pack(self.steps[takes].sequence, 0, false))
-        });
+        let sequence = open.takes.map(|takes| SequenceBits::of(self.steps[takes].sequence));
         let is_meant = |held: &&HeldLock| {
             held.lock == address && sequence.is_none_or(|sequence| held.sequence == sequence)
         };
         let mut states = self.slot.held.iter().filter(is_meant).map(|held| held.state).peekable();
         states.peek().is_some()
-            && states.all(|state| !matches!(state, HeldState::Taking | HeldState::Waiting))
+            && states.all(|state| !matches!(state, HeldState::Acquiring | HeldState::Waiting))
     }
 }
 
 /// What kind of step an event is; kinds of later versions are plain marks.
-fn kind(kind: u8) -> StepKind {
+fn kind(kind: SiteKind) -> StepKind {
     match kind {
-        librip_format::KIND_PROGRESS => StepKind::Progress,
-        librip_format::KIND_LOCK_WAIT => StepKind::Wait,
-        librip_format::KIND_LOCK_ACQUIRED => StepKind::Acquired,
-        librip_format::KIND_LOCK_RELEASED => StepKind::Released,
-        librip_format::KIND_LOCK_TRY_FAILED => StepKind::TryFailed,
-        librip_format::KIND_LOCK_ACQUIRE_BEGIN => StepKind::Takes,
-        librip_format::KIND_CONDITION_WAIT => StepKind::ConditionWait,
-        librip_format::KIND_CONDITION_WOKEN => StepKind::ConditionWoken,
-        librip_format::KIND_LOCK_DESTROYED => StepKind::Destroyed,
-        _ => StepKind::Snap,
+        SiteKind::Progress => StepKind::Progress,
+        SiteKind::LockWait => StepKind::Wait,
+        SiteKind::LockAcquired => StepKind::Acquired,
+        SiteKind::LockReleased => StepKind::Released,
+        SiteKind::LockTryFailed => StepKind::TryFailed,
+        SiteKind::LockAcquireBegin => StepKind::AcquireBegin,
+        SiteKind::ConditionWait => StepKind::ConditionWait,
+        SiteKind::ConditionWoken => StepKind::ConditionWoken,
+        SiteKind::LockDestroyed => StepKind::Destroyed,
+        SiteKind::Snap | SiteKind::Unknown(_) => StepKind::Snap,
     }
 }

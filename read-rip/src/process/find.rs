@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use procfs::process::{MMapPath, Process};
 
-use super::life::{Life, life, life_of_ring};
+use super::liveness::{Liveness, liveness, liveness_of_ring};
 use crate::ring::{self, Header};
 
 /// A ring that was found.
@@ -16,7 +16,7 @@ pub struct Found {
     /// Its header.
     pub header: Header,
     /// Whether its process is alive.
-    pub life: Life,
+    pub liveness: Liveness,
     /// Memory that it occupies, bytes.
     pub memory_bytes: u64,
 }
@@ -24,18 +24,18 @@ pub struct Found {
 impl Found {
     fn at(path: PathBuf) -> Option<Found> {
         let header = ring::read_header(&path).ok()?;
-        let life = life(&header);
+        let liveness = liveness(&header);
         let memory_bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.blocks() * 512);
-        Some(Found { path, header, life, memory_bytes })
+        Some(Found { path, header, liveness, memory_bytes })
     }
 
     /// Looks for forked children where the process itself is dead. That takes reading the whole ring, so it is
     /// left to those who show or remove rings.
     pub fn with_children(mut self) -> Found {
-        if self.life == Life::Dead
+        if self.liveness == Liveness::Dead
             && let Ok(snapshot) = ring::read(&self.path)
         {
-            self.life = life_of_ring(&self.header, &snapshot.slots);
+            self.liveness = liveness_of_ring(&self.header, &snapshot.slots);
         }
         self
     }
@@ -61,7 +61,7 @@ pub fn rings_in(directory: &Path) -> std::io::Result<Vec<Found>> {
 /// The rings of a process: those that it has mapped, wherever they are, and those in `directory` that it made.
 pub fn rings_of_process(pid: u32, directory: &Path) -> Vec<Found> {
     let mut found = rings_in(directory).unwrap_or_default();
-    found.retain(|ring| ring.header.pid == pid || ring.life == Life::Alive { pid: pid as i32 });
+    found.retain(|ring| ring.header.pid == pid || ring.liveness == Liveness::Alive { pid: pid as i32 });
     let Ok(process) = Process::new(pid as i32) else { return found };
     let Ok(maps) = process.maps() else { return found };
     for map in maps {

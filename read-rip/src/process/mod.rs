@@ -3,7 +3,9 @@
 //! The only layer that asks about processes.
 
 mod find;
-mod life;
+mod liveness;
 
 pub use find::{Found, rings_in, rings_of_process};
-pub use life::{Life, ended_children, is_of_another_boot, life, life_of_ring, living_threads};
+pub use liveness::{
+    Liveness, ended_children, is_of_another_boot, liveness, liveness_of_ring, living_threads,
+};

@@ -4,12 +4,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::{age, ended, printable};
-use crate::process::Life;
-use crate::ring::{SlotState, Snapshot};
+use crate::process::Liveness;
+use crate::ring::{ClockLevel, ClockSource, FileSystem, Machine, Setting, SlotState, Snapshot};
 use crate::threads::Losses;
-
-/// Linux's number for tmpfs (`TMPFS_MAGIC`).
-const TMPFS: u64 = 0x0102_1994;
 
 /// Writes a line for each thing there is to know.
 ///
@@ -20,7 +17,7 @@ pub fn info(
     out: &mut dyn Write,
     path: &Path,
     snapshot: &Snapshot,
-    life: Option<&Life>,
+    liveness: Option<&Liveness>,
     losses: &Losses,
     now_ns: u64,
 ) -> io::Result<()> {
@@ -32,22 +29,21 @@ pub fn info(
         return words(&mut line, losses);
     };
     let machine = match header.machine {
-        62 => "x86-64",
-        183 => "aarch64",
-        _ => "unknown architecture",
+        Machine::X86_64 => "x86-64",
+        Machine::Aarch64 => "aarch64",
     };
     line("format", format!("{}.{}, {machine}", header.version.0, header.version.1))?;
     let program = snapshot.program();
     line("program", program.map_or_else(|| "unknown".into(), |module| module.path.display().to_string()))?;
     let host = if header.host.is_empty() { String::new() } else { format!(" on {}", header.host) };
     line("process", format!("pid {}, user {}{host}", header.pid, header.uid))?;
-    if let Some(life) = life {
-        line("state", ended(header, life))?;
+    if let Some(liveness) = liveness {
+        line("state", ended(header, liveness))?;
     }
     line("made", format!("{} ago", age(now_ns.saturating_sub(header.created_realtime_ns))))?;
-    if header.file_system != TMPFS {
+    if let FileSystem::Other(number) = header.file_system {
         let warning = "not tmpfs: the kernel writes it to disk, which can make marks wait";
-        line("file system", format!("{:#x}, {warning}", header.file_system))?;
+        line("file system", format!("{number:#x}, {warning}"))?;
     }
     line(
         "geometry",
@@ -80,16 +76,16 @@ pub fn info(
     }
     if let Some(clock) = &header.clock {
         let which = match clock.level {
-            librip_format::CLOCK_LEVEL_OFF => "off",
-            librip_format::CLOCK_LEVEL_CONTENDED => "of contended locks",
-            _ => "of all lock events",
+            ClockLevel::Off => "off",
+            ClockLevel::Contended => "of contended locks",
+            ClockLevel::All | ClockLevel::Unknown(_) => "of all lock events",
         };
         let source = match clock.source {
-            librip_format::CLOCK_SOURCE_COUNTER => "the processor's counter",
-            _ => "CLOCK_MONOTONIC",
+            ClockSource::Counter => "the processor's counter",
+            ClockSource::Monotonic => "CLOCK_MONOTONIC",
         };
         // Ticks in 1000 s become ticks in a microsecond.
-        let rate = clock.ticks_a_kilosecond / 1_000_000;
+        let rate = clock.ticks_per_kilosecond / 1_000_000;
         line("times", format!("{which}, from {source}: {}.{:03} ticks a us", rate / 1000, rate % 1000))?;
     }
     if header.held_overflows > 0 {
@@ -103,16 +99,15 @@ pub fn info(
         let unmatched = header.releases_unmatched;
         line("unmatched", format!("{unmatched} releases of locks by others than the holder went unnoticed"))?;
     }
-    for (setting, meaning) in [
-        (librip_format::SETTING_WORDS, "RIP_WORDS was not understood: a number from 16 to 16384 is"),
-        (librip_format::SETTING_SLOTS, "RIP_SLOTS was not understood: a number from 1 to 16777216 is"),
-        (librip_format::SETTING_KEEP, "RIP_KEEP was not understood: always, failure and never are"),
-        (librip_format::SETTING_CLOCK, "RIP_CLOCK was not understood: off, contended and all are"),
-        (librip_format::SETTING_SLOTS_LIMITED, "there are fewer slots than asked for: ulimit -f or -v"),
-    ] {
-        if header.settings_ignored & setting != 0 {
-            line("setting", meaning.into())?;
-        }
+    for setting in header.settings_ignored.iter() {
+        let meaning = match setting {
+            Setting::Words => "RIP_WORDS was not understood: a number from 16 to 16384 is",
+            Setting::Slots => "RIP_SLOTS was not understood: a number from 1 to 16777216 is",
+            Setting::Keep => "RIP_KEEP was not understood: always, failure and never are",
+            Setting::Clock => "RIP_CLOCK was not understood: off, contended and all are",
+            Setting::SlotsLimited => "there are fewer slots than asked for: ulimit -f or -v",
+        };
+        line("setting", meaning.into())?;
     }
     line("sites", snapshot.sites.len().to_string())?;
     words(&mut line, losses)?;

@@ -40,7 +40,7 @@ use serde_json::ser::Formatter;
 
 use crate::events::Event;
 use crate::locations::{LocationId, Locations};
-use crate::process::{Found, Life};
+use crate::process::{Found, Liveness};
 use crate::ring::{Header, Snapshot};
 use crate::threads::{Group, Losses, Thread, ThreadState};
 
@@ -170,7 +170,7 @@ impl<W: Write> Json<W> {
         &mut self,
         path: &Path,
         snapshot: &Snapshot,
-        life: Option<&Life>,
+        liveness: Option<&Liveness>,
         losses: &Losses,
     ) -> io::Result<()> {
         let header = snapshot.header.as_ref();
@@ -182,7 +182,7 @@ impl<W: Write> Json<W> {
                 path: path.to_string_lossy(),
                 program: program.map(|module| module.path.to_string_lossy()),
                 pid: header.map(|header| header.pid),
-                state: header.zip(life).map(|(header, life)| ended(header, life)),
+                state: header.zip(liveness).map(|(header, liveness)| ended(header, liveness)),
                 threads: snapshot.slots.len() as u64,
                 created_realtime_ns: header.map(|header| header.created_realtime_ns),
                 refused_full: header.map(|header| header.threads_refused_full),
@@ -209,7 +209,7 @@ impl<W: Write> Json<W> {
                 path: ring.path.to_string_lossy(),
                 program: Some(program.into()),
                 pid: Some(header.pid),
-                state: Some(ended(header, &ring.life)),
+                state: Some(ended(header, &ring.liveness)),
                 threads: header.slots.used,
                 created_realtime_ns: Some(header.created_realtime_ns),
                 refused_full: Some(header.threads_refused_full),

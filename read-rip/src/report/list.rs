@@ -5,20 +5,22 @@ use std::io::{self, Write};
 use comfy_table::{CellAlignment, Table};
 
 use super::{age, printable};
-use crate::process::{Found, Life};
+use crate::process::{Found, Liveness};
 use crate::ring::{Ending, Header};
 
 /// How a process is, or how it ended as far as that is known.
-pub fn ended(header: &Header, life: &Life) -> String {
-    let own = match (life, header.ending) {
-        (Life::Alive { pid }, Ending::Unsaid) if *pid == header.pid as i32 => "alive".to_owned(),
-        (Life::Alive { pid }, Ending::Unsaid) => format!("alive, here with pid {pid}"),
-        (Life::Unknown { why }, Ending::Unsaid) => format!("unknown: {why}"),
-        (Life::Dead | Life::Forked { .. }, Ending::Unsaid) => "dead (killed, crashed or _exit)".to_owned(),
+pub fn ended(header: &Header, liveness: &Liveness) -> String {
+    let own = match (liveness, header.ending) {
+        (Liveness::Alive { pid }, Ending::Unsaid) if *pid == header.pid as i32 => "alive".to_owned(),
+        (Liveness::Alive { pid }, Ending::Unsaid) => format!("alive, here with pid {pid}"),
+        (Liveness::Unknown { why }, Ending::Unsaid) => format!("unknown: {why}"),
+        (Liveness::Dead | Liveness::Forked { .. }, Ending::Unsaid) => {
+            "dead (killed, crashed or _exit)".to_owned()
+        }
         (_, Ending::Exit { status, .. }) => format!("exited with status {status}"),
     };
-    match life {
-        Life::Forked { pid } => format!("{own}; its child {pid} is alive"),
+    match liveness {
+        Liveness::Forked { pid } => format!("{own}; its child {pid} is alive"),
         _ => own,
     }
 }
@@ -39,7 +41,7 @@ pub fn list(out: &mut dyn Write, rings: &[(Found, String)], now_ns: u64) -> io::
             age(now_ns.saturating_sub(ring.header.created_realtime_ns)),
             ring.header.slots.used.to_string(),
             format!("{} KiB", ring.memory_bytes / 1024),
-            ended(&ring.header, &ring.life),
+            ended(&ring.header, &ring.liveness),
             printable(&ring.path.to_string_lossy()).into_owned(),
         ]);
     }

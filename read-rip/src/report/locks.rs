@@ -19,6 +19,7 @@ use crate::locations::{LocationId, Locations};
 use crate::locks::{
     HoldState, Holders, Lock, LockModel, LockName, Overview, Quantiles, Summary, ThreadId, Waiters,
 };
+use crate::ring::LockType;
 use crate::threads::ThreadState;
 
 /// What the lines of locks and threads are written with.
@@ -85,7 +86,7 @@ pub fn locks(
     is_verbose: bool,
     at_least: bool,
 ) -> io::Result<()> {
-    let beyond = names.model.threads.iter().filter(|thread| thread.beyond > 0);
+    let beyond = names.model.threads.iter().filter(|thread| thread.overflowed > 0);
     let full: HashSet<u32> = beyond.map(|thread| thread.pid).collect();
     for summary in &overview.locks {
         let lock = &names.model.locks[summary.lock];
@@ -114,10 +115,10 @@ fn heading(out: &mut dyn Write, lock: &Lock, names: &LockNames<'_>) -> io::Resul
 /// What kind of lock it is.
 pub(super) fn type_name(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
-        librip_format::LOCK_TYPE_MUTEX => "mutex",
-        librip_format::LOCK_TYPE_RWLOCK => "rwlock",
-        librip_format::LOCK_TYPE_SPIN => "spin lock",
-        librip_format::LOCK_TYPE_SEMAPHORE => "semaphore",
+        LockType::Mutex => "mutex",
+        LockType::RwLock => "rwlock",
+        LockType::Spin => "spin lock",
+        LockType::Semaphore => "semaphore",
         _ => "lock",
     }
 }
@@ -148,11 +149,11 @@ impl View<'_> {
             let location = self.names.location(group.location);
             let (is_one, long) = (group.threads.len() == 1, self.long(group.threads.len(), group.longest_ns));
             let fate = fate(group);
-            let shared = if group.shared { " shared" } else { "" };
+            let shared = if group.is_shared { " shared" } else { "" };
             let is = if is_one { "is" } else { "are" };
             match group.state {
                 HoldState::Held => writeln!(self.out, "  held{shared} by {who}{fate} at {location}{long}"),
-                HoldState::Taking => writeln!(self.out, "  {who}{fate} {is} just taking it at {location}"),
+                HoldState::Acquiring => writeln!(self.out, "  {who}{fate} {is} just taking it at {location}"),
                 HoldState::Releasing => {
                     writeln!(self.out, "  {who}{fate} {is} just giving it up, taken at {location}")
                 }
@@ -161,18 +162,19 @@ impl View<'_> {
                 }
             }?;
         }
-        if !lock.lenders.is_empty() {
-            let who = self.names.threads(&lock.lenders, self.is_verbose);
-            let waits = if lock.lenders.len() == 1 { "waits" } else { "wait" };
-            let have = if lock.lenders.len() == 1 { "has" } else { "have" };
-            if lock.nature.lock_type == librip_format::LOCK_TYPE_SEMAPHORE {
-                writeln!(self.out, "  {who} {waits} for a unit")?;
-            } else {
-                writeln!(self.out, "  {who} {waits} for a condition, and {have} lent it meanwhile")?;
-            }
+        if !lock.semaphore_waiters.is_empty() {
+            let who = self.names.threads(&lock.semaphore_waiters, self.is_verbose);
+            let waits = if lock.semaphore_waiters.len() == 1 { "waits" } else { "wait" };
+            writeln!(self.out, "  {who} {waits} for a unit")?;
+        }
+        if !lock.condition_waiters.is_empty() {
+            let who = self.names.threads(&lock.condition_waiters, self.is_verbose);
+            let is_one = lock.condition_waiters.len() == 1;
+            let (waits, have) = if is_one { ("waits", "has") } else { ("wait", "have") };
+            writeln!(self.out, "  {who} {waits} for a condition, and {have} lent it meanwhile")?;
         }
         if lock.holders.is_empty() && !lock.waiters.is_empty() {
-            let what = if !lock.maybe.is_empty() {
+            let what = if !lock.possible_holders.is_empty() {
                 "nobody has it for certain"
             } else if self.full.contains(&lock.pid) {
                 "holder not known: it may be a thread that holds more locks than its table has room for"
@@ -187,7 +189,7 @@ impl View<'_> {
     fn waiters(&mut self, group: &Waiters) -> io::Result<()> {
         let who = self.names.threads(&group.threads, self.is_verbose);
         let waits = if group.threads.len() == 1 { "waits" } else { "wait" };
-        let shared = if group.shared { " to share it" } else { "" };
+        let shared = if group.is_shared { " to share it" } else { "" };
         let timed = if group.is_timed { " for a limited time" } else { "" };
         let location = self.names.location(group.location);
         let long = self.long(group.threads.len(), group.longest_ns);

@@ -1,30 +1,7 @@
-//! Text from a ring, made safe for a terminal; and small formats.
+//! Small formats: counts, ages and lengths of time.
 
-use std::borrow::Cow;
-
-/// Replaces control characters, and those that turn the direction of writing, by their escapes.
-///
-/// Names of threads and files come from the recorded program, or from whoever wrote the file. In a terminal
-/// they must not move the cursor, change colours or hide text.
-pub fn printable(text: &str) -> Cow<'_, str> {
-    if text.chars().all(is_harmless) {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(text.chars().fold(String::new(), |mut out, letter| {
-        if is_harmless(letter) {
-            out.push(letter);
-        } else {
-            out.extend(letter.escape_default());
-        }
-        out
-    }))
-}
-
-/// Whether a terminal shows a character and does nothing else.
-pub(super) fn is_harmless(letter: char) -> bool {
-    !(letter.is_control()
-        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'))
-}
+pub(super) use crate::printable::is_harmless;
+pub use crate::printable::printable;
 
 /// A number of things: `1 thread`, `2 threads`.
 pub fn counted(count: u64, thing: &str) -> String {
@@ -65,12 +42,6 @@ pub fn duration(duration_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_cannot_reach_the_terminal_as_commands() {
-        assert_eq!(printable("worker 7: ü"), "worker 7: ü");
-        assert_eq!(printable("a\x1b[31mb\nc\u{202e}d\u{9b}e"), "a\\u{1b}[31mb\\nc\\u{202e}d\\u{9b}e");
-    }
 
     #[test]
     fn lengths_of_time_have_two_or_three_digits() {

@@ -20,6 +20,7 @@ use std::io::{self, Write};
 use super::{counted, printable};
 use crate::events::Event;
 use crate::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
+use crate::ring::SiteKind;
 use crate::threads::{Group, Thread, ThreadState};
 
 /// Where a mark is, as `file:line` with an address where it takes one.
@@ -150,17 +151,17 @@ fn labels<'a>(location: &Location, locations: &Locations<'a>) -> Vec<&'a str> {
 /// hand are on lines of their own, and shown as those of the C ancestor were.
 fn wrapper_word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option<&'static str> {
     let meaning = locations.meaning(thread.slot.pid, event.pc)?;
-    if meaning.flags() & librip_format::SITE_WRAPPER == 0 {
+    if !meaning.flags().is_wrapper() {
         return None;
     }
     match meaning.kind? {
-        librip_format::KIND_LOCK_ACQUIRE_BEGIN => Some("takes"),
-        librip_format::KIND_LOCK_WAIT => Some("waits"),
-        librip_format::KIND_LOCK_RELEASED => Some("released"),
-        librip_format::KIND_LOCK_TRY_FAILED => Some("failed"),
-        librip_format::KIND_CONDITION_WAIT => Some("idle"),
-        librip_format::KIND_CONDITION_WOKEN => Some("woken"),
-        librip_format::KIND_LOCK_DESTROYED => Some("ended"),
+        SiteKind::LockAcquireBegin => Some("takes"),
+        SiteKind::LockWait => Some("waits"),
+        SiteKind::LockReleased => Some("released"),
+        SiteKind::LockTryFailed => Some("failed"),
+        SiteKind::ConditionWait => Some("idle"),
+        SiteKind::ConditionWoken => Some("woken"),
+        SiteKind::LockDestroyed => Some("ended"),
         _ => None,
     }
 }

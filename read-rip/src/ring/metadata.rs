@@ -1,6 +1,6 @@
-//! Modules, sites and their texts.
+//! The tables of modules and sites, with their texts.
 //!
-//! Tables are read whole: they are as long as the process made them, and no longer than the file.
+//! It does not look into a module's file. A damaged entry is counted, and the others are read.
 
 use std::ffi::OsString;
 use std::mem::offset_of;
@@ -9,30 +9,28 @@ use std::path::PathBuf;
 
 use librip_format::{Module as RawModule, Site as RawSite, Text};
 
-use super::parse::Bytes;
-use super::snapshot::{Header, Room, Site};
-use super::{Defect, Module, Source};
+use super::bytes::Bytes;
+use super::table::{entries, used_bytes};
+use super::{Defect, Header, Module, OperandType, RegionKind, Site, SiteFlags, SiteKind, Source};
 
-/// The longest path or text that is believed, bytes.
+/// The longest path or text that is accepted, bytes.
 const TEXT_MAX_BYTES: u32 = 64 << 10;
-/// The longest table that is believed, bytes: five million sites. A sparse file can claim any length.
-const TABLE_MAX_BYTES: u64 = 256 << 20;
 
-/// Reads both tables; a site refers to its module by index.
+/// Reads both tables. A site refers to its module by index.
 pub(super) fn read(source: &Source, header: &Header, defects: &mut Vec<Defect>) -> (Vec<Module>, Vec<Site>) {
-    let texts = Texts(used_bytes(source, header.texts, librip_format::REGION_TEXTS, defects));
+    let texts = Texts(used_bytes(source, header.texts, RegionKind::Texts, defects));
     let modules = modules(source, header, &texts, defects);
     let sites = sites(source, header, &texts, modules.len(), defects);
     (modules, sites)
 }
 
 fn modules(source: &Source, header: &Header, texts: &Texts, defects: &mut Vec<Defect>) -> Vec<Module> {
-    let kind = librip_format::REGION_MODULES;
+    let kind = RegionKind::Modules;
     let mut modules = Vec::new();
     let mut damaged = 0;
     let table = used_bytes(source, header.modules, kind, defects);
     for entry in entries(&table, header.modules) {
-        // Whatever is wrong with it, it keeps its index: sites refer to it.
+        // A damaged or unfinished entry keeps its index, because sites refer to modules by index.
         let module = match entry.u32(offset_of!(RawModule, state)) {
             librip_format::ENTRY_COMPLETE => module(&entry, texts),
             _ => Some(Module::default()),
@@ -41,7 +39,7 @@ fn modules(source: &Source, header: &Header, texts: &Texts, defects: &mut Vec<De
         modules.push(module.unwrap_or_default());
     }
     if damaged > 0 {
-        let what = "an impossible path, range or build id";
+        let what = "a path, range or build id is impossible";
         defects.push(Defect::Entries { kind, count: damaged, what });
     }
     modules
@@ -75,7 +73,7 @@ fn sites(
     module_count: usize,
     defects: &mut Vec<Defect>,
 ) -> Vec<Site> {
-    let kind = librip_format::REGION_SITES;
+    let kind = RegionKind::Sites;
     let mut sites = Vec::new();
     let mut damaged = 0;
     let table = used_bytes(source, header.sites, kind, defects);
@@ -89,7 +87,7 @@ fn sites(
         }
     }
     if damaged > 0 {
-        defects.push(Defect::Entries { kind, count: damaged, what: "an impossible module or text" });
+        defects.push(Defect::Entries { kind, count: damaged, what: "a module or text is impossible" });
     }
     sites
 }
@@ -100,7 +98,8 @@ fn site(entry: &Bytes<'_>, texts: &Texts) -> Option<Site> {
     let mut part = || parts.next().unwrap_or_default().into_owned();
     let operand_count = usize::from(entry.u8(offset_of!(RawSite, operand_count)));
     let operand_types = entry.array::<{ librip_format::OPERANDS_MAX }>(offset_of!(RawSite, operand_types));
-    let operand_types = operand_types.get(..operand_count).map(<[u8]>::to_vec);
+    let operand_types: Option<Vec<OperandType>> =
+        operand_types.get(..operand_count).map(|types| types.iter().map(|&raw| raw.into()).collect());
     Some(Site {
         module: entry.u32(offset_of!(RawSite, module)) as usize,
         pc: entry.u64(offset_of!(RawSite, pc)),
@@ -109,42 +108,20 @@ fn site(entry: &Bytes<'_>, texts: &Texts) -> Option<Site> {
         label: part(),
         line: entry.u32(offset_of!(RawSite, line)),
         column: entry.u32(offset_of!(RawSite, column)),
-        kind: entry.u8(offset_of!(RawSite, kind)),
-        flags: entry.u16(offset_of!(RawSite, flags)),
+        kind: SiteKind::from(entry.u8(offset_of!(RawSite, kind))),
+        flags: SiteFlags::from_bits(entry.u16(offset_of!(RawSite, flags))),
         operand_words: operand_types
             .as_ref()
-            .and_then(|types| types.iter().map(|&kind| librip_format::operand_words(kind)).sum()),
+            .and_then(|types| types.iter().map(|operand| operand.words()).sum()),
         operand_types: operand_types.unwrap_or_default(),
     })
-}
-
-/// The used part of a table, as far as it is there.
-pub(super) fn used_bytes(source: &Source, room: Room, kind: u32, defects: &mut Vec<Defect>) -> Vec<u8> {
-    let used = room.used.saturating_mul(room.entry_len_bytes);
-    if used > TABLE_MAX_BYTES {
-        defects.push(Defect::Region { kind, what: "its length in bytes", found: used });
-    }
-    let there = source.len_bytes().saturating_sub(room.offset);
-    let mut bytes = vec![0; used.min(TABLE_MAX_BYTES).min(there) as usize];
-    match source.read_at(&mut bytes, room.offset) {
-        Ok(got) => bytes.truncate(got),
-        Err(error) => {
-            defects.push(Defect::Io { offset: room.offset, what: error.to_string() });
-            bytes.clear();
-        }
-    }
-    bytes
-}
-
-pub(super) fn entries(table: &[u8], room: Room) -> impl Iterator<Item = Bytes<'_>> {
-    table.chunks_exact((room.entry_len_bytes as usize).max(1)).map(Bytes)
 }
 
 /// The text region.
 struct Texts(Vec<u8>);
 
 impl Texts {
-    /// The text that the [`Text`] at `at` of an entry refers to.
+    /// The text to which the [`Text`] at offset `at` of an entry refers.
     fn get(&self, entry: &Bytes<'_>, at: usize) -> Option<&[u8]> {
         let offset = entry.u32(at + offset_of!(Text, offset)) as usize;
         let len = entry.u32(at + offset_of!(Text, len_bytes));

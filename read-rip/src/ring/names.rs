@@ -1,32 +1,31 @@
 //! The names that programs gave to their locks.
 //!
-//! It decides nothing about which lock is called what: it reads a table.
+//! It does not choose what a lock is called: it reads a table.
 
 use std::collections::HashMap;
 use std::mem::offset_of;
 
 use librip_format::LockName;
 
-use super::metadata::{entries, used_bytes};
-use super::parse::Bytes;
-use super::snapshot::Header;
-use super::{Defect, Source};
+use super::bytes::Bytes;
+use super::table::{entries, used_bytes};
+use super::{Defect, Header, RegionKind, Source};
 
-/// All names by pid and address. Of two for one lock the later entry counts.
+/// All names by pid and address. If two entries name one lock, the later one counts.
 ///
-/// The table of a living process is read twice: an entry that changes meanwhile says nothing, and neither does one
-/// that was taken by somebody who has not finished.
+/// The table of a living process is read twice. An entry that changes between the readings is left out, and so is an entry
+/// that a thread has claimed and not completed.
 pub(super) fn read(
     source: &Source,
     header: &Header,
     defects: &mut Vec<Defect>,
 ) -> HashMap<(u32, u64), String> {
-    let room = header.lock_names;
-    let mut table = || used_bytes(source, room, librip_format::REGION_LOCK_NAMES, defects);
+    let region = header.lock_names;
+    let mut table = || used_bytes(source, region, RegionKind::LockNames, defects);
     let first = table();
     let second = if source.may_change() && !first.is_empty() { Some(table()) } else { None };
     let second = second.as_ref().unwrap_or(&first);
-    let pairs = entries(&first, room).zip(entries(second, room));
+    let pairs = entries(&first, region).zip(entries(second, region));
     pairs.filter(|(first, second)| first.0 == second.0).filter_map(|(entry, _)| name(&entry)).collect()
 }
 

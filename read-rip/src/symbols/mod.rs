@@ -11,7 +11,7 @@
 //! | `elf`, `compressed` | what sections has the file? |
 //! | `locate` | which file is the recorded one, and which its debug file? |
 //! | `dwarf`, `split` | what frames has the address? |
-//! | `symbols`, `demangle` | what function or datum covers it, and how was it called in the source? |
+//! | `symbol_table`, `demangle` | what function or datum covers it, and how was it called in the source? |
 //! | `problem` | what was in the way? |
 
 mod compressed;
@@ -22,7 +22,7 @@ mod locate;
 mod path;
 mod problem;
 mod split;
-mod symbols;
+mod symbol_table;
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ use crate::ring::Module;
 use dwarf::Dwarf;
 use locate::{Files, Search};
 use split::Split;
-use symbols::SymbolTable;
+use symbol_table::SymbolTable;
 
 /// How files are found.
 #[derive(Clone, Debug)]

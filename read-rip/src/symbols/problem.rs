@@ -3,8 +3,10 @@
 //! It decides nothing: who finds a problem says which. A problem is an answer and not an error: resolving goes
 //! on with what is left.
 
-use std::fmt::{self, Display, Formatter, Write as _};
-use std::path::{Path, PathBuf};
+use std::fmt::{self, Display, Formatter};
+use std::path::PathBuf;
+
+use crate::printable::printable;
 
 /// Why the frames of one module are missing or less than they could be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +111,7 @@ impl ModuleProblem {
 
 impl Display for ModuleProblem {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", Shown(&self.path), self.what)
+        write!(f, "{}: {}", printable(&self.path.to_string_lossy()), self.what)
     }
 }
 
@@ -161,18 +163,6 @@ struct Hex<'a>(&'a [u8]);
 impl Display for Hex<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-/// A path without control characters: it comes from the ring, and goes to a terminal.
-struct Shown<'a>(&'a Path);
-
-impl Display for Shown<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for c in self.0.to_string_lossy().chars() {
-            if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
-        }
-        Ok(())
     }
 }
 

@@ -13,8 +13,6 @@ pub(crate) use librip_test_kit::{Random, ancestor, gzip, map, setting};
 pub(crate) mod synth {
     pub(crate) use librip_test_kit::builder::*;
     pub(crate) use librip_test_kit::format::pack as word;
-    pub(crate) use librip_test_kit::format::region::{
-        EXITS, LOCK_NAMES as NAMES, MODULES, SITES, SLOTS, TEXTS,
-    };
+    pub(crate) use librip_test_kit::format::region::{LOCK_NAMES as NAMES, MODULES, SITES, SLOTS, TEXTS};
     pub(crate) use librip_test_kit::format::slot_state::{CLAIMING, EXITED, LIVE};
 }

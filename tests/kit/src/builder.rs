@@ -11,15 +11,15 @@ mod parts;
 pub use image::Image;
 pub use parts::{Held, Module, Site, Slot};
 
-use crate::format::region::{EXITS, LOCK_NAMES, MODULES, SITES, SLOTS, TEXTS};
+use crate::format::region::{LOCK_NAMES, MODULES, SITES, SLOTS, TEXTS};
 use crate::format::{
     BYTE_ORDER, MACHINES, MAGIC, REGION_ALIGN, header_at, held_at, module_at, pack, region_at, site_at,
     slot_at, slot_state,
 };
 use image::{put16, put32, put64};
 
-/// The length of a header without clock and lock counters: an early one.
-pub const HEADER: usize = header_at::CLOCK_LEVEL;
+/// The length of the header.
+pub const HEADER: usize = header_at::LEN;
 /// Where the words of a slot begin.
 pub const SLOT_HEADER: usize = slot_at::LEN;
 /// The bias that [`Module::program`] is loaded at.
@@ -46,9 +46,9 @@ pub struct Ring {
     pub metadata_refused: u64,
     pub held_overflows: u64,
     pub releases_unmatched: u64,
-    /// Level, ticks at the base, ns since boot at the base; 8 ns a tick. None before version 1.1.
+    /// Level, ticks at the base, ns since boot at the base; 8 ns a tick.
     pub clock: Option<(u32, u64, u64)>,
-    /// Process, lock and name. None before version 1.1.
+    /// Process, lock and name.
     pub lock_names: Vec<(u32, u64, String)>,
     /// The exit status, if the process called `exit`.
     pub exit_status: Option<i32>,
@@ -125,9 +125,9 @@ impl Ring {
         Ring { start_time_ticks: alive.start_time_ticks + 1, ..alive }
     }
 
-    /// The same in format 1.1, with times of this level: 8 ns a tick, and 1000 ticks at 2 s since boot.
+    /// The same with times of this level: 8 ns a tick, and 1000 ticks at 2 s since boot.
     pub fn with_clock(self, level: u32) -> Ring {
-        Ring { version: (1, 1), clock: Some((level, 1000, 2_000_000_000)), ..self }
+        Ring { clock: Some((level, 1000, 2_000_000_000)), ..self }
     }
 
     /// Adds the program `/nowhere/server`, and a site for each `FILE:LINE` at the module-relative address.
@@ -217,17 +217,14 @@ impl Ring {
             region(MODULES, module_at::LEN + self.extra_bytes, modules, modules_len + 3, modules_len),
             region(SITES, site_at::LEN + self.extra_bytes, sites, sites_len + 3, sites_len),
             region(TEXTS, 1, texts, texts_len + 64, texts_len),
-            region(EXITS, 8, Vec::new(), slots, slots),
         ];
         if self.unknown_regions {
             regions.insert(2, region(77, 24, vec![0xab; 240], 10, 10));
             regions.insert(0, region(0, 0, Vec::new(), 0, 0));
             regions.push(region(0x8000_0001, 0, Vec::new(), 0, 0));
         }
-        if self.version.1 >= 1 {
-            let names: Vec<u8> = self.lock_names.iter().flat_map(parts::lock_name).collect();
-            regions.push(region(LOCK_NAMES, 64, names, self.lock_names.len() + 5, self.lock_names.len()));
-        }
+        let names: Vec<u8> = self.lock_names.iter().flat_map(parts::lock_name).collect();
+        regions.push(region(LOCK_NAMES, 64, names, self.lock_names.len() + 5, self.lock_names.len()));
         regions.push(region(SLOTS, self.slot_len(), Vec::new(), slots, self.slots.len()));
         regions
     }
@@ -238,25 +235,21 @@ impl Ring {
         put32(bytes, header_at::SLOT_WORDS, self.slot_words);
         put64(bytes, header_at::SLOT_LEN, self.slot_len() as u64);
         put64(bytes, header_at::FILE_LEN, file_len as u64);
-        put64(bytes, header_at::SLOTS_RESERVED, self.slots.len() as u64);
-        put64(bytes, header_at::CELLS_RESERVED, self.slots.len() as u64);
         put64(bytes, header_at::REFUSED_FULL, self.refused_full);
         put64(bytes, header_at::REFUSED_MEMORY, self.refused_memory);
         put64(bytes, header_at::WITHOUT_EXIT, self.without_exit);
         put64(bytes, header_at::SLOTS_REUSED, self.reused);
         put64(bytes, header_at::METADATA_REFUSED, self.metadata_refused);
-        if self.version.1 >= 1 {
-            if let Some((level, base_ticks, base_ns)) = self.clock {
-                put32(bytes, header_at::CLOCK_LEVEL, level);
-                put32(bytes, header_at::CLOCK_SOURCE, 1);
-                put32(bytes, header_at::CLOCK_SHIFT, 4);
-                put64(bytes, header_at::CLOCK_BASE_TICKS, base_ticks);
-                put64(bytes, header_at::CLOCK_BASE_BOOTTIME, base_ns);
-                put64(bytes, header_at::CLOCK_TICKS_PER_KILOSECOND, 125_000_000_000);
-            }
-            put64(bytes, header_at::HELD_OVERFLOWS, self.held_overflows);
-            put64(bytes, header_at::RELEASES_UNMATCHED, self.releases_unmatched);
+        if let Some((level, base_ticks, base_ns)) = self.clock {
+            put32(bytes, header_at::CLOCK_LEVEL, level);
+            put32(bytes, header_at::CLOCK_SOURCE, 1);
+            put32(bytes, header_at::CLOCK_SHIFT, 4);
+            put64(bytes, header_at::CLOCK_BASE_TICKS, base_ticks);
+            put64(bytes, header_at::CLOCK_BASE_BOOTTIME, base_ns);
+            put64(bytes, header_at::CLOCK_TICKS_PER_KILOSECOND, 125_000_000_000);
         }
+        put64(bytes, header_at::HELD_OVERFLOWS, self.held_overflows);
+        put64(bytes, header_at::RELEASES_UNMATCHED, self.releases_unmatched);
         if let Some(status) = self.exit_status {
             put32(bytes, header_at::EXIT_STATE, 1);
             put32(bytes, header_at::EXIT_STATUS, status as u32);
@@ -286,7 +279,7 @@ impl Ring {
     }
 
     fn header_len(&self) -> usize {
-        if self.version.1 >= 1 { header_at::LEN } else { HEADER }
+        header_at::LEN
     }
 
     fn slot_len(&self) -> usize {
@@ -314,7 +307,6 @@ impl Ring {
             }
         }
         put64(&mut bytes, slot_at::COUNT, slot.count);
-        put64(&mut bytes, slot_at::MASK, u64::from(self.slot_words) - 1);
         bytes.resize(slot_at::LEN + 8 * self.slot_words as usize, 0);
         for &(sequence, operand, payload) in &slot.words {
             let index = (sequence % u64::from(self.slot_words)) as usize;

@@ -33,7 +33,7 @@ macro_rules! structure {
 
 structure! {
     /// The header, at the start of the file.
-    header_at, 920 bytes:
+    header_at, 880 bytes:
     MAGIC 0 + 8,
     BYTE_ORDER 8 + 4,
     VERSION_MAJOR 12 + 2,
@@ -57,30 +57,25 @@ structure! {
     FILE_LEN 176 + 8,
     RESERVED 184 + 8,
     REGIONS 192 + 512,
-    SLOTS_RESERVED 704 + 8,
-    EXIT_HEAD 712 + 8,
-    EXIT_TAIL 720 + 8,
-    REFUSED_FULL 728 + 8,
-    REFUSED_MEMORY 736 + 8,
-    WITHOUT_EXIT 744 + 8,
-    SLOTS_REUSED 752 + 8,
-    METADATA_REFUSED 760 + 8,
-    RECLAIM_AFTER 768 + 8,
-    EXIT_STATE 776 + 4,
-    EXIT_STATUS 780 + 4,
-    EXITED_BOOTTIME 784 + 8,
-    CELLS_RESERVED 792 + 8,
-    CLOCK_LEVEL 800 + 4,
-    CLOCK_SOURCE 804 + 4,
-    CLOCK_SHIFT 808 + 4,
-    RESERVED_CLOCK 812 + 4,
-    CLOCK_BASE_TICKS 816 + 8,
-    CLOCK_BASE_BOOTTIME 824 + 8,
-    CLOCK_TICKS_PER_KILOSECOND 832 + 8,
-    HELD_OVERFLOWS 840 + 8,
-    RELEASES_UNMATCHED 848 + 8,
-    FORKS 856 + 4,
-    RECENT_CHILDREN 860 + 60,
+    CLOCK_LEVEL 704 + 4,
+    CLOCK_SOURCE 708 + 4,
+    CLOCK_SHIFT 712 + 4,
+    RESERVED_CLOCK 716 + 4,
+    CLOCK_BASE_TICKS 720 + 8,
+    CLOCK_BASE_BOOTTIME 728 + 8,
+    CLOCK_TICKS_PER_KILOSECOND 736 + 8,
+    REFUSED_FULL 744 + 8,
+    REFUSED_MEMORY 752 + 8,
+    WITHOUT_EXIT 760 + 8,
+    SLOTS_REUSED 768 + 8,
+    METADATA_REFUSED 776 + 8,
+    HELD_OVERFLOWS 784 + 8,
+    RELEASES_UNMATCHED 792 + 8,
+    EXIT_STATE 800 + 4,
+    EXIT_STATUS 804 + 4,
+    EXITED_BOOTTIME 808 + 8,
+    FORKS 816 + 4,
+    RECENT_CHILDREN 820 + 60,
 }
 
 structure! {
@@ -138,12 +133,12 @@ structure! {
     EXITED 32 + 8,
     FIRST_SEQUENCE 40 + 8,
     PID_NAMESPACE 48 + 8,
-    CLOCK 56 + 4,
-    HELD_OVERFLOWED 60 + 4,
+    HELD_OVERFLOWED 56 + 4,
+    RESERVED 60 + 4,
     NAME 64 + 48,
     HELD 112 + 384,
-    COUNT 496 + 8,
-    MASK 504 + 8,
+    RESERVED_BEFORE_COUNT 496 + 8,
+    COUNT 504 + 8,
 }
 
 structure! {
@@ -182,9 +177,8 @@ pub mod region {
     pub const MODULES: u32 = 1;
     pub const SITES: u32 = 2;
     pub const TEXTS: u32 = 3;
-    pub const EXITS: u32 = 4;
-    pub const SLOTS: u32 = 5;
-    pub const LOCK_NAMES: u32 = 6;
+    pub const SLOTS: u32 = 4;
+    pub const LOCK_NAMES: u32 = 5;
 }
 
 /// States of a slot.
@@ -298,15 +292,13 @@ mod tests {
             TICKS_PER_SECOND ticks_per_second, START_TIME start_time_ticks, PID_NAMESPACE pid_namespace,
             CREATED_REALTIME created_realtime_ns, CREATED_BOOTTIME created_boottime_ns, FILE_SYSTEM file_system,
             HOST host, SETTINGS_IGNORED settings_ignored, SLOT_WORDS slot_words, SLOT_LEN slot_len_bytes,
-            FILE_LEN file_len_bytes, RESERVED reserved, REGIONS regions, SLOTS_RESERVED slots_reserved,
-            EXIT_HEAD exit_head, EXIT_TAIL exit_tail, REFUSED_FULL threads_refused_full,
+            FILE_LEN file_len_bytes, RESERVED reserved, REGIONS regions, CLOCK_LEVEL clock_level,
+            CLOCK_SOURCE clock_source, CLOCK_SHIFT clock_shift, RESERVED_CLOCK reserved_clock,
+            CLOCK_BASE_TICKS clock_base_ticks, CLOCK_BASE_BOOTTIME clock_base_boottime_ns,
+            CLOCK_TICKS_PER_KILOSECOND clock_ticks_per_kilosecond, REFUSED_FULL threads_refused_full,
             REFUSED_MEMORY threads_refused_memory, WITHOUT_EXIT threads_without_exit, SLOTS_REUSED slots_reused,
-            METADATA_REFUSED metadata_refused, RECLAIM_AFTER reclaim_after_ns, EXIT_STATE exit_state,
-            EXIT_STATUS exit_status, EXITED_BOOTTIME exited_boottime_ns, CELLS_RESERVED cells_reserved,
-            CLOCK_LEVEL clock_level, CLOCK_SOURCE clock_source, CLOCK_SHIFT clock_shift,
-            RESERVED_CLOCK reserved_clock, CLOCK_BASE_TICKS clock_base_ticks,
-            CLOCK_BASE_BOOTTIME clock_base_boottime_ns, CLOCK_TICKS_PER_KILOSECOND clock_ticks_per_kilosecond,
-            HELD_OVERFLOWS held_overflows, RELEASES_UNMATCHED releases_unmatched, FORKS forks,
+            METADATA_REFUSED metadata_refused, HELD_OVERFLOWS held_overflows, RELEASES_UNMATCHED releases_unmatched,
+            EXIT_STATE exit_state, EXIT_STATUS exit_status, EXITED_BOOTTIME exited_boottime_ns, FORKS forks,
             RECENT_CHILDREN recent_children,
         }
         compare! { region_at, Region:
@@ -337,8 +329,9 @@ mod tests {
         compare! { slot_at, SlotHeader:
             STATE state, KIND kind, GENERATION generation, PID pid, TID tid,
             RESERVED_RUNNING_TID reserved_running_tid, CLAIMED claimed_boottime_ns, EXITED exited_boottime_ns,
-            FIRST_SEQUENCE first_sequence, PID_NAMESPACE pid_namespace, CLOCK clock,
-            HELD_OVERFLOWED held_overflowed, NAME name, HELD held, COUNT count, MASK mask,
+            FIRST_SEQUENCE first_sequence, PID_NAMESPACE pid_namespace,
+            HELD_OVERFLOWED held_overflowed, RESERVED reserved, NAME name, HELD held,
+            RESERVED_BEFORE_COUNT reserved_before_count, COUNT count,
         }
         compare! { held_at, HeldLock: LOCK lock, META meta, SINCE since, }
         assert_eq!(HELD_ENTRIES, librip_format::HELD_MAX);
@@ -348,12 +341,11 @@ mod tests {
     fn the_kinds_states_and_bits_are_as_in_the_format_crate() {
         use librip_format as theirs;
         assert_eq!(
-            [region::MODULES, region::SITES, region::TEXTS, region::EXITS, region::SLOTS, region::LOCK_NAMES],
+            [region::MODULES, region::SITES, region::TEXTS, region::SLOTS, region::LOCK_NAMES],
             [
                 theirs::REGION_MODULES,
                 theirs::REGION_SITES,
                 theirs::REGION_TEXTS,
-                theirs::REGION_EXITS,
                 theirs::REGION_SLOTS,
                 theirs::REGION_LOCK_NAMES,
             ]

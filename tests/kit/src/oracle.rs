@@ -31,7 +31,6 @@ pub struct Ring {
     pub slot_words: u32,
     pub slot_capacity: u64,
     pub slots_used: u64,
-    pub slots_reserved: u64,
     pub refused_full: u64,
     pub refused_memory: u64,
     pub without_exit: u64,
@@ -93,7 +92,6 @@ pub struct Slot {
     pub first_sequence: u64,
     pub name: String,
     pub count: u64,
-    pub mask: u64,
     pub words: Vec<u64>,
     pub held_overflowed: u32,
     /// The entries of the held-lock table that are in use, without those that were being written.

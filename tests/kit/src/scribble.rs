@@ -221,7 +221,6 @@ impl Target {
         add("name", lock_name_at::FIELDS, &self.entries(region::LOCK_NAMES, 64));
         add("module", module_at::FIELDS, &self.entries(region::MODULES, 16));
         add("site", site_at::FIELDS, &self.entries(region::SITES, 64));
-        add("exits", &[Field { name: "CELL", at: 0, len: 8 }], &self.entries(region::EXITS, 256));
         add("words", &[Field { name: "WORDS", at: slot_at::LEN, len: 128 }], &slots);
         spots.retain(|spot| !spot.places.is_empty());
         spots
@@ -279,7 +278,6 @@ impl Target {
                 self.set(slot + slot_at::HELD_OVERFLOWED, 4, u32::MAX.into());
             }
             // Every slot is used, has memory, and has just been released.
-            self.set(header_at::SLOTS_RESERVED, 8, u64::MAX);
             for index in 0..REGIONS {
                 let at = header_at::REGIONS + region_at::LEN * index;
                 self.set(at + region_at::CAPACITY, 8, u64::MAX);

@@ -90,7 +90,7 @@ pub fn cargo(arguments: &[&str], target: &Path, environment: &[(&str, &str)]) ->
 
 /// Builds librip in release, with bitcode for tests that want it. Tests of one package share what is built.
 pub fn librip(directory: &Path) -> Built {
-    let arguments = ["build", "--release", "--package", "librip", "--features", "std,lock_api"];
+    let arguments = ["build", "--release", "--package", "librip", "--features", "lock_api"];
     cargo(&arguments, &directory.join("librip"), &[("RUSTFLAGS", "-Cembed-bitcode=yes")])
 }
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::locations::{Location, Locations, MARKS_MAX};
-use crate::ring::{Site, Snapshot};
+use crate::ring::{Site, SiteKind, Snapshot};
 
 #[derive(Serialize)]
 pub(in crate::report) struct JsonLocation<'a> {
@@ -51,19 +51,19 @@ struct Caller<'a> {
 }
 
 /// What a site's mark means; `None` for kinds of later versions.
-fn kind_name(kind: u8) -> Option<&'static str> {
+fn kind_name(kind: SiteKind) -> Option<&'static str> {
     match kind {
-        librip_format::KIND_SNAP => Some("snap"),
-        librip_format::KIND_PROGRESS => Some("progress"),
-        librip_format::KIND_LOCK_WAIT => Some("lock_wait"),
-        librip_format::KIND_LOCK_ACQUIRED => Some("lock_acquired"),
-        librip_format::KIND_LOCK_RELEASED => Some("lock_released"),
-        librip_format::KIND_LOCK_TRY_FAILED => Some("lock_try_failed"),
-        librip_format::KIND_LOCK_ACQUIRE_BEGIN => Some("lock_takes"),
-        librip_format::KIND_CONDITION_WAIT => Some("condition_wait"),
-        librip_format::KIND_CONDITION_WOKEN => Some("condition_woken"),
-        librip_format::KIND_LOCK_DESTROYED => Some("lock_destroyed"),
-        _ => None,
+        SiteKind::Snap => Some("snap"),
+        SiteKind::Progress => Some("progress"),
+        SiteKind::LockWait => Some("lock_wait"),
+        SiteKind::LockAcquired => Some("lock_acquired"),
+        SiteKind::LockReleased => Some("lock_released"),
+        SiteKind::LockTryFailed => Some("lock_try_failed"),
+        SiteKind::LockAcquireBegin => Some("lock_takes"),
+        SiteKind::ConditionWait => Some("condition_wait"),
+        SiteKind::ConditionWoken => Some("condition_woken"),
+        SiteKind::LockDestroyed => Some("lock_destroyed"),
+        SiteKind::Unknown(_) => None,
     }
 }
 

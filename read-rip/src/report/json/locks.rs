@@ -10,7 +10,7 @@ use super::{Json, JsonLocation, json_location, state_name};
 use crate::locations::Locations;
 use crate::locks::{Hold, HoldState, LockModel, LockName, Overview, Quantiles, Summary};
 use crate::report::locks::type_name;
-use crate::ring::Snapshot;
+use crate::ring::{ClockLevel, Snapshot};
 
 #[derive(Serialize)]
 struct Locks {
@@ -99,14 +99,14 @@ impl<W: Write> Json<W> {
             "locks",
             Locks {
                 held_overflows: model.held_overflows,
-                held_beyond: model.threads.iter().map(|thread| u64::from(thread.beyond)).sum(),
-                held_unclear: model.threads.iter().map(|thread| u64::from(thread.unclear)).sum(),
+                held_beyond: model.threads.iter().map(|thread| u64::from(thread.overflowed)).sum(),
+                held_unclear: model.threads.iter().map(|thread| u64::from(thread.in_flux)).sum(),
                 releases_unmatched: model.releases_unmatched,
                 quiet: overview.quiet,
                 now_boottime_ns: model.now_ns,
                 clock: match clock.map(|clock| clock.level) {
-                    None | Some(librip_format::CLOCK_LEVEL_OFF) => "off",
-                    Some(librip_format::CLOCK_LEVEL_CONTENDED) => "contended",
+                    None | Some(ClockLevel::Off) => "off",
+                    Some(ClockLevel::Contended) => "contended",
                     Some(_) => "all",
                 },
             },
@@ -139,12 +139,12 @@ impl<W: Write> Json<W> {
             thread_state: state_name(model.threads[hold.thread].state),
             state: match hold.state {
                 HoldState::Held => "held",
-                HoldState::Taking => "taking",
+                HoldState::Acquiring => "taking",
                 HoldState::Releasing => "releasing",
                 HoldState::Destroyed => "destroyed",
             },
-            shared: hold.shared,
-            again: hold.again,
+            shared: hold.is_shared,
+            again: hold.recursion,
             since_boottime_ns: hold.since_ns,
             for_ns: model.now_ns.zip(hold.since_ns).and_then(|(now, since)| now.checked_sub(since)),
             steady: hold.is_steady,
@@ -153,7 +153,7 @@ impl<W: Write> Json<W> {
         let waiters = summary.waiters.iter().map(|group| Waiters {
             threads: group.threads.len(),
             tids: tids(&group.threads),
-            shared: group.shared,
+            shared: group.is_shared,
             timed: group.is_timed,
             longest_ns: group.longest_ns,
             location: location(group.location),
@@ -168,9 +168,9 @@ impl<W: Write> Json<W> {
                 address: format!("{:#x}", lock.address),
                 wrapped: lock.nature.is_wrapped,
                 contradictory: summary.is_contradictory,
-                holders: lock.holders.iter().chain(&lock.maybe).map(holder).collect(),
+                holders: lock.holders.iter().chain(&lock.possible_holders).map(holder).collect(),
                 waiters: waiters.collect(),
-                lenders: tids(&lock.lenders),
+                lenders: tids(&[&lock.condition_waiters[..], &lock.semaphore_waiters].concat()),
                 acquisitions: lock.record.acquisitions,
                 contended: lock.record.contended,
                 failed_tries: lock.record.failed_tries,

@@ -146,7 +146,6 @@ fn counters(bytes: &Bytes) -> Result<Ring, Damage> {
         slot_words: bytes.u32(header_at::SLOT_WORDS)?,
         slot_capacity: slots.capacity,
         slots_used: slots.used,
-        slots_reserved: bytes.u64(header_at::SLOTS_RESERVED)?,
         refused_full: bytes.u64(header_at::REFUSED_FULL)?,
         refused_memory: bytes.u64(header_at::REFUSED_MEMORY)?,
         without_exit: bytes.u64(header_at::WITHOUT_EXIT)?,
@@ -161,7 +160,6 @@ fn counters(bytes: &Bytes) -> Result<Ring, Damage> {
         sites: Vec::new(),
         slots: Vec::new(),
     };
-    require!(ring.slots_used <= ring.slots_reserved, "slots were handed out without memory");
     Ok(ring)
 }
 
@@ -325,7 +323,6 @@ fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Dama
         first_sequence: bytes.u64(at + slot_at::FIRST_SEQUENCE)?,
         name: String::from_utf8_lossy(name).into_owned(),
         count: bytes.u64(at + slot_at::COUNT)?,
-        mask: bytes.u64(at + slot_at::MASK)?,
         words: (0..words as usize)
             .map(|index| bytes.u64(at + slot_at::LEN + 8 * index))
             .collect::<Result<_, _>>()?,
@@ -334,7 +331,6 @@ fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Dama
     };
     if matches!(state, State::Live | State::Exited) {
         require!(bytes.u32(at + slot_at::KIND)? == 1, "slot {index} has another kind");
-        require!(slot.mask == u64::from(words) - 1, "slot {index} has mask {:#x}", slot.mask);
         require!(slot.first_sequence <= slot.count, "slot {index} begins after its count");
         require!(slot.generation > 0 && slot.pid > 0 && slot.tid > 0, "slot {index} has no owner");
     }
@@ -386,7 +382,7 @@ mod tests {
             for (at, value) in header {
                 bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
             }
-            for (at, value) in [(slot_at::COUNT, 20u64), (slot_at::MASK, 15)] {
+            for (at, value) in [(slot_at::COUNT, 20u64)] {
                 bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
             }
             bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));

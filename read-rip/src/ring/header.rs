@@ -1,0 +1,238 @@
+//! The header of a ring, as values: identity, geometry and counters.
+//!
+//! It reads nothing: `parse` does.
+
+use super::Clock;
+
+/// The header of a ring.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// Major and minor version of the format.
+    pub version: (u16, u16),
+    /// The processor architecture that the process ran on.
+    pub machine: Machine,
+    /// The user that the process ran as.
+    pub uid: u32,
+    /// The boot in which the process ran.
+    pub boot_id: [u8; 16],
+    /// The process that made the ring, as its own PID namespace numbers it.
+    pub pid: u32,
+    /// Inode of that PID namespace; 0 when unknown.
+    pub pid_namespace: u64,
+    /// When that process started, clock ticks since boot; 0 when unknown.
+    pub start_time_ticks: u64,
+    /// Clock ticks a second.
+    pub ticks_per_second: u32,
+    /// When the ring was made, ns since 1970.
+    pub created_realtime_ns: u64,
+    /// The same moment, ns since boot.
+    pub created_boottime_ns: u64,
+    /// The type of the file system on which the ring was made.
+    pub file_system: FileSystem,
+    /// Host name.
+    pub host: String,
+    /// Settings that the recorder did not follow.
+    pub settings_ignored: IgnoredSettings,
+    /// Words of a slot.
+    pub slot_words: u32,
+    /// Bytes of a slot.
+    pub slot_len_bytes: u64,
+    /// Bytes of the file when it was made.
+    pub file_len_bytes: u64,
+    /// Threads that do not record because no slot was free.
+    pub threads_refused_full: u64,
+    /// Threads that do not record because no memory was available.
+    pub threads_refused_memory: u64,
+    /// Threads whose exit goes unnoticed.
+    pub threads_without_exit: u64,
+    /// Slots that were given to another thread.
+    pub slots_reused: u64,
+    /// Modules that found no room in the ring.
+    pub metadata_refused: u64,
+    /// What the ticks of times mean; `None` if no times are recorded.
+    pub clock: Option<Clock>,
+    /// Acquisitions that found no free entry in their thread's held-lock table.
+    pub held_overflows: u64,
+    /// Releases by threads other than the holder that could not be recorded in the holder's table.
+    pub releases_unmatched: u64,
+    /// How the process ended, as far as it said so itself.
+    pub ending: Ending,
+    /// Where the modules are.
+    pub modules: Region,
+    /// Where the sites are.
+    pub sites: Region,
+    /// Where the texts of modules and sites are.
+    pub texts: Region,
+    /// Where the slots are.
+    pub slots: Region,
+    /// Where the names of locks are; rings of 1.0 have none.
+    pub lock_names: Region,
+}
+
+/// A processor architecture that librip records on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// x86-64.
+    X86_64,
+    /// Little-endian aarch64.
+    Aarch64,
+}
+
+impl Machine {
+    /// Decodes an ELF machine number.
+    pub(super) fn from_elf(number: u32) -> Option<Machine> {
+        match object::elf::Machine(u16::try_from(number).ok()?) {
+            object::elf::EM_X86_64 => Some(Machine::X86_64),
+            object::elf::EM_AARCH64 => Some(Machine::Aarch64),
+            _ => None,
+        }
+    }
+}
+
+/// The type of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    /// tmpfs: a file in memory.
+    Tmpfs,
+    /// Another one, by its number in `statfs(2)`.
+    Other(u64),
+}
+
+impl From<u64> for FileSystem {
+    /// Decodes the type that `statfs(2)` reports.
+    fn from(raw: u64) -> FileSystem {
+        if raw == libc::TMPFS_MAGIC as u64 { FileSystem::Tmpfs } else { FileSystem::Other(raw) }
+    }
+}
+
+/// A setting of the recorder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// `RIP_WORDS` was no number from 16 to 16384.
+    Words,
+    /// `RIP_SLOTS` was no number from 1 to 16777216.
+    Slots,
+    /// `RIP_KEEP` was none of `always`, `failure`, `never`.
+    Keep,
+    /// `RIP_CLOCK` was none of `off`, `contended`, `all`.
+    Clock,
+    /// There are fewer slots than asked for, because of a limit on file size or address space, or the size of the file
+    /// system.
+    SlotsLimited,
+}
+
+/// The settings that the recorder did not follow. Bits that this version does not know are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IgnoredSettings(u32);
+
+impl IgnoredSettings {
+    const KNOWN: [(Setting, u32); 5] = [
+        (Setting::Words, librip_format::SETTING_WORDS),
+        (Setting::Slots, librip_format::SETTING_SLOTS),
+        (Setting::Keep, librip_format::SETTING_KEEP),
+        (Setting::Clock, librip_format::SETTING_CLOCK),
+        (Setting::SlotsLimited, librip_format::SETTING_SLOTS_LIMITED),
+    ];
+
+    /// Decodes the set of the format.
+    pub const fn from_bits(bits: u32) -> IgnoredSettings {
+        IgnoredSettings(bits)
+    }
+
+    /// The set as the format has it.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Whether the set is empty.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The settings of the set that this version knows.
+    pub fn iter(self) -> impl Iterator<Item = Setting> {
+        Self::KNOWN.into_iter().filter(move |(_, bit)| self.0 & bit != 0).map(|(setting, _)| setting)
+    }
+}
+
+/// How a process ended, as far as the ring says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The process runs, or it had no chance to record its end: a signal, `_exit` or `exec`.
+    Unsaid,
+    /// The process called `exit`, or returned from `main`.
+    Exit {
+        /// The exit status.
+        status: i32,
+        /// When, ns since boot.
+        boottime_ns: u64,
+    },
+}
+
+/// A table in the file, checked: all that is used of it is within the length that the file was made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Region {
+    /// Where it begins, bytes from the start of the file.
+    pub offset: u64,
+    /// Bytes an entry.
+    pub entry_len_bytes: u64,
+    /// Entries that there is room for.
+    pub capacity: u64,
+    /// Entries that were handed out.
+    pub used: u64,
+}
+
+impl Region {
+    /// Bytes that it takes.
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.capacity * self.entry_len_bytes
+    }
+}
+
+/// What a region holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionKind {
+    /// Modules.
+    Modules,
+    /// Sites.
+    Sites,
+    /// Texts of modules and sites.
+    Texts,
+    /// Slots.
+    Slots,
+    /// Names of locks.
+    LockNames,
+}
+
+impl RegionKind {
+    /// Decodes the kind of the format; `None` for a kind that the reader does not use.
+    pub(super) fn from_raw(raw: u32) -> Option<RegionKind> {
+        match raw {
+            librip_format::REGION_MODULES => Some(RegionKind::Modules),
+            librip_format::REGION_SITES => Some(RegionKind::Sites),
+            librip_format::REGION_TEXTS => Some(RegionKind::Texts),
+            librip_format::REGION_SLOTS => Some(RegionKind::Slots),
+            librip_format::REGION_LOCK_NAMES => Some(RegionKind::LockNames),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_settings_are_listed_and_unknown_bits_kept() {
+        let settings = IgnoredSettings::from_bits(2 | 16 | 1 << 31);
+        assert_eq!(settings.iter().collect::<Vec<_>>(), [Setting::Slots, Setting::Clock]);
+        assert_eq!(settings.bits(), 1 << 31 | 18);
+        assert!(IgnoredSettings::default().is_empty());
+    }
+
+    #[test]
+    fn tmpfs_has_the_number_of_the_kernel() {
+        assert_eq!(FileSystem::from(0x0102_1994), FileSystem::Tmpfs);
+        assert_eq!(FileSystem::from(0xef53), FileSystem::Other(0xef53));
+    }
+}

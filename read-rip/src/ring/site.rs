@@ -1,0 +1,305 @@
+//! A site: a mark in the source, and what its events mean.
+//!
+//! It decodes the numbers of the format and draws no conclusion from them. A number that this version does not know is
+//! kept as it is.
+
+use std::ops::{BitAnd, BitOr};
+
+/// A mark in the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Index of its module.
+    pub module: usize,
+    /// Module-relative address of the mark.
+    pub pc: u64,
+    /// Source file, as the compiler was given it.
+    pub file: String,
+    /// The module path of the source (Rust), or empty.
+    pub module_path: String,
+    /// The mark's label, or empty.
+    pub label: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1; 0 when unknown.
+    pub column: u32,
+    /// What an event of this site says.
+    pub kind: SiteKind,
+    /// More about the event and its lock.
+    pub flags: SiteFlags,
+    /// The type of each operand. Empty if the ring claims more operands than an event can have.
+    pub operand_types: Vec<OperandType>,
+    /// Operand words before the PC word of an event; `None` if the length of an operand is not known.
+    pub operand_words: Option<u32>,
+}
+
+/// What an event of a site says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SiteKind {
+    /// The thread passed this mark.
+    Snap,
+    /// The thread did useful work.
+    Progress,
+    /// The thread is about to block until it gets the lock.
+    LockWait,
+    /// The thread has acquired the lock. Marks by hand only.
+    LockAcquired,
+    /// The thread has released the lock.
+    LockReleased,
+    /// A try, or a wait of limited time, ended without the lock.
+    LockTryFailed,
+    /// A wrapper begins to acquire the lock. It has succeeded unless a [`SiteKind::LockTryFailed`] follows.
+    LockAcquireBegin,
+    /// The thread releases the lock and waits on a condition variable.
+    ConditionWait,
+    /// The thread is back from the condition variable and has the lock again.
+    ConditionWoken,
+    /// The lock was destroyed. Another lock may be created at its address.
+    LockDestroyed,
+    /// A kind that this version does not know.
+    Unknown(u8),
+}
+
+impl From<u8> for SiteKind {
+    /// Decodes the kind of the format.
+    fn from(raw: u8) -> SiteKind {
+        match raw {
+            librip_format::KIND_SNAP => SiteKind::Snap,
+            librip_format::KIND_PROGRESS => SiteKind::Progress,
+            librip_format::KIND_LOCK_WAIT => SiteKind::LockWait,
+            librip_format::KIND_LOCK_ACQUIRED => SiteKind::LockAcquired,
+            librip_format::KIND_LOCK_RELEASED => SiteKind::LockReleased,
+            librip_format::KIND_LOCK_TRY_FAILED => SiteKind::LockTryFailed,
+            librip_format::KIND_LOCK_ACQUIRE_BEGIN => SiteKind::LockAcquireBegin,
+            librip_format::KIND_CONDITION_WAIT => SiteKind::ConditionWait,
+            librip_format::KIND_CONDITION_WOKEN => SiteKind::ConditionWoken,
+            librip_format::KIND_LOCK_DESTROYED => SiteKind::LockDestroyed,
+            _ => SiteKind::Unknown(raw),
+        }
+    }
+}
+
+/// The type of a lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LockType {
+    /// Its marks do not say.
+    #[default]
+    Unknown,
+    /// A mutex.
+    Mutex,
+    /// A readers-writer lock.
+    RwLock,
+    /// A spin lock.
+    Spin,
+    /// A semaphore. Nobody owns a semaphore.
+    Semaphore,
+    /// A type that this version does not know.
+    Other(u8),
+}
+
+impl LockType {
+    const fn bits(self) -> u16 {
+        let raw = match self {
+            LockType::Unknown => librip_format::LOCK_TYPE_UNKNOWN,
+            LockType::Mutex => librip_format::LOCK_TYPE_MUTEX,
+            LockType::RwLock => librip_format::LOCK_TYPE_RWLOCK,
+            LockType::Spin => librip_format::LOCK_TYPE_SPIN,
+            LockType::Semaphore => librip_format::LOCK_TYPE_SEMAPHORE,
+            LockType::Other(raw) => raw as u16,
+        };
+        raw << librip_format::SITE_LOCK_TYPE_SHIFT
+    }
+}
+
+/// The flags of a site, and the type of its lock. Bits that this version does not know are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SiteFlags(u16);
+
+impl SiteFlags {
+    /// No flag, and no type of lock.
+    pub const NONE: SiteFlags = SiteFlags(0);
+    /// See [`SiteFlags::is_shared`].
+    pub const SHARED: SiteFlags = SiteFlags(librip_format::SITE_SHARED);
+    /// See [`SiteFlags::is_try`].
+    pub const TRY: SiteFlags = SiteFlags(librip_format::SITE_TRY);
+    /// See [`SiteFlags::is_wrapper`].
+    pub const WRAPPER: SiteFlags = SiteFlags(librip_format::SITE_WRAPPER);
+    /// See [`SiteFlags::is_reentrant`].
+    pub const REENTRANT: SiteFlags = SiteFlags(librip_format::SITE_REENTRANT);
+    /// See [`SiteFlags::is_readers_first`].
+    pub const READERS_FIRST: SiteFlags = SiteFlags(librip_format::SITE_READERS_FIRST);
+    /// See [`SiteFlags::is_upgradable`].
+    pub const UPGRADABLE: SiteFlags = SiteFlags(librip_format::SITE_UPGRADABLE);
+    /// See [`SiteFlags::is_owned`].
+    pub const OWNED: SiteFlags = SiteFlags(librip_format::SITE_OWNED);
+
+    const LOCK_TYPE: SiteFlags = SiteFlags(u16::MAX << librip_format::SITE_LOCK_TYPE_SHIFT);
+
+    /// Decodes the flags of the format.
+    pub const fn from_bits(bits: u16) -> SiteFlags {
+        SiteFlags(bits)
+    }
+
+    /// The flags as the format has them.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// Whether all of these flags are set.
+    pub const fn contains(self, flags: SiteFlags) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+
+    /// The lock is acquired in shared mode.
+    pub const fn is_shared(self) -> bool {
+        self.contains(Self::SHARED)
+    }
+
+    /// The attempt does not block, or ends after a time.
+    pub const fn is_try(self) -> bool {
+        self.contains(Self::TRY)
+    }
+
+    /// The site is in a wrapper, which records everything that is done with its locks.
+    pub const fn is_wrapper(self) -> bool {
+        self.contains(Self::WRAPPER)
+    }
+
+    /// The owner may acquire the lock again.
+    pub const fn is_reentrant(self) -> bool {
+        self.contains(Self::REENTRANT)
+    }
+
+    /// A shared acquisition passes waiting writers.
+    pub const fn is_readers_first(self) -> bool {
+        self.contains(Self::READERS_FIRST)
+    }
+
+    /// A shared acquisition may become exclusive. A lock grants one of these at a time.
+    pub const fn is_upgradable(self) -> bool {
+        self.contains(Self::UPGRADABLE)
+    }
+
+    /// Only the thread that acquired the lock can release it.
+    pub const fn is_owned(self) -> bool {
+        self.contains(Self::OWNED)
+    }
+
+    /// The type of the lock.
+    pub const fn lock_type(self) -> LockType {
+        let raw = self.0 >> librip_format::SITE_LOCK_TYPE_SHIFT;
+        match raw {
+            librip_format::LOCK_TYPE_UNKNOWN => LockType::Unknown,
+            librip_format::LOCK_TYPE_MUTEX => LockType::Mutex,
+            librip_format::LOCK_TYPE_RWLOCK => LockType::RwLock,
+            librip_format::LOCK_TYPE_SPIN => LockType::Spin,
+            librip_format::LOCK_TYPE_SEMAPHORE => LockType::Semaphore,
+            _ => LockType::Other(raw as u8),
+        }
+    }
+
+    /// The same flags with this type of lock.
+    pub const fn with_lock_type(self, lock_type: LockType) -> SiteFlags {
+        SiteFlags(self.0 & !Self::LOCK_TYPE.0 | lock_type.bits())
+    }
+}
+
+impl BitOr for SiteFlags {
+    type Output = SiteFlags;
+
+    fn bitor(self, other: SiteFlags) -> SiteFlags {
+        SiteFlags(self.0 | other.0)
+    }
+}
+
+impl BitAnd for SiteFlags {
+    type Output = SiteFlags;
+
+    fn bitand(self, other: SiteFlags) -> SiteFlags {
+        SiteFlags(self.0 & other.0)
+    }
+}
+
+/// What an operand of an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OperandType {
+    /// 48 bits.
+    Word,
+    /// 64 bits, the low 32 bits first.
+    Double,
+    /// The address of a lock.
+    Lock,
+    /// The time of the event, ticks; 0 if it is not known.
+    Time,
+    /// The time at which what ends here began, ticks; 0 if it is not known.
+    Since,
+    /// The address of a condition variable.
+    Condition,
+    /// The return address of a call that an interposer recorded.
+    Caller,
+    /// A type that this version does not know.
+    Unknown(u8),
+}
+
+impl From<u8> for OperandType {
+    /// Decodes the operand type of the format.
+    fn from(raw: u8) -> OperandType {
+        match raw {
+            librip_format::OPERAND_WORD => OperandType::Word,
+            librip_format::OPERAND_DOUBLE => OperandType::Double,
+            librip_format::OPERAND_LOCK => OperandType::Lock,
+            librip_format::OPERAND_TIME => OperandType::Time,
+            librip_format::OPERAND_SINCE => OperandType::Since,
+            librip_format::OPERAND_CONDITION => OperandType::Condition,
+            librip_format::OPERAND_CALLER => OperandType::Caller,
+            _ => OperandType::Unknown(raw),
+        }
+    }
+}
+
+impl OperandType {
+    /// How many words an operand of this type takes; `None` if that is not known.
+    pub const fn words(self) -> Option<u32> {
+        match self {
+            OperandType::Word
+            | OperandType::Lock
+            | OperandType::Time
+            | OperandType::Since
+            | OperandType::Condition
+            | OperandType::Caller => Some(1),
+            OperandType::Double => Some(2),
+            OperandType::Unknown(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_numbers_are_kept() {
+        assert_eq!(SiteKind::from(200), SiteKind::Unknown(200));
+        assert_eq!(OperandType::from(0), OperandType::Unknown(0));
+        let flags = SiteFlags::from_bits(0x2a80 | 1);
+        assert_eq!(
+            (flags.is_shared(), flags.lock_type(), flags.bits()),
+            (true, LockType::Other(0x2a), 0x2a81)
+        );
+    }
+
+    #[test]
+    fn operands_have_the_lengths_of_the_format() {
+        for raw in 0..=u8::MAX {
+            assert_eq!(OperandType::from(raw).words(), librip_format::operand_words(raw), "{raw}");
+        }
+    }
+
+    #[test]
+    fn the_type_of_a_lock_is_apart_from_its_flags() {
+        for raw in 0..=u8::MAX {
+            let lock_type = SiteFlags::from_bits(u16::from(raw) << 8).lock_type();
+            let flags = (SiteFlags::TRY | SiteFlags::from_bits(0xff00)).with_lock_type(lock_type);
+            assert_eq!(flags, SiteFlags::from_bits(u16::from(raw) << 8 | SiteFlags::TRY.bits()));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! A slot: one thread's history and its locks, as values.
+//!
+//! It reads nothing: `copy` does.
+
+use super::{HeldLock, Word};
+
+/// What the ring says of a slot's owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotState {
+    /// The owner may write.
+    Live,
+    /// The owner has announced its exit.
+    Exited,
+    /// The slot is changing owners.
+    Claiming,
+}
+
+impl SlotState {
+    /// Decodes the state of a used slot; `None` for a number that is not one.
+    pub(super) fn from_raw(raw: u32) -> Option<SlotState> {
+        match raw {
+            librip_format::SLOT_LIVE => Some(SlotState::Live),
+            librip_format::SLOT_EXITED => Some(SlotState::Exited),
+            librip_format::SLOT_CLAIMING => Some(SlotState::Claiming),
+            _ => None,
+        }
+    }
+}
+
+/// What owns a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotKind {
+    /// A thread.
+    Thread,
+    /// A kind that this version does not know.
+    Unknown(u32),
+}
+
+impl From<u32> for SlotKind {
+    /// Decodes the kind of the format.
+    fn from(raw: u32) -> SlotKind {
+        if raw == librip_format::SLOT_KIND_THREAD { SlotKind::Thread } else { SlotKind::Unknown(raw) }
+    }
+}
+
+/// A thread's history.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// Its index in the ring.
+    pub index: u64,
+    /// What the ring says of its owner.
+    pub state: SlotState,
+    /// What its owner is.
+    pub kind: SlotKind,
+    /// The number of owners that the slot has had.
+    pub generation: u32,
+    /// The owner's process.
+    pub pid: u32,
+    /// The owner's thread.
+    pub tid: u32,
+    /// The PID namespace in which `pid` and `tid` are valid; 0 when unknown.
+    pub pid_namespace: u64,
+    /// When the owner claimed the slot, ns since boot; 0 when unknown.
+    pub claimed_boottime_ns: u64,
+    /// When the owner exited, ns since boot; 0 otherwise.
+    pub exited_boottime_ns: u64,
+    /// The owner's name; may contain anything.
+    pub name: String,
+    /// The owner's first sequence.
+    pub first_sequence: u64,
+    /// The locks that the owner holds or waits for, in the order of their table entries.
+    pub held: Vec<HeldLock>,
+    /// The number of further locks that the owner holds: its table was full.
+    pub held_overflowed: u32,
+    /// The number of table entries that changed while they were read.
+    pub held_in_flux: u32,
+    /// The number of words that the slot had taken when it was read.
+    pub count: u64,
+    /// The sequence of `words[0]`.
+    pub words_from: u64,
+    /// The owner's last words, one for each sequence.
+    pub words: Vec<Word>,
+    /// Missing words that were reserved but not written. A live writer was about to write them, or a crash prevented it.
+    pub unwritten: u32,
+    /// Missing words that changed while they were read.
+    pub torn: u32,
+    /// Missing words that contradict their position. Memory was damaged.
+    pub damaged: u32,
+}
+
+impl Slot {
+    /// The number of the owner's words that later ones have replaced.
+    pub fn overwritten(&self) -> u64 {
+        self.words_from.saturating_sub(self.first_sequence)
+    }
+}
