@@ -20,7 +20,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use librip_test_kit::oracle::{Ring, Slot};
-use librip_test_kit::tool::{is_installed, repository, tool};
+use librip_test_kit::tool::{can, is_installed, repository, tool};
 use librip_test_kit::victim::{Plan, Remains};
 
 /// Where everything is built.
@@ -78,16 +78,9 @@ const GPP: Compiler =
     Compiler { name: "g++", standards: &["c++11", "c++14", "c++17", "c++20", "c++2b"], is_cpp: true };
 const CLANGPP: Compiler = Compiler { name: "clang++", ..GPP };
 
-/// Those of these compilers that are installed.
+/// Those of these compilers that are there and can make programs.
 fn installed(compilers: &[Compiler]) -> Vec<Compiler> {
-    let is_there = |compiler: &&Compiler| {
-        let found = is_installed(compiler.name);
-        if !found {
-            eprintln!("SKIPPED {}: it is not installed", compiler.name);
-        }
-        found
-    };
-    compilers.iter().filter(is_there).copied().collect()
+    compilers.iter().filter(|compiler| can(compiler.name, &[], directory())).copied().collect()
 }
 
 const STRICT: [&str; 3] = ["-Wall", "-Wextra", "-Werror"];

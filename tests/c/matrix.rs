@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use librip_test_kit::oracle::Ring;
+use librip_test_kit::tool::can;
 use librip_test_kit::victim::Plan;
 
 use crate::{
@@ -226,7 +227,7 @@ fn checkers_for_races_and_for_arithmetic_have_nothing_to_say() {
         (CLANG, &["-fsanitize=integer", "-fno-sanitize-recover=all"]),
     ];
     for (compiler, flags) in variants {
-        if installed(&[compiler]).is_empty() {
+        if !can(compiler.name, flags, directory()) {
             continue;
         }
         let name = format!("reuse-{}{}", compiler.name, flags[0]);

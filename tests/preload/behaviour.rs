@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use librip_test_kit::tool::can;
 use librip_test_kit::victim::{Remains, is_root, tempdir};
 
 use crate::{compile, directory, expect_same, plan, preload};
@@ -88,6 +89,9 @@ fn locks_before_any_constructor_has_run_work() {
 
 #[test]
 fn a_program_with_a_thread_sanitizer_runs() {
+    if !can("cc", &["-fsanitize=thread"], directory()) {
+        return;
+    }
     let remains = same(&compile("sanitized", &["-fsanitize=thread"]), &[]);
     remains.expect_success();
     assert_eq!(remains.stdout, "counted 2000\n");

@@ -26,6 +26,46 @@ pub fn is_installed(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
 
+/// Returns why this compiler cannot make a program that runs with these flags; nothing if it can.
+///
+/// A compiler may be installed without what a flag needs: clang without its sanitizers' runtime, for example.
+pub fn cannot(compiler: &str, flags: &[&str], directory: &Path) -> Option<String> {
+    if !is_installed(compiler) {
+        return Some("it is not installed".to_owned());
+    }
+    std::fs::create_dir_all(directory).unwrap();
+    let named = flags.concat().replace(|c: char| !c.is_alphanumeric(), "-");
+    let program = directory.join(format!("probe-{compiler}{named}"));
+    let language = if compiler.ends_with("++") { "c++" } else { "c" };
+    let source = program.with_extension(language);
+    std::fs::write(&source, "#include <stdlib.h>\nint main(void) { return EXIT_SUCCESS; }\n").unwrap();
+    let built = Command::new(compiler).args(flags).arg(&source).arg("-o").arg(&program).output().unwrap();
+    if !built.status.success() {
+        return Some(format!("a trivial program does not build: {}", first_line(&built.stderr)));
+    }
+    let ran = Command::new(&program).output().unwrap();
+    (!ran.status.success())
+        .then(|| format!("a trivial program ends with {}: {}", ran.status, first_line(&ran.stderr)))
+}
+
+fn first_line(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_owned()
+}
+
+/// Returns whether this compiler can make a program that runs with these flags. Says so on standard error if not.
+pub fn can(compiler: &str, flags: &[&str], directory: &Path) -> bool {
+    let reason = cannot(compiler, flags, directory);
+    if let Some(reason) = &reason {
+        eprintln!("SKIPPED {compiler} {}: {reason}", flags.join(" "));
+    }
+    reason.is_none()
+}
+
+/// Returns whether golden files are to be written anew: `scripts/bless` sets `RIP_BLESS`.
+pub fn blessing() -> bool {
+    std::env::var_os("RIP_BLESS").is_some()
+}
+
 /// Returns the root of the repository.
 pub fn repository() -> &'static Path {
     let kit = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -90,5 +130,16 @@ impl Built {
         let mut files = of_target.flat_map(|message| message["filenames"].as_array().into_iter().flatten());
         let file = files.find_map(|file| file.as_str().filter(|file| file.ends_with(ending)));
         file.unwrap_or_else(|| panic!("cargo has built no {target}{ending}")).into()
+    }
+
+    /// Returns the program of a target.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub fn executable(&self, target: &str) -> PathBuf {
+        let of_target = self.0.iter().filter(|message| message["target"]["name"] == target);
+        let program = of_target.filter_map(|message| message["executable"].as_str()).next();
+        program.unwrap_or_else(|| panic!("cargo has built no program {target}")).into()
     }
 }

@@ -21,15 +21,16 @@ static CURRENT: u64 = 0x10;
 
 fn cycle() {
     let halfway = leaked(Meeting::new(2));
-    for (name, from, to) in [("saver", &CURRENT, &SAVINGS), ("spender", &SAVINGS, &CURRENT)] {
-        drop(actor(name, move || {
+    let actors = [("saver", &CURRENT, &SAVINGS), ("spender", &SAVINGS, &CURRENT)].map(|(name, from, to)| {
+        actor(name, move || {
             rip_lock_wait!(from);
             rip_lock_acquired!(from);
             halfway.wait();
             rip_lock_wait!(to);
             park()
-        }));
-    }
+        })
+    });
+    actors.into_iter().for_each(|actor| drop(actor.until_blocked()));
     drop(actor("last", park_after_mark).until_blocked());
     rip_lock_name!(&SAVINGS, "savings");
 }

@@ -111,15 +111,16 @@ fn readers_only() {
     static ROUTES: RwLock<i64> = RwLock::new(0);
     static USERS: RwLock<i64> = RwLock::new(0);
     let both = leaked(Meeting::new(2));
-    for (name, first, second) in [("one", &ROUTES, &USERS), ("other", &USERS, &ROUTES)] {
-        drop(actor(name, move || {
+    let readers = [("one", &ROUTES, &USERS), ("other", &USERS, &ROUTES)].map(|(name, first, second)| {
+        actor(name, move || {
             let first = first.read().unwrap();
             both.wait();
             drop(second.read().unwrap());
             drop(first);
             park()
-        }));
-    }
+        })
+    });
+    readers.into_iter().for_each(|reader| drop(reader.until_blocked()));
     drop(
         actor("last", || {
             drop(ROUTES.read().unwrap());

@@ -1,0 +1,28 @@
+//! The whole file: every byte of a ring, plain or compressed, of librip or of its ancestor; all commands over it.
+#![no_main]
+
+use std::fs;
+
+use libfuzzer_sys::fuzz_target;
+use librip_test_kit::builder::Ring;
+use librip_test_kit::{ancestor, gzip};
+use read_rip_fuzz::{begin, file, read_everything, ring};
+
+fn seeds() -> Vec<Vec<u8>> {
+    let sound = ring().build().bytes;
+    let compressed = file("compressed", &[]);
+    gzip(&sound, &compressed);
+    let more = Ring { unknown_regions: true, extra_bytes: 16, exit_status: Some(3), ..ring() };
+    let threads = [(3, ancestor::Slot::new("a").marks([0x40_1000; 40])), (5, ancestor::Slot::new("b").exit())];
+    vec![
+        sound,
+        fs::read(compressed).expect("it was written"),
+        more.build().bytes,
+        Ring::new().build().bytes,
+        ancestor::build(&threads),
+    ]
+}
+
+fuzz_target!(init: begin(seeds), |bytes: &[u8]| {
+    read_everything(&file("ring", bytes));
+});

@@ -1,0 +1,190 @@
+# rustc 1.95.0 (59807616e 2026-04-14)
+    push rbp
+    push r15
+    push r14
+    push r12
+    push rbx
+    sub rsp, 48
+    mov rbx, rdi
+    movzx eax, byte ptr [rdi]
+    test al, 2
+    je L1
+L19:
+L2:
+    lea r14, [rip + L2]
+    lea rax, [rip + .Lanon._.2]
+    mov rdi, qword ptr [rip + librip_tls_1@GOTTPOFF]
+    mov rdi, qword ptr fs:[rdi]
+    test rdi, rdi
+    je L3
+    cmp qword ptr [rdi - 8], 0
+    je L3
+    mov eax, dword ptr [rdi - 456]
+    cmp al, 2
+    je L3
+    movabs rax, 281474976710656
+    mov edx, 2
+    xadd qword ptr [rdi - 16], rdx
+    mov r8, qword ptr [rdi - 8]
+    lea rcx, [rax - 8]
+    and rcx, rbx
+    mov rsi, rdx
+    shl rsi, 49
+    or rsi, rcx
+    or rsi, rax
+    mov r9, rdx
+    and r9, r8
+    mov qword ptr [rdi + 8*r9], rsi
+    inc rdx
+    mov rsi, rdx
+    shl rsi, 49
+    mov r9, rsi
+    or r9, r14
+    and r8, rdx
+    mov qword ptr [rdi + 8*r8], r9
+    mov r8, qword ptr [rdi - 392]
+    movabs r9, 1970324836974592
+    test r8, r9
+    je L4
+    mov rsi, rbx
+    mov rcx, r14
+    xor r8d, r8d
+    call qword ptr [rip + _ZN6librip4lock5table4Slot13enter_further@GOTPCREL]
+    jmp L5
+L4:
+    mov r12, rdi
+    add r12, -400
+    shl rdx, 56
+    or r14, rax
+    or r14, rdx
+    mov qword ptr [rdi - 392], r14
+    or rcx, rsi
+    or rcx, rax
+    mov qword ptr [rdi - 400], rcx
+    jmp L6
+L3:
+L7:
+    lea rcx, [rip + L7]
+    lea rax, [rip + .Lanon._.2]
+    mov rdi, rbx
+    xor esi, esi
+    mov rdx, r14
+    call qword ptr [rip + _ZN6librip4lock4wrap12begin_slowly@GOTPCREL]
+L5:
+    mov r12, rax
+    mov r14, rdx
+L6:
+    lea r15, [rbx + 8]
+    mov ecx, 1
+    xor eax, eax
+    lock cmpxchg dword ptr [rbx + 8], ecx
+    jne L8
+    mov rax, qword ptr [rip + _RNvNtNtCsjrHSEGnQ3l9_3std9panicking11panic_count18GLOBAL_PANIC_COUNT@GOTPCREL]
+    mov rax, qword ptr [rax]
+    shl rax
+    test rax, rax
+    jne L9
+    xor ebp, ebp
+    movzx eax, byte ptr [rbx + 12]
+    test al, al
+    jne L10
+L20:
+    test r12, r12
+    je L11
+    mov rax, qword ptr [rip + librip_tls_1@GOTTPOFF]
+    mov rax, qword ptr fs:[rax]
+    sub rax, r12
+    cmp rax, 513
+    jae L12
+    movabs rax, 562949953421312
+    xor r14, rax
+    mov qword ptr [r12 + 8], r14
+L11:
+    inc qword ptr [r15 + 8]
+L13:
+    lea rcx, [rip + L13]
+L14:
+    lea r8, [rip + L14]
+L18:
+    movzx edx, bpl
+    and edx, 1
+    mov rdi, rbx
+    mov rsi, r15
+    add rsp, 48
+    pop rbx
+    pop r12
+    pop r14
+    pop r15
+    pop rbp
+    jmp _ZN6librip4lock4wrap10drop_guard
+L8:
+L15:
+    lea rcx, [rip + L15]
+    lea rax, [rip + .Lanon._.2]
+    mov rdi, r12
+    mov rsi, r14
+    mov rdx, rbx
+    call qword ptr [rip + _ZN6librip4lock4wrap7Attempt5waits@GOTPCREL]
+    mov r14, rax
+    mov r12, rdx
+    mov qword ptr [rsp + 32], rax
+    mov qword ptr [rsp + 40], rdx
+    lea rdi, [rsp + 8]
+    mov rsi, r15
+    call _ZN3std4sync6poison5mutex14Mutex$LT$T$GT$4lock
+    mov rdi, r14
+    mov rsi, r12
+    call qword ptr [rip + _ZN6librip4lock4wrap7Waiting3has@GOTPCREL]
+    mov r15, qword ptr [rsp + 16]
+    movzx ebp, byte ptr [rsp + 24]
+    test byte ptr [rsp + 8], 1
+    je L11
+L21:
+L16:
+    lea rcx, [rip + L16]
+L17:
+    lea r8, [rip + L17]
+    jmp L18
+L1:
+    mov rdi, rbx
+    mov esi, 2
+    call qword ptr [rip + _ZN6librip4lock8Identity3set@GOTPCREL]
+    jmp L19
+L9:
+    call qword ptr [rip + _RNvNtNtCsjrHSEGnQ3l9_3std9panicking11panic_count17is_zero_slow_path@GOTPCREL]
+    mov ebp, eax
+    xor bpl, 1
+    movzx eax, byte ptr [rbx + 12]
+    test al, al
+    je L20
+L10:
+    mov rdi, r12
+    mov rsi, r14
+    call qword ptr [rip + _ZN6librip4lock4wrap7Attempt12has_poisoned@GOTPCREL]
+    jmp L21
+L12:
+    mov rdi, r12
+    mov rsi, r14
+    call qword ptr [rip + _ZN6librip4lock5table5Entry14has_in_a_child@GOTPCREL]
+    jmp L11
+    mov rbx, rax
+    movzx esi, bpl
+    mov rdi, r15
+    call _ZN4core3ptr106drop_in_place$LT$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$
+    jmp L22
+    mov rbx, rax
+    movzx esi, bpl
+    mov rdi, r15
+    call _ZN4core3ptr106drop_in_place$LT$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$
+    jmp L22
+    mov rbx, rax
+    lea rdi, [rsp + 8]
+    call _ZN4core3ptr184drop_in_place$LT$core..result..Result$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$C$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$$GT$
+    jmp L22
+    mov rbx, rax
+    lea rdi, [rsp + 32]
+    call qword ptr [rip + _ZN69_$LT$librip..lock..wrap..Waiting$u20$as$u20$core..ops..drop..Drop$GT$4drop@GOTPCREL]
+L22:
+    mov rdi, rbx
+    call _Unwind_Resume@PLT
+    call qword ptr [rip + _RNvNtCsgEmfK2I1SDS_4core9panicking16panic_in_cleanup@GOTPCREL]

@@ -1,0 +1,144 @@
+//! The artefacts as they are shipped: whatever cargo is asked to build, each has the same content.
+//!
+//! Cargo turns a feature on for all packages of one build that share a dependency. So the interposer or the reader could
+//! differ between `cargo build -p X` and `cargo build --workspace`. These tests build in the main target directory, where
+//! most is built already. The lists of exported symbols are blessed by `scripts/bless`.
+
+#![allow(missing_docs, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use librip_test_kit::tool::{Built, blessing, cargo, repository, tool};
+
+/// Builds, and keeps other tests of this file from replacing what was built.
+fn build(arguments: &[&str]) -> (Built, MutexGuard<'static, ()>) {
+    static ONE: Mutex<()> = Mutex::new(());
+    let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("target/tmp");
+    (cargo(&[&["build"], arguments].concat(), target, &[]), guard)
+}
+
+/// All ways to build everything: at once, and with each feature of librip.
+fn ways() -> Vec<Vec<String>> {
+    let packages = ["librip", "librip-preload", "librip-capi", "read-rip"];
+    let mut ways = vec![vec!["--workspace".to_owned()]];
+    let features = features();
+    let mut sets: Vec<String> = features.iter().map(|feature| format!("librip/{feature}")).collect();
+    sets.push(sets.join(","));
+    for set in sets {
+        let packages = packages.iter().flat_map(|&package| ["--package".to_owned(), package.to_owned()]);
+        ways.push(packages.chain(["--features".to_owned(), set]).collect());
+    }
+    ways
+}
+
+/// The features of librip.
+fn features() -> Vec<String> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"]);
+    let metadata = tool(command.arg(repository().join("Cargo.toml")));
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+    let mut packages = metadata["packages"].as_array().unwrap().iter();
+    let librip = packages.find(|package| package["name"] == "librip").unwrap();
+    let features = librip["features"].as_object().unwrap();
+    assert!(features.contains_key("std"), "{features:?}");
+    features.keys().cloned().collect()
+}
+
+/// The symbols that a library exports, sorted.
+fn exports(library: &Path) -> String {
+    let listing = tool(Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(library));
+    let mut names: Vec<&str> = listing.lines().filter_map(|line| line.split(' ').next()).collect();
+    names.sort_unstable();
+    names.join("\n") + "\n"
+}
+
+/// Builds one library alone and in all other ways, and compares what it exports with the list.
+fn check_exports(package: &str, target: &str) {
+    let list = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("ship").join(format!("{package}.symbols"));
+    let (built, alone) = build(&["--package", package]);
+    let exported = exports(&built.file(target, ".so"));
+    if blessing() {
+        std::fs::write(&list, &exported).unwrap();
+    }
+    let listed = std::fs::read_to_string(&list).unwrap();
+    assert_eq!(exported, listed, "{package}, built alone, and {}", list.display());
+    drop(alone);
+    for way in ways() {
+        let way: Vec<&str> = way.iter().map(String::as_str).collect();
+        let (built, _guard) = build(&way);
+        let exported = exports(&built.file(target, ".so"));
+        assert_eq!(exported, listed, "{package}, built by cargo build {}", way.join(" "));
+    }
+}
+
+#[test]
+fn the_interposer_exports_the_listed_symbols_however_it_is_built() {
+    check_exports("librip-preload", "rip_preload");
+}
+
+#[test]
+fn the_c_library_exports_the_listed_symbols_however_it_is_built() {
+    check_exports("librip-capi", "rip");
+}
+
+#[test]
+fn the_reader_contains_no_recorder_however_it_is_built() {
+    let mut ways = ways();
+    ways.push(["--package", "read-rip"].map(str::to_owned).to_vec());
+    for way in ways {
+        let way: Vec<&str> = way.iter().map(String::as_str).collect();
+        let (built, _guard) = build(&way);
+        let program = built.executable("read-rip");
+        let how = format!("cargo build {}", way.join(" "));
+        let symbols = tool(Command::new("nm").arg("--demangle").arg(&program));
+        assert!(symbols.contains("read_rip::"), "{how}: nm lists the program's own symbols");
+        for line in symbols.lines() {
+            // Functions of the recorder, and the names that its assembly and its C interface define.
+            let is_recorder = ["librip::", "librip_enter", "librip_tls", "librip_active", " rip_start"];
+            assert!(!is_recorder.iter().any(|name| line.contains(name)), "{how}: {line}");
+        }
+        let sections = tool(Command::new("readelf").args(["--sections", "--wide"]).arg(&program));
+        assert!(
+            !sections.contains(".note.librip"),
+            "{how}: no mark and no instance of the recorder:\n{sections}"
+        );
+    }
+}
+
+#[test]
+fn what_the_reader_must_not_contain_is_found_in_the_interposer() {
+    let (built, _guard) = build(&["--package", "librip-preload"]);
+    let library = built.file("rip_preload", ".so");
+    let sections = tool(Command::new("readelf").args(["--sections", "--wide"]).arg(&library));
+    assert!(sections.contains(".note.librip"), "{sections}");
+    let symbols = tool(Command::new("nm").arg("--demangle").arg(&library));
+    for name in ["librip::", "librip_active", "librip_tls"] {
+        assert!(symbols.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn the_reader_and_the_format_have_no_unsafe_code() {
+    for directory in ["read-rip/src", "librip/format/src"] {
+        let mut pending = vec![repository().join(directory)];
+        let mut files = 0;
+        while let Some(path) = pending.pop() {
+            if path.is_dir() {
+                pending.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+                continue;
+            }
+            files += 1;
+            let source = std::fs::read_to_string(&path).unwrap();
+            for (index, line) in source.lines().enumerate() {
+                let code = line.split("//").next().unwrap_or_default();
+                let has_unsafe =
+                    code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe");
+                assert!(!has_unsafe, "{}:{}: {line}", path.display(), index + 1);
+            }
+        }
+        assert!(files > 5, "{directory} has {files} files");
+    }
+}
