@@ -1,9 +1,9 @@
 //! Forks: the child must not mark into its parent's slot, holds the locks that the forking thread held, and is noted in
 //! the ring.
 //!
-//! The handlers are registered when the module is loaded. Children run fork handlers in the order of their registration,
-//! so a handler that comes after ours may mark. Signals are blocked around a fork, so that no handler of the child marks
-//! before it has lost the parent's slot.
+//! The handlers are registered when the module is loaded. Children run fork handlers in the order of their
+//! registration, so a handler that comes after ours may mark. Signals are blocked around a fork, so that no handler of
+//! the child marks before it has lost the parent's slot.
 
 #![allow(unsafe_code, reason = "the C library calls the handlers")]
 

@@ -15,8 +15,8 @@
 //! *Absent* means that marks of the thread record nowhere. A thread is absent while it claims its slot: a function that
 //! the claim calls may be one that another library has replaced, and that marks or locks.
 //!
-//! The thread itself makes every step, with signals blocked. So no handler of its own sees a step half done, and no other
-//! thread looks.
+//! The thread itself makes every step, with signals blocked. So no handler of its own sees a step half done, and no
+//! other thread looks.
 
 #![allow(unsafe_code, reason = "thread-local blocks are raw memory, and the C library calls back")]
 
@@ -45,8 +45,8 @@ static AVOIDS_SYSTEM_CALLS: AtomicBool = AtomicBool::new(false);
 /// comes in the second round or later, its exit goes unnoticed, and its slot looks abandoned until it is reclaimed.
 const EXIT_ROUNDS: u64 = 4;
 
-/// FOLKLORE: glibc keeps the values of the first 32 keys in the thread's descriptor and allocates memory for the others. A
-/// first mark may come from a signal handler that interrupted `malloc`, so only the former will do.
+/// FOLKLORE: glibc keeps the values of the first 32 keys in the thread's descriptor and allocates memory for the
+/// others. A first mark may come from a signal handler that interrupted `malloc`, so only the former will do.
 const EXIT_KEYS_WITHOUT_ALLOCATION: usize = 32;
 
 /// Makes `ring` the one in which this instance's threads record.
@@ -99,8 +99,8 @@ pub(crate) fn ring() -> Option<&'static Ring> {
     unsafe { ring.as_ref() }
 }
 
-/// From now on the recorder makes no system call that a program with threads does not make anyway. Threads without a slot
-/// get none.
+/// From now on the recorder makes no system call that a program with threads does not make anyway. Threads without a
+/// slot get none.
 #[cfg(feature = "interpose")]
 pub(crate) fn avoid_system_calls() {
     // ORDERING: relaxed: threads that begin later see it, and others have made their calls.
