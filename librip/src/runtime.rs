@@ -34,7 +34,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use crate::arch::{self, ModuleState, Settings, ThreadBlock};
 use crate::process::instance::{self, ANCHOR_ABI, Anchor, Request};
 use crate::process::loader::{self, Detail, FoundModule};
-use crate::process::{clock, exit, fork, sigbus, thread};
+use crate::process::{clock, exit, fork, sigbus, state, thread};
 use crate::ring::{lock_names, module_registry, remote_tables};
 use crate::start::config::Builder;
 use crate::start::create::{self, Made};
@@ -111,7 +111,7 @@ fn open(made: Made, wish: &Builder) {
     let ring = made.ring;
     module_registry::register(ring, loader::keep_loaded().into_iter().map(|found| found.module));
     made.publish();
-    fork::note_pid_namespace();
+    state::note_pid_namespace();
     clock::install(&made.calibration);
     thread::install(ring);
     if let Ok(metadata) = made.file.metadata() {

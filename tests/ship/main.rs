@@ -6,6 +6,8 @@
 
 #![allow(missing_docs, reason = "tests")]
 
+mod layers;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,7 +45,7 @@ fn features() -> Vec<String> {
     let mut packages = metadata["packages"].as_array().unwrap().iter();
     let librip = packages.find(|package| package["name"] == "librip").unwrap();
     let features = librip["features"].as_object().unwrap();
-    assert!(features.contains_key("std"), "{features:?}");
+    assert!(features.contains_key("lock_api"), "{features:?}");
     features.keys().cloned().collect()
 }
 

@@ -9,4 +9,5 @@ pub(crate) mod fork;
 pub(crate) mod instance;
 pub(crate) mod loader;
 pub(crate) mod sigbus;
+pub(crate) mod state;
 pub(crate) mod thread;

@@ -14,7 +14,7 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::fence;
 
-use librip_format::{NAME_LEN_BYTES, SLOT_CLAIMING, SLOT_EXITED, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader};
+use librip_format::{SLOT_CLAIMING, SLOT_EXITED, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader};
 
 use super::control::SlotOwner;
 use super::{Ring, Table};
@@ -228,5 +228,3 @@ fn init(ring: &Ring, index: u64, claimant: Claimant) {
     // ORDERING: release, pairs with the acquire in `reclaim`.
     owner.state.store(SLOT_LIVE, Release);
 }
-
-const _: () = assert!(NAME_LEN_BYTES % 8 == 0);
