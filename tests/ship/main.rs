@@ -43,7 +43,7 @@ fn features() -> Vec<String> {
     let mut packages = metadata["packages"].as_array().unwrap().iter();
     let librip = packages.find(|package| package["name"] == "librip").unwrap();
     let features = librip["features"].as_object().unwrap();
-    assert!(features.contains_key("std"), "{features:?}");
+    assert!(features.contains_key("lock_api"), "{features:?}");
     features.keys().cloned().collect()
 }
 
@@ -97,7 +97,7 @@ fn the_reader_contains_no_recorder_however_it_is_built() {
         assert!(symbols.contains("read_rip::"), "{how}: nm lists the program's own symbols");
         for line in symbols.lines() {
             // Functions of the recorder, and the names that its assembly and its C interface define.
-            let is_recorder = ["librip::", "librip_enter", "librip_tls", "librip_active", " rip_start"];
+            let is_recorder = ["librip::", "librip_enter", "librip_tls", "librip_module", " rip_start"];
             assert!(!is_recorder.iter().any(|name| line.contains(name)), "{how}: {line}");
         }
         let sections = tool(Command::new("readelf").args(["--sections", "--wide"]).arg(&program));
@@ -115,7 +115,7 @@ fn what_the_reader_must_not_contain_is_found_in_the_interposer() {
     let sections = tool(Command::new("readelf").args(["--sections", "--wide"]).arg(&library));
     assert!(sections.contains(".note.librip"), "{sections}");
     let symbols = tool(Command::new("nm").arg("--demangle").arg(&library));
-    for name in ["librip::", "librip_active", "librip_tls"] {
+    for name in ["librip::", "librip_module", "librip_tls"] {
         assert!(symbols.contains(name), "{name}");
     }
 }
