@@ -43,7 +43,7 @@ pub fn read_rip(arguments: &[&str], ring: &Path) {
     let program = [OsStr::new("read-rip")];
     let all = program.into_iter().chain(arguments.iter().map(OsStr::new)).chain([ring.as_os_str()]);
     let cli = Cli::try_parse_from(all.map(OsString::from)).expect("a command line that is right");
-    read_rip::app::run(cli);
+    read_rip::app::run_command(cli);
 }
 
 /// Runs all commands over a ring: parsers, analyses and reports.

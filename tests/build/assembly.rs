@@ -201,7 +201,7 @@ fn a_mark_on_aarch64_is_the_instructions_of_the_golden_listing() {
         return;
     }
     // The mark is in the fixture, so that only the fixture has to be optimised.
-    let arguments = ["build", "--package", "librip", "--features", "std", "--target", TARGET];
+    let arguments = ["build", "--package", "librip", "--target", TARGET];
     let librip = cargo(&arguments, &directory().join("librip"), &[]);
     let host_libraries = directory().join("librip/debug/deps");
     let host_libraries = format!("dependency={}", host_libraries.display());

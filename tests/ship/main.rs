@@ -99,7 +99,7 @@ fn the_reader_contains_no_recorder_however_it_is_built() {
         assert!(symbols.contains("read_rip::"), "{how}: nm lists the program's own symbols");
         for line in symbols.lines() {
             // Functions of the recorder, and the names that its assembly and its C interface define.
-            let is_recorder = ["librip::", "librip_enter", "librip_tls", "librip_active", " rip_start"];
+            let is_recorder = ["librip::", "librip_enter", "librip_tls", "librip_module", " rip_start"];
             assert!(!is_recorder.iter().any(|name| line.contains(name)), "{how}: {line}");
         }
         let sections = tool(Command::new("readelf").args(["--sections", "--wide"]).arg(&program));
@@ -117,7 +117,7 @@ fn what_the_reader_must_not_contain_is_found_in_the_interposer() {
     let sections = tool(Command::new("readelf").args(["--sections", "--wide"]).arg(&library));
     assert!(sections.contains(".note.librip"), "{sections}");
     let symbols = tool(Command::new("nm").arg("--demangle").arg(&library));
-    for name in ["librip::", "librip_active", "librip_tls"] {
+    for name in ["librip::", "librip_module", "librip_tls"] {
         assert!(symbols.contains(name), "{name}");
     }
 }

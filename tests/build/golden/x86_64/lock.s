@@ -17,15 +17,14 @@ L2:
     mov rdi, qword ptr fs:[rdi]
     test rdi, rdi
     je L3
-    cmp qword ptr [rdi - 8], 0
-    je L3
-    mov eax, dword ptr [rdi - 456]
+    mov rcx, qword ptr [rip + librip_module_1@GOTPCREL]
+    mov eax, dword ptr [rcx + 8]
     cmp al, 2
     je L3
     movabs rax, 281474976710656
     mov edx, 2
-    xadd qword ptr [rdi - 16], rdx
-    mov r8, qword ptr [rdi - 8]
+    xadd qword ptr [rdi - 8], rdx
+    mov r8, qword ptr [rcx]
     lea rcx, [rax - 8]
     and rcx, rbx
     mov rsi, rdx
@@ -50,6 +49,9 @@ L2:
     mov rcx, r14
     xor r8d, r8d
     call qword ptr [rip + _ZN6librip4lock5table4Slot13enter_further@GOTPCREL]
+L14:
+    mov r12, rax
+    mov r14, rdx
     jmp L5
 L4:
     mov r12, rdi
@@ -61,50 +63,38 @@ L4:
     or rcx, rsi
     or rcx, rax
     mov qword ptr [rdi - 400], rcx
-    jmp L6
-L3:
-L7:
-    lea rcx, [rip + L7]
-    lea rax, [rip + .Lanon._.2]
-    mov rdi, rbx
-    xor esi, esi
-    mov rdx, r14
-    call qword ptr [rip + _ZN6librip4lock4wrap12begin_slowly@GOTPCREL]
 L5:
-    mov r12, rax
-    mov r14, rdx
-L6:
     lea r15, [rbx + 8]
     mov ecx, 1
     xor eax, eax
     lock cmpxchg dword ptr [rbx + 8], ecx
-    jne L8
+    jne L6
     mov rax, qword ptr [rip + _RNvNtNtCsjrHSEGnQ3l9_3std9panicking11panic_count18GLOBAL_PANIC_COUNT@GOTPCREL]
     mov rax, qword ptr [rax]
     shl rax
     test rax, rax
-    jne L9
+    jne L7
     xor ebp, ebp
     movzx eax, byte ptr [rbx + 12]
     test al, al
-    jne L10
+    jne L8
 L20:
     test r12, r12
-    je L11
+    je L9
     mov rax, qword ptr [rip + librip_tls_1@GOTTPOFF]
     mov rax, qword ptr fs:[rax]
     sub rax, r12
     cmp rax, 513
-    jae L12
+    jae L10
     movabs rax, 562949953421312
     xor r14, rax
     mov qword ptr [r12 + 8], r14
-L11:
+L9:
     inc qword ptr [r15 + 8]
-L13:
-    lea rcx, [rip + L13]
-L14:
-    lea r8, [rip + L14]
+L11:
+    lea rcx, [rip + L11]
+L12:
+    lea r8, [rip + L12]
 L18:
     movzx edx, bpl
     and edx, 1
@@ -117,7 +107,16 @@ L18:
     pop r15
     pop rbp
     jmp _ZN6librip4lock4wrap10drop_guard
-L8:
+L3:
+L13:
+    lea rcx, [rip + L13]
+    lea rax, [rip + .Lanon._.2]
+    mov rdi, rbx
+    xor esi, esi
+    mov rdx, r14
+    call qword ptr [rip + _ZN6librip4lock4wrap12begin_slowly@GOTPCREL]
+    jmp L14
+L6:
 L15:
     lea rcx, [rip + L15]
     lea rax, [rip + .Lanon._.2]
@@ -138,7 +137,7 @@ L15:
     mov r15, qword ptr [rsp + 16]
     movzx ebp, byte ptr [rsp + 24]
     test byte ptr [rsp + 8], 1
-    je L11
+    je L9
 L21:
 L16:
     lea rcx, [rip + L16]
@@ -150,23 +149,23 @@ L1:
     mov esi, 2
     call qword ptr [rip + _ZN6librip4lock8Identity3set@GOTPCREL]
     jmp L19
-L9:
+L7:
     call qword ptr [rip + _RNvNtNtCsjrHSEGnQ3l9_3std9panicking11panic_count17is_zero_slow_path@GOTPCREL]
     mov ebp, eax
     xor bpl, 1
     movzx eax, byte ptr [rbx + 12]
     test al, al
     je L20
-L10:
+L8:
     mov rdi, r12
     mov rsi, r14
     call qword ptr [rip + _ZN6librip4lock4wrap7Attempt12has_poisoned@GOTPCREL]
     jmp L21
-L12:
+L10:
     mov rdi, r12
     mov rsi, r14
     call qword ptr [rip + _ZN6librip4lock5table5Entry14has_in_a_child@GOTPCREL]
-    jmp L11
+    jmp L9
     mov rbx, rax
     movzx esi, bpl
     mov rdi, r15

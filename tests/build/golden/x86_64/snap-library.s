@@ -1,15 +1,15 @@
  1 push rax
  2 mov rax,QWORD PTR [outside]
- 3 mov rax,QWORD PTR fs:[rax]
- 4 test rax,rax
+ 3 mov rcx,QWORD PTR fs:[rax]
+ 4 test rcx,rcx
  5 je outside
- 6 mov ecx,0x1
- 7 xadd QWORD PTR [rax-0x10],rcx
- 8 mov rdx,rcx
- 9 and rdx,QWORD PTR [rax-0x8]
-10 shl rcx,0x31
-11 lea rsi,[instruction 2]
-12 or rcx,rsi
-13 mov QWORD PTR [rax+rdx*8],rcx
+ 6 mov edx,0x1
+ 7 xadd QWORD PTR [rcx-0x8],rdx
+ 8 mov rsi,rdx
+ 9 and rsi,QWORD PTR [outside]
+10 shl rdx,0x31
+11 lea rax,[instruction 2]
+12 or rdx,rax
+13 mov QWORD PTR [rcx+rsi*8],rdx
 14 pop rax
 15 ret
