@@ -62,7 +62,7 @@ fn check(ring: &Path, options: &[&str]) -> Outcome {
 }
 
 #[test]
-fn a_deadlock_of_a_dead_process_is_told_and_fails_a_build() {
+fn a_deadlock_of_a_dead_process_is_reported_and_fails_a_build() {
     let scratch = Scratch::new();
     let path = scratch.path("ring");
     deadlock(ring()).build().write(&path);
@@ -71,13 +71,13 @@ fn a_deadlock_of_a_dead_process_is_told_and_fails_a_build() {
     assert_eq!(
         outcome.stdout,
         "proven deadlock: 2 threads wait for one another, for 1.0 s\n    \
-             saver[10] waits for CURRENT (0x7f0000002000) at bank::? bank.rs:37<0x1100>, which spender[11] has had for 2.0 s, \
-             taken at bank::? bank.rs:35<0x1000>\n    \
-             spender[11] waits for SAVINGS (0x7f0000001000) at bank::? bank.rs:37<0x1100>, which saver[10] has had for 2.0 s, \
-             taken at bank::? bank.rs:35<0x1000>\n    \
-             1 more thread waits behind them\n    \
-             next: take these locks in one order everywhere, or let go of the first before waiting for the second; \
-             nothing but ending the process frees these threads\n\n"
+             saver[10] waits for CURRENT (0x7f0000002000) at bank::? bank.rs:37<0x1100>, held by spender[11] for 2.0 s, \
+             acquired at bank::? bank.rs:35<0x1000>\n    \
+             spender[11] waits for SAVINGS (0x7f0000001000) at bank::? bank.rs:37<0x1100>, held by saver[10] for 2.0 s, \
+             acquired at bank::? bank.rs:35<0x1000>\n    \
+             1 more thread is blocked behind them\n    \
+             next: acquire these locks in one order everywhere, or release the first before waiting for the second; \
+             only ending the process frees these threads\n\n"
     );
 }
 
@@ -104,7 +104,7 @@ fn suppressions_and_confidence_leave_findings_out() {
         assert!(outcome.stderr.contains("1 finding is suppressed."), "{outcome:#?}");
     }
     assert_eq!(suppressed("deadlock:^OTHER$\nlock-order").status, 1);
-    suppressed("deadlock\ndeadlok").fails_with("line 2: there is no finding \"deadlok\"");
+    suppressed("deadlock\ndeadlok").fails_with("line 2: unknown kind of finding \"deadlok\"");
     suppressed("deadlock:(").fails_with("line 1: ");
     check(&path, &["--suppress", "/nowhere/rules"]).fails_with("/nowhere/rules");
     assert_eq!(check(&path, &["--min-confidence", "proven"]).status, 1);
@@ -129,7 +129,7 @@ fn a_copy_of_a_living_process_proves_nothing() {
     let path = scratch.path("copy");
     deadlock(ring().of_this_process()).build().write(&path);
     let outcome = check(&path, &["--min-confidence", "proven"]).sound();
-    assert!(outcome.stderr.contains("This is a copy of a living process's ring."), "{outcome:#?}");
+    assert!(outcome.stderr.contains("This file is a copy of the ring of a living process."), "{outcome:#?}");
 }
 
 #[test]

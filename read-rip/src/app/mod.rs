@@ -1,4 +1,4 @@
-//! Each command, from its arguments to its exit status: the layers put together.
+//! The commands, from their arguments to their exit status. Here the layers come together.
 
 mod check;
 mod error;
@@ -18,9 +18,9 @@ use clap::Parser;
 use crate::cli::{Cli, Command, Common};
 use error::AppError;
 
-/// Read, and nothing is wrong with the ring.
+/// The ring was read, and nothing is wrong.
 const SOUND: u8 = 0;
-/// Read, and there are findings.
+/// The ring was read, and there are findings.
 const FINDINGS: u8 = 1;
 /// An error, or part of the ring could not be read.
 const ERROR: u8 = 2;
@@ -32,7 +32,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.command {
-        None => show::show(&cli.ring, &cli.view, &cli.common),
+        None => show::show(&cli.ring, &cli.show, &cli.common),
         Some(Command::List) => rings::list(&cli.common),
         Some(Command::Gc { dry_run }) => rings::gc(dry_run, &cli.common),
         Some(Command::Info { ring }) => show::info(&ring, &cli.common),
@@ -42,7 +42,7 @@ pub fn main() -> ExitCode {
     };
     match result {
         Ok(status) => ExitCode::from(status),
-        // Whoever read our output has seen enough.
+        // The reader of the output closed it: that is no error.
         Err(AppError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             error.report();
@@ -51,19 +51,19 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Standard output, with colours if they are wanted.
+/// Standard output, with colours where the options say so.
 fn output(wanted: &Common) -> impl Write + use<> {
     let choice = match wanted.color {
         clap::ColorChoice::Auto => AutoStream::choice(&io::stdout()),
         clap::ColorChoice::Always => ColorChoice::Always,
         clap::ColorChoice::Never => ColorChoice::Never,
     };
-    // Buffered on both sides: what removes colours hands on piece by piece.
+    // Buffered on both sides: the filter that removes colours writes many small pieces.
     let stdout: Box<dyn Write> = Box::new(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()));
     BufWriter::with_capacity(BUFFER_BYTES, AutoStream::new(stdout, choice))
 }
 
-/// Writes a line to standard error. If nobody reads it (`2>&1 | head`), that is no reason to stop.
+/// Writes a line to standard error. A failure is ignored: with `2>&1 | head` nothing may read it.
 fn remark(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -84,7 +84,7 @@ pub struct Waiters {
 }
 
 /// How lengths of time are distributed: the value that so many in a hundred do not exceed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Quantiles {
     pub count: usize,
