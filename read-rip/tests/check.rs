@@ -111,6 +111,38 @@ fn suppressions_and_confidence_leave_findings_out() {
 }
 
 #[test]
+fn a_suppression_does_not_depend_on_what_else_is_in_the_ring() {
+    let scratch = Scratch::new();
+    let (path, rules) = (scratch.path("ring"), scratch.path("rules"));
+    let alone = deadlock(ring());
+    // Another file of the same name, which changes what the text output calls the first one.
+    let mut crowded = alone.clone();
+    crowded.sites.push(Site::new(0x1200, "other/bank.rs", 1).within("other"));
+    crowded.slots.push(Slot::thread("elsewhere", 13).marks([0x1200]));
+    let names: Vec<bool> = [&alone, &crowded]
+        .map(|ring| {
+            ring.build().write(&path);
+            check(&path, &[]).stdout.contains(" src/bank.rs:37")
+        })
+        .into();
+    assert_eq!(names, [false, true], "the names in the text differ");
+    for (rule, is_suppressed) in [
+        ("deadlock:^src/bank\\.rs:37$", true),
+        ("deadlock:^bank::\\?$", true),
+        ("deadlock:^SAVINGS$", true),
+        ("deadlock:^bank\\.rs", false),
+        ("deadlock:other/bank", false),
+    ] {
+        fs::write(&rules, rule).unwrap();
+        for ring in [&alone, &crowded] {
+            ring.build().write(&path);
+            let status = check(&path, &["--suppress", rules.to_str().unwrap()]).status;
+            assert_eq!(status == 0, is_suppressed, "{rule}");
+        }
+    }
+}
+
+#[test]
 fn locks_of_threads_that_a_living_process_has_no_more_are_unreleased() {
     let scratch = Scratch::new();
     let path = scratch.path("ring");

@@ -61,9 +61,12 @@ struct Occurrence {
     thread: ThreadId,
     held: Acquisition,
     acquired: Acquisition,
-    /// All that it held, with whether that was shared.
-    gates: Vec<(LockId, bool)>,
+    /// All that it held.
+    gates: Vec<Mode>,
 }
+
+/// A lock, and whether it is shared.
+type Mode = (LockId, bool);
 
 /// The occurrences of the edges of a cycle.
 type Cycle = Vec<Occurrence>;
@@ -115,7 +118,8 @@ fn group_name(view: &View<'_>, lock: LockId) -> String {
 /// Collects the edges of all threads.
 struct Collector {
     edges: Edges,
-    seen: HashSet<(LockId, bool, LockId, bool, ThreadId, Vec<(LockId, bool)>)>,
+    /// The edges that are known, with thread, modes and gates.
+    seen: HashSet<(Mode, Mode, ThreadId, Vec<Mode>)>,
     /// The addresses at which a lock was destroyed: it is not known which thread meant which lock there.
     destroyed: HashSet<LockId>,
 }
@@ -178,7 +182,8 @@ impl Collector {
         }
         let gates = || held().map(|held| (held.lock, held.is_shared)).collect::<Vec<_>>();
         for from in held() {
-            let key = (from.lock, from.is_shared, acquired.lock, acquired.is_shared, thread, gates());
+            let modes = ((from.lock, from.is_shared), (acquired.lock, acquired.is_shared));
+            let key = (modes.0, modes.1, thread, gates());
             if self.destroyed.contains(&from.lock) || !self.seen.insert(key) {
                 continue;
             }
