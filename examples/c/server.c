@@ -1,15 +1,16 @@
-/* A server in C whose workers pile up at a lock, with the lock interface wrapped once instead of marks all over.
+/* A server in C whose workers pile up at a lock. The program marks its lock functions once, not each call.
  *
  *     cc -g -O2 server.c $(pkg-config --cflags --libs librip) -pthread -o server-c && ./server-c
  *
- * The backend does not answer any more; the janitor asks it, and has the lock of the sessions meanwhile. Kill the server
- * when it says that it is stuck, and ask what is left:
+ * The janitor locks the sessions and asks a backend that does not answer. All workers wait for that lock. When the
+ * server prints "stuck", kill it and read its ring:
  *
- *     read-rip -t PATH         which thread was where
- *     read-rip locks PATH      who has the lock, and who waits for it
+ *     read-rip -t PATH         shows where each thread was
+ *     read-rip locks PATH      shows which thread holds the lock, and which threads wait for it
  *
- * The wrapper is the recipe for any lock interface of a program: macros under the names that its callers use already, so
- * that marks are at the callers' lines, around functions that do the work. Varnish has Lck_Lock and Lck_Unlock like this.
+ * This works for the lock functions of any program: rename them, and define macros under the old names. The macros
+ * call the renamed functions, and their marks have the lines of the callers. Varnish has such functions, Lck_Lock and
+ * Lck_Unlock.
  */
 #include <librip.h>
 #include <pthread.h>
@@ -22,7 +23,7 @@ struct lock {
     pthread_mutex_t mutex;
 };
 
-/* What the callers use. Tried first: a lock that is free costs no time stamp. */
+/* The callers use these. Lck_Lock tries first: a free lock then costs no timestamp. */
 #define Lck_Lock(l)                                                                                                  \
     do {                                                                                                             \
         if (!Lck__Trylock(l)) {                                                                                      \
@@ -60,9 +61,9 @@ enum { WORKERS = 20 };
 
 static struct lock sessions_lock = {PTHREAD_MUTEX_INITIALIZER};
 static unsigned long sessions;
-/* What the backend would answer on. */
+/* The backend would send its answer here. */
 static int backend[2];
-/* Each worker says that it has served a request, and the janitor that it has the lock. */
+/* Each worker writes a byte when it has served a request, and the janitor when it holds the lock. */
 static int served[2];
 
 static void ask_the_backend(void) {
@@ -109,7 +110,7 @@ int main(void) {
     char path[4096], byte;
 
     /* Failing to record is no reason to fail. */
-    if (rip_start()) fprintf(stderr, "server: not recording\n");
+    if (rip_start()) fprintf(stderr, "server: could not start recording\n");
     rip_set_thread_name("main");
     RIP_LOCK_NAME(&sessions_lock, "sessions");
     if (pipe(backend) || pipe(served)) return 1;
@@ -125,7 +126,7 @@ int main(void) {
     fflush(stdout);
     pthread_t last = start(janitor, NULL);
     if (read(served[0], &byte, 1) != 1) return 1;
-    /* All others wait for it a moment later. */
+    /* All workers wait for the lock a moment later. */
     sleep(1);
     printf("stuck\n");
     fflush(stdout);

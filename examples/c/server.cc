@@ -1,16 +1,16 @@
-// A server in C++ that deadlocks: two threads move money between accounts, and take the two locks in different orders.
+// A server in C++ that deadlocks: two threads move money between two accounts, and take the two locks in opposite
+// orders.
 //
 //     c++ -g -O2 server.cc $(pkg-config --cflags --libs librip) -pthread -o server-cc && ./server-cc
 //
-// Kill it when it says that it is stuck, and ask what is left:
+// When it prints "stuck", kill it and read its ring:
 //
-//     read-rip locks PATH      who has which lock, and who waits for it
-//     read-rip check PATH      the deadlock, as a cycle
+//     read-rip locks PATH      shows which thread holds each lock, and which threads wait for it
+//     read-rip check PATH      shows the deadlock, as a cycle
 //
-// Mutex is the recipe for a lock class: it has the interface of std::mutex, records what is done with it, and works with
-// std::unique_lock and the other guards. They are at work inside of it, so what is shown are the lines of lock() and
-// unlock() with their callers, as far as those are inlined. To have marks at the callers' own lines, use macros, as
-// server.c does.
+// The class Mutex shows how to mark a lock class. It has the interface of std::mutex, so it works with
+// std::unique_lock and the other guards. read-rip shows the lines of lock() and unlock(), and their callers as far as
+// the compiler inlined the calls. To get marks with the lines of the callers themselves, use macros, as server.c does.
 #include <librip.h>
 
 #include <atomic>
@@ -28,7 +28,7 @@ public:
     Mutex(const Mutex &) = delete;
     Mutex &operator=(const Mutex &) = delete;
 
-    // Always inlined, so that each caller has marks of its own.
+    // Always inlined, so that each caller has its own marks.
     __attribute__((always_inline)) void lock() {
         if (!mutex.try_lock()) {
             RIP_LOCK_WAIT(this, RIP_EXCLUSIVE);
@@ -59,7 +59,8 @@ struct Account {
     long balance = 1000;
 };
 
-// How many have one account and go for the other: the deadlock is made to happen on the first transfer.
+// The number of threads that hold their first account. Each waits for the other here, so that the first transfer
+// always deadlocks.
 static std::atomic<int> halfway;
 
 template <class Money>
@@ -76,7 +77,7 @@ static void transfer(Account &from, Account &to, Money amount) {
 
 int main() {
     // Failing to record is no reason to fail.
-    if (rip_start()) std::fprintf(stderr, "server: not recording\n");
+    if (rip_start()) std::fprintf(stderr, "server: could not start recording\n");
     rip_set_thread_name("main");
     Account alice("alice"), bob("bob");
     std::thread there([&] {

@@ -1,16 +1,17 @@
-//! What the example programs share: how they start, how they wait for one another, how they lock.
+//! What the example programs share: starting to record, waiting for each other, locking.
 //!
-//! It gets into no trouble itself; each program in `src/bin` does.
+//! The trouble is in the programs in `src/bin`, not here.
 
 pub mod arrivals;
 pub mod locks;
 pub mod many_threads;
-pub mod pace;
+pub mod random;
 pub mod sessions;
 
 use std::io::Write;
 
-/// Starts recording and says where; a program without a ring runs on, as it should.
+/// Starts recording, and returns the path of the ring. If recording fails, says so and returns "none": the program
+/// runs without a ring.
 pub fn start() -> String {
     if let Err(error) = librip::init() {
         eprintln!("not recording: {error}");
@@ -18,18 +19,18 @@ pub fn start() -> String {
     librip::ring_path().map_or_else(|| "none".into(), |path| path.display().to_string())
 }
 
-/// Prints a line, at once. Whoever reads it may be gone, which is no reason to stop.
+/// Prints a line and flushes it. Ignores errors: the program runs on if nothing reads its output.
 pub fn say(line: impl std::fmt::Display) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Says who runs and where its ring is.
+/// Prints the process id and the path of the ring.
 pub fn say_running(ring: &str) {
     say(format_args!("running: pid {}, ring {ring}", std::process::id()));
 }
 
-/// Waits until somebody kills the process.
+/// Waits until the process is killed.
 pub fn stay() -> ! {
     loop {
         std::thread::park();

@@ -1,16 +1,16 @@
-//! Marks by hand around `std::sync::Mutex`: waits, has it, released it. A recipe for any lock interface that a program
-//! has of its own; where it uses the standard library's directly, `librip::sync` does it without marks.
+//! Marks by hand around `std::sync::Mutex`: waits, acquired, released. This is how to mark a lock type of your own.
+//! For the locks of the standard library, `librip::sync` records without marks.
 //!
-//! It keeps no account of holders: the ring does. The two marks of an acquisition are on one source line and have
-//! different addresses, and the mark of the release is on another line, so that `scripts/lock-holders` and
-//! `scripts/lock-waiters` can tell them apart as well. Everything is inlined, so that each caller's marks have
-//! addresses of their own.
+//! It does not keep track of holders: the ring does. The two marks of an acquisition are on one source line and have
+//! different addresses, and the mark of the release is on another line. This is the pattern that
+//! `scripts/lock-holders` and `scripts/lock-waiters` look for. All functions are inlined, so that the marks of each
+//! caller have their own addresses.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use librip::{rip_lock_acquired, rip_lock_released, rip_lock_try_failed, rip_lock_wait};
 
-/// A lock whose owner panicked is a lock: these programs are about waiting.
+/// Ignores poisoning: these programs are about waiting.
 macro_rules! lock_between_marks {
     ($mutex:expr, $waits:expr) => {{
         rip_lock_wait!($mutex);
@@ -21,20 +21,19 @@ macro_rules! lock_between_marks {
     }};
 }
 
-/// Locks. The last mark of a thread that is stuck here is the first of the two.
+/// Locks `mutex`. The last mark of a thread that waits here is `rip_lock_wait!`.
 ///
-/// `waits` is called once the waiting is on record, for programs that must know who is stuck; others pass
-/// [`unwatched`]. There is one function for both, because where a lock is taken is learned by its line, from
-/// those who got through.
+/// Calls `waits` after that mark, for programs that must know when a thread waits. Other programs pass [`unwatched`].
+/// Both use the same source line, because the scripts learn from the threads that got the lock which line takes it.
 #[inline(always)]
 pub fn lock<T>(mutex: &Mutex<T>, waits: impl FnOnce()) -> MutexGuard<'_, T> {
     lock_between_marks!(mutex, waits)
 }
 
-/// Tells nobody that the thread waits.
+/// Does nothing: for [`lock`], if the program does not need to know that the thread waits.
 pub fn unwatched() {}
 
-/// Locks unless somebody else has the lock.
+/// Locks `mutex` if it is free.
 #[inline(always)]
 pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
@@ -53,7 +52,7 @@ pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-/// Unlocks `mutex`, whose guard this is.
+/// Unlocks `mutex`. `guard` must be its guard.
 #[inline(always)]
 pub fn unlock<T>(mutex: &Mutex<T>, guard: MutexGuard<'_, T>) {
     drop(guard);

@@ -1,29 +1,29 @@
-//! Lets a program have as many threads as the kernel's limit on mappings allows: twice what std manages.
+//! Doubles the number of threads that a Rust program can start under the kernel's limit on mappings.
 //!
-//! FOLKLORE: std gives every thread an alternate signal stack with a guard page, so that it can report stack
-//! overflows. With the thread's own stack and guard that is four mappings a thread, and Linux allows a process
-//! 65530 (`vm.max_map_count`): seen here, 16369 threads. Worse, std panics outside of anything that could catch
-//! it when the alternate stack cannot be had, and the process aborts. std leaves all that out if both SIGSEGV
-//! and SIGBUS are not at their defaults when the program starts; "ignored" survives `exec`, and a fault kills
-//! the process all the same, because the kernel lets nobody ignore one. So: start once more from a shell that
-//! ignores the two.
+//! FOLKLORE: std gives each thread an alternate signal stack with a guard page, so that it can report stack overflows.
+//! Together with the thread's stack and its guard page, these are four mappings a thread. Linux allows a process 65530
+//! mappings (`vm.max_map_count`), which was seen to suffice for 16369 threads. If the alternate stack cannot be
+//! mapped, std panics where nothing can catch the panic, and the process aborts. std makes no alternate stacks if
+//! neither SIGSEGV nor SIGBUS has its default action when the program starts. "Ignored" survives `exec`, and a real
+//! fault still kills the process, because the kernel does not let a program ignore faults. Remedy: the program
+//! executes itself again from a shell that ignores both signals.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// SIGBUS and SIGSEGV in the set that `/proc/PID/status` shows: bit 0 is signal 1.
+/// SIGBUS and SIGSEGV in the signal sets of `/proc/PID/status`, in which bit 0 is signal 1.
 const FAULTS: u64 = 1 << (7 - 1) | 1 << (11 - 1);
-/// Set in the second start, so that there is no third where a sandbox does not keep ignored signals.
-const AGAIN: &str = "RIP_EXAMPLE_STARTED_AGAIN";
-/// With four mappings each, fewer threads than this are no trouble under the default limit.
-const THREADS_EASY: usize = 8_000;
+/// The variable that is set for the second start. It prevents a third in a sandbox that resets ignored signals.
+const RESTARTED: &str = "RIP_EXAMPLE_RESTARTED";
+/// Fewer threads than this fit into the default limit with four mappings each.
+const THREADS_UNCRITICAL: usize = 8_000;
 
-/// Replaces the process by one whose threads take two mappings each; returns if it is one, or cannot be.
+/// Replaces the process by one whose threads take two mappings each. Returns if that is not necessary or not possible.
 ///
-/// To be called early in `main`: the program starts again from its beginning, with the same pid.
+/// Call it early in `main`: the program starts again from its beginning, with the same process id.
 pub fn prepare(threads: usize) {
     let is_prepared = ignored_signals().is_none_or(|ignored| ignored & FAULTS == FAULTS);
-    if threads < THREADS_EASY || is_prepared || std::env::var_os(AGAIN).is_some() {
+    if threads < THREADS_UNCRITICAL || is_prepared || std::env::var_os(RESTARTED).is_some() {
         return;
     }
     let Ok(program) = std::env::current_exe() else { return };
@@ -31,9 +31,9 @@ pub fn prepare(threads: usize) {
         .args(["-c", "trap '' BUS SEGV && exec \"$0\" \"$@\""])
         .arg(program)
         .args(std::env::args_os().skip(1))
-        .env(AGAIN, "yes")
+        .env(RESTARTED, "yes")
         .exec();
-    eprintln!("could not start again without alternate signal stacks: {error}");
+    eprintln!("could not restart without alternate signal stacks: {error}");
 }
 
 fn ignored_signals() -> Option<u64> {

@@ -1,6 +1,6 @@
-//! The server's sessions: a cache behind one lock, and statistics behind another.
+//! The server's sessions: a cache with one lock, and statistics with another.
 //!
-//! It knows nothing of threads, requests or stuck backends. The order is: cache before statistics.
+//! It does not know threads, requests or backends. A thread that takes both locks takes the cache's lock first.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -10,31 +10,31 @@ use librip::{rip_lock_name, rip_snap};
 use crate::arrivals::Arrivals;
 use crate::locks::{lock, unlock, unwatched};
 
-/// A session expires after so many uses, and is made anew.
+/// The number of uses after which a session expires.
 const USES_MAX: u32 = 50;
-/// Every so many lookups the statistics are brought up to date.
-const LOOKUPS_A_REPORT: u64 = 64;
+/// The number of lookups between two updates of the statistics.
+const LOOKUPS_PER_REPORT: u64 = 64;
 
-/// What the server remembers of a client.
+/// What the server stores for a client.
 #[derive(Debug)]
 struct Session {
     token: u64,
     uses: u32,
 }
 
-/// What is behind the cache's lock.
+/// What the cache's lock protects.
 #[derive(Debug, Default)]
 pub struct Cache {
     sessions: HashMap<u64, Session>,
     lookups: u64,
 }
 
-/// What is behind the statistics' lock.
+/// What the statistics' lock protects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Statistics {
-    /// Lookups so far, as of the last report.
+    /// The number of lookups at the last update.
     pub lookups: u64,
-    /// Sessions in the cache, as of the last report.
+    /// The number of sessions in the cache at the last update.
     pub sessions: usize,
 }
 
@@ -43,28 +43,28 @@ pub struct Statistics {
 pub struct Sessions {
     cache: Mutex<Cache>,
     statistics: Mutex<Statistics>,
-    /// Threads that wait for the cache.
+    /// The threads that wait for the cache's lock.
     pub waiting: Arrivals,
 }
 
 impl Sessions {
-    /// No sessions. `waiting` learns of every thread that begins or ceases to wait for the cache.
+    /// Has no sessions at first. `waiting` counts the threads that wait for the cache's lock.
     pub fn new(waiting: Arrivals) -> Sessions {
         Sessions { cache: Mutex::default(), statistics: Mutex::default(), waiting }
     }
 
-    /// Tells the ring what the locks are called. They must not be moved afterwards.
+    /// Names the locks in the ring. The caller must not move them after that.
     pub fn name_locks(&self) {
         rip_lock_name!(&self.cache, "session cache");
         rip_lock_name!(&self.statistics, "statistics");
     }
 
-    /// The token of a client's session, which is made if need be.
+    /// The token of a client's session. Creates the session if there is none.
     pub fn token(&self, client: u64) -> u64 {
         let mut cache = lock(&self.cache, || self.waiting.arrive());
         self.waiting.leave();
         let session = cache.sessions.entry(client).or_insert_with(|| {
-            rip_snap!("makes a session");
+            rip_snap!("creates a session");
             Session { token: client.rotate_left(17) ^ 0x005e_5510, uses: 0 }
         });
         session.uses += 1;
@@ -74,7 +74,7 @@ impl Sessions {
             cache.sessions.remove(&client);
         }
         cache.lookups += 1;
-        if cache.lookups.is_multiple_of(LOOKUPS_A_REPORT) {
+        if cache.lookups.is_multiple_of(LOOKUPS_PER_REPORT) {
             let mut statistics = lock(&self.statistics, unwatched);
             *statistics = Statistics { lookups: cache.lookups, sessions: cache.sessions.len() };
             unlock(&self.statistics, statistics);
@@ -83,7 +83,7 @@ impl Sessions {
         token
     }
 
-    /// The statistics as of the last report.
+    /// The statistics at the last update.
     pub fn statistics(&self) -> Statistics {
         let statistics = lock(&self.statistics, unwatched);
         let copy = *statistics;
@@ -91,8 +91,8 @@ impl Sessions {
         copy
     }
 
-    /// Expires old sessions by what `backend` says. The lock is held while the backend thinks, which is the
-    /// mistake that this program is about.
+    /// Asks `backend` for the oldest valid session and removes the sessions before it. It holds the cache's lock while
+    /// it waits for the backend, which is the mistake that this program shows.
     pub fn expire(&self, backend: impl FnOnce() -> u64) {
         let mut cache = lock(&self.cache, unwatched);
         rip_snap!("asks the backend");

@@ -1,8 +1,8 @@
-//! Marks for about a nanosecond each, in a file that outlives the process.
+//! Marks for one to two nanoseconds each, in a file that outlives the process.
 //!
-//! A program calls [`init`] once and puts [`rip_snap!`] around its locks and wherever else it may get stuck.
-//! Each mark stores its own address in the calling thread's part of a shared file. `read-rip` reads that file,
-//! of a living process without stopping it or of a dead one, and shows where every thread is.
+//! A program calls [`init`] once and puts [`rip_snap!`] around its locks and wherever else it may get stuck. Each mark
+//! stores its own address in the calling thread's part of a shared file. `read-rip` reads that file, of a living process
+//! without stopping it or of a dead one, and shows where every thread is.
 //!
 //! ```
 //! use librip::rip_snap;
@@ -16,158 +16,116 @@
 //!
 //! # What it promises
 //!
-//! * A mark takes no lock, makes no system call, allocates nothing, and touches no memory that another thread
-//!   writes. The first mark of a thread is the exception to the second: it claims a slot, in a microsecond
-//!   or a few.
-//! * Whatever has been marked is in the file after any death of the process: SIGKILL, SIGSEGV, `abort`, out
-//!   of memory.
-//! * The program is never harmed: a full tmpfs, a full ring, a file that cannot be made, all mean that marks
-//!   record nowhere, and cost the same.
+//! * A mark takes no lock, makes no system call, allocates nothing, and touches no memory that another thread writes. The
+//!   first mark of a thread claims a slot, which takes some system calls and a microsecond or two.
+//! * Every mark that was made is in the file after any death of the process: SIGKILL, SIGSEGV, `abort`, out of memory.
+//! * The program is never harmed. If the tmpfs is full, the ring is full, the file cannot be created, or somebody
+//!   truncates it or scribbles over it, marks record nothing or nonsense, and cost the same.
 //!
-//! Marks work in signal handlers, in destructors of thread-locals, in the child of a fork (which records under
-//! its own pid), and in libraries loaded by `dlopen`, even if those bring a copy of this crate of their own.
+//! Marks work in signal handlers, in destructors of thread-locals, in the child of a fork (which records under its own
+//! pid), and in libraries loaded by `dlopen`, even if those bring an instance of this crate of their own.
 //!
 //! # Environment
 //!
 //! | variable | meaning | default |
 //! |---|---|---|
 //! | `RIP_RING` | where the ring is made: a file, a directory, or `off` | `/dev/shm` |
-//! | `RIP_WORDS` | words a slot, 16 to 16384 | 64 |
+//! | `RIP_WORDS` | words of a slot, 16 to 16384 | 64 |
 //! | `RIP_SLOTS` | threads at a time, 1 to 16777216 | 65536 |
 //! | `RIP_KEEP` | keep the ring at exit: `always`, `failure`, `never` | `failure` |
 //! | `RIP_CLOCK` | lock events with times: `off`, `contended`, `all` | `contended` |
 //!
 //! # Features
 //!
-//! `std` (default): the recorder. Without it the crate has no dependencies, is `no_std`, and defines the file
-//! format ([`layout`]) and the site notes ([`site`]).
+//! `lock_api`: recorded locks of `parking_lot` 0.12, and of other crates that implement the traits of `lock_api` 0.4: module
+//! `raw`. `lock_api_05`: the same for `parking_lot` 0.13 and `lock_api` 0.5, from Rust 1.95 on.
 //!
-//! `c`: the functions behind `librip.h`, for programs whose parts in C or C++ record in the same ring: module `c`.
-//!
-//! `lock_api`: locks of `parking_lot` 0.12 that record, and of whatever else implements the traits of `lock_api`
-//! 0.4: module `raw`. `lock_api_05`: the same for `parking_lot` 0.13 and `lock_api` 0.5, from Rust 1.95 on.
+//! `capi` and `interpose` add functions for the packages `librip-capi` and `librip-preload`. They are no part of the
+//! interface.
 
-#![cfg_attr(not(any(feature = "std", test)), no_std)]
-
-#[cfg(not(loom))]
 #[doc(hidden)]
 pub mod arch;
-#[cfg(all(feature = "c", not(loom)))]
-pub mod c;
-#[cfg(all(feature = "std", not(loom)))]
-mod children;
-#[cfg(all(feature = "std", not(loom)))]
-mod clock;
-#[cfg(all(feature = "std", not(loom)))]
-mod config;
-#[cfg(all(feature = "std", not(loom)))]
-mod copies;
-#[cfg(all(feature = "std", not(loom)))]
-mod create;
-#[cfg(all(feature = "std", not(loom)))]
-mod error;
-#[cfg(all(feature = "std", not(loom)))]
-mod exit;
-#[cfg(feature = "std")]
-mod exits;
-#[cfg(all(feature = "std", not(loom)))]
-mod guard;
-#[cfg(all(feature = "std", not(loom)))]
+#[cfg(feature = "capi")]
+#[doc(hidden)]
+pub mod capi;
+#[cfg(feature = "interpose")]
+#[doc(hidden)]
+pub mod interpose;
 mod lock;
-#[cfg(all(feature = "std", not(loom)))]
-mod modules;
-#[cfg(all(any(feature = "lock_api", feature = "lock_api_05"), not(loom)))]
-pub mod raw;
-#[cfg(all(feature = "std", not(loom)))]
+mod marks;
+mod process;
+#[cfg(any(feature = "lock_api", feature = "lock_api_05"))]
+pub use lock::raw;
 mod ring;
-pub mod site;
-#[cfg(all(feature = "std", not(loom)))]
-mod slot;
-#[cfg(all(feature = "std", not(loom)))]
-pub mod sync;
-#[cfg(all(feature = "std", not(loom)))]
+mod runtime;
+mod start;
+pub use lock::sync;
 mod sys;
-#[cfg(all(feature = "std", not(loom)))]
-mod thread;
 
-#[cfg(all(feature = "std", not(loom)))]
-pub use api::*;
+use std::path::PathBuf;
+
+pub use crate::lock::by_hand::LockAddress;
+pub use crate::process::clock::Clock;
+pub use crate::process::exit::Keep;
+pub use crate::start::config::{Builder, DEFAULT_SLOTS, SLOTS_MAX};
+pub use crate::start::error::InitError;
 
 /// What expansions of the macros need.
 #[doc(hidden)]
 pub mod __private {
-    #[cfg(all(feature = "std", not(loom)))]
-    pub use crate::lock::marks::{
+    pub use crate::lock::by_hand::{
         acquired as lock_acquired, destroyed as lock_destroyed, name as lock_name, released as lock_released,
         try_failed as lock_try_failed, wait as lock_wait,
     };
-    pub use crate::site::{text_bytes, types};
+    pub use crate::marks::{text_bytes, types};
     pub use librip_format as format;
 }
 
-/// What `librip_preload.so` needs. No part of the interface.
-#[cfg(all(feature = "interpose", not(loom)))]
-#[doc(hidden)]
-pub mod interpose {
-    pub use crate::lock::interpose::*;
-
-    /// From here on, makes no system call that a program with threads does not make anyway: later threads record
-    /// nowhere, and a clean exit leaves the ring.
-    pub fn avoid_system_calls() {
-        crate::thread::avoid_system_calls();
-    }
-
-    /// The process ends with this status, in a way that the C library does not announce. Safe in a signal handler, and in
-    /// a child of `vfork`.
-    pub fn ends(status: core::ffi::c_int) {
-        crate::exit::ends(status);
+/// Starts recording, with the defaults of [`Builder::new`] and the `RIP_*` variables of the environment.
+///
+/// There is one ring in a process. It is no error to call this again, or in a library after the program has called it.
+///
+/// # Errors
+///
+/// See [`InitError`]. The program is as it was before, and all marks record nowhere.
+pub fn init() -> Result<(), InitError> {
+    match Builder::new().create() {
+        Ok(()) | Err(InitError::AlreadyRecording(_)) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
-#[cfg(all(feature = "std", not(loom)))]
-mod api {
-    pub use crate::clock::Clock;
-    pub use crate::config::{Builder, DEFAULT_SLOTS, Keep, SLOTS_MAX};
-    pub use crate::error::InitError;
-    pub use crate::lock::marks::LockAddress;
-
-    use std::path::PathBuf;
-
-    /// Starts recording, with the defaults of [`Builder::new`] and whatever `RIP_*` in the environment says.
-    ///
-    /// Calling it again, or in a library after the program has, is no error: there is one ring a process.
+impl Builder {
+    /// Makes the ring and starts recording.
     ///
     /// # Errors
     ///
     /// See [`InitError`]. The program is as it was before, and all marks record nowhere.
-    pub fn init() -> Result<(), InitError> {
-        match Builder::new().create() {
-            Ok(()) | Err(InitError::AlreadyRecording(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
+    pub fn create(self) -> Result<(), InitError> {
+        runtime::start(self)
     }
+}
 
-    /// Whether this process records.
-    pub fn is_recording() -> bool {
-        crate::copies::is_recording()
-    }
+/// Returns whether this process records.
+pub fn is_recording() -> bool {
+    process::instance::is_recording()
+}
 
-    /// Where the ring is; `None` without one, or when another copy of librip in this process made it.
-    pub fn ring_path() -> Option<PathBuf> {
-        crate::create::ring_path()
-    }
+/// Returns the path of the ring; `None` if there is none, or if another instance of librip in this process made it.
+pub fn ring_path() -> Option<PathBuf> {
+    runtime::ring_path()
+}
 
-    /// Names the calling thread in the ring: up to 48 bytes, where the kernel's name for it has 15.
-    ///
-    /// Without this call the name is the one that the thread had at its first mark.
-    pub fn set_thread_name(name: &str) {
-        crate::thread::set_name(name.as_bytes());
-    }
+/// Names the calling thread in the ring: up to 48 bytes, where the kernel's name for it has 15.
+///
+/// Without this call the thread's name is the one that it had at its first mark.
+pub fn set_thread_name(name: &str) {
+    process::thread::set_name(name.as_bytes());
+}
 
-    /// Registers libraries that were loaded after the ring was made and have marks but no copy of librip.
-    ///
-    /// Libraries with a copy of their own, which every Rust `cdylib` with marks has, register by themselves.
-    pub fn refresh_modules() {
-        crate::copies::refresh_modules();
-    }
+/// Registers libraries that were loaded after the ring was made and have marks but no instance of librip.
+///
+/// Libraries with an instance of their own, which every Rust `cdylib` with marks has, register by themselves.
+pub fn refresh_modules() {
+    process::instance::refresh_modules();
 }

@@ -1,7 +1,6 @@
-//! System calls that the recorder makes while the program runs, each safe in a signal handler.
+//! System calls that the recorder makes while the program runs. Each is safe in a signal handler.
 //!
-//! It holds no state and decides nothing; making the ring, which happens once and in ordinary code, uses `nix`
-//! and `std` instead.
+//! It holds no state and decides nothing. `start`, which runs once and in ordinary code, uses `nix` and `std` instead.
 
 #![allow(unsafe_code, reason = "system calls")]
 
@@ -22,28 +21,30 @@ pub(crate) fn tid() -> u32 {
 
 /// Whether this process has rights that its caller may not have: setuid, setgid, file capabilities.
 pub(crate) fn is_privileged() -> bool {
-    // SAFETY: reads what the kernel has put beside the environment.
+    // SAFETY: reads a value that the kernel has put beside the environment.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// Whether there is memory for what is done once, or seldom: a list of the modules with their sites. Without memory Rust's
-/// collections end the process, which is not ours to end. What another thread takes in between is not foreseen.
+/// Whether there is memory for a list of the modules with their sites, which is made once or rarely.
+///
+/// Without memory Rust's collections end the process, and the recorder must not do that. Another thread may take the
+/// memory after this call; that case is not handled.
 pub(crate) fn has_memory() -> bool {
     const ENOUGH_BYTES: usize = 1 << 20;
     let mut probe: Vec<u8> = Vec::new();
-    // An allocation that nobody sees may be left out by the compiler.
+    // Without the black box the compiler may leave the allocation out.
     core::hint::black_box(&mut probe).try_reserve_exact(ENOUGH_BYTES).is_ok()
 }
 
-/// Whether a process is there.
-pub(crate) fn process_is_there(pid: u32) -> bool {
-    // SAFETY: signal 0 is a question and changes nothing.
+/// Whether a process exists. A process that may not be signalled exists.
+pub(crate) fn process_exists(pid: u32) -> bool {
+    // SAFETY: signal 0 only asks, and changes nothing.
     unsafe { libc::kill(pid as libc::pid_t, 0) == 0 || errno() != libc::ESRCH }
 }
 
-/// Whether a thread is gone. A thread that may not be signalled is there.
+/// Whether a thread is gone. A thread that may not be signalled is not gone.
 pub(crate) fn thread_is_gone(pid: u32, tid: u32) -> bool {
-    // SAFETY: signal 0 is a question and changes nothing.
+    // SAFETY: signal 0 only asks, and changes nothing.
     let answer = unsafe { libc::syscall(libc::SYS_tgkill, pid as libc::pid_t, tid as libc::pid_t, 0) };
     answer == -1 && errno() == libc::ESRCH
 }
@@ -53,7 +54,7 @@ pub(crate) fn boottime_ns() -> u64 {
     clock_ns(libc::CLOCK_BOOTTIME)
 }
 
-/// A clock's reading, ns; 0 where the kernel lacks the clock.
+/// A clock's reading, ns; 0 if the kernel does not have the clock.
 pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a writable timespec.
@@ -79,7 +80,7 @@ fn errno() -> i32 {
     unsafe { *errno_location() }
 }
 
-/// Runs `body` and puts `errno` back: a mark must not change what the program is about to look at.
+/// Runs `body` and restores `errno`: a mark must not change a value that the program is about to read.
 pub(crate) fn with_errno_kept<T>(body: impl FnOnce() -> T) -> T {
     let before = errno();
     let result = body();
@@ -88,63 +89,64 @@ pub(crate) fn with_errno_kept<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-#[cfg(feature = "c")]
-unsafe extern "C" {
-    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
-}
-
-/// glibc's number.
-#[cfg(feature = "c")]
-const PTHREAD_CANCEL_DISABLE: c_int = 1;
-
 /// Signals as the kernel's mask has them, by their numbers minus one.
 pub(crate) type Signals = u64;
 
 /// FOLKLORE: glibc cancels threads by this signal, which `pthread_sigmask` cannot block; the system call can.
-#[cfg(feature = "c")]
+#[cfg(feature = "capi")]
 const SIGCANCEL: Signals = 1 << (32 - 1);
 /// FOLKLORE: glibc's `setuid` waits until every thread has handled this signal.
 const SIGSETXID: Signals = 1 << (33 - 1);
 
-/// Runs `body` with signals blocked in this thread, so that no handler sees it half done, and no cancellation cuts it
-/// short. Asynchronous cancellation acts behind it: from here to the program's own code there must be nothing to clean up,
-/// and each function that C calls on the way is `extern "C-unwind"`.
+/// Runs `body` with signals blocked in this thread, so that no handler sees it half done, and no cancellation interrupts
+/// it.
 ///
-/// FOLKLORE: what is called on that way is declared `extern "C"` all the same, because a crate that calls what may unwind
-/// cannot be linked into programs whose panics abort. A frame that has nothing to clean up is unwound in any case.
+/// Asynchronous cancellation is delivered when the mask is restored. From there to the program's own code no frame may
+/// have anything to clean up, and each function that C calls on the way is `extern "C-unwind"`.
+///
+/// FOLKLORE: functions that are called on that way are declared `extern "C"` all the same, because a crate that calls what
+/// may unwind cannot be linked into programs whose panics abort. The unwinder passes through a frame that has nothing to
+/// clean up in any case.
 #[inline(always)]
 pub(crate) fn with_signals_blocked<T: Copy>(body: impl FnOnce() -> T) -> T {
     let before = block_signals();
-    let result = in_one_piece(body);
+    let result = without_unwinding(body);
     restore_signals(before);
     result
 }
 
-/// Runs `body`, which may call what is a cancellation point, while this thread is not cancelled; the rest is as with
+/// Runs `body`, which may call a cancellation point, while this thread cannot be cancelled. The rest is as with
 /// [`with_signals_blocked`].
-#[cfg(feature = "c")]
+#[cfg(feature = "capi")]
 #[inline(always)]
 pub(crate) fn with_cancellation_off<T: Copy>(body: impl FnOnce() -> T) -> T {
-    // FOLKLORE: up to glibc 2.36 at least, a signal that is on its way already cancels the thread even so.
+    unsafe extern "C" {
+        fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+    }
+    /// glibc's number.
+    const PTHREAD_CANCEL_DISABLE: c_int = 1;
+    // FOLKLORE: up to glibc 2.36 at least, a cancellation signal that is on its way cancels the thread in spite of the
+    // state. So the signal is blocked too.
     let signals = change_mask(libc::SIG_BLOCK, SIGCANCEL);
     let mut before = 0;
     // SAFETY: `before` is writable.
     unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
-    let result = in_one_piece(body);
-    // SAFETY: the state that was, and nobody asks which one that ends.
+    let result = without_unwinding(body);
+    // SAFETY: restores the state of before; null says that the present state is not wanted.
     unsafe { pthread_setcancelstate(before, ptr::null_mut()) };
     restore_signals(signals);
     result
 }
 
-/// Not inlined: what this frame has to clean up would be in the way of unwinding the caller's. A panic ends here.
+/// Runs `body` in a frame of its own. Not inlined: a frame with anything to clean up would stop the unwinding of its
+/// caller. A panic ends here.
 #[inline(never)]
-extern "C" fn in_one_piece<T>(body: impl FnOnce() -> T) -> T {
+extern "C" fn without_unwinding<T>(body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// Blocks all signals in this thread but SIGBUS: should somebody truncate the file just now, the guard must get
-/// its chance. Returns those that were blocked before.
+/// Blocks all signals in this thread except SIGBUS: if somebody truncates the file at this moment, the SIGBUS handler must
+/// run. Returns the signals that were blocked before.
 #[inline(always)]
 pub(crate) fn block_signals() -> Signals {
     change_mask(libc::SIG_BLOCK, !(1 << (libc::SIGBUS - 1) | SIGSETXID))
@@ -156,11 +158,11 @@ pub(crate) fn restore_signals(before: Signals) {
     change_mask(libc::SIG_SETMASK, before);
 }
 
-/// Returns what was blocked before.
+/// Changes the mask. Returns the signals that were blocked before.
 #[inline(always)]
 fn change_mask(how: c_int, signals: Signals) -> Signals {
     let mut before: Signals = 0;
-    // SAFETY: both sets have the length that is said.
+    // SAFETY: both sets have the length that the call states.
     unsafe {
         libc::syscall(
             libc::SYS_rt_sigprocmask,
@@ -173,21 +175,30 @@ fn change_mask(how: c_int, signals: Signals) -> Signals {
     before
 }
 
-/// The kernel could not provide memory: the tmpfs is full, a limit was met, or the file was truncated.
+/// Inode of `/proc/self/ns/pid`; 0 if there is no `/proc`. Safe in a signal handler.
+pub(crate) fn pid_namespace() -> u64 {
+    let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: the path is terminated and `status` is writable.
+    let result = unsafe { libc::stat(c"/proc/self/ns/pid".as_ptr(), status.as_mut_ptr()) };
+    // SAFETY: zeroed, which is a valid `stat`, or filled by the kernel.
+    let inode = unsafe { status.assume_init() }.st_ino;
+    if result == 0 { inode } else { 0 }
+}
+
+/// The kernel could not provide memory: the tmpfs is full, a limit was reached, or the file was truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoMemory;
 
-/// Makes sure that writing to `len_bytes` from `start` cannot fault for want of memory.
+/// Makes sure that stores to `len_bytes` from `start` do not fault because there is no memory.
 ///
-/// A store to a hole of a full tmpfs ends in SIGBUS; when the kernel itself accesses user memory, the same
-/// becomes an error code. So the kernel is asked to add zero to one word of each page: `FUTEX_WAKE_OP` does an
-/// atomic read-modify-write and then wakes waiters of the address, of whom there are none. Pages that are there
-/// stay as they are, also when other threads write to them meanwhile.
+/// A store to a hole of a full tmpfs raises SIGBUS. When the kernel itself accesses user memory, the same condition is an
+/// error code. So the kernel adds zero to one word of each page: `FUTEX_WAKE_OP` does an atomic read-modify-write, and then
+/// wakes waiters of the address, of which there are none. Pages that exist do not change, even if other threads write to
+/// them meanwhile.
 ///
-/// No file descriptor is needed: a daemon that closes all of its descriptors does not take our means away, and
-/// we never touch a file that was opened under our old number. Every kernel since 2.6.14 can do it;
-/// `MADV_POPULATE_WRITE` would say it more plainly, but came with 5.14, and emulators that do not know it
-/// report success.
+/// This takes no file descriptor. So a daemon that closes all of its descriptors does not stop us, and we never touch a
+/// file that was opened under our old number. Every kernel since 2.6.14 can do it. `MADV_POPULATE_WRITE` is plainer, but
+/// came with 5.14, and emulators that do not know it report success.
 ///
 /// # Errors
 ///
@@ -235,8 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn memory_behind_the_end_of_the_file_is_refused_without_a_signal() {
-        // What a full tmpfs is to a store, the end of the file is too: SIGBUS. The test lives.
+    fn memory_after_the_end_of_the_file_is_refused_without_a_signal() {
+        // A store after the end of the file raises SIGBUS, as in a full tmpfs. The test survives.
         let map = mapping(4096, 3 * 4096);
         assert_eq!(reserve(map.as_mut_ptr(), 4096, 4096), Ok(()));
         assert_eq!(reserve(map.as_mut_ptr().wrapping_add(4096), 1, 4096), Err(NoMemory));
@@ -244,9 +255,9 @@ mod tests {
     }
 
     #[test]
-    fn reserving_leaves_contents_alone() {
+    fn reserving_does_not_change_contents() {
         let map = mapping(8192, 8192);
-        // SAFETY: within the mapping, aligned, and nobody else knows it.
+        // SAFETY: within the mapping and aligned; nothing else knows it.
         unsafe { map.as_mut_ptr().cast::<u64>().write(0x0123_4567_89ab_cdef) };
         assert_eq!(reserve(map.as_mut_ptr(), 8192, 4096), Ok(()));
         // SAFETY: as above.

@@ -2,7 +2,7 @@
 //!
 //! What is recorded is not looked at here: the end-to-end tests do, on programs that really die.
 
-#![cfg(all(feature = "std", not(loom)))]
+#![cfg(not(loom))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use librip_test_kit::format::slot_at;
 use nix::sys::resource::{Resource, setrlimit};
 use read_rip::locations::{FileNames, Locations};
 use read_rip::process::Liveness;
@@ -49,7 +50,7 @@ fn ring() -> Ring {
             .event(0x3004, &[3000, 2000, 0x7000])
             .event(0x3000, &[4000, 0x7040])
             .has(Held::new(3, 0x7040, 0x3000).since(4000))
-            .has(Held { again: 3, ..Held::new(2, 0x7080, 0x3000) }),
+            .has(Held { recursion: 3, ..Held::new(2, 0x7080, 0x3000) }),
         Slot::thread("two", 2).marks([0x1000; 30]).reused_by("three", 3).marks([0x2004, 0x2000]),
         Slot::thread("four", 4).operand(1).operand(2).operand(3).actual_marks([0x7f00_0000_1000]).exited(),
         Slot::thread("five", 5).at(u64::from(u32::MAX)).actual_marks([1, 2, 3]),
@@ -226,7 +227,7 @@ fn a_ring_that_changes_wildly_while_it_is_read_does_not_stop_the_reader() {
                 let value =
                     [random.next(), u64::MAX - random.next() % 9000, random.next() % 99][random.below(3)];
                 file.write_all_at(&value.to_le_bytes(), at as u64).unwrap();
-                let count_of_one = image.entry(support::synth::SLOTS, random.below(4)) + 496;
+                let count_of_one = image.entry(support::synth::SLOTS, random.below(4)) + slot_at::COUNT;
                 file.write_all_at(&value.to_le_bytes(), count_of_one as u64).unwrap();
                 if random.below(50) == 0 {
                     // Somebody truncates it and another one makes it long again.

@@ -15,6 +15,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use flate2::Compression;
+use librip_test_kit::format::{header_at, module_at, region_at};
 use read_rip::ring::{self, Error};
 use support::fixture::{ONE, QUICK, Scratch, sound_ring};
 use support::run::{clean, command, finish, read_rip, show, show_within};
@@ -30,9 +31,9 @@ fn a_sparse_file_of_terabytes_is_read_in_the_time_of_what_is_in_it() {
     let slot_len: u64 = 512 + 8 * 16_384;
     let begin = image.begin(SLOTS) as u64;
     let file_len = begin + SLOT_COUNT * slot_len;
-    image.set64(176, file_len);
-    image.set64(image.region(SLOTS) + 16, SLOT_COUNT);
-    image.set64(image.region(SLOTS) + 24, SLOT_COUNT);
+    image.set64(header_at::FILE_LEN, file_len);
+    image.set64(image.region(SLOTS) + region_at::CAPACITY, SLOT_COUNT);
+    image.set64(image.region(SLOTS) + region_at::USED, SLOT_COUNT);
     let scratch = Scratch::new();
     let path = scratch.file("ring", &image.bytes);
     let file = File::options().write(true).open(&path).unwrap();
@@ -52,10 +53,10 @@ fn tables_of_terabytes_are_refused() {
         let begin = image.bytes.len() as u64;
         let capacity = 1 << 31;
         let file_len = begin + capacity * 128;
-        image.set64(176, file_len);
-        image.set64(image.region(kind) + 8, begin);
-        image.set64(image.region(kind) + 16, capacity);
-        image.set64(image.region(kind) + 24, capacity);
+        image.set64(header_at::FILE_LEN, file_len);
+        image.set64(image.region(kind) + region_at::OFFSET, begin);
+        image.set64(image.region(kind) + region_at::CAPACITY, capacity);
+        image.set64(image.region(kind) + region_at::USED, capacity);
         let scratch = Scratch::new();
         let path = scratch.file("ring", &image.bytes);
         File::options().write(true).open(&path).unwrap().set_len(file_len).unwrap();
@@ -89,7 +90,7 @@ fn what_is_no_file_is_named_and_not_read() {
     }
     show(&[], &scratch.path("socket")).fails_with("Error: could not open ");
     let outcome = show(&[], &scratch.path("missing")).fails_with("/missing\nCaused by: No such file");
-    assert!(outcome.stderr.contains("Hint: `read-rip list` shows the rings there are\n"));
+    assert!(outcome.stderr.contains("Hint: `read-rip list` shows the rings\n"));
     show(&[], Path::new("")).fails_with("Error: could not open \n");
 }
 
@@ -140,7 +141,7 @@ fn a_ring_of_somebody_else_needs_his_rights() {
         command
     });
     let outcome = outcome.fails_with("/ring\nCaused by: Permission denied (os error 13)\n");
-    assert!(outcome.stderr.contains("Hint: rings belong to the user of the recorded program: "));
+    assert!(outcome.stderr.contains("Hint: a ring belongs to the user who ran the program: "));
 }
 
 // Compressed copies.
@@ -199,7 +200,7 @@ fn a_cut_compressed_copy_shows_what_could_be_unpacked() {
         let compressed = compress(&bytes);
         let outcome = show(&["-t"], &scratch.file("cut", &compressed[..compressed.len() * 2 / 3]));
         let outcome = outcome.fails_with(&format!("Damaged: the {format} data "));
-        assert!(outcome.stderr.contains("Damaged: the file was cut: "), "{outcome:#?}");
+        assert!(outcome.stderr.contains("Damaged: the file was truncated: "), "{outcome:#?}");
         let threads = outcome.stdout.lines().count();
         assert!((20..190).contains(&threads), "{format}: {threads} threads");
         assert!(outcome.stdout.starts_with(ONE));
@@ -240,7 +241,7 @@ fn rubbish_that_begins_like_compressed_data_is_refused() {
             let is_refused = outcome
                 .stderr
                 .contains(&format!("Error: could not decompress {} as {format}\n", path.display()))
-                || outcome.stderr.contains(" is no ring\n");
+                || outcome.stderr.contains(" is not a ring\n");
             assert!(is_refused && outcome.stderr.contains("\nHint: "), "{format} {rubbish:?}: {outcome:#?}");
         }
     }
@@ -262,7 +263,7 @@ fn a_copy_that_unpacks_to_gigabytes_of_nothing_takes_no_memory() {
         }
         path
     };
-    show_within(512 << 20, &bomb("zeros", b"\0")).fails_with(" is no ring\n");
+    show_within(512 << 20, &bomb("zeros", b"\0")).fails_with(" is not a ring\n");
     // One that begins as a ring should.
     let outcome = show_within(512 << 20, &bomb("ring", &sound_ring().build().bytes));
     let outcome = outcome.fails_with("more than 4 GiB");
@@ -326,7 +327,7 @@ fn nothing_of_a_ring_reaches_the_terminal_as_a_command() {
     let mut image = ring.build();
     image.bytes.truncate(image.entry(SLOTS, 3));
     image.file_len = 0;
-    image.set32(image.entry(MODULES, 1) + 40, 99);
+    image.set32(image.entry(MODULES, 1) + module_at::BUILD_ID_LEN, 99);
     image.set32(image.entry(SLOTS, 0), 9);
     image.write(&broken);
     let fifo = scratch.path(&format!("fifo{NASTY}"));

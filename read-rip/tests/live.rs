@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, compiler_fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use librip_test_kit::format::slot_at;
 use memmap2::MmapRaw;
 use read_rip::ring::{self, SlotState};
 use support::synth::{CLAIMING, EXITED, Image, LIVE, Ring, SLOT_HEADER, SLOTS, Slot};
@@ -69,7 +70,7 @@ impl MappedSlot<'_> {
     }
 
     fn count(&self) -> &AtomicU64 {
-        self.at64(496)
+        self.at64(slot_at::COUNT)
     }
 
     /// Takes numbers for so many words.
@@ -110,17 +111,16 @@ impl MappedSlot<'_> {
     #[cfg(target_arch = "x86_64")]
     fn plain_marks(&self, owner: (u32, u32), how_many: u64) {
         assert!(self.offset + SLOT_HEADER + 8 * self.words as usize <= self.mapping.len());
-        assert_eq!(self.at64(504).load(Relaxed), self.words - 1);
         let cursor = self.mapping.as_mut_ptr().wrapping_add(self.offset + SLOT_HEADER);
-        // SAFETY: it writes the count, 16 bytes before the cursor, and words behind it, which are as many as the mask,
-        // 8 bytes before it, says: all within the mapping (checked above).
+        // SAFETY: it writes the count, 8 bytes before the cursor, and words from the cursor on, as many as the mask says:
+        // all within the mapping (checked above).
         unsafe {
             core::arch::asm!(
                 "2:",
                 "mov {word:e}, 1",
-                "xadd qword ptr [{cursor} - 16], {word}",
+                "xadd qword ptr [{cursor} - 8], {word}",
                 "mov {index}, {word}",
-                "and {index}, qword ptr [{cursor} - 8]",
+                "and {index}, {mask}",
                 "lea {payload}, [{word} + {key}]",
                 "imul {payload}, {factor}",
                 "shr {payload}, 16",
@@ -131,6 +131,7 @@ impl MappedSlot<'_> {
                 "dec {left}",
                 "jnz 2b",
                 cursor = in(reg) cursor,
+                mask = in(reg) self.words - 1,
                 key = in(reg) owner_key(self.index, owner, false),
                 factor = in(reg) FACTOR,
                 left = inout(reg) how_many => _,
@@ -151,24 +152,24 @@ impl MappedSlot<'_> {
 
     /// The owner exits and another thread takes the slot over.
     fn change_owner(&self) -> (u32, u32) {
-        self.at64(32).store(2, Relaxed);
-        self.at32(0).store(EXITED, Release);
-        self.at32(0).store(CLAIMING, Relaxed);
+        self.at64(slot_at::EXITED).store(2, Relaxed);
+        self.at32(slot_at::STATE).store(EXITED, Release);
+        self.at32(slot_at::STATE).store(CLAIMING, Relaxed);
         compiler_fence(SeqCst);
-        let generation = self.at32(8).load(Relaxed) + 1;
+        let generation = self.at32(slot_at::GENERATION).load(Relaxed) + 1;
         let tid = owner_tid(self.index, generation);
-        self.at32(8).store(generation, Relaxed);
-        self.at32(16).store(tid, Relaxed);
-        self.at64(24).store(u64::from(generation), Relaxed);
-        self.at64(32).store(0, Relaxed);
-        self.at64(40).store(self.count().load(Relaxed), Relaxed);
+        self.at32(slot_at::GENERATION).store(generation, Relaxed);
+        self.at32(slot_at::TID).store(tid, Relaxed);
+        self.at64(slot_at::CLAIMED).store(u64::from(generation), Relaxed);
+        self.at64(slot_at::EXITED).store(0, Relaxed);
+        self.at64(slot_at::FIRST_SEQUENCE).store(self.count().load(Relaxed), Relaxed);
         let mut name = [0; 48];
         let text = owner_name(self.index, generation);
         name[..text.len()].copy_from_slice(text.as_bytes());
         for (part, bytes) in name.chunks_exact(8).enumerate() {
-            self.at64(64 + 8 * part).store(u64::from_le_bytes(bytes.try_into().unwrap()), Relaxed);
+            self.at64(slot_at::NAME + 8 * part).store(u64::from_le_bytes(bytes.try_into().unwrap()), Relaxed);
         }
-        self.at32(0).store(LIVE, Release);
+        self.at32(slot_at::STATE).store(LIVE, Release);
         (generation, tid)
     }
 

@@ -237,7 +237,7 @@ fn who_may_have_a_lock_is_no_holder() {
 fn a_lock_can_be_held_again_and_shared() {
     let reads = |tid| Slot::thread("r", tid).has(Held { shared: true, ..Held::new(HELD, B, READS) });
     let ring = ring().with_slots([
-        Slot::thread("a", 1).has(Held { again: 2, ..Held::new(HELD, A, TAKES) }),
+        Slot::thread("a", 1).has(Held { recursion: 2, ..Held::new(HELD, A, TAKES) }),
         reads(2),
         reads(3),
         Slot::thread("w", 4).has(Held { shared: true, ..Held::new(WAITING, B, READ_WAIT) }),
@@ -291,13 +291,15 @@ fn an_entry_for_no_lock_is_damage() {
         Slot::thread("b", 2).has(Held::new(HELD, A, TAKES)),
     ]);
     let outcome = locks(&ring, &[]);
-    outcome.fails_with("1 damaged slot, the first is number 0: a lock is held in a way that there is not");
+    outcome.fails_with(
+        "1 damaged slot, the first is number 0: an entry of the held-lock table contradicts itself",
+    );
 }
 
 #[test]
 fn what_found_no_room_in_a_table_is_said() {
     let mut slot = Slot::thread("a", 1);
-    slot.held_beyond = 3;
+    slot.held_overflowed = 3;
     let ring = Ring { held_overflows: 9, releases_unmatched: 2, ..ring() };
     let ring = ring.with_slots([slot, Slot::thread("b", 2).has(Held::new(WAITING, A, WAIT))]);
     let outcome = locks(&ring, &[]).sound();

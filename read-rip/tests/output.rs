@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use librip_test_kit::format::region_at;
 use support::fixture::{DONE, Fixture, HOLDS, WAITS, lock_sites, pile_up};
 use support::run::{command, finish, read_rip, wait};
 use support::synth::{BIAS, Module, Ring, Site, Slot};
@@ -52,7 +53,7 @@ fn the_condensed_view_counts_threads_by_function_and_place() {
         "server[4321], dead (killed, crashed or _exit): 5 threads, 1 of them exited (-tv shows them)\n\
          8 marks are known, 0 older ones were overwritten.\n\
          Warning: /nowhere/server: no such file\n\
-         Hint: the file was moved or removed, or is in a container: give the program with -e, or debug files with --debug-dir\n"
+         Hint: the file was moved or removed, or is in a container: name the program with -e, or its debug files with --debug-dir\n"
     );
 }
 
@@ -448,7 +449,7 @@ fn nobody_who_reads_the_remarks_is_no_error_either() {
     let damaged = directory.path().join("damaged");
     let mut image = pile_up().build();
     let slots = image.region(support::synth::SLOTS);
-    image.set64(slots + 24, 1 << 40);
+    image.set64(slots + region_at::USED, 1 << 40);
     image.write(&damaged);
     for (ring, expected) in [(&fixture.path, 0), (&damaged, 2), (&PathBuf::from("/nowhere"), 2)] {
         for options in [&["-t"][..], &[], &["info"]] {

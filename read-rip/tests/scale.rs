@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::process::Stdio;
 
+use librip_test_kit::format::region_at;
 use nix::sys::resource::{UsageWho, getrusage};
 use support::run::{command, wait};
 use support::synth::{Ring, SLOTS, Slot};
@@ -43,7 +44,7 @@ fn write_ring(path: &Path, slot_words: u32, threads: u32) -> u64 {
     let sites: Vec<(u64, &str, u32)> = (0..50).map(|n| (0x1000 + n, "src/busy.rs", 1 + n as u32)).collect();
     let ring = Ring { spare_slots: threads as usize, slot_words, ..Ring::new() }.with_sites(&sites);
     let mut head = ring.head();
-    let used = head.region(SLOTS) + 24;
+    let used = head.region(SLOTS) + region_at::USED;
     head.set64(used, u64::from(threads));
     // Piece by piece: a child's peak memory includes what this process has when it forks.
     let mut file = BufWriter::new(File::create(path).unwrap());

@@ -1,24 +1,26 @@
-# Reads the per-thread output of `read-rip -t`, and tells a lock's two marks from all others.
+# Reads the output of `read-rip -t`, and finds the two marks around a lock among all marks.
 #
-# A mark is {sequence}FILE:LINE or {sequence}FILE:LINE<0xADDRESS>; where the linker has made several marks one, it is
-# {sequence}FILE:LINE|FILE:LINE, and none of a lock, but perhaps of an unlocking in any of these files. Marks of wrapped locks say what they mean, in a word
-# behind that: FILE:LINE(takes). All others are read by their pattern: a place where a lock is taken has two marks
-# on one source line, which therefore have addresses: the first says "waits", the second "has it". That is
-# learned from the whole input: wherever two marks follow one another on one line with two addresses, the first
-# address is one of waiting and the second one of having. Afterwards a single mark can be told as well, whose
-# partner has been overwritten or has not come yet. A line whose marks mostly stand alone is none of these: an
-# unlocking function that is inlined in several places has several addresses too, and when two locks are
-# released one after the other its marks look like a pair.
+# A mark is {sequence}FILE:LINE or {sequence}FILE:LINE<0xADDRESS>. If the linker has folded several marks into one, it
+# is {sequence}FILE:LINE|FILE:LINE. Such a mark is never taken for one around a lock, but it may be a release in any of
+# these files. A mark of a recorded lock says what it means, in a word after the line: FILE:LINE(takes).
 #
-# It does not know: anything older than the history, which of several locks a place takes, and that a line is no
-# lock's if two unlockings always follow one another there. Uses nothing beyond Debian's perl-base.
+# The meaning of all other marks comes from a pattern. A line that takes a lock has two marks, which therefore have
+# addresses: the first means "waits", the second "acquired". The module learns this from the whole input: where two
+# marks of one line with different addresses follow each other, the first address is one of waiting, and the second
+# address is one of having acquired. After that it also recognises a single mark, whose partner was overwritten or is
+# yet to come. A line whose marks mostly stand alone takes no lock: an unlock function that is inlined in several
+# places has several addresses too, and its marks look like a pair when two locks are released one after the other.
+#
+# It does not know what is older than the history, or which of several locks a line takes. It mistakes a line for one
+# that takes a lock if two unlocks always follow each other there. It uses nothing beyond Debian's perl-base.
 package RipMarks;
 
 use strict;
 use warnings;
 
-# Reads threads from a file handle: a list of { line, name, tid, exited, marks }, a mark being
-# { sequence, file, files (all that it may be in), at (FILE:LINE), address (or undef), word (or undef) }. Lines that begin with a blank continue the one before.
+# Reads threads from a file handle. Returns a list of { line, name, tid, exited, marks }. A mark is { sequence, file,
+# files (all files that it may be in), at (FILE:LINE), address (or undef), word (or undef) }. A line that begins with a
+# blank continues the line before it.
 sub threads {
     my ($input) = @_;
     my @lines;
@@ -33,8 +35,8 @@ sub threads {
     return map { thread($_) } @lines;
 }
 
-# One thread's line; nothing for any other line. A name may contain anything, also what looks like a line's
-# beginning: the last thing that does is the thread's id.
+# Parses the line of a thread. Returns nothing for any other line. The name of a thread may contain anything, also text
+# that looks like a thread id: the last such text before the marks is the id.
 sub thread {
     my ($line) = @_;
     (my $joined = $line) =~ s/,?[ \t]*\n[ \t]+/, /g;
@@ -46,7 +48,7 @@ sub thread {
     return { line => $line, name => $name, tid => $tid, exited => $exited, marks => \@marks };
 }
 
-# One mark. What has no file and line (an address without symbols) is a place of its own, and never a lock's.
+# Parses a mark. A mark without file and line (an address without symbols) is never one around a lock.
 sub mark {
     my ($text) = @_;
     return unless $text =~ /\A\{(\d+)\}(.*)\z/;
@@ -63,8 +65,8 @@ sub mark {
     return { sequence => $sequence, file => '', files => [''], at => $place, address => undef, word => undef };
 }
 
-# Learns from all threads which addresses of a line wait and which have: $roles->{at}{address} is the number of
-# times it was seen first in a pair, minus the number of times it was seen second.
+# Learns from all threads which addresses of a line mean "waits" and which "acquired". $roles->{at}{address} is the
+# number of pairs in which the address is first, minus the number of pairs in which it is second.
 sub learn {
     my @threads = @_;
     my (%roles, %pairs, %alone);
@@ -76,7 +78,7 @@ sub learn {
             $to++ while $to + 1 < @$marks && $marks->[ $to + 1 ]{at} eq $marks->[$from]{at};
             my $length = $to - $from + 1;
             my $at = $marks->[$from]{at};
-            # At its beginning a history may have lost the first mark of a pair, and at its end lack the second.
+            # The first mark of a pair may be missing at the start of a history, and the second at its end.
             my $lost = $length % 2 && $from == 0 && $to < $#$marks ? 1 : 0;
             for (my $i = $from + $lost ; $i + 1 <= $to ; $i += 2) {
                 my ($first, $second) = map { $_->{address} } @$marks[ $i, $i + 1 ];
@@ -85,7 +87,7 @@ sub learn {
                 $roles{$at}{$first}++;
                 $roles{$at}{$second}--;
             }
-            # In the midst of a history a lock's mark has its partner beside it.
+            # Elsewhere in a history, a mark around a lock has its partner next to it.
             $alone{$at}++ if $length % 2 && $from > 0 && $to < $#$marks;
             $from = $to + 1;
         }
@@ -94,28 +96,28 @@ sub learn {
     return \%roles;
 }
 
-# What a thread's marks say, one word each: 'waits', 'has', 'unknown' (one of the two), 'released' (a wrapped lock),
-# 'nothing' or 'other'.
+# What the marks of a thread mean, one word for each: 'waits', 'acquired', 'unknown' (one of these two), 'released' (of
+# a recorded lock), 'nothing' or 'other'.
 sub meanings {
     my ($roles, $marks) = @_;
     my (@meanings, $before);
     for my $i (0 .. $#$marks) {
         my $mark = $marks->[$i];
         if (defined $mark->{word}) {
-            push @meanings, wrapped($marks, $i);
+            push @meanings, recorded($marks, $i);
             $before = undef;
             next;
         }
         my $line = defined $mark->{address} ? $roles->{ $mark->{at} } : undef;
         my $balance = $line ? $line->{ $mark->{address} } // 0 : 0;
-        my $meaning = !$line ? 'other' : $balance > 0 ? 'waits' : $balance < 0 ? 'has' : undef;
-        # Another inlined copy of the line, which nobody was seen to pass. It waits, unless the mark before it
-        # is its first one; a thread's very first mark, number 0, has none before it.
+        my $meaning = !$line ? 'other' : $balance > 0 ? 'waits' : $balance < 0 ? 'acquired' : undef;
+        # Another inlined copy of the line, which no thread in the input has passed. The mark means "waits" unless the
+        # mark before it is the first of the pair. A thread's very first mark, number 0, has none before it.
         $meaning //=
               !$before                     ? $mark->{sequence} == 0 ? 'waits' : 'unknown'
             : $before->{at} ne $mark->{at} ? 'waits'
-            : $meanings[-1] eq 'waits'     ? 'has'
-            : $meanings[-1] eq 'has'       ? 'waits'
+            : $meanings[-1] eq 'waits'     ? 'acquired'
+            : $meanings[-1] eq 'acquired'  ? 'waits'
             :                                'unknown';
         push @meanings, $meaning;
         $before = $mark;
@@ -123,19 +125,19 @@ sub meanings {
     return @meanings;
 }
 
-# What a wrapper's mark says. It takes a lock, and has it unless it waits or fails next; when it has waited, it goes on
-# with the lock.
-sub wrapped {
+# What a mark of a recorded lock means. After "takes" the thread has the lock unless it waits or fails next. A thread
+# that goes on after "waits" has the lock unless it failed.
+sub recorded {
     my ($marks, $i) = @_;
     my $word = $marks->[$i]{word};
     my $next = (grep { defined } map { $_->{word} } @$marks[ $i + 1 .. $#$marks ])[0] // '';
     return 'released' if $word eq 'released';
-    return $next eq 'waits' || $next eq 'failed' ? 'nothing' : 'has' if $word eq 'takes';
-    return $i == $#$marks ? 'waits' : $next eq 'failed' ? 'nothing' : 'has' if $word eq 'waits';
+    return $next eq 'waits' || $next eq 'failed' ? 'nothing' : 'acquired' if $word eq 'takes';
+    return $i == $#$marks ? 'waits' : $next eq 'failed' ? 'nothing' : 'acquired' if $word eq 'waits';
     return 'nothing';
 }
 
-# Whether a file as shown is the one asked for: its whole name, or the last parts of its path.
+# Whether $wanted is the whole name of a file as shown, or the last parts of its path.
 sub is_file {
     my ($shown, $wanted) = @_;
     return 1 if $shown eq $wanted;

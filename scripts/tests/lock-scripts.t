@@ -1,10 +1,10 @@
 #!/usr/bin/env perl
-# Tests lock-holders and lock-waiters on what read-rip prints, or may come to print.
+# Tests lock-holders and lock-waiters on output of read-rip, as it is and as it may become.
 #
 #   scripts/tests/lock-scripts.t
 #
-# Ends with a line in the form of cargo's, `test result: ok. N passed; M failed`, which scripts/test adds up.
-# Needs perl-base only: a minimal Debian has no Test::More.
+# Ends with a line like that of cargo, `test result: ok. N passed; M failed`, which scripts/test adds up. Needs only
+# perl-base: a minimal Debian has no Test::More.
 use strict;
 use warnings;
 
@@ -14,7 +14,7 @@ use File::Basename qw(dirname);
 my $scripts = dirname(dirname(abs_path($0)));
 my ($passed, $failed) = (0, 0);
 
-# Runs a script on an input: what it printed, and its status.
+# Runs a script on an input. Returns its output and its exit status.
 sub run {
     my ($input, $script, @arguments) = @_;
     my $file = "/tmp/lock-scripts.$$";
@@ -46,7 +46,7 @@ sub is {
     }
 }
 
-# The sample of the article "Ripping Rings", to the letter.
+# The sample of the article "Ripping Rings", unchanged.
 my $article = <<'END';
 [35283]: {82}source_a.c:124<0x442bae>, {83}source_a.c:129, {84}source_b.c:2670,
     {85}source_b.c:217, {86}source_b.c:662, {87}source_a.c:124<0x442af7>,
@@ -64,16 +64,17 @@ END
 
 for my $form ([ wrapped => $article ], [ joined => $article_in_one_line ]) {
     my ($word, $input) = @$form;
-    is("the_articles_thread_holds_the_lock_of_source_e_$word", (run($input, 'lock-holders', 'source_e.c'))[0], $input);
+    is("the_thread_of_the_article_holds_the_lock_of_source_e_$word",
+        (run($input, 'lock-holders', 'source_e.c'))[0], $input);
     for my $file (qw(source_a.c source_b.c source_c.c source_d.c)) {
-        is("the_articles_thread_holds_nothing_of_${file}_$word", (run($input, 'lock-holders', $file))[0], '');
+        is("the_thread_of_the_article_holds_no_lock_of_${file}_$word", (run($input, 'lock-holders', $file))[0], '');
     }
-    is("without_a_file_all_are_looked_at_$word",
-        (run($input, 'lock-holders', '-s'))[0], "[35283]: has source_e.c:573 since {112}\n");
-    is("the_articles_thread_waits_for_nothing_$word", (run($input, 'lock-waiters'))[0], '');
+    is("without_a_file_the_script_looks_at_all_files_$word",
+        (run($input, 'lock-holders', '-s'))[0], "[35283]: holds source_e.c:573 since {112}\n");
+    is("the_thread_of_the_article_waits_for_no_lock_$word", (run($input, 'lock-waiters'))[0], '');
 }
 
-# What the script in the article says of a line, for the cases in which it is right.
+# The verdict of the script in the article on a line, for the cases in which that script is right.
 sub articles_script {
     my ($l, $sf) = @_;
     return 0 unless $l =~ /\{\d+\}\Q$sf\E:(\d+)<0x[0-9a-f]+>, \{\d+\}\Q$sf\E:\1<0x[0-9a-f]+>/;
@@ -82,99 +83,114 @@ sub articles_script {
 }
 for my $file (qw(source_a.c source_b.c source_c.c source_d.c source_e.c)) {
     my ($printed) = run($article_in_one_line, 'lock-holders', $file);
-    is("agrees_with_the_articles_script_on_$file", $printed ne '' ? 1 : 0, articles_script($article_in_one_line, $file));
+    is("agrees_with_the_script_of_the_article_on_$file",
+        $printed ne '' ? 1 : 0, articles_script($article_in_one_line, $file));
 }
 
 my ($wait, $has, $release) = ('locks.c:10<0xa1>', 'locks.c:10<0xa2>', 'locks.c:20');
 my ($wait2, $has2, $release2) = ('locks.c:30<0xb1>', 'locks.c:30<0xb2>', 'locks.c:40');
 
-# A thread's line: its name and id, then its marks, numbered from $from.
+# The line of a thread: its name and id, then its marks, numbered from $from.
 sub line {
     my ($who, $from, @marks) = @_;
     return "$who: " . join(', ', map { '{' . $from++ . "}$_" } @marks) . "\n";
 }
+# From this thread the scripts learn which marks belong to a lock.
 my $teacher = line('teacher[1]', 0, $wait, $has, $release, $wait2, $has2, $release2);
 
 sub holders { return (run($teacher . join('', @_), 'lock-holders', '-s', 'locks.c'))[0] }
 sub waiters { return (run($teacher . join('', @_), 'lock-waiters', 'locks.c'))[0] }
 
 is('a_thread_that_released_is_not_listed', holders(), '');
-is('a_mark_of_another_file_releases_nothing',
-    holders(line('a[2]', 5, $wait, $has, 'other.c:7')), "a[2]: has locks.c:10 since {6}\n");
-is('of_two_locks_the_outer_stays_held_when_the_inner_is_released',
-    holders(line('a[2]', 5, $wait, $has, $wait2, $has2, $release2)), "a[2]: has locks.c:10 since {6}\n");
-is('two_locks_can_be_held',
-    holders(line('a[2]', 5, $wait, $has, $wait2, $has2)), "a[2]: has locks.c:10 since {6}, locks.c:30 since {8}\n");
-is('one_lock_after_another_is_held_by_nobody',
+is('a_mark_in_another_file_releases_nothing',
+    holders(line('a[2]', 5, $wait, $has, 'other.c:7')), "a[2]: holds locks.c:10 since {6}\n");
+is('the_outer_lock_stays_held_when_the_inner_lock_is_released',
+    holders(line('a[2]', 5, $wait, $has, $wait2, $has2, $release2)), "a[2]: holds locks.c:10 since {6}\n");
+is('a_thread_can_hold_two_locks',
+    holders(line('a[2]', 5, $wait, $has, $wait2, $has2)), "a[2]: holds locks.c:10 since {6}, locks.c:30 since {8}\n");
+is('a_thread_that_released_one_lock_after_another_holds_none',
     holders(line('a[2]', 5, $wait, $has, $release, $wait2, $has2, $release2, $wait, $has, $release)), '');
-is('who_waits_for_a_second_lock_still_has_the_first',
-    holders(line('a[2]', 5, $wait, $has, $wait2)), "a[2]: has locks.c:10 since {6}\n");
-is('an_acquisition_whose_first_mark_is_overwritten_counts',
-    holders(line('a[2]', 77, $has, 'other.c:7')), "a[2]: has locks.c:10 since {77}\n");
-is('a_release_whose_acquisition_is_overwritten_is_none_of_the_next_lock',
-    holders(line('a[2]', 77, $release, $wait, $has)), "a[2]: has locks.c:10 since {79}\n");
-is('histories_that_begin_in_the_middle_of_a_loop_are_paired_rightly',
+is('a_thread_that_waits_for_a_second_lock_still_holds_the_first',
+    holders(line('a[2]', 5, $wait, $has, $wait2)), "a[2]: holds locks.c:10 since {6}\n");
+is('an_acquisition_whose_first_mark_was_overwritten_counts',
+    holders(line('a[2]', 77, $has, 'other.c:7')), "a[2]: holds locks.c:10 since {77}\n");
+is('a_release_whose_acquisition_was_overwritten_does_not_release_the_next_lock',
+    holders(line('a[2]', 77, $release, $wait, $has)), "a[2]: holds locks.c:10 since {79}\n");
+is('a_history_that_begins_in_the_middle_of_a_loop_is_paired_correctly',
     holders(line('a[2]', 77, $has, $wait, $has, $wait, $has, 'other.c:1')) =~ /\Aa\[2\]/ ? 1 : 0, 1);
-is('two_marks_on_a_line_with_one_address_are_no_lock',
+is('two_marks_on_a_line_with_one_address_take_no_lock',
     (run(line('a[2]', 0, 'x.c:1', 'x.c:1', 'x.c:1<0x1>', 'x.c:1<0x1>'), 'lock-holders', '-s'))[0], '');
-is('unlocking_functions_inlined_in_several_places_take_no_lock',
+is('an_unlock_function_that_is_inlined_in_several_places_takes_no_lock',
     (run(line('a[2]', 0, 'l.c:1<0xa1>', 'l.c:1<0xa2>', 'l.c:1<0xb1>', 'l.c:1<0xb2>', 'l.c:9<0xc1>', 'l.c:9<0xc2>',
-        'm.c:1', 'l.c:1<0xa1>', 'l.c:1<0xa2>', 'l.c:9<0xc2>', 'm.c:1', 'l.c:1<0xa1>', 'l.c:1<0xa2>', 'l.c:9<0xc2>', 'm.c:1'),
+        'm.c:1', 'l.c:1<0xa1>', 'l.c:1<0xa2>', 'l.c:9<0xc2>',
+        'm.c:1', 'l.c:1<0xa1>', 'l.c:1<0xa2>', 'l.c:9<0xc2>', 'm.c:1'),
         'lock-holders', '-s'))[0], '');
-is('counts_may_be_large',
-    holders(line('a[2]', 18446744073709551000, $wait, $has)) =~ /\Aa\[2\]: has locks\.c:10 since/ ? 1 : 0, 1);
+is('a_sequence_number_may_be_large',
+    holders(line('a[2]', 18446744073709551000, $wait, $has)) =~ /\Aa\[2\]: holds locks\.c:10 since/ ? 1 : 0, 1);
 
 for my $name ('', 'two words', 'a[1]', 'x[12]: {3}y.c:1', 'a, {1}b.c:2', "tab\there", 'locks.c:10<0xa1>', '{7}') {
-    is("threads_may_be_called_<$name>", holders(line("$name\[2]", 5, $wait, $has)),
-        "$name\[2]: has locks.c:10 since {6}\n");
+    is("a_thread_may_be_called_<$name>", holders(line("$name\[2]", 5, $wait, $has)),
+        "$name\[2]: holds locks.c:10 since {6}\n");
 }
 is('the_state_of_a_thread_may_follow_its_id',
-    (run($teacher . "a[2] exited: {5}$wait, {6}$has\n", 'lock-holders', 'locks.c'))[0], "a[2] exited: {5}$wait, {6}$has\n");
+    (run($teacher . "a[2] exited: {5}$wait, {6}$has\n", 'lock-holders', 'locks.c'))[0],
+    "a[2] exited: {5}$wait, {6}$has\n");
 
 my $deep = line('a[2]', 5, 'src/sync/mod.rs:20<0x1>', 'src/sync/mod.rs:20<0x2>');
 is('a_file_may_be_given_by_the_end_of_its_path', (run($deep, 'lock-holders', 'mod.rs'))[0], $deep);
 is('a_file_may_be_given_by_more_of_its_path', (run($deep, 'lock-holders', 'sync/mod.rs'))[0], $deep);
-is('half_a_name_is_no_file', (run($deep, 'lock-holders', 'od.rs'))[0], '');
+is('a_part_of_a_file_name_does_not_match', (run($deep, 'lock-holders', 'od.rs'))[0], '');
 
-is('who_waits_is_counted_by_place', waiters(line('a[2]', 5, $wait), line('b[3]', 5, $release, $wait), line('c[4]', 9, $wait2)),
+is('waiting_threads_are_counted_by_line',
+    waiters(line('a[2]', 5, $wait), line('b[3]', 5, $release, $wait), line('c[4]', 9, $wait2)),
     "2 locks.c:10\n1 locks.c:30\n");
-is('who_has_a_lock_does_not_wait', waiters(line('a[2]', 5, $wait, $has)), '');
-is('who_went_on_does_not_wait', waiters(line('a[2]', 5, $wait, 'other.c:1')), '');
-is('another_inlined_copy_of_a_line_waits_too', waiters(line('a[2]', 5, 'other.c:1', 'locks.c:10<0xc1>')), "1 locks.c:10\n");
-is('an_unpassed_copy_waits_also_after_another_lock_of_its_line',
+is('a_thread_that_acquired_a_lock_does_not_wait', waiters(line('a[2]', 5, $wait, $has)), '');
+is('a_thread_that_went_on_does_not_wait', waiters(line('a[2]', 5, $wait, 'other.c:1')), '');
+is('a_thread_waits_at_another_inlined_copy_of_the_line',
+    waiters(line('a[2]', 5, 'other.c:1', 'locks.c:10<0xc1>')), "1 locks.c:10\n");
+is('a_thread_waits_at_a_copy_that_no_thread_passed_after_it_took_a_lock_of_the_same_line',
     waiters(line('a[2]', 5, $wait, $has, 'locks.c:10<0xc1>')), "1 locks.c:10\n");
-is('an_unpassed_copy_waits_also_as_the_first_mark_of_all', waiters(line('a[2]', 0, 'locks.c:10<0xc1>')), "1 locks.c:10\n");
-is('exited_threads_do_not_wait', waiters("a[2]: {5}$wait, EXIT\n"), '');
-is('exited_threads_may_hold', holders("a[2]: {5}$wait, {6}$has, EXIT\n"), "a[2]: has locks.c:10 since {6}\n");
-is('two_who_hold_and_wait_for_one_another_are_seen_as_both',
-    join('', map { $_->(line('a[2]', 0, 'm.c:1', $wait, $has, 'locks.c:10<0xc1>'), line('b[3]', 0, 'm.c:1', $wait, $has, 'locks.c:10<0xd1>')) }
-        \&holders, \&waiters), "a[2]: has locks.c:10 since {2}\nb[3]: has locks.c:10 since {2}\n2 locks.c:10\n");
-is('verbose_names_the_threads',
+is('a_thread_waits_at_a_copy_that_no_thread_passed_with_its_first_mark',
+    waiters(line('a[2]', 0, 'locks.c:10<0xc1>')), "1 locks.c:10\n");
+is('a_thread_that_exited_does_not_wait', waiters("a[2]: {5}$wait, EXIT\n"), '');
+is('a_thread_that_exited_may_hold_a_lock',
+    holders("a[2]: {5}$wait, {6}$has, EXIT\n"), "a[2]: holds locks.c:10 since {6}\n");
+my @deadlocked = (
+    line('a[2]', 0, 'm.c:1', $wait, $has, 'locks.c:10<0xc1>'),
+    line('b[3]', 0, 'm.c:1', $wait, $has, 'locks.c:10<0xd1>'));
+is('two_threads_in_a_deadlock_hold_and_wait',
+    holders(@deadlocked) . waiters(@deadlocked),
+    "a[2]: holds locks.c:10 since {2}\nb[3]: holds locks.c:10 since {2}\n2 locks.c:10\n");
+is('lock_waiters_v_names_the_threads',
     (run($teacher . line('a b[2]', 5, $wait), 'lock-waiters', '-v'))[0], "1 locks.c:10\n    a b[2]\n");
-is('places_without_symbols_are_no_trouble', waiters(line('a[2]', 5, '0x1234', '[unknown]', $wait)), "1 locks.c:10\n");
-is('marks_that_the_linker_has_made_one_may_be_releases_in_all_their_files',
+is('marks_without_symbols_do_no_harm',
+    waiters(line('a[2]', 5, '0x1234', '[unknown]', $wait)), "1 locks.c:10\n");
+is('folded_marks_may_be_releases_in_each_of_their_files',
     holders(line('a[2]', 5, $wait, $has, 'other.c:3|locks.c:20')), '');
-is('marks_that_the_linker_has_made_one_are_none_of_a_lock',
+is('folded_marks_take_no_lock',
     waiters(line('a[2]', 5, 'other.c:1', 'locks.c:10|other.c:3<0xa1>')), '');
 
-my $wrapped = line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'b.rs:9(released)', 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(waits)');
-is('a_wrapped_lock_is_held_when_it_is_taken_and_not_released',
-    holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'm.rs:2')), "w[9]: has a.rs:1 since {5}\n");
-is('a_wrapped_lock_that_is_waited_for_is_not_held', holders_of($wrapped), '');
-is('who_waits_for_a_wrapped_lock_waits', (run($wrapped, 'lock-waiters'))[0], "1 a.rs:1\n");
-is('who_has_waited_for_a_wrapped_lock_has_it',
-    holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(waits)', 'm.rs:2')), "w[9]: has a.rs:1 since {6}\n");
-is('a_wrapped_lock_that_was_tried_in_vain_is_not_held',
+my $waiting = line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'b.rs:9(released)', 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(waits)');
+is('a_recorded_lock_is_held_if_it_is_taken_and_not_released',
+    holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'm.rs:2')), "w[9]: holds a.rs:1 since {5}\n");
+is('a_thread_that_waits_for_a_recorded_lock_does_not_hold_it', holders_of($waiting), '');
+is('a_thread_that_waits_for_a_recorded_lock_is_counted', (run($waiting, 'lock-waiters'))[0], "1 a.rs:1\n");
+is('a_thread_that_goes_on_after_the_wait_for_a_recorded_lock_holds_it',
+    holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(waits)', 'm.rs:2')),
+    "w[9]: holds a.rs:1 since {6}\n");
+is('a_thread_whose_wait_for_a_recorded_lock_failed_does_not_hold_it',
     holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(failed)', 'm.rs:2')), '');
-is('wrapped_marks_teach_no_pattern',
-    holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(waits)', 'a.rs:1<0x3>(released)', 'a.rs:1<0x1>')), '');
+is('the_scripts_learn_no_pattern_from_marks_of_recorded_locks',
+    holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(waits)', 'a.rs:1<0x3>(released)', 'a.rs:1<0x1>')),
+    '');
 
 sub holders_of { return (run($_[0], 'lock-holders', '-s'))[0] }
 
 for my $script (qw(lock-holders lock-waiters)) {
-    is("${script}_says_when_there_is_no_thread", (run("lock : 5 threads, 1 location: a.c:1\n", $script))[1], 2);
-    is("${script}_succeeds_when_nobody_is_listed", (run($teacher, $script))[1], 0);
-    is("${script}_refuses_options_it_does_not_know", (run($teacher, $script, '--frobnicate'))[1], 2);
+    is("${script}_fails_if_the_input_contains_no_thread",
+        (run("lock : 5 threads, 1 location: a.c:1\n", $script))[1], 2);
+    is("${script}_succeeds_if_it_lists_no_thread", (run($teacher, $script))[1], 0);
+    is("${script}_refuses_unknown_options", (run($teacher, $script, '--frobnicate'))[1], 2);
     is("${script}_survives_nonsense", (run("\0\xff[1]: {1}\n[]: {}\n\n{1}a\n  {2}b\nx[1]: {1}a.c:1\n", $script))[1], 0);
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use librip_tests::oracle::{Ring, State};
+use librip_test_kit::oracle::{Ring, State};
 
 use crate::{compile, directory, fixture, run, tool};
 

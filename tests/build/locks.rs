@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use librip_tests::oracle::Holding;
+use librip_test_kit::oracle::Holding;
 
 use crate::{compile, run, tool};
 

@@ -12,10 +12,10 @@ mod optimised;
 mod variants;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
-use librip_tests::harness::{Plan, Remains};
+use librip_test_kit::tool::{self, Built, tool};
+use librip_test_kit::victim::{Plan, Remains};
 
 /// Where everything is built.
 fn directory() -> &'static Path {
@@ -26,55 +26,18 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("build/fixtures").join(name)
 }
 
-/// Runs a tool; its standard output.
-fn tool(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{command:?}:\n{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// The directory with librip and its dependencies, built in release. Built on the first call.
-fn librip() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let target = directory().join("librip");
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-        tool(
-            Command::new(env!("CARGO"))
-                .args(["build", "--release", "--package", "librip", "--features", "std", "--manifest-path"])
-                .arg(manifest)
-                .arg("--target-dir")
-                .arg(&target)
-                .env("RUSTFLAGS", "-Cembed-bitcode=yes")
-                .env_remove("CARGO_ENCODED_RUSTFLAGS"),
-        );
-        target.join("release")
-    })
+/// librip, built in release. Built on the first call.
+fn librip() -> &'static Built {
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| tool::librip(directory()))
 }
 
 /// Compiles a fixture with these flags, as `name`.
 fn compile(source: &str, name: &str, flags: &[&str]) -> PathBuf {
-    let release = librip();
     let out = directory().join(name);
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    tool(
-        Command::new(rustc)
-            .arg(fixture(source))
-            .args(["--edition", "2024", "--crate-name"])
-            .arg(source.trim_end_matches(".rs"))
-            .arg("-o")
-            .arg(&out)
-            .arg("--extern")
-            .arg(format!("librip={}", release.join("liblibrip.rlib").display()))
-            .arg("-L")
-            .arg(format!("dependency={}", release.join("deps").display()))
-            .args(flags),
-    );
+    let mut command = librip().rustc(&["librip"]);
+    command.arg(fixture(source)).arg("--crate-name").arg(source.trim_end_matches(".rs"));
+    tool(command.arg("-o").arg(&out).args(flags));
     out
 }
 

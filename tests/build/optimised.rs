@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use librip_tests::harness::{Plan, expect_same};
+use librip_test_kit::victim::{Plan, expect_same};
 
 use crate::{compile, run};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use librip_tests::oracle::Ring;
+use librip_test_kit::oracle::Ring;
 
 use crate::{compile, run};
 

@@ -1,6 +1,6 @@
 //! A program that was written for the header that came before.
 
-use librip_tests::harness::Plan;
+use librip_test_kit::victim::Plan;
 
 use crate::{CLANG, CLANGPP, GCC, GPP, build, installed, line_of};
 
@@ -64,7 +64,7 @@ fn the_ring_is_where_the_program_said_unless_the_operator_says_otherwise() {
     victim.kill();
     let remains = victim.wait();
     assert!(!remains.has_ring());
-    assert_eq!(librip_tests::oracle::Ring::read(&ring).unwrap().slots_named("main").count(), 1);
+    assert_eq!(librip_test_kit::oracle::Ring::read(&ring).unwrap().slots_named("main").count(), 1);
     // Switched off by the operator, the program runs all the same.
     let mut victim = Plan::new(&program, &[]).env("RIP_RING", "off").start();
     victim.line();

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use librip_tests::harness::Plan;
+use librip_test_kit::victim::Plan;
 
 use crate::{CLANG, CLANGPP, Compiler, GCC, GPP, build, installed, repository, tool};
 

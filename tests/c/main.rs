@@ -13,13 +13,15 @@ mod locks;
 mod matrix;
 mod parts;
 mod process;
+mod scribble;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use librip_tests::harness::{Plan, Remains};
-use librip_tests::oracle::{Ring, Slot};
+use librip_test_kit::oracle::{Ring, Slot};
+use librip_test_kit::tool::{is_installed, repository, tool};
+use librip_test_kit::victim::{Plan, Remains};
 
 /// Where everything is built.
 fn directory() -> &'static Path {
@@ -31,24 +33,8 @@ fn directory() -> &'static Path {
     })
 }
 
-fn repository() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
-}
-
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("c/fixtures").join(name)
-}
-
-/// Runs a tool; its standard output.
-fn tool(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(
-        output.status.success(),
-        "{command:?}:\n{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Where the library is installed. Installed on the first call.
@@ -95,17 +81,13 @@ const CLANGPP: Compiler = Compiler { name: "clang++", ..GPP };
 /// Those of these compilers that are installed.
 fn installed(compilers: &[Compiler]) -> Vec<Compiler> {
     let is_there = |compiler: &&Compiler| {
-        let found = Command::new(compiler.name).arg("--version").output().is_ok();
+        let found = is_installed(compiler.name);
         if !found {
             eprintln!("SKIPPED {}: it is not installed", compiler.name);
         }
         found
     };
     compilers.iter().filter(is_there).copied().collect()
-}
-
-fn is_installed(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok()
 }
 
 const STRICT: [&str; 3] = ["-Wall", "-Wextra", "-Werror"];

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use librip_tests::harness::Plan;
-use librip_tests::oracle::Ring;
+use librip_test_kit::oracle::Ring;
+use librip_test_kit::victim::Plan;
 
 use crate::{
     CLANG, CLANGPP, Compiler, GCC, GPP, STRICT, build, build_with, directory, fixture, installed,

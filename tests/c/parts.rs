@@ -4,49 +4,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use librip_tests::oracle::{Ring, State};
+use librip_test_kit::oracle::{Ring, State};
+use librip_test_kit::tool::{Built, cargo};
 
-use crate::{GCC, build, directory, fixture, main_slot, package, repository, run, tool};
+use crate::{GCC, build, directory, fixture, main_slot, package, run, tool};
 
-/// The directory with the Rust library behind the header and its dependencies, built in release. Built on the first call.
-fn release() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+/// The Rust library with the functions that librip.h declares, built in release. Built on the first call.
+fn release() -> &'static Built {
+    static BUILT: OnceLock<Built> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let target = directory().join("rust");
-        tool(
-            Command::new(env!("CARGO"))
-                .args([
-                    "rustc",
-                    "--release",
-                    "--package",
-                    "librip-capi",
-                    "--crate-type",
-                    "rlib",
-                    "--manifest-path",
-                ])
-                .arg(repository().join("Cargo.toml"))
-                .arg("--target-dir")
-                .arg(&target)
-                .env("RUSTFLAGS", "-Cembed-bitcode=yes")
-                .env_remove("CARGO_ENCODED_RUSTFLAGS"),
-        );
-        target.join("release")
+        let arguments = ["rustc", "--release", "--package", "librip-capi", "--crate-type", "rlib"];
+        cargo(&arguments, &directory().join("rust"), &[("RUSTFLAGS", "-Cembed-bitcode=yes")])
     })
 }
 
-/// rustc with librip, and with `rip`, the functions behind the header.
+/// rustc with librip, and with `rip`, the functions that librip.h declares.
 pub(crate) fn rustc() -> Command {
-    let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    let dependencies = release().join("deps");
-    // librip itself is a dependency of what was built.
-    let librip = std::fs::read_dir(&dependencies).unwrap().map(|entry| entry.unwrap().path()).find(|path| {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        name.starts_with("liblibrip-") && name.ends_with(".rlib")
-    });
-    command.args(["--edition", "2024", "-L"]).arg(format!("dependency={}", dependencies.display()));
-    command.arg("--extern").arg(format!("librip={}", librip.unwrap().display()));
-    command.arg("--extern").arg(format!("rip={}", release().join("librip.rlib").display()));
-    command
+    release().rustc(&["librip", "rip"])
 }
 
 /// A Rust program with both.c in it.

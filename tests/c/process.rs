@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use librip_tests::harness::{Plan, Remains};
-use librip_tests::oracle::{Ring, State};
+use librip_test_kit::oracle::{Ring, State};
+use librip_test_kit::victim::{Plan, Remains};
 
 use crate::{CLANG, GCC, build, build_with, installed, main_slot, package, prefix, run};
 

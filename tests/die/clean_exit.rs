@@ -1,6 +1,6 @@
 //! The ends that are no deaths: when the ring stays, and what its header says.
 
-use librip_tests::harness::Remains;
+use librip_test_kit::victim::Remains;
 
 use crate::{check, plan};
 

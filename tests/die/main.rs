@@ -16,9 +16,9 @@ mod sigkill;
 mod sigsegv;
 mod stack_overflow;
 
-use librip_tests::harness::{Plan, Remains};
-use librip_tests::oracle::{Ring, Slot, State};
-use librip_tests::progress;
+use librip_test_kit::oracle::{Ring, Slot, State};
+use librip_test_kit::progress;
+use librip_test_kit::victim::{Plan, Remains};
 
 const VICTIM: &str = env!("CARGO_BIN_EXE_victim");
 

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use librip_tests::harness::{Plan, torture};
-use librip_tests::oracle::{Damage, Ring, State};
-use librip_tests::progress;
+use librip_test_kit::oracle::{Damage, Ring, State};
+use librip_test_kit::progress;
+use librip_test_kit::victim::{Plan, torture};
 
 use crate::{check_count, cycle, plan};
 

@@ -2,9 +2,10 @@
 
 use std::fs;
 
-use librip_tests::harness::torture;
-use librip_tests::oracle::Ring;
-use librip_tests::progress;
+use librip_test_kit::format::header_at;
+use librip_test_kit::oracle::Ring;
+use librip_test_kit::progress;
+use librip_test_kit::victim::torture;
 
 use crate::survives;
 
@@ -53,7 +54,7 @@ fn a_program_survives_that_somebody_punches_a_hole_of_the_rings_size() {
 fn what_lies_before_the_cut_goes_on_being_recorded_and_who_comes_later_is_counted() {
     let remains = survives(&["damage", "halve"], |plan| plan);
     let mut bytes = fs::read(remains.ring_path()).unwrap();
-    let wanted = u64::from_le_bytes(bytes[176..184].try_into().unwrap()) as usize;
+    let wanted = u64::from_le_bytes(bytes[header_at::FILE_LEN..][..8].try_into().unwrap()) as usize;
     assert_eq!(bytes.len(), wanted - 32 * 1024);
     // The oracle insists on the whole file: give it zeros for what is lost.
     bytes.resize(wanted, 0);

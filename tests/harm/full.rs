@@ -1,7 +1,7 @@
 //! No room: on the file system, or in the ring.
 
-use librip_tests::harness::{Victim, expect_same, is_root};
-use librip_tests::oracle::{Damage, Ring, State};
+use librip_test_kit::oracle::{Damage, Ring, State};
+use librip_test_kit::victim::{Victim, expect_same, is_root};
 
 use crate::{plan, survives};
 

@@ -9,9 +9,10 @@ mod damage;
 mod full;
 mod limits;
 mod names;
+mod scribble;
 mod sigbus;
 
-use librip_tests::harness::{Plan, Remains, expect_same};
+use librip_test_kit::victim::{Plan, Remains, expect_same};
 
 fn plan(arguments: &[&str]) -> Plan {
     let mut all = vec!["harm"];

@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 
-use librip_tests::harness::{is_root, tempdir};
-use librip_tests::oracle::Ring;
+use librip_test_kit::oracle::Ring;
+use librip_test_kit::victim::{is_root, tempdir};
 
 use crate::{compare, survives};
 

@@ -1,6 +1,6 @@
 //! How a hold ends other than by the release of its thread: on another thread, with the lock, or never. And names.
 
-use librip_tests::oracle::Holding;
+use librip_test_kit::oracle::Holding;
 
 use crate::{DESTROYED, RELEASED, at_pause, end, main_has, main_slot, next, plan, start, state};
 

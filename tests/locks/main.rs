@@ -7,8 +7,8 @@ mod storm;
 mod table;
 mod waits;
 
-use librip_tests::harness::{Plan, Victim};
-use librip_tests::oracle::{Held, Holding, Ring, Slot};
+use librip_test_kit::oracle::{Held, Holding, Ring, Slot};
+use librip_test_kit::victim::{Plan, Victim};
 
 /// Site flags, literally: shared, try, wrapper, readers first, upgradable, owned; types mutex and rwlock.
 const SHARED: u16 = 1;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use librip_tests::harness::torture;
-use librip_tests::oracle::{Holding, Ring};
-use librip_tests::progress;
+use librip_test_kit::oracle::{Holding, Ring};
+use librip_test_kit::progress;
+use librip_test_kit::victim::torture;
 
 use crate::plan;
 
@@ -35,7 +35,7 @@ fn check(ring: &Ring, cells: &[[u64; 4]], seen: &mut Seen) {
     let mut holders: Vec<Vec<bool>> = vec![Vec::new(); LOCKS];
     for thread in 0..THREADS {
         let Some(slot) = ring.slots_named(&format!("w{thread}")).next() else { continue };
-        assert_eq!(slot.held_beyond, 0, "there was room for all");
+        assert_eq!(slot.held_overflowed, 0, "there was room for all");
         assert!(slot.held.iter().all(|held| addresses.contains(&held.lock)), "{:?}", slot.held);
         seen.full += usize::from(slot.held.len() == LOCKS);
         // The thread does one thing at a time, so one lock at most may be between two of its steps.
@@ -44,7 +44,7 @@ fn check(ring: &Ring, cells: &[[u64; 4]], seen: &mut Seen) {
             let (times, is_shared) = truth(cells, thread, lock);
             let entry = slot.held_of(address);
             let held = entry.filter(|entry| entry.state == Holding::Held);
-            let recorded = held.map_or(0, |held| held.again + 1);
+            let recorded = held.map_or(0, |held| held.recursion + 1);
             let what = || format!("w{thread}, lock {lock}: truly {times} times, {entry:?}");
             assert!(recorded == times || recorded == times + 1, "{}", what());
             if let Some(held) = held.filter(|_| times > 0) {

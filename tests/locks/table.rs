@@ -1,6 +1,6 @@
 //! The held-lock table: what it says when rings have wrapped, when it is full, and in each mode of a lock.
 
-use librip_tests::oracle::Holding;
+use librip_test_kit::oracle::Holding;
 
 use crate::{
     ACQUIRED, MUTEX, OWNED, READERS_FIRST, RELEASED, RWLOCK, SHARED, TAKES, TRY, TRY_FAILED, UPGRADABLE,
@@ -27,17 +27,17 @@ fn a_lock_that_was_taken_a_million_words_ago_is_held() {
 fn locks_that_find_no_room_are_counted_and_their_releases_are_not_mistaken() {
     let (mut victim, locks) = start(plan(&["overflow"]), 20);
     let ring = at_pause(&mut victim);
-    assert_eq!((main_slot(&ring).held_beyond, ring.held_overflows), (4, 4));
+    assert_eq!((main_slot(&ring).held_overflowed, ring.held_overflows), (4, 4));
     for &lock in &locks[..16] {
         assert_eq!(state(main_has(&ring, lock)), Some(Holding::Held));
     }
     let ring = next(&mut victim);
-    assert_eq!((main_slot(&ring).held_beyond, main_slot(&ring).held.len()), (0, 15));
+    assert_eq!((main_slot(&ring).held_overflowed, main_slot(&ring).held.len()), (0, 15));
     assert_eq!(main_has(&ring, locks[3]), None);
     let ring = next(&mut victim);
     assert_eq!(state(main_has(&ring, locks[18])), Some(Holding::Held), "there was room for it");
     let ring = next(&mut victim);
-    assert_eq!((main_slot(&ring).held_beyond, main_slot(&ring).held.len()), (0, 0));
+    assert_eq!((main_slot(&ring).held_overflowed, main_slot(&ring).held.len()), (0, 0));
     assert_eq!((ring.held_overflows, ring.releases_unmatched), (4, 0));
     end(victim);
 }

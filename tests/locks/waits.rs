@@ -1,7 +1,7 @@
 //! Waiting: for a lock, for a limited time, for a condition.
 
-use librip_tests::harness::Victim;
-use librip_tests::oracle::{Holding, LockEvent, Ring};
+use librip_test_kit::oracle::{Holding, LockEvent, Ring};
+use librip_test_kit::victim::Victim;
 
 use crate::{
     CONDITION_WAIT, CONDITION_WOKEN, MUTEX, OWNED, RELEASED, RWLOCK, SHARED, TAKES, TRY, WAIT, WRAPPER,
@@ -72,7 +72,7 @@ fn who_waits_for_a_condition_lends_the_lock_and_has_it_again_when_woken() {
     let (mut victim, told) = start(plan(&["condition"]), 4);
     let [mutex, changed, lot, lot_changed] = told[..] else { panic!() };
     let sleepers = [("sleeper", mutex, changed), ("lot sleeper", lot, lot_changed)];
-    let ring = until(&mut victim, Holding::Condition, &sleepers.map(|(name, lock, _)| (name, lock)));
+    let ring = until(&mut victim, Holding::CondWait, &sleepers.map(|(name, lock, _)| (name, lock)));
     for (name, lock, condition) in sleepers {
         let held = ring.slot_named(name).held_of(lock).unwrap();
         let owned = if lock == mutex { OWNED } else { 0 };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use librip_tests::harness::{Remains, is_root, tempdir};
+use librip_test_kit::victim::{Remains, is_root, tempdir};
 
 use crate::{compile, directory, expect_same, plan, preload};
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use librip_tests::harness::DEADLINE;
+use librip_test_kit::victim::DEADLINE;
 
 use crate::{directory, plan, preload, tool};
 

@@ -8,6 +8,7 @@ mod behaviour;
 mod headers;
 mod mixed;
 mod records;
+mod scribble;
 mod stories;
 
 use std::collections::BTreeSet;
@@ -16,38 +17,24 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use librip_tests::harness::{Plan, Remains};
+use librip_test_kit::tool::{cargo, tool};
+use librip_test_kit::victim::{Plan, Remains};
 
 /// Where everything is built.
 fn directory() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-fn tool(command: &mut Command) {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}:\n{}", String::from_utf8_lossy(&output.stderr));
-}
-
 /// The interposer. Built on the first call.
 fn preload() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| release("librip-preload", "librip_preload.so"))
+    BUILT.get_or_init(|| release("librip-preload", "rip_preload", ".so"))
 }
 
-/// A library of this workspace, built in release, by itself: together with another package it could get the features
-/// that the other one wants.
-fn release(package: &str, library: &str) -> PathBuf {
-    let target = directory().join("preload");
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-    tool(
-        Command::new(env!("CARGO"))
-            .args(["build", "--release", "--package", package, "--manifest-path"])
-            .arg(manifest)
-            .arg("--target-dir")
-            .arg(&target)
-            .env_remove("CARGO_ENCODED_RUSTFLAGS"),
-    );
-    target.join("release").join(library)
+/// The library of a package of this workspace, built in release, by itself.
+fn release(package: &str, target: &str, ending: &str) -> PathBuf {
+    cargo(&["build", "--release", "--package", package], &directory().join("preload"), &[])
+        .file(target, ending)
 }
 
 /// Compiles `fixtures/NAME.c` with these flags, once; the program, or library.
@@ -90,5 +77,5 @@ fn expect_same(with: &Remains, without: &Remains) {
     for (index, (with, without)) in with.stdout.lines().zip(without.stdout.lines()).enumerate() {
         assert_eq!(with, without, "line {index}, with the interposer (left) and without (right)");
     }
-    librip_tests::harness::expect_same(with, without);
+    librip_test_kit::victim::expect_same(with, without);
 }

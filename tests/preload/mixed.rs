@@ -7,7 +7,7 @@ use crate::{compile, plan, preload, read_rip, release};
 #[test]
 fn marks_and_interposed_calls_of_a_process_are_one_story() {
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../librip/capi");
-    let archive = release("librip-capi", "librip.a");
+    let archive = release("librip-capi", "rip", ".a");
     let include = format!("-I{}", header.display());
     let program = compile("mixed", &[&include, archive.to_str().unwrap(), "-lm"]);
     let mut victim = plan(&program, &[], &[preload()]).start();

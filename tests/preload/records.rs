@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use librip_tests::harness::Victim;
-use librip_tests::oracle::{Held, Holding, Ring, Slot};
+use librip_test_kit::oracle::{Held, Holding, Ring, Slot};
+use librip_test_kit::victim::Victim;
 
 use crate::{compile, plan, preload};
 
@@ -40,13 +40,13 @@ fn the_tables_of_a_killed_program_say_who_has_what_and_who_waits() {
     assert_eq!(state("first", "b"), Holding::Waiting);
     assert_eq!(state("second", "b"), Holding::Held);
     assert_eq!(state("second", "a"), Holding::Waiting);
-    assert_eq!(state("idler", "lent"), Holding::Condition);
-    assert_eq!(state("worker", "semaphore"), Holding::Unit, "it waits for work, and for no owner");
+    assert_eq!(state("idler", "lent"), Holding::CondWait);
+    assert_eq!(state("worker", "semaphore"), Holding::SemWait, "it waits for work, and for no owner");
     for lock in ["recursive", "robust", "inheriting", "spin", "rwlock", "c11"] {
         assert_eq!(state("holder", lock), Holding::Held, "{lock}");
     }
     let holder = ring.slot_named("holder");
-    assert_eq!(held(holder, at["recursive"]).again, 1, "locked three times, unlocked once");
+    assert_eq!(held(holder, at["recursive"]).recursion, 1, "locked three times, unlocked once");
     assert!(held(holder, at["rwlock"]).shared);
     assert_eq!(state("waiter", "inheriting"), Holding::Waiting, "a mutex with priority inheritance");
     let writer = held(ring.slot_named("writer"), at["rwlock"]);
@@ -173,7 +173,7 @@ fn a_child_of_a_signal_handler_writes_nothing_of_its_parents() {
         slots.filter_map(|slot| slot.held_of(at[lock])).map(|held| held.state).collect()
     };
     assert_eq!(of(false, "taken"), [Holding::Held, Holding::Waiting], "main has it, the waiter waits on");
-    assert_eq!(of(false, "lent"), [Holding::Condition], "the lender waits on");
+    assert_eq!(of(false, "lent"), [Holding::CondWait], "the lender waits on");
     assert_eq!(of(true, "taken"), [Holding::Held], "the waiter's child got it");
     assert_eq!(of(true, "lent"), [Holding::Held], "the lender's child got it back");
 }

@@ -1,6 +1,6 @@
 //! What `read-rip` says of programs that are stuck, or only look like it.
 
-use librip_tests::oracle::{Holding, Ring};
+use librip_test_kit::oracle::{Holding, Ring};
 
 use crate::{compile, plan, preload, read_rip};
 
@@ -70,7 +70,7 @@ fn locks_that_found_no_room_are_given_up_like_others() {
     assert!(!locks.contains("held by"), "{locks}");
     assert!(ring.held_overflows > 0, "the table was full");
     for slot in &ring.slots {
-        assert_eq!((slot.held_beyond, &slot.held[..]), (0, &[][..]), "{}", slot.name);
+        assert_eq!((slot.held_overflowed, &slot.held[..]), (0, &[][..]), "{}", slot.name);
     }
 }
 
@@ -83,7 +83,7 @@ fn a_mutex_that_is_handed_over_is_not_had_twice_by_one_thread() {
     assert_eq!(ring.held_overflows, 0, "former acquisitions do not fill the tables");
     for slot in &ring.slots {
         assert!(slot.held.len() <= 4, "two mutexes: {:x?}", slot.held);
-        assert_eq!(slot.held_beyond, 0);
+        assert_eq!(slot.held_overflowed, 0);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Marks when a thread ends: in drops of thread-locals, and in destructors of thread-specific keys.
 
-use librip_tests::oracle::State;
+use librip_test_kit::oracle::State;
 
 use crate::run;
 

@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::time::Duration;
 
-use librip_tests::oracle::State;
-use librip_tests::progress;
+use librip_test_kit::oracle::State;
+use librip_test_kit::progress;
 
 use crate::{ended, plan, run};
 

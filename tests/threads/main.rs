@@ -8,7 +8,7 @@ mod signals;
 mod slots;
 mod state;
 
-use librip_tests::harness::{Plan, Remains};
+use librip_test_kit::victim::{Plan, Remains};
 
 fn plan(arguments: &[&str]) -> Plan {
     let mut all = vec!["threads"];

@@ -1,8 +1,8 @@
 //! Marks in signal handlers.
 
-use librip_tests::harness::torture;
-use librip_tests::oracle::{Ring, Slot, State};
-use librip_tests::progress;
+use librip_test_kit::oracle::{Ring, Slot, State};
+use librip_test_kit::progress;
+use librip_test_kit::victim::torture;
 
 use crate::{ended, plan, run};
 

@@ -1,8 +1,8 @@
 //! Who gets which slot, and when one is used again.
 
-use librip_tests::harness::torture;
-use librip_tests::oracle::State;
-use librip_tests::progress;
+use librip_test_kit::oracle::State;
+use librip_test_kit::progress;
+use librip_test_kit::victim::torture;
 
 use crate::{cycle, ended, plan, run};
 

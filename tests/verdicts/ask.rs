@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use librip_tests::harness::{Plan, Victim};
+use librip_test_kit::victim::{Plan, Victim};
 use serde_json::Value;
 
 /// A scenario that has got where it wanted.

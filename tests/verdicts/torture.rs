@@ -1,7 +1,7 @@
 //! A healthy program at full speed, looked at again and again: it is never in a circle.
 
 use super::ask::{check, start};
-use librip_tests::harness::torture;
+use librip_test_kit::victim::torture;
 
 /// `RIP_TORTURE` multiplies the rounds.
 #[test]

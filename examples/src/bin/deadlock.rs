@@ -1,9 +1,9 @@
-//! Trouble: two threads take two locks in opposite orders, and each waits for what the other has.
+//! Trouble: two threads take two locks in opposite orders, and each waits for the lock that the other holds.
 //!
-//! `read-rip check` proves it, and names both threads, both locks and the lines. There is not one mark in this file: the
-//! locks are those of `librip::sync`, which record by themselves.
+//! `read-rip check` proves the deadlock, and names both threads, both locks and the lines. This file contains no
+//! marks: it uses the locks of `librip::sync`, which record their own events.
 //!
-//! It prints `running: pid P, ring PATH`, then `stuck`, and stays until killed. It always gets stuck.
+//! It prints `running: pid P, ring PATH`, then `stuck`, and runs until it is killed. The deadlock happens in each run.
 
 use std::thread;
 
@@ -14,13 +14,14 @@ use librip_examples::{say, say_running, start, stay};
 struct Bank {
     savings: Mutex<i64>,
     current: Mutex<i64>,
-    /// Both have their first lock.
+    /// Where each thread waits until both threads hold their first lock.
     halfway: Barrier,
+    /// The threads that are about to wait for their second lock.
     waiting: Arrivals,
 }
 
 impl Bank {
-    /// Moves `amount` between two accounts, locking first the one that pays.
+    /// Moves `amount` between two accounts. Locks the account that pays first, which is the mistake.
     fn transfer(&self, from: &Mutex<i64>, to: &Mutex<i64>, amount: i64) {
         let mut payer = from.lock().unwrap_or_else(PoisonError::into_inner);
         self.halfway.wait();
@@ -42,7 +43,7 @@ fn main() {
     });
     bank.savings.set_name("savings");
     bank.current.set_name("current account");
-    // A first look at either account, alone: nothing is wrong with the locks themselves.
+    // Each account is locked once alone: the locks themselves are in order.
     for account in [&bank.savings, &bank.current] {
         drop(account.lock());
     }
@@ -55,6 +56,6 @@ fn main() {
 }
 
 fn named(name: &str, body: impl FnOnce() + Send + 'static) {
-    // SANITY: without its two threads this program has nothing to show.
-    thread::Builder::new().name(name.into()).spawn(body).expect("two threads can be started");
+    // SANITY: without its two threads this program shows nothing.
+    thread::Builder::new().name(name.into()).spawn(body).expect("the system can start two threads");
 }

@@ -1,14 +1,15 @@
-//! Trouble: a thread takes a lock, loses the guard, and exits. The lock is never released, and no living thread
-//! has it.
+//! Trouble: a thread takes a lock, forgets the guard, and exits. Nothing ever releases the lock, and its holder is
+//! gone.
 //!
-//! `read-rip check` names the culprit, where it took the lock, and who waits. The evidence is there although the thread
-//! is not, because slots of exited threads are not given away while there are fresh ones.
+//! `read-rip check` names the thread that exited, where it took the lock, and the threads that wait. The record of
+//! that thread is still there, because the recorder reuses the slots of exited threads only when it has no fresh slots
+//! left.
 //!
 //! ```text
 //! leaked [WAITERS]          default 3
 //! ```
 //!
-//! It prints `running: pid P, ring PATH`, then `stuck`, and stays until killed.
+//! It prints `running: pid P, ring PATH`, then `stuck`, and runs until it is killed.
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -22,7 +23,7 @@ use librip_examples::{say, say_running, start, stay};
 fn main() -> ExitCode {
     let waiters = std::env::args().nth(1).map_or(Some(3), |number| number.parse().ok());
     let Some(waiters @ 1..=1000) = waiters else {
-        eprintln!("leaked: the number of waiters is from 1 to 1000\nusage: leaked [WAITERS]");
+        eprintln!("leaked: WAITERS must be a number from 1 to 1000\nusage: leaked [WAITERS]");
         return ExitCode::from(2);
     };
     let ring = start();
@@ -36,12 +37,12 @@ fn main() -> ExitCode {
     let culprit = thread::Builder::new().name("culprit".into()).spawn(move || {
         let mut lines = lock(&culprits, unwatched);
         lines.push("leaving");
-        rip_snap!("loses the guard");
+        rip_snap!("forgets the guard");
         std::mem::forget(lines);
     });
-    // It ends before anybody else comes to the lock.
+    // It ends before any other thread takes the lock.
     if !culprit.is_ok_and(|culprit| culprit.join().is_ok()) {
-        eprintln!("leaked: the first thread could not be started");
+        eprintln!("leaked: could not start the first thread");
         return ExitCode::FAILURE;
     }
 
@@ -50,11 +51,11 @@ fn main() -> ExitCode {
         let (log, waiting) = (Arc::clone(&log), Arc::clone(&waiting));
         let started = thread::Builder::new().name(format!("waiter {number}")).spawn(move || {
             let mut lines = lock(&log, || waiting.arrive());
-            lines.push("never said");
+            lines.push("never logged");
             unlock(&log, lines);
         });
         if let Err(error) = started {
-            eprintln!("leaked: no thread for waiter {number}: {error}");
+            eprintln!("leaked: could not start waiter {number}: {error}");
             return ExitCode::FAILURE;
         }
     }

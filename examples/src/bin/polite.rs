@@ -1,14 +1,15 @@
-//! Trouble: neighbours too polite to get anywhere. Each takes the lock on its left, finds the one on its right
-//! taken, steps back, and tries again, in step with all the others.
+//! Trouble: a livelock. Each thread takes the lock on its left, finds the lock on its right taken, releases the first,
+//! and tries again, in step with all other threads.
 //!
-//! No thread is blocked for good, so nothing looks stuck; only nobody ever eats. `read-rip check` looks twice: the threads
-//! run among the same few places, and the mark of progress, "eats", is in no history.
+//! No thread stays blocked, so nothing looks stuck, but no thread ever eats. `read-rip check` reads the ring twice:
+//! the threads go round the same few marks, and no history contains the progress mark "eats".
 //!
 //! ```text
 //! polite [NEIGHBOURS]          default 4
 //! ```
 //!
-//! It prints `running: pid P, ring PATH`, then `polite` once all have stepped back, and goes on until killed.
+//! It prints `running: pid P, ring PATH`. It prints `polite` when all threads have stepped back once, and runs until
+//! it is killed.
 
 use std::process::ExitCode;
 use std::sync::{Arc, Barrier, Mutex};
@@ -21,8 +22,8 @@ use librip_examples::{say, say_running, start, stay};
 
 struct Table {
     forks: Vec<Mutex<u64>>,
-    /// All move at one pace: each has its left fork before any reaches for a right one.
-    pace: Barrier,
+    /// Keeps the threads in step: each holds its left fork before any tries its right fork.
+    step: Barrier,
     stepped_back: Arrivals,
 }
 
@@ -30,15 +31,15 @@ impl Table {
     fn dine(&self, seat: usize) {
         let (left, right) = (&self.forks[seat], &self.forks[(seat + 1) % self.forks.len()]);
         for round in 0u64.. {
-            // Nobody has a fork here, and no two reach for the same: this succeeds.
+            // All forks are free here, and each thread takes a different one, so this succeeds.
             let held = try_lock(left);
-            self.pace.wait();
+            self.step.wait();
             if let Some(mut fork) = try_lock(right) {
                 rip_progress!("eats");
                 *fork += 1;
                 unlock(right, fork);
             }
-            self.pace.wait();
+            self.step.wait();
             if let Some(fork) = held {
                 unlock(left, fork);
             }
@@ -46,7 +47,7 @@ impl Table {
             if round == 0 {
                 self.stepped_back.arrive();
             }
-            self.pace.wait();
+            self.step.wait();
         }
     }
 }
@@ -54,14 +55,14 @@ impl Table {
 fn main() -> ExitCode {
     let neighbours = std::env::args().nth(1).map_or(Some(4), |number| number.parse().ok());
     let Some(neighbours @ 2..=1000) = neighbours else {
-        eprintln!("polite: the number of neighbours is from 2 to 1000\nusage: polite [NEIGHBOURS]");
+        eprintln!("polite: NEIGHBOURS must be a number from 2 to 1000\nusage: polite [NEIGHBOURS]");
         return ExitCode::from(2);
     };
     let ring = start();
     say_running(&ring);
     let table = Arc::new(Table {
         forks: (0..neighbours).map(Mutex::new).collect(),
-        pace: Barrier::new(neighbours as usize),
+        step: Barrier::new(neighbours as usize),
         stepped_back: Arrivals::new(neighbours as usize),
     });
     for seat in 0..neighbours as usize {
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
         let started =
             thread::Builder::new().name(format!("neighbour {seat}")).spawn(move || table.dine(seat));
         if let Err(error) = started {
-            eprintln!("polite: no thread for neighbour {seat}: {error}");
+            eprintln!("polite: could not start neighbour {seat}: {error}");
             return ExitCode::FAILURE;
         }
     }

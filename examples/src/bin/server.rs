@@ -1,17 +1,17 @@
-//! Trouble: twenty thousand threads wait at one lock, whose holder waits for a backend that never answers.
+//! Trouble: twenty thousand threads wait for one lock, and its holder waits for a backend that never answers.
 //!
-//! A session server with a thread for each connection. It serves until every thread has served; then its
-//! janitor locks the session cache and asks a backend which sessions to expire. No answer comes. Each thread
-//! gets one more request and stays at the lock.
+//! The program is a session server with one thread for each connection. When each thread has served a request, the
+//! janitor locks the session cache and asks a backend which sessions have expired. No answer comes. Each thread gets
+//! one more request and then waits for the lock.
 //!
-//! `read-rip` shows the pile-up in one line, `lock : 20000 threads, ...`; `read-rip check` says who has the lock they
-//! wait for: the janitor, whose last mark is "waits for the backend".
+//! `read-rip` shows the pile-up in one line, `lock : 20000 threads, ...`. `read-rip check` names the thread that holds
+//! the lock: the janitor, whose last mark is "waits for the backend".
 //!
 //! ```text
 //! server [--threads N]          default 20000
 //! ```
 //!
-//! It prints `serving: N threads, pid P, ring PATH`, then `stuck: all workers wait`, and stays until killed.
+//! It prints `serving: N threads, pid P, ring PATH`, then `stuck: all workers wait`, and runs until it is killed.
 
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -22,20 +22,21 @@ use std::thread;
 
 use librip::{rip_progress, rip_snap};
 use librip_examples::arrivals::Arrivals;
-use librip_examples::pace::Pace;
+use librip_examples::random::Random;
 use librip_examples::sessions::Sessions;
 use librip_examples::{many_threads, say, start, stay};
 
 const THREADS_DEFAULT: usize = 20_000;
-/// What a worker's stack may take. Little of it is ever touched.
+/// The size of a worker's stack. A worker touches little of it.
 const STACK_LEN_BYTES: usize = 64 << 10;
-/// Clients of a connection; each has a session.
-const CLIENTS_A_CONNECTION: u64 = 4;
-/// How many threads to give back when a limit was met.
+/// The number of clients of a connection. Each client has a session.
+const CLIENTS_PER_CONNECTION: u64 = 4;
+/// The number of workers that end again when the system starts no more threads.
 const THREADS_SPARED: usize = 16;
-const LIMITS: &str = "kernel.threads-max, kernel.pid_max, vm.max_map_count, pids cgroup";
+/// The limits of the system that a message names.
+const LIMITS: &str = "kernel.threads-max, kernel.pid_max, vm.max_map_count, and the limit of the pids cgroup";
 
-/// What a connection asks for.
+/// A request on a connection.
 struct Request {
     client: u64,
 }
@@ -51,20 +52,20 @@ fn main() -> ExitCode {
     many_threads::prepare(threads);
     let ring = start();
     rip_snap!("starts the workers");
-    let (connections, doors) = connections(threads);
+    let (connections, contexts) = connections(threads);
     let started = connections.len();
     if started == 0 {
-        eprintln!("server: no thread could be started");
+        eprintln!("server: could not start any thread; raise {LIMITS}");
         return ExitCode::FAILURE;
     }
 
-    // Only now is their number known, on which the workers' handshakes depend.
+    // The number of workers is known only now, and the workers need it.
     let sessions = Arc::new(Sessions::new(Arrivals::new(started)));
     sessions.name_locks();
     let served = Arc::new(Arrivals::new(started));
-    for door in doors {
-        // A worker is always there to take its things.
-        let _ = door.send((Arc::clone(&sessions), Arc::clone(&served)));
+    for context in contexts {
+        // Each worker waits for its context, so this cannot fail.
+        let _ = context.send((Arc::clone(&sessions), Arc::clone(&served)));
     }
     spawn("load", move || send_requests(&connections));
 
@@ -79,7 +80,7 @@ fn main() -> ExitCode {
             ask_the_backend()
         });
     });
-    // While the janitor has the lock, nobody who waits for it leaves: then all of them waiting is for good.
+    // The janitor never releases the lock. So once all workers wait for it, they wait forever.
     let _ = is_locked.recv();
     sessions.waiting.wait();
     say("stuck: all workers wait");
@@ -101,41 +102,42 @@ fn threads_asked_for() -> Result<usize, String> {
     Ok(threads)
 }
 
-type Equipment = (Arc<Sessions>, Arc<Arrivals>);
+type Context = (Arc<Sessions>, Arc<Arrivals>);
 
-/// Starts workers, as many as the system allows: how to send each a request, and how to let it begin.
-fn connections(threads: usize) -> (Vec<SyncSender<Request>>, Vec<SyncSender<Equipment>>) {
+/// Starts up to `threads` workers, as many as the system allows. Returns, for each worker, the channel for its
+/// requests and the channel for its context.
+fn connections(threads: usize) -> (Vec<SyncSender<Request>>, Vec<SyncSender<Context>>) {
     let mut connections = Vec::with_capacity(threads);
-    let mut doors = Vec::with_capacity(threads);
+    let mut contexts = Vec::with_capacity(threads);
     for number in 0..threads {
-        // One request in the mailbox: the load generator has passed every worker before it blocks.
+        // Room for one request, so that the load generator serves all workers before it blocks.
         let (connection, requests) = sync_channel(1);
-        let (door, equipment) = sync_channel(1);
-        let worker = move || work(&requests, &equipment);
+        let (context_sender, context) = sync_channel(1);
+        let worker = move || work(&requests, &context);
         let builder = thread::Builder::new().name(format!("worker {number}")).stack_size(STACK_LEN_BYTES);
         if let Err(error) = builder.spawn(worker) {
-            say(format_args!("only {number} of {threads} threads could be started: {error}; see {LIMITS}"));
-            // The load generator and the janitor need threads as well, and the allocator some room.
+            say(format_args!("started only {number} of {threads} threads: {error}; raise {LIMITS}"));
+            // The load generator and the janitor need threads too, and the allocator needs mappings.
             connections.truncate(number.saturating_sub(THREADS_SPARED));
-            doors.truncate(connections.len());
+            contexts.truncate(connections.len());
             break;
         }
         connections.push(connection);
-        doors.push(door);
+        contexts.push(context_sender);
     }
-    (connections, doors)
+    (connections, contexts)
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) {
     if let Err(error) = thread::Builder::new().name(name.into()).stack_size(STACK_LEN_BYTES).spawn(body) {
-        eprintln!("server: no thread for the {name}: {error}; see {LIMITS}");
+        eprintln!("server: could not start the {name} thread: {error}; raise {LIMITS}");
         std::process::exit(1);
     }
 }
 
-/// A worker: one connection, until it closes.
-fn work(requests: &Receiver<Request>, equipment: &Receiver<Equipment>) {
-    let Ok((sessions, served)) = equipment.recv() else { return };
+/// A worker: serves one connection until it closes.
+fn work(requests: &Receiver<Request>, context: &Receiver<Context>) {
+    let Ok((sessions, served)) = context.recv() else { return };
     let mut answers = 0u64;
     let mut is_first = true;
     for request in requests {
@@ -152,18 +154,18 @@ fn work(requests: &Receiver<Request>, equipment: &Receiver<Equipment>) {
 
 fn serve(sessions: &Sessions, request: &Request) -> u64 {
     let token = sessions.token(request.client);
-    // The answer: a little work outside of any lock, and a look at the statistics now and then.
-    let mut pace = Pace::new(token);
-    let answer = (0..32).fold(token, |answer, _| answer.wrapping_add(pace.below(1 << 32)));
+    // A little work outside all locks. Some requests also read the statistics.
+    let mut random = Random::new(token);
+    let answer = (0..32).fold(token, |answer, _| answer.wrapping_add(random.below(1 << 32)));
     if answer.is_multiple_of(100) { answer ^ sessions.statistics().lookups } else { answer }
 }
 
-/// The load generator: a request to each connection in turn. Blocks when a worker has not taken its last one.
+/// The load generator: sends a request to each connection in turn. Blocks if a worker has not taken its last request.
 fn send_requests(connections: &[SyncSender<Request>]) {
-    let mut pace = Pace::new(2024);
+    let mut random = Random::new(2024);
     loop {
         for (number, connection) in connections.iter().enumerate() {
-            let client = number as u64 * CLIENTS_A_CONNECTION + pace.below(CLIENTS_A_CONNECTION);
+            let client = number as u64 * CLIENTS_PER_CONNECTION + random.below(CLIENTS_PER_CONNECTION);
             if connection.send(Request { client }).is_err() {
                 return;
             }
@@ -172,19 +174,19 @@ fn send_requests(connections: &[SyncSender<Request>]) {
     }
 }
 
-/// Waits for a line of an answer, over a connection on which nobody speaks.
+/// Waits for an answer on a connection whose other end never writes.
 fn ask_the_backend() -> u64 {
     match UnixStream::pair() {
         Ok((mut here, there)) => {
             let mut answer = [0; 8];
             rip_snap!("waits for the backend");
             let read = here.read_exact(&mut answer);
-            // Its other end stays open until then, which is never.
+            // The other end stays open until the read returns, which never happens.
             drop(there);
             read.map_or(0, |()| u64::from_le_bytes(answer))
         }
         Err(error) => {
-            eprintln!("server: no connection to the backend: {error}");
+            eprintln!("server: could not connect to the backend: {error}");
             stay()
         }
     }

@@ -1,6 +1,6 @@
 //! The header: the start of the file.
 
-use core::mem::offset_of;
+use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 use crate::{REGION_ALIGN_BYTES, REGIONS_MAX, Region};
@@ -19,8 +19,8 @@ pub const DEFAULT_DIRECTORY: &str = "/dev/shm";
 
 /// The start of the file.
 ///
-/// Fields are plain where only the creator writes them, before [`Header::magic`], and atomic where threads
-/// or processes go on writing them. The reader never maps this type: it takes [`offset_of!`] of its fields.
+/// Fields are plain if only the creator writes them, before [`Header::magic`]. They are atomic if threads or processes
+/// go on writing them. The reader never maps this type: it takes [`offset_of!`] of its fields.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Header {
@@ -40,7 +40,7 @@ pub struct Header {
     pub page_len_bytes: u32,
     /// The creator's real user id.
     pub uid: u32,
-    /// `/proc/sys/kernel/random/boot_id` as 16 bytes: the ring of another boot has no living process.
+    /// `/proc/sys/kernel/random/boot_id` as 16 bytes. The ring of another boot has no living process.
     pub boot_id: [u8; 16],
     /// The creator's process id in its own PID namespace.
     pub pid: u32,
@@ -48,110 +48,102 @@ pub struct Header {
     pub ticks_per_second: u32,
     /// The creator's start time (field 22 of `/proc/PID/stat`), clock ticks since boot.
     pub start_time_ticks: u64,
-    /// Inode of the creator's PID namespace (`/proc/self/ns/pid`): tells equal pids of two containers apart.
+    /// Inode of the creator's PID namespace (`/proc/self/ns/pid`). It tells equal pids of two containers apart.
     pub pid_namespace: u64,
     /// `CLOCK_REALTIME` when the ring was made, ns since 1970.
     pub created_realtime_ns: u64,
-    /// `CLOCK_BOOTTIME` at the same moment, ns since boot; slots use this clock.
+    /// `CLOCK_BOOTTIME` at the same moment, ns since boot. Slots use this clock.
     pub created_boottime_ns: u64,
     /// `statfs` type of the file system that holds the ring (tmpfs is 0x01021994).
     pub file_system: u64,
     /// The machine's host name, padded with zeros.
     pub host: [u8; 64],
-    /// Settings that were not understood, a set of `SETTING_*`.
+    /// A set of `SETTING_*`: settings that the recorder did not obey.
     pub settings_ignored: u32,
     /// Words of a slot, a power of two.
     pub slot_words: u32,
     /// Bytes from one slot to the next.
     pub slot_len_bytes: u64,
-    /// Length of the file when it was made; a shorter file was truncated by somebody.
+    /// Length of the file when it was made, bytes. A shorter file was truncated.
     pub file_len_bytes: u64,
     /// Zero.
     pub reserved: u64,
-    /// Where everything else is; entries with kind 0 are unused.
+    /// Where everything else is. Entries with kind 0 are unused.
     pub regions: [Region; REGIONS_MAX],
-    /// Slots whose memory is reserved: those below this index.
-    pub slots_reserved: AtomicU64,
-    /// Exit queue: no ticket below this is still to be taken out.
-    pub exit_head: AtomicU64,
-    /// Exit queue: no ticket below this is still to be put in.
-    pub exit_tail: AtomicU64,
+    /// `CLOCK_LEVEL_*`: which events have times.
+    pub clock_level: u32,
+    /// `CLOCK_SOURCE_*`: which clock ticks.
+    pub clock_source: u32,
+    /// The source's reading is shifted right by this, which makes ticks of 8 ns or more.
+    pub clock_shift: u32,
+    /// Zero.
+    pub reserved_clock: u32,
+    /// The clock in ticks, all 64 bits, at [`Header::clock_base_boottime_ns`]. Operands keep the lower 48 bits.
+    pub clock_base_ticks: u64,
+    /// `CLOCK_BOOTTIME` at the same moment, ns.
+    pub clock_base_boottime_ns: u64,
+    /// Ticks in 1000 s, as measured over the longest time so far. Threads improve it as they claim slots and take times.
+    pub clock_ticks_per_kilosecond: AtomicU64,
     /// Threads that record nowhere because all slots were in use.
     pub threads_refused_full: AtomicU64,
-    /// Threads that record nowhere because no memory could be had (full tmpfs), or the file was damaged.
+    /// Threads that record nowhere because there was no memory (full tmpfs), or the file was damaged.
     pub threads_refused_memory: AtomicU64,
-    /// Threads whose exit cannot be observed: the C library had no thread-specific key to give.
+    /// Threads whose exit goes unnoticed: the C library had no thread-specific key left.
     pub threads_without_exit: AtomicU64,
-    /// Slots given to another thread after their owner had exited.
+    /// Slots that were given to another thread after their owner had exited.
     pub slots_reused: AtomicU64,
-    /// Modules, sites or texts that found no room.
+    /// Modules, with their sites and texts, and names of locks that found no room.
     pub metadata_refused: AtomicU64,
-    /// When to look for slots of dead threads again, `CLOCK_BOOTTIME` ns: bounds the cost of a full ring.
-    pub reclaim_after_ns: AtomicU64,
-    /// `EXIT_*`: how the creator ended, as far as it could say so itself.
+    /// Acquisitions that found no free entry in their thread's held-lock table.
+    pub held_overflows: AtomicU64,
+    /// Releases of locks that the releasing thread did not hold, if the recorder did not search for the holder because
+    /// such a search had taken time just before. If there are any, a lock that is marked by hand and appears held may
+    /// not be held.
+    pub releases_unmatched: AtomicU64,
+    /// `EXIT_*`: how the creator ended, if it could record that.
     pub exit_state: AtomicU32,
     /// The creator's exit status when `exit_state` is [`EXIT_STATUS`].
     pub exit_status: AtomicI32,
     /// `CLOCK_BOOTTIME` of the creator's exit, ns.
     pub exited_boottime_ns: AtomicU64,
-    /// Exit-queue cells whose memory is reserved: those below this index.
-    pub cells_reserved: AtomicU64,
-    /// `CLOCK_LEVEL_*`: which events carry times.
-    pub clock_level: u32,
-    /// `CLOCK_SOURCE_*`: what their ticks are.
-    pub clock_source: u32,
-    /// The source's reading is shifted right by this to make ticks of 8 ns or more.
-    pub clock_shift: u32,
-    /// Zero.
-    pub reserved_clock: u32,
-    /// The clock in ticks, all 64 bits, at [`Header::clock_base_boottime_ns`]; operands keep the lower 48.
-    pub clock_base_ticks: u64,
-    /// `CLOCK_BOOTTIME` at the same moment, ns.
-    pub clock_base_boottime_ns: u64,
-    /// Ticks in 1000 s, as measured over the longest time so far: improved when slots are claimed.
-    pub clock_ticks_per_kilosecond: AtomicU64,
-    /// Acquisitions that found no free entry in their thread's held-lock table.
-    pub held_overflows: AtomicU64,
-    /// Releases of locks that the releasing thread did not hold, whose holder was not looked for because such a
-    /// search had taken time just before. With any, a by-hand lock that appears held may not be.
-    pub releases_unmatched: AtomicU64,
     /// How many children were forked, by the creator and by its children.
     pub forks: AtomicU32,
-    /// Process ids of the last of these, the n-th at n modulo their number: for the creator, which asks at its end whether
-    /// any is left.
+    /// Process ids of the last of these children; the n-th is at index n modulo 15. All ones: the child was announced,
+    /// and has not noted its id yet.
     pub recent_children: [AtomicU32; 15],
 }
 
-/// [`Header::exit_state`]: the creator has not ended, or had no chance to say so (a signal, `exec`, and `_exit` without the
+/// [`Header::exit_state`]: the creator has not ended, or could not record it (a signal, `exec`, and `_exit` without the
 /// interposer).
 pub const EXIT_NONE: u32 = 0;
 /// [`Header::exit_state`]: the creator called `exit` or returned from `main`, or called `_exit` under the interposer.
 pub const EXIT_STATUS: u32 = 1;
 
-/// [`Header::settings_ignored`]: `RIP_WORDS` was no number from 16 to 16384.
+/// [`Header::settings_ignored`]: `RIP_WORDS` was not a number from 16 to 16384.
 pub const SETTING_WORDS: u32 = 1;
-/// [`Header::settings_ignored`]: `RIP_SLOTS` was no number from 1 to 16777216.
+/// [`Header::settings_ignored`]: `RIP_SLOTS` was not a number from 1 to 16777216.
 pub const SETTING_SLOTS: u32 = 2;
-/// [`Header::settings_ignored`]: `RIP_KEEP` was none of `always`, `failure`, `never`.
+/// [`Header::settings_ignored`]: `RIP_KEEP` was not `always`, `failure` or `never`.
 pub const SETTING_KEEP: u32 = 4;
-/// [`Header::settings_ignored`]: there are fewer slots than asked for, because of a limit on file size or address
-/// space, or the size of the file system.
+/// [`Header::settings_ignored`]: there are fewer slots than asked for, because of a limit on file size or address space,
+/// or because of the size of the file system.
 pub const SETTING_SLOTS_LIMITED: u32 = 8;
-
-/// [`Header::settings_ignored`]: `RIP_CLOCK` was none of `off`, `contended`, `all`.
+/// [`Header::settings_ignored`]: `RIP_CLOCK` was not `off`, `contended` or `all`.
 pub const SETTING_CLOCK: u32 = 16;
 
 const _: () = {
-    assert!(size_of::<Header>() == 920);
-    assert!(offset_of!(Header, clock_level) == 800);
-    assert!(offset_of!(Header, clock_base_ticks) == 816);
-    assert!(offset_of!(Header, held_overflows) == 840);
+    assert!(size_of::<Header>() == 880);
     assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
+    assert!(align_of::<Header>() == 8);
     assert!(offset_of!(Header, byte_order) == 8);
     assert!(offset_of!(Header, version_major) == 12);
     assert!(offset_of!(Header, boot_id) == 32);
     assert!(offset_of!(Header, start_time_ticks) == 56);
     assert!(offset_of!(Header, host) == 96);
     assert!(offset_of!(Header, regions) == 192);
-    assert!(align_of::<Header>() == 8);
+    assert!(offset_of!(Header, clock_level) == 704);
+    assert!(offset_of!(Header, clock_base_ticks) == 720);
+    assert!(offset_of!(Header, threads_refused_full) == 744);
+    assert!(offset_of!(Header, exit_state) == 800);
+    assert!(offset_of!(Header, forks) == 816);
 };

@@ -19,15 +19,15 @@ use crate::OPERANDS_MAX;
 
 /// The owner name of librip's notes, with its terminator.
 pub const NOTE_NAME: &[u8; 7] = b"librip\0";
-/// A note that describes a mark; its descriptor is a [`Note`].
+/// A note that describes a mark. Its descriptor is a [`Note`].
 pub const NOTE_SITE: u32 = 1;
-/// A note that points at the anchor of a instance of librip: the first four bytes of its descriptor are the
-/// distance from themselves to the anchor.
+/// A note that refers to the anchor of an instance of librip. The first four bytes of its descriptor are the distance from
+/// themselves to the anchor.
 pub const NOTE_INSTANCE: u32 = 2;
-/// A note that points at the flag of a module with marks in C, `librip_active_1`: whether there is a ring. Its descriptor
-/// is a distance, as with [`NOTE_INSTANCE`].
-pub const NOTE_FLAG: u32 = 3;
-/// The owner name of the note that holds a build id, and its type (`NT_GNU_BUILD_ID`).
+/// A note that refers to the state of a module with marks in C, `librip_module_1`. Its descriptor is a distance, as with
+/// [`NOTE_INSTANCE`].
+pub const NOTE_MODULE: u32 = 3;
+/// The owner name and the type of the note that holds a build id (`NT_GNU_BUILD_ID`).
 pub const BUILD_ID_NOTE: (&[u8; 4], u32) = (b"GNU\0", 3);
 
 /// The descriptor of a site's note, as the mark's assembly lays it out.
@@ -63,7 +63,7 @@ pub struct ParsedSite {
     pub pc: u64,
     /// Address of the text.
     pub text: u64,
-    /// The note, as it stands.
+    /// Length of the text, bytes.
     pub text_len_bytes: u32,
     /// Line, from 1.
     pub line: u32,
@@ -92,10 +92,9 @@ pub struct ElfNote<'a> {
     pub address: u64,
 }
 
-/// Walks the notes of a segment. Stops where the bytes make no sense.
+/// Iterates over the notes of a segment. Stops at bytes that are no note.
 ///
-/// `address` is where `bytes` begin, `align_bytes` the segment's alignment (4 or 8): what lies between notes
-/// depends on it.
+/// `bytes` start at `address`. `align_bytes` is the segment's alignment (4 or 8), which decides how notes are padded.
 pub fn notes(bytes: &[u8], address: u64, align_bytes: u64) -> impl Iterator<Item = ElfNote<'_>> {
     let align = if align_bytes == 8 { 8 } else { 4 };
     let mut at = 0usize;
@@ -119,7 +118,7 @@ pub fn notes(bytes: &[u8], address: u64, align_bytes: u64) -> impl Iterator<Item
 }
 
 impl ElfNote<'_> {
-    /// The site that this note describes, if it is a site's note.
+    /// Returns the site that this note describes, if it is the note of a site.
     pub fn site(&self) -> Option<ParsedSite> {
         if self.name != NOTE_NAME || self.kind != NOTE_SITE || self.descriptor.len() < size_of::<Note>() {
             return None;
@@ -141,7 +140,7 @@ impl ElfNote<'_> {
         })
     }
 
-    /// Address of the anchor that this note points at, if it is the note of a instance of librip.
+    /// Returns the address of the anchor that this note refers to, if it is the note of an instance of librip.
     pub fn instance_anchor(&self) -> Option<u64> {
         if self.name != NOTE_NAME || self.kind != NOTE_INSTANCE {
             return None;
@@ -149,27 +148,27 @@ impl ElfNote<'_> {
         self.target(0)
     }
 
-    /// Address of the flag that this note points at, if it is that of a module with marks in C.
-    pub fn flag(&self) -> Option<u64> {
-        if self.name != NOTE_NAME || self.kind != NOTE_FLAG {
+    /// Returns the address of the state that this note refers to, if it is the note of a module with marks in C.
+    pub fn module_state(&self) -> Option<u64> {
+        if self.name != NOTE_NAME || self.kind != NOTE_MODULE {
             return None;
         }
         self.target(0)
     }
 
-    /// The build id, if this note holds one.
+    /// Returns the build id, if this note holds one.
     pub fn build_id(&self) -> Option<&[u8]> {
         (self.name == BUILD_ID_NOTE.0 && self.kind == BUILD_ID_NOTE.1).then_some(self.descriptor)
     }
 
-    /// The address that the distance at offset `at` of the descriptor leads to.
+    /// Returns the address to which the distance at offset `at` of the descriptor leads.
     fn target(&self, at: usize) -> Option<u64> {
         let distance = u32_at(self.descriptor, at)? as i32;
         Some(self.address.wrapping_add(at as u64).wrapping_add_signed(i64::from(distance)))
     }
 }
 
-/// A little-endian integer: the notes are those of a little-endian ELF file.
+/// Reads an integer of a little-endian ELF file.
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_le_bytes(bytes.try_into().ok()?))

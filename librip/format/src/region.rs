@@ -29,15 +29,9 @@ pub const REGION_MODULES: u32 = 1;
 pub const REGION_SITES: u32 = 2;
 /// [`Region::kind`]: bytes that [`Text`](crate::Text) refers to.
 pub const REGION_TEXTS: u32 = 3;
-/// [`Region::kind`]: the exit queue; see [`EXIT_LAP_SHIFT`].
-pub const REGION_EXITS: u32 = 4;
 /// [`Region::kind`]: slots.
-pub const REGION_SLOTS: u32 = 5;
+pub const REGION_SLOTS: u32 = 4;
 /// [`Region::kind`]: [`LockName`](crate::LockName) entries. `used` counts free entries too.
-pub const REGION_LOCK_NAMES: u32 = 6;
-
-/// An exit-queue cell has a lap of the queue above this bit; below it 0 for an empty cell, or a slot's index
-/// plus one.
-pub const EXIT_LAP_SHIFT: u32 = 32;
+pub const REGION_LOCK_NAMES: u32 = 5;
 
 const _: () = assert!(size_of::<Region>() == 32);

@@ -48,25 +48,19 @@ pub struct SlotHeader {
     pub first_sequence: AtomicU64,
     /// Inode of the owner's PID namespace. Pids and tids are valid in that namespace only.
     pub pid_namespace: AtomicU64,
-    /// How this thread's times are taken: see [`slot_clock`].
-    pub clock: AtomicU32,
     /// The number of locks that the owner holds and that are not in [`SlotHeader::held`], because it was full.
     pub held_overflowed: AtomicU32,
+    /// Zero.
+    pub reserved: AtomicU32,
     /// The thread's name, padded with zeros.
     pub name: [AtomicU64; NAME_LEN_BYTES / 8],
     /// The locks that the owner holds or waits for: see [`held`](crate::held).
     pub held: [HeldLock; HELD_MAX],
+    /// Zero.
+    pub reserved_before_count: AtomicU64,
     /// The number of words that the slot has ever taken: the sequence of the next word. A mark advances it before it
     /// writes the word.
     pub count: AtomicU64,
-    /// Number of words minus one, in the slot itself so that a mark needs one pointer only.
-    pub mask: AtomicU64,
-}
-
-/// Packs [`SlotHeader::clock`]: a `CLOCK_LEVEL_*`, a `CLOCK_SOURCE_*` and [`Header::clock_shift`](crate::Header), a byte
-/// each.
-pub const fn slot_clock(level: u32, source: u32, shift: u32) -> u32 {
-    level | source << 8 | shift << 16
 }
 
 /// [`SlotHeader::state`]: never used.
@@ -91,19 +85,15 @@ pub const fn slot_len_bytes(words: u32) -> u64 {
 
 /// A thread's cursor points at the words of its slot. The count is this many bytes before it.
 pub const CURSOR_TO_COUNT_BYTES: usize = size_of::<SlotHeader>() - offset_of!(SlotHeader, count);
-/// A cursor points at a slot's words; the mask lies this far before it.
-pub const CURSOR_TO_MASK_BYTES: usize = size_of::<SlotHeader>() - offset_of!(SlotHeader, mask);
 
 const _: () = {
     assert!(size_of::<SlotHeader>() == 512);
-    assert!(offset_of!(SlotHeader, clock) == 56);
-    assert!(offset_of!(SlotHeader, held_overflowed) == 60);
+    assert!(offset_of!(SlotHeader, held_overflowed) == 56);
     assert!(offset_of!(SlotHeader, name) == 64);
     assert!(offset_of!(SlotHeader, held) == 112);
-    assert!(offset_of!(SlotHeader, count) == 496);
-    assert!(offset_of!(SlotHeader, mask) == 504);
+    assert!(offset_of!(SlotHeader, count) == 504);
     assert!(align_of::<SlotHeader>() == 8);
     assert!(slot_len_bytes(SLOT_WORDS_DEFAULT) == 1024);
     assert!(SLOT_WORDS_MAX as u64 * 2 == 1 << SEQUENCE_BITS);
-    assert!(CURSOR_TO_COUNT_BYTES == 16 && CURSOR_TO_MASK_BYTES == 8);
+    assert!(CURSOR_TO_COUNT_BYTES == 8);
 };

@@ -23,7 +23,7 @@ macro_rules! calls {
             pub(crate) unsafe extern "C-unwind" fn $name() -> c_int {
                 #[cfg(target_arch = "x86_64")]
                 naked_asm!(
-                    "cmp byte ptr [rip + librip_active_1], 0",
+                    "cmp dword ptr [rip + librip_module_1 + 12], 0",
                     "je 2f",
                     concat!("mov ", $first, ", qword ptr [rsp]"),
                     "jmp {body}",
@@ -34,8 +34,9 @@ macro_rules! calls {
                 );
                 #[cfg(target_arch = "aarch64")]
                 naked_asm!(
-                    "adrp x16, librip_active_1",
-                    "ldrb w16, [x16, :lo12:librip_active_1]",
+                    "adrp x16, librip_module_1",
+                    "add x16, x16, :lo12:librip_module_1",
+                    "ldr w16, [x16, #12]",
                     "cbz w16, 2f",
                     concat!("mov ", $second, ", x30"),
                     "b {body}",

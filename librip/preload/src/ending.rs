@@ -8,5 +8,5 @@ use crate::real;
 /// Runs before `_exit` and `_Exit`.
 pub(crate) extern "C" fn before_exit(status: c_int) {
     real::find_once();
-    librip::interpose::ends(status);
+    librip::interpose::process_ends(status);
 }

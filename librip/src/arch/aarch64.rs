@@ -1,11 +1,15 @@
-//! aarch64: the mark, the thread-local block and the cold entry. See the parent module for what and why.
+//! aarch64: the mark, the entry to the cold path, and what Rust code reads of them. The parent module says why.
+
+#![allow(unsafe_code, reason = "the entry is assembly, and the block is reached through tpidr_el0")]
+
+use super::{Dlopen, ThreadBlock};
 
 /// The instructions of a mark, and the note that describes its site.
 ///
-/// The load-exclusive pair reserves the word: an exception clears the monitor, so a signal handler that marks
-/// too makes the store fail and the loop go round, and no mark is lost. It needs neither ordering (the words
-/// carry their sequence) nor the LSE extension. Options: none, for the reasons given on x86-64. The cold path
-/// saves the link register itself, so that functions which only mark need no frame.
+/// The load-exclusive pair reserves the word. An exception clears the monitor, so a signal handler that marks makes the
+/// store fail, the loop repeats, and no mark is lost. It needs no ordering, because the words carry their sequence, and it
+/// does not need the LSE extension. The assembly has no options, for the reasons given on x86-64. The cold path saves the
+/// link register itself, so that functions that only mark need no frame.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_mark {
@@ -17,24 +21,31 @@ macro_rules! __rip_mark {
             "ldr {cursor}, [{cursor}, :gottprel_lo12:librip_tls_1]",
             "ldr {cursor}, [{scratch}, {cursor}]",
             "cbz {cursor}, 21f",
-            "sub {pc}, {cursor}, #16",
+            "sub {pc}, {cursor}, #8",
             "24:",
             "ldxr {word}, [{pc}]",
             "add {scratch}, {word}, #1",
             "stxr {index:w}, {scratch}, [{pc}]",
             "cbnz {index:w}, 24b",
-            "ldur {index}, [{cursor}, #-8]",
+            "adrp {index}, librip_module_1",
+            "ldr {index}, [{index}, :lo12:librip_module_1]",
             "and {index}, {word}, {index}",
             "adr {pc}, 20b",
             "orr {word}, {pc}, {word}, lsl #49",
             "str {word}, [{cursor}, {index}, lsl #3]",
             "23:",
-            // No slot yet. Behind the function, so that the usual path runs straight through.
+            // No cursor. This part is placed after the function, so that the usual path runs straight through.
             ".subsection 1",
             "21:",
-            "adrp {scratch}, librip_active_1",
-            "ldrb {scratch:w}, [{scratch}, :lo12:librip_active_1]",
-            "cbz {scratch:w}, 23b",
+            "adrp {pc}, librip_module_1",
+            "add {pc}, {pc}, :lo12:librip_module_1",
+            "ldr {pc:w}, [{pc}, #12]",
+            "cbz {pc:w}, 23b",
+            "adrp {cursor}, :gottprel:librip_tls_1",
+            "ldr {cursor}, [{cursor}, :gottprel_lo12:librip_tls_1]",
+            "add {cursor}, {cursor}, {scratch}",
+            "ldr {cursor}, [{cursor}, #8]",
+            "cbnz {cursor}, 23b",
             "str x30, [sp, #-16]!",
             "bl librip_enter_1",
             "ldr x30, [sp], #16",
@@ -59,10 +70,10 @@ macro_rules! __rip_mark {
     };
 }
 
-/// The PC of a site whose words are written by Rust code, and the note that describes the site.
+/// The PC of a site whose words Rust code writes, and the note that describes the site.
 ///
-/// It records nothing by itself. The options say so: no memory is touched and no flag changed. Not `pure`: the
-/// instruction belongs to the place where it stands, and each expansion, inlined copies included, is a site.
+/// It records nothing by itself. The options say so: it touches no memory and changes no flag. Not `pure`: the
+/// instruction belongs where it stands, and each expansion is a site, inlined copies included.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_site {
@@ -90,274 +101,208 @@ macro_rules! __rip_site {
     }};
 }
 
-#[cfg(feature = "std")]
-mod entry {
-    #![allow(unsafe_code, reason = "the entry is assembly, and the block is reached through tpidr_el0")]
-
-    use core::ffi::{c_char, c_int, c_void};
-
-    use crate::arch::ThreadBlock;
-
-    // `librip_enter_1` gets this module's block a cursor, `librip_enter_block_1` the block in x0: another module's, if
-    // that module's marks are C. Both must keep every register that a function may use. The C ABI keeps x19 to x28 and the
-    // low halves of v8 to v15; the rest is saved here. Code compiled for SVE that holds live values in the
-    // upper parts of z registers across a mark is the exception: see ARCHITECTURE.md, "Limits".
-    core::arch::global_asm!(
-        crate::arch::symbols!(),
-        ".pushsection .text.librip_enter_1,\"ax\",@progbits",
-        ".balign 16",
-        ".globl librip_enter_1",
-        ".hidden librip_enter_1",
-        ".type librip_enter_1,@function",
-        "librip_enter_1:",
-        ".cfi_startproc",
-        "stp x0, x30, [sp, #-16]!",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_offset x30, -8",
-        "mrs x30, tpidr_el0",
-        "adrp x0, :gottprel:librip_tls_1",
-        "ldr x0, [x0, :gottprel_lo12:librip_tls_1]",
-        "add x0, x0, x30",
-        "bl librip_enter_block_1",
-        "ldp x0, x30, [sp], #16",
-        ".cfi_def_cfa_offset 0",
-        ".cfi_restore x30",
-        "ret",
-        ".cfi_endproc",
-        ".size librip_enter_1, . - librip_enter_1",
-        ".balign 16",
-        ".globl librip_enter_block_1",
-        ".hidden librip_enter_block_1",
-        ".type librip_enter_block_1,@function",
-        "librip_enter_block_1:",
-        ".cfi_startproc",
-        "stp x29, x30, [sp, #-16]!",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_offset x29, -16",
-        ".cfi_offset x30, -8",
-        "mov x29, sp",
-        ".cfi_def_cfa x29, 16",
-        "sub sp, sp, #672",
-        "stp x0, x1, [sp, #0]",
-        "stp x2, x3, [sp, #16]",
-        "stp x4, x5, [sp, #32]",
-        "stp x6, x7, [sp, #48]",
-        "stp x8, x9, [sp, #64]",
-        "stp x10, x11, [sp, #80]",
-        "stp x12, x13, [sp, #96]",
-        "stp x14, x15, [sp, #112]",
-        "stp x16, x17, [sp, #128]",
-        "str x18, [sp, #144]",
-        "stp q0, q1, [sp, #160]",
-        "stp q2, q3, [sp, #192]",
-        "stp q4, q5, [sp, #224]",
-        "stp q6, q7, [sp, #256]",
-        "stp q8, q9, [sp, #288]",
-        "stp q10, q11, [sp, #320]",
-        "stp q12, q13, [sp, #352]",
-        "stp q14, q15, [sp, #384]",
-        "stp q16, q17, [sp, #416]",
-        "stp q18, q19, [sp, #448]",
-        "stp q20, q21, [sp, #480]",
-        "stp q22, q23, [sp, #512]",
-        "stp q24, q25, [sp, #544]",
-        "stp q26, q27, [sp, #576]",
-        "stp q28, q29, [sp, #608]",
-        "stp q30, q31, [sp, #640]",
-        "bl {enter}",
-        "ldp x0, x1, [sp, #0]",
-        "ldp x2, x3, [sp, #16]",
-        "ldp x4, x5, [sp, #32]",
-        "ldp x6, x7, [sp, #48]",
-        "ldp x8, x9, [sp, #64]",
-        "ldp x10, x11, [sp, #80]",
-        "ldp x12, x13, [sp, #96]",
-        "ldp x14, x15, [sp, #112]",
-        "ldp x16, x17, [sp, #128]",
-        "ldr x18, [sp, #144]",
-        "ldp q0, q1, [sp, #160]",
-        "ldp q2, q3, [sp, #192]",
-        "ldp q4, q5, [sp, #224]",
-        "ldp q6, q7, [sp, #256]",
-        "ldp q8, q9, [sp, #288]",
-        "ldp q10, q11, [sp, #320]",
-        "ldp q12, q13, [sp, #352]",
-        "ldp q14, q15, [sp, #384]",
-        "ldp q16, q17, [sp, #416]",
-        "ldp q18, q19, [sp, #448]",
-        "ldp q20, q21, [sp, #480]",
-        "ldp q22, q23, [sp, #512]",
-        "ldp q24, q25, [sp, #544]",
-        "ldp q26, q27, [sp, #576]",
-        "ldp q28, q29, [sp, #608]",
-        "ldp q30, q31, [sp, #640]",
-        "mov sp, x29",
-        "ldp x29, x30, [sp], #16",
-        ".cfi_def_cfa sp, 0",
-        "ret",
-        ".cfi_endproc",
-        ".size librip_enter_block_1, . - librip_enter_block_1",
-        ".popsection",
-        enter = sym crate::thread::enter_block,
-        loaded = sym crate::copies::loaded,
-    );
-
-    /// What marks in C call, with their module's block in x0. It leaves the cursor there, zero if there is no ring, and
-    /// keeps every other register but x16 and the link register.
-    #[cfg(feature = "c")]
-    #[unsafe(naked)]
-    #[unsafe(no_mangle)]
-    pub(crate) extern "C" fn librip_enter_c_1() {
-        core::arch::naked_asm!(
+/// Defines the symbols of this module and the entry. `define_entry!(ENTER, LOADED)`: the Rust functions that a mark
+/// without a cursor calls with the block, and that the loader calls.
+///
+/// `librip_enter_1` gets this module's block a cursor. `librip_enter_block_1` does so for the block in x0: another
+/// module's, if that module's marks are C. Both must keep every register that a function may use. The C ABI keeps x19 to
+/// x28 and the low halves of v8 to v15; the entry saves the rest. Code compiled for SVE that holds live values in the
+/// upper parts of z registers across a mark is the exception: see ARCHITECTURE.md, "Limits".
+macro_rules! define_entry {
+    ($enter:path, $loaded:path) => {
+        ::core::arch::global_asm!(
+            $crate::arch::symbols!(),
+            ".pushsection .text.librip_enter_1,\"ax\",@progbits",
+            ".balign 16",
+            ".globl librip_enter_1",
+            ".hidden librip_enter_1",
+            ".type librip_enter_1,@function",
+            "librip_enter_1:",
             ".cfi_startproc",
-            // The header's call is made 16 bytes below the stack pointer that the caller's unwind information knows.
+            "stp x0, x30, [sp, #-16]!",
             ".cfi_def_cfa_offset 16",
-            "adrp x16, librip_active_1",
-            "ldrb w16, [x16, :lo12:librip_active_1]",
-            "cbz w16, 3f",
-            "str x30, [sp, #-16]!",
-            ".cfi_def_cfa_offset 32",
-            ".cfi_offset x30, -32",
-            "2:",
+            ".cfi_offset x30, -8",
+            "mrs x30, tpidr_el0",
+            "adrp x0, :gottprel:librip_tls_1",
+            "ldr x0, [x0, :gottprel_lo12:librip_tls_1]",
+            "add x0, x0, x30",
             "bl librip_enter_block_1",
-            "ldr x16, [x0]",
-            // Again: a handler may have forked meanwhile, and the child's cursor is null.
-            "cbz x16, 2b",
-            "mov x0, x16",
-            "ldr x30, [sp], #16",
-            ".cfi_def_cfa_offset 16",
+            "ldp x0, x30, [sp], #16",
+            ".cfi_def_cfa_offset 0",
             ".cfi_restore x30",
             "ret",
-            "3:",
-            "mov x0, xzr",
+            ".cfi_endproc",
+            ".size librip_enter_1, . - librip_enter_1",
+            ".balign 16",
+            ".globl librip_enter_block_1",
+            ".hidden librip_enter_block_1",
+            ".type librip_enter_block_1,@function",
+            "librip_enter_block_1:",
+            ".cfi_startproc",
+            "stp x29, x30, [sp, #-16]!",
+            ".cfi_def_cfa_offset 16",
+            ".cfi_offset x29, -16",
+            ".cfi_offset x30, -8",
+            "mov x29, sp",
+            ".cfi_def_cfa x29, 16",
+            "sub sp, sp, #672",
+            "stp x0, x1, [sp, #0]",
+            "stp x2, x3, [sp, #16]",
+            "stp x4, x5, [sp, #32]",
+            "stp x6, x7, [sp, #48]",
+            "stp x8, x9, [sp, #64]",
+            "stp x10, x11, [sp, #80]",
+            "stp x12, x13, [sp, #96]",
+            "stp x14, x15, [sp, #112]",
+            "stp x16, x17, [sp, #128]",
+            "str x18, [sp, #144]",
+            "stp q0, q1, [sp, #160]",
+            "stp q2, q3, [sp, #192]",
+            "stp q4, q5, [sp, #224]",
+            "stp q6, q7, [sp, #256]",
+            "stp q8, q9, [sp, #288]",
+            "stp q10, q11, [sp, #320]",
+            "stp q12, q13, [sp, #352]",
+            "stp q14, q15, [sp, #384]",
+            "stp q16, q17, [sp, #416]",
+            "stp q18, q19, [sp, #448]",
+            "stp q20, q21, [sp, #480]",
+            "stp q22, q23, [sp, #512]",
+            "stp q24, q25, [sp, #544]",
+            "stp q26, q27, [sp, #576]",
+            "stp q28, q29, [sp, #608]",
+            "stp q30, q31, [sp, #640]",
+            "bl {enter}",
+            "ldp x0, x1, [sp, #0]",
+            "ldp x2, x3, [sp, #16]",
+            "ldp x4, x5, [sp, #32]",
+            "ldp x6, x7, [sp, #48]",
+            "ldp x8, x9, [sp, #64]",
+            "ldp x10, x11, [sp, #80]",
+            "ldp x12, x13, [sp, #96]",
+            "ldp x14, x15, [sp, #112]",
+            "ldp x16, x17, [sp, #128]",
+            "ldr x18, [sp, #144]",
+            "ldp q0, q1, [sp, #160]",
+            "ldp q2, q3, [sp, #192]",
+            "ldp q4, q5, [sp, #224]",
+            "ldp q6, q7, [sp, #256]",
+            "ldp q8, q9, [sp, #288]",
+            "ldp q10, q11, [sp, #320]",
+            "ldp q12, q13, [sp, #352]",
+            "ldp q14, q15, [sp, #384]",
+            "ldp q16, q17, [sp, #416]",
+            "ldp q18, q19, [sp, #448]",
+            "ldp q20, q21, [sp, #480]",
+            "ldp q22, q23, [sp, #512]",
+            "ldp q24, q25, [sp, #544]",
+            "ldp q26, q27, [sp, #576]",
+            "ldp q28, q29, [sp, #608]",
+            "ldp q30, q31, [sp, #640]",
+            "mov sp, x29",
+            "ldp x29, x30, [sp], #16",
+            ".cfi_def_cfa sp, 0",
             "ret",
             ".cfi_endproc",
-        )
-    }
+            ".size librip_enter_block_1, . - librip_enter_block_1",
+            ".popsection",
+            enter = sym $enter,
+            loaded = sym $loaded,
+        );
+    };
+}
+pub(crate) use define_entry;
 
-    /// The ELF machine number that goes into a ring.
-    pub(crate) const MACHINE: u32 = 183;
+/// The ELF machine number that goes into a ring.
+pub(crate) const MACHINE: u32 = 183;
 
-    /// The calling thread's cursor, or null before its first mark. A signal handler may set it at any time.
-    #[inline(always)]
-    pub(crate) fn cursor() -> *mut u64 {
-        let cursor;
-        // SAFETY: reads the first field of the block, as a mark does.
-        unsafe {
-            core::arch::asm!(
-                "mrs {scratch}, tpidr_el0",
-                "adrp {cursor}, :gottprel:librip_tls_1",
-                "ldr {cursor}, [{cursor}, :gottprel_lo12:librip_tls_1]",
-                "ldr {cursor}, [{scratch}, {cursor}]",
-                cursor = out(reg) cursor,
-                scratch = out(reg) _,
-                options(nostack, readonly, preserves_flags),
-            );
-        }
-        cursor
+/// The calling thread's cursor, or null while it has none. A signal handler may set it at any time.
+#[inline(always)]
+pub(crate) fn cursor() -> *mut u64 {
+    let cursor;
+    // SAFETY: reads the first field of the block, as a mark does. Not `pure`: a handler may change it between two reads.
+    unsafe {
+        core::arch::asm!(
+            "mrs {scratch}, tpidr_el0",
+            "adrp {cursor}, :gottprel:librip_tls_1",
+            "ldr {cursor}, [{cursor}, :gottprel_lo12:librip_tls_1]",
+            "ldr {cursor}, [{scratch}, {cursor}]",
+            cursor = out(reg) cursor,
+            scratch = out(reg) _,
+            options(nostack, readonly, preserves_flags),
+        );
     }
-
-    /// Reserves `words` words of the slot whose words are at `cursor`, and returns the first one's sequence.
-    ///
-    /// A signal handler that records in between makes the store fail, and the loop go round: see the mark.
-    ///
-    /// # Safety
-    ///
-    /// `cursor` is a cursor of the calling thread.
-    #[inline(always)]
-    pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
-        let first;
-        // SAFETY: the count lies 16 bytes before the words of every slot and sink.
-        unsafe {
-            core::arch::asm!(
-                "2:",
-                "ldxr {first}, [{count}]",
-                "add {next}, {first}, {words}",
-                "stxr {failed:w}, {next}, [{count}]",
-                "cbnz {failed:w}, 2b",
-                count = in(reg) cursor.wrapping_byte_sub(16),
-                words = in(reg) words,
-                first = out(reg) first,
-                next = out(reg) _,
-                failed = out(reg) _,
-                options(nostack, preserves_flags),
-            );
-        }
-        first
-    }
-
-    /// Whether there is a ring: what marks look at before they enter.
-    pub(crate) fn is_active() -> bool {
-        let active: u64;
-        // SAFETY: reads a byte of this file's .bss, which is written once, as a whole.
-        unsafe {
-            core::arch::asm!(
-                "adrp {active}, librip_active_1",
-                "ldrb {active:w}, [{active}, :lo12:librip_active_1]",
-                active = out(reg) active,
-                options(nostack, readonly, preserves_flags),
-            );
-        }
-        active != 0
-    }
-
-    /// The calling thread's block: for this thread only, and no longer than it lives.
-    #[inline(always)]
-    pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
-        let block: *const ThreadBlock;
-        // SAFETY: reads the thread pointer and adds the constant offset that the linker or the loader put in
-        // place; nothing is written.
-        unsafe {
-            core::arch::asm!(
-                "mrs {scratch}, tpidr_el0",
-                "adrp {block}, :gottprel:librip_tls_1",
-                "ldr {block}, [{block}, :gottprel_lo12:librip_tls_1]",
-                "add {block}, {block}, {scratch}",
-                block = out(reg) block,
-                scratch = out(reg) _,
-                options(nostack, readonly, pure),
-            );
-        }
-        // SAFETY: thread-local memory of this size and alignment, zero at first, which is valid. It is shared
-        // with this thread's marks and signal handlers only, and all fields are cells.
-        unsafe { &*block }
-    }
-
-    /// `dlopen`, where the program has it. A plain reference would make every static link warn.
-    pub(crate) fn dlopen() -> Option<unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void> {
-        let address: usize;
-        // SAFETY: loads an entry of the global offset table, which the linker or the loader filled: with the
-        // function's address, or with zero because the symbol is weak.
-        unsafe {
-            core::arch::asm!(
-                ".weak dlopen",
-                "adrp {address}, :got:dlopen",
-                "ldr {address}, [{address}, :got_lo12:dlopen]",
-                address = out(reg) address,
-                options(nostack, readonly, pure, preserves_flags),
-            );
-        }
-        // SAFETY: zero is `None`, and anything else is the C library's `dlopen`, which has this type.
-        unsafe { core::mem::transmute(address) }
-    }
-
-    /// Opens marks the way to `enter`; to be called once everything behind it is ready.
-    pub(crate) fn activate() {
-        // SAFETY: one byte of this file's .bss, which marks of other threads read at any time; the release
-        // store puts all that was written before it ahead of the flag. `enter` acquires what it needs.
-        unsafe {
-            core::arch::asm!(
-                "adrp {flag}, librip_active_1",
-                "add {flag}, {flag}, :lo12:librip_active_1",
-                "mov {one:w}, #1",
-                "stlrb {one:w}, [{flag}]",
-                flag = out(reg) _,
-                one = out(reg) _,
-                options(nostack, preserves_flags),
-            );
-        }
-    }
+    cursor
 }
 
-#[cfg(feature = "std")]
-pub(crate) use entry::*;
+/// Reserves `words` words of the slot whose words are at `cursor`, and returns the first one's sequence.
+///
+/// A signal handler that records in between makes the store fail, and the loop repeats: see the mark.
+///
+/// # Safety
+///
+/// `cursor` is a cursor of the calling thread.
+#[inline(always)]
+pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
+    let first;
+    // SAFETY: the count is 8 bytes before the words of every slot.
+    unsafe {
+        core::arch::asm!(
+            "2:",
+            "ldxr {first}, [{count}]",
+            "add {next}, {first}, {words}",
+            "stxr {failed:w}, {next}, [{count}]",
+            "cbnz {failed:w}, 2b",
+            count = in(reg) cursor.wrapping_byte_sub(8),
+            words = in(reg) words,
+            first = out(reg) first,
+            next = out(reg) _,
+            failed = out(reg) _,
+            options(nostack, preserves_flags),
+        );
+    }
+    first
+}
+
+/// The calling thread's block: for this thread only, and no longer than it lives.
+#[inline(always)]
+pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
+    let block: *const ThreadBlock;
+    // SAFETY: reads the thread pointer and adds the constant offset that the linker or the loader put in place. It writes
+    // nothing. `pure`: the result is the same in all of a thread's life.
+    unsafe {
+        core::arch::asm!(
+            "mrs {scratch}, tpidr_el0",
+            "adrp {block}, :gottprel:librip_tls_1",
+            "ldr {block}, [{block}, :gottprel_lo12:librip_tls_1]",
+            "add {block}, {block}, {scratch}",
+            block = out(reg) block,
+            scratch = out(reg) _,
+            options(nostack, readonly, pure),
+        );
+    }
+    // SAFETY: thread-local memory of this size and alignment, zero at first, which is valid. Only this thread's marks and
+    // signal handlers share it, and all fields are cells.
+    unsafe { &*block }
+}
+
+/// `dlopen`, if the program has it. A plain reference would make every static link warn.
+pub(crate) fn dlopen() -> Option<Dlopen> {
+    let address: *const ();
+    // SAFETY: loads an entry of the global offset table, which the linker or the loader filled: with the function's
+    // address, or with zero because the symbol is weak.
+    unsafe {
+        core::arch::asm!(
+            ".weak dlopen",
+            "adrp {address}, :got:dlopen",
+            "ldr {address}, [{address}, :got_lo12:dlopen]",
+            address = out(reg) address,
+            options(nostack, readonly, pure, preserves_flags),
+        );
+    }
+    // SAFETY: null is `None`, and any other value is the C library's `dlopen`, which has this type.
+    unsafe { core::mem::transmute::<*const (), Option<Dlopen>>(address) }
+}
+
+/// The entry needs nothing here.
+pub(crate) fn prepare_entry() {}

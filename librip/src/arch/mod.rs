@@ -1,32 +1,43 @@
-//! What differs between processors: the mark itself, the thread's block, the way into the cold path.
+//! What differs between processors: the instructions of a mark, the thread's block, and the entry to the cold path.
 //!
-//! It holds instructions and the names they share; it decides nothing. Each architecture's file has the same
-//! three parts, so that they can be read side by side:
+//! It holds instructions and the symbols that they share. It decides nothing and imports nothing above it. Each
+//! architecture's file has the same three parts, so that they can be read side by side:
 //!
 //! 1. `__rip_mark!`, the instructions of a mark and its ELF note, expanded in the user's crate;
-//! 2. the assembly behind it: the thread-local block, the flag that says whether there is a ring, and
-//!    `librip_enter_1`, which runs Rust code without disturbing a single register of the marked function;
-//! 3. `thread_block`, the address of the calling thread's block.
+//! 2. `define_entry!`, the assembly behind the mark: the thread-local block, the state of the module, and
+//!    `librip_enter_1`, which calls Rust code without changing a single register of the marked function. `runtime`
+//!    expands it, and says which Rust functions it calls;
+//! 3. functions that read the same symbols from Rust code.
+//!
+//! # What a mark reads
+//!
+//! A mark loads the cursor from the thread's block and the mask from the module's state. Both are private memory of the
+//! process. The mark reads one value back from the file: the count of its own slot. The mask limits it to the words of
+//! that slot. So a file that somebody scribbles on cannot send a store elsewhere.
 //!
 //! # Why the thread-local block is defined in assembly
 //!
-//! A mark must reach its cursor without a call, also in a shared library. That takes the *initial-exec* TLS
-//! model, which stable Rust cannot ask for: `thread_local!` in a `cdylib` calls `__tls_get_addr`. In an
-//! executable the linker relaxes the same instructions to an immediate. The price: a library with marks that is
-//! loaded by `dlopen` must find room for *all* of its thread-local data, not only for our 48 bytes, in glibc's
-//! reserve of static TLS, about 1.6 KiB for all such libraries together. Where that does not do, `dlopen` says
-//! "cannot allocate memory in static TLS block", and `GLIBC_TUNABLES=glibc.rtld.optional_static_tls=8192` helps.
+//! A mark must reach its cursor without a call, in a shared library too. That takes the *initial-exec* TLS model, which
+//! stable Rust cannot ask for: `thread_local!` in a `cdylib` calls `__tls_get_addr`. In an executable the linker relaxes
+//! the same instructions to an immediate. The price: a library with marks that `dlopen` loads must find room for *all* of
+//! its thread-local data, not only for our 32 bytes, in glibc's reserve of static TLS. The reserve is about 1.6 KiB for
+//! all such libraries together. If it is too small, `dlopen` reports "cannot allocate memory in static TLS block", and
+//! `GLIBC_TUNABLES=glibc.rtld.optional_static_tls=8192` helps.
 //!
 //! # Why the names end in `_1`
 //!
-//! They are an interface between code compiled at different times: marks and the library behind them. The
-//! number changes when the meaning of the block, the flag or the entry does.
+//! They are an interface between code that is compiled at different times: marks, and the library behind them. The
+//! number changes when the meaning of the block, the module's state or the entry changes.
 
-#[cfg(feature = "std")]
+#![allow(unsafe_code, reason = "symbols that assembly defines")]
+
 use core::cell::Cell;
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
-/// The note of a site, for the assembly of a mark; `site::Note` is its definition. Label 20 is the mark's PC, and
-/// the mark brings the operands that it names.
+/// The note of a site, for the assembly of a mark. `librip_format::Note` defines it. Label 20 is the mark's PC, and the
+/// mark brings the operands that the note names.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_note {
@@ -48,9 +59,7 @@ macro_rules! __rip_note {
     };
 }
 
-/// The thread-local block and the flag that marks refer to, and the constructor of this module, whose address is
-/// the operand `loaded`.
-#[cfg(feature = "std")]
+/// The symbols that marks refer to, and the constructor of this module, whose address is the operand `loaded`.
 macro_rules! symbols {
     () => {
         concat!(
@@ -59,15 +68,16 @@ macro_rules! symbols {
             ".globl librip_tls_1\n",
             ".hidden librip_tls_1\n",
             ".type librip_tls_1,@object\n",
-            ".size librip_tls_1,48\n",
-            "librip_tls_1: .zero 48\n",
+            ".size librip_tls_1,32\n",
+            "librip_tls_1: .zero 32\n",
             ".popsection\n",
             ".pushsection .bss.librip,\"aw\",@nobits\n",
-            ".globl librip_active_1\n",
-            ".hidden librip_active_1\n",
-            ".type librip_active_1,@object\n",
-            ".size librip_active_1,1\n",
-            "librip_active_1: .zero 1\n",
+            ".balign 8\n",
+            ".globl librip_module_1\n",
+            ".hidden librip_module_1\n",
+            ".type librip_module_1,@object\n",
+            ".size librip_module_1,16\n",
+            "librip_module_1: .zero 16\n",
             ".popsection\n",
             ".pushsection .init_array,\"aw\",@init_array\n",
             ".balign 8\n",
@@ -76,7 +86,6 @@ macro_rules! symbols {
         )
     };
 }
-#[cfg(feature = "std")]
 pub(crate) use symbols;
 
 #[cfg(target_arch = "aarch64")]
@@ -84,63 +93,114 @@ mod aarch64;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-#[cfg(all(feature = "std", target_arch = "aarch64"))]
+#[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::*;
-#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::*;
 
-#[cfg(all(
-    feature = "std",
-    not(all(
-        target_os = "linux",
-        target_endian = "little",
-        any(target_arch = "x86_64", target_arch = "aarch64")
-    ))
-))]
-compile_error!("librip records on Linux, on x86-64 and little-endian aarch64 only");
+#[cfg(not(all(
+    target_os = "linux",
+    target_env = "gnu",
+    target_endian = "little",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+compile_error!("librip records on Linux with glibc only, on x86-64 and little-endian aarch64");
 
 /// The thread-local block, `librip_tls_1`.
 ///
-/// Every copy of librip in a process (the executable's, a `cdylib`'s) has a block of its own for each thread.
-/// Only its thread touches it, so plain loads and stores do; a signal handler of that thread may interrupt
-/// at any instruction, which the mark's null check and `thread::enter` allow for.
-#[cfg(feature = "std")]
+/// Every instance of librip in a process (the executable's, a `cdylib`'s) has a block of its own for each thread, and so
+/// has every module with marks in C. Only its thread touches a block, with plain loads and stores. A signal handler of
+/// that thread may interrupt at any instruction; the mark's null check and the entry allow for that.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct ThreadBlock {
-    /// Where the next word goes: a slot's words, this block's `sink`, or null before the first mark.
+    /// The words of the thread's slot, or null while it has none.
     pub(crate) cursor: Cell<*mut u64>,
-    /// In the block of the copy that owns the ring: the blocks of other copies that share this thread's slot.
+    /// Not 0: the thread has no slot and does not claim one. It was refused, it has left, or it is claiming a slot now.
+    pub(crate) is_absent: Cell<u64>,
+    /// In the block of the instance that owns the ring: the blocks of other modules that share this thread's slot.
     pub(crate) next: Cell<*const ThreadBlock>,
-    /// Rounds of thread-specific destructors seen so far.
+    /// Rounds of thread-specific destructors so far.
     pub(crate) exit_rounds: Cell<u64>,
-    /// A slot of one word that nobody reads: a refused thread marks into it at the usual cost.
-    pub(crate) sink_count: Cell<u64>,
-    /// Always zero, which sends every word to the same place.
-    pub(crate) sink_mask: Cell<u64>,
-    /// The word.
-    pub(crate) sink: Cell<u64>,
 }
 
-#[cfg(feature = "std")]
-impl ThreadBlock {
-    /// What a refused thread's cursor points at.
-    pub(crate) fn sink(&self) -> *mut u64 {
-        self.sink.as_ptr()
+/// The state of a module, `librip_module_1`: what its marks need to know of the ring.
+///
+/// Each module has one: the executable, and each library with marks. It is zero before there is a ring, and is written
+/// once. It is private memory, so nobody outside the process can change it.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct ModuleState {
+    /// The number of words of a slot minus one.
+    pub(crate) mask: AtomicU64,
+    /// A `CLOCK_LEVEL_*` in the lowest byte, a `CLOCK_SOURCE_*` in the next, and the shift of the clock in the third.
+    pub(crate) clock: AtomicU32,
+    /// Not 0: marks may enter. Written last.
+    pub(crate) is_open: AtomicU32,
+}
+
+impl ModuleState {
+    /// Lets the module's marks record in a ring with these settings.
+    ///
+    /// `publish` runs before marks may enter, and after the settings are in place.
+    pub(crate) fn open(&self, settings: Settings, publish: impl FnOnce()) {
+        // ORDERING: relaxed: the release below orders them for a mark that finds the module open, and what `publish` does
+        // orders them for threads that get a cursor in another way.
+        self.mask.store(settings.mask, Relaxed);
+        self.clock.store(settings.clock, Relaxed);
+        publish();
+        // ORDERING: release, pairs with the acquire in `is_open` and with the marks' own load of this word. A mark that
+        // sees it enters, and what the entry reads is acquired from the owner.
+        self.is_open.store(1, Release);
+    }
+
+    /// Whether there is a ring, as far as this module knows. Marks look here before they enter.
+    pub(crate) fn is_open(&self) -> bool {
+        // ORDERING: acquire, pairs with the release in `open`.
+        self.is_open.load(Acquire) != 0
     }
 }
 
-#[cfg(feature = "std")]
+/// What marks need to know of a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Settings {
+    /// [`ModuleState::mask`].
+    pub(crate) mask: u64,
+    /// [`ModuleState::clock`].
+    pub(crate) clock: u32,
+}
+
+unsafe extern "C" {
+    /// Gives this module's block of the calling thread a cursor, or marks it absent. Defined by `define_entry!`.
+    safe fn librip_enter_1();
+    /// See [`ModuleState`].
+    safe static librip_module_1: ModuleState;
+}
+
+/// Gives the calling thread a slot if it has none and may have one: what a mark does when it finds no cursor.
+///
+/// To be called only where [`module`] is open.
+pub(crate) fn enter() {
+    librip_enter_1();
+}
+
+/// The state of the module that this code is linked into.
+#[inline(always)]
+pub(crate) fn module() -> &'static ModuleState {
+    &librip_module_1
+}
+
+/// The type of `dlopen`.
+pub(crate) type Dlopen = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
+
 const _: () = {
     use core::mem::{offset_of, size_of};
-    assert!(size_of::<ThreadBlock>() == 48, "librip_tls_1 has this size in assembly");
+    assert!(size_of::<ThreadBlock>() == 32, "librip_tls_1 has this size in assembly");
     assert!(offset_of!(ThreadBlock, cursor) == 0, "marks load the cursor from the block's start");
-    assert!(
-        offset_of!(ThreadBlock, sink) - offset_of!(ThreadBlock, sink_count)
-            == librip_format::CURSOR_TO_COUNT_BYTES
-    );
-    assert!(
-        offset_of!(ThreadBlock, sink) - offset_of!(ThreadBlock, sink_mask)
-            == librip_format::CURSOR_TO_MASK_BYTES
-    );
+    assert!(offset_of!(ThreadBlock, is_absent) == 8, "marks look here before they enter");
+    assert!(size_of::<ModuleState>() == 16, "librip_module_1 has this size in assembly");
+    assert!(offset_of!(ModuleState, mask) == 0, "marks load the mask from the state's start");
+    assert!(offset_of!(ModuleState, is_open) == 12, "marks look here before they enter");
+    assert!(librip_format::CURSOR_TO_COUNT_BYTES == 8, "marks advance the count at this distance");
 };

@@ -1,48 +1,56 @@
-//! x86-64: the mark, the thread-local block and the cold entry. See the parent module for what and why.
+//! x86-64: the mark, the entry to the cold path, and what Rust code reads of them. The parent module says why.
+
+#![allow(unsafe_code, reason = "the entry is assembly, and the block is reached through fs")]
+
+use super::{Dlopen, ThreadBlock};
 
 /// The instructions of a mark, and the note that describes its site.
 ///
-/// Twelve instructions when the thread has a slot. `xadd` without `lock` reserves the word: one instruction,
-/// so a signal handler that marks too comes wholly before or wholly after it, and it costs what a load, an
-/// add and a store cost. Options, and why: none is given. Not `nomem`, `readonly` or `pure`: the mark must
-/// stay where it is, before a fault that follows it. Not `nostack`: the cold path calls, so the red zone must
-/// be left alone and the stack aligned. Not `preserves_flags`: `test` and `xadd` change them.
+/// Twelve instructions if the thread has a slot. `xadd` without `lock` reserves the word: it is one instruction, so a
+/// signal handler that marks comes entirely before or entirely after it. It costs what a load, an add and a store cost.
 ///
-/// The text is unique for each site because `$text` is a `static` of its own: LLVM merges assembly that is
-/// equal to the letter, which would give two sites one PC.
+/// The assembly has no options, for these reasons. Not `nomem`, `readonly` or `pure`: the mark must stay where it is,
+/// before a fault that follows it. Not `nostack`: the cold path calls, so the red zone must be left alone and the stack
+/// must be aligned. Not `preserves_flags`: `test` and `xadd` change them.
+///
+/// The text is unique for each site because `$text` is a `static` of its own. LLVM merges assembly that is equal to the
+/// letter, and two sites would get one PC.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_mark {
     ($text:path, $text_len:expr, $kind:expr) => {
         ::core::arch::asm!(
             "20:",
-            "mov {cursor}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
-            "mov {cursor}, qword ptr fs:[{cursor}]",
+            "mov {block}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
+            "mov {cursor}, qword ptr fs:[{block}]",
             "test {cursor}, {cursor}",
             "jz 21f",
             "mov {word:e}, 1",
-            "xadd qword ptr [{cursor} - 16], {word}",
+            "xadd qword ptr [{cursor} - 8], {word}",
             "mov {index}, {word}",
-            "and {index}, qword ptr [{cursor} - 8]",
+            "and {index}, qword ptr [rip + librip_module_1]",
             "shl {word}, 49",
-            "lea {pc}, [rip + 20b]",
-            "or {word}, {pc}",
+            // The block is not needed any more: its register holds the PC.
+            "lea {block}, [rip + 20b]",
+            "or {word}, {block}",
             "mov qword ptr [{cursor} + 8*{index}], {word}",
             "23:",
-            // No slot yet. Behind the function, so that the usual path runs straight through.
+            // No cursor. This part is placed after the function, so that the usual path runs straight through.
             ".subsection 1",
             "21:",
-            "cmp byte ptr [rip + librip_active_1], 0",
+            "cmp dword ptr [rip + librip_module_1 + 12], 0",
             "je 23b",
+            "cmp qword ptr fs:[{block} + 8], 0",
+            "jne 23b",
             "call librip_enter_1",
             // From the start: a handler may have forked meanwhile, and the child's cursor is null again.
             "jmp 20b",
             ".previous",
             $crate::__rip_note!(),
+            block = out(reg) _,
             cursor = out(reg) _,
             word = out(reg) _,
             index = out(reg) _,
-            pc = out(reg) _,
             text = sym $text,
             text_len = const $text_len,
             line = const ::core::line!(),
@@ -55,10 +63,10 @@ macro_rules! __rip_mark {
     };
 }
 
-/// The PC of a site whose words are written by Rust code, and the note that describes the site.
+/// The PC of a site whose words Rust code writes, and the note that describes the site.
 ///
-/// It records nothing by itself. The options say so: no memory is touched and no flag changed. Not `pure`: the
-/// instruction belongs to the place where it stands, and each expansion, inlined copies included, is a site.
+/// It records nothing by itself. The options say so: it touches no memory and changes no flag. Not `pure`: the
+/// instruction belongs where it stands, and each expansion is a site, inlined copies included.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_site {
@@ -86,242 +94,198 @@ macro_rules! __rip_site {
     }};
 }
 
-#[cfg(feature = "std")]
-mod entry {
-    #![allow(unsafe_code, reason = "the entry is assembly, and the block is reached through fs")]
-
-    use core::ffi::{c_char, c_int, c_void};
-
-    use crate::arch::ThreadBlock;
-
-    // `librip_enter_1` gets this module's block a cursor, `librip_enter_block_1` the block in rax: another module's, if
-    // that module's marks are C. Both must keep every register that a function may use, because the mark tells the
-    // compiler that it changes four. XSAVE's legacy area, header, AVX and AVX-512 state end at byte 2688 in the
-    // standard format (Intel SDM volume 1, section 13.4 and table 13-1), whatever else is enabled; request mask 0x800e7 is those components, and APX's registers, which lie in between at byte 960. Processors without XSAVE have only what FXSAVE keeps.
-    core::arch::global_asm!(
-        crate::arch::symbols!(),
-        ".pushsection .bss.librip,\"aw\",@nobits",
-        "librip_has_xsave: .zero 1",
-        ".popsection",
-        ".pushsection .text.librip_enter_1,\"ax\",@progbits",
-        ".balign 16",
-        ".globl librip_enter_1",
-        ".hidden librip_enter_1",
-        ".type librip_enter_1,@function",
-        "librip_enter_1:",
-        ".cfi_startproc",
-        "push rax",
-        ".cfi_def_cfa_offset 16",
-        "mov rax, qword ptr fs:[0]",
-        "add rax, qword ptr [rip + librip_tls_1@GOTTPOFF]",
-        "call librip_enter_block_1",
-        "pop rax",
-        ".cfi_def_cfa_offset 8",
-        "ret",
-        ".cfi_endproc",
-        ".size librip_enter_1, . - librip_enter_1",
-        ".balign 16",
-        ".globl librip_enter_block_1",
-        ".hidden librip_enter_block_1",
-        ".type librip_enter_block_1,@function",
-        "librip_enter_block_1:",
-        ".cfi_startproc",
-        "push rbp",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_offset rbp, -16",
-        "mov rbp, rsp",
-        ".cfi_def_cfa_register rbp",
-        "push rax",
-        "push rcx",
-        "push rdx",
-        "push rsi",
-        "push rdi",
-        "push r8",
-        "push r9",
-        "push r10",
-        "push r11",
-        "mov rdi, rax",
-        "sub rsp, 2688",
-        "and rsp, -64",
-        "cmp byte ptr [rip + librip_has_xsave], 0",
-        "je 2f",
-        // XRSTOR faults on anything but zeros in the unused part of the header.
-        "xor eax, eax",
-        "mov qword ptr [rsp + 512], rax",
-        "mov qword ptr [rsp + 520], rax",
-        "mov qword ptr [rsp + 528], rax",
-        "mov qword ptr [rsp + 536], rax",
-        "mov qword ptr [rsp + 544], rax",
-        "mov qword ptr [rsp + 552], rax",
-        "mov qword ptr [rsp + 560], rax",
-        "mov qword ptr [rsp + 568], rax",
-        "mov eax, 0x800e7",
-        "xor edx, edx",
-        "xsave64 [rsp]",
-        "call {enter}",
-        "mov eax, 0x800e7",
-        "xor edx, edx",
-        "xrstor64 [rsp]",
-        "jmp 3f",
-        "2:",
-        "fxsave64 [rsp]",
-        "call {enter}",
-        "fxrstor64 [rsp]",
-        "3:",
-        "lea rsp, [rbp - 72]",
-        "pop r11",
-        "pop r10",
-        "pop r9",
-        "pop r8",
-        "pop rdi",
-        "pop rsi",
-        "pop rdx",
-        "pop rcx",
-        "pop rax",
-        "pop rbp",
-        ".cfi_def_cfa rsp, 8",
-        "ret",
-        ".cfi_endproc",
-        ".size librip_enter_block_1, . - librip_enter_block_1",
-        ".popsection",
-        enter = sym crate::thread::enter_block,
-        loaded = sym crate::copies::loaded,
-    );
-
-    /// What marks in C call, with their module's block in rax. It leaves the cursor there, zero if there is no ring, and
-    /// keeps every other register.
-    #[cfg(feature = "c")]
-    #[unsafe(naked)]
-    #[unsafe(no_mangle)]
-    pub(crate) extern "C" fn librip_enter_c_1() {
-        core::arch::naked_asm!(
+/// Defines the symbols of this module and the entry. `define_entry!(ENTER, LOADED)`: the Rust functions that a mark
+/// without a cursor calls with the block, and that the loader calls.
+///
+/// `librip_enter_1` gets this module's block a cursor. `librip_enter_block_1` does so for the block in rax: another
+/// module's, if that module's marks are C. Both must keep every register that a function may use, because the mark tells
+/// the compiler that it changes four. XSAVE's legacy area, header, AVX and AVX-512 state end at byte 2688 in the standard
+/// format (Intel SDM volume 1, section 13.4 and table 13-1), whatever else is enabled. The request mask 0x800e7 is those
+/// components and APX's registers, which are in between at byte 960. Processors without XSAVE have only what FXSAVE keeps.
+macro_rules! define_entry {
+    ($enter:path, $loaded:path) => {
+        ::core::arch::global_asm!(
+            $crate::arch::symbols!(),
+            ".pushsection .bss.librip,\"aw\",@nobits",
+            ".globl librip_has_xsave_1",
+            ".hidden librip_has_xsave_1",
+            "librip_has_xsave_1: .zero 1",
+            ".popsection",
+            ".pushsection .text.librip_enter_1,\"ax\",@progbits",
+            ".balign 16",
+            ".globl librip_enter_1",
+            ".hidden librip_enter_1",
+            ".type librip_enter_1,@function",
+            "librip_enter_1:",
             ".cfi_startproc",
-            // The header's call is made 128 bytes below the stack pointer that the caller's unwind information knows.
-            ".cfi_def_cfa rsp, 136",
-            ".cfi_offset rip, -136",
-            "2:",
-            "cmp byte ptr [rip + librip_active_1], 0",
-            "je 3f",
+            "push rax",
+            ".cfi_def_cfa_offset 16",
+            "mov rax, qword ptr fs:[0]",
+            "add rax, qword ptr [rip + librip_tls_1@GOTTPOFF]",
             "call librip_enter_block_1",
-            // Again: a handler may have forked meanwhile, and the child's cursor is null.
-            "cmp qword ptr [rax], 0",
-            "je 2b",
-            "mov rax, qword ptr [rax]",
-            "ret",
-            "3:",
-            "xor eax, eax",
+            "pop rax",
+            ".cfi_def_cfa_offset 8",
             "ret",
             ".cfi_endproc",
-        )
-    }
+            ".size librip_enter_1, . - librip_enter_1",
+            ".balign 16",
+            ".globl librip_enter_block_1",
+            ".hidden librip_enter_block_1",
+            ".type librip_enter_block_1,@function",
+            "librip_enter_block_1:",
+            ".cfi_startproc",
+            "push rbp",
+            ".cfi_def_cfa_offset 16",
+            ".cfi_offset rbp, -16",
+            "mov rbp, rsp",
+            ".cfi_def_cfa_register rbp",
+            "push rax",
+            "push rcx",
+            "push rdx",
+            "push rsi",
+            "push rdi",
+            "push r8",
+            "push r9",
+            "push r10",
+            "push r11",
+            "mov rdi, rax",
+            "sub rsp, 2688",
+            "and rsp, -64",
+            "cmp byte ptr [rip + librip_has_xsave_1], 0",
+            "je 2f",
+            // XRSTOR faults on anything but zeros in the unused part of the header.
+            "xor eax, eax",
+            "mov qword ptr [rsp + 512], rax",
+            "mov qword ptr [rsp + 520], rax",
+            "mov qword ptr [rsp + 528], rax",
+            "mov qword ptr [rsp + 536], rax",
+            "mov qword ptr [rsp + 544], rax",
+            "mov qword ptr [rsp + 552], rax",
+            "mov qword ptr [rsp + 560], rax",
+            "mov qword ptr [rsp + 568], rax",
+            "mov eax, 0x800e7",
+            "xor edx, edx",
+            "xsave64 [rsp]",
+            "call {enter}",
+            "mov eax, 0x800e7",
+            "xor edx, edx",
+            "xrstor64 [rsp]",
+            "jmp 3f",
+            "2:",
+            "fxsave64 [rsp]",
+            "call {enter}",
+            "fxrstor64 [rsp]",
+            "3:",
+            "lea rsp, [rbp - 72]",
+            "pop r11",
+            "pop r10",
+            "pop r9",
+            "pop r8",
+            "pop rdi",
+            "pop rsi",
+            "pop rdx",
+            "pop rcx",
+            "pop rax",
+            "pop rbp",
+            ".cfi_def_cfa rsp, 8",
+            "ret",
+            ".cfi_endproc",
+            ".size librip_enter_block_1, . - librip_enter_block_1",
+            ".popsection",
+            enter = sym $enter,
+            loaded = sym $loaded,
+        );
+    };
+}
+pub(crate) use define_entry;
 
-    /// The ELF machine number that goes into a ring.
-    pub(crate) const MACHINE: u32 = 62;
+/// The ELF machine number that goes into a ring.
+pub(crate) const MACHINE: u32 = 62;
 
-    /// The calling thread's cursor, or null before its first mark. A signal handler may set it at any time.
-    #[inline(always)]
-    pub(crate) fn cursor() -> *mut u64 {
-        let cursor;
-        // SAFETY: reads the first field of the block, as a mark does.
-        unsafe {
-            core::arch::asm!(
-                "mov {cursor}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
-                "mov {cursor}, qword ptr fs:[{cursor}]",
-                cursor = out(reg) cursor,
-                options(nostack, readonly, preserves_flags),
-            );
-        }
-        cursor
+/// The calling thread's cursor, or null while it has none. A signal handler may set it at any time.
+#[inline(always)]
+pub(crate) fn cursor() -> *mut u64 {
+    let cursor;
+    // SAFETY: reads the first field of the block, as a mark does. Not `pure`: a handler may change it between two reads.
+    unsafe {
+        core::arch::asm!(
+            "mov {cursor}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
+            "mov {cursor}, qword ptr fs:[{cursor}]",
+            cursor = out(reg) cursor,
+            options(nostack, readonly, preserves_flags),
+        );
     }
-
-    /// Reserves `words` words of the slot whose words are at `cursor`, and returns the first one's sequence.
-    ///
-    /// One instruction, so that a signal handler that records reserves wholly before or wholly behind. Without
-    /// `lock`: no other thread reserves in this slot.
-    ///
-    /// # Safety
-    ///
-    /// `cursor` is a cursor of the calling thread.
-    #[inline(always)]
-    pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
-        let first;
-        // SAFETY: the count lies 16 bytes before the words of every slot and sink.
-        unsafe {
-            core::arch::asm!(
-                "xadd qword ptr [{cursor} - 16], {first}",
-                cursor = in(reg) cursor,
-                first = inout(reg) words => first,
-                options(nostack),
-            );
-        }
-        first
-    }
-
-    /// Whether there is a ring: what marks look at before they enter.
-    pub(crate) fn is_active() -> bool {
-        let active: u8;
-        // SAFETY: reads a byte of this file's .bss, which is written once, as a whole.
-        unsafe {
-            core::arch::asm!(
-                "mov {active}, byte ptr [rip + librip_active_1]",
-                active = out(reg_byte) active,
-                options(nostack, readonly, preserves_flags),
-            );
-        }
-        active != 0
-    }
-
-    /// The calling thread's block: for this thread only, and no longer than it lives.
-    #[inline(always)]
-    pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
-        let block: *const ThreadBlock;
-        // SAFETY: reads the thread pointer, which the ABI keeps at fs:0, and adds the constant offset that
-        // the linker or the loader put in place; nothing is written.
-        unsafe {
-            core::arch::asm!(
-                "mov {block}, qword ptr fs:[0]",
-                "add {block}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
-                block = out(reg) block,
-                options(nostack, readonly, pure),
-            );
-        }
-        // SAFETY: thread-local memory of this size and alignment, zero at first, which is valid. It is shared
-        // with this thread's marks and signal handlers only, and all fields are cells.
-        unsafe { &*block }
-    }
-
-    /// `dlopen`, where the program has it. A plain reference would make every static link warn.
-    pub(crate) fn dlopen() -> Option<unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void> {
-        let address: usize;
-        // SAFETY: loads an entry of the global offset table, which the linker or the loader filled: with the
-        // function's address, or with zero because the symbol is weak.
-        unsafe {
-            core::arch::asm!(
-                ".weak dlopen",
-                "mov {address}, qword ptr [rip + dlopen@GOTPCREL]",
-                address = out(reg) address,
-                options(nostack, readonly, pure, preserves_flags),
-            );
-        }
-        // SAFETY: zero is `None`, and anything else is the C library's `dlopen`, which has this type.
-        unsafe { core::mem::transmute(address) }
-    }
-
-    /// Opens marks the way to `enter`; to be called once everything behind it is ready.
-    pub(crate) fn activate() {
-        let has_xsave = u8::from(std::arch::is_x86_feature_detected!("xsave"));
-        // SAFETY: two bytes of this file's .bss. Marks of other threads read the second one at any time: a
-        // byte store is single, and comes after the first in the order that x86-64 keeps between stores.
-        unsafe {
-            core::arch::asm!(
-                "mov byte ptr [rip + librip_has_xsave], {has_xsave}",
-                "mov byte ptr [rip + librip_active_1], 1",
-                has_xsave = in(reg_byte) has_xsave,
-                options(nostack, preserves_flags),
-            );
-        }
-    }
+    cursor
 }
 
-#[cfg(feature = "std")]
-pub(crate) use entry::*;
+/// Reserves `words` words of the slot whose words are at `cursor`, and returns the first one's sequence.
+///
+/// It is one instruction, so that a signal handler that records reserves entirely before or entirely after it. Without
+/// `lock`: no other thread reserves in this slot.
+///
+/// # Safety
+///
+/// `cursor` is a cursor of the calling thread.
+#[inline(always)]
+pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
+    let first;
+    // SAFETY: the count is 8 bytes before the words of every slot. Not `preserves_flags`: `xadd` changes them.
+    unsafe {
+        core::arch::asm!(
+            "xadd qword ptr [{cursor} - 8], {first}",
+            cursor = in(reg) cursor,
+            first = inout(reg) words => first,
+            options(nostack),
+        );
+    }
+    first
+}
+
+/// The calling thread's block: for this thread only, and no longer than it lives.
+#[inline(always)]
+pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
+    let block: *const ThreadBlock;
+    // SAFETY: reads the thread pointer, which the ABI keeps at fs:0, and adds the constant offset that the linker or the
+    // loader put in place. It writes nothing. `pure`: the result is the same in all of a thread's life.
+    unsafe {
+        core::arch::asm!(
+            "mov {block}, qword ptr fs:[0]",
+            "add {block}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
+            block = out(reg) block,
+            options(nostack, readonly, pure),
+        );
+    }
+    // SAFETY: thread-local memory of this size and alignment, zero at first, which is valid. Only this thread's marks and
+    // signal handlers share it, and all fields are cells.
+    unsafe { &*block }
+}
+
+/// `dlopen`, if the program has it. A plain reference would make every static link warn.
+pub(crate) fn dlopen() -> Option<Dlopen> {
+    let address: *const ();
+    // SAFETY: loads an entry of the global offset table, which the linker or the loader filled: with the function's
+    // address, or with zero because the symbol is weak.
+    unsafe {
+        core::arch::asm!(
+            ".weak dlopen",
+            "mov {address}, qword ptr [rip + dlopen@GOTPCREL]",
+            address = out(reg) address,
+            options(nostack, readonly, pure, preserves_flags),
+        );
+    }
+    // SAFETY: null is `None`, and any other value is the C library's `dlopen`, which has this type.
+    unsafe { core::mem::transmute::<*const (), Option<Dlopen>>(address) }
+}
+
+/// Notes what the entry may use to keep vector registers. To be called before marks may enter.
+pub(crate) fn prepare_entry() {
+    let has_xsave = u8::from(std::arch::is_x86_feature_detected!("xsave"));
+    // SAFETY: a byte of this file's .bss, which only the entry reads, in marks that enter later.
+    unsafe {
+        core::arch::asm!(
+            "mov byte ptr [rip + librip_has_xsave_1], {has_xsave}",
+            has_xsave = in(reg_byte) has_xsave,
+            options(nostack, preserves_flags),
+        );
+    }
+}

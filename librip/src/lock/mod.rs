@@ -4,17 +4,19 @@
 //! `interpose` for the C library's locks, `elsewhere` for what concerns other threads' tables, `names` for names; all
 //! write through `table`.
 
-pub(crate) mod elsewhere;
+pub(crate) mod by_hand;
 #[cfg(feature = "interpose")]
-pub(crate) mod interpose;
-pub(crate) mod marks;
-pub(crate) mod names;
+pub(crate) mod interposed;
+#[cfg(any(feature = "lock_api", feature = "lock_api_05"))]
+pub mod raw;
+pub mod sync;
 pub(crate) mod table;
 pub(crate) mod wrap;
 
 use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::Relaxed;
 
+use crate::process::instance;
 use librip_format::{HELD_COND_WAIT, HELD_DESTROYED, HELD_HELD};
 use table::Slot;
 
@@ -55,7 +57,7 @@ impl Identity {
 
     pub(crate) fn set_name(&self, name: &str) {
         self.set(IS_NAMED);
-        names::set(self.address(), name.as_bytes());
+        instance::name_lock(self.address(), name.as_bytes());
     }
 
     #[cold]
@@ -71,7 +73,7 @@ impl Drop for Identity {
     fn drop(&mut self) {
         let state = *self.state.get_mut();
         if state & IS_NAMED != 0 {
-            names::forget(self.address());
+            instance::name_lock(self.address(), b"");
         }
         if state & IS_USED != 0
             && let Some(slot) = Slot::current()
@@ -80,7 +82,7 @@ impl Drop for Identity {
             if let Some(mut entry) = slot.find(self.address(), is_held) {
                 entry.set_state(HELD_DESTROYED);
             }
-            marks::destroyed_here(slot, self.address());
+            by_hand::destroyed_here(slot, self.address());
         }
     }
 }

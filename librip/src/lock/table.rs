@@ -27,63 +27,48 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::arch;
-use crate::{clock, thread};
+use crate::process::clock;
+use crate::process::instance::{self, Request};
 use librip_format::{
-    CLOCK_LEVEL_ALL, CLOCK_LEVEL_OFF, HELD_ACQUIRING, HELD_DESTROYED, HELD_FLAGS, HELD_HELD, HELD_NONE,
-    HELD_RECURSION_SHIFT, HELD_RELEASING, HELD_SEQUENCE_SHIFT, HELD_SHARED, HELD_SINCE, HELD_STATE_SHIFT,
-    HeldLock, PAYLOAD_MASK, SEQUENCE_SHIFT, SITE_SHARED, SlotHeader, held_state, pack, payload,
+    HELD_ACQUIRING, HELD_DESTROYED, HELD_FLAGS, HELD_HELD, HELD_NONE, HELD_RECURSION_SHIFT, HELD_RELEASING,
+    HELD_SEQUENCE_SHIFT, HELD_SHARED, HELD_SINCE, HELD_STATE_SHIFT, HeldLock, PAYLOAD_MASK, SEQUENCE_SHIFT,
+    SITE_SHARED, SlotHeader, held_state, pack, payload,
 };
 
 /// The calling thread's slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
-    /// A cursor that is neither null nor a sink's.
+    /// The thread's cursor.
     words: NonNull<u64>,
 }
 
 impl Slot {
-    /// `None` before there is a ring, and for threads that record nowhere.
+    /// The slot; `None` before there is a ring, and for threads that record nowhere.
     #[inline(always)]
     pub(crate) fn current() -> Option<Slot> {
-        match NonNull::new(arch::cursor()) {
-            Some(words) => Slot { words }.unless_sink(),
-            None => Slot::enter(),
-        }
+        Slot::existing().or_else(Slot::enter)
     }
 
     /// The slot that the thread has already.
     #[inline(always)]
     pub(crate) fn existing() -> Option<Slot> {
-        NonNull::new(arch::cursor()).and_then(|words| Slot { words }.unless_sink())
+        NonNull::new(arch::cursor()).map(|words| Slot { words })
     }
 
-    /// A sink has one word, and no table.
-    #[inline(always)]
-    fn unless_sink(self) -> Option<Slot> {
-        (self.mask() != 0).then_some(self)
-    }
-
-    /// The thread's first mark.
+    /// The thread's first mark, or a thread that records nowhere.
     #[cold]
     #[inline(never)]
     fn enter() -> Option<Slot> {
-        if !arch::is_active() {
+        if !arch::module().is_open() || arch::thread_block().is_absent.get() != 0 {
             return None;
         }
-        thread::enter();
+        arch::enter();
         Slot::existing()
     }
 
     #[inline(always)]
-    fn mask(self) -> u64 {
-        // SAFETY: the mask lies right before the words of every slot and sink.
-        unsafe { *self.words.as_ptr().wrapping_sub(1) }
-    }
-
-    #[inline(always)]
     pub(crate) fn header(self) -> &'static SlotHeader {
-        // SAFETY: the cursor is no sink's, so a slot's header precedes it, in a mapping that stays. All fields
-        // are atomics.
+        // SAFETY: a cursor points right after the header of a slot, in a mapping that stays. All fields are atomics.
         unsafe { &*self.words.as_ptr().wrapping_byte_sub(size_of::<SlotHeader>()).cast::<SlotHeader>() }
     }
 
@@ -92,7 +77,8 @@ impl Slot {
     pub(crate) fn event<const N: usize>(self, operands: [u64; N], pc: u64) -> u64 {
         // SAFETY: a cursor of this thread.
         let first = unsafe { arch::reserve(self.words.as_ptr(), N as u64 + 1) };
-        let mask = self.mask();
+        // ORDERING: relaxed: written before there was a cursor.
+        let mask = arch::module().mask.load(Relaxed);
         let store = |sequence: u64, word: u64| {
             let word_at = self.words.as_ptr().wrapping_add((sequence & mask) as usize);
             // SAFETY: the mask keeps the index within the slot's words, which are in a mapping that stays.
@@ -100,10 +86,12 @@ impl Slot {
             // ORDERING: relaxed: every word carries its sequence.
             target.store(word, Relaxed);
         };
-        for (sequence, operand) in (first..).zip(operands) {
+        // Wrapping, because somebody may have scribbled on the count.
+        for (index, operand) in operands.into_iter().enumerate() {
+            let sequence = first.wrapping_add(index as u64);
             store(sequence, pack(sequence, operand, true));
         }
-        let last = first + N as u64;
+        let last = first.wrapping_add(N as u64);
         // A PC has no more than 48 bits, so that there is nothing to mask.
         store(last, last << SEQUENCE_SHIFT | pc);
         last
@@ -115,18 +103,15 @@ impl Slot {
         arch::cursor() == self.words.as_ptr()
     }
 
-    /// Whether every event is timed.
+    /// Whether every lock event has a time.
     #[inline(always)]
     pub(crate) fn times_all(self) -> bool {
-        // ORDERING: relaxed: written when the slot was claimed, by this thread.
-        self.header().clock.load(Relaxed) & 0xff == CLOCK_LEVEL_ALL
+        clock::times_all()
     }
 
-    /// The present time as an operand; 0 where the clock is off. For events that are rare or slow anyway.
+    /// The present time as an operand; 0 if times are off. For events that are rare or slow anyway.
     pub(crate) fn time(self) -> u64 {
-        // ORDERING: as above.
-        let clock = self.header().clock.load(Relaxed);
-        if clock & 0xff == CLOCK_LEVEL_OFF { 0 } else { clock::operand(clock) }
+        clock::operand()
     }
 
     /// Enters a lock into the table, as being taken. `None` when the table is full, which is counted.
@@ -148,7 +133,7 @@ impl Slot {
         let free = in_state(HELD_NONE).or_else(|| in_state(HELD_DESTROYED));
         if free.is_none() {
             header.held_overflowed.fetch_add(1, Relaxed);
-            super::elsewhere::count_overflow();
+            instance::request(Request::TABLE_OVERFLOWED, 0);
         }
         Some(Entry::enter(free?, lock, sequence, pc, flags))
     }

@@ -23,7 +23,7 @@
 
 use core::panic::Location;
 
-use super::table::{Entry, Slot, held_flags};
+use crate::lock::table::{Entry, Slot, held_flags};
 use librip_format::{HELD_COND_WAIT, HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_SINCE, HELD_WAITING};
 
 /// Expands to the PC of a site in a wrapper.
@@ -36,7 +36,7 @@ macro_rules! wrapper_site {
     };
     ($kind:ident, $flags:expr, [$($operand:ident),*]) => {{
         const TEXT: &str = ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0");
-        static BYTES: [u8; TEXT.len()] = $crate::site::text_bytes(TEXT);
+        static BYTES: [u8; TEXT.len()] = $crate::marks::text_bytes(TEXT);
         $crate::__rip_site!(
             BYTES,
             TEXT.len(),
@@ -285,7 +285,7 @@ fn end_release(lock: u64, entry: Option<Entry>, pc: u64, pc_timed: u64) {
     let Some(slot) = Slot::current() else { return };
     let Some(entry) = entry.filter(|entry| entry.is_of(slot)) else {
         slot.event([lock], pc);
-        super::marks::released_unknown(slot, lock);
+        super::by_hand::released_unknown(slot, lock);
         return;
     };
     if entry.has_flag(HELD_SINCE) {

@@ -1,13 +1,13 @@
-//! Ticks become times: 48 bits of a counter, and where it stood when the ring was made.
+//! Converts ticks to times: ticks are the low 48 bits of a counter whose value is known for one moment.
 //!
-//! It reads no clock itself.
+//! It reads no clock.
 
 use std::mem::offset_of;
 
 use librip_format::Header as Raw;
 
 use super::Defect;
-use super::parse::Bytes;
+use super::bytes::Bytes;
 
 /// What the ticks of a ring mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +16,13 @@ pub struct Clock {
     pub level: ClockLevel,
     /// What ticks.
     pub source: ClockSource,
-    /// By how much the source's reading is shifted to make ticks.
+    /// The source's reading is shifted right by this to make ticks.
     pub shift: u32,
-    /// The clock in ticks when the ring was made, all 64 bits.
+    /// The clock when the ring was made, ticks, all 64 bits.
     pub base_ticks: u64,
     /// That moment, ns since boot.
     pub base_boottime_ns: u64,
-    /// Ticks in 1000 s, as measured.
+    /// Ticks in 1000 s, as the recorder measured them.
     pub ticks_per_kilosecond: u64,
 }
 
@@ -73,16 +73,16 @@ impl ClockSource {
 
 /// 1000 s in ns.
 const KILOSECOND_NS: u128 = 1_000_000_000_000;
-/// No counter is faster, and no ticks: a thousand a nanosecond.
+/// No clock ticks faster: a thousand ticks a nanosecond.
 const RATE_MAX: u64 = 1_000_000_000_000_000;
-/// The bits of a time that are recorded.
+/// The number of ticks that the recorded bits of a time tell apart.
 const PERIOD_TICKS: u128 = 1 << 48;
-/// How far clocks of two processors, and of two moments of measuring, may be apart: what seems so much too early
-/// or too late is taken as it is.
+/// How far the clocks of two processors may be apart, and two measurements of their rate. A time that seems too
+/// early or too late by no more than this is used as it is.
 const SLACK_NS: u128 = 60_000_000_000;
 
 impl Clock {
-    /// The header's clock; `None` for a ring without times.
+    /// The header's clock; `None` if the ring has no times.
     pub(super) fn read(header: &Bytes<'_>) -> Result<Option<Clock>, Defect> {
         let Some(source) = ClockSource::from_raw(header.u32(offset_of!(Raw, clock_source))) else {
             return Ok(None);
@@ -108,15 +108,15 @@ impl Clock {
         Ok(Some(clock))
     }
 
-    /// A recorded time, ns since boot; `None` for 0, which stands for one that is not known.
+    /// A recorded time, ns since boot; `None` for 0, which means that the time is not known.
     ///
-    /// 48 bits of ticks come around, after 26 days for ticks of 8 ns. Of all moments that they can mean, it is
-    /// the last that is not behind `now_ns`. Where that is not known, because the process is dead and nobody
-    /// knows since when, it is the first that is not before `from_ns`, when the thread began to record, nor before
-    /// the ring was made: right unless the thread recorded for longer than one such round.
+    /// 48 bits of ticks wrap, after 26 days for ticks of 8 ns. So they can mean several moments. The result is the
+    /// last of them that is not after `now_ns`. If `now_ns` is not known, because the process died at an unknown
+    /// time, the result is the first that is neither before `from_ns`, when the thread began to record, nor before
+    /// the ring was made. That is right unless the thread has recorded for longer than one period.
     ///
-    /// `CLOCK_MONOTONIC`, and some processors' counters, stand still while the machine is suspended; then times
-    /// come out too early by so much.
+    /// `CLOCK_MONOTONIC` and the counters of some processors stand still while the machine is suspended. Times are too
+    /// early by the length of the suspension then.
     pub fn boottime_ns(&self, ticks: u64, from_ns: u64, now_ns: Option<u64>) -> Option<u64> {
         if ticks == 0 {
             return None;
@@ -126,8 +126,8 @@ impl Clock {
         let since_base = ticks.wrapping_sub(self.base_ticks) & librip_format::PAYLOAD_MASK;
         let base = u128::from(self.base_boottime_ns);
         let before_base = ns(PERIOD_TICKS - u128::from(since_base));
-        // Moments that these ticks can mean: `first`, and then one each round.
-        let round = ns(PERIOD_TICKS).max(1);
+        // These ticks can mean `first`, and one moment each period after it.
+        let period = ns(PERIOD_TICKS).max(1);
         let first = if before_base <= SLACK_NS {
             base.saturating_sub(before_base)
         } else {
@@ -136,11 +136,11 @@ impl Clock {
         let time = match now_ns {
             Some(now) => {
                 let latest = u128::from(now) + SLACK_NS;
-                first + latest.saturating_sub(first) / round * round
+                first + latest.saturating_sub(first) / period * period
             }
             None => {
                 let earliest = u128::from(from_ns).saturating_sub(SLACK_NS);
-                first + earliest.saturating_sub(first).div_ceil(round) * round
+                first + earliest.saturating_sub(first).div_ceil(period) * period
             }
         };
         u64::try_from(time).ok()
@@ -151,7 +151,7 @@ impl Clock {
 mod tests {
     use super::*;
 
-    /// 125 million ticks a second: 8 ns each.
+    /// A clock with ticks of 8 ns.
     fn clock(base_ticks: u64) -> Clock {
         Clock {
             level: ClockLevel::All,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_count_from_the_base_also_where_they_come_around() {
+    fn ticks_count_from_the_base_across_a_wrap() {
         for base in [1000, librip_format::PAYLOAD_MASK - 3, u64::MAX - 7] {
             let ticks = base.wrapping_add(125) & librip_format::PAYLOAD_MASK;
             assert_eq!(clock(base).boottime_ns(ticks, 0, None), Some(1_000_001_000), "{base}");
@@ -174,24 +174,24 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_is_a_little_behind_is_not_26_days_ahead() {
+    fn a_time_shortly_before_the_base_is_not_a_period_later() {
         assert_eq!(clock(1000).boottime_ns(875, 0, None), Some(999_999_000));
     }
 
     #[test]
-    fn after_a_round_the_moment_of_the_reading_decides() {
-        let round_ns = (1u64 << 48) * 8;
-        let now = 1_000_000_000 + 3 * round_ns + 5_000_000_000;
-        assert_eq!(clock(1000).boottime_ns(1125, 0, Some(now)), Some(1_000_001_000 + 3 * round_ns));
-        assert_eq!(clock(1000).boottime_ns(1125, now, None), Some(1_000_001_000 + 3 * round_ns));
+    fn after_a_period_the_time_of_the_reading_decides() {
+        let period_ns = (1u64 << 48) * 8;
+        let now = 1_000_000_000 + 3 * period_ns + 5_000_000_000;
+        assert_eq!(clock(1000).boottime_ns(1125, 0, Some(now)), Some(1_000_001_000 + 3 * period_ns));
+        assert_eq!(clock(1000).boottime_ns(1125, now, None), Some(1_000_001_000 + 3 * period_ns));
         assert_eq!(
-            clock(1000).boottime_ns(1125, now + (round_ns >> 1), None),
-            Some(1_000_001_000 + 4 * round_ns)
+            clock(1000).boottime_ns(1125, now + (period_ns >> 1), None),
+            Some(1_000_001_000 + 4 * period_ns)
         );
     }
 
     #[test]
-    fn no_clock_makes_the_reader_panic() {
+    fn the_worst_clocks_and_times_do_not_panic() {
         for rate in [1, RATE_MAX] {
             let clock = Clock { ticks_per_kilosecond: rate, ..clock(u64::MAX) };
             for (ticks, from, now) in [(1, 0, None), (u64::MAX, u64::MAX, Some(0)), (7, 0, Some(u64::MAX))] {

@@ -1,4 +1,6 @@
-//! Why a ring cannot be read, or not all of it.
+//! Why a ring, or a part of it, cannot be read.
+//!
+//! It formats one lowercase fragment and a hint for each reason, and decides nothing.
 
 use std::fmt;
 use std::io;
@@ -11,32 +13,32 @@ use super::RegionKind;
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the fields are the path and what was found there")]
 pub enum Error {
-    /// The system said no.
+    /// The system refused to open or read it.
     Open { path: PathBuf, source: io::Error },
     /// A directory, FIFO, device or socket.
     NotRegular { path: PathBuf, found: &'static str },
-    /// No bytes at all.
+    /// The file has no bytes.
     Empty { path: PathBuf },
     /// The compressed data is damaged from the start.
     Decompress { path: PathBuf, format: &'static str, source: io::Error },
-    /// It starts neither like a ring nor like a compressed one.
+    /// It does not begin as a ring or a compressed ring does.
     NotARing { path: PathBuf },
-    /// A ring whose header is not there in full.
+    /// The header is incomplete.
     Short { path: PathBuf, found_bytes: u64, expected_bytes: u64 },
-    /// The process died while it made the ring, or is making it just now.
+    /// The process died while it made the ring, or is still making it.
     Unfinished { path: PathBuf },
-    /// A format that is newer than this program.
+    /// The format is newer than this program.
     Version { path: PathBuf, found: (u16, u16) },
     /// Recorded on a machine with the other byte order.
     ByteOrder { path: PathBuf },
-    /// Recorded on an architecture that librip does not know.
+    /// Recorded on an architecture that this version does not know.
     Machine { path: PathBuf, found: u32 },
-    /// The header's own numbers contradict one another.
+    /// A field of the header is impossible.
     Header { path: PathBuf, what: &'static str, found: u64 },
 }
 
 impl Error {
-    /// The file that it is about.
+    /// The file.
     pub fn path(&self) -> &Path {
         match self {
             Error::Open { path, .. }
@@ -57,26 +59,26 @@ impl Error {
     pub fn hint(&self) -> &'static str {
         match self {
             Error::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                "`read-rip list` shows the rings there are"
+                "`read-rip list` shows the rings"
             }
             Error::Open { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "rings belong to the user of the recorded program: read it as that user or as root"
+                "a ring belongs to the user who ran the program: read it as that user or as root"
             }
             Error::Open { .. } => "check the path",
-            Error::NotRegular { .. } => "name a ring file; `read-rip list` shows those there are",
-            Error::Empty { .. } => "the copy did not succeed, or the file is no ring: copy it again",
+            Error::NotRegular { .. } => "name a ring file; `read-rip list` shows them",
+            Error::Empty { .. } => "the copy failed, or the file is not a ring: copy it again",
             Error::Decompress { .. } => "make the compressed copy again",
             Error::NotARing { .. } => {
-                "name a ring made by librip; one of its C ancestor is a multiple of 320 bytes long"
+                "name a ring made by librip; a ring in the legacy format has a multiple of 320 bytes"
             }
-            Error::Short { .. } => "the file was cut: copy it again",
+            Error::Short { .. } => "the file was truncated: copy it again",
             Error::Unfinished { .. } => {
-                "try again if the process is just starting; otherwise there is nothing in it"
+                "try again if the process is just starting; otherwise the ring is empty"
             }
-            Error::Version { .. } => "read it with the read-rip that belongs to the program's librip",
-            Error::ByteOrder { .. } => "read it with a read-rip on the kind of machine it comes from",
-            Error::Machine { .. } => "read it with a read-rip that knows this architecture",
-            Error::Header { .. } => "the header is damaged: if this is a copy, copy it again",
+            Error::Version { .. } => "use the read-rip of the same version as the program's librip",
+            Error::ByteOrder { .. } => "run read-rip on a machine with the byte order of the recorded one",
+            Error::Machine { .. } => "use a version of read-rip that knows this architecture",
+            Error::Header { .. } => "if this is a copy, copy it again",
         }
     }
 }
@@ -89,11 +91,14 @@ impl fmt::Display for Error {
             Error::NotRegular { found, .. } => write!(f, "{path} is {found}, not a ring"),
             Error::Empty { .. } => write!(f, "{path} is empty"),
             Error::Decompress { format, .. } => write!(f, "could not decompress {path} as {format}"),
-            Error::NotARing { .. } => write!(f, "{path} is no ring"),
+            Error::NotARing { .. } => write!(f, "{path} is not a ring"),
             Error::Short { found_bytes, expected_bytes, .. } => {
-                write!(f, "{path} has {found_bytes} bytes, but a ring's header alone takes {expected_bytes}")
+                write!(
+                    f,
+                    "{path} has {found_bytes} bytes, and the header of a ring alone has {expected_bytes}"
+                )
             }
-            Error::Unfinished { .. } => write!(f, "{path} is a ring that was never finished"),
+            Error::Unfinished { .. } => write!(f, "{path} is an unfinished ring"),
             Error::Version { found: (major, minor), .. } => write!(
                 f,
                 "{path} has format version {major}.{minor}, and this read-rip knows {}",
@@ -104,7 +109,7 @@ impl fmt::Display for Error {
                 write!(f, "{path} was recorded on an unknown architecture (ELF machine {found})")
             }
             Error::Header { what, found, .. } => {
-                write!(f, "the header of {path} makes no sense: {what} is {found}")
+                write!(f, "the header of {path} is damaged: {what} is {found}")
             }
         }
     }
@@ -119,26 +124,26 @@ impl std::error::Error for Error {
     }
 }
 
-/// A part of a ring that could not be read; everything else was.
+/// A part of a ring that could not be read. The rest was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the fields are where, what was expected and what was found")]
 pub enum Defect {
-    /// The file is shorter than it was made: somebody truncated it, or a copy was cut.
+    /// The file is shorter than it was made: it was truncated, or a copy is incomplete.
     Truncated { found_bytes: u64, expected_bytes: u64 },
     /// The end of compressed data is missing or damaged, or there is too much of it.
     DecompressedPart { format: &'static str, why: &'static str, bytes: u64 },
-    /// A region's place or size is impossible.
+    /// The offset or size of a region is impossible.
     Region { kind: RegionKind, what: &'static str, found: u64 },
-    /// A region that every ring has is missing.
+    /// The header does not list a region that every ring has.
     RegionMissing { kind: RegionKind },
-    /// Entries of a region that contradict themselves or point outside.
+    /// Entries of a region contradict themselves, or refer to something that does not exist.
     Entries { kind: RegionKind, count: u64, what: &'static str },
-    /// The header's clock cannot be one: there are no times.
+    /// The header's clock is impossible, so no times are known.
     Clock { what: &'static str, found: u64 },
-    /// Slots whose own numbers make no sense.
+    /// Slots contradict themselves.
     Slots { count: u64, first: u64, what: &'static str },
-    /// Reading failed in the middle.
+    /// Reading failed at an offset.
     Io { offset: u64, what: String },
 }
 
@@ -147,7 +152,7 @@ impl Defect {
     pub fn hint(&self) -> &'static str {
         match self {
             Defect::Truncated { .. } => {
-                "if it is a copy, copy the ring again; otherwise somebody truncated it"
+                "if it is a copy, copy the ring again; otherwise another program truncated it"
             }
             Defect::DecompressedPart { .. } => "make the compressed copy again",
             Defect::Region { .. }
@@ -155,9 +160,9 @@ impl Defect {
             | Defect::Entries { .. }
             | Defect::Clock { .. }
             | Defect::Slots { .. } => {
-                "if it is a copy, copy the ring again; otherwise its process, or somebody else, has overwritten it"
+                "if it is a copy, copy the ring again; otherwise its process, or another one, has overwritten it"
             }
-            Defect::Io { .. } => "check the file system that it is on, or read a copy",
+            Defect::Io { .. } => "check its file system, or read a copy",
         }
     }
 }
@@ -166,9 +171,9 @@ fn region_name(kind: RegionKind) -> &'static str {
     match kind {
         RegionKind::Modules => "module table",
         RegionKind::Sites => "site table",
-        RegionKind::Texts => "texts",
-        RegionKind::Slots => "slots",
-        RegionKind::LockNames => "names of locks",
+        RegionKind::Texts => "text table",
+        RegionKind::Slots => "slot table",
+        RegionKind::LockNames => "table of lock names",
     }
 }
 
@@ -177,20 +182,20 @@ impl fmt::Display for Defect {
         match self {
             Defect::Truncated { found_bytes, expected_bytes } => write!(
                 f,
-                "the file was cut: {found_bytes} of {expected_bytes} bytes are there, and what lay behind is lost"
+                "the file was truncated: it has {found_bytes} of {expected_bytes} bytes, and the rest is lost"
             ),
             Defect::DecompressedPart { format, why, bytes } => {
                 write!(f, "the {format} data {why}: only the first {bytes} bytes were read")
             }
             Defect::Region { kind, what, found } => {
-                write!(f, "the {} cannot be used as the header has it: {what} is {found}", region_name(*kind))
+                write!(f, "the header has an impossible {}: {what} is {found}", region_name(*kind))
             }
             Defect::RegionMissing { kind } => write!(f, "the header lists no {}", region_name(*kind)),
             Defect::Entries { kind, count, what } => {
                 let entries = if *count == 1 { "entry" } else { "entries" };
                 write!(f, "{count} damaged {entries} in the {}: {what}", region_name(*kind))
             }
-            Defect::Clock { what, found } => write!(f, "times cannot be known: {what} is {found}"),
+            Defect::Clock { what, found } => write!(f, "times are not known: {what} is {found}"),
             Defect::Slots { count, first, what } => {
                 let slots = if *count == 1 { "slot" } else { "slots" };
                 write!(f, "{count} damaged {slots}, the first is number {first}: {what}")

@@ -1,20 +1,22 @@
-//! Rings of the C header that librip descends from: 320 bytes a slot, no magic.
+//! Rings of the C header that preceded librip: 320 bytes a slot, no magic.
 //!
-//! A slot is a name of 64 bytes and 32 little-endian words, each an 8-bit counter above a 56-bit PC; its index
-//! is the thread id; a word of all ones says that the thread exited. The counter and the index started where
-//! the program wanted, usually both at 0, and both go on by one with each word; the exit word takes an index
-//! but no counter.
+//! It produces slots only: such a ring has no header, modules or sites.
 //!
-//! What its own reader got wrong, and this one does not: an exit word in the first place after a wrap, more
-//! than one discontinuity (an exit and a later owner of the slot), a thread with a single snapshot.
+//! A slot is a name of 64 bytes and 32 little-endian words. A word is an 8-bit counter above a 56-bit PC, or all
+//! ones: then the thread exited. The slot's index is the thread id. Counter and word index started where the
+//! program wanted, usually both at 0. Each word advances both by one; an exit word advances the index alone.
 //!
-//! # What 8 bits can tell
+//! The header's own reader was wrong in three cases that this one gets right: an exit word at the first index after
+//! a wrap, more than one discontinuity (an exit, and a later owner of the slot), and a thread with a single
+//! snapshot.
 //!
-//! The last 32 words, and their order. Not how many came before: sequences are the counter's own values.
+//! # Limits of 8 bits
+//!
+//! The last 32 words and their order are known. How many words came before is not: sequences are the counter's values.
 
 use std::collections::HashMap;
 
-use super::parse::Bytes;
+use super::bytes::Bytes;
 use super::{Defect, Error, Slot, SlotKind, SlotState, Snapshot, Source, Word};
 
 const NAME_LEN: usize = 64;
@@ -22,16 +24,16 @@ const WORDS: usize = 32;
 const SLOT_LEN: usize = NAME_LEN + 8 * WORDS;
 const EXIT: u64 = u64::MAX;
 const PC_MASK: u64 = (1 << 56) - 1;
-/// The ancestor ran on x86-64 only, where a user program's addresses have 47 bits.
+/// The C header supported x86-64 only, where the addresses of user programs have 47 bits.
 const PC_MAX: u64 = 1 << 47;
-/// The longest stretch of counters that is shown of a slot. Its 32 words take as much as that only if the program
-/// set the counter several times; each word could claim a jump, and every one of them costs memory.
+/// At most this many sequences of a slot are kept. Its 32 words span more only if the program set the counter
+/// several times. Each word of a damaged file could claim a jump, and each jump takes memory.
 const SPAN_MAX: usize = 512;
 /// Slots are copied this many at a time.
 const AT_ONCE: u64 = 4096;
 
-/// Whether the bytes can be such a ring: the right length, and words that can be PCs.
-pub(super) fn is_one(source: &Source) -> bool {
+/// Whether the bytes can be a legacy ring: the length is right, and the words can be PCs.
+pub(super) fn is_legacy(source: &Source) -> bool {
     let len = source.len_bytes();
     if len == 0 || !len.is_multiple_of(SLOT_LEN as u64) {
         return false;
@@ -40,12 +42,12 @@ pub(super) fn is_one(source: &Source) -> bool {
     if source.read_at(&mut start, 0).is_err() || start.starts_with(&librip_format::MAGIC) {
         return false;
     }
-    // A ring of librip that was never finished. No name begins with a zero and goes on.
+    // An unfinished ring of librip. No name begins with a zero byte and continues.
     if start[..8] == [0; 8] && start[8..] != [0; 4] {
         return false;
     }
-    // The first slots in use decide.
-    const LOOKED_AT: usize = 16;
+    // The first used slots decide.
+    const SAMPLE: usize = 16;
     let mut seen = 0;
     let mut is_plausible = true;
     let _ = each(source, &mut |_, bytes| {
@@ -54,7 +56,7 @@ pub(super) fn is_one(source: &Source) -> bool {
             seen += 1;
             is_plausible &= words().all(|word| word == EXIT || word & PC_MASK < PC_MAX);
         }
-        is_plausible && seen < LOOKED_AT
+        is_plausible && seen < SAMPLE
     });
     is_plausible && seen > 0
 }
@@ -72,7 +74,7 @@ pub(super) fn read(source: &Source) -> Result<Snapshot, Error> {
         true
     });
     if let Some((count, first)) = jumping {
-        defects.push(Defect::Slots { count, first, what: "counters that jump too often to be put in order" });
+        defects.push(Defect::Slots { count, first, what: "counters that jump too often to be ordered" });
     }
     if let Err(error) = result {
         defects.push(Defect::Io { offset: 0, what: error.to_string() });
@@ -88,7 +90,7 @@ pub(super) fn read(source: &Source) -> Result<Snapshot, Error> {
     })
 }
 
-/// Calls `visit` with each slot that is not a hole in the file, until it says false.
+/// Calls `visit` with each slot that is not a hole in the file, until `visit` returns false.
 fn each(source: &Source, visit: &mut dyn FnMut(u64, &Bytes<'_>) -> bool) -> std::io::Result<()> {
     let len = SLOT_LEN as u64;
     let mut buffer = vec![0; AT_ONCE as usize * SLOT_LEN];
@@ -119,7 +121,7 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         return None;
     }
     let (history, is_exited) = in_order(&raw);
-    // Re-packed as words of the present format. Where the counter jumps, words are missing.
+    // Packs the words as words of the present format. Where the counter jumps, words are missing.
     let mut first = history.first().map_or(0, |&word| word >> 56);
     let mut words: Vec<Word> = Vec::new();
     let mut dropped = 0;
@@ -158,19 +160,20 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
     })
 }
 
-/// The words in the order they were written, without exit words; and whether the last one written was such.
+/// Returns the words in the order in which they were written, without exit words, and whether the last one was an
+/// exit word.
 ///
-/// Places are filled in a circle, so all that is to be found is the newest word. As long as some place is
-/// unwritten, it is the one in front of the gap. Afterwards it is the one whose successor on the circle does
-/// not continue the counter: with *e* exit words among the 32, the oldest has the newest's counter minus
-/// 31 - *e*. If the counter breaks in more places (a program that set it), the break of just that width counts.
+/// The words are filled in circularly, so the question is which word is the newest. While some index is unwritten,
+/// the newest word is before the gap. Later it is the word whose successor does not continue the counter: with *e*
+/// exit words among the 32, the oldest word has the newest one's counter minus 31 - *e*. If the counter breaks at
+/// several indices, because the program set it, the break of exactly that width counts.
 ///
-/// One case cannot be told: an exit word that is the newest, and one that is the oldest of a thread which went
-/// on for 31 marks after its exit. The former is taken, because an exit is meant to be the end.
+/// One case is ambiguous: an exit word may be the newest word, or the oldest word of a thread that made 31 marks
+/// after its exit. The code assumes the former, because a thread should exit last.
 fn in_order(words: &[u64; WORDS]) -> (Vec<u64>, bool) {
     let at = |index: usize| words[index % WORDS];
     let newest = if words.contains(&0) {
-        // With several gaps, which no healthy ring has, the longest run counts.
+        // An undamaged ring has one gap. If there are more, the longest run of words counts.
         let run_before = |end: usize| (0..WORDS).take_while(|&back| at(end + WORDS - back) != 0).count();
         (0..WORDS).filter(|&index| at(index) != 0 && at(index + 1) == 0).max_by_key(|&end| run_before(end))
     } else {
@@ -189,7 +192,7 @@ fn in_order(words: &[u64; WORDS]) -> (Vec<u64>, bool) {
             .find(|&(_, step)| step == (256 - (WORDS as u64 - 1) + exits) & 0xff)
             .or_else(|| breaks().next_back())
             .map(|(index, _)| index);
-        // An exit word at the break came after the last mark.
+        // An exit word at the break was written after the last mark.
         last_marked.map(|index| if at(index + 1) == EXIT { index + 1 } else { index })
     };
     let Some(newest) = newest else { return (Vec::new(), false) };
@@ -210,7 +213,7 @@ fn in_order(words: &[u64; WORDS]) -> (Vec<u64>, bool) {
 mod tests {
     use super::*;
 
-    /// What the ancestor's header would have left: `None` stands for its exit call.
+    /// The words that the C header would write. `None` is its exit call.
     fn written(start: (u8, u8), marks: impl IntoIterator<Item = Option<u64>>) -> [u64; WORDS] {
         let (mut index, mut counter) = start;
         let mut words = [0; WORDS];
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_marks_from_any_start_comes_back_in_order() {
+    fn any_number_of_marks_from_any_start_is_read_in_order() {
         for start in [(0, 0), (7, 250), (31, 31)] {
             for marks in 1..600u64 {
                 let expected: Vec<u64> = (1..=marks).skip(marks.saturating_sub(32) as usize).collect();
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exit_is_seen_wherever_the_ring_wraps() {
+    fn an_exit_is_found_wherever_the_ring_wraps() {
         for marks in 0..600u64 {
             let words = written((0, 0), (1..=marks).map(Some).chain([None]));
             let expected: Vec<u64> = (1..=marks).skip(marks.saturating_sub(31) as usize).collect();
@@ -256,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_goes_on_after_its_exit_is_alive() {
+    fn a_thread_that_marks_after_its_exit_is_alive() {
         for before in 1..70u64 {
             for after in 1..31u64 {
                 let marks = (1..=before).map(Some).chain([None]).chain((1..=after).map(|pc| Some(1000 + pc)));
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_was_set_back_does_not_hide_what_came_before() {
+    fn marks_before_a_reset_of_the_counter_are_read() {
         let mut words = written((0, 0), (1..=6).map(Some));
         let rest = written((6, 0), (101..=104).map(Some));
         for (word, other) in words.iter_mut().zip(rest) {

@@ -1,6 +1,6 @@
-//! Modules, sites and their texts.
+//! The tables of modules and sites, with their texts.
 //!
-//! Tables are read whole: they are as long as the process made them, and no longer than the file.
+//! It does not look into a module's file. A damaged entry is counted, and the others are read.
 
 use std::ffi::OsString;
 use std::mem::offset_of;
@@ -9,15 +9,14 @@ use std::path::PathBuf;
 
 use librip_format::{Module as RawModule, Site as RawSite, Text};
 
-use super::parse::Bytes;
-use super::{Defect, Header, Module, OperandType, Region, RegionKind, Site, SiteFlags, SiteKind, Source};
+use super::bytes::Bytes;
+use super::table::{entries, used_bytes};
+use super::{Defect, Header, Module, OperandType, RegionKind, Site, SiteFlags, SiteKind, Source};
 
-/// The longest path or text that is believed, bytes.
+/// The longest path or text that is accepted, bytes.
 const TEXT_MAX_BYTES: u32 = 64 << 10;
-/// The longest table that is believed, bytes: five million sites. A sparse file can claim any length.
-const TABLE_MAX_BYTES: u64 = 256 << 20;
 
-/// Reads both tables; a site refers to its module by index.
+/// Reads both tables. A site refers to its module by index.
 pub(super) fn read(source: &Source, header: &Header, defects: &mut Vec<Defect>) -> (Vec<Module>, Vec<Site>) {
     let texts = Texts(used_bytes(source, header.texts, RegionKind::Texts, defects));
     let modules = modules(source, header, &texts, defects);
@@ -31,7 +30,7 @@ fn modules(source: &Source, header: &Header, texts: &Texts, defects: &mut Vec<De
     let mut damaged = 0;
     let table = used_bytes(source, header.modules, kind, defects);
     for entry in entries(&table, header.modules) {
-        // Whatever is wrong with it, it keeps its index: sites refer to it.
+        // A damaged or unfinished entry keeps its index, because sites refer to modules by index.
         let module = match entry.u32(offset_of!(RawModule, state)) {
             librip_format::ENTRY_COMPLETE => module(&entry, texts),
             _ => Some(Module::default()),
@@ -40,7 +39,7 @@ fn modules(source: &Source, header: &Header, texts: &Texts, defects: &mut Vec<De
         modules.push(module.unwrap_or_default());
     }
     if damaged > 0 {
-        let what = "an impossible path, range or build id";
+        let what = "a path, range or build id is impossible";
         defects.push(Defect::Entries { kind, count: damaged, what });
     }
     modules
@@ -88,7 +87,7 @@ fn sites(
         }
     }
     if damaged > 0 {
-        defects.push(Defect::Entries { kind, count: damaged, what: "an impossible module or text" });
+        defects.push(Defect::Entries { kind, count: damaged, what: "a module or text is impossible" });
     }
     sites
 }
@@ -118,38 +117,11 @@ fn site(entry: &Bytes<'_>, texts: &Texts) -> Option<Site> {
     })
 }
 
-/// The used part of a table, as far as it is there.
-pub(super) fn used_bytes(
-    source: &Source,
-    region: Region,
-    kind: RegionKind,
-    defects: &mut Vec<Defect>,
-) -> Vec<u8> {
-    let used = region.used.saturating_mul(region.entry_len_bytes);
-    if used > TABLE_MAX_BYTES {
-        defects.push(Defect::Region { kind, what: "its length in bytes", found: used });
-    }
-    let there = source.len_bytes().saturating_sub(region.offset);
-    let mut bytes = vec![0; used.min(TABLE_MAX_BYTES).min(there) as usize];
-    match source.read_at(&mut bytes, region.offset) {
-        Ok(got) => bytes.truncate(got),
-        Err(error) => {
-            defects.push(Defect::Io { offset: region.offset, what: error.to_string() });
-            bytes.clear();
-        }
-    }
-    bytes
-}
-
-pub(super) fn entries(table: &[u8], region: Region) -> impl Iterator<Item = Bytes<'_>> {
-    table.chunks_exact((region.entry_len_bytes as usize).max(1)).map(Bytes)
-}
-
 /// The text region.
 struct Texts(Vec<u8>);
 
 impl Texts {
-    /// The text that the [`Text`] at `at` of an entry refers to.
+    /// The text to which the [`Text`] at offset `at` of an entry refers.
     fn get(&self, entry: &Bytes<'_>, at: usize) -> Option<&[u8]> {
         let offset = entry.u32(at + offset_of!(Text, offset)) as usize;
         let len = entry.u32(at + offset_of!(Text, len_bytes));

@@ -1,8 +1,20 @@
-//! Rings as bytes: opened, checked, copied. The result is a [`Snapshot`].
+//! Rings as bytes: opened, checked and copied. The result is a [`Snapshot`] of values.
 //!
-//! It knows no symbols and asks no process. Whatever the bytes say is checked before it is believed: a damaged
-//! part is a [`Defect`], counted and described, and the rest is read all the same.
+//! It knows no symbols and asks no process. It checks whatever the bytes say: a damaged part is a [`Defect`], and
+//! the rest is still read. The numbers of the format end here: later layers see types, and unknown numbers as
+//! unknown.
+//!
+//! | file | duty |
+//! |---|---|
+//! | `source`, `unpacked` | opens a file or unpacks a copy, and reads it at any offset |
+//! | `bytes`, `table` | decodes integers and texts; splits a region into entries |
+//! | `parse`, `region_list`, `clock` | decode the header |
+//! | `metadata`, `names` | decode the tables of modules, sites and names of locks |
+//! | `copy`, `held` | copy slots and their held-lock tables while their owners write |
+//! | `legacy` | reads rings of the C header that preceded librip |
+//! | `word`, `site`, `slot`, `module`, `region`, `header`, `snapshot`, `error` | the values |
 
+mod bytes;
 mod clock;
 mod copy;
 mod error;
@@ -13,37 +25,41 @@ mod metadata;
 mod module;
 mod names;
 mod parse;
+mod region;
+mod region_list;
 mod site;
 mod slot;
 mod snapshot;
 mod source;
+mod table;
 mod unpacked;
 mod word;
 
 pub use clock::{Clock, ClockLevel, ClockSource};
 pub use error::{Defect, Error};
-pub use header::{Ending, FileSystem, Header, IgnoredSettings, Machine, Region, RegionKind, Setting};
+pub use header::{Ending, FileSystem, Header, IgnoredSettings, Machine, Setting};
 pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
 pub use module::Module;
+pub use region::{Region, RegionKind};
 pub use site::{LockType, OperandType, Site, SiteFlags, SiteKind};
 pub use slot::{Slot, SlotKind, SlotState};
 pub use snapshot::Snapshot;
 pub use source::Source;
 pub use word::{SequenceBits, Word};
 
-/// Where recorders make rings unless told otherwise.
-pub const DEFAULT_DIRECTORY: &str = librip_format::DEFAULT_DIRECTORY;
-
 use std::path::Path;
 
-/// Opens and copies a ring: a file, or a gzip, zlib or zstd copy of one; librip's or its C ancestor's.
+/// Where recorders make rings unless configured otherwise.
+pub const DEFAULT_DIRECTORY: &str = librip_format::DEFAULT_DIRECTORY;
+
+/// Opens and copies a ring, or a gzip, zlib or zstd copy of one. The ring may have the legacy format.
 ///
 /// # Errors
 ///
-/// When nothing of it can be read; see [`Error`].
+/// If nothing of it can be read; see [`Error`].
 pub fn read(path: &Path) -> Result<Snapshot, Error> {
     let source = Source::open(path)?;
-    if legacy::is_one(&source) {
+    if legacy::is_legacy(&source) {
         return legacy::read(&source);
     }
     let (header, mut defects) = parse::header(&source)?;
@@ -53,12 +69,12 @@ pub fn read(path: &Path) -> Result<Snapshot, Error> {
     Ok(Snapshot { header: Some(header), modules, sites, slots, lock_names, defects, sequence_mask: u64::MAX })
 }
 
-/// Reads no more than a ring's header: enough to list it.
+/// Reads only the header of a ring: enough to list it.
 ///
 /// # Errors
 ///
-/// As [`read`]; a ring of the C ancestor has no header and is [`Error::NotARing`] here, and so is a compressed
-/// copy: it is somebody's evidence, not a ring in use, and unpacking all that lies around would take its time.
+/// Those of [`read`]. A ring in the legacy format has no header: [`Error::NotARing`]. So is a compressed copy: it
+/// is kept as evidence and not in use, and a list of rings should not take the time to unpack it.
 pub fn read_header(path: &Path) -> Result<Header, Error> {
     parse::header(&Source::open_packed(path)?).map(|(header, _)| header)
 }
@@ -67,7 +83,7 @@ pub fn read_header(path: &Path) -> Result<Header, Error> {
 ///
 /// # Errors
 ///
-/// As [`read_header`].
+/// Those of [`read_header`].
 pub fn read_program(path: &Path) -> Result<std::path::PathBuf, Error> {
     let source = Source::open_packed(path)?;
     let (header, mut defects) = parse::header(&source)?;

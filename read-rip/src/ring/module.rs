@@ -1,4 +1,6 @@
 //! A module of the recorded process, as the ring describes it.
+//!
+//! It does not open the module's file.
 
 use std::path::PathBuf;
 
@@ -9,13 +11,13 @@ pub struct Module {
     pub pid: u32,
     /// Actual address minus module-relative address.
     pub load_bias: u64,
-    /// First module-relative address that is mapped.
+    /// The first module-relative address that is mapped.
     pub begin: u64,
-    /// Module-relative address behind the last that is mapped.
+    /// The module-relative address after the last one that is mapped.
     pub end: u64,
-    /// The file, in the recorded process's own view of the file system. Not to be trusted: the ring is data.
+    /// The file, in the recorded process's view of the file system. Do not trust it: it comes from the ring.
     pub path: PathBuf,
-    /// The GNU build id; empty where the module has none.
+    /// The GNU build id; empty if the module has none.
     pub build_id: Vec<u8>,
     /// Whether it is the program itself.
     pub is_executable: bool,
@@ -26,7 +28,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// The module-relative address of an actual one, if it is in this module.
+    /// The module-relative address of an actual address; `None` if the address is not in this module.
     pub fn relative(&self, actual: u64) -> Option<u64> {
         let relative = actual.wrapping_sub(self.load_bias);
         (self.begin..self.end).contains(&relative).then_some(relative)

@@ -1,20 +1,20 @@
 //! The names that programs gave to their locks.
 //!
-//! It decides nothing about which lock is called what: it reads a table.
+//! It does not choose what a lock is called: it reads a table.
 
 use std::collections::HashMap;
 use std::mem::offset_of;
 
 use librip_format::LockName;
 
-use super::metadata::{entries, used_bytes};
-use super::parse::Bytes;
+use super::bytes::Bytes;
+use super::table::{entries, used_bytes};
 use super::{Defect, Header, RegionKind, Source};
 
-/// All names by pid and address. Of two for one lock the later entry counts.
+/// All names by pid and address. If two entries name one lock, the later one counts.
 ///
-/// The table of a living process is read twice: an entry that changes meanwhile says nothing, and neither does one
-/// that was taken by somebody who has not finished.
+/// The table of a living process is read twice. An entry that changes between the readings is left out, and so is
+/// an entry that a thread has claimed and not completed.
 pub(super) fn read(
     source: &Source,
     header: &Header,

@@ -1,7 +1,6 @@
 //! Where a ring's bytes come from: a file that is read piece by piece, or a decompressed copy in memory.
 //!
-//! It checks what kind of thing the path names before it reads, and never maps it: a mapping of a file that
-//! somebody truncates kills the reader.
+//! It reads regular files only. It maps nothing: if a mapped file is truncated, an access kills the reader.
 
 use std::fs::File;
 use std::io;
@@ -14,7 +13,7 @@ use nix::unistd::{Whence, lseek};
 use super::unpacked::Unpacked;
 use super::{Defect, Error};
 
-/// Compressed data that unpacks to more than this is refused beyond it, bytes.
+/// No more than this is unpacked from compressed data, bytes.
 const UNPACKED_MAX_BYTES: u64 = 4 << 30;
 
 /// An opened ring.
@@ -23,7 +22,7 @@ pub struct Source {
     path: PathBuf,
     data: Data,
     len_bytes: u64,
-    /// Compressed data of which not all could be unpacked: its format, and what is the matter with it.
+    /// Set if not all of the compressed data could be unpacked: its format, and why.
     cut: Option<(&'static str, &'static str)>,
 }
 
@@ -40,21 +39,21 @@ impl Source {
     ///
     /// [`Error::Open`], [`Error::NotRegular`], [`Error::Empty`], [`Error::Decompress`].
     pub fn open(path: &Path) -> Result<Source, Error> {
-        Source::open_if(path, true)
+        Source::open_as(path, true)
     }
 
     /// Opens a file as it is, compressed or not.
     ///
     /// # Errors
     ///
-    /// As [`Source::open`].
+    /// Those of [`Source::open`].
     pub fn open_packed(path: &Path) -> Result<Source, Error> {
-        Source::open_if(path, false)
+        Source::open_as(path, false)
     }
 
-    fn open_if(path: &Path, is_unpacked: bool) -> Result<Source, Error> {
+    fn open_as(path: &Path, unpacks: bool) -> Result<Source, Error> {
         let open_error = |source| Error::Open { path: path.to_owned(), source };
-        // Not blocking: opening a FIFO must not wait for a writer.
+        // Without O_NONBLOCK, opening a FIFO would wait for a writer.
         let file = File::options()
             .read(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
@@ -76,7 +75,7 @@ impl Source {
         if got == 0 {
             return Err(Error::Empty { path: path.to_owned() });
         }
-        let (data, len_bytes, cut) = match format_of(&start[..got]).filter(|_| is_unpacked) {
+        let (data, len_bytes, cut) = match format_of(&start[..got]).filter(|_| unpacks) {
             None => (Data::File(file), metadata.len(), None),
             Some(format) => {
                 let (bytes, cut) = unpack(file, format).map_err(|source| Error::Decompress {
@@ -96,26 +95,26 @@ impl Source {
         &self.path
     }
 
-    /// Bytes there are. A living ring that somebody truncates meanwhile has fewer.
+    /// The length when it was opened, bytes. The ring of a living process may be truncated later.
     pub fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
 
-    /// What is wrong if not all of a compressed copy could be unpacked.
+    /// The defect of a compressed copy of which not all could be unpacked.
     pub fn cut(&self) -> Option<Defect> {
         self.cut.map(|(format, why)| Defect::DecompressedPart { format, why, bytes: self.len_bytes })
     }
 
-    /// Whether a process may be writing to it.
+    /// Whether a process may write to it while it is read.
     pub fn may_change(&self) -> bool {
         matches!(self.data, Data::File(_))
     }
 
-    /// Copies bytes from `offset`; says how many there were.
+    /// Copies bytes from `offset`. Returns the number of bytes copied, which is smaller at the end of the ring.
     ///
     /// # Errors
     ///
-    /// Whatever the system reports.
+    /// Those of `pread(2)`.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         match &self.data {
             Data::File(file) => read_fully_at(file, buffer, offset),
@@ -123,10 +122,9 @@ impl Source {
         }
     }
 
-    /// The next part at or behind `offset` that is not a hole, as begin and end.
+    /// The next part at or after `offset` that is not a hole, as begin and end.
     ///
-    /// Rings are sparse, and a hostile file can claim to be large beyond measure: only what takes up memory is
-    /// worth reading.
+    /// Rings are sparse, and a hostile file can have any length. Only the parts that occupy memory need to be read.
     pub fn next_data(&self, offset: u64) -> Option<(u64, u64)> {
         if offset >= self.len_bytes {
             return None;
@@ -140,9 +138,9 @@ impl Source {
                         let end = seek(begin as u64, Whence::SeekHole).unwrap_or(i64::MAX);
                         Some((begin as u64, (end as u64).min(self.len_bytes)))
                     }
-                    // Behind the last data.
+                    // There is no data after this offset.
                     Err(nix::Error::ENXIO) => None,
-                    // A file system that does not know its holes.
+                    // The file system does not know its holes.
                     Err(_) => Some((offset, self.len_bytes)),
                 }
             }
@@ -167,7 +165,7 @@ fn read_fully_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Res
     Ok(total)
 }
 
-/// The compression that a file's first bytes announce (RFC 1952, RFC 1950, RFC 8878).
+/// The compression that the first bytes of a file announce (RFC 1952, RFC 1950, RFC 8878).
 fn format_of(start: &[u8]) -> Option<&'static str> {
     match start {
         [0x1f, 0x8b, 8, ..] => Some("gzip"),
@@ -177,11 +175,11 @@ fn format_of(start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Unpacks as much as is sound; says why that was not all.
+/// Unpacks as much as can be unpacked. If that is not all, the reason is returned with it.
 ///
 /// # Errors
 ///
-/// When not a single byte comes out.
+/// If not a single byte could be unpacked.
 fn unpack(file: File, format: &'static str) -> io::Result<(Unpacked, Option<&'static str>)> {
     let file = io::BufReader::new(file);
     let mut bytes = Unpacked::default();

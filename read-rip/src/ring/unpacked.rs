@@ -1,7 +1,7 @@
-//! Unpacked bytes in memory, without the pages of them that are all zeros.
+//! Unpacked bytes in memory, without their pages of zeros.
 //!
-//! Rings are sparse files, and their compressed copies unpack to mostly nothing; so does a file that was made to
-//! eat memory. It knows no compression: it is given a stream.
+//! Rings are sparse files, so most of an unpacked copy is zeros. So is most of what a file made to exhaust memory
+//! unpacks to. This file knows no compression: it reads a stream.
 
 use std::io::{self, ErrorKind, Read};
 
@@ -9,7 +9,7 @@ const PAGE_BYTES: usize = 4096;
 
 type Page = [u8; PAGE_BYTES];
 
-/// Bytes that can be read anywhere, as if they were in a file.
+/// Bytes that are read at any offset, as those of a file.
 #[derive(Debug, Default)]
 pub(super) struct Unpacked {
     /// `None` is a page of zeros.
@@ -18,11 +18,11 @@ pub(super) struct Unpacked {
 }
 
 impl Unpacked {
-    /// Appends what a stream gives, up to a total of `limit_bytes`; says whether the stream has ended there.
+    /// Appends the bytes of a stream, up to a total of `limit_bytes`. Returns whether that was the whole stream.
     ///
     /// # Errors
     ///
-    /// Those of the stream. What came before the error is kept.
+    /// Those of the stream. The bytes before the error are kept.
     pub(super) fn append(&mut self, mut stream: impl Read, limit_bytes: u64) -> io::Result<bool> {
         let mut page = [0; PAGE_BYTES];
         while self.len_bytes < limit_bytes {
@@ -44,7 +44,7 @@ impl Unpacked {
         self.len_bytes
     }
 
-    /// Copies bytes from `offset`; says how many there were.
+    /// Copies bytes from `offset`. Returns the number of bytes copied.
     pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> usize {
         let len = (buffer.len() as u64).min(self.len_bytes.saturating_sub(offset)) as usize;
         let mut done = 0;
@@ -62,7 +62,7 @@ impl Unpacked {
         len
     }
 
-    /// The next part at or behind `offset` that is not all zeros, as begin and end.
+    /// The next part at or after `offset` that is not all zeros, as begin and end.
     pub(super) fn next_data(&self, offset: u64) -> Option<(u64, u64)> {
         let page = |offset: u64| (offset / PAGE_BYTES as u64) as usize;
         let from = page(offset.min(self.len_bytes));
@@ -74,7 +74,7 @@ impl Unpacked {
     }
 }
 
-/// Reads until the page is full, the stream ends, or an error comes; says how much there was.
+/// Reads until the page is full, the stream ends, or an error occurs. Returns the number of bytes read.
 fn fill(stream: &mut impl Read, page: &mut Page) -> (usize, io::Result<()>) {
     let mut got = 0;
     while got < page.len() {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_appended_is_read_back_and_zeros_are_holes() {
+    fn appended_bytes_are_read_back_and_zeros_are_holes() {
         let mut bytes = vec![0; 5 * PAGE_BYTES + 7];
         bytes[10] = 1;
         bytes[3 * PAGE_BYTES] = 2;
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_limit_nothing_is_kept() {
+    fn no_bytes_are_kept_after_the_limit() {
         let mut unpacked = Unpacked::default();
         assert!(!unpacked.append(io::repeat(7), 2 * PAGE_BYTES as u64).unwrap());
         assert_eq!(unpacked.len_bytes(), 2 * PAGE_BYTES as u64);

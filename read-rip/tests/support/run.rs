@@ -1,60 +1,14 @@
 //! Runs `read-rip` as its users do, with a time limit.
 
 use std::ffi::OsStr;
-use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-/// More than any sound run takes on a busy machine, and far less than forever.
-const TIME_LIMIT: Duration = Duration::from_secs(60);
+pub(crate) use librip_test_kit::run::{Outcome, clean, finish, wait};
 
-/// What a run left.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) status: i32,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    pub(crate) took: Duration,
-}
-
-impl Outcome {
-    /// Asserts that it was read, and nothing is wrong with the ring.
-    #[track_caller]
-    pub(crate) fn sound(self) -> Outcome {
-        assert_eq!(self.status, 0, "{self:#?}");
-        self
-    }
-
-    /// Asserts an error or a partial read: exit status 2, this on standard error, and a hint.
-    #[track_caller]
-    pub(crate) fn fails_with(self, message: &str) -> Outcome {
-        assert_eq!(self.status, 2, "{self:#?}");
-        assert!(self.stderr.contains(message), "expected {message:?}\n{self:#?}");
-        assert!(self.stderr.contains("\nHint: "), "no hint\n{self:#?}");
-        self
-    }
-
-    /// The objects of `--json` output.
-    #[track_caller]
-    pub(crate) fn json(&self) -> Vec<serde_json::Value> {
-        self.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
-    }
-}
-
-/// The program without settings of whoever runs the tests.
+/// The program without the settings of the person who runs the tests.
 pub(crate) fn command() -> Command {
     clean(Command::new(env!("CARGO_BIN_EXE_read-rip")))
-}
-
-/// A command without settings that change what `read-rip` writes.
-pub(crate) fn clean(mut command: Command) -> Command {
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "RUST_BACKTRACE"] {
-        command.env_remove(name);
-    }
-    command.stdin(Stdio::null());
-    command
 }
 
 /// `read-rip ARGS`.
@@ -76,46 +30,4 @@ pub(crate) fn show_within(memory_bytes: u64, path: &Path) -> Outcome {
     let script = format!("ulimit -v {} && exec \"$@\"", memory_bytes / 1024);
     command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_read-rip"), "-t"]).arg(path);
     finish(clean(command))
-}
-
-/// Runs a command to its end; a run that does not end is a failure.
-#[track_caller]
-pub(crate) fn finish(mut command: Command) -> Outcome {
-    let start = Instant::now();
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let stdout = collect(child.stdout.take().unwrap());
-    let stderr = collect(child.stderr.take().unwrap());
-    let status = wait(&mut child);
-    Outcome {
-        // Ended by a signal: no exit status, and never right.
-        status: status.code().unwrap_or(-1),
-        stdout: String::from_utf8(stdout.join().unwrap()).expect("the output is UTF-8"),
-        stderr: String::from_utf8(stderr.join().unwrap()).expect("the errors are UTF-8"),
-        took: start.elapsed(),
-    }
-}
-
-/// Waits for a child, within the time limit.
-#[track_caller]
-pub(crate) fn wait(child: &mut Child) -> std::process::ExitStatus {
-    let deadline = Instant::now() + TIME_LIMIT;
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        if Instant::now() > deadline {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("still running after {TIME_LIMIT:?}");
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
-fn collect(mut from: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        from.read_to_end(&mut bytes).unwrap();
-        bytes
-    })
 }

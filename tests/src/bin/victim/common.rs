@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
 use librip::rip_snap;
-use librip_tests::progress::{self, Cell};
+use librip_test_kit::progress::{self, Cell};
 
 /// Marks the site of this step: one of seven in turn. Seven has no factor in common with any number of words,
 /// so a word that is a lap too old has the wrong site.
@@ -127,4 +127,17 @@ pub(crate) fn install(signal: i32, handler: usize, flags: i32) {
     action.sa_sigaction = handler;
     action.sa_flags = flags;
     assert_eq!(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }, 0);
+}
+
+pub(crate) fn rename(name: &str) {
+    let name = std::ffi::CString::new(name).unwrap();
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// Goes on in the cycle where it was.
+pub(crate) fn cycle_through_again(cell: &Cell, marks: u64) {
+    for _ in 0..marks {
+        cycle(cell.marks.load(Relaxed));
+        cell.advance();
+    }
 }

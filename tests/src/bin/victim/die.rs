@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc;
 
 use librip::rip_snap;
-use librip_tests::progress::{self, CELLS, Cell};
+use librip_test_kit::progress::{self, CELLS, Cell};
 
 use crate::common::{self, begin, cells, cycle_forever, cycle_through, pause, say, sleep_forever};
 

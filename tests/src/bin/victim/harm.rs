@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use std::sync::{Arc, Barrier};
 
 use librip::rip_snap;
-use librip_tests::progress;
+use librip_test_kit::progress;
 
 use crate::common::{
     self, begin, cells, cycle, cycle_through, dir, errno, handle, named, pause, ring, run, say, set_errno,

@@ -1,0 +1,45 @@
+//! What the package `librip-capi` needs of the recorder. It is no part of the interface.
+
+use crate::process::{instance, thread};
+
+/// The functions behind the marks of locks.
+pub mod lock_marks {
+    use crate::lock::by_hand;
+    pub use by_hand::{destroyed, try_failed, wait};
+
+    /// A lock was acquired. The PCs are sites of the kind ACQUIRED, without and with a time.
+    pub fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: u16) {
+        by_hand::acquired_slowly(lock, pc, pc_timed, site_flags);
+    }
+
+    /// A lock was released. The PCs are sites of the kind RELEASED, without and with times.
+    pub fn released_slowly(lock: u64, pc: u64, pc_timed: u64) {
+        by_hand::released_slowly(lock, pc, pc_timed);
+    }
+}
+
+/// Runs `body`, which may call a cancellation point, while this thread cannot be cancelled.
+#[inline(always)]
+pub fn with_cancellation_off<T: Copy>(body: impl FnOnce() -> T) -> T {
+    crate::sys::with_cancellation_off(body)
+}
+
+/// A module with marks in C was loaded.
+pub fn module_loaded() {
+    crate::runtime::module_loaded();
+}
+
+/// Names a lock by its address; an empty name takes the present one away.
+pub fn name_lock(lock: u64, name: &[u8]) {
+    instance::name_lock(lock, name);
+}
+
+/// Names the calling thread; an empty name changes nothing. Claims a slot if the thread has none.
+pub fn set_thread_name(name: &[u8]) {
+    thread::set_name(name);
+}
+
+/// Ends the calling thread's ownership of its slot, or lets its next mark claim one.
+pub fn set_participation(takes_part: bool) {
+    instance::set_participation(takes_part);
+}

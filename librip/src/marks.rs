@@ -1,0 +1,241 @@
+//! The macros that users write: marks, marks of progress, and marks of locks.
+//!
+//! A macro expands to a site, and to instructions (`arch`) or a call (`lock::by_hand`) that record an event of it. What is
+//! recorded is said there.
+
+/// Records that the thread passes this place: one to two nanoseconds.
+///
+/// Stores the address of the current instruction, with a sequence number, in the calling thread's slot of the process's
+/// ring. Before [`init`](crate::init) has made a ring it records nowhere. It never blocks, allocates or fails, and may be
+/// used in signal handlers and in destructors of thread-locals.
+///
+/// A label, a string literal, is kept in the program's notes and shown by `read-rip -v`. It costs nothing at run time.
+///
+/// # Examples
+///
+/// Around a lock, this pattern tells which threads wait, which one holds the lock and which have released it:
+///
+/// ```
+/// use librip::rip_snap;
+/// use std::sync::Mutex;
+///
+/// static CACHE: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+///
+/// rip_snap!("waits for the cache");
+/// let mut cache = CACHE.lock().unwrap();
+/// rip_snap!("holds the cache");
+/// cache.push(1);
+/// drop(cache);
+/// rip_snap!("has released the cache");
+/// ```
+#[macro_export]
+macro_rules! rip_snap {
+    () => {
+        $crate::rip_snap!("")
+    };
+    ($label:literal) => {
+        $crate::__rip_plain_mark!($label, KIND_SNAP)
+    };
+}
+
+/// Records that the thread has done useful work: answered a request, finished an item. One to two nanoseconds.
+///
+/// These marks let `read-rip check` tell a livelock from progress.
+#[macro_export]
+macro_rules! rip_progress {
+    () => {
+        $crate::rip_progress!("")
+    };
+    ($label:literal) => {
+        $crate::__rip_plain_mark!($label, KIND_PROGRESS)
+    };
+}
+
+/// Expands to a mark without operands: label, kind.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_plain_mark {
+    ($label:literal, $kind:ident) => {{
+        const TEXT: &str = ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0", $label);
+        // A static of its own for each site: see `__rip_mark`.
+        static BYTES: [u8; TEXT.len()] = $crate::__private::text_bytes(TEXT);
+        // SAFETY: the assembly advances the thread's count and stores one word at its cursor, which points at the words
+        // of this thread's slot. It changes no other memory, and no register that the compiler does not know of.
+        unsafe { $crate::__rip_mark!(BYTES, TEXT.len(), $crate::__private::format::$kind) }
+    }};
+}
+
+/// Expands to the PC of a lock's site: kind, flags in words, operands.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_lock_site {
+    ($kind:ident, [$($flag:ident),*], [$($operand:ident),*]) => {{
+        const TEXT: &str = ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0");
+        // A static of its own for each site: see `__rip_mark`.
+        static BYTES: [u8; TEXT.len()] = $crate::__private::text_bytes(TEXT);
+        $crate::__rip_site!(
+            BYTES,
+            TEXT.len(),
+            $crate::__private::format::$kind,
+            0 $(| $crate::__rip_lock_flag!($flag))*,
+            &[$($crate::__private::format::$operand),*]
+        )
+    }};
+}
+
+/// The flag that a word after a lock stands for.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_lock_flag {
+    (exclusive) => {
+        0
+    };
+    (shared) => {
+        $crate::__private::format::SITE_SHARED
+    };
+    (reentrant) => {
+        $crate::__private::format::SITE_REENTRANT
+    };
+    (readers_first) => {
+        $crate::__private::format::SITE_READERS_FIRST
+    };
+    (try_for) => {
+        $crate::__private::format::SITE_TRY
+    };
+}
+
+/// Records that the thread is about to wait for a lock.
+///
+/// The lock is a reference or a pointer to it; its address identifies it. Words after it say more: `shared` for a reader,
+/// `reentrant` if the owner may acquire the lock again, `readers_first` if readers pass waiting writers, `try_for` if the
+/// wait ends after a time.
+///
+/// Place it directly before the call that blocks. It records the time, which takes some nanoseconds more than other marks
+/// do (`RIP_CLOCK=off` saves them). [`rip_lock_acquired!`](crate::rip_lock_acquired) or
+/// [`rip_lock_try_failed!`](crate::rip_lock_try_failed) follows.
+///
+/// # Examples
+///
+/// ```
+/// use librip::{rip_lock_acquired, rip_lock_released, rip_lock_wait};
+/// use std::sync::Mutex;
+///
+/// static CACHE: Mutex<u32> = Mutex::new(0);
+///
+/// rip_lock_wait!(&CACHE);
+/// let mut cache = CACHE.lock().unwrap();
+/// rip_lock_acquired!(&CACHE);
+/// *cache += 1;
+/// drop(cache);
+/// rip_lock_released!(&CACHE);
+/// ```
+#[macro_export]
+macro_rules! rip_lock_wait {
+    ($lock:expr $(, $flag:ident)* $(,)?) => {
+        $crate::__private::lock_wait(
+            $lock,
+            $crate::__rip_lock_site!(KIND_LOCK_WAIT, [$($flag),*], [OPERAND_TIME, OPERAND_LOCK]),
+            0 $(| $crate::__rip_lock_flag!($flag))*,
+        )
+    };
+}
+
+/// Records that the thread has acquired a lock: see [`rip_lock_wait!`](crate::rip_lock_wait).
+///
+/// Place it directly after the acquisition, with or without a `rip_lock_wait!` before. `try_for` says that the lock was
+/// acquired by trying.
+#[macro_export]
+macro_rules! rip_lock_acquired {
+    ($lock:expr $(, $flag:ident)* $(,)?) => {
+        $crate::__private::lock_acquired(
+            $lock,
+            $crate::__rip_lock_site!(KIND_LOCK_ACQUIRED, [$($flag),*], [OPERAND_LOCK]),
+            $crate::__rip_lock_site!(KIND_LOCK_ACQUIRED, [$($flag),*], [OPERAND_TIME, OPERAND_LOCK]),
+            0 $(| $crate::__rip_lock_flag!($flag))*,
+        )
+    };
+}
+
+/// Records that the thread has released a lock: see [`rip_lock_wait!`](crate::rip_lock_wait).
+///
+/// Place it directly after the release. Another thread may have acquired the lock.
+#[macro_export]
+macro_rules! rip_lock_released {
+    ($lock:expr $(, $flag:ident)* $(,)?) => {
+        $crate::__private::lock_released(
+            $lock,
+            $crate::__rip_lock_site!(KIND_LOCK_RELEASED, [$($flag),*], [OPERAND_LOCK]),
+            $crate::__rip_lock_site!(
+                KIND_LOCK_RELEASED,
+                [$($flag),*],
+                [OPERAND_TIME, OPERAND_SINCE, OPERAND_LOCK]
+            ),
+        )
+    };
+}
+
+/// Records that a try, or a wait of limited time, ended without the lock.
+#[macro_export]
+macro_rules! rip_lock_try_failed {
+    ($lock:expr $(, $flag:ident)* $(,)?) => {
+        $crate::__private::lock_try_failed(
+            $lock,
+            $crate::__rip_lock_site!(KIND_LOCK_TRY_FAILED, [try_for $(, $flag)*], [OPERAND_LOCK]),
+        )
+    };
+}
+
+/// Records that a lock is about to be destroyed. Its name is removed, and no thread holds it any more.
+///
+/// For locks in memory that the program will use again. Without it, another lock at the same address looks like this one.
+#[macro_export]
+macro_rules! rip_lock_destroyed {
+    ($lock:expr) => {
+        $crate::__private::lock_destroyed($lock)
+    };
+}
+
+/// Names a lock in the ring, up to 48 bytes. `read-rip` shows the name instead of the address.
+///
+/// A lock that is a `static` does not need it: `read-rip` shows the name of the static. Takes a microsecond or a few.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// let sessions = Box::new(Mutex::new(Vec::<u32>::new()));
+/// librip::rip_lock_name!(&*sessions, "sessions");
+/// ```
+#[macro_export]
+macro_rules! rip_lock_name {
+    ($lock:expr, $name:expr $(,)?) => {
+        $crate::__private::lock_name($lock, $name)
+    };
+}
+
+/// Returns a string as an array, for a `static` that assembly can point at.
+#[doc(hidden)]
+pub const fn text_bytes<const LEN: usize>(text: &str) -> [u8; LEN] {
+    let source = text.as_bytes();
+    let mut bytes = [0; LEN];
+    let mut at = 0;
+    while at < LEN {
+        bytes[at] = source[at];
+        at += 1;
+    }
+    bytes
+}
+
+/// Packs the operand types of a site as its note has them.
+#[doc(hidden)]
+pub const fn types(operands: &[u8]) -> u32 {
+    assert!(operands.len() <= 4, "the assembly of a site has room for four");
+    let mut packed = 0;
+    let mut at = 0;
+    while at < operands.len() {
+        packed |= (operands[at] as u32) << (8 * at);
+        at += 1;
+    }
+    packed
+}

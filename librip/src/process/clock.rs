@@ -1,0 +1,269 @@
+//! The clock of timed events: the processor's counter if it can be relied upon, else `CLOCK_MONOTONIC`.
+//!
+//! It reads clocks and measures how fast they are. The places that write events decide which events are timed.
+//!
+//! # Ticks
+//!
+//! Operands keep 48 bits. The counter is shifted right until a tick is 8 ns or more, so that 48 bits last for at least 26
+//! days. A time that is further back than that is shown as too recent by a multiple of 26 days. Reading the counter costs
+//! a few nanoseconds, a system clock five times that.
+//!
+//! # The rate
+//!
+//! The reader gets the rate from the header. It is first measured while the ring is made, to about one in ten thousand.
+//! Threads measure it again whenever the time since then has doubled, as they take times or claim slots. Each time the
+//! error halves.
+//!
+//! # What is trusted
+//!
+//! Source, shift and base are kept in private memory. The header has copies for the reader.
+
+#![allow(unsafe_code, reason = "the counter is read by an instruction")]
+
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use librip_format::{
+    CLOCK_LEVEL_ALL, CLOCK_LEVEL_CONTENDED, CLOCK_LEVEL_OFF, CLOCK_SOURCE_COUNTER, CLOCK_SOURCE_MONOTONIC,
+    Header, PAYLOAD_MASK,
+};
+
+use super::instance::{self, Request};
+use crate::{arch, sys};
+
+/// Which lock events have times.
+///
+/// # Examples
+///
+/// ```
+/// use librip::{Builder, Clock, Keep};
+///
+/// let made = Builder::new().clock(Clock::All).keep(Keep::Never).create();
+/// # let _ = made;
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// None.
+    Off,
+    /// Waits for a lock or a condition, and releases of locks that a thread has waited for. A thread that waits anyway
+    /// does not notice the cost.
+    #[default]
+    Contended,
+    /// Every acquisition and release.
+    All,
+}
+
+/// No tick is shorter.
+const TICK_MIN_NS: u64 = 8;
+/// While a ring is made, the counter is compared with the system's clock for this time.
+const FIRST_LOOK_NS: u64 = 300_000;
+/// Clocks are read together this often; the reading that took the least time counts.
+const LOOKS: u32 = 8;
+
+/// How a ring's times are taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Calibration {
+    /// `CLOCK_LEVEL_*`.
+    pub(crate) level: u32,
+    /// `CLOCK_SOURCE_*`.
+    pub(crate) source: u32,
+    pub(crate) shift: u32,
+    /// Ticks in 1000 s.
+    pub(crate) rate: u64,
+    /// One moment on both clocks.
+    pub(crate) base: Moment,
+}
+
+/// One moment, on the system's clock and on the clock of times.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// `CLOCK_BOOTTIME`, ns.
+    pub(crate) boottime_ns: u64,
+    /// All 64 bits.
+    pub(crate) ticks: u64,
+}
+
+impl Calibration {
+    /// Chooses the source and measures its rate. Takes [`FIRST_LOOK_NS`].
+    pub(crate) fn measure(level: Clock) -> Calibration {
+        let level = match level {
+            Clock::Off => CLOCK_LEVEL_OFF,
+            Clock::Contended => CLOCK_LEVEL_CONTENDED,
+            Clock::All => CLOCK_LEVEL_ALL,
+        };
+        let source = if counter_is_steady() { CLOCK_SOURCE_COUNTER } else { CLOCK_SOURCE_MONOTONIC };
+        let begin = look(source, 0);
+        while sys::boottime_ns() < begin.boottime_ns + FIRST_LOOK_NS {
+            core::hint::spin_loop();
+        }
+        let end = look(source, 0);
+        let rate = rate(end.ticks.wrapping_sub(begin.ticks), end.boottime_ns - begin.boottime_ns);
+        // Ticks a second are at most 10^9 / TICK_MIN_NS.
+        let mut shift = 0;
+        while (rate >> shift) / 1000 > 1_000_000_000 / TICK_MIN_NS {
+            shift += 1;
+        }
+        Calibration { level, source, shift, rate: rate >> shift, base: look(source, shift) }
+    }
+
+    /// What the module's state keeps of it: level, source and shift, a byte each.
+    pub(crate) fn packed(&self) -> u32 {
+        self.level | self.source << 8 | self.shift << 16
+    }
+}
+
+/// The base of the ring's clock, in the instance that owns the ring.
+static BASE_NS: AtomicU64 = AtomicU64::new(0);
+static BASE_TICKS: AtomicU64 = AtomicU64::new(0);
+/// [`Calibration::packed`], in the instance that owns the ring.
+static PACKED: AtomicU32 = AtomicU32::new(0);
+/// When to measure the rate again, ticks.
+static MEASURE_NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// Keeps what [`recalibrate`] needs. Runs before the ring is published.
+pub(crate) fn install(calibration: &Calibration) {
+    // ORDERING: relaxed: the ring is published after this, with release.
+    BASE_NS.store(calibration.base.boottime_ns, Relaxed);
+    BASE_TICKS.store(calibration.base.ticks, Relaxed);
+    PACKED.store(calibration.packed(), Relaxed);
+}
+
+/// Measures the rate of the ring's clock again, over all the time since the ring was made, and tells the reader.
+pub(crate) fn recalibrate(header: &Header) {
+    // ORDERING: relaxed, here and below: `install` ran before the ring was published; the rest are single words, any of
+    // whose values will do.
+    let now = now(PACKED.load(Relaxed));
+    let Some(elapsed_ns) = now.boottime_ns.checked_sub(BASE_NS.load(Relaxed)) else { return };
+    let ticks = now.ticks.wrapping_sub(BASE_TICKS.load(Relaxed));
+    MEASURE_NEXT.store((now.ticks & PAYLOAD_MASK).saturating_add(ticks), Relaxed);
+    // A shorter time than the first measurement would make the rate worse.
+    if elapsed_ns > 2 * FIRST_LOOK_NS {
+        header.clock_ticks_per_kilosecond.store(rate(ticks, elapsed_ns), Relaxed);
+    }
+}
+
+fn now(packed: u32) -> Moment {
+    look(source_of(packed), shift_of(packed))
+}
+
+fn source_of(packed: u32) -> u32 {
+    packed >> 8 & 0xff
+}
+
+fn shift_of(packed: u32) -> u32 {
+    packed >> 16 & 0x3f
+}
+
+/// Reads both clocks at one moment.
+fn look(source: u32, shift: u32) -> Moment {
+    let mut best = Moment { boottime_ns: 0, ticks: 0 };
+    let mut least = u64::MAX;
+    for _ in 0..LOOKS {
+        let (before, boottime_ns, after) = (read(source, 0), sys::boottime_ns(), read(source, 0));
+        let took = after.wrapping_sub(before);
+        if took < least {
+            least = took;
+            best = Moment { boottime_ns, ticks: before.wrapping_add(took / 2) >> shift };
+        }
+    }
+    best
+}
+
+/// Whether every lock event has a time.
+#[inline(always)]
+pub(crate) fn times_all() -> bool {
+    level() == CLOCK_LEVEL_ALL
+}
+
+/// `CLOCK_LEVEL_*`.
+#[inline(always)]
+fn level() -> u32 {
+    // ORDERING: relaxed: written once, before the module's marks may enter.
+    arch::module().clock.load(Relaxed) & 0xff
+}
+
+/// The present time as an operand, 0 if times are off. For events that are rare or slow anyway.
+#[cold]
+#[inline(never)]
+pub(crate) fn operand() -> u64 {
+    if level() == CLOCK_LEVEL_OFF {
+        return 0;
+    }
+    // ORDERING: relaxed, as in `level`.
+    let packed = arch::module().clock.load(Relaxed);
+    let ticks = read(source_of(packed), shift_of(packed)) & PAYLOAD_MASK;
+    if ticks > MEASURE_NEXT.load(Relaxed) {
+        // After about a second; in the instance that owns the ring, `recalibrate` sets a better time.
+        MEASURE_NEXT.store(ticks.saturating_add(1 << 27), Relaxed);
+        instance::request(Request::RECALIBRATE_CLOCK, 0);
+    }
+    // 0 means that the time is not known.
+    ticks.max(1)
+}
+
+/// Ticks in 1000 s.
+fn rate(ticks: u64, elapsed_ns: u64) -> u64 {
+    let rate = u128::from(ticks) * 1_000_000_000_000 / u128::from(elapsed_ns.max(1));
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+fn read(source: u32, shift: u32) -> u64 {
+    let reading =
+        if source == CLOCK_SOURCE_COUNTER { counter() } else { sys::clock_ns(libc::CLOCK_MONOTONIC) };
+    reading >> shift
+}
+
+/// The time-stamp counter, neither serialised nor ordered: a few nanoseconds do not matter here.
+#[cfg(target_arch = "x86_64")]
+fn counter() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction. If the kernel forbids it (PR_SET_TSC), programs get SIGSEGV;
+    // `counter_is_steady` asks before the first use.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// Whether the counter runs at one speed in all states of the processor, and may be read.
+#[cfg(target_arch = "x86_64")]
+fn counter_is_steady() -> bool {
+    const PR_TSC_ENABLE: i32 = 1;
+    let mut allowed: i32 = PR_TSC_ENABLE;
+    // SAFETY: writes an int, or fails.
+    unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut allowed) };
+    // CPUID 8000_0007H: EDX bit 8 is the invariant TSC (Intel SDM volume 3, section 17.17.1; AMD APM volume 3).
+    let leaf = |leaf| core::arch::x86_64::__cpuid(leaf);
+    allowed == PR_TSC_ENABLE && leaf(0x8000_0000).eax >= 0x8000_0007 && leaf(0x8000_0007).edx & 1 << 8 != 0
+}
+
+/// The virtual counter, which all Linux programs may read.
+#[cfg(target_arch = "aarch64")]
+fn counter() -> u64 {
+    let ticks: u64;
+    // SAFETY: reads a register that Linux lets programs read.
+    unsafe {
+        core::arch::asm!("mrs {ticks}, cntvct_el0", ticks = out(reg) ticks, options(nomem, nostack, preserves_flags));
+    }
+    ticks
+}
+
+/// The architecture says that it counts at one speed.
+#[cfg(target_arch = "aarch64")]
+fn counter_is_steady() -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_is_eight_nanoseconds_or_more_and_the_rate_is_about_right() {
+        let measured = Calibration::measure(Clock::All);
+        assert!(measured.rate / 1000 <= 1_000_000_000 / TICK_MIN_NS, "{measured:?}");
+        assert_eq!(measured.packed() & 0xff, CLOCK_LEVEL_ALL);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let end = now(measured.packed());
+        let ticks = end.ticks - measured.base.ticks;
+        let elapsed_ns = u128::from(end.boottime_ns - measured.base.boottime_ns);
+        let measured_ns = u128::from(ticks) * 1_000_000_000_000 / u128::from(measured.rate);
+        assert!(measured_ns.abs_diff(elapsed_ns) < elapsed_ns / 100, "{measured_ns} ns for {elapsed_ns}");
+    }
+}

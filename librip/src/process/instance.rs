@@ -1,0 +1,125 @@
+//! Instances of librip: what each shows to the others in its process, and which of them owns the ring.
+//!
+//! Statically linked Rust code is not shared between modules, so the executable and each `cdylib` with marks has an
+//! instance of librip, with statics and thread-local blocks of its own. Each has an [`Anchor`]. The instance in which the
+//! ring was made owns it. The others join: their marks go into the same slots, one slot a thread.
+//!
+//! This file has the type of the anchor and the way to the owner. `runtime` has the anchor itself and its functions.
+
+#![allow(unsafe_code, reason = "the owner's anchor is a static of another module")]
+
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+
+use crate::arch::{self, Settings, ThreadBlock};
+use crate::sys;
+
+/// Changes when [`Anchor`] or [`ThreadBlock`] changes.
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0004;
+
+/// What an instance shows to the others.
+///
+/// None of its functions unwinds. They are called with signals blocked, so that no cancellation interrupts them.
+#[repr(C)]
+pub(crate) struct Anchor {
+    /// [`ANCHOR_ABI`].
+    pub(crate) abi: u64,
+    /// The instance that owns the ring, or null.
+    pub(crate) owner: AtomicPtr<Anchor>,
+    /// In the owner: [`Settings::mask`].
+    pub(crate) mask: AtomicU64,
+    /// In the owner: [`Settings::clock`].
+    pub(crate) clock: AtomicU32,
+    /// In the owner: gives a block of the calling thread a cursor.
+    pub(crate) attach: extern "C" fn(&ThreadBlock),
+    /// Makes this instance use another's ring.
+    pub(crate) join: extern "C" fn(&'static Anchor),
+    /// In the owner: registers the modules that were loaded since the last time.
+    pub(crate) refresh: extern "C" fn(),
+    /// In the owner: does what a [`Request`] says. The lock is an address, or 0 where the request does not concern one.
+    pub(crate) request: extern "C" fn(request: Request, lock: u64),
+    /// In the owner: names a lock. The name is this many bytes.
+    pub(crate) name_lock: extern "C" fn(lock: u64, name: *const u8, len_bytes: usize),
+    /// In the owner: the calling thread releases its slot, or (true) may have one again.
+    pub(crate) set_participation: extern "C" fn(takes_part: bool),
+}
+
+const _: () = assert!(core::mem::offset_of!(Anchor, abi) == 0, "all versions of anchors start with it");
+
+/// What an instance asks of the one that owns the ring.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request(u32);
+
+impl Request {
+    /// The calling thread has released a lock that it did not hold.
+    pub(crate) const LOCK_RELEASED: Request = Request(1);
+    /// A lock was destroyed that a thread may hold.
+    pub(crate) const LOCK_DESTROYED: Request = Request(2);
+    /// A lock found no room in its thread's table.
+    pub(crate) const TABLE_OVERFLOWED: Request = Request(3);
+    /// It is time to measure the clock's rate again.
+    pub(crate) const RECALIBRATE_CLOCK: Request = Request(4);
+}
+
+/// The owner, as this instance knows it.
+static OWNER: AtomicPtr<Anchor> = AtomicPtr::new(ptr::null_mut());
+
+/// The instance that owns the ring; `None` before there is a ring.
+pub(crate) fn owner() -> Option<&'static Anchor> {
+    // ORDERING: acquire, pairs with the release in `set_owner`: the owner's ring is ready.
+    let owner = OWNER.load(Acquire);
+    // SAFETY: null, or an anchor of a module that is pinned or is the executable.
+    unsafe { owner.as_ref() }
+}
+
+/// Makes `owner` the instance in whose ring this module's marks record, from now on and for good.
+pub(crate) fn set_owner(owner: &'static Anchor) {
+    arch::prepare_entry();
+    // ORDERING: relaxed: the owner stored them before it could be found.
+    let settings = Settings {
+        mask: owner.mask.load(core::sync::atomic::Ordering::Relaxed),
+        clock: owner.clock.load(core::sync::atomic::Ordering::Relaxed),
+    };
+    arch::module().open(settings, || {
+        // ORDERING: release, pairs with the acquire in `owner`.
+        OWNER.store(ptr::from_ref(owner).cast_mut(), Release);
+    });
+}
+
+/// Whether this instance records, in its own ring or in another's.
+pub(crate) fn is_recording() -> bool {
+    owner().is_some()
+}
+
+/// Asks something of the owner. Safe in a signal handler.
+pub(crate) fn request(request: Request, lock: u64) {
+    if let Some(owner) = owner() {
+        sys::with_signals_blocked(|| (owner.request)(request, lock));
+    }
+}
+
+/// Names a lock in the ring; an empty name takes the present one away.
+pub(crate) fn name_lock(lock: u64, name: &[u8]) {
+    if let Some(owner) = owner() {
+        sys::with_signals_blocked(|| (owner.name_lock)(lock, name.as_ptr(), name.len()));
+    }
+}
+
+/// Registers modules that were loaded since, unless there is no memory for that.
+pub(crate) fn refresh_modules() {
+    if let Some(owner) = owner()
+        && sys::has_memory()
+    {
+        (owner.refresh)();
+    }
+}
+
+/// Ends the calling thread's ownership of its slot, or lets its next mark claim one.
+#[cfg(feature = "capi")]
+pub(crate) fn set_participation(takes_part: bool) {
+    if let Some(owner) = owner() {
+        sys::with_signals_blocked(|| (owner.set_participation)(takes_part));
+    }
+}

@@ -1,0 +1,216 @@
+//! The modules of this process, found with `dl_iterate_phdr`: where each is, its build id, and its notes.
+//!
+//! It does not enter them in the ring (`ring::module_registry` does). It runs in ordinary code only, never in a mark.
+
+#![allow(unsafe_code, reason = "program headers and notes are read where the loader mapped them")]
+
+use core::ffi::{CStr, c_int, c_void};
+use core::slice;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+
+use crate::arch;
+use crate::ring::module_registry::LoadedModule;
+
+/// A loaded executable or library, with what its notes say of librip. Addresses are actual ones.
+#[derive(Debug, Default)]
+pub(crate) struct FoundModule {
+    pub(crate) module: LoadedModule,
+    /// Anchors of instances of librip.
+    pub(crate) anchors: Vec<u64>,
+    /// States of modules with marks in C. Every object file has a note, but most refer to the same state.
+    pub(crate) states: Vec<u64>,
+    /// The segments that can be read, as start and end.
+    readable: Vec<(u64, u64)>,
+}
+
+/// What tells a module from others, and from itself at another address.
+pub(crate) type Identity = (Vec<u8>, u64);
+
+/// How much of each module is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Where it is, and its instance of librip: all that a program pays for at its start.
+    Instances,
+    /// All that goes into a ring.
+    Sites,
+}
+
+impl FoundModule {
+    pub(crate) fn contains(&self, address: u64) -> bool {
+        (self.module.begin..self.module.end).contains(&address)
+    }
+
+    /// Whether it has sites, or an instance of librip.
+    pub(crate) fn has_marks(&self) -> bool {
+        !self.module.sites.is_empty() || !self.anchors.is_empty()
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        (self.module.path.clone(), self.module.load_bias)
+    }
+
+    /// Keeps a library in memory for good, if it is still loaded; an executable stays anyway. Returns whether a library of
+    /// this path stays. The library may have been unloaded meanwhile, and loaded again at another address.
+    pub(crate) fn pin(&self) -> bool {
+        // A program without `dlopen` cannot unload a library either.
+        let Some(dlopen) = arch::dlopen().filter(|_| !self.module.is_executable) else { return true };
+        let Ok(path) = CString::new(self.module.path.clone()) else { return false };
+        // SAFETY: the path is terminated; NOLOAD only finds what is loaded, NODELETE keeps it.
+        let handle =
+            unsafe { dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE) };
+        !handle.is_null()
+    }
+
+    /// A part of the module's memory; `None` unless all of it is in one readable segment.
+    ///
+    /// # Safety
+    ///
+    /// The module stays loaded and the part is not written as long as the slice is used.
+    unsafe fn memory<'a>(&self, address: u64, len_bytes: u64) -> Option<&'a [u8]> {
+        let end = address.checked_add(len_bytes)?;
+        if !self.readable.iter().any(|&(from, to)| from <= address && end <= to) {
+            return None;
+        }
+        let start = core::ptr::with_exposed_provenance(address as usize);
+        // SAFETY: within a segment that the loader has mapped readable; the rest is the caller's promise.
+        Some(unsafe { slice::from_raw_parts(start, len_bytes as usize) })
+    }
+
+    /// Reads the notes of a segment.
+    ///
+    /// # Safety
+    ///
+    /// The module stays loaded meanwhile.
+    unsafe fn read_notes(&mut self, segment: &libc::Elf64_Phdr, detail: Detail) {
+        let address = self.module.load_bias.wrapping_add(segment.p_vaddr);
+        // SAFETY: the caller keeps the module loaded; linkers put notes into read-only segments.
+        let Some(bytes) = (unsafe { self.memory(address, segment.p_memsz) }) else { return };
+        for note in librip_format::notes(bytes, address, segment.p_align) {
+            if let Some(site) = note.site().filter(|_| detail == Detail::Sites) {
+                // SAFETY: as above; compilers put texts of sites into read-only segments.
+                if let Some(text) = unsafe { self.memory(site.text, u64::from(site.text_len_bytes)) } {
+                    self.module.texts.extend_from_slice(text);
+                    self.module.sites.push(site);
+                }
+            } else if let Some(anchor) = note.instance_anchor() {
+                if self.contains(anchor) {
+                    self.anchors.push(anchor);
+                }
+            } else if let Some(state) = note.module_state() {
+                if self.contains(state) && !self.states.contains(&state) {
+                    self.states.push(state);
+                }
+            } else if let Some(build_id) = note.build_id() {
+                self.module.build_id = build_id.to_vec();
+            }
+        }
+    }
+}
+
+/// All modules that are loaded now, the executable first. Other threads may unload any but the executable.
+pub(crate) fn loaded(detail: Detail) -> Vec<FoundModule> {
+    let mut modules = Vec::new();
+    for_each(detail, |module| modules.push(module));
+    modules
+}
+
+/// All modules that are loaded now, the executable first. Libraries that have marks stay loaded from now on, and one that
+/// cannot be kept is not in the list.
+pub(crate) fn keep_loaded() -> Vec<FoundModule> {
+    let mut kept = Vec::new();
+    loop {
+        let mut modules = loaded(Detail::Sites);
+        let stays = |found: &FoundModule, kept: &[Identity]| {
+            found.module.is_executable || !found.has_marks() || kept.contains(&found.identity())
+        };
+        let before = kept.len();
+        for module in &modules {
+            if !stays(module, &kept) && module.pin() {
+                kept.push(module.identity());
+            }
+        }
+        // A library that was unloaded before it was pinned may be loaded elsewhere by now, so look again.
+        if kept.len() == before {
+            modules.retain(|module| stays(module, &kept));
+            return modules;
+        }
+    }
+}
+
+/// Calls `each` for all modules that are loaded now, the executable first. The loader keeps its list locked meanwhile: no
+/// module is unloaded, and `each` must load none.
+pub(crate) fn for_each(detail: Detail, mut each: impl FnMut(FoundModule)) {
+    let mut visitor = Visitor { detail, is_first: true, each: &mut each };
+    // SAFETY: `visit` has the signature that the loader calls, and gets the pointer to `visitor` back.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut visitor).cast()) };
+}
+
+struct Visitor<'a> {
+    detail: Detail,
+    is_first: bool,
+    each: &'a mut dyn FnMut(FoundModule),
+}
+
+unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the loader passes a valid record, and keeps the list of modules locked.
+    let info = unsafe { &*info };
+    // SAFETY: `for_each` passed a pointer to this visitor, and waits.
+    let Visitor { detail, is_first, each } = unsafe { &mut *data.cast::<Visitor<'_>>() };
+    if info.dlpi_phdr.is_null() {
+        return 0;
+    }
+    // SAFETY: the loader's own program headers.
+    let segments = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    let is_executable = core::mem::replace(is_first, false);
+    let mut found = describe(info.dlpi_addr, segments);
+    found.module.is_executable = is_executable;
+    found.module.path = if is_executable {
+        std::fs::read_link("/proc/self/exe").map(|path| path.into_os_string().into_vec()).unwrap_or_default()
+    } else if info.dlpi_name.is_null() {
+        Vec::new()
+    } else {
+        // SAFETY: the loader's own terminated string.
+        unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes().to_vec()
+    };
+    for segment in segments.iter().filter(|segment| segment.p_type == libc::PT_NOTE) {
+        // SAFETY: the loader keeps its list locked, so the module stays.
+        unsafe { found.read_notes(segment, *detail) };
+    }
+    if *detail == Detail::Sites {
+        found.module.file = file_identity(&found.module.path);
+    }
+    each(found);
+    0
+}
+
+/// Where a module is, by its program headers.
+fn describe(load_bias: u64, segments: &[libc::Elf64_Phdr]) -> FoundModule {
+    let mapped = segments.iter().filter(|segment| segment.p_type == libc::PT_LOAD).map(|segment| {
+        let begin = load_bias.wrapping_add(segment.p_vaddr);
+        (begin, begin.wrapping_add(segment.p_memsz), segment.p_flags & libc::PF_R != 0)
+    });
+    FoundModule {
+        module: LoadedModule {
+            load_bias,
+            begin: mapped.clone().map(|(begin, ..)| begin).min().unwrap_or(0),
+            end: mapped.clone().map(|(_, end, _)| end).max().unwrap_or(0),
+            ..LoadedModule::default()
+        },
+        readable: mapped
+            .filter(|&(.., is_readable)| is_readable)
+            .map(|(begin, end, _)| (begin, end))
+            .collect(),
+        ..FoundModule::default()
+    }
+}
+
+/// Length and modification time of a file, bytes and ns since 1970; zeros if they cannot be had.
+fn file_identity(path: &[u8]) -> (u64, u64) {
+    std::fs::metadata(OsStr::from_bytes(path)).map_or((0, 0), |file| {
+        let modified_ns =
+            (file.mtime() as u64).wrapping_mul(1_000_000_000).wrapping_add(file.mtime_nsec() as u64);
+        (file.size(), modified_ns)
+    })
+}

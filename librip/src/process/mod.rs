@@ -1,0 +1,12 @@
+//! This process: its threads and their slots, forks, the exit, the clock, what the loader has loaded, and SIGBUS.
+//!
+//! It knows the ring, and neither locks nor how marks are compiled. `instance` is the way to the instance of librip that
+//! owns the ring; `runtime` fills it in.
+
+pub(crate) mod clock;
+pub(crate) mod exit;
+pub(crate) mod fork;
+pub(crate) mod instance;
+pub(crate) mod loader;
+pub(crate) mod sigbus;
+pub(crate) mod thread;

@@ -1,0 +1,256 @@
+//! A thread's relation to its slot: the cold path of its first mark, and its exit.
+//!
+//! It does not touch the ring's bytes (`ring::slots` does) and does not know how marks are compiled (`arch` does).
+//!
+//! # States of a thread's block
+//!
+//! ```text
+//!               the first mark, if there is a ring
+//!   no cursor ------> absent ------> cursor ------> absent
+//!     ^       \          |   claimed         last round of destructors, or rip_exit()
+//!     |        \         +-> stays absent: the ring is full, or there is no memory
+//!     +-- in the child of a fork, from any state; by rip_init(), from absent
+//! ```
+//!
+//! *Absent* means that marks of the thread record nowhere. A thread is absent while it claims its slot: a function that
+//! the claim calls may be one that another library has replaced, and that marks or locks.
+//!
+//! The thread itself makes every step, with signals blocked. So no handler of its own sees a step half done, and no other
+//! thread looks.
+
+#![allow(unsafe_code, reason = "thread-local blocks are raw memory, and the C library calls back")]
+
+use core::ffi::{c_int, c_void};
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr};
+
+use librip_format::SlotHeader;
+
+use super::{clock, fork};
+use crate::arch::{self, ThreadBlock};
+use crate::ring::slots::{self, Claimant};
+use crate::ring::{Ring, fork_copy};
+use crate::sys;
+
+/// The ring that this instance owns.
+static RING: AtomicPtr<Ring> = AtomicPtr::new(ptr::null_mut());
+/// The key whose destructor sees threads end; -1 without one.
+static EXIT_KEY: AtomicI32 = AtomicI32::new(-1);
+/// Whether the program may be killed for system calls that are not its own.
+static AVOIDS_SYSTEM_CALLS: AtomicBool = AtomicBool::new(false);
+
+/// The C library runs destructors of thread-specific data in up to this many rounds (`PTHREAD_DESTRUCTOR_ITERATIONS`).
+/// The slot is released in the last round, so that the destructors of others may record. If a thread's very first mark
+/// comes in the second round or later, its exit goes unnoticed, and its slot looks abandoned until it is reclaimed.
+const EXIT_ROUNDS: u64 = 4;
+
+/// FOLKLORE: glibc keeps the values of the first 32 keys in the thread's descriptor and allocates memory for the others. A
+/// first mark may come from a signal handler that interrupted `malloc`, so only the former will do.
+const EXIT_KEYS_WITHOUT_ALLOCATION: usize = 32;
+
+/// Makes `ring` the one in which this instance's threads record.
+pub(crate) fn install(ring: &'static Ring) {
+    if let Some(key) = exit_key() {
+        EXIT_KEY.store(key as i32, Relaxed);
+    }
+    // ORDERING: release, pairs with the acquire in `ring`: the ring and the key are complete.
+    RING.store(ptr::from_ref(ring).cast_mut(), Release);
+}
+
+unsafe extern "C" {
+    /// Declared here for the destructor's type: a thread may be cancelled in it, and is unwound then.
+    fn pthread_key_create(
+        key: *mut libc::pthread_key_t,
+        destructor: Option<unsafe extern "C-unwind" fn(*mut c_void)>,
+    ) -> c_int;
+}
+
+/// The last key that needs no allocation, or as late a one as possible.
+///
+/// Destructors run in the order of keys. So in each round, ours runs after those that may mark.
+fn exit_key() -> Option<libc::pthread_key_t> {
+    let mut keys = [0; EXIT_KEYS_WITHOUT_ALLOCATION];
+    let mut made = 0;
+    for key in &mut keys {
+        // SAFETY: `key` is writable, and `thread_exits` has the signature of a destructor.
+        if unsafe { pthread_key_create(key, Some(thread_exits)) } != 0 {
+            break;
+        }
+        made += 1;
+        if *key as usize + 1 >= EXIT_KEYS_WITHOUT_ALLOCATION {
+            break;
+        }
+    }
+    let made = &keys[..made];
+    let best = made.iter().copied().filter(|&key| (key as usize) < EXIT_KEYS_WITHOUT_ALLOCATION).max();
+    for &key in made.iter().filter(|&&key| Some(key) != best) {
+        // SAFETY: made above, and not used yet.
+        unsafe { libc::pthread_key_delete(key) };
+    }
+    best
+}
+
+/// The ring that this instance owns, if it owns one.
+pub(crate) fn ring() -> Option<&'static Ring> {
+    // ORDERING: acquire, pairs with the release in `install`.
+    let ring = RING.load(Acquire);
+    // SAFETY: null, or a leaked ring.
+    unsafe { ring.as_ref() }
+}
+
+/// From now on the recorder makes no system call that a program with threads does not make anyway. Threads without a slot
+/// get none.
+#[cfg(feature = "interpose")]
+pub(crate) fn avoid_system_calls() {
+    // ORDERING: relaxed: threads that begin later see it, and others have made their calls.
+    AVOIDS_SYSTEM_CALLS.store(true, Relaxed);
+}
+
+/// See [`avoid_system_calls`].
+pub(crate) fn avoids_system_calls() -> bool {
+    AVOIDS_SYSTEM_CALLS.load(Relaxed)
+}
+
+/// Gives `block` a cursor, the one of this thread's slot, or marks it absent.
+///
+/// Called with signals blocked, on the thread that `block` belongs to, in the instance that owns the ring.
+pub(crate) fn attach(block: &ThreadBlock) {
+    let own = arch::thread_block();
+    if own.cursor.get().is_null() && own.is_absent.get() == 0 {
+        own.is_absent.set(1);
+        if let Some(cursor) = ring().and_then(|ring| first_mark(ring, own)) {
+            own.cursor.set(cursor);
+            own.is_absent.set(0);
+        }
+    }
+    if ptr::eq(block, own) {
+        return;
+    }
+    block.cursor.set(own.cursor.get());
+    block.is_absent.set(own.is_absent.get());
+    if blocks(own).all(|linked| !ptr::eq(linked, block)) {
+        block.next.set(own.next.get());
+        own.next.set(block);
+    }
+}
+
+/// Names the calling thread in its slot, and claims a slot if the thread has none. Longer names are cut; an empty name
+/// changes nothing.
+pub(crate) fn set_name(name: &[u8]) {
+    if arch::module().is_open() {
+        arch::enter();
+    }
+    if let Some(slot) = slot_of(arch::thread_block())
+        && !name.is_empty()
+    {
+        slots::set_name(slot, name);
+    }
+}
+
+/// The slot that a block of the calling thread points at.
+pub(super) fn slot_of(block: &ThreadBlock) -> Option<&'static SlotHeader> {
+    let cursor = block.cursor.get();
+    if cursor.is_null() {
+        return None;
+    }
+    let header = cursor.wrapping_byte_sub(size_of::<SlotHeader>());
+    // SAFETY: a cursor points right after the header of a slot in a ring, of this instance or another, which is never
+    // unmapped. All of its fields are atomics.
+    Some(unsafe { &*header.cast::<SlotHeader>() })
+}
+
+/// Undoes [`release_slot`]: the calling thread's next mark claims a slot. It changes nothing for a thread with a slot.
+pub(crate) fn rejoin() {
+    for block in blocks(arch::thread_block()) {
+        block.is_absent.set(0);
+    }
+}
+
+/// Releases the calling thread's slot because its process ends, and clears its held locks.
+pub(crate) fn release_slot_with_process() {
+    if let Some(slot) = slot_of(arch::thread_block()) {
+        fork_copy::clear(slot);
+    }
+    release_slot();
+}
+
+/// Ends the calling thread's ownership of its slot: what it marks from now on is recorded nowhere.
+pub(crate) fn release_slot() {
+    sys::with_errno_kept(|| {
+        sys::with_signals_blocked(|| {
+            let own = arch::thread_block();
+            let cursor = own.cursor.get();
+            for block in blocks(own) {
+                block.is_absent.set(1);
+                block.cursor.set(ptr::null_mut());
+            }
+            if let Some(ring) = ring()
+                && let Some(index) = ring.slot_of(cursor)
+            {
+                slots::release(ring, index);
+            }
+        });
+    });
+}
+
+/// Takes the calling thread's slot away from it without releasing it: in a forked child the slot is the parent's.
+pub(super) fn forget_slot() {
+    let own = arch::thread_block();
+    for block in blocks(own) {
+        block.cursor.set(ptr::null_mut());
+        block.is_absent.set(0);
+    }
+    own.next.set(ptr::null());
+    own.exit_rounds.set(0);
+}
+
+/// Claims a slot for the calling thread, and arranges that its exit is noticed. Returns its cursor.
+fn first_mark(ring: &'static Ring, own: &ThreadBlock) -> Option<*mut u64> {
+    if avoids_system_calls() {
+        // ORDERING: relaxed, a statistic.
+        ring.header().threads_refused_memory.fetch_add(1, Relaxed);
+        return None;
+    }
+    let claimant = Claimant { pid: sys::pid(), tid: sys::tid(), pid_namespace: fork::pid_namespace() };
+    match slots::claim(ring, claimant) {
+        Ok(index) => {
+            if !watch_exit(own) {
+                // ORDERING: relaxed, a statistic.
+                ring.header().threads_without_exit.fetch_add(1, Relaxed);
+            }
+            clock::recalibrate(ring.header());
+            fork::inherit_locks(ring.slot(index));
+            Some(ring.words(index))
+        }
+        Err(refusal) => {
+            slots::count_refusal(ring, refusal);
+            None
+        }
+    }
+}
+
+fn watch_exit(own: &ThreadBlock) -> bool {
+    // ORDERING: relaxed: set once, before the ring that brought us here was published.
+    let key = EXIT_KEY.load(Relaxed);
+    // SAFETY: `install` made the key, and it is never deleted.
+    key >= 0
+        && unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, ptr::from_ref(own).cast()) } == 0
+}
+
+/// This thread's blocks: the owner's, then those of the instances and modules that have joined.
+fn blocks(own: &ThreadBlock) -> impl Iterator<Item = &ThreadBlock> {
+    core::iter::successors(Some(own), |block| {
+        // SAFETY: null, or a block that `attach` linked: this thread's, of a library that is pinned in memory.
+        unsafe { block.next.get().as_ref() }
+    })
+}
+
+/// The destructor of the thread-specific key.
+unsafe extern "C-unwind" fn thread_exits(_value: *mut c_void) {
+    let own = arch::thread_block();
+    own.exit_rounds.set(own.exit_rounds.get() + 1);
+    if own.exit_rounds.get() >= EXIT_ROUNDS || !watch_exit(own) {
+        release_slot();
+    }
+}

@@ -1,0 +1,180 @@
+//! The control block: what the processes of a ring have to know of it again, in memory that nobody else can reach.
+//!
+//! A ring is recorded by the process that made it and by the children that this process forks. They hand out slots and
+//! entries together, so the counters must be shared; but the file is no place for them, because every process that may
+//! open the file can change it. So they are in an anonymous `MAP_SHARED` mapping, which only forked children inherit. The
+//! file has copies of what the reader needs.
+//!
+//! The mapping is as large as the ring may need, and takes memory only where it is used: 32 bytes a slot.
+//!
+//! # Invariants
+//!
+//! * The mapping is never unmapped, like the ring's.
+//! * All fields are atomics. Zero is their first value.
+
+#![allow(unsafe_code, reason = "a mapping is raw memory")]
+
+use core::ptr::NonNull;
+use core::slice;
+use core::sync::atomic::{AtomicU32, AtomicU64};
+use std::io;
+
+use super::exit_queue::ExitQueue;
+use super::geometry::{Geometry, Table};
+
+/// The last children that were forked.
+pub(crate) const CHILDREN_MAX: usize = 15;
+
+/// The counters of a ring.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Counters {
+    /// For each table, the number of entries that were handed out.
+    pub(crate) used: [AtomicU64; Table::COUNT],
+    /// Slots whose memory in the file is reserved: those below this index.
+    pub(crate) slots_reserved: AtomicU64,
+    /// See [`ExitQueue`].
+    exit_head: AtomicU64,
+    /// See [`ExitQueue`].
+    exit_tail: AtomicU64,
+    /// When to look for slots of dead threads again, `CLOCK_BOOTTIME` ns.
+    pub(crate) reclaim_after_ns: AtomicU64,
+    /// How many children were forked, by the creator and by its children.
+    pub(crate) forks: AtomicU32,
+    /// Process ids of the last of these; the n-th is at index n modulo their number.
+    pub(crate) recent_children: [AtomicU32; CHILDREN_MAX],
+}
+
+/// Who owns a slot. The slot's header in the file has a copy.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct SlotOwner {
+    /// `SLOT_*`.
+    pub(crate) state: AtomicU32,
+    /// How many owners the slot has had.
+    pub(crate) generation: AtomicU32,
+    pub(crate) pid: AtomicU32,
+    pub(crate) tid: AtomicU32,
+    pub(crate) pid_namespace: AtomicU64,
+}
+
+/// Which lock an entry of the table of lock names is for. The entry in the file has a copy, and the name.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct NameKey {
+    /// `NAME_*`.
+    pub(crate) state: AtomicU32,
+    pub(crate) pid: AtomicU32,
+    pub(crate) lock: AtomicU64,
+}
+
+/// A module that the ring has. The entry in the file has a copy, and more.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct ModuleKey {
+    /// [`librip_format::ENTRY_COMPLETE`], written last.
+    pub(crate) state: AtomicU32,
+    pub(crate) load_bias: AtomicU64,
+    /// The first actual address.
+    pub(crate) begin: AtomicU64,
+    /// The actual address after the last one.
+    pub(crate) end: AtomicU64,
+    /// A hash of the build id.
+    pub(crate) build_id: AtomicU64,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Control {
+    base: NonNull<u8>,
+    slots: usize,
+    names: usize,
+    modules: usize,
+}
+
+// SAFETY: the memory behind `base` is shared by design, and all of it is atomics.
+unsafe impl Send for Control {}
+// SAFETY: as for Send.
+unsafe impl Sync for Control {}
+
+/// The arrays start after the counters, at this distance.
+const ARRAYS_AT: usize = 256;
+const _: () = assert!(size_of::<Counters>() <= ARRAYS_AT);
+
+impl Control {
+    /// Maps a control block for a ring with this geometry. It stays mapped for good.
+    ///
+    /// # Errors
+    ///
+    /// Those of `mmap`.
+    pub(crate) fn new(geometry: &Geometry) -> io::Result<Control> {
+        let [slots, names, modules] =
+            [Table::Slots, Table::LockNames, Table::Modules].map(|table| geometry.capacity(table) as usize);
+        let len = ARRAYS_AT
+            + slots * (size_of::<SlotOwner>() + size_of::<AtomicU64>())
+            + names * size_of::<NameKey>()
+            + modules * size_of::<ModuleKey>();
+        // SAFETY: a new mapping, which nothing else knows.
+        let base = unsafe {
+            libc::mmap(
+                core::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::Other)?;
+        Ok(Control { base, slots, names, modules })
+    }
+
+    /// The counters.
+    pub(crate) fn counters(&self) -> &Counters {
+        // SAFETY: the mapping starts with them, aligned to a page, zero at first, and all fields are atomics.
+        unsafe { self.base.cast::<Counters>().as_ref() }
+    }
+
+    /// The owners of all slots.
+    pub(crate) fn owners(&self) -> &[SlotOwner] {
+        // SAFETY: `new` made room for them, from here on.
+        unsafe { self.array(ARRAYS_AT, self.slots) }
+    }
+
+    /// The queue of exited slots.
+    pub(crate) fn exit_queue(&self) -> ExitQueue<'_> {
+        let counters = self.counters();
+        // SAFETY: `new` made room for them, after the owners.
+        let cells = unsafe { self.array(ARRAYS_AT + size_of_val(self.owners()), self.slots) };
+        ExitQueue { head: &counters.exit_head, tail: &counters.exit_tail, cells }
+    }
+
+    /// The keys of all names of locks.
+    pub(crate) fn name_keys(&self) -> &[NameKey] {
+        let at = ARRAYS_AT + self.slots * (size_of::<SlotOwner>() + size_of::<AtomicU64>());
+        // SAFETY: `new` made room for them, after the cells of the queue.
+        unsafe { self.array(at, self.names) }
+    }
+
+    /// The keys of all modules.
+    pub(crate) fn module_keys(&self) -> &[ModuleKey] {
+        let at = ARRAYS_AT
+            + self.slots * (size_of::<SlotOwner>() + size_of::<AtomicU64>())
+            + size_of_val(self.name_keys());
+        // SAFETY: `new` made room for them, after the names.
+        unsafe { self.array(at, self.modules) }
+    }
+
+    /// # Safety
+    ///
+    /// `count` values of `T`, all fields of which are atomics of at most 8 bytes, fit into the mapping from the offset
+    /// `at`, a multiple of 8, and nothing else is there.
+    unsafe fn array<T>(&self, at: usize, count: usize) -> &[T] {
+        let first = self.base.as_ptr().wrapping_add(at).cast::<T>();
+        // SAFETY: the caller's promise; zeros are valid atomics, and the mapping stays.
+        unsafe { slice::from_raw_parts(first, count) }
+    }
+}

@@ -1,0 +1,51 @@
+//! What a forked child inherits of its parent's held-lock table.
+//!
+//! The child's image of the forking thread holds the locks that the thread held. The child has a slot of its own, so the
+//! entries are copied before the fork and entered when the child claims its slot.
+
+use core::sync::atomic::Ordering::{Relaxed, Release};
+
+use librip_format::{
+    HELD_HELD, HELD_MAX, HELD_PROCESS_SHARED, HELD_SEQUENCE_SHIFT, SlotHeader, held_state, pack, payload,
+};
+
+/// A copy of a held-lock table: lock, meta and since of each entry. An entry of zeros stands for no lock.
+pub(crate) type HeldCopy = [[u64; 3]; HELD_MAX];
+
+/// No locks.
+pub(crate) const NONE_HELD: HeldCopy = [[0; 3]; HELD_MAX];
+
+/// Copies the entries of locks that the calling thread holds for certain and that its image in a forked child will hold.
+pub(crate) fn copy(slot: &SlotHeader) -> HeldCopy {
+    core::array::from_fn(|index| {
+        let entry = &slot.held[index];
+        // ORDERING: relaxed: this thread's own stores.
+        let [lock, meta, since] = [&entry.lock, &entry.meta, &entry.since].map(|word| word.load(Relaxed));
+        let is_inherited = held_state(meta) == HELD_HELD && meta & HELD_PROCESS_SHARED == 0;
+        if is_inherited { [lock, meta, since] } else { [0; 3] }
+    })
+}
+
+/// Enters the locks of the forking thread into the slot of its image in the child.
+pub(crate) fn enter(slot: &SlotHeader, locks: &HeldCopy) {
+    // ORDERING: relaxed: this thread's own.
+    let sequence = slot.count.load(Relaxed);
+    // Without gaps: a search ends at the first entry that was never used.
+    let held = locks.iter().filter(|entry| **entry != [0; 3]);
+    for (entry, &[lock, meta, since]) in slot.held.iter().zip(held) {
+        // The entry had a sequence of the parent's slot, and gets one of this slot.
+        let meta = meta << (u64::BITS - HELD_SEQUENCE_SHIFT) >> (u64::BITS - HELD_SEQUENCE_SHIFT);
+        // ORDERING: release, in the order that `lock::table` keeps. The slot is fresh, and its entries are free.
+        entry.meta.store(meta | sequence << HELD_SEQUENCE_SHIFT, Release);
+        entry.since.store(since, Release);
+        entry.lock.store(pack(sequence, payload(lock), true), Release);
+    }
+}
+
+/// Clears the table of a thread whose process ends: what it holds does not concern anybody any more.
+pub(crate) fn clear(slot: &SlotHeader) {
+    for entry in &slot.held {
+        // ORDERING: release, as in `lock::table`.
+        entry.meta.store(0, Release);
+    }
+}

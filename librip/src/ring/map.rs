@@ -1,0 +1,157 @@
+//! [`Ring`]: the mapping of a ring's file, with its plan and its control block.
+//!
+//! It makes no ring (`start::create` does) and applies no policy. It turns indices into references, once checked.
+//!
+//! # Invariants
+//!
+//! * A `Ring` is leaked. The mapping stays until the process ends, because cursors of any thread, destructors and exit
+//!   handlers point into it.
+//! * An address in the mapping comes from the geometry and an index that was checked against it.
+
+#![allow(unsafe_code, reason = "a shared mapping is raw memory")]
+
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+
+use librip_format::{Header, LockName, Module, Site, SlotHeader};
+
+use super::{Control, Geometry, Table};
+use crate::sys::{self, NoMemory};
+
+/// A mapped ring.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    base: NonNull<u8>,
+    pub(crate) geometry: Geometry,
+    pub(crate) control: Control,
+    /// The SIGBUS handler sets it: part of the mapping is private memory now.
+    pub(crate) is_damaged: AtomicBool,
+    /// See `module_registry`.
+    pub(super) registry_turn: AtomicU32,
+    /// See `remote_tables`.
+    pub(super) search_rest_until_ns: AtomicU64,
+    /// See `remote_tables`.
+    pub(super) search_from: AtomicU64,
+}
+
+// SAFETY: the memory behind `base` is shared by design. All access goes through atomics, or happens before the ring is
+// published, or to an entry that one thread has for itself.
+unsafe impl Send for Ring {}
+// SAFETY: as for Send.
+unsafe impl Sync for Ring {}
+
+impl Ring {
+    /// # Safety
+    ///
+    /// `base` starts a readable and writable mapping of `geometry.file_len_bytes` bytes that is never unmapped, and
+    /// `control` was made for this geometry.
+    pub(crate) unsafe fn new(base: NonNull<u8>, geometry: Geometry, control: Control) -> Ring {
+        Ring {
+            base,
+            geometry,
+            control,
+            is_damaged: AtomicBool::new(false),
+            registry_turn: AtomicU32::new(0),
+            search_rest_until_ns: AtomicU64::new(0),
+            search_from: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: the mapping starts with a header, aligned to a page. Its plain fields are written only while `start`
+        // alone knows the ring, and are never read here; the others are atomics.
+        unsafe { self.base.cast::<Header>().as_ref() }
+    }
+
+    /// Whether the header can be written to: somebody may have truncated the file.
+    pub(crate) fn has_header(&self) -> bool {
+        sys::reserve(self.base(), size_of::<Header>(), self.geometry.page_len_bytes).is_ok()
+    }
+
+    /// Where an entry is in the mapping.
+    fn entry(&self, table: Table, index: u64) -> *mut u8 {
+        self.base().wrapping_add(self.geometry.offset(table, index) as usize)
+    }
+
+    pub(crate) fn module(&self, index: u64) -> *mut Module {
+        self.entry(Table::Modules, index).cast()
+    }
+
+    pub(crate) fn site(&self, index: u64) -> *mut Site {
+        self.entry(Table::Sites, index).cast()
+    }
+
+    pub(crate) fn text(&self, offset: u64) -> *mut u8 {
+        self.entry(Table::Texts, offset)
+    }
+
+    pub(crate) fn lock_name(&self, index: u64) -> &LockName {
+        let name = self.entry(Table::LockNames, index);
+        // SAFETY: within the mapping (`Geometry::offset` checks), aligned to 8 bytes, and all fields are atomics.
+        unsafe { &*name.cast::<LockName>() }
+    }
+
+    pub(crate) fn slot(&self, index: u64) -> &SlotHeader {
+        let slot = self.entry(Table::Slots, index);
+        // SAFETY: within the mapping (`Geometry::offset` checks), aligned to 8 bytes because offset and length of slots
+        // are, and all fields are atomics.
+        unsafe { &*slot.cast::<SlotHeader>() }
+    }
+
+    /// The words of a slot: what a cursor points at.
+    pub(crate) fn words(&self, index: u64) -> *mut u64 {
+        self.entry(Table::Slots, index).wrapping_add(size_of::<SlotHeader>()).cast()
+    }
+
+    /// The slot that a cursor points into, if it points into this ring.
+    pub(crate) fn slot_of(&self, cursor: *mut u64) -> Option<u64> {
+        let slots = self.geometry.extent(Table::Slots);
+        let distance = cursor.addr().checked_sub(self.words(0).addr())? as u64;
+        let index = distance / slots.entry_len_bytes;
+        (index < slots.capacity).then_some(index)
+    }
+
+    /// How many entries of a table were handed out.
+    pub(crate) fn used(&self, table: Table) -> &AtomicU64 {
+        &self.control.counters().used[table.index()]
+    }
+
+    /// Hands out `count` entries of a table, reserved: the index of the first. Entries beyond the capacity count as no
+    /// memory.
+    pub(crate) fn append(&self, table: Table, count: u64) -> Result<u64, NoMemory> {
+        let used = self.used(table);
+        loop {
+            // ORDERING: relaxed: other processes may append too, and the exchange decides.
+            let first = used.load(Relaxed);
+            let capacity = self.geometry.capacity(table);
+            let end = first.checked_add(count).filter(|&end| end <= capacity).ok_or(NoMemory)?;
+            self.reserve(table, first, end)?;
+            // ORDERING: release, pairs with the acquire of whoever iterates over the entries: their memory is there.
+            if used.compare_exchange(first, end, Release, Relaxed).is_ok() {
+                self.publish_used(table, end);
+                return Ok(first);
+            }
+        }
+    }
+
+    /// Tells the reader that the first `end` entries of a table were handed out.
+    pub(super) fn publish_used(&self, table: Table, end: u64) {
+        // ORDERING: relaxed: an entry counts once its own state says so. The maximum, because two threads may come here in
+        // another order than they got their entries.
+        self.header().regions[table.index()].used.fetch_max(end, Relaxed);
+    }
+
+    /// Makes entries `from..to` of a table safe to write to.
+    pub(crate) fn reserve(&self, table: Table, from: u64, to: u64) -> Result<(), NoMemory> {
+        if from >= to {
+            return Ok(());
+        }
+        let len_bytes = (to - from) * self.geometry.extent(table).entry_len_bytes;
+        sys::reserve(self.entry(table, from), len_bytes as usize, self.geometry.page_len_bytes)
+    }
+}

@@ -1,0 +1,200 @@
+//! Enters modules in the ring, with their sites: path, build id, load bias, and each site's note and text.
+//!
+//! It does not find modules (`process::loader` does) and resolves no addresses (the reader does). It runs in ordinary code
+//! only, never in a mark.
+
+#![allow(unsafe_code, reason = "entries are written through the mapping")]
+
+use core::hash::Hasher;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64};
+use std::hash::DefaultHasher;
+
+use librip_format::{ENTRY_COMPLETE, Module, ParsedSite, Site, Text};
+
+use super::control::ModuleKey;
+use super::{Ring, Table};
+use crate::sys::{self, NoMemory};
+
+/// A loaded executable or library. Addresses are actual ones.
+#[derive(Debug, Default)]
+pub(crate) struct LoadedModule {
+    pub(crate) path: Vec<u8>,
+    pub(crate) is_executable: bool,
+    pub(crate) load_bias: u64,
+    /// The first address.
+    pub(crate) begin: u64,
+    /// The address after the last one.
+    pub(crate) end: u64,
+    pub(crate) build_id: Vec<u8>,
+    /// Length and modification time of the file, bytes and ns since 1970; zeros if they are not known.
+    pub(crate) file: (u64, u64),
+    pub(crate) sites: Vec<ParsedSite>,
+    /// The sites' texts, one after the other.
+    pub(crate) texts: Vec<u8>,
+}
+
+/// A ring keeps build ids up to this length, bytes. Usual ones have 20.
+const BUILD_ID_LEN_MAX: usize = 32;
+
+/// Enters modules that the ring does not have yet. Those that find no room are counted in the header.
+pub(crate) fn register(ring: &Ring, modules: impl Iterator<Item = LoadedModule>) {
+    let turn = AtTurn::wait(ring);
+    for module in modules {
+        if !is_registered(ring, &module) && enter(ring, &module).is_err() {
+            // ORDERING: relaxed, a statistic.
+            ring.header().metadata_refused.fetch_add(1, Relaxed);
+        }
+    }
+    drop(turn);
+}
+
+/// One thread of a process registers at a time, so that no module is entered twice.
+///
+/// A mutex would not do: in a forked child it stays locked if another thread of the parent held it. Here the lock holds
+/// its owner's pid, and one with another process's pid is free.
+struct AtTurn<'a>(&'a AtomicU32);
+
+impl AtTurn<'_> {
+    fn wait(ring: &Ring) -> AtTurn<'_> {
+        let (turn, own) = (&ring.registry_turn, sys::pid());
+        loop {
+            // ORDERING: relaxed, the exchange below decides.
+            let owner = turn.load(Relaxed);
+            // ORDERING: acquire, pairs with the release in `drop`.
+            if owner != own && turn.compare_exchange(owner, own, Acquire, Relaxed).is_ok() {
+                return AtTurn(turn);
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for AtTurn<'_> {
+    fn drop(&mut self) {
+        // ORDERING: release, pairs with the acquire in `wait`.
+        self.0.store(0, Release);
+    }
+}
+
+/// Whether the ring has a module already.
+///
+/// A forked child finds its parent's modules registered, because they are where they were. But another child may have
+/// registered another module at the same address since. Then this process needs an entry of its own.
+fn is_registered(ring: &Ring, module: &LoadedModule) -> bool {
+    // ORDERING: acquire, pairs with the release in `Ring::append`.
+    let used = ring.used(Table::Modules).load(Acquire) as usize;
+    let newest_there = ring.control.module_keys()[..used].iter().rev().find(|key| {
+        // ORDERING: acquire, pairs with the release in `enter`. Complete keys do not change.
+        key.state.load(Acquire) == ENTRY_COMPLETE
+            && key.begin.load(Relaxed) < module.end
+            && module.begin < key.end.load(Relaxed)
+    });
+    newest_there.is_some_and(|key| {
+        let same = |field: &AtomicU64, value: u64| field.load(Relaxed) == value;
+        same(&key.load_bias, module.load_bias)
+            && same(&key.begin, module.begin)
+            && same(&key.end, module.end)
+            && same(&key.build_id, hash(&module.build_id))
+    })
+}
+
+fn hash(build_id: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(build_id);
+    hasher.finish()
+}
+
+fn enter(ring: &Ring, module: &LoadedModule) -> Result<(), NoMemory> {
+    let path = append_text(ring, &module.path)?;
+    let texts = append_text(ring, &module.texts)?;
+    let sites = ring.append(Table::Sites, module.sites.len() as u64)?;
+    let index = ring.append(Table::Modules, 1)?;
+    write_module(ring, index, module, path);
+    let mut offset = texts.offset;
+    for (position, site) in module.sites.iter().enumerate() {
+        let text = Text { offset, len_bytes: site.text_len_bytes };
+        offset += site.text_len_bytes;
+        write_site(ring, sites + position as u64, index, site, site.pc.wrapping_sub(module.load_bias), text);
+    }
+    note_key(&ring.control.module_keys()[index as usize], module);
+    Ok(())
+}
+
+fn write_module(ring: &Ring, index: u64, module: &LoadedModule, path: Text) {
+    let mut build_id = [0; BUILD_ID_LEN_MAX];
+    let build_id_len = module.build_id.len().min(BUILD_ID_LEN_MAX);
+    build_id[..build_id_len].copy_from_slice(&module.build_id[..build_id_len]);
+    let entry = Module {
+        state: 0.into(),
+        pid: sys::pid(),
+        load_bias: module.load_bias,
+        begin: module.begin.wrapping_sub(module.load_bias),
+        end: module.end.wrapping_sub(module.load_bias),
+        path,
+        build_id_len_bytes: build_id_len as u32,
+        is_executable: u32::from(module.is_executable),
+        build_id,
+        file_len_bytes: module.file.0,
+        modified_ns: module.file.1,
+        reserved: [0; 4],
+    };
+    // SAFETY: the entry is in the mapping, and starts with its state, as `Module` says.
+    unsafe { write_then_complete(ring.module(index), entry) };
+}
+
+fn write_site(ring: &Ring, index: u64, module: u64, site: &ParsedSite, pc: u64, text: Text) {
+    let entry = Site {
+        state: 0.into(),
+        module: module as u32,
+        pc,
+        text,
+        line: site.line,
+        column: site.column,
+        kind: site.kind,
+        operand_count: site.operand_count,
+        flags: site.flags,
+        operand_types: site.operand_types,
+    };
+    // SAFETY: as for the module.
+    unsafe { write_then_complete(ring.site(index), entry) };
+}
+
+/// Writes an entry, whose state is 0, and then the state that makes it complete.
+///
+/// The reader is another process that copies the file. It accepts an entry if its state is complete.
+///
+/// # Safety
+///
+/// `target` is aligned and within the ring's mapping; `Ring::append` gave it to the calling thread alone, reserved. `T`
+/// starts with an `AtomicU32`, its state.
+unsafe fn write_then_complete<T>(target: *mut T, entry: T) {
+    // SAFETY: the caller's promise. No other thread of this process accesses the entry before its state is complete, and
+    // none reads it at all. Volatile, because other processes may read it.
+    unsafe { target.write_volatile(entry) };
+    // SAFETY: the caller's promise: the state is an atomic at the start.
+    let state = unsafe { AtomicU32::from_ptr(target.cast()) };
+    // ORDERING: release: a reader that sees the state sees the entry.
+    state.store(ENTRY_COMPLETE, Release);
+}
+
+/// Notes a module where this process and its children find it again.
+fn note_key(key: &ModuleKey, module: &LoadedModule) {
+    // ORDERING: relaxed, ordered by the state's release.
+    key.load_bias.store(module.load_bias, Relaxed);
+    key.begin.store(module.begin, Relaxed);
+    key.end.store(module.end, Relaxed);
+    key.build_id.store(hash(&module.build_id), Relaxed);
+    // ORDERING: release, pairs with the acquire in `is_registered`.
+    key.state.store(ENTRY_COMPLETE, Release);
+}
+
+fn append_text(ring: &Ring, bytes: &[u8]) -> Result<Text, NoMemory> {
+    let offset = ring.append(Table::Texts, bytes.len() as u64)?;
+    if !bytes.is_empty() {
+        let target = ring.text(offset);
+        // SAFETY: `append` gave this range to us alone, reserved, and checked that it is in the region.
+        unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+    Ok(Text { offset: offset as u32, len_bytes: bytes.len() as u32 })
+}

@@ -1,0 +1,231 @@
+//! Slots change owners here: threads claim and release them, and the slots of dead threads are reclaimed.
+//!
+//! It works on the ring alone and knows no thread-local state (`process::thread` does). Everything is safe in a signal
+//! handler: it uses atomics and a few system calls.
+//!
+//! # Invariants
+//!
+//! * One owner at a time writes a slot's words. An exchange hands out each fresh index once. A used slot passes through
+//!   the exit queue, which gives it to one thread.
+//! * Memory is reserved before the index is handed out, so an owner's plain stores cannot fault.
+//! * An exited slot is reused only when no fresh one is left, the oldest exit first.
+//! * The control block decides. The slot's header in the file is a copy for the reader.
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::fence;
+
+use librip_format::{NAME_LEN_BYTES, SLOT_CLAIMING, SLOT_EXITED, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader};
+
+use super::control::SlotOwner;
+use super::{Ring, Table};
+use crate::sys::{self, NoMemory};
+
+/// A thread that claims a slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claimant {
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+    pub(crate) pid_namespace: u64,
+}
+
+/// Why a thread gets no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// All slots have owners.
+    Full,
+    /// The kernel has no memory for another slot, or the file is damaged.
+    Memory,
+}
+
+/// While the ring is full, threads look for dead owners this often at most.
+const RECLAIM_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// Gives the claimant a slot and returns its index.
+pub(crate) fn claim(ring: &Ring, claimant: Claimant) -> Result<u64, Refusal> {
+    // ORDERING: acquire, pairs with the release of the SIGBUS handler, which sets it before it replaces the mapping.
+    if ring.is_damaged.load(Acquire) {
+        return Err(Refusal::Memory);
+    }
+    let index = match fresh(ring) {
+        Ok(Some(index)) => index,
+        no_fresh => {
+            let refusal = if no_fresh.is_err() { Refusal::Memory } else { Refusal::Full };
+            let index = used(ring, claimant).ok_or(refusal)?;
+            // ORDERING: relaxed, a statistic.
+            ring.header().slots_reused.fetch_add(1, Relaxed);
+            index
+        }
+    };
+    init(ring, index, claimant);
+    Ok(index)
+}
+
+/// Counts a refusal where the reader finds it.
+pub(crate) fn count_refusal(ring: &Ring, refusal: Refusal) {
+    // The header itself may be gone.
+    if ring.has_header() {
+        let counter = match refusal {
+            Refusal::Full => &ring.header().threads_refused_full,
+            Refusal::Memory => &ring.header().threads_refused_memory,
+        };
+        // ORDERING: relaxed, a statistic.
+        counter.fetch_add(1, Relaxed);
+    }
+}
+
+/// Ends the ownership of a slot whose owner will not write any more.
+pub(crate) fn release(ring: &Ring, index: u64) {
+    let (slot, owner) = (ring.slot(index), &ring.control.owners()[index as usize]);
+    // ORDERING: relaxed, ordered by the state's release below.
+    slot.exited_boottime_ns.store(sys::boottime_ns(), Relaxed);
+    // ORDERING: release, pairs with the reader's second look at the state. The next owner synchronises through the exit
+    // queue.
+    slot.state.store(SLOT_EXITED, Release);
+    owner.state.store(SLOT_EXITED, Release);
+    ring.control.exit_queue().put(index);
+}
+
+/// Whether any thread has recorded anything.
+pub(crate) fn has_events(ring: &Ring) -> bool {
+    // ORDERING: relaxed: a thread that records at this moment could as well record a moment later.
+    handed_out_from(ring, 0).any(|(_, slot, _)| slot.count.load(Relaxed) > 0)
+}
+
+/// Writes the owner's name; longer names are cut.
+pub(crate) fn set_name(slot: &SlotHeader, name: &[u8]) {
+    super::lock_names::store_name(&slot.name, name);
+}
+
+/// An index that had no owner before; `None` if there is none left.
+fn fresh(ring: &Ring) -> Result<Option<u64>, NoMemory> {
+    let used = ring.used(Table::Slots);
+    loop {
+        // ORDERING: relaxed: the exchange decides which thread gets the index, and its memory holds nothing yet.
+        let next = used.load(Relaxed);
+        if next >= ring.geometry.capacity(Table::Slots) {
+            return Ok(None);
+        }
+        reserve_through(ring, next)?;
+        // ORDERING: release, pairs with the acquire in `handed_out_from`: the memory is there.
+        if used.compare_exchange(next, next + 1, Release, Relaxed).is_ok() {
+            ring.publish_used(Table::Slots, next + 1);
+            return Ok(Some(next));
+        }
+    }
+}
+
+/// Makes slot `index` safe to write to, with all slots before it and those that share its page.
+fn reserve_through(ring: &Ring, index: u64) -> Result<(), NoMemory> {
+    let reserved = &ring.control.counters().slots_reserved;
+    // ORDERING: relaxed on both accesses: reserving again does no harm, and all threads of the process see what the
+    // kernel did to its page tables.
+    let from = reserved.load(Relaxed);
+    if index < from {
+        return Ok(());
+    }
+    let slots = ring.geometry.extent(Table::Slots);
+    let slots_per_page = (ring.geometry.page_len_bytes as u64 / slots.entry_len_bytes).max(1);
+    let to = (index + 1).next_multiple_of(slots_per_page).min(slots.capacity);
+    ring.reserve(Table::Slots, from, to)?;
+    reserved.fetch_max(to, Relaxed);
+    Ok(())
+}
+
+/// An exited slot, or else one whose owner has died without releasing it.
+fn used(ring: &Ring, claimant: Claimant) -> Option<u64> {
+    let queue = ring.control.exit_queue();
+    queue.take().or_else(|| {
+        reclaim(ring, claimant);
+        queue.take()
+    })
+}
+
+/// The slots that were handed out so far, from index `first` on and then from the start: index, slot and owner.
+pub(crate) fn handed_out_from(
+    ring: &Ring,
+    first: u64,
+) -> impl Iterator<Item = (u64, &SlotHeader, &SlotOwner)> {
+    // ORDERING: acquire, pairs with the release in `fresh`.
+    let end = ring.used(Table::Slots).load(Acquire);
+    let first = first.min(end);
+    let owner = |index: u64| &ring.control.owners()[index as usize];
+    (first..end).chain(0..first).map(move |index| (index, ring.slot(index), owner(index)))
+}
+
+/// Puts slots of dead threads into the exit queue: forked children that were killed, and threads whose end the C library
+/// did not notice. Only those in the claimant's PID namespace, where their ids mean something.
+fn reclaim(ring: &Ring, claimant: Claimant) {
+    if claimant.pid_namespace == 0 {
+        return;
+    }
+    let after = &ring.control.counters().reclaim_after_ns;
+    let now = sys::boottime_ns();
+    // ORDERING: relaxed, the exchange only elects one thread to do the work.
+    let due = after.load(Relaxed);
+    if now < due || after.compare_exchange(due, now + RECLAIM_INTERVAL_NS, Relaxed, Relaxed).is_err() {
+        return;
+    }
+    for (index, _, owner) in handed_out_from(ring, 0) {
+        // ORDERING: acquire, pairs with the release in `init`: the ids are this owner's.
+        if owner.state.load(Acquire) != SLOT_LIVE
+            || owner.pid_namespace.load(Relaxed) != claimant.pid_namespace
+        {
+            continue;
+        }
+        let generation = owner.generation.load(Relaxed);
+        if !sys::thread_is_gone(owner.pid.load(Relaxed), owner.tid.load(Relaxed)) {
+            continue;
+        }
+        // ORDERING: acquire, as above.
+        if owner.state.compare_exchange(SLOT_LIVE, SLOT_CLAIMING, Acquire, Relaxed).is_err() {
+            continue;
+        }
+        // The thread that we asked about may have exited by itself meanwhile, and the slot may have a new owner, which
+        // was LIVE when we exchanged. The acquire shows us its generation, which it stored before that.
+        if owner.generation.load(Relaxed) == generation {
+            release(ring, index);
+        } else {
+            // Given back, unless the owner has exited by now. It never stopped writing: words do not depend on the state.
+            let _ = owner.state.compare_exchange(SLOT_CLAIMING, SLOT_LIVE, Release, Relaxed);
+        }
+    }
+}
+
+/// Writes who the owner is, into a slot that the calling thread has for itself. The count continues from the
+/// predecessor's.
+fn init(ring: &Ring, index: u64, claimant: Claimant) {
+    let (slot, owner) = (ring.slot(index), &ring.control.owners()[index as usize]);
+    // ORDERING: relaxed throughout, for the slot: a reader accepts these fields only if state and generation are equal
+    // before and after its copy. The fence keeps both of them ahead of the fields, for a reader that sees a new field. The
+    // state that ends the claim is stored last, with release.
+    owner.state.store(SLOT_CLAIMING, Relaxed);
+    slot.state.store(SLOT_CLAIMING, Relaxed);
+    let generation = owner.generation.load(Relaxed).wrapping_add(1);
+    owner.generation.store(generation, Relaxed);
+    slot.generation.store(generation, Relaxed);
+    fence(Release);
+    slot.kind.store(SLOT_KIND_THREAD, Relaxed);
+    for (field, copy, value) in [(&owner.pid, &slot.pid, claimant.pid), (&owner.tid, &slot.tid, claimant.tid)]
+    {
+        field.store(value, Relaxed);
+        copy.store(value, Relaxed);
+    }
+    owner.pid_namespace.store(claimant.pid_namespace, Relaxed);
+    slot.pid_namespace.store(claimant.pid_namespace, Relaxed);
+    slot.claimed_boottime_ns.store(sys::boottime_ns(), Relaxed);
+    slot.exited_boottime_ns.store(0, Relaxed);
+    slot.first_sequence.store(slot.count.load(Relaxed), Relaxed);
+    slot.held_overflowed.store(0, Relaxed);
+    for entry in &slot.held {
+        // The meta word first: without a state the rest means nothing.
+        entry.meta.store(0, Relaxed);
+        entry.lock.store(0, Relaxed);
+    }
+    set_name(slot, &sys::thread_name());
+    // ORDERING: release: the reader sees the fields before the state.
+    slot.state.store(SLOT_LIVE, Release);
+    // ORDERING: release, pairs with the acquire in `reclaim`.
+    owner.state.store(SLOT_LIVE, Release);
+}
+
+const _: () = assert!(NAME_LEN_BYTES % 8 == 0);

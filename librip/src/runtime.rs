@@ -1,0 +1,297 @@
+//! The recorder as a whole: the anchor through which instances of librip in one process meet, starting, and the
+//! constructor.
+//!
+//! This is the only file that sees all the others. It decides the order of steps and does none of them itself.
+//!
+//! # How instances meet
+//!
+//! Each instance emits a note (`librip_format::NOTE_INSTANCE`) that leads to its [`Anchor`], and the notes of all loaded
+//! modules can be listed. The instance in which the ring was made owns it. The others *join*: their marks go into the same
+//! slots.
+//!
+//! Modules with marks in C and no instance of librip have a block and a state too, which `librip.h` defines. They need no
+//! anchor: the first mark of a thread hands its block to the instance that the module is linked with. Notes lead to their
+//! states (`librip_format::NOTE_MODULE`), and the owner opens them.
+//!
+//! Instances with another `ANCHOR_ABI` are left alone. If they make a ring of their own, the reader lists both.
+//!
+//! # Invariants
+//!
+//! * An instance joins once and for good. Its library is pinned in memory first, and so is every library whose sites are in
+//!   the ring: threads' lists keep its blocks, and its PCs must not come to mean another library's code.
+//! * Another thread may unload a library at any time. So anchors and states of libraries are touched only if these are
+//!   pinned ([`loader::keep_loaded`]), or while the loader keeps its list locked ([`found_owner`]).
+
+#![allow(unsafe_code, reason = "foreign statics, reached by address")]
+
+use core::ptr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use crate::arch::{self, ModuleState, Settings, ThreadBlock};
+use crate::process::instance::{self, ANCHOR_ABI, Anchor, Request};
+use crate::process::loader::{self, Detail, FoundModule};
+use crate::process::{clock, exit, fork, sigbus, thread};
+use crate::ring::{lock_names, module_registry, remote_tables};
+use crate::start::config::Builder;
+use crate::start::create::{self, Made};
+use crate::start::error::InitError;
+use crate::sys;
+
+static ANCHOR: Anchor = Anchor {
+    abi: ANCHOR_ABI,
+    owner: AtomicPtr::new(ptr::null_mut()),
+    mask: AtomicU64::new(0),
+    clock: AtomicU32::new(0),
+    attach,
+    join,
+    refresh,
+    request,
+    name_lock,
+    set_participation,
+};
+
+arch::define_entry!(enter_block, loaded);
+
+core::arch::global_asm!(
+    ".pushsection .note.librip,\"aR\",%note",
+    ".balign 4",
+    ".4byte 7, 4, 2",
+    ".asciz \"librip\"",
+    ".balign 4",
+    ".4byte {anchor} - .",
+    ".popsection",
+    anchor = sym ANCHOR,
+);
+
+/// The path of the ring that this instance made.
+static RING_PATH: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// The path, unless a thread is making a ring at this moment.
+///
+/// It does not wait: that thread takes the loader's lock, which a caller in a library's constructor holds.
+fn path_if_free() -> Option<MutexGuard<'static, Option<PathBuf>>> {
+    match RING_PATH.try_lock() {
+        Ok(path) => Some(path),
+        Err(TryLockError::Poisoned(path)) => Some(path.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// See [`crate::ring_path`].
+pub(crate) fn ring_path() -> Option<PathBuf> {
+    path_if_free().and_then(|path| path.clone())
+}
+
+/// See [`Builder::create`].
+pub(crate) fn start(wish: Builder) -> Result<(), InitError> {
+    if !sys::has_memory() {
+        return Err(InitError::OutOfMemory);
+    }
+    let wish = wish.with_process_environment()?;
+    let Some(mut own_path) = path_if_free() else { return Err(InitError::AlreadyRecording(None)) };
+    if instance::is_recording() {
+        return Err(InitError::AlreadyRecording(own_path.clone()));
+    }
+    if join_existing() {
+        instance::refresh_modules();
+        return Err(InitError::AlreadyRecording(None));
+    }
+    let made = create::create(&wish, &loader::loaded(Detail::Sites))?;
+    *own_path = Some(made.path.clone());
+    open(made, &wish);
+    Ok(())
+}
+
+/// Opens a ring to all threads and modules of the process.
+fn open(made: Made, wish: &Builder) {
+    let ring = made.ring;
+    module_registry::register(ring, loader::keep_loaded().into_iter().map(|found| found.module));
+    made.publish();
+    fork::note_pid_namespace();
+    clock::install(&made.calibration);
+    thread::install(ring);
+    if let Ok(metadata) = made.file.metadata() {
+        let file = exit::RingFile { path: made.path, device: metadata.dev(), inode: metadata.ino() };
+        exit::install(ring, file, wish.keep);
+    }
+    if wish.handles_sigbus {
+        sigbus::install(ring);
+    }
+    // ORDERING: relaxed: whoever reads them has found the owner with acquire.
+    ANCHOR.mask.store(u64::from(ring.geometry.slot_words) - 1, Relaxed);
+    ANCHOR.clock.store(made.calibration.packed(), Relaxed);
+    // This library runs this very code, so it is loaded. Pinning fails only if there is no memory.
+    pin_here();
+    adopt(&ANCHOR);
+    // From now on, modules that are loaded register by themselves. Those that were loaded a moment ago have not.
+    refresh();
+}
+
+/// Runs when the module that this instance is part of is loaded: before `main`, or in `dlopen`.
+extern "C" fn loaded() {
+    sys::with_errno_kept(|| {
+        fork::watch();
+        if !instance::is_recording() && join_existing() {
+            instance::refresh_modules();
+        }
+    });
+}
+
+/// Runs when a module with marks in C is loaded. This instance may be part of it, and [`loaded`] may not have run yet.
+#[cfg(feature = "capi")]
+pub(crate) fn module_loaded() {
+    if instance::is_recording() || join_existing() {
+        instance::refresh_modules();
+    }
+}
+
+/// `librip_enter_block_1` calls it: a mark found no cursor in this block, the calling thread's of some module.
+///
+/// The thread may be cancelled here and is unwound then.
+extern "C-unwind" fn enter_block(block: &ThreadBlock) {
+    sys::with_errno_kept(|| {
+        sys::with_signals_blocked(|| {
+            if let Some(owner) = instance::owner() {
+                (owner.attach)(block);
+            }
+        });
+    });
+}
+
+/// Makes `owner` the instance in whose ring this one records.
+fn adopt(owner: &'static Anchor) {
+    instance::set_owner(owner);
+    // ORDERING: release, pairs with the acquire in `owner_of`: the owner's ring is ready.
+    ANCHOR.owner.store(ptr::from_ref(owner).cast_mut(), Release);
+}
+
+/// The owner that another instance has found or is.
+fn owner_of(anchor: &Anchor) -> Option<&'static Anchor> {
+    // ORDERING: acquire, pairs with the release in `adopt`.
+    let owner = anchor.owner.load(Acquire);
+    // SAFETY: null, or an anchor of a module that is pinned or is the executable.
+    unsafe { owner.as_ref() }
+}
+
+/// Joins a ring that another instance has made already. Returns whether there is one.
+fn join_existing() -> bool {
+    found_owner().is_some_and(join_here)
+}
+
+/// The owner of a ring that another instance has made.
+fn found_owner() -> Option<&'static Anchor> {
+    let mut owner = None;
+    loader::for_each(Detail::Instances, |module| {
+        // SAFETY: the loader keeps its list locked, so the module stays. What is kept is an owner, which is pinned or is
+        // the executable.
+        owner = owner.or_else(|| unsafe { others(&module) }.find_map(owner_of));
+    });
+    owner
+}
+
+/// The anchors of other instances in this module that have this instance's layout.
+///
+/// # Safety
+///
+/// The module stays loaded as long as the anchors are used.
+unsafe fn others(module: &FoundModule) -> impl Iterator<Item = &'static Anchor> {
+    module.anchors.iter().filter_map(|&address| {
+        let anchor = ptr::with_exposed_provenance::<Anchor>(address as usize);
+        if anchor == &raw const ANCHOR || !anchor.is_aligned() {
+            return None;
+        }
+        // SAFETY: the note of a loaded module says that an anchor is there, and `loader` checked that the address is in
+        // that module. Anchors of all versions start with the ABI number.
+        let abi = unsafe { anchor.cast::<u64>().read() };
+        // SAFETY: the number says that it is an anchor of this very layout, and the caller that it stays.
+        (abi == ANCHOR_ABI).then(|| unsafe { &*anchor })
+    })
+}
+
+extern "C" fn attach(block: &ThreadBlock) {
+    thread::attach(block);
+}
+
+extern "C" fn join(owner: &'static Anchor) {
+    if !instance::is_recording() {
+        join_here(owner);
+    }
+}
+
+fn join_here(owner: &'static Anchor) -> bool {
+    let is_pinned = pin_here();
+    if is_pinned {
+        adopt(owner);
+    }
+    is_pinned
+}
+
+/// Keeps the library that this instance is part of in memory for good. Returns whether it stays.
+fn pin_here() -> bool {
+    let here = (&raw const ANCHOR).addr() as u64;
+    let modules = loader::loaded(Detail::Instances);
+    modules.iter().find(|module| module.contains(here)).is_none_or(FoundModule::pin)
+}
+
+extern "C" fn refresh() {
+    let Some(ring) = thread::ring() else { return };
+    let modules = loader::keep_loaded();
+    for module in modules.iter().filter(|module| module.has_marks()) {
+        // SAFETY: `keep_loaded` has pinned it, or it is the executable. That took the loader's lock, so the functions that
+        // the anchor leads to are relocated.
+        for other in unsafe { others(module) } {
+            (other.join)(&ANCHOR);
+        }
+        open_states(module);
+    }
+    module_registry::register(ring, modules.into_iter().map(|found| found.module));
+}
+
+/// Lets a module's marks in C enter the library.
+fn open_states(module: &FoundModule) {
+    // ORDERING: relaxed: this instance is the owner, and stored them before.
+    let settings = Settings { mask: ANCHOR.mask.load(Relaxed), clock: ANCHOR.clock.load(Relaxed) };
+    for &state in &module.states {
+        let state = ptr::with_exposed_provenance::<ModuleState>(state as usize);
+        if !state.is_aligned() {
+            continue;
+        }
+        // SAFETY: the note of a loaded module says that its state is there, and `loader` checked that the address is in
+        // that module, which `refresh` has from `keep_loaded`: it is pinned, or is the executable. All fields are atomics.
+        let state = unsafe { &*state };
+        // Its marks call this library, which is ready.
+        state.open(settings, || {});
+    }
+}
+
+extern "C" fn request(request: Request, lock: u64) {
+    let Some(ring) = thread::ring() else { return };
+    match request {
+        Request::LOCK_RELEASED => remote_tables::released(ring, lock),
+        Request::LOCK_DESTROYED => remote_tables::destroyed(ring, lock),
+        // ORDERING: relaxed, a statistic.
+        Request::TABLE_OVERFLOWED => drop(ring.header().held_overflows.fetch_add(1, Relaxed)),
+        Request::RECALIBRATE_CLOCK => clock::recalibrate(ring.header()),
+        _ => {}
+    }
+}
+
+extern "C" fn name_lock(lock: u64, name: *const u8, len_bytes: usize) {
+    if let Some(ring) = thread::ring() {
+        // SAFETY: `instance::name_lock`, here or in another instance, passes the parts of a slice.
+        let name = unsafe { core::slice::from_raw_parts(name, len_bytes) };
+        lock_names::write(ring, lock, name);
+    }
+}
+
+extern "C" fn set_participation(takes_part: bool) {
+    if takes_part {
+        thread::rejoin();
+    } else {
+        thread::release_slot();
+    }
+}

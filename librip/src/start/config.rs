@@ -1,0 +1,208 @@
+//! What ring to make: what the program asks for, then what the environment says.
+//!
+//! It reads the environment and computes nothing else. The environment overrides the [`Builder`], which overrides the
+//! defaults: the operator has the last word. A setting that is not understood is ignored and recorded in the ring's header,
+//! where `read-rip info` shows it. Programs that run with more rights than their caller (setuid, file capabilities) ignore
+//! the environment.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use super::error::InitError;
+use crate::process::clock::Clock;
+use crate::process::exit::Keep;
+use crate::sys;
+use librip_format::{
+    SETTING_CLOCK, SETTING_KEEP, SETTING_SLOTS, SETTING_WORDS, SLOT_WORDS_MAX, SLOT_WORDS_MIN,
+};
+
+/// The slots of a ring by default. The file is sparse: unused slots take no memory.
+pub const DEFAULT_SLOTS: u32 = 65_536;
+/// The most slots a ring can have.
+pub const SLOTS_MAX: u32 = 1 << 24;
+
+/// Makes a ring with settings of your own; [`init`](crate::init) makes one with the defaults.
+///
+/// # Examples
+///
+/// ```
+/// use librip::{Builder, Keep};
+///
+/// let made = Builder::new().words(256).slots(1000).keep(Keep::Never).create();
+/// if let Err(error) = made {
+///     eprintln!("not recording: {error}"); // the program runs without it
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Builder {
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) words: u32,
+    pub(crate) slots: u32,
+    pub(crate) keep: Keep,
+    pub(crate) clock: Clock,
+    pub(crate) handles_sigbus: bool,
+    pub(crate) settings_ignored: u32,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Builder::new()
+    }
+}
+
+impl Builder {
+    /// The defaults: `/dev/shm/rip.PROGRAM.PID.START`, 64 words a slot, 65536 slots, kept on failure.
+    pub fn new() -> Builder {
+        Builder {
+            path: None,
+            words: librip_format::SLOT_WORDS_DEFAULT,
+            slots: DEFAULT_SLOTS,
+            keep: Keep::default(),
+            clock: Clock::default(),
+            handles_sigbus: true,
+            settings_ignored: 0,
+        }
+    }
+
+    /// Where to make the ring: a file, or a directory in which the ring gets its default name. `RIP_RING` overrides.
+    ///
+    /// A file that exists already stays, because it may be the ring of the last crash. The new ring is then `PATH.1`,
+    /// `PATH.2`, and so on.
+    #[must_use]
+    pub fn path(mut self, path: impl AsRef<Path>) -> Builder {
+        self.path = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// Words of a slot: how much history a thread has. Rounded up to a power of two from 16 to 16384. A slot takes 512
+    /// bytes, and 8 bytes for each word. `RIP_WORDS` overrides.
+    #[must_use]
+    pub fn words(mut self, words: u32) -> Builder {
+        self.words = words.clamp(SLOT_WORDS_MIN, SLOT_WORDS_MAX).next_power_of_two();
+        self
+    }
+
+    /// How many threads can record at a time, from 1 to 16777216. `RIP_SLOTS` overrides.
+    #[must_use]
+    pub fn slots(mut self, slots: u32) -> Builder {
+        self.slots = slots.clamp(1, SLOTS_MAX);
+        self
+    }
+
+    /// What becomes of the ring at exit. `RIP_KEEP` (`always`, `failure`, `never`) overrides.
+    #[must_use]
+    pub fn keep(mut self, keep: Keep) -> Builder {
+        self.keep = keep;
+        self
+    }
+
+    /// Which lock events have times. `RIP_CLOCK` (`off`, `contended`, `all`) overrides.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Builder {
+        self.clock = clock;
+        self
+    }
+
+    /// Whether to handle the SIGBUS that marks raise after somebody has truncated the ring's file (default: yes).
+    ///
+    /// The handler replaces the lost part of the mapping by private memory, and passes every other SIGBUS to the handler
+    /// that was in place before. It does not work if the program blocks SIGBUS, or later installs a handler that does not
+    /// pass signals on.
+    #[must_use]
+    pub fn handle_sigbus(mut self, handle: bool) -> Builder {
+        self.handles_sigbus = handle;
+        self
+    }
+
+    /// Applies the `RIP_*` variables of the process, unless the process has rights that its caller may not have: a setuid
+    /// program must not let its caller choose where it makes a file.
+    pub(crate) fn with_process_environment(self) -> Result<Builder, InitError> {
+        self.with_environment(|name| if sys::is_privileged() { None } else { std::env::var_os(name) })
+    }
+
+    /// Applies the `RIP_*` variables that `get` gives.
+    fn with_environment(mut self, get: impl Fn(&str) -> Option<OsString>) -> Result<Builder, InitError> {
+        if let Some(path) = get("RIP_RING").filter(|path| !path.is_empty()) {
+            if path == "off" {
+                return Err(InitError::Disabled);
+            }
+            self.path = Some(path.into());
+        }
+        let mut ignored = 0;
+        if let Some(value) = get("RIP_WORDS") {
+            match number(&value, SLOT_WORDS_MIN, SLOT_WORDS_MAX) {
+                Some(words) => self = self.words(words),
+                None => ignored |= SETTING_WORDS,
+            }
+        }
+        if let Some(value) = get("RIP_SLOTS") {
+            match number(&value, 1, SLOTS_MAX) {
+                Some(slots) => self = self.slots(slots),
+                None => ignored |= SETTING_SLOTS,
+            }
+        }
+        if let Some(value) = get("RIP_KEEP") {
+            match value.to_str() {
+                Some("always") => self.keep = Keep::Always,
+                Some("failure") => self.keep = Keep::OnFailure,
+                Some("never") => self.keep = Keep::Never,
+                _ => ignored |= SETTING_KEEP,
+            }
+        }
+        if let Some(value) = get("RIP_CLOCK") {
+            match value.to_str() {
+                Some("off") => self.clock = Clock::Off,
+                Some("contended") => self.clock = Clock::Contended,
+                Some("all") => self.clock = Clock::All,
+                _ => ignored |= SETTING_CLOCK,
+            }
+        }
+        self.settings_ignored |= ignored;
+        Ok(self)
+    }
+}
+
+fn number(value: &OsStr, min: u32, max: u32) -> Option<u32> {
+    let number = value.to_str()?.trim().parse().ok()?;
+    (min..=max).contains(&number).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configured(settings: &[(&str, &str)]) -> Result<Builder, InitError> {
+        Builder::new().words(32).slots(7).with_environment(|name| {
+            settings.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).into())
+        })
+    }
+
+    #[test]
+    fn the_environment_overrides_the_program() {
+        let made = configured(&[
+            ("RIP_RING", "/dev/shm/here"),
+            ("RIP_WORDS", "100"),
+            ("RIP_SLOTS", "9"),
+            ("RIP_KEEP", "always"),
+            ("RIP_CLOCK", "all"),
+        ])
+        .unwrap();
+        assert_eq!(made.path.as_deref(), Some(Path::new("/dev/shm/here")));
+        assert_eq!((made.words, made.slots, made.keep, made.clock), (128, 9, Keep::Always, Clock::All));
+        assert_eq!(made.settings_ignored, 0);
+    }
+
+    #[test]
+    fn settings_that_are_not_understood_are_ignored_and_noted() {
+        let settings = [("RIP_WORDS", "many"), ("RIP_SLOTS", "0"), ("RIP_KEEP", ""), ("RIP_CLOCK", "on")];
+        let made = configured(&settings).unwrap();
+        assert_eq!((made.words, made.slots, made.keep), (32, 7, Keep::OnFailure));
+        assert_eq!(made.clock, Clock::Contended);
+        assert_eq!(made.settings_ignored, SETTING_WORDS | SETTING_SLOTS | SETTING_KEEP | SETTING_CLOCK);
+    }
+
+    #[test]
+    fn the_operator_can_switch_recording_off() {
+        assert!(matches!(configured(&[("RIP_RING", "off")]), Err(InitError::Disabled)));
+    }
+}

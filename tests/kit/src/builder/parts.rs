@@ -1,0 +1,286 @@
+//! What a ring consists of: modules, sites, slots, held locks, names of locks.
+//!
+//! Nothing here knows where in the file a part goes.
+
+use super::BIAS;
+use super::image::{put16, put32, put64};
+use crate::format::{held, lock_name_at, module_at, name_state, pack, site_at, slot_state};
+
+/// A program or library.
+#[derive(Clone, Debug)]
+pub struct Module {
+    pub state: u32,
+    pub pid: u32,
+    pub load_bias: u64,
+    pub begin: u64,
+    pub end: u64,
+    pub path: Vec<u8>,
+    pub build_id: Vec<u8>,
+    pub is_executable: bool,
+    pub file_len: u64,
+    pub modified_ns: u64,
+}
+
+impl Module {
+    /// The program, whose file is gone.
+    pub fn program() -> Module {
+        Module {
+            state: 1,
+            pid: 4321,
+            load_bias: BIAS,
+            begin: 0x1000,
+            end: 0x100_0000,
+            path: b"/nowhere/server".to_vec(),
+            build_id: vec![0xc0, 0xff, 0xee, 0x00, 0x11, 0x22, 0x33, 0x44],
+            is_executable: true,
+            file_len: 123_456,
+            modified_ns: 1_699_999_999_000_000_000,
+        }
+    }
+
+    /// A library, loaded elsewhere.
+    pub fn library(path: &str, load_bias: u64) -> Module {
+        let build_id = vec![0x11, 0xb1, 0xb1, 0xb1];
+        Module { load_bias, path: path.into(), is_executable: false, build_id, ..Module::program() }
+    }
+
+    pub(super) fn bytes(&self, path: (u32, u32)) -> Vec<u8> {
+        let mut bytes = vec![0; module_at::LEN];
+        put32(&mut bytes, module_at::STATE, self.state);
+        put32(&mut bytes, module_at::PID, self.pid);
+        put64(&mut bytes, module_at::LOAD_BIAS, self.load_bias);
+        put64(&mut bytes, module_at::BEGIN, self.begin);
+        put64(&mut bytes, module_at::END, self.end);
+        put32(&mut bytes, module_at::PATH, path.0);
+        put32(&mut bytes, module_at::PATH + 4, path.1);
+        put32(&mut bytes, module_at::BUILD_ID_LEN, self.build_id.len() as u32);
+        put32(&mut bytes, module_at::IS_EXECUTABLE, u32::from(self.is_executable));
+        bytes[module_at::BUILD_ID..][..self.build_id.len()].copy_from_slice(&self.build_id);
+        put64(&mut bytes, module_at::FILE_LEN, self.file_len);
+        put64(&mut bytes, module_at::MODIFIED, self.modified_ns);
+        bytes
+    }
+}
+
+/// A mark in the source.
+#[derive(Clone, Debug)]
+pub struct Site {
+    pub state: u32,
+    pub module: u32,
+    pub pc: u64,
+    pub file: String,
+    pub module_path: String,
+    pub label: String,
+    pub line: u32,
+    pub column: u32,
+    pub kind: u8,
+    /// 1 shared, 2 try, 4 wrapper, 8 reentrant, 16 readers first; from bit 8 on 1 mutex, 2 readers-writer lock.
+    pub flags: u16,
+    /// The types of its operands: 1 takes one word, 2 takes two; 3 lock, 4 time, 5 since, 6 condition.
+    pub operands: Vec<u8>,
+}
+
+impl Site {
+    pub fn new(pc: u64, file: &str, line: u32) -> Site {
+        Site {
+            state: 1,
+            module: 0,
+            pc,
+            file: file.into(),
+            module_path: String::new(),
+            label: String::new(),
+            line,
+            column: 5,
+            kind: 0,
+            flags: 0,
+            operands: Vec::new(),
+        }
+    }
+
+    /// The same with a kind, flags and operands.
+    pub fn of(mut self, kind: u8, flags: u16, operands: &[u8]) -> Site {
+        (self.kind, self.flags, self.operands) = (kind, flags, operands.to_vec());
+        self
+    }
+
+    /// The same in a Rust module.
+    pub fn within(mut self, module_path: &str) -> Site {
+        self.module_path = module_path.into();
+        self
+    }
+
+    pub(super) fn bytes(&self, text: (u32, u32)) -> Vec<u8> {
+        let mut bytes = vec![0; site_at::LEN];
+        put32(&mut bytes, site_at::STATE, self.state);
+        put32(&mut bytes, site_at::MODULE, self.module);
+        put64(&mut bytes, site_at::PC, self.pc);
+        put32(&mut bytes, site_at::TEXT, text.0);
+        put32(&mut bytes, site_at::TEXT + 4, text.1);
+        put32(&mut bytes, site_at::LINE, self.line);
+        put32(&mut bytes, site_at::COLUMN, self.column);
+        bytes[site_at::KIND] = self.kind;
+        bytes[site_at::OPERAND_COUNT] = self.operands.len() as u8;
+        put16(&mut bytes, site_at::FLAGS, self.flags);
+        bytes[site_at::OPERAND_TYPES..][..self.operands.len()].copy_from_slice(&self.operands);
+        bytes
+    }
+}
+
+/// A thread.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    pub state: u32,
+    pub generation: u32,
+    /// The ring's process unless it is another.
+    pub pid: Option<u32>,
+    pub tid: u32,
+    pub claimed_ns: u64,
+    pub name: Vec<u8>,
+    pub first_sequence: u64,
+    pub count: u64,
+    /// Entries of the held-lock table: lock, place, since.
+    pub held: Vec<[u64; 3]>,
+    pub held_overflowed: u32,
+    /// Sequence, whether it is an operand, payload.
+    pub words: Vec<(u64, bool, u64)>,
+}
+
+impl Slot {
+    /// A living thread without a mark.
+    pub fn thread(name: &str, tid: u32) -> Slot {
+        Slot {
+            state: slot_state::LIVE,
+            generation: 1,
+            pid: None,
+            tid,
+            claimed_ns: 1_000 + u64::from(tid),
+            name: name.into(),
+            first_sequence: 0,
+            count: 0,
+            held: Vec::new(),
+            held_overflowed: 0,
+            words: Vec::new(),
+        }
+    }
+
+    /// The same, beginning with this sequence: earlier ones were a predecessor's.
+    pub fn from(mut self, sequence: u64) -> Slot {
+        self.first_sequence = sequence;
+        self.at(sequence)
+    }
+
+    /// The same, about to write this sequence.
+    pub fn at(mut self, sequence: u64) -> Slot {
+        self.count = sequence;
+        self
+    }
+
+    pub fn operand(mut self, value: u64) -> Slot {
+        self.words.push((self.count, true, value));
+        self.count += 1;
+        self
+    }
+
+    /// An event at this place of [`Module::program`], with its operands.
+    pub fn event(self, address: u64, operands: &[u64]) -> Slot {
+        operands.iter().fold(self, |slot, &value| slot.operand(value)).marks([address])
+    }
+
+    /// An entry of the held-lock table.
+    pub fn has(mut self, held: Held) -> Slot {
+        self.held.push(held.words());
+        self
+    }
+
+    /// Marks at these places of [`Module::program`].
+    pub fn marks(self, addresses: impl IntoIterator<Item = u64>) -> Slot {
+        self.actual_marks(addresses.into_iter().map(|address| BIAS + address))
+    }
+
+    /// Marks at actual addresses.
+    pub fn actual_marks(mut self, pcs: impl IntoIterator<Item = u64>) -> Slot {
+        for pc in pcs {
+            self.words.push((self.count, false, pc));
+            self.count += 1;
+        }
+        self
+    }
+
+    pub fn exited(mut self) -> Slot {
+        self.state = slot_state::EXITED;
+        self
+    }
+
+    /// Another thread takes it over: what was written stays in memory.
+    pub fn reused_by(mut self, name: &str, tid: u32) -> Slot {
+        self.state = slot_state::LIVE;
+        self.generation += 1;
+        self.tid = tid;
+        self.claimed_ns += 10;
+        self.name = name.into();
+        self.first_sequence = self.count;
+        self
+    }
+}
+
+/// An entry of the held-lock table.
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    pub lock: u64,
+    /// The place in [`Module::program`].
+    pub address: u64,
+    /// 1 taking, 2 waiting, 3 held, 4 releasing, 5 condition, 6 destroyed.
+    pub state: u64,
+    pub shared: bool,
+    pub since: Option<u64>,
+    pub recursion: u64,
+    /// The sequence in the lock's word.
+    pub sequence: u64,
+    /// The sequence in the place's word, where it is another.
+    pub place_sequence: Option<u64>,
+}
+
+impl Held {
+    pub fn new(state: u64, lock: u64, address: u64) -> Held {
+        Held {
+            lock,
+            address,
+            state,
+            shared: false,
+            since: None,
+            recursion: 0,
+            sequence: 0,
+            place_sequence: None,
+        }
+    }
+
+    pub fn since(self, ticks: u64) -> Held {
+        Held { since: Some(ticks), ..self }
+    }
+
+    fn words(&self) -> [u64; 3] {
+        let place_sequence = self.place_sequence.unwrap_or(self.sequence) % 2048;
+        let has_since = self.since.is_some() || self.recursion > 0;
+        let meta = place_sequence << held::SEQUENCE_SHIFT
+            | u64::from(has_since) << held::SINCE_BIT
+            | u64::from(self.shared) << held::SHARED_BIT
+            | self.state << held::STATE_SHIFT
+            | (BIAS + self.address);
+        // Without its bit, what the third word has left means nothing.
+        let since = match has_since {
+            true => self.recursion << held::RECURSION_SHIFT | self.since.unwrap_or(0),
+            false => 0x7777_0000_1234_5678,
+        };
+        [pack(self.sequence, true, self.lock), meta, since]
+    }
+}
+
+/// An entry of the table of names.
+pub(super) fn lock_name((pid, lock, name): &(u32, u64, String)) -> Vec<u8> {
+    let mut bytes = vec![0; lock_name_at::LEN];
+    put32(&mut bytes, lock_name_at::STATE, name_state::COMPLETE);
+    put32(&mut bytes, lock_name_at::PID, *pid);
+    put64(&mut bytes, lock_name_at::LOCK, *lock);
+    bytes[lock_name_at::NAME..][..name.len()].copy_from_slice(name.as_bytes());
+    bytes
+}

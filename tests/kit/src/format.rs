@@ -1,0 +1,449 @@
+//! The ring format as one table of literal numbers, typed from the description of the format.
+//!
+//! The [oracle](crate::oracle) reads rings by this table and the [builder](crate::builder) writes them by it. Nothing
+//! here comes from `librip_format`: if recorder and reader share a mistake, the table disagrees with both. One test, at
+//! the end of this file, compares the table with the types of that crate.
+
+/// A field of a structure in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The name that the table gives it.
+    pub name: &'static str,
+    /// Bytes from the start of the structure.
+    pub at: usize,
+    /// Its length, bytes.
+    pub len: usize,
+}
+
+/// Declares a structure: a constant for the offset of each field, `FIELDS` with all of them, and `LEN`.
+macro_rules! structure {
+    ($(#[$doc:meta])* $name:ident, $len:literal bytes: $($field:ident $at:literal + $field_len:literal,)+) => {
+        $(#[$doc])*
+        #[allow(missing_docs, reason = "the description of the format documents the fields")]
+        pub mod $name {
+            $(pub const $field: usize = $at;)+
+            /// All fields, in the order of their offsets.
+            pub const FIELDS: &[super::Field] =
+                &[$(super::Field { name: stringify!($field), at: $at, len: $field_len },)+];
+            /// The length of the structure, bytes.
+            pub const LEN: usize = $len;
+        }
+    };
+}
+
+structure! {
+    /// The header, at the start of the file.
+    header_at, 880 bytes:
+    MAGIC 0 + 8,
+    BYTE_ORDER 8 + 4,
+    VERSION_MAJOR 12 + 2,
+    VERSION_MINOR 14 + 2,
+    HEADER_LEN 16 + 4,
+    MACHINE 20 + 4,
+    PAGE_LEN 24 + 4,
+    UID 28 + 4,
+    BOOT_ID 32 + 16,
+    PID 48 + 4,
+    TICKS_PER_SECOND 52 + 4,
+    START_TIME 56 + 8,
+    PID_NAMESPACE 64 + 8,
+    CREATED_REALTIME 72 + 8,
+    CREATED_BOOTTIME 80 + 8,
+    FILE_SYSTEM 88 + 8,
+    HOST 96 + 64,
+    SETTINGS_IGNORED 160 + 4,
+    SLOT_WORDS 164 + 4,
+    SLOT_LEN 168 + 8,
+    FILE_LEN 176 + 8,
+    RESERVED 184 + 8,
+    REGIONS 192 + 512,
+    CLOCK_LEVEL 704 + 4,
+    CLOCK_SOURCE 708 + 4,
+    CLOCK_SHIFT 712 + 4,
+    RESERVED_CLOCK 716 + 4,
+    CLOCK_BASE_TICKS 720 + 8,
+    CLOCK_BASE_BOOTTIME 728 + 8,
+    CLOCK_TICKS_PER_KILOSECOND 736 + 8,
+    REFUSED_FULL 744 + 8,
+    REFUSED_MEMORY 752 + 8,
+    WITHOUT_EXIT 760 + 8,
+    SLOTS_REUSED 768 + 8,
+    METADATA_REFUSED 776 + 8,
+    HELD_OVERFLOWS 784 + 8,
+    RELEASES_UNMATCHED 792 + 8,
+    EXIT_STATE 800 + 4,
+    EXIT_STATUS 804 + 4,
+    EXITED_BOOTTIME 808 + 8,
+    FORKS 816 + 4,
+    RECENT_CHILDREN 820 + 60,
+}
+
+structure! {
+    /// An entry of the header's list of regions.
+    region_at, 32 bytes:
+    KIND 0 + 4,
+    ENTRY_LEN 4 + 4,
+    OFFSET 8 + 8,
+    CAPACITY 16 + 8,
+    USED 24 + 8,
+}
+
+structure! {
+    /// An entry of the module table.
+    module_at, 128 bytes:
+    STATE 0 + 4,
+    PID 4 + 4,
+    LOAD_BIAS 8 + 8,
+    BEGIN 16 + 8,
+    END 24 + 8,
+    PATH 32 + 8,
+    BUILD_ID_LEN 40 + 4,
+    IS_EXECUTABLE 44 + 4,
+    BUILD_ID 48 + 32,
+    FILE_LEN 80 + 8,
+    MODIFIED 88 + 8,
+    RESERVED 96 + 32,
+}
+
+structure! {
+    /// An entry of the site table.
+    site_at, 48 bytes:
+    STATE 0 + 4,
+    MODULE 4 + 4,
+    PC 8 + 8,
+    TEXT 16 + 8,
+    LINE 24 + 4,
+    COLUMN 28 + 4,
+    KIND 32 + 1,
+    OPERAND_COUNT 33 + 1,
+    FLAGS 34 + 2,
+    OPERAND_TYPES 36 + 12,
+}
+
+structure! {
+    /// The part of a slot before its words.
+    slot_at, 512 bytes:
+    STATE 0 + 4,
+    KIND 4 + 4,
+    GENERATION 8 + 4,
+    PID 12 + 4,
+    TID 16 + 4,
+    RESERVED_RUNNING_TID 20 + 4,
+    CLAIMED 24 + 8,
+    EXITED 32 + 8,
+    FIRST_SEQUENCE 40 + 8,
+    PID_NAMESPACE 48 + 8,
+    HELD_OVERFLOWED 56 + 4,
+    RESERVED 60 + 4,
+    NAME 64 + 48,
+    HELD 112 + 384,
+    RESERVED_BEFORE_COUNT 496 + 8,
+    COUNT 504 + 8,
+}
+
+structure! {
+    /// An entry of a slot's held-lock table.
+    held_at, 24 bytes:
+    LOCK 0 + 8,
+    META 8 + 8,
+    SINCE 16 + 8,
+}
+
+structure! {
+    /// An entry of the table of lock names.
+    lock_name_at, 64 bytes:
+    STATE 0 + 4,
+    PID 4 + 4,
+    LOCK 8 + 8,
+    NAME 16 + 48,
+}
+
+/// The header lists this many regions.
+pub const REGIONS: usize = 16;
+/// A held-lock table has this many entries.
+pub const HELD_ENTRIES: usize = 16;
+/// The first bytes of a ring.
+pub const MAGIC: [u8; 8] = *b"\x7fRIPRING";
+/// The byte-order field of a little-endian ring.
+pub const BYTE_ORDER: u32 = 0x0102_0304;
+/// The ELF machine numbers of x86-64 and of aarch64.
+pub const MACHINES: [u32; 2] = [62, 183];
+/// Each region starts at a multiple of this.
+pub const REGION_ALIGN: usize = 4096;
+
+/// Kinds of regions.
+pub mod region {
+    #![allow(missing_docs, reason = "the description of the format documents the kinds")]
+    pub const MODULES: u32 = 1;
+    pub const SITES: u32 = 2;
+    pub const TEXTS: u32 = 3;
+    pub const SLOTS: u32 = 4;
+    pub const LOCK_NAMES: u32 = 5;
+}
+
+/// States of a slot.
+pub mod slot_state {
+    #![allow(missing_docs, reason = "the description of the format documents the states")]
+    pub const FREE: u32 = 0;
+    pub const LIVE: u32 = 1;
+    pub const EXITED: u32 = 2;
+    pub const CLAIMING: u32 = 3;
+}
+
+/// Kinds of sites.
+pub mod kind {
+    #![allow(missing_docs, reason = "the description of the format documents the kinds")]
+    pub const SNAP: u8 = 0;
+    pub const PROGRESS: u8 = 1;
+    pub const LOCK_WAIT: u8 = 2;
+    pub const LOCK_ACQUIRED: u8 = 3;
+    pub const LOCK_RELEASED: u8 = 4;
+    pub const LOCK_TRY_FAILED: u8 = 5;
+    pub const LOCK_ACQUIRE_BEGIN: u8 = 6;
+    pub const CONDITION_WAIT: u8 = 7;
+    pub const CONDITION_WOKEN: u8 = 8;
+    pub const LOCK_DESTROYED: u8 = 9;
+}
+
+/// Types of operands.
+pub mod operand {
+    #![allow(missing_docs, reason = "the description of the format documents the types")]
+    pub const WORD: u8 = 1;
+    pub const DOUBLE: u8 = 2;
+    pub const LOCK: u8 = 3;
+    pub const TIME: u8 = 4;
+    pub const SINCE: u8 = 5;
+    pub const CONDITION: u8 = 6;
+    pub const CALLER: u8 = 7;
+}
+
+/// The states, and the bits, of an entry of the held-lock table.
+pub mod held {
+    #![allow(missing_docs, reason = "the description of the format documents the bits")]
+    pub const ACQUIRING: u64 = 1;
+    pub const WAITING: u64 = 2;
+    pub const HELD: u64 = 3;
+    pub const RELEASING: u64 = 4;
+    pub const COND_WAIT: u64 = 5;
+    pub const DESTROYED: u64 = 6;
+    pub const SEM_WAIT: u64 = 7;
+    pub const STATE_SHIFT: u32 = 48;
+    pub const SHARED_BIT: u32 = 51;
+    pub const SINCE_BIT: u32 = 52;
+    pub const CALLER_BIT: u32 = 53;
+    pub const TRY_BIT: u32 = 54;
+    pub const PROCESS_SHARED_BIT: u32 = 55;
+    pub const SEQUENCE_SHIFT: u32 = 56;
+    pub const RECURSION_SHIFT: u32 = 48;
+}
+
+/// States of a lock's name.
+pub mod name_state {
+    #![allow(missing_docs, reason = "the description of the format documents the states")]
+    pub const FREE: u32 = 0;
+    pub const COMPLETE: u32 = 1;
+    pub const CLAIMED: u32 = 2;
+}
+
+/// Bits of a word.
+pub mod word {
+    #![allow(missing_docs, reason = "the description of the format documents the bits")]
+    pub const SEQUENCE_SHIFT: u32 = 49;
+    pub const OPERAND_BIT: u32 = 48;
+    pub const PAYLOAD: u64 = 0xffff_ffff_ffff;
+}
+
+/// Packs a word: 15 bits of sequence, the operand flag, 48 bits of payload.
+pub fn pack(sequence: u64, operand: bool, payload: u64) -> u64 {
+    (sequence % 32_768) << word::SEQUENCE_SHIFT
+        | u64::from(operand) << word::OPERAND_BIT
+        | payload & word::PAYLOAD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::{offset_of, size_of};
+
+    /// Compares a structure of the table with a type of `librip_format`, field by field. Fails to compile if the table
+    /// lacks a field.
+    macro_rules! compare {
+        ($name:ident, $type:ident: $($ours:ident $theirs:ident,)+) => {{
+            use librip_format::$type;
+            fn len_of<F>(_: fn(&$type) -> &F) -> usize {
+                size_of::<F>()
+            }
+            let theirs = [$((stringify!($ours), offset_of!($type, $theirs), len_of(|it| &it.$theirs)),)+];
+            let ours: Vec<_> = $name::FIELDS.iter().map(|field| (field.name, field.at, field.len)).collect();
+            assert_eq!(ours, theirs, "{}", stringify!($name));
+            assert_eq!($name::LEN, size_of::<$type>(), "{}", stringify!($name));
+            // Does not compile unless all fields are named.
+            let _ = |it: &$type| {
+                let $type { $($theirs: _,)+ } = it;
+            };
+        }};
+    }
+
+    #[test]
+    fn the_header_and_its_regions_are_as_in_the_format_crate() {
+        compare! { header_at, Header:
+            MAGIC magic, BYTE_ORDER byte_order, VERSION_MAJOR version_major, VERSION_MINOR version_minor,
+            HEADER_LEN header_len_bytes, MACHINE machine, PAGE_LEN page_len_bytes, UID uid, BOOT_ID boot_id, PID pid,
+            TICKS_PER_SECOND ticks_per_second, START_TIME start_time_ticks, PID_NAMESPACE pid_namespace,
+            CREATED_REALTIME created_realtime_ns, CREATED_BOOTTIME created_boottime_ns, FILE_SYSTEM file_system,
+            HOST host, SETTINGS_IGNORED settings_ignored, SLOT_WORDS slot_words, SLOT_LEN slot_len_bytes,
+            FILE_LEN file_len_bytes, RESERVED reserved, REGIONS regions, CLOCK_LEVEL clock_level,
+            CLOCK_SOURCE clock_source, CLOCK_SHIFT clock_shift, RESERVED_CLOCK reserved_clock,
+            CLOCK_BASE_TICKS clock_base_ticks, CLOCK_BASE_BOOTTIME clock_base_boottime_ns,
+            CLOCK_TICKS_PER_KILOSECOND clock_ticks_per_kilosecond, REFUSED_FULL threads_refused_full,
+            REFUSED_MEMORY threads_refused_memory, WITHOUT_EXIT threads_without_exit, SLOTS_REUSED slots_reused,
+            METADATA_REFUSED metadata_refused, HELD_OVERFLOWS held_overflows, RELEASES_UNMATCHED releases_unmatched,
+            EXIT_STATE exit_state, EXIT_STATUS exit_status, EXITED_BOOTTIME exited_boottime_ns, FORKS forks,
+            RECENT_CHILDREN recent_children,
+        }
+        compare! { region_at, Region:
+            KIND kind, ENTRY_LEN entry_len_bytes, OFFSET offset, CAPACITY capacity, USED used,
+        }
+        assert_eq!(REGIONS, librip_format::REGIONS_MAX);
+        assert_eq!(MAGIC, librip_format::MAGIC);
+        assert_eq!(BYTE_ORDER, librip_format::BYTE_ORDER);
+        assert_eq!(REGION_ALIGN as u64, librip_format::REGION_ALIGN_BYTES);
+    }
+
+    #[test]
+    fn the_entries_of_the_tables_are_as_in_the_format_crate() {
+        compare! { module_at, Module:
+            STATE state, PID pid, LOAD_BIAS load_bias, BEGIN begin, END end, PATH path,
+            BUILD_ID_LEN build_id_len_bytes, IS_EXECUTABLE is_executable, BUILD_ID build_id,
+            FILE_LEN file_len_bytes, MODIFIED modified_ns, RESERVED reserved,
+        }
+        compare! { site_at, Site:
+            STATE state, MODULE module, PC pc, TEXT text, LINE line, COLUMN column, KIND kind,
+            OPERAND_COUNT operand_count, FLAGS flags, OPERAND_TYPES operand_types,
+        }
+        compare! { lock_name_at, LockName: STATE state, PID pid, LOCK lock, NAME name, }
+    }
+
+    #[test]
+    fn the_slot_and_its_held_lock_table_are_as_in_the_format_crate() {
+        compare! { slot_at, SlotHeader:
+            STATE state, KIND kind, GENERATION generation, PID pid, TID tid,
+            RESERVED_RUNNING_TID reserved_running_tid, CLAIMED claimed_boottime_ns, EXITED exited_boottime_ns,
+            FIRST_SEQUENCE first_sequence, PID_NAMESPACE pid_namespace,
+            HELD_OVERFLOWED held_overflowed, RESERVED reserved, NAME name, HELD held,
+            RESERVED_BEFORE_COUNT reserved_before_count, COUNT count,
+        }
+        compare! { held_at, HeldLock: LOCK lock, META meta, SINCE since, }
+        assert_eq!(HELD_ENTRIES, librip_format::HELD_MAX);
+    }
+
+    #[test]
+    fn the_kinds_states_and_bits_are_as_in_the_format_crate() {
+        use librip_format as theirs;
+        assert_eq!(
+            [region::MODULES, region::SITES, region::TEXTS, region::SLOTS, region::LOCK_NAMES],
+            [
+                theirs::REGION_MODULES,
+                theirs::REGION_SITES,
+                theirs::REGION_TEXTS,
+                theirs::REGION_SLOTS,
+                theirs::REGION_LOCK_NAMES,
+            ]
+        );
+        assert_eq!(
+            [slot_state::FREE, slot_state::LIVE, slot_state::EXITED, slot_state::CLAIMING],
+            [theirs::SLOT_FREE, theirs::SLOT_LIVE, theirs::SLOT_EXITED, theirs::SLOT_CLAIMING]
+        );
+        assert_eq!(
+            [name_state::FREE, name_state::COMPLETE, name_state::CLAIMED],
+            [theirs::NAME_FREE, theirs::NAME_COMPLETE, theirs::NAME_CLAIMED]
+        );
+        assert_eq!(
+            [kind::SNAP, kind::PROGRESS, kind::LOCK_WAIT, kind::LOCK_ACQUIRED, kind::LOCK_RELEASED],
+            [
+                theirs::KIND_SNAP,
+                theirs::KIND_PROGRESS,
+                theirs::KIND_LOCK_WAIT,
+                theirs::KIND_LOCK_ACQUIRED,
+                theirs::KIND_LOCK_RELEASED,
+            ]
+        );
+        assert_eq!(
+            [
+                kind::LOCK_TRY_FAILED,
+                kind::LOCK_ACQUIRE_BEGIN,
+                kind::CONDITION_WAIT,
+                kind::CONDITION_WOKEN,
+                kind::LOCK_DESTROYED,
+            ],
+            [
+                theirs::KIND_LOCK_TRY_FAILED,
+                theirs::KIND_LOCK_ACQUIRE_BEGIN,
+                theirs::KIND_CONDITION_WAIT,
+                theirs::KIND_CONDITION_WOKEN,
+                theirs::KIND_LOCK_DESTROYED,
+            ]
+        );
+        assert_eq!(
+            [operand::WORD, operand::DOUBLE, operand::LOCK, operand::TIME, operand::SINCE],
+            [
+                theirs::OPERAND_WORD,
+                theirs::OPERAND_DOUBLE,
+                theirs::OPERAND_LOCK,
+                theirs::OPERAND_TIME,
+                theirs::OPERAND_SINCE,
+            ]
+        );
+        assert_eq!(
+            [operand::CONDITION, operand::CALLER],
+            [theirs::OPERAND_CONDITION, theirs::OPERAND_CALLER]
+        );
+    }
+
+    #[test]
+    fn the_bits_of_words_and_of_held_locks_are_as_in_the_format_crate() {
+        use librip_format as theirs;
+        assert_eq!(
+            [
+                held::ACQUIRING,
+                held::WAITING,
+                held::HELD,
+                held::RELEASING,
+                held::COND_WAIT,
+                held::DESTROYED,
+                held::SEM_WAIT,
+            ],
+            [
+                theirs::HELD_ACQUIRING,
+                theirs::HELD_WAITING,
+                theirs::HELD_HELD,
+                theirs::HELD_RELEASING,
+                theirs::HELD_COND_WAIT,
+                theirs::HELD_DESTROYED,
+                theirs::HELD_SEM_WAIT,
+            ]
+        );
+        assert_eq!(
+            [held::STATE_SHIFT, held::SEQUENCE_SHIFT, held::RECURSION_SHIFT],
+            [theirs::HELD_STATE_SHIFT, theirs::HELD_SEQUENCE_SHIFT, theirs::HELD_RECURSION_SHIFT]
+        );
+        for (bit, mask) in [
+            (held::SHARED_BIT, theirs::HELD_SHARED),
+            (held::SINCE_BIT, theirs::HELD_SINCE),
+            (held::CALLER_BIT, theirs::HELD_CALLER),
+            (held::TRY_BIT, theirs::HELD_TRY),
+            (held::PROCESS_SHARED_BIT, theirs::HELD_PROCESS_SHARED),
+            (word::OPERAND_BIT, theirs::OPERAND_FLAG),
+        ] {
+            assert_eq!(1 << bit, mask, "bit {bit}");
+        }
+        assert_eq!((word::SEQUENCE_SHIFT, word::PAYLOAD), (theirs::SEQUENCE_SHIFT, theirs::PAYLOAD_MASK));
+        for (sequence, payload, is_operand) in [(0, 0, false), (1_000_003, !0, true), (!0, 0x1234, false)] {
+            assert_eq!(
+                pack(sequence, is_operand, payload),
+                theirs::pack(sequence, payload, is_operand),
+                "{sequence} {payload:#x} {is_operand}"
+            );
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! An independent reader of rings: what the recorder left, without `librip_format` and without `read-rip`.
+//!
+//! It is written from the description of the format, with the [table](crate::format) of its own, and shares no code with
+//! either side. It is strict where they are lenient: what the format does not allow is an error here, because the tests
+//! know that nobody damaged the file. It resolves no symbols.
+
+mod parse;
+
+use std::fmt;
+
+use crate::format::{kind, operand, word};
+
+/// The four states of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of the format")]
+pub enum State {
+    Free,
+    Live,
+    Exited,
+    Claiming,
+}
+
+/// A ring, read.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "the names are those of librip_format::Header")]
+pub struct Ring {
+    pub pid: u32,
+    pub uid: u32,
+    pub start_time_ticks: u64,
+    pub settings_ignored: u32,
+    pub slot_words: u32,
+    pub slot_capacity: u64,
+    pub slots_used: u64,
+    pub refused_full: u64,
+    pub refused_memory: u64,
+    pub without_exit: u64,
+    pub slots_reused: u64,
+    pub metadata_refused: u64,
+    pub clock_level: u32,
+    pub held_overflows: u64,
+    pub releases_unmatched: u64,
+    /// The names that locks have now: process, address, name.
+    pub lock_names: Vec<(u32, u64, String)>,
+    /// The status that the creator gave to `exit`, if it came to that.
+    pub exit_status: Option<i32>,
+    pub modules: Vec<Module>,
+    pub sites: Vec<Site>,
+    /// Those that have been handed out.
+    pub slots: Vec<Slot>,
+}
+
+/// An executable or library.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "the names are those of librip_format::Module")]
+pub struct Module {
+    pub path: String,
+    pub load_bias: u64,
+    pub begin: u64,
+    pub end: u64,
+    pub is_executable: bool,
+    pub build_id: Vec<u8>,
+}
+
+/// A mark in the source.
+#[derive(Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of librip_format::Site")]
+pub struct Site {
+    pub module: usize,
+    /// Module-relative.
+    pub pc: u64,
+    pub file: String,
+    pub module_path: String,
+    pub label: String,
+    pub line: u32,
+    pub column: u32,
+    pub kind: u8,
+    pub flags: u16,
+    pub operand_types: Vec<u8>,
+}
+
+/// One thread's part.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "the names are those of librip_format::SlotHeader")]
+pub struct Slot {
+    pub index: usize,
+    pub state: State,
+    pub generation: u32,
+    pub pid: u32,
+    pub tid: u32,
+    pub claimed_ns: u64,
+    pub exited_ns: u64,
+    pub first_sequence: u64,
+    pub name: String,
+    pub count: u64,
+    pub words: Vec<u64>,
+    pub held_overflowed: u32,
+    /// The entries of the held-lock table that are in use, without those that were being written.
+    pub held: Vec<Held>,
+}
+
+/// What a thread does with a lock: see `HELD_*` in `librip_format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of the format")]
+pub enum Holding {
+    Acquiring,
+    Waiting,
+    Held,
+    Releasing,
+    CondWait,
+    Destroyed,
+    SemWait,
+}
+
+/// An entry of a held-lock table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The lock's address.
+    pub lock: u64,
+    /// The lower 15 bits of the sequence of the event that entered it.
+    pub sequence: u64,
+    /// An actual address.
+    pub pc: u64,
+    /// It is a return address.
+    pub is_caller: bool,
+    /// What the owner does with it.
+    pub state: Holding,
+    /// In shared mode.
+    pub shared: bool,
+    /// Ticks, 0 for not known, where the entry says so at all.
+    pub since: Option<u64>,
+    /// How often the owner acquired it again.
+    pub recursion: u64,
+}
+
+/// A recorded program counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The full sequence, not only the 15 bits that the word holds.
+    pub sequence: u64,
+    /// An actual address.
+    pub pc: u64,
+    /// The operand words before it, as far as the slot still has them.
+    pub operands: Vec<u64>,
+}
+
+/// What a slot's owner recorded, as far as the slot still has it.
+#[derive(Debug, Default)]
+pub struct Events {
+    /// Oldest first.
+    pub events: Vec<Event>,
+    /// Sequences that were reserved and whose word is not there.
+    pub missing: Vec<u64>,
+}
+
+/// Why a file is no ring, or not a ring that the recorder may leave behind.
+#[derive(Debug)]
+pub enum Damage {
+    /// There is no such file, or it cannot be read.
+    NoFile(std::io::Error),
+    /// The magic is zero: it was never finished.
+    Unfinished,
+    /// The format does not allow this.
+    Defect(String),
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Damage::NoFile(error) => write!(f, "no file: {error}"),
+            Damage::Unfinished => write!(f, "never finished"),
+            Damage::Defect(what) => f.write_str(what),
+        }
+    }
+}
+
+impl Ring {
+    /// Returns what a slot's owner did with locks: the kind of each event, its flags, and its operands by type.
+    pub fn lock_events(&self, slot: &Slot) -> Vec<LockEvent> {
+        let events = slot.events().events;
+        let with_site = events.iter().filter_map(|event| Some((event, self.site_of(event.pc)?)));
+        with_site
+            .filter(|(event, site)| {
+                site.kind > kind::PROGRESS && event.operands.len() == site.operand_types.len()
+            })
+            .map(|(event, site)| {
+                let value = |wanted: u8| {
+                    let at = site.operand_types.iter().position(|&of| of == wanted)?;
+                    Some(event.operands[at])
+                };
+                LockEvent {
+                    kind: site.kind,
+                    flags: site.flags,
+                    pc: event.pc,
+                    lock: value(operand::LOCK).unwrap_or_default(),
+                    time: value(operand::TIME),
+                    since: value(operand::SINCE),
+                    condition: value(operand::CONDITION),
+                }
+            })
+            .collect()
+    }
+
+    /// The site of an actual address.
+    pub fn site_of(&self, pc: u64) -> Option<&Site> {
+        self.sites.iter().find(|site| self.modules[site.module].load_bias.wrapping_add(site.pc) == pc)
+    }
+
+    /// The label of the site of an actual address.
+    ///
+    /// # Panics
+    ///
+    /// When no site is there: the recorder stored an address that is no mark's.
+    pub fn label(&self, pc: u64) -> &str {
+        match self.site_of(pc) {
+            Some(site) => &site.label,
+            None => panic!("{pc:#x} is no site's"),
+        }
+    }
+
+    /// The slots whose owner had this name.
+    pub fn slots_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Slot> {
+        let name = name.to_owned();
+        self.slots.iter().filter(move |slot| slot.name == name)
+    }
+
+    /// The one slot whose owner had this name.
+    ///
+    /// # Panics
+    ///
+    /// When there is none, or more than one.
+    pub fn slot_named(&self, name: &str) -> &Slot {
+        let found: Vec<&Slot> = self.slots_named(name).collect();
+        let names: Vec<&str> = self.slots.iter().map(|slot| slot.name.as_str()).collect();
+        assert_eq!(found.len(), 1, "slots named {name:?}; there are {names:?}");
+        found[0]
+    }
+
+    /// The labels that a slot's owner recorded and the slot still holds, oldest first.
+    ///
+    /// # Panics
+    ///
+    /// When a word is missing or is no site's.
+    pub fn labels(&self, slot: &Slot) -> Vec<&str> {
+        let events = slot.events();
+        assert!(events.missing.is_empty(), "slot {} lacks {:?}", slot.index, events.missing);
+        events.events.iter().map(|event| self.label(event.pc)).collect()
+    }
+}
+
+/// An event of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of the format")]
+pub struct LockEvent {
+    pub kind: u8,
+    pub flags: u16,
+    pub pc: u64,
+    pub lock: u64,
+    pub time: Option<u64>,
+    pub since: Option<u64>,
+    pub condition: Option<u64>,
+}
+
+impl Slot {
+    /// The entry of a lock in the held-lock table.
+    ///
+    /// # Panics
+    ///
+    /// When there are several.
+    pub fn held_of(&self, lock: u64) -> Option<Held> {
+        let found: Vec<&Held> = self.held.iter().filter(|held| held.lock == lock).collect();
+        assert!(found.len() < 2, "{found:?}");
+        found.first().copied().copied()
+    }
+
+    /// What the present owner recorded.
+    pub fn events(&self) -> Events {
+        let oldest = self.count.saturating_sub(self.words.len() as u64).max(self.first_sequence);
+        let mut events = Events::default();
+        let mut operands = Vec::new();
+        for sequence in oldest..self.count {
+            let value = self.words[(sequence % self.words.len() as u64) as usize];
+            let payload = value & word::PAYLOAD;
+            if value == 0 || value >> word::SEQUENCE_SHIFT != sequence & 0x7fff {
+                events.missing.push(sequence);
+                operands.clear();
+            } else if value >> word::OPERAND_BIT & 1 == 1 {
+                operands.push(payload);
+            } else {
+                events.events.push(Event { sequence, pc: payload, operands: std::mem::take(&mut operands) });
+            }
+        }
+        events
+    }
+}

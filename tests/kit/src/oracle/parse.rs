@@ -1,0 +1,402 @@
+//! Bytes to a [`Ring`], or to the first thing that the format does not allow.
+//!
+//! It does not repair or guess anything.
+
+use std::fs;
+use std::path::Path;
+
+use super::{Damage, Held, Holding, Module, Ring, Site, Slot, State};
+use crate::format::{
+    BYTE_ORDER, HELD_ENTRIES, MACHINES, MAGIC, REGION_ALIGN, REGIONS, header_at, held, held_at, lock_name_at,
+    module_at, name_state, operand, region, region_at, site_at, slot_at, slot_state, word,
+};
+
+macro_rules! require {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(Damage::Defect(format!($($message)+)));
+        }
+    };
+}
+
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    fn get<const N: usize>(&self, at: usize) -> Result<[u8; N], Damage> {
+        let end = at.checked_add(N);
+        let bytes = end.and_then(|end| self.0.get(at..end));
+        let bytes = bytes.ok_or_else(|| Damage::Defect(format!("file ends before offset {at}")))?;
+        Ok(bytes.try_into().expect("the slice has this length"))
+    }
+    fn u16(&self, at: usize) -> Result<u16, Damage> {
+        Ok(u16::from_le_bytes(self.get(at)?))
+    }
+    fn u32(&self, at: usize) -> Result<u32, Damage> {
+        Ok(u32::from_le_bytes(self.get(at)?))
+    }
+    fn u64(&self, at: usize) -> Result<u64, Damage> {
+        Ok(u64::from_le_bytes(self.get(at)?))
+    }
+}
+
+struct Region {
+    entry_len: usize,
+    offset: usize,
+    capacity: u64,
+    used: u64,
+}
+
+impl Region {
+    /// Where each entry in use starts.
+    fn entries(&self) -> impl Iterator<Item = usize> {
+        (0..self.used as usize).map(|index| self.offset + index * self.entry_len)
+    }
+}
+
+impl Ring {
+    /// Reads a ring.
+    ///
+    /// # Errors
+    ///
+    /// [`Damage`], at the first thing that the format does not allow.
+    pub fn read(path: impl AsRef<Path>) -> Result<Ring, Damage> {
+        Ring::parse(fs::read(path).map_err(Damage::NoFile)?)
+    }
+
+    /// Parses the bytes of a ring.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ring::read`].
+    pub fn parse(bytes: Vec<u8>) -> Result<Ring, Damage> {
+        let bytes = Bytes(bytes);
+        check_header(&bytes)?;
+        let mut ring = counters(&bytes)?;
+        let texts = region(&bytes, region::TEXTS)?;
+        let modules = region(&bytes, region::MODULES)?;
+        require!(modules.entry_len >= module_at::LEN, "module entries");
+        for at in modules.entries() {
+            ring.modules.push(module(&bytes, at, &texts)?);
+        }
+        let sites = region(&bytes, region::SITES)?;
+        require!(sites.entry_len >= site_at::LEN, "site entries");
+        for at in sites.entries() {
+            ring.sites.push(site(&bytes, at, &texts, &ring.modules)?);
+        }
+        let slots = region(&bytes, region::SLOTS)?;
+        for (index, at) in slots.entries().enumerate() {
+            ring.slots.push(slot(&bytes, at, index, ring.slot_words)?);
+        }
+        ring.slots.iter().try_for_each(|slot| ring.check_operands(slot))?;
+        Ok(ring)
+    }
+
+    /// Before each PC stand as many operands as its site has, no more and no fewer.
+    fn check_operands(&self, slot: &Slot) -> Result<(), Damage> {
+        let events = slot.events();
+        for (index, event) in events.events.iter().enumerate() {
+            let site = self.site_of(event.pc);
+            let wanted = site.map_or(0, |site| site.operand_types.len());
+            // The oldest event may have lost operands to newer words, and the newest to the process's death.
+            let first = event.sequence - event.operands.len() as u64;
+            let is_cut = index == 0 || events.missing.contains(&(first.wrapping_sub(1)));
+            let (slot, found) = (slot.index, event.operands.len());
+            require!(
+                found == wanted || is_cut && found < wanted,
+                "slot {slot}: {found} operands instead of {wanted}, at {}",
+                event.sequence
+            );
+        }
+        Ok(())
+    }
+}
+
+fn check_header(bytes: &Bytes) -> Result<(), Damage> {
+    if bytes.0.is_empty() || bytes.u64(header_at::MAGIC)? == 0 {
+        return Err(Damage::Unfinished);
+    }
+    require!(bytes.get::<8>(header_at::MAGIC)? == MAGIC, "magic");
+    require!(bytes.u32(header_at::BYTE_ORDER)? == BYTE_ORDER, "byte order");
+    require!(bytes.u16(header_at::VERSION_MAJOR)? == 1, "major version");
+    require!(bytes.u32(header_at::HEADER_LEN)? as usize >= header_at::LEN, "header length");
+    let machine = if cfg!(target_arch = "x86_64") { MACHINES[0] } else { MACHINES[1] };
+    require!(bytes.u32(header_at::MACHINE)? == machine, "machine");
+    require!(bytes.u64(header_at::FILE_LEN)? == bytes.0.len() as u64, "file length");
+    let words = bytes.u32(header_at::SLOT_WORDS)?;
+    require!(words.is_power_of_two() && (16..=16384).contains(&words), "{words} words a slot");
+    let slot_len = bytes.u64(header_at::SLOT_LEN)?;
+    require!(slot_len == slot_at::LEN as u64 + 8 * u64::from(words), "slot length {slot_len}");
+    require!(region(bytes, region::SLOTS)?.entry_len as u64 == slot_len, "slot entries");
+    Ok(())
+}
+
+/// A ring with what the header says, and nothing in its tables.
+fn counters(bytes: &Bytes) -> Result<Ring, Damage> {
+    let exit_status = match bytes.u32(header_at::EXIT_STATE)? {
+        0 => None,
+        1 => Some(bytes.u32(header_at::EXIT_STATUS)? as i32),
+        other => return Err(Damage::Defect(format!("exit state {other}"))),
+    };
+    let slots = region(bytes, region::SLOTS)?;
+    let ring = Ring {
+        pid: bytes.u32(header_at::PID)?,
+        uid: bytes.u32(header_at::UID)?,
+        start_time_ticks: bytes.u64(header_at::START_TIME)?,
+        settings_ignored: bytes.u32(header_at::SETTINGS_IGNORED)?,
+        slot_words: bytes.u32(header_at::SLOT_WORDS)?,
+        slot_capacity: slots.capacity,
+        slots_used: slots.used,
+        refused_full: bytes.u64(header_at::REFUSED_FULL)?,
+        refused_memory: bytes.u64(header_at::REFUSED_MEMORY)?,
+        without_exit: bytes.u64(header_at::WITHOUT_EXIT)?,
+        slots_reused: bytes.u64(header_at::SLOTS_REUSED)?,
+        metadata_refused: bytes.u64(header_at::METADATA_REFUSED)?,
+        clock_level: bytes.u32(header_at::CLOCK_LEVEL)?,
+        held_overflows: bytes.u64(header_at::HELD_OVERFLOWS)?,
+        releases_unmatched: bytes.u64(header_at::RELEASES_UNMATCHED)?,
+        lock_names: lock_names(bytes)?,
+        exit_status,
+        modules: Vec::new(),
+        sites: Vec::new(),
+        slots: Vec::new(),
+    };
+    Ok(ring)
+}
+
+fn text(bytes: &Bytes, at: usize, texts: &Region) -> Result<String, Damage> {
+    let (offset, len) = (bytes.u32(at)? as usize, bytes.u32(at + 4)? as usize);
+    require!((offset + len) as u64 <= texts.used, "text outside its region");
+    let start = texts.offset + offset;
+    Ok(String::from_utf8_lossy(&bytes.0[start..start + len]).into_owned())
+}
+
+fn module(bytes: &Bytes, at: usize, texts: &Region) -> Result<Module, Damage> {
+    require!(bytes.u32(at + module_at::STATE)? == 1, "the module at {at} is incomplete");
+    let id_len = bytes.u32(at + module_at::BUILD_ID_LEN)? as usize;
+    require!(id_len <= 32, "build id of {id_len} bytes");
+    Ok(Module {
+        path: text(bytes, at + module_at::PATH, texts)?,
+        load_bias: bytes.u64(at + module_at::LOAD_BIAS)?,
+        begin: bytes.u64(at + module_at::BEGIN)?,
+        end: bytes.u64(at + module_at::END)?,
+        is_executable: bytes.u32(at + module_at::IS_EXECUTABLE)? == 1,
+        build_id: bytes.get::<32>(at + module_at::BUILD_ID)?[..id_len].to_vec(),
+    })
+}
+
+fn site(bytes: &Bytes, at: usize, texts: &Region, modules: &[Module]) -> Result<Site, Damage> {
+    require!(bytes.u32(at + site_at::STATE)? == 1, "the site at {at} is incomplete");
+    let text = text(bytes, at + site_at::TEXT, texts)?;
+    let mut parts = text.split('\0').map(str::to_owned);
+    let (Some(file), Some(module_path), Some(label), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(Damage::Defect(format!("the site at {at} has the text {text:?}")));
+    };
+    let module = bytes.u32(at + site_at::MODULE)? as usize;
+    let pc = bytes.u64(at + site_at::PC)?;
+    let Some(home) = modules.get(module) else {
+        return Err(Damage::Defect(format!("the site at {at} is of module {module}")));
+    };
+    require!((home.begin..home.end).contains(&pc), "the site at {at} is outside its module");
+    let operands = bytes.get::<1>(at + site_at::OPERAND_COUNT)?[0] as usize;
+    let operand_types = bytes.get::<12>(at + site_at::OPERAND_TYPES)?;
+    require!(operands <= 12, "the site at {at} has {operands} operands");
+    require!(
+        operand_types[..operands].iter().all(|&of| matches!(of, operand::LOCK..=operand::CALLER))
+            && operand_types[operands..].iter().all(|&of| of == 0),
+        "the site at {at} has operands of the types {operand_types:?}"
+    );
+    Ok(Site {
+        module,
+        pc,
+        file,
+        module_path,
+        label,
+        line: bytes.u32(at + site_at::LINE)?,
+        column: bytes.u32(at + site_at::COLUMN)?,
+        kind: bytes.get::<1>(at + site_at::KIND)?[0],
+        flags: bytes.u16(at + site_at::FLAGS)?,
+        operand_types: operand_types[..operands].to_vec(),
+    })
+}
+
+/// Names of threads and of locks have this many bytes.
+const NAME_LEN: usize = 48;
+
+fn region(bytes: &Bytes, wanted: u32) -> Result<Region, Damage> {
+    for index in 0..REGIONS {
+        let at = header_at::REGIONS + index * region_at::LEN;
+        if bytes.u32(at + region_at::KIND)? != wanted {
+            continue;
+        }
+        let region = Region {
+            entry_len: bytes.u32(at + region_at::ENTRY_LEN)? as usize,
+            offset: bytes.u64(at + region_at::OFFSET)? as usize,
+            capacity: bytes.u64(at + region_at::CAPACITY)?,
+            used: bytes.u64(at + region_at::USED)?,
+        };
+        require!(region.offset.is_multiple_of(REGION_ALIGN), "region {wanted} begins at {}", region.offset);
+        require!(region.used <= region.capacity, "region {wanted} is overfull");
+        let end = region.offset as u64 + region.capacity * region.entry_len as u64;
+        require!(end <= bytes.0.len() as u64, "region {wanted} ends at {end}");
+        return Ok(region);
+    }
+    Err(Damage::Defect(format!("no region {wanted}")))
+}
+
+/// The names in the table that are complete. Rings of programs that name no lock have the table too.
+fn lock_names(bytes: &Bytes) -> Result<Vec<(u32, u64, String)>, Damage> {
+    let table = region(bytes, region::LOCK_NAMES)?;
+    require!(table.entry_len >= lock_name_at::LEN, "lock name entries");
+    let mut names = Vec::new();
+    for at in table.entries() {
+        let state = bytes.u32(at + lock_name_at::STATE)?;
+        require!(state <= name_state::CLAIMED, "the lock name at {at} has state {state}");
+        if state == name_state::COMPLETE {
+            let name = bytes.get::<NAME_LEN>(at + lock_name_at::NAME)?;
+            let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+            let (pid, lock) = (bytes.u32(at + lock_name_at::PID)?, bytes.u64(at + lock_name_at::LOCK)?);
+            names.push((pid, lock, String::from_utf8_lossy(name).into_owned()));
+        }
+    }
+    Ok(names)
+}
+
+/// Parses a held-lock table. An entry whose halves have different sequences was being written.
+fn held_locks(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
+    let mut entries = Vec::new();
+    for index in 0..HELD_ENTRIES {
+        let at = at + index * held_at::LEN;
+        let (lock, meta) = (bytes.u64(at + held_at::LOCK)?, bytes.u64(at + held_at::META)?);
+        let has = |bit: u32| meta >> bit & 1 == 1;
+        let state = match meta >> held::STATE_SHIFT & 7 {
+            0 => continue,
+            held::ACQUIRING => Holding::Acquiring,
+            held::WAITING => Holding::Waiting,
+            held::HELD => Holding::Held,
+            held::RELEASING => Holding::Releasing,
+            held::COND_WAIT => Holding::CondWait,
+            held::DESTROYED => Holding::Destroyed,
+            _ => Holding::SemWait,
+        };
+        if lock >> word::SEQUENCE_SHIFT & 0xff != meta >> held::SEQUENCE_SHIFT {
+            require!(state == Holding::Acquiring, "an entry is {state:?} and not whole");
+            continue;
+        }
+        require!(lock >> word::OPERAND_BIT & 1 == 1, "a lock's address is no operand");
+        let since = bytes.u64(at + held_at::SINCE)?;
+        let has_since = has(held::SINCE_BIT);
+        entries.push(Held {
+            lock: lock & word::PAYLOAD,
+            sequence: lock >> word::SEQUENCE_SHIFT,
+            pc: meta & word::PAYLOAD,
+            is_caller: has(held::CALLER_BIT),
+            state,
+            shared: has(held::SHARED_BIT),
+            since: has_since.then_some(since & word::PAYLOAD),
+            recursion: if has_since { since >> held::RECURSION_SHIFT } else { 0 },
+        });
+    }
+    Ok(entries)
+}
+
+/// Parses a slot, and checks every word against its own place.
+fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Damage> {
+    let state = match bytes.u32(at + slot_at::STATE)? {
+        slot_state::FREE => State::Free,
+        slot_state::LIVE => State::Live,
+        slot_state::EXITED => State::Exited,
+        slot_state::CLAIMING => State::Claiming,
+        other => return Err(Damage::Defect(format!("slot {index} has state {other}"))),
+    };
+    let name = &bytes.0[at + slot_at::NAME..at + slot_at::NAME + NAME_LEN];
+    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+    let slot = Slot {
+        index,
+        state,
+        generation: bytes.u32(at + slot_at::GENERATION)?,
+        pid: bytes.u32(at + slot_at::PID)?,
+        tid: bytes.u32(at + slot_at::TID)?,
+        claimed_ns: bytes.u64(at + slot_at::CLAIMED)?,
+        exited_ns: bytes.u64(at + slot_at::EXITED)?,
+        first_sequence: bytes.u64(at + slot_at::FIRST_SEQUENCE)?,
+        name: String::from_utf8_lossy(name).into_owned(),
+        count: bytes.u64(at + slot_at::COUNT)?,
+        words: (0..words as usize)
+            .map(|index| bytes.u64(at + slot_at::LEN + 8 * index))
+            .collect::<Result<_, _>>()?,
+        held_overflowed: bytes.u32(at + slot_at::HELD_OVERFLOWED)?,
+        held: held_locks(bytes, at + slot_at::HELD)?,
+    };
+    if matches!(state, State::Live | State::Exited) {
+        require!(bytes.u32(at + slot_at::KIND)? == 1, "slot {index} has another kind");
+        require!(slot.first_sequence <= slot.count, "slot {index} begins after its count");
+        require!(slot.generation > 0 && slot.pid > 0 && slot.tid > 0, "slot {index} has no owner");
+    }
+    for (place, &value) in slot.words.iter().enumerate() {
+        if value == 0 {
+            require!(
+                place as u64 >= slot.count || is_among_newest(&slot, place) || state == State::Claiming,
+                "slot {index} has no word {place}, and count {}",
+                slot.count
+            );
+            continue;
+        }
+        let sequence = value >> word::SEQUENCE_SHIFT;
+        require!(sequence % u64::from(words) == place as u64, "slot {index}: {value:#x} at place {place}");
+        // Not newer than the count, and not older than the lap before (the newest may not have been stored).
+        let age = slot.count.wrapping_sub(1).wrapping_sub(sequence) & 0x7fff;
+        require!(age < 2 * u64::from(words), "slot {index}: {value:#x} is {age} words old");
+    }
+    Ok(slot)
+}
+
+/// Whether this is the place of a word that may have been reserved and not stored yet: of the last event, or, when
+/// signal handlers interrupt one another between the two, one of the last few. An event has four words at most.
+fn is_among_newest(slot: &Slot, place: usize) -> bool {
+    let words = slot.words.len() as u64;
+    (slot.count.saturating_sub(8)..slot.count).any(|sequence| sequence % words == place as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_a_word_at_the_wrong_index() {
+        // A slot of 16 words by itself: count 20, so words 4..20 are there.
+        let slot_of = |damage: &dyn Fn(&mut [u64])| {
+            let mut words: Vec<u64> =
+                (0..16).map(|place| if place < 4 { place + 16 } else { place }).collect();
+            words.iter_mut().for_each(|word| *word = *word << 49 | 0x5555_0000_1000);
+            damage(&mut words);
+            let mut bytes = vec![0u8; slot_at::LEN];
+            let header = [
+                (slot_at::STATE, slot_state::LIVE),
+                (slot_at::KIND, 1),
+                (slot_at::GENERATION, 1),
+                (slot_at::PID, 7),
+                (slot_at::TID, 7),
+            ];
+            for (at, value) in header {
+                bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            }
+            for (at, value) in [(slot_at::COUNT, 20u64)] {
+                bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            }
+            bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+            slot(&Bytes(bytes), 0, 0, 16)
+        };
+        let good = slot_of(&|_| ()).unwrap().events();
+        assert_eq!((good.events.len(), good.events[0].sequence, good.missing.len()), (16, 4, 0));
+        assert!(slot_of(&|words| words.swap(5, 6)).is_err(), "two words changed places");
+        assert!(slot_of(&|words| words[10] = 0).is_err(), "a word vanished");
+        let operand = slot_of(&|words| words[10] |= 1 << 48).unwrap().events();
+        assert_eq!(operand.events.len(), 15);
+        assert_eq!(operand.events[6].operands, [0x5555_0000_1000]);
+        assert!(slot_of(&|words| words[9] += 32 << 49).is_err(), "a word from the future");
+        let unstored = slot_of(&|words| words[3] = 3 << 49 | 0x1000).unwrap().events();
+        assert_eq!(unstored.missing, [19], "the newest may not have been stored when the program died");
+    }
+}

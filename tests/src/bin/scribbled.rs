@@ -1,0 +1,209 @@
+//! A program whose ring a hostile process scribbles over: `scribbled STATUS`. It must work as if nothing happened.
+//!
+//! It marks, uses locks of every kind, names them, starts and ends threads, forks, and exits. It checks its own sums, the
+//! private memory around the mapping of the ring, and how its children end. It says nothing about the ring.
+//!
+//! `tests/harm` compiles this file by itself too, in release.
+
+#![allow(unsafe_code, reason = "forks, and mappings around the ring")]
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    clippy::undocumented_unsafe_blocks,
+    reason = "a program that exists to be attacked: plain system calls"
+)]
+
+use std::io::Write;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use librip::raw::{Recorded, SetName};
+use librip::sync::{Condvar, Mutex, RwLock};
+use librip::{
+    rip_lock_acquired, rip_lock_destroyed, rip_lock_name, rip_lock_released, rip_lock_try_failed,
+    rip_lock_wait, rip_progress, rip_snap,
+};
+
+const ROUNDS: u64 = 24;
+const THREADS: u64 = 3;
+const STEPS: u64 = 60;
+
+type SpinMutex = lock_api::Mutex<Recorded<Spin>, u64>;
+
+static OUTER: Mutex<u64> = Mutex::new(0);
+static MIDDLE: RwLock<u64> = RwLock::new(0);
+static INNER: SpinMutex = SpinMutex::new(0);
+static CHANGED: Condvar = Condvar::new();
+static STOP: AtomicBool = AtomicBool::new(false);
+
+fn main() {
+    let status: i32 = std::env::args().nth(1).and_then(|text| text.parse().ok()).expect("STATUS");
+    librip::init().expect("a ring");
+    let surroundings = Surroundings::new();
+    let markers: Vec<_> = (0..2).map(|_| std::thread::spawn(mark_until_stopped)).collect();
+    say("ready");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    for round in 0..ROUNDS {
+        let threads: Vec<_> =
+            (0..THREADS).map(|_| std::thread::spawn(|| (0..STEPS).for_each(step))).collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        fork(round);
+        surroundings.check();
+        say(&format!("round {round}"));
+    }
+    STOP.store(true, Relaxed);
+    markers.into_iter().for_each(|marker| marker.join().unwrap());
+    let expected = ROUNDS * THREADS * STEPS;
+    assert_eq!(
+        (*OUTER.lock().unwrap(), *MIDDLE.read().unwrap(), *INNER.lock()),
+        (expected, expected, expected)
+    );
+    surroundings.check();
+    say("done");
+    std::process::exit(status);
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("{line}\n").as_bytes()).unwrap();
+    out.flush().unwrap();
+}
+
+fn mark_until_stopped() {
+    while !STOP.load(Relaxed) {
+        rip_snap!("at full speed");
+        rip_progress!();
+    }
+}
+
+/// Everything that a thread can do with locks. Each sum grows by one.
+fn step(step: u64) {
+    rip_snap!("step");
+    let mut outer = OUTER.lock().unwrap();
+    *outer += 1;
+    let mut middle = MIDDLE.write().unwrap();
+    let mut inner = INNER.lock();
+    *inner += 1;
+    *middle += 1;
+    assert!(INNER.try_lock().is_none());
+    match step % 3 {
+        0 => drop((outer, middle, inner)),
+        1 => drop((inner, middle, outer)),
+        _ => {
+            drop((middle, inner));
+            drop(CHANGED.wait_timeout(outer, Duration::from_micros(step % 7)).unwrap());
+        }
+    }
+    CHANGED.notify_all();
+    drop((MIDDLE.read().unwrap(), MIDDLE.try_read()));
+    by_hand();
+    names();
+    if step.is_multiple_of(16) {
+        librip::set_thread_name("a name from the program");
+    }
+}
+
+/// Marks by hand: more locks than a table has entries, a lock that nobody holds, a try that fails.
+fn by_hand() {
+    let locks = [0u8; 20];
+    for lock in &locks {
+        rip_lock_wait!(lock, exclusive);
+        rip_lock_acquired!(lock, exclusive);
+    }
+    for lock in &locks {
+        rip_lock_released!(lock, exclusive);
+    }
+    rip_lock_try_failed!(&locks[0], exclusive);
+    // The recorder looks for its holder in the tables of all threads.
+    rip_lock_released!(&OUTER, shared);
+}
+
+fn names() {
+    let mutex = Mutex::new(0u64);
+    mutex.set_name("short-lived");
+    *mutex.lock().unwrap() += 1;
+    assert_eq!(mutex.into_inner().unwrap(), 1);
+    INNER.set_name("the innermost");
+    let by_hand = 0u8;
+    rip_lock_name!(&by_hand, "by hand");
+    rip_lock_destroyed!(&by_hand);
+}
+
+/// A child marks, locks, has a thread, and ends in one of two ways. No lock is held during the fork.
+fn fork(round: u64) {
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0);
+    if pid == 0 {
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        let before = *OUTER.lock().unwrap();
+        (0..5).for_each(step);
+        std::thread::spawn(|| step(5)).join().unwrap();
+        assert_eq!(*OUTER.lock().unwrap(), before + 6);
+        if round.is_multiple_of(2) {
+            unsafe { libc::_exit(0) };
+        }
+        std::process::exit(0);
+    }
+    let mut status = 0;
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    assert_eq!(status, 0, "the child of round {round}");
+}
+
+/// A lock that spins.
+struct Spin(AtomicBool);
+
+unsafe impl lock_api::RawMutex for Spin {
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
+    const INIT: Spin = Spin(AtomicBool::new(false));
+    type GuardMarker = lock_api::GuardNoSend;
+
+    fn lock(&self) {
+        while !self.try_lock() {
+            std::thread::yield_now();
+        }
+    }
+    fn try_lock(&self) -> bool {
+        !self.0.swap(true, Acquire)
+    }
+    unsafe fn unlock(&self) {
+        self.0.store(false, Release);
+    }
+}
+
+/// Memory that no store of the recorder may reach: a store to the pages around the ring's mapping faults, and the heap
+/// has a pattern.
+struct Surroundings {
+    heap: Vec<u64>,
+}
+
+impl Surroundings {
+    const PATTERN: u64 = 0x5afe_5afe_5afe_5afe;
+
+    fn new() -> Surroundings {
+        let ring = std::env::var("RIP_RING").expect("the harness sets it");
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let line = maps.lines().find(|line| line.ends_with(&ring)).expect("the ring is mapped");
+        let (begin, rest) = line.split_once('-').unwrap();
+        let end = rest.split_once(' ').unwrap().0;
+        let address = |text: &str| usize::from_str_radix(text, 16).unwrap();
+        let (mut before, mut after) = (false, false);
+        // As much as is free there.
+        for len in (16..=30).rev().map(|shift| 1usize << shift) {
+            before = before || protect(address(begin).wrapping_sub(len), len);
+            after = after || protect(address(end), len);
+        }
+        Surroundings { heap: vec![Surroundings::PATTERN; 1 << 16] }
+    }
+
+    fn check(&self) {
+        assert!(self.heap.iter().all(|&word| word == Surroundings::PATTERN), "the heap was written to");
+    }
+}
+
+/// Maps pages that can be read and not written. Whether there was room for them.
+fn protect(at: usize, len: usize) -> bool {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    let at = std::ptr::without_provenance_mut(at);
+    let start = unsafe { libc::mmap(at, len, libc::PROT_READ, flags, -1, 0) };
+    start == at
+}

@@ -1,0 +1,126 @@
+//! What the held-lock table and the table of names keep: over time, beyond their size, across threads, after the end.
+
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+use librip::raw::{Recorded, SetName};
+use librip::sync::{Mutex, RwLock};
+use librip::{rip_lock_acquired, rip_lock_destroyed, rip_lock_name, rip_lock_released, rip_snap};
+
+use super::{LotMutex, say_address};
+use crate::common::{pause, run};
+
+/// Its guards may be sent.
+type SpinMutex = lock_api::Mutex<Recorded<Spin>, u64>;
+
+/// A lock that spins, and does not care who unlocks it.
+struct Spin(AtomicBool);
+
+unsafe impl lock_api::RawMutex for Spin {
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
+    const INIT: Spin = Spin(AtomicBool::new(false));
+    type GuardMarker = lock_api::GuardSend;
+
+    fn lock(&self) {
+        while !self.try_lock() {
+            std::thread::yield_now();
+        }
+    }
+    fn try_lock(&self) -> bool {
+        !self.0.swap(true, Acquire)
+    }
+    unsafe fn unlock(&self) {
+        self.0.store(false, Release);
+    }
+}
+
+/// Holds a lock while a million words go by.
+pub(crate) fn wrapped() {
+    static HELD: Mutex<u64> = Mutex::new(0);
+    static OTHER: RwLock<u64> = RwLock::new(0);
+    say_address(&HELD);
+    let guard = HELD.lock().unwrap();
+    for _ in 0..250_000 {
+        rip_snap!("cycle 0");
+        drop(OTHER.read().unwrap());
+    }
+    pause();
+    drop(guard);
+    pause();
+}
+
+pub(crate) fn overflow() {
+    let locks: Vec<Mutex<u64>> = (0..20).map(Mutex::new).collect();
+    locks.iter().for_each(say_address);
+    let mut guards: Vec<_> = locks.iter().map(|lock| lock.lock().unwrap()).collect();
+    pause();
+    // Those that found no room, and then one that did.
+    guards.truncate(16);
+    drop(guards.remove(3));
+    pause();
+    // There is room again.
+    let again = locks[18].lock().unwrap();
+    pause();
+    drop(again);
+    guards.clear();
+    pause();
+}
+
+pub(crate) fn handed_over() {
+    static SENT: SpinMutex = SpinMutex::new(0);
+    static BY_HAND: u64 = 0;
+    say_address(unsafe { SENT.raw() });
+    say_address(&BY_HAND);
+    let guard = SENT.lock();
+    rip_lock_acquired!(&BY_HAND);
+    pause();
+    // Its first event is the release of what it never took.
+    run("other", move || drop(guard));
+    pause();
+    run("another", || rip_lock_released!(&BY_HAND));
+    pause();
+}
+
+/// Memory in which one lock follows another.
+struct Place(UnsafeCell<MaybeUninit<Mutex<u64>>>);
+unsafe impl Sync for Place {}
+
+pub(crate) fn names() {
+    static PLACE: Place = Place(UnsafeCell::new(MaybeUninit::uninit()));
+    static BY_HAND: u64 = 0;
+    static RAW: LotMutex = LotMutex::new(0);
+    let make = || unsafe { (*PLACE.0.get()).write(Mutex::new(0)) };
+    let mutex = make();
+    say_address(&*mutex);
+    say_address(&BY_HAND);
+    say_address(unsafe { RAW.raw() });
+    mutex.set_name("first");
+    rip_lock_name!(&BY_HAND, "by hand");
+    RAW.set_name("raw");
+    pause();
+    mutex.set_name("renamed");
+    pause();
+    unsafe { (*PLACE.0.get()).assume_init_drop() };
+    rip_lock_destroyed!(&BY_HAND);
+    pause();
+    let mutex = make();
+    let guard = mutex.lock().unwrap();
+    pause();
+    drop(guard);
+}
+
+pub(crate) fn destroyed() {
+    let mutex = Box::new(Mutex::new(0));
+    let lot = Box::new(LotMutex::new(0));
+    let unused = Box::new(Mutex::new(0));
+    say_address(&*mutex);
+    say_address(unsafe { lot.raw() });
+    say_address(&*unused);
+    std::mem::forget(mutex.lock().unwrap());
+    std::mem::forget(lot.lock());
+    pause();
+    drop((mutex, lot, unused));
+    pause();
+}
