@@ -1,6 +1,7 @@
 //! `read-rip check`: findings, and the exit status that follows from them.
 //!
-//! It reads a living process twice, so that a finding holds for one moment. It analyses nothing itself: `findings` does.
+//! It reads a living process twice, so that a finding holds for one moment. It analyses nothing itself: `findings`
+//! does.
 
 use std::fs;
 use std::io::Write;
@@ -11,8 +12,8 @@ use std::time::Instant;
 use procfs::process::Process;
 
 use super::error::AppError;
+use super::output::{FINDINGS, SOUND, output, remark};
 use super::reading::Reading;
-use super::{FINDINGS, SOUND, output, remark};
 use crate::cli::{CheckArgs, Common, MinConfidence};
 use crate::findings::{self, Confidence, Finding, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
@@ -128,8 +129,8 @@ impl Readings {
     }
 }
 
-/// Whether a file is a copy of the ring that a living process writes: two readings of a copy are always equal, and prove
-/// nothing.
+/// Whether a file is a copy of the ring that a living process writes: two readings of a copy are always equal, and
+/// prove nothing.
 fn is_copy(path: &Path, liveness: Option<&Liveness>) -> bool {
     let Some(Liveness::Alive { pid } | Liveness::Forked { pid }) = liveness else { return false };
     let (Ok(file), Ok(maps)) = (fs::metadata(path), Process::new(*pid).and_then(|process| process.maps()))

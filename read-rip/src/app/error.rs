@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::remark;
+use super::output::remark;
 use crate::process;
 use crate::report::printable;
 use crate::ring;
@@ -43,8 +43,9 @@ impl From<ring::Error> for AppError {
     }
 }
 
-const NO_RING_HINT: &str = "a program makes a ring with librip::init() or rip_start(), or under `read-rip run --preload`, normally in /dev/shm, \
-     and removes it when it exits with status 0; if RIP_RING puts it elsewhere, see --dir";
+const NO_RING_HINT: &str = "\
+    a program makes a ring with librip::init() or rip_start(), or under `read-rip run --preload`, normally in \
+    /dev/shm, and removes it when it exits with status 0; if RIP_RING puts it elsewhere, see --dir";
 
 impl AppError {
     /// Writes what happened, why, and what to do about it.

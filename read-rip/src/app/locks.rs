@@ -5,8 +5,8 @@
 use std::io::Write;
 
 use super::error::AppError;
+use super::output::{output, remark};
 use super::reading::Reading;
-use super::{output, remark};
 use crate::cli::{Common, LocksArgs};
 use crate::locations::{FileNames, Locations};
 use crate::locks;

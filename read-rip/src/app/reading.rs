@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::time::{ClockId, clock_gettime};
 
 use super::error::AppError;
-use super::{ERROR, SOUND, output, remark};
+use super::output::{ERROR, SOUND, output, remark};
 use crate::cli::Common;
 use crate::locations::Locations;
 use crate::locks::Input;
@@ -55,7 +55,8 @@ impl Reading {
         let liveness =
             snapshot.header.as_ref().map(|header| process::liveness_of_ring(header, &snapshot.slots));
         let mut living = match (&liveness, &snapshot.header) {
-            // The ring has thread ids of the process's PID namespace. They can be compared only if it is this one too.
+            // The ring has thread ids of the process's PID namespace. They can be compared only if it is this one
+            // too.
             (Some(Liveness::Alive { pid }), Some(header)) if header.pid as i32 == *pid => {
                 living_threads(*pid)
             }
@@ -85,8 +86,8 @@ impl Reading {
         self.liveness == Some(Liveness::Dead)
     }
 
-    /// What a model of its locks is built from. `earlier` is an earlier reading of the same ring, and how much earlier it
-    /// was, ns.
+    /// What a model of its locks is built from. `earlier` is an earlier reading of the same ring, and how much
+    /// earlier it was, ns.
     pub(super) fn input<'a>(&'a self, earlier: Option<(&'a Reading, u64)>) -> Input<'a> {
         Input {
             snapshot: &self.snapshot,

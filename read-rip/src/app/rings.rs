@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::error::AppError;
-use super::{SOUND, now_ns, output, remark};
+use super::output::{ERROR, SOUND, now_ns, output, remark};
 use crate::cli::{Common, RingArgs};
 use crate::process::{Found, Liveness, is_of_another_boot, rings_in, rings_of_process};
 use crate::report::{self, Json, printable};
@@ -49,7 +49,7 @@ pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
         }
         if !dry_run && let Err(error) = std::fs::remove_file(&ring.path) {
             remark(format_args!("could not remove {path}: {error}"));
-            status = super::ERROR;
+            status = ERROR;
             continue;
         }
         if wanted.json {

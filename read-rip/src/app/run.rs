@@ -1,7 +1,7 @@
 //! `read-rip run`: runs a program, and shows its ring if a signal ends it.
 //!
-//! It records nothing itself. A program with marks does; with `--preload` the interposer records for a program without
-//! marks. It passes the exit status of the program on, and for a signal the status that a shell would give.
+//! It records nothing itself. A program with marks does; with `--preload` the interposer records for a program
+//! without marks. It passes the exit status of the program on, and for a signal the status that a shell would give.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -15,7 +15,8 @@ use nix::sys::signal::{SigSet, Signal};
 use object::read::elf::{FileHeader, ProgramHeader};
 
 use super::error::AppError;
-use super::{check, remark, show};
+use super::output::remark;
+use super::{check, show};
 use crate::cli::{CheckArgs, Common, RingArgs, RunArgs, ShowArgs};
 use crate::process::rings_of_process;
 use crate::report::printable;
@@ -26,6 +27,9 @@ const LIBRARY: &str = "librip_preload.so";
 const SIGNALLED: i32 = 128;
 /// The headers of a program are within this many bytes from its beginning.
 const HEADERS_MAX_BYTES: u64 = 1 << 20;
+/// What to do where nothing can be preloaded.
+const NOT_PRELOADED_HINT: &str =
+    "rebuild the program with librip.h or the crate librip, which record in statically linked programs too";
 /// The status that shells give for a program that cannot be run.
 const NOT_RUN: u8 = 127;
 
@@ -38,13 +42,12 @@ pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
     if args.preload {
         let library = library(args.preload_library.as_deref())?;
         if let Some(why) = why_not_preloaded(&program) {
-            let hint = "rebuild the program with librip.h or the crate librip, which record in statically linked programs too";
-            return Err(AppError::Run { program, why: why.to_owned(), hint });
+            return Err(AppError::Run { program, why: why.to_owned(), hint: NOT_PRELOADED_HINT });
         }
         command.env("LD_PRELOAD", with_others(&library, std::env::var_os("LD_PRELOAD")));
     }
-    // Ctrl-C is for the program. This process survives it, to report how the program ended. The program does not inherit
-    // the blocked signals.
+    // Ctrl-C is for the program. This process survives it, to report how the program ended. The program does not
+    // inherit the blocked signals.
     let mut ours = SigSet::empty();
     ours.add(Signal::SIGINT);
     ours.add(Signal::SIGQUIT);

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use super::error::AppError;
+use super::output::{now_ns, output, remark};
 use super::reading::Reading;
-use super::{now_ns, output, remark};
 use crate::cli::{Common, RingArgs, ShowArgs};
 use crate::events::{self, Event};
 use crate::locations::{FileNames, LocationId, Locations};
@@ -91,8 +91,8 @@ fn show_threads(
     locations: &mut Locations<'_>,
 ) -> Result<Vec<String>, AppError> {
     let shown = || threads.iter().filter(|thread| args.verbose || thread.state != ThreadState::Exited);
-    // Events are read twice: first for the locations, whose names depend on one another, then to show them. To keep all
-    // events would take several times the memory of the ring.
+    // Events are read twice: first for the locations, whose names depend on one another, then to show them. To keep
+    // all events would take several times the memory of the ring.
     let mut leftover = events::Leftover::default();
     for thread in shown() {
         let (events, of_thread) =

@@ -6,14 +6,14 @@
 //!
 //! # Method
 //!
-//! A lock is reported if at least two threads wait for it, one of them for 100 ms, and its holder does not wait itself.
-//! It is also reported if half of at least 32 known acquisitions came after a wait, and one wait in ten took 10 ms. The
-//! evidence has the distribution of the known waits and holds.
+//! A lock is reported if at least two threads wait for it, one of them for 100 ms, and its holder does not wait
+//! itself. It is also reported if half of at least 32 known acquisitions came after a wait, and one wait in ten
+//! took 10 ms. The evidence has the distribution of the known waits and holds.
 //!
 //! # Blind spots
 //!
-//! Only histories that are still in the ring count, and only acquisitions with times have lengths. Much contention is no
-//! fault by itself, so the finding is only suspected.
+//! Only histories that are still in the ring count, and only acquisitions with times have lengths. Much contention
+//! is no fault by itself, so the finding is only suspected.
 //!
 //! # Example output
 //!

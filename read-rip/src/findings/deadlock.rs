@@ -6,39 +6,40 @@
 //!
 //! # Method
 //!
-//! A wait-for graph. Its nodes are the threads and what a thread can wait for: *all* holders of a lock (to acquire it
-//! exclusively), its *exclusive* holder (to acquire it shared), its *upgradable* holder (to acquire it upgradable too), and
-//! the *queue* of its waiting writers (to acquire it shared where readers do not overtake writers). So the graph has as many
-//! edges as there are waits and holds, however many readers meet however many writers. Cycles are in its strongly
-//! connected components (Tarjan). The evidence is the shortest cycle of each component. The search runs three times:
-//! with the edges that are certain, then with edges that have a doubt. A weaker cycle is reported only where there is no
-//! stronger one.
+//! A wait-for graph. Its nodes are the threads and what a thread can wait for: *all* holders of a lock (to acquire
+//! it exclusively), its *exclusive* holder (to acquire it shared), its *upgradable* holder (to acquire it
+//! upgradable too), and the *queue* of its waiting writers (to acquire it shared where readers do not overtake
+//! writers). So the graph has as many edges as there are waits and holds, however many readers meet however many
+//! writers. Cycles are in its strongly connected components (Tarjan). The evidence is the shortest cycle of each
+//! component. The search runs three times: with the edges that are certain, then with edges that have a doubt. A
+//! weaker cycle is reported only where there is no stronger one.
 //!
 //! A cycle needs one moment at which all of it was so. In a living process each wait and hold was there in two
-//! readings, as the same entry: the entry contains the sequence of the event that made it, and a thread that recorded a
-//! whole lap of sequences in between is left out. An entry seen in both readings was there throughout. So all of them
-//! were there together between the end of the first reading and the beginning of the second, however long each reading
-//! took. What is not in both readings is not used. Of a dead process the last state is one moment by itself.
+//! readings, as the same entry: the entry contains the sequence of the event that made it, and a thread that
+//! recorded a whole lap of sequences in between is left out. An entry seen in both readings was there throughout.
+//! So all of them were there together between the end of the first reading and the beginning of the second, however
+//! long each reading took. What is not in both readings is not used. Of a dead process the last state is one moment
+//! by itself.
 //!
-//! An entry that says *waits* may be a few instructions early or late: the thread may not have begun to wait, or may have
-//! acquired the lock. Neither breaks the cycle. The thread cannot have acquired a lock that another thread of the cycle
-//! holds. And whether it blocks already or in a moment, the threads that could let it pass wait themselves. A queue of
-//! writers is different, because it has no entry: see `is_certainly_queued`.
+//! An entry that says *waits* may be a few instructions early or late: the thread may not have begun to wait, or
+//! may have acquired the lock. Neither breaks the cycle. The thread cannot have acquired a lock that another thread
+//! of the cycle holds. And whether it blocks already or in a moment, the threads that could let it pass wait
+//! themselves. A queue of writers is different, because it has no entry: see `is_certainly_queued`.
 //!
 //! # Blind spots
 //!
-//! A wait for something else than a lock (a channel, a join, a condition) is not in the graph. A lock that a thread other
-//! than its holder releases breaks a cycle: where that was seen, or is possible, the cycle is only suspected. A thread
-//! that waits for a lock that it holds itself, and that any thread may release, may use the lock as a gate: that is
-//! potential. Cycles through locks that are marked by hand are potential. A file that was copied while its process
-//! lived is no single moment, and nothing in it says so.
+//! A wait for something else than a lock (a channel, a join, a condition) is not in the graph. A lock that a thread
+//! other than its holder releases breaks a cycle: where that was seen, or is possible, the cycle is only suspected.
+//! A thread that waits for a lock that it holds itself, and that any thread may release, may use the lock as a
+//! gate: that is potential. Cycles through locks that are marked by hand are potential. A file that was copied
+//! while its process lived is no single moment, and nothing in it says so.
 //!
 //! # Example output
 //!
 //! ```text
 //! proven deadlock: 2 threads wait for one another, for 12 s
-//!     saver[123] waits for SAVINGS at transfer bank.rs:37, held by spender[124] for 12 s, acquired at transfer bank.rs:35
-//!     spender[124] waits for CURRENT at transfer bank.rs:37, held by saver[123] for 12 s, acquired at transfer bank.rs:35
+//!     saver[123] waits for SAVINGS at transfer bank.rs:37, held by spender[124] for 12 s, acquired at ...
+//!     spender[124] waits for CURRENT at transfer bank.rs:37, held by saver[123] for 12 s, acquired at ...
 //!     14 more threads are blocked behind them
 //! ```
 
@@ -278,9 +279,9 @@ impl<'a> WaitsFor<'a> {
 
     /// Whether a reader certainly waits behind a queued writer.
     ///
-    /// A wrapper waits only after a try has failed. If the reader holds the lock itself, no thread held it exclusively at that
-    /// moment. So the try failed because of a writer in the queue, and a writer that still waits, waits for this
-    /// reader. Otherwise both must have waited for so long that both waits have begun.
+    /// A wrapper waits only after a try has failed. If the reader holds the lock itself, no thread held it
+    /// exclusively at that moment. So the try failed because of a writer in the queue, and a writer that still
+    /// waits, waits for this reader. Otherwise both must have waited for so long that both waits have begun.
     fn is_certainly_queued(&self, wait: &Wait) -> bool {
         let is_own = self.own_hold(wait.thread, wait.lock).is_some();
         let is_long = has_begun(self.view, wait) && self.locks[wait.lock].has_queued_writer;

@@ -6,8 +6,8 @@
 //!
 //! # Method
 //!
-//! The recorder says so: it marks a held-lock entry when the lock is destroyed. (It records the event of that name at the
-//! end of every lock, held or not.)
+//! The recorder says so: it marks a held-lock entry when the lock is destroyed. (It records the event of that name
+//! at the end of every lock, held or not.)
 //!
 //! # Blind spots
 //!

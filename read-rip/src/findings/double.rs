@@ -6,9 +6,10 @@
 //!
 //! # Method
 //!
-//! A table's entry counts how often its lock was acquired again. In a history, two acquisitions have no release between
-//! them. Shared acquisitions of a lock that is held shared are left out, and so are recursive locks. A lock that is marked
-//! by hand may be recursive without saying so. A thread that still waits for a lock that it holds is a deadlock.
+//! A table's entry counts how often its lock was acquired again. In a history, two acquisitions have no release
+//! between them. Shared acquisitions of a lock that is held shared are left out, and so are recursive locks. A lock
+//! that is marked by hand may be recursive without saying so. A thread that still waits for a lock that it holds is
+//! a deadlock.
 //!
 //! # Blind spots
 //!

@@ -1,8 +1,8 @@
 //! A thread's known steps, replayed: which locks it held at each of them.
 //!
 //! It makes no findings. What a thread held before its first known step is not guessed: each such lock either is
-//! released in the known steps, or is still in the thread's table of held locks. This does not hold for a thread whose
-//! table overflowed, or changed while it was read; see [`is_complete`].
+//! released in the known steps, or is still in the thread's table of held locks. This does not hold for a thread
+//! whose table overflowed, or changed while it was read; see [`is_complete`].
 
 use std::collections::{HashMap, HashSet};
 

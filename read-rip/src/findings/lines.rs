@@ -6,19 +6,20 @@
 //!
 //! # Method
 //!
-//! Infers pile-ups from a pattern of three plain marks, which the scripts `lock-holders` and `lock-waiters` read as well
-//! (`scripts/lib/RipMarks.pm`): one mark before the locking and one after it, on one source line with two addresses, and one
-//! mark after the unlocking, on another line of that file. Threads that passed both addresses of a line show which of the
-//! two comes first. A line whose marks mostly stand alone acquires no lock. An inlined copy of a lock's line that no
-//! thread was seen to pass is taken for one. A thread whose last mark is the first of a pair waits there, unless it recorded
-//! something between the readings. A thread that passed a second mark, and no other mark in that file after it, seems to
-//! hold a lock. A finding needs most of the threads of a process, and is only suspected.
+//! Infers pile-ups from a pattern of three plain marks, which the scripts `lock-holders` and `lock-waiters` read as
+//! well (`scripts/lib/RipMarks.pm`): one mark before the locking and one after it, on one source line with two
+//! addresses, and one mark after the unlocking, on another line of that file. Threads that passed both addresses of
+//! a line show which of the two comes first. A line whose marks mostly stand alone acquires no lock. An inlined
+//! copy of a lock's line that no thread was seen to pass is taken for one. A thread whose last mark is the first of
+//! a pair waits there, unless it recorded something between the readings. A thread that passed a second mark, and
+//! no other mark in that file after it, seems to hold a lock. A finding needs most of the threads of a process, and
+//! is only suspected.
 //!
 //! # Blind spots
 //!
-//! Which of several locks it is: a line is not a lock. Acquisitions that were overwritten. Marks in the file that are
-//! neither of locking nor of unlocking count as releases. A line that no thread was ever seen to pass acquires no lock.
-//! Marks that the linker has merged with others are on no line, and count as releases in all their files.
+//! Which of several locks it is: a line is not a lock. Acquisitions that were overwritten. Marks in the file that
+//! are neither of locking nor of unlocking count as releases. A line that no thread was ever seen to pass acquires
+//! no lock. Marks that the linker has merged with others are on no line, and count as releases in all their files.
 //!
 //! # Example output
 //!

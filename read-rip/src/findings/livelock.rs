@@ -6,22 +6,22 @@
 //!
 //! # Method
 //!
-//! *Polite neighbours.* A thread acquires a lock, tries another one, fails, releases the first, and begins again. It is a
-//! candidate if its known history has at least five such failures, no acquisition while it held another lock, no
-//! mark of progress, and, in a living process, if it recorded something between the readings. The lock that it failed to
-//! acquire leads to the candidates that hold or held that lock. A cycle of those is a livelock: each is in the way of
-//! the next. A thread that fails because of a thread outside the cycle waits for work to be done, which is no livelock.
-//! Where the program has marks of progress the finding is potential, otherwise suspected.
+//! *Polite neighbours.* A thread acquires a lock, tries another one, fails, releases the first, and begins again.
+//! It is a candidate if its known history has at least five such failures, no acquisition while it held another
+//! lock, no mark of progress, and, in a living process, if it recorded something between the readings. The lock that it
+//! failed to acquire leads to the candidates that hold or held that lock. A cycle of those is a livelock: each is
+//! in the way of the next. A thread that fails because of a thread outside the cycle waits for work to be done,
+//! which is no livelock. Where the program has marks of progress the finding is potential, otherwise suspected.
 //!
-//! *No progress anywhere.* The program has marks of progress, but no known history, of either reading, contains one, while
-//! at least two threads recorded marks at few locations: suspected. That is a non-progress cycle, as in the model checker
-//! SPIN, over as much history as there is.
+//! *No progress anywhere.* The program has marks of progress. No known history, of either reading, contains one,
+//! while at least two threads recorded marks at few locations: suspected. That is a non-progress cycle, as in the
+//! model checker SPIN, over as much history as there is.
 //!
 //! # Blind spots
 //!
-//! A success that was overwritten, or that comes after more rounds than the history holds. Threads that do not mark what
-//! they try. Marks of progress that the linker has merged with plain marks: a thread that passed one of them counts as
-//! having made progress.
+//! A success that was overwritten, or that comes after more rounds than the history holds. Threads that do not mark
+//! what they try. Marks of progress that the linker has merged with plain marks: a thread that passed one of them
+//! counts as having made progress.
 //!
 //! # Example output
 //!

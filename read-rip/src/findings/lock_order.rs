@@ -6,23 +6,24 @@
 //!
 //! # Method
 //!
-//! There is an edge from A to B when a thread that holds A blocks for B or acquires it. A try that does not block adds no
-//! edge to the lock that it acquires, but that lock is held then and has outgoing edges. The same applies to waits with a
-//! time limit that failed. A cycle of edges is an inversion if each edge is of another thread, if no two of those threads
-//! held a common gate lock (one that excludes: a gate that both hold shared lets both in), and if at each lock the mode in
-//! which one thread holds it excludes the mode in which the other acquires it. That is the lock-order graph with the
-//! filters of Bensalem and Havelund, "Reducing False Positives in Runtime Analysis of Deadlocks", and the strong paths
-//! of the kernel's lockdep for shared locks. Each lock is judged by itself, and each group of locks with the same names
-//! is reported once: thousands of accounts are one finding.
+//! There is an edge from A to B when a thread that holds A blocks for B or acquires it. A try that does not block
+//! adds no edge to the lock that it acquires, but that lock is held then and has outgoing edges. The same applies
+//! to waits with a time limit that failed. A cycle of edges is an inversion if each edge is of another thread, if
+//! no two of those threads held a common gate lock (one that excludes: a gate that both hold shared lets both in),
+//! and if at each lock the mode in which one thread holds it excludes the mode in which the other acquires it. That
+//! is the lock-order graph with the filters of Bensalem and Havelund, "Reducing False Positives in Runtime Analysis
+//! of Deadlocks", and the strong paths of the kernel's lockdep for shared locks. Each lock is judged by itself, and
+//! each group of locks with the same names is reported once: thousands of accounts are one finding.
 //!
 //! What a thread held when its known history begins follows from the rest of the history and from its table; see
 //! `history`. Threads whose table was incomplete add no edges: a gate lock may be missing.
 //!
 //! # Blind spots
 //!
-//! Threads that cannot run at the same time (one starts the other when it is done) look like threads that can. Readers
-//! that block behind queued writers are left to `deadlock`, when it happens. A lock at the address of an earlier lock
-//! has the earlier one's history. What was overwritten has no edges. The search for long cycles is limited.
+//! Threads that cannot run at the same time (one starts the other when it is done) look like threads that can.
+//! Readers that block behind queued writers are left to `deadlock`, when it happens. A lock at the address of an
+//! earlier lock has the earlier one's history. What was overwritten has no edges. The search for long cycles is
+//! limited.
 //!
 //! # Example output
 //!

@@ -7,14 +7,14 @@
 //! # Method
 //!
 //! A lock that a thread has held for longer than the threshold, while the thread recorded nothing between the two
-//! readings and waits neither for a lock nor on a condition variable. The evidence says for how long, and where the thread
-//! acquired the lock.
+//! readings and waits neither for a lock nor on a condition variable. The evidence says for how long, and where the
+//! thread acquired the lock.
 //!
 //! # Blind spots
 //!
-//! A thread may hold a lock for its whole life on purpose, or be in a long call that it does not mark. If the time of the
-//! acquisition is not recorded (it is where a thread waits, unless `RIP_CLOCK` says more), only the time between the
-//! readings counts. In a dead process nothing was going to move.
+//! A thread may hold a lock for its whole life on purpose, or be in a long call that it does not mark. If the time
+//! of the acquisition is not recorded (it is where a thread waits, unless `RIP_CLOCK` says more), only the time
+//! between the readings counts. In a dead process nothing was going to move.
 //!
 //! # Example output
 //!

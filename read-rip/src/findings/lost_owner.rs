@@ -6,15 +6,16 @@
 //!
 //! # Method
 //!
-//! fork copies the memory with its locks, but only one thread: the one that calls it. A lock that another thread held at
-//! that moment stays locked in the child, and no table of the child says who holds it. So this analysis looks for a
-//! thread of a process other than the ring's first one that waits for a lock, where no thread of that process holds the
-//! lock, may hold it, or waits on a condition variable with it, and where the lock is not shared between processes.
+//! fork copies the memory with its locks, but only one thread: the one that calls it. A lock that another thread
+//! held at that moment stays locked in the child, and no table of the child says who holds it. So this analysis
+//! looks for a thread of a process other than the ring's first one that waits for a lock, where no thread of that
+//! process holds the lock, may hold it, or waits on a condition variable with it, and where the lock is not shared
+//! between processes.
 //!
-//! The finding is proven if nothing in the child can be unknown: wrappers record all operations on the lock, no thread was
-//! refused, no table overflowed or changed while it was read, and the complete history of every thread of the child shows
-//! that no thread there ever held the lock (a lock that was just released has no holder either). A lock that a thread of
-//! the child held exclusively was free after the fork: that is no finding.
+//! The finding is proven if nothing in the child can be unknown: wrappers record all operations on the lock, no
+//! thread was refused, no table overflowed or changed while it was read, and the complete history of every thread
+//! of the child shows that no thread there ever held the lock (a lock that was just released has no holder either).
+//! A lock that a thread of the child held exclusively was free after the fork: that is no finding.
 //!
 //! # Blind spots
 //!

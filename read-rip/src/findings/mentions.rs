@@ -31,6 +31,7 @@ impl Mentions {
         all
     }
 
+    /// One arm for each type of evidence: more than 60 lines, and flat.
     fn add(&mut self, evidence: &Evidence) {
         match evidence {
             Evidence::WaitCycle(cycle) => {

@@ -1,10 +1,11 @@
 //! What is wrong: one analysis a file, over the locks and threads of a ring.
 //!
-//! Analyses take values and give values: no input, no output, no symbols, no text. `report::findings` makes the sentences.
+//! Analyses take values and give values: no input, no output, no symbols, no text. `report::findings` makes the
+//! sentences.
 //!
-//! Adding an analysis touches three places: its file, the lists ([`ANALYSES`] here, [`Kind`] and [`Evidence`] for what
-//! it finds), and a scene in its tests. The compiler then asks `report::findings` for its sentences. The order of
-//! [`ANALYSES`] matters in one way: an analysis does not report again what an earlier one has explained.
+//! Adding an analysis touches three places: its file, the lists ([`ANALYSES`] here, [`Kind`] and [`Evidence`] for
+//! what it finds), and a scene in its tests. The compiler then asks `report::findings` for its sentences. The order
+//! of [`ANALYSES`] matters in one way: an analysis does not report again what an earlier one has explained.
 //!
 //! | file | what it has |
 //! |---|---|

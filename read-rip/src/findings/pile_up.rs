@@ -6,20 +6,20 @@
 //!
 //! # Method
 //!
-//! More than half of the threads that exist wait for one lock, at least four, and they wait for long: 100 ms, or from one
-//! reading to the next, or there are sixteen of them. If the same thread held the lock throughout, it is a *pile-up*. The
-//! evidence says since when that thread holds it, where the thread was last, and whether it does anything at all: a
-//! holder that is hardly ever scheduled looks like that. If the lock changes hands, it is a *convoy*: the queue moves
-//! and never drains. In a living process "throughout" means between the two readings. In a dead one it means since the
-//! first of the waiting threads began to wait: no release is known from that time on.
+//! More than half of the threads that exist wait for one lock, at least four, and they wait for long: 100 ms, or
+//! from one reading to the next, or there are sixteen of them. If the same thread held the lock throughout, it is a
+//! *pile-up*. The evidence says since when that thread holds it, where the thread was last, and whether it does
+//! anything at all: a holder that is hardly ever scheduled looks like that. If the lock changes hands, it is a
+//! *convoy*: the queue moves and never drains. In a living process "throughout" means between the two readings. In
+//! a dead one it means since the first of the waiting threads began to wait: no release is known from that time on.
 //!
 //! A holder that waits itself is no cause: the lock that it waits for is looked at instead. Threads that wait on a
 //! condition variable (an idle pool) do not wait for a lock.
 //!
 //! # Blind spots
 //!
-//! A queue at a lock that changes hands fast, and that is the only work of the program, looks the same. So the finding is
-//! only suspected. Without times the two kinds cannot be distinguished in a dead process.
+//! A queue at a lock that changes hands fast, and that is the only work of the program, looks the same. So the
+//! finding is only suspected. Without times the two kinds cannot be distinguished in a dead process.
 //!
 //! # Example output
 //!

@@ -6,10 +6,10 @@
 //!
 //! # Method
 //!
-//! For each wait with a known beginning, this analysis counts the acquisitions of the lock whose attempt began later: those
-//! threads have overtaken the wait. Acquisitions by threads that were in the queue before do not count: a long queue that
-//! is served in order starves no thread. From sixteen overtakes and 100 ms on, the finding is suspected. All threads that
-//! starve at one lock are one finding.
+//! For each wait with a known beginning, this analysis counts the acquisitions of the lock whose attempt began
+//! later: those threads have overtaken the wait. Acquisitions by threads that were in the queue before do not
+//! count: a long queue that is served in order starves no thread. From sixteen overtakes and 100 ms on, the finding
+//! is suspected. All threads that starve at one lock are one finding.
 //!
 //! # Blind spots
 //!

@@ -9,9 +9,10 @@
 //! long-hold
 //! ```
 //!
-//! `KIND` suppresses all findings of a kind. `KIND:REGEX` suppresses the findings in which the regular expression matches
-//! somewhere in the name of a lock, in the full name of a function, or in a `PATH:LINE`. Names and paths are those of the
-//! program, not the short ones of the text output. So a rule does not depend on what else is in the ring.
+//! `KIND` suppresses all findings of a kind. `KIND:REGEX` suppresses the findings in which the regular expression
+//! matches somewhere in the name of a lock, in the full name of a function, or in a `PATH:LINE`. Names and paths
+//! are those of the program, not the short ones of the text output. So a rule does not depend on what else is in
+//! the ring.
 
 use std::fmt;
 

@@ -7,10 +7,10 @@
 //! # Method
 //!
 //! A release by a thread that did not hold the lock: its whole history is known and has no acquisition before the
-//! release, or it released the lock before and has not acquired it since. If any other thread is known to have held the
-//! lock, that thread may have handed it over, which some locks allow: that is no finding. Locks that only their owner's
-//! guard can release are left out. The finding is never more than suspected: what happened before recording began, or is
-//! not marked, is not known.
+//! release, or it released the lock before and has not acquired it since. If any other thread is known to have held
+//! the lock, that thread may have handed it over, which some locks allow: that is no finding. Locks that only their
+//! owner's guard can release are left out. The finding is never more than suspected: what happened before recording
+//! began, or is not marked, is not known.
 //!
 //! # Blind spots
 //!

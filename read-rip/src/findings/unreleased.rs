@@ -6,15 +6,15 @@
 //!
 //! # Method
 //!
-//! A thread's table of held locks outlives the thread. If a thread has exited, or the living process no longer has it, and
-//! its table says *held*, the thread is a holder for ever. Locks that threads held when their whole process was killed are
-//! no finding: the memory is gone, and so are the threads that could wait.
+//! A thread's table of held locks outlives the thread. If a thread has exited, or the living process no longer has
+//! it, and its table says *held*, the thread is a holder for ever. Locks that threads held when their whole process
+//! was killed are no finding: the memory is gone, and so are the threads that could wait.
 //!
 //! # Blind spots
 //!
-//! Another thread may have released a lock that is marked by hand. The recorder then searches for the holder, but counts
-//! the release as unmatched if the search took too long. With any such release the finding is suspected. A release
-//! that the program does not mark looks like no release, unless another thread acquired the lock later.
+//! Another thread may have released a lock that is marked by hand. The recorder then searches for the holder, but
+//! counts the release as unmatched if the search took too long. With any such release the finding is suspected. A
+//! release that the program does not mark looks like no release, unless another thread acquired the lock later.
 //!
 //! # Example output
 //!

@@ -13,7 +13,8 @@ const LISTED_MAX: usize = 5;
 pub struct View<'a> {
     /// The ring; for a living process the later of two readings.
     pub now: &'a LockModel,
-    /// The earlier reading of a living process. Its lock and thread ids are its own, its locations are those of `now`.
+    /// The earlier reading of a living process. Its lock and thread ids are its own, its locations are those of
+    /// `now`.
     pub before: Option<&'a LockModel>,
     /// The locations that the models name, by their ids.
     pub locations: &'a [&'a Location],

@@ -1,7 +1,7 @@
 //! How things are shown. Nothing is computed here: values in, text out.
 //!
-//! Results go to standard output, plain enough for a pipe. What accompanies them (what is lost, damaged or missing) goes to
-//! standard error, so that a script never takes it for a result.
+//! Results go to standard output, plain enough for a pipe. What accompanies them (what is lost, damaged or missing)
+//! goes to standard error, so that a script never takes it for a result.
 //!
 //! | file | what it shows |
 //! |---|---|

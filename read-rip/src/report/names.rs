@@ -59,8 +59,8 @@ impl LocationTexts<'_> {
         }
     }
 
-    /// Like `of`, but with an address only where no source is known, or with `-v`: for text that distinguishes locations in
-    /// another way.
+    /// Like `of`, but with an address only where no source is known, or with `-v`: for text that distinguishes
+    /// locations in another way.
     pub fn line_of(&self, location: &Location) -> String {
         match self.line(location) {
             // All calls of a wrapper have the line of the wrapper: the address distinguishes them.

@@ -180,8 +180,8 @@ fn of_unmatched(model: &LockModel) -> Option<String> {
     let count = model.releases_unmatched;
     (count > 0).then(|| {
         format!(
-            "{} by another thread than the holder {} not matched to the holder: a lock marked by hand may look held and \
-             be free.",
+            "{} by another thread than the holder {} not matched to the holder: a lock marked by hand may look held \
+             and be free.",
             counted(count, "release"),
             if count == 1 { "was" } else { "were" }
         )
@@ -213,13 +213,15 @@ pub fn of_ambiguous(locations: &Locations<'_>) -> Option<Warning> {
 }
 
 /// The file is a copy.
-pub const IS_COPY: &str = "This file is a copy of the ring of a living process. Read the ring itself: `check` finds \
-                           deadlocks by two readings, and a copy has only one.";
+pub const IS_COPY: &str = "\
+    This file is a copy of the ring of a living process. Read the ring itself: `check` finds deadlocks by comparing \
+    two readings, and two readings of a copy are always equal.";
 /// The second reading failed.
 pub const WAS_REMOVED: &str = "The ring was removed between two readings: its process ended.";
 /// The file may be a copy.
-pub const MAY_BE_COPY: &str = "It is not known whether the process lives, and nothing moved: this may be a copy. `check` \
-                               finds deadlocks by two readings, and a copy has only one.";
+pub const MAY_BE_COPY: &str = "\
+    It is not known whether the process is alive, and nothing moved: this may be a copy. `check` finds deadlocks by \
+    comparing two readings, and two readings of a copy are always equal.";
 /// Times end with the last recorded one.
 pub const UP_TO_LAST_TIME: &str =
     "Lengths of time count up to the last recorded moment. They may have been longer.";

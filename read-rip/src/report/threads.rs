@@ -6,13 +6,13 @@
 //! name[tid]: {82}source_a.c:124<0x442bae>, {83}source_a.c:129, ...
 //! ```
 //!
-//! The oldest mark comes first. Braces contain the sequence of a mark. File and line follow. Where several addresses share
-//! that line (and always with `-v`), the module-relative address follows. For marks of wrapped locks (`librip::sync`) a
-//! word follows: `(takes)`, `(waits)`, `(released)`, `(failed)`, `(idle)`, `(woken)` or `(ended)`. With `-v` the lock of
-//! the event follows. The line of an exited thread ends in `EXIT`.
+//! The oldest mark comes first. Braces contain the sequence of a mark. File and line follow. Where several
+//! addresses share that line (and always with `-v`), the module-relative address follows. For marks of wrapped
+//! locks (`librip::sync`) a word follows: `(takes)`, `(waits)`, `(released)`, `(failed)`, `(idle)`, `(woken)` or
+//! `(ended)`. With `-v` the lock of the event follows. The line of an exited thread ends in `EXIT`.
 //!
-//! Where the linker has merged several marks, all of their lines are shown, as `source_a.c:124|source_b.c:20`: it is not
-//! known which of them was passed.
+//! Where the linker has merged several marks, all of their lines are shown, as `source_a.c:124|source_b.c:20`: it
+//! is not known which of them was passed.
 
 use std::io::{self, Write};
 
@@ -76,8 +76,8 @@ fn labels<'a>(location: &Location, locations: &Locations<'a>) -> Vec<&'a str> {
     labels
 }
 
-/// The word for a mark of a wrapper: all marks of a wrapper are on the line of one call, which alone does not say what was
-/// done. Marks by hand are on lines of their own, and have no word.
+/// The word for a mark of a wrapper: all marks of a wrapper are on the line of one call, which alone does not say
+/// what was done. Marks by hand are on lines of their own, and have no word.
 fn wrapper_word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option<&'static str> {
     let meaning = locations.meaning(thread.slot.pid, event.pc)?;
     if !meaning.flags().is_wrapper() {

@@ -1,14 +1,14 @@
 //! Findings as JSON.
 //!
-//! The evidence is written as it is: its threads, locks and locations are numbers, and the lists beside it say what each
-//! number stands for. Texts are for people; all that they say is in other fields too.
+//! The evidence is written as it is: its threads, locks and locations are numbers, and the lists beside it say what
+//! each number stands for. Texts are for people; all that they say is in other fields too.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 use super::location::{JsonLocation, json_location};
-use super::{Json, moment};
+use super::writer::{Json, moment};
 use crate::findings::{Confidence, Evidence, Finding, Kind};
 use crate::locks::{LockId, ThreadId};
 use crate::report::findings::{Checked, Paragraph, advice, doubt};

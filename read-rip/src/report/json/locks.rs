@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::location::{JsonLocation, json_location};
 use super::ring::level_name;
 use super::threads::state_name;
-use super::{Json, moment};
+use super::writer::{Json, moment};
 use crate::locks::{Hold, HoldState, Overview, Quantiles, Summary};
 use crate::report::locks::type_name;
 use crate::report::names::LockNames;

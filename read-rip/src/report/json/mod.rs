@@ -1,64 +1,17 @@
 //! The JSON output: one object a line, `{"type": ..., "data": {...}}`.
 //!
-//! `read-rip/json-schema.json` describes every line, and the tests validate the output against it. Lines of type `ring`
-//! and `removed` have the version of the schema. Within a version fields and types are only added. All fields but `type` are
-//! optional: a field that does not apply or is not known is left out. Addresses are strings in hexadecimal with `0x`.
-//! Moments are strings of decimal digits, because nanoseconds exceed 2^53, the largest integer that every JSON parser reads
-//! exactly. Lengths of time and counts are integers. Paths and names have U+FFFD where they are not UTF-8, and escapes
-//! where a terminal could obey them.
+//! `read-rip/json-schema.json` describes every line, and the tests validate the output against it. Lines of type
+//! `ring` and `removed` have the version of the schema. Within a version fields and types are only added. All
+//! fields but `type` are optional: a field that does not apply or is not known is left out. Addresses are strings
+//! in hexadecimal with `0x`. Moments are strings of decimal digits, because nanoseconds exceed 2^53, the largest
+//! integer that every JSON parser reads exactly. Lengths of time and counts are integers. Paths and names have
+//! U+FFFD where they are not UTF-8, and escapes where a terminal could obey them.
 
 mod findings;
 mod location;
 mod locks;
 mod ring;
 mod threads;
+mod writer;
 
-use std::io::{self, Write};
-
-use serde::Serialize;
-use serde_json::Serializer;
-use serde_json::ser::Formatter;
-
-use crate::printable::is_harmless;
-
-/// The version of the schema.
-const SCHEMA: u32 = 1;
-
-/// Writes JSON lines.
-#[derive(Debug)]
-pub struct Json<W>(pub W);
-
-#[derive(Serialize)]
-struct Line<'a, T> {
-    r#type: &'a str,
-    data: T,
-}
-
-/// Compact, with control characters escaped: serde_json itself escapes those below U+0020 only.
-struct Harmless;
-
-impl Formatter for Harmless {
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
-        let mut rest = fragment;
-        while let Some((at, letter)) = rest.char_indices().find(|&(_, letter)| !is_harmless(letter)) {
-            out.write_all(&rest.as_bytes()[..at])?;
-            for unit in letter.encode_utf16(&mut [0; 2]) {
-                write!(out, "\\u{unit:04x}")?;
-            }
-            rest = &rest[at + letter.len_utf8()..];
-        }
-        out.write_all(rest.as_bytes())
-    }
-}
-
-impl<W: Write> Json<W> {
-    fn line(&mut self, r#type: &str, data: impl Serialize) -> io::Result<()> {
-        Line { r#type, data }.serialize(&mut Serializer::with_formatter(&mut self.0, Harmless))?;
-        writeln!(self.0)
-    }
-}
-
-/// A moment, as a string.
-fn moment(ns: u64) -> String {
-    ns.to_string()
-}
+pub use writer::Json;

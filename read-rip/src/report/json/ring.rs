@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Json, SCHEMA, moment};
+use super::writer::{Json, SCHEMA, moment};
 use crate::process::{Found, Liveness};
 use crate::report::list::ended;
 use crate::ring::{ClockLevel, ClockSource, Ending, FileSystem, Header, Machine, Setting, Snapshot};

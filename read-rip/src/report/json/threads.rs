@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::Json;
 use super::location::{JsonLocation, json_location};
+use super::writer::Json;
 use crate::events::Event;
 use crate::locations::{LocationId, Locations};
 use crate::ring::Snapshot;
