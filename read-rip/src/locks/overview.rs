@@ -84,7 +84,7 @@ pub struct Waiters {
 }
 
 /// The distribution of lengths of time: percentiles and the maximum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Quantiles {
     pub count: usize,
