@@ -346,17 +346,6 @@ fn steps_before_words_that_are_missing_do_not_count_as_known() {
 }
 
 #[test]
-fn rings_of_version_1_0_have_no_locks_and_no_damage() {
-    let ring = lock_sites().with_slots([Slot::thread("a", 1).marks([support::fixture::WAITS])]);
-    let outcome = locks(&ring, &[]).sound();
-    assert_eq!(outcome.stdout, "");
-    assert!(outcome.stderr.contains("No lock is known"), "{outcome:#?}");
-    // What is not zero in bytes that 1.0 had reserved is nobody's business.
-    let ring = lock_sites().with_slots([Slot::thread("a", 1).has(Held::new(7, A, TAKES))]);
-    assert_eq!(locks(&ring, &[]).sound().stdout, "");
-}
-
-#[test]
 fn the_other_views_show_lock_events_as_marks() {
     let ring = ring().with_slots([Slot::thread("a", 1).event(TAKES, &[7, A]).event(RELEASED, &[9, 8, A])]);
     let fixture = Fixture::of(&ring);

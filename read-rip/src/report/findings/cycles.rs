@@ -1,6 +1,6 @@
 //! Sentences about cycles: deadlocks, lock orders and livelocks.
 
-use super::sentences::{
+use super::words::{
     Paragraph, Words, agree, and_more, in_parentheses, lasting, more_threads, shared, threads,
 };
 use crate::findings::{Blocker, BusyLoops, MutualFailure, OrderCycle, OrderEdge, WaitCycle, WaitEdge};

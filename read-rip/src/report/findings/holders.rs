@@ -1,6 +1,6 @@
 //! Sentences about holders: of threads that no longer exist, of the parent of a forked child, and idle ones.
 
-use super::sentences::{Paragraph, Words, agree, shared, threads};
+use super::words::{Paragraph, Words, agree, shared, threads};
 use crate::findings::{DeadHolder, IdleHolder, Orphan};
 use crate::report::units::duration;
 

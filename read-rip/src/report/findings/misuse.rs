@@ -1,6 +1,6 @@
 //! Sentences about wrong use of a lock: destroyed while held, released without an acquisition, acquired twice.
 
-use super::sentences::{Paragraph, Words};
+use super::words::{Paragraph, Words};
 use crate::findings::{DestroyedWhileHeld, SecondAcquisition, StrayRelease};
 
 pub(super) fn destroyed(words: &mut Words<'_>, destroyed: &DestroyedWhileHeld) -> Paragraph {

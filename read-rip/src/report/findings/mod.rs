@@ -16,6 +16,7 @@ mod misuse;
 mod queues;
 mod remarks;
 mod sentences;
+mod words;
 
 use std::io::{self, Write};
 
@@ -26,7 +27,8 @@ use super::units::counted;
 use crate::findings::Finding;
 
 pub(super) use remarks::{advice, doubt};
-pub(super) use sentences::Paragraph;
+pub(super) use sentences::paragraph;
+pub(super) use words::Paragraph;
 
 /// What was looked at, and what came of it.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -58,7 +60,7 @@ pub fn findings(
     let bold = anstyle::Style::new().bold();
     for finding in findings {
         let (confidence, kind) = (finding.confidence.name(), finding.kind.name());
-        let Paragraph { summary, evidence } = Paragraph::of(finding, names);
+        let Paragraph { summary, evidence } = paragraph(finding, names);
         writeln!(out, "{bold}{confidence} {kind}{bold:#}: {summary}")?;
         for line in &evidence {
             writeln!(out, "    {line}")?;

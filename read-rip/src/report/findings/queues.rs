@@ -1,6 +1,6 @@
 //! Sentences about many waiting threads: pile-ups and convoys, starvation, contention, crowded lines.
 
-use super::sentences::{Paragraph, Words, agree, and_more, history, lasting, more_threads, threads};
+use super::words::{Paragraph, Words, agree, and_more, history, lasting, more_threads, threads};
 use crate::findings::{ActiveHolder, ApparentHolder, Contended, CrowdedLine, Overtaken, Queue};
 
 pub(super) fn queue(words: &mut Words<'_>, queue: &Queue) -> Paragraph {

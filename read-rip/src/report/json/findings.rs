@@ -11,7 +11,7 @@ use super::location::{JsonLocation, json_location};
 use super::writer::{Json, moment};
 use crate::findings::{Confidence, Evidence, Finding, Kind};
 use crate::locks::{LockId, ThreadId};
-use crate::report::findings::{Checked, Paragraph, advice, doubt};
+use crate::report::findings::{Checked, Paragraph, advice, doubt, paragraph};
 use crate::report::names::LockNames;
 use crate::ring::Snapshot;
 
@@ -84,7 +84,7 @@ impl<W: Write> Json<W> {
 
 fn json_finding<'a>(finding: &'a Finding, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonFinding<'a> {
     let model = names.model;
-    let Paragraph { summary, evidence } = Paragraph::of(finding, names);
+    let Paragraph { summary, evidence } = paragraph(finding, names);
     let thread = |&id: &ThreadId| {
         let thread = &model.threads[id];
         JsonThread { id, name: &thread.name, pid: thread.pid, tid: thread.tid }
