@@ -65,7 +65,7 @@ pub struct Header {
     pub texts: Region,
     /// Where the slots are.
     pub slots: Region,
-    /// Where the names of locks are; rings of 1.0 have none.
+    /// Where the names of locks are.
     pub lock_names: Region,
 }
 

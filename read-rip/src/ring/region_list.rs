@@ -40,9 +40,7 @@ pub(super) fn read(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Def
         let is_reported = defects
             .iter()
             .any(|defect| matches!(defect, Defect::Region { kind: reported, .. } if *reported == kind));
-        // Rings of 1.0 have no names of locks.
-        let is_needed = kind != RegionKind::LockNames;
-        if *region == Region::default() && is_needed && !is_reported {
+        if *region == Region::default() && !is_reported {
             defects.push(Defect::RegionMissing { kind });
         }
     }
