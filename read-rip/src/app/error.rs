@@ -4,7 +4,6 @@ use std::io;
 use std::path::PathBuf;
 
 use super::output::remark;
-use crate::process;
 use crate::report::printable;
 use crate::ring;
 
@@ -18,7 +17,7 @@ pub(super) enum AppError {
     /// There is no ring in the directory.
     NoRing { dir: PathBuf },
     /// There is no ring of this process.
-    NoRingOf { pid: u32, dir: PathBuf },
+    NoRingOf { pid: u32, is_alive: bool, dir: PathBuf },
     /// There are several rings. They have been listed.
     ManyRings { count: usize },
     /// A suppression file that cannot be used.
@@ -59,12 +58,9 @@ impl AppError {
                 Some("name the file of a ring, or another directory with --dir"),
             ),
             AppError::NoRing { dir } => (format!("no rings in {}", dir.display()), None, Some(NO_RING_HINT)),
-            AppError::NoRingOf { pid, dir } => {
-                let (is, searched) = if process::living_threads(*pid as i32).is_empty() {
-                    ("it does not exist", "")
-                } else {
-                    ("it is alive", " and its maps")
-                };
+            AppError::NoRingOf { pid, is_alive, dir } => {
+                let (is, searched) =
+                    if *is_alive { ("it is alive", " and its maps") } else { ("it does not exist", "") };
                 let what = format!("no ring for process {pid} ({is}; looked in {}{searched})", dir.display());
                 (what, None, Some(NO_RING_HINT))
             }

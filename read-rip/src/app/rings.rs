@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::error::AppError;
 use super::output::{ERROR, SOUND, now_ns, output, remark};
 use crate::cli::{Common, RingArgs};
-use crate::process::{Found, Liveness, is_of_another_boot, rings_in, rings_of_process};
+use crate::process::{Found, Liveness, is_of_another_boot, living_threads, rings_in, rings_of_process};
 use crate::report::{self, Json, printable};
 
 /// `read-rip list`.
@@ -71,7 +71,8 @@ pub(super) fn choose(args: &RingArgs, dir: &Path) -> Result<PathBuf, AppError> {
             let number = name.to_str().and_then(|name| name.parse::<u32>().ok());
             let pid = number.filter(|_| std::fs::symlink_metadata(&path).is_err());
             let Some(pid) = pid else { return Ok(path) };
-            (rings_of_process(pid, dir), AppError::NoRingOf { pid, dir: dir.to_owned() })
+            let is_alive = !living_threads(pid as i32).is_empty();
+            (rings_of_process(pid, dir), AppError::NoRingOf { pid, is_alive, dir: dir.to_owned() })
         }
         None => (look_in(dir)?, AppError::NoRing { dir: dir.to_owned() }),
     };

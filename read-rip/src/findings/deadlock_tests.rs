@@ -31,7 +31,7 @@ fn confidences(scene: &Scene) -> Vec<Confidence> {
     scene.run(&Deadlock).iter().map(|finding| finding.confidence).collect()
 }
 
-/// Changes a thread's wait wherever the model says it.
+/// Changes the wait of a thread in both places where the model has it.
 fn change_wait(scene: &mut Scene, thread: usize, change: impl Fn(&mut Wait)) {
     let Some(wait) = &mut scene.model.threads[thread].wait else { panic!("it waits") };
     change(wait);
@@ -155,7 +155,7 @@ fn contradictions_and_lost_releases_prove_nothing() {
     let mut scene = circle(Scene::new(), 2);
     let other = scene.thread("other");
     scene.holds(other, 0);
-    assert_eq!(confidences(&scene), [Confidence::Suspected], "two have it alone");
+    assert_eq!(confidences(&scene), [Confidence::Suspected], "two exclusive holders");
 
     let mut scene = circle(Scene::new(), 2);
     scene.by_hand(0);
@@ -232,7 +232,7 @@ fn a_reader_that_reads_again_meets_a_queued_writer() {
 
 #[test]
 fn the_order_in_a_queue_must_be_certain() {
-    // Reader 0 has A and waits to share B, behind a writer who waits for reader 1, who waits for A.
+    // The first reader holds A and waits for B, behind a writer that waits for the second reader, which waits for A.
     let scene = |waited_ns: u64| {
         let mut scene = Scene::dead();
         let (a, b) = (scene.lock("A"), scene.rwlock("B", Some(false)));

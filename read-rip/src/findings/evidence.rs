@@ -119,7 +119,7 @@ pub struct DeadHolder {
     pub waiters: Waiters,
 }
 
-/// A lock of a forked child that nobody in the child holds, and that is locked.
+/// A lock of a forked child that is locked, and that no thread of the child holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Orphan {
     /// The child.
@@ -187,7 +187,7 @@ pub struct OrderEdge {
     pub thread: ThreadId,
     /// What it held.
     pub held: Acquisition,
-    /// What it acquired meanwhile.
+    /// What it acquired while it held that.
     pub acquired: Acquisition,
 }
 

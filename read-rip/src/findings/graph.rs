@@ -1,6 +1,6 @@
-//! Directed graphs over small numbers: strongly connected components, shortest cycles, who reaches whom.
+//! Directed graphs over small numbers: strongly connected components, shortest cycles, reachability.
 //!
-//! It knows nothing of locks. Nothing here recurses: a path may be as long as there are threads.
+//! It knows no locks. Nothing here recurses: a path may have as many nodes as there are threads.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ impl Graph {
         &self.targets[node]
     }
 
-    /// The same edges, the other way round.
+    /// The same edges, reversed.
     fn reversed(&self) -> Graph {
         let mut reversed = Graph::new(self.targets.len());
         for (from, targets) in self.targets.iter().enumerate() {
@@ -32,9 +32,9 @@ impl Graph {
         reversed
     }
 
-    /// The strongly connected components in which there is a cycle, each with its nodes ascending.
+    /// The strongly connected components that contain a cycle, each with its nodes in ascending order.
     ///
-    /// Tarjan, "Depth-first search and linear graph algorithms" (1972), with a stack of its own.
+    /// Tarjan, "Depth-first search and linear graph algorithms" (1972), with an explicit stack.
     pub(super) fn cyclic_components(&self) -> Vec<Vec<usize>> {
         const UNSEEN: usize = usize::MAX;
         let nodes = self.targets.len();
@@ -88,15 +88,15 @@ impl Graph {
 
     /// A shortest cycle among the cycles through one of `starts`, within a component; the nodes in order.
     ///
-    /// It stops to look for a still shorter one after about `budget` edges, so that one huge component cannot
-    /// take long.
+    /// After about `budget` edges it stops the search for a still shorter one, so that a huge component cannot take
+    /// long.
     pub(super) fn shortest_cycle(
         &self,
         component: &[usize],
         starts: impl Iterator<Item = usize>,
         mut budget: usize,
     ) -> Vec<usize> {
-        // The component is sorted: a node's location in it is its number here.
+        // The component is sorted: the position of a node is its number here.
         let local = |node: usize| component.binary_search(&node).ok();
         let mut best: Vec<usize> = Vec::new();
         for start in starts {
@@ -134,7 +134,7 @@ impl Graph {
         best
     }
 
-    /// For each node the group that it leads to, if any; a node that leads to several gets one of them.
+    /// For each node the group that can be reached from it, if any; of several groups one.
     pub(super) fn leading_to(&self, groups: &[Vec<usize>]) -> Vec<Option<usize>> {
         let reversed = self.reversed();
         let mut group_of = vec![None; self.targets.len()];

@@ -6,14 +6,17 @@
 //!
 //! # Method
 //!
-//! Infers pile-ups from a pattern of three plain marks, which the scripts `lock-holders` and `lock-waiters` read as
-//! well (`scripts/lib/RipMarks.pm`): one mark before the locking and one after it, on one source line with two
-//! addresses, and one mark after the unlocking, on another line of that file. Threads that passed both addresses of
-//! a line show which of the two comes first. A line whose marks mostly stand alone acquires no lock. An inlined
-//! copy of a lock's line that no thread was seen to pass is taken for one. A thread whose last mark is the first of
-//! a pair waits there, unless it recorded something between the readings. A thread that passed a second mark, and
-//! no other mark in that file after it, seems to hold a lock. A finding needs most of the threads of a process, and
-//! is only suspected.
+//! Infers pile-ups from a pattern of three plain marks. One is before the locking and one after it, on one source line
+//! with two addresses. The third is after the unlocking, on another line of the same file. The scripts `lock-holders`
+//! and `lock-waiters` read the same pattern (in Perl: `scripts/lib/RipMarks.pm`).
+//!
+//! * Threads that passed both addresses of a line show which of the two comes first.
+//! * A line whose marks mostly stand alone acquires no lock.
+//! * A line may be inlined in several places: a copy that no thread was seen to pass acquires a lock like the others.
+//! * A thread waits at a line if its last mark is the first of a pair, and it recorded nothing between the readings.
+//! * A thread seems to hold a lock if it passed the second mark of a pair, and no other mark of that file after it.
+//!
+//! A finding needs more than half of the threads of a process, and is only suspected.
 //!
 //! # Blind spots
 //!

@@ -67,7 +67,7 @@ fn a_gate_acquired_before_the_history_begins_is_still_a_gate() {
     assert_eq!(scene.run(&LockOrder).len(), 1);
     scene.step(0, StepKind::Released, 2);
     scene.holds(1, 2);
-    assert!(scene.run(&LockOrder).is_empty(), "one released it later, the other has it still");
+    assert!(scene.run(&LockOrder).is_empty(), "one thread released it later, the other still holds it");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn readers_of_both_locks_cannot_block_one_another() {
         scene.model.threads[thread].steps.iter_mut().for_each(|step| step.is_shared = true);
     }
     assert!(scene.run(&LockOrder).is_empty(), "readers only");
-    // One of the two writes the second lock that it takes: still the other only shares what this one shares.
+    // One of the two writes the second lock that it acquires. The other one still only reads what this one reads.
     scene.model.threads[0].steps[1].is_shared = false;
     assert!(scene.run(&LockOrder).is_empty(), "one writer");
     scene.model.threads[1].steps[1].is_shared = false;

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::locations::Location;
 
-    /// A server: each thread has a lock of its own group, one in ten waits for another's, all have histories.
+    /// A server: a quarter of the threads hold a lock each, one in ten of the others waits for one, all have histories.
     fn server(threads: usize) -> Scene {
         let mut scene = Scene::new();
         let locks = threads / 4;

@@ -144,11 +144,11 @@ mod tests {
         let mut scene = scene();
         scene.step(0, StepKind::Released, 0);
         scene.model.threads[0].overwritten = 5;
-        assert!(scene.run(&Unlock).is_empty(), "taken in the part that is lost");
+        assert!(scene.run(&Unlock).is_empty(), "acquired in the part that is lost");
         scene.step(0, StepKind::Released, 0);
         assert_eq!(scene.run(&Unlock)[0].confidence, Confidence::Suspected);
         scene.model.locks[0].nature.is_reentrant = true;
-        assert!(scene.run(&Unlock).is_empty(), "taken twice in the part that is lost");
+        assert!(scene.run(&Unlock).is_empty(), "acquired twice in the part that is lost");
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Analysis for Unreleased {
     }
 }
 
-/// For each lock of a thread that no longer exists: who is known to have acquired it, and when.
+/// For each lock of a thread that no longer exists: the threads that are known to have acquired it, and when.
 struct Acquisitions(HashMap<LockId, Vec<(ThreadId, Option<u64>)>>);
 
 impl Acquisitions {
@@ -152,7 +152,7 @@ mod tests {
         scene.model.threads[1].steps.clear();
         let other = scene.thread("other");
         scene.holds(other, 0);
-        assert_eq!(scene.run(&Unreleased)[0].confidence, Confidence::Suspected, "and has it now");
+        assert_eq!(scene.run(&Unreleased)[0].confidence, Confidence::Suspected, "and holds it now");
     }
 
     #[test]
