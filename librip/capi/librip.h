@@ -102,7 +102,7 @@ struct rip_options {
     const char *path;             /* a file or a directory; default /dev/shm/rip.PROGRAM.PID.START. An existing file is
                                      left alone, and the new one is called PATH.1, PATH.2, and so on */
     uint32_t words;               /* history of a thread: 16 to 16384 words, rounded up to a power of two; default 64 */
-    uint32_t slots;               /* threads at a time: 1 to 16777216; default 65536. Unused slots take 8 bytes */
+    uint32_t slots;               /* threads at a time: 1 to 16777216; default 65536. Unused slots take nothing */
     uint32_t keep;                /* enum rip_keep */
     uint32_t clock;               /* enum rip_clock */
     uint32_t leaves_sigbus_alone; /* not 0: no handler for the SIGBUS that marks raise if the file is truncated */

@@ -5,7 +5,7 @@ pub use crate::lock::interposed::*;
 /// From now on the recorder makes no system call that a program with threads does not make anyway. Later threads record
 /// nowhere, and a clean exit leaves the ring.
 pub fn avoid_system_calls() {
-    crate::process::thread::avoid_system_calls();
+    crate::process::state::avoid_system_calls();
 }
 
 /// The process ends with this status, in a way that the C library does not announce. Safe in a signal handler, and in a

@@ -1,8 +1,8 @@
 //! Marks for one to two nanoseconds each, in a file that outlives the process.
 //!
 //! A program calls [`init`] once and puts [`rip_snap!`] around its locks and wherever else it may get stuck. Each mark
-//! stores its own address in the calling thread's part of a shared file. `read-rip` reads that file, of a living process
-//! without stopping it or of a dead one, and shows where every thread is.
+//! stores its own address in the calling thread's part of a shared file. `read-rip` reads that file, of a living
+//! process without stopping it or of a dead one, and shows where every thread is.
 //!
 //! ```
 //! use librip::rip_snap;
@@ -16,8 +16,8 @@
 //!
 //! # What it promises
 //!
-//! * A mark takes no lock, makes no system call, allocates nothing, and touches no memory that another thread writes. The
-//!   first mark of a thread claims a slot, which takes some system calls and a microsecond or two.
+//! * A mark takes no lock, makes no system call, allocates nothing, and touches no memory that another thread writes.
+//!   The first mark of a thread claims a slot, which takes some system calls and a microsecond or two.
 //! * Every mark that was made is in the file after any death of the process: SIGKILL, SIGSEGV, `abort`, out of memory.
 //! * The program is never harmed. If the tmpfs is full, the ring is full, the file cannot be created, or somebody
 //!   truncates it or scribbles over it, marks record nothing or nonsense, and cost the same.
@@ -37,8 +37,8 @@
 //!
 //! # Features
 //!
-//! `lock_api`: recorded locks of `parking_lot` 0.12, and of other crates that implement the traits of `lock_api` 0.4: module
-//! `raw`. `lock_api_05`: the same for `parking_lot` 0.13 and `lock_api` 0.5, from Rust 1.95 on.
+//! `lock_api`: recorded locks of `parking_lot` 0.12, and of other crates that implement the traits of `lock_api` 0.4:
+//! module `raw`. `lock_api_05`: the same for `parking_lot` 0.13 and `lock_api` 0.5, from Rust 1.95 on.
 //!
 //! `capi` and `interpose` add functions for the packages `librip-capi` and `librip-preload`. They are no part of the
 //! interface.

@@ -1,13 +1,13 @@
 //! The macros that users write: marks, marks of progress, and marks of locks.
 //!
-//! A macro expands to a site, and to instructions (`arch`) or a call (`lock::by_hand`) that record an event of it. What is
-//! recorded is said there.
+//! A macro expands to a site, and to instructions (`arch`) or a call (`lock::by_hand`) that record an event of it. What
+//! is recorded is said there.
 
 /// Records that the thread passes this place: one to two nanoseconds.
 ///
 /// Stores the address of the current instruction, with a sequence number, in the calling thread's slot of the process's
-/// ring. Before [`init`](crate::init) has made a ring it records nowhere. It never blocks, allocates or fails, and may be
-/// used in signal handlers and in destructors of thread-locals.
+/// ring. Before [`init`](crate::init) has made a ring it records nowhere. It never blocks, allocates or fails, and may
+/// be used in signal handlers and in destructors of thread-locals.
 ///
 /// A label, a string literal, is kept in the program's notes and shown by `read-rip -v`. It costs nothing at run time.
 ///
@@ -106,12 +106,12 @@ macro_rules! __rip_lock_flag {
 
 /// Records that the thread is about to wait for a lock.
 ///
-/// The lock is a reference or a pointer to it; its address identifies it. Words after it say more: `shared` for a reader,
-/// `reentrant` if the owner may acquire the lock again, `readers_first` if readers pass waiting writers, `try_for` if the
-/// wait ends after a time.
+/// The lock is a reference or a pointer to it; its address identifies it. Words after it say more: `shared` for a
+/// reader, `reentrant` if the owner may acquire the lock again, `readers_first` if readers pass waiting writers,
+/// `try_for` if the wait ends after a time.
 ///
-/// Place it directly before the call that blocks. It records the time, which takes some nanoseconds more than other marks
-/// do (`RIP_CLOCK=off` saves them). [`rip_lock_acquired!`](crate::rip_lock_acquired) or
+/// Place it directly before the call that blocks. It records the time, which takes some nanoseconds more than other
+/// marks do (`RIP_CLOCK=off` saves them). [`rip_lock_acquired!`](crate::rip_lock_acquired) or
 /// [`rip_lock_try_failed!`](crate::rip_lock_try_failed) follows.
 ///
 /// # Examples
@@ -187,7 +187,8 @@ macro_rules! rip_lock_try_failed {
 
 /// Records that a lock is about to be destroyed. Its name is removed, and no thread holds it any more.
 ///
-/// For locks in memory that the program will use again. Without it, another lock at the same address looks like this one.
+/// For locks in memory that the program will use again. Without it, another lock at the same address looks like this
+/// one.
 #[macro_export]
 macro_rules! rip_lock_destroyed {
     ($lock:expr) => {

@@ -5,20 +5,20 @@
 //!
 //! # How instances meet
 //!
-//! Each instance emits a note (`librip_format::NOTE_INSTANCE`) that leads to its [`Anchor`], and the notes of all loaded
-//! modules can be listed. The instance in which the ring was made owns it. The others *join*: their marks go into the same
-//! slots.
+//! Each instance emits a note (`librip_format::NOTE_INSTANCE`) that leads to its [`Anchor`], and the notes of all
+//! loaded modules can be listed. The instance in which the ring was made owns it. The others *join*: their marks go
+//! into the same slots.
 //!
-//! Modules with marks in C and no instance of librip have a block and a state too, which `librip.h` defines. They need no
-//! anchor: the first mark of a thread hands its block to the instance that the module is linked with. Notes lead to their
-//! states (`librip_format::NOTE_MODULE`), and the owner opens them.
+//! Modules with marks in C and no instance of librip have a block and a state too, which `librip.h` defines. They need
+//! no anchor: the first mark of a thread hands its block to the instance that the module is linked with. Notes lead to
+//! their states (`librip_format::NOTE_MODULE`), and the owner opens them.
 //!
 //! Instances with another `ANCHOR_ABI` are left alone. If they make a ring of their own, the reader lists both.
 //!
 //! # Invariants
 //!
-//! * An instance joins once and for good. Its library is pinned in memory first, and so is every library whose sites are in
-//!   the ring: threads' lists keep its blocks, and its PCs must not come to mean another library's code.
+//! * An instance joins once and for good. Its library is pinned in memory first, and so is every library whose sites
+//!   are in the ring: threads' lists keep its blocks, and its PCs must not come to mean another library's code.
 //! * Another thread may unload a library at any time. So anchors and states of libraries are touched only if these are
 //!   pinned ([`loader::keep_loaded`]), or while the loader keeps its list locked ([`found_owner`]).
 
@@ -34,7 +34,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use crate::arch::{self, ModuleState, Settings, ThreadBlock};
 use crate::process::instance::{self, ANCHOR_ABI, Anchor, Request};
 use crate::process::loader::{self, Detail, FoundModule};
-use crate::process::{clock, exit, fork, sigbus, thread};
+use crate::process::{clock, exit, fork, sigbus, state, thread};
 use crate::ring::{lock_names, module_registry, remote_tables};
 use crate::start::config::Builder;
 use crate::start::create::{self, Made};
@@ -111,7 +111,7 @@ fn open(made: Made, wish: &Builder) {
     let ring = made.ring;
     module_registry::register(ring, loader::keep_loaded().into_iter().map(|found| found.module));
     made.publish();
-    fork::note_pid_namespace();
+    state::note_pid_namespace();
     clock::install(&made.calibration);
     thread::install(ring);
     if let Ok(metadata) = made.file.metadata() {
@@ -186,8 +186,8 @@ fn join_existing() -> bool {
 fn found_owner() -> Option<&'static Anchor> {
     let mut owner = None;
     loader::for_each(Detail::Instances, |module| {
-        // SAFETY: the loader keeps its list locked, so the module stays. What is kept is an owner, which is pinned or is
-        // the executable.
+        // SAFETY: the loader keeps its list locked, so the module stays. What is kept is an owner, which is pinned or
+        // is the executable.
         owner = owner.or_else(|| unsafe { others(&module) }.find_map(owner_of));
     });
     owner
@@ -241,8 +241,8 @@ extern "C" fn refresh() {
     let Some(ring) = thread::ring() else { return };
     let modules = loader::keep_loaded();
     for module in modules.iter().filter(|module| module.has_marks()) {
-        // SAFETY: `keep_loaded` has pinned it, or it is the executable. That took the loader's lock, so the functions that
-        // the anchor leads to are relocated.
+        // SAFETY: `keep_loaded` has pinned it, or it is the executable. That took the loader's lock, so the functions
+        // that the anchor leads to are relocated.
         for other in unsafe { others(module) } {
             (other.join)(&ANCHOR);
         }
@@ -261,7 +261,8 @@ fn open_states(module: &FoundModule) {
             continue;
         }
         // SAFETY: the note of a loaded module says that its state is there, and `loader` checked that the address is in
-        // that module, which `refresh` has from `keep_loaded`: it is pinned, or is the executable. All fields are atomics.
+        // that module, which `refresh` has from `keep_loaded`: it is pinned, or is the executable. All fields are
+        // atomics.
         let state = unsafe { &*state };
         // Its marks call this library, which is ready.
         state.open(settings, || {});

@@ -98,15 +98,15 @@ const SIGCANCEL: Signals = 1 << (32 - 1);
 /// FOLKLORE: glibc's `setuid` waits until every thread has handled this signal.
 const SIGSETXID: Signals = 1 << (33 - 1);
 
-/// Runs `body` with signals blocked in this thread, so that no handler sees it half done, and no cancellation interrupts
-/// it.
+/// Runs `body` with signals blocked in this thread, so that no handler sees it half done, and no cancellation
+/// interrupts it.
 ///
 /// Asynchronous cancellation is delivered when the mask is restored. From there to the program's own code no frame may
 /// have anything to clean up, and each function that C calls on the way is `extern "C-unwind"`.
 ///
-/// FOLKLORE: functions that are called on that way are declared `extern "C"` all the same, because a crate that calls what
-/// may unwind cannot be linked into programs whose panics abort. The unwinder passes through a frame that has nothing to
-/// clean up in any case.
+/// FOLKLORE: functions that are called on that way are declared `extern "C"` all the same, because a crate that calls
+/// what may unwind cannot be linked into programs whose panics abort. The unwinder passes through a frame that has
+/// nothing to clean up in any case.
 #[inline(always)]
 pub(crate) fn with_signals_blocked<T: Copy>(body: impl FnOnce() -> T) -> T {
     let before = block_signals();
@@ -145,8 +145,8 @@ extern "C" fn without_unwinding<T>(body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// Blocks all signals in this thread except SIGBUS: if somebody truncates the file at this moment, the SIGBUS handler must
-/// run. Returns the signals that were blocked before.
+/// Blocks all signals in this thread except SIGBUS: if somebody truncates the file at this moment, the SIGBUS handler
+/// must run. Returns the signals that were blocked before.
 #[inline(always)]
 pub(crate) fn block_signals() -> Signals {
     change_mask(libc::SIG_BLOCK, !(1 << (libc::SIGBUS - 1) | SIGSETXID))
@@ -191,14 +191,14 @@ pub(crate) struct NoMemory;
 
 /// Makes sure that stores to `len_bytes` from `start` do not fault because there is no memory.
 ///
-/// A store to a hole of a full tmpfs raises SIGBUS. When the kernel itself accesses user memory, the same condition is an
-/// error code. So the kernel adds zero to one word of each page: `FUTEX_WAKE_OP` does an atomic read-modify-write, and then
-/// wakes waiters of the address, of which there are none. Pages that exist do not change, even if other threads write to
-/// them meanwhile.
+/// A store to a hole of a full tmpfs raises SIGBUS. When the kernel itself accesses user memory, the same condition is
+/// an error code. So the kernel adds zero to one word of each page: `FUTEX_WAKE_OP` does an atomic read-modify-write,
+/// and then wakes waiters of the address, of which there are none. Pages that exist do not change, even if other
+/// threads write to them meanwhile.
 ///
 /// This takes no file descriptor. So a daemon that closes all of its descriptors does not stop us, and we never touch a
-/// file that was opened under our old number. Every kernel since 2.6.14 can do it. `MADV_POPULATE_WRITE` is plainer, but
-/// came with 5.14, and emulators that do not know it report success.
+/// file that was opened under our old number. Every kernel since 2.6.14 can do it. `MADV_POPULATE_WRITE` is plainer,
+/// but came with 5.14, and emulators that do not know it report success.
 ///
 /// # Errors
 ///

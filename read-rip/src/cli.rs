@@ -1,4 +1,4 @@
-//! The command line: what can be asked, and how it is explained. No work is done here.
+//! The command line: arguments and help texts. It does no work.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,14 +8,15 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
-  read-rip                          the ring there is, by function: where threads pile up
-  read-rip 1234                     the ring of process 1234, living or dead
-  read-rip -t RING | less           every thread's history
-  read-rip locks RING               who has each lock, who waits for it, and where
-  read-rip check RING               deadlocks and other trouble with locks
-  read-rip list                     the rings there are, and how their processes ended
-  read-rip -e ./server RING.gz      a compressed copy, with the program given by hand
-  read-rip --json RING | jq .       for programs";
+  read-rip                          threads by function, of the only ring: where they pile up
+  read-rip 1234                     the ring of process 1234, alive or dead
+  read-rip -t RING | less           the history of each thread
+  read-rip locks RING               who holds each lock, who waits for it, and where
+  read-rip check RING               deadlocks and other problems with locks
+  read-rip run --preload ./server   record the locks of a program, and explain a crash
+  read-rip list                     all rings, and how their processes ended
+  read-rip -e ./server RING.gz      a compressed copy, with the program that was recorded
+  read-rip --json RING | jq .       for programs; see json-schema.json";
 
 const TEMPLATE: &str = "\
 {about}
@@ -25,11 +26,11 @@ const TEMPLATE: &str = "\
 {all-args}{after-help}";
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 read and sound; 1 `check` has found something; 2 an error, or part of the ring could not be read.
-Results go to standard output, remarks on them to standard error.";
+Exit status: 0 success; 1 `check` has findings; 2 an error, or part of the ring could not be read.
+Results go to standard output, remarks to standard error.";
 
-/// Says where every thread of a process is, from the ring that librip keeps: live, without stopping it, or
-/// after its death.
+/// Shows where each thread of a process is, from the ring that librip records: of a living process without
+/// stopping it, or of a dead one.
 #[derive(Debug, Parser)]
 #[command(
     name = "read-rip",
@@ -41,15 +42,15 @@ Results go to standard output, remarks on them to standard error.";
     disable_help_subcommand = true
 )]
 pub struct Cli {
-    /// What to do instead of showing a ring.
+    /// What to do instead of showing threads.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Which ring.
     #[command(flatten)]
     pub ring: RingArgs,
-    /// How to show it.
+    /// What to show of it.
     #[command(flatten)]
-    pub view: View,
+    pub show: ShowArgs,
     /// Options of all commands.
     #[command(flatten)]
     pub common: Common,
@@ -58,24 +59,24 @@ pub struct Cli {
 /// Which ring.
 #[derive(Args, Debug)]
 pub struct RingArgs {
-    /// A ring's file (or a gzip, zlib or zstd copy), or a pid; may be left out where there is just one ring
+    /// The file of a ring (or a gzip, zlib or zstd copy of it), or a pid; not needed if there is only one ring
     #[arg(value_name = "RING")]
     pub ring: Option<OsString>,
-    /// The ring's file, as an option
+    /// The file of a ring or a pid, as an option
     #[arg(short = 'r', value_name = "RING", conflicts_with = "ring")]
     pub ring_option: Option<OsString>,
 }
 
-/// How a ring is shown.
+/// What is shown of a ring.
 #[derive(Args, Debug)]
-pub struct View {
-    /// One line a thread, with its history
+pub struct ShowArgs {
+    /// One line per thread, with its history
     #[arg(short = 't', long)]
     pub threads: bool,
-    /// Addresses, labels and thread ids; with -t exited threads too
+    /// Also addresses, labels and thread ids; with -t also exited threads
     #[arg(short, long)]
     pub verbose: bool,
-    /// Only threads whose `name[tid]`, function or `file:line` (of the last mark) matches this
+    /// Only threads whose `name[tid]`, or the function or `file:line` of whose last mark, matches REGEX
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
 }
@@ -83,41 +84,41 @@ pub struct View {
 /// Options of all commands.
 #[derive(Args, Debug)]
 pub struct Common {
-    /// The program that was recorded, if it is not where it was (its build id must be the recorded one)
+    /// The program that was recorded, if it is not at its recorded path (its build id must match)
     #[arg(short, long, value_name = "EXE", global = true)]
     pub exe: Option<PathBuf>,
-    /// A directory of separate debug files, with .build-id/ below it (may be given more than once)
+    /// A directory of separate debug files that contains .build-id/ (can be repeated)
     #[arg(long, value_name = "DIR", global = true)]
     pub debug_dir: Vec<PathBuf>,
-    /// Where rings are looked for
+    /// The directory to search for rings
     #[arg(long, value_name = "DIR", default_value = crate::ring::DEFAULT_DIRECTORY, global = true)]
     pub dir: PathBuf,
-    /// JSON, one object a line
+    /// Write JSON, one object per line
     #[arg(long, global = true)]
     pub json: bool,
-    /// Colours: on a terminal, unless NO_COLOR is set
+    /// Use colours; auto: on a terminal, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: ColorChoice,
 }
 
-/// The commands besides showing a ring.
+/// The commands besides showing threads.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Shows each lock: who has it, who waits for it and where, and how it was used
+    /// Shows each lock: who holds it, who waits for it and where, and how it was used
     Locks(LocksArgs),
-    /// Looks for deadlocks and other trouble with locks
+    /// Finds deadlocks and other problems with locks
     Check(CheckArgs),
-    /// Runs a program, and shows its ring and what is wrong if it is killed or crashes
+    /// Runs a program; if a signal ends it, shows its threads and findings
     Run(RunArgs),
-    /// Lists the rings there are: program, pid, age, and how the process ended
+    /// Lists all rings: program, pid, age, and how the process ended
     List,
     /// Removes the rings of dead processes
     Gc {
-        /// Only say what would be removed
+        /// Only print what would be removed
         #[arg(short = 'n', long)]
         dry_run: bool,
     },
-    /// Shows what a ring says of itself: process, geometry, counters, modules, damage
+    /// Shows what a ring says about itself: process, geometry, counters, modules, damage
     Info {
         /// Which ring.
         #[command(flatten)]
@@ -131,10 +132,10 @@ pub struct LocksArgs {
     /// Which ring.
     #[command(flatten)]
     pub ring: RingArgs,
-    /// Locks too that nobody has or waits for and that were always free, however many they are
+    /// Also all idle, uncontended locks
     #[arg(short, long)]
     pub all: bool,
-    /// Addresses, and the threads that wait
+    /// Also addresses, and the names of all threads
     #[arg(short, long)]
     pub verbose: bool,
 }
@@ -145,22 +146,23 @@ pub struct CheckArgs {
     /// Which ring.
     #[command(flatten)]
     pub ring: RingArgs,
-    /// Report only what is at least so sure
+    /// Report only findings that are at least this certain
     #[arg(long, value_name = "CONFIDENCE", default_value = "suspected")]
     pub min_confidence: MinConfidence,
-    /// A file of findings not to report, a line each: KIND, or KIND:REGEX for a lock, function or file:line in it
+    /// A file of findings not to report, one per line: KIND, or KIND:REGEX, where REGEX matches the name of a lock, a
+    /// full function name, or PATH:LINE (can be repeated)
     #[arg(long, value_name = "FILE")]
     pub suppress: Vec<PathBuf>,
-    /// A living process is read twice, with so much time in between
+    /// The time between the two readings of a living process
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
     pub window: Duration,
-    /// A lock held, or waited for, so long is worth a word
+    /// Report locks held or waited for longer than this
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub threshold: Duration,
 }
 
 impl CheckArgs {
-    /// The defaults, for this ring.
+    /// The default arguments, for this ring.
     pub fn of(ring: RingArgs) -> CheckArgs {
         CheckArgs {
             ring,
@@ -172,13 +174,13 @@ impl CheckArgs {
     }
 }
 
-/// What `run` runs. Its exit status is the program's, or 128 and the number of the signal that ended it.
+/// What `run` runs. The exit status is that of the program, or 128 plus the number of the signal that ended it.
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// Record the pthread locks of a program that was built without librip, by librip_preload.so
+    /// Record the pthread locks of a program that was built without librip, with librip_preload.so
     #[arg(long)]
     pub preload: bool,
-    /// Where librip_preload.so is, if neither beside this program nor in /usr/local/lib or /usr/lib
+    /// The path of librip_preload.so, if it is not beside this program, in /usr/local/lib or in /usr/lib
     #[arg(long, value_name = "FILE", requires = "preload")]
     pub preload_library: Option<PathBuf>,
     /// The program and its arguments
@@ -200,18 +202,18 @@ pub enum MinConfidence {
     Proven,
 }
 
-/// A length of time: a number and its unit.
+/// Parses a number and a unit.
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| "it takes a number and a unit, as in 500ms".to_owned())?;
+    let number: u64 = number.parse().map_err(|_| "expected a number and a unit, as in 500ms".to_owned())?;
     match unit {
         "us" => Ok(Duration::from_micros(number)),
         "ms" => Ok(Duration::from_millis(number)),
         "s" => Ok(Duration::from_secs(number)),
         "min" => Ok(Duration::from_secs(number.saturating_mul(60))),
         "h" => Ok(Duration::from_secs(number.saturating_mul(3600))),
-        _ => Err("its unit is us, ms, s, min or h, as in 500ms".to_owned()),
+        _ => Err("the unit must be us, ms, s, min or h, as in 500ms".to_owned()),
     }
 }
 
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_time_have_a_unit() {
+    fn durations_have_a_unit() {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("2s"), Ok(Duration::from_secs(2)));
         for wrong in ["", "5", "ms", "-1s", "1.5s", "3 s", "99999999999999999999s"] {

@@ -1,37 +1,38 @@
 //! Words become events.
 //!
-//! It knows how many operands a site has, and nothing of what they mean. An event is a PC word and the operand
-//! words directly before it. What is incomplete is left out and counted, never completed by guessing.
+//! An event is a PC word and the operand words directly before it. The caller says how many operand words the site
+//! of a PC has; this file does not know what they mean. Incomplete events are left out and counted, never completed
+//! by guessing.
 
 use std::ops::Range;
 
 use crate::ring::Slot;
 
-/// A mark that was passed.
+/// A mark that a thread passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The sequence of its PC word.
+    /// The sequence of the PC word.
     pub sequence: u64,
     /// Actual address of the mark.
     pub pc: u64,
-    /// Its operand words, as a range of the slot's words.
+    /// The operand words, as a range of indices into the slot's words.
     pub operands: Range<usize>,
 }
 
-/// What could not be made into events.
+/// The words that are not part of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leftover {
-    /// Events that miss operands.
+    /// PC words with too few operand words before them.
     pub incomplete_events: u64,
-    /// Operand words that belong to no event: overwritten, or a crash came before the PC word.
+    /// Operand words that belong to no event: the PC word is missing, or a crash prevented it.
     pub stray_operands: u64,
 }
 
-/// All events of a slot, oldest first. `operand_words` says how many operand words the site of a PC has.
+/// All events of a slot, oldest first. `operand_words` returns the number of operand words that the site of a PC has.
 pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> (Vec<Event>, Leftover) {
     let mut events = Vec::with_capacity(slot.words.len());
     let mut leftover = Leftover::default();
-    // Operand words that no event has claimed yet, directly before the present word.
+    // The number of operand words directly before the current word.
     let mut pending = 0usize;
     for (index, &word) in slot.words.iter().enumerate() {
         if word.is_operand() {
@@ -79,7 +80,7 @@ mod tests {
     use crate::ring::{SlotKind, SlotState, Word};
 
     const SNAP: u64 = 0x1000;
-    /// Takes two operand words.
+    /// Has two operand words.
     const LOCK: u64 = 0x2000;
 
     fn slot(words: &[(u64, bool)]) -> Slot {
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_belong_to_the_pc_behind_them() {
+    fn operands_belong_to_the_pc_after_them() {
         let slot = slot(&[(SNAP, false), (7, true), (8, true), (LOCK, false), (SNAP, false)]);
         let (events, leftover) = events(&slot, operand_words);
         let seen: Vec<_> = events.iter().map(|e| (e.sequence, e.pc, e.operands.clone())).collect();
@@ -129,7 +130,8 @@ mod tests {
 
     #[test]
     fn an_event_without_all_of_its_operands_is_left_out_and_counted() {
-        // One operand was overwritten, one is unknown, and a crash left one without its PC.
+        // Of the first event an operand was overwritten, of the second one is missing, and a crash prevented the
+        // last PC word.
         let slot = slot(&[(8, true), (LOCK, false), (0, false), (8, true), (LOCK, false), (7, true)]);
         let (events, leftover) = events(&slot, operand_words);
         assert!(events.is_empty());
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_in_front_of_a_mark_without_any_are_strays() {
+    fn operands_before_a_mark_without_operands_are_strays() {
         let slot = slot(&[(8, true), (SNAP, false), (1, true), (7, true), (8, true), (LOCK, false)]);
         let (events, leftover) = events(&slot, operand_words);
         assert_eq!(events.iter().map(|event| event.pc).collect::<Vec<_>>(), [SNAP, LOCK]);

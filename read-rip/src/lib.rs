@@ -1,15 +1,28 @@
-//! Reads the rings that librip leaves, and says where every thread is.
+//! Reads the rings that librip leaves, and reports where every thread is and which locks it holds.
 //!
-//! The layers, each of which knows only those before it:
+//! Data flows down. A module imports only modules above it, and no two files import each other:
 //!
 //! ```text
-//! ring (bytes -> Snapshot)  ->  decode (words -> events)  ->  places (PC -> function, line)  ->  analyse  ->  report
-//!                                                               |  \ locks (holders, waiters)  ->  findings  /
-//!                                                               resolve (ELF and DWARF)
+//!         ring -------------+-------------+        bytes -> Snapshot: header, sites, slots, words
+//!           |               |             |
+//!        events          symbols       process     words -> events | addresses -> frames | which processes live
+//!           |               |             |
+//!           +-- locations --+             |        PCs -> file, line and function
+//!                   |                     |
+//!                threads                  |        slots -> threads, and the locations where they pile up
+//!                   |                     |
+//!                 locks                   |        events and held-lock tables -> holders and waiters
+//!                   |                     |
+//!               findings                  |        locks -> deadlocks, contention and other findings
+//!                   |                     |
+//!                   +------ report -------+        values -> text and JSON
+//!                             |
+//!                   cli ---> app                   the commands
 //! ```
 //!
-//! `ring` knows bytes, `resolve` knows ELF, `analyse`, `locks` and `findings` do no I/O, `report` computes nothing. `process` asks the
-//! running system which processes are alive and where rings are. `app` puts them together for each command.
+//! `ring` decodes the numbers of the format; the others see types. `symbols` alone knows ELF and DWARF. `process`
+//! alone asks the running system. `threads`, `locks` and `findings` do no input or output. `report` computes
+//! nothing. `printable`, which escapes text for a terminal, imports nothing.
 //!
 //! # Examples
 //!

@@ -1,4 +1,4 @@
-//! The command `read-rip`; see the library of the same name.
+//! The command `read-rip`. The library of the same name does the work.
 
 use std::process::ExitCode;
 

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 /// Replaces control characters, and characters that change the direction of writing, by their escapes.
 ///
-/// The names of threads, locks and files come from the recorded program, or from whoever wrote the file. In a terminal they
-/// must not move the cursor, change colours or hide text.
+/// The names of threads, locks and files come from the recorded program, or from whoever wrote the file. In a
+/// terminal they must not move the cursor, change colours or hide text.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_harmless) {
         return Cow::Borrowed(text);

@@ -187,7 +187,7 @@ fn without_the_program_there_are_addresses_and_a_hint() {
     assert!(first.starts_with("locker[5]: {0}0x40"), "{first}");
     assert!(
         outcome.stderr.ends_with(
-            "\nWarning: a ring of the C ancestor does not say which program it is of, so there are only addresses\n\
+            "\nWarning: a ring of the C ancestor does not name its program, so only addresses are known\n\
              Hint: give the program with -e\n"
         ),
         "{outcome:#?}"

@@ -62,7 +62,7 @@ fn check(ring: &Path, options: &[&str]) -> Outcome {
 }
 
 #[test]
-fn a_deadlock_of_a_dead_process_is_told_and_fails_a_build() {
+fn a_deadlock_of_a_dead_process_is_reported_and_fails_a_build() {
     let scratch = Scratch::new();
     let path = scratch.path("ring");
     deadlock(ring()).build().write(&path);
@@ -71,13 +71,13 @@ fn a_deadlock_of_a_dead_process_is_told_and_fails_a_build() {
     assert_eq!(
         outcome.stdout,
         "proven deadlock: 2 threads wait for one another, for 1.0 s\n    \
-             saver[10] waits for CURRENT (0x7f0000002000) at bank::? bank.rs:37<0x1100>, which spender[11] has had for 2.0 s, \
-             taken at bank::? bank.rs:35<0x1000>\n    \
-             spender[11] waits for SAVINGS (0x7f0000001000) at bank::? bank.rs:37<0x1100>, which saver[10] has had for 2.0 s, \
-             taken at bank::? bank.rs:35<0x1000>\n    \
-             1 more thread waits behind them\n    \
-             next: take these locks in one order everywhere, or let go of the first before waiting for the second; \
-             nothing but ending the process frees these threads\n\n"
+             saver[10] waits for CURRENT (0x7f0000002000) at bank::? bank.rs:37<0x1100>, held by spender[11] for 2.0 s, \
+             acquired at bank::? bank.rs:35<0x1000>\n    \
+             spender[11] waits for SAVINGS (0x7f0000001000) at bank::? bank.rs:37<0x1100>, held by saver[10] for 2.0 s, \
+             acquired at bank::? bank.rs:35<0x1000>\n    \
+             1 more thread is blocked behind them\n    \
+             next: acquire these locks in one order everywhere, or release the first before waiting for the second; \
+             only ending the process frees these threads\n\n"
     );
 }
 
@@ -104,10 +104,42 @@ fn suppressions_and_confidence_leave_findings_out() {
         assert!(outcome.stderr.contains("1 finding is suppressed."), "{outcome:#?}");
     }
     assert_eq!(suppressed("deadlock:^OTHER$\nlock-order").status, 1);
-    suppressed("deadlock\ndeadlok").fails_with("line 2: there is no finding \"deadlok\"");
+    suppressed("deadlock\ndeadlok").fails_with("line 2: unknown kind of finding \"deadlok\"");
     suppressed("deadlock:(").fails_with("line 1: ");
     check(&path, &["--suppress", "/nowhere/rules"]).fails_with("/nowhere/rules");
     assert_eq!(check(&path, &["--min-confidence", "proven"]).status, 1);
+}
+
+#[test]
+fn a_suppression_does_not_depend_on_what_else_is_in_the_ring() {
+    let scratch = Scratch::new();
+    let (path, rules) = (scratch.path("ring"), scratch.path("rules"));
+    let alone = deadlock(ring());
+    // Another file of the same name, which changes what the text output calls the first one.
+    let mut crowded = alone.clone();
+    crowded.sites.push(Site::new(0x1200, "other/bank.rs", 1).within("other"));
+    crowded.slots.push(Slot::thread("elsewhere", 13).marks([0x1200]));
+    let names: Vec<bool> = [&alone, &crowded]
+        .map(|ring| {
+            ring.build().write(&path);
+            check(&path, &[]).stdout.contains(" src/bank.rs:37")
+        })
+        .into();
+    assert_eq!(names, [false, true], "the names in the text differ");
+    for (rule, is_suppressed) in [
+        ("deadlock:^src/bank\\.rs:37$", true),
+        ("deadlock:^bank::\\?$", true),
+        ("deadlock:^SAVINGS$", true),
+        ("deadlock:^bank\\.rs", false),
+        ("deadlock:other/bank", false),
+    ] {
+        fs::write(&rules, rule).unwrap();
+        for ring in [&alone, &crowded] {
+            ring.build().write(&path);
+            let status = check(&path, &["--suppress", rules.to_str().unwrap()]).status;
+            assert_eq!(status == 0, is_suppressed, "{rule}");
+        }
+    }
 }
 
 #[test]
@@ -129,7 +161,7 @@ fn a_copy_of_a_living_process_proves_nothing() {
     let path = scratch.path("copy");
     deadlock(ring().of_this_process()).build().write(&path);
     let outcome = check(&path, &["--min-confidence", "proven"]).sound();
-    assert!(outcome.stderr.contains("This is a copy of a living process's ring."), "{outcome:#?}");
+    assert!(outcome.stderr.contains("This file is a copy of the ring of a living process."), "{outcome:#?}");
 }
 
 #[test]

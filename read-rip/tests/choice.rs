@@ -31,7 +31,8 @@ fn a_living_process_is_recognised_and_its_lost_threads_counted() {
     let fixture = Fixture::of(&lock_sites());
     let living = with_living_ring(&fixture);
     let outcome = show(&[], &living).sound();
-    let expected = format!("server[{}], alive: 2 threads, 1 gone without saying so\n", std::process::id());
+    let expected =
+        format!("server[{}], alive: 2 threads, 1 disappeared without exiting\n", std::process::id());
     assert!(outcome.stderr.starts_with(&expected), "{outcome:#?}");
     let lines = show(&["-t", "--json"], &living).sound().json();
     let state = |tid: u32| {
@@ -74,7 +75,7 @@ fn the_only_ring_is_shown_without_being_named() {
 fn of_several_rings_the_choices_are_listed() {
     let fixture = Fixture::of(&pile_up());
     let living = with_living_ring(&fixture);
-    let outcome = in_directory(&fixture, &[]).fails_with("Error: 2 rings are there\n");
+    let outcome = in_directory(&fixture, &[]).fails_with("Error: 2 rings found; name one\n");
     assert_eq!(outcome.stdout, "");
     for path in [&living, &fixture.path] {
         assert!(outcome.stderr.contains(path.to_str().unwrap()), "{outcome:#?}");
@@ -86,9 +87,9 @@ fn of_several_rings_the_choices_are_listed() {
 fn without_a_ring_it_says_how_one_is_made() {
     let directory = tempfile::tempdir().unwrap();
     let outcome = read_rip(["--dir".as_ref(), directory.path().as_os_str()]);
-    let outcome = outcome.fails_with(&format!("Error: there is no ring in {}\n", directory.path().display()));
-    assert!(outcome.stderr.contains("Hint: a program makes one with librip::init()"), "{outcome:#?}");
-    let outcome = read_rip(["--dir", "/nowhere"]).fails_with("Error: could not look for rings in /nowhere\n");
+    let outcome = outcome.fails_with(&format!("Error: no rings in {}\n", directory.path().display()));
+    assert!(outcome.stderr.contains("Hint: a program makes a ring with librip::init()"), "{outcome:#?}");
+    let outcome = read_rip(["--dir", "/nowhere"]).fails_with("Error: could not search /nowhere for rings\n");
     assert!(outcome.stderr.contains("Caused by: No such file or directory"), "{outcome:#?}");
 }
 
@@ -102,7 +103,9 @@ fn a_ring_is_found_by_the_pid_of_its_process_living_or_dead() {
     let outcome = in_directory(&fixture, &["-r", "4321"]).sound();
     assert!(outcome.stdout.starts_with("server::cache::? : 3 threads"));
     let outcome = in_directory(&fixture, &["4000000000"]);
-    outcome.fails_with("Error: process 4000000000 has no ring, and none in ");
+    outcome.fails_with("Error: no ring for process 4000000000 (it does not exist; looked in ");
+    let outcome = in_directory(&fixture, &["1"]);
+    outcome.fails_with("Error: no ring for process 1 (it is alive; looked in ");
 }
 
 #[test]
@@ -156,7 +159,9 @@ fn rings_are_listed_with_how_their_processes_ended_the_newest_first() {
 
     let lines = in_directory(&fixture, &["list", "--json"]).sound().json();
     let states: Vec<_> = lines.iter().map(|line| line["data"]["state"].as_str().unwrap()).collect();
-    assert_eq!(states, ["alive", "exited with status 3"]);
+    assert_eq!(states, ["alive", "exited"]);
+    assert_eq!(lines[1]["data"]["exit_status"], 3);
+    assert_eq!(lines[1]["data"]["state_text"], "exited with status 3");
     assert_eq!(lines[1]["data"]["program"], "server");
 }
 
@@ -194,7 +199,7 @@ fn gc_keeps_rings_of_another_boot_which_are_copies_or_another_machines() {
     let fixture = Fixture::of(&pile_up());
     let outcome = in_directory(&fixture, &["gc"]).sound();
     assert_eq!(outcome.stdout, "");
-    assert!(outcome.stderr.ends_with("it is of another boot or another machine\n"), "{outcome:#?}");
+    assert!(outcome.stderr.ends_with("it comes from another boot or another machine\n"), "{outcome:#?}");
     assert!(fixture.path.exists());
 }
 
@@ -222,7 +227,12 @@ fn gc_keeps_the_ring_of_a_dead_process_whose_forked_child_records_in_it() {
 fn gc_says_in_json_what_it_removed() {
     let fixture = Fixture::of(&pile_up().of_a_dead_process());
     let lines = in_directory(&fixture, &["gc", "--json"]).sound().json();
-    assert_eq!(lines, [serde_json::json!({"type": "removed", "data": {"path": fixture.path}})]);
+    assert_eq!(
+        lines,
+        [
+            serde_json::json!({"type": "removed", "data": {"schema": 1, "path": fixture.path, "dry_run": false}})
+        ]
+    );
     assert!(!fixture.path.exists());
 }
 

@@ -114,7 +114,7 @@ fn read_and_report(path: &Path) -> usize {
         let lock_names = report::LockNames { model: &model, locations: &places, texts: &locations };
         let overview = locks::overview(&model, is_final);
         report::locks(&mut out, &overview, &lock_names, is_final, !is_final).unwrap();
-        report::Json(&mut out).locks(&overview, &model, &places, &snapshot).unwrap();
+        report::Json(&mut out).locks(&overview, &lock_names, &snapshot).unwrap();
     }
     report::Json(&mut out).ring(path, &snapshot, Some(&Liveness::Dead), &losses).unwrap();
     for group in &groups {

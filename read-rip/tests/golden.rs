@@ -247,11 +247,14 @@ fn the_locks_of_the_golden_ring_need_no_program() {
         "by hand  lock at 0x".to_owned(),
         format!("  held by gone[{}], which has exited, at golden::? main.rs:{}\n", tids[5], line("(&LOST")),
         format!(
-            "  tries[{}] waits for a limited time at golden::? main.rs:{}",
+            "  tries[{}] waits with a time limit at golden::? main.rs:{}",
             tids[4],
             line("(&ROUTES, try")
         ),
-        format!("  sleeper[{}] waits for a condition, and has lent it meanwhile\n", tids[3]),
+        format!(
+            "  sleeper[{}] is waiting on a condition variable (the lock is released meanwhile)\n",
+            tids[3]
+        ),
         format!("  waiter[{}] waits at librip::lock::sync::mutex::? mutex.rs:", tids[1]),
         format!("  held shared by reader[{}] at librip::lock::sync::rwlock::? rwlock.rs:", tids[2]),
     ] {

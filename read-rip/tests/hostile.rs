@@ -141,7 +141,7 @@ fn a_ring_of_somebody_else_needs_his_rights() {
         command
     });
     let outcome = outcome.fails_with("/ring\nCaused by: Permission denied (os error 13)\n");
-    assert!(outcome.stderr.contains("Hint: rings belong to the user of the recorded program: "));
+    assert!(outcome.stderr.contains("Hint: a ring belongs to the user who ran the program: "));
 }
 
 // Compressed copies.

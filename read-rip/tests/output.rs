@@ -50,10 +50,10 @@ fn the_condensed_view_counts_threads_by_function_and_place() {
     );
     assert_eq!(
         outcome.stderr,
-        "server[4321], dead (killed, crashed or _exit): 5 threads, 1 of them exited (-tv shows those too)\n\
+        "server[4321], dead (killed, crashed or _exit): 5 threads, 1 of them exited (-tv shows them)\n\
          8 marks are known, 0 older ones were overwritten.\n\
          Warning: /nowhere/server: no such file\n\
-         Hint: the file was moved or removed, or is in a container: give the program with -e, or debug files with --debug-dir\n"
+         Hint: the file was moved or removed, or is in a container: name the program with -e, or its debug files with --debug-dir\n"
     );
 }
 
@@ -96,10 +96,7 @@ fn counts_of_one_are_singular() {
     let ring = lock_sites().with_slots([Slot::thread("a", 1).marks([DONE]), Slot::thread("b", 2)]);
     let outcome = Fixture::of(&ring).show(&[]).sound();
     let lines: Vec<&str> = outcome.stderr.lines().skip(1).take(2).collect();
-    assert_eq!(
-        lines,
-        ["1 thread has no mark that is known.", "1 mark is known, 0 older ones were overwritten."]
-    );
+    assert_eq!(lines, ["1 thread has no known mark.", "1 mark is known, 0 older ones were overwritten."]);
 }
 
 #[test]
@@ -251,7 +248,7 @@ fn operands_are_no_marks_and_incomplete_events_are_counted() {
     let outcome = fixture.show(&["-t"]).sound();
     assert_eq!(outcome.stdout, "whole[1]: {3}a.rs:2, {4}a.rs:1\nparts[2]: {3}a.rs:1\n");
     assert!(
-        outcome.stderr.contains("\n1 event misses operands, 1 operand belongs to none.\n"),
+        outcome.stderr.contains("\n1 event lacks operands, 1 operand belongs to no event.\n"),
         "{outcome:#?}"
     );
     let outcome = fixture.show(&[]).sound();
@@ -306,9 +303,10 @@ fn json_has_one_object_a_line_with_schema_and_addresses_as_strings() {
             "path": fixture.path,
             "program": "/nowhere/server",
             "pid": 4321,
-            "state": "dead (killed, crashed or _exit)",
+            "state": "dead",
+            "state_text": "dead (killed, crashed or _exit)",
             "threads": 5,
-            "created_realtime_ns": 1_700_000_000_000_000_000u64,
+            "created_realtime_ns": "1700000000000000000",
             "refused_full": 0,
             "refused_memory": 0,
             "words": 8,
@@ -324,15 +322,17 @@ fn json_has_one_object_a_line_with_schema_and_addresses_as_strings() {
             "function": "server::cache::?",
             "threads": 3,
             "locations": [
-                {"function": "server::cache::?", "file": "src/cache.rs", "line": 10, "kind": "snap", "address": "0x1100",
-                 "pc": format!("{:#x}", BIAS + 0x1100), "module": "/nowhere/server", "threads": 2, "tids": [12, 13]},
-                {"function": "server::cache::?", "file": "src/cache.rs", "line": 12, "kind": "snap", "address": "0x1200",
-                 "pc": format!("{:#x}", BIAS + 0x1200), "module": "/nowhere/server", "threads": 1, "tids": [11]},
+                {"threads": 2, "tids": [12, 13], "location": {
+                    "function": "server::cache::?", "file": "src/cache.rs", "line": 10, "kind": "snap",
+                    "address": "0x1100", "pc": format!("{:#x}", BIAS + 0x1100), "module": "/nowhere/server"}},
+                {"threads": 1, "tids": [11], "location": {
+                    "function": "server::cache::?", "file": "src/cache.rs", "line": 12, "kind": "snap",
+                    "address": "0x1200", "pc": format!("{:#x}", BIAS + 0x1200), "module": "/nowhere/server"}},
             ],
         }})
     );
-    assert_eq!(lines[2]["data"]["locations"][0]["label"], "to the peer");
-    assert_eq!(lines[2]["data"]["locations"][0]["kind"], "snap");
+    assert_eq!(lines[2]["data"]["locations"][0]["location"]["label"], "to the peer");
+    assert_eq!(lines[2]["data"]["locations"][0]["location"]["kind"], "snap");
     assert_eq!(lines[3]["type"], "problem");
     assert_eq!(lines[3]["data"]["about"], "/nowhere/server");
     assert_eq!(lines.len(), 4);
@@ -382,13 +382,13 @@ fn info_says_what_the_ring_says_of_itself() {
          process     pid 4321, user 1000 on build-host\n\
          state       dead (killed, crashed or _exit)\n\
          {made}\n\
-         file system 0xef53, not tmpfs: the kernel writes it to disk, which can make marks wait\n\
+         file system 0xef53, not tmpfs: the kernel writes it to disk, and marks may wait for that\n\
          geometry    7 slots of 1024 bytes, 64 words each; 5 used\n\
          threads     5 in the ring, 1 of them exited; 6 slots were reused\n\
-         refused     3 threads for want of a slot, 2 for want of memory\n\
-         unwatched   4 threads whose exit goes unnoticed\n\
+         refused     no free slot for 3 threads, no memory for 2\n\
+         unwatched   the exit of 4 threads cannot be noticed\n\
          metadata    1 modules found no room in the ring\n\
-         setting     RIP_SLOTS was not understood: a number from 1 to 16777216 is\n\
+         setting     RIP_SLOTS was ignored: it is not a number from 1 to 16777216\n\
          sites       3\n\
          words       8 read, 0 overwritten, 0 torn, 0 unwritten, 0 damaged\n\
          module      0x555555554000 /nowhere/server c0ffee0011223344\n\
@@ -404,7 +404,7 @@ fn threads_that_recorded_nowhere_are_mentioned() {
     ring.refused_full = 3;
     ring.refused_memory = 2;
     let outcome = Fixture::of(&ring).show(&[]).sound();
-    let expected = "5 threads recorded nowhere: 3 found no slot (RIP_SLOTS), 2 no memory.\n";
+    let expected = "5 threads were not recorded: no free slot for 3 (RIP_SLOTS), no memory for 2.\n";
     assert!(outcome.stderr.contains(expected), "{outcome:#?}");
 }
 

@@ -484,12 +484,14 @@ fn a_static_lock_has_the_name_of_its_symbol() {
     fixture.run("rustc -g fixture.rs -o prog");
     let (address, len_bytes) = symbol(&fixture.path("prog"), "CACHE_LOCK");
     let mut resolver = fixture.resolver("prog");
-    for inside in [address, address + len_bytes - 1] {
-        assert_eq!(resolver.data_symbol(0, inside).as_deref(), Some("fixture::cache::CACHE_LOCK"));
+    for offset in [0, len_bytes - 1] {
+        let expected = Some(("fixture::cache::CACHE_LOCK".to_owned(), offset));
+        assert_eq!(resolver.static_at(0, address + offset), expected);
     }
-    assert_ne!(resolver.data_symbol(0, address + len_bytes).as_deref(), Some("fixture::cache::CACHE_LOCK"));
+    let after = resolver.static_at(0, address + len_bytes);
+    assert_ne!(after.map(|(name, _)| name).as_deref(), Some("fixture::cache::CACHE_LOCK"));
     let function = self::address(&fixture.path("prog"), "lookup");
-    assert_eq!(resolver.data_symbol(0, function), None, "a function is no datum");
+    assert_eq!(resolver.static_at(0, function), None, "a function is not a static");
 }
 
 #[test]
@@ -595,7 +597,7 @@ fn a_path_to_no_regular_file_is_answered_promptly() {
         let start = Instant::now();
         let mut resolver = Resolver::new(&[module], bare());
         assert_eq!(resolver.resolve(0, 0x1000), []);
-        assert_eq!(resolver.data_symbol(0, 0x1000), None);
+        assert_eq!(resolver.static_at(0, 0x1000), None);
         let found: Vec<&ModuleProblem> = resolver.problems().collect();
         assert!(found.len() == 1 && is_expected(&found[0].what), "{path:?}: {found:?}");
         assert_eq!((found[0].module, &*found[0].path), (0, path));
@@ -607,7 +609,7 @@ fn a_path_to_no_regular_file_is_answered_promptly() {
 fn a_module_that_does_not_exist_has_no_frames() {
     let mut resolver = Resolver::new(&[], bare());
     assert_eq!(resolver.resolve(3, 0), []);
-    assert_eq!(resolver.data_symbol(3, 0), None);
+    assert_eq!(resolver.static_at(3, 0), None);
 }
 
 /// A function with a very deep tree of inlined calls: addr2line descends it by recursion.
@@ -676,7 +678,7 @@ fn ask(path: &Path, addresses: &[u64]) -> usize {
     let options = Options { executable: Some(path.into()), ..bare() };
     let mut resolver = Resolver::new(&[module], options);
     let frames = addresses.iter().map(|&address| resolver.resolve(0, address).len()).sum();
-    addresses.iter().for_each(|&address| drop(resolver.data_symbol(0, address)));
+    addresses.iter().for_each(|&address| drop(resolver.static_at(0, address)));
     resolver.problems().for_each(|problem| drop((problem.to_string(), problem.hint())));
     frames
 }

@@ -28,8 +28,8 @@ fn a_signal_is_told_as_shells_tell_it() {
 
 #[test]
 fn what_cannot_be_run_is_an_error() {
-    run(&["no-such-program"]).fails_with("could not run no-such-program: there is no such program");
-    run(&["/dev/null"]).fails_with("could not run /dev/null: there is no such program");
+    run(&["no-such-program"]).fails_with("could not run no-such-program: no such program");
+    run(&["/dev/null"]).fails_with("could not run /dev/null: no such program");
     let outcome = run(&["--preload", "--preload-library", "/nowhere/librip_preload.so", "true"]);
     outcome.fails_with("could not run /nowhere/librip_preload.so: No such file");
 }

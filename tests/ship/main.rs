@@ -6,6 +6,8 @@
 
 #![allow(missing_docs, reason = "tests")]
 
+mod layers;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -2,8 +2,8 @@
 //!
 //! It calls librip's entry and adds nothing but the result. A mark in C passes the block of its own module.
 
-/// Marks in C call it with their module's block in rax. It leaves the cursor there, zero if the thread records nowhere, and
-/// keeps every other register.
+/// Marks in C call it with their module's block in rax. It leaves the cursor there, zero if the thread records nowhere,
+/// and keeps every other register.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -31,8 +31,8 @@ pub(crate) extern "C" fn librip_enter_c_1() {
     )
 }
 
-/// Marks in C call it with their module's block in x0. It leaves the cursor there, zero if the thread records nowhere, and
-/// keeps every other register but x16 and the link register.
+/// Marks in C call it with their module's block in x0. It leaves the cursor there, zero if the thread records nowhere,
+/// and keeps every other register but x16 and the link register.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]

@@ -4,20 +4,20 @@
 //! themselves: marks are instructions that the header puts into the program. No function fails because recording does;
 //! without a ring they do nothing. `scripts/install-c` installs the header, both libraries and a file for pkg-config.
 //!
-//! A Rust program with parts in C depends on this package, says `use rip as _;` somewhere, and compiles its C sources in a
-//! build script with the directory in `DEP_RIP_INCLUDE` among the include directories. It needs no other library: the
-//! functions are linked into the program, and the marks of both languages share one ring.
+//! A Rust program with parts in C depends on this package, says `use rip as _;` somewhere, and compiles its C sources
+//! in a build script with the directory in `DEP_RIP_INCLUDE` among the include directories. It needs no other library:
+//! the functions are linked into the program, and the marks of both languages share one ring.
 //!
 //! # Cancellation
 //!
-//! C cancels threads, which unwinds their stacks by force, and Rust ends the process if a frame on the way has anything to
-//! clean up. So functions that have something to clean up run while the thread cannot be cancelled. The others, marks above
-//! all, are interrupted.
+//! C cancels threads, which unwinds their stacks by force, and Rust ends the process if a frame on the way has anything
+//! to clean up. So functions that have something to clean up run while the thread cannot be cancelled. The others,
+//! marks above all, are interrupted.
 //!
 //! # Names
 //!
-//! Names that begin with `librip_` are an interface between the header and the library, and end in its number. Names that
-//! begin with `rip_` are the user's, and `librip.h` describes them.
+//! Names that begin with `librip_` are an interface between the header and the library, and end in its number. Names
+//! that begin with `rip_` are the user's, and `librip.h` describes them.
 
 #![allow(unsafe_code, reason = "pointers come from C, and the library exports its functions by name")]
 

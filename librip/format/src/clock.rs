@@ -1,7 +1,7 @@
 //! The clock of timed events.
 //!
-//! A time is a number of ticks in the lower 48 bits of a word. [`Header::clock_source`](crate::Header::clock_source) says
-//! which clock ticks. [`Header::clock_base_ticks`](crate::Header::clock_base_ticks) and
+//! A time is a number of ticks in the lower 48 bits of a word. [`Header::clock_source`](crate::Header::clock_source)
+//! says which clock ticks. [`Header::clock_base_ticks`](crate::Header::clock_base_ticks) and
 //! [`Header::clock_base_boottime_ns`](crate::Header::clock_base_boottime_ns) are one moment on both clocks.
 
 /// [`Header::clock_level`](crate::Header::clock_level): no event has a time.

@@ -82,7 +82,8 @@ pub struct Header {
     pub clock_base_ticks: u64,
     /// `CLOCK_BOOTTIME` at the same moment, ns.
     pub clock_base_boottime_ns: u64,
-    /// Ticks in 1000 s, as measured over the longest time so far. Threads improve it as they claim slots and take times.
+    /// Ticks in 1000 s, as measured over the longest time so far. Threads improve it as they claim slots and take
+    /// times.
     pub clock_ticks_per_kilosecond: AtomicU64,
     /// Threads that record nowhere because all slots were in use.
     pub threads_refused_full: AtomicU64,
@@ -125,8 +126,8 @@ pub const SETTING_WORDS: u32 = 1;
 pub const SETTING_SLOTS: u32 = 2;
 /// [`Header::settings_ignored`]: `RIP_KEEP` was not `always`, `failure` or `never`.
 pub const SETTING_KEEP: u32 = 4;
-/// [`Header::settings_ignored`]: there are fewer slots than asked for, because of a limit on file size or address space,
-/// or because of the size of the file system.
+/// [`Header::settings_ignored`]: there are fewer slots than asked for, because of a limit on file size or address
+/// space, or because of the size of the file system.
 pub const SETTING_SLOTS_LIMITED: u32 = 8;
 /// [`Header::settings_ignored`]: `RIP_CLOCK` was not `off`, `contended` or `all`.
 pub const SETTING_CLOCK: u32 = 16;

@@ -11,11 +11,12 @@
 //!   entered before the lock is touched          left after the lock was released
 //! ```
 //!
-//! * `HELD` is exact. The owner stores it after it has acquired the lock, and replaces it before it releases the lock. In
-//!   `ACQUIRING` and `RELEASING`, which last a few instructions, the owner may hold the lock or not.
-//! * In `WAITING` the owner does not hold the lock. In `COND_WAIT` it has released the lock, or waits to get it back after
-//!   the signal.
-//! * In `SEM_WAIT`, which is entered from `NONE` and left to `NONE`, the owner blocks on a semaphore. Nobody holds that.
+//! * `HELD` is exact. The owner stores it after it has acquired the lock, and replaces it before it releases the lock.
+//!   In `ACQUIRING` and `RELEASING`, which last a few instructions, the owner may hold the lock or not.
+//! * In `WAITING` the owner does not hold the lock. In `COND_WAIT` it has released the lock, or waits to get it back
+//!   after the signal.
+//! * In `SEM_WAIT`, which is entered from `NONE` and left to `NONE`, the owner blocks on a semaphore. Nobody holds
+//!   that.
 //! * The lower 8 bits of the sequence in `meta` must equal those in `lock`. Otherwise the entry was being written and
 //!   means nothing.
 //! * Marks by hand enter `HELD` without `ACQUIRING`, and may leave out `RELEASING`.
@@ -36,8 +37,8 @@ pub struct HeldLock {
     pub lock: AtomicU64,
     /// The PC of the acquisition, the state, and flags: see [`held_meta`].
     pub meta: AtomicU64,
-    /// Valid if `meta` has [`HELD_SINCE`]. The lower 48 bits say when the wait or the hold began, ticks, 0 if that is not
-    /// known. The upper bits say how often the owner has acquired the lock again.
+    /// Valid if `meta` has [`HELD_SINCE`]. The lower 48 bits say when the wait or the hold began, ticks, 0 if that is
+    /// not known. The upper bits say how often the owner has acquired the lock again.
     pub since: AtomicU64,
 }
 
@@ -64,8 +65,8 @@ pub const HELD_SHARED: u64 = 1 << 51;
 /// [`HeldLock::meta`]: [`HeldLock::since`] belongs to this entry. Without it the time is not known, and the owner has
 /// acquired the lock once.
 pub const HELD_SINCE: u64 = 1 << 52;
-/// [`HeldLock::meta`]: the PC is a return address, as with [`OPERAND_CALLER`](crate::OPERAND_CALLER), and the entry is a
-/// wrapper's. Without it the PC is a site.
+/// [`HeldLock::meta`]: the PC is a return address, as with [`OPERAND_CALLER`](crate::OPERAND_CALLER), and the entry is
+/// a wrapper's. Without it the PC is a site.
 pub const HELD_CALLER: u64 = 1 << 53;
 /// [`HeldLock::meta`], with [`HELD_CALLER`]: as [`SITE_TRY`](crate::SITE_TRY).
 pub const HELD_TRY: u64 = 1 << 54;

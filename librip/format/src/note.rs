@@ -10,8 +10,8 @@
 //!
 //! Notes cost nothing at run time, survive `strip`, need no relocation at the program's start (all references are
 //! distances), and `readelf -n` lists them. They are in a loaded segment, so a process finds its own notes with
-//! `dl_iterate_phdr`. The recorder copies them into the ring, so the ring explains itself on another machine. SystemTap's
-//! `sys/sdt.h` does the same with `.note.stapsdt`.
+//! `dl_iterate_phdr`. The recorder copies them into the ring, so the ring explains itself on another machine.
+//! SystemTap's `sys/sdt.h` does the same with `.note.stapsdt`.
 
 use core::mem::{offset_of, size_of};
 
@@ -21,11 +21,11 @@ use crate::OPERANDS_MAX;
 pub const NOTE_NAME: &[u8; 7] = b"librip\0";
 /// A note that describes a mark. Its descriptor is a [`Note`].
 pub const NOTE_SITE: u32 = 1;
-/// A note that refers to the anchor of an instance of librip. The first four bytes of its descriptor are the distance from
-/// themselves to the anchor.
+/// A note that refers to the anchor of an instance of librip. The first four bytes of its descriptor are the distance
+/// from themselves to the anchor.
 pub const NOTE_INSTANCE: u32 = 2;
-/// A note that refers to the state of a module with marks in C, `librip_module_1`. Its descriptor is a distance, as with
-/// [`NOTE_INSTANCE`].
+/// A note that refers to the state of a module with marks in C, `librip_module_1`. Its descriptor is a distance, as
+/// with [`NOTE_INSTANCE`].
 pub const NOTE_MODULE: u32 = 3;
 /// The owner name and the type of the note that holds a build id (`NT_GNU_BUILD_ID`).
 pub const BUILD_ID_NOTE: (&[u8; 4], u32) = (b"GNU\0", 3);

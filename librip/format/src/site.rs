@@ -1,7 +1,7 @@
 //! Sites: the marks in the source, and what their events mean.
 //!
-//! [`Site::kind`] says what an event means. [`Site::operand_types`] says which operand words stand before its PC word, in
-//! this order:
+//! [`Site::kind`] says what an event means. [`Site::operand_types`] says which operand words stand before its PC word,
+//! in this order:
 //!
 //! | kind | operands | meaning |
 //! |---|---|---|
@@ -79,8 +79,8 @@ pub const KIND_LOCK_DESTROYED: u8 = 9;
 pub const SITE_SHARED: u16 = 1;
 /// [`Site::flags`]: the attempt does not block, or ends after a time.
 pub const SITE_TRY: u16 = 2;
-/// [`Site::flags`]: the site is in a wrapper, which records everything that is done with its locks. The location to show
-/// is the wrapper's caller.
+/// [`Site::flags`]: the site is in a wrapper, which records everything that is done with its locks. The location to
+/// show is the wrapper's caller.
 pub const SITE_WRAPPER: u16 = 4;
 /// [`Site::flags`]: the owner may acquire the lock again.
 pub const SITE_REENTRANT: u16 = 8;
@@ -115,8 +115,8 @@ pub const OPERAND_TIME: u8 = 4;
 pub const OPERAND_SINCE: u8 = 5;
 /// [`Site::operand_types`]: the address of a condition variable, in one word.
 pub const OPERAND_CONDITION: u8 = 6;
-/// [`Site::operand_types`]: a return address, in one word. The location to show is the call before this address: the site
-/// is in a function that replaces another, such as an interposed `pthread_mutex_lock`.
+/// [`Site::operand_types`]: a return address, in one word. The location to show is the call before this address: the
+/// site is in a function that replaces another, such as an interposed `pthread_mutex_lock`.
 pub const OPERAND_CALLER: u8 = 7;
 
 /// Returns how many operand words a value of an `OPERAND_*` type takes; `None` for a type that this version does not

@@ -7,9 +7,9 @@ use super::{Dlopen, ThreadBlock};
 /// The instructions of a mark, and the note that describes its site.
 ///
 /// The load-exclusive pair reserves the word. An exception clears the monitor, so a signal handler that marks makes the
-/// store fail, the loop repeats, and no mark is lost. It needs no ordering, because the words carry their sequence, and it
-/// does not need the LSE extension. The assembly has no options, for the reasons given on x86-64. The cold path saves the
-/// link register itself, so that functions that only mark need no frame.
+/// store fail, the loop repeats, and no mark is lost. It needs no ordering, because the words carry their sequence, and
+/// it does not need the LSE extension. The assembly has no options, for the reasons given on x86-64. The cold path
+/// saves the link register itself, so that functions that only mark need no frame.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_mark {
@@ -105,9 +105,9 @@ macro_rules! __rip_site {
 /// without a cursor calls with the block, and that the loader calls.
 ///
 /// `librip_enter_1` gets this module's block a cursor. `librip_enter_block_1` does so for the block in x0: another
-/// module's, if that module's marks are C. Both must keep every register that a function may use. The C ABI keeps x19 to
-/// x28 and the low halves of v8 to v15; the entry saves the rest. Code compiled for SVE that holds live values in the
-/// upper parts of z registers across a mark is the exception: see ARCHITECTURE.md, "Limits".
+/// module's, if that module's marks are C. Both must keep every register that a function may use. The C ABI keeps x19
+/// to x28 and the low halves of v8 to v15; the entry saves the rest. Code compiled for SVE that holds live values in
+/// the upper parts of z registers across a mark is the exception: see ARCHITECTURE.md, "Limits".
 macro_rules! define_entry {
     ($enter:path, $loaded:path) => {
         ::core::arch::global_asm!(
@@ -220,7 +220,8 @@ pub(crate) const MACHINE: u32 = 183;
 #[inline(always)]
 pub(crate) fn cursor() -> *mut u64 {
     let cursor;
-    // SAFETY: reads the first field of the block, as a mark does. Not `pure`: a handler may change it between two reads.
+    // SAFETY: reads the first field of the block, as a mark does. Not `pure`: a handler may change it between two
+    // reads.
     unsafe {
         core::arch::asm!(
             "mrs {scratch}, tpidr_el0",
@@ -268,8 +269,8 @@ pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
 #[inline(always)]
 pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
     let block: *const ThreadBlock;
-    // SAFETY: reads the thread pointer and adds the constant offset that the linker or the loader put in place. It writes
-    // nothing. `pure`: the result is the same in all of a thread's life.
+    // SAFETY: reads the thread pointer and adds the constant offset that the linker or the loader put in place. It
+    // writes nothing. `pure`: the result is the same in all of a thread's life.
     unsafe {
         core::arch::asm!(
             "mrs {scratch}, tpidr_el0",
@@ -281,8 +282,8 @@ pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
             options(nostack, readonly, pure),
         );
     }
-    // SAFETY: thread-local memory of this size and alignment, zero at first, which is valid. Only this thread's marks and
-    // signal handlers share it, and all fields are cells.
+    // SAFETY: thread-local memory of this size and alignment, zero at first, which is valid. Only this thread's marks
+    // and signal handlers share it, and all fields are cells.
     unsafe { &*block }
 }
 

@@ -18,11 +18,11 @@
 //! # Why the thread-local block is defined in assembly
 //!
 //! A mark must reach its cursor without a call, in a shared library too. That takes the *initial-exec* TLS model, which
-//! stable Rust cannot ask for: `thread_local!` in a `cdylib` calls `__tls_get_addr`. In an executable the linker relaxes
-//! the same instructions to an immediate. The price: a library with marks that `dlopen` loads must find room for *all* of
-//! its thread-local data, not only for our 32 bytes, in glibc's reserve of static TLS. The reserve is about 1.6 KiB for
-//! all such libraries together. If it is too small, `dlopen` reports "cannot allocate memory in static TLS block", and
-//! `GLIBC_TUNABLES=glibc.rtld.optional_static_tls=8192` helps.
+//! stable Rust cannot ask for: `thread_local!` in a `cdylib` calls `__tls_get_addr`. In an executable the linker
+//! relaxes the same instructions to an immediate. The price: a library with marks that `dlopen` loads must find room
+//! for *all* of its thread-local data, not only for our 32 bytes, in glibc's reserve of static TLS. The reserve is
+//! about 1.6 KiB for all such libraries together. If it is too small, `dlopen` reports "cannot allocate memory in
+//! static TLS block", and `GLIBC_TUNABLES=glibc.rtld.optional_static_tls=8192` helps.
 //!
 //! # Why the names end in `_1`
 //!
@@ -108,9 +108,9 @@ compile_error!("librip records on Linux with glibc only, on x86-64 and little-en
 
 /// The thread-local block, `librip_tls_1`.
 ///
-/// Every instance of librip in a process (the executable's, a `cdylib`'s) has a block of its own for each thread, and so
-/// has every module with marks in C. Only its thread touches a block, with plain loads and stores. A signal handler of
-/// that thread may interrupt at any instruction; the mark's null check and the entry allow for that.
+/// Every instance of librip in a process (the executable's, a `cdylib`'s) has a block of its own for each thread, and
+/// so has every module with marks in C. Only its thread touches a block, with plain loads and stores. A signal handler
+/// of that thread may interrupt at any instruction; the mark's null check and the entry allow for that.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct ThreadBlock {
@@ -144,8 +144,8 @@ impl ModuleState {
     ///
     /// `publish` runs before marks may enter, and after the settings are in place.
     pub(crate) fn open(&self, settings: Settings, publish: impl FnOnce()) {
-        // ORDERING: relaxed: the release below orders them for a mark that finds the module open, and what `publish` does
-        // orders them for threads that get a cursor in another way.
+        // ORDERING: relaxed: the release below orders them for a mark that finds the module open, and what `publish`
+        // does orders them for threads that get a cursor in another way.
         self.mask.store(settings.mask, Relaxed);
         self.clock.store(settings.clock, Relaxed);
         publish();

@@ -98,10 +98,11 @@ macro_rules! __rip_site {
 /// without a cursor calls with the block, and that the loader calls.
 ///
 /// `librip_enter_1` gets this module's block a cursor. `librip_enter_block_1` does so for the block in rax: another
-/// module's, if that module's marks are C. Both must keep every register that a function may use, because the mark tells
-/// the compiler that it changes four. XSAVE's legacy area, header, AVX and AVX-512 state end at byte 2688 in the standard
-/// format (Intel SDM volume 1, section 13.4 and table 13-1), whatever else is enabled. The request mask 0x800e7 is those
-/// components and APX's registers, which are in between at byte 960. Processors without XSAVE have only what FXSAVE keeps.
+/// module's, if that module's marks are C. Both must keep every register that a function may use, because the mark
+/// tells the compiler that it changes four. XSAVE's legacy area, header, AVX and AVX-512 state end at byte 2688 in the
+/// standard format (Intel SDM volume 1, section 13.4 and table 13-1), whatever else is enabled. The request mask
+/// 0x800e7 is those components and APX's registers, which are in between at byte 960. Processors without XSAVE have
+/// only what FXSAVE keeps.
 macro_rules! define_entry {
     ($enter:path, $loaded:path) => {
         ::core::arch::global_asm!(
@@ -206,7 +207,8 @@ pub(crate) const MACHINE: u32 = 62;
 #[inline(always)]
 pub(crate) fn cursor() -> *mut u64 {
     let cursor;
-    // SAFETY: reads the first field of the block, as a mark does. Not `pure`: a handler may change it between two reads.
+    // SAFETY: reads the first field of the block, as a mark does. Not `pure`: a handler may change it between two
+    // reads.
     unsafe {
         core::arch::asm!(
             "mov {cursor}, qword ptr [rip + librip_tls_1@GOTTPOFF]",
@@ -245,8 +247,8 @@ pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
 #[inline(always)]
 pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
     let block: *const ThreadBlock;
-    // SAFETY: reads the thread pointer, which the ABI keeps at fs:0, and adds the constant offset that the linker or the
-    // loader put in place. It writes nothing. `pure`: the result is the same in all of a thread's life.
+    // SAFETY: reads the thread pointer, which the ABI keeps at fs:0, and adds the constant offset that the linker or
+    // the loader put in place. It writes nothing. `pure`: the result is the same in all of a thread's life.
     unsafe {
         core::arch::asm!(
             "mov {block}, qword ptr fs:[0]",
@@ -255,8 +257,8 @@ pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
             options(nostack, readonly, pure),
         );
     }
-    // SAFETY: thread-local memory of this size and alignment, zero at first, which is valid. Only this thread's marks and
-    // signal handlers share it, and all fields are cells.
+    // SAFETY: thread-local memory of this size and alignment, zero at first, which is valid. Only this thread's marks
+    // and signal handlers share it, and all fields are cells.
     unsafe { &*block }
 }
 

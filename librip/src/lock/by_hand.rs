@@ -1,7 +1,7 @@
 //! What marks of locks by hand record: the functions behind the macros of [`marks`](crate::marks).
 //!
-//! They take no lock and know no lock's type. They write the event and keep the held-lock table; the program decides what
-//! it marks, and where.
+//! They take no lock and know no lock's type. They write the event and keep the held-lock table; the program decides
+//! what it marks, and where.
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 

@@ -75,7 +75,8 @@ pub fn holds_alone(lock: u64) -> bool {
     entry.is_some_and(|entry| !entry.has_flag(HELD_SHARED))
 }
 
-/// An acquisition, or a release, by a thread that has a slot, notes no times and has at most one other lock: the usual case.
+/// An acquisition, or a release, by a thread that has a slot, notes no times and has at most one other lock: the usual
+/// case.
 ///
 /// While the lock's own code runs, only this is kept, in one register. What else may be needed is in the table.
 #[derive(Clone, Copy, Debug)]
@@ -248,8 +249,8 @@ const fn entry_flags(site_flags: Flags) -> u64 {
     held_flags(site_flags) | HELD_CALLER | tries | if is_spin { HELD_PROCESS_SHARED } else { 0 }
 }
 
-/// A lock that the calling thread shares with nobody is had. If the table says that it had it already, it was given up by
-/// another thread, which has not found that entry.
+/// A lock that the calling thread shares with nobody is had. If the table says that it had it already, it was given up
+/// by another thread, which has not found that entry.
 #[inline(always)]
 fn forget_former<const FLAGS: Flags>(lock: u64) {
     if FLAGS & (SITE_SHARED | SITE_REENTRANT) != 0 {

@@ -245,8 +245,8 @@ impl Slot {
     }
 }
 
-/// One of the first two entries of the calling thread's table, which nearly all locks find free: as little of it as must
-/// be kept while a lock's own code runs.
+/// One of the first two entries of the calling thread's table, which nearly all locks find free: as little of it as
+/// must be kept while a lock's own code runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Near(&'static HeldLock);
 
@@ -347,8 +347,8 @@ impl Entry {
         Entry { held, place }
     }
 
-    /// Whether it is in this slot. If a signal handler has forked, what the interrupted code goes on with in the child is
-    /// its parent's, where nothing may be written.
+    /// Whether it is in this slot. If a signal handler has forked, what the interrupted code goes on with in the child
+    /// is its parent's, where nothing may be written.
     pub(crate) fn is_of(self, slot: Slot) -> bool {
         slot.header().held.as_ptr_range().contains(&core::ptr::from_ref(self.held))
     }

@@ -245,8 +245,8 @@ impl Release {
         }
     }
 
-    /// The lock has been given up. `pc` and `pc_timed` are sites of the kind RELEASED, with the operands lock, and time,
-    /// since and lock.
+    /// The lock has been given up. `pc` and `pc_timed` are sites of the kind RELEASED, with the operands lock, and
+    /// time, since and lock.
     #[inline(always)]
     pub(crate) fn done(self, lock: u64, pc: impl FnOnce() -> u64, pc_timed: impl FnOnce() -> u64) {
         // One site for both ways.

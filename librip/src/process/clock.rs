@@ -4,9 +4,9 @@
 //!
 //! # Ticks
 //!
-//! Operands keep 48 bits. The counter is shifted right until a tick is 8 ns or more, so that 48 bits last for at least 26
-//! days. A time that is further back than that is shown as too recent by a multiple of 26 days. Reading the counter costs
-//! a few nanoseconds, a system clock five times that.
+//! Operands keep 48 bits. The counter is shifted right until a tick is 8 ns or more, so that 48 bits last for at least
+//! 26 days. A time that is further back than that is shown as too recent by a multiple of 26 days. Reading the counter
+//! costs a few nanoseconds, a system clock five times that.
 //!
 //! # The rate
 //!

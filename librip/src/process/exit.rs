@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use librip_format::EXIT_STATUS;
 
-use super::{fork, thread};
+use super::{state, thread};
 use crate::ring::{Ring, children, slots};
 use crate::sys;
 
@@ -75,7 +75,7 @@ pub(crate) fn process_ends(status: c_int) {
     // SAFETY: null, or leaked by `install`.
     let Some(at_exit) = (unsafe { at_exit.as_ref() }) else { return };
     // A forked child inherits the registration, but must not remove its parent's ring.
-    if fork::is_forked_child() {
+    if state::is_forked_child() {
         thread::release_slot_with_process();
         return;
     }
@@ -84,7 +84,7 @@ pub(crate) fn process_ends(status: c_int) {
     if !ring.has_header() {
         return;
     }
-    let may_call = !thread::avoids_system_calls();
+    let may_call = !state::avoids_system_calls();
     if may_call && sys::pid() != at_exit.pid {
         // A child of `vfork`, in its parent's memory.
         return;

@@ -1,8 +1,8 @@
 //! Instances of librip: what each shows to the others in its process, and which of them owns the ring.
 //!
 //! Statically linked Rust code is not shared between modules, so the executable and each `cdylib` with marks has an
-//! instance of librip, with statics and thread-local blocks of its own. Each has an [`Anchor`]. The instance in which the
-//! ring was made owns it. The others join: their marks go into the same slots, one slot a thread.
+//! instance of librip, with statics and thread-local blocks of its own. Each has an [`Anchor`]. The instance in which
+//! the ring was made owns it. The others join: their marks go into the same slots, one slot a thread.
 //!
 //! This file has the type of the anchor and the way to the owner. `runtime` has the anchor itself and its functions.
 

@@ -51,8 +51,8 @@ impl FoundModule {
         (self.module.path.clone(), self.module.load_bias)
     }
 
-    /// Keeps a library in memory for good, if it is still loaded; an executable stays anyway. Returns whether a library of
-    /// this path stays. The library may have been unloaded meanwhile, and loaded again at another address.
+    /// Keeps a library in memory for good, if it is still loaded; an executable stays anyway. Returns whether a library
+    /// of this path stays. The library may have been unloaded meanwhile, and loaded again at another address.
     pub(crate) fn pin(&self) -> bool {
         // A program without `dlopen` cannot unload a library either.
         let Some(dlopen) = arch::dlopen().filter(|_| !self.module.is_executable) else { return true };
@@ -116,8 +116,8 @@ pub(crate) fn loaded(detail: Detail) -> Vec<FoundModule> {
     modules
 }
 
-/// All modules that are loaded now, the executable first. Libraries that have marks stay loaded from now on, and one that
-/// cannot be kept is not in the list.
+/// All modules that are loaded now, the executable first. Libraries that have marks stay loaded from now on, and one
+/// that cannot be kept is not in the list.
 pub(crate) fn keep_loaded() -> Vec<FoundModule> {
     let mut kept = Vec::new();
     loop {
@@ -139,8 +139,8 @@ pub(crate) fn keep_loaded() -> Vec<FoundModule> {
     }
 }
 
-/// Calls `each` for all modules that are loaded now, the executable first. The loader keeps its list locked meanwhile: no
-/// module is unloaded, and `each` must load none.
+/// Calls `each` for all modules that are loaded now, the executable first. The loader keeps its list locked meanwhile:
+/// no module is unloaded, and `each` must load none.
 pub(crate) fn for_each(detail: Detail, mut each: impl FnMut(FoundModule)) {
     let mut visitor = Visitor { detail, is_first: true, each: &mut each };
     // SAFETY: `visit` has the signature that the loader calls, and gets the pointer to `visitor` back.

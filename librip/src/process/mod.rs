@@ -1,7 +1,7 @@
 //! This process: its threads and their slots, forks, the exit, the clock, what the loader has loaded, and SIGBUS.
 //!
-//! It knows the ring, and neither locks nor how marks are compiled. `instance` is the way to the instance of librip that
-//! owns the ring; `runtime` fills it in.
+//! It knows the ring, and neither locks nor how marks are compiled. `instance` is the way to the instance of librip
+//! that owns the ring; `runtime` fills it in.
 
 pub(crate) mod clock;
 pub(crate) mod exit;
@@ -9,4 +9,5 @@ pub(crate) mod fork;
 pub(crate) mod instance;
 pub(crate) mod loader;
 pub(crate) mod sigbus;
+pub(crate) mod state;
 pub(crate) mod thread;

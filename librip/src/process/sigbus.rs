@@ -1,8 +1,8 @@
 //! The SIGBUS handler: keeps the program alive if somebody truncates the ring's file.
 //!
-//! A store after the end of a mapped file raises SIGBUS. No check beforehand can exclude that, because the file may shrink
-//! between the check and the store. So the handler maps private memory where the file was, and the store that faulted is
-//! repeated there, recording nowhere. Every other SIGBUS goes where it went before.
+//! A store after the end of a mapped file raises SIGBUS. No check beforehand can exclude that, because the file may
+//! shrink between the check and the store. So the handler maps private memory where the file was, and the store that
+//! faulted is repeated there, recording nowhere. Every other SIGBUS goes where it went before.
 //!
 //! # Limits
 //!
@@ -75,8 +75,8 @@ fn replace_lost_memory(info: *mut libc::siginfo_t) -> bool {
     if !(begin..end).contains(&address) {
         return false;
     }
-    // From here to the end, in one piece: one hole for each of many threads would use up the mappings that a process may
-    // have. What comes before it is still in the file, and recording continues there.
+    // From here to the end, in one piece: one hole for each of many threads would use up the mappings that a process
+    // may have. What comes before it is still in the file, and recording continues there.
     let from = address & !(ring.geometry.page_len_bytes - 1);
     // ORDERING: release, pairs with the acquire in `slots::claim`: no thread claims a slot here any more.
     ring.is_damaged.store(true, Release);
@@ -110,8 +110,8 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         let mut default = *former;
         default.sa_sigaction = libc::SIG_DFL;
         default.sa_flags = 0;
-        // SAFETY: installs the default action. A fault repeats when we return, and then ends the process as it should. A
-        // program cannot ignore a fault, the kernel does not allow it.
+        // SAFETY: installs the default action. A fault repeats when we return, and then ends the process as it should.
+        // A program cannot ignore a fault, the kernel does not allow it.
         unsafe { libc::sigaction(signal, &raw const default, ptr::null_mut()) };
         if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
             if was_sent {

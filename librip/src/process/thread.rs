@@ -15,19 +15,19 @@
 //! *Absent* means that marks of the thread record nowhere. A thread is absent while it claims its slot: a function that
 //! the claim calls may be one that another library has replaced, and that marks or locks.
 //!
-//! The thread itself makes every step, with signals blocked. So no handler of its own sees a step half done, and no other
-//! thread looks.
+//! The thread itself makes every step, with signals blocked. So no handler of its own sees a step half done, and no
+//! other thread looks.
 
 #![allow(unsafe_code, reason = "thread-local blocks are raw memory, and the C library calls back")]
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr};
+use core::sync::atomic::{AtomicI32, AtomicPtr};
 
 use librip_format::SlotHeader;
 
-use super::{clock, fork};
+use super::{clock, state};
 use crate::arch::{self, ThreadBlock};
 use crate::ring::slots::{self, Claimant};
 use crate::ring::{Ring, fork_copy};
@@ -37,16 +37,14 @@ use crate::sys;
 static RING: AtomicPtr<Ring> = AtomicPtr::new(ptr::null_mut());
 /// The key whose destructor sees threads end; -1 without one.
 static EXIT_KEY: AtomicI32 = AtomicI32::new(-1);
-/// Whether the program may be killed for system calls that are not its own.
-static AVOIDS_SYSTEM_CALLS: AtomicBool = AtomicBool::new(false);
 
 /// The C library runs destructors of thread-specific data in up to this many rounds (`PTHREAD_DESTRUCTOR_ITERATIONS`).
 /// The slot is released in the last round, so that the destructors of others may record. If a thread's very first mark
 /// comes in the second round or later, its exit goes unnoticed, and its slot looks abandoned until it is reclaimed.
 const EXIT_ROUNDS: u64 = 4;
 
-/// FOLKLORE: glibc keeps the values of the first 32 keys in the thread's descriptor and allocates memory for the others. A
-/// first mark may come from a signal handler that interrupted `malloc`, so only the former will do.
+/// FOLKLORE: glibc keeps the values of the first 32 keys in the thread's descriptor and allocates memory for the
+/// others. A first mark may come from a signal handler that interrupted `malloc`, so only the former will do.
 const EXIT_KEYS_WITHOUT_ALLOCATION: usize = 32;
 
 /// Makes `ring` the one in which this instance's threads record.
@@ -97,19 +95,6 @@ pub(crate) fn ring() -> Option<&'static Ring> {
     let ring = RING.load(Acquire);
     // SAFETY: null, or a leaked ring.
     unsafe { ring.as_ref() }
-}
-
-/// From now on the recorder makes no system call that a program with threads does not make anyway. Threads without a slot
-/// get none.
-#[cfg(feature = "interpose")]
-pub(crate) fn avoid_system_calls() {
-    // ORDERING: relaxed: threads that begin later see it, and others have made their calls.
-    AVOIDS_SYSTEM_CALLS.store(true, Relaxed);
-}
-
-/// See [`avoid_system_calls`].
-pub(crate) fn avoids_system_calls() -> bool {
-    AVOIDS_SYSTEM_CALLS.load(Relaxed)
 }
 
 /// Gives `block` a cursor, the one of this thread's slot, or marks it absent.
@@ -207,12 +192,12 @@ pub(super) fn forget_slot() {
 
 /// Claims a slot for the calling thread, and arranges that its exit is noticed. Returns its cursor.
 fn first_mark(ring: &'static Ring, own: &ThreadBlock) -> Option<*mut u64> {
-    if avoids_system_calls() {
+    if state::avoids_system_calls() {
         // ORDERING: relaxed, a statistic.
         ring.header().threads_refused_memory.fetch_add(1, Relaxed);
         return None;
     }
-    let claimant = Claimant { pid: sys::pid(), tid: sys::tid(), pid_namespace: fork::pid_namespace() };
+    let claimant = Claimant { pid: sys::pid(), tid: sys::tid(), pid_namespace: state::pid_namespace() };
     match slots::claim(ring, claimant) {
         Ok(index) => {
             if !watch_exit(own) {
@@ -220,7 +205,9 @@ fn first_mark(ring: &'static Ring, own: &ThreadBlock) -> Option<*mut u64> {
                 ring.header().threads_without_exit.fetch_add(1, Relaxed);
             }
             clock::recalibrate(ring.header());
-            fork::inherit_locks(ring.slot(index));
+            if state::is_forked_child() {
+                fork_copy::enter(ring.slot(index), &state::take_held());
+            }
             Some(ring.words(index))
         }
         Err(refusal) => {

@@ -1,7 +1,8 @@
 //! Forked children, which record in their parent's ring: whether any is left when the ring's first process ends.
 //!
-//! A child that has marked has a slot. A child that has not marked yet is noted when it is forked: the first process of a
-//! daemon ends before its child has done anything. A child that has called `exec` does not have the ring mapped any more.
+//! A child that has marked has a slot. A child that has not marked yet is noted when it is forked: the first process of
+//! a daemon ends before its child has done anything. A child that has called `exec` does not have the ring mapped any
+//! more.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::fs::File;
@@ -16,12 +17,13 @@ use crate::sys;
 /// Stands for a child that was announced and has not noted its process id yet.
 const ANNOUNCED: u32 = u32::MAX;
 
-/// Announces a child before the fork, because its parent may end before the child has done anything. Returns the child's
-/// number.
+/// Announces a child before the fork, because its parent may end before the child has done anything. Returns the
+/// child's number.
 ///
 /// If the fork fails, the announcement stays. The ring is then kept at the end, unless 15 more forks follow.
 pub(crate) fn announce(ring: &Ring) -> u32 {
-    // ORDERING: relaxed: a process sees at its end what it has announced itself. It may miss what another one announces.
+    // ORDERING: relaxed: a process sees at its end what it has announced itself. It may miss what another one
+    // announces.
     let number = ring.control.counters().forks.fetch_add(1, Relaxed);
     ring.header().forks.fetch_max(number.wrapping_add(1), Relaxed);
     store(ring, number, ANNOUNCED);

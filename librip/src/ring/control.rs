@@ -2,8 +2,8 @@
 //!
 //! A ring is recorded by the process that made it and by the children that this process forks. They hand out slots and
 //! entries together, so the counters must be shared; but the file is no place for them, because every process that may
-//! open the file can change it. So they are in an anonymous `MAP_SHARED` mapping, which only forked children inherit. The
-//! file has copies of what the reader needs.
+//! open the file can change it. So they are in an anonymous `MAP_SHARED` mapping, which only forked children inherit.
+//! The file has copies of what the reader needs.
 //!
 //! The mapping is as large as the ring may need, and takes memory only where it is used: 32 bytes a slot.
 //!

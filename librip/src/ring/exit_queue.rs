@@ -4,11 +4,12 @@
 //!
 //! # Algorithm
 //!
-//! An array queue whose cells carry versions, after Shann, Huang and Chen ("A practical nonblocking queue algorithm using
-//! compare-and-swap", ICPADS 2000). A ticket is a position on an endless tape. Its cell is the ticket modulo the number of
-//! cells, its lap the ticket divided by that number. A cell is *empty for lap L*, then *holds a slot in lap L*, then is
-//! *empty for lap L+1*. Each of these steps is one exchange of one word, and is the moment at which a slot enters or
-//! leaves the queue. Head and tail are hints where to look: a thread that finds one of them outdated advances it.
+//! An array queue whose cells carry versions, after Shann, Huang and Chen ("A practical nonblocking queue algorithm
+//! using compare-and-swap", ICPADS 2000). A ticket is a position on an endless tape. Its cell is the ticket modulo the
+//! number of cells, its lap the ticket divided by that number. A cell is *empty for lap L*, then *holds a slot in lap
+//! L*, then is *empty for lap L+1*. Each of these steps is one exchange of one word, and is the moment at which a slot
+//! enters or leaves the queue. Head and tail are hints where to look: a thread that finds one of them outdated advances
+//! it.
 //!
 //! So no thread ever waits for another. That matters because processes share the queue: a process that is killed at any
 //! instruction has put its slot in, or has not, and leaves nothing half done. A step that comes late, by any number of
@@ -21,8 +22,8 @@
 //!
 //! # Orderings
 //!
-//! Putting is a release and taking an acquire on the cell: a thread that takes a slot sees all that the last owner wrote
-//! to it. Head and tail are hints and need no order.
+//! Putting is a release and taking an acquire on the cell: a thread that takes a slot sees all that the last owner
+//! wrote to it. Head and tail are hints and need no order.
 //!
 //! `tests/exit_queue_model.rs` explores every interleaving with loom.
 
@@ -122,8 +123,8 @@ const fn holding(lap: u32, slot: u64) -> u64 {
     empty(lap) | (slot + 1)
 }
 
-/// Whether a cell's value belongs to an earlier lap. The cell has changed since, but a processor that orders loads weakly
-/// may still show the old value for a moment.
+/// Whether a cell's value belongs to an earlier lap. The cell has changed since, but a processor that orders loads
+/// weakly may still show the old value for a moment.
 fn is_earlier(seen: u64, lap: u32) -> bool {
     (((seen >> LAP_SHIFT) as u32).wrapping_sub(lap) as i32) < 0
 }

@@ -1,7 +1,7 @@
 //! What a forked child inherits of its parent's held-lock table.
 //!
-//! The child's image of the forking thread holds the locks that the thread held. The child has a slot of its own, so the
-//! entries are copied before the fork and entered when the child claims its slot.
+//! The child's image of the forking thread holds the locks that the thread held. The child has a slot of its own, so
+//! the entries are copied before the fork and entered when the child claims its slot.
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -15,7 +15,8 @@ pub(crate) type HeldCopy = [[u64; 3]; HELD_MAX];
 /// No locks.
 pub(crate) const NONE_HELD: HeldCopy = [[0; 3]; HELD_MAX];
 
-/// Copies the entries of locks that the calling thread holds for certain and that its image in a forked child will hold.
+/// Copies the entries of locks that the calling thread holds for certain and that its image in a forked child will
+/// hold.
 pub(crate) fn copy(slot: &SlotHeader) -> HeldCopy {
     core::array::from_fn(|index| {
         let entry = &slot.held[index];

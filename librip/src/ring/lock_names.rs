@@ -12,8 +12,8 @@ use super::control::NameKey;
 use super::{Ring, Table};
 use crate::sys;
 
-/// Names a lock. An empty name takes the present one away. A name of more than 48 bytes is cut. If the ring has no room,
-/// the lock stays without a name, which is counted.
+/// Names a lock. An empty name takes the present one away. A name of more than 48 bytes is cut. If the ring has no
+/// room, the lock stays without a name, which is counted.
 pub(crate) fn write(ring: &Ring, lock: u64, name: &[u8]) {
     let pid = sys::pid();
     // ORDERING: acquire and release on the state order the other fields. If two threads name one lock at the same time,

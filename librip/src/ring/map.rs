@@ -141,8 +141,8 @@ impl Ring {
 
     /// Tells the reader that the first `end` entries of a table were handed out.
     pub(super) fn publish_used(&self, table: Table, end: u64) {
-        // ORDERING: relaxed: an entry counts once its own state says so. The maximum, because two threads may come here in
-        // another order than they got their entries.
+        // ORDERING: relaxed: an entry counts once its own state says so. The maximum, because two threads may come here
+        // in another order than they got their entries.
         self.header().regions[table.index()].used.fetch_max(end, Relaxed);
     }
 

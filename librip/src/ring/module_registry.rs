@@ -1,7 +1,7 @@
 //! Enters modules in the ring, with their sites: path, build id, load bias, and each site's note and text.
 //!
-//! It does not find modules (`process::loader` does) and resolves no addresses (the reader does). It runs in ordinary code
-//! only, never in a mark.
+//! It does not find modules (`process::loader` does) and resolves no addresses (the reader does). It runs in ordinary
+//! code only, never in a mark.
 
 #![allow(unsafe_code, reason = "entries are written through the mapping")]
 
@@ -169,8 +169,8 @@ fn write_site(ring: &Ring, index: u64, module: u64, site: &ParsedSite, pc: u64, 
 /// `target` is aligned and within the ring's mapping; `Ring::append` gave it to the calling thread alone, reserved. `T`
 /// starts with an `AtomicU32`, its state.
 unsafe fn write_then_complete<T>(target: *mut T, entry: T) {
-    // SAFETY: the caller's promise. No other thread of this process accesses the entry before its state is complete, and
-    // none reads it at all. Volatile, because other processes may read it.
+    // SAFETY: the caller's promise. No other thread of this process accesses the entry before its state is complete,
+    // and none reads it at all. Volatile, because other processes may read it.
     unsafe { target.write_volatile(entry) };
     // SAFETY: the caller's promise: the state is an atomic at the start.
     let state = unsafe { AtomicU32::from_ptr(target.cast()) };

@@ -6,8 +6,8 @@
 //!
 //! # Invariants
 //!
-//! * Either the owner's release or this search changes an entry in HELD, and for one acquisition only one of them does: a
-//!   lock is released once.
+//! * Either the owner's release or this search changes an entry in HELD, and for one acquisition only one of them does:
+//!   a lock is released once.
 //! * A search looks at each slot once, and at each of its 16 entries once, whatever is in them.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};

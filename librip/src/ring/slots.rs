@@ -14,7 +14,7 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::fence;
 
-use librip_format::{NAME_LEN_BYTES, SLOT_CLAIMING, SLOT_EXITED, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader};
+use librip_format::{SLOT_CLAIMING, SLOT_EXITED, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader};
 
 use super::control::SlotOwner;
 use super::{Ring, Table};
@@ -152,8 +152,8 @@ pub(crate) fn handed_out_from(
     (first..end).chain(0..first).map(move |index| (index, ring.slot(index), owner(index)))
 }
 
-/// Puts slots of dead threads into the exit queue: forked children that were killed, and threads whose end the C library
-/// did not notice. Only those in the claimant's PID namespace, where their ids mean something.
+/// Puts slots of dead threads into the exit queue: forked children that were killed, and threads whose end the C
+/// library did not notice. Only those in the claimant's PID namespace, where their ids mean something.
 fn reclaim(ring: &Ring, claimant: Claimant) {
     if claimant.pid_namespace == 0 {
         return;
@@ -185,7 +185,8 @@ fn reclaim(ring: &Ring, claimant: Claimant) {
         if owner.generation.load(Relaxed) == generation {
             release(ring, index);
         } else {
-            // Given back, unless the owner has exited by now. It never stopped writing: words do not depend on the state.
+            // Given back, unless the owner has exited by now. It never stopped writing: words do not depend on the
+            // state.
             let _ = owner.state.compare_exchange(SLOT_CLAIMING, SLOT_LIVE, Release, Relaxed);
         }
     }
@@ -196,8 +197,8 @@ fn reclaim(ring: &Ring, claimant: Claimant) {
 fn init(ring: &Ring, index: u64, claimant: Claimant) {
     let (slot, owner) = (ring.slot(index), &ring.control.owners()[index as usize]);
     // ORDERING: relaxed throughout, for the slot: a reader accepts these fields only if state and generation are equal
-    // before and after its copy. The fence keeps both of them ahead of the fields, for a reader that sees a new field. The
-    // state that ends the claim is stored last, with release.
+    // before and after its copy. The fence keeps both of them ahead of the fields, for a reader that sees a new field.
+    // The state that ends the claim is stored last, with release.
     owner.state.store(SLOT_CLAIMING, Relaxed);
     slot.state.store(SLOT_CLAIMING, Relaxed);
     let generation = owner.generation.load(Relaxed).wrapping_add(1);
@@ -227,5 +228,3 @@ fn init(ring: &Ring, index: u64, claimant: Claimant) {
     // ORDERING: release, pairs with the acquire in `reclaim`.
     owner.state.store(SLOT_LIVE, Release);
 }
-
-const _: () = assert!(NAME_LEN_BYTES % 8 == 0);

@@ -1,9 +1,9 @@
 //! What ring to make: what the program asks for, then what the environment says.
 //!
 //! It reads the environment and computes nothing else. The environment overrides the [`Builder`], which overrides the
-//! defaults: the operator has the last word. A setting that is not understood is ignored and recorded in the ring's header,
-//! where `read-rip info` shows it. Programs that run with more rights than their caller (setuid, file capabilities) ignore
-//! the environment.
+//! defaults: the operator has the last word. A setting that is not understood is ignored and recorded in the ring's
+//! header, where `read-rip info` shows it. Programs that run with more rights than their caller (setuid, file
+//! capabilities) ignore the environment.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -105,17 +105,17 @@ impl Builder {
 
     /// Whether to handle the SIGBUS that marks raise after somebody has truncated the ring's file (default: yes).
     ///
-    /// The handler replaces the lost part of the mapping by private memory, and passes every other SIGBUS to the handler
-    /// that was in place before. It does not work if the program blocks SIGBUS, or later installs a handler that does not
-    /// pass signals on.
+    /// The handler replaces the lost part of the mapping by private memory, and passes every other SIGBUS to the
+    /// handler that was in place before. It does not work if the program blocks SIGBUS, or later installs a handler
+    /// that does not pass signals on.
     #[must_use]
     pub fn handle_sigbus(mut self, handle: bool) -> Builder {
         self.handles_sigbus = handle;
         self
     }
 
-    /// Applies the `RIP_*` variables of the process, unless the process has rights that its caller may not have: a setuid
-    /// program must not let its caller choose where it makes a file.
+    /// Applies the `RIP_*` variables of the process, unless the process has rights that its caller may not have: a
+    /// setuid program must not let its caller choose where it makes a file.
     pub(crate) fn with_process_environment(self) -> Result<Builder, InitError> {
         self.with_environment(|name| if sys::is_privileged() { None } else { std::env::var_os(name) })
     }

@@ -1,7 +1,7 @@
 //! Makes a ring: the file, its mapping, its control block and its header.
 //!
-//! Anything that goes wrong undoes what was done and is an [`InitError`]; the program goes on without a ring. It does not
-//! register modules and does not open the ring to threads.
+//! Anything that goes wrong undoes what was done and is an [`InitError`]; the program goes on without a ring. It does
+//! not register modules and does not open the ring to threads.
 
 #![allow(unsafe_code, reason = "the header is written through the mapping")]
 
@@ -106,8 +106,8 @@ fn limits(file: &File) -> Limits {
     };
     /// A process whose address space is limited needs it for itself: the ring takes at most one part in this many.
     const ADDRESS_SPACE_PART: u64 = 16;
-    // Threads that come and go use one slot after the other. What they may use of the file system in the end must leave a
-    // part of it to the program's own shared memory: of the 64 MiB that a container has by default, slots take 48.
+    // Threads that come and go use one slot after the other. What they may use of the file system in the end must leave
+    // a part of it to the program's own shared memory: of the 64 MiB that a container has by default, slots take 48.
     let memory_bytes = nix::sys::statvfs::fstatvfs(file)
         .ok()
         .filter(|status| status.blocks() > 0)

@@ -1,7 +1,7 @@
 //! `read-rip check`: findings, and the exit status that follows from them.
 //!
-//! A living process is read twice, so that what is said of it was so at one moment. It judges nothing itself: that
-//! is what `findings` is for.
+//! It reads a living process twice, so that a finding holds for one moment. It analyses nothing itself: `findings`
+//! does.
 
 use std::fs;
 use std::io::Write;
@@ -12,120 +12,125 @@ use std::time::Instant;
 use procfs::process::Process;
 
 use super::error::AppError;
-use super::reading::{Reading, agreeing};
-use super::{FINDINGS, SOUND, output, remark};
+use super::output::{FINDINGS, SOUND, output, remark};
+use super::reading::Reading;
 use crate::cli::{CheckArgs, Common, MinConfidence};
-use crate::findings::{self, Confidence, Suppression, View};
+use crate::findings::{self, Confidence, Finding, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{self, LockModel};
 use crate::process::Liveness;
-use crate::report::{self, Checked, Json, LockNames, counted};
+use crate::report::{self, Checked, Json, LockNames};
 
 /// `read-rip check`.
 pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     let suppressions = suppressions(args)?;
     let path = super::rings::choose(&args.ring, &wanted.dir)?;
     let readings = Readings::of(&path, args, wanted)?;
-    let Readings { earlier, reading, remarks } = &readings;
+    let Readings { earlier, reading, .. } = &readings;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let now = locks::build(
         &reading.input(earlier.as_ref().map(|(earlier, window_ns)| (earlier, *window_ns))),
         &mut locations,
     );
     let before = earlier.as_ref().map(|(earlier, _)| locks::build(&earlier.input(None), &mut locations));
-    let of_places: Vec<&Location> = locations.iter().collect();
+    let by_id: Vec<&Location> = locations.iter().collect();
     let view = View {
         now: &now,
         before: before.as_ref(),
-        locations: &of_places,
+        locations: &by_id,
         threshold_ns: u64::try_from(args.threshold.as_nanos()).unwrap_or(u64::MAX),
     };
-    let mut found = findings::look(&view);
-    found.retain(|finding| finding.confidence >= confidence(args.min_confidence));
-    let all = found.len();
-    let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(&locations, &files, false);
-    let names = LockNames { model: &now, locations: &locations, texts: &texts };
-    if !suppressions.is_empty() {
-        found.retain(|finding| {
-            let subjects = report::subjects(finding, &names);
-            !suppressions.iter().any(|rule| rule.applies_to(finding.kind, &subjects))
-        });
-    }
+    let (found, suppressed) = find(&view, args.min_confidence, &suppressions);
     let checked = Checked {
         threads: now.threads.len(),
         locks: now.locks.len(),
         findings: found.len(),
-        suppressed: all - found.len(),
+        suppressed,
         window_ns: now.window_ns,
     };
-    let mut out = output(wanted);
-    if wanted.json {
-        let mut json = Json(&mut out);
-        json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
-        json.findings(&found, &checked, &names, &reading.snapshot)?;
-    } else {
-        remark(reading.heading(&reading.threads()));
-        report::findings(&mut out, &found, &checked, &names)?;
-    }
-    out.flush()?;
-    drop(out);
-    let mut remarks = remarks.clone();
-    remarks.extend(unknown(&now, &checked));
+    show(&found, &checked, &now, &locations, reading, wanted)?;
+    let mut remarks: Vec<String> = readings.remark.map(str::to_owned).into_iter().collect();
+    remarks.extend(report::remarks::of_check(&now, &checked));
     if reading.now_ns.is_none() && now.now_ns.is_some() && !found.is_empty() {
-        remarks.push(
-            "Lengths of time are up to the last moment that is recorded; it may have been longer.".to_owned(),
-        );
+        remarks.push(report::remarks::UP_TO_LAST_TIME.to_owned());
     }
-    // What could not be read may hide more: that is told by the status before what was found.
+    // What could not be read may hide more: its status precedes that of the findings.
     match reading.remarks(wanted, &locations, &remarks)? {
         SOUND if !found.is_empty() => Ok(FINDINGS),
         status => Ok(status),
     }
 }
 
-/// One reading, or two of a process that lives.
+/// The findings to report, and how many are suppressed.
+fn find(view: &View<'_>, least: MinConfidence, suppressions: &[Suppression]) -> (Vec<Finding>, usize) {
+    let mut found = findings::run(view);
+    found.retain(|finding| finding.confidence >= confidence(least));
+    let all = found.len();
+    found.retain(|finding| !suppressions.iter().any(|rule| rule.applies_to(finding, view)));
+    let suppressed = all - found.len();
+    (found, suppressed)
+}
+
+fn show(
+    found: &[Finding],
+    checked: &Checked,
+    model: &LockModel,
+    locations: &Locations<'_>,
+    reading: &Reading,
+    wanted: &Common,
+) -> Result<(), AppError> {
+    let files = FileNames::choose(locations.iter());
+    let texts = report::location_texts(locations, &files, false);
+    let names = LockNames { model, locations, texts: &texts };
+    let mut out = output(wanted);
+    if wanted.json {
+        let mut json = Json(&mut out);
+        json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
+        json.findings(found, checked, &names, &reading.snapshot)?;
+    } else {
+        remark(reading.heading(&reading.threads()));
+        report::findings(&mut out, found, checked, &names)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// One reading, or two of a living process.
 struct Readings {
-    /// The first of two, and how long it was over when the second began, ns.
+    /// The first of two, and how long before the second it ended, ns.
     earlier: Option<(Reading, u64)>,
     reading: Reading,
-    remarks: Vec<String>,
+    /// Why there is only one reading.
+    remark: Option<&'static str>,
 }
 
 impl Readings {
     fn of(path: &Path, args: &CheckArgs, wanted: &Common) -> Result<Readings, AppError> {
         let first = Reading::of(path, wanted)?;
-        let one = |reading, remark: Option<&str>| {
-            Ok(Readings { earlier: None, reading, remarks: remark.map(str::to_owned).into_iter().collect() })
-        };
+        let one = |reading, remark| Ok(Readings { earlier: None, reading, remark });
         if first.is_final() {
             return one(first, None);
         }
         if is_copy(path, first.liveness.as_ref()) {
-            const WHY: &str = "This is a copy of a living process's ring. Read it itself: what takes two readings, \
-                               deadlocks above all, is not looked for in a copy.";
-            return one(first, Some(WHY));
+            return one(first, Some(report::remarks::IS_COPY));
         }
         let read = Instant::now();
         std::thread::sleep(args.window);
         let window_ns = u64::try_from(read.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let Ok(second) = Reading::of(path, wanted) else {
-            return one(first, Some("The ring was removed between two readings: its process ended."));
+            return one(first, Some(report::remarks::WAS_REMOVED));
         };
         let is_unknown = matches!(first.liveness, Some(Liveness::Unknown { .. }));
         let counts =
             |reading: &Reading| reading.snapshot.slots.iter().map(|slot| slot.count).collect::<Vec<u64>>();
         if is_unknown && counts(&first) == counts(&second) {
-            const WHY: &str = "Whether the process lives is not known, and nothing moved: this may be a copy. What \
-                               takes two readings, deadlocks above all, is not looked for.";
-            return one(second, Some(WHY));
+            return one(second, Some(report::remarks::MAY_BE_COPY));
         }
-        Ok(Readings { earlier: Some((first, window_ns)), reading: second, remarks: Vec::new() })
+        Ok(Readings { earlier: Some((first, window_ns)), reading: second, remark: None })
     }
 }
 
-/// Whether a file is not the ring that a living process writes: two readings of a copy are always alike, and prove
-/// nothing.
+/// Whether a file is a copy of the ring that a living process writes: two readings of a copy are always equal, and
+/// prove nothing.
 fn is_copy(path: &Path, liveness: Option<&Liveness>) -> bool {
     let Some(Liveness::Alive { pid } | Liveness::Forked { pid }) = liveness else { return false };
     let (Ok(file), Ok(maps)) = (fs::metadata(path), Process::new(*pid).and_then(|process| process.maps()))
@@ -151,34 +156,4 @@ fn confidence(wanted: MinConfidence) -> Confidence {
         MinConfidence::Potential => Confidence::Potential,
         MinConfidence::Proven => Confidence::Proven,
     }
-}
-
-/// What cannot be known, and what was left out.
-fn unknown(model: &LockModel, checked: &Checked) -> Vec<String> {
-    let mut remarks = Vec::new();
-    if checked.findings > 0 {
-        let (threads, locks) =
-            (counted(checked.threads as u64, "thread"), counted(checked.locks as u64, "lock"));
-        remarks.push(format!("{} in {threads} and {locks}.", counted(checked.findings as u64, "finding")));
-    }
-    if checked.suppressed > 0 {
-        remarks.push(format!("{} suppressed.", agreeing(checked.suppressed as u64, "finding", "is", "are")));
-    }
-    if model.locks.is_empty() {
-        remarks.push("No lock is known: the program marks none, or none of its marks is left.".to_owned());
-    }
-    let beyond: u64 = model.threads.iter().map(|thread| u64::from(thread.overflowed)).sum();
-    if beyond > 0 {
-        remarks.push(format!(
-            "{} in no table of held locks, which were full: who holds those is not known.",
-            agreeing(beyond, "lock", "is", "are")
-        ));
-    }
-    if model.releases_unmatched > 0 {
-        remarks.push(format!(
-            "{} by others than the holder went unnoticed: a lock marked by hand may appear held and not be.",
-            counted(model.releases_unmatched, "release")
-        ));
-    }
-    remarks
 }

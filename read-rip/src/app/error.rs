@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::remark;
+use super::output::remark;
+use crate::process;
 use crate::report::printable;
 use crate::ring;
 
@@ -12,19 +13,21 @@ use crate::ring;
 pub(super) enum AppError {
     /// A ring that cannot be read.
     Ring(ring::Error),
-    /// A directory that cannot be looked through.
+    /// A directory that cannot be searched.
     Directory { path: PathBuf, source: io::Error },
-    /// No ring fits.
-    NoRing { what: String },
-    /// More than one fits; they have been listed.
+    /// There is no ring in the directory.
+    NoRing { dir: PathBuf },
+    /// There is no ring of this process.
+    NoRingOf { pid: u32, dir: PathBuf },
+    /// There are several rings. They have been listed.
     ManyRings { count: usize },
-    /// A file of suppressions that cannot be used.
+    /// A suppression file that cannot be used.
     Suppressions { path: PathBuf, why: String },
     /// A program that cannot be run.
     Run { program: PathBuf, why: String, hint: &'static str },
-    /// The interposer is not where it is looked for.
+    /// The interposer was not found.
     NoPreload,
-    /// Standard output is gone.
+    /// Standard output cannot be written.
     Output(io::Error),
 }
 
@@ -40,38 +43,46 @@ impl From<ring::Error> for AppError {
     }
 }
 
+const NO_RING_HINT: &str = "\
+    a program makes a ring with librip::init() or rip_start(), or under `read-rip run --preload`, normally in \
+    /dev/shm, and removes it when it exits with status 0; if RIP_RING puts it elsewhere, see --dir";
+
 impl AppError {
+    /// Writes what happened, why, and what to do about it.
     pub(super) fn report(&self) {
         let cause = |error: &dyn std::error::Error| error.source().map(ToString::to_string);
         let (what, cause, hint) = match self {
             AppError::Ring(error) => (error.to_string(), cause(error), Some(error.hint())),
             AppError::Directory { path, source } => (
-                format!("could not look for rings in {}", path.display()),
+                format!("could not search {} for rings", path.display()),
                 Some(source.to_string()),
-                Some("name a ring's file, or another directory with --dir"),
+                Some("name the file of a ring, or another directory with --dir"),
             ),
-            AppError::NoRing { what } => (
-                what.clone(),
-                None,
-                Some(
-                    "a program makes one with librip::init() or rip_start(), or under `read-rip run --preload`, normally \
-                     in /dev/shm, and removes it when it exits with status 0; RIP_RING may have put it elsewhere: see \
-                     --dir",
-                ),
-            ),
-            AppError::ManyRings { count } => {
-                (format!("{count} rings are there"), None, Some("name one of those above, by path or pid"))
+            AppError::NoRing { dir } => (format!("no rings in {}", dir.display()), None, Some(NO_RING_HINT)),
+            AppError::NoRingOf { pid, dir } => {
+                let (is, searched) = if process::living_threads(*pid as i32).is_empty() {
+                    ("it does not exist", "")
+                } else {
+                    ("it is alive", " and its maps")
+                };
+                let what = format!("no ring for process {pid} ({is}; looked in {}{searched})", dir.display());
+                (what, None, Some(NO_RING_HINT))
             }
+            AppError::ManyRings { count } => (
+                format!("{count} rings found; name one"),
+                None,
+                Some("name one of those above, by path or pid"),
+            ),
             AppError::Suppressions { path, why } => (
-                format!("could not use the suppressions in {}", path.display()),
+                format!("could not use the suppression file {}", path.display()),
                 Some(why.clone()),
-                Some("each line is KIND or KIND:REGEX, with # for comments"),
+                Some("each line is KIND or KIND:REGEX; a line that begins with # is a comment"),
             ),
             AppError::Run { program, why, hint } => {
                 (format!("could not run {}: {why}", program.display()), None, Some(*hint))
             }
             AppError::NoPreload => (
-                "there is no librip_preload.so beside this program or in /usr/local/lib or /usr/lib".into(),
+                "no librip_preload.so beside this program, in /usr/local/lib or in /usr/lib".into(),
                 None,
                 Some(
                     "build it with cargo build --release -p librip-preload, or name it with --preload-library",

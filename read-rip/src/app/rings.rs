@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::error::AppError;
-use super::{SOUND, now_ns, output, remark};
+use super::output::{ERROR, SOUND, now_ns, output, remark};
 use crate::cli::{Common, RingArgs};
 use crate::process::{Found, Liveness, is_of_another_boot, rings_in, rings_of_process};
 use crate::report::{self, Json, printable};
@@ -20,7 +20,7 @@ pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
         }
     } else if rings.is_empty() {
         let directory = wanted.dir.to_string_lossy();
-        remark(format_args!("There is no ring in {}.", printable(&directory)));
+        remark(format_args!("No rings in {}.", printable(&directory)));
     } else {
         report::list(&mut out, &rings, now_ns())?;
     }
@@ -35,9 +35,9 @@ pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
     for ring in look_in(&wanted.dir)?.into_iter().map(Found::with_children) {
         let path = printable(&ring.path.to_string_lossy()).into_owned();
         match &ring.liveness {
-            // Rings are in memory: what has outlived its machine is a copy, or is another machine's.
+            // Rings are in memory. One that outlived its boot is a copy, or the ring of another machine.
             Liveness::Dead if is_of_another_boot(&ring.header) => {
-                remark(format_args!("kept {path}: it is of another boot or another machine"));
+                remark(format_args!("kept {path}: it comes from another boot or another machine"));
                 continue;
             }
             Liveness::Dead => {}
@@ -49,11 +49,11 @@ pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
         }
         if !dry_run && let Err(error) = std::fs::remove_file(&ring.path) {
             remark(format_args!("could not remove {path}: {error}"));
-            status = super::ERROR;
+            status = ERROR;
             continue;
         }
         if wanted.json {
-            Json(&mut out).removed(&ring.path)?;
+            Json(&mut out).removed(&ring.path, dry_run)?;
         } else {
             let done = if dry_run { "would remove" } else { "removed" };
             writeln!(out, "{done} {path}")?;
@@ -63,25 +63,24 @@ pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
     Ok(status)
 }
 
-/// The ring that the arguments mean.
+/// The ring that the arguments name; without any, the only one there is.
 pub(super) fn choose(args: &RingArgs, dir: &Path) -> Result<PathBuf, AppError> {
-    let (rings, what) = match args.ring.as_ref().or(args.ring_option.as_ref()) {
+    let (rings, error) = match args.ring.as_ref().or(args.ring_option.as_ref()) {
         Some(name) => {
             let path = PathBuf::from(name);
             let number = name.to_str().and_then(|name| name.parse::<u32>().ok());
             let pid = number.filter(|_| std::fs::symlink_metadata(&path).is_err());
             let Some(pid) = pid else { return Ok(path) };
-            let rings = rings_of_process(pid, dir);
-            (rings, format!("process {pid} has no ring, and none in {} is of it", dir.display()))
+            (rings_of_process(pid, dir), AppError::NoRingOf { pid, dir: dir.to_owned() })
         }
-        None => (look_in(dir)?, format!("there is no ring in {}", dir.display())),
+        None => (look_in(dir)?, AppError::NoRing { dir: dir.to_owned() }),
     };
     match <[Found; 1]>::try_from(rings) {
         Ok([ring]) => Ok(ring.path),
-        Err(rings) if rings.is_empty() => Err(AppError::NoRing { what }),
+        Err(rings) if rings.is_empty() => Err(error),
         Err(rings) => {
             let count = rings.len();
-            // If nobody reads it, the error says enough.
+            // Without a reader of standard error, the list is not needed.
             let _ = report::list(&mut std::io::stderr(), &with_programs(rings), now_ns());
             Err(AppError::ManyRings { count })
         }

@@ -1,7 +1,7 @@
-//! `read-rip run`: runs a program, and says what its ring shows if it does not end well.
+//! `read-rip run`: runs a program, and shows its ring if a signal ends it.
 //!
-//! It records nothing itself: a program with marks does, and with `--preload` the interposer does for one without. The
-//! program's exit status is passed on, that of a signal as a shell says it.
+//! It records nothing itself. A program with marks does; with `--preload` the interposer records for a program
+//! without marks. It passes the exit status of the program on, and for a signal the status that a shell would give.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -15,36 +15,39 @@ use nix::sys::signal::{SigSet, Signal};
 use object::read::elf::{FileHeader, ProgramHeader};
 
 use super::error::AppError;
-use super::{check, remark, show};
-use crate::cli::{CheckArgs, Common, RingArgs, RunArgs, View};
+use super::output::remark;
+use super::{check, show};
+use crate::cli::{CheckArgs, Common, RingArgs, RunArgs, ShowArgs};
 use crate::process::rings_of_process;
 use crate::report::printable;
 
 /// The interposer's file.
 const LIBRARY: &str = "librip_preload.so";
-/// What is added to a signal's number, as shells do.
+/// Shells add this to the number of a signal.
 const SIGNALLED: i32 = 128;
-/// A program's headers lie within so many bytes from its beginning.
+/// The headers of a program are within this many bytes from its beginning.
 const HEADERS_MAX_BYTES: u64 = 1 << 20;
-/// What shells say of a program that cannot be run.
+/// What to do where nothing can be preloaded.
+const NOT_PRELOADED_HINT: &str =
+    "rebuild the program with librip.h or the crate librip, which record in statically linked programs too";
+/// The status that shells give for a program that cannot be run.
 const NOT_RUN: u8 = 127;
 
 /// `read-rip run`.
 pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
     let Some((name, arguments)) = args.command.split_first() else { return Ok(NOT_RUN) };
-    let program = find(name).ok_or_else(|| fails(name, "there is no such program"))?;
+    let program = find(name).ok_or_else(|| fails(name, "no such program"))?;
     let mut command = Command::new(&program);
     command.args(arguments);
     if args.preload {
         let library = library(args.preload_library.as_deref())?;
         if let Some(why) = why_not_preloaded(&program) {
-            let hint =
-                "programs that can be rebuilt record with librip.h or the crate librip, linked in any way";
-            return Err(AppError::Run { program, why: why.to_owned(), hint });
+            return Err(AppError::Run { program, why: why.to_owned(), hint: NOT_PRELOADED_HINT });
         }
         command.env("LD_PRELOAD", with_others(&library, std::env::var_os("LD_PRELOAD")));
     }
-    // Ctrl-C is the program's: we stay, to say what became of it. What it inherits is not blocked.
+    // Ctrl-C is for the program. This process survives it, to report how the program ended. The program does not
+    // inherit the blocked signals.
     let mut ours = SigSet::empty();
     ours.add(Signal::SIGINT);
     ours.add(Signal::SIGQUIT);
@@ -61,8 +64,8 @@ pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
         remark(format_args!("its ring: {}", printable(&ring.path.to_string_lossy())));
         if status.signal().is_some() {
             let ring = || RingArgs { ring: Some(ring.path.clone().into()), ring_option: None };
-            // Whether the ring is whole is told; the status is the program's.
-            show::show(&ring(), &View { threads: false, verbose: false, r#match: None }, wanted)?;
+            // Both print whether the ring is damaged. The exit status is that of the program.
+            show::show(&ring(), &ShowArgs { threads: false, verbose: false, r#match: None }, wanted)?;
             check::check(&CheckArgs::of(ring()), wanted)?;
         }
     } else {
@@ -75,7 +78,7 @@ fn fails(program: &OsStr, why: &str) -> AppError {
     AppError::Run {
         program: PathBuf::from(program),
         why: why.to_owned(),
-        hint: "give its path, or look at PATH",
+        hint: "give its path, or check PATH",
     }
 }
 
@@ -91,11 +94,11 @@ fn find(name: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(is_program)
 }
 
-/// Where the interposer is: where we are told, beside this program, or where libraries are installed.
-fn library(told: Option<&Path>) -> Result<PathBuf, AppError> {
-    if let Some(told) = told {
-        let found = fs::canonicalize(told);
-        return found.map_err(|error| fails(told.as_os_str(), &error.to_string()));
+/// Where the interposer is: at the requested path, beside this program, or where libraries are installed.
+fn library(requested: Option<&Path>) -> Result<PathBuf, AppError> {
+    if let Some(requested) = requested {
+        let found = fs::canonicalize(requested);
+        return found.map_err(|error| fails(requested.as_os_str(), &error.to_string()));
     }
     let own = std::env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent);
@@ -118,14 +121,14 @@ fn with_others(library: &Path, others: Option<OsString>) -> OsString {
     list
 }
 
-/// Why a library cannot be preloaded into a program; `None` if it can, or if it is not known why not.
+/// Why a library cannot be preloaded into a program; `None` if it can be, as far as known.
 fn why_not_preloaded(program: &Path) -> Option<&'static str> {
     let metadata = fs::metadata(program).ok()?;
     let gives_rights = metadata.mode() & 0o6000 != 0 && metadata.uid() != nix::unistd::geteuid().as_raw();
     if gives_rights {
-        return Some("it is setuid or setgid: the dynamic linker preloads nothing into it");
+        return Some("it is setuid or setgid, and the dynamic linker preloads nothing into such programs");
     }
-    // The headers of a program are at its beginning; scripts are run by programs that are looked at when they run.
+    // Headers are at the beginning of a program. A script has none: its interpreter is a program of its own.
     let mut bytes = Vec::new();
     fs::File::open(program).ok()?.take(HEADERS_MAX_BYTES).read_to_end(&mut bytes).ok()?;
     let header = object::elf::FileHeader64::<object::Endianness>::parse(&*bytes).ok()?;
@@ -133,7 +136,7 @@ fn why_not_preloaded(program: &Path) -> Option<&'static str> {
     let segments = header.program_headers(endian, &*bytes).ok()?;
     let has_linker = segments.iter().any(|segment| segment.p_type(endian) == object::elf::PT_INTERP);
     (!has_linker).then_some(
-        "it is statically linked: there is no dynamic linker to preload anything, and no call to step in between",
+        "it is statically linked: there is no dynamic linker to preload anything, and no call to intercept",
     )
 }
 
@@ -142,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interposer_comes_before_what_is_preloaded_already() {
+    fn the_interposer_precedes_other_preloaded_libraries() {
         let library = Path::new("/lib/a.so");
         assert_eq!(with_others(library, None), "/lib/a.so");
         assert_eq!(with_others(library, Some("".into())), "/lib/a.so");

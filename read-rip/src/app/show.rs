@@ -3,27 +3,27 @@
 use std::io::Write;
 
 use super::error::AppError;
-use super::reading::{Reading, agreeing};
-use super::{now_ns, output, remark};
-use crate::cli::{Common, RingArgs, View};
+use super::output::{now_ns, output, remark};
+use super::reading::Reading;
+use crate::cli::{Common, RingArgs, ShowArgs};
 use crate::events::{self, Event};
 use crate::locations::{FileNames, LocationId, Locations};
 use crate::report::{self, Json};
 use crate::threads::{self, Thread, ThreadState};
 
-/// What the heading says of threads that have exited.
-const SHOWN_WITH_TV: &str = " (-tv shows those too)";
+/// What the heading adds to the number of exited threads.
+const SHOWN_WITH_TV: &str = " (-tv shows them)";
 
 /// `read-rip [RING]`.
-pub(super) fn show(ring: &RingArgs, view: &View, wanted: &Common) -> Result<u8, AppError> {
+pub(super) fn show(ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(ring, &wanted.dir)?;
     let reading = Reading::of(&path, wanted)?;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let threads = reading.threads();
-    let remarks = if view.threads {
-        show_threads(view, wanted, &reading, &threads, &mut locations)?
+    let remarks = if args.threads {
+        show_threads(args, wanted, &reading, &threads, &mut locations)?
     } else {
-        show_condensed(view, wanted, &reading, &threads, &mut locations)?
+        show_condensed(args, wanted, &reading, &threads, &mut locations)?
     };
     reading.remarks(wanted, &locations, &remarks)
 }
@@ -34,7 +34,9 @@ pub(super) fn info(ring: &RingArgs, wanted: &Common) -> Result<u8, AppError> {
     let reading = Reading::of(&path, wanted)?;
     let mut out = output(wanted);
     if wanted.json {
-        Json(&mut out).ring(&path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
+        let mut json = Json(&mut out);
+        json.ring(&path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
+        json.info(&reading.snapshot)?;
     } else {
         let liveness = reading.liveness.as_ref();
         report::info(&mut out, &path, &reading.snapshot, liveness, &reading.losses, now_ns())?;
@@ -45,7 +47,7 @@ pub(super) fn info(ring: &RingArgs, wanted: &Common) -> Result<u8, AppError> {
 }
 
 fn show_condensed(
-    view: &View,
+    args: &ShowArgs,
     wanted: &Common,
     reading: &Reading,
     threads: &[Thread<'_>],
@@ -61,8 +63,8 @@ fn show_condensed(
         }
     }
     let names = FileNames::choose(locations.iter());
-    let texts = report::location_texts(locations, &names, view.verbose);
-    last.retain(|&(thread, location)| is_wanted(view, thread, Some(location), locations, &texts));
+    let texts = report::location_texts(locations, &names, args.verbose);
+    last.retain(|&(thread, location)| is_wanted(args, thread, Some(location), locations, &texts));
     let last: Vec<(u32, LocationId)> =
         last.iter().map(|&(thread, location)| (thread.slot.tid, location)).collect();
     let groups = threads::condense(&last, locations);
@@ -75,38 +77,34 @@ fn show_condensed(
         }
     } else {
         remark(reading.heading_with(threads, SHOWN_WITH_TV));
-        report::condensed(&mut out, &groups, locations, &texts, view.verbose)?;
+        report::condensed(&mut out, &groups, locations, &texts, args.verbose)?;
     }
     out.flush()?;
-    let mut remarks = Vec::new();
-    if silent > 0 {
-        remarks.push(format!("{} no mark that is known.", agreeing(silent, "thread", "has", "have")));
-    }
-    Ok(remarks)
+    Ok(report::remarks::of_silent(silent).into_iter().collect())
 }
 
 fn show_threads(
-    view: &View,
+    args: &ShowArgs,
     wanted: &Common,
     reading: &Reading,
     threads: &[Thread<'_>],
     locations: &mut Locations<'_>,
 ) -> Result<Vec<String>, AppError> {
-    let shown = || threads.iter().filter(|thread| view.verbose || thread.state != ThreadState::Exited);
-    // Once for the locations, which decide how each is called, and once to show them: all events at a time would take
-    // several times the ring's memory.
-    let mut incomplete = events::Leftover::default();
+    let shown = || threads.iter().filter(|thread| args.verbose || thread.state != ThreadState::Exited);
+    // Events are read twice: first for the locations, whose names depend on one another, then to show them. To keep
+    // all events would take several times the memory of the ring.
+    let mut leftover = events::Leftover::default();
     for thread in shown() {
-        let (events, leftover) =
+        let (events, of_thread) =
             events::events(thread.slot, |pc| locations.operand_words(thread.slot.pid, pc));
-        incomplete.incomplete_events += leftover.incomplete_events;
-        incomplete.stray_operands += leftover.stray_operands;
+        leftover.incomplete_events += of_thread.incomplete_events;
+        leftover.stray_operands += of_thread.stray_operands;
         for event in events {
             locations.find(thread.slot, &event);
         }
     }
     let names = FileNames::choose(locations.iter());
-    let texts = report::location_texts(locations, &names, view.verbose);
+    let texts = report::location_texts(locations, &names, args.verbose);
     let mut out = output(wanted);
     if wanted.json {
         Json(&mut out).ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
@@ -123,7 +121,7 @@ fn show_threads(
             })
             .collect();
         let last = events.last().map(|&(_, location)| location);
-        if !is_wanted(view, thread, last, locations, &texts) {
+        if !is_wanted(args, thread, last, locations, &texts) {
             continue;
         }
         if wanted.json {
@@ -134,26 +132,18 @@ fn show_threads(
         }
     }
     out.flush()?;
-    let mut remarks = Vec::new();
-    if incomplete != events::Leftover::default() {
-        remarks.push(format!(
-            "{} operands, {} to none.",
-            agreeing(incomplete.incomplete_events, "event", "misses", "miss"),
-            agreeing(incomplete.stray_operands, "operand", "belongs", "belong")
-        ));
-    }
-    Ok(remarks)
+    Ok(report::remarks::of_leftover(&leftover).into_iter().collect())
 }
 
 /// Whether `--match` lets a thread through.
 fn is_wanted(
-    view: &View,
+    args: &ShowArgs,
     thread: &Thread<'_>,
     last: Option<LocationId>,
     locations: &Locations<'_>,
     texts: &report::LocationTexts<'_>,
 ) -> bool {
-    let Some(pattern) = &view.r#match else { return true };
+    let Some(pattern) = &args.r#match else { return true };
     let name = format!("{}[{}]", thread.slot.name, thread.slot.tid);
     pattern.is_match(&name)
         || last.is_some_and(|location| {

@@ -1,5 +1,6 @@
 use super::*;
-use crate::findings::testing::{MILLISECOND, NOW, SECOND, Scene, text};
+use crate::findings::HoldFact;
+use crate::findings::testing::{MILLISECOND, NOW, SECOND, Scene};
 use crate::locks::StepKind;
 use crate::threads::ThreadState;
 
@@ -16,8 +17,18 @@ fn circle(mut scene: Scene, threads: usize) -> Scene {
     scene
 }
 
+fn cycle(found: &[Finding]) -> &WaitCycle {
+    let Evidence::WaitCycle(cycle) = &found[0].evidence else { panic!("{found:?}") };
+    cycle
+}
+
+fn holder(found: &[Finding], edge: usize) -> &HoldFact {
+    let Blocker::Holder(hold) = &cycle(found).edges[edge].blocker else { panic!("{found:?}") };
+    hold
+}
+
 fn confidences(scene: &Scene) -> Vec<Confidence> {
-    scene.look(&Deadlock).iter().map(|finding| finding.confidence).collect()
+    scene.run(&Deadlock).iter().map(|finding| finding.confidence).collect()
 }
 
 /// Changes a thread's wait wherever the model says it.
@@ -35,24 +46,27 @@ fn change_hold(scene: &mut Scene, lock: usize, change: impl Fn(&mut Hold)) {
 }
 
 #[test]
-fn cycles_of_2_to_50_threads_are_proven_and_told() {
+fn cycles_of_2_to_50_threads_are_proven() {
     for (scene, threads) in (2..=50).flat_map(|threads| [(Scene::new(), threads), (Scene::dead(), threads)]) {
-        let found = circle(scene, threads).look(&Deadlock);
+        let found = circle(scene, threads).run(&Deadlock);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].confidence, Confidence::Proven);
-        assert_eq!((found[0].threads.len(), found[0].locks.len()), (threads, threads));
-        assert_eq!(found[0].evidence.len(), threads);
+        let mentions = &found[0].mentions;
+        assert_eq!((mentions.threads.len(), mentions.locks.len()), (threads, threads));
+        assert_eq!(cycle(&found).edges.len(), threads);
         assert_eq!(found[0].since_ns, Some(NOW - 12 * SECOND));
-        assert_eq!(found[0].doubt, None);
+        assert_eq!(found[0].doubts, []);
     }
 }
 
 #[test]
-fn the_text_says_who_waits_for_what_which_whom_has() {
-    let found = circle(Scene::new(), 2).look(&Deadlock);
-    let told = text(&found[0]);
-    assert!(told.starts_with("2 threads wait for one another, for 12000 ms\n"), "{told}");
-    assert!(told.contains("T0 waits for L1 at P3, which T1 has had for 30000 ms, taken at P"), "{told}");
+fn each_edge_has_the_wait_and_the_hold_that_blocks_it() {
+    let found = circle(Scene::new(), 2).run(&Deadlock);
+    assert_eq!(cycle(&found).for_ns, Some(12 * SECOND));
+    let (wait, hold) = (cycle(&found).edges[0].wait, holder(&found, 0));
+    assert_eq!((wait.thread, wait.lock, wait.for_ns), (0, 1, Some(12 * SECOND)));
+    assert_eq!((hold.thread, hold.lock, hold.for_ns), (1, 1, Some(30 * SECOND)));
+    assert_eq!(found[0].advice, [Advice::OneOrder, Advice::EndTheProcess]);
 }
 
 #[test]
@@ -66,26 +80,26 @@ fn threads_behind_a_deadlock_are_counted() {
         let thread = scene.thread(&format!("behind {at}"));
         scene.waits(thread, lock);
     }
-    let found = scene.look(&Deadlock);
+    let found = scene.run(&Deadlock);
     assert_eq!(found[0].threads_hurt, 16);
-    assert!(text(&found[0]).contains("14 more threads wait behind them"), "{}", text(&found[0]));
-    assert!(!found[0].threads.contains(&first));
+    assert_eq!(cycle(&found).blocked_behind, 14);
+    assert!(!found[0].mentions.threads.contains(&first));
 }
 
 #[test]
-fn waiting_for_a_lock_one_has_is_the_shortest_deadlock() {
+fn waiting_for_a_lock_that_the_thread_holds_is_the_shortest_deadlock() {
     let mut scene = Scene::new();
     let (thread, lock) = (scene.thread("again"), scene.lock("ONCE"));
     scene.holds(thread, lock);
     scene.waits(thread, lock);
-    let found = scene.look(&Deadlock);
+    let found = scene.run(&Deadlock);
     assert_eq!(found[0].confidence, Confidence::Potential, "another thread may release it");
     scene.model.locks[lock].nature.is_owned = true;
-    let found = scene.look(&Deadlock);
+    let found = scene.run(&Deadlock);
     assert_eq!(found[0].confidence, Confidence::Proven);
-    assert!(text(&found[0]).contains("which it has had itself"), "{}", text(&found[0]));
+    assert_eq!((cycle(&found).threads, holder(&found, 0).thread), (1, thread));
     scene.model.locks[lock].nature.is_reentrant = true;
-    assert!(scene.look(&Deadlock).is_empty(), "a recursive lock");
+    assert!(scene.run(&Deadlock).is_empty(), "a recursive lock");
 }
 
 #[test]
@@ -93,20 +107,20 @@ fn a_chain_is_no_cycle() {
     let mut scene = circle(Scene::new(), 5);
     scene.model.threads[4].wait = None;
     scene.model.locks[0].waiters.clear();
-    assert!(scene.look(&Deadlock).is_empty());
+    assert!(scene.run(&Deadlock).is_empty());
 }
 
 #[test]
-fn what_moved_between_the_readings_is_not_looked_at() {
+fn what_moved_between_the_readings_is_not_used() {
     let mut scene = circle(Scene::new(), 3);
     change_wait(&mut scene, 1, |wait| wait.is_steady = false);
-    assert!(scene.look(&Deadlock).is_empty(), "an unsteady wait");
+    assert!(scene.run(&Deadlock).is_empty(), "an unsteady wait");
     let mut scene = circle(Scene::new(), 3);
     change_hold(&mut scene, 1, |hold| hold.is_steady = false);
-    assert!(scene.look(&Deadlock).is_empty(), "an unsteady hold");
+    assert!(scene.run(&Deadlock).is_empty(), "an unsteady hold");
     let mut scene = circle(Scene::new(), 3);
     change_hold(&mut scene, 1, |hold| hold.state = HoldState::Releasing);
-    assert!(scene.look(&Deadlock).is_empty(), "a lock being released");
+    assert!(scene.run(&Deadlock).is_empty(), "a lock being released");
 }
 
 #[test]
@@ -115,7 +129,7 @@ fn an_entry_of_another_lap_is_not_the_same() {
     scene.model.threads[0].advanced = Some(3);
     assert_eq!(confidences(&scene), [Confidence::Proven], "marks of a signal handler");
     scene.model.threads[0].advanced = Some(LAP_WORDS);
-    assert!(scene.look(&Deadlock).is_empty());
+    assert!(scene.run(&Deadlock).is_empty());
 }
 
 #[test]
@@ -123,7 +137,7 @@ fn a_thread_that_is_gone_waits_for_nothing() {
     for state in [ThreadState::Exited, ThreadState::Abandoned] {
         let mut scene = circle(Scene::new(), 2);
         scene.model.threads[1].state = state;
-        assert!(scene.look(&Deadlock).is_empty());
+        assert!(scene.run(&Deadlock).is_empty());
     }
 }
 
@@ -131,9 +145,9 @@ fn a_thread_that_is_gone_waits_for_nothing() {
 fn a_wait_with_a_time_limit_makes_it_potential() {
     let mut scene = circle(Scene::new(), 3);
     change_wait(&mut scene, 2, |wait| wait.is_timed = true);
-    let found = scene.look(&Deadlock);
+    let found = scene.run(&Deadlock);
     assert_eq!(found[0].confidence, Confidence::Potential);
-    assert!(found[0].doubt.as_deref().is_some_and(|doubt| doubt.contains("time limit")));
+    assert_eq!(found[0].doubts, [Doubt::TimedWait]);
 }
 
 #[test]
@@ -155,7 +169,7 @@ fn contradictions_and_lost_releases_prove_nothing() {
 }
 
 #[test]
-fn a_lock_that_goes_from_hand_to_hand_proves_nothing() {
+fn a_lock_that_threads_hand_over_proves_nothing() {
     let mut scene = circle(Scene::new(), 2);
     let other = scene.thread("other");
     scene.step(0, StepKind::AcquireBegin, 0);
@@ -174,10 +188,10 @@ fn readers_wait_for_writers_and_writers_for_readers() {
     scene.holds(writer, mutex);
     scene.waits(reader, mutex);
     scene.waits(writer, table);
-    let found = scene.look(&Deadlock);
+    let found = scene.run(&Deadlock);
     assert_eq!(found[0].confidence, Confidence::Proven);
-    assert_eq!(found[0].threads, [reader, writer]);
-    assert!(text(&found[0]).contains("has shared"), "{}", text(&found[0]));
+    assert_eq!(found[0].mentions.threads, [reader, writer]);
+    assert!(holder(&found, 1).is_shared);
 }
 
 #[test]
@@ -189,7 +203,7 @@ fn readers_do_not_wait_for_readers() {
         scene.shares(thread, locks[at]);
         scene.waits_to_share(thread, locks[1 - at]);
     }
-    assert!(scene.look(&Deadlock).is_empty());
+    assert!(scene.run(&Deadlock).is_empty());
 }
 
 /// A reader reads again while a writer waits.
@@ -205,18 +219,19 @@ fn reads_again(readers_first: Option<bool>) -> Scene {
 
 #[test]
 fn a_reader_that_reads_again_meets_a_queued_writer() {
-    let found = reads_again(Some(false)).look(&Deadlock);
+    let found = reads_again(Some(false)).run(&Deadlock);
     assert_eq!(found[0].confidence, Confidence::Proven);
-    assert!(text(&found[0]).contains("behind T1, who waits to have it alone"), "{}", text(&found[0]));
-    assert_eq!(found[0].threads.len(), 2);
-    assert!(reads_again(Some(true)).look(&Deadlock).is_empty(), "readers pass writers");
-    let found = reads_again(None).look(&Deadlock);
+    assert_eq!(cycle(&found).edges[0].blocker, Blocker::QueuedWriter(1));
+    assert_eq!(found[0].advice, [Advice::NoNestedReads, Advice::EndTheProcess]);
+    assert_eq!(found[0].mentions.threads.len(), 2);
+    assert!(reads_again(Some(true)).run(&Deadlock).is_empty(), "readers pass writers");
+    let found = reads_again(None).run(&Deadlock);
     assert_eq!(found[0].confidence, Confidence::Suspected);
-    assert!(found[0].doubt.is_some());
+    assert!(!found[0].doubts.is_empty());
 }
 
 #[test]
-fn who_came_first_to_a_queue_must_be_certain() {
+fn the_order_in_a_queue_must_be_certain() {
     // Reader 0 has A and waits to share B, behind a writer who waits for reader 1, who waits for A.
     let scene = |waited_ns: u64| {
         let mut scene = Scene::dead();
@@ -274,7 +289,7 @@ fn many_readers_and_writers_cost_no_more_than_their_number() {
         scene.waits_with(thread, locks[1 - at % 2], |wait| wait.location = location);
     }
     let began = std::time::Instant::now();
-    let found = scene.look(&Deadlock);
-    assert_eq!((found.len(), found[0].threads.len(), found[0].threads_hurt), (1, 2, 40_000));
+    let found = scene.run(&Deadlock);
+    assert_eq!((found.len(), found[0].mentions.threads.len(), found[0].threads_hurt), (1, 2, 40_000));
     assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
 }

@@ -2,12 +2,12 @@
 //!
 //! # Question
 //!
-//! Which locks ended, their memory given back, while a thread still had them?
+//! Which locks were destroyed, and their memory freed, while a thread still held them?
 //!
 //! # Method
 //!
-//! The recorder says so itself: a held-lock entry is marked when its lock is destroyed. (The event of that name is recorded
-//! at every lock's end, held or not.)
+//! The recorder says so: it marks a held-lock entry when the lock is destroyed. (It records the event of that name
+//! at the end of every lock, held or not.)
 //!
 //! # Blind spots
 //!
@@ -16,53 +16,36 @@
 //! # Example output
 //!
 //! ```text
-//! proven destroyed-lock: SESSION was destroyed while worker[12] had it
-//!     worker[12] took it at open session.rs:20
+//! proven destroyed-lock: SESSION was destroyed while worker[12] held it
+//!     worker[12] acquired it at open session.rs:20
 //! ```
 
 use std::collections::HashSet;
 
-use super::{Analysis, Confidence, Finding, Part, View, parts};
-use crate::locations::LocationId;
+use super::evidence::{DestroyedWhileHeld, Evidence};
+use super::finding::{Analysis, Finding};
+use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::view::View;
 use crate::locks::{HoldState, LockId, ThreadId};
 
 /// See the file's description.
 pub(super) struct Destroyed;
 
-const KIND: &str = "destroyed-lock";
-
 impl Analysis for Destroyed {
-    fn kinds(&self) -> &'static [&'static str] {
-        &[KIND]
-    }
-
-    fn look(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let mut seen: HashSet<(ThreadId, LockId)> = HashSet::new();
-        let mut add = |thread: ThreadId, lock: LockId, location: LocationId, since_ns: Option<u64>| {
-            if !seen.insert((thread, lock)) {
-                return;
+        let holds = view.now.locks.iter().flat_map(|lock| lock.holders.iter().chain(&lock.possible_holders));
+        for hold in holds.filter(|hold| hold.state == HoldState::Destroyed) {
+            if !seen.insert((hold.thread, hold.lock)) {
+                continue;
             }
-            let summary = parts![Part::Lock(lock), " was destroyed while ", Part::Thread(thread), " had it"];
-            let evidence = vec![parts![Part::Thread(thread), " took it at ", Part::Location(location)]];
-            let is_wrapped = view.now.locks[lock].nature.is_wrapped;
+            let is_wrapped = view.now.locks[hold.lock].nature.is_wrapped;
             let confidence = if is_wrapped { Confidence::Proven } else { Confidence::Suspected };
-            let mut finding = Finding::new(KIND, confidence, summary, evidence);
-            finding.doubt = (!is_wrapped).then(|| {
-                "the lock is marked by hand: it may have been released, and the mark not been reached".into()
-            });
-            finding.since_ns = since_ns;
-            finding.advice =
-                "keep the lock alive until all guards are gone; who waits for it or unlocks it now touches \
-                              memory that may be something else"
-                    .into();
+            let evidence = Evidence::DestroyedWhileHeld(DestroyedWhileHeld { hold: view.hold_fact(hold) });
+            let mut finding = Finding::new(Kind::DestroyedLock, confidence, evidence, Advice::KeepLockAlive);
+            finding.doubts.extend((!is_wrapped).then_some(Doubt::MarkedByHand));
+            finding.since_ns = hold.since_ns;
             found.push(finding);
-        };
-        for lock in &view.now.locks {
-            for hold in lock.holders.iter().chain(&lock.possible_holders) {
-                if hold.state == HoldState::Destroyed {
-                    add(hold.thread, hold.lock, hold.location, hold.since_ns);
-                }
-            }
         }
     }
 }
@@ -74,22 +57,22 @@ mod tests {
     use crate::locks::StepKind;
 
     #[test]
-    fn a_lock_destroyed_while_held_is_told_once() {
+    fn a_lock_destroyed_while_held_is_reported_once() {
         let mut scene = Scene::new();
         let (thread, lock) = (scene.thread("worker"), scene.lock("SESSION"));
         scene.holds_with(thread, lock, |hold| hold.state = HoldState::Destroyed);
         scene.step(thread, StepKind::Destroyed, lock);
-        let found = scene.look(&Destroyed);
+        let found = scene.run(&Destroyed);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Proven));
     }
 
     #[test]
-    fn a_lock_that_is_held_is_not_destroyed_nor_one_that_ended_while_nobody_had_it() {
+    fn a_held_lock_and_a_free_lock_that_was_destroyed_are_no_findings() {
         let mut scene = Scene::new();
         let (thread, lock) = (scene.thread("worker"), scene.lock("SESSION"));
         scene.holds(thread, lock);
         let ended = scene.lock("OLD");
         scene.step(thread, StepKind::Destroyed, ended);
-        assert!(scene.look(&Destroyed).is_empty());
+        assert!(scene.run(&Destroyed).is_empty());
     }
 }

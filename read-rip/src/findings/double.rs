@@ -1,78 +1,59 @@
-//! Double locks: a lock taken again by the thread that has it.
+//! Double locks: a lock acquired again by the thread that holds it.
 //!
 //! # Question
 //!
-//! Did a thread take a lock that it had already, and that cannot be taken twice?
+//! Did a thread acquire a lock that it already held, and that is not recursive?
 //!
 //! # Method
 //!
-//! A table's entry counts how often its lock was taken again; in the history, two acquisitions have no release
-//! between them. For locks in wrappers that is proven; a lock that is marked by hand may be recursive, and its marks do
-//! not say so: suspected. A lock that is shared again is fine, and so is one that can be taken again. A thread that
-//! still waits for a lock which it has is a deadlock.
+//! A table's entry counts how often its lock was acquired again. In a history, two acquisitions have no release
+//! between them. Shared acquisitions of a lock that is held shared are left out, and so are recursive locks. A lock
+//! that is marked by hand may be recursive without saying so. A thread that still waits for a lock that it holds is
+//! a deadlock.
 //!
 //! # Blind spots
 //!
-//! A lock that another thread releases looks like one that was not released: such locks are left out where
-//! that was seen.
+//! A lock that another thread releases looks like one that was not released: such locks are left out where that was
+//! seen.
 //!
 //! # Example output
 //!
 //! ```text
-//! suspected double-lock: worker[12] took QUEUE again while it had it
-//!     worker[12] took it at drain queue.rs:70, and had it already, taken at fill queue.rs:40
+//! suspected double-lock: worker[12] acquired QUEUE again while it held it
+//!     worker[12] acquired it at drain queue.rs:70, and held it already, acquired at fill queue.rs:40
 //! ```
 
 use std::collections::HashSet;
 
+use super::evidence::{Evidence, SecondAcquisition};
+use super::finding::{Analysis, Finding, locks_of};
 use super::history::{self, is_acquisition};
-use super::{Analysis, Confidence, Finding, Part, View, locks_of, parts};
-use crate::locations::LocationId;
+use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::view::View;
 use crate::locks::{HoldState, LockId, ThreadId};
 
 /// See the file's description.
 pub(super) struct Double;
 
-const KIND: &str = "double-lock";
-
 impl Analysis for Double {
-    fn kinds(&self) -> &'static [&'static str] {
-        &[KIND]
-    }
-
-    fn look(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let model = view.now;
         let handed_over = history::handed_over(model);
-        let deadlocked = locks_of(found, &["deadlock"]);
+        let deadlocked = locks_of(found, &[Kind::Deadlock]);
         let is_fine = |lock: LockId| {
             model.locks[lock].nature.is_reentrant || handed_over.contains(&lock) || deadlocked.contains(&lock)
         };
-        let mut told: HashSet<(ThreadId, LockId)> = HashSet::new();
-        let mut add = |thread: ThreadId, lock: LockId, again: Option<LocationId>, location: LocationId| {
-            if !told.insert((thread, lock)) {
+        let mut seen: HashSet<(ThreadId, LockId)> = HashSet::new();
+        let mut add = |of: SecondAcquisition| {
+            if !seen.insert((of.thread, of.lock)) {
                 return;
             }
-            let summary = parts![Part::Thread(thread), " took ", Part::Lock(lock), " again while it had it"];
-            let mut line = parts![Part::Thread(thread)];
-            match again {
-                Some(again) => {
-                    line.extend(parts![" took it at ", Part::Location(again), ", and had it already, "])
-                }
-                None => line.push(" has it more than once, first ".into()),
-            }
-            line.extend(parts!["taken at ", Part::Location(location)]);
-            let mut finding = Finding::new(KIND, Confidence::Suspected, summary, vec![line]);
-            finding.doubt = Some(if model.locks[lock].nature.is_wrapped {
-                // Who really waits for a lock that it has is in a deadlock, which is another finding.
-                "a guard may have been forgotten and the lock have ended, or a signal handler have tried it"
-                    .into()
-            } else {
-                "the lock is marked by hand: it may be recursive, or a release may have no mark".into()
-            });
-            finding.advice =
-                "release the lock before the call that takes it again, or use a lock that can be taken \
-                              again and say so in its marks"
-                    .into();
+            // A thread that really waits for a lock that it holds is in a deadlock, which is another finding.
+            let is_wrapped = model.locks[of.lock].nature.is_wrapped;
+            let evidence = Evidence::SecondAcquisition(of);
+            let kind = Kind::DoubleLock;
+            let mut finding = Finding::new(kind, Confidence::Suspected, evidence, Advice::ReleaseOrRecursive);
+            finding.doubts = vec![if is_wrapped { Doubt::ForgottenGuard } else { Doubt::MaybeRecursive }];
             found.push(finding);
         };
         for (id, thread) in model.threads.iter().enumerate() {
@@ -82,16 +63,24 @@ impl Analysis for Double {
                     && hold.state == HoldState::Held
                     && !is_fine(hold.lock)
                 {
-                    add(id, hold.lock, None, hold.location);
+                    add(SecondAcquisition {
+                        thread: id,
+                        lock: hold.lock,
+                        first: hold.location,
+                        second: None,
+                    });
                 }
             }
             history::replay(thread, |step, held| {
                 let Some(lock) = step.lock.filter(|&lock| is_acquisition(step) && !is_fine(lock)) else {
                     return;
                 };
-                let before = held.iter().find(|held| held.lock == lock && !held.is_lent && !held.is_older);
+                let before = held
+                    .iter()
+                    .find(|held| held.lock == lock && !held.is_in_condition_wait && !held.is_older);
                 if let Some(before) = before.filter(|before| !(before.is_shared || step.is_shared)) {
-                    add(id, lock, Some(step.location), before.location);
+                    let (first, second) = (before.location, Some(step.location));
+                    add(SecondAcquisition { thread: id, lock, first, second });
                 }
             });
         }
@@ -112,34 +101,34 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_taken_twice_is_told_once() {
+    fn a_lock_acquired_twice_is_reported_once() {
         let mut scene = scene();
         scene.nests(0, &[0, 0]);
         scene.nests(0, &[0, 0]);
-        let found = scene.look(&Double);
+        let found = scene.run(&Double);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
         scene.by_hand(0);
-        assert_eq!(scene.look(&Double)[0].confidence, Confidence::Suspected);
+        assert_eq!(scene.run(&Double)[0].confidence, Confidence::Suspected);
     }
 
     #[test]
     fn the_table_counts_too() {
         let mut scene = scene();
         scene.holds_with(0, 0, |hold| hold.recursion = 2);
-        assert_eq!(scene.look(&Double).len(), 1);
+        assert_eq!(scene.run(&Double).len(), 1);
     }
 
     #[test]
-    fn recursive_locks_and_readers_may_take_a_lock_again() {
+    fn recursive_locks_and_readers_may_acquire_a_lock_again() {
         let mut recursive = scene();
         recursive.nests(0, &[0, 0]);
         recursive.model.locks[0].nature.is_reentrant = true;
-        assert!(recursive.look(&Double).is_empty());
+        assert!(recursive.run(&Double).is_empty());
         let mut readers = scene();
         readers.nests(0, &[0, 0]);
         readers.model.threads[0].steps.iter_mut().for_each(|step| step.is_shared = true);
         readers.holds_with(0, 0, |hold| (hold.recursion, hold.is_shared) = (1, true));
-        assert!(readers.look(&Double).is_empty());
+        assert!(readers.run(&Double).is_empty());
     }
 
     #[test]
@@ -149,13 +138,13 @@ mod tests {
             scene.step(0, crate::locks::StepKind::AcquireBegin, 0);
             scene.step(1, crate::locks::StepKind::Released, 0);
         }
-        assert!(scene.look(&Double).is_empty());
+        assert!(scene.run(&Double).is_empty());
     }
 
     #[test]
-    fn one_after_the_other_is_how_it_should_be() {
+    fn one_acquisition_after_the_other_is_no_finding() {
         let mut scene = scene();
         (0..20).for_each(|_| scene.nests(0, &[0]));
-        assert!(scene.look(&Double).is_empty());
+        assert!(scene.run(&Double).is_empty());
     }
 }

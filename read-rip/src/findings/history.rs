@@ -1,26 +1,26 @@
-//! A thread's known steps, replayed: which locks it had at each of them.
+//! A thread's known steps, replayed: which locks it held at each of them.
 //!
-//! It knows no findings. What a thread held before its first known step is not guessed but follows: each lock of
-//! that time either is released in the known steps, or is in its table of held locks still. Only for a thread
-//! whose table overflowed, or was in motion while it was read, that is not so; see [`is_complete`].
+//! It makes no findings. What a thread held before its first known step is not guessed: each such lock either is
+//! released in the known steps, or is still in the thread's table of held locks. This does not hold for a thread
+//! whose table overflowed, or changed while it was read; see [`is_complete`].
 
 use std::collections::{HashMap, HashSet};
 
 use crate::locations::LocationId;
-use crate::locks::{HoldState, LockId, LockModel, Step, StepKind, ThreadLocks};
+use crate::locks::{HoldState, LockId, LockModel, Step, StepKind, ThreadId, ThreadLocks};
 
-/// A lock that a thread has at some step.
+/// A lock that a thread holds at some step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) lock: LockId,
     pub(super) is_shared: bool,
-    /// Where it was taken, or where it was first seen to be held.
+    /// Where the thread acquired it, or where it was first seen to hold it.
     pub(super) location: LocationId,
-    /// How often: a lock can be taken again by its holder.
+    /// How often: the holder of a recursive lock can acquire it again.
     pub(super) times: u32,
-    /// Lent: it waits for a condition.
-    pub(super) is_lent: bool,
-    /// It was held before the first known step.
+    /// The thread waits on a condition variable, and the lock is released meanwhile.
+    pub(super) is_in_condition_wait: bool,
+    /// The thread held it before the first known step.
     pub(super) is_older: bool,
 }
 
@@ -29,12 +29,12 @@ pub(super) fn is_complete(thread: &ThreadLocks) -> bool {
     thread.overflowed == 0 && thread.in_flux == 0
 }
 
-/// Whether a step gets a lock.
+/// Whether a step acquires a lock.
 pub(super) fn is_acquisition(step: &Step) -> bool {
     matches!(step.kind, StepKind::Acquired | StepKind::AcquireBegin)
 }
 
-/// Calls `visit` with each step, and with what the thread holds before it.
+/// Calls `visit` with each step and what the thread holds before it. Returns what the thread holds at the end.
 pub(super) fn replay(thread: &ThreadLocks, mut visit: impl FnMut(&Step, &[Held])) -> Vec<Held> {
     let mut held = before_first(thread);
     for step in &thread.steps {
@@ -49,7 +49,7 @@ pub(super) fn replay(thread: &ThreadLocks, mut visit: impl FnMut(&Step, &[Held])
                     is_shared: step.is_shared,
                     location: step.location,
                     times: 1,
-                    is_lent: false,
+                    is_in_condition_wait: false,
                     is_older: false,
                 }),
             },
@@ -63,7 +63,7 @@ pub(super) fn replay(thread: &ThreadLocks, mut visit: impl FnMut(&Step, &[Held])
             }
             StepKind::ConditionWait | StepKind::ConditionWoken => {
                 if let Some(at) = at {
-                    held[at].is_lent = step.kind == StepKind::ConditionWait;
+                    held[at].is_in_condition_wait = step.kind == StepKind::ConditionWait;
                 }
             }
             StepKind::Snap
@@ -85,7 +85,7 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
     let mut seen = HashSet::new();
     for step in &thread.steps {
         let Some(lock) = step.lock else { continue };
-        // A wait, or a try that failed, says nothing of what was held before: a reader may wait again.
+        // A wait or a failed try does not show what was held before: a reader may wait again.
         if matches!(step.kind, StepKind::Wait | StepKind::TryFailed)
             || !seen.insert(lock)
             || is_acquisition(step)
@@ -97,7 +97,7 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
             is_shared: step.is_shared,
             location: step.location,
             times: 1,
-            is_lent: step.kind == StepKind::ConditionWoken,
+            is_in_condition_wait: step.kind == StepKind::ConditionWoken,
             is_older: true,
         });
     }
@@ -108,7 +108,7 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
                 is_shared: hold.is_shared,
                 location: hold.location,
                 times: u32::from(hold.recursion) + 1,
-                is_lent: false,
+                is_in_condition_wait: false,
                 is_older: true,
             });
         }
@@ -116,37 +116,53 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
     held
 }
 
-/// The locks that some thread released which had not taken them: they go from hand to hand, and who has taken
-/// one is not the only one who can release it.
-pub(super) fn handed_over(model: &LockModel) -> HashSet<LockId> {
-    let mut handed_over = HashSet::new();
-    for thread in &model.threads {
-        // How often each lock was taken; it is listed with 0 from its first release on.
-        let mut taken: HashMap<LockId, u32> = HashMap::new();
+/// A release of a lock that the thread did not hold.
+pub(super) struct Stray<'a> {
+    pub(super) lock: LockId,
+    pub(super) step: &'a Step,
+    /// The thread released the same lock before.
+    pub(super) released_before: bool,
+}
+
+/// Visits each release by a thread that certainly did not hold the lock. Locks that only their owner can release have
+/// none.
+pub(super) fn stray_releases<'a>(model: &'a LockModel, mut visit: impl FnMut(ThreadId, Stray<'a>)) {
+    for (id, thread) in model.threads.iter().enumerate() {
+        // How often the thread holds each lock; a lock is listed from its first acquisition or release on.
+        let mut holds: HashMap<LockId, u32> = HashMap::new();
+        // The first release in a history that lost its beginning may belong to what was lost, and in a child to what
+        // its parent held at the fork.
+        let may_have_held = thread.overwritten > 0 || thread.pid != model.pid;
         for step in &thread.steps {
             let Some(lock) = step.lock.filter(|&lock| !model.locks[lock].nature.is_owned) else { continue };
-            if is_acquisition(step) {
-                *taken.entry(lock).or_default() += 1;
-            } else if step.kind == StepKind::ConditionWoken {
-                let times = taken.entry(lock).or_default();
-                *times = (*times).max(1);
-            } else if step.kind == StepKind::Released {
-                let may_be_older =
-                    thread.overwritten > 0 && (model.locks[lock].nature.is_reentrant || step.is_shared);
-                match taken.get_mut(&lock) {
-                    Some(times) if *times > 0 => *times -= 1,
-                    // The first release in a history that has lost its beginning may belong to what was lost.
-                    // Or, in a child, to what its parent had locked at the fork.
-                    None if thread.overwritten > 0 || thread.pid != model.pid => {
-                        taken.insert(lock, 0);
-                    }
-                    _ if may_be_older => {}
-                    _ => {
-                        handed_over.insert(lock);
-                    }
+            match step.kind {
+                StepKind::Acquired | StepKind::AcquireBegin => *holds.entry(lock).or_default() += 1,
+                StepKind::ConditionWait | StepKind::ConditionWoken => {
+                    let times = holds.entry(lock).or_default();
+                    *times = (*times).max(1);
                 }
+                StepKind::Released => match holds.get_mut(&lock) {
+                    Some(times) if *times > 0 => *times -= 1,
+                    None if may_have_held => {
+                        holds.insert(lock, 0);
+                    }
+                    // The thread may have acquired the lock several times in the part that is lost.
+                    _ if thread.overwritten > 0
+                        && (model.locks[lock].nature.is_reentrant || step.is_shared) => {}
+                    before => visit(id, Stray { lock, step, released_before: before.is_some() }),
+                },
+                _ => {}
             }
         }
     }
+}
+
+/// The locks that some thread released without having acquired them: threads hand them over, and so a thread that
+/// acquired one of them is not the only one that can release it.
+pub(super) fn handed_over(model: &LockModel) -> HashSet<LockId> {
+    let mut handed_over = HashSet::new();
+    stray_releases(model, |_, stray| {
+        handed_over.insert(stray.lock);
+    });
     handed_over
 }

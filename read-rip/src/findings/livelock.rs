@@ -1,4 +1,4 @@
-//! Livelocks: threads that are busy and get nowhere.
+//! Livelocks: threads that are busy and make no progress.
 //!
 //! # Question
 //!
@@ -6,34 +6,38 @@
 //!
 //! # Method
 //!
-//! *Polite neighbours.* A thread takes a lock, tries another, fails, releases the first, and begins again. It is a
-//! candidate if its known history has at least five such failures, no success in getting a lock while it had one,
-//! no mark of progress, and, in a living process, if it went on between the readings. Which lock it failed to get points
-//! to the candidates that have or had that lock; a circle of those is a livelock: each is in the way of the next. A
-//! thread that fails because of somebody outside the circle waits for work to be done, which is no livelock. Where the
-//! program marks progress somewhere the finding is potential, else suspected.
+//! *Polite neighbours.* A thread acquires a lock, tries another one, fails, releases the first, and begins again.
+//! It is a candidate if its known history has at least five such failures, no acquisition while it held another
+//! lock, no mark of progress, and, in a living process, if it recorded something between the readings. The lock that it
+//! failed to acquire leads to the candidates that hold or held that lock. A cycle of those is a livelock: each is
+//! in the way of the next. A thread that fails because of a thread outside the cycle waits for work to be done,
+//! which is no livelock. Where the program has marks of progress the finding is potential, otherwise suspected.
 //!
-//! *Nobody makes progress.* The program marks progress, but no known history, of either reading, has such a mark,
-//! while at least two threads went on among few locations: suspected. That is a non-progress cycle, as in the model
-//! checker SPIN, over as much history as there is.
+//! *No progress anywhere.* The program has marks of progress. No known history, of either reading, contains one,
+//! while at least two threads recorded marks at few locations: suspected. That is a non-progress cycle, as in the
+//! model checker SPIN, over as much history as there is.
 //!
 //! # Blind spots
 //!
-//! A success that was overwritten, or that comes after more rounds than the history holds. Threads without any marks
-//! of what they try. Marks of progress that the linker has made one with plain marks: what has passed one of these counts
-//! as having made progress.
+//! A success that was overwritten, or that comes after more rounds than the history holds. Threads that do not mark
+//! what they try. Marks of progress that the linker has merged with plain marks: a thread that passed one of them
+//! counts as having made progress.
 //!
 //! # Example output
 //!
 //! ```text
 //! potential livelock: 4 threads try, fail and step back, again and again
-//!     neighbour 0[31] failed 15 times to get FORK_1 at dine polite.rs:40, which neighbour 1[32] takes
+//!     neighbour 0[31] failed 15 times to acquire FORK_1 at dine polite.rs:40, which neighbour 1[32] acquires
 //! ```
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::evidence::{BusyLoop, BusyLoops, Evidence, FailedTries, MutualFailure};
+use super::finding::{Analysis, Finding};
 use super::graph::Graph;
-use super::{Analysis, Confidence, Finding, Part, View, history, more_threads, parts};
+use super::history;
+use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::view::View;
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, StepKind, ThreadId, ThreadLocks};
 use crate::threads::ThreadState;
@@ -41,40 +45,32 @@ use crate::threads::ThreadState;
 /// See the file's description.
 pub(super) struct Livelock;
 
-const KIND: &str = "livelock";
-/// So often a thread must fail before that is a habit.
+/// Minimum number of failures.
 const FAILURES_MIN: usize = 5;
-/// A thread that goes round has at least so many steps, among at most so many locations.
+/// A thread in a busy loop has at least this many steps, at no more than this many locations.
 const STEPS_MIN: usize = 16;
-const PLACES_MAX: usize = 8;
-/// As many threads are told of.
-const TOLD_MAX: usize = 8;
+const LOCATIONS_MAX: usize = 8;
+/// So many threads are listed.
+const LISTED_MAX: usize = 8;
 
-/// A thread's failures to get a lock while it had another one.
-#[derive(Default)]
-struct Failures {
-    locks: BTreeMap<LockId, (usize, LocationId)>,
-}
+/// For each lock that a thread failed to acquire while it held another one: how often, and where first.
+type Failures = BTreeMap<LockId, (usize, LocationId)>;
 
 impl Analysis for Livelock {
-    fn kinds(&self) -> &'static [&'static str] {
-        &[KIND]
-    }
-
-    fn look(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let known = found.len();
-        polite(view, found);
+        find_polite(view, found);
         if found.len() == known {
-            nobody(view, found);
+            find_no_progress(view, found);
         }
     }
 }
 
-/// Whether a thread went on, as far as that can be told.
+/// Whether a thread recorded something, as far as that is known.
 fn is_busy(view: &View<'_>, thread: &ThreadLocks) -> bool {
     let moved = match thread.advanced {
         Some(words) => words > 0,
-        // Of a dead process there is one reading only: the history must do.
+        // Of a dead process there is only one reading: its history decides.
         None => view.now.is_final,
     };
     thread.state == ThreadState::Present && moved && !thread.is_blocked()
@@ -85,143 +81,129 @@ fn made_progress(thread: &ThreadLocks) -> bool {
     thread.steps.iter().any(|step| matches!(step.kind, StepKind::Progress | StepKind::Ambiguous))
 }
 
-/// The threads that made progress in the earlier reading's histories, by process and thread.
+/// The threads that made progress in the histories of the earlier reading, by process and thread id.
 fn progress_before(before: Option<&LockModel>) -> HashSet<(u32, u32)> {
     let threads = before.iter().flat_map(|before| &before.threads).filter(|thread| made_progress(thread));
     threads.map(|thread| (thread.pid, thread.tid)).collect()
 }
 
-fn polite(view: &View<'_>, found: &mut Vec<Finding>) {
-    let model = view.now;
-    let before = progress_before(view.before);
-    let mut candidates: HashMap<ThreadId, Failures> = HashMap::new();
-    // Candidates that have or had each lock.
-    let mut owners: HashMap<LockId, HashSet<ThreadId>> = HashMap::new();
-    for (id, thread) in model.threads.iter().enumerate() {
-        if !is_busy(view, thread) || made_progress(thread) || before.contains(&(thread.pid, thread.tid)) {
-            continue;
+/// Threads that try and fail, and the locks that they held.
+#[derive(Default)]
+struct Candidates {
+    failures: HashMap<ThreadId, Failures>,
+    /// The candidates that hold or held each lock.
+    owners: HashMap<LockId, HashSet<ThreadId>>,
+}
+
+impl Candidates {
+    fn of(view: &View<'_>) -> Candidates {
+        let before = progress_before(view.before);
+        let mut candidates = Candidates::default();
+        for (id, thread) in view.now.threads.iter().enumerate() {
+            let has_progress = made_progress(thread) || before.contains(&(thread.pid, thread.tid));
+            if is_busy(view, thread) && !has_progress {
+                candidates.add(id, thread);
+            }
         }
-        let mut failures = Failures::default();
+        candidates
+    }
+
+    /// Adds a thread if it tries and fails.
+    fn add(&mut self, id: ThreadId, thread: &ThreadLocks) {
+        let mut failures = Failures::new();
         let (mut count, mut has_succeeded) = (0, false);
-        let mut had: HashSet<LockId> = thread.holds.iter().map(|hold| hold.lock).collect();
+        let mut owned: HashSet<LockId> = thread.holds.iter().map(|hold| hold.lock).collect();
         history::replay(thread, |step, held| {
             let Some(lock) = step.lock else { return };
-            let has_another = held.iter().any(|held| held.lock != lock);
+            let holds_another = held.iter().any(|held| held.lock != lock);
             if history::is_acquisition(step) {
-                had.insert(lock);
-                has_succeeded |= has_another;
-            } else if step.kind == StepKind::TryFailed && has_another {
-                failures.locks.entry(lock).or_insert((0, step.location)).0 += 1;
+                owned.insert(lock);
+                has_succeeded |= holds_another;
+            } else if step.kind == StepKind::TryFailed && holds_another {
+                failures.entry(lock).or_insert((0, step.location)).0 += 1;
                 count += 1;
             }
         });
         if count >= FAILURES_MIN && !has_succeeded {
-            candidates.insert(id, failures);
-            for lock in had {
-                owners.entry(lock).or_default().insert(id);
+            self.failures.insert(id, failures);
+            for lock in owned {
+                self.owners.entry(lock).or_default().insert(id);
             }
         }
     }
-    // From each candidate, by way of the lock, to those in its way. Locks are nodes too: that keeps it linear.
-    let threads = model.threads.len();
-    let mut graph = Graph::new(threads + model.locks.len());
-    for (&thread, failures) in &candidates {
-        failures.locks.keys().for_each(|&lock| graph.add(thread, threads + lock));
-    }
-    for (&lock, owners) in &owners {
-        owners.iter().for_each(|&owner| graph.add(threads + lock, owner));
-    }
-    for component in graph.cyclic_components() {
-        let members: Vec<ThreadId> = component.iter().copied().filter(|&node| node < threads).collect();
-        if members.len() >= 2 {
-            found.push(tell_polite(view, &members, &candidates, &owners));
-        }
-    }
-}
 
-fn tell_polite(
-    view: &View<'_>,
-    members: &[ThreadId],
-    candidates: &HashMap<ThreadId, Failures>,
-    owners: &HashMap<LockId, HashSet<ThreadId>>,
-) -> Finding {
-    let summary = parts![Part::Threads(members.len()), " try, fail and step back, again and again"];
-    let mut evidence = Vec::new();
-    for thread in members.iter().take(TOLD_MAX) {
-        let Some((&lock, &(count, location))) =
-            candidates[thread].locks.iter().max_by_key(|(_, (count, _))| *count)
-        else {
-            continue;
+    /// The groups of threads that are in one another's way.
+    fn cycles(&self, model: &LockModel) -> Vec<Vec<ThreadId>> {
+        // From each thread by way of the lock to those in its way. Locks are nodes too: that keeps the graph linear.
+        let threads = model.threads.len();
+        let mut graph = Graph::new(threads + model.locks.len());
+        for (&thread, failures) in &self.failures {
+            failures.keys().for_each(|&lock| graph.add(thread, threads + lock));
+        }
+        for (&lock, owners) in &self.owners {
+            owners.iter().for_each(|&owner| graph.add(threads + lock, owner));
+        }
+        let members = |component: Vec<usize>| -> Vec<ThreadId> {
+            component.into_iter().filter(|&node| node < threads).collect()
         };
-        let mut line = parts![
-            Part::Thread(*thread),
-            format!(" failed {count} times to get "),
-            Part::Lock(lock),
-            " at ",
-            Part::Location(location)
-        ];
-        let other = members
-            .iter()
-            .find(|other| *other != thread && owners.get(&lock).is_some_and(|all| all.contains(other)));
-        if let Some(&other) = other {
-            line.extend(parts![", which ", Part::Thread(other), " takes"]);
-        }
-        evidence.push(line);
+        let components = graph.cyclic_components().into_iter().map(members);
+        components.filter(|members| members.len() >= 2).collect()
     }
-    if members.len() > TOLD_MAX {
-        evidence.push(parts!["and ", more_threads(members.len() - TOLD_MAX)]);
+
+    /// The lock that a thread failed to acquire most often.
+    fn tries(&self, thread: ThreadId, members: &[ThreadId]) -> Option<FailedTries> {
+        let (&lock, &(count, location)) =
+            self.failures[&thread].iter().max_by_key(|(_, (count, _))| *count)?;
+        let owners = self.owners.get(&lock);
+        let is_owner = |other: &&ThreadId| owners.is_some_and(|owners| owners.contains(other));
+        let other = members.iter().filter(|other| **other != thread).find(is_owner).copied();
+        Some(FailedTries { thread, count, lock, location, other })
     }
-    let has_progress = view.now.has_progress_sites;
-    evidence.push(parts![if has_progress {
-        "none of them made progress, as far as their histories reach"
-    } else {
-        "none of them got a second lock, as far as their histories reach"
-    }]);
-    let confidence = if has_progress { Confidence::Potential } else { Confidence::Suspected };
-    let mut finding = Finding::new(KIND, confidence, summary, evidence);
-    finding.doubt = (!has_progress).then(|| {
-        "the program marks no progress: they may do useful work besides; rip_progress!() would tell".into()
-    });
-    finding.threads_hurt = members.len();
-    finding.advice =
-        "take both locks in one order and wait for the second, or step back for a random time".into();
-    finding
 }
 
-fn nobody(view: &View<'_>, found: &mut Vec<Finding>) {
+fn find_polite(view: &View<'_>, found: &mut Vec<Finding>) {
+    let candidates = Candidates::of(view);
+    for members in candidates.cycles(view.now) {
+        let listed = members.iter().take(LISTED_MAX);
+        let is_progress_marked = view.now.has_progress_sites;
+        let evidence = Evidence::MutualFailure(MutualFailure {
+            threads: members.len(),
+            tries: listed.filter_map(|&thread| candidates.tries(thread, &members)).collect(),
+            is_progress_marked,
+        });
+        let confidence = if is_progress_marked { Confidence::Potential } else { Confidence::Suspected };
+        let mut finding = Finding::new(Kind::Livelock, confidence, evidence, Advice::WaitOrBackOff);
+        finding.doubts.extend((!is_progress_marked).then_some(Doubt::NoProgressMarks));
+        finding.threads_hurt = members.len();
+        found.push(finding);
+    }
+}
+
+fn find_no_progress(view: &View<'_>, found: &mut Vec<Finding>) {
     let model = view.now;
     let any = |model: &LockModel| model.threads.iter().any(made_progress);
     if !model.has_progress_sites || any(model) || view.before.is_some_and(any) {
         return;
     }
-    let goes_round = |thread: &ThreadLocks| {
+    let in_loop = |thread: &ThreadLocks| {
         let locations: HashSet<LocationId> = thread.steps.iter().map(|step| step.location).collect();
         let lines: usize = locations.iter().map(|&location| 1 + view.locations[location].folded.len()).sum();
         let has_moved = thread.advanced.is_none_or(|words| words >= STEPS_MIN as u64);
         let is_long = thread.steps.len() >= STEPS_MIN && thread.overwritten > 0;
-        is_busy(view, thread) && is_long && has_moved && lines <= PLACES_MAX
+        is_busy(view, thread) && is_long && has_moved && lines <= LOCATIONS_MAX
     };
-    let members: Vec<ThreadId> =
-        (0..model.threads.len()).filter(|&id| goes_round(&model.threads[id])).collect();
+    let members: Vec<ThreadId> = (0..model.threads.len()).filter(|&id| in_loop(&model.threads[id])).collect();
     if members.len() < 2 {
         return;
     }
-    let summary = parts![Part::Threads(members.len()), " are busy, and no thread made progress"];
-    let mut evidence: Vec<Vec<Part>> = Vec::new();
-    for &id in members.iter().take(TOLD_MAX) {
+    let listed = members.iter().take(LISTED_MAX).map(|&id| {
         let thread = &model.threads[id];
-        let mut line =
-            parts![Part::Thread(id), format!(" took {} steps among few locations", thread.steps.len())];
-        if let Some(last) = thread.last {
-            line.extend(parts![", last ", Part::Location(last)]);
-        }
-        evidence.push(line);
-    }
-    let mut finding = Finding::new(KIND, Confidence::Suspected, summary, evidence);
-    finding.doubt = Some("marks of progress may have been overwritten by more frequent ones".into());
+        BusyLoop { thread: id, marks: thread.steps.len(), last: thread.last }
+    });
+    let evidence = Evidence::BusyLoops(BusyLoops { threads: members.len(), loops: listed.collect() });
+    let mut finding = Finding::new(Kind::Livelock, Confidence::Suspected, evidence, Advice::CheckLoops);
+    finding.doubts = vec![Doubt::ProgressOverwritten];
     finding.threads_hurt = members.len();
-    finding.advice =
-        "look at what these threads repeat with read-rip -t; what do they wait for from one another?".into();
     found.push(finding);
 }
 
@@ -250,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn polite_neighbours_are_told_living_and_dead() {
+    fn polite_neighbours_are_found_living_and_dead() {
         for scene in [Scene::new(), Scene::dead()] {
             let mut scene = polite_neighbours(scene, 4, 10);
-            let found = scene.look(&Livelock);
+            let found = scene.run(&Livelock);
             assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
             assert_eq!(found[0].threads_hurt, 4);
             scene.model.has_progress_sites = true;
-            assert_eq!(scene.look(&Livelock)[0].confidence, Confidence::Potential);
+            assert_eq!(scene.run(&Livelock)[0].confidence, Confidence::Potential);
         }
     }
 
@@ -267,7 +249,7 @@ mod tests {
         for thread in 0..2 {
             scene.nests(thread, &[thread, 1 - thread]);
         }
-        assert!(scene.look(&Livelock).is_empty());
+        assert!(scene.run(&Livelock).is_empty());
     }
 
     #[test]
@@ -275,24 +257,24 @@ mod tests {
         let mut scene = polite_neighbours(Scene::new(), 2, 10);
         scene.model.has_progress_sites = true;
         scene.progress(0);
-        assert!(scene.look(&Livelock).is_empty(), "with one of two left there is no circle");
+        assert!(scene.run(&Livelock).is_empty(), "with one of two left there is no cycle");
         let mut scene = polite_neighbours(Scene::new(), 2, 10);
         let mut before = polite_neighbours(Scene::new(), 2, 10);
         before.progress(1);
         scene.before = Some(before.model);
-        assert!(scene.look(&Livelock).is_empty(), "in the earlier reading");
+        assert!(scene.run(&Livelock).is_empty(), "in the earlier reading");
     }
 
     #[test]
     fn a_few_failures_and_a_thread_that_stands_still_are_no_livelock() {
-        assert!(polite_neighbours(Scene::new(), 4, 4).look(&Livelock).is_empty());
+        assert!(polite_neighbours(Scene::new(), 4, 4).run(&Livelock).is_empty());
         let mut scene = polite_neighbours(Scene::new(), 2, 10);
         scene.model.threads[0].advanced = Some(0);
-        assert!(scene.look(&Livelock).is_empty());
+        assert!(scene.run(&Livelock).is_empty());
     }
 
     #[test]
-    fn trying_a_lock_that_an_outsider_has_is_no_livelock() {
+    fn trying_a_lock_that_an_outsider_holds_is_no_livelock() {
         let mut scene = Scene::new();
         let (owner, lock, own) = (scene.thread("owner"), scene.lock("BUSY"), scene.lock("OWN"));
         scene.holds(owner, lock);
@@ -305,7 +287,7 @@ mod tests {
             }
             scene.model.threads[thread].advanced = Some(90 + at);
         }
-        assert!(scene.look(&Livelock).is_empty());
+        assert!(scene.run(&Livelock).is_empty());
     }
 
     #[test]
@@ -320,7 +302,7 @@ mod tests {
             scene.model.threads[thread].advanced = Some(if at < 5 { 0 } else { 500 });
             scene.model.threads[thread].overwritten = 1000;
         }
-        assert!(scene.look(&Livelock).is_empty());
+        assert!(scene.run(&Livelock).is_empty());
     }
 
     #[test]
@@ -333,16 +315,16 @@ mod tests {
             (scene.model.threads[thread].advanced, scene.model.threads[thread].overwritten) =
                 (Some(400), 1000);
         }
-        assert!(scene.look(&Livelock).is_empty(), "the program marks no progress");
+        assert!(scene.run(&Livelock).is_empty(), "the program marks no progress");
         scene.model.has_progress_sites = true;
-        assert_eq!(scene.look(&Livelock)[0].confidence, Confidence::Suspected);
+        assert_eq!(scene.run(&Livelock)[0].confidence, Confidence::Suspected);
         scene.locations[location].folded =
-            (0..PLACES_MAX as u32).map(|line| ("spin.rs".into(), 10 + line)).collect();
-        assert!(scene.look(&Livelock).is_empty(), "they may be many locations");
+            (0..LOCATIONS_MAX as u32).map(|line| ("spin.rs".into(), 10 + line)).collect();
+        assert!(scene.run(&Livelock).is_empty(), "they may be many locations");
         scene.locations[location].folded.clear();
         scene.progress(2);
-        assert!(scene.look(&Livelock).is_empty(), "a busy loop that makes progress");
+        assert!(scene.run(&Livelock).is_empty(), "a busy loop that makes progress");
         scene.model.threads[2].steps.last_mut().unwrap().kind = StepKind::Ambiguous;
-        assert!(scene.look(&Livelock).is_empty(), "a busy loop that may make progress");
+        assert!(scene.run(&Livelock).is_empty(), "a busy loop that may make progress");
     }
 }

@@ -2,150 +2,141 @@
 //!
 //! # Question
 //!
-//! Does a thread of a forked child wait for a lock that nobody in the child has?
+//! Does a thread of a forked child wait for a lock that no thread of the child holds?
 //!
 //! # Method
 //!
-//! fork copies the memory with its locks, but of the threads only the one that calls it. A lock that another thread
-//! held at that moment stays locked in the child, and no table there says by whom. So: a thread of a process that is
-//! not the ring's first one waits, and nobody in its process has the lock, may have it, or lends it; and the lock is not
-//! one that processes share.
+//! fork copies the memory with its locks, but only one thread: the one that calls it. A lock that another thread
+//! held at that moment stays locked in the child, and no table of the child says who holds it. So this analysis
+//! looks for a thread of a process other than the ring's first one that waits for a lock, where no thread of that
+//! process holds the lock, may hold it, or waits on a condition variable with it, and where the lock is not shared
+//! between processes.
 //!
-//! It is proven if nothing in the child can be unknown: all operations on the lock are recorded by wrappers, no
-//! thread was refused, no table overflowed or was in motion, and the complete history of every thread in the child
-//! shows that nobody there ever had the lock (one that was just released has no holder either). A lock that somebody in
-//! the child is known to have had alone was free after the fork: that is no finding.
+//! The finding is proven if nothing in the child can be unknown: wrappers record all operations on the lock, no
+//! thread was refused, no table overflowed or changed while it was read, and the complete history of every thread
+//! of the child shows that no thread there ever held the lock (a lock that was just released has no holder either).
+//! A lock that a thread of the child held exclusively was free after the fork: that is no finding.
 //!
 //! # Blind spots
 //!
-//! Who held it in the parent at the fork is known only if it holds it still, or its history reaches back so far.
+//! The thread of the parent that held the lock at the fork is known only if it still holds it.
 //!
 //! # Example output
 //!
 //! ```text
-//! proven lost-owner: 1 thread of the forked process 4712 waits for MALLOC, which nobody there has
+//! proven lost-owner: 1 thread of the forked process 4712 waits for MALLOC, which no thread there holds
 //!     main[4712] waits for it at reply server.rs:80, for 12 s
-//!     it was locked at the fork by a thread of the parent, which does not exist in the child
+//!     a thread of the parent held it at the fork; that thread does not exist in the child
 //! ```
 
 use std::collections::HashMap;
 
+use super::evidence::{Evidence, Orphan};
+use super::finding::{Analysis, Finding};
 use super::history::is_acquisition;
-use super::unreleased::waiting;
-use super::{Analysis, Confidence, Finding, Part, View, parts};
-use crate::locks::{Step, StepKind};
+use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::view::View;
+use crate::locks::{Lock, LockId, LockModel, Step, StepKind};
 
 /// See the file's description.
 pub(super) struct LostOwner;
 
-pub(super) const KIND: &str = "lost-owner";
-
 impl Analysis for LostOwner {
-    fn kinds(&self) -> &'static [&'static str] {
-        &[KIND]
-    }
-
-    fn look(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let model = view.now;
-        let is_candidate = |lock: usize| {
-            let lock = &model.locks[lock];
-            let is_free = lock.holders.is_empty()
-                && lock.possible_holders.is_empty()
-                && lock.condition_waiters.is_empty()
-                && lock.semaphore_waiters.is_empty();
-            lock.pid != model.pid && is_free && !lock.nature.is_process_shared
-        };
-        let candidates: Vec<usize> = (0..model.locks.len())
-            .filter(|&lock| {
-                is_candidate(lock) && view.waiters(lock).any(|wait| wait.is_steady && !wait.is_timed)
-            })
+        let is_waited_for = |lock: LockId| view.waits(lock).any(|wait| wait.is_steady && !wait.is_timed);
+        let candidates: Vec<LockId> = (0..model.locks.len())
+            .filter(|&lock| is_free_in_child(model, &model.locks[lock]) && is_waited_for(lock))
             .collect();
         if candidates.is_empty() {
             return;
         }
-        // For each process, whether all is known of it; for each lock, whether it was ever had there, and if so
-        // whether only shared.
-        let mut is_known: HashMap<u32, bool> = HashMap::new();
-        let mut had: Vec<Option<bool>> = vec![None; model.locks.len()];
-        for thread in &model.threads {
-            let all = thread.overwritten == 0 && thread.overflowed == 0 && thread.in_flux == 0;
-            *is_known.entry(thread.pid).or_insert(true) &= all;
-            for step in thread.steps.iter().filter(|step| is_owners(step)) {
-                if let Some(lock) = step.lock {
-                    had[lock] = if step.is_shared { had[lock].or(Some(true)) } else { Some(false) };
-                }
-            }
-        }
-        let parents: HashMap<u64, usize> = (model.locks.iter().enumerate())
+        let past = Past::new(model);
+        // The locks of the parent, by address: fork keeps addresses.
+        let parents: HashMap<u64, LockId> = (model.locks.iter().enumerate())
             .filter(|(_, lock)| lock.pid == model.pid)
             .map(|(id, lock)| (lock.address, id))
             .collect();
-        for id in candidates {
+        for id in candidates.into_iter().filter(|&id| past.held[id] != Some(Mode::Exclusive)) {
             let lock = &model.locks[id];
-            let is_complete = is_known.get(&lock.pid) == Some(&true);
-            let is_recorded = lock.nature.is_wrapped
-                && model.threads_refused == 0
-                && model.held_overflows == 0
-                && model.slots_reused == 0;
-            let was_shared = match had[id] {
-                // It was free since the fork: whoever is missing here, it is not an owner in the parent.
-                Some(false) => continue,
-                Some(true) => true,
-                None => false,
-            };
-            let is_proven = is_complete && is_recorded && !was_shared;
-            let waiters = view.waiters(id).count();
-            let summary = parts![
-                Part::Threads(waiters),
-                format!(
-                    " of the forked process {} {} for ",
-                    lock.pid,
-                    if waiters == 1 { "waits" } else { "wait" }
-                ),
-                Part::Lock(id),
-                ", which nobody there has"
-            ];
-            let mut evidence = waiting(view, id);
-            if is_proven {
-                let why =
-                    "it was locked in the parent at the fork, by a thread that does not exist in the child";
-                evidence.push(parts![why]);
-            }
-            if let Some(hold) =
-                parents.get(&lock.address).and_then(|&parent| model.locks[parent].holders.first())
-            {
-                evidence.push(parts![
-                    "in the parent ",
-                    Part::Thread(hold.thread),
-                    " has it now, taken at ",
-                    Part::Location(hold.location)
-                ]);
-            }
-            let confidence = if is_proven { Confidence::Proven } else { Confidence::Suspected };
-            let mut finding = Finding::new(KIND, confidence, summary, evidence);
-            finding.doubt = (!is_proven).then(|| {
-                if was_shared {
-                    "it was shared in the child before: it may just have been released"
-                } else if !lock.nature.is_wrapped {
-                    "the lock is marked by hand: a thread that does not mark it may have it"
-                } else {
-                    "not all that happened in the child is known: a thread there may have it"
-                }
-                .into()
+            let doubt = past.doubt(model, id);
+            let confidence = if doubt.is_some() { Confidence::Suspected } else { Confidence::Proven };
+            let parent = parents.get(&lock.address).and_then(|&parent| model.locks[parent].holders.first());
+            let waiters = view.waiters(id);
+            let threads_hurt = waiters.count;
+            let evidence = Evidence::Orphan(Orphan {
+                pid: lock.pid,
+                lock: id,
+                waiters,
+                locked_at_fork: doubt.is_none(),
+                parent: parent.map(|hold| view.hold_fact(hold)),
             });
-            finding.since_ns = view.waiters(id).filter_map(|wait| wait.since_ns).min();
-            finding.threads_hurt = waiters;
-            finding.advice =
-                "after fork call exec at once, or fork before there are threads; pthread_atfork can take \
-                              the lock before the fork and release it on both sides"
-                    .into();
+            let mut finding = Finding::new(Kind::LostOwner, confidence, evidence, Advice::ExecAfterFork);
+            finding.doubts.extend(doubt);
+            finding.since_ns = view.first_wait_ns(id);
+            finding.threads_hurt = threads_hurt;
             found.push(finding);
         }
     }
 }
 
-/// Whether only one who has the lock takes this step.
-fn is_owners(step: &Step) -> bool {
+/// Whether a lock belongs to a forked child, and no thread of the child can hold it now.
+fn is_free_in_child(model: &LockModel, lock: &Lock) -> bool {
+    let is_free = lock.holders.is_empty()
+        && lock.possible_holders.is_empty()
+        && lock.condition_waiters.is_empty()
+        && lock.semaphore_waiters.is_empty();
+    lock.pid != model.pid && is_free && !lock.nature.is_process_shared
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    Shared,
+    Exclusive,
+}
+
+/// What the histories of all processes show.
+struct Past {
+    /// For each process, whether all is known of it.
+    is_complete: HashMap<u32, bool>,
+    /// For each lock, how a thread of its process ever held it.
+    held: Vec<Option<Mode>>,
+}
+
+impl Past {
+    fn new(model: &LockModel) -> Past {
+        let mut past = Past { is_complete: HashMap::new(), held: vec![None; model.locks.len()] };
+        for thread in &model.threads {
+            let all = thread.overwritten == 0 && thread.overflowed == 0 && thread.in_flux == 0;
+            *past.is_complete.entry(thread.pid).or_insert(true) &= all;
+            for step in thread.steps.iter().filter(|step| shows_a_hold(step)) {
+                if let Some(lock) = step.lock {
+                    let mode = if step.is_shared { Mode::Shared } else { Mode::Exclusive };
+                    past.held[lock] = past.held[lock].filter(|_| step.is_shared).or(Some(mode));
+                }
+            }
+        }
+        past
+    }
+
+    /// Why a thread of the child may hold the lock after all.
+    fn doubt(&self, model: &LockModel, id: LockId) -> Option<Doubt> {
+        let lock = &model.locks[id];
+        let is_recorded = model.threads_refused == 0 && model.held_overflows == 0 && model.slots_reused == 0;
+        if self.held[id].is_some() {
+            Some(Doubt::SharedInChild)
+        } else if !lock.nature.is_wrapped {
+            Some(Doubt::UnmarkedHolder)
+        } else if !is_recorded || self.is_complete.get(&lock.pid) != Some(&true) {
+            Some(Doubt::ChildHistoryIncomplete)
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether only a thread that holds the lock can take this step.
+fn shows_a_hold(step: &Step) -> bool {
     let is_end = matches!(
         step.kind,
         StepKind::Released | StepKind::ConditionWait | StepKind::ConditionWoken | StepKind::Destroyed
@@ -172,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_nobody_in_the_child_ever_had_lost_its_owner() {
-        let found = forked().look(&LostOwner);
+    fn a_lock_that_no_thread_of_the_child_ever_held_lost_its_owner() {
+        let found = forked().run(&LostOwner);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Proven));
-        assert!(found[0].threads.contains(&0), "who has it in the parent is told");
+        assert!(found[0].mentions.threads.contains(&0), "the holder in the parent is evidence");
     }
 
     #[test]
-    fn what_is_unknown_makes_it_suspected() {
+    fn anything_unknown_makes_it_suspected() {
         type Change = fn(&mut Scene);
         let changes: [Change; 7] = [
             |scene| scene.model.threads_refused = 1,
@@ -196,17 +187,17 @@ mod tests {
         for (at, change) in changes.into_iter().enumerate() {
             let mut scene = forked();
             change(&mut scene);
-            let found = scene.look(&LostOwner);
+            let found = scene.run(&LostOwner);
             assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected), "change {at}");
-            assert!(found[0].doubt.is_some());
+            assert!(!found[0].doubts.is_empty());
         }
     }
 
     #[test]
-    fn a_lock_that_was_taken_in_the_child_was_free_at_the_fork() {
+    fn a_lock_acquired_in_the_child_was_free_at_the_fork() {
         let mut scene = forked();
         scene.nests(1, &[1]);
-        assert!(scene.look(&LostOwner).is_empty());
+        assert!(scene.run(&LostOwner).is_empty());
     }
 
     #[test]
@@ -215,7 +206,7 @@ mod tests {
         let other = scene.thread("other");
         scene.model.threads[other].pid += 1;
         scene.holds(other, 1);
-        assert!(scene.look(&LostOwner).is_empty());
+        assert!(scene.run(&LostOwner).is_empty());
     }
 
     #[test]
@@ -223,6 +214,6 @@ mod tests {
         let mut scene = Scene::new();
         let (thread, lock) = (scene.thread("main"), scene.lock("FREE"));
         scene.waits(thread, lock);
-        assert!(scene.look(&LostOwner).is_empty());
+        assert!(scene.run(&LostOwner).is_empty());
     }
 }

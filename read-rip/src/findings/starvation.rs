@@ -1,112 +1,104 @@
-//! Starvation: one thread waits while others get the lock again and again.
+//! Starvation: a thread waits while others acquire the lock again and again.
 //!
 //! # Question
 //!
-//! Which threads wait for a lock that others, who came later, got many times meanwhile?
+//! Which threads wait for a lock that other threads, which came later, acquired many times meanwhile?
 //!
 //! # Method
 //!
-//! For each wait with a known beginning, acquisitions of the lock by others are counted whose attempt began after it:
-//! those have overtaken it. Acquisitions by threads that were in the queue before do not count: a long queue that
-//! is served in order starves nobody. From sixteen on, and 100 ms, it is suspected. For those who wait together at
-//! one lock there is one finding.
+//! For each wait with a known beginning, this analysis counts the acquisitions of the lock whose attempt began
+//! later: those threads have overtaken the wait. Acquisitions by threads that were in the queue before do not
+//! count: a long queue that is served in order starves no thread. From sixteen overtakes and 100 ms on, the finding
+//! is suspected. All threads that starve at one lock are one finding.
 //!
 //! # Blind spots
 //!
-//! Acquisitions without a time are not counted, and those that were overwritten are gone: less is seen than
-//! happened.
+//! Acquisitions without a time are not counted, and overwritten ones are gone: the count is a lower bound.
 //!
 //! # Example output
 //!
 //! ```text
 //! suspected starvation: 1 thread waits for TABLE while others overtake it
-//!     writer[12] waits at update table.rs:30, for 20 s; readers and writers that came later got it 48 times
+//!     writer[12] waits for it at update table.rs:30, for 20 s; threads that came later acquired it at least 48 times
 //! ```
 
-use super::{Analysis, Confidence, Finding, Part, View, add_duration, locks_of, more_threads, parts};
-use crate::locks::{StepKind, Wait};
+use super::evidence::{Evidence, Overtaken, OvertakenWait};
+use super::finding::{Analysis, Finding, locks_of};
+use super::kind::{Advice, Confidence, Kind};
+use super::view::View;
+use crate::locks::{LockId, LockModel, StepKind, Wait};
 
 /// See the file's description.
 pub(super) struct Starvation;
 
-const KIND: &str = "starvation";
-/// So often must a thread be overtaken.
-const OVERTAKEN_MIN: usize = 16;
-/// So long must it wait, ns.
+/// Minimum number of overtakes.
+const OVERTAKES_MIN: usize = 16;
+/// Minimum length of the wait, ns.
 const WAIT_MIN_NS: u64 = 100_000_000;
-/// As many threads are told of.
-const TOLD_MAX: usize = 5;
+/// So many threads are listed.
+const LISTED_MAX: usize = 5;
 
 impl Analysis for Starvation {
-    fn kinds(&self) -> &'static [&'static str] {
-        &[KIND]
-    }
-
-    fn look(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let model = view.now;
-        let explained = locks_of(found, &["deadlock", "unreleased", "lost-owner"]);
-        let is_wanted = |lock: usize| !model.locks[lock].waiters.is_empty() && !explained.contains(&lock);
-        // For each lock when the attempts began that got it.
-        let mut attempts: Vec<Vec<u64>> = vec![Vec::new(); model.locks.len()];
-        for thread in &model.threads {
-            let mut begun: Option<(usize, u64)> = None;
-            for step in &thread.steps {
-                let Some(lock) = step.lock.filter(|&lock| is_wanted(lock)) else { continue };
-                match step.kind {
-                    StepKind::Wait => begun = step.time_ns.map(|time_ns| (lock, time_ns)),
-                    StepKind::Acquired | StepKind::AcquireBegin => {
-                        let waited =
-                            begun.take().filter(|&(waited, _)| waited == lock).map(|(_, time_ns)| time_ns);
-                        // What it waits for still, it has not got.
-                        let is_pending = thread
-                            .wait
-                            .is_some_and(|wait| wait.lock == lock && wait.since_ns <= step.time_ns);
-                        attempts[lock].extend(waited.or(step.time_ns).filter(|_| !is_pending));
-                    }
-                    _ => {}
-                }
-            }
-        }
+        let explained = locks_of(found, &[Kind::Deadlock, Kind::Unreleased, Kind::LostOwner]);
+        let is_wanted = |lock: LockId| !model.locks[lock].waiters.is_empty() && !explained.contains(&lock);
+        let attempts = successful_attempts(model, is_wanted);
         for lock in (0..model.locks.len()).filter(|&lock| is_wanted(lock)) {
-            attempts[lock].sort_unstable();
-            let overtaken = |wait: &Wait| {
+            let overtakes = |wait: &Wait| {
                 let since_ns = wait.since_ns?;
                 view.ago_ns(Some(since_ns)).filter(|&waited_ns| waited_ns >= WAIT_MIN_NS)?;
-                let later =
-                    attempts[lock].len() - attempts[lock].partition_point(|&began_ns| began_ns <= since_ns);
-                (later >= OVERTAKEN_MIN).then_some(later)
+                let earlier = attempts[lock].partition_point(|&began_ns| began_ns <= since_ns);
+                let later = attempts[lock].len() - earlier;
+                (later >= OVERTAKES_MIN).then_some(later)
             };
             let mut starved: Vec<(&Wait, usize)> =
-                view.waiters(lock).filter_map(|wait| Some((wait, overtaken(wait)?))).collect();
+                view.waits(lock).filter_map(|wait| Some((wait, overtakes(wait)?))).collect();
             starved.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
             if !starved.is_empty() {
-                found.push(tell(view, &starved));
+                found.push(finding(view, lock, &starved));
             }
         }
     }
 }
 
-fn tell(view: &View<'_>, starved: &[(&Wait, usize)]) -> Finding {
-    let lock = starved[0].0.lock;
-    let verb = if starved.len() == 1 { " waits for " } else { " wait for " };
-    let summary = parts![Part::Threads(starved.len()), verb, Part::Lock(lock), " while others overtake"];
-    let mut evidence: Vec<Vec<Part>> = Vec::new();
-    for (wait, count) in starved.iter().take(TOLD_MAX) {
-        let mut line = parts![Part::Thread(wait.thread), " waits at ", Part::Location(wait.location)];
-        add_duration(&mut line, ", for ", view.ago_ns(wait.since_ns));
-        line.push(format!("; threads that came later got it {count} times or more").into());
-        evidence.push(line);
+/// For each wanted lock, when the attempts began that acquired it, ns since boot, ascending.
+fn successful_attempts(model: &LockModel, is_wanted: impl Fn(LockId) -> bool) -> Vec<Vec<u64>> {
+    let mut attempts: Vec<Vec<u64>> = vec![Vec::new(); model.locks.len()];
+    for thread in &model.threads {
+        let mut begun: Option<(LockId, u64)> = None;
+        for step in &thread.steps {
+            let Some(lock) = step.lock.filter(|&lock| is_wanted(lock)) else { continue };
+            match step.kind {
+                StepKind::Wait => begun = step.time_ns.map(|time_ns| (lock, time_ns)),
+                StepKind::Acquired | StepKind::AcquireBegin => {
+                    let waited = begun.take().filter(|&(waited, _)| waited == lock);
+                    let began_ns = waited.map(|(_, time_ns)| time_ns).or(step.time_ns);
+                    // The thread has not acquired a lock that it still waits for.
+                    let is_pending =
+                        thread.wait.is_some_and(|wait| wait.lock == lock && wait.since_ns <= step.time_ns);
+                    attempts[lock].extend(began_ns.filter(|_| !is_pending));
+                }
+                _ => {}
+            }
+        }
     }
-    if starved.len() > TOLD_MAX {
-        evidence.push(parts!["and ", more_threads(starved.len() - TOLD_MAX)]);
-    }
-    let mut finding = Finding::new(KIND, Confidence::Suspected, summary, evidence);
+    attempts.iter_mut().for_each(|attempts| attempts.sort_unstable());
+    attempts
+}
+
+fn finding(view: &View<'_>, lock: LockId, starved: &[(&Wait, usize)]) -> Finding {
+    let listed = starved.iter().take(LISTED_MAX);
+    let evidence = Evidence::Overtaken(Overtaken {
+        lock,
+        threads: starved.len(),
+        first: listed
+            .map(|&(wait, overtakes)| OvertakenWait { wait: view.wait_fact(wait), overtakes })
+            .collect(),
+    });
+    let mut finding = Finding::new(Kind::Starvation, Confidence::Suspected, evidence, Advice::FairLock);
     finding.since_ns = starved.iter().filter_map(|(wait, _)| wait.since_ns).min();
     finding.threads_hurt = starved.len();
-    finding.advice =
-        "use a lock that serves in order of arrival (or prefers writers, if a writer starves), or let the \
-                      others pause between their turns"
-            .into();
     finding
 }
 
@@ -130,14 +122,14 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_overtaken_again_and_again_starves() {
-        let found = scene(20, NOW - SECOND).look(&Starvation);
+        let found = scene(20, NOW - SECOND).run(&Starvation);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
-        assert!(scene(15, NOW - SECOND).look(&Starvation).is_empty(), "not often enough");
-        assert!(scene(20, NOW - 20 * SECOND).look(&Starvation).is_empty(), "before it came");
+        assert!(scene(15, NOW - SECOND).run(&Starvation).is_empty(), "not often enough");
+        assert!(scene(20, NOW - 20 * SECOND).run(&Starvation).is_empty(), "before it came");
     }
 
     #[test]
-    fn a_long_queue_in_order_starves_nobody() {
+    fn a_long_queue_in_order_starves_no_thread() {
         let mut scene = Scene::new();
         let (last, lock) = (scene.thread("last"), scene.lock("TABLE"));
         scene.waits(last, lock);
@@ -146,13 +138,13 @@ mod tests {
             scene.step(thread, StepKind::Wait, lock).time_ns = Some(NOW - 13 * SECOND);
             scene.step(thread, StepKind::Acquired, lock).time_ns = Some(NOW - SECOND + at * MILLISECOND);
         }
-        assert!(scene.look(&Starvation).is_empty());
+        assert!(scene.run(&Starvation).is_empty());
     }
 
     #[test]
     fn without_times_nothing_is_claimed() {
         let mut scene = scene(20, NOW - SECOND);
         scene.model.threads[1].steps.iter_mut().for_each(|step| step.time_ns = None);
-        assert!(scene.look(&Starvation).is_empty());
+        assert!(scene.run(&Starvation).is_empty());
     }
 }

@@ -1,25 +1,33 @@
 //! Findings that are known and not to be reported: the rules of a suppression file.
 //!
-//! It reads text and opens no file. One rule a line, blanks around it do not count, `#` begins a comment line:
+//! It parses text and opens no file. A rule is a line. Blanks around it do not count, and `#` begins a comment line:
 //!
 //! ```text
-//! # The log's lock is meant to be slow.
+//! # The lock of the log is slow on purpose.
 //! contention:^LOG_LOCK$
 //! lock-order:bank\.rs:3[57]
 //! long-hold
 //! ```
 //!
-//! `KIND` suppresses all findings of a kind. `KIND:REGEX` suppresses those in which the regular expression matches
-//! somewhere in the name of a lock, in a function, or in a `file:line`.
+//! `KIND` suppresses all findings of a kind. `KIND:REGEX` suppresses the findings in which the regular expression
+//! matches somewhere in the name of a lock, in the full name of a function, or in a `PATH:LINE`. Names and paths
+//! are those of the program, not the short ones of the text output. So a rule does not depend on what else is in
+//! the ring.
 
 use std::fmt;
 
 use regex::Regex;
 
-/// What is not to be reported.
+use super::finding::Finding;
+use super::kind::Kind;
+use super::view::View;
+use crate::locations::Location;
+use crate::locks::LockName;
+
+/// A rule: findings that are not to be reported.
 #[derive(Debug)]
 pub struct Suppression {
-    kind: String,
+    kind: Kind,
     subject: Option<Regex>,
 }
 
@@ -29,73 +37,119 @@ pub struct BadRule {
     /// Its number, from 1.
     pub line: usize,
     /// What is wrong with it.
-    pub why: String,
+    pub why: BadRuleReason,
+}
+
+/// What is wrong with a rule.
+#[derive(Debug)]
+pub enum BadRuleReason {
+    /// There is no finding of this kind.
+    UnknownKind(String),
+    /// The regular expression cannot be used.
+    Regex(regex::Error),
 }
 
 impl fmt::Display for BadRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.why)
+        write!(f, "line {}: ", self.line)?;
+        match &self.why {
+            BadRuleReason::UnknownKind(kind) => {
+                let kinds: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+                write!(f, "unknown kind of finding {kind:?}; the kinds are {}", kinds.join(", "))
+            }
+            BadRuleReason::Regex(error) => write!(f, "{error}"),
+        }
     }
 }
 
 impl Suppression {
-    /// Reads the rules of a file.
+    /// Parses the rules of a file.
     ///
     /// # Errors
     ///
-    /// The first line that is no rule: of an unknown kind, or with a regular expression that is none.
+    /// The first line that is no rule: its kind is unknown, or its regular expression is invalid.
     pub fn parse(text: &str) -> Result<Vec<Suppression>, BadRule> {
         let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
         let rules = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        rules
-            .map(|(line, rule)| {
-                let (kind, subject) = match rule.split_once(':') {
-                    Some((kind, subject)) => (kind.trim_end(), Some(subject.trim_start())),
-                    None => (rule, None),
-                };
-                if !super::kinds().any(|known| known == kind) {
-                    let kinds: Vec<&str> = super::kinds().collect();
-                    let why = format!("there is no finding {kind:?}; there are {}", kinds.join(", "));
-                    return Err(BadRule { line, why });
-                }
-                let subject = subject.map(Regex::new).transpose();
-                let subject = subject.map_err(|error| BadRule { line, why: error.to_string() })?;
-                Ok(Suppression { kind: kind.to_owned(), subject })
-            })
-            .collect()
+        rules.map(|(line, rule)| Suppression::parse_rule(rule).map_err(|why| BadRule { line, why })).collect()
     }
 
-    /// Whether it suppresses a finding of this kind, with locks, functions and lines of these names.
-    pub fn applies_to(&self, kind: &str, subjects: &[String]) -> bool {
-        let matches = |regex: &Regex| subjects.iter().any(|subject| regex.is_match(subject));
-        self.kind == kind && self.subject.as_ref().is_none_or(matches)
+    fn parse_rule(rule: &str) -> Result<Suppression, BadRuleReason> {
+        let (name, subject) = match rule.split_once(':') {
+            Some((name, subject)) => (name.trim_end(), Some(subject.trim_start())),
+            None => (rule, None),
+        };
+        let kind = Kind::of_name(name).ok_or_else(|| BadRuleReason::UnknownKind(name.to_owned()))?;
+        let subject = subject.map(Regex::new).transpose().map_err(BadRuleReason::Regex)?;
+        Ok(Suppression { kind, subject })
     }
+
+    /// Whether it suppresses a finding.
+    pub fn applies_to(&self, finding: &Finding, view: &View<'_>) -> bool {
+        self.kind == finding.kind
+            && self
+                .subject
+                .as_ref()
+                .is_none_or(|regex| subjects(finding, view).iter().any(|subject| regex.is_match(subject)))
+    }
+}
+
+/// The names of the locks of a finding, and the functions and lines of its locations.
+fn subjects(finding: &Finding, view: &View<'_>) -> Vec<String> {
+    let mut subjects = Vec::new();
+    for &lock in &finding.mentions.locks {
+        match &view.now.locks[lock].name {
+            LockName::Given(name) | LockName::Symbol(name) => subjects.push(name.clone()),
+            LockName::Location(location) => subjects.extend(names_of(view.locations[*location])),
+            LockName::None => {}
+        }
+    }
+    for &location in &finding.mentions.locations {
+        subjects.extend(names_of(view.locations[location]));
+    }
+    subjects
+}
+
+/// The full name of the function, and every `PATH:LINE` that the location may be.
+fn names_of(location: &Location) -> impl Iterator<Item = String> {
+    let lines = location.source.iter().chain(&location.folded).map(|(file, line)| format!("{file}:{line}"));
+    [location.full_function.clone()].into_iter().chain(lines)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::testing::{Scene, finding_about};
+
+    /// Whether some of these rules suppress a finding of this kind about a lock of this name.
+    fn is_suppressed(rules: &[Suppression], kind: Kind, name: &str) -> bool {
+        let mut scene = Scene::new();
+        scene.lock(name);
+        scene.location("/src/bank.rs", 35);
+        let locations: Vec<&Location> = scene.locations.iter().collect();
+        let view = View { now: &scene.model, before: None, locations: &locations, threshold_ns: 0 };
+        let finding = finding_about(kind, &[0]);
+        rules.iter().any(|rule| rule.applies_to(&finding, &view))
+    }
 
     #[test]
-    fn rules_name_a_kind_and_perhaps_a_subject() -> Result<(), BadRule> {
-        let rules =
-            Suppression::parse("# known\n\n  contention: ^LOG$ \nlock-order:bank\\.rs:3[57]\r\nlivelock\n")?;
-        assert_eq!(rules.len(), 3);
-        let applies = |kind: &str, subject: &str| {
-            let subjects = [subject.to_owned()];
-            rules.iter().any(|rule| rule.applies_to(kind, &subjects))
-        };
-        assert!(applies("contention", "LOG"));
-        assert!(!applies("contention", "BLOG"));
-        assert!(!applies("convoy", "LOG"));
-        assert!(applies("lock-order", "src/bank.rs:35"));
-        assert!(!applies("lock-order", "src/bank.rs:36"));
-        assert!(applies("livelock", "anything"));
+    fn rules_name_a_kind_and_may_name_a_subject() -> Result<(), BadRule> {
+        let text =
+            "# known\n\n  contention: ^LOG$ \nlock-order:^/src/bank\\.rs:3[57]$\r\nlivelock\nconvoy:^work$";
+        let rules = Suppression::parse(text)?;
+        assert_eq!(rules.len(), 4);
+        assert!(is_suppressed(&rules, Kind::Contention, "LOG"));
+        assert!(!is_suppressed(&rules, Kind::Contention, "BLOG"));
+        assert!(!is_suppressed(&rules, Kind::PileUp, "LOG"));
+        assert!(is_suppressed(&rules, Kind::LockOrder, "any"), "the path and the line");
+        assert!(!is_suppressed(&rules[..1], Kind::LockOrder, "any"));
+        assert!(is_suppressed(&rules, Kind::Livelock, "any"));
+        assert!(is_suppressed(&rules, Kind::Convoy, "any"), "the function");
         Ok(())
     }
 
     #[test]
-    fn what_is_no_rule_is_an_error_with_its_line() {
+    fn a_line_that_is_no_rule_is_an_error_with_its_number() {
         let errors =
             ["\n# x\nspaghetti", "deadlock:(", "Deadlock", ":x"].map(|text| Suppression::parse(text).err());
         let lines = errors.map(|error| error.map(|error| error.line));

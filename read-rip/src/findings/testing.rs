@@ -1,10 +1,11 @@
 //! Scenes for the tests of the analyses: locks and threads, put together by hand.
 //!
-//! It checks nothing: a scene may be one that no program can get into.
+//! It checks nothing: no program may ever get into the state of a scene.
 
 use std::collections::HashMap;
 
-use super::{Analysis, Finding, View};
+use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
+use super::{Advice, Analysis, Confidence, Finding, Kind, View};
 use crate::locations::{Location, LocationId};
 use crate::locks::{
     Hold, HoldState, Lock, LockId, LockModel, LockName, Nature, Step, StepKind, ThreadId, ThreadLocks, Wait,
@@ -34,7 +35,7 @@ impl Scene {
         Scene { model, before: None, locations: Vec::new(), steps_at: HashMap::new() }
     }
 
-    /// The same of a process that is dead.
+    /// Like `new`, of a dead process.
     pub(super) fn dead() -> Scene {
         let mut scene = Scene::new();
         (scene.model.is_final, scene.model.window_ns) = (true, None);
@@ -200,7 +201,7 @@ impl Scene {
         &mut steps[last]
     }
 
-    /// The thread takes the second lock while it has the first, and releases both.
+    /// The thread acquires these locks one after the other, and releases them in the opposite order.
     pub(super) fn nests(&mut self, thread: ThreadId, locks: &[LockId]) {
         for &lock in locks {
             self.step(thread, StepKind::AcquireBegin, lock);
@@ -210,11 +211,12 @@ impl Scene {
         }
     }
 
-    pub(super) fn look(&self, analysis: &dyn Analysis) -> Vec<Finding> {
-        self.look_after(analysis, Vec::new())
+    pub(super) fn run(&self, analysis: &dyn Analysis) -> Vec<Finding> {
+        self.run_after(analysis, Vec::new())
     }
 
-    pub(super) fn look_after(&self, analysis: &dyn Analysis, mut found: Vec<Finding>) -> Vec<Finding> {
+    /// Runs an analysis after others that have made these findings.
+    pub(super) fn run_after(&self, analysis: &dyn Analysis, mut found: Vec<Finding>) -> Vec<Finding> {
         let known = found.len();
         let locations: Vec<&Location> = self.locations.iter().collect();
         let view = View {
@@ -223,27 +225,21 @@ impl Scene {
             locations: &locations,
             threshold_ns: 10 * SECOND,
         };
-        analysis.look(&view, &mut found);
+        analysis.run(&view, &mut found);
         for finding in &found[known..] {
-            assert!(analysis.kinds().contains(&finding.kind), "{} is no kind of this analysis", finding.kind);
-            assert!(!finding.advice.is_empty() && !finding.summary.is_empty());
+            assert!(!finding.advice.is_empty(), "{finding:?}");
         }
         found.split_off(known)
     }
 }
 
-/// A finding's text, with ids for names.
-pub(super) fn text(finding: &Finding) -> String {
-    let mut lines = vec![&finding.summary];
-    lines.extend(&finding.evidence);
-    let show = |part: &super::Part| match part {
-        super::Part::Text(text) => text.clone(),
-        super::Part::Thread(id) => format!("T{id}"),
-        super::Part::Lock(id) => format!("L{id}"),
-        super::Part::Location(id) => format!("P{id}"),
-        super::Part::Duration(ns) => format!("{} ms", ns / MILLISECOND),
-        super::Part::Threads(count) => format!("{count} threads"),
-    };
-    let lines: Vec<String> = lines.iter().map(|line| line.iter().map(show).collect()).collect();
-    lines.join("\n")
+/// A finding of an earlier analysis about these locks.
+pub(super) fn finding_about(kind: Kind, locks: &[LockId]) -> Finding {
+    let edges = locks.iter().map(|&lock| OrderEdge {
+        thread: 0,
+        held: Acquisition { lock, location: 0, is_shared: false },
+        acquired: Acquisition { lock, location: 0, is_shared: false },
+    });
+    let evidence = Evidence::OrderCycle(OrderCycle { edges: edges.collect(), similar: 0, unlisted: 0 });
+    Finding::new(kind, Confidence::Proven, evidence, Advice::OneOrder)
 }

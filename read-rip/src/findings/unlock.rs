@@ -2,129 +2,100 @@
 //!
 //! # Question
 //!
-//! Did a thread release a lock that nobody had?
+//! Did a thread release a lock that no thread held?
 //!
 //! # Method
 //!
-//! A release by a thread that did not have the lock: its whole history is known and has no acquisition before it, or
-//! it released the lock before and has not taken it since. If any other thread is known to have had the lock, it may
-//! have handed it over, which some locks allow: that is no finding. Locks that only their owner's guard can release are
-//! left out. More than suspected it never is: what happened before recording began, or is not marked, is not known.
+//! A release by a thread that did not hold the lock: its whole history is known and has no acquisition before the
+//! release, or it released the lock before and has not acquired it since. If any other thread is known to have held
+//! the lock, that thread may have handed it over, which some locks allow: that is no finding. Locks that only their
+//! owner's guard can release are left out. The finding is never more than suspected: what happened before recording
+//! began, or is not marked, is not known.
 //!
 //! # Blind spots
 //!
-//! A thread that takes a lock and does not mark it makes the release look wrong.
+//! A thread that acquires a lock without a mark makes the release look wrong.
 //!
 //! # Example output
 //!
 //! ```text
 //! suspected unlock-without-lock: worker[12] released QUEUE, and no acquisition of it is recorded
-//!     worker[12] released it at drain queue.rs:70, and had not taken it
+//!     worker[12] released it at drain queue.rs:70 without having acquired it
 //! ```
 
 use std::collections::{HashMap, HashSet};
 
-use super::history::is_acquisition;
-use super::{Analysis, Confidence, Finding, Part, View, parts};
-use crate::locks::{LockId, StepKind, ThreadId};
+use super::evidence::{Evidence, StrayRelease};
+use super::finding::{Analysis, Finding};
+use super::history::{self, is_acquisition};
+use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::view::View;
+use crate::locks::{LockId, LockModel, StepKind, ThreadId};
 
 /// See the file's description.
 pub(super) struct Unlock;
 
-const KIND: &str = "unlock-without-lock";
-
 impl Analysis for Unlock {
-    fn kinds(&self) -> &'static [&'static str] {
-        &[KIND]
-    }
-
-    fn look(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let model = view.now;
-        // The threads that had each lock at any time; two are as many as matter.
-        let mut had: HashMap<LockId, Vec<ThreadId>> = HashMap::new();
-        let mut is_whole: HashMap<u32, bool> = HashMap::new();
+        let owners = Owners::new(model);
+        let mut seen: HashSet<(ThreadId, LockId)> = HashSet::new();
+        history::stray_releases(model, |thread, stray| {
+            let (lock, step) = (stray.lock, stray.step);
+            if !owners.has_no_other(lock, thread) || !seen.insert((thread, lock)) {
+                return;
+            }
+            let evidence = Evidence::StrayRelease(StrayRelease {
+                thread,
+                lock,
+                location: step.location,
+                released_before: stray.released_before,
+            });
+            let kind = Kind::UnlockWithoutLock;
+            let mut finding = Finding::new(kind, Confidence::Suspected, evidence, Advice::CheckReleases);
+            finding.since_ns = step.time_ns;
+            let is_complete = owners.is_complete(model, model.threads[thread].pid);
+            finding.doubts =
+                vec![if is_complete { Doubt::UnmarkedAcquisition } else { Doubt::HistoryIncomplete }];
+            found.push(finding);
+        });
+    }
+}
+
+/// Which threads ever held each lock, as far as known.
+struct Owners {
+    /// Two threads of a lock are as many as matter.
+    of_lock: HashMap<LockId, Vec<ThreadId>>,
+    /// For each process, whether all histories reach back to their beginning.
+    is_complete: HashMap<u32, bool>,
+}
+
+impl Owners {
+    fn new(model: &LockModel) -> Owners {
+        let mut owners = Owners { of_lock: HashMap::new(), is_complete: HashMap::new() };
         for (id, thread) in model.threads.iter().enumerate() {
-            *is_whole.entry(thread.pid).or_insert(model.threads_refused == 0) &= thread.overwritten == 0;
-            let steps = thread
-                .steps
-                .iter()
-                .filter(|step| is_acquisition(step) || step.kind == StepKind::ConditionWoken);
-            let taken = steps.filter_map(|step| step.lock).chain(thread.holds.iter().map(|hold| hold.lock));
-            for lock in taken {
-                let threads = had.entry(lock).or_default();
+            let is_complete = owners.is_complete.entry(thread.pid).or_insert(model.threads_refused == 0);
+            *is_complete &= thread.overwritten == 0;
+            let shows_owner = |kind| kind == StepKind::ConditionWoken;
+            let steps = thread.steps.iter().filter(|step| is_acquisition(step) || shows_owner(step.kind));
+            let held = thread.holds.iter().map(|hold| hold.lock);
+            for lock in steps.filter_map(|step| step.lock).chain(held) {
+                let threads = owners.of_lock.entry(lock).or_default();
                 if threads.len() < 2 && !threads.contains(&id) {
                     threads.push(id);
                 }
             }
         }
-        for (id, thread) in model.threads.iter().enumerate() {
-            let mut taken: HashMap<LockId, u32> = HashMap::new();
-            let mut told = HashSet::new();
-            for step in &thread.steps {
-                // Who has no guard cannot release: a history that says so has begun in the middle.
-                let Some(lock) = step.lock.filter(|&lock| !model.locks[lock].nature.is_owned) else {
-                    continue;
-                };
-                match step.kind {
-                    StepKind::Acquired | StepKind::AcquireBegin => *taken.entry(lock).or_default() += 1,
-                    StepKind::ConditionWait | StepKind::ConditionWoken => {
-                        let times = taken.entry(lock).or_default();
-                        *times = (*times).max(1);
-                    }
-                    StepKind::Released => match taken.get_mut(&lock) {
-                        Some(times) if *times > 0 => *times -= 1,
-                        // What was released first may have been taken in the part that is lost, or, in a child, by its
-                        // parent before the fork.
-                        None if thread.overwritten > 0 || thread.pid != model.pid => {
-                            taken.insert(lock, 0);
-                        }
-                        // A lock that can be taken again may have been so, in the part that is lost.
-                        _ if thread.overwritten > 0
-                            && (model.locks[lock].nature.is_reentrant || step.is_shared) => {}
-                        before => {
-                            let is_alone =
-                                had.get(&lock).is_none_or(|threads| threads.iter().all(|&other| other == id));
-                            if !is_alone || !told.insert(lock) {
-                                continue;
-                            }
-                            let why = if before.is_some() {
-                                ", and had done so before"
-                            } else {
-                                ", and had not taken it"
-                            };
-                            let summary = parts![
-                                Part::Thread(id),
-                                " released ",
-                                Part::Lock(lock),
-                                ", and no acquisition of it is recorded"
-                            ];
-                            let line = parts![
-                                Part::Thread(id),
-                                " released it at ",
-                                Part::Location(step.location),
-                                why
-                            ];
-                            let is_whole =
-                                is_whole.get(&thread.pid) == Some(&true) && model.slots_reused == 0;
-                            let mut finding = Finding::new(KIND, Confidence::Suspected, summary, vec![line]);
-                            finding.since_ns = step.time_ns;
-                            finding.doubt = Some(if is_whole {
-                                "it may have been taken where no mark is, or before recording began".into()
-                            } else {
-                                "histories are not whole: another thread may have taken it and handed it over"
-                                    .into()
-                            });
-                            finding.advice =
-                                "look for a second release on the same path, or a release on a path that \
-                                              did not take the lock"
-                                    .into();
-                            found.push(finding);
-                        }
-                    },
-                    _ => {}
-                }
-            }
-        }
+        owners
+    }
+
+    /// Whether no thread but this one is known to have held a lock.
+    fn has_no_other(&self, lock: LockId, thread: ThreadId) -> bool {
+        self.of_lock.get(&lock).is_none_or(|threads| threads.iter().all(|&other| other == thread))
+    }
+
+    fn is_complete(&self, model: &LockModel, pid: u32) -> bool {
+        self.is_complete.get(&pid) == Some(&true) && model.slots_reused == 0
     }
 }
 
@@ -142,18 +113,18 @@ mod tests {
     }
 
     #[test]
-    fn a_release_of_a_lock_that_nobody_had_is_suspected() {
+    fn a_release_of_a_lock_that_no_thread_held_is_suspected() {
         let mut never = scene();
         never.step(0, StepKind::Released, 0);
-        assert_eq!(never.look(&Unlock)[0].confidence, Confidence::Suspected);
+        assert_eq!(never.run(&Unlock)[0].confidence, Confidence::Suspected);
         let mut twice = scene();
         twice.nests(0, &[0]);
         twice.step(0, StepKind::Released, 0);
         twice.step(0, StepKind::Released, 0);
-        let found = twice.look(&Unlock);
+        let found = twice.run(&Unlock);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
         twice.model.locks[0].nature.is_owned = true;
-        assert!(twice.look(&Unlock).is_empty(), "without a guard nothing is released");
+        assert!(twice.run(&Unlock).is_empty(), "without a guard nothing is released");
     }
 
     #[test]
@@ -161,11 +132,11 @@ mod tests {
         let mut scene = scene();
         scene.step(0, StepKind::AcquireBegin, 0);
         scene.step(1, StepKind::Released, 0);
-        assert!(scene.look(&Unlock).is_empty());
+        assert!(scene.run(&Unlock).is_empty());
         let mut held = self::scene();
         held.holds(0, 0);
         held.step(1, StepKind::Released, 0);
-        assert!(held.look(&Unlock).is_empty());
+        assert!(held.run(&Unlock).is_empty());
     }
 
     #[test]
@@ -173,11 +144,11 @@ mod tests {
         let mut scene = scene();
         scene.step(0, StepKind::Released, 0);
         scene.model.threads[0].overwritten = 5;
-        assert!(scene.look(&Unlock).is_empty(), "taken in the part that is lost");
+        assert!(scene.run(&Unlock).is_empty(), "taken in the part that is lost");
         scene.step(0, StepKind::Released, 0);
-        assert_eq!(scene.look(&Unlock)[0].confidence, Confidence::Suspected);
+        assert_eq!(scene.run(&Unlock)[0].confidence, Confidence::Suspected);
         scene.model.locks[0].nature.is_reentrant = true;
-        assert!(scene.look(&Unlock).is_empty(), "taken twice in the part that is lost");
+        assert!(scene.run(&Unlock).is_empty(), "taken twice in the part that is lost");
     }
 
     #[test]
@@ -188,6 +159,6 @@ mod tests {
         scene.step(0, StepKind::ConditionWait, 0);
         scene.step(0, StepKind::ConditionWoken, 0);
         scene.step(0, StepKind::Released, 0);
-        assert!(scene.look(&Unlock).is_empty());
+        assert!(scene.run(&Unlock).is_empty());
     }
 }

@@ -1,27 +1,28 @@
-//! What the marks at a PC say of its events, also where the linker has made several marks one.
+//! What the marks at a PC mean, even if the linker folded several marks into one.
 //!
-//! Linkers fold functions whose instructions are equal (`--icf`). Marks that differ in nothing but their notes then share a
-//! PC, and an event does not tell which of them was passed: known is what all of them say. It knows sites, and nothing
-//! of events.
+//! Linkers fold functions whose instructions are equal (`--icf`). Marks that differ only in their notes then share
+//! a PC, and an event does not say which of them was passed. So only what all of them have in common is known. This
+//! file knows sites, and nothing of events.
 
 use crate::ring::{LockType, OperandType, Site, SiteFlags, SiteKind};
 
-/// Flags that stop conclusions: they are believed as soon as one of the marks has them.
+/// Flags that prevent conclusions. They are set if any of the marks has them.
 const CAUTIOUS: [SiteFlags; 2] = [SiteFlags::TRY, SiteFlags::REENTRANT];
 
-/// So many marks of one PC are told. A linker may fold hundreds of functions, and a damaged ring claim millions.
+/// At most this many marks of one PC are shown. A linker may fold hundreds of functions, and a damaged ring claim
+/// millions.
 pub const MARKS_MAX: usize = 8;
 
 /// The marks at a PC.
 #[derive(Debug)]
 pub(super) struct Marks<'a> {
-    /// Indices of the sites, of those that say the same the first. More than [`MARKS_MAX`]: there are others.
+    /// Indices of the sites, one for each different site. If there are more than [`MARKS_MAX`], the list is incomplete.
     pub(super) different: Vec<usize>,
     pub(super) meaning: Meaning<'a>,
 }
 
 impl<'a> Marks<'a> {
-    /// Of a site that is still to be added.
+    /// No marks yet, with the meaning of `site`. The caller adds `site` next.
     pub(super) fn of(site: &'a Site) -> Marks<'a> {
         Marks { different: Vec::new(), meaning: Meaning::of(site) }
     }
@@ -39,24 +40,25 @@ impl<'a> Marks<'a> {
     }
 }
 
-/// What all marks at a PC say.
+/// What all marks at a PC have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meaning<'a> {
-    /// What an event says; `None`: the marks are of several kinds.
+    /// What an event says; `None` if the marks have different kinds.
     pub kind: Option<SiteKind>,
-    /// The type of each operand; `None`: the marks have different ones.
+    /// The type of each operand; `None` if the marks have different ones.
     pub operand_types: Option<&'a [OperandType]>,
-    /// Operand words before the PC word of an event; `None`: different, or of types this version does not know.
+    /// Operand words before the PC word of an event; `None` if the marks differ, or an operand type is unknown.
     pub operand_words: Option<u32>,
-    /// The flags of all, and those of any.
+    /// The flags that all marks have.
     all_flags: SiteFlags,
+    /// The flags that at least one mark has.
     any_flags: SiteFlags,
-    /// They agree on the type of their lock.
+    /// Whether the marks agree on the type of their lock.
     is_type_known: bool,
 }
 
 impl<'a> Meaning<'a> {
-    /// Of a PC with one mark.
+    /// The meaning of one mark.
     fn of(site: &'a Site) -> Meaning<'a> {
         Meaning {
             kind: Some(site.kind),
@@ -68,7 +70,7 @@ impl<'a> Meaning<'a> {
         }
     }
 
-    /// The same with another mark.
+    /// The meaning with another mark.
     fn and(self, site: &'a Site) -> Meaning<'a> {
         Meaning {
             kind: self.kind.filter(|&kind| kind == site.kind),
@@ -80,13 +82,13 @@ impl<'a> Meaning<'a> {
         }
     }
 
-    /// Whether they say different things: what an event of theirs means is not known.
+    /// Whether the marks differ in meaning, so that the meaning of an event is not known.
     pub fn is_ambiguous(&self) -> bool {
         self.kind.is_none() || self.operand_types.is_none() || self.all_flags != self.any_flags
     }
 
-    /// The flags that all marks have, and of those that some have the ones that prevent conclusions. The type of the lock
-    /// is known if all agree on it.
+    /// The flags that all marks have. A flag that prevents conclusions counts if any mark has it. The type of the lock is
+    /// known if all marks agree on it.
     pub fn flags(&self) -> SiteFlags {
         let lock_type = if self.is_type_known { self.all_flags.lock_type() } else { LockType::Unknown };
         CAUTIOUS

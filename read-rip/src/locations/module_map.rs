@@ -1,6 +1,7 @@
-//! Which module an actual address is in.
+//! Which module covers an actual address.
 //!
-//! A ring may claim millions of modules, and addresses are looked up for every word: no list will do.
+//! It does not open modules. A ring may claim millions of modules, and an address is looked up for every word, so a
+//! list would be too slow.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,16 +24,16 @@ impl ModuleMap {
         map
     }
 
-    /// The index of the module that an address is in.
+    /// The index of the module that covers an address.
     ///
-    /// A forked child may have loaded something where its parent has something else, so the process's own modules
-    /// come first. Of several in one location, the last was there last.
+    /// A forked child may load another module at an address of its parent's, so the process's own modules come
+    /// first. If several modules cover the address, the last one was loaded last.
     pub(super) fn find(&self, pid: u32, pc: u64) -> Option<usize> {
         self.by_process.get(&pid).and_then(|own| own.find(pc)).or_else(|| self.all.find(pc))
     }
 }
 
-/// Ranges that do not overlap, by their begin: end and module.
+/// Ranges that do not overlap: end and module by begin.
 #[derive(Debug, Default)]
 struct Ranges(BTreeMap<u64, (u64, usize)>);
 
@@ -43,7 +44,7 @@ impl Ranges {
         if begin < end {
             self.replace(begin, end, index);
         } else {
-            // Around the end of the address space, as no real module is.
+            // The range wraps at the end of the address space. No real module does that.
             self.replace(begin, u64::MAX, index);
             self.replace(0, end, index);
         }
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forked_childs_own_library_comes_before_its_parents() {
+    fn the_modules_of_a_forked_child_come_before_those_of_its_parent() {
         let map = ModuleMap::new(&[
             module(1, 0x10_0000, 0x1000),
             module(2, 0x10_0000, 0x1000),
@@ -95,8 +96,8 @@ mod tests {
     }
 
     #[test]
-    fn of_several_modules_in_one_place_the_last_counts() {
-        // Whole, in the middle, over both ends, and around the end of the address space.
+    fn of_overlapping_modules_the_last_one_counts() {
+        // A whole range, one inside it, one across its end, one across two, one that wraps, and an empty one.
         let modules = [
             module(1, 0x1000, 0x9000),
             module(1, 0x3000, 0x1000),

@@ -1,7 +1,8 @@
-//! A snapshot's held-lock tables and events become a [`LockModel`].
+//! Builds a [`LockModel`] from a snapshot's held-lock tables and events.
 //!
-//! The tables say who has which lock now; the events say how it came about, as far as they are known. Where they
-//! disagree, because one of them was read later, the tables are right about the present.
+//! It does not interpret histories: `replay` does. The tables say which thread holds which lock now. The events say
+//! how that came about, as far as they are known. If a table and the events disagree, because one of them was read
+//! later, the table is right about the present.
 
 use std::collections::HashSet;
 
@@ -20,15 +21,15 @@ pub struct Input<'a> {
     pub snapshot: &'a Snapshot,
     /// An earlier reading of the same ring, if its process is alive.
     pub earlier: Option<&'a Snapshot>,
-    /// How long before the reading the earlier one was, ns.
+    /// The time between the two readings, ns.
     pub window_ns: Option<u64>,
-    /// Whether nothing can change any more: the process is dead.
+    /// Whether the process is dead, so that nothing can change any more.
     pub is_final: bool,
-    /// The moment of the reading, or of the process's end, ns since boot.
+    /// The time of the reading, or of the process's end, ns since boot.
     pub now_ns: Option<u64>,
-    /// The threads that the process has; empty when it has ended or nothing is known.
+    /// The threads of the process; empty if it has ended or they are not known.
     pub living: &'a HashSet<u32>,
-    /// Processes that were forked and have ended, while the ring is still in use.
+    /// Forked processes that have ended while the ring is still in use.
     pub ended: &'a HashSet<u32>,
 }
 
@@ -43,9 +44,9 @@ pub fn build(input: &Input<'_>, locations: &mut Locations<'_>) -> LockModel {
         .iter()
         .enumerate()
         .map(|(id, thread)| {
-            let before = input.earlier.and_then(|earlier| same_owner(earlier, thread.slot));
-            let moment = Moment { is_final: input.is_final, before };
-            one_thread(id, thread, &moment, &mut marks, &mut ledger)
+            let earlier = input.earlier.and_then(|earlier| same_owner(earlier, thread.slot));
+            let steadiness = Steadiness { is_final: input.is_final, earlier };
+            one_thread(id, thread, &steadiness, &mut marks, &mut ledger)
         })
         .collect();
     let refused =
@@ -66,32 +67,87 @@ pub fn build(input: &Input<'_>, locations: &mut Locations<'_>) -> LockModel {
     }
 }
 
-/// What to compare a thread's table with.
-struct Moment<'a> {
+/// Decides whether an entry of a thread's table has stayed the same between two readings.
+struct Steadiness<'a> {
     is_final: bool,
-    before: Option<&'a Slot>,
+    /// The slot in the earlier reading.
+    earlier: Option<&'a Slot>,
 }
 
-impl Moment<'_> {
-    /// Whether an entry was the same before. Another acquisition of the same lock has another sequence.
+impl Steadiness<'_> {
+    /// Whether the entry was in the earlier reading too. Another acquisition of the same lock has another sequence.
     fn is_steady(&self, held: &HeldLock) -> bool {
-        self.is_final || self.before.is_some_and(|before| before.held.contains(held))
+        self.is_final || self.earlier.is_some_and(|earlier| earlier.held.contains(held))
     }
 }
 
-/// The slot in an earlier reading, if its owner was the same.
+/// The slot in an earlier reading, if it had the same owner.
 fn same_owner<'a>(earlier: &'a Snapshot, slot: &Slot) -> Option<&'a Slot> {
-    // Slots are read in the order of their locations.
-    let at = earlier.slots.binary_search_by_key(&slot.index, |slot| slot.index).ok()?;
-    let before = &earlier.slots[at];
-    (before.generation == slot.generation && before.pid == slot.pid && before.tid == slot.tid)
-        .then_some(before)
+    // A snapshot lists slots by index.
+    let position = earlier.slots.binary_search_by_key(&slot.index, |slot| slot.index).ok()?;
+    let before = &earlier.slots[position];
+    let owner = |slot: &Slot| (slot.generation, slot.pid, slot.tid);
+    (owner(before) == owner(slot)).then_some(before)
+}
+
+/// An entry of a thread's held-lock table, with what its mark says.
+struct Entry<'a> {
+    held: &'a HeldLock,
+    mark: Mark,
+    lock: LockId,
+    since_ns: Option<u64>,
+    is_steady: bool,
+}
+
+impl Entry<'_> {
+    fn hold(&self, thread: ThreadId, state: HoldState) -> Hold {
+        Hold {
+            thread,
+            lock: self.lock,
+            is_shared: self.held.is_shared,
+            is_upgradable: self.is_upgradable(),
+            location: self.mark.location,
+            since_ns: self.since_ns,
+            recursion: self.held.recursion,
+            state,
+            is_steady: self.is_steady,
+        }
+    }
+
+    fn wait(&self, thread: ThreadId) -> Wait {
+        Wait {
+            thread,
+            lock: self.lock,
+            is_shared: self.held.is_shared,
+            is_upgradable: self.is_upgradable(),
+            location: self.mark.location,
+            since_ns: self.since_ns,
+            is_timed: self.mark.flags.is_try(),
+            is_steady: self.is_steady,
+        }
+    }
+
+    fn is_upgradable(&self) -> bool {
+        self.held.is_shared && self.mark.flags.is_upgradable()
+    }
+
+    /// Sorts a thread's entries by when they were made.
+    ///
+    /// If the event of an entry is still among the words, its full sequence is known. Other entries are older. They
+    /// are sorted by time if it was recorded, and have no order otherwise.
+    fn sort_key(&self, slot: &Slot) -> (bool, u64) {
+        let sequence = slot.count.checked_sub(1).and_then(|last| self.held.sequence.latest_until(last));
+        match sequence.filter(|&sequence| sequence >= slot.words_from) {
+            Some(sequence) => (true, sequence),
+            None => (false, self.since_ns.unwrap_or(0)),
+        }
+    }
 }
 
 fn one_thread(
     id: ThreadId,
     thread: &Thread<'_>,
-    moment: &Moment<'_>,
+    steadiness: &Steadiness<'_>,
     marks: &mut Marks<'_, '_>,
     ledger: &mut Ledger<'_>,
 ) -> ThreadLocks {
@@ -111,90 +167,65 @@ fn one_thread(
         last: None,
         steps: Vec::new(),
         overwritten: 0,
-        advanced: moment.before.map(|before| slot.count.saturating_sub(before.count)),
+        advanced: steadiness.earlier.map(|earlier| slot.count.saturating_sub(earlier.count)),
     };
-    let mut entries: Vec<(&HeldLock, Mark, LockId, Option<u64>)> = Vec::with_capacity(slot.held.len());
-    for held in &slot.held {
-        let mark = marks.held(slot.pid, held);
+    let entry = |held| {
+        let mark = marks.of_entry(slot.pid, held);
         let lock = ledger.lock(slot.pid, held.lock, &mark);
         let since_ns = held.since_ticks.and_then(|ticks| ledger.time_ns(slot, ticks));
-        entries.push((held, mark, lock, since_ns));
-    }
-    entries.sort_by_key(|&(held, _, _, since_ns)| in_order(slot, held, since_ns));
-    for (held, mark, lock, since_ns) in entries {
-        let hold = |state| Hold {
-            thread: id,
-            lock,
-            is_shared: held.is_shared,
-            is_upgradable: held.is_shared && mark.flags.is_upgradable(),
-            location: mark.location,
-            since_ns,
-            recursion: held.recursion,
-            state,
-            is_steady: moment.is_steady(held),
-        };
-        let entry = &mut ledger.locks[lock];
-        entry.nature.is_process_shared |= held.is_process_shared;
-        match held.state {
-            HeldState::Acquiring => entry.possible_holders.push(hold(HoldState::Acquiring)),
-            HeldState::Releasing => entry.possible_holders.push(hold(HoldState::Releasing)),
-            HeldState::Destroyed => entry.possible_holders.push(hold(HoldState::Destroyed)),
-            HeldState::Held => {
-                if !held.is_shared {
-                    // Who has got a lock alone does not have it from before: that was given up by another thread.
-                    let is_former = |hold: &Hold| hold.thread == id && hold.lock == lock && !hold.is_shared;
-                    entry.holders.retain(|hold| !is_former(hold));
-                    own.holds.retain(|hold| !is_former(hold));
-                }
-                entry.holders.push(hold(HoldState::Held));
-                own.holds.push(hold(HoldState::Held));
-                ledger.owned(lock, id);
-            }
-            HeldState::ConditionWait => {
-                entry.condition_waiters.push(id);
-                own.condition_wait = Some(lock);
-            }
-            HeldState::SemaphoreWait => {
-                entry.nature.lock_type = LockType::Semaphore;
-                entry.semaphore_waiters.push(id);
-                own.semaphore_wait = Some(lock);
-            }
-            HeldState::Waiting => {
-                let wait = Wait {
-                    thread: id,
-                    lock,
-                    is_shared: held.is_shared,
-                    is_upgradable: held.is_shared && mark.flags.is_upgradable(),
-                    location: mark.location,
-                    since_ns,
-                    is_timed: mark.flags.is_try(),
-                    is_steady: moment.is_steady(held),
-                };
-                entry.waiters.push(wait);
-                own.wait = Some(wait);
-            }
-        }
+        Entry { held, mark, lock, since_ns, is_steady: steadiness.is_steady(held) }
+    };
+    let mut entries: Vec<Entry<'_>> = slot.held.iter().map(entry).collect();
+    entries.sort_by_key(|entry| entry.sort_key(slot));
+    for entry in &entries {
+        add_entry(entry, id, &mut own, ledger);
     }
     let history = replay(slot, id, marks, ledger);
     own.last = history.last;
-    own.overwritten = slot.overwritten().saturating_add(history.given_up);
+    own.overwritten = slot.overwritten().saturating_add(history.discarded_words);
     own.steps = history.steps;
     own
 }
 
-/// Sorts a thread's entries by when they were made.
-///
-/// Those whose event is still among the words have their full sequence. The others are older: for them there is
-/// the time, if it was recorded, and otherwise no order.
-fn in_order(slot: &Slot, held: &HeldLock, since_ns: Option<u64>) -> (bool, u64) {
-    let sequence = slot.count.checked_sub(1).and_then(|last| held.sequence.latest_until(last));
-    match sequence.filter(|&sequence| sequence >= slot.words_from) {
-        Some(sequence) => (true, sequence),
-        None => (false, since_ns.unwrap_or(0)),
+/// Adds an entry of the table of thread `id` to the thread and to the lock.
+fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mut Ledger<'_>) {
+    let lock = &mut ledger.locks[entry.lock];
+    lock.nature.is_process_shared |= entry.held.is_process_shared;
+    match entry.held.state {
+        HeldState::Acquiring => lock.possible_holders.push(entry.hold(id, HoldState::Acquiring)),
+        HeldState::Releasing => lock.possible_holders.push(entry.hold(id, HoldState::Releasing)),
+        HeldState::Destroyed => lock.possible_holders.push(entry.hold(id, HoldState::Destroyed)),
+        HeldState::Held => {
+            let hold = entry.hold(id, HoldState::Held);
+            if !hold.is_shared {
+                // After an exclusive acquisition, an older entry for the same lock is stale: another thread
+                // released the lock, and did not find the entry.
+                let is_stale = |old: &Hold| old.thread == id && old.lock == hold.lock && !old.is_shared;
+                lock.holders.retain(|old| !is_stale(old));
+                own.holds.retain(|old| !is_stale(old));
+            }
+            lock.holders.push(hold);
+            own.holds.push(hold);
+            ledger.owned(hold.lock, id);
+        }
+        HeldState::ConditionWait => {
+            lock.condition_waiters.push(id);
+            own.condition_wait = Some(entry.lock);
+        }
+        HeldState::SemaphoreWait => {
+            lock.nature.lock_type = LockType::Semaphore;
+            lock.semaphore_waiters.push(id);
+            own.semaphore_wait = Some(entry.lock);
+        }
+        HeldState::Waiting => {
+            let wait = entry.wait(id);
+            lock.waiters.push(wait);
+            own.wait = Some(wait);
+        }
     }
 }
 
-/// The last moment that a ring knows of, ns since boot.
+/// The last time in a ring, ns since boot.
 fn last_time(threads: &[ThreadLocks], slots: &[Slot]) -> Option<u64> {
     let steps = threads.iter().flat_map(|thread| thread.steps.iter().filter_map(|step| step.time_ns));
     let entries = threads.iter().flat_map(|thread| {

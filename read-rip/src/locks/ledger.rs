@@ -1,6 +1,6 @@
-//! The locks that were met so far, by process and address, and what is known of each.
+//! The locks seen so far, by process and address, and what is known of each.
 //!
-//! It is filled in by `build` and `replay`, thread by thread, and decides nothing.
+//! `build` and `replay` fill it in, thread by thread. It does not interpret entries or events itself.
 
 use std::collections::HashMap;
 
@@ -13,26 +13,30 @@ use crate::ring::{Clock, LockType, SiteKind, Slot, Snapshot};
 #[derive(Debug)]
 pub(super) struct Ledger<'s> {
     pub(super) locks: Vec<Lock>,
-    /// Beside each lock: what is not worth keeping.
+    /// For each lock, what is needed only until all threads have been seen.
     notes: Vec<Notes>,
     by_address: HashMap<(u32, u64), LockId>,
     clock: Option<&'s Clock>,
     now_ns: Option<u64>,
 }
 
-/// What is needed only until all threads have been seen.
+/// What the marks of a lock say, from which its name and nature follow.
 #[derive(Debug, Default)]
 struct Notes {
-    /// The location where it was first seen to be taken, and the location where it was first seen at all.
-    taken_at: Option<LocationId>,
-    seen_at: Option<LocationId>,
-    /// The last thread that was seen to have it.
-    owner: Option<ThreadId>,
-    by_hand: bool,
-    /// Some site does not say that only the owner gives the lock up.
-    may_be_sent: bool,
-    passing_readers: bool,
-    queueing_readers: bool,
+    /// The location of the first acquisition that was seen.
+    first_acquired_at: Option<LocationId>,
+    /// The location of the first mark that was seen.
+    first_seen_at: Option<LocationId>,
+    /// The last owner that was seen. Threads are added one after the other, so another one was not seen before.
+    last_owner: Option<ThreadId>,
+    /// Some mark of the lock is by hand.
+    is_by_hand: bool,
+    /// Some site does not promise that only the owner releases the lock.
+    may_change_owner: bool,
+    /// Some readers pass waiting writers.
+    has_passing_readers: bool,
+    /// Some readers may queue after waiting writers.
+    has_queueing_readers: bool,
 }
 
 impl<'s> Ledger<'s> {
@@ -41,7 +45,7 @@ impl<'s> Ledger<'s> {
         Ledger { locks: Vec::new(), notes: Vec::new(), by_address: HashMap::new(), clock, now_ns }
     }
 
-    /// The lock at an address of a process, which a mark uses.
+    /// The lock at an address of a process. Notes what `mark`, which uses the lock, says of it.
     pub(super) fn lock(&mut self, pid: u32, address: u64, mark: &Mark) -> LockId {
         let id = *self.by_address.entry((pid, address)).or_insert_with(|| {
             self.locks.push(Lock {
@@ -65,22 +69,22 @@ impl<'s> Ledger<'s> {
             nature.lock_type = lock_type;
         }
         nature.is_reentrant |= mark.flags.is_reentrant();
-        // All locks end in the same location, which says nothing of them.
+        // The mark of a destruction is the same for all locks of a wrapper, and says nothing of this one.
         if mark.kind != SiteKind::LockDestroyed {
-            notes.by_hand |= !mark.flags.is_wrapper();
-            notes.may_be_sent |= !mark.flags.is_owned();
+            notes.is_by_hand |= !mark.flags.is_wrapper();
+            notes.may_change_owner |= !mark.flags.is_owned();
         }
         let is_acquisition =
             matches!(mark.kind, SiteKind::LockAcquireBegin | SiteKind::LockAcquired | SiteKind::LockWait);
         if is_acquisition {
-            notes.taken_at = notes.taken_at.or(Some(mark.location));
+            notes.first_acquired_at = notes.first_acquired_at.or(Some(mark.location));
             if mark.flags.is_readers_first() {
-                notes.passing_readers = true;
+                notes.has_passing_readers = true;
             } else if mark.flags.is_shared() && mark.flags.is_wrapper() {
-                notes.queueing_readers = true;
+                notes.has_queueing_readers = true;
             }
         }
-        notes.seen_at = notes.seen_at.or(Some(mark.location));
+        notes.first_seen_at = notes.first_seen_at.or(Some(mark.location));
         id
     }
 
@@ -89,14 +93,14 @@ impl<'s> Ledger<'s> {
         self.clock?.boottime_ns(ticks, slot.claimed_boottime_ns, self.now_ns)
     }
 
-    /// A thread has it, or had it.
+    /// A thread owns the lock, or owned it.
     pub(super) fn owned(&mut self, lock: LockId, thread: ThreadId) {
-        if self.notes[lock].owner.replace(thread) != Some(thread) {
+        if self.notes[lock].last_owner.replace(thread) != Some(thread) {
             self.locks[lock].record.owners += 1;
         }
     }
 
-    /// A thread got it.
+    /// A thread acquired the lock.
     pub(super) fn acquired(&mut self, lock: LockId, thread: ThreadId, is_contended: bool) {
         self.owned(lock, thread);
         let record = &mut self.locks[lock].record;
@@ -104,38 +108,38 @@ impl<'s> Ledger<'s> {
         record.contended += u64::from(is_contended);
     }
 
-    /// A try failed, or a wait of limited time.
+    /// A try, or a wait of limited time, failed.
     pub(super) fn failed(&mut self, lock: LockId) {
         self.locks[lock].record.failed_tries += 1;
     }
 
-    /// It was waited for so long, and then had.
+    /// A wait of this length ended with the lock.
     pub(super) fn waited(&mut self, lock: LockId, wait_ns: u64) {
         self.locks[lock].record.waits_ns.push(wait_ns);
     }
 
-    /// It was held so long.
+    /// The lock was held for this time.
     pub(super) fn held(&mut self, lock: LockId, hold_ns: u64) {
         self.locks[lock].record.holds_ns.push(hold_ns);
     }
 
-    /// All locks, with their names, once all threads have been seen.
+    /// All locks, named and classified. Call this after all threads have been added.
     pub(super) fn close(mut self, snapshot: &Snapshot, locations: &mut Locations<'_>) -> Vec<Lock> {
         for (lock, notes) in self.locks.iter_mut().zip(&self.notes) {
             lock.record.waits_ns.sort_unstable();
             lock.record.holds_ns.sort_unstable();
-            lock.nature.is_wrapped = !notes.by_hand;
-            lock.nature.is_owned = !notes.by_hand && !notes.may_be_sent;
-            // Where readers were seen that do not pass, some may queue.
-            lock.nature.readers_first = match (notes.queueing_readers, notes.passing_readers) {
+            lock.nature.is_wrapped = !notes.is_by_hand;
+            lock.nature.is_owned = !notes.is_by_hand && !notes.may_change_owner;
+            // Readers without the flag may queue.
+            lock.nature.readers_first = match (notes.has_queueing_readers, notes.has_passing_readers) {
                 (true, _) => Some(false),
                 (false, true) => Some(true),
                 (false, false) => None,
             };
-            let given = snapshot.lock_names.get(&(lock.pid, lock.address)).cloned().map(LockName::Given);
+            let given_name = snapshot.lock_names.get(&(lock.pid, lock.address)).cloned().map(LockName::Given);
             let symbol = || locations.symbol_of(lock.pid, lock.address).map(LockName::Symbol);
-            let location = || notes.taken_at.or(notes.seen_at).map(LockName::Location);
-            lock.name = given.or_else(symbol).or_else(location).unwrap_or(LockName::None);
+            let location = || notes.first_acquired_at.or(notes.first_seen_at).map(LockName::Location);
+            lock.name = given_name.or_else(symbol).or_else(location).unwrap_or(LockName::None);
         }
         self.locks
     }

@@ -1,4 +1,4 @@
-//! What the mark at a PC means for locks: looked up once for each PC of a process.
+//! What the mark at a PC means for locks. Each PC of a process is looked up once.
 //!
 //! It knows sites, and nothing of threads or histories.
 
@@ -8,25 +8,43 @@ use crate::events::Event;
 use crate::locations::{LocationId, Locations};
 use crate::ring::{HeldLock, LockType, OperandType, SiteFlags, SiteKind, Slot};
 
-/// A mark, as far as locks are concerned.
+/// A mark, as far as it concerns locks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     pub(super) location: LocationId,
-    /// What an event of it says; a plain mark where a lock event does not say which lock, or what was done with it.
+    /// What an event says. A plain mark if a lock event does not say which lock it is about, or its meaning is
+    /// ambiguous.
     pub(super) kind: SiteKind,
-    /// The linker has made it one with marks that say something else: it is not known what an event of it means.
+    /// The linker folded this mark with marks that differ in meaning, so that the meaning of an event is not known.
     pub(super) is_ambiguous: bool,
     /// More about the event and its lock.
     pub(super) flags: SiteFlags,
     pub(super) operand_words: u32,
-    /// Which of the operand words are these; `None`: the event has no such.
+    /// The index of the operand word with the lock; `None` if an event has none. So with the fields below.
     pub(super) lock: Option<u32>,
     pub(super) time: Option<u32>,
     pub(super) since: Option<u32>,
     pub(super) caller: Option<u32>,
 }
 
-/// All marks that were met.
+impl Mark {
+    /// A mark that says nothing about locks.
+    fn plain(location: LocationId) -> Mark {
+        Mark {
+            location,
+            kind: SiteKind::Snap,
+            is_ambiguous: false,
+            flags: SiteFlags::NONE,
+            operand_words: 0,
+            lock: None,
+            time: None,
+            since: None,
+            caller: None,
+        }
+    }
+}
+
+/// All marks that were looked up.
 pub(super) struct Marks<'p, 'a> {
     pub(super) locations: &'p mut Locations<'a>,
     known: HashMap<(u32, u64), Mark>,
@@ -37,7 +55,7 @@ impl<'p, 'a> Marks<'p, 'a> {
         Marks { locations, known: HashMap::new() }
     }
 
-    /// The mark at this PC of a process.
+    /// The mark at a PC of a process.
     pub(super) fn at(&mut self, pid: u32, pc: u64) -> Mark {
         if let Some(&mark) = self.known.get(&(pid, pc)) {
             return mark;
@@ -47,26 +65,20 @@ impl<'p, 'a> Marks<'p, 'a> {
         mark
     }
 
-    /// What a held-lock table names: a mark, or a call that an interposer has recorded, of which less is known.
-    pub(super) fn held(&mut self, pid: u32, held: &HeldLock) -> Mark {
+    /// The mark of an entry of a held-lock table. Of a call that an interposer recorded, less is known.
+    pub(super) fn of_entry(&mut self, pid: u32, held: &HeldLock) -> Mark {
         if !held.is_caller {
             return self.at(pid, held.pc);
         }
         Mark {
-            location: self.locations.find_call(pid, held.pc),
             kind: SiteKind::LockAcquireBegin,
             flags: if held.is_try { SiteFlags::WRAPPER | SiteFlags::TRY } else { SiteFlags::WRAPPER },
-            is_ambiguous: false,
-            operand_words: 0,
-            lock: None,
-            time: None,
-            since: None,
-            caller: None,
+            ..Mark::plain(self.locations.find_call(pid, held.pc))
         }
     }
 
-    /// The mark of an event, and its location: where the mark is, or the call that it stands in for.
-    pub(super) fn of(&mut self, slot: &Slot, event: &Event) -> Mark {
+    /// The mark of an event. Its location is that of the mark, or of the call that an interposer recorded.
+    pub(super) fn of_event(&mut self, slot: &Slot, event: &Event) -> Mark {
         let mark = self.at(slot.pid, event.pc);
         if mark.caller.is_none() {
             return mark;
@@ -75,18 +87,8 @@ impl<'p, 'a> Marks<'p, 'a> {
     }
 
     fn look_up(&mut self, pid: u32, pc: u64) -> Mark {
-        let mut mark = Mark {
-            location: self.locations.find_in(pid, pc),
-            kind: SiteKind::Snap,
-            is_ambiguous: false,
-            flags: SiteFlags::NONE,
-            operand_words: 0,
-            lock: None,
-            time: None,
-            since: None,
-            caller: None,
-        };
-        // Without the types of its operands, nothing is known of an event's words.
+        let mut mark = Mark::plain(self.locations.find_in(pid, pc));
+        // If the operand types are not known, neither is the meaning of an event's words.
         let Some(meaning) = self.locations.meaning(pid, pc) else { return mark };
         mark.is_ambiguous = meaning.is_ambiguous();
         let Some(operand_words) = meaning.operand_words else { return mark };
@@ -102,7 +104,7 @@ impl<'p, 'a> Marks<'p, 'a> {
             }
             at += operand_type.words().unwrap_or(0);
         }
-        // Nobody holds a semaphore: who has waited for it has taken something, not locked somebody out.
+        // Nobody holds a semaphore: a thread that takes a unit excludes no other thread.
         if meaning.flags().lock_type() == LockType::Semaphore {
             mark.lock = None;
         }

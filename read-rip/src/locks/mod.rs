@@ -1,13 +1,13 @@
-//! Events and held-lock tables become locks, holders and waiters. No input, no output.
+//! Events and held-lock tables become locks, holders and waiters. It does no input or output.
 //!
 //! | file | question |
 //! |---|---|
-//! | `marks` | what does the mark at a PC mean for locks? |
-//! | `replay` | what did a thread do, one step after the other? |
-//! | `ledger` | which locks are there, and what was done with them? |
-//! | `build` | who has which lock now, and who waits? |
 //! | `model` | the answer, as values |
-//! | `overview` | which of it is worth showing first? |
+//! | `marks` | what does the mark at a PC mean for locks? |
+//! | `ledger` | which locks exist, and what was done with them? |
+//! | `replay` | what did a thread do, step by step? |
+//! | `build` | which threads hold or wait for each lock now? |
+//! | `overview` | which locks are shown first? |
 
 mod build;
 mod ledger;

@@ -1,7 +1,7 @@
-//! Locks as values: who holds what, who waits for what, and what each thread did with its locks.
+//! Locks as values: which thread holds or waits for which lock, and what each thread did with its locks.
 //!
-//! It defines what `build` makes out of a snapshot, and `findings` and `report` read. No input, no output, no
-//! guesses: what is not known is `None`, absent, or counted as such.
+//! It defines what `build` makes of a snapshot, and what `findings` and `report` read. Nothing is guessed: what is
+//! not known is `None`, absent, or counted.
 
 use std::collections::HashSet;
 
@@ -14,32 +14,32 @@ pub type LockId = usize;
 /// An index into [`LockModel::threads`].
 pub type ThreadId = usize;
 
-/// All locks and threads of a ring at one moment, with the history that is known.
+/// All locks and threads of a ring at one moment, with the known history.
 #[derive(Debug, Default)]
 pub struct LockModel {
-    /// Every lock that an entry of a held-lock table or an event names.
+    /// Every lock that an event or an entry of a held-lock table names.
     pub locks: Vec<Lock>,
     /// Every slot that was ever used, by process and thread id.
     pub threads: Vec<ThreadLocks>,
-    /// The process that made the ring; others in it are children that were forked.
+    /// The process that made the ring. Other processes in it are forked children.
     pub pid: u32,
-    /// Whether nothing can change any more: the process is dead.
+    /// Whether the process is dead, so that nothing can change any more.
     pub is_final: bool,
-    /// The moment of the reading, ns since boot; for a dead process its end, or the last time in the ring.
+    /// The time of the reading, ns since boot. For a dead process, the time of its end or the last time in the ring.
     pub now_ns: Option<u64>,
-    /// For a living process: how long before this reading there was another one, ns.
+    /// For a living process, the time between an earlier reading and this one, ns.
     pub window_ns: Option<u64>,
-    /// Whether the program has marks of progress at all.
+    /// Whether the program has progress marks.
     pub has_progress_sites: bool,
-    /// Acquisitions that found no room in their thread's held-lock table, ever.
+    /// The number of acquisitions so far that found no free entry in their thread's held-lock table.
     pub held_overflows: u64,
-    /// Releases by threads other than the holder that could not be told to the holder's table.
+    /// The number of releases by threads other than the holder that could not be recorded in the holder's table.
     pub releases_unmatched: u64,
-    /// Threads that recorded nowhere.
+    /// The number of threads that did not record.
     pub threads_refused: u64,
-    /// Slots that were given to other threads: what their owners before had done is not known.
+    /// The number of slots that were given to other threads. The histories of their previous owners are lost.
     pub slots_reused: u64,
-    /// Processes that were forked and have ended: what they held is nobody's trouble.
+    /// Forked processes that have ended. The locks that they held are ignored.
     pub ended: HashSet<u32>,
 }
 
@@ -48,145 +48,148 @@ pub struct LockModel {
 pub struct Lock {
     /// The process.
     pub pid: u32,
-    /// Its address.
+    /// The address.
     pub address: u64,
-    /// What it is called.
+    /// What the lock is called.
     pub name: LockName,
-    /// What kind of lock it is, as far as the sites that use it say.
+    /// The properties of the lock, as far as its sites say.
     pub nature: Nature,
-    /// Those that have it, for certain.
+    /// The threads that hold the lock for certain.
     pub holders: Vec<Hold>,
-    /// Those that may have it: just taking it, giving it up, or back from a condition.
+    /// The threads that may hold the lock: they are acquiring or releasing it, or held it when it was destroyed.
     pub possible_holders: Vec<Hold>,
-    /// Those that wait for it.
+    /// The threads that wait for the lock.
     pub waiters: Vec<Wait>,
-    /// Threads that wait on a condition variable and have released the lock meanwhile.
+    /// The threads that have released the lock while they wait on a condition variable.
     pub condition_waiters: Vec<ThreadId>,
-    /// Threads that wait for a unit of this semaphore.
+    /// The threads that wait for a unit of this semaphore.
     pub semaphore_waiters: Vec<ThreadId>,
-    /// What the histories say of it.
+    /// What the known histories say of the lock.
     pub record: Record,
 }
 
 /// What a lock is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockName {
-    /// The program gave it this name.
+    /// The program gave the lock this name.
     Given(String),
-    /// It lies in this static.
+    /// The lock is in this static.
     Symbol(String),
-    /// Neither: it is known by the location where it was first seen to be taken.
+    /// The lock has neither. It is identified by the location of the first acquisition that was seen.
     Location(LocationId),
-    /// Not even that.
+    /// Nothing identifies the lock.
     None,
 }
 
-/// What kind of lock it is.
+/// The properties of a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nature {
-    /// Mutex, readers-writer lock, ...
+    /// Mutex, readers-writer lock and so on.
     pub lock_type: LockType,
-    /// Its owner may take it again.
+    /// Whether the owner may acquire the lock again.
     pub is_reentrant: bool,
-    /// Whether readers pass writers who wait; `None`: not known.
+    /// Whether readers pass waiting writers; `None` if that is not known.
     pub readers_first: Option<bool>,
-    /// All known operations are those of wrappers, which record everything that is done with the lock.
+    /// Whether all known operations are those of wrappers, which record everything that is done with the lock.
     pub is_wrapped: bool,
-    /// Only the thread that took it can give it up. Not so for locks whose guards may be sent to other threads.
+    /// Whether only the thread that acquired the lock can release it. Guards of other locks may be sent to another
+    /// thread.
     pub is_owned: bool,
-    /// It lies in memory that processes share, or may lie there: who has it may be a process that is not in the ring.
+    /// Whether the lock is, or may be, in memory that processes share. Its holder may be a process that is not in
+    /// the ring.
     pub is_process_shared: bool,
 }
 
-/// A thread that has a lock, or may have it.
+/// A thread that holds a lock, or may hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// Who.
+    /// The thread.
     pub thread: ThreadId,
-    /// Which lock.
+    /// The lock.
     pub lock: LockId,
-    /// In shared mode.
+    /// Whether the lock is held in shared mode.
     pub is_shared: bool,
-    /// In shared mode that may become exclusive: a lock grants it to one at a time.
+    /// Whether it is held in a shared mode that may become exclusive. A lock grants that mode to one thread at a time.
     pub is_upgradable: bool,
-    /// Where it was taken.
+    /// The location of the acquisition.
     pub location: LocationId,
-    /// Since when, ns since boot; `None`: not recorded.
+    /// When the hold began, ns since boot; `None` if that was not recorded.
     pub since_ns: Option<u64>,
-    /// How often its owner has taken it again.
+    /// How often the owner has acquired the lock again.
     pub recursion: u16,
-    /// What it says exactly.
+    /// How certain it is that the thread holds the lock.
     pub state: HoldState,
-    /// The entry was there in the earlier reading already, unchanged. True for dead processes.
+    /// Whether the earlier reading had the same entry. True for a dead process.
     pub is_steady: bool,
 }
 
-/// How sure it is that a thread has a lock.
+/// How certain it is that a thread holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldState {
-    /// It tries to take the lock, and may have it already.
+    /// The thread tries to acquire the lock, and may hold it already.
     Acquiring,
-    /// It has the lock.
+    /// The thread holds the lock.
     Held,
-    /// It gives the lock up, and may have done so.
+    /// The thread releases the lock, and may have done so already.
     Releasing,
-    /// It had the lock when the lock was destroyed.
+    /// The thread held the lock when the lock was destroyed.
     Destroyed,
 }
 
 /// A thread that waits for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Who.
+    /// The thread.
     pub thread: ThreadId,
-    /// Which lock.
+    /// The lock.
     pub lock: LockId,
-    /// In shared mode.
+    /// Whether the thread wants the lock in shared mode.
     pub is_shared: bool,
-    /// In shared mode that may become exclusive.
+    /// Whether it wants a shared mode that may become exclusive.
     pub is_upgradable: bool,
-    /// Where.
+    /// The location of the wait.
     pub location: LocationId,
-    /// Since when, ns since boot; `None`: not recorded.
+    /// When the wait began, ns since boot; `None` if that was not recorded.
     pub since_ns: Option<u64>,
-    /// It gives up after a time by itself.
+    /// Whether the wait ends by itself after a time.
     pub is_timed: bool,
-    /// It waited in the earlier reading already, for the same acquisition. True for dead processes.
+    /// Whether the thread waited in the earlier reading too, for the same acquisition. True for a dead process.
     pub is_steady: bool,
 }
 
 /// A thread and its locks.
 #[derive(Clone, Debug)]
 pub struct ThreadLocks {
-    /// Its slot's location in the snapshot's list of slots.
+    /// Index of the thread's slot in the snapshot's list of slots.
     pub slot: usize,
     /// The process.
     pub pid: u32,
     /// The thread.
     pub tid: u32,
-    /// Its name; may contain anything.
+    /// The thread's name; may contain anything.
     pub name: String,
-    /// What became of it.
+    /// Whether the thread is present, has exited, or disappeared.
     pub state: ThreadState,
-    /// The locks it has, for certain, in the order in which it took them.
+    /// The locks that the thread holds for certain, in the order of acquisition.
     pub holds: Vec<Hold>,
-    /// The lock it waits for. More than one only if a signal handler waits too: this is the last.
+    /// The lock for which the thread waits. If a signal handler waits too, there are two, and this is the later one.
     pub wait: Option<Wait>,
-    /// The lock that it has released while it waits on a condition variable.
+    /// The lock that the thread has released while it waits on a condition variable.
     pub condition_wait: Option<LockId>,
-    /// The semaphore for a unit of which it waits.
+    /// The semaphore for a unit of which the thread waits.
     pub semaphore_wait: Option<LockId>,
-    /// Locks it holds that are not listed, because its table was full.
+    /// The number of locks that the thread holds and that are not listed, because its table was full.
     pub overflowed: u32,
-    /// Entries of its table that were in motion while they were read.
+    /// The number of entries of its table that changed while they were read.
     pub in_flux: u32,
-    /// Where it was last.
+    /// The location of its last mark.
     pub last: Option<LocationId>,
     /// What it did with locks, and its progress, oldest first, as far as known.
     pub steps: Vec<Step>,
-    /// Words of its history that later ones have replaced.
+    /// The number of words of its history that are not among the steps because later words replaced them, or
+    /// because of a gap.
     pub overwritten: u64,
-    /// Words that it wrote between the two readings; `None` without two.
+    /// The number of words that it wrote between the two readings; `None` if there was one reading.
     pub advanced: Option<u64>,
 }
 
@@ -202,62 +205,62 @@ impl ThreadLocks {
 pub struct Step {
     /// The sequence of its PC word.
     pub sequence: u64,
-    /// What.
+    /// What the thread did.
     pub kind: StepKind,
-    /// With which lock; `None` for progress and plain marks.
+    /// The lock; `None` for progress and plain marks.
     pub lock: Option<LockId>,
-    /// In shared mode.
+    /// Whether the lock is acquired in shared mode.
     pub is_shared: bool,
-    /// An attempt that does not block.
+    /// Whether the attempt does not block, or ends after a time.
     pub is_try: bool,
-    /// Where.
+    /// The location.
     pub location: LocationId,
-    /// When, ns since boot.
+    /// When, ns since boot; `None` if that was not recorded.
     pub time_ns: Option<u64>,
-    /// For a release: when the lock was taken. Only where that was recorded.
+    /// For a release: when the lock was acquired, ns since boot; `None` if that was not recorded.
     pub since_ns: Option<u64>,
 }
 
-/// What a thread can do.
+/// What a thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
-    /// A plain mark.
+    /// Passed a plain mark.
     Snap,
-    /// Useful work was done.
+    /// Did useful work.
     Progress,
-    /// Begins to wait.
+    /// Began to wait for the lock.
     Wait,
-    /// Has it: marked by hand.
+    /// Acquired the lock: a mark by hand.
     Acquired,
-    /// Takes it, in a wrapper, and has got it: no failure follows.
+    /// Acquired the lock in a wrapper, which records the begin of an acquisition. It did not fail.
     AcquireBegin,
-    /// A try, or a wait of limited time, failed.
+    /// Failed to acquire the lock, at once or after a wait of limited time.
     TryFailed,
-    /// Has let go of it.
+    /// Released the lock.
     Released,
-    /// Lends the lock and waits for a condition.
+    /// Released the lock and waits on a condition variable.
     ConditionWait,
-    /// Has the lock again.
+    /// Came back from a condition variable with the lock.
     ConditionWoken,
-    /// The lock ended. Another one may come to lie there.
+    /// Destroyed the lock. Another lock may be created at its address.
     Destroyed,
-    /// A plain mark or one of progress: the linker has made them one.
+    /// Passed marks that the linker folded into one. They differ in meaning.
     Ambiguous,
 }
 
-/// What the histories, as far as they reach, say of a lock.
+/// What the known histories say of a lock.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// Acquisitions seen.
+    /// The number of acquisitions.
     pub acquisitions: u64,
-    /// Of those, with a wait before them.
+    /// The number of acquisitions after a wait.
     pub contended: u64,
-    /// Tries that failed.
+    /// The number of failed tries.
     pub failed_tries: u64,
-    /// Waits that ended with the lock, ns, ascending.
+    /// The lengths of waits that ended with the lock, ns, ascending.
     pub waits_ns: Vec<u64>,
-    /// Times it was held, ns, ascending.
+    /// The lengths of holds, ns, ascending.
     pub holds_ns: Vec<u64>,
-    /// Threads that had or have it.
+    /// The number of threads that hold the lock or have held it.
     pub owners: usize,
 }

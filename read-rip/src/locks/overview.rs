@@ -1,17 +1,17 @@
-//! Locks in the order in which they hurt, and the threads at each in as few groups as possible.
+//! Locks, the most contended first, with the threads at each in as few groups as possible.
 //!
 //! # Question
 //!
-//! Which lock do threads suffer from, who has it, and where do the others wait?
+//! Which locks make threads wait, which threads hold them, and where do the others wait?
 //!
 //! # Method
 //!
-//! Locks are ordered by waiters now, then by the longest wait, then by contended acquisitions in the known histories.
-//! Threads that do the same with a lock at the same location are one group, however many they are.
+//! Locks are ordered by the number of waiters, then by the longest wait, then by contended acquisitions in the
+//! known histories. Threads that do the same with a lock at the same location form one group.
 //!
 //! # Blind spots
 //!
-//! A lock that nobody marks is not there, and neither is one whose marks were all overwritten while nobody has it.
+//! A lock without marks is missing. So is a free lock whose events were all overwritten.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -20,71 +20,71 @@ use super::{Hold, HoldState, Lock, LockId, LockModel, ThreadId};
 use crate::locations::LocationId;
 use crate::threads::ThreadState;
 
-/// So many locks that are of no interest are shown without being asked for.
-const QUIET_MAX: usize = 20;
+/// At most this many idle, uncontended locks are shown unless all are requested.
+const IDLE_MAX: usize = 20;
 
 /// The locks to show.
 #[derive(Debug)]
 pub struct Overview {
-    /// The worst first.
+    /// The most contended first.
     pub locks: Vec<Summary>,
-    /// How many are left out because nobody has them, waits for them or waited for them.
+    /// The number of idle, uncontended locks that are left out.
     pub quiet: usize,
 }
 
-/// A lock and what threads do with it.
+/// A lock and its threads.
 #[derive(Debug)]
 pub struct Summary {
-    /// Which.
+    /// The lock.
     pub lock: LockId,
-    /// Who has it, or may have it.
+    /// The threads that hold the lock, or may hold it.
     pub holders: Vec<Holders>,
-    /// Who waits for it, the largest group first.
+    /// The threads that wait for the lock, the largest group first.
     pub waiters: Vec<Waiters>,
-    /// Some have it for themselves alone, and others have it too: something that was recorded is not so.
+    /// Whether one thread holds the lock exclusively and another holds it too, so that some record is wrong.
     pub is_contradictory: bool,
-    /// The same, but of a living process: it may have changed hands while it was read.
+    /// Whether that is so for a living process, so that the lock may have changed hands while it was read.
     pub has_moved: bool,
-    /// How long it took to get it, as far as that was recorded.
+    /// The lengths of waits, as far as recorded.
     pub waits: Option<Quantiles>,
-    /// How long it was held, as far as that was recorded.
+    /// The lengths of holds, as far as recorded.
     pub holds: Option<Quantiles>,
 }
 
-/// Threads that have a lock in the same way.
+/// Threads that hold a lock in the same way.
 #[derive(Debug)]
 pub struct Holders {
-    /// Who, in the order of the model.
+    /// The threads, in the order of the model.
     pub threads: Vec<ThreadId>,
-    /// How sure it is.
+    /// How certain it is that they hold the lock.
     pub state: HoldState,
-    /// What became of the threads.
+    /// Whether they are present, have exited, or disappeared.
     pub thread_state: ThreadState,
-    /// In shared mode.
+    /// Whether in shared mode.
     pub is_shared: bool,
-    /// Where they took it.
+    /// The location of the acquisition.
     pub location: LocationId,
-    /// The longest, ns; `None`: not recorded.
+    /// The longest time, ns; `None` if no time was recorded.
     pub longest_ns: Option<u64>,
 }
 
 /// Threads that wait for a lock at the same location.
 #[derive(Debug)]
 pub struct Waiters {
-    /// Who, in the order of the model.
+    /// The threads, in the order of the model.
     pub threads: Vec<ThreadId>,
-    /// In shared mode.
+    /// Whether in shared mode.
     pub is_shared: bool,
-    /// They give up after a time.
+    /// Whether the waits end by themselves after a time.
     pub is_timed: bool,
-    /// Where they wait.
+    /// The location of the wait.
     pub location: LocationId,
-    /// The longest, ns; `None`: not recorded.
+    /// The longest time, ns; `None` if no time was recorded.
     pub longest_ns: Option<u64>,
 }
 
-/// How lengths of time are distributed: the value that so many in a hundred do not exceed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The distribution of lengths of time: percentiles and the maximum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Quantiles {
     pub count: usize,
@@ -95,7 +95,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Of values in ascending order (nearest rank); `None` if there are none.
+    /// The quantiles of ascending values, by the nearest-rank method; `None` if there are no values.
     pub fn of(ascending: &[u64]) -> Option<Quantiles> {
         let rank = |percent: usize| ascending[(ascending.len() * percent).div_ceil(100).max(1) - 1];
         let &max_ns = ascending.last()?;
@@ -109,10 +109,10 @@ impl Quantiles {
     }
 }
 
-/// Chooses and orders locks. Those of no interest are left out when they are many, unless `all` are wanted.
+/// Chooses and orders locks. Idle, uncontended locks are left out if there are many, unless `all` locks are requested.
 pub fn overview(model: &LockModel, all: bool) -> Overview {
-    let quiet = model.locks.iter().filter(|lock| is_quiet(lock)).count();
-    let is_wanted = |lock: &Lock| all || quiet <= QUIET_MAX || !is_quiet(lock);
+    let idle = model.locks.iter().filter(|lock| is_idle(lock)).count();
+    let is_wanted = |lock: &Lock| all || idle <= IDLE_MAX || !is_idle(lock);
     let wanted = (0..model.locks.len()).filter(|&id| is_wanted(&model.locks[id]));
     let mut locks: Vec<Summary> = wanted.map(|id| summary(model, id)).collect();
     locks.sort_by_cached_key(|summary| {
@@ -120,14 +120,14 @@ pub fn overview(model: &LockModel, all: bool) -> Overview {
         let longest = summary.waiters.iter().filter_map(|group| group.longest_ns).max();
         let Lock { record, .. } = lock;
         let has_holder = !summary.holders.is_empty();
-        let hurt = (lock.waiters.len(), longest, record.contended, has_holder, record.acquisitions);
-        (Reverse(hurt), lock.pid, lock.address)
+        let contention = (lock.waiters.len(), longest, record.contended, has_holder, record.acquisitions);
+        (Reverse(contention), lock.pid, lock.address)
     });
     Overview { quiet: model.locks.len() - locks.len(), locks }
 }
 
-/// Whether nobody has a lock, waits for it, or had to do without it.
-fn is_quiet(lock: &Lock) -> bool {
+/// Whether no thread holds the lock or waits for it, and no known acquisition waited or failed.
+fn is_idle(lock: &Lock) -> bool {
     lock.holders.is_empty()
         && lock.possible_holders.is_empty()
         && lock.waiters.is_empty()
@@ -139,7 +139,8 @@ fn is_quiet(lock: &Lock) -> bool {
 
 fn summary(model: &LockModel, id: LockId) -> Summary {
     let lock = &model.locks[id];
-    // A clock whose speed was measured for too short a time can be ahead of the system's: then nothing is known.
+    // If the rate of the clock was measured over too short a time, a time may be after `now_ns`. Its age is not
+    // known then.
     let ago = |since: Option<u64>| model.now_ns?.checked_sub(since?);
     let mut holders: Vec<Holders> = Vec::new();
     let mut by_kind = HashMap::new();
@@ -162,10 +163,10 @@ fn summary(model: &LockModel, id: LockId) -> Summary {
         holders[at].longest_ns = holders[at].longest_ns.max(ago(since_ns));
     }
     let mut waiters: Vec<Waiters> = Vec::new();
-    let mut by_place = HashMap::new();
+    let mut by_location = HashMap::new();
     for wait in &lock.waiters {
         let (is_shared, is_timed, location) = (wait.is_shared, wait.is_timed, wait.location);
-        let at = *by_place.entry((is_shared, is_timed, location)).or_insert_with(|| {
+        let at = *by_location.entry((is_shared, is_timed, location)).or_insert_with(|| {
             waiters.push(Waiters { threads: Vec::new(), is_shared, is_timed, location, longest_ns: None });
             waiters.len() - 1
         });
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_values_that_occurred() {
+    fn quantiles_are_values_of_the_list() {
         assert_eq!(Quantiles::of(&[]), None);
         let one = Quantiles::of(&[7]).unwrap();
         assert_eq!((one.p50_ns, one.p99_ns, one.max_ns), (7, 7, 7));

@@ -1,45 +1,60 @@
-//! A thread's events, one after the other: the steps it took, and what they say of each lock.
+//! Replays a thread's events in order: its steps, and what they say of each lock.
 //!
-//! It does not say who has a lock now: that is in the tables. What the known words do not show is not counted.
+//! It does not say which thread holds a lock now: the held-lock tables do. What the known words do not show is not
+//! counted.
 //!
-//! * A wrapper's `TAKES` becomes a step only if no `TRY_FAILED` of that lock follows. Where it is the last event (or
-//!   only its `WAIT` follows), the table of held locks decides.
-//! * A release whose acquisition was overwritten counts as no acquisition; the times that it brings along count.
-//! * Where words in the middle are not known, steps before them are left out: a release may be among what is
-//!   missing. So may what was done by an event of which it is not known what it means.
+//! * An `ACQUIRE_BEGIN` of a wrapper becomes a step only if no `TRY_FAILED` of that lock follows. If it is the last
+//!   event, or only its `WAIT` follows, the held-lock table decides.
+//! * A release whose acquisition was overwritten counts as no acquisition. The times in its event count.
+//! * If words in the middle are not known, the steps before them are discarded, because a release may be among the
+//!   missing words. The same holds for an event whose meaning is not known.
 
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::{LockId, Step, StepKind, ThreadId};
 use crate::events::{self, Event};
+use crate::locations::LocationId;
 use crate::ring::{HeldLock, HeldState, SequenceBits, SiteKind, Slot};
 
-/// What became of a thread's events.
+/// A thread's history.
 #[derive(Debug, Default)]
 pub(super) struct History {
     /// Oldest first, without gaps.
     pub(super) steps: Vec<Step>,
-    /// Where the thread was last.
-    pub(super) last: Option<crate::locations::LocationId>,
-    /// Known words before the steps that a gap has made worthless.
-    pub(super) given_up: u64,
+    /// The location of the last mark.
+    pub(super) last: Option<LocationId>,
+    /// Known words before the steps that were discarded because of a gap.
+    pub(super) discarded_words: u64,
 }
 
-/// An acquisition that has begun.
+/// An acquisition that has begun and not ended.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     lock: LockId,
-    /// By a wrapper, which says nothing when it has got the lock.
+    /// Whether a wrapper acquires the lock. A wrapper records no success.
     is_wrapper: bool,
-    /// Where it began, among the steps, if that is a `TAKES`.
-    takes: Option<usize>,
-    /// The last step that was about it.
+    /// The index of the `ACQUIRE_BEGIN` step, if there is one.
+    begin: Option<usize>,
+    /// The index of the last step of the acquisition.
     last: usize,
-    /// It waited; since when.
-    waited: Option<Option<u64>>,
-    /// It has said that it has the lock.
+    wait: Option<WaitBegin>,
+    /// Whether a mark by hand recorded success.
     is_acquired: bool,
     acquired_ns: Option<u64>,
+}
+
+/// The begin of a wait.
+#[derive(Clone, Copy, Debug)]
+struct WaitBegin {
+    /// `None` if the time was not recorded.
+    since_ns: Option<u64>,
+}
+
+impl Open {
+    /// How long the wait was, if it ended at `end_ns` and both times are known.
+    fn wait_ns(&self, end_ns: Option<u64>) -> Option<u64> {
+        Some(end_ns?.saturating_sub(self.wait?.since_ns?))
+    }
 }
 
 /// Replays a slot's events.
@@ -55,23 +70,23 @@ pub(super) fn replay(
         thread,
         ledger,
         steps: Vec::with_capacity(events.len()),
-        dropped: Vec::new(),
+        failed: Vec::new(),
         open: Vec::new(),
     };
     let mut history = History::default();
     let mut next = None;
     for event in &events {
-        let mark = marks.of(slot, event);
+        let mark = marks.of_event(slot, event);
         let begin = event.sequence - event.operands.len() as u64;
         if next.is_some_and(|next| next != begin) {
             replay.gap();
-            history.given_up = begin - slot.words_from;
+            history.discarded_words = begin - slot.words_from;
         }
         next = Some(event.sequence.wrapping_add(1));
-        replay.step(event, &mark);
+        replay.event(event, &mark);
         if mark.is_ambiguous && !event.operands.is_empty() {
             replay.gap();
-            history.given_up = event.sequence - slot.words_from + 1;
+            history.discarded_words = event.sequence - slot.words_from + 1;
         }
         history.last = Some(mark.location);
     }
@@ -85,24 +100,24 @@ struct Replay<'r, 'l> {
     thread: ThreadId,
     ledger: &'r mut Ledger<'l>,
     steps: Vec<Step>,
-    /// Steps that have turned out to be none.
-    dropped: Vec<usize>,
+    /// Indices of `ACQUIRE_BEGIN` steps whose acquisition failed.
+    failed: Vec<usize>,
     open: Vec<Open>,
 }
 
 impl Replay<'_, '_> {
-    fn step(&mut self, event: &Event, mark: &Mark) {
-        let operand = |at: Option<u32>| {
-            let word = self.slot.words.get(event.operands.start + at? as usize)?;
+    /// Adds the step of an event, and follows the acquisition that it is about.
+    fn event(&mut self, event: &Event, mark: &Mark) {
+        let operand = |index: Option<u32>| {
+            let word = self.slot.words.get(event.operands.start + index? as usize)?;
             Some(word.payload())
         };
-        let time = |at| operand(at).and_then(|ticks| self.ledger.time_ns(self.slot, ticks));
+        let time = |index| operand(index).and_then(|ticks| self.ledger.time_ns(self.slot, ticks));
         let (time_ns, since_ns) = (time(mark.time), time(mark.since));
-        let kind = if mark.is_ambiguous { StepKind::Ambiguous } else { kind(mark.kind) };
+        let kind = if mark.is_ambiguous { StepKind::Ambiguous } else { step_kind(mark.kind) };
         let address = operand(mark.lock).filter(|_| !matches!(kind, StepKind::Snap | StepKind::Progress));
         let lock = address.map(|address| self.ledger.lock(self.slot.pid, address, mark));
-        let index = self.steps.len();
-        self.steps.push(Step {
+        let step = Step {
             sequence: event.sequence,
             kind,
             lock,
@@ -111,47 +126,41 @@ impl Replay<'_, '_> {
             location: mark.location,
             time_ns,
             since_ns,
-        });
-        let Some(lock) = lock else { return };
-        let begun = Open {
-            lock,
-            is_wrapper: mark.flags.is_wrapper(),
-            takes: None,
-            last: index,
-            waited: None,
-            is_acquired: false,
-            acquired_ns: None,
         };
-        match kind {
-            StepKind::AcquireBegin => self.open.push(Open { is_wrapper: true, takes: Some(index), ..begun }),
+        self.steps.push(step);
+        if let Some(lock) = lock {
+            self.follow(&step, lock, mark.flags.is_wrapper());
+        }
+    }
+
+    /// Updates the open acquisitions of a lock after the last step.
+    fn follow(&mut self, step: &Step, lock: LockId, is_wrapper: bool) {
+        let last = self.steps.len() - 1;
+        let wait = WaitBegin { since_ns: step.time_ns };
+        let begun =
+            Open { lock, is_wrapper, begin: None, last, wait: None, is_acquired: false, acquired_ns: None };
+        match step.kind {
+            StepKind::AcquireBegin => {
+                self.open.push(Open { is_wrapper: true, begin: Some(last), ..begun });
+            }
             StepKind::Wait => match self.last_open(lock, |open| !open.is_acquired) {
                 Some(at) => {
                     let open = &mut self.open[at];
-                    open.waited = open.waited.or(Some(time_ns));
-                    open.last = index;
+                    open.wait = open.wait.or(Some(wait));
+                    open.last = last;
                 }
-                None => self.open.push(Open { waited: Some(time_ns), ..begun }),
+                None => self.open.push(Open { wait: Some(wait), ..begun }),
             },
-            StepKind::Acquired => {
-                let at = self.last_open(lock, |open| !open.is_acquired && !open.is_wrapper);
-                let at = at.unwrap_or_else(|| {
-                    self.open.push(begun);
-                    self.open.len() - 1
-                });
-                let open = &mut self.open[at];
-                (open.is_acquired, open.acquired_ns, open.last) = (true, time_ns, index);
-                if let (Some(Some(from)), Some(to)) = (open.waited, time_ns) {
-                    self.ledger.waited(lock, to.saturating_sub(from));
-                }
-            }
+            StepKind::Acquired => self.acquired(&begun, step.time_ns),
             StepKind::TryFailed => {
                 self.ledger.failed(lock);
                 if let Some(at) = self.last_open(lock, |open| !open.is_acquired) {
-                    self.dropped.extend(self.open.remove(at).takes);
+                    self.failed.extend(self.open.remove(at).begin);
                 }
             }
-            StepKind::Released | StepKind::Destroyed => self.release(lock, time_ns, since_ns),
+            StepKind::Released | StepKind::Destroyed => self.release(lock, step.time_ns, step.since_ns),
             StepKind::ConditionWait => {
+                // The hold is interrupted, so its length is not that from the acquisition to the release.
                 if let Some(at) = self.last_open(lock, |_| true) {
                     self.open[at].acquired_ns = None;
                 }
@@ -160,9 +169,23 @@ impl Replay<'_, '_> {
         }
     }
 
-    /// The last acquisition of a lock that has begun and not ended.
-    fn last_open(&self, lock: LockId, is_meant: impl Fn(&Open) -> bool) -> Option<usize> {
-        self.open.iter().rposition(|open| open.lock == lock && is_meant(open))
+    /// A mark by hand records the success of an acquisition, which may have had no begin.
+    fn acquired(&mut self, begun: &Open, time_ns: Option<u64>) {
+        let at = self.last_open(begun.lock, |open| !open.is_acquired && !open.is_wrapper);
+        let at = at.unwrap_or_else(|| {
+            self.open.push(*begun);
+            self.open.len() - 1
+        });
+        let open = &mut self.open[at];
+        (open.is_acquired, open.acquired_ns, open.last) = (true, time_ns, begun.last);
+        if let Some(wait_ns) = open.wait_ns(time_ns) {
+            self.ledger.waited(begun.lock, wait_ns);
+        }
+    }
+
+    /// The last open acquisition of a lock that satisfies a condition.
+    fn last_open(&self, lock: LockId, is_wanted: impl Fn(&Open) -> bool) -> Option<usize> {
+        self.open.iter().rposition(|open| open.lock == lock && is_wanted(open))
     }
 
     fn release(&mut self, lock: LockId, time_ns: Option<u64>, since_ns: Option<u64>) {
@@ -173,64 +196,68 @@ impl Replay<'_, '_> {
         }
         let Some(open) = open else { return };
         self.count(&open);
-        if let (true, Some(Some(from)), Some(to)) = (open.is_wrapper, open.waited, since_ns) {
-            self.ledger.waited(lock, to.saturating_sub(from));
+        // The release event of a wrapper says when the wait ended and the hold began.
+        if open.is_wrapper
+            && let Some(wait_ns) = open.wait_ns(since_ns)
+        {
+            self.ledger.waited(lock, wait_ns);
         }
     }
 
-    /// An acquisition that did not fail.
+    /// Counts an acquisition that did not fail.
     fn count(&mut self, open: &Open) {
         if open.is_acquired || open.is_wrapper {
-            self.ledger.acquired(open.lock, self.thread, open.waited.is_some());
+            self.ledger.acquired(open.lock, self.thread, open.wait.is_some());
         }
     }
 
-    /// Words are missing, or what they mean: what happened is not known.
+    /// Discards the steps before missing words, or before an event whose meaning is not known.
     fn gap(&mut self) {
         let last = self.steps.len().wrapping_sub(1);
         for open in std::mem::take(&mut self.open) {
-            // Whether the last one failed is among what is missing.
+            // Whether the last attempt failed may be among the missing words.
             if open.is_acquired || open.last != last {
                 self.count(&open);
             }
         }
         self.steps.clear();
-        self.dropped.clear();
+        self.failed.clear();
     }
 
     fn end(&mut self) {
         let last = self.steps.len().wrapping_sub(1);
         for open in std::mem::take(&mut self.open) {
-            // After any other step of the thread, the attempt has not failed.
-            if open.is_acquired || open.last != last || self.has_now(&open) {
+            // If another step of the thread follows, the attempt has not failed.
+            if open.is_acquired || open.last != last || self.holds_now(&open) {
                 self.count(&open);
             } else {
-                self.dropped.extend(open.takes);
+                self.failed.extend(open.begin);
             }
         }
-        if !self.dropped.is_empty() {
-            self.dropped.sort_unstable();
+        if !self.failed.is_empty() {
+            self.failed.sort_unstable();
             let mut index = 0..;
-            let dropped = &self.dropped;
-            self.steps.retain(|_| index.next().is_none_or(|index| dropped.binary_search(&index).is_err()));
+            let failed = &self.failed;
+            self.steps.retain(|_| index.next().is_none_or(|index| failed.binary_search(&index).is_err()));
         }
     }
 
-    /// Whether the table says that this attempt has succeeded. The thread may have the lock from before, too.
-    fn has_now(&self, open: &Open) -> bool {
+    /// Whether the held-lock table says that this attempt has succeeded. The thread may hold the lock since an earlier
+    /// acquisition too.
+    fn holds_now(&self, open: &Open) -> bool {
         let address = self.ledger.locks[open.lock].address;
-        let sequence = open.takes.map(|takes| SequenceBits::of(self.steps[takes].sequence));
-        let is_meant = |held: &&HeldLock| {
+        let sequence = open.begin.map(|begin| SequenceBits::of(self.steps[begin].sequence));
+        let is_of_attempt = |held: &&HeldLock| {
             held.lock == address && sequence.is_none_or(|sequence| held.sequence == sequence)
         };
-        let mut states = self.slot.held.iter().filter(is_meant).map(|held| held.state).peekable();
+        let mut states = self.slot.held.iter().filter(is_of_attempt).map(|held| held.state).peekable();
         states.peek().is_some()
             && states.all(|state| !matches!(state, HeldState::Acquiring | HeldState::Waiting))
     }
 }
 
-/// What kind of step an event is; kinds of later versions are plain marks.
-fn kind(kind: SiteKind) -> StepKind {
+/// The step that an event is. An event of an unknown kind is a plain mark.
+fn step_kind(kind: SiteKind) -> StepKind {
     match kind {
         SiteKind::Progress => StepKind::Progress,
         SiteKind::LockWait => StepKind::Wait,

@@ -1,4 +1,6 @@
-//! Where rings are: in a directory, or mapped by a process.
+//! Finds rings: in a directory, or mapped by a process.
+//!
+//! It decides by the header alone whether a file is a ring.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,9 +17,9 @@ pub struct Found {
     pub path: PathBuf,
     /// Its header.
     pub header: Header,
-    /// Whether its process is alive.
+    /// Whether the process that made it is alive.
     pub liveness: Liveness,
-    /// Memory that it occupies, bytes.
+    /// The memory that it occupies, bytes.
     pub memory_bytes: u64,
 }
 
@@ -29,8 +31,9 @@ impl Found {
         Some(Found { path, header, liveness, memory_bytes })
     }
 
-    /// Looks for forked children where the process itself is dead. That takes reading the whole ring, so it is
-    /// left to those who show or remove rings.
+    /// Looks for living forked children if the process itself is dead.
+    ///
+    /// This reads the whole ring, so only callers that show or remove the ring do it.
     pub fn with_children(mut self) -> Found {
         if self.liveness == Liveness::Dead
             && let Ok(snapshot) = ring::read(&self.path)
@@ -41,11 +44,11 @@ impl Found {
     }
 }
 
-/// All rings of a directory, the newest first. Files that are none are passed over.
+/// All rings of a directory, the newest first. Other files are skipped.
 ///
 /// # Errors
 ///
-/// When the directory cannot be read.
+/// If the directory cannot be read.
 pub fn rings_in(directory: &Path) -> std::io::Result<Vec<Found>> {
     let mut found: Vec<Found> = std::fs::read_dir(directory)?
         .flatten()
@@ -58,7 +61,7 @@ pub fn rings_in(directory: &Path) -> std::io::Result<Vec<Found>> {
     Ok(found)
 }
 
-/// The rings of a process: those that it has mapped, wherever they are, and those in `directory` that it made.
+/// The rings of a process: those that it has mapped, in any directory, and those in `directory` that it made.
 pub fn rings_of_process(pid: u32, directory: &Path) -> Vec<Found> {
     let mut found = rings_in(directory).unwrap_or_default();
     found.retain(|ring| ring.header.pid == pid || ring.liveness == Liveness::Alive { pid: pid as i32 });
@@ -72,7 +75,7 @@ pub fn rings_of_process(pid: u32, directory: &Path) -> Vec<Found> {
         if is_known || map.offset != 0 {
             continue;
         }
-        // As the process sees it, which in a container is not as we do; removed files are there in map_files.
+        // In a container, the process sees another root directory. `map_files` leads to removed files too.
         let within = path.strip_prefix("/").unwrap_or(path);
         let candidates = [
             Path::new("/proc").join(pid.to_string()).join("root").join(within),

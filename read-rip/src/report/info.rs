@@ -1,14 +1,18 @@
-//! What a ring says of itself.
+//! What a ring says about itself, as text.
 
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{age, ended, printable};
+use super::list::ended;
+use super::units::age;
+use crate::printable::printable;
 use crate::process::Liveness;
-use crate::ring::{ClockLevel, ClockSource, FileSystem, Machine, Setting, SlotState, Snapshot};
+use crate::ring::{
+    Clock, ClockLevel, ClockSource, FileSystem, Header, Machine, Setting, SlotState, Snapshot,
+};
 use crate::threads::Losses;
 
-/// Writes a line for each thing there is to know.
+/// Writes a line for each thing that is known.
 ///
 /// # Errors
 ///
@@ -21,64 +25,102 @@ pub fn info(
     losses: &Losses,
     now_ns: u64,
 ) -> io::Result<()> {
-    let mut line = |name: &str, value: String| writeln!(out, "{name:<12}{}", printable(&value));
-    line("ring", path.display().to_string())?;
-    let Some(header) = &snapshot.header else {
-        line("format", "of librip's C ancestor: 320 bytes a slot, no header".into())?;
-        line("threads", snapshot.slots.len().to_string())?;
-        return words(&mut line, losses);
-    };
-    let machine = match header.machine {
-        Machine::X86_64 => "x86-64",
-        Machine::Aarch64 => "aarch64",
-    };
-    line("format", format!("{}.{}, {machine}", header.version.0, header.version.1))?;
-    let program = snapshot.program();
-    line("program", program.map_or_else(|| "unknown".into(), |module| module.path.display().to_string()))?;
-    let host = if header.host.is_empty() { String::new() } else { format!(" on {}", header.host) };
-    line("process", format!("pid {}, user {}{host}", header.pid, header.uid))?;
-    if let Some(liveness) = liveness {
-        line("state", ended(header, liveness))?;
+    let mut lines = Lines(out);
+    lines.line("ring", path.display().to_string())?;
+    match &snapshot.header {
+        None => {
+            lines.line("format", "of librip's C ancestor: 320 bytes a slot, no header".into())?;
+            lines.line("threads", snapshot.slots.len().to_string())?;
+        }
+        Some(header) => {
+            lines.identity(snapshot, header, liveness, now_ns)?;
+            lines.slots(snapshot, header)?;
+            lines.clock(header.clock.as_ref())?;
+            lines.losses_of_locks(header)?;
+            lines.settings(header)?;
+            lines.line("sites", snapshot.sites.len().to_string())?;
+        }
     }
-    line("made", format!("{} ago", age(now_ns.saturating_sub(header.created_realtime_ns))))?;
-    if let FileSystem::Other(number) = header.file_system {
-        let warning = "not tmpfs: the kernel writes it to disk, which can make marks wait";
-        line("file system", format!("{number:#x}, {warning}"))?;
-    }
-    line(
-        "geometry",
+    let Losses { words, overwritten, torn, unwritten, damaged } = losses;
+    lines.line(
+        "words",
         format!(
-            "{} slots of {} bytes, {} words each; {} used",
-            header.slots.capacity, header.slot_len_bytes, header.slot_words, header.slots.used
+            "{words} read, {overwritten} overwritten, {torn} torn, {unwritten} unwritten, {damaged} damaged"
         ),
     )?;
-    let exited = snapshot.slots.iter().filter(|slot| slot.state == SlotState::Exited).count();
-    line(
-        "threads",
-        format!(
-            "{} in the ring, {exited} of them exited; {} slots were reused",
-            snapshot.slots.len(),
-            header.slots_reused
-        ),
-    )?;
-    line(
-        "refused",
-        format!(
-            "{} threads for want of a slot, {} for want of memory",
-            header.threads_refused_full, header.threads_refused_memory
-        ),
-    )?;
-    if header.threads_without_exit > 0 {
-        line("unwatched", format!("{} threads whose exit goes unnoticed", header.threads_without_exit))?;
+    if snapshot.header.is_some() { lines.modules(snapshot) } else { Ok(()) }
+}
+
+/// Writes lines of a name and a value.
+struct Lines<'o>(&'o mut dyn Write);
+
+impl Lines<'_> {
+    fn line(&mut self, name: &str, value: String) -> io::Result<()> {
+        writeln!(self.0, "{name:<12}{}", printable(&value))
     }
-    if header.metadata_refused > 0 {
-        line("metadata", format!("{} modules found no room in the ring", header.metadata_refused))?;
+
+    /// Which process made the ring, where and when.
+    fn identity(
+        &mut self,
+        snapshot: &Snapshot,
+        header: &Header,
+        liveness: Option<&Liveness>,
+        now_ns: u64,
+    ) -> io::Result<()> {
+        let machine = match header.machine {
+            Machine::X86_64 => "x86-64",
+            Machine::Aarch64 => "aarch64",
+        };
+        self.line("format", format!("{}.{}, {machine}", header.version.0, header.version.1))?;
+        let program = snapshot.program();
+        let program = program.map_or_else(|| "unknown".into(), |module| module.path.display().to_string());
+        self.line("program", program)?;
+        let host = if header.host.is_empty() { String::new() } else { format!(" on {}", header.host) };
+        self.line("process", format!("pid {}, user {}{host}", header.pid, header.uid))?;
+        if let Some(liveness) = liveness {
+            self.line("state", ended(header, liveness))?;
+        }
+        self.line("made", format!("{} ago", age(now_ns.saturating_sub(header.created_realtime_ns))))?;
+        if let FileSystem::Other(number) = header.file_system {
+            let warning = "not tmpfs: the kernel writes it to disk, and marks may wait for that";
+            self.line("file system", format!("{number:#x}, {warning}"))?;
+        }
+        Ok(())
     }
-    if let Some(clock) = &header.clock {
+
+    fn slots(&mut self, snapshot: &Snapshot, header: &Header) -> io::Result<()> {
+        self.line(
+            "geometry",
+            format!(
+                "{} slots of {} bytes, {} words each; {} used",
+                header.slots.capacity, header.slot_len_bytes, header.slot_words, header.slots.used
+            ),
+        )?;
+        let exited = snapshot.slots.iter().filter(|slot| slot.state == SlotState::Exited).count();
+        let (all, reused) = (snapshot.slots.len(), header.slots_reused);
+        self.line(
+            "threads",
+            format!("{all} in the ring, {exited} of them exited; {reused} slots were reused"),
+        )?;
+        let (full, memory) = (header.threads_refused_full, header.threads_refused_memory);
+        self.line("refused", format!("no free slot for {full} threads, no memory for {memory}"))?;
+        if header.threads_without_exit > 0 {
+            let count = header.threads_without_exit;
+            self.line("unwatched", format!("the exit of {count} threads cannot be noticed"))?;
+        }
+        if header.metadata_refused > 0 {
+            self.line("metadata", format!("{} modules found no room in the ring", header.metadata_refused))?;
+        }
+        Ok(())
+    }
+
+    fn clock(&mut self, clock: Option<&Clock>) -> io::Result<()> {
+        let Some(clock) = clock else { return Ok(()) };
         let which = match clock.level {
-            ClockLevel::Off => "off",
-            ClockLevel::Contended => "of contended locks",
-            ClockLevel::All | ClockLevel::Unknown(_) => "of all lock events",
+            ClockLevel::Off => "off".to_owned(),
+            ClockLevel::Contended => "of contended locks".to_owned(),
+            ClockLevel::All => "of all lock events".to_owned(),
+            ClockLevel::Unknown(level) => format!("of an unknown level ({level})"),
         };
         let source = match clock.source {
             ClockSource::Counter => "the processor's counter",
@@ -86,45 +128,47 @@ pub fn info(
         };
         // Ticks in 1000 s become ticks in a microsecond.
         let rate = clock.ticks_per_kilosecond / 1_000_000;
-        line("times", format!("{which}, from {source}: {}.{:03} ticks a us", rate / 1000, rate % 1000))?;
+        self.line("times", format!("{which}, from {source}: {}.{:03} ticks per us", rate / 1000, rate % 1000))
     }
-    if header.held_overflows > 0 {
-        let overflows = header.held_overflows;
-        line(
-            "overflows",
-            format!("{overflows} acquisitions found no room in their thread's table of locks"),
-        )?;
-    }
-    if header.releases_unmatched > 0 {
-        let unmatched = header.releases_unmatched;
-        line("unmatched", format!("{unmatched} releases of locks by others than the holder went unnoticed"))?;
-    }
-    for setting in header.settings_ignored.iter() {
-        let meaning = match setting {
-            Setting::Words => "RIP_WORDS was not understood: a number from 16 to 16384 is",
-            Setting::Slots => "RIP_SLOTS was not understood: a number from 1 to 16777216 is",
-            Setting::Keep => "RIP_KEEP was not understood: always, failure and never are",
-            Setting::Clock => "RIP_CLOCK was not understood: off, contended and all are",
-            Setting::SlotsLimited => "there are fewer slots than asked for: ulimit -f or -v",
-        };
-        line("setting", meaning.into())?;
-    }
-    line("sites", snapshot.sites.len().to_string())?;
-    words(&mut line, losses)?;
-    for module in &snapshot.modules {
-        let build_id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
-        let build_id = if build_id.is_empty() { "no build id".to_owned() } else { build_id };
-        line("module", format!("{:#x} {} {build_id}", module.load_bias, module.path.display()))?;
-    }
-    Ok(())
-}
 
-fn words(line: &mut dyn FnMut(&str, String) -> io::Result<()>, losses: &Losses) -> io::Result<()> {
-    line(
-        "words",
-        format!(
-            "{} read, {} overwritten, {} torn, {} unwritten, {} damaged",
-            losses.words, losses.overwritten, losses.torn, losses.unwritten, losses.damaged
-        ),
-    )
+    fn losses_of_locks(&mut self, header: &Header) -> io::Result<()> {
+        if header.held_overflows > 0 {
+            let count = header.held_overflows;
+            self.line(
+                "overflows",
+                format!("{count} acquisitions found no room in the thread's table of locks"),
+            )?;
+        }
+        if header.releases_unmatched > 0 {
+            let count = header.releases_unmatched;
+            let what = "releases by another thread than the holder were not matched to the holder";
+            self.line("unmatched", format!("{count} {what}"))?;
+        }
+        Ok(())
+    }
+
+    fn settings(&mut self, header: &Header) -> io::Result<()> {
+        for setting in header.settings_ignored.iter() {
+            let meaning = match setting {
+                Setting::Words => "RIP_WORDS was ignored: it is not a number from 16 to 16384",
+                Setting::Slots => "RIP_SLOTS was ignored: it is not a number from 1 to 16777216",
+                Setting::Keep => "RIP_KEEP was ignored: it is not always, failure or never",
+                Setting::Clock => "RIP_CLOCK was ignored: it is not off, contended or all",
+                Setting::SlotsLimited => {
+                    "fewer slots than asked for: limited by ulimit -f or -v, or by the size of the file system"
+                }
+            };
+            self.line("setting", meaning.into())?;
+        }
+        Ok(())
+    }
+
+    fn modules(&mut self, snapshot: &Snapshot) -> io::Result<()> {
+        for module in &snapshot.modules {
+            let build_id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+            let build_id = if build_id.is_empty() { "no build id".to_owned() } else { build_id };
+            self.line("module", format!("{:#x} {} {build_id}", module.load_bias, module.path.display()))?;
+        }
+        Ok(())
+    }
 }

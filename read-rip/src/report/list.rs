@@ -1,14 +1,15 @@
-//! The table of rings.
+//! The table of rings, and the words for the state of a process.
 
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, Table};
 
-use super::{age, printable};
+use super::units::age;
+use crate::printable::printable;
 use crate::process::{Found, Liveness};
 use crate::ring::{Ending, Header};
 
-/// How a process is, or how it ended as far as that is known.
+/// Whether a process is alive, or how it ended, as far as known.
 pub fn ended(header: &Header, liveness: &Liveness) -> String {
     let own = match (liveness, header.ending) {
         (Liveness::Alive { pid }, Ending::Unsaid) if *pid == header.pid as i32 => "alive".to_owned(),

@@ -1,4 +1,4 @@
-//! The view of locks: for each, what it is, who has it, who waits, and how it was used.
+//! The view of locks: for each, its type, its holders, its waiters, and how it was used.
 //!
 //! ```text
 //! CACHE_LOCK  mutex at 0x5555555a4010
@@ -9,72 +9,18 @@
 //!   held: p50 2.0 us, p90 7.1 us, p99 8.4 us, max 8.4 us; known 31 times
 //! ```
 //!
-//! What is not known is not shown; a lock with waiters whose holder is not known says so.
+//! What is not known is left out. A lock with waiters whose holder is not known says so.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use super::{LocationTexts, counted, duration, printable};
-use crate::locations::{LocationId, Locations};
-use crate::locks::{
-    HoldState, Holders, Lock, LockModel, LockName, Overview, Quantiles, Summary, ThreadId, Waiters,
-};
+use super::names::LockNames;
+use super::units::{counted, duration};
+use crate::locks::{HoldState, Holders, Lock, Overview, Quantiles, Summary, Waiters};
 use crate::ring::LockType;
 use crate::threads::ThreadState;
 
-/// What the lines of locks and threads are written with.
-#[derive(Clone, Copy)]
-pub struct LockNames<'a> {
-    /// The locks and threads.
-    pub model: &'a LockModel,
-    /// Their locations.
-    pub locations: &'a Locations<'a>,
-    /// How these are called.
-    pub texts: &'a LocationTexts<'a>,
-}
-
-impl LockNames<'_> {
-    /// What a lock is called: its name, the static that it is in, or where it was taken first.
-    pub fn lock(&self, lock: &Lock) -> String {
-        match &lock.name {
-            LockName::Given(name) | LockName::Symbol(name) => printable(name).into_owned(),
-            LockName::Location(location) => format!("lock of {}", self.location(*location)),
-            LockName::None => format!("lock {:#x}", lock.address),
-        }
-    }
-
-    /// `name[tid]`, with the process where it is a forked one.
-    pub fn thread(&self, id: ThreadId) -> String {
-        let thread = &self.model.threads[id];
-        let name = printable(&thread.name);
-        if thread.pid == self.model.pid {
-            format!("{name}[{}]", thread.tid)
-        } else {
-            format!("{name}[{}] of process {}", thread.tid, thread.pid)
-        }
-    }
-
-    /// `function file:line`, and ` from file:line` where that function was inlined.
-    pub fn location(&self, id: LocationId) -> String {
-        let location = self.locations.get(id);
-        let (line, caller) = (self.texts.line_of(location), self.texts.caller(location));
-        format!("{} {line}{caller}", printable(&location.function))
-    }
-
-    /// One thread by name, several by number; with `-v` all of them.
-    fn threads(&self, threads: &[ThreadId], is_verbose: bool) -> String {
-        match threads {
-            &[one] => self.thread(one),
-            _ if is_verbose => {
-                let names: Vec<String> = threads.iter().map(|&id| self.thread(id)).collect();
-                format!("{} ({})", counted(threads.len() as u64, "thread"), names.join(", "))
-            }
-            _ => counted(threads.len() as u64, "thread"),
-        }
-    }
-}
-
-/// Writes all locks. `at_least` says that the moment to count from is not the end, but the last that is known.
+/// Writes all locks. `at_least`: times count up to the last recorded moment, because the end is not known.
 ///
 /// # Errors
 ///
@@ -91,14 +37,14 @@ pub fn locks(
     for summary in &overview.locks {
         let lock = &names.model.locks[summary.lock];
         heading(out, lock, names)?;
-        let mut view = View { out: &mut *out, names, is_verbose, at_least, full: &full };
-        view.holders(summary, lock)?;
+        let mut writer = LockWriter { out: &mut *out, names, is_verbose, at_least, full: &full };
+        writer.holders(summary, lock)?;
         for waiters in &summary.waiters {
-            view.waiters(waiters)?;
+            writer.waiters(waiters)?;
         }
-        view.record(lock)?;
-        view.quantiles("waits", summary.waits.as_ref())?;
-        view.quantiles("held", summary.holds.as_ref())?;
+        writer.record(lock)?;
+        writer.quantiles("waits", summary.waits.as_ref())?;
+        writer.quantiles("held", summary.holds.as_ref())?;
     }
     Ok(())
 }
@@ -123,7 +69,7 @@ pub(super) fn type_name(lock: &Lock) -> &'static str {
     }
 }
 
-struct View<'v> {
+struct LockWriter<'v> {
     out: &'v mut dyn Write,
     names: &'v LockNames<'v>,
     is_verbose: bool,
@@ -132,12 +78,12 @@ struct View<'v> {
     full: &'v HashSet<u32>,
 }
 
-impl View<'_> {
+impl LockWriter<'_> {
     fn holders(&mut self, summary: &Summary, lock: &Lock) -> io::Result<()> {
         if summary.is_contradictory {
             writeln!(
                 self.out,
-                "  contradictory: a lock held exclusively has no second holder, and it is said to have {}",
+                "  contradictory: one thread holds it exclusively, and {} are recorded as holders",
                 lock.holders.len()
             )?;
         }
@@ -145,22 +91,7 @@ impl View<'_> {
             writeln!(self.out, "  it changed hands while it was read")?;
         }
         for group in &summary.holders {
-            let who = self.names.threads(&group.threads, self.is_verbose);
-            let location = self.names.location(group.location);
-            let (is_one, long) = (group.threads.len() == 1, self.long(group.threads.len(), group.longest_ns));
-            let fate = fate(group);
-            let shared = if group.is_shared { " shared" } else { "" };
-            let is = if is_one { "is" } else { "are" };
-            match group.state {
-                HoldState::Held => writeln!(self.out, "  held{shared} by {who}{fate} at {location}{long}"),
-                HoldState::Acquiring => writeln!(self.out, "  {who}{fate} {is} just taking it at {location}"),
-                HoldState::Releasing => {
-                    writeln!(self.out, "  {who}{fate} {is} just giving it up, taken at {location}")
-                }
-                HoldState::Destroyed => {
-                    writeln!(self.out, "  destroyed while held{shared} by {who}{fate}, taken at {location}")
-                }
-            }?;
+            self.holder(group)?;
         }
         if !lock.semaphore_waiters.is_empty() {
             let who = self.names.threads(&lock.semaphore_waiters, self.is_verbose);
@@ -169,13 +100,15 @@ impl View<'_> {
         }
         if !lock.condition_waiters.is_empty() {
             let who = self.names.threads(&lock.condition_waiters, self.is_verbose);
-            let is_one = lock.condition_waiters.len() == 1;
-            let (waits, have) = if is_one { ("waits", "has") } else { ("wait", "have") };
-            writeln!(self.out, "  {who} {waits} for a condition, and {have} lent it meanwhile")?;
+            let is = if lock.condition_waiters.len() == 1 { "is" } else { "are" };
+            writeln!(
+                self.out,
+                "  {who} {is} waiting on a condition variable (the lock is released meanwhile)"
+            )?;
         }
         if lock.holders.is_empty() && !lock.waiters.is_empty() {
             let what = if !lock.possible_holders.is_empty() {
-                "nobody has it for certain"
+                "no thread holds it for certain"
             } else if self.full.contains(&lock.pid) {
                 "holder not known: it may be a thread that holds more locks than its table has room for"
             } else {
@@ -186,18 +119,37 @@ impl View<'_> {
         Ok(())
     }
 
+    fn holder(&mut self, group: &Holders) -> io::Result<()> {
+        let who = self.names.threads(&group.threads, self.is_verbose);
+        let location = self.names.location(group.location);
+        let is_one = group.threads.len() == 1;
+        let (lasting, fate) = (self.lasting(group.threads.len(), group.longest_ns), fate(group));
+        let shared = if group.is_shared { " shared" } else { "" };
+        let is = if is_one { "is" } else { "are" };
+        match group.state {
+            HoldState::Held => writeln!(self.out, "  held{shared} by {who}{fate} at {location}{lasting}"),
+            HoldState::Acquiring => writeln!(self.out, "  {who}{fate} {is} just acquiring it at {location}"),
+            HoldState::Releasing => {
+                writeln!(self.out, "  {who}{fate} {is} just releasing it, acquired at {location}")
+            }
+            HoldState::Destroyed => {
+                writeln!(self.out, "  destroyed while held{shared} by {who}{fate}, acquired at {location}")
+            }
+        }
+    }
+
     fn waiters(&mut self, group: &Waiters) -> io::Result<()> {
         let who = self.names.threads(&group.threads, self.is_verbose);
         let waits = if group.threads.len() == 1 { "waits" } else { "wait" };
-        let shared = if group.is_shared { " to share it" } else { "" };
-        let timed = if group.is_timed { " for a limited time" } else { "" };
+        let shared = if group.is_shared { " (shared)" } else { "" };
+        let timed = if group.is_timed { " with a time limit" } else { "" };
         let location = self.names.location(group.location);
-        let long = self.long(group.threads.len(), group.longest_ns);
-        writeln!(self.out, "  {who} {waits}{shared}{timed} at {location}{long}")
+        let lasting = self.lasting(group.threads.len(), group.longest_ns);
+        writeln!(self.out, "  {who} {waits}{shared}{timed} at {location}{lasting}")
     }
 
-    /// How long already, with a comma before it.
-    fn long(&self, threads: usize, longest_ns: Option<u64>) -> String {
+    /// For how long, after a comma.
+    fn lasting(&self, threads: usize, longest_ns: Option<u64>) -> String {
         let Some(longest_ns) = longest_ns.filter(|&longest_ns| longest_ns > 0) else { return String::new() };
         let longest = if threads == 1 { "" } else { "the longest " };
         let at_least = if self.at_least { "at least " } else { "" };
@@ -214,8 +166,8 @@ impl View<'_> {
             let percent = (200 * record.contended / record.acquisitions.max(1)).div_ceil(2).max(1);
             write!(self.out, ", {} of them contended ({percent} %)", record.contended)?;
         } else if record.contended > 0 {
-            // Whoever marks by hand may mark a wait before each acquisition.
-            write!(self.out, ", {} of them with a wait marked before", record.contended)?;
+            // Marks by hand may mark a wait before each acquisition.
+            write!(self.out, ", {} of them after a marked wait", record.contended)?;
         }
         if record.owners > 1 {
             write!(self.out, ", by {} threads", record.owners)?;
@@ -246,7 +198,6 @@ fn fate(group: &Holders) -> &'static str {
         (ThreadState::Present, _) => "",
         (ThreadState::Exited, 1) => ", which has exited,",
         (ThreadState::Exited, _) => ", which have exited,",
-        (ThreadState::Abandoned, 1) => ", which is gone,",
-        (ThreadState::Abandoned, _) => ", which are gone,",
+        (ThreadState::Abandoned, _) => ", which disappeared without exiting,",
     }
 }

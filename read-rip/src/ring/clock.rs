@@ -77,8 +77,8 @@ const KILOSECOND_NS: u128 = 1_000_000_000_000;
 const RATE_MAX: u64 = 1_000_000_000_000_000;
 /// The number of ticks that the recorded bits of a time tell apart.
 const PERIOD_TICKS: u128 = 1 << 48;
-/// How far the clocks of two processors may be apart, and two measurements of their rate. A time that seems too early or too
-/// late by no more than this is used as it is.
+/// How far the clocks of two processors may be apart, and two measurements of their rate. A time that seems too
+/// early or too late by no more than this is used as it is.
 const SLACK_NS: u128 = 60_000_000_000;
 
 impl Clock {
@@ -110,10 +110,10 @@ impl Clock {
 
     /// A recorded time, ns since boot; `None` for 0, which means that the time is not known.
     ///
-    /// 48 bits of ticks wrap, after 26 days for ticks of 8 ns. So they can mean several moments. The result is the last of
-    /// them that is not after `now_ns`. If `now_ns` is not known, because the process died at an unknown time, the result
-    /// is the first that is neither before `from_ns`, when the thread began to record, nor before the ring was made. That
-    /// is right unless the thread has recorded for longer than one period.
+    /// 48 bits of ticks wrap, after 26 days for ticks of 8 ns. So they can mean several moments. The result is the
+    /// last of them that is not after `now_ns`. If `now_ns` is not known, because the process died at an unknown
+    /// time, the result is the first that is neither before `from_ns`, when the thread began to record, nor before
+    /// the ring was made. That is right unless the thread has recorded for longer than one period.
     ///
     /// `CLOCK_MONOTONIC` and the counters of some processors stand still while the machine is suspended. Times are too
     /// early by the length of the suspension then.

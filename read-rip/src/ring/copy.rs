@@ -4,45 +4,48 @@
 //!
 //! # Why every word of the result was recorded
 //!
-//! A word *w* carries the low 15 bits of its sequence. The slot carries the full count *C*, which its owner advances before
-//! it writes a word. So the question is always: which full sequence do the 15 bits stand for?
+//! A word *w* carries the low 15 bits of its sequence. The slot carries the full count *C*, which its owner
+//! advances before it writes a word. So the question is always: which full sequence do the 15 bits stand for?
 //!
-//! **A slot that does not change.** It is copied twice. If both copies are equal, the count included, then nothing was
-//! reserved between the end of the first copy of the count and the second, because the count only grows. The word at index
-//! *i* must have the largest sequence below *C* that is *i* mod *N*. If its bits agree, it is that word. If they are those of
-//! one lap before, or the word is zero, then the word was reserved and not written: it is missing. Anything else is damage.
+//! **A slot that does not change.** It is copied twice. If both copies are equal, the count included, then nothing
+//! was reserved between the end of the first copy of the count and the second, because the count only grows. The
+//! word at index *i* must have the largest sequence below *C* that is *i* mod *N*. If its bits agree, it is that
+//! word. If they are those of one lap before, or the word is zero, then the word was reserved and not written: it
+//! is missing. Anything else is damage.
 //!
-//! **A slot that changes.** A piece of it is copied twice, between two readings of the count: *C0* before and *C1* after. Let δ
-//! be how far a word can become visible before or after the count that reserved it. δ is zero on x86-64, which keeps
-//! stores in order. On aarch64 it is no more than a store buffer holds, far below the 2^12 used here. A word in the piece had a
-//! sequence from C0 - N - δ (the oldest that may not have been replaced) to C1 + δ. Those are fewer than 2^15 numbers if
-//! C1 - C0 < 2^15 - N - 2δ, which is 2^13 for the largest N = 2^14. Then 15 bits name one of them. The code requires
-//! just that. No clock is used: the writer's own count says how far the writer came. So a reader that is preempted in the
-//! middle notices it, and tries again.
+//! **A slot that changes.** A piece of it is copied twice, between two readings of the count: *C0* before and *C1*
+//! after. Let δ be how far a word can become visible before or after the count that reserved it. δ is zero on
+//! x86-64, which keeps stores in order. On aarch64 it is no more than a store buffer holds, far below the 2^12 used
+//! here. A word in the piece had a sequence from C0 - N - δ (the oldest that may not have been replaced) to C1 + δ.
+//! Those are fewer than 2^15 numbers if C1 - C0 < 2^15 - N - 2δ, which is 2^13 for the largest N = 2^14. Then 15
+//! bits name one of them. The code requires just that. No clock is used: the writer's own count says how far the
+//! writer came. So a reader that is preempted in the middle notices it, and tries again.
 //!
-//! The words of a changing slot come from different moments. Each is an event that was recorded at its sequence. The words
-//! between them are missing, and so is every word more than *N* before the newest.
+//! The words of a changing slot come from different moments. Each is an event that was recorded at its sequence.
+//! The words between them are missing, and so is every word more than *N* before the newest.
 //!
-//! **The owner of the words.** A slot may change owners. Its header is copied before and after the words. State, generation and
-//! ids must be the same in both copies. Sequences before the owner's first are those of a predecessor.
+//! **The owner of the words.** A slot may change owners. Its header is copied before and after the words. State,
+//! generation and ids must be the same in both copies. Sequences before the owner's first are those of a
+//! predecessor.
 //!
 //! # Why no word is a mixture of two
 //!
-//! FOLKLORE: one would expect `pread` to copy an aligned 64-bit word by one access. It does not. Linux uses `rep movsb` where
-//! that is fast, and the processor splits such a copy as it likes. On Ice Lake under Linux 6.18, the last byte of a word was
-//! seen to be newer than the other seven: at the borders of the destination's cache lines and pages, at the end of a copy,
-//! and 256 bytes after its begin. An unaligned buffer gave thousands of mixtures a second, the best aligned one about one a
-//! minute. Their sequences were plausible.
+//! FOLKLORE: one would expect `pread` to copy an aligned 64-bit word by one access. It does not. Linux uses `rep
+//! movsb` where that is fast, and the processor splits such a copy as it likes. On Ice Lake under Linux 6.18, the
+//! last byte of a word was seen to be newer than the other seven: at the borders of the destination's cache lines
+//! and pages, at the end of a copy, and 256 bytes after its begin. An unaligned buffer gave thousands of mixtures a
+//! second, the best aligned one about one a minute. Their sequences were plausible.
 //!
-//! So a word counts if both copies have it. Its sequence only grows, and by less than 2^15 here. If its sequence bits are the
-//! same in both copies, the word did not change between the moments at which these bits were copied. In at least one of
-//! the copies, the payload was copied between these moments: after the bits in the first copy, or before them in the second,
-//! provided that both copies take the parts of a word in the same order. That copy has the payload that belongs to the
-//! sequence, and the other copy has the same. A count that is a mixture is wrong by 2^8, which δ covers, or by 2^16 and
-//! more, which the difference from the other count reveals.
+//! So a word counts if both copies have it. Its sequence only grows, and by less than 2^15 here. If its sequence
+//! bits are the same in both copies, the word did not change between the moments at which these bits were copied.
+//! In at least one of the copies, the payload was copied between these moments: after the bits in the first copy,
+//! or before them in the second, provided that both copies take the parts of a word in the same order. That copy
+//! has the payload that belongs to the sequence, and the other copy has the same. A count that is a mixture is
+//! wrong by 2^8, which δ covers, or by 2^16 and more, which the difference from the other count reveals.
 //!
-//! The price: a word that is replaced between the copies, within some hundred nanoseconds, is given up. Little is known of a
-//! thread while it fills its whole slot in less time than that, such as 64 words with a mark every ten nanoseconds.
+//! The price: a word that is replaced between the copies, within some hundred nanoseconds, is given up. Little is
+//! known of a thread while it fills its whole slot in less time than that, such as 64 words with a mark every ten
+//! nanoseconds.
 
 use std::io;
 use std::mem::{offset_of, size_of};
@@ -108,8 +111,8 @@ impl Copy {
     fn take(&mut self, source: &Source, offset: u64, len: usize) -> io::Result<usize> {
         self.0.resize(len, 0);
         let got = source.read_at(&mut self.0, offset)?;
-        // ORDERING: keeps the loads of the next copy after those of this one on machines that reorder loads. The writer has
-        // no fence to pair with: the module's argument allows for late stores by δ.
+        // ORDERING: keeps the loads of the next copy after those of this one on machines that reorder loads. The
+        // writer has no fence to pair with: the module's argument allows for late stores by δ.
         fence(Ordering::SeqCst);
         Ok(got)
     }
@@ -276,8 +279,8 @@ impl SlotReader<'_> {
         Ok(known)
     }
 
-    /// Copies some words of a slot twice. Returns the slot's count before and after; `None` if its owner was too fast in all
-    /// attempts.
+    /// Copies some words of a slot twice. Returns the slot's count before and after; `None` if its owner was too
+    /// fast in all attempts.
     fn copy_piece(
         &self,
         offset: u64,
@@ -362,8 +365,8 @@ impl SlotReader<'_> {
     }
 }
 
-/// Whether two copies of a slot's header have the same owner. Other fields, such as the name, may change while a thread owns
-/// the slot.
+/// Whether two copies of a slot's header have the same owner. Other fields, such as the name, may change while a
+/// thread owns the slot.
 fn is_same_owner(one: &Bytes<'_>, other: &Bytes<'_>) -> bool {
     let same_u32 = |at| one.u32(at) == other.u32(at);
     let same_u64 = |at| one.u64(at) == other.u64(at);
@@ -375,7 +378,8 @@ fn is_same_owner(one: &Bytes<'_>, other: &Bytes<'_>) -> bool {
         && same_u64(offset_of!(SlotHeader, first_sequence))
 }
 
-/// Puts the words of a changing slot in order, the newest last. Words missing between them changed while they were read.
+/// Puts the words of a changing slot in order, the newest last. Words missing between them changed while they were
+/// read.
 fn arrange(slot: &mut Slot, known: Vec<(u64, Word)>, n: u64) {
     let Some(newest) = known.iter().map(|&(sequence, _)| sequence).max() else {
         slot.words_from = slot.count;

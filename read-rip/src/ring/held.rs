@@ -4,21 +4,24 @@
 //!
 //! # Why a believed entry was in the table
 //!
-//! An entry is three words: `lock`, `meta` and `since`. Its owner enters a lock in this order: first `meta`, with the state and
-//! the new sequence, which reserves the entry; then `since`; then `lock`, with the same sequence. A change of state
-//! writes `meta` again with that sequence. The owner frees the entry by storing zero in `meta` alone. So:
+//! An entry is three words: `lock`, `meta` and `since`. Its owner enters a lock in this order: first `meta`, with
+//! the state and the new sequence, which reserves the entry; then `since`; then `lock`, with the same sequence. A
+//! change of state writes `meta` again with that sequence. The owner frees the entry by storing zero in `meta`
+//! alone. So:
 //!
-//! * If `meta` and `lock` have different sequences, the owner is entering a lock. The entry is counted as in flux: the owner
-//!   may be about to acquire the lock or, with marks by hand, hold it.
-//! * Otherwise `lock` belongs to `meta`, unless 8 bits of two sequences are equal by accident: the entry's previous lock
-//!   was entered a multiple of 256 words ago, and the owner is between two stores. The state is ACQUIRING then, so the
-//!   previous lock would be reported as one that the thread may hold.
-//! * All three words are the same in two copies. `lock` carries 15 bits of a sequence that only grows. So `lock` did not
-//!   change between the moments at which it was copied (unless the owner wrote a multiple of 2^15 words in between, and
-//!   entered the same lock again). `meta` and `since` were copied between these moments, so they belong to it.
+//! * If `meta` and `lock` have different sequences, the owner is entering a lock. The entry is counted as in flux:
+//!   the owner may be about to acquire the lock or, with marks by hand, hold it.
+//! * Otherwise `lock` belongs to `meta`, unless 8 bits of two sequences are equal by accident: the entry's previous
+//!   lock was entered a multiple of 256 words ago, and the owner is between two stores. The state is ACQUIRING
+//!   then, so the previous lock would be reported as one that the thread may hold.
+//! * All three words are the same in two copies. `lock` carries 15 bits of a sequence that only grows. So `lock`
+//!   did not change between the moments at which it was copied (unless the owner wrote a multiple of 2^15 words in
+//!   between, and entered the same lock again). `meta` and `since` were copied between these moments, so they
+//!   belong to it.
 //! * `copy` says why no word is a mixture of two.
 //!
-//! The entries of a slot that changes come from slightly different moments. Each was in the table at some moment of the reading.
+//! The entries of a slot that changes come from slightly different moments. Each was in the table at some moment of
+//! the reading.
 
 use std::mem::{offset_of, size_of};
 

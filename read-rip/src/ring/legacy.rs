@@ -2,12 +2,13 @@
 //!
 //! It produces slots only: such a ring has no header, modules or sites.
 //!
-//! A slot is a name of 64 bytes and 32 little-endian words. A word is an 8-bit counter above a 56-bit PC, or all ones: then
-//! the thread exited. The slot's index is the thread id. Counter and word index started where the program wanted, usually
-//! both at 0. Each word advances both by one; an exit word advances the index alone.
+//! A slot is a name of 64 bytes and 32 little-endian words. A word is an 8-bit counter above a 56-bit PC, or all
+//! ones: then the thread exited. The slot's index is the thread id. Counter and word index started where the
+//! program wanted, usually both at 0. Each word advances both by one; an exit word advances the index alone.
 //!
-//! The header's own reader was wrong in three cases that this one gets right: an exit word at the first index after a wrap,
-//! more than one discontinuity (an exit, and a later owner of the slot), and a thread with a single snapshot.
+//! The header's own reader was wrong in three cases that this one gets right: an exit word at the first index after
+//! a wrap, more than one discontinuity (an exit, and a later owner of the slot), and a thread with a single
+//! snapshot.
 //!
 //! # Limits of 8 bits
 //!
@@ -25,8 +26,8 @@ const EXIT: u64 = u64::MAX;
 const PC_MASK: u64 = (1 << 56) - 1;
 /// The C header supported x86-64 only, where the addresses of user programs have 47 bits.
 const PC_MAX: u64 = 1 << 47;
-/// At most this many sequences of a slot are kept. Its 32 words span more only if the program set the counter several times.
-/// Each word of a damaged file could claim a jump, and each jump takes memory.
+/// At most this many sequences of a slot are kept. Its 32 words span more only if the program set the counter
+/// several times. Each word of a damaged file could claim a jump, and each jump takes memory.
 const SPAN_MAX: usize = 512;
 /// Slots are copied this many at a time.
 const AT_ONCE: u64 = 4096;
@@ -159,15 +160,16 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
     })
 }
 
-/// Returns the words in the order in which they were written, without exit words, and whether the last one was an exit word.
+/// Returns the words in the order in which they were written, without exit words, and whether the last one was an
+/// exit word.
 ///
-/// The words are filled in circularly, so the question is which word is the newest. While some index is unwritten, the
-/// newest word is before the gap. Later it is the word whose successor does not continue the counter: with *e* exit words
-/// among the 32, the oldest word has the newest one's counter minus 31 - *e*. If the counter breaks at several indices,
-/// because the program set it, the break of exactly that width counts.
+/// The words are filled in circularly, so the question is which word is the newest. While some index is unwritten,
+/// the newest word is before the gap. Later it is the word whose successor does not continue the counter: with *e*
+/// exit words among the 32, the oldest word has the newest one's counter minus 31 - *e*. If the counter breaks at
+/// several indices, because the program set it, the break of exactly that width counts.
 ///
-/// One case is ambiguous: an exit word may be the newest word, or the oldest word of a thread that made 31 marks after its exit.
-/// The code assumes the former, because a thread should exit last.
+/// One case is ambiguous: an exit word may be the newest word, or the oldest word of a thread that made 31 marks
+/// after its exit. The code assumes the former, because a thread should exit last.
 fn in_order(words: &[u64; WORDS]) -> (Vec<u64>, bool) {
     let at = |index: usize| words[index % WORDS];
     let newest = if words.contains(&0) {

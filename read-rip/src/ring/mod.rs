@@ -1,17 +1,18 @@
 //! Rings as bytes: opened, checked and copied. The result is a [`Snapshot`] of values.
 //!
-//! It knows no symbols and asks no process. It checks whatever the bytes say: a damaged part is a [`Defect`], and the rest is
-//! still read. The numbers of the format end here: later layers see types, and unknown numbers as unknown.
+//! It knows no symbols and asks no process. It checks whatever the bytes say: a damaged part is a [`Defect`], and
+//! the rest is still read. The numbers of the format end here: later layers see types, and unknown numbers as
+//! unknown.
 //!
 //! | file | duty |
 //! |---|---|
 //! | `source`, `unpacked` | opens a file or unpacks a copy, and reads it at any offset |
 //! | `bytes`, `table` | decodes integers and texts; splits a region into entries |
-//! | `parse`, `regions`, `clock` | decode the header |
+//! | `parse`, `region_list`, `clock` | decode the header |
 //! | `metadata`, `names` | decode the tables of modules, sites and names of locks |
 //! | `copy`, `held` | copy slots and their held-lock tables while their owners write |
 //! | `legacy` | reads rings of the C header that preceded librip |
-//! | `word`, `site`, `slot`, `module`, `header`, `snapshot`, `error` | the values |
+//! | `word`, `site`, `slot`, `module`, `region`, `header`, `snapshot`, `error` | the values |
 
 mod bytes;
 mod clock;
@@ -24,7 +25,8 @@ mod metadata;
 mod module;
 mod names;
 mod parse;
-mod regions;
+mod region;
+mod region_list;
 mod site;
 mod slot;
 mod snapshot;
@@ -35,9 +37,10 @@ mod word;
 
 pub use clock::{Clock, ClockLevel, ClockSource};
 pub use error::{Defect, Error};
-pub use header::{Ending, FileSystem, Header, IgnoredSettings, Machine, Region, RegionKind, Setting};
+pub use header::{Ending, FileSystem, Header, IgnoredSettings, Machine, Setting};
 pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
 pub use module::Module;
+pub use region::{Region, RegionKind};
 pub use site::{LockType, OperandType, Site, SiteFlags, SiteKind};
 pub use slot::{Slot, SlotKind, SlotState};
 pub use snapshot::Snapshot;
@@ -70,8 +73,8 @@ pub fn read(path: &Path) -> Result<Snapshot, Error> {
 ///
 /// # Errors
 ///
-/// Those of [`read`]. A ring in the legacy format has no header: [`Error::NotARing`]. So is a compressed copy: it is kept as
-/// evidence and not in use, and a list of rings should not take the time to unpack it.
+/// Those of [`read`]. A ring in the legacy format has no header: [`Error::NotARing`]. So is a compressed copy: it
+/// is kept as evidence and not in use, and a list of rings should not take the time to unpack it.
 pub fn read_header(path: &Path) -> Result<Header, Error> {
     parse::header(&Source::open_packed(path)?).map(|(header, _)| header)
 }

@@ -13,8 +13,8 @@ use super::{Defect, Header, RegionKind, Source};
 
 /// All names by pid and address. If two entries name one lock, the later one counts.
 ///
-/// The table of a living process is read twice. An entry that changes between the readings is left out, and so is an entry
-/// that a thread has claimed and not completed.
+/// The table of a living process is read twice. An entry that changes between the readings is left out, and so is
+/// an entry that a thread has claimed and not completed.
 pub(super) fn read(
     source: &Source,
     header: &Header,

@@ -1,7 +1,7 @@
 //! The header of a ring: identified, and its fields decoded.
 //!
-//! It does not check the regions that the header lists: `regions` does. Offsets come from `librip_format` by `offset_of!`:
-//! no number is typed twice.
+//! It does not check the regions that the header lists: `region_list` does. Offsets come from `librip_format` by
+//! `offset_of!`: no number is typed twice.
 
 use std::mem::{offset_of, size_of};
 use std::path::Path;
@@ -10,24 +10,21 @@ use librip_format::Header as Raw;
 
 use super::bytes::Bytes;
 use super::{
-    Clock, Defect, Ending, Error, FileSystem, Header, IgnoredSettings, Machine, Region, Source, regions,
+    Clock, Defect, Ending, Error, FileSystem, Header, IgnoredSettings, Machine, Region, Source, region_list,
 };
 
-/// The header of version 1.0, bytes.
-const HEADER_MIN_BYTES: usize = size_of::<Raw>();
+/// A ring of a later minor version may have a longer header. Its first fields are the same.
+const HEADER_LEN_BYTES: usize = size_of::<Raw>();
 const HOST_LEN_BYTES: usize = offset_of!(Raw, settings_ignored) - offset_of!(Raw, host);
 
 /// Reads and checks the header.
 pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
-    let mut buffer = [0; size_of::<Raw>()];
+    let mut buffer = [0; HEADER_LEN_BYTES];
     let got = source
         .read_at(&mut buffer, 0)
         .map_err(|error| Error::Open { path: source.path().to_owned(), source: error })?;
-    let machine = identify(&Bytes(&buffer), got, source.path())?;
-    // A later version may add fields. They are there only if the writer's header is long enough.
-    let header_len_bytes = (Bytes(&buffer).u32(offset_of!(Raw, header_len_bytes)) as usize).min(got);
-    buffer[header_len_bytes.clamp(HEADER_MIN_BYTES, size_of::<Raw>())..].fill(0);
     let bytes = Bytes(&buffer);
+    let machine = identify(&bytes, got, source.path())?;
     let mut defects = Vec::from_iter(source.cut());
     let mut header = fields(&bytes, machine);
     if source.len_bytes() < header.file_len_bytes {
@@ -38,14 +35,14 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
         Ok(clock) => header.clock = clock,
         Err(defect) => defects.push(defect),
     }
-    regions::read(&bytes, &mut header, &mut defects);
+    region_list::read(&bytes, &mut header, &mut defects);
     Ok((header, defects))
 }
 
 /// Checks that this reader understands the ring: magic, version, byte order and architecture.
 fn identify(bytes: &Bytes<'_>, got: usize, path: &Path) -> Result<Machine, Error> {
     let path = || path.to_owned();
-    let is_whole = got >= HEADER_MIN_BYTES;
+    let is_whole = got >= HEADER_LEN_BYTES;
     let magic: [u8; 8] = bytes.array(offset_of!(Raw, magic));
     let byte_order = bytes.u32(offset_of!(Raw, byte_order));
     if magic != librip_format::MAGIC || got < librip_format::MAGIC.len() {
@@ -68,7 +65,7 @@ fn identify(bytes: &Bytes<'_>, got: usize, path: &Path) -> Result<Machine, Error
         }
     }
     if !is_whole {
-        let (found_bytes, expected_bytes) = (got as u64, HEADER_MIN_BYTES as u64);
+        let (found_bytes, expected_bytes) = (got as u64, HEADER_LEN_BYTES as u64);
         return Err(Error::Short { path: path(), found_bytes, expected_bytes });
     }
     if byte_order != librip_format::BYTE_ORDER {

@@ -12,7 +12,7 @@ pub struct Site {
     pub module: usize,
     /// Module-relative address of the mark.
     pub pc: u64,
-    /// Source file, as the compiler was given it.
+    /// Source file, as its path was given to the compiler.
     pub file: String,
     /// The module path of the source (Rust), or empty.
     pub module_path: String,

@@ -74,13 +74,14 @@ pub struct Slot {
     pub held_overflowed: u32,
     /// The number of table entries that changed while they were read.
     pub held_in_flux: u32,
-    /// The number of words that the slot had taken when it was read.
+    /// The number of words reserved in the slot when it was read: the sequence of the next word.
     pub count: u64,
     /// The sequence of `words[0]`.
     pub words_from: u64,
     /// The owner's last words, one for each sequence.
     pub words: Vec<Word>,
-    /// Missing words that were reserved but not written. A live writer was about to write them, or a crash prevented it.
+    /// Missing words that were reserved but not written. A live writer was about to write them, or a crash
+    /// prevented it.
     pub unwritten: u32,
     /// Missing words that changed while they were read.
     pub torn: u32,

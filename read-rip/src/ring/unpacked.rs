@@ -1,7 +1,7 @@
 //! Unpacked bytes in memory, without their pages of zeros.
 //!
-//! Rings are sparse files, so most of an unpacked copy is zeros. So is most of what a file made to exhaust memory unpacks to.
-//! This file knows no compression: it reads a stream.
+//! Rings are sparse files, so most of an unpacked copy is zeros. So is most of what a file made to exhaust memory
+//! unpacks to. This file knows no compression: it reads a stream.
 
 use std::io::{self, ErrorKind, Read};
 

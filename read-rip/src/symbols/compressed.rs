@@ -1,56 +1,53 @@
 //! Uncompresses debug sections: zlib and zstd (`SHF_COMPRESSED`), and the older `.zdebug_*`.
 //!
-//! It reads no files. The size that a section claims is checked before memory is taken, and never believed.
+//! It reads no files. It checks the size that a section claims before it reserves memory. `object` can uncompress
+//! too, but reserves whatever size the file claims.
 
 use std::io::Read;
 
 use flate2::read::ZlibDecoder;
-use object::elf;
+use object::pod::from_bytes;
+use object::{Endianness, elf};
 use ruzstd::decoding::StreamingDecoder;
 
-use super::Problem;
-use super::elf::{Fields, SECTION_MAX_BYTES};
+use super::problem::Problem;
 
 /// zlib cannot compress further than 1032 to 1.
 const ZLIB_RATIO_MAX: u64 = 1100;
-/// zstd can say "128 KiB of this byte" in four bytes.
+/// zstd can encode "128 KiB of this byte" in four bytes.
 const ZSTD_RATIO_MAX: u64 = 33_000;
 
-/// Length of `Elf64_Chdr`.
-const HEADER_LEN_BYTES: usize = 24;
-
-/// The content of a section that has `SHF_COMPRESSED`.
-pub(super) fn uncompress(fields: Fields<'_>) -> Result<Vec<u8>, Problem> {
-    let header = || Some((fields.u32(0)?, fields.u64(8)?, fields.bytes.get(HEADER_LEN_BYTES..)?));
-    let (kind, len_bytes, data) = header().ok_or_else(|| damaged("compressed section without header"))?;
-    if kind == elf::ELFCOMPRESS_ZLIB.0 {
-        zlib(data, len_bytes)
-    } else if kind == elf::ELFCOMPRESS_ZSTD.0 {
-        zstd(data, len_bytes)
-    } else {
-        Err(damaged("section with an unknown compression"))
+/// Uncompresses a section that has `SHF_COMPRESSED`. More than `limit_bytes` are refused.
+pub(super) fn uncompress(bytes: &[u8], endian: Endianness, limit_bytes: u64) -> Result<Vec<u8>, Problem> {
+    let (header, data) = from_bytes::<elf::CompressionHeader64<Endianness>>(bytes)
+        .map_err(|()| damaged("compressed section without header"))?;
+    let len_bytes = header.ch_size.get(endian);
+    match header.ch_type.get(endian) {
+        elf::ELFCOMPRESS_ZLIB => zlib(data, len_bytes, limit_bytes),
+        elf::ELFCOMPRESS_ZSTD => zstd(data, len_bytes, limit_bytes),
+        _ => Err(damaged("section with an unknown compression")),
     }
 }
 
-/// The content of a `.zdebug_*` section: "ZLIB", the length as eight bytes, big end first, then zlib's stream.
-pub(super) fn uncompress_zdebug(bytes: &[u8]) -> Result<Vec<u8>, Problem> {
+/// Uncompresses a `.zdebug_*` section: "ZLIB", the length as eight big-endian bytes, then a zlib stream.
+pub(super) fn uncompress_zdebug(bytes: &[u8], limit_bytes: u64) -> Result<Vec<u8>, Problem> {
     let header = || {
         let (len_bytes, data) = bytes.strip_prefix(b"ZLIB")?.split_first_chunk()?;
         Some((u64::from_be_bytes(*len_bytes), data))
     };
     let (len_bytes, data) = header().ok_or_else(|| damaged("compressed section without header"))?;
-    zlib(data, len_bytes)
+    zlib(data, len_bytes, limit_bytes)
 }
 
-fn zlib(data: &[u8], len_bytes: u64) -> Result<Vec<u8>, Problem> {
-    let mut output = reserve(data, len_bytes, ZLIB_RATIO_MAX)?;
+fn zlib(data: &[u8], len_bytes: u64, limit_bytes: u64) -> Result<Vec<u8>, Problem> {
+    let mut output = reserve(data, len_bytes, ZLIB_RATIO_MAX, limit_bytes)?;
     fill(&mut output, ZlibDecoder::new(data), len_bytes)?;
     complete(output, len_bytes)
 }
 
-fn zstd(mut data: &[u8], len_bytes: u64) -> Result<Vec<u8>, Problem> {
-    let mut output = reserve(data, len_bytes, ZSTD_RATIO_MAX)?;
-    // Linkers that compress in parallel write one frame after the other.
+fn zstd(mut data: &[u8], len_bytes: u64, limit_bytes: u64) -> Result<Vec<u8>, Problem> {
+    let mut output = reserve(data, len_bytes, ZSTD_RATIO_MAX, limit_bytes)?;
+    // Linkers that compress in parallel write several frames.
     while (output.len() as u64) < len_bytes && !data.is_empty() {
         let before = (data.len(), output.len());
         let left = len_bytes - output.len() as u64;
@@ -63,8 +60,9 @@ fn zstd(mut data: &[u8], len_bytes: u64) -> Result<Vec<u8>, Problem> {
     complete(output, len_bytes)
 }
 
-fn reserve(data: &[u8], len_bytes: u64, ratio_max: u64) -> Result<Vec<u8>, Problem> {
-    let limit_bytes = SECTION_MAX_BYTES.min((data.len() as u64).saturating_mul(ratio_max));
+/// Reserves memory for the claimed length, if it is possible for this data.
+fn reserve(data: &[u8], len_bytes: u64, ratio_max: u64, limit_bytes: u64) -> Result<Vec<u8>, Problem> {
+    let limit_bytes = limit_bytes.min((data.len() as u64).saturating_mul(ratio_max));
     let too_large = Problem::TooLarge { len_bytes, limit_bytes };
     if len_bytes > limit_bytes {
         return Err(too_large);
@@ -82,7 +80,7 @@ fn complete(output: Vec<u8>, len_bytes: u64) -> Result<Vec<u8>, Problem> {
     if output.len() as u64 == len_bytes {
         Ok(output)
     } else {
-        Err(damaged("compressed section is shorter than it says"))
+        Err(damaged("compressed section is shorter than it claims"))
     }
 }
 
@@ -104,13 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn an_old_compressed_section_is_read() {
-        assert_eq!(uncompress_zdebug(&zdebug(5, b"hello")).unwrap(), b"hello");
+    fn a_zdebug_section_is_uncompressed() {
+        assert_eq!(uncompress_zdebug(&zdebug(5, b"hello"), 1 << 30).unwrap(), b"hello");
     }
 
     #[test]
-    fn a_claimed_size_is_refused_before_memory_is_taken_and_a_wrong_one_after() {
-        let claimed = |len_bytes| uncompress_zdebug(&zdebug(len_bytes, b"hello"));
+    fn impossible_sizes_are_refused_before_memory_is_reserved_and_wrong_sizes_after() {
+        let claimed = |len_bytes| uncompress_zdebug(&zdebug(len_bytes, b"hello"), 1 << 30);
         assert!(matches!(claimed(u64::MAX), Err(Problem::TooLarge { .. })));
         assert!(matches!(claimed(1 << 20), Err(Problem::TooLarge { .. })));
         assert!(matches!(claimed(6), Err(Problem::Damaged(_))));

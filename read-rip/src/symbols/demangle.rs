@@ -1,15 +1,16 @@
-//! Names of symbols as their programmers wrote them: Rust (legacy and v0, without the hash) and C++.
+//! Names of symbols as they are in the source: Rust (legacy and v0, without the hash) and C++.
 //!
-//! It does not look at the language that the debug information claims: the prefixes of mangled names tell.
+//! It ignores the language that the debug information names: the prefix of a mangled name identifies its scheme.
 
 use std::fmt::{self, Write};
 
-/// Longer mangled names are shown as they are.
+/// Longer names are not demangled.
 const MANGLED_MAX_BYTES: usize = 32 << 10;
-/// A mangled name can repeat its parts, and so grow exponentially: what grows beyond this is shown mangled.
+/// A mangled name can repeat its parts, and so grow exponentially. A name that becomes longer than this is left
+/// mangled.
 const DEMANGLED_MAX_BYTES: usize = 64 << 10;
 
-/// The demangled name; the name itself if it is not mangled or cannot be demangled.
+/// The demangled name, or the name itself if it cannot be demangled.
 pub(super) fn demangle(name: &str) -> String {
     attempt(name).unwrap_or_else(|| name.to_owned())
 }

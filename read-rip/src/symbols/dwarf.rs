@@ -1,24 +1,17 @@
-//! Frames of an address, from a module's DWARF, with the functions that were inlined there.
+//! The frames of an address, from a module's DWARF, with the functions that were inlined there.
 //!
-//! It finds no files (`locate` does) and knows no symbol tables. The work is addr2line's; here are the bounds.
+//! It finds no files (`locate` does) and knows no symbol tables. addr2line does the work.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use addr2line::{Context, LookupContinuation, LookupResult};
-use gimli::{EndianReader, RunTimeEndian};
 
+use super::debug_sections::{Bytes, check_nesting, empty, section};
 use super::demangle::demangle;
 use super::elf::Image;
+use super::frame::Frame;
+use super::problem::Problem;
 use super::split::Split;
-use super::{Frame, Problem};
-
-/// Sections are read and not mapped: each is shared by all that refers to it.
-pub(super) type Bytes = EndianReader<RunTimeEndian, Arc<[u8]>>;
-
-/// addr2line descends the tree of inlined calls by recursion: a file whose tree is deeper than any compiler's would
-/// overflow the stack, and is refused.
-const NESTING_MAX: isize = 1000;
 
 /// The DWARF of one module.
 pub(super) struct Dwarf {
@@ -27,7 +20,7 @@ pub(super) struct Dwarf {
 }
 
 impl Dwarf {
-    /// Reads the sections and makes an index of the compilation units.
+    /// Reads the sections and indexes the compilation units.
     pub(super) fn read(image: &Image, supplementary: Option<&Image>, split: Split) -> Result<Self, Problem> {
         let load = |image: &Image, id: gimli::SectionId| {
             if is_wanted(id) { section(image, id.name()) } else { Ok(empty(image)) }
@@ -41,16 +34,18 @@ impl Dwarf {
         Ok(Self { context: Context::from_dwarf(dwarf)?, split })
     }
 
-    /// The frames of a module-relative address, innermost first; what was found before an error counts.
+    /// The frames of a module-relative address, innermost first. If an error occurs, the frames found before it are
+    /// returned with it.
     ///
-    /// The address is looked up as it is. Debuggers subtract one from a return address, because it belongs to the
-    /// instruction behind the call and that may be another line's. A recorded PC is no return address: it is
-    /// that of the mark's own first instruction, and the byte before it may belong to anything.
+    /// The address is looked up as it is. A debugger subtracts one from a return address, because that is the
+    /// address of the instruction after the call, which may belong to another line. A recorded PC is not a return
+    /// address but the address of the mark's first instruction, and the byte before it may belong to any other
+    /// code.
     pub(super) fn frames(&self, address: u64) -> (Vec<Frame>, Option<Problem>) {
         let mut frames = Vec::new();
         let problem = self.collect(address, &mut frames).err().map(Problem::from);
         if frames.is_empty() && problem.is_some() {
-            // The tree of functions is damaged; the line table is another section.
+            // The tree of functions is damaged. The line table is in another section, and may not be.
             if let Ok(Some(location)) = self.context.find_location(address) {
                 frames.push(frame(None, Some(location)));
             }
@@ -84,14 +79,14 @@ fn frame(function: Option<String>, location: Option<addr2line::Location<'_>>) ->
     Frame {
         function,
         file: location.and_then(|location| location.file).map(str::to_owned),
-        // Line 0 is what compilers write for code that belongs to no line.
+        // Compilers write line 0 for code that belongs to no line.
         line: location.and_then(|location| location.line).filter(|&line| line > 0),
         column: location.and_then(|location| location.column).filter(|&column| column > 0),
         is_inlined: false,
     }
 }
 
-/// The sections that frames need: variables, macros and indexes by name are about as large again.
+/// Whether frames need a section. Variables, macros and name indexes are not needed, and about as large as the rest.
 fn is_wanted(id: gimli::SectionId) -> bool {
     use gimli::SectionId as Id;
     !matches!(
@@ -105,46 +100,4 @@ fn is_wanted(id: gimli::SectionId) -> bool {
             | Id::DebugPubTypes
             | Id::DebugTypes
     )
-}
-
-/// A section of a file; empty where the file has none.
-pub(super) fn section(image: &Image, name: &str) -> Result<Bytes, Problem> {
-    let content = image.content_named(name)?.unwrap_or_default();
-    Ok(Bytes::new(content.into(), order(image)))
-}
-
-pub(super) fn empty(image: &Image) -> Bytes {
-    Bytes::new(Arc::new([]), order(image))
-}
-
-fn order(image: &Image) -> RunTimeEndian {
-    if image.is_little_endian { RunTimeEndian::Little } else { RunTimeEndian::Big }
-}
-
-/// Refuses entries that are nested deeper than [`NESTING_MAX`].
-///
-/// A unit that cannot be parsed ends early, here as there: its rest is never descended into.
-pub(super) fn check_nesting(dwarf: &gimli::Dwarf<Bytes>) -> Result<(), Problem> {
-    let mut units = dwarf.units();
-    while let Ok(Some(header)) = units.next() {
-        let Ok(abbreviations) = dwarf.abbreviations(&header) else { continue };
-        let Ok(mut entries) = header.entries_raw(&abbreviations, None) else { continue };
-        while !entries.is_empty() {
-            if entries.next_depth() > NESTING_MAX {
-                return Err(Problem::Damaged("functions are nested too deeply".to_owned()));
-            }
-            let Ok(abbreviation) = entries.read_abbreviation() else { break };
-            let Some(abbreviation) = abbreviation else { continue };
-            if entries.skip_attributes(abbreviation.attributes()).is_err() {
-                break;
-            }
-        }
-    }
-    Ok(())
-}
-
-impl From<gimli::Error> for Problem {
-    fn from(error: gimli::Error) -> Self {
-        Self::Damaged(error.to_string())
-    }
 }

@@ -1,12 +1,13 @@
-//! An ELF file, read in the parts that are asked for: sections, build id, links to separate debug files.
+//! An ELF file, of which the requested parts are read: sections, build id, links to separate debug files.
 //!
-//! It does not interpret symbols or DWARF, and maps nothing: a mapped file that is truncated is a signal, a
-//! read one is an error. Only 64-bit files are read, in either byte order: the recorder runs on no others.
+//! It does not interpret symbols or DWARF. It maps nothing: if a mapped file is truncated, an access raises a
+//! signal; a read reports an error. It reads 64-bit files only, in either byte order: the recorder runs on no
+//! others.
 //!
 //! # Invariants
 //!
-//! Every range is inside the file's length before memory is taken for it, no section is larger than
-//! [`SECTION_MAX_BYTES`], and all that is read of one file together not than [`FILE_READ_MAX_BYTES`].
+//! Every range is checked against the file's length before memory is reserved for it. No section is larger than
+//! [`SECTION_MAX_BYTES`], and all that is read of one file together is no larger than [`FILE_READ_MAX_BYTES`].
 
 use std::cell::Cell;
 use std::fs::File;
@@ -14,66 +15,29 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use object::elf;
+use object::pod::{Pod, from_bytes, slice_from_bytes};
+use object::read::elf::NoteIterator;
+use object::{Endianness, U32};
 
+use super::compressed;
 use super::path::{from_io, open_regular};
-use super::{Problem, compressed};
+use super::problem::Problem;
 
-/// No section may be larger, compressed or not: 32-bit DWARF cannot refer beyond it.
-pub(super) const SECTION_MAX_BYTES: u64 = 4 << 30;
-/// All sections of a file together, uncompressed.
+/// No section may be larger, compressed or not: 32-bit DWARF cannot refer to what is after it.
+const SECTION_MAX_BYTES: u64 = 4 << 30;
+/// The limit for all sections of a file together, uncompressed.
 const FILE_READ_MAX_BYTES: u64 = 8 << 30;
-/// A larger file is none of ours; `/proc/kcore` is a regular ELF file of 128 TiB.
+/// A larger file is not a program or library: `/proc/kcore` is a regular ELF file of 128 TiB.
 const FILE_MAX_BYTES: u64 = 64 << 30;
-/// More sections than linkers make, even with one for each function.
+/// No linker makes more sections, even with one for each function.
 const SECTIONS_MAX: u64 = 1 << 20;
-/// Notes are a few bytes each, and the sites' notes are among them.
+/// Notes have a few bytes each. The notes of sites are among them.
 const NOTES_MAX_BYTES: u64 = 64 << 20;
 
-const FILE_HEADER_LEN_BYTES: u64 = 64;
-const SECTION_HEADER_LEN_BYTES: usize = 64;
-const SEGMENT_HEADER_LEN_BYTES: usize = 56;
-
-/// Integers at offsets, in the file's byte order.
-#[derive(Clone, Copy)]
-pub(super) struct Fields<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) is_little_endian: bool,
-}
-
-impl Fields<'_> {
-    fn array<const N: usize>(self, offset: usize) -> Option<[u8; N]> {
-        let mut array = *self.bytes.get(offset..)?.first_chunk()?;
-        if !self.is_little_endian {
-            array.reverse();
-        }
-        Some(array)
-    }
-
-    pub(super) fn u16(self, offset: usize) -> Option<u16> {
-        self.array(offset).map(u16::from_le_bytes)
-    }
-
-    pub(super) fn u32(self, offset: usize) -> Option<u32> {
-        self.array(offset).map(u32::from_le_bytes)
-    }
-
-    pub(super) fn u64(self, offset: usize) -> Option<u64> {
-        self.array(offset).map(u64::from_le_bytes)
-    }
-}
-
-/// A section's header, as the file says it.
-#[derive(Clone, Copy)]
-pub(super) struct Section {
-    name_offset: u32,
-    kind: u32,
-    is_compressed: bool,
-    offset: u64,
-    len_bytes: u64,
-    /// Index of the section with the names, for symbol tables.
-    pub(super) link: u32,
-    align_bytes: u64,
-}
+type FileHeader = elf::FileHeader64<Endianness>;
+type SegmentHeader = elf::ProgramHeader64<Endianness>;
+/// The header of a section.
+pub(super) type Section = elf::SectionHeader64<Endianness>;
 
 /// An open ELF file.
 pub(super) struct Image {
@@ -81,13 +45,13 @@ pub(super) struct Image {
     pub(super) len_bytes: u64,
     /// ns since 1970.
     pub(super) modified_ns: u64,
-    pub(super) is_little_endian: bool,
-    /// Empty where there is none.
+    pub(super) endian: Endianness,
+    /// Empty if there is none.
     pub(super) build_id: Vec<u8>,
     file: File,
     sections: Vec<Section>,
     section_names: Vec<u8>,
-    /// What may still be read, bytes.
+    /// How much may still be read, bytes.
     budget_bytes: Cell<u64>,
 }
 
@@ -98,35 +62,31 @@ impl Image {
         if opened.len_bytes > FILE_MAX_BYTES {
             return Err(Problem::TooLarge { len_bytes: opened.len_bytes, limit_bytes: FILE_MAX_BYTES });
         }
-        if opened.len_bytes < FILE_HEADER_LEN_BYTES {
+        if opened.len_bytes < size_of::<FileHeader>() as u64 {
             return Err(Problem::NotElf("shorter than an ELF header"));
         }
         let mut image = Self {
             path: path.to_owned(),
             len_bytes: opened.len_bytes,
             modified_ns: opened.modified_ns,
-            is_little_endian: true,
+            endian: Endianness::Little,
             build_id: Vec::new(),
             file: opened.file,
             sections: Vec::new(),
             section_names: Vec::new(),
             budget_bytes: FILE_READ_MAX_BYTES.into(),
         };
-        let header = image.read(0, FILE_HEADER_LEN_BYTES)?;
-        image.is_little_endian = byte_order(&header)?;
+        let header: FileHeader = image.read_one(0)?;
+        image.endian = byte_order(&header)?;
         image.read_sections(&header)?;
         image.build_id = image.find_build_id(&header);
         Ok(image)
     }
 
-    pub(super) fn fields<'a>(&self, bytes: &'a [u8]) -> Fields<'a> {
-        Fields { bytes, is_little_endian: self.is_little_endian }
-    }
-
-    /// Reads a part of the file; all of it or nothing.
+    /// Reads a part of the file, completely or not at all.
     fn read(&self, offset: u64, len_bytes: u64) -> Result<Vec<u8>, Problem> {
         if offset.checked_add(len_bytes).is_none_or(|end| end > self.len_bytes) {
-            return Err(Problem::Damaged("a part lies beyond the end of the file".to_owned()));
+            return Err(Problem::Damaged("a part is after the end of the file".to_owned()));
         }
         self.spend(len_bytes)?;
         let mut bytes = Vec::new();
@@ -151,125 +111,136 @@ impl Image {
         Ok(())
     }
 
-    fn read_sections(&mut self, header: &[u8]) -> Result<(), Problem> {
+    /// Reads one structure.
+    fn read_one<T: Pod>(&self, offset: u64) -> Result<T, Problem> {
+        let bytes = self.read(offset, size_of::<T>() as u64)?;
+        from_bytes(&bytes).map(|(one, _)| *one).map_err(|()| Problem::Damaged("bad header".to_owned()))
+    }
+
+    fn read_sections(&mut self, header: &FileHeader) -> Result<(), Problem> {
+        let endian = self.endian;
         let damaged = || Problem::Damaged("bad section headers".to_owned());
-        let header = self.fields(header);
-        let layout = || Some((header.u64(40)?, header.u16(58)?, header.u16(60)?, header.u16(62)?));
-        let (offset, entry_len_bytes, count, names) = layout().ok_or_else(damaged)?;
+        let offset = header.e_shoff.get(endian);
         if offset == 0 {
             return Ok(());
         }
-        if usize::from(entry_len_bytes) != SECTION_HEADER_LEN_BYTES {
+        if usize::from(header.e_shentsize.get(endian)) != size_of::<Section>() {
             return Err(damaged());
         }
-        let (mut count, mut names) = (u64::from(count), u32::from(names));
-        // Counts that do not fit are in the first section's header.
-        if count == 0 || names == u32::from(elf::SHN_XINDEX.0) {
-            let first = self.read(offset, SECTION_HEADER_LEN_BYTES as u64)?;
-            let first = self.fields(&first);
+        let mut count = u64::from(header.e_shnum.get(endian));
+        let mut names = u32::from(header.e_shstrndx.get(endian).0);
+        // Numbers that do not fit are in the first section's header.
+        let are_names_extended = header.e_shstrndx.get(endian) == elf::SHN_XINDEX;
+        if count == 0 || are_names_extended {
+            let first: Section = self.read_one(offset)?;
             if count == 0 {
-                count = first.u64(32).ok_or_else(damaged)?;
+                count = first.sh_size.get(endian);
             }
-            if names == u32::from(elf::SHN_XINDEX.0) {
-                names = first.u32(40).ok_or_else(damaged)?;
+            if are_names_extended {
+                names = first.sh_link.get(endian);
             }
         }
         if count > SECTIONS_MAX {
             return Err(damaged());
         }
-        let table = self.read(offset, count * SECTION_HEADER_LEN_BYTES as u64)?;
-        self.sections = table
-            .chunks_exact(SECTION_HEADER_LEN_BYTES)
-            .filter_map(|bytes| Section::parse(self.fields(bytes)))
-            .collect();
-        if let Some(&section) = self.sections.get(names as usize) {
+        let table = self.read(offset, count * size_of::<Section>() as u64)?;
+        self.sections = entries(&table).to_vec();
+        if let Some(section) = self.sections.get(names as usize) {
             self.section_names = self.raw(section)?;
         }
         Ok(())
     }
 
-    /// The build id, from the notes of sections, or of segments where there are no sections.
-    fn find_build_id(&self, header: &[u8]) -> Vec<u8> {
-        let sections = self.sections.iter().filter(|section| section.kind == elf::SHT_NOTE.0);
-        let sections = sections.map(|section| (section.offset, section.len_bytes, section.align_bytes));
+    /// The build id, from the notes of sections, or of segments if there are no sections.
+    fn find_build_id(&self, header: &FileHeader) -> Vec<u8> {
+        let endian = self.endian;
+        let sections = self.sections.iter().filter(|section| section.sh_type.get(endian) == elf::SHT_NOTE);
+        let sections = sections.map(|section| {
+            (section.sh_offset.get(endian), section.sh_size.get(endian), section.sh_addralign.get(endian))
+        });
         sections
             .chain(self.note_segments(header))
             .filter(|&(_, len_bytes, _)| len_bytes <= NOTES_MAX_BYTES)
             .filter_map(|(offset, len_bytes, align)| Some((self.read(offset, len_bytes).ok()?, align)))
-            .find_map(|(bytes, align)| build_id_in(self.fields(&bytes), align))
+            .find_map(|(bytes, align)| build_id_in(&bytes, align, endian))
             .unwrap_or_default()
     }
 
-    fn note_segments(&self, header: &[u8]) -> Vec<(u64, u64, u64)> {
-        let header = self.fields(header);
-        let layout = || Some((header.u64(32)?, header.u16(54)?, header.u16(56)?));
-        let Some((offset, entry_len_bytes, count)) = layout() else { return Vec::new() };
-        if usize::from(entry_len_bytes) != SEGMENT_HEADER_LEN_BYTES {
+    /// Offset, length and alignment of the segments that hold notes.
+    fn note_segments(&self, header: &FileHeader) -> Vec<(u64, u64, u64)> {
+        let endian = self.endian;
+        if usize::from(header.e_phentsize.get(endian)) != size_of::<SegmentHeader>() {
             return Vec::new();
         }
-        let table = self.read(offset, u64::from(count) * SEGMENT_HEADER_LEN_BYTES as u64).unwrap_or_default();
-        let note = |segment: Fields<'_>| {
-            (segment.u32(0)? == elf::PT_NOTE.0).then_some((
-                segment.u64(8)?,
-                segment.u64(32)?,
-                segment.u64(48)?,
-            ))
-        };
-        table.chunks_exact(SEGMENT_HEADER_LEN_BYTES).filter_map(|bytes| note(self.fields(bytes))).collect()
+        let len_bytes = u64::from(header.e_phnum.get(endian)) * size_of::<SegmentHeader>() as u64;
+        let table = self.read(header.e_phoff.get(endian), len_bytes).unwrap_or_default();
+        let segments: &[SegmentHeader] = entries(&table);
+        let notes = segments.iter().filter(|segment| segment.p_type.get(endian) == elf::PT_NOTE);
+        let notes = notes.map(|segment| {
+            (segment.p_offset.get(endian), segment.p_filesz.get(endian), segment.p_align.get(endian))
+        });
+        notes.collect()
     }
 
-    fn name(&self, section: Section) -> &[u8] {
-        let name = self.section_names.get(section.name_offset as usize..).unwrap_or_default();
+    fn name(&self, section: &Section) -> &[u8] {
+        let at = section.sh_name.get(self.endian) as usize;
+        let name = self.section_names.get(at..).unwrap_or_default();
         name.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 
-    /// The first section with a type, and content.
-    pub(super) fn section_of_type(&self, kind: elf::SectionType) -> Option<Section> {
-        self.sections.iter().copied().find(|section| section.kind == kind.0 && section.len_bytes > 0)
+    /// The first section with this type that has content.
+    pub(super) fn section_of_type(&self, kind: elf::SectionType) -> Option<&Section> {
+        let is_of_type = |section: &&Section| {
+            section.sh_type.get(self.endian) == kind && section.sh_size.get(self.endian) > 0
+        };
+        self.sections.iter().find(is_of_type)
     }
 
-    pub(super) fn section_at(&self, index: u32) -> Option<Section> {
-        self.sections.get(index as usize).copied()
+    /// The section to which another one refers, such as the names of a symbol table.
+    pub(super) fn linked_section(&self, section: &Section) -> Option<&Section> {
+        self.sections.get(section.sh_link.get(self.endian) as usize)
     }
 
-    fn section_named(&self, name: &[u8]) -> Option<Section> {
-        // Files with separated debug information have its sections' headers, without content.
-        let has_content = |section: &Section| section.kind != elf::SHT_NOBITS.0 && section.len_bytes > 0;
-        self.sections.iter().copied().find(|&section| has_content(&section) && self.name(section) == name)
+    fn section_named(&self, name: &[u8]) -> Option<&Section> {
+        // A file whose debug information is in another file keeps the headers of these sections, without content.
+        let has_content = |section: &Section| {
+            section.sh_type.get(self.endian) != elf::SHT_NOBITS && section.sh_size.get(self.endian) > 0
+        };
+        self.sections.iter().find(|section| has_content(section) && self.name(section) == name)
     }
 
-    /// Whether there is DWARF, or the part of it that points to split DWARF.
+    /// Whether there is DWARF, or the part of DWARF that refers to split DWARF.
     pub(super) fn has_debug_info(&self) -> bool {
         self.section_named(b".debug_info").or_else(|| self.section_named(b".zdebug_info")).is_some()
     }
 
     /// A section's bytes as they are in the file.
-    fn raw(&self, section: Section) -> Result<Vec<u8>, Problem> {
-        if section.kind == elf::SHT_NOBITS.0 {
+    fn raw(&self, section: &Section) -> Result<Vec<u8>, Problem> {
+        if section.sh_type.get(self.endian) == elf::SHT_NOBITS {
             return Ok(Vec::new());
         }
-        self.read(section.offset, section.len_bytes)
+        self.read(section.sh_offset.get(self.endian), section.sh_size.get(self.endian))
     }
 
     /// A section's content, uncompressed.
-    pub(super) fn content(&self, section: Section) -> Result<Vec<u8>, Problem> {
+    pub(super) fn content(&self, section: &Section) -> Result<Vec<u8>, Problem> {
         let bytes = self.raw(section)?;
-        if !section.is_compressed {
+        if section.sh_flags.get(self.endian).0 & elf::SHF_COMPRESSED.0 == 0 {
             return Ok(bytes);
         }
-        let content = compressed::uncompress(self.fields(&bytes))?;
+        let content = compressed::uncompress(&bytes, self.endian, SECTION_MAX_BYTES)?;
         self.spend(content.len() as u64)?;
         Ok(content)
     }
 
-    /// The content of the section with a name, uncompressed; `.zdebug_x` stands for `.debug_x`.
+    /// The content of the section with this name, uncompressed. `.zdebug_x` is read if there is no `.debug_x`.
     pub(super) fn content_named(&self, name: &str) -> Result<Option<Vec<u8>>, Problem> {
         if let Some(section) = self.section_named(name.as_bytes()) {
             return self.content(section).map(Some);
         }
         let Some(rest) = name.strip_prefix(".debug_") else { return Ok(None) };
         let Some(section) = self.section_named(format!(".zdebug_{rest}").as_bytes()) else { return Ok(None) };
-        let content = compressed::uncompress_zdebug(&self.raw(section)?)?;
+        let content = compressed::uncompress_zdebug(&self.raw(section)?, SECTION_MAX_BYTES)?;
         self.spend(content.len() as u64)?;
         Ok(Some(content))
     }
@@ -278,8 +249,9 @@ impl Image {
     pub(super) fn debug_link(&self) -> Option<(Vec<u8>, u32)> {
         let bytes = self.content_named(".gnu_debuglink").ok()??;
         let name_len = bytes.iter().position(|&byte| byte == 0)?;
-        let checksum = self.fields(&bytes).u32((name_len + 1).next_multiple_of(4))?;
-        Some((bytes.get(..name_len)?.to_vec(), checksum))
+        let (checksum, _) =
+            from_bytes::<U32<Endianness>>(bytes.get((name_len + 1).next_multiple_of(4)..)?).ok()?;
+        Some((bytes.get(..name_len)?.to_vec(), checksum.get(self.endian)))
     }
 
     /// `.gnu_debugaltlink`: the path of the supplementary file that `dwz` wrote, and its build id.
@@ -289,7 +261,7 @@ impl Image {
         Some((parts.next()?.to_vec(), parts.next().filter(|id| !id.is_empty())?.to_vec()))
     }
 
-    /// CRC-32 of the whole file, as debug links have it.
+    /// The CRC-32 of the whole file, as debug links use it.
     pub(super) fn checksum(&self) -> Result<u32, Problem> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(0)).map_err(|error| from_io(&error))?;
@@ -299,56 +271,38 @@ impl Image {
     }
 }
 
-impl Section {
-    fn parse(header: Fields<'_>) -> Option<Self> {
-        Some(Self {
-            name_offset: header.u32(0)?,
-            kind: header.u32(4)?,
-            is_compressed: header.u64(8)? & elf::SHF_COMPRESSED.0 != 0,
-            offset: header.u64(24)?,
-            len_bytes: header.u64(32)?,
-            link: header.u32(40)?,
-            align_bytes: header.u64(48)?,
-        })
-    }
+/// The entries of a table, without an incomplete one at its end.
+pub(super) fn entries<T: Pod>(bytes: &[u8]) -> &[T] {
+    slice_from_bytes(bytes, bytes.len() / size_of::<T>()).map_or(&[], |(entries, _)| entries)
 }
 
-/// Checks the start of the file; whether it has the little end first.
-fn byte_order(header: &[u8]) -> Result<bool, Problem> {
-    if !header.starts_with(&elf::ELFMAG) {
-        return Err(Problem::NotElf("no ELF file"));
+/// Checks that this is an ELF file of the kinds that are read. Returns its byte order.
+fn byte_order(header: &FileHeader) -> Result<Endianness, Problem> {
+    if header.e_ident.magic != elf::ELFMAG {
+        return Err(Problem::NotElf("not an ELF file"));
     }
-    if header.get(4) != Some(&elf::ELFCLASS64.0) {
-        return Err(Problem::NotElf("no 64-bit ELF file"));
+    if header.e_ident.class != elf::ELFCLASS64 {
+        return Err(Problem::NotElf("not a 64-bit ELF file"));
     }
-    let is_little_endian = match header.get(5) {
-        Some(&order) if order == elf::ELFDATA2LSB.0 => true,
-        Some(&order) if order == elf::ELFDATA2MSB.0 => false,
+    let endian = match header.e_ident.data {
+        elf::ELFDATA2LSB => Endianness::Little,
+        elf::ELFDATA2MSB => Endianness::Big,
         _ => return Err(Problem::NotElf("unknown byte order")),
     };
-    let kind = Fields { bytes: header, is_little_endian }.u16(16);
-    if kind.is_none_or(|kind| ![elf::ET_REL.0, elf::ET_EXEC.0, elf::ET_DYN.0].contains(&kind)) {
-        return Err(Problem::NotElf("an ELF file of another kind, such as a core dump"));
+    match header.e_type.get(endian) {
+        elf::ET_REL | elf::ET_EXEC | elf::ET_DYN => Ok(endian),
+        _ => Err(Problem::NotElf("an ELF file of another kind, such as a core dump")),
     }
-    Ok(is_little_endian)
 }
 
 /// The first GNU build id among notes.
-fn build_id_in(notes: Fields<'_>, align_bytes: u64) -> Option<Vec<u8>> {
-    let align = if align_bytes == 8 { 8 } else { 4 };
-    let mut notes = notes;
-    loop {
-        let name_len = notes.u32(0)? as usize;
-        let id_len = notes.u32(4)? as usize;
-        let kind = notes.u32(8)?;
-        let name_end = name_len.checked_add(12)?;
-        let start = name_end.checked_next_multiple_of(align)?;
-        let end = start.checked_add(id_len)?;
-        let id = notes.bytes.get(start..end)?;
-        if kind == elf::NT_GNU_BUILD_ID.0 && notes.bytes.get(12..name_end) == Some(b"GNU\0") && !id.is_empty()
-        {
-            return Some(id.to_vec());
-        }
-        notes.bytes = notes.bytes.get(end.checked_next_multiple_of(align)?..)?;
-    }
+fn build_id_in(notes: &[u8], align: u64, endian: Endianness) -> Option<Vec<u8>> {
+    let align = if align == 8 { 8 } else { 4 };
+    let notes = NoteIterator::<FileHeader>::new(endian, align, notes).ok()?;
+    // After a damaged note nothing is known: the iterator ends.
+    let mut notes = notes.map_while(Result::ok);
+    notes.find_map(|note| {
+        let is_build_id = note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID;
+        (is_build_id && !note.desc().is_empty()).then(|| note.desc().to_vec())
+    })
 }

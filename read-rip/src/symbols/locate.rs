@@ -1,12 +1,14 @@
-//! Finds a module's file and, where that has no DWARF, its separate debug file; refuses those of another build.
+//! Finds a module's file and, if that has no DWARF, its separate debug file. Files of another build are refused.
 //!
 //! It compares identities and reads no debug information.
 //!
-//! | looked for | where, in this order |
+//! | wanted | candidates, in this order |
 //! |---|---|
-//! | the program | `-e` and nothing else; or the recorded path, the same without " (deleted)", the live process's `exe` |
+//! | the program | `-e` alone; or the recorded path, that path without " (deleted)", the live process's `exe` |
 //! | a library | the recorded path |
-//! | DWARF | that file; `.build-id/ab/cdef.debug` and then `<path>.debug` in the debug directories; the debug link's name beside the file, in `.debug/`, in the debug directories |
+//! | DWARF by file | that file itself |
+//! | DWARF by build id | `.build-id/ab/cdef.debug`, then `<path>.debug`, in the debug directories |
+//! | DWARF by debug link | the link's name beside the file, in `.debug/`, in the debug directories |
 //!
 //! The algorithm is that of gdb ("Debugging Information in Separate Files" in its manual).
 
@@ -15,27 +17,53 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::elf::Image;
-use super::path::find;
-use super::{Options, Problem};
+use super::path::{find, with_suffix};
+use super::problem::Problem;
 use crate::ring::Module;
 
-/// What was found of a module.
+/// How files are found.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The file to use for the program itself, instead of the recorded path. It may be relative.
+    pub executable: Option<PathBuf>,
+    /// Directories with separate debug files, in the layout of `/usr/lib/debug`.
+    pub debug_dirs: Vec<PathBuf>,
+    /// The path of the recorded process's root directory, such as `/proc/PID/root`.
+    pub root: Option<PathBuf>,
+    /// The program of a living process as the kernel has it, `/proc/PID/exe`. It is used if the recorded path was
+    /// removed or replaced.
+    pub live_executable: Option<PathBuf>,
+}
+
+impl Default for Options {
+    /// Recorded paths, and debug files where distributions install them.
+    fn default() -> Self {
+        Self {
+            executable: None,
+            debug_dirs: vec![PathBuf::from("/usr/lib/debug")],
+            root: None,
+            live_executable: None,
+        }
+    }
+}
+
+/// The files of a module.
 pub(super) struct Files {
     /// The program or library itself.
     pub(super) own: Option<Image>,
-    /// Its separate debug file, if it is needed and there is one.
+    /// Its separate debug file, if one is needed and found.
     pub(super) debug: Option<Image>,
-    /// What was refused, and why.
+    /// The files that were refused, and why.
     pub(super) problems: Vec<(PathBuf, Problem)>,
 }
 
-/// Where one module's files may be.
+/// A search for the files of one module.
 pub(super) struct Search<'a> {
     pub(super) module: &'a Module,
     pub(super) options: &'a Options,
 }
 
-/// The recorder keeps so much of a build id.
+/// The recorder keeps this much of a build id.
 const RECORDED_BUILD_ID_MAX_BYTES: usize = 32;
 
 impl Search<'_> {
@@ -47,7 +75,7 @@ impl Search<'_> {
         }
         let (debug, refused) = self.debug(own.as_ref());
         match &debug {
-            // The debug file has all that was wanted of the module's own, unless the user asked for one.
+            // With a debug file, problems with the module's own file do not matter, unless the user named that file.
             Some(_) if self.given().is_none() => problems.clear(),
             Some(_) => {}
             None => problems.extend(refused),
@@ -55,7 +83,7 @@ impl Search<'_> {
         Files { own, debug, problems }
     }
 
-    /// The file that the user wants for this module.
+    /// The file that the user named for this module.
     fn given(&self) -> Option<&Path> {
         self.options.executable.as_deref().filter(|_| self.module.is_executable)
     }
@@ -67,9 +95,9 @@ impl Search<'_> {
         let root = self.options.root.as_deref();
         let recorded = &self.module.path;
         let mut candidates = vec![find(root, recorded)];
-        // FOLKLORE: the kernel adds this to the target of /proc/self/exe once the file was replaced, which package
-        // managers and linkers do while a program runs. The recorder writes down what it is told. A file of
-        // that name with the recorded build id is the right one all the same.
+        // FOLKLORE: the kernel adds this suffix to the target of /proc/self/exe once the file was replaced. Package
+        // managers and linkers replace files while a program runs. The recorder keeps the path that the kernel
+        // gives. If the file without the suffix has the recorded build id, it is the right one.
         if let Some(path) = recorded.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
             candidates.push(find(root, Path::new(OsStr::from_bytes(path))));
         }
@@ -94,7 +122,7 @@ impl Search<'_> {
         if !build_id.is_empty() {
             same_build_id(build_id, &image.build_id)?;
         } else if is_given {
-            // Nothing says that it is not, and the user says that it is. A copy has another time.
+            // The user says that it is the recorded file, and a copy may have another modification time.
         } else if *file_len_bytes == 0 && *modified_ns == 0 {
             return Err(Problem::Unverifiable);
         } else if *file_len_bytes != image.len_bytes || *modified_ns != image.modified_ns {
@@ -106,7 +134,7 @@ impl Search<'_> {
         Ok(image)
     }
 
-    /// The separate debug file, or what was refused last.
+    /// The separate debug file, or the file that was refused last.
     fn debug(&self, own: Option<&Image>) -> (Option<Image>, Option<(PathBuf, Problem)>) {
         let build_id =
             own.map(|own| &own.build_id).filter(|id| !id.is_empty()).unwrap_or(&self.module.build_id);
@@ -139,7 +167,7 @@ impl Search<'_> {
 
     fn debug_paths_by_link(&self, own: Option<&Image>, name: &[u8]) -> Vec<PathBuf> {
         let name = Path::new(OsStr::from_bytes(name));
-        // A link is a name and not a path.
+        // A debug link is a file name without a directory.
         if name.file_name() != Some(name.as_os_str()) {
             return Vec::new();
         }
@@ -157,7 +185,7 @@ impl Search<'_> {
         paths
     }
 
-    /// A path below each debug directory, in the root and outside of it.
+    /// A path below each debug directory, both in the root and outside of it.
     fn in_debug_dirs(&self, below: &Path) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         for directory in &self.options.debug_dirs {
@@ -170,7 +198,7 @@ impl Search<'_> {
         paths
     }
 
-    /// The supplementary file (of `dwz`) that a file refers to.
+    /// The supplementary file, written by `dwz`, to which a file refers.
     pub(super) fn supplementary(&self, image: &Image) -> Option<Image> {
         let (path, build_id) = image.supplementary_link()?;
         let path = PathBuf::from(std::ffi::OsString::from_vec(path));
@@ -183,7 +211,7 @@ impl Search<'_> {
     }
 }
 
-/// Opens a separate debug file. Without a checksum it must have the build id, with one it may have none.
+/// Opens a separate debug file. If no checksum is given, the file must have the build id. Otherwise it may have none.
 fn open_debug(path: &Path, build_id: &[u8], checksum: Option<u32>) -> Result<Image, Problem> {
     let image = Image::open(path)?;
     if checksum.is_none() || !(build_id.is_empty() || image.build_id.is_empty()) {
@@ -215,11 +243,4 @@ fn build_id_path(build_id: &[u8]) -> PathBuf {
     let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     let (first, rest) = hex.split_at(hex.len().min(2));
     Path::new(".build-id").join(first).join(format!("{rest}.debug"))
-}
-
-/// A path with something behind its last name.
-pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut path = path.as_os_str().to_owned();
-    path.push(suffix);
-    path.into()
 }

@@ -1,6 +1,6 @@
-//! Opens files whose paths come from a ring or from debug information, and so from somebody else.
+//! Opens files whose paths come from a ring or from debug information, and so cannot be trusted.
 //!
-//! It opens regular files only and never waits for one; it does not look at what is in them.
+//! It opens regular files only, and never waits for a writer. It does not read what is in them.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -10,14 +10,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use super::Problem;
+use super::problem::Problem;
 
-/// Longer paths are refused by the kernel.
+/// The kernel refuses longer paths.
 const PATH_MAX_BYTES: usize = 4096;
-/// As the kernel has it: more symbolic links on one way are a loop.
+/// More symbolic links on one path are a loop. The kernel has the same limit.
 const LINKS_MAX: usize = 40;
 
-/// A regular file, opened to be read.
+/// A regular file, opened for reading.
 pub(super) struct Opened {
     pub(super) file: File,
     pub(super) len_bytes: u64,
@@ -27,17 +27,17 @@ pub(super) struct Opened {
 
 /// Opens a regular file; never a FIFO, device, socket or directory.
 pub(super) fn open_regular(path: &Path) -> Result<Opened, Problem> {
-    // Asked before, because opening a device can do something (a tape rewinds, a watchdog starts) ...
+    // Checked before the file is opened, because opening a device can have effects: a tape rewinds, a watchdog starts.
     if !fs::metadata(path).map_err(|error| from_io(&error))?.is_file() {
         return Err(Problem::NotRegularFile);
     }
     let file = OpenOptions::new()
         .read(true)
-        // ... not to wait for a FIFO's writer, and to get no controlling terminal, if it was exchanged meanwhile ...
+        // The file may have been replaced since: do not wait for the writer of a FIFO, and get no controlling terminal.
         .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY)
         .open(path)
         .map_err(|error| from_io(&error))?;
-    // ... and asked again of what was opened.
+    // Checked again for the file that was opened.
     let metadata = file.metadata().map_err(|error| from_io(&error))?;
     if !metadata.is_file() {
         return Err(Problem::NotRegularFile);
@@ -57,12 +57,12 @@ pub(super) fn from_io(error: &io::Error) -> Problem {
     }
 }
 
-/// Where a path of the recorded process is found from here: below `root`, if there is one.
+/// The path of a recorded process's file as this process sees it: below `root`, if there is one.
 ///
-/// Below a root, `..` and symbolic links are followed as they are for a process that is confined to it: neither
-/// leads out. This is done by walking, without the kernel's help, so a process in the container that exchanges
-/// a directory for a link at the right instant can still lead the walk out; what is found there must be a regular ELF
-/// file with the recorded build id to be used, and none of it is shown but names and line numbers.
+/// Below a root, `..` and symbolic links are followed as a process confined to that root would follow them: neither
+/// leads out of it. The walk is done without the kernel's help. So a process in the container that replaces a
+/// directory by a link at the right instant can still lead the walk out. A file found there is used only if it is a
+/// regular ELF file with the recorded build id, and only names and line numbers of it are shown.
 pub(super) fn find(root: Option<&Path>, path: &Path) -> Result<PathBuf, Problem> {
     let bytes = path.as_os_str().as_bytes();
     if bytes.is_empty() {
@@ -94,7 +94,7 @@ fn walk(root: &Path, path: &Path) -> Result<PathBuf, Problem> {
         }
         reached.push(name);
         let here = join(root, &reached);
-        // What is no link, or is not there, is for the caller to find out.
+        // The caller finds out whether the file exists.
         let Ok(target) = fs::read_link(&here) else { continue };
         links += 1;
         if links > LINKS_MAX {
@@ -112,7 +112,7 @@ fn walk(root: &Path, path: &Path) -> Result<PathBuf, Problem> {
     Ok(join(root, &reached))
 }
 
-/// The names on the way, `..` among them.
+/// The names of a path, `..` included.
 fn names(path: &Path) -> VecDeque<OsString> {
     let named = |component: Component<'_>| match component {
         Component::Normal(name) => Some(name.to_owned()),
@@ -128,13 +128,20 @@ fn join(root: &Path, names: &[OsString]) -> PathBuf {
     path
 }
 
+/// A path with a suffix after its last name.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn neither_parent_components_nor_links_lead_out_of_the_root() {
+    fn parent_components_and_links_stay_below_the_root() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         fs::create_dir_all(root.join("usr/bin")).unwrap();
@@ -147,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_of_links_ends() {
+    fn a_loop_of_links_is_an_error() {
         let root = tempfile::tempdir().unwrap();
         symlink("/b", root.path().join("a")).unwrap();
         symlink("/a", root.path().join("b")).unwrap();

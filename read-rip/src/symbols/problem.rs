@@ -1,19 +1,18 @@
 //! What can be wrong with a module's files, as values that print as one lowercase fragment, with a hint.
 //!
-//! It decides nothing: who finds a problem says which. A problem is an answer and not an error: resolving goes
-//! on with what is left.
+//! It finds no problems itself. A problem is an answer and not an error: resolving continues with what is left.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
 use crate::printable::printable;
 
-/// Why the frames of one module are missing or less than they could be.
+/// Why the frames of one module are missing or incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleProblem {
     /// Index of the module, as in [`Resolver::new`](super::Resolver::new).
     pub module: usize,
-    /// The file that the problem is about.
+    /// The file with the problem.
     pub path: PathBuf,
     /// What is wrong with it.
     pub what: Problem,
@@ -25,52 +24,52 @@ pub struct ModuleProblem {
 pub enum Problem {
     /// The recorded path names no file that could be opened; the reason.
     BadPath(&'static str),
-    /// There is no such file.
+    /// The file does not exist.
     Missing,
-    /// A directory, FIFO, socket or device. It was not opened.
+    /// It is a directory, FIFO, socket or device, and was not opened.
     NotRegularFile,
-    /// No ELF file of the kinds that are read; the reason.
+    /// It is not an ELF file of the kinds that are read; the reason.
     NotElf(&'static str),
-    /// Another build than the recorded one.
+    /// It is another build than the recorded one.
     WrongBuildId {
-        /// The build id to which it had to be equal.
+        /// The recorded build id.
         expected: Vec<u8>,
-        /// The file's own; empty where it has none.
+        /// The file's build id; empty if it has none.
         found: Vec<u8>,
     },
-    /// There is no build id, and length or time of modification are not as recorded.
+    /// It has no build id, and its length or modification time is not the recorded one.
     FileChanged {
         /// Recorded length, bytes; 0 when unknown.
         expected_len_bytes: u64,
         /// Length now, bytes.
         found_len_bytes: u64,
     },
-    /// The ring has neither build id, length nor time of modification of this module.
+    /// The ring has neither build id, length nor modification time of this module.
     Unverifiable,
-    /// A separate debug file is not the one that the module's debug link means.
+    /// The separate debug file does not have the checksum of the module's debug link.
     WrongChecksum {
-        /// CRC-32 that the link says.
+        /// CRC-32 in the link.
         expected: u32,
         /// CRC-32 of the file.
         found: u32,
     },
     /// No DWARF was found, in the file or separately.
     NoDebugInfo {
-        /// Whether there is a symbol table, so that there are functions without lines.
+        /// Whether there is a symbol table. Then functions are known, and lines are not.
         functions_from_symbols: bool,
     },
-    /// A `.dwo` file was not found, nor a `.dwp` file that holds it: functions come from the symbol table, and inlined
-    /// callers are missing. The first of possibly many.
+    /// Neither a `.dwo` file nor a `.dwp` file with its content was found. Functions come from the symbol table,
+    /// and inlined callers are missing. Only the first such file is reported.
     MissingSplit,
-    /// Debug information that contradicts itself; the reason.
+    /// The debug information contradicts itself; the reason.
     Damaged(String),
     /// The system refused to read it; the reason.
     Unreadable(String),
-    /// Too large to be believed or read.
+    /// It is too large to be read.
     TooLarge {
-        /// What it says it has, bytes.
+        /// The claimed length, bytes.
         len_bytes: u64,
-        /// What is accepted, bytes.
+        /// The limit, bytes.
         limit_bytes: u64,
     },
 }
@@ -80,31 +79,33 @@ impl ModuleProblem {
     pub fn hint(&self) -> &'static str {
         match &self.what {
             Problem::BadPath(_) | Problem::Unverifiable => {
-                "give the program with -e; a library's debug file can be found with --debug-dir if it has a build id"
+                "name the program with -e; --debug-dir finds the debug file of a library that has a build id"
             }
             Problem::Missing => {
-                "the file was moved or removed, or is in a container: give the program with -e, or debug files with --debug-dir"
+                "the file was moved or removed, or is in a container: name the program with -e, or its debug files \
+                 with --debug-dir"
             }
             Problem::NotRegularFile | Problem::NotElf(_) => {
-                "the path does not lead to a program or library any more: give the recorded one with -e"
+                "the path no longer leads to a program or library: name the recorded file with -e"
             }
             Problem::WrongBuildId { .. } | Problem::FileChanged { .. } => {
-                "the file was replaced: give the recorded one with -e, or its debug file with --debug-dir"
+                "the file was replaced: name the recorded file with -e, or its debug file with --debug-dir"
             }
             Problem::WrongChecksum { .. } => {
-                "the debug file belongs to another build: install the one of this build, or give its directory with --debug-dir"
+                "the debug file is of another build: install that of this build, or name its directory with --debug-dir"
             }
             Problem::NoDebugInfo { functions_from_symbols: true } => {
-                "for lines and inlined callers build with debug information (-g), or give its debug file with --debug-dir"
+                "for lines and inlined callers, build with debug information (-g), or name the debug file \
+                 with --debug-dir"
             }
             Problem::NoDebugInfo { functions_from_symbols: false } => {
-                "the file was stripped: give an unstripped copy with -e, or its debug file with --debug-dir"
+                "the file was stripped: name an unstripped copy with -e, or its debug file with --debug-dir"
             }
             Problem::MissingSplit => {
                 "keep the .dwo files where the compiler wrote them, or put a .dwp file beside the program"
             }
             Problem::Damaged(_) | Problem::TooLarge { .. } => "compare the file with the one that was built",
-            Problem::Unreadable(_) => "read it as a user who may, or give a copy with -e",
+            Problem::Unreadable(_) => "read it as a user with permission, or name a copy with -e",
         }
     }
 }
@@ -131,13 +132,13 @@ impl Display for Problem {
             Self::FileChanged { expected_len_bytes: expected, found_len_bytes: found }
                 if expected == found =>
             {
-                write!(f, "modified since it was recorded, and it has no build id to compare")
+                write!(f, "modified since it was recorded, and without a build id to compare")
             }
             Self::FileChanged { expected_len_bytes, found_len_bytes } => write!(
                 f,
-                "expected {expected_len_bytes} bytes, found {found_len_bytes}, and it has no build id to compare"
+                "expected {expected_len_bytes} bytes, found {found_len_bytes}, and no build id to compare"
             ),
-            Self::Unverifiable => write!(f, "the ring does not say how to recognise the recorded file"),
+            Self::Unverifiable => write!(f, "the ring does not identify the recorded file"),
             Self::WrongChecksum { expected, found } => {
                 write!(f, "expected checksum {expected:08x}, found {found:08x}")
             }
@@ -157,7 +158,7 @@ impl Display for Problem {
     }
 }
 
-/// A build id as it is written everywhere.
+/// A build id in the usual notation.
 struct Hex<'a>(&'a [u8]);
 
 impl Display for Hex<'_> {
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_of_a_path_never_reach_the_terminal() {
+    fn control_characters_of_a_path_are_escaped() {
         let problem = ModuleProblem { module: 0, path: "/a\x1b[31m\n".into(), what: Problem::Missing };
         assert_eq!(problem.to_string(), "/a\\u{1b}[31m\\n: no such file");
     }

@@ -1,7 +1,7 @@
-//! Split DWARF: loads the `.dwo` files that a program's debug information refers to, or a `.dwp` package of them.
+//! Split DWARF: loads the `.dwo` files to which a program's debug information refers, or a `.dwp` package of them.
 //!
-//! It compares ids of compilation units and interprets nothing else. A file that is missing is remembered: what the program
-//! itself holds still answers.
+//! It compares ids of compilation units and interprets nothing else. It notes the first missing file: without that
+//! file, the debug information in the program itself is used.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsStr;
@@ -11,46 +11,47 @@ use std::sync::Arc;
 
 use addr2line::SplitDwarfLoad;
 use gimli::Reader;
+use object::Endianness;
 
-use super::Problem;
-use super::dwarf::{Bytes, check_nesting, empty, section};
+use super::debug_sections::{Bytes, check_nesting, empty, section};
 use super::elf::Image;
-use super::locate::{Files, with_suffix};
-use super::path::find;
+use super::locate::Files;
+use super::path::{find, with_suffix};
+use super::problem::Problem;
 
-/// All `.dwo` files of one program together.
+/// The limit for the `.dwo` files of one program.
 const FILES_MAX: usize = 1 << 16;
 
-/// Where the split debug information of one module is looked for.
+/// The split debug information of one module.
 pub(super) struct Split {
     root: Option<PathBuf>,
-    /// Of the module's file and of its debug file.
+    /// The paths of the module's file and of its debug file.
     files: Vec<PathBuf>,
-    is_little_endian: bool,
+    endian: Endianness,
     package: OnceCell<Option<gimli::DwarfPackage<Bytes>>>,
     loaded: Cell<usize>,
     missing: RefCell<Option<PathBuf>>,
 }
 
 impl Split {
-    pub(super) fn new(files: &Files, root: Option<&Path>, is_little_endian: bool) -> Self {
+    pub(super) fn new(files: &Files, root: Option<&Path>, endian: Endianness) -> Self {
         let images = files.own.iter().chain(&files.debug);
         Self {
             root: root.map(Path::to_owned),
             files: images.map(|image| image.path.clone()).collect(),
-            is_little_endian,
+            endian,
             package: OnceCell::new(),
             loaded: 0.into(),
             missing: None.into(),
         }
     }
 
-    /// The first file that was asked for and not found.
+    /// The first requested file that was not found.
     pub(super) fn missing(&self) -> Option<PathBuf> {
         self.missing.borrow().clone()
     }
 
-    /// One compilation unit's debug information, if it is found.
+    /// The debug information of one compilation unit; `None` if it is not found.
     pub(super) fn load(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<Arc<gimli::Dwarf<Bytes>>> {
         let found = self.packed(wanted).or_else(|| self.unpacked(wanted));
         let found = found.filter(|dwarf| check_nesting(dwarf).is_ok());
@@ -66,10 +67,10 @@ impl Split {
         package.find_cu(wanted.dwo_id, &wanted.parent).ok()?
     }
 
-    /// `prog.dwp` beside `prog`, or beside the debug file.
+    /// Opens `prog.dwp` beside `prog`, or beside the debug file.
     fn open_package(&self) -> Option<gimli::DwarfPackage<Bytes>> {
         let open = |path: PathBuf| {
-            let image = Image::open(&path).ok().filter(|image| self.has_same_order(image))?;
+            let image = Image::open(&path).ok().filter(|image| self.has_same_byte_order(image))?;
             let load = |id: gimli::SectionId| match id.dwo_name() {
                 Some(name) => section(&image, name),
                 None => Ok(empty(&image)),
@@ -87,7 +88,7 @@ impl Split {
         self.paths(wanted)?.iter().find_map(|path| self.open_file(path, wanted))
     }
 
-    /// Where the compiler wrote it; else beside the program, for a build that was moved.
+    /// The path to which the compiler wrote the file, then a path beside the program, in case the build was moved.
     fn paths(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<Vec<PathBuf>> {
         let name = text(wanted.path.as_ref())?;
         let directory = text(wanted.comp_dir.as_ref()).unwrap_or_default();
@@ -103,7 +104,7 @@ impl Split {
     }
 
     fn open_file(&self, path: &Path, wanted: &SplitDwarfLoad<Bytes>) -> Option<gimli::Dwarf<Bytes>> {
-        let image = Image::open(path).ok().filter(|image| self.has_same_order(image))?;
+        let image = Image::open(path).ok().filter(|image| self.has_same_byte_order(image))?;
         let load = |id: gimli::SectionId| match id.dwo_name() {
             Some(name) => section(&image, name),
             None => Ok(empty(&image)),
@@ -117,8 +118,8 @@ impl Split {
         Some(dwarf)
     }
 
-    fn has_same_order(&self, image: &Image) -> bool {
-        image.is_little_endian == self.is_little_endian
+    fn has_same_byte_order(&self, image: &Image) -> bool {
+        image.endian == self.endian
     }
 }
 

@@ -2,16 +2,16 @@
 //!
 //! # Question
 //!
-//! Where are all the threads, in as few lines as possible?
+//! Where are all threads, in as few lines as possible?
 //!
 //! # Method
 //!
-//! Each thread counts at its last mark. Marks are grouped by the function they are in, and within it by
-//! address: the two marks around a lock are on one line of the source, and mean *waits* and *holds*.
+//! Each thread counts at its last mark. Marks are grouped by function, and within a function by address. So two
+//! marks on one line stay apart: those around a lock mean *waits* and *holds*.
 //!
 //! # Blind spots
 //!
-//! A thread that has left the marked location for code without marks still counts there.
+//! A thread that has gone on to code without marks still counts at its last mark.
 //!
 //! # Example output
 //!
@@ -23,18 +23,18 @@ use std::collections::HashMap;
 
 use crate::locations::{Location, LocationId, Locations};
 
-/// A function in which threads are.
+/// A function, and the threads whose last mark is in it.
 #[derive(Debug)]
 pub struct Group {
-    /// Its name.
+    /// The name of the function.
     pub function: String,
-    /// How many threads.
+    /// The number of threads.
     pub threads: usize,
-    /// The marks they are at, by address.
+    /// The marks, by address.
     pub spots: Vec<Spot>,
 }
 
-/// A mark at which threads are.
+/// A mark, and the threads whose last mark it is.
 #[derive(Debug)]
 pub struct Spot {
     /// The mark.
@@ -43,15 +43,15 @@ pub struct Spot {
     pub tids: Vec<u32>,
 }
 
-/// Groups threads, given as thread id and last location; the largest group first.
+/// Groups threads, given by thread id and last location. The largest group comes first.
 pub fn condense(last: &[(u32, LocationId)], locations: &Locations<'_>) -> Vec<Group> {
-    let mut by_place: HashMap<LocationId, Vec<u32>> = HashMap::new();
+    let mut by_location: HashMap<LocationId, Vec<u32>> = HashMap::new();
     for &(tid, location) in last {
-        by_place.entry(location).or_default().push(tid);
+        by_location.entry(location).or_default().push(tid);
     }
-    // Functions of one name in different files are different functions.
+    // Functions with one name in different files are different functions.
     let mut by_function: HashMap<(&str, Option<&str>), Vec<Spot>> = HashMap::new();
-    for (location, mut tids) in by_place {
+    for (location, mut tids) in by_location {
         tids.sort_unstable();
         let Location { function, source, .. } = locations.get(location);
         let file = source.as_ref().map(|(file, _)| file.as_str());

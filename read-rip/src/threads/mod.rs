@@ -1,4 +1,4 @@
-//! What the events mean. No input, no output: values in, values out.
+//! Threads: what became of each, and at which locations they are. It does no input or output.
 
 mod condense;
 mod states;

@@ -1,4 +1,6 @@
-//! Threads, out of slots: what became of each, and what of its history is known.
+//! The threads of a snapshot: what became of each, and how much of their histories is known.
+//!
+//! It asks no process: the caller says which threads live.
 
 use std::collections::HashSet;
 
@@ -7,11 +9,11 @@ use crate::ring::{Slot, SlotState, Snapshot};
 /// What became of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadState {
-    /// It can run, or its process has ended while it could.
+    /// It can run, or could when its process ended.
     Present,
-    /// It ended, and said so.
+    /// It recorded its exit.
     Exited,
-    /// It is gone without having said so, while its process lives.
+    /// It disappeared without recording its exit, while its process lives.
     Abandoned,
 }
 
@@ -20,7 +22,7 @@ pub enum ThreadState {
 pub struct Thread<'a> {
     /// Its slot.
     pub slot: &'a Slot,
-    /// The slot's location in the snapshot's list of slots.
+    /// The slot's index in the snapshot's list of slots.
     pub position: usize,
     /// What became of it.
     pub state: ThreadState,
@@ -28,8 +30,8 @@ pub struct Thread<'a> {
 
 /// All threads of a snapshot, by process and thread id.
 ///
-/// `living` are the threads that the process has now, by their ids there; empty when it has ended or nothing
-/// is known of it. `ended` are processes that it forked and that are there no more.
+/// `living` has the ids of the threads that the process has now; it is empty if the process has ended or its
+/// threads are not known. `ended` has the forked processes that have ended.
 pub fn threads<'a>(snapshot: &'a Snapshot, living: &HashSet<u32>, ended: &HashSet<u32>) -> Vec<Thread<'a>> {
     let own_pid = snapshot.header.as_ref().map_or(0, |header| header.pid);
     let mut threads: Vec<Thread<'_>> = snapshot
@@ -37,11 +39,11 @@ pub fn threads<'a>(snapshot: &'a Snapshot, living: &HashSet<u32>, ended: &HashSe
         .iter()
         .enumerate()
         .map(|(position, slot)| {
-            let is_gone = !living.is_empty() && slot.pid == own_pid && !living.contains(&slot.tid)
+            let has_disappeared = !living.is_empty() && slot.pid == own_pid && !living.contains(&slot.tid)
                 || ended.contains(&slot.pid);
             let state = match slot.state {
                 SlotState::Exited => ThreadState::Exited,
-                SlotState::Live | SlotState::Claiming if is_gone => ThreadState::Abandoned,
+                SlotState::Live | SlotState::Claiming if has_disappeared => ThreadState::Abandoned,
                 SlotState::Live | SlotState::Claiming => ThreadState::Present,
             };
             Thread { slot, position, state }
@@ -51,18 +53,18 @@ pub fn threads<'a>(snapshot: &'a Snapshot, living: &HashSet<u32>, ended: &HashSe
     threads
 }
 
-/// What of all histories is known, and what is not.
+/// How much of all histories is known, and how much is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Words that were read.
     pub words: u64,
-    /// Words that later ones of the same thread have replaced: how a ring works.
+    /// Words that later ones of the same thread have replaced, as intended.
     pub overwritten: u64,
     /// Words that changed while they were read.
     pub torn: u64,
     /// Words that were reserved and not written.
     pub unwritten: u64,
-    /// Words that contradict their location.
+    /// Words that contradict their position.
     pub damaged: u64,
 }
 

@@ -1,7 +1,7 @@
 //! What a raw lock records around the one that it wraps.
 //!
-//! It knows no trait: locking is whatever a closure does, and what comes of it is `()` or a guard. Everything is inlined
-//! into the program's functions, so that each call has sites of its own.
+//! It knows no trait: locking is whatever a closure does, and what comes of it is `()` or a guard. Everything is
+//! inlined into the program's functions, so that each call has sites of its own.
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 

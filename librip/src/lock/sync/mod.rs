@@ -1,9 +1,8 @@
 //! `std::sync` with locks that record what happens to them: replace `use std::sync` by `use librip::sync`.
 //!
 //! [`Mutex`], [`RwLock`] and [`Condvar`] wrap those of the standard library and behave alike, poisoning included;
-//! everything else is passed on as it is. The ring then knows which thread holds which lock, and since when it
-//! waits for which other; `read-rip locks` and `read-rip check` show it, with the lines of your program, not of
-//! this one.
+//! everything else is passed on as it is. The ring then knows which thread holds which lock, and since when it waits
+//! for which other; `read-rip locks` and `read-rip check` show it, with the lines of your program, not of this one.
 //!
 //! ```
 //! use librip::sync::{Arc, Mutex};
@@ -15,15 +14,15 @@
 //!
 //! # What it costs
 //!
-//! A few nanoseconds for an uncontended lock and unlock; `scripts/bench` has the table. While the lock is held, one word
-//! is stored after it was taken, and one before it is given up; everything else is written outside. A lock
-//! takes eight bytes more, a guard as well.
+//! A few nanoseconds for an uncontended lock and unlock; `scripts/bench` has the table. While the lock is held, one
+//! word is stored after it was taken, and one before it is given up; everything else is written outside. A lock takes
+//! eight bytes more, a guard as well.
 //!
 //! # What it does not see
 //!
 //! The place of a lock that is taken through a function pointer (`.map(Mutex::lock)`) is where the pointer was called
-//! from, as far as debug information tells. [`Mutex::get_mut`] and [`Mutex::into_inner`] lock nothing and
-//! record nothing.
+//! from, as far as debug information tells. [`Mutex::get_mut`] and [`Mutex::into_inner`] lock nothing and record
+//! nothing.
 
 mod condvar;
 mod locking;

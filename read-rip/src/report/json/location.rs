@@ -1,16 +1,19 @@
 //! A location as JSON.
 //!
-//! It resolves nothing: the location is given. The fields are described in the module above.
+//! It resolves nothing: the location is given.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::locations::{Location, Locations, MARKS_MAX};
+use crate::locations::{Location, LocationId, Locations, MARKS_MAX};
 use crate::ring::{Site, SiteKind, Snapshot};
 
 #[derive(Serialize)]
-pub(in crate::report) struct JsonLocation<'a> {
+pub(super) struct JsonLocation<'a> {
+    /// What evidence calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<LocationId>,
     function: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
@@ -50,6 +53,13 @@ struct Caller<'a> {
     line: Option<u32>,
 }
 
+impl JsonLocation<'_> {
+    /// With the number by which evidence refers to it.
+    pub(super) fn with_id(self, id: LocationId) -> Self {
+        JsonLocation { id: Some(id), ..self }
+    }
+}
+
 /// What a site's mark means; `None` for kinds of later versions.
 fn kind_name(kind: SiteKind) -> Option<&'static str> {
     match kind {
@@ -59,7 +69,7 @@ fn kind_name(kind: SiteKind) -> Option<&'static str> {
         SiteKind::LockAcquired => Some("lock_acquired"),
         SiteKind::LockReleased => Some("lock_released"),
         SiteKind::LockTryFailed => Some("lock_try_failed"),
-        SiteKind::LockAcquireBegin => Some("lock_takes"),
+        SiteKind::LockAcquireBegin => Some("lock_acquire_begin"),
         SiteKind::ConditionWait => Some("condition_wait"),
         SiteKind::ConditionWoken => Some("condition_woken"),
         SiteKind::LockDestroyed => Some("lock_destroyed"),
@@ -68,7 +78,7 @@ fn kind_name(kind: SiteKind) -> Option<&'static str> {
 }
 
 /// A location with what its site and its module say.
-pub(in crate::report) fn json_location<'a>(
+pub(super) fn json_location<'a>(
     location: &'a Location,
     locations: &Locations<'a>,
     snapshot: &'a Snapshot,
@@ -77,6 +87,7 @@ pub(in crate::report) fn json_location<'a>(
     let sites = || location.sites.iter().map(|&site| locations.site(site));
     let site = sites().next();
     JsonLocation {
+        id: None,
         function: &location.full_function,
         file: location.source.as_ref().map(|(file, _)| file.as_str()),
         line: location.source.as_ref().map(|&(_, line)| line),

@@ -1,33 +1,34 @@
-//! Locks as JSON. The fields are described in the module above.
-//!
-//! Nothing is computed here but how long ago something was.
+//! Locks as JSON: what is known of all of them, and each with its holders and waiters.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Json, JsonLocation, json_location, state_name};
-use crate::locations::Locations;
-use crate::locks::{Hold, HoldState, LockModel, LockName, Overview, Quantiles, Summary};
+use super::location::{JsonLocation, json_location};
+use super::ring::level_name;
+use super::threads::state_name;
+use super::writer::{Json, moment};
+use crate::locks::{Hold, HoldState, Overview, Quantiles, Summary};
 use crate::report::locks::type_name;
-use crate::ring::{ClockLevel, Snapshot};
+use crate::report::names::LockNames;
+use crate::ring::Snapshot;
 
 #[derive(Serialize)]
 struct Locks {
     held_overflows: u64,
-    held_beyond: u64,
-    held_unclear: u64,
+    held_overflowed: u64,
+    held_in_flux: u64,
     releases_unmatched: u64,
-    quiet: usize,
+    hidden: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    now_boottime_ns: Option<u64>,
+    now_boottime_ns: Option<String>,
     clock: &'static str,
 }
 
 #[derive(Serialize)]
 struct Lock<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
+    name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name_from: Option<&'static str>,
     r#type: &'static str,
@@ -37,15 +38,16 @@ struct Lock<'a> {
     contradictory: bool,
     holders: Vec<Holder<'a>>,
     waiters: Vec<Waiters<'a>>,
-    lenders: Vec<u32>,
+    condition_waiters: Vec<u32>,
+    semaphore_waiters: Vec<u32>,
     acquisitions: u64,
     contended: u64,
     failed_tries: u64,
     owners: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    wait: Option<Times>,
+    waits: Option<Quantiles>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hold: Option<Times>,
+    holds: Option<Quantiles>,
 }
 
 #[derive(Serialize)]
@@ -55,9 +57,9 @@ struct Holder<'a> {
     thread_state: &'static str,
     state: &'static str,
     shared: bool,
-    again: u16,
+    recursion: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
-    since_boottime_ns: Option<u64>,
+    since_boottime_ns: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     for_ns: Option<u64>,
     steady: bool,
@@ -75,77 +77,54 @@ struct Waiters<'a> {
     location: JsonLocation<'a>,
 }
 
-#[derive(Serialize)]
-struct Times {
-    count: usize,
-    p50_ns: u64,
-    p90_ns: u64,
-    p99_ns: u64,
-    max_ns: u64,
-}
-
 impl<W: Write> Json<W> {
-    /// What there is to say of all locks, and then each of them.
+    /// What is known of all locks, and then each of them.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
     pub fn locks(
         &mut self,
         overview: &Overview,
-        model: &LockModel,
-        locations: &Locations<'_>,
+        names: &LockNames<'_>,
         snapshot: &Snapshot,
     ) -> io::Result<()> {
+        let model = names.model;
         let clock = snapshot.header.as_ref().and_then(|header| header.clock.as_ref());
         self.line(
             "locks",
             Locks {
                 held_overflows: model.held_overflows,
-                held_beyond: model.threads.iter().map(|thread| u64::from(thread.overflowed)).sum(),
-                held_unclear: model.threads.iter().map(|thread| u64::from(thread.in_flux)).sum(),
+                held_overflowed: model.threads.iter().map(|thread| u64::from(thread.overflowed)).sum(),
+                held_in_flux: model.threads.iter().map(|thread| u64::from(thread.in_flux)).sum(),
                 releases_unmatched: model.releases_unmatched,
-                quiet: overview.quiet,
-                now_boottime_ns: model.now_ns,
-                clock: match clock.map(|clock| clock.level) {
-                    None | Some(ClockLevel::Off) => "off",
-                    Some(ClockLevel::Contended) => "contended",
-                    Some(_) => "all",
-                },
+                hidden: overview.quiet,
+                now_boottime_ns: model.now_ns.map(moment),
+                clock: level_name(clock.map(|clock| clock.level)),
             },
         )?;
         for summary in &overview.locks {
-            self.lock(summary, model, locations, snapshot)?;
+            self.lock(summary, names, snapshot)?;
         }
         Ok(())
     }
 
-    fn lock(
-        &mut self,
-        summary: &Summary,
-        model: &LockModel,
-        locations: &Locations<'_>,
-        snapshot: &Snapshot,
-    ) -> io::Result<()> {
+    fn lock(&mut self, summary: &Summary, names: &LockNames<'_>, snapshot: &Snapshot) -> io::Result<()> {
+        let LockNames { model, locations, .. } = *names;
         let lock = &model.locks[summary.lock];
         let location = |id| json_location(locations.get(id), locations, snapshot);
         let tids = |threads: &[usize]| threads.iter().map(|&id| model.threads[id].tid).collect();
-        let (name, name_from) = match &lock.name {
-            LockName::Given(name) => (Some(name.clone()), Some("given")),
-            LockName::Symbol(name) => (Some(name.clone()), Some("symbol")),
-            LockName::Location(id) => (Some(locations.get(*id).function.clone()), Some("location")),
-            LockName::None => (None, None),
-        };
+        let (name, name_from) = names.origin(&lock.name).unzip();
         let holder = |hold: &Hold| Holder {
             name: &model.threads[hold.thread].name,
             tid: model.threads[hold.thread].tid,
             thread_state: state_name(model.threads[hold.thread].state),
             state: match hold.state {
                 HoldState::Held => "held",
-                HoldState::Acquiring => "taking",
+                HoldState::Acquiring => "acquiring",
                 HoldState::Releasing => "releasing",
                 HoldState::Destroyed => "destroyed",
             },
             shared: hold.is_shared,
-            again: hold.recursion,
-            since_boottime_ns: hold.since_ns,
+            recursion: hold.recursion,
+            since_boottime_ns: hold.since_ns.map(moment),
             for_ns: model.now_ns.zip(hold.since_ns).and_then(|(now, since)| now.checked_sub(since)),
             steady: hold.is_steady,
             location: location(hold.location),
@@ -170,19 +149,15 @@ impl<W: Write> Json<W> {
                 contradictory: summary.is_contradictory,
                 holders: lock.holders.iter().chain(&lock.possible_holders).map(holder).collect(),
                 waiters: waiters.collect(),
-                lenders: tids(&[&lock.condition_waiters[..], &lock.semaphore_waiters].concat()),
+                condition_waiters: tids(&lock.condition_waiters),
+                semaphore_waiters: tids(&lock.semaphore_waiters),
                 acquisitions: lock.record.acquisitions,
                 contended: lock.record.contended,
                 failed_tries: lock.record.failed_tries,
                 owners: lock.record.owners,
-                wait: summary.waits.map(times),
-                hold: summary.holds.map(times),
+                waits: summary.waits,
+                holds: summary.holds,
             },
         )
     }
-}
-
-fn times(of: Quantiles) -> Times {
-    let Quantiles { count, p50_ns, p90_ns, p99_ns, max_ns } = of;
-    Times { count, p50_ns, p90_ns, p99_ns, max_ns }
 }

@@ -1,8 +1,5 @@
 //! Small formats: counts, ages and lengths of time.
 
-pub(super) use crate::printable::is_harmless;
-pub use crate::printable::printable;
-
 /// A number of things: `1 thread`, `2 threads`.
 pub fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })

@@ -1,99 +1,28 @@
 //! The condensed view and the per-thread lines.
 //!
-//! The per-thread line is what scripts read, and stays as it is:
+//! Scripts read the per-thread line, so its form is stable:
 //!
 //! ```text
 //! name[tid]: {82}source_a.c:124<0x442bae>, {83}source_a.c:129, ...
 //! ```
 //!
-//! In braces a mark's sequence, oldest first; then file and line; then, where several addresses share that line
-//! (and always with `-v`), the module-relative address; then, for marks of wrapped locks (`librip::sync`), what they say, as
-//! `(takes)`, `(waits)`, `(released)`, `(failed)`, `(idle)`, `(woken)` or `(ended)`. With `-v` the lock follows that an
-//! event is about. An exited thread's line ends in `EXIT`.
+//! The oldest mark comes first. Braces contain the sequence of a mark. File and line follow. Where several
+//! addresses share that line (and always with `-v`), the module-relative address follows. For marks of wrapped
+//! locks (`librip::sync`) a word follows: `(takes)`, `(waits)`, `(released)`, `(failed)`, `(idle)`, `(woken)` or
+//! `(ended)`. With `-v` the lock of the event follows. The line of an exited thread ends in `EXIT`.
 //!
-//! Where the linker has made several marks one, all of their lines are shown, as `source_a.c:124|source_b.c:20`: which of
-//! them was passed is not known.
+//! Where the linker has merged several marks, all of their lines are shown, as `source_a.c:124|source_b.c:20`: it
+//! is not known which of them was passed.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::{counted, printable};
+use super::names::LocationTexts;
+use super::units::counted;
 use crate::events::Event;
-use crate::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
+use crate::locations::{Location, LocationId, Locations, MARKS_MAX};
+use crate::printable::printable;
 use crate::ring::SiteKind;
 use crate::threads::{Group, Thread, ThreadState};
-
-/// Where a mark is, as `file:line` with an address where it takes one.
-#[derive(Debug)]
-pub struct LocationTexts<'a> {
-    names: &'a FileNames,
-    /// How many addresses each `file:line` has.
-    addresses: HashMap<String, usize>,
-    is_verbose: bool,
-}
-
-/// Prepares texts for these locations.
-pub fn location_texts<'a>(
-    locations: &Locations<'_>,
-    names: &'a FileNames,
-    is_verbose: bool,
-) -> LocationTexts<'a> {
-    let mut texts = LocationTexts { names, addresses: HashMap::new(), is_verbose };
-    for location in locations.iter() {
-        if let Some(line) = texts.line(location) {
-            *texts.addresses.entry(line).or_default() += 1;
-        }
-    }
-    texts
-}
-
-impl LocationTexts<'_> {
-    fn line(&self, location: &Location) -> Option<String> {
-        let (file, line) = location.source.as_ref()?;
-        let one = |file, line| format!("{}:{line}", printable(self.names.get(file)));
-        let mut all = one(file, line);
-        for (file, line) in &location.folded {
-            all += "|";
-            all += &one(file, line);
-        }
-        if location.sites.len() > MARKS_MAX {
-            all += "|...";
-        }
-        Some(all)
-    }
-
-    /// `file:line`, `file:line<0xADDRESS>`, or an address alone where no source is known.
-    pub fn of(&self, location: &Location) -> String {
-        match self.line(location) {
-            None => format!("{:#x}", location.address),
-            Some(line) if self.is_verbose || self.addresses.get(&line).is_some_and(|&count| count > 1) => {
-                format!("{line}<{:#x}>", location.address)
-            }
-            Some(line) => line,
-        }
-    }
-
-    /// The same with an address only where no source is known, or with `-v`: for what is told apart in other ways.
-    pub fn line_of(&self, location: &Location) -> String {
-        match self.line(location) {
-            // All calls of a wrapper have its line: the address tells them apart.
-            Some(line) if location.is_in_wrapper => format!("{line}<{:#x}>", location.address),
-            Some(line) if !self.is_verbose => line,
-            _ => self.of(location),
-        }
-    }
-
-    /// The caller that a mark was inlined into, as ` from file:line`.
-    pub(super) fn caller(&self, location: &Location) -> String {
-        match location.caller() {
-            Some(caller) => match (&caller.file, caller.line) {
-                (Some(file), Some(line)) => format!(" from {}:{line}", printable(self.names.get(file))),
-                _ => String::new(),
-            },
-            None => String::new(),
-        }
-    }
-}
 
 /// Writes the condensed view.
 ///
@@ -135,7 +64,7 @@ pub fn condensed(
     Ok(())
 }
 
-/// The labels of the marks there, each once.
+/// The labels of the marks at a location, each once.
 fn labels<'a>(location: &Location, locations: &Locations<'a>) -> Vec<&'a str> {
     let mut labels: Vec<&str> = Vec::new();
     for &site in location.sites.iter().take(MARKS_MAX) {
@@ -147,8 +76,8 @@ fn labels<'a>(location: &Location, locations: &Locations<'a>) -> Vec<&'a str> {
     labels
 }
 
-/// What the mark of a wrapper says: all of its marks are on the line of one call, which alone tells nothing. Marks by
-/// hand are on lines of their own, and shown as those of the C ancestor were.
+/// The word for a mark of a wrapper: all marks of a wrapper are on the line of one call, which alone does not say
+/// what was done. Marks by hand are on lines of their own, and have no word.
 fn wrapper_word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option<&'static str> {
     let meaning = locations.meaning(thread.slot.pid, event.pc)?;
     if !meaning.flags().is_wrapper() {

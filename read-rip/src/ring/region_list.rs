@@ -9,8 +9,8 @@ use librip_format::{Header as Raw, Region as RawRegion};
 use super::bytes::Bytes;
 use super::{Defect, Header, Region, RegionKind};
 
-/// The longest slot that is read, bytes. A later minor version may have longer slots than this one. But each takes a whole
-/// buffer, and a sparse file can claim any length.
+/// The longest slot that is read, bytes. A later minor version may have longer slots than this one. But each takes
+/// a whole buffer, and a sparse file can claim any length.
 const SLOT_LEN_MAX_BYTES: u64 = 1 << 20;
 
 /// A region to fill in, and the shortest entry that it can have.
@@ -40,9 +40,7 @@ pub(super) fn read(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Def
         let is_reported = defects
             .iter()
             .any(|defect| matches!(defect, Defect::Region { kind: reported, .. } if *reported == kind));
-        // Rings of 1.0 have no names of locks.
-        let is_needed = kind != RegionKind::LockNames;
-        if *region == Region::default() && is_needed && !is_reported {
+        if *region == Region::default() && !is_reported {
             defects.push(Defect::RegionMissing { kind });
         }
     }

@@ -1,0 +1,71 @@
+//! What is known of this process: its PID namespace, whether it is a forked child, what its thread inherits, and whether it
+//! may make system calls of its own.
+//!
+//! It decides nothing: `fork` and the interposer write it, and `thread` and `exit` read it.
+
+use core::cell::Cell;
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, AtomicU64};
+
+use crate::ring::fork_copy::{HeldCopy, NONE_HELD};
+use crate::sys;
+
+/// Whether this process was forked since the ring was made.
+static IS_FORKED_CHILD: AtomicBool = AtomicBool::new(false);
+/// Inode of this process's PID namespace; 0 if it is not known.
+static PID_NAMESPACE: AtomicU64 = AtomicU64::new(0);
+/// Whether the program may be killed for system calls that are not its own.
+static AVOIDS_SYSTEM_CALLS: AtomicBool = AtomicBool::new(false);
+
+std::thread_local! {
+    /// The locks that the forking thread held; none outside of a fork and in other threads.
+    static HELD_BEFORE_FORK: Cell<HeldCopy> = const { Cell::new(NONE_HELD) };
+}
+
+/// Notes the PID namespace of the process.
+pub(crate) fn note_pid_namespace() {
+    // ORDERING: relaxed: a single word, written before there is a second thread that needs it.
+    PID_NAMESPACE.store(sys::pid_namespace(), Relaxed);
+}
+
+/// Inode of this process's PID namespace; 0 if it is not known.
+pub(super) fn pid_namespace() -> u64 {
+    // ORDERING: relaxed, see `note_pid_namespace`.
+    PID_NAMESPACE.load(Relaxed)
+}
+
+/// Notes that this process is a forked child.
+pub(super) fn note_forked_child() {
+    // ORDERING: relaxed: there is no other thread.
+    IS_FORKED_CHILD.store(true, Relaxed);
+}
+
+/// Whether this process was forked since the ring was made.
+pub(super) fn is_forked_child() -> bool {
+    // ORDERING: relaxed: set before there was a second thread.
+    IS_FORKED_CHILD.load(Relaxed)
+}
+
+/// Keeps the locks that the calling thread holds, for its image in a forked child.
+pub(super) fn keep_held(locks: HeldCopy) {
+    HELD_BEFORE_FORK.set(locks);
+}
+
+/// Takes the locks that were kept.
+pub(super) fn take_held() -> HeldCopy {
+    HELD_BEFORE_FORK.replace(NONE_HELD)
+}
+
+/// From now on the recorder makes no system call that a program with threads does not make anyway. Threads without a
+/// slot get none.
+#[cfg(feature = "interpose")]
+pub(crate) fn avoid_system_calls() {
+    // ORDERING: relaxed: threads that begin later see it, and others have made their calls.
+    AVOIDS_SYSTEM_CALLS.store(true, Relaxed);
+}
+
+/// See `avoid_system_calls`.
+pub(super) fn avoids_system_calls() -> bool {
+    // ORDERING: relaxed, as above.
+    AVOIDS_SYSTEM_CALLS.load(Relaxed)
+}

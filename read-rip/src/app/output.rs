@@ -1,0 +1,41 @@
+//! Where the commands write: results, remarks, and the exit status.
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write};
+
+use anstream::{AutoStream, ColorChoice};
+
+use crate::cli::Common;
+
+/// The ring was read, and nothing is wrong.
+pub(super) const SOUND: u8 = 0;
+/// The ring was read, and there are findings.
+pub(super) const FINDINGS: u8 = 1;
+/// An error, or part of the ring could not be read.
+pub(super) const ERROR: u8 = 2;
+
+/// Output is written in pieces of this length.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Standard output, with colours where the options say so.
+pub(super) fn output(wanted: &Common) -> impl Write + use<> {
+    let choice = match wanted.color {
+        clap::ColorChoice::Auto => AutoStream::choice(&io::stdout()),
+        clap::ColorChoice::Always => ColorChoice::Always,
+        clap::ColorChoice::Never => ColorChoice::Never,
+    };
+    // Buffered on both sides: the filter that removes colours writes many small pieces.
+    let stdout: Box<dyn Write> = Box::new(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()));
+    BufWriter::with_capacity(BUFFER_BYTES, AutoStream::new(stdout, choice))
+}
+
+/// Writes a line to standard error. A failure is ignored: with `2>&1 | head` nothing may read it.
+pub(super) fn remark(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// The time, ns since 1970.
+pub(super) fn now_ns() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}

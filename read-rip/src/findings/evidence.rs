@@ -1,0 +1,390 @@
+//! What findings are based on, as data: ids of the model's threads, locks and locations, counts and times.
+//!
+//! No text and no conclusions. `--json` writes these types as they are, with the names of their fields.
+
+use serde::Serialize;
+
+use crate::locations::LocationId;
+use crate::locks::{LockId, Quantiles, ThreadId};
+
+/// What a finding is based on. Each analysis has its own type.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+#[expect(missing_docs, reason = "each type says it")]
+pub enum Evidence {
+    WaitCycle(WaitCycle),
+    DeadHolder(DeadHolder),
+    Orphan(Orphan),
+    DestroyedWhileHeld(DestroyedWhileHeld),
+    StrayRelease(StrayRelease),
+    SecondAcquisition(SecondAcquisition),
+    OrderCycle(OrderCycle),
+    MutualFailure(MutualFailure),
+    BusyLoops(BusyLoops),
+    Queue(Queue),
+    IdleHolder(IdleHolder),
+    Overtaken(Overtaken),
+    Contended(Contended),
+    CrowdedLine(CrowdedLine),
+}
+
+/// A thread that holds a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HoldFact {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The lock.
+    pub lock: LockId,
+    /// Where the thread acquired it.
+    pub location: LocationId,
+    /// In shared mode.
+    #[serde(rename = "shared")]
+    pub is_shared: bool,
+    /// For how long; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+}
+
+/// A thread that waits for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WaitFact {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The lock.
+    pub lock: LockId,
+    /// Where the thread waits.
+    pub location: LocationId,
+    /// In shared mode.
+    #[serde(rename = "shared")]
+    pub is_shared: bool,
+    /// The wait ends by itself after a time.
+    #[serde(rename = "timed")]
+    pub is_timed: bool,
+    /// For how long; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+}
+
+/// The threads that wait for a lock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Waiters {
+    /// How many.
+    pub count: usize,
+    /// The first of them, in the order of the model.
+    pub first: Vec<WaitFact>,
+}
+
+/// Threads that wait for one another in a cycle. One edge: a thread that waits for a lock that it holds itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitCycle {
+    /// How many threads are on the cycle.
+    pub threads: usize,
+    /// For how long all of them have waited; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+    /// Each thread of the cycle and what blocks it, in the order of the cycle. Of a long cycle the first ones.
+    pub edges: Vec<WaitEdge>,
+    /// How many threads outside the cycle can never continue either.
+    pub blocked_behind: usize,
+}
+
+/// A thread of a cycle, and the next thread, which blocks it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitEdge {
+    /// The wait.
+    pub wait: WaitFact,
+    /// What blocks it.
+    #[serde(flatten)]
+    pub blocker: Blocker,
+}
+
+/// What blocks a wait.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blocker {
+    /// A thread holds the lock.
+    Holder(HoldFact),
+    /// This thread waits to acquire the lock exclusively, and readers queue behind it.
+    QueuedWriter(ThreadId),
+}
+
+/// A lock held by a thread that no longer exists.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeadHolder {
+    /// The hold.
+    pub hold: HoldFact,
+    /// The thread has exited; otherwise it disappeared without exiting.
+    pub has_exited: bool,
+    /// The threads that wait for the lock.
+    pub waiters: Waiters,
+}
+
+/// A lock of a forked child that nobody in the child holds, and that is locked.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Orphan {
+    /// The child.
+    pub pid: u32,
+    /// The lock.
+    pub lock: LockId,
+    /// The threads that wait for it.
+    pub waiters: Waiters,
+    /// It is certain that a thread of the parent held it at the fork.
+    pub locked_at_fork: bool,
+    /// Who holds the same lock in the parent now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<HoldFact>,
+}
+
+/// A lock that was destroyed while a thread held it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DestroyedWhileHeld {
+    /// The hold.
+    pub hold: HoldFact,
+}
+
+/// A release of a lock that the thread did not hold.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StrayRelease {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The lock.
+    pub lock: LockId,
+    /// Where the thread released it.
+    pub location: LocationId,
+    /// The thread released the same lock before.
+    pub released_before: bool,
+}
+
+/// A lock acquired by the thread that already held it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SecondAcquisition {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The lock.
+    pub lock: LockId,
+    /// Where the thread acquired it first.
+    pub first: LocationId,
+    /// Where the thread acquired it again; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub second: Option<LocationId>,
+}
+
+/// Threads that acquire locks in orders that form a cycle.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OrderCycle {
+    /// In the order of the cycle: each edge acquires the lock that the next one holds.
+    pub edges: Vec<OrderEdge>,
+    /// How many more sets of locks with the same names form such a cycle.
+    pub similar: usize,
+    /// How many more cycles there are that no finding describes. Only the last finding counts them.
+    pub unlisted: usize,
+}
+
+/// A thread that acquired one lock while it held another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OrderEdge {
+    /// The thread.
+    pub thread: ThreadId,
+    /// What it held.
+    pub held: Acquisition,
+    /// What it acquired meanwhile.
+    pub acquired: Acquisition,
+}
+
+/// A lock, and where and how it was acquired.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Acquisition {
+    /// The lock.
+    pub lock: LockId,
+    /// Where.
+    pub location: LocationId,
+    /// In shared mode.
+    #[serde(rename = "shared")]
+    pub is_shared: bool,
+}
+
+/// Threads that each fail to acquire what another of them holds, step back, and try again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MutualFailure {
+    /// How many threads.
+    pub threads: usize,
+    /// The first of them.
+    pub tries: Vec<FailedTries>,
+    /// The program marks progress, and none of these threads made any.
+    pub is_progress_marked: bool,
+}
+
+/// A thread's tries to acquire a lock while it held another one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FailedTries {
+    /// The thread.
+    pub thread: ThreadId,
+    /// How many tries failed.
+    pub count: usize,
+    /// The lock.
+    pub lock: LockId,
+    /// Where the thread tries.
+    pub location: LocationId,
+    /// Another of the threads, which acquires this lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other: Option<ThreadId>,
+}
+
+/// Busy threads without any mark of progress.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BusyLoops {
+    /// How many threads.
+    pub threads: usize,
+    /// The first of them.
+    pub loops: Vec<BusyLoop>,
+}
+
+/// A thread that passes the same few locations again and again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BusyLoop {
+    /// The thread.
+    pub thread: ThreadId,
+    /// How many marks of it are known.
+    pub marks: usize,
+    /// Where it was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LocationId>,
+}
+
+/// A lock for which most threads wait.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Queue {
+    /// The lock.
+    pub lock: LockId,
+    /// The threads that wait for it.
+    pub waiters: Waiters,
+    /// How many threads the process has.
+    pub threads: usize,
+    /// Whether one thread held it throughout; `None`: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_throughout: Option<bool>,
+    /// Who holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<ActiveHolder>,
+    /// The known acquisitions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<LockHistory>,
+}
+
+/// A holder and what it does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ActiveHolder {
+    /// The hold.
+    pub hold: HoldFact,
+    /// How many words it recorded between two readings; `None` without two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words_recorded: Option<u64>,
+    /// The time between the two readings, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<u64>,
+    /// Where it was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LocationId>,
+}
+
+/// What is known of the past of a lock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LockHistory {
+    /// How often it was acquired.
+    pub acquisitions: u64,
+    /// How often after a wait.
+    pub contended: u64,
+    /// By how many threads.
+    pub owners: usize,
+    /// How long threads waited for it, as far as recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Quantiles>,
+    /// How long threads held it, as far as recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holds: Option<Quantiles>,
+}
+
+/// A thread that holds a lock and does nothing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IdleHolder {
+    /// The hold.
+    pub hold: HoldFact,
+    /// For how long at least, ns: without a recorded time, the time between two readings.
+    pub at_least_ns: u64,
+    /// Where the thread was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LocationId>,
+    /// The threads that wait for the lock.
+    pub waiters: Waiters,
+}
+
+/// Threads that wait for a lock while others overtake them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Overtaken {
+    /// The lock.
+    pub lock: LockId,
+    /// How many threads.
+    pub threads: usize,
+    /// The first of them: those that were overtaken most often.
+    pub first: Vec<OvertakenWait>,
+}
+
+/// A wait, and how often other threads overtook it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OvertakenWait {
+    /// The wait.
+    pub wait: WaitFact,
+    /// How often at least a thread that came later acquired the lock.
+    pub overtakes: usize,
+}
+
+/// A lock at which threads lose time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Contended {
+    /// The lock.
+    pub lock: LockId,
+    /// Who holds it; of several the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<HoldFact>,
+    /// The threads that wait for it.
+    pub waiters: Waiters,
+    /// The known acquisitions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<LockHistory>,
+    /// How many more contended locks there are that no finding describes. Only the last finding counts them.
+    pub unlisted: usize,
+}
+
+/// A source line at which most threads wait, as far as plain marks show.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CrowdedLine {
+    /// How many threads wait there.
+    pub waiting: usize,
+    /// How many threads the process has.
+    pub threads: usize,
+    /// One of those that wait.
+    pub example: ThreadId,
+    /// Where that one was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LocationId>,
+    /// How many threads seem to hold a lock of the same file.
+    pub holders: usize,
+    /// The first of these.
+    pub first_holders: Vec<ApparentHolder>,
+    /// All apparent holders wait at the line themselves, which looks like a deadlock.
+    pub all_holders_wait: bool,
+}
+
+/// A thread that seems to hold a lock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ApparentHolder {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Where it seems to have acquired the lock.
+    pub location: LocationId,
+    /// It waits at the crowded line itself.
+    pub is_waiting: bool,
+    /// Where it was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LocationId>,
+}

@@ -1,0 +1,62 @@
+//! A finding, and the trait of the analyses that make findings.
+
+use std::collections::HashSet;
+
+use super::evidence::Evidence;
+use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::mentions::Mentions;
+use super::view::View;
+use crate::locks::LockId;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What is wrong.
+    pub kind: Kind,
+    /// How certain that is.
+    pub confidence: Confidence,
+    /// Since when, ns since boot, as far as known.
+    pub since_ns: Option<u64>,
+    /// For how long, ns, as far as known.
+    pub for_ns: Option<u64>,
+    /// How many threads suffer.
+    pub threads_hurt: usize,
+    /// What it is based on.
+    pub evidence: Evidence,
+    /// What limits the confidence.
+    pub doubts: Vec<Doubt>,
+    /// What to do next.
+    pub advice: Vec<Advice>,
+    /// The threads, locks and locations that the evidence mentions.
+    pub mentions: Mentions,
+}
+
+impl Finding {
+    /// A finding without doubts that hurts the threads that it mentions.
+    pub(super) fn new(kind: Kind, confidence: Confidence, evidence: Evidence, advice: Advice) -> Finding {
+        let mentions = Mentions::of(&evidence);
+        Finding {
+            kind,
+            confidence,
+            since_ns: None,
+            for_ns: None,
+            threads_hurt: mentions.threads.len(),
+            evidence,
+            doubts: Vec::new(),
+            advice: vec![advice],
+            mentions,
+        }
+    }
+}
+
+/// An analysis.
+pub trait Analysis: Sync {
+    /// Adds what it finds. `found` holds what the analyses before it in the list have found.
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>);
+}
+
+/// The locks of findings of these kinds.
+pub(super) fn locks_of(found: &[Finding], kinds: &[Kind]) -> HashSet<LockId> {
+    let of_kind = found.iter().filter(|finding| kinds.contains(&finding.kind));
+    of_kind.flat_map(|finding| finding.mentions.locks.iter().copied()).collect()
+}

@@ -1,0 +1,150 @@
+//! The kinds of findings, how certain a finding is, what limits it, and what to do: all as stable names.
+//!
+//! No sentences: `report::findings` has the text of each.
+
+use super::named::named;
+
+named! {
+    /// What is wrong. The name is what suppression files and scripts use.
+    pub enum Kind {
+        /// Threads wait for one another in a cycle.
+        Deadlock = "deadlock",
+        /// A thread that no longer exists holds a lock.
+        Unreleased = "unreleased",
+        /// A thread of a forked child waits for a lock that was held in the parent at the fork.
+        LostOwner = "lost-owner",
+        /// A lock was destroyed while a thread held it.
+        DestroyedLock = "destroyed-lock",
+        /// A thread released a lock that no thread held.
+        UnlockWithoutLock = "unlock-without-lock",
+        /// A thread acquired a lock that it already held.
+        DoubleLock = "double-lock",
+        /// Threads acquire the same locks in different orders.
+        LockOrder = "lock-order",
+        /// Threads are busy and make no progress.
+        Livelock = "livelock",
+        /// Most threads wait for one lock, and its holder keeps it.
+        PileUp = "pile-up",
+        /// Most threads wait for one lock that changes hands.
+        Convoy = "convoy",
+        /// A thread holds a lock for long and does nothing.
+        LongHold = "long-hold",
+        /// A thread waits for a lock while others overtake it.
+        Starvation = "starvation",
+        /// Threads lose time at a lock.
+        Contention = "contention",
+        /// Most threads wait at one source line, as far as plain marks show.
+        LockLine = "lock-line",
+    }
+}
+
+impl Kind {
+    /// The kind of this name.
+    pub fn of_name(name: &str) -> Option<Kind> {
+        Kind::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+}
+
+named! {
+    /// How certain a finding is.
+    pub enum Confidence {
+        /// It may be so: the pattern has other explanations too.
+        Suspected = "suspected",
+        /// It can happen: its ingredients were recorded, the accident itself was not.
+        Potential = "potential",
+        /// It is so: what was recorded allows no other explanation.
+        Proven = "proven",
+    }
+}
+
+named! {
+    /// What limits the confidence of a finding.
+    pub enum Doubt {
+        /// A wait ends by itself after a time.
+        TimedWait = "timed-wait",
+        /// A lock is marked by hand: a release may be unmarked.
+        MarkedByHand = "marked-by-hand",
+        /// A lock is marked by hand and may allow an upgrade.
+        MaybeUpgradable = "maybe-upgradable",
+        /// A lock is marked by hand and may be recursive.
+        MaybeRecursive = "maybe-recursive",
+        /// Another thread may release the lock to let the waiting one continue.
+        MaybeGate = "maybe-gate",
+        /// Two threads are recorded as exclusive holders of one lock.
+        TwoHolders = "two-holders",
+        /// Some releases were not matched to a holder.
+        UnmatchedReleases = "unmatched-releases",
+        /// Threads release a lock that other threads acquired.
+        HandedOver = "handed-over",
+        /// The reader may have come before the writer.
+        QueueOrderUnknown = "queue-order-unknown",
+        /// Readers of this lock may overtake waiting writers.
+        QueueRuleUnknown = "queue-rule-unknown",
+        /// Another thread has acquired the lock, perhaps later.
+        AcquiredByOthers = "acquired-by-others",
+        /// A thread of the child held the lock shared.
+        SharedInChild = "shared-in-child",
+        /// A thread without marks may hold the lock.
+        UnmarkedHolder = "unmarked-holder",
+        /// The histories of the child are incomplete.
+        ChildHistoryIncomplete = "child-history-incomplete",
+        /// A guard may have been forgotten, or a signal handler may have tried the lock.
+        ForgottenGuard = "forgotten-guard",
+        /// The acquisition may be unmarked.
+        UnmarkedAcquisition = "unmarked-acquisition",
+        /// Part of the history is lost: the lock may have been handed over.
+        HistoryIncomplete = "history-incomplete",
+        /// The threads may never run at the same time.
+        MaybeNeverConcurrent = "maybe-never-concurrent",
+        /// The program has no marks of progress.
+        NoProgressMarks = "no-progress-marks",
+        /// Marks of progress may be overwritten.
+        ProgressOverwritten = "progress-overwritten",
+        /// It is not known whether the lock changes hands.
+        MovementUnknown = "movement-unknown",
+        /// The holder may be busy in code without marks.
+        UnmarkedWork = "unmarked-work",
+        /// Plain marks do not identify a lock.
+        LockUnknown = "lock-unknown",
+    }
+}
+
+named! {
+    /// What to do about a finding.
+    pub enum Advice {
+        /// Acquire the locks in one order everywhere.
+        OneOrder = "one-order",
+        /// Do not acquire a lock shared while holding it shared.
+        NoNestedReads = "no-nested-reads",
+        /// Release the lock before the call that acquires it again.
+        ReleaseBeforeCall = "release-before-call",
+        /// Only the end of the process frees these threads.
+        EndTheProcess = "end-the-process",
+        /// Look at the exits of the function that acquired the lock.
+        CheckExits = "check-exits",
+        /// Call exec directly after fork, or hold the lock across the fork.
+        ExecAfterFork = "exec-after-fork",
+        /// Keep the lock alive until all guards are dropped.
+        KeepLockAlive = "keep-lock-alive",
+        /// Look for a second release, or for a path that releases without acquiring.
+        CheckReleases = "check-releases",
+        /// Release the lock first, or use a recursive lock.
+        ReleaseOrRecursive = "release-or-recursive",
+        /// Wait for the second lock, or back off for a random time.
+        WaitOrBackOff = "wait-or-back-off",
+        /// Look at what the threads repeat.
+        CheckLoops = "check-loops",
+        /// Hold the lock for a shorter time, or split what it protects.
+        ShortenHold = "shorten-hold",
+        /// Look at what the holder does.
+        CheckHolder = "check-holder",
+        /// Do the slow work without the lock.
+        WorkWithoutLock = "work-without-lock",
+        /// Use a fair lock.
+        FairLock = "fair-lock",
+        /// Hold the lock for a shorter time, share it, or split what it protects.
+        ReduceContention = "reduce-contention",
+        /// Mark the lock itself.
+        MarkTheLock = "mark-the-lock",
+    }
+}

@@ -1,0 +1,128 @@
+//! The threads, locks and locations that a finding mentions.
+//!
+//! It makes no text. Suppressions, the JSON output and later analyses ask what a finding is about.
+
+use std::collections::HashSet;
+
+use super::evidence::{Blocker, Evidence, HoldFact, WaitFact, Waiters};
+use crate::locations::LocationId;
+use crate::locks::{LockId, ThreadId};
+
+/// Threads, locks and locations, each once, in the order in which the text of the finding names them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mentions {
+    /// The threads.
+    pub threads: Vec<ThreadId>,
+    /// The locks.
+    pub locks: Vec<LockId>,
+    /// The locations.
+    pub locations: Vec<LocationId>,
+}
+
+impl Mentions {
+    /// What this evidence mentions.
+    pub(super) fn of(evidence: &Evidence) -> Mentions {
+        let mut all = Mentions::default();
+        all.add(evidence);
+        for ids in [&mut all.threads, &mut all.locks, &mut all.locations] {
+            let mut seen = HashSet::new();
+            ids.retain(|&id| seen.insert(id));
+        }
+        all
+    }
+
+    /// One arm for each type of evidence: more than 60 lines, and flat.
+    fn add(&mut self, evidence: &Evidence) {
+        match evidence {
+            Evidence::WaitCycle(cycle) => {
+                for edge in &cycle.edges {
+                    self.wait(&edge.wait);
+                    match &edge.blocker {
+                        Blocker::Holder(hold) => self.hold(hold),
+                        Blocker::QueuedWriter(writer) => self.threads.push(*writer),
+                    }
+                }
+            }
+            Evidence::DeadHolder(holder) => {
+                self.hold(&holder.hold);
+                self.waiters(&holder.waiters);
+            }
+            Evidence::Orphan(orphan) => {
+                self.locks.push(orphan.lock);
+                self.waiters(&orphan.waiters);
+                orphan.parent.iter().for_each(|hold| self.hold(hold));
+            }
+            Evidence::DestroyedWhileHeld(destroyed) => self.hold(&destroyed.hold),
+            Evidence::StrayRelease(release) => self.one(release.thread, release.lock, [release.location]),
+            Evidence::SecondAcquisition(second) => {
+                self.one(second.thread, second.lock, second.second.into_iter().chain([second.first]));
+            }
+            Evidence::OrderCycle(cycle) => {
+                for edge in &cycle.edges {
+                    self.one(edge.thread, edge.acquired.lock, [edge.acquired.location]);
+                    self.one(edge.thread, edge.held.lock, [edge.held.location]);
+                }
+            }
+            Evidence::MutualFailure(failure) => {
+                for tries in &failure.tries {
+                    self.one(tries.thread, tries.lock, [tries.location]);
+                    self.threads.extend(tries.other);
+                }
+            }
+            Evidence::BusyLoops(loops) => {
+                for one in &loops.loops {
+                    self.threads.push(one.thread);
+                    self.locations.extend(one.last);
+                }
+            }
+            Evidence::Queue(queue) => {
+                self.locks.push(queue.lock);
+                if let Some(holder) = &queue.holder {
+                    self.hold(&holder.hold);
+                    self.locations.extend(holder.last);
+                }
+                self.waiters(&queue.waiters);
+            }
+            Evidence::IdleHolder(holder) => {
+                self.hold(&holder.hold);
+                self.locations.extend(holder.last);
+                self.waiters(&holder.waiters);
+            }
+            Evidence::Overtaken(overtaken) => {
+                self.locks.push(overtaken.lock);
+                overtaken.first.iter().for_each(|one| self.wait(&one.wait));
+            }
+            Evidence::Contended(contended) => {
+                self.locks.push(contended.lock);
+                contended.holder.iter().for_each(|hold| self.hold(hold));
+                self.waiters(&contended.waiters);
+            }
+            Evidence::CrowdedLine(line) => {
+                self.threads.push(line.example);
+                self.locations.extend(line.last);
+                for holder in &line.first_holders {
+                    self.threads.push(holder.thread);
+                    self.locations.extend([holder.location].into_iter().chain(holder.last));
+                }
+            }
+        }
+    }
+
+    fn one(&mut self, thread: ThreadId, lock: LockId, locations: impl IntoIterator<Item = LocationId>) {
+        self.threads.push(thread);
+        self.locks.push(lock);
+        self.locations.extend(locations);
+    }
+
+    fn hold(&mut self, hold: &HoldFact) {
+        self.one(hold.thread, hold.lock, [hold.location]);
+    }
+
+    fn wait(&mut self, wait: &WaitFact) {
+        self.one(wait.thread, wait.lock, [wait.location]);
+    }
+
+    fn waiters(&mut self, waiters: &Waiters) {
+        waiters.first.iter().for_each(|wait| self.wait(wait));
+    }
+}

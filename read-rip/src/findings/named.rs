@@ -1,0 +1,59 @@
+//! Enums whose values have stable names: the codes that JSON, suppression files and scripts use.
+//!
+//! A name is no sentence. What a person reads is made in `report`.
+
+/// Defines an enum with a name for each value, and `ALL`, `name` and `Serialize` from that one list.
+macro_rules! named {
+    (
+        $(#[$about:meta])*
+        pub enum $Enum:ident {
+            $( $(#[$doc:meta])* $Value:ident = $name:literal, )*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $Enum {
+            $( $(#[$doc])* $Value, )*
+        }
+
+        impl $Enum {
+            /// All values, in the order of their declaration.
+            pub const ALL: &[$Enum] = &[$($Enum::$Value),*];
+
+            /// Its stable name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $( $Enum::$Value => $name, )*
+                }
+            }
+        }
+
+        impl serde::Serialize for $Enum {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
+    };
+}
+pub(super) use named;
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::{Advice, Confidence, Doubt, Kind};
+
+    #[test]
+    fn names_are_unique_and_in_kebab_case() {
+        fn check<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) {
+            let mut seen = std::collections::HashSet::new();
+            for &value in all {
+                let name = name(value);
+                assert!(seen.insert(name), "{name} is there twice");
+                assert!(name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-'), "{name}");
+            }
+        }
+        check(Kind::ALL, Kind::name);
+        check(Confidence::ALL, Confidence::name);
+        check(Doubt::ALL, Doubt::name);
+        check(Advice::ALL, Advice::name);
+    }
+}

@@ -1,0 +1,90 @@
+//! What an analysis sees: one or two readings of a ring, and questions that several analyses ask of them.
+
+use super::evidence::{HoldFact, LockHistory, WaitFact, Waiters};
+use crate::locations::Location;
+use crate::locks::{Hold, LockId, LockModel, Quantiles, ThreadId, Wait};
+use crate::threads::ThreadState;
+
+/// This many waiting threads are listed one by one.
+const LISTED_MAX: usize = 5;
+
+/// What an analysis sees.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The ring; for a living process the later of two readings.
+    pub now: &'a LockModel,
+    /// The earlier reading of a living process. Its lock and thread ids are its own, its locations are those of
+    /// `now`.
+    pub before: Option<&'a LockModel>,
+    /// The locations that the models name, by their ids.
+    pub locations: &'a [&'a Location],
+    /// From here on a hold or a wait counts as long, ns.
+    pub threshold_ns: u64,
+}
+
+impl View<'_> {
+    /// How long ago something was.
+    pub(super) fn ago_ns(&self, since_ns: Option<u64>) -> Option<u64> {
+        self.now.now_ns?.checked_sub(since_ns?)
+    }
+
+    /// The wait of a thread, if the thread still exists.
+    pub(super) fn wait(&self, thread: ThreadId) -> Option<&Wait> {
+        let thread = &self.now.threads[thread];
+        thread.wait.as_ref().filter(|_| thread.state == ThreadState::Present)
+    }
+
+    /// The waits for a lock by threads that still exist.
+    pub(super) fn waits(&self, lock: LockId) -> impl Iterator<Item = &Wait> {
+        let waiters = self.now.locks[lock].waiters.iter();
+        waiters.filter(|wait| self.now.threads[wait.thread].state == ThreadState::Present)
+    }
+
+    /// When the first of the threads that wait for a lock began to wait, ns since boot.
+    pub(super) fn first_wait_ns(&self, lock: LockId) -> Option<u64> {
+        self.waits(lock).filter_map(|wait| wait.since_ns).min()
+    }
+
+    /// The threads that wait for a lock, as evidence.
+    pub(super) fn waiters(&self, lock: LockId) -> Waiters {
+        Waiters {
+            count: self.waits(lock).count(),
+            first: self.waits(lock).take(LISTED_MAX).map(|wait| self.wait_fact(wait)).collect(),
+        }
+    }
+
+    /// What is known of the past of a lock, as evidence; `None` without acquisitions.
+    pub(super) fn lock_history(&self, lock: LockId) -> Option<LockHistory> {
+        let record = &self.now.locks[lock].record;
+        (record.acquisitions > 0).then(|| LockHistory {
+            acquisitions: record.acquisitions,
+            contended: record.contended,
+            owners: record.owners,
+            waits: Quantiles::of(&record.waits_ns),
+            holds: Quantiles::of(&record.holds_ns),
+        })
+    }
+
+    /// A wait, as evidence.
+    pub(super) fn wait_fact(&self, wait: &Wait) -> WaitFact {
+        WaitFact {
+            thread: wait.thread,
+            lock: wait.lock,
+            location: wait.location,
+            is_shared: wait.is_shared,
+            is_timed: wait.is_timed,
+            for_ns: self.ago_ns(wait.since_ns),
+        }
+    }
+
+    /// A hold, as evidence.
+    pub(super) fn hold_fact(&self, hold: &Hold) -> HoldFact {
+        HoldFact {
+            thread: hold.thread,
+            lock: hold.lock,
+            location: hold.location,
+            is_shared: hold.is_shared,
+            for_ns: self.ago_ns(hold.since_ns),
+        }
+    }
+}

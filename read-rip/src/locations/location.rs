@@ -1,0 +1,53 @@
+//! A location: where a PC is in the source.
+//!
+//! It looks nothing up.
+
+use super::wrapper::is_standard_library;
+use crate::symbols::Frame;
+
+/// An index into [`Locations`](super::Locations).
+pub type LocationId = usize;
+
+/// Where a PC is.
+#[derive(Clone, Debug, Default)]
+pub struct Location {
+    /// Actual address, as it was recorded.
+    pub pc: u64,
+    /// Index of the module; `None` if no module is known.
+    pub module: Option<usize>,
+    /// Module-relative address; the actual address if no module is known.
+    pub address: u64,
+    /// Indices of the sites at this address, one for each different site. There are several if the linker folded
+    /// functions with equal instructions. If there are more than [`MARKS_MAX`](super::MARKS_MAX), the list is
+    /// incomplete.
+    pub sites: Vec<usize>,
+    /// The innermost function around the mark, without type arguments. If the linker folded several functions: all that
+    /// symbols name, or one of them.
+    pub function: String,
+    /// The function with its type arguments.
+    pub full_function: String,
+    /// Source file and line.
+    pub source: Option<(String, u32)>,
+    /// Source file and line of other marks that the linker folded into this one. Which of the marks was passed is
+    /// not known.
+    pub folded: Vec<(String, u32)>,
+    /// Whether the folded marks differ in meaning, so that the meaning of an event is not known.
+    pub is_ambiguous: bool,
+    /// The functions into which the function was inlined, innermost first.
+    pub callers: Vec<Frame>,
+    /// Whether the source is that of a wrapper, because the wrapper's caller is not known.
+    pub is_in_wrapper: bool,
+}
+
+impl Location {
+    /// A location in no known module.
+    pub(super) fn unknown(pc: u64) -> Location {
+        let function = "unknown".to_owned();
+        Location { pc, address: pc, full_function: function.clone(), function, ..Location::default() }
+    }
+
+    /// The innermost caller that is not in the standard library.
+    pub fn caller(&self) -> Option<&Frame> {
+        self.callers.iter().find(|caller| !caller.file.as_deref().is_some_and(is_standard_library))
+    }
+}

@@ -1,0 +1,247 @@
+//! The table of locations: each distinct PC is looked up once.
+//!
+//! File and line of a mark come from the ring's sites, even without the program. Debug information adds the
+//! function and the inlined callers. Nothing is printed here.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::function_name::without_arguments;
+use super::meaning::{MARKS_MAX, Marks, Meaning};
+use super::module_map::ModuleMap;
+use super::wrapper::remove_wrapper_frames;
+use super::{Location, LocationId};
+use crate::events::Event;
+use crate::ring::{OperandType, Site, Slot, Snapshot};
+use crate::symbols::{Frame, Resolver};
+
+/// The locations of all PCs that were looked up.
+pub struct Locations<'a> {
+    snapshot: &'a Snapshot,
+    modules: ModuleMap,
+    sites: HashMap<(usize, u64), Marks<'a>>,
+    by_pc: HashMap<(u32, u64), LocationId>,
+    locations: Vec<Location>,
+    resolver: Resolver,
+}
+
+impl<'a> Locations<'a> {
+    /// An empty table. `resolver` must have been made for the snapshot's modules.
+    pub fn new(snapshot: &'a Snapshot, resolver: Resolver) -> Locations<'a> {
+        let mut sites: HashMap<_, Marks<'_>> = HashMap::new();
+        for (index, site) in snapshot.sites.iter().enumerate() {
+            let marks = sites.entry((site.module, site.pc)).or_insert_with(|| Marks::of(site));
+            marks.add(index, &snapshot.sites);
+        }
+        Locations {
+            snapshot,
+            modules: ModuleMap::new(&snapshot.modules),
+            sites,
+            by_pc: HashMap::new(),
+            locations: Vec::new(),
+            resolver,
+        }
+    }
+
+    /// The location of an event: its mark, or the call that an interposer recorded.
+    pub fn find(&mut self, slot: &Slot, event: &Event) -> LocationId {
+        match self.operand(slot, event, OperandType::Caller) {
+            Some(caller) => self.find_call(slot.pid, caller),
+            None => self.find_in(slot.pid, event.pc),
+        }
+    }
+
+    /// The location of a mark, by its PC in a process.
+    pub fn find_in(&mut self, pid: u32, pc: u64) -> LocationId {
+        self.find_at(pid, pc, pc)
+    }
+
+    /// The location of the call that returns to an address. The call is before that address. The code at the
+    /// address may belong to another line, or to another function.
+    pub fn find_call(&mut self, pid: u32, return_address: u64) -> LocationId {
+        self.find_at(pid, return_address, return_address.wrapping_sub(1))
+    }
+
+    fn find_at(&mut self, pid: u32, pc: u64, looked_up: u64) -> LocationId {
+        if let Some(&location) = self.by_pc.get(&(pid, looked_up)) {
+            return location;
+        }
+        let location = Location { pc, ..self.look_up(pid, looked_up) };
+        let id = self.locations.len();
+        self.locations.push(location);
+        self.by_pc.insert((pid, looked_up), id);
+        id
+    }
+
+    /// A location that was looked up.
+    pub fn get(&self, id: LocationId) -> &Location {
+        &self.locations[id]
+    }
+
+    /// All locations that were looked up.
+    pub fn iter(&self) -> impl Iterator<Item = &Location> {
+        self.locations.iter()
+    }
+
+    /// A site of the snapshot.
+    pub fn site(&self, index: usize) -> &'a Site {
+        &self.snapshot.sites[index]
+    }
+
+    /// What the marks at a PC of a process mean; `None` if there is no mark.
+    pub fn meaning(&self, pid: u32, pc: u64) -> Option<&Meaning<'a>> {
+        self.sites.get(&self.module_of(pid, pc)?).map(|marks| &marks.meaning)
+    }
+
+    /// The number of operand words before this PC in an event; 0 if there is no mark.
+    pub fn operand_words(&self, pid: u32, pc: u64) -> u32 {
+        self.meaning(pid, pc).and_then(|meaning| meaning.operand_words).unwrap_or(0)
+    }
+
+    /// The address of the lock that an event of a slot is about, if it is about one.
+    pub fn lock_of(&self, slot: &Slot, event: &Event) -> Option<u64> {
+        self.operand(slot, event, OperandType::Lock)
+    }
+
+    /// The first operand of a type that has one word.
+    fn operand(&self, slot: &Slot, event: &Event, operand_type: OperandType) -> Option<u64> {
+        if event.operands.is_empty() {
+            return None;
+        }
+        let types = self.meaning(slot.pid, event.pc)?.operand_types?;
+        let position = types.iter().position(|&operand| operand == operand_type)?;
+        let before: u32 = types[..position].iter().filter_map(|operand| operand.words()).sum();
+        let at = event.operands.start + before as usize;
+        slot.words.get(at).filter(|_| event.operands.contains(&at)).map(|word| word.payload())
+    }
+
+    /// The name that its process gave to a lock.
+    pub fn given_name(&self, pid: u32, lock: u64) -> Option<&'a str> {
+        self.snapshot.lock_names.get(&(pid, lock)).map(String::as_str)
+    }
+
+    /// The static that covers an actual address, as `SYMBOL` or, after its begin, `SYMBOL+0x10`.
+    pub fn symbol_of(&mut self, pid: u32, address: u64) -> Option<String> {
+        let (module, address) = self.module_of(pid, address)?;
+        let (symbol, offset) = self.resolver.static_at(module, address)?;
+        Some(if offset == 0 { symbol } else { format!("{symbol}+{offset:#x}") })
+    }
+
+    /// The resolver, which knows why symbols are missing.
+    pub fn resolver(&self) -> &Resolver {
+        &self.resolver
+    }
+
+    /// The module that an actual address is in, and the address relative to it.
+    fn module_of(&self, pid: u32, pc: u64) -> Option<(usize, u64)> {
+        let module = self.modules.find(pid, pc)?;
+        Some((module, self.snapshot.modules[module].relative(pc)?))
+    }
+
+    fn look_up(&mut self, pid: u32, pc: u64) -> Location {
+        let Some((module, address)) = self.module_of(pid, pc) else { return Location::unknown(pc) };
+        let marks = self.sites.get(&(module, address));
+        let meaning = marks.map(|marks| marks.meaning);
+        let indices = marks.map(|marks| marks.different.clone()).unwrap_or_default();
+        let sites: Vec<&Site> = indices.iter().take(MARKS_MAX).map(|&at| self.site(at)).collect();
+        let is_wrapper = meaning.is_some_and(|meaning| meaning.flags().is_wrapper());
+        let code = self.code_at(module, address, &sites, is_wrapper);
+        let is_in_wrapper = is_wrapper && code.call.is_none();
+        let mut sources = sources(&code, &sites).into_iter();
+        let source = sources.next();
+        let folded: Vec<(String, u32)> = sources.collect();
+        let functions = self.functions(module, address, &code, &sites, !folded.is_empty());
+        let short: Vec<Cow<'_, str>> = functions.iter().map(|function| without_arguments(function)).collect();
+        Location {
+            pc,
+            module: Some(module),
+            address,
+            function: short.join("|"),
+            full_function: functions.join("|"),
+            source,
+            folded,
+            is_ambiguous: meaning.is_some_and(|meaning| meaning.is_ambiguous()),
+            callers: code.callers,
+            is_in_wrapper,
+            sites: indices,
+        }
+    }
+
+    /// The frames at a module-relative address, without those of a wrapper around a lock.
+    fn code_at(&mut self, module: usize, address: u64, sites: &[&Site], is_wrapper: bool) -> Code {
+        let mut frames = self.resolver.resolve(module, address);
+        // A mark by hand is in the function to report. A wrapper, or an address without a mark, was called from there.
+        let is_by_hand = !sites.is_empty() && !is_wrapper;
+        let wrapper_file = sites.first().map(|site| site.file.as_str());
+        let call = if is_by_hand { None } else { remove_wrapper_frames(&mut frames, wrapper_file) };
+        let mut frames = frames.into_iter();
+        let innermost = frames.next();
+        let is_inlined = innermost.as_ref().is_some_and(|frame| frame.is_inlined);
+        Code { innermost, callers: if is_inlined { frames.collect() } else { Vec::new() }, call }
+    }
+
+    /// The functions at an address: several if the linker folded them, and Rust modules if no function is known.
+    fn functions(
+        &mut self,
+        module: usize,
+        address: u64,
+        code: &Code,
+        sites: &[&Site],
+        is_folded: bool,
+    ) -> Vec<String> {
+        let innermost = code.innermost.as_ref();
+        let mut functions = match innermost.and_then(|frame| frame.function.clone()) {
+            Some(function) => {
+                let is_inlined = innermost.is_some_and(|frame| frame.is_inlined);
+                let has_namesakes = is_folded && !is_inlined;
+                let namesakes =
+                    if has_namesakes { self.resolver.namesakes(module, address) } else { Vec::new() };
+                if namesakes.is_empty() { vec![function] } else { namesakes }
+            }
+            None => modules(sites),
+        };
+        if functions.len() > MARKS_MAX {
+            functions.truncate(MARKS_MAX);
+            functions.push("...".into());
+        }
+        functions
+    }
+}
+
+/// What debug information says of an address.
+struct Code {
+    innermost: Option<Frame>,
+    /// The functions into which the innermost one was inlined.
+    callers: Vec<Frame>,
+    /// The source of the call of a wrapper.
+    call: Option<(String, u32)>,
+}
+
+/// The source of a location, followed by the sources of other marks that the linker folded into its mark.
+///
+/// The call of a wrapper comes first. Otherwise the notes of sites are exact, and debug information is used where
+/// there is no site: it may spell the path differently.
+fn sources(code: &Code, sites: &[&Site]) -> Vec<(String, u32)> {
+    if let Some(call) = &code.call {
+        return vec![call.clone()];
+    }
+    let mut noted: Vec<(String, u32)> = Vec::new();
+    for site in sites {
+        if !noted.iter().any(|(file, line)| *file == site.file && *line == site.line) {
+            noted.push((site.file.clone(), site.line));
+        }
+    }
+    if noted.is_empty() {
+        let from_frame = |frame: &Frame| Some((frame.file.clone()?, frame.line?));
+        noted.extend(code.innermost.as_ref().and_then(from_frame));
+    }
+    noted
+}
+
+/// The Rust modules of marks, marked as such: they stand for functions that are not known.
+fn modules(sites: &[&Site]) -> Vec<String> {
+    let paths = sites.iter().map(|site| &site.module_path).filter(|path| !path.is_empty());
+    let mut modules: Vec<String> = paths.map(|path| format!("{path}::?")).collect();
+    modules.dedup();
+    if modules.is_empty() { vec!["unknown".into()] } else { modules }
+}

@@ -1,0 +1,117 @@
+//! Sentences about cycles: deadlocks, lock orders and livelocks.
+
+use super::words::{
+    Paragraph, Words, agree, and_more, in_parentheses, lasting, more_threads, shared, threads,
+};
+use crate::findings::{Blocker, BusyLoops, MutualFailure, OrderCycle, OrderEdge, WaitCycle, WaitEdge};
+
+pub(super) fn wait_cycle(words: &mut Words<'_>, cycle: &WaitCycle) -> Paragraph {
+    let lasting = lasting(", for ", cycle.for_ns);
+    let summary = match &cycle.edges[..] {
+        [edge] if cycle.threads == 1 => {
+            format!("{} waits for a lock that it holds itself{lasting}", words.thread(edge.wait.thread))
+        }
+        _ => format!("{} wait for one another{lasting}", threads(cycle.threads)),
+    };
+    let mut evidence: Vec<String> = cycle.edges.iter().map(|edge| wait_edge(words, edge)).collect();
+    let unlisted = cycle.threads.saturating_sub(cycle.edges.len());
+    if unlisted > 0 {
+        evidence.push(format!("and so on: {} close the cycle", more_threads(unlisted)));
+    }
+    if cycle.blocked_behind > 0 {
+        evidence.push(format!(
+            "{} {} blocked behind {}",
+            more_threads(cycle.blocked_behind),
+            agree(cycle.blocked_behind, "is", "are"),
+            agree(cycle.threads, "it", "them")
+        ));
+    }
+    Paragraph { summary, evidence }
+}
+
+fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
+    let WaitEdge { wait, blocker } = edge;
+    let thread = words.thread(wait.thread);
+    let (lock, mode) = (words.lock(wait.lock), in_parentheses(wait.is_shared));
+    let limit = if wait.is_timed { ", with a time limit" } else { "" };
+    let blocked_by = match blocker {
+        Blocker::Holder(hold) => {
+            let holder =
+                if hold.thread == wait.thread { "itself".to_owned() } else { words.thread(hold.thread) };
+            let (shared, lasting) = (shared(hold.is_shared), lasting(" for ", hold.for_ns));
+            format!("held{shared} by {holder}{lasting}, acquired at {}", words.location(hold.location))
+        }
+        Blocker::QueuedWriter(writer) => {
+            format!("behind {}, which waits for exclusive access", words.thread(*writer))
+        }
+    };
+    format!("{thread} waits for {lock}{mode} at {}{limit}, {blocked_by}", words.location(wait.location))
+}
+
+pub(super) fn order_cycle(words: &mut Words<'_>, cycle: &OrderCycle) -> Paragraph {
+    let summary = match cycle.edges.len() {
+        2 => "2 threads acquire two locks in opposite orders".to_owned(),
+        locks => format!("{} acquire {locks} locks in orders that form a cycle", threads(locks)),
+    };
+    let mut evidence: Vec<String> = cycle.edges.iter().map(|edge| order_edge(words, edge)).collect();
+    if cycle.similar > 0 {
+        let (sets, form) = (agree(cycle.similar, "set", "sets"), agree(cycle.similar, "forms", "form"));
+        evidence
+            .push(format!("{} more {sets} of locks with the same names {form} such a cycle", cycle.similar));
+    }
+    if cycle.unlisted > 0 {
+        let (inversions, are) =
+            (agree(cycle.unlisted, "inversion", "inversions"), agree(cycle.unlisted, "is", "are"));
+        evidence.push(format!("{} more {inversions} {are} not listed", cycle.unlisted));
+    }
+    Paragraph { summary, evidence }
+}
+
+fn order_edge(words: &mut Words<'_>, edge: &OrderEdge) -> String {
+    let OrderEdge { thread, held, acquired } = edge;
+    format!(
+        "{} acquired {}{} at {} while it held {}{}, acquired at {}",
+        words.thread(*thread),
+        words.lock(acquired.lock),
+        in_parentheses(acquired.is_shared),
+        words.location(acquired.location),
+        words.lock(held.lock),
+        in_parentheses(held.is_shared),
+        words.location(held.location)
+    )
+}
+
+pub(super) fn mutual_failure(words: &mut Words<'_>, failure: &MutualFailure) -> Paragraph {
+    let summary = format!("{} try, fail and step back, again and again", threads(failure.threads));
+    let mut evidence = Vec::new();
+    for tries in &failure.tries {
+        let (thread, lock) = (words.thread(tries.thread), words.lock(tries.lock));
+        let location = words.location(tries.location);
+        let other = tries.other.map(|other| format!(", which {} acquires", words.thread(other)));
+        evidence.push(format!(
+            "{thread} failed {} times to acquire {lock} at {location}{}",
+            tries.count,
+            other.unwrap_or_default()
+        ));
+    }
+    evidence.extend(and_more(failure.threads.saturating_sub(failure.tries.len())));
+    let achieved = if failure.is_progress_marked { "made progress" } else { "acquired a second lock" };
+    evidence.push(format!("none of them {achieved}, as far as their histories reach"));
+    Paragraph { summary, evidence }
+}
+
+pub(super) fn busy_loops(words: &Words<'_>, loops: &BusyLoops) -> Paragraph {
+    let summary = format!("{} are busy, and no thread made progress", threads(loops.threads));
+    let mut evidence = Vec::new();
+    for one in &loops.loops {
+        let last = one.last.map(|last| format!(", last {}", words.location(last)));
+        let thread = words.thread(one.thread);
+        evidence.push(format!(
+            "{thread} passed {} marks at few locations{}",
+            one.marks,
+            last.unwrap_or_default()
+        ));
+    }
+    evidence.extend(and_more(loops.threads.saturating_sub(loops.loops.len())));
+    Paragraph { summary, evidence }
+}

@@ -1,0 +1,239 @@
+//! Findings as text.
+//!
+//! Nothing is decided here. A finding is a paragraph:
+//!
+//! ```text
+//! proven deadlock: 2 threads wait for one another, for 12.0 s
+//!     saver[123] waits for SAVINGS (0x55d0c8) at transfer bank.rs:37, held by spender[124] for 12.1 s, acquired at ...
+//!     14 more threads are blocked behind them
+//!     doubt: what limits the confidence
+//!     next: acquire these locks in one order everywhere
+//! ```
+
+mod cycles;
+mod holders;
+mod misuse;
+mod queues;
+mod remarks;
+mod sentences;
+mod words;
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::names::LockNames;
+use super::units::counted;
+use crate::findings::Finding;
+
+pub(super) use remarks::{advice, doubt};
+pub(super) use sentences::paragraph;
+pub(super) use words::Paragraph;
+
+/// What was looked at, and what came of it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Checked {
+    /// Threads.
+    pub threads: usize,
+    /// Locks.
+    pub locks: usize,
+    /// Findings that are reported.
+    pub findings: usize,
+    /// Findings that are not reported, because of rules.
+    pub suppressed: usize,
+    /// The time between two readings of a living process, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<u64>,
+}
+
+/// Writes all findings; if there are none, what was looked at.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn findings(
+    out: &mut dyn Write,
+    findings: &[Finding],
+    checked: &Checked,
+    names: &LockNames<'_>,
+) -> io::Result<()> {
+    let bold = anstyle::Style::new().bold();
+    for finding in findings {
+        let (confidence, kind) = (finding.confidence.name(), finding.kind.name());
+        let Paragraph { summary, evidence } = paragraph(finding, names);
+        writeln!(out, "{bold}{confidence} {kind}{bold:#}: {summary}")?;
+        for line in &evidence {
+            writeln!(out, "    {line}")?;
+        }
+        let joined = |texts: Vec<&str>| texts.join("; ");
+        if !finding.doubts.is_empty() {
+            let doubts = finding.doubts.iter().map(|&of| doubt(of)).collect();
+            writeln!(out, "    doubt: {}", joined(doubts))?;
+        }
+        let next = finding.advice.iter().map(|&of| advice(of)).collect();
+        writeln!(out, "    next: {}\n", joined(next))?;
+    }
+    if findings.is_empty() {
+        let (threads, locks) =
+            (counted(checked.threads as u64, "thread"), counted(checked.locks as u64, "lock"));
+        writeln!(out, "no findings in {threads} and {locks}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::{
+        Advice, Blocker, Confidence, Doubt, Evidence, HoldFact, Kind, Mentions, WaitCycle, WaitEdge, WaitFact,
+    };
+    use crate::locations::{FileNames, Locations};
+    use crate::locks::{Lock, LockModel, LockName, ThreadLocks};
+    use crate::report::Json;
+    use crate::ring::Snapshot;
+    use crate::symbols::{Options, Resolver};
+
+    fn model() -> LockModel {
+        let thread = ThreadLocks {
+            slot: 0,
+            pid: 7,
+            tid: 12,
+            name: "evil\x1b[31m".into(),
+            state: crate::threads::ThreadState::Present,
+            holds: Vec::new(),
+            wait: None,
+            condition_wait: None,
+            semaphore_wait: None,
+            overflowed: 0,
+            in_flux: 0,
+            last: None,
+            steps: Vec::new(),
+            overwritten: 0,
+            advanced: None,
+        };
+        let lock = Lock {
+            pid: 7,
+            address: 0x1234,
+            name: LockName::Given("CACHE\n".into()),
+            nature: Default::default(),
+            holders: Vec::new(),
+            possible_holders: Vec::new(),
+            waiters: Vec::new(),
+            condition_waiters: Vec::new(),
+            semaphore_waiters: Vec::new(),
+            record: Default::default(),
+        };
+        LockModel {
+            pid: 7,
+            now_ns: Some(5_000_000_000),
+            threads: vec![thread],
+            locks: vec![lock],
+            ..LockModel::default()
+        }
+    }
+
+    fn with_names<T>(model: &LockModel, use_names: impl FnOnce(&LockNames<'_>, &Snapshot) -> T) -> T {
+        let snapshot = Snapshot {
+            header: None,
+            modules: Vec::new(),
+            sites: Vec::new(),
+            slots: Vec::new(),
+            lock_names: Default::default(),
+            defects: Vec::new(),
+            sequence_mask: u64::MAX,
+        };
+        let mut locations = Locations::new(&snapshot, Resolver::new(&[], Options::default()));
+        locations.find_in(7, 0x1000);
+        let files = FileNames::default();
+        let texts = crate::report::location_texts(&locations, &files, false);
+        use_names(&LockNames { model, locations: &locations, texts: &texts }, &snapshot)
+    }
+
+    fn finding() -> Finding {
+        let wait = WaitFact {
+            thread: 0,
+            lock: 0,
+            location: 0,
+            is_shared: false,
+            is_timed: true,
+            for_ns: Some(3_000_000_000),
+        };
+        let hold = HoldFact { thread: 0, lock: 0, location: 0, is_shared: true, for_ns: None };
+        Finding {
+            kind: Kind::Deadlock,
+            confidence: Confidence::Potential,
+            since_ns: Some(2_000_000_000),
+            for_ns: Some(3_000_000_000),
+            threads_hurt: 3,
+            evidence: Evidence::WaitCycle(WaitCycle {
+                threads: 1,
+                for_ns: Some(3_000_000_000),
+                edges: vec![WaitEdge { wait, blocker: Blocker::Holder(hold) }],
+                blocked_behind: 2,
+            }),
+            doubts: vec![Doubt::TimedWait, Doubt::MarkedByHand],
+            advice: vec![Advice::ReleaseBeforeCall, Advice::EndTheProcess],
+            mentions: Mentions { threads: vec![0], locks: vec![0], locations: vec![0] },
+        }
+    }
+
+    const CHECKED: Checked = Checked { threads: 1, locks: 1, findings: 1, suppressed: 0, window_ns: None };
+
+    #[test]
+    fn a_finding_is_a_paragraph_that_no_name_can_break() -> io::Result<()> {
+        let mut out = Vec::new();
+        with_names(&model(), |names, _| findings(&mut out, &[finding()], &CHECKED, names))?;
+        let out = anstream::adapter::strip_bytes(&out).into_vec();
+        let text = String::from_utf8_lossy(&out);
+        let lines: Vec<&str> = text.lines().collect();
+        let name = "evil\\u{1b}[31m[12]";
+        assert_eq!(
+            lines[0],
+            format!("potential deadlock: {name} waits for a lock that it holds itself, for 3.0 s")
+        );
+        let edge = format!(
+            "    {name} waits for CACHE\\n (0x1234) at unknown 0x1000, with a time limit, held shared by itself"
+        );
+        assert!(lines[1].starts_with(&edge), "{}", lines[1]);
+        assert_eq!(lines[2], "    2 more threads are blocked behind it");
+        let doubts = [Doubt::TimedWait, Doubt::MarkedByHand].map(doubt).join("; ");
+        assert_eq!(lines[3], format!("    doubt: {doubts}"));
+        assert!(lines[4].starts_with("    next: release the lock before the call"), "{}", lines[4]);
+        assert_eq!((lines[5], lines.len()), ("", 6));
+        Ok(())
+    }
+
+    #[test]
+    fn without_findings_it_says_what_was_looked_at() -> io::Result<()> {
+        let mut out = Vec::new();
+        with_names(&model(), |names, _| findings(&mut out, &[], &CHECKED, names))?;
+        assert_eq!(String::from_utf8_lossy(&out), "no findings in 1 thread and 1 lock\n");
+        Ok(())
+    }
+
+    #[test]
+    fn a_finding_is_a_line_of_json() -> io::Result<()> {
+        let mut out = Vec::new();
+        with_names(&model(), |names, snapshot| {
+            Json(&mut out).findings(&[finding()], &CHECKED, names, snapshot)
+        })?;
+        let text = String::from_utf8_lossy(&out);
+        let lines: Vec<serde_json::Value> =
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(lines[0]["type"], "finding");
+        let data = &lines[0]["data"];
+        assert_eq!((&data["kind"], &data["confidence"]), (&"deadlock".into(), &"potential".into()));
+        assert_eq!(
+            (&data["since_boottime_ns"], &data["for_ns"]),
+            (&"2000000000".into(), &3_000_000_000u64.into())
+        );
+        assert_eq!(data["evidence"]["edges"][0]["wait"]["timed"], true);
+        assert_eq!(data["evidence"]["edges"][0]["holder"]["shared"], true);
+        assert_eq!(data["doubts"][0]["code"], "timed-wait");
+        assert_eq!(data["advice"][1]["code"], "end-the-process");
+        assert_eq!((&data["locks"][0]["id"], &data["locks"][0]["address"]), (&0.into(), &"0x1234".into()));
+        assert_eq!(lines[1]["data"]["findings"], 1);
+        Ok(())
+    }
+}

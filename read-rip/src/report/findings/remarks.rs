@@ -1,0 +1,118 @@
+//! The sentences of doubts and advice.
+
+use crate::findings::{Advice, Doubt};
+
+/// What limits the confidence of a finding, as a fragment.
+pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
+    match doubt {
+        Doubt::TimedWait => "a wait has a time limit, so the cycle resolves itself",
+        Doubt::MarkedByHand => "a lock is marked by hand, and a release may have no mark",
+        Doubt::MaybeUpgradable => {
+            "the lock is marked by hand and may allow an upgrade from shared to exclusive"
+        }
+        Doubt::MaybeRecursive => {
+            "the lock is marked by hand: it may be recursive, or a release may have no mark"
+        }
+        Doubt::MaybeGate => "the lock may be a gate: another thread may release it to let this one continue",
+        Doubt::TwoHolders => {
+            "two threads are recorded as holders of one lock, which is impossible: a release may have no mark"
+        }
+        Doubt::UnmatchedReleases => {
+            "some releases were not matched to a holder: a lock that looks held may be free"
+        }
+        Doubt::HandedOver => "a thread released one of the locks while another thread held it",
+        Doubt::QueueOrderUnknown => "the reader may have come before the writer",
+        Doubt::QueueRuleUnknown => "readers of this lock may be allowed to overtake waiting writers",
+        Doubt::AcquiredByOthers => {
+            "other threads have acquired the lock, perhaps since then: a release may have no mark"
+        }
+        Doubt::SharedInChild => {
+            "a thread of the child held the lock shared before, and may just have released it"
+        }
+        Doubt::UnmarkedHolder => "the lock is marked by hand: a thread that does not mark it may hold it",
+        Doubt::ChildHistoryIncomplete => {
+            "the history of the child is incomplete: a thread of the child may hold the lock"
+        }
+        Doubt::ForgottenGuard => {
+            "a guard may have been forgotten and the lock freed, or a signal handler may have tried the lock"
+        }
+        Doubt::UnmarkedAcquisition => {
+            "the lock may have been acquired without a mark, or before recording began"
+        }
+        Doubt::HistoryIncomplete => {
+            "the histories are incomplete: another thread may have acquired the lock and handed it over"
+        }
+        Doubt::MaybeNeverConcurrent => "this is harmless if these threads never run at the same time",
+        Doubt::NoProgressMarks => {
+            "the program marks no progress, so these threads may do useful work as well; rip_progress!() lets `check` \
+             tell a livelock from progress"
+        }
+        Doubt::ProgressOverwritten => "marks of progress may have been overwritten by more frequent marks",
+        Doubt::MovementUnknown => "it is not known whether the lock changes hands",
+        Doubt::UnmarkedWork => "the thread may be busy in code without marks",
+        Doubt::LockUnknown => {
+            "plain marks do not identify a lock: several locks may be acquired at this line"
+        }
+    }
+}
+
+/// What to do about a finding, as a fragment.
+pub(in crate::report) fn advice(advice: Advice) -> &'static str {
+    match advice {
+        Advice::OneOrder => {
+            "acquire these locks in one order everywhere, or release the first before waiting for the second"
+        }
+        Advice::NoNestedReads => {
+            "do not acquire a lock shared while holding it shared: a writer that comes in between blocks both; read \
+             once and pass the result on"
+        }
+        Advice::ReleaseBeforeCall => {
+            "release the lock before the call that acquires it again, or pass the guard to that call"
+        }
+        Advice::EndTheProcess => "only ending the process frees these threads",
+        Advice::CheckExits => {
+            "check every exit of the function that acquired it: a return, a caught panic, a forgotten guard"
+        }
+        Advice::ExecAfterFork => {
+            "call exec directly after fork, or fork before there are threads; pthread_atfork can acquire the lock \
+             before the fork and release it on both sides"
+        }
+        Advice::KeepLockAlive => {
+            "keep the lock alive until all guards are dropped: a thread that waits for it or releases it now touches \
+             memory that may be reused"
+        }
+        Advice::CheckReleases => {
+            "look for a second release on the same path, or for a path that releases without acquiring"
+        }
+        Advice::ReleaseOrRecursive => {
+            "release the lock before the call that acquires it again, or use a recursive lock and say so in its marks"
+        }
+        Advice::WaitOrBackOff => {
+            "acquire both locks in one order and wait for the second, or back off for a random time"
+        }
+        Advice::CheckLoops => {
+            "look with read-rip -t at what these threads repeat, and at what each expects of the others"
+        }
+        Advice::ShortenHold => {
+            "do less while holding this lock, or split what it protects: one thread at a time gets through here"
+        }
+        Advice::CheckHolder => {
+            "look at what the holder does: a slow call under the lock, or no processor time (its priority, a stopped \
+             process)"
+        }
+        Advice::WorkWithoutLock => {
+            "look at the code after its last mark for a slow call, a sleep, or missing input; do that without the lock"
+        }
+        Advice::FairLock => {
+            "use a fair lock (for a starved writer, one that prefers writers), or let the other threads pause between \
+             their turns"
+        }
+        Advice::ReduceContention => {
+            "do less while holding it, acquire it shared where it is only read, or split what it protects"
+        }
+        Advice::MarkTheLock => {
+            "mark the lock with rip_lock_wait!, rip_lock_acquired! and rip_lock_released!, or use a lock of \
+             librip::sync: then holders and deadlocks are known exactly"
+        }
+    }
+}

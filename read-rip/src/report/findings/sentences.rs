@@ -1,0 +1,30 @@
+//! The sentences of findings: evidence becomes English.
+//!
+//! This folder makes all of them, and decides nothing. `remarks` has doubts and advice, `words` has what sentences share,
+//! the other files have the evidence, by topic.
+
+use super::words::{Paragraph, Words};
+use super::{cycles, holders, misuse, queues};
+use crate::findings::{Evidence, Finding};
+use crate::report::names::LockNames;
+
+/// The text of a finding.
+pub(in crate::report) fn paragraph(finding: &Finding, names: &LockNames<'_>) -> Paragraph {
+    let mut words = Words::new(names);
+    match &finding.evidence {
+        Evidence::WaitCycle(cycle) => cycles::wait_cycle(&mut words, cycle),
+        Evidence::OrderCycle(cycle) => cycles::order_cycle(&mut words, cycle),
+        Evidence::MutualFailure(failure) => cycles::mutual_failure(&mut words, failure),
+        Evidence::BusyLoops(loops) => cycles::busy_loops(&words, loops),
+        Evidence::DeadHolder(holder) => holders::dead_holder(&mut words, holder),
+        Evidence::Orphan(orphan) => holders::orphan(&mut words, orphan),
+        Evidence::IdleHolder(holder) => holders::idle_holder(&mut words, holder),
+        Evidence::DestroyedWhileHeld(destroyed) => misuse::destroyed(&mut words, destroyed),
+        Evidence::StrayRelease(release) => misuse::stray_release(&mut words, release),
+        Evidence::SecondAcquisition(second) => misuse::second_acquisition(&mut words, second),
+        Evidence::Queue(queue) => queues::queue(&mut words, queue),
+        Evidence::Overtaken(overtaken) => queues::overtaken(&mut words, overtaken),
+        Evidence::Contended(contended) => queues::contended(&mut words, contended),
+        Evidence::CrowdedLine(line) => queues::crowded_line(&words, line),
+    }
+}

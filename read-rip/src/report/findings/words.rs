@@ -1,0 +1,125 @@
+//! The words that sentences of findings share: names of threads, locks and locations, numbers and lengths of time.
+//!
+//! It makes no sentences: the files by topic do.
+
+use std::collections::HashSet;
+
+use crate::findings::{HoldFact, LockHistory, Waiters};
+use crate::locations::LocationId;
+use crate::locks::{LockId, LockName, Quantiles, ThreadId};
+use crate::report::names::LockNames;
+use crate::report::units::{counted, duration};
+
+/// The text of a finding, without doubts and advice.
+pub(in crate::report) struct Paragraph {
+    /// What is wrong, in one sentence.
+    pub(in crate::report) summary: String,
+    /// Why that is so, a line each.
+    pub(in crate::report) evidence: Vec<String>,
+}
+
+/// What threads, locks and locations are called in the text of one finding.
+pub(super) struct Words<'a> {
+    names: &'a LockNames<'a>,
+    named: HashSet<LockId>,
+}
+
+impl<'a> Words<'a> {
+    /// For a finding that has named nothing yet.
+    pub(super) fn new(names: &'a LockNames<'a>) -> Words<'a> {
+        Words { names, named: HashSet::new() }
+    }
+
+    pub(super) fn thread(&self, thread: ThreadId) -> String {
+        self.names.thread(thread)
+    }
+
+    pub(super) fn location(&self, location: LocationId) -> String {
+        self.names.location(location)
+    }
+
+    /// The name of a lock, with its address where the finding names it first.
+    pub(super) fn lock(&mut self, id: LockId) -> String {
+        let lock = &self.names.model.locks[id];
+        let name = self.names.lock(lock);
+        let is_first = self.named.insert(id);
+        if is_first && lock.name != LockName::None { format!("{name} ({:#x})", lock.address) } else { name }
+    }
+
+    /// `THREAD has held it for 2 s, acquired at LOCATION`.
+    pub(super) fn holder(&self, hold: &HoldFact) -> String {
+        let (thread, location) = (self.thread(hold.thread), self.location(hold.location));
+        let verb = if is_known(hold.for_ns) { "has held" } else { "holds" };
+        let (shared, lasting) = (shared(hold.is_shared), lasting(" for ", hold.for_ns));
+        format!("{thread} {verb} it{shared}{lasting}, acquired at {location}")
+    }
+
+    /// A line for each of the first threads that wait for a lock, and one for all others.
+    pub(super) fn waiters(&self, waiters: &Waiters) -> Vec<String> {
+        let line = |wait: &crate::findings::WaitFact| {
+            let (thread, location) = (self.thread(wait.thread), self.location(wait.location));
+            let (shared, lasting) = (in_parentheses(wait.is_shared), lasting(", for ", wait.for_ns));
+            format!("{thread} waits for it{shared} at {location}{lasting}")
+        };
+        let mut lines: Vec<String> = waiters.first.iter().map(line).collect();
+        lines.extend(and_more(waiters.count - waiters.first.len()));
+        lines
+    }
+}
+
+/// `1 more thread`, `2 more threads`.
+pub(super) fn more_threads(count: usize) -> String {
+    counted(count as u64, "more thread")
+}
+
+/// `2 threads`.
+pub(super) fn threads(count: usize) -> String {
+    counted(count as u64, "thread")
+}
+
+/// `and 2 more threads`, unless there are none.
+pub(super) fn and_more(count: usize) -> Option<String> {
+    (count > 0).then(|| format!("and {}", more_threads(count)))
+}
+
+/// The word that agrees with a number of things.
+pub(super) fn agree<'a>(count: usize, one: &'a str, several: &'a str) -> &'a str {
+    if count == 1 { one } else { several }
+}
+
+/// ` shared` after a verb.
+pub(super) fn shared(is_shared: bool) -> &'static str {
+    if is_shared { " shared" } else { "" }
+}
+
+/// ` (shared)` after a lock.
+pub(super) fn in_parentheses(is_shared: bool) -> &'static str {
+    if is_shared { " (shared)" } else { "" }
+}
+
+fn is_known(duration_ns: Option<u64>) -> bool {
+    duration_ns.is_some_and(|duration_ns| duration_ns > 0)
+}
+
+/// A length of time after these words, or nothing if it is not known.
+pub(super) fn lasting(before: &str, duration_ns: Option<u64>) -> String {
+    let known = duration_ns.filter(|_| is_known(duration_ns));
+    known.map_or_else(String::new, |duration_ns| format!("{before}{}", duration(duration_ns)))
+}
+
+/// `41 of 60 known acquisitions came after a wait, by 3 threads; waits: p50 80 ms, p90 200 ms`.
+pub(super) fn history(history: &LockHistory) -> String {
+    let LockHistory { acquisitions, contended, owners, .. } = history;
+    let distribution = |what: &str, quantiles: Option<Quantiles>| {
+        quantiles.map_or_else(String::new, |of| {
+            format!("; {what}: p50 {}, p90 {}", duration(of.p50_ns), duration(of.p90_ns))
+        })
+    };
+    format!(
+        "{contended} of {} came after a wait, by {}{}{}",
+        counted(*acquisitions, "known acquisition"),
+        threads(*owners),
+        distribution("waits", history.waits),
+        distribution("holds", history.holds)
+    )
+}

@@ -1,0 +1,116 @@
+//! Findings as JSON.
+//!
+//! The evidence is written as it is: its threads, locks and locations are numbers, and the lists beside it say what
+//! each number stands for. Texts are for people; all that they say is in other fields too.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::location::{JsonLocation, json_location};
+use super::writer::{Json, moment};
+use crate::findings::{Confidence, Evidence, Finding, Kind};
+use crate::locks::{LockId, ThreadId};
+use crate::report::findings::{Checked, Paragraph, advice, doubt, paragraph};
+use crate::report::names::LockNames;
+use crate::ring::Snapshot;
+
+#[derive(Serialize)]
+struct JsonFinding<'a> {
+    kind: Kind,
+    confidence: Confidence,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since_boottime_ns: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    for_ns: Option<u64>,
+    threads_hurt: usize,
+    evidence: &'a Evidence,
+    doubts: Vec<Coded>,
+    advice: Vec<Coded>,
+    threads: Vec<JsonThread<'a>>,
+    locks: Vec<JsonLock<'a>>,
+    locations: Vec<JsonLocation<'a>>,
+    text: Text,
+}
+
+/// A stable code, and what it says to people.
+#[derive(Serialize)]
+struct Coded {
+    code: &'static str,
+    text: &'static str,
+}
+
+#[derive(Serialize)]
+struct Text {
+    summary: String,
+    evidence: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct JsonThread<'a> {
+    id: ThreadId,
+    name: &'a str,
+    pid: u32,
+    tid: u32,
+}
+
+#[derive(Serialize)]
+struct JsonLock<'a> {
+    id: LockId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name_from: Option<&'static str>,
+    pid: u32,
+    address: String,
+}
+
+impl<W: Write> Json<W> {
+    /// All findings, and what was looked at.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn findings(
+        &mut self,
+        findings: &[Finding],
+        checked: &Checked,
+        names: &LockNames<'_>,
+        snapshot: &Snapshot,
+    ) -> io::Result<()> {
+        for finding in findings {
+            self.line("finding", json_finding(finding, names, snapshot))?;
+        }
+        self.line("checked", checked)
+    }
+}
+
+fn json_finding<'a>(finding: &'a Finding, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonFinding<'a> {
+    let model = names.model;
+    let Paragraph { summary, evidence } = paragraph(finding, names);
+    let thread = |&id: &ThreadId| {
+        let thread = &model.threads[id];
+        JsonThread { id, name: &thread.name, pid: thread.pid, tid: thread.tid }
+    };
+    let lock = |&id: &LockId| {
+        let lock = &model.locks[id];
+        let (name, name_from) = names.origin(&lock.name).unzip();
+        JsonLock { id, name, name_from, pid: lock.pid, address: format!("{:#x}", lock.address) }
+    };
+    JsonFinding {
+        kind: finding.kind,
+        confidence: finding.confidence,
+        since_boottime_ns: finding.since_ns.map(moment),
+        for_ns: finding.for_ns,
+        threads_hurt: finding.threads_hurt,
+        evidence: &finding.evidence,
+        doubts: finding.doubts.iter().map(|&of| Coded { code: of.name(), text: doubt(of) }).collect(),
+        advice: finding.advice.iter().map(|&of| Coded { code: of.name(), text: advice(of) }).collect(),
+        threads: finding.mentions.threads.iter().map(thread).collect(),
+        locks: finding.mentions.locks.iter().map(lock).collect(),
+        locations: finding
+            .mentions
+            .locations
+            .iter()
+            .map(|&id| json_location(names.locations.get(id), names.locations, snapshot).with_id(id))
+            .collect(),
+        text: Text { summary, evidence },
+    }
+}

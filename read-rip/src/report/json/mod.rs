@@ -1,0 +1,17 @@
+//! The JSON output: one object a line, `{"type": ..., "data": {...}}`.
+//!
+//! `read-rip/json-schema.json` describes every line, and the tests validate the output against it. Lines of type
+//! `ring` and `removed` have the version of the schema. Within a version fields and types are only added. All
+//! fields but `type` are optional: a field that does not apply or is not known is left out. Addresses are strings
+//! in hexadecimal with `0x`. Moments are strings of decimal digits, because nanoseconds exceed 2^53, the largest
+//! integer that every JSON parser reads exactly. Lengths of time and counts are integers. Paths and names have
+//! U+FFFD where they are not UTF-8, and escapes where a terminal could obey them.
+
+mod findings;
+mod location;
+mod locks;
+mod ring;
+mod threads;
+mod writer;
+
+pub use writer::Json;

@@ -1,0 +1,97 @@
+//! Threads as JSON: by function, and one by one with their histories.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::location::{JsonLocation, json_location};
+use super::writer::Json;
+use crate::events::Event;
+use crate::locations::{LocationId, Locations};
+use crate::ring::Snapshot;
+use crate::threads::{Group, Thread, ThreadState};
+
+#[derive(Serialize)]
+struct Function<'a> {
+    function: &'a str,
+    threads: usize,
+    locations: Vec<Spot<'a>>,
+}
+
+#[derive(Serialize)]
+struct Spot<'a> {
+    location: JsonLocation<'a>,
+    threads: usize,
+    tids: &'a [u32],
+}
+
+#[derive(Serialize)]
+struct JsonThread<'a> {
+    name: &'a str,
+    pid: u32,
+    tid: u32,
+    state: &'a str,
+    generation: u32,
+    overwritten: u64,
+    events: Vec<JsonEvent<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonEvent<'a> {
+    sequence: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock: Option<String>,
+    location: JsonLocation<'a>,
+}
+
+impl<W: Write> Json<W> {
+    /// A group of the condensed view.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn group(&mut self, group: &Group, locations: &Locations<'_>, snapshot: &Snapshot) -> io::Result<()> {
+        let spots = group.spots.iter().map(|spot| Spot {
+            location: json_location(locations.get(spot.location), locations, snapshot),
+            threads: spot.tids.len(),
+            tids: &spot.tids,
+        });
+        self.line(
+            "function",
+            Function { function: &group.function, threads: group.threads, locations: spots.collect() },
+        )
+    }
+
+    /// A thread and its history.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn thread(
+        &mut self,
+        thread: &Thread<'_>,
+        events: &[(Event, LocationId)],
+        locations: &Locations<'_>,
+        snapshot: &Snapshot,
+    ) -> io::Result<()> {
+        let events = events.iter().map(|(event, location)| JsonEvent {
+            sequence: event.sequence & snapshot.sequence_mask,
+            lock: locations.lock_of(thread.slot, event).map(|lock| format!("{lock:#x}")),
+            location: json_location(locations.get(*location), locations, snapshot),
+        });
+        self.line(
+            "thread",
+            JsonThread {
+                name: &thread.slot.name,
+                pid: thread.slot.pid,
+                tid: thread.slot.tid,
+                state: state_name(thread.state),
+                generation: thread.slot.generation,
+                overwritten: thread.slot.overwritten(),
+                events: events.collect(),
+            },
+        )
+    }
+}
+
+pub(super) fn state_name(state: ThreadState) -> &'static str {
+    match state {
+        ThreadState::Present => "present",
+        ThreadState::Exited => "exited",
+        ThreadState::Abandoned => "abandoned",
+    }
+}

@@ -1,0 +1,51 @@
+//! Lines of JSON that no text in them can break, and values that all lines have in common.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::Serializer;
+use serde_json::ser::Formatter;
+
+use crate::printable::is_harmless;
+
+/// The version of the schema.
+pub(super) const SCHEMA: u32 = 1;
+
+/// Writes JSON lines.
+#[derive(Debug)]
+pub struct Json<W>(pub W);
+
+#[derive(Serialize)]
+struct Line<'a, T> {
+    r#type: &'a str,
+    data: T,
+}
+
+/// Compact, with control characters escaped: serde_json itself escapes those below U+0020 only.
+struct Harmless;
+
+impl Formatter for Harmless {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some((at, letter)) = rest.char_indices().find(|&(_, letter)| !is_harmless(letter)) {
+            out.write_all(&rest.as_bytes()[..at])?;
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}")?;
+            }
+            rest = &rest[at + letter.len_utf8()..];
+        }
+        out.write_all(rest.as_bytes())
+    }
+}
+
+impl<W: Write> Json<W> {
+    pub(super) fn line(&mut self, r#type: &str, data: impl Serialize) -> io::Result<()> {
+        Line { r#type, data }.serialize(&mut Serializer::with_formatter(&mut self.0, Harmless))?;
+        writeln!(self.0)
+    }
+}
+
+/// A moment, as a string.
+pub(super) fn moment(ns: u64) -> String {
+    ns.to_string()
+}

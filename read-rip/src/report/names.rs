@@ -1,0 +1,145 @@
+//! What threads, locks and locations are called in texts for people.
+//!
+//! These names are short, and depend on what else is in the ring. JSON and suppressions have the full ones.
+
+use std::collections::HashMap;
+
+use super::units::counted;
+use crate::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
+use crate::locks::{Lock, LockModel, LockName, ThreadId};
+use crate::printable::printable;
+
+/// Where a mark is, as `file:line`, with an address where `file:line` is not enough.
+#[derive(Debug)]
+pub struct LocationTexts<'a> {
+    names: &'a FileNames,
+    /// How many addresses each `file:line` has.
+    addresses: HashMap<String, usize>,
+    pub(super) is_verbose: bool,
+}
+
+/// Prepares texts for these locations.
+pub fn location_texts<'a>(
+    locations: &Locations<'_>,
+    names: &'a FileNames,
+    is_verbose: bool,
+) -> LocationTexts<'a> {
+    let mut texts = LocationTexts { names, addresses: HashMap::new(), is_verbose };
+    for location in locations.iter() {
+        if let Some(line) = texts.line(location) {
+            *texts.addresses.entry(line).or_default() += 1;
+        }
+    }
+    texts
+}
+
+impl LocationTexts<'_> {
+    fn line(&self, location: &Location) -> Option<String> {
+        let (file, line) = location.source.as_ref()?;
+        let one = |file, line| format!("{}:{line}", printable(self.names.get(file)));
+        let mut all = one(file, line);
+        for (file, line) in &location.folded {
+            all += "|";
+            all += &one(file, line);
+        }
+        if location.sites.len() > MARKS_MAX {
+            all += "|...";
+        }
+        Some(all)
+    }
+
+    /// `file:line`, `file:line<0xADDRESS>`, or an address alone where no source is known.
+    pub fn of(&self, location: &Location) -> String {
+        match self.line(location) {
+            None => format!("{:#x}", location.address),
+            Some(line) if self.is_verbose || self.addresses.get(&line).is_some_and(|&count| count > 1) => {
+                format!("{line}<{:#x}>", location.address)
+            }
+            Some(line) => line,
+        }
+    }
+
+    /// Like `of`, but with an address only where no source is known, or with `-v`: for text that distinguishes
+    /// locations in another way.
+    pub fn line_of(&self, location: &Location) -> String {
+        match self.line(location) {
+            // All calls of a wrapper have the line of the wrapper: the address distinguishes them.
+            Some(line) if location.is_in_wrapper => format!("{line}<{:#x}>", location.address),
+            Some(line) if !self.is_verbose => line,
+            _ => self.of(location),
+        }
+    }
+
+    /// The caller that a mark was inlined into, as ` from file:line`.
+    pub(super) fn caller(&self, location: &Location) -> String {
+        match location.caller() {
+            Some(caller) => match (&caller.file, caller.line) {
+                (Some(file), Some(line)) => format!(" from {}:{line}", printable(self.names.get(file))),
+                _ => String::new(),
+            },
+            None => String::new(),
+        }
+    }
+}
+
+/// Threads, locks and locations, and what they are called.
+#[derive(Clone, Copy)]
+pub struct LockNames<'a> {
+    /// The locks and threads.
+    pub model: &'a LockModel,
+    /// Their locations.
+    pub locations: &'a Locations<'a>,
+    /// What these are called.
+    pub texts: &'a LocationTexts<'a>,
+}
+
+impl<'a> LockNames<'a> {
+    /// The name of a lock without any addition, and where it comes from.
+    pub(super) fn origin(&self, name: &'a LockName) -> Option<(&'a str, &'static str)> {
+        match name {
+            LockName::Given(name) => Some((name, "given")),
+            LockName::Symbol(name) => Some((name, "symbol")),
+            LockName::Location(id) => Some((&self.locations.get(*id).function, "location")),
+            LockName::None => None,
+        }
+    }
+
+    /// What a lock is called: its name, the static that it is in, or where it was acquired first.
+    pub fn lock(&self, lock: &Lock) -> String {
+        match &lock.name {
+            LockName::Given(name) | LockName::Symbol(name) => printable(name).into_owned(),
+            LockName::Location(location) => format!("lock of {}", self.location(*location)),
+            LockName::None => format!("lock {:#x}", lock.address),
+        }
+    }
+
+    /// `name[tid]`, with the process where it is a forked one.
+    pub fn thread(&self, id: ThreadId) -> String {
+        let thread = &self.model.threads[id];
+        let name = printable(&thread.name);
+        if thread.pid == self.model.pid {
+            format!("{name}[{}]", thread.tid)
+        } else {
+            format!("{name}[{}] of process {}", thread.tid, thread.pid)
+        }
+    }
+
+    /// `function file:line`, and ` from file:line` where that function was inlined.
+    pub fn location(&self, id: LocationId) -> String {
+        let location = self.locations.get(id);
+        let (line, caller) = (self.texts.line_of(location), self.texts.caller(location));
+        format!("{} {line}{caller}", printable(&location.function))
+    }
+
+    /// One thread by name, several by number; with `-v` all of them.
+    pub(super) fn threads(&self, threads: &[ThreadId], is_verbose: bool) -> String {
+        match threads {
+            &[one] => self.thread(one),
+            _ if is_verbose => {
+                let names: Vec<String> = threads.iter().map(|&id| self.thread(id)).collect();
+                format!("{} ({})", counted(threads.len() as u64, "thread"), names.join(", "))
+            }
+            _ => counted(threads.len() as u64, "thread"),
+        }
+    }
+}

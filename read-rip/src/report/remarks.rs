@@ -1,0 +1,227 @@
+//! Remarks: what a result does not show, for standard error.
+//!
+//! Each remark is a sentence. Nothing is decided here but whether there is something to say.
+
+use std::collections::BTreeSet;
+
+use super::findings::Checked;
+use super::list::ended;
+use super::names::location_texts;
+use super::units::counted;
+use crate::events::Leftover;
+use crate::locations::{FileNames, Location, Locations};
+use crate::locks::{LockModel, Overview, Summary};
+use crate::printable::printable;
+use crate::process::Liveness;
+use crate::ring::{ClockLevel, HELD_LOCKS_MAX, Snapshot};
+use crate::threads::{Losses, Thread, ThreadState};
+
+/// A warning, and what to do about it.
+pub type Warning = (String, &'static str);
+
+/// A number of things and their verb.
+fn agreeing(count: u64, thing: &str, one: &str, several: &str) -> String {
+    format!("{} {}", counted(count, thing), if count == 1 { one } else { several })
+}
+
+/// One line about the process and its threads. `of_exited` is added to the number of exited threads.
+pub fn heading(
+    snapshot: &Snapshot,
+    liveness: Option<&Liveness>,
+    threads: &[Thread<'_>],
+    of_exited: &str,
+) -> String {
+    let count = |state| threads.iter().filter(|thread| thread.state == state).count();
+    let (exited, abandoned) = (count(ThreadState::Exited), count(ThreadState::Abandoned));
+    let mut heading = match (&snapshot.header, liveness) {
+        (Some(header), Some(liveness)) => {
+            let program = snapshot.program().and_then(|module| module.path.file_name()).unwrap_or_default();
+            let state = ended(header, liveness);
+            format!("{}[{}], {state}: ", printable(&program.to_string_lossy()), header.pid)
+        }
+        _ => String::new(),
+    };
+    heading += &counted(threads.len() as u64, "thread");
+    if exited > 0 {
+        heading += &format!(", {exited} of them exited{of_exited}");
+    }
+    if abandoned > 0 {
+        heading += &format!(", {abandoned} disappeared without exiting");
+    }
+    heading
+}
+
+/// How much of the histories is known.
+pub fn of_losses(losses: &Losses) -> String {
+    let Losses { words, overwritten, torn, unwritten, .. } = *losses;
+    let lost: String = [(torn, "torn"), (unwritten, "unwritten")]
+        .iter()
+        .filter(|&&(count, _)| count > 0)
+        .map(|(count, what)| format!(", {count} {what}"))
+        .collect();
+    format!(
+        "{} known, {} overwritten{lost}.",
+        agreeing(words, "mark", "is", "are"),
+        agreeing(overwritten, "older one", "was", "were")
+    )
+}
+
+/// Threads that the recorder refused.
+pub fn of_refused(snapshot: &Snapshot) -> Option<String> {
+    let header = snapshot.header.as_ref()?;
+    let refused = header.threads_refused_full.saturating_add(header.threads_refused_memory);
+    (refused > 0).then(|| {
+        format!(
+            "{} not recorded: no free slot for {} (RIP_SLOTS), no memory for {}.",
+            agreeing(refused, "thread", "was", "were"),
+            header.threads_refused_full,
+            header.threads_refused_memory
+        )
+    })
+}
+
+/// Events and operands that do not fit together.
+pub fn of_leftover(leftover: &Leftover) -> Option<String> {
+    (*leftover != Leftover::default()).then(|| {
+        format!(
+            "{} operands, {} to no event.",
+            agreeing(leftover.incomplete_events, "event", "lacks", "lack"),
+            agreeing(leftover.stray_operands, "operand", "belongs", "belong")
+        )
+    })
+}
+
+/// Threads of which no mark is known.
+pub fn of_silent(count: u64) -> Option<String> {
+    (count > 0).then(|| format!("{} no known mark.", agreeing(count, "thread", "has", "have")))
+}
+
+/// What `check` cannot know, and what it left out.
+pub fn of_check(model: &LockModel, checked: &Checked) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if checked.findings > 0 {
+        let (threads, locks) =
+            (counted(checked.threads as u64, "thread"), counted(checked.locks as u64, "lock"));
+        remarks.push(format!("{} in {threads} and {locks}.", counted(checked.findings as u64, "finding")));
+    }
+    if checked.suppressed > 0 {
+        remarks.push(format!("{} suppressed.", agreeing(checked.suppressed as u64, "finding", "is", "are")));
+    }
+    remarks.extend(of_no_lock(model));
+    remarks.extend(of_overflowed(model));
+    remarks.extend(of_unmatched(model));
+    remarks
+}
+
+/// What `locks` cannot know, and what it left out.
+pub fn of_locks(model: &LockModel, overview: &Overview, snapshot: &Snapshot, losses: &Losses) -> Vec<String> {
+    let mut remarks = Vec::new();
+    remarks.extend(of_no_lock(model));
+    if overview.quiet > 0 {
+        let locks = counted(overview.quiet as u64, "idle, uncontended lock");
+        remarks.push(format!(
+            "{locks} hidden (--all shows {}).",
+            if overview.quiet == 1 { "it" } else { "them" }
+        ));
+    }
+    remarks.extend(of_overflowed(model));
+    if model.held_overflows > overflowed(model) {
+        remarks.push(format!(
+            "{} so far found no room in the thread's table.",
+            counted(model.held_overflows, "acquisition")
+        ));
+    }
+    let in_flux: u64 = model.threads.iter().map(|thread| u64::from(thread.in_flux)).sum();
+    if in_flux > 0 {
+        let locks = agreeing(in_flux, "lock", "was", "were");
+        remarks
+            .push(format!("{locks} being acquired or released while the tables were read, and not shown."));
+    }
+    remarks.extend(of_unmatched(model));
+    let is_odd = |summary: &Summary| {
+        let lock = &model.locks[summary.lock];
+        summary.has_moved || (lock.holders.is_empty() && !lock.waiters.is_empty())
+    };
+    if !model.is_final && overview.locks.iter().any(is_odd) {
+        remarks.push(
+            "The threads kept running while they were read: each is shown at its own moment.".to_owned(),
+        );
+    }
+    let clock = snapshot.header.as_ref().and_then(|header| header.clock);
+    let is_timed = clock.is_some_and(|clock| clock.level != ClockLevel::Off);
+    if !is_timed && !model.locks.is_empty() {
+        remarks.push("No times were recorded (set RIP_CLOCK=contended or all).".to_owned());
+    }
+    if losses.overwritten > 0 && model.locks.iter().any(|lock| lock.record.acquisitions > 0) {
+        remarks
+            .push("Acquisitions and times are counted only as far back as the histories reach.".to_owned());
+    }
+    remarks
+}
+
+fn of_no_lock(model: &LockModel) -> Option<String> {
+    let why = "No lock is known: the program marks none, or all of its marks are overwritten.";
+    model.locks.is_empty().then(|| why.to_owned())
+}
+
+fn overflowed(model: &LockModel) -> u64 {
+    model.threads.iter().map(|thread| u64::from(thread.overflowed)).sum()
+}
+
+fn of_overflowed(model: &LockModel) -> Option<String> {
+    let count = overflowed(model);
+    (count > 0).then(|| {
+        let locks = agreeing(count, "held lock", "is", "are");
+        format!("{locks} not listed: a thread's table has room for {HELD_LOCKS_MAX}, and the holders are not known.")
+    })
+}
+
+fn of_unmatched(model: &LockModel) -> Option<String> {
+    let count = model.releases_unmatched;
+    (count > 0).then(|| {
+        format!(
+            "{} by another thread than the holder {} not matched to the holder: a lock marked by hand may look held \
+             and be free.",
+            counted(count, "release"),
+            if count == 1 { "was" } else { "were" }
+        )
+    })
+}
+
+/// What to say where the ring does not name its program, and no option does.
+pub const UNNAMED_PROGRAM: (&str, &str) = (
+    "a ring of the C ancestor does not name its program, so only addresses are known",
+    "give the program with -e",
+);
+
+/// Marks that were passed and whose meaning is not known.
+pub fn of_ambiguous(locations: &Locations<'_>) -> Option<Warning> {
+    let met: Vec<&Location> = locations.iter().filter(|location| location.is_ambiguous).collect();
+    let names = FileNames::choose(met.iter().copied());
+    let texts = location_texts(locations, &names, false);
+    let lines: BTreeSet<String> = met.iter().map(|location| texts.line_of(location)).collect();
+    let first = lines.first()?;
+    let others = match lines.len() - 1 {
+        0 => String::new(),
+        others => format!("; the same at {}", counted(others as u64, "other location")),
+    };
+    let what = format!(
+        "{first}: the linker has merged these marks, and they mean different things: what an event there means is not \
+         known{others}"
+    );
+    Some((what, "link without --icf, or keep these functions apart with the linker's --keep-unique=FUNCTION"))
+}
+
+/// The file is a copy.
+pub const IS_COPY: &str = "\
+    This file is a copy of the ring of a living process. Read the ring itself: `check` finds deadlocks by comparing \
+    two readings, and two readings of a copy are always equal.";
+/// The second reading failed.
+pub const WAS_REMOVED: &str = "The ring was removed between two readings: its process ended.";
+/// The file may be a copy.
+pub const MAY_BE_COPY: &str = "\
+    It is not known whether the process is alive, and nothing moved: this may be a copy. `check` finds deadlocks by \
+    comparing two readings, and two readings of a copy are always equal.";
+/// Times end with the last recorded one.
+pub const UP_TO_LAST_TIME: &str =
+    "Lengths of time count up to the last recorded moment. They may have been longer.";

@@ -1,0 +1,52 @@
+//! Regions: where the tables of the file are.
+//!
+//! It does not read the list of regions: `region_list` does.
+
+/// A table in the file, checked: all that is used of it is within the length that the file was made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Region {
+    /// Where it begins, bytes from the start of the file.
+    pub offset: u64,
+    /// Bytes an entry.
+    pub entry_len_bytes: u64,
+    /// Entries that there is room for.
+    pub capacity: u64,
+    /// Entries that were handed out.
+    pub used: u64,
+}
+
+impl Region {
+    /// Its length, bytes.
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.capacity * self.entry_len_bytes
+    }
+}
+
+/// What a region holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionKind {
+    /// Modules.
+    Modules,
+    /// Sites.
+    Sites,
+    /// Texts of modules and sites.
+    Texts,
+    /// Slots.
+    Slots,
+    /// Names of locks.
+    LockNames,
+}
+
+impl RegionKind {
+    /// Decodes the kind of the format; `None` for a kind that the reader does not use.
+    pub(super) fn from_raw(raw: u32) -> Option<RegionKind> {
+        match raw {
+            librip_format::REGION_MODULES => Some(RegionKind::Modules),
+            librip_format::REGION_SITES => Some(RegionKind::Sites),
+            librip_format::REGION_TEXTS => Some(RegionKind::Texts),
+            librip_format::REGION_SLOTS => Some(RegionKind::Slots),
+            librip_format::REGION_LOCK_NAMES => Some(RegionKind::LockNames),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! A frame: what is known of the code at an address.
+//!
+//! It looks nothing up.
+
+/// A function at an address, and the position in its source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// Demangled. Names of Rust functions have no hash.
+    pub function: Option<String>,
+    /// The full path, as the debug information has it.
+    pub file: Option<String>,
+    /// From 1.
+    pub line: Option<u32>,
+    /// From 1.
+    pub column: Option<u32>,
+    /// Whether the function was inlined into that of the next frame.
+    pub is_inlined: bool,
+}

@@ -1,0 +1,182 @@
+//! Resolves module-relative addresses to functions, files and lines.
+//!
+//! It caches files but not answers: the caller asks for each distinct address once.
+
+use std::path::PathBuf;
+
+use super::dwarf::Dwarf;
+use super::frame::Frame;
+use super::locate::{Files, Options, Search};
+use super::problem::{ModuleProblem, Problem};
+use super::split::Split;
+use super::symbol_table::SymbolTable;
+use crate::ring::Module;
+
+/// Resolves addresses of the modules of one ring.
+pub struct Resolver {
+    modules: Vec<ModuleEntry>,
+    /// Files that were opened. Several modules can share one.
+    loaded: Vec<Loaded>,
+    options: Options,
+}
+
+struct ModuleEntry {
+    module: Module,
+    /// Index in [`Resolver::loaded`]; `None` until the module is first asked about.
+    loaded: Option<usize>,
+}
+
+impl Resolver {
+    /// A resolver for a ring's modules. It does not open files yet.
+    pub fn new(modules: &[Module], options: Options) -> Self {
+        let entry = |module: &Module| ModuleEntry { module: module.clone(), loaded: None };
+        Self { modules: modules.iter().map(entry).collect(), loaded: Vec::new(), options }
+    }
+
+    /// The frames of a module-relative address, innermost (inlined) first. `module` is the module's index.
+    ///
+    /// The module's files are opened at the first call. The result is empty if nothing is known; then
+    /// [`Self::problems`] often says why.
+    pub fn resolve(&mut self, module: usize, address: u64) -> Vec<Frame> {
+        self.load(module).map(|loaded| loaded.resolve(address)).unwrap_or_default()
+    }
+
+    /// The names of all functions at a module-relative address. There are several if the linker folded equal functions.
+    pub fn namesakes(&mut self, module: usize, address: u64) -> Vec<String> {
+        self.load(module).map(|loaded| loaded.symbols().namesakes(address)).unwrap_or_default()
+    }
+
+    /// The name of the static that covers a module-relative address, and the address's offset in it.
+    pub fn static_at(&mut self, module: usize, address: u64) -> Option<(String, u64)> {
+        self.load(module)?.symbols().static_at(address)
+    }
+
+    /// Why frames of the modules that were asked about are missing or incomplete.
+    pub fn problems(&self) -> impl Iterator<Item = &ModuleProblem> {
+        self.loaded.iter().flat_map(|loaded| &loaded.problems)
+    }
+
+    fn load(&mut self, index: usize) -> Option<&mut Loaded> {
+        let position = match self.modules.get(index)?.loaded {
+            Some(position) => position,
+            None => {
+                let position = self.loaded_for_same_file(index).unwrap_or_else(|| {
+                    self.loaded.push(Loaded::new(index, &self.modules[index].module, &self.options));
+                    self.loaded.len() - 1
+                });
+                self.modules[index].loaded = Some(position);
+                position
+            }
+        };
+        self.loaded.get_mut(position)
+    }
+
+    /// What was loaded for another module with the same file. Processes that share a ring load the same libraries
+    /// at different addresses.
+    fn loaded_for_same_file(&self, index: usize) -> Option<usize> {
+        let identity = |module: &Module| {
+            let Module { path, build_id, is_executable, file_len_bytes, modified_ns, .. } = module.clone();
+            (path, build_id, is_executable, file_len_bytes, modified_ns)
+        };
+        let wanted = identity(&self.modules.get(index)?.module);
+        self.modules.iter().filter(|other| identity(&other.module) == wanted).find_map(|other| other.loaded)
+    }
+}
+
+/// The opened files of one module.
+struct Loaded {
+    module: usize,
+    files: Files,
+    dwarf: Option<Dwarf>,
+    symbols: Option<SymbolTable>,
+    problems: Vec<ModuleProblem>,
+}
+
+impl Loaded {
+    fn new(index: usize, module: &Module, options: &Options) -> Self {
+        let search = Search { module, options };
+        let mut files = search.files();
+        let problems = std::mem::take(&mut files.problems);
+        let mut loaded = Self { module: index, files, dwarf: None, symbols: None, problems: Vec::new() };
+        let files = &loaded.files;
+        match files.debug.iter().chain(&files.own).find(|image| image.has_debug_info()) {
+            Some(image) => {
+                let supplementary = search.supplementary(image);
+                let split = Split::new(files, options.root.as_deref(), image.endian);
+                let path = image.path.clone();
+                match Dwarf::read(image, supplementary.as_ref(), split) {
+                    Ok(dwarf) => loaded.dwarf = Some(dwarf),
+                    Err(problem) => loaded.report(path, problem),
+                }
+            }
+            None => {
+                if let Some(path) = files.own.as_ref().map(|own| own.path.clone()) {
+                    let functions_from_symbols = loaded.symbols().has_functions();
+                    loaded.report(path, Problem::NoDebugInfo { functions_from_symbols });
+                }
+            }
+        }
+        for (path, problem) in problems {
+            loaded.report(path, problem);
+        }
+        loaded
+    }
+
+    fn resolve(&mut self, address: u64) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        let mut problem = None;
+        if let Some(dwarf) = &self.dwarf {
+            (frames, problem) = dwarf.frames(address);
+            if let Some(path) = dwarf.split.missing() {
+                self.report(path, Problem::MissingSplit);
+            }
+        }
+        if let Some(problem) = problem {
+            let image = self.files.debug.as_ref().or(self.files.own.as_ref());
+            let path = image.map(|image| image.path.clone()).unwrap_or_default();
+            self.report(path, problem);
+        }
+        // A symbol names the outermost function: inlined functions have no symbols.
+        if frames.last().is_none_or(|outermost| outermost.function.as_deref().is_none_or(is_short))
+            && let Some(symbol) = self.symbols().function(address)
+        {
+            match frames.last_mut() {
+                Some(outermost) => match &mut outermost.function {
+                    Some(function) if !is_path_to(&symbol, function) => {}
+                    function => *function = Some(symbol),
+                },
+                None => frames.push(Frame { function: Some(symbol), ..Frame::default() }),
+            }
+        }
+        frames
+    }
+
+    /// The symbol table, read when it is first needed.
+    fn symbols(&mut self) -> &SymbolTable {
+        let images = || self.files.own.iter().chain(&self.files.debug);
+        let read =
+            || images().find_map(SymbolTable::full).or_else(|| images().find_map(SymbolTable::exported));
+        self.symbols.get_or_insert_with(|| read().unwrap_or_default())
+    }
+
+    /// Adds a problem, unless one of the same kind is known.
+    fn report(&mut self, path: PathBuf, what: Problem) {
+        let kind = std::mem::discriminant(&what);
+        if self.problems.iter().all(|known| std::mem::discriminant(&known.what) != kind) {
+            self.problems.push(ModuleProblem { module: self.module, path, what });
+        }
+    }
+}
+
+/// Whether a function's name lacks the modules, namespaces or types around it.
+fn is_short(function: &str) -> bool {
+    !function.contains("::")
+}
+
+/// Whether a symbol's name ends in a function's short name. Debug information with line tables only has `clone` for
+/// the symbol `<prog::Cache as core::clone::Clone>::clone`.
+fn is_path_to(symbol: &str, function: &str) -> bool {
+    let name = function.split('<').next().unwrap_or_default();
+    let rest = symbol.rsplit_once("::").map(|(_, last)| last).and_then(|last| last.strip_prefix(name));
+    !name.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['(', '<', '[']))
+}

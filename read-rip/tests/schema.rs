@@ -1,0 +1,259 @@
+//! `json-schema.json` describes every line that `--json` writes, and nothing else.
+//!
+//! Readers of the output must accept fields that later versions add, so the schema allows them. The tests do not: they
+//! close every object of the schema first. What the lines say is tested beside each command.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use read_rip::findings::*;
+use read_rip::locks::Quantiles;
+use serde_json::{Value, json};
+use support::fixture::{Fixture, Scratch, lock_sites, pile_up};
+use support::run::read_rip;
+use support::synth::{Held, Ring, Site, Slot};
+
+fn schema() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("json-schema.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The same schema without room for fields that it does not describe.
+fn closed(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(object) => {
+            if object.get("type") == Some(&json!("object")) && object.contains_key("properties") {
+                object.insert("additionalProperties".into(), json!(false));
+            }
+            object.values_mut().for_each(|value| *value = closed(value.take()));
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| *value = closed(value.take())),
+        _ => {}
+    }
+    schema
+}
+
+fn validator() -> jsonschema::Validator {
+    jsonschema::validator_for(&closed(schema())).unwrap()
+}
+
+/// Asserts that a line fits the schema, and its data the part of the schema for its type, whose errors say more.
+#[track_caller]
+fn assert_valid(line: &Value) {
+    let mut of_type = closed(schema());
+    of_type.as_object_mut().unwrap().remove("oneOf");
+    of_type["$ref"] = json!(format!("#/$defs/line_{}", line["type"].as_str().unwrap_or("?")));
+    let of_type = jsonschema::validator_for(&of_type).unwrap_or_else(|error| panic!("{error}: {line:#}"));
+    let errors: Vec<String> = of_type
+        .iter_errors(&line["data"])
+        .map(|error| format!("{error} (at {})", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{line:#}");
+    assert!(validator().is_valid(line), "{line:#}");
+    assert!(jsonschema::validator_for(&schema()).unwrap().is_valid(line), "as it is published: {line:#}");
+}
+
+const A: u64 = 0x7f00_0000_1000;
+const B: u64 = 0x7f00_0000_2000;
+const TAKES: u64 = 0x1000;
+const WAIT: u64 = 0x1100;
+const WAITING: u64 = 2;
+const HELD: u64 = 3;
+
+/// Two threads in a deadlock, and a third one behind them.
+fn deadlock() -> Ring {
+    let mutex = 1 << 8 | 4;
+    let mut ring = Ring::new().with_sites(&[]).with_clock(2);
+    ring.sites = vec![
+        Site::new(TAKES, "src/bank.rs", 35).within("bank").of(6, mutex, &[4, 3]),
+        Site::new(WAIT, "src/bank.rs", 37).within("bank").of(2, mutex, &[4, 3]),
+    ];
+    let transfer = |name, tid, holds, waits_for| {
+        Slot::thread(name, tid)
+            .event(TAKES, &[2000, holds])
+            .event(TAKES, &[3000, waits_for])
+            .event(WAIT, &[3000, waits_for])
+            .has(Held { sequence: 2, ..Held::new(HELD, holds, TAKES).since(2000) })
+            .has(Held { sequence: 8, ..Held::new(WAITING, waits_for, WAIT).since(3000) })
+    };
+    let behind = Slot::thread("behind", 12).has(Held::new(WAITING, A, WAIT));
+    let ring = ring.with_slots([transfer("saver", 10, A, B), transfer("spender", 11, B, A), behind]);
+    Ring { lock_names: vec![(ring.pid, A, "SAVINGS".into())], ..ring }
+}
+
+/// The lines of `read-rip --json OPTIONS RING`, all of which fit the schema.
+#[track_caller]
+fn valid(options: &[&str], ring: &Ring) -> Vec<Value> {
+    let fixture = Fixture::of(ring);
+    let path = fixture.path.to_str().unwrap();
+    let outcome = read_rip(options.iter().copied().chain(["--json", path]));
+    all_valid(outcome.json())
+}
+
+#[track_caller]
+fn all_valid(lines: Vec<Value>) -> Vec<Value> {
+    assert!(!lines.is_empty());
+    lines.iter().for_each(assert_valid);
+    lines
+}
+
+#[test]
+fn every_command_writes_lines_of_the_schema() {
+    let mut lines = valid(&[], &pile_up());
+    lines.extend(valid(&["-tv"], &deadlock()));
+    lines.extend(valid(&["locks"], &deadlock()));
+    lines.extend(valid(&["check"], &deadlock()));
+    let damaged = Ring { settings_ignored: 31, reused: 6, exit_status: Some(3), ..pile_up() };
+    lines.extend(valid(&["info"], &damaged));
+    let fixture = Fixture::of(&pile_up().of_a_dead_process());
+    let directory = fixture.directory.path().to_str().unwrap();
+    for command in [&["list"][..], &["gc", "--dry-run"], &["gc"]] {
+        let arguments = command.iter().copied().chain(["--json", "--dir", directory]);
+        lines.extend(all_valid(read_rip(arguments).sound().json()));
+    }
+    let types: BTreeSet<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
+    let schema = schema();
+    let described = schema["$defs"].as_object().unwrap().keys();
+    let described: BTreeSet<&str> = described.filter_map(|name| name.strip_prefix("line_")).collect();
+    assert_eq!(types, described, "all types of lines, and no other");
+}
+
+#[test]
+fn lines_that_are_not_of_the_schema_are_rejected() {
+    let lines = valid(&["check"], &deadlock());
+    let finding = lines.iter().find(|line| line["type"] == "finding").unwrap();
+    let changes: [fn(&mut Value); 7] = [
+        |line| line["type"] = json!("opinion"),
+        |line| drop(line.as_object_mut().unwrap().remove("type")),
+        |line| line["data"]["kind"] = json!("bad-luck"),
+        |line| line["data"]["for_ns"] = json!("long"),
+        |line| line["data"]["undocumented"] = json!(1),
+        |line| line["data"]["locks"][0]["address"] = json!(4096),
+        |line| line["data"]["evidence"]["edges"][0]["wait"]["thread"] = json!("saver"),
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        let mut line = finding.clone();
+        change(&mut line);
+        assert!(!validator().is_valid(&line), "change {at}");
+    }
+}
+
+#[test]
+fn a_later_version_may_add_fields() {
+    let schema = jsonschema::validator_for(&schema()).unwrap();
+    assert!(schema.is_valid(&json!({"type": "checked", "data": {"findings": 0, "new": true}})));
+    assert!(schema.is_valid(&json!({"type": "checked"})), "all fields but the type are optional");
+}
+
+#[test]
+fn codes_of_the_schema_are_those_of_the_program() {
+    fn names<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> Value {
+        all.iter().map(|&value| name(value)).collect()
+    }
+    let schema = schema();
+    let finding = &schema["$defs"]["line_finding"]["properties"];
+    assert_eq!(finding["kind"]["enum"], names(Kind::ALL, Kind::name));
+    assert_eq!(finding["confidence"]["enum"], names(Confidence::ALL, Confidence::name));
+    assert_eq!(finding["doubts"]["items"]["properties"]["code"]["enum"], names(Doubt::ALL, Doubt::name));
+    assert_eq!(finding["advice"]["items"]["properties"]["code"]["enum"], names(Advice::ALL, Advice::name));
+}
+
+#[test]
+fn evidence_of_every_kind_fits_the_schema() {
+    for &kind in Kind::ALL {
+        for evidence in evidence(kind) {
+            let line = json!({"type": "finding", "data": {"kind": kind, "evidence": evidence}});
+            assert_valid(&line);
+        }
+        let line = json!({"type": "finding", "data": {"kind": kind, "evidence": {"undocumented": 1}}});
+        assert!(!validator().is_valid(&line), "{kind:?}");
+    }
+}
+
+/// Evidence of a kind, with every field.
+fn evidence(kind: Kind) -> Vec<Evidence> {
+    let hold = HoldFact { thread: 1, lock: 2, location: 3, is_shared: true, for_ns: Some(4) };
+    let wait = WaitFact { thread: 1, lock: 2, location: 3, is_shared: true, is_timed: true, for_ns: Some(4) };
+    let waiters = Waiters { count: 6, first: vec![wait] };
+    let times = Some(Quantiles { count: 1, p50_ns: 2, p90_ns: 3, p99_ns: 4, max_ns: 5 });
+    let history = Some(LockHistory { acquisitions: 3, contended: 2, owners: 1, waits: times, holds: times });
+    let acquisition = Acquisition { lock: 1, location: 2, is_shared: false };
+    let (thread, lock, location, last) = (1, 2, 3, Some(4));
+    let queue = |held_throughout| {
+        let holder = ActiveHolder { hold, words_recorded: Some(1), window_ns: Some(2), last };
+        let (waiters, history) = (waiters.clone(), history.clone());
+        Evidence::Queue(Queue { lock, waiters, threads: 9, held_throughout, holder: Some(holder), history })
+    };
+    match kind {
+        Kind::Deadlock => {
+            let blockers = [Blocker::Holder(hold), Blocker::QueuedWriter(7)];
+            let edges = blockers.map(|blocker| WaitEdge { wait, blocker }).into();
+            vec![Evidence::WaitCycle(WaitCycle { threads: 2, for_ns: Some(1), edges, blocked_behind: 3 })]
+        }
+        Kind::Unreleased => vec![Evidence::DeadHolder(DeadHolder { hold, has_exited: true, waiters })],
+        Kind::LostOwner => {
+            vec![Evidence::Orphan(Orphan { pid: 1, lock, waiters, locked_at_fork: true, parent: Some(hold) })]
+        }
+        Kind::DestroyedLock => vec![Evidence::DestroyedWhileHeld(DestroyedWhileHeld { hold })],
+        Kind::UnlockWithoutLock => {
+            vec![Evidence::StrayRelease(StrayRelease { thread, lock, location, released_before: true })]
+        }
+        Kind::DoubleLock => {
+            let second = SecondAcquisition { thread, lock, first: location, second: last };
+            vec![Evidence::SecondAcquisition(second)]
+        }
+        Kind::LockOrder => {
+            let edges = vec![OrderEdge { thread, held: acquisition, acquired: acquisition }];
+            vec![Evidence::OrderCycle(OrderCycle { edges, similar: 1, unlisted: 2 })]
+        }
+        Kind::Livelock => {
+            let tries = vec![FailedTries { thread, count: 5, lock, location, other: Some(9) }];
+            let loops = vec![BusyLoop { thread, marks: 64, last }];
+            vec![
+                Evidence::MutualFailure(MutualFailure { threads: 2, tries, is_progress_marked: true }),
+                Evidence::BusyLoops(BusyLoops { threads: 2, loops }),
+            ]
+        }
+        Kind::PileUp => vec![queue(Some(true)), queue(None)],
+        Kind::Convoy => vec![queue(Some(false))],
+        Kind::LongHold => {
+            vec![Evidence::IdleHolder(IdleHolder { hold, at_least_ns: 1, last, waiters })]
+        }
+        Kind::Starvation => {
+            let first = vec![OvertakenWait { wait, overtakes: 20 }];
+            vec![Evidence::Overtaken(Overtaken { lock, threads: 1, first })]
+        }
+        Kind::Contention => {
+            let holder = Some(hold);
+            vec![Evidence::Contended(Contended { lock, holder, waiters, history, unlisted: 1 })]
+        }
+        Kind::LockLine => {
+            let holder = ApparentHolder { thread, location, is_waiting: true, last };
+            vec![Evidence::CrowdedLine(CrowdedLine {
+                waiting: 3,
+                threads: 4,
+                example: thread,
+                last,
+                holders: 1,
+                first_holders: vec![holder],
+                all_holders_wait: true,
+            })]
+        }
+    }
+}
+
+#[test]
+fn a_ring_without_locks_fits_the_schema() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    lock_sites()
+        .with_slots([Slot::thread("a", 1).marks([support::fixture::WAITS]).exited()])
+        .build()
+        .write(&path);
+    for options in [&["-tv"][..], &["locks", "--all"], &["check"], &["info"], &[]] {
+        let arguments = options.iter().copied().chain(["--json", path.to_str().unwrap()]);
+        all_valid(read_rip(arguments).json());
+    }
+}
