@@ -1,12 +1,12 @@
-# Steps of scripts/check and scripts/test: runs them, shows what fails, adds up what tests say. Sourced.
+# The steps of scripts/check and scripts/test: runs them, shows what fails, adds up the results of tests. Sourced.
 # shellcheck shell=bash
 
 tests_passed=0
 tests_failed=0
 steps_failed=0
 
-# step NAME COMMAND...: its output is shown only if it fails. What it says in lines `test result:` is added up;
-# a failure without any such line, one of compiling for example, counts as one.
+# step NAME COMMAND...: shows the output of the command only if the command fails. Adds up its lines `test result:`; a failure
+# without such a line, for example a compile error, counts as one.
 step() {
     local name=$1 log status=0 seconds=$SECONDS passed failed
     shift
@@ -21,6 +21,10 @@ step() {
             }
         }
         END { print passed + 0, failed + 0 }' "$log")
+    if [[ " $* " == *' test '* ]] && ((status == 0 && passed == 0)); then
+        printf 'no test ran: a filter of the step matches nothing\n' >>"$log"
+        status=1
+    fi
     if ((status != 0 && failed == 0)); then
         failed=1
     fi
@@ -46,6 +50,8 @@ skip() {
 check_steps() {
     if cargo fmt --version >/dev/null 2>&1; then
         step 'formatting' cargo fmt --all --check -- --color never
+        # It is a workspace of its own.
+        step 'formatting of fuzz' cargo fmt --manifest-path fuzz/Cargo.toml --check -- --color never
     else
         skip 'formatting' 'rustfmt is missing; rustup component add rustfmt'
     fi
@@ -56,6 +62,22 @@ check_steps() {
     fi
     step 'documentation' env RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings" \
         cargo doc --workspace --no-deps --quiet
+}
+
+# Miri, for what it can run: no system calls, no assembly. The queue of free slots under load takes Miri minutes.
+miri_step() {
+    local miri
+    if cargo miri --version >/dev/null 2>&1; then
+        miri=(cargo miri)
+    elif cargo +nightly miri --version >/dev/null 2>&1; then
+        miri=(cargo +nightly miri)
+    else
+        skip 'miri' 'no toolchain has it; rustup toolchain install nightly --component miri,rust-src'
+        return
+    fi
+    step 'miri' env CARGO_TARGET_DIR="$(target_dir)/miri" "${miri[@]}" test --quiet -p librip --lib -- \
+        ring::exit_queue ring::geometry start::config --skip under_load
+    step 'miri, format' env CARGO_TARGET_DIR="$(target_dir)/miri" "${miri[@]}" test --quiet -p librip-format
 }
 
 # The last line, and the exit status.

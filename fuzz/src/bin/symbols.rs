@@ -22,11 +22,18 @@ fn seeds() -> Vec<Vec<u8>> {
     let source = file("seed.c", SOURCE.as_bytes());
     let program = source.with_extension("out");
     let mut seeds = Vec::new();
-    let variants: [&[&str]; 6] =
-        [&["-g"], &["-gdwarf-4", "-no-pie"], &["-g", "-gz"], &["-g", "-shared", "-fPIC"], &["-s"], &["-gsplit-dwarf"]];
+    let variants: [&[&str]; 6] = [
+        &["-g"],
+        &["-gdwarf-4", "-no-pie"],
+        &["-g", "-gz"],
+        &["-g", "-shared", "-fPIC"],
+        &["-s"],
+        &["-gsplit-dwarf"],
+    ];
     for flags in variants {
-        let built = Command::new("cc").args(["-O1", "-Wl,--build-id=none"]).args(flags).arg(&source).arg("-o").arg(&program);
-        if built.status().is_ok_and(|status| status.success()) {
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O1", "-Wl,--build-id=none"]).args(flags).arg(&source).arg("-o").arg(&program);
+        if compiler.status().is_ok_and(|status| status.success()) {
             seeds.push(fs::read(&program).expect("it was built"));
         }
     }
