@@ -12,7 +12,7 @@ use read_rip::locations::Locations;
 use read_rip::locks::{Input, LockModel, StepKind, build};
 use read_rip::symbols::{Options, Resolver};
 use serde_json::Value;
-use support::fixture::{Fixture, lock_sites};
+use support::fixture::Fixture;
 use support::run::{Outcome, read_rip};
 use support::synth::{Held, Module, Ring, Site, Slot};
 
