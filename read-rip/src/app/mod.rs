@@ -20,7 +20,11 @@ use output::ERROR;
 
 /// Runs the command that the arguments ask for.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    run_command(Cli::parse())
+}
+
+/// Runs a command. Writes to standard output and standard error, as the program does.
+pub fn run_command(cli: Cli) -> ExitCode {
     let result = match cli.command {
         None => show::show(&cli.ring, &cli.show, &cli.common),
         Some(Command::List) => rings::list(&cli.common),
