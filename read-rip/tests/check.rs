@@ -162,6 +162,9 @@ fn a_copy_of_a_living_process_proves_nothing() {
     deadlock(ring().of_this_process()).build().write(&path);
     let outcome = check(&path, &["--min-confidence", "proven"]).sound();
     assert!(outcome.stderr.contains("This file is a copy of the ring of a living process."), "{outcome:#?}");
+    let lines = check(&path, &["--json"]).json();
+    let checked = lines.iter().find(|line| line["type"] == "checked").unwrap();
+    assert_eq!(checked["data"]["one_reading"], "copy");
 }
 
 #[test]

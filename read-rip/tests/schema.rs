@@ -105,6 +105,7 @@ fn every_command_writes_lines_of_the_schema() {
     lines.extend(valid(&["-tv"], &deadlock()));
     lines.extend(valid(&["locks"], &deadlock()));
     lines.extend(valid(&["check"], &deadlock()));
+    lines.extend(valid(&["check"], &deadlock().of_this_process()));
     let damaged = Ring { settings_ignored: 31, reused: 6, exit_status: Some(3), ..pile_up() };
     lines.extend(valid(&["info"], &damaged));
     let fixture = Fixture::of(&pile_up().of_a_dead_process());

@@ -19,7 +19,7 @@ use crate::findings::{self, Confidence, Finding, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{self, LockModel};
 use crate::process::Liveness;
-use crate::report::{self, Checked, Json, LockNames};
+use crate::report::{self, Checked, Json, LockNames, OneReading};
 
 /// `read-rip check`.
 pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
@@ -47,13 +47,13 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
         findings: found.len(),
         suppressed,
         window_ns: now.window_ns,
+        one_reading: readings.one_reading,
+        is_up_to_last_time: reading.now_ns.is_none() && now.now_ns.is_some(),
+        held_overflowed: report::remarks::overflowed(&now),
+        releases_unmatched: now.releases_unmatched,
     };
     show(&found, &checked, &now, &locations, reading, wanted)?;
-    let mut remarks: Vec<String> = readings.remark.map(str::to_owned).into_iter().collect();
-    remarks.extend(report::remarks::of_check(&now, &checked));
-    if reading.now_ns.is_none() && now.now_ns.is_some() && !found.is_empty() {
-        remarks.push(report::remarks::UP_TO_LAST_TIME.to_owned());
-    }
+    let remarks = report::remarks::of_check(&now, &checked);
     // What could not be read may hide more: its status precedes that of the findings.
     match reading.remarks(wanted, &locations, &remarks)? {
         SOUND if !found.is_empty() => Ok(FINDINGS),
@@ -99,33 +99,33 @@ struct Readings {
     /// The first of two, and how long before the second it ended, ns.
     earlier: Option<(Reading, u64)>,
     reading: Reading,
-    /// Why there is only one reading.
-    remark: Option<&'static str>,
+    /// Why there is only one reading, where there should be two.
+    one_reading: Option<OneReading>,
 }
 
 impl Readings {
     fn of(path: &Path, args: &CheckArgs, wanted: &Common) -> Result<Readings, AppError> {
         let first = Reading::of(path, wanted)?;
-        let one = |reading, remark| Ok(Readings { earlier: None, reading, remark });
+        let one = |reading, why| Ok(Readings { earlier: None, reading, one_reading: why });
         if first.is_final() {
             return one(first, None);
         }
         if is_copy(path, first.liveness.as_ref()) {
-            return one(first, Some(report::remarks::IS_COPY));
+            return one(first, Some(OneReading::Copy));
         }
         let read = Instant::now();
         std::thread::sleep(args.window);
         let window_ns = u64::try_from(read.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let Ok(second) = Reading::of(path, wanted) else {
-            return one(first, Some(report::remarks::WAS_REMOVED));
+            return one(first, Some(OneReading::Removed));
         };
         let is_unknown = matches!(first.liveness, Some(Liveness::Unknown { .. }));
         let counts =
             |reading: &Reading| reading.snapshot.slots.iter().map(|slot| slot.count).collect::<Vec<u64>>();
         if is_unknown && counts(&first) == counts(&second) {
-            return one(second, Some(report::remarks::MAY_BE_COPY));
+            return one(second, Some(OneReading::MaybeCopy));
         }
-        Ok(Readings { earlier: Some((first, window_ns)), reading: second, remark: None })
+        Ok(Readings { earlier: Some((first, window_ns)), reading: second, one_reading: None })
     }
 }
 

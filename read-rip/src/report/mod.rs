@@ -24,11 +24,12 @@ mod threads;
 mod units;
 
 pub use crate::printable::printable;
-pub use findings::{Checked, findings};
+pub use findings::findings;
 pub use info::info;
 pub use json::Json;
 pub use list::{ended, list};
 pub use locks::locks;
 pub use names::{LocationTexts, LockNames, location_texts};
+pub use remarks::{Checked, OneReading};
 pub use threads::{condensed, thread};
 pub use units::{age, counted, duration};

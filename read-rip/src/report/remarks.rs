@@ -4,7 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use super::findings::Checked;
+use serde::{Serialize, Serializer};
+
 use super::list::ended;
 use super::names::location_texts;
 use super::units::counted;
@@ -15,6 +16,31 @@ use crate::printable::printable;
 use crate::process::Liveness;
 use crate::ring::{ClockLevel, HELD_LOCKS_MAX, Snapshot};
 use crate::threads::{Losses, Thread, ThreadState};
+
+/// What `check` looked at, and what came of it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Checked {
+    /// Threads.
+    pub threads: usize,
+    /// Locks.
+    pub locks: usize,
+    /// Findings that are reported.
+    pub findings: usize,
+    /// Findings that are not reported, because of rules.
+    pub suppressed: usize,
+    /// The time between two readings of a living process, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<u64>,
+    /// Why there is only one reading, where there should be two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_reading: Option<OneReading>,
+    /// Lengths of time count up to the last recorded moment: when the process ended is not known.
+    pub is_up_to_last_time: bool,
+    /// Locks that are held and not listed, because a thread's table was full.
+    pub held_overflowed: u64,
+    /// Releases by another thread than the holder that were not matched to the holder.
+    pub releases_unmatched: u64,
+}
 
 /// A warning, and what to do about it.
 pub type Warning = (String, &'static str);
@@ -104,12 +130,17 @@ pub fn of_check(model: &LockModel, checked: &Checked) -> Vec<String> {
             (counted(checked.threads as u64, "thread"), counted(checked.locks as u64, "lock"));
         remarks.push(format!("{} in {threads} and {locks}.", counted(checked.findings as u64, "finding")));
     }
+    remarks.extend(checked.one_reading.map(|why| why.text().to_owned()));
     if checked.suppressed > 0 {
         remarks.push(format!("{} suppressed.", agreeing(checked.suppressed as u64, "finding", "is", "are")));
     }
     remarks.extend(of_no_lock(model));
     remarks.extend(of_overflowed(model));
     remarks.extend(of_unmatched(model));
+    if checked.is_up_to_last_time && checked.findings > 0 {
+        let why = "Lengths of time count up to the last recorded moment. They may have been longer.";
+        remarks.push(why.to_owned());
+    }
     remarks
 }
 
@@ -164,7 +195,8 @@ fn of_no_lock(model: &LockModel) -> Option<String> {
     model.locks.is_empty().then(|| why.to_owned())
 }
 
-fn overflowed(model: &LockModel) -> u64 {
+/// Locks that are held and in no table.
+pub fn overflowed(model: &LockModel) -> u64 {
     model.threads.iter().map(|thread| u64::from(thread.overflowed)).sum()
 }
 
@@ -212,16 +244,45 @@ pub fn of_ambiguous(locations: &Locations<'_>) -> Option<Warning> {
     Some((what, "link without --icf, or keep these functions apart with the linker's --keep-unique=FUNCTION"))
 }
 
-/// The file is a copy.
-pub const IS_COPY: &str = "\
-    This file is a copy of the ring of a living process. Read the ring itself: `check` finds deadlocks by comparing \
-    two readings, and two readings of a copy are always equal.";
-/// The second reading failed.
-pub const WAS_REMOVED: &str = "The ring was removed between two readings: its process ended.";
-/// The file may be a copy.
-pub const MAY_BE_COPY: &str = "\
-    It is not known whether the process is alive, and nothing moved: this may be a copy. `check` finds deadlocks by \
-    comparing two readings, and two readings of a copy are always equal.";
-/// Times end with the last recorded one.
-pub const UP_TO_LAST_TIME: &str =
-    "Lengths of time count up to the last recorded moment. They may have been longer.";
+/// Why `check` has only one reading of a ring whose process is not known to be dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OneReading {
+    /// The file is a copy of the ring of a living process.
+    Copy,
+    /// The file may be such a copy.
+    MaybeCopy,
+    /// The ring was removed before the second reading.
+    Removed,
+}
+
+impl OneReading {
+    /// Its stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            OneReading::Copy => "copy",
+            OneReading::MaybeCopy => "maybe-copy",
+            OneReading::Removed => "removed",
+        }
+    }
+
+    /// The remark.
+    pub fn text(self) -> &'static str {
+        match self {
+            OneReading::Copy => {
+                "This file is a copy of the ring of a living process. Read the ring itself: `check` finds deadlocks by \
+                 comparing two readings, and two readings of a copy are always equal."
+            }
+            OneReading::MaybeCopy => {
+                "It is not known whether the process is alive, and nothing moved: this may be a copy. `check` finds \
+                 deadlocks by comparing two readings, and two readings of a copy are always equal."
+            }
+            OneReading::Removed => "The ring was removed between two readings: its process ended.",
+        }
+    }
+}
+
+impl Serialize for OneReading {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}

@@ -20,31 +20,14 @@ mod words;
 
 use std::io::{self, Write};
 
-use serde::Serialize;
-
 use super::names::LockNames;
+use super::remarks::Checked;
 use super::units::counted;
 use crate::findings::Finding;
 
 pub(super) use remarks::{advice, doubt};
 pub(super) use sentences::paragraph;
 pub(super) use words::Paragraph;
-
-/// What was looked at, and what came of it.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Checked {
-    /// Threads.
-    pub threads: usize,
-    /// Locks.
-    pub locks: usize,
-    /// Findings that are reported.
-    pub findings: usize,
-    /// Findings that are not reported, because of rules.
-    pub suppressed: usize,
-    /// The time between two readings of a living process, ns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window_ns: Option<u64>,
-}
 
 /// Writes all findings; if there are none, what was looked at.
 ///
@@ -177,7 +160,17 @@ mod tests {
         }
     }
 
-    const CHECKED: Checked = Checked { threads: 1, locks: 1, findings: 1, suppressed: 0, window_ns: None };
+    const CHECKED: Checked = Checked {
+        threads: 1,
+        locks: 1,
+        findings: 1,
+        suppressed: 0,
+        window_ns: None,
+        one_reading: None,
+        is_up_to_last_time: false,
+        held_overflowed: 0,
+        releases_unmatched: 0,
+    };
 
     #[test]
     fn a_finding_is_a_paragraph_that_no_name_can_break() -> io::Result<()> {

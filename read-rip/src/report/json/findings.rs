@@ -11,8 +11,9 @@ use super::location::{JsonLocation, json_location};
 use super::writer::{Json, moment};
 use crate::findings::{Confidence, Evidence, Finding, Kind};
 use crate::locks::{LockId, ThreadId};
-use crate::report::findings::{Checked, Paragraph, advice, doubt, paragraph};
+use crate::report::findings::{Paragraph, advice, doubt, paragraph};
 use crate::report::names::LockNames;
+use crate::report::remarks::Checked;
 use crate::ring::Snapshot;
 
 #[derive(Serialize)]
