@@ -72,8 +72,8 @@ pub(crate) use lock_calls;
 pub(crate) enum Manner {
     /// It tries first.
     TryFirst,
-    /// At once with the program's own call. `seems_taken`: a thread held the lock a moment ago. If that has just changed,
-    /// a wait is not recorded, or a wait is recorded that did not happen.
+    /// At once with the program's own call. `seems_taken`: a thread held the lock a moment ago. If that has just
+    /// changed, a wait is not recorded, or a wait is recorded that did not happen.
     Direct { seems_taken: bool },
 }
 

@@ -1,15 +1,16 @@
 //! The exported functions: each finds out where it was called, and continues in a function of the other modules.
 //!
 //! Rust cannot read a return address, so these are a few instructions of assembly. The return address becomes one more
-//! argument, after those that the program has passed, and a jump leaves the stack as it was. An unwinder or a debugger sees
-//! nothing of it. While there is no ring, the jump goes to the C library.
+//! argument, after those that the program has passed, and a jump leaves the stack as it was. An unwinder or a
+//! debugger sees nothing of it. While there is no ring, the jump goes to the C library.
 //!
 //! # Where the types of `object` come from
 //!
-//! A function of the other modules takes the arguments of the C library's function, with the types of `object` for pointers
-//! and with the return address as a `Caller`. All these types are transparent, so each is passed like the pointer or the
-//! number in it. This table is the only place where they come into being: it must name, for each function of the C
-//! library, a function with its arguments. Then the program has passed each object to a function that uses it as such.
+//! A function of the other modules takes the arguments of the C library's function, with the types of `object` for
+//! pointers and with the return address as a `Caller`. All these types are transparent, so each is passed like the
+//! pointer or the number in it. This table is the only place where they come into being: it must name, for each
+//! function of the C library, a function with its arguments. Then the program has passed each object to a function
+//! that uses it as such.
 
 use core::arch::naked_asm;
 use core::ffi::c_int;
@@ -107,8 +108,8 @@ calls! {
 
 /// Defines functions for which something is done before the C library's function runs: `NAME: BEFORE, REAL;`.
 ///
-/// The C library's function looks at its return address, or has any number of arguments. So we jump to it, with the stack
-/// and the arguments as they were.
+/// The C library's function looks at its return address, or has any number of arguments. So we jump to it, with the
+/// stack and the arguments as they were.
 macro_rules! hooks {
     ($($name:ident: $before:path, $real:path;)*) => {
         $(

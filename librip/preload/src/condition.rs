@@ -38,8 +38,8 @@ pub(crate) extern "C-unwind" fn clockwait(
 
 /// Records a wait. The thread does not hold the mutex meanwhile.
 ///
-/// A thread that is cancelled during the wait gets the mutex back before anything else happens, and that is recorded: the
-/// C library's own handler locks it, then ours records it, then the program's handlers run, and find it locked.
+/// A thread that is cancelled during the wait gets the mutex back before anything else happens, and that is recorded:
+/// the C library's own handler locks it, then ours records it, then the program's handlers run, and find it locked.
 #[inline(always)]
 pub(crate) fn record_wait<const FLAGS: Flags>(
     condition: Object<Condition>,

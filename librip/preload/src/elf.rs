@@ -1,8 +1,8 @@
 //! Finds functions in the libraries that the dynamic linker searches after this one, in the tables that it uses itself.
 //!
 //! `dlsym(RTLD_NEXT, ...)` does nearly the same. But older C libraries allocate in it, and an allocator may lock, which
-//! leads back here; it changes what `dlerror` returns; and of several versions of a function it may choose the oldest. This
-//! allocates nothing and changes nothing, so it may run at any time, in any function.
+//! leads back here; it changes what `dlerror` returns; and of several versions of a function it may choose the
+//! oldest. This allocates nothing and changes nothing, so it may run at any time, in any function.
 //!
 //! It finds a function by name, in its default version: the one that a program linked today would get.
 
@@ -56,11 +56,12 @@ unsafe extern "C" {
 
 /// The loaded modules, in the order in which the dynamic linker searches them.
 ///
-/// From the list that debuggers read. That takes no call, so it works while a sanitizer that replaces `dl_iterate_phdr` is
-/// not ready yet. It takes no lock either: this happens while the program starts.
+/// From the list that debuggers read. That takes no call, so it works while a sanitizer that replaces
+/// `dl_iterate_phdr` is not ready yet. It takes no lock either: this happens while the program starts.
 fn modules() -> impl Iterator<Item = Symbols> {
     let first = (&raw const _r_debug).wrapping_byte_add(offset_of!(Debug, first)).cast::<*const Module>();
-    // SAFETY: the dynamic linker fills it before any other code runs. An aligned word is read whole, whoever changes it.
+    // SAFETY: the dynamic linker fills it before any other code runs. An aligned word is read whole, whoever changes
+    // it.
     let first = unsafe { first.read_volatile() };
     // SAFETY: the dynamic linker keeps the list in order: the first module, and each one links to the next or to null.
     let first = unsafe { first.as_ref() };
@@ -113,8 +114,8 @@ impl Symbols {
         loop {
             // SAFETY: an entry of the dynamic section: the loop ends at the last one.
             let [tag, value] = unsafe { *entry };
-            // FOLKLORE: glibc relocates these addresses in place, but not if the section is read-only, as in the kernel's
-            // vDSO. An address that is not relocated is below the bias.
+            // FOLKLORE: glibc relocates these addresses in place, but not if the section is read-only, as in the
+            // kernel's vDSO. An address that is not relocated is below the bias.
             let value = value as usize;
             let actual = if value < bias { value.wrapping_add(bias) } else { value };
             match tag {

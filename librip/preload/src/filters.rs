@@ -1,9 +1,9 @@
 //! Notices when the program restricts its own system calls (seccomp).
 //!
-//! A filter allows what the program needs, and may kill it for anything else. A thread's first operation asks for its id
-//! and its name, and a clean exit removes the ring: after a filter is installed, neither happens. Threads that have already
-//! recorded go on, because that takes no system call. Later threads do not record, and the ring stays. Filters that existed
-//! before the program started are not noticed: they were made for programs in general.
+//! A filter allows what the program needs, and may kill it for anything else. A thread's first operation asks for its
+//! id and its name, and a clean exit removes the ring: after a filter is installed, neither happens. Threads that
+//! have already recorded go on, because that takes no system call. Later threads do not record, and the ring stays.
+//! Filters that existed before the program started are not noticed: they were made for programs in general.
 
 use core::ffi::{c_int, c_long};
 

@@ -7,8 +7,8 @@
 //! It exports the C library's functions that lock, and records around the functions of the same name that it replaces:
 //! every mutex, readers-writer lock, spin lock, condition variable and semaphore of `pthread.h`, `semaphore.h` and
 //! `threads.h`, with the address of the lock and the location of the call. It obeys the `RIP_*` variables like all of
-//! librip. It does not see locks that the C library uses internally, locks that the program makes of futexes or atomics,
-//! and calls that do not go through the dynamic linker.
+//! librip. It does not see locks that the C library uses internally, locks that the program makes of futexes or
+//! atomics, and calls that do not go through the dynamic linker.
 //!
 //! # Invariants
 //!
@@ -24,8 +24,8 @@
 //! `calls` has the entries, which find out where they were called. `object` has the types of what the program passes.
 //! `mutex`, `rwlock`, `spin`, `condition`, `semaphore` and `c11` have a function for each entry; `acquire` is what the
 //! locks among them have in common. `real` has the C library's functions, and `elf` finds them. `modules` notices
-//! libraries that are loaded later, `filters` that the program restricts its system calls, and `exit` that it ends without
-//! `exit`.
+//! libraries that are loaded later, `filters` that the program restricts its system calls, and `exit` that it ends
+//! without `exit`.
 
 #![allow(unsafe_code, reason = "the functions of the C library, by their own names")]
 
@@ -47,8 +47,8 @@ mod rwlock;
 mod semaphore;
 mod spin;
 
-/// Marks the libraries that are interposers. Of several copies, the first that the dynamic linker finds does the work, and
-/// skips the others by this symbol.
+/// Marks the libraries that are interposers. Of several copies, the first that the dynamic linker finds does the
+/// work, and skips the others by this symbol.
 ///
 /// It points to a static that only this copy can name: in all copies, the symbol itself means that of the first copy.
 #[unsafe(no_mangle)]

@@ -1,7 +1,8 @@
 //! Notices libraries that the program loads later, so that the ring has the modules of all return addresses.
 //!
-//! `dlopen` itself cannot be wrapped: where it searches depends on its caller, so we jump to it and it does not come back
-//! here. But a program that loads a library looks up its symbols: the next `dlsym` registers the library in the ring.
+//! `dlopen` itself cannot be wrapped: where it searches depends on its caller, so we jump to it and it does not come
+//! back here. But a program that loads a library looks up its symbols: the next `dlsym` registers the library in the
+//! ring.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;

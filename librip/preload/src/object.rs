@@ -2,10 +2,10 @@
 //!
 //! # Why the rest of this crate may use them
 //!
-//! A value of these types can be trusted like this: *the program has passed the pointer to a function of the C library that
-//! uses it as such an object, and this call has not returned yet*. So the C library's functions for such objects may be
-//! called with it, and what they would read may be read. If the program passed an invalid pointer, it crashes here instead
-//! of in the C library.
+//! A value of these types can be trusted like this: *the program has passed the pointer to a function of the C
+//! library that uses it as such an object, and this call has not returned yet*. So the C library's functions for such
+//! objects may be called with it, and what they would read may be read. If the program passed an invalid pointer, it
+//! crashes here instead of in the C library.
 //!
 //! There is one way to get such a value: as an argument of an exported function. The assembly in `calls` hands the
 //! program's arguments on as they are, and says there why that is sound. No code here makes one from a pointer.
@@ -70,8 +70,9 @@ impl Object<Mutex> {
 }
 
 impl Object<Rwlock> {
-    /// Whether new readers pass waiting writers: if the lock's kind is not `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
-    /// glibc keeps the kind in the lock, at an offset that initialisers have compiled into programs.
+    /// Whether new readers pass waiting writers: if the lock's kind is not
+    /// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`. glibc keeps the kind in the lock, at an offset that
+    /// initialisers have compiled into programs.
     #[inline(always)]
     pub(crate) fn has_readers_first(self) -> bool {
         const WRITERS_FIRST: u32 = 2;

@@ -1,14 +1,14 @@
 //! The C library's functions that ours replace: each under its own name, called through a pointer.
 //!
-//! Until the functions are found, each pointer leads to a function that finds all of them. So they work at any time, and
-//! a call costs one load more than without us. A function that the C library does not have returns ENOSYS. Programs that
-//! were linked with this C library do not call it.
+//! Until the functions are found, each pointer leads to a function that finds all of them. So they work at any time,
+//! and a call costs one load more than without us. A function that the C library does not have returns ENOSYS.
+//! Programs that were linked with this C library do not call it.
 //!
 //! # From a pointer to a function
 //!
-//! Rust has no cast from an address to a function pointer, so the calls transmute a `*mut c_void`. Both have the size of
-//! an address on the processors that librip supports, and a function there is nothing but its address. The type of the
-//! function is that of the C library's header.
+//! Rust has no cast from an address to a function pointer, so the calls transmute a `*mut c_void`. Both have the size
+//! of an address on the processors that librip supports, and a function there is nothing but its address. The type of
+//! the function is that of the C library's header.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::AtomicPtr;

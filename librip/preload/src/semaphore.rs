@@ -1,8 +1,8 @@
 //! Semaphores: which threads block on one, acquire a unit, or post one. Nobody holds them.
 //!
-//! The semaphore's value is read before a wait, and there is no try: `sem_wait` is a cancellation point even where it need
-//! not block, and must then leave the unit. The value may be out of date. So a wait may be recorded that did not happen,
-//! or a short one may be missed.
+//! The semaphore's value is read before a wait, and there is no try: `sem_wait` is a cancellation point even where it
+//! need not block, and must then leave the unit. The value may be out of date. So a wait may be recorded that did not
+//! happen, or a short one may be missed.
 
 use core::ffi::{c_int, c_void};
 

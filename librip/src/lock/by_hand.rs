@@ -1,8 +1,8 @@
 //! What marks of locks by hand record: the functions that the macros of [`marks`](crate::marks) call.
 //!
 //! They acquire no lock and know no lock's type. They write the event and keep the held-lock table. The program decides
-//! what it marks, and where. So the table follows the marks: a lock is in HELD from the mark after its acquisition to the
-//! mark after its release, and ACQUIRING and RELEASING are passed at once.
+//! what it marks, and where. So the table follows the marks: a lock is in HELD from the mark after its acquisition to
+//! the mark after its release, and ACQUIRING and RELEASING are passed at once.
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
@@ -88,8 +88,8 @@ fn enter_held(slot: Slot, entry: FastEntry, lock: u64, pc: u64, site_flags: Flag
     entry.change_state(HELD_ACQUIRING, HELD_HELD);
 }
 
-/// The thread's first event, or one with a time, or a thread that does not record, has or had several locks, or has waited
-/// for this one.
+/// Like [`acquired`], in all cases: also for the thread's first event, an event with a time, a thread that does not
+/// record, that has used several entries, or that has waited for this lock.
 #[inline(never)]
 pub(crate) fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: Flags) {
     let Some(slot) = Slot::current() else { return };
@@ -140,7 +140,8 @@ pub fn released(lock: impl LockAddress, pc: u64, pc_timed: u64) {
     released_slowly(lock, pc, pc_timed);
 }
 
-/// A lock that is not the thread's first one, or has a time, or that this thread does not hold by its table.
+/// Like [`released`], in all cases: also for a lock that is not in the first entry, has a time, or is not in the
+/// thread's table.
 #[inline(never)]
 pub(crate) fn released_slowly(lock: u64, pc: u64, pc_timed: u64) {
     let Some(slot) = Slot::current() else { return };

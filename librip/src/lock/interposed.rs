@@ -98,8 +98,8 @@ pub fn holds_alone(lock: u64) -> bool {
     entry.is_some_and(|entry| !entry.has_flag(HELD_SHARED))
 }
 
-/// After an exclusive acquisition, drops a stale HELD entry: another thread released the lock and did not find that entry.
-/// To be called before the acquisition is recorded.
+/// After an exclusive acquisition, drops a stale HELD entry: another thread released the lock and did not find that
+/// entry. To be called before the acquisition is recorded.
 #[inline(always)]
 pub fn drop_stale_entry<const FLAGS: Flags>(lock: u64) {
     if FLAGS & (SITE_SHARED | SITE_REENTRANT) != 0 {

@@ -1,8 +1,8 @@
 //! What is recorded of locks: events, and the held-lock table.
 //!
 //! It locks nothing itself. `protocol` is the one protocol that all locks follow. It writes through `table`, and `site`
-//! says where an event comes from. `record` is what wrappers call (`sync`, `raw`), `interposed` what an interposer calls
-//! besides, and `by_hand` is for locks that a program marks itself.
+//! says where an event comes from. `record` is what wrappers call (`sync`, `raw`), `interposed` what an interposer
+//! calls besides, and `by_hand` is for locks that a program marks itself.
 
 pub(crate) mod by_hand;
 #[cfg(feature = "interpose")]
@@ -49,8 +49,8 @@ impl Identity {
     /// The address of a lock that is about to be acquired.
     #[inline(always)]
     pub(crate) fn address_in_use(&self) -> u64 {
-        // ORDERING: relaxed: the thread that drops the lock owns it, and was synchronised with all others by means of its
-        // own. Written only once, because the lock itself is in the same cache line.
+        // ORDERING: relaxed: the thread that drops the lock owns it, and was synchronised with all others by means of
+        // its own. Written only once, because the lock itself is in the same cache line.
         if self.state.load(Relaxed) & IS_USED == 0 {
             self.set(IS_USED);
         }

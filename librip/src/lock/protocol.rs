@@ -21,14 +21,14 @@
 //!
 //! # Why an entry in HELD is exact
 //!
-//! The thread that has acquired the lock stores it, and replaces it before it releases the lock. So at any instant, even
-//! that of death, every lock in HELD is held. A lock that is held but not in HELD is in ACQUIRING or RELEASING, for a few
-//! instructions.
+//! The thread that has acquired the lock stores it, and replaces it before it releases the lock. So at any instant,
+//! even that of death, every lock in HELD is held. A lock that is held but not in HELD is in ACQUIRING or RELEASING,
+//! for a few instructions.
 //!
 //! # Nothing has a destructor
 //!
-//! `pthread_cancel` and `pthread_exit` unwind the interposer's frames by force, and such frames must have nothing to clean
-//! up. A wrapper that needs a destructor adds its own.
+//! `pthread_cancel` and `pthread_exit` unwind the interposer's frames by force, and such frames must have nothing to
+//! clean up. A wrapper that needs a destructor adds its own.
 //!
 //! # A release by a thread that does not hold the lock
 //!
@@ -51,8 +51,8 @@ pub(crate) fn is_held(state: u64) -> bool {
 
 /// An acquisition that has begun.
 ///
-/// Empty for threads that do not record, and for a lock that found no room in the table. It is small, because it lives in
-/// registers while the lock's own code runs. The slow paths look the slot up again.
+/// Empty for threads that do not record, and for a lock that found no room in the table. It is small, because it
+/// lives in registers while the lock's own code runs. The slow paths look the slot up again.
 #[derive(Clone, Copy, Debug)]
 pub struct Acquisition(Option<Entry>);
 
@@ -90,8 +90,8 @@ impl Acquisition {
         }
     }
 
-    /// The lock was not free, and the thread is about to wait for it. `pc` is a site of the kind WAIT. Continue with what
-    /// is returned.
+    /// The lock was not free, and the thread is about to wait for it. `pc` is a site of the kind WAIT. Continue with
+    /// what is returned.
     #[cold]
     #[inline(never)]
     pub fn begin_wait<O: Origin>(mut self, origin: O, lock: u64, pc: u64) -> Acquisition {
@@ -113,7 +113,8 @@ impl Acquisition {
     pub fn acquired_after_wait(self) {
         let (Some(entry), Some(slot)) = (self.0, Slot::current()) else { return };
         if let Some(mut entry) = entry.within(slot) {
-            // The state first: other threads depend on it. For a moment the time is that of the wait, which is too early.
+            // The state first: other threads depend on it. For a moment the time is that of the wait, which is too
+            // early.
             entry.set_state(HELD_HELD);
             entry.set_since(slot.time(), 0);
         }
@@ -140,7 +141,8 @@ impl Acquisition {
     }
 }
 
-/// The thread's first event, or one with a time, or a thread that does not record.
+/// Like [`Acquisition::begin`], in all cases: also for the thread's first event, an event with a time, and a thread
+/// that does not record.
 #[cold]
 #[inline(never)]
 fn begin_slowly<O: Origin>(origin: O, lock: u64, flags: u64, pc: u64, pc_timed: u64) -> Acquisition {
@@ -262,7 +264,8 @@ impl Release {
         }
     }
 
-    /// The thread held the lock. If its table does not have it, the lock found no room there. To be called before `done`.
+    /// The thread held the lock. If its table does not have it, the lock found no room there. To be called before
+    /// `done`.
     #[cfg(feature = "interpose")]
     #[cold]
     pub fn forget_overflowed(self) {

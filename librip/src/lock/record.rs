@@ -145,8 +145,8 @@ pub(crate) fn unlock(
 
 /// Drops a guard, which unlocks. `pc` and `pc_timed` are as in [`unlock`].
 ///
-/// Not inlined, so that the destructor that calls it is: if a compiler finds a destructor too large to inline, the sites
-/// are in a place where no caller is known.
+/// Not inlined, so that the destructor that calls it is: if a compiler finds a destructor too large to inline, the
+/// sites are in a place where no caller is known.
 #[inline(never)]
 pub(crate) fn drop_guard<G>(lock: u64, guard: G, pc: u64, pc_timed: u64) {
     unlock(lock, || drop(guard), || pc, || pc_timed);

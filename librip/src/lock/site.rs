@@ -107,7 +107,8 @@ fn held_flags(site_flags: Flags) -> u64 {
     if site_flags & SITE_SHARED != 0 { HELD_SHARED } else { 0 }
 }
 
-/// The sites of a wrapper's operations, but for those of its releases, which do not know their caller. Each method expands to a site in the function that it is inlined into.
+/// The sites of a wrapper's operations, but for those of its releases, which do not know their caller. Each method
+/// expands to a site in the function that it is inlined into.
 ///
 /// Of two sites of one kind, the second is for an event with a time.
 pub(crate) trait Sites: Copy {
@@ -175,8 +176,8 @@ pub(crate) use wrapper_site;
 
 /// Keeps the sites of two calls apart that are inlined into one function.
 ///
-/// LLVM merges the ends of blocks that are equal, assembly included. Then both sites have one PC, and the line of one of
-/// them or none. Here the blocks differ after the site: each loads the location of its caller.
+/// LLVM merges the ends of blocks that are equal, assembly included. Then both sites have one PC, and the line of one
+/// of them or none. Here the blocks differ after the site: each loads the location of its caller.
 #[inline(always)]
 pub(crate) fn apart(pc: u64, location: &'static Location<'static>) -> u64 {
     let mut pc = pc;

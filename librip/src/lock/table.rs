@@ -6,10 +6,10 @@
 //!
 //! * Only the thread that owns a slot writes here. A thread that releases another thread's lock goes through
 //!   `ring::remote_tables`.
-//! * The first store to an entry, its meta word, reserves it. A signal handler that acquires locks of its own then finds
-//!   the entry in use and takes the next one. Between our look at a free entry and that store, a handler can use the
-//!   same entry, but it frees the entry before we go on. If the handler returns with a lock that it acquired exactly
-//!   there, that lock loses its entry. The window is one instruction wide, and no program should do that.
+//! * The first store to an entry, its meta word, reserves it. A signal handler that acquires locks of its own then
+//!   finds the entry in use and takes the next one. Between our look at a free entry and that store, a handler can
+//!   use the same entry, but it frees the entry before we go on. If the handler returns with a lock that it acquired
+//!   exactly there, that lock loses its entry. The window is one instruction wide, and no program should do that.
 //! * What is read from the table may have been scribbled on. It decides what is recorded, and nothing else: each loop
 //!   here ends after [`HELD_MAX`](librip_format::HELD_MAX) entries, and each store goes to an entry of this slot.
 //!
@@ -92,8 +92,8 @@ impl Slot {
             // ORDERING: relaxed: every word carries its sequence.
             target.store(word, Relaxed);
         };
-        // Three loops, which the compiler unrolls; it does not unroll one over a chain. Wrapping, because somebody may have
-        // scribbled on the count.
+        // Three loops, which the compiler unrolls; it does not unroll one over a chain. Wrapping, because somebody
+        // may have scribbled on the count.
         let store_all = |begin: u64, operands: &[u64]| {
             for (index, &operand) in operands.iter().enumerate() {
                 let sequence = begin.wrapping_add(index as u64);
@@ -172,7 +172,7 @@ impl Slot {
         (!is_used(second)).then_some(FastEntry(second))
     }
 
-    /// The first entry, if the thread has no lock and never had two at a time.
+    /// The first entry, if the thread holds no lock and never held two at a time.
     #[inline(always)]
     pub(crate) fn fast_free_if_only(self) -> Option<FastEntry> {
         let [first, second, ..] = &self.header().held;
@@ -354,8 +354,8 @@ impl Entry {
 
     /// Whether it is in the calling thread's slot.
     ///
-    /// It is not in a child that a signal handler forked: the interrupted code goes on in the child with an entry of the
-    /// parent's slot, where the child must not write.
+    /// It is not in a child that a signal handler forked: the interrupted code goes on in the child with an entry of
+    /// the parent's slot, where the child must not write.
     #[inline(always)]
     pub(crate) fn is_current(self) -> bool {
         is_near(arch::cursor(), self.held)
@@ -422,8 +422,8 @@ impl Entry {
 
     /// Changes the state from a known one: one instruction less before the store.
     ///
-    /// The known state is not asserted. A meta word that was read again may have been scribbled on; then the new state is
-    /// a wrong one.
+    /// The known state is not asserted. A meta word that was read again may have been scribbled on; then the new
+    /// state is a wrong one.
     #[inline(always)]
     pub(crate) fn change_state(&mut self, from: u64, to: u64) {
         self.set_meta(Meta(self.meta.0 ^ (from ^ to) << HELD_STATE_SHIFT));

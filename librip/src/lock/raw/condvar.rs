@@ -1,7 +1,7 @@
 //! [`Condvar`] for the mutexes of `lock_api` 0.4, whose own condition variables accept their own mutexes only.
 //!
-//! It parks no thread itself: the standard library's condition variable does. The gate, a mutex, is held from before the
-//! release of the program's mutex until the thread sleeps, so no notification gets lost in between.
+//! It parks no thread itself: the standard library's condition variable does. The gate, a mutex, is held from before
+//! the release of the program's mutex until the thread sleeps, so no notification gets lost in between.
 
 #![allow(unsafe_code, reason = "the raw mutex of a guard is unlocked and locked again")]
 
@@ -23,8 +23,8 @@ define_sites!(CondvarSites);
 /// A condition variable like that of `parking_lot`, for any mutex that is [`Recorded`].
 ///
 /// The ring says that a thread waits here for a condition and not for a lock. Unlike `parking_lot`'s, it may wake up
-/// spuriously, and does not return the number of threads that it woke. A notification costs an uncontended lock and unlock
-/// even if no thread waits.
+/// spuriously, and does not return the number of threads that it woke. A notification costs an uncontended lock and
+/// unlock even if no thread waits.
 ///
 /// # Examples
 ///
@@ -145,7 +145,8 @@ impl Condvar {
         let condition = core::ptr::from_ref(self).addr() as u64;
         record::wait(sites, raw.identity.address(), condition, || {
             let gate = self.gate();
-            // SAFETY: there is a guard, so this thread holds the mutex. The guard is borrowed, so nobody uses it meanwhile.
+            // SAFETY: there is a guard, so this thread holds the mutex. The guard is borrowed, so nobody uses it
+            // meanwhile.
             unsafe { raw.inner.unlock() };
             let relock = Relock(&raw.inner);
             let result = wait(gate);

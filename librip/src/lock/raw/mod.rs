@@ -25,9 +25,9 @@
 //! * *Reentrant mutexes* (`lock_api::ReentrantMutex<Recorded<R>, ..>`) lock their raw mutex at a thread's first
 //!   acquisition and unlock it at the last release. Only that is recorded.
 //! * *Upgradable reads* are shared, and their sites have
-//!   [`SITE_UPGRADABLE`](librip_format::SITE_UPGRADABLE). An upgrade that has to wait is a wait for exclusive access; the
-//!   thread then counts as waiting and not as holding. An upgrade that fails, or that needs no wait, is visible in the
-//!   held-lock table only.
+//!   [`SITE_UPGRADABLE`](librip_format::SITE_UPGRADABLE). An upgrade that has to wait is a wait for exclusive access:
+//!   the thread then counts as waiting and not as holding. An upgrade that fails, or that needs no wait, is visible in
+//!   the held-lock table only.
 //! * *Guards that are sent* to another thread and dropped there: the release is recorded there, and the table of the
 //!   thread that acquired the lock is corrected.
 //! * *Condition variables*: `parking_lot` 0.12 accepts its own mutex only, so there is a `raw::Condvar` for the
@@ -36,12 +36,13 @@
 //! # What it does not see
 //!
 //! The functions of `lock_api` are between the program and this module. Optimised builds inline them, and the locations
-//! shown are the program's. In unoptimised builds, all acquisitions of a kind have one location, in `lock_api`. Its `bump`
-//! is recorded, and done, as a fair unlock followed by a lock.
+//! shown are the program's. In unoptimised builds, all acquisitions of a kind have one location, in `lock_api`. Its
+//! `bump` is recorded, and done, as a fair unlock followed by a lock.
 //!
 //! A lock of `lock_api` is identified by the address of its raw lock, which need not be the lock's own address: name it
-//! with [`SetName`] and not with `rip_lock_name!`. With `lock_api_05` it is not known whether readers pass waiting writers
-//! (those of `parking_lot::RawRwLockRecursive` do), so a deadlock by way of a waiting writer is suspected, not proven.
+//! with [`SetName`] and not with `rip_lock_name!`. With `lock_api_05` it is not known whether readers pass waiting
+//! writers (those of `parking_lot::RawRwLockRecursive` do), so a deadlock by way of a waiting writer is suspected, not
+//! proven.
 
 #[cfg(feature = "lock_api")]
 mod condvar;

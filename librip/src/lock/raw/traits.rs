@@ -1,8 +1,8 @@
 //! The traits that `lock_api` 0.4 and 0.5 have in common, implemented for [`Recorded`](super::Recorded).
 //!
 //! The versions differ in one type: a method that acquires a lock returns nothing or a `bool` in 0.4, and a guard or an
-//! `Option` of one in 0.5; a method that releases the lock takes the guard back. Only what `record` calls is written here:
-//! which method of the inner lock tries, and which one waits.
+//! `Option` of one in 0.5; a method that releases the lock takes the guard back. Only what `record` calls is written
+//! here: which method of the inner lock tries, and which one waits.
 //!
 //! A module for a version has, before it calls [`implement`]:
 //!

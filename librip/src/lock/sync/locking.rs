@@ -11,8 +11,8 @@ pub(super) const WRITE: u16 = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT | SITE_OW
 /// The flags of a readers-writer lock in shared mode.
 pub(super) const READ: u16 = WRITE | SITE_SHARED;
 
-/// Defines the methods that lock, blocking and not, of a lock that has an `identity` and an `inner` lock. `Sites` is what
-/// `define_sites` has defined.
+/// Defines the methods that lock, blocking and not, of a lock that has an `identity` and an `inner` lock. `Sites` is
+/// what `define_sites` has defined.
 macro_rules! locking {
     ($type:ident, $lock:ident, $try_lock:ident, $guard:ident, $flags:ident) => {
         #[doc = concat!("See [`std::sync::", stringify!($type), "::", stringify!($lock), "`].")]

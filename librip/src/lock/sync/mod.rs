@@ -1,8 +1,8 @@
 //! `std::sync` with locks that are recorded: replace `use std::sync` by `use librip::sync`.
 //!
 //! [`Mutex`], [`RwLock`] and [`Condvar`] wrap those of the standard library and behave alike, poisoning included.
-//! Everything else is re-exported unchanged. The ring then says which thread holds which lock, and since when it waits for
-//! which other lock. `read-rip locks` and `read-rip check` show that, with the lines of your program.
+//! Everything else is re-exported unchanged. The ring then says which thread holds which lock, and since when it
+//! waits for which other lock. `read-rip locks` and `read-rip check` show that, with the lines of your program.
 //!
 //! ```
 //! use librip::sync::{Arc, Mutex};
@@ -14,14 +14,15 @@
 //!
 //! # What it costs
 //!
-//! A few nanoseconds for an uncontended lock and unlock; `scripts/bench` has the table. While the lock is held, one word
-//! is stored after the acquisition, and one before the release. Everything else is written outside. A lock takes eight
-//! bytes more, and so does a guard.
+//! A few nanoseconds for an uncontended lock and unlock; `scripts/bench` has the table. While the lock is held, one
+//! word is stored after the acquisition, and one before the release. Everything else is written outside. A lock takes
+//! eight bytes more, and so does a guard.
 //!
 //! # What it does not see
 //!
-//! If a lock is acquired through a function pointer (`.map(Mutex::lock)`), its location is where the pointer was called,
-//! as far as debug information says. [`Mutex::get_mut`] and [`Mutex::into_inner`] lock nothing and record nothing.
+//! If a lock is acquired through a function pointer (`.map(Mutex::lock)`), its location is where the pointer was
+//! called, as far as debug information says. [`Mutex::get_mut`] and [`Mutex::into_inner`] lock nothing and record
+//! nothing.
 
 mod condvar;
 mod locking;
