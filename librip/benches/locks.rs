@@ -1,4 +1,4 @@
-//! What recording a lock costs, beside the same lock bare, in one run.
+//! What it costs to record a lock: recorded and bare locks, compared in one run.
 //!
 //! ```text
 //! cargo bench -p librip --features lock_api --bench locks          or: scripts/bench locks
@@ -6,22 +6,22 @@
 //!
 //! # Method
 //!
-//! [`turns`] says how candidates are compared. *ns* is the median of a candidate's rounds, *more* the median of the
-//! differences to its bare lock in the same round, and the *spread* the range from the first to the third quartile
-//! of those. An operation is a lock, an increment and an unlock, with nobody else about unless the row says so. Each
-//! setting of `RIP_CLOCK` has a process of its own. Nothing is asserted: read the differences.
+//! [`turns`] says how candidates are compared. *ns* is the median of a candidate's rounds. *more* is the median of the
+//! differences to its bare lock in the same round, and the *spread* is the range from the first to the third quartile
+//! of those differences. An operation is a lock, an increment and an unlock, without contention unless the row says so.
+//! Each setting of `RIP_CLOCK` has its own process. Nothing is asserted: read the differences.
 //!
-//! *Two threads on one lock* is the time of the clock on the wall for one pair, whichever of them made it: the
-//! throughput. How long the lock was *had* meanwhile is measured by a raw lock of the benchmark's own, which reads the
-//! processor's counter as the last thing in its `lock` and the first in its `unlock`: what is recorded lies between the
-//! two, as for any other thread that waits. The readings themselves, some nanoseconds, are in both rows.
+//! *Two threads on one lock* is the wall-clock time of one pair, by either thread: the throughput. *How long it was
+//! held* is measured by a raw lock of this benchmark. It reads the processor's counter as the last thing in its
+//! `lock` and the first thing in its `unlock`. What is recorded in between delays a waiting thread, and is included.
+//! The readings themselves take some nanoseconds and are in both rows.
 //!
-//! *There and back* is two threads that wake one another by condition variables; the time on the wall is nearly all
+//! *There and back* is two threads that wake each other by condition variables. Nearly all of the wall-clock time is
 //! the kernel's.
 //!
 //! # What is not measured
 //!
-//! Cold caches; more threads than two; the release that finds nobody's table.
+//! Cold caches; more than two threads; a release of a lock that no thread holds.
 
 #![allow(unsafe_code, reason = "the processor's counter, and a thread's time")]
 
@@ -39,7 +39,7 @@ use librip::raw::Recorded;
 use librip::{Builder, Keep, rip_lock_acquired, rip_lock_released, rip_snap};
 use turns::{Candidate, ROUNDS, SLICE_NS, in_turns, quantile};
 
-/// Set in a child process: that it measures, with the `RIP_CLOCK` of its environment.
+/// Set in a child process, which measures with the `RIP_CLOCK` of its environment.
 const MEASURE: &str = "RIP_BENCH_LOCKS";
 /// Pairs that each of two threads makes in a round.
 const PAIRS: u64 = 20_000;
@@ -102,7 +102,7 @@ fn measure(candidates: &mut [Candidate<'_>]) {
     }
 }
 
-/// A candidate that takes `$lock` by `$take`, an expression that gives a guard.
+/// A candidate that locks `$lock` by `$take`, an expression whose value is a guard.
 macro_rules! pairs {
     ($name:expr, $beside:expr, $lock:ident, $take:expr) => {
         Candidate::new($name, $beside, 1, |rounds| {
@@ -116,7 +116,7 @@ macro_rules! pairs {
     };
 }
 
-/// The same for reading.
+/// Like `pairs`, for shared mode.
 macro_rules! reads {
     ($name:expr, $beside:expr, $lock:ident, $take:expr) => {
         Candidate::new($name, $beside, 1, |rounds| {
@@ -183,7 +183,7 @@ fn uncontended_rwlocks() {
     measure(&mut candidates);
 }
 
-/// Takes all locks, and gives them up in the opposite order.
+/// Locks all locks, and unlocks them in the opposite order.
 macro_rules! nest {
     ($locks:ident, $depth:expr) => {
         |rounds| {
@@ -225,14 +225,14 @@ fn counter() -> u64 {
     0
 }
 
-/// Counter ticks in a nanosecond.
+/// The counter's ticks per nanosecond.
 fn ticks_a_ns() -> f64 {
     let (begin, begin_ticks) = (Instant::now(), counter());
     while begin.elapsed().as_millis() < 20 {}
     ((counter() - begin_ticks) as f64 / begin.elapsed().as_nanos() as f64).max(f64::MIN_POSITIVE)
 }
 
-/// Two threads run `pair` so often each: the time on the wall, ns a pair.
+/// Two threads run `pair` [`PAIRS`] times each. Returns the wall-clock time, ns a pair.
 fn two_threads(pair: &(dyn Fn() + Sync)) -> f64 {
     let barrier = Barrier::new(3);
     let mut begin = None;
@@ -249,14 +249,14 @@ fn two_threads(pair: &(dyn Fn() + Sync)) -> f64 {
     begin.map_or(0, |begin| begin.elapsed().as_nanos()) as f64 / (2 * PAIRS) as f64
 }
 
-/// A raw lock that knows how long it was had, in ticks: from the last instruction of `lock` to the first of `unlock`.
+/// A raw lock that measures how long it is held, in ticks: from the end of `lock` to the beginning of `unlock`.
 struct Stopwatch {
     inner: parking_lot::RawMutex,
     since: AtomicU64,
     ticks: AtomicU64,
 }
 
-// SAFETY: does what the inner lock does.
+// SAFETY: every method does what the inner lock's method does.
 unsafe impl lock_api::RawMutex for Stopwatch {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
     const INIT: Stopwatch = Stopwatch {
@@ -269,24 +269,24 @@ unsafe impl lock_api::RawMutex for Stopwatch {
     #[inline(always)]
     fn lock(&self) {
         lock_api::RawMutex::lock(&self.inner);
-        // ORDERING: relaxed throughout: only who has the lock gets here.
+        // ORDERING: relaxed, here and below: only the holder of the lock gets here.
         self.since.store(counter(), Relaxed);
     }
 
     #[inline(always)]
     fn try_lock(&self) -> bool {
-        let has = lock_api::RawMutex::try_lock(&self.inner);
-        if has {
+        let is_held = lock_api::RawMutex::try_lock(&self.inner);
+        if is_held {
             self.since.store(counter(), Relaxed);
         }
-        has
+        is_held
     }
 
     #[inline(always)]
     unsafe fn unlock(&self) {
-        let had = counter().wrapping_sub(self.since.load(Relaxed));
-        self.ticks.store(self.ticks.load(Relaxed).wrapping_add(had), Relaxed);
-        // SAFETY: the caller has the lock.
+        let held = counter().wrapping_sub(self.since.load(Relaxed));
+        self.ticks.store(self.ticks.load(Relaxed).wrapping_add(held), Relaxed);
+        // SAFETY: the caller holds the lock.
         unsafe { lock_api::RawMutex::unlock(&self.inner) };
     }
 }
@@ -313,28 +313,28 @@ fn contended() {
             }
         };
     }
-    let had = |ticks: &AtomicU64| ticks.swap(0, Relaxed) as f64 / scale / (2 * PAIRS) as f64;
+    let held_ns = |ticks: &AtomicU64| ticks.swap(0, Relaxed) as f64 / scale / (2 * PAIRS) as f64;
     let runs: [(&str, usize, Run<'_>); 6] = [
         ("std Mutex, two threads on one lock", 0, Box::new(|| two_threads(pair!(bare.lock().unwrap())))),
         ("librip::sync::Mutex, two threads", 0, Box::new(|| two_threads(pair!(recorded.lock().unwrap())))),
         ("parking_lot::Mutex, two threads", 2, Box::new(|| two_threads(pair!(lot.lock())))),
         ("parking_lot's, Recorded, two threads", 2, Box::new(|| two_threads(pair!(lot_recorded.lock())))),
         (
-            "parking_lot's, how long it was had",
+            "parking_lot's, how long it was held",
             4,
             Box::new(|| {
                 two_threads(pair!(watch.lock()));
                 // SAFETY: it is not unlocked.
-                had(&unsafe { watch.raw() }.ticks)
+                held_ns(&unsafe { watch.raw() }.ticks)
             }),
         ),
         (
-            "parking_lot's, Recorded, was had",
+            "parking_lot's, Recorded, was held",
             4,
             Box::new(|| {
                 two_threads(pair!(watch_recorded.lock()));
                 // SAFETY: it is not unlocked.
-                had(&unsafe { watch_recorded.raw() }.inner().ticks)
+                held_ns(&unsafe { watch_recorded.raw() }.inner().ticks)
             }),
         ),
     ];
@@ -350,7 +350,7 @@ fn contended() {
     }
 }
 
-/// Two threads that take turns by a condition.
+/// Two threads that take turns by a condition variable.
 macro_rules! exchange {
     ($turn:ident, $changed:ident) => {
         || {

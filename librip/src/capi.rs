@@ -1,8 +1,8 @@
-//! What the package `librip-capi` needs of the recorder. It is no part of the interface.
+//! What the package `librip-capi` needs of the recorder. It is not part of the public API.
 
 use crate::process::{instance, thread};
 
-/// The functions behind the marks of locks.
+/// The functions that marks of locks in C call.
 pub mod lock_marks {
     use crate::lock::by_hand;
     pub use by_hand::{destroyed, try_failed, wait};
@@ -29,7 +29,7 @@ pub fn module_loaded() {
     crate::runtime::module_loaded();
 }
 
-/// Names a lock by its address; an empty name takes the present one away.
+/// Names the lock at this address; an empty name removes the present one.
 pub fn name_lock(lock: u64, name: &[u8]) {
     instance::name_lock(lock, name);
 }

@@ -1,232 +1,270 @@
-//! What taking a lock is, whatever the lock: the C library is asked to try first, and only where that fails is it asked to
-//! wait.
+//! How a lock is acquired, whatever its kind: the C library tries first, and waits only if the try fails.
 //!
-//! A try that succeeds does what the other function would have done; the one that waits is asked whenever the try does
-//! not succeed, so that every other answer is its own. No fairness is lost: the C library's locks let whoever comes
-//! pass those who sleep. Where the two functions differ in more than waiting, there is no try ([`Manner::Looks`]).
+//! A try that succeeds does what the waiting function would have done. The waiting function is called whenever the try
+//! fails, so that every other result is its own. No fairness is lost: the C library's locks let a newcomer pass the
+//! threads that sleep. Where the two functions differ in more than waiting, there is no try ([`Manner::Direct`]).
 
 use core::ffi::c_int;
 
-use librip::interpose::{Again, Attempt, Flags, Plain, Release, holds_alone, owner_died};
+use librip::interpose::{
+    Acquisition, Caller, FastAcquisition, FastRelease, Flags, Recursion, Release, Sites, begin_acquire,
+    drop_stale_entry, holds_alone, owner_died,
+};
 
-use crate::{Pointer, address};
+use crate::object::Object;
 
-/// A call that takes a lock.
+/// A call that acquires a lock.
 #[derive(Clone, Copy)]
-pub(crate) struct Taking {
-    pub(crate) lock: Pointer,
-    pub(crate) caller: u64,
-    pub(crate) if_had: IfHad,
-    /// Whether the lock is for several processes.
+pub(crate) struct Call<K> {
+    pub(crate) lock: Object<K>,
+    pub(crate) caller: Caller,
+    pub(crate) on_relock: OnRelock,
+    /// Whether several processes use the lock.
     pub(crate) is_process_shared: bool,
 }
 
-/// What happens if the thread has the lock already.
+/// What the C library does if the thread already holds the lock.
 #[derive(Clone, Copy)]
-pub(crate) enum IfHad {
-    /// It waits for itself, or has the lock twice.
-    NothingElse,
-    /// It is refused, and does not wait.
-    IsRefused,
-    /// It has it once more.
-    HasAgain,
+pub(crate) enum OnRelock {
+    /// The same as if another thread held it.
+    Nothing,
+    /// It refuses, and does not wait.
+    Refuses,
+    /// The thread holds the lock once more.
+    Recurses,
 }
 
 /// The C library's functions for a kind of lock.
 pub(crate) trait Calls {
-    /// What `try_lock` answers when the lock is taken.
+    /// The kind of lock.
+    type Kind: Copy;
+    /// What `try_lock` returns if the lock is not free.
     const BUSY: c_int;
-    fn try_lock(lock: Pointer) -> c_int;
-    fn lock(lock: Pointer) -> c_int;
+    fn try_lock(lock: Object<Self::Kind>) -> c_int;
+    fn lock(lock: Object<Self::Kind>) -> c_int;
 }
 
-/// Defines a type for [`Calls`]: `lock_calls!(NAME: TRY_LOCK, LOCK, BUSY)`, the functions by their names in `real`.
+/// Defines a type for [`Calls`]: `lock_calls!(NAME(KIND): TRY_LOCK, LOCK, BUSY)`, with functions of `real`.
 macro_rules! lock_calls {
-    ($name:ident: $try_lock:ident, $lock:ident, $busy:expr) => {
+    ($name:ident($kind:ty): $try_lock:ident, $lock:ident, $busy:expr) => {
         enum $name {}
 
         impl $crate::acquire::Calls for $name {
+            type Kind = $kind;
             const BUSY: ::core::ffi::c_int = $busy;
 
             #[inline(always)]
-            fn try_lock(lock: $crate::Pointer) -> ::core::ffi::c_int {
-                // SAFETY: callers pass on what the program has passed.
-                unsafe { $crate::real::$try_lock(lock) }
+            fn try_lock(lock: $crate::object::Object<$kind>) -> ::core::ffi::c_int {
+                $crate::real::$try_lock(lock)
             }
 
             #[inline(always)]
-            fn lock(lock: $crate::Pointer) -> ::core::ffi::c_int {
-                // SAFETY: callers pass on what the program has passed.
-                unsafe { $crate::real::$lock(lock) }
+            fn lock(lock: $crate::object::Object<$kind>) -> ::core::ffi::c_int {
+                $crate::real::$lock(lock)
             }
         }
     };
 }
 pub(crate) use lock_calls;
 
-/// How the C library is asked.
+/// How the C library is called.
 #[derive(Clone, Copy)]
 pub(crate) enum Manner {
-    /// To try first.
-    Tries,
-    /// At once to do what the program wants. `seems_taken`: somebody had the lock a moment ago. If that has just changed, a
-    /// wait is not seen, or one is that was none.
-    Looks { seems_taken: bool },
+    /// It tries first.
+    TryFirst,
+    /// At once with the program's own call. `seems_taken`: a thread held the lock a moment ago. If that has just
+    /// changed, a wait is not recorded, or a wait is recorded that did not happen.
+    Direct { seems_taken: bool },
 }
 
-/// Takes a lock in any case.
+/// Acquires a lock. `wait` is the program's own call.
 #[inline(always)]
 pub(crate) fn acquire<C: Calls, const FLAGS: Flags>(
-    taking: Taking,
+    call: Call<C::Kind>,
     manner: Manner,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    let Taking { caller, .. } = taking;
-    let lock = address(taking.lock);
-    let manner = match taking.if_had {
-        IfHad::HasAgain => match Again::begin::<FLAGS>(lock, caller) {
-            Some(again) => return once_more::<FLAGS>(again, lock, caller, wait()),
+    let Call { caller, .. } = call;
+    let lock = call.lock.address();
+    let manner = match call.on_relock {
+        OnRelock::Recurses => match Recursion::begin::<FLAGS>(lock, caller) {
+            Some(recursion) => return recurse::<FLAGS>(recursion, lock, caller, wait()),
             None => manner,
         },
-        IfHad::IsRefused if holds_alone(lock) => Manner::Looks { seems_taken: false },
-        IfHad::IsRefused | IfHad::NothingElse => manner,
+        OnRelock::Refuses if holds_alone(lock) => Manner::Direct { seems_taken: false },
+        OnRelock::Refuses | OnRelock::Nothing => manner,
     };
-    let mut attempt = Attempt::begin::<FLAGS>(lock, caller, taking.is_process_shared);
+    let mut acquisition = begin_acquire::<FLAGS>(lock, caller, call.is_process_shared);
     match manner {
-        Manner::Tries => {
-            let result = C::try_lock(taking.lock);
+        Manner::TryFirst => {
+            let result = C::try_lock(call.lock);
             if result == 0 {
-                attempt.has::<FLAGS>(lock);
+                drop_stale_entry::<FLAGS>(lock);
+                acquisition.acquired();
                 return 0;
             }
-            acquire_slowly::<C, FLAGS>(attempt, lock, caller, result, wait)
+            acquire_slowly::<C, FLAGS>(acquisition, lock, caller, result, wait)
         }
-        Manner::Looks { seems_taken } => {
+        Manner::Direct { seems_taken } => {
             if seems_taken {
-                attempt = attempt.waits::<FLAGS>(lock, caller);
+                acquisition = acquisition.begin_wait(caller, lock, Sites::<FLAGS>::wait());
             }
-            came_of_it::<FLAGS>(attempt, lock, caller, wait())
+            record_outcome::<FLAGS>(acquisition, lock, caller, wait())
         }
     }
 }
 
-/// The lock was tried in vain, or was got from a dead owner.
+/// The try did not succeed, or the owner of the lock has died.
 #[cold]
 #[inline(never)]
 fn acquire_slowly<C: Calls, const FLAGS: Flags>(
-    attempt: Attempt,
+    acquisition: Acquisition,
     lock: u64,
-    caller: u64,
+    caller: Caller,
     result: c_int,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
     if result == libc::EOWNERDEAD {
-        return came_of_it::<FLAGS>(attempt, lock, caller, result);
+        return record_outcome::<FLAGS>(acquisition, lock, caller, result);
     }
-    let attempt = if result == C::BUSY { attempt.waits::<FLAGS>(lock, caller) } else { attempt };
-    came_of_it::<FLAGS>(attempt, lock, caller, wait())
-}
-
-/// Records what a lock's own function answered, and returns that.
-#[inline(never)]
-fn came_of_it<const FLAGS: Flags>(attempt: Attempt, lock: u64, caller: u64, result: c_int) -> c_int {
-    match result {
-        0 => attempt.has_waited::<FLAGS>(lock),
-        libc::EOWNERDEAD => {
-            owner_died(lock);
-            attempt.has_waited::<FLAGS>(lock);
-        }
-        _ => attempt.failed::<FLAGS>(lock, caller),
-    }
-    result
-}
-
-#[inline(never)]
-fn once_more<const FLAGS: Flags>(again: Again, lock: u64, caller: u64, result: c_int) -> c_int {
-    if result == 0 {
-        again.has();
+    let acquisition = if result == C::BUSY {
+        acquisition.begin_wait(caller, lock, Sites::<FLAGS>::wait())
     } else {
-        again.failed::<FLAGS>(lock, caller);
+        acquisition
+    };
+    record_outcome::<FLAGS>(acquisition, lock, caller, wait())
+}
+
+/// Records the result of the C library's function, and returns it.
+#[inline(never)]
+fn record_outcome<const FLAGS: Flags>(
+    acquisition: Acquisition,
+    lock: u64,
+    caller: Caller,
+    result: c_int,
+) -> c_int {
+    match result {
+        0 | libc::EOWNERDEAD => {
+            if result == libc::EOWNERDEAD {
+                owner_died(lock);
+            }
+            drop_stale_entry::<FLAGS>(lock);
+            acquisition.acquired_after_wait();
+        }
+        _ => acquisition.failed(caller, lock, Sites::<FLAGS>::try_failed()),
     }
     result
 }
 
-/// Takes a lock if it is free.
-#[inline(always)]
-pub(crate) fn try_acquire<C: Calls, const FLAGS: Flags>(taking: Taking) -> c_int {
-    let Taking { caller, .. } = taking;
-    let lock = address(taking.lock);
-    if let IfHad::HasAgain = taking.if_had
-        && let Some(again) = Again::begin::<FLAGS>(lock, caller)
-    {
-        return once_more::<FLAGS>(again, lock, caller, C::try_lock(taking.lock));
-    }
-    let attempt = Attempt::begin::<FLAGS>(lock, caller, taking.is_process_shared);
-    let result = C::try_lock(taking.lock);
+#[inline(never)]
+fn recurse<const FLAGS: Flags>(recursion: Recursion, lock: u64, caller: Caller, result: c_int) -> c_int {
     if result == 0 {
-        attempt.has::<FLAGS>(lock);
+        recursion.acquired();
+    } else {
+        recursion.failed::<FLAGS>(lock, caller);
+    }
+    result
+}
+
+/// Acquires a lock if it is free.
+#[inline(always)]
+pub(crate) fn try_acquire<C: Calls, const FLAGS: Flags>(call: Call<C::Kind>) -> c_int {
+    let Call { caller, .. } = call;
+    let lock = call.lock.address();
+    if let OnRelock::Recurses = call.on_relock
+        && let Some(recursion) = Recursion::begin::<FLAGS>(lock, caller)
+    {
+        return recurse::<FLAGS>(recursion, lock, caller, C::try_lock(call.lock));
+    }
+    let acquisition = begin_acquire::<FLAGS>(lock, caller, call.is_process_shared);
+    let result = C::try_lock(call.lock);
+    if result == 0 {
+        drop_stale_entry::<FLAGS>(lock);
+        acquisition.acquired();
         return 0;
     }
-    came_of_it::<FLAGS>(attempt, lock, caller, result)
+    record_outcome::<FLAGS>(acquisition, lock, caller, result)
 }
 
-/// Takes a lock in the case that nearly all cases are: it is free, and the thread has one other at most. `otherwise` does
-/// it in any other case, and is not to be inlined.
+/// Acquires a lock in the usual case: it is free, and the thread has at most one other. `otherwise` acquires it in all
+/// other cases, and must not be inlined.
 #[inline(always)]
-pub(crate) fn acquire_plain<C: Calls, const FLAGS: Flags>(
-    plain: Option<Plain>,
-    lock: Pointer,
+pub(crate) fn acquire_fast<C: Calls, const FLAGS: Flags>(
+    fast: Option<FastAcquisition>,
+    lock: Object<C::Kind>,
     otherwise: impl FnOnce() -> c_int,
 ) -> c_int {
-    let Some(plain) = plain else { return otherwise() };
+    let Some(fast) = fast else { return otherwise() };
     let result = C::try_lock(lock);
     if result == 0 {
-        plain.has();
+        fast.acquired();
         return 0;
     }
-    busy_plain::<C, FLAGS>(plain, lock, result)
+    acquire_busy::<C, FLAGS>(fast, lock, result)
 }
 
 #[cold]
 #[inline(never)]
-fn busy_plain<C: Calls, const FLAGS: Flags>(plain: Plain, lock: Pointer, result: c_int) -> c_int {
-    let (attempt, caller) = plain.attempt();
-    acquire_slowly::<C, FLAGS>(attempt, address(lock), caller, result, move || C::lock(lock))
+fn acquire_busy<C: Calls, const FLAGS: Flags>(
+    fast: FastAcquisition,
+    lock: Object<C::Kind>,
+    result: c_int,
+) -> c_int {
+    let (acquisition, caller) = fast.slow();
+    acquire_slowly::<C, FLAGS>(acquisition, lock.address(), caller, result, move || C::lock(lock))
 }
 
-/// Gives a lock up. `by_anyone`: whether a thread may do so that has not taken it.
+/// Releases a lock. `by_anyone`: whether a thread may release it that has not acquired it.
 #[inline(always)]
 pub(crate) fn release<const FLAGS: Flags>(
     lock: u64,
-    caller: u64,
+    caller: Caller,
     by_anyone: impl FnOnce() -> bool,
     unlock: impl Fn() -> c_int,
 ) -> c_int {
-    if let Some(plain) = Plain::releases(lock) {
-        let result = unlock();
-        if result == 0 {
-            plain.released::<FLAGS>(caller);
-        } else {
-            plain.kept();
-        }
-        return result;
+    if let Some(fast) = FastRelease::<0>::begin(lock) {
+        return finish_fast::<0, FLAGS>(fast, lock, caller, unlock());
+    }
+    // The usual case of nested locks.
+    if let Some(fast) = FastRelease::<1>::begin(lock) {
+        return finish_fast::<1, FLAGS>(fast, lock, caller, unlock());
     }
     release_otherwise::<FLAGS>(lock, caller, by_anyone, unlock)
+}
+
+/// Records the result of an unlock, and returns it.
+#[inline(always)]
+fn finish_fast<const INDEX: usize, const FLAGS: Flags>(
+    fast: FastRelease<INDEX>,
+    lock: u64,
+    caller: Caller,
+    result: c_int,
+) -> c_int {
+    if result == 0 {
+        fast.done(caller, lock, Sites::<FLAGS>::released(), Sites::<FLAGS>::released_timed);
+    } else {
+        fast.restore();
+    }
+    result
 }
 
 #[inline(never)]
 fn release_otherwise<const FLAGS: Flags>(
     lock: u64,
-    caller: u64,
+    caller: Caller,
     by_anyone: impl FnOnce() -> bool,
     unlock: impl Fn() -> c_int,
 ) -> c_int {
-    let release = Release::begin(lock, by_anyone());
+    let by_anyone = by_anyone();
+    let release = Release::begin(lock, by_anyone);
     let result = unlock();
     if result == 0 {
-        release.done::<FLAGS>(lock, caller);
+        if !by_anyone {
+            release.forget_overflowed();
+        }
+        release.done(caller, lock, Sites::<FLAGS>::released(), Sites::<FLAGS>::released_timed());
     } else {
-        release.failed();
+        release.restore();
     }
     result
 }

@@ -1,23 +1,31 @@
-//! The exported functions: each finds out where it was called from, and goes on in a function of the other modules.
+//! The exported functions: each finds out where it was called, and continues in a function of the other modules.
 //!
-//! A return address cannot be had in Rust, so these are a few instructions of assembly: the return address becomes
-//! one more argument, behind those that the program has passed, and a jump leaves the stack as it was. Nothing of them
-//! is seen when a thread is unwound, or in a debugger. While there is no ring, the jump leads to the C library.
+//! Rust cannot read a return address, so these are a few instructions of assembly. The return address becomes one more
+//! argument, after those that the program has passed, and a jump leaves the stack as it was. An unwinder or a
+//! debugger sees nothing of it. While there is no ring, the jump goes to the C library.
+//!
+//! # Where the types of `object` come from
+//!
+//! A function of the other modules takes the arguments of the C library's function, with the types of `object` for
+//! pointers and with the return address as a `Caller`. All these types are transparent, so each is passed like the
+//! pointer or the number in it. This table is the only place where they come into being: it must name, for each
+//! function of the C library, a function with its arguments. Then the program has passed each object to a function
+//! that uses it as such.
 
 use core::arch::naked_asm;
 use core::ffi::c_int;
 
-use crate::{c11, condition, ending, filters, modules, mutex, real, rwlock, semaphore, spin};
+use crate::{c11, condition, exit, filters, modules, mutex, real, rwlock, semaphore, spin};
 
-/// The functions, by the number of their arguments.
+/// Defines the functions: `REGISTERS { NAME => BODY, }`, with the registers of the argument after the last one.
 macro_rules! calls {
     ($($first:literal / $second:literal { $($name:ident => $body:path,)* })*) => {
         $($(
-            /// Stands in for the C library's.
+            /// Replaces the C library's function.
             ///
             /// # Safety
             ///
-            /// As the C library's.
+            /// As for the C library's function. The caller passes that function's arguments.
             #[unsafe(naked)]
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C-unwind" fn $name() -> c_int {
@@ -98,16 +106,18 @@ calls! {
     }
 }
 
-/// Functions that look at their return address, or take any arguments: something is done before, and then they are jumped
-/// to, with the stack and the arguments as they were.
+/// Defines functions for which something is done before the C library's function runs: `NAME: BEFORE, REAL;`.
+///
+/// The C library's function looks at its return address, or has any number of arguments. So we jump to it, with the
+/// stack and the arguments as they were.
 macro_rules! hooks {
     ($($name:ident: $before:path, $real:path;)*) => {
         $(
-            /// Stands in for the C library's.
+            /// Replaces the C library's function.
             ///
             /// # Safety
             ///
-            /// As the C library's.
+            /// As for the C library's function. The caller passes that function's arguments.
             #[unsafe(naked)]
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C-unwind" fn $name() {
@@ -141,7 +151,7 @@ macro_rules! hooks {
                     ".cfi_adjust_cfa_offset -8",
                     "pop rdi",
                     ".cfi_adjust_cfa_offset -8",
-                    // How many floating-point arguments there are: none, but callees may look.
+                    // The number of floating-point arguments. There are none, but the callee may read it.
                     "pop rax",
                     ".cfi_adjust_cfa_offset -8",
                     "jmp qword ptr [rip + {real}]",
@@ -186,6 +196,6 @@ hooks! {
     dlvsym: modules::before_looking_up, real::DLVSYM;
     prctl: filters::before_prctl, real::PRCTL;
     syscall: filters::before_syscall, real::SYSCALL;
-    _exit: ending::before_exit, real::EXIT;
-    _Exit: ending::before_exit, real::EXIT;
+    _exit: exit::before_exit, real::EXIT;
+    _Exit: exit::before_exit, real::EXIT;
 }

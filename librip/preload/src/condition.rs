@@ -1,68 +1,70 @@
-//! Condition variables: waits only. Who signals takes nothing and waits for nobody.
+//! Condition variables: waits only. A thread that signals acquires nothing and waits for nobody.
 
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 
-use librip::interpose::{Flags, Lending, MUTEX, MUTEX_TRY, owner_died};
+use librip::interpose::{Caller, CondWait, Flags, MUTEX, MUTEX_TRY, Sites, owner_died};
 
+use crate::object::{Condition, Deadline, Mutex, Object};
 use crate::real::{self, Cleanup};
-use crate::{Pointer, address};
 
-pub(crate) unsafe extern "C-unwind" fn wait(condition: Pointer, mutex: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    lend::<MUTEX>(condition, mutex, caller, move || unsafe { real::pthread_cond_wait(condition, mutex) })
-}
-
-pub(crate) unsafe extern "C-unwind" fn timedwait(
-    condition: Pointer,
-    mutex: Pointer,
-    until: Pointer,
-    caller: u64,
+pub(crate) extern "C-unwind" fn wait(
+    condition: Object<Condition>,
+    mutex: Object<Mutex>,
+    caller: Caller,
 ) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let wait = move || unsafe { real::pthread_cond_timedwait(condition, mutex, until) };
-    lend::<MUTEX_TRY>(condition, mutex, caller, wait)
+    record_wait::<MUTEX>(condition, mutex, caller, move || real::pthread_cond_wait(condition, mutex))
 }
 
-pub(crate) unsafe extern "C-unwind" fn clockwait(
-    condition: Pointer,
-    mutex: Pointer,
+pub(crate) extern "C-unwind" fn timedwait(
+    condition: Object<Condition>,
+    mutex: Object<Mutex>,
+    until: Deadline,
+    caller: Caller,
+) -> c_int {
+    let wait = move || real::pthread_cond_timedwait(condition, mutex, until);
+    record_wait::<MUTEX_TRY>(condition, mutex, caller, wait)
+}
+
+pub(crate) extern "C-unwind" fn clockwait(
+    condition: Object<Condition>,
+    mutex: Object<Mutex>,
     clock: c_int,
-    until: Pointer,
-    caller: u64,
+    until: Deadline,
+    caller: Caller,
 ) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let wait = move || unsafe { real::pthread_cond_clockwait(condition, mutex, clock, until) };
-    lend::<MUTEX_TRY>(condition, mutex, caller, wait)
+    let wait = move || real::pthread_cond_clockwait(condition, mutex, clock, until);
+    record_wait::<MUTEX_TRY>(condition, mutex, caller, wait)
 }
 
-/// Waits, without the mutex.
+/// Records a wait. The thread does not hold the mutex meanwhile.
 ///
-/// A thread that is cancelled meanwhile gets the mutex back before anything else happens, and so it is recorded: the
-/// C library's own handler takes it, then ours says so, then the program's handlers run, and find it locked.
+/// A thread that is cancelled during the wait gets the mutex back before anything else happens, and that is recorded:
+/// the C library's own handler locks it, then ours records it, then the program's handlers run, and find it locked.
 #[inline(always)]
-pub(crate) fn lend<const FLAGS: Flags>(
-    condition: Pointer,
-    mutex: Pointer,
-    caller: u64,
+pub(crate) fn record_wait<const FLAGS: Flags>(
+    condition: Object<Condition>,
+    mutex: Object<Mutex>,
+    caller: Caller,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    let mut lending = Lending::begin::<FLAGS>(address(mutex), address(condition), caller);
+    let pc = Sites::<FLAGS>::condition_wait();
+    let mut waiting = CondWait::begin(caller, mutex.address(), condition.address(), pc);
     let mut cleanup = Cleanup::new();
-    // SAFETY: both are in this frame, and are left below.
-    unsafe { cleanup.push(cancelled::<FLAGS>, (&raw mut lending).cast()) };
+    // SAFETY: both stay in this frame, and `pop` is below.
+    unsafe { cleanup.push(cancelled::<FLAGS>, (&raw mut waiting).cast()) };
     let result = wait();
     // SAFETY: pushed above.
     unsafe { cleanup.pop() };
     if result == libc::EOWNERDEAD {
-        owner_died(address(mutex));
+        owner_died(mutex.address());
     }
-    // Any other error leaves the mutex with the thread, or leaves all as it was.
-    lending.ends::<FLAGS>(result != libc::ENOTRECOVERABLE);
+    // After any other error the thread still holds the mutex, or nothing has changed.
+    waiting.end(result != libc::ENOTRECOVERABLE, Sites::<FLAGS>::condition_woken());
     result
 }
 
-extern "C" fn cancelled<const FLAGS: Flags>(lending: Pointer) {
-    // SAFETY: `lend` is being unwound, and its frame is there still.
-    let lending = unsafe { lending.cast::<Lending>().read() };
-    lending.ends::<FLAGS>(true);
+extern "C" fn cancelled<const FLAGS: Flags>(waiting: *mut c_void) {
+    // SAFETY: the thread unwinds, but the frame of `record_wait` is still there.
+    let waiting = unsafe { waiting.cast::<CondWait<Caller>>().read() };
+    waiting.end(true, Sites::<FLAGS>::condition_woken());
 }

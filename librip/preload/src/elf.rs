@@ -1,12 +1,13 @@
-//! Finds functions in the libraries behind this one, in the tables that the dynamic linker uses itself.
+//! Finds functions in the libraries that the dynamic linker searches after this one, in the tables that it uses itself.
 //!
-//! `dlsym(RTLD_NEXT, ...)` would do nearly the same. But older C libraries allocate in it, and an allocator may take
-//! locks, which would bring us back here; it changes what `dlerror` says; and of several versions of a function
-//! it may pick the oldest. This allocates nothing and changes nothing, so it may run at any time, in any function.
+//! `dlsym(RTLD_NEXT, ...)` does nearly the same. But older C libraries allocate in it, and an allocator may lock, which
+//! leads back here; it changes what `dlerror` returns; and of several versions of a function it may choose the
+//! oldest. This allocates nothing and changes nothing, so it may run at any time, in any function.
 //!
-//! It looks for functions by name, in their default version: the one that a program linked today would get.
+//! It finds a function by name, in its default version: the one that a program linked today would get.
 
 use core::ffi::{CStr, c_char, c_int};
+use core::mem::offset_of;
 use core::ptr;
 
 use crate::OWN;
@@ -24,7 +25,7 @@ const VERSION_HIDDEN: u16 = 0x8000;
 #[derive(Clone, Copy)]
 pub(crate) struct Symbols {
     bias: usize,
-    /// Null where there is none; one of the two is not.
+    /// This or `hash` may be null, if the module does not have it.
     gnu_hash: *const u32,
     hash: *const u32,
     symbols: *const libc::Elf64_Sym,
@@ -32,7 +33,7 @@ pub(crate) struct Symbols {
     versions: *const u16,
 }
 
-/// What the dynamic linker shows to debuggers (`struct r_debug` of `link.h`), as far as it is used here.
+/// What the dynamic linker shows to debuggers: the beginning of `struct r_debug` of `link.h`.
 #[repr(C)]
 struct Debug {
     version: c_int,
@@ -49,40 +50,45 @@ struct Module {
 }
 
 unsafe extern "C" {
-    static _r_debug: Debug;
+    /// The dynamic linker changes it, so it is only read through a raw pointer.
+    static mut _r_debug: Debug;
 }
 
 /// The loaded modules, in the order in which the dynamic linker searches them.
 ///
-/// From the list that debuggers read: no call, so that it works while a sanitizer, which stands in for
-/// `dl_iterate_phdr`, is not ready yet. It takes no lock either: this is done while the program starts.
+/// From the list that debuggers read. That takes no call, so it works while a sanitizer that replaces
+/// `dl_iterate_phdr` is not ready yet. It takes no lock either: this happens while the program starts.
 fn modules() -> impl Iterator<Item = Symbols> {
-    // SAFETY: the dynamic linker's, which keeps it in order: each module leads to the next one, the last to null.
-    let first = unsafe { _r_debug.first.as_ref() };
+    let first = (&raw const _r_debug).wrapping_byte_add(offset_of!(Debug, first)).cast::<*const Module>();
+    // SAFETY: the dynamic linker fills it before any other code runs. An aligned word is read whole, whoever changes
+    // it.
+    let first = unsafe { first.read_volatile() };
+    // SAFETY: the dynamic linker keeps the list in order: the first module, and each one links to the next or to null.
+    let first = unsafe { first.as_ref() };
     // SAFETY: as above.
     core::iter::successors(first, |module| unsafe { module.next.as_ref() }).filter_map(Symbols::of)
 }
 
-/// The modules behind this one that are no interposers like it.
-pub(crate) fn behind() -> impl Iterator<Item = Symbols> {
-    let mut is_behind = false;
+/// The modules that the dynamic linker searches after this one, without other copies of this one.
+pub(crate) fn after_this() -> impl Iterator<Item = Symbols> {
+    let mut is_after = false;
     modules().filter(move |symbols| match symbols.data(MARK) {
         Some(mark) => {
-            is_behind |= is_own(mark);
+            is_after |= is_own(mark);
             false
         }
-        None => is_behind,
+        None => is_after,
     })
 }
 
-/// Whether no other copy of this library comes before it.
+/// Whether no other copy of this library comes before this one.
 pub(crate) fn is_first_copy() -> bool {
     modules().find_map(|symbols| symbols.data(MARK)).is_some_and(is_own)
 }
 
 /// Whether the symbol at this address is this copy's.
 fn is_own(mark: usize) -> bool {
-    // SAFETY: in all copies it is a pointer. If it has not been relocated yet, it is not this copy's.
+    // SAFETY: in all copies it is a pointer. If it is not relocated yet, it differs from this copy's.
     let target = unsafe { *at::<*const u8>(mark) };
     target == &raw const OWN
 }
@@ -90,7 +96,7 @@ fn is_own(mark: usize) -> bool {
 const MARK: &CStr = c"librip_preload_1";
 
 impl Symbols {
-    /// `None` where the module has no such tables.
+    /// `None` if the module has no such tables.
     fn of(module: &Module) -> Option<Symbols> {
         let bias = module.bias;
         let mut entry = module.dynamic;
@@ -106,10 +112,10 @@ impl Symbols {
             versions: ptr::null(),
         };
         loop {
-            // SAFETY: entries of the dynamic section, up to the one that ends it.
+            // SAFETY: an entry of the dynamic section: the loop ends at the last one.
             let [tag, value] = unsafe { *entry };
-            // FOLKLORE: glibc turns these addresses into actual ones in place, but not where the section is
-            // read-only, as in the kernel's vDSO. A module-relative address is below the bias.
+            // FOLKLORE: glibc relocates these addresses in place, but not if the section is read-only, as in the
+            // kernel's vDSO. An address that is not relocated is below the bias.
             let value = value as usize;
             let actual = if value < bias { value.wrapping_add(bias) } else { value };
             match tag {
@@ -133,7 +139,7 @@ impl Symbols {
         self.find(name, |symbol| symbol.st_info & 15 == STT_FUNC)
     }
 
-    /// The address of something that is no function.
+    /// The address of a symbol that is not a function.
     fn data(&self, name: &CStr) -> Option<usize> {
         self.find(name, |symbol| symbol.st_info & 15 != STT_FUNC)
     }
@@ -177,8 +183,8 @@ impl Symbols {
         }
     }
 
-    /// The same in the hash table of the System V ABI (chapter 5, "Hash Table"): the numbers of buckets and of symbols, the
-    /// first symbol of each bucket, and for each symbol the next one in its bucket.
+    /// Looks a symbol up in the hash table of the System V ABI (chapter 5, "Hash Table"): the numbers of buckets and of
+    /// symbols, the first symbol of each bucket, and for each symbol the next one in its bucket.
     fn find_in_hash(&self, name: &CStr, is_wanted: impl Fn(&libc::Elf64_Sym) -> bool) -> Option<usize> {
         let hash = name.to_bytes().iter().fold(0u32, |hash, &byte| {
             let hash = (hash << 4).wrapping_add(u32::from(byte));
@@ -197,7 +203,7 @@ impl Symbols {
             .find_map(|index| self.symbol(index as usize, name, &is_wanted))
     }
 
-    /// The address of this symbol if it is the one.
+    /// The address of this symbol, if it has the name and `is_wanted`.
     fn symbol(
         &self,
         index: usize,
@@ -207,7 +213,7 @@ impl Symbols {
         // SAFETY: the hash table leads to symbols of its own module.
         let symbol = unsafe { &*self.symbols.wrapping_add(index) };
         let text = self.strings.wrapping_add(symbol.st_name as usize);
-        // SAFETY: the names of symbols are terminated strings in the same module.
+        // SAFETY: the name of a symbol is a terminated string in the same module.
         if unsafe { CStr::from_ptr(text.cast()) } != name {
             return None;
         }

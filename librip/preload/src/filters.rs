@@ -1,9 +1,9 @@
-//! Notices when the program forbids itself system calls (seccomp).
+//! Notices when the program restricts its own system calls (seccomp).
 //!
-//! A filter allows what the program needs and may kill it for anything else. A thread's first operation asks for its id and
-//! its name, and a clean exit removes the ring: behind a filter neither is done. Threads that have recorded before go on,
-//! which takes no calls; later ones record nowhere, and the ring stays. Filters that were there before the program
-//! are not noticed: they were made for programs in general.
+//! A filter allows what the program needs, and may kill it for anything else. A thread's first operation asks for its
+//! id and its name, and a clean exit removes the ring: after a filter is installed, neither happens. Threads that
+//! have already recorded go on, because that takes no system call. Later threads do not record, and the ring stays.
+//! Filters that existed before the program started are not noticed: they were made for programs in general.
 
 use core::ffi::{c_int, c_long};
 
@@ -17,7 +17,7 @@ pub(crate) extern "C" fn before_prctl(option: c_int, mode: usize, filter: usize)
     }
 }
 
-/// Runs before `syscall`, which is how libseccomp sets its filters.
+/// Runs before `syscall`, by which libseccomp installs its filters.
 pub(crate) extern "C" fn before_syscall(number: c_long, operation: usize, _flags: usize, filter: usize) {
     real::find_once();
     if number == libc::SYS_seccomp {
@@ -26,7 +26,7 @@ pub(crate) extern "C" fn before_syscall(number: c_long, operation: usize, _flags
     }
 }
 
-/// Without a filter these calls are questions: what is possible here?
+/// A call without a filter only asks what is possible.
 fn notice(is_set: bool) {
     if is_set {
         librip::interpose::avoid_system_calls();

@@ -1,7 +1,8 @@
-//! Notices libraries that the program loads later, so that the ring knows whose the return addresses are.
+//! Notices libraries that the program loads later, so that the ring has the modules of all return addresses.
 //!
-//! `dlopen` itself cannot be wrapped: where it searches depends on who calls it, so it must be jumped to and does not
-//! come back here. Who loads a library wants something from it, though: the next `dlsym` enters it in the ring.
+//! `dlopen` itself cannot be wrapped: where it searches depends on its caller, so we jump to it and it does not come
+//! back here. But a program that loads a library looks up its symbols: the next `dlsym` registers the library in the
+//! ring.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -9,17 +10,19 @@ use core::sync::atomic::{AtomicBool, AtomicPtr};
 
 use crate::real;
 
-/// Whether a library may have been loaded that is not in the ring.
+/// Whether a library may have been loaded that is not registered in the ring.
 static HAS_LOADED: AtomicBool = AtomicBool::new(false);
-/// Who enters libraries in the ring just now, known by its `errno`: this calls `dlopen` itself, to keep them in memory.
-static REFRESHES: AtomicPtr<i32> = AtomicPtr::new(ptr::null_mut());
+/// The thread that registers libraries at the moment, identified by the address of its `errno`. The registration itself
+/// calls `dlopen`, to keep the libraries in memory.
+static REFRESHING: AtomicPtr<i32> = AtomicPtr::new(ptr::null_mut());
 
-/// In a forked child no other thread is at it.
+/// In a forked child, no other thread registers libraries.
 pub(crate) fn watch_forks() {
     unsafe extern "C" fn forked() {
-        REFRESHES.store(ptr::null_mut(), Relaxed);
+        // ORDERING: relaxed: the child has one thread.
+        REFRESHING.store(ptr::null_mut(), Relaxed);
     }
-    // SAFETY: the handler stores a word. Failure (no memory) means that such a child enters no more libraries.
+    // SAFETY: the handler stores a word. Failure (no memory) means that such a child registers no more libraries.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };
 }
 
@@ -27,8 +30,8 @@ pub(crate) fn watch_forks() {
 pub(crate) extern "C" fn before_loading() {
     real::find_once();
     refresh();
-    // ORDERING: relaxed: hints, to this thread above all.
-    if REFRESHES.load(Relaxed) != errno() {
+    // ORDERING: relaxed, here and below: hints, above all to this thread.
+    if REFRESHING.load(Relaxed) != errno() {
         HAS_LOADED.store(true, Relaxed);
     }
 }
@@ -40,13 +43,12 @@ pub(crate) extern "C" fn before_looking_up() {
 }
 
 fn refresh() {
-    // ORDERING: relaxed, as above.
     if !HAS_LOADED.load(Relaxed) {
         return;
     }
     let errno_at = errno();
-    if REFRESHES.compare_exchange(ptr::null_mut(), errno_at, Relaxed, Relaxed).is_err() {
-        // This thread does it already, or another does, and this one's libraries wait for the next occasion.
+    if REFRESHING.compare_exchange(ptr::null_mut(), errno_at, Relaxed, Relaxed).is_err() {
+        // This thread does it already, or another thread does, and our libraries wait for the next occasion.
         return;
     }
     HAS_LOADED.store(false, Relaxed);
@@ -55,7 +57,7 @@ fn refresh() {
     librip::refresh_modules();
     // SAFETY: as above.
     unsafe { *errno_at = errno };
-    REFRESHES.store(ptr::null_mut(), Relaxed);
+    REFRESHING.store(ptr::null_mut(), Relaxed);
 }
 
 fn errno() -> *mut i32 {

@@ -1,18 +1,18 @@
 //! Mutexes: normal, recursive, error-checking and adaptive, robust or not, with priority inheritance or protection.
 
 use core::ffi::c_int;
-use core::sync::atomic::AtomicI32;
-use core::sync::atomic::Ordering::Relaxed;
 
-use librip::interpose::{Flags, MUTEX, MUTEX_TRY, Plain, RECURSIVE, RECURSIVE_TRY, destroyed};
+use librip::interpose::{
+    Caller, FastAcquisition, Flags, MUTEX, MUTEX_TRY, RECURSIVE, RECURSIVE_TRY, destroyed,
+};
 
 use crate::acquire::{
-    Calls, IfHad, Manner, Taking, acquire, acquire_plain, lock_calls, release, try_acquire,
+    Call, Calls, Manner, OnRelock, acquire, acquire_fast, lock_calls, release, try_acquire,
 };
-use crate::{Pointer, address, real};
+use crate::object::{Deadline, Mutex, Object};
+use crate::real;
 
-/// A mutex's type and protocol, as glibc keeps them in the mutex. Its place and values are part of the binary
-/// interface, because `PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP` and others are compiled into programs.
+/// A mutex's type and protocol, as glibc keeps them in the mutex.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind(i32);
 
@@ -25,19 +25,14 @@ impl Kind {
     const PRIORITY_PROTECTION: i32 = 0x40;
     const PROCESS_SHARED: i32 = 0x80;
     const SPECIAL: i32 = Kind::ROBUST | Kind::PRIORITY_INHERITANCE | Kind::PRIORITY_PROTECTION;
-    const PLACE: usize = 16;
 
-    /// Reads what the C library's function is about to read.
+    /// Reads the word that the C library's function is about to read.
     #[inline(always)]
-    pub(crate) fn of(mutex: Pointer) -> Kind {
-        let kind = mutex.wrapping_byte_add(Kind::PLACE).cast::<i32>();
-        // SAFETY: within the mutex; a program that passes none faults here instead of in the C library.
-        let kind = unsafe { AtomicI32::from_ptr(kind) };
-        // ORDERING: relaxed: it does not change while the mutex is in use, but for bits that are not looked at.
-        Kind(kind.load(Relaxed))
+    pub(crate) fn of(mutex: Object<Mutex>) -> Kind {
+        Kind(mutex.kind_word())
     }
 
-    /// Normal or adaptive, and nothing besides.
+    /// Whether it is normal or adaptive, and nothing else.
     #[inline(always)]
     pub(crate) fn is_plain(self) -> bool {
         matches!(self.0 & (Kind::TYPE | Kind::SPECIAL | Kind::PROCESS_SHARED), 0 | 3)
@@ -57,168 +52,167 @@ impl Kind {
         self.0 & Kind::PROCESS_SHARED != 0
     }
 
-    /// A call that takes a mutex of this kind.
-    pub(crate) fn taking(self, mutex: Pointer, caller: u64) -> Taking {
-        let if_had = match self.0 & Kind::TYPE {
-            Kind::RECURSIVE => IfHad::HasAgain,
-            Kind::ERROR_CHECKING => IfHad::IsRefused,
-            _ => IfHad::NothingElse,
+    /// A call that acquires a mutex of this kind.
+    pub(crate) fn call(self, mutex: Object<Mutex>, caller: Caller) -> Call<Mutex> {
+        let on_relock = match self.0 & Kind::TYPE {
+            Kind::RECURSIVE => OnRelock::Recurses,
+            Kind::ERROR_CHECKING => OnRelock::Refuses,
+            _ => OnRelock::Nothing,
         };
-        Taking { lock: mutex, caller, if_had, is_process_shared: self.is_process_shared() }
+        Call { lock: mutex, caller, on_relock, is_process_shared: self.is_process_shared() }
     }
 
-    /// Whether trying differs from locking in more than waiting.
+    /// Whether the C library's try differs from its lock in more than waiting.
     ///
-    /// FOLKLORE: with glibc 2.36, locking a mutex with priority protection for the first time may be refused where
-    /// trying it is not; and a robust mutex that cannot be recovered any more is refused once, and waited for the next time.
+    /// FOLKLORE: with glibc 2.36, the first lock of a mutex with priority protection may be refused where a try is not.
+    /// And a robust mutex that cannot be recovered any more is refused the first time, and waited for the next time.
     fn is_special(self) -> bool {
         self.0 & Kind::SPECIAL != 0
     }
 
-    /// Whether the C library lets a thread give it up that is not its owner.
-    pub(crate) fn is_anyones(self) -> bool {
+    /// Whether the C library lets a thread release it that does not own it.
+    pub(crate) fn is_released_by_anyone(self) -> bool {
         matches!(self.0 & (Kind::TYPE | Kind::ROBUST | Kind::PRIORITY_INHERITANCE), 0 | 3)
     }
 
-    /// Whether somebody has a mutex that is special: its first word has the owner's id, or a 1 or 2 under the priority.
-    fn is_taken(self, mutex: Pointer) -> bool {
+    /// Whether a thread holds a mutex that is special.
+    fn is_taken(self, mutex: Object<Mutex>) -> bool {
         const OWNER: i32 = 0x3fff_ffff;
         const BELOW_PRIORITY: i32 = 0x0007_ffff;
-        // SAFETY: the start of the mutex, which the C library is about to change.
-        let word = unsafe { AtomicI32::from_ptr(mutex.cast()) };
         let is_protected = self.0 & Kind::PRIORITY_PROTECTION != 0;
-        // ORDERING: relaxed: a hint.
-        word.load(Relaxed) & if is_protected { BELOW_PRIORITY } else { OWNER } != 0
+        mutex.lock_word() & if is_protected { BELOW_PRIORITY } else { OWNER } != 0
     }
 }
 
-lock_calls!(Pthread: pthread_mutex_trylock, pthread_mutex_lock, libc::EBUSY);
+lock_calls!(Pthread(Mutex): pthread_mutex_trylock, pthread_mutex_lock, libc::EBUSY);
 
-pub(crate) unsafe extern "C-unwind" fn lock(mutex: Pointer, caller: u64) -> c_int {
+pub(crate) extern "C-unwind" fn lock(mutex: Object<Mutex>, caller: Caller) -> c_int {
     lock_with::<Pthread>(mutex, caller)
 }
 
-/// Locks a mutex. The usual kind first, all else apart.
+/// Locks a mutex. The usual kind is inlined, all others are not.
 #[inline(always)]
-pub(crate) fn lock_with<C: Calls>(mutex: Pointer, caller: u64) -> c_int {
+pub(crate) fn lock_with<C: Calls<Kind = Mutex>>(mutex: Object<Mutex>, caller: Caller) -> c_int {
     let kind = Kind::of(mutex);
     if kind.is_plain() {
-        let plain = Plain::takes::<MUTEX>(address(mutex), caller);
-        return lock_plain::<C, MUTEX>(plain, mutex, caller, kind);
+        let fast = FastAcquisition::begin::<MUTEX>(mutex.address(), caller);
+        return lock_fast::<C, MUTEX>(fast, mutex, caller, kind);
     }
     lock_not_plain::<C>(mutex, caller, kind)
 }
 
 #[inline(never)]
-fn lock_not_plain<C: Calls>(mutex: Pointer, caller: u64, kind: Kind) -> c_int {
+fn lock_not_plain<C: Calls<Kind = Mutex>>(mutex: Object<Mutex>, caller: Caller, kind: Kind) -> c_int {
     if kind.is_special() || kind.is_process_shared() {
         lock_slowly::<C>(mutex, caller, kind)
     } else if kind.is_recursive() {
-        let plain = Plain::takes_if_new::<RECURSIVE>(address(mutex), caller);
-        lock_plain::<C, RECURSIVE>(plain, mutex, caller, kind)
+        let fast = FastAcquisition::begin_if_new::<RECURSIVE>(mutex.address(), caller);
+        lock_fast::<C, RECURSIVE>(fast, mutex, caller, kind)
     } else {
-        let plain = Plain::takes_if_new::<MUTEX>(address(mutex), caller);
-        lock_plain::<C, MUTEX>(plain, mutex, caller, kind)
+        let fast = FastAcquisition::begin_if_new::<MUTEX>(mutex.address(), caller);
+        lock_fast::<C, MUTEX>(fast, mutex, caller, kind)
     }
 }
 
 #[inline(always)]
-fn lock_plain<C: Calls, const FLAGS: Flags>(
-    plain: Option<Plain>,
-    mutex: Pointer,
-    caller: u64,
+fn lock_fast<C: Calls<Kind = Mutex>, const FLAGS: Flags>(
+    fast: Option<FastAcquisition>,
+    mutex: Object<Mutex>,
+    caller: Caller,
     kind: Kind,
 ) -> c_int {
     let otherwise = move || lock_slowly::<C>(mutex, caller, kind);
-    acquire_plain::<C, FLAGS>(plain, mutex, otherwise)
+    acquire_fast::<C, FLAGS>(fast, mutex, otherwise)
 }
 
 #[inline(never)]
-fn lock_slowly<C: Calls>(mutex: Pointer, caller: u64, kind: Kind) -> c_int {
+fn lock_slowly<C: Calls<Kind = Mutex>>(mutex: Object<Mutex>, caller: Caller, kind: Kind) -> c_int {
     lock_otherwise::<C, MUTEX, RECURSIVE>(mutex, caller, kind, move || C::lock(mutex))
 }
 
 /// Locks a mutex of any kind.
 #[inline(always)]
-fn lock_otherwise<C: Calls, const FLAGS: Flags, const FLAGS_IF_RECURSIVE: Flags>(
-    mutex: Pointer,
-    caller: u64,
+fn lock_otherwise<C: Calls<Kind = Mutex>, const FLAGS: Flags, const FLAGS_IF_RECURSIVE: Flags>(
+    mutex: Object<Mutex>,
+    caller: Caller,
     kind: Kind,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    let taking = kind.taking(mutex, caller);
-    let manner =
-        if kind.is_special() { Manner::Looks { seems_taken: kind.is_taken(mutex) } } else { Manner::Tries };
-    if kind.is_recursive() {
-        acquire::<C, FLAGS_IF_RECURSIVE>(taking, manner, wait)
+    let call = kind.call(mutex, caller);
+    let manner = if kind.is_special() {
+        Manner::Direct { seems_taken: kind.is_taken(mutex) }
     } else {
-        acquire::<C, FLAGS>(taking, manner, wait)
+        Manner::TryFirst
+    };
+    if kind.is_recursive() {
+        acquire::<C, FLAGS_IF_RECURSIVE>(call, manner, wait)
+    } else {
+        acquire::<C, FLAGS>(call, manner, wait)
     }
 }
 
-/// Locks a mutex for which `wait` waits a limited time.
+/// Locks a mutex. `wait` has a time limit.
 #[inline(always)]
-pub(crate) fn lock_in_time<C: Calls>(mutex: Pointer, caller: u64, wait: impl FnOnce() -> c_int) -> c_int {
+pub(crate) fn lock_in_time<C: Calls<Kind = Mutex>>(
+    mutex: Object<Mutex>,
+    caller: Caller,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
     lock_otherwise::<C, MUTEX_TRY, RECURSIVE_TRY>(mutex, caller, Kind::of(mutex), wait)
 }
 
-pub(crate) unsafe extern "C-unwind" fn trylock(mutex: Pointer, caller: u64) -> c_int {
+pub(crate) extern "C-unwind" fn trylock(mutex: Object<Mutex>, caller: Caller) -> c_int {
     trylock_with::<Pthread>(mutex, caller)
 }
 
 /// Locks a mutex if it is free.
 #[inline(always)]
-pub(crate) fn trylock_with<C: Calls>(mutex: Pointer, caller: u64) -> c_int {
+pub(crate) fn trylock_with<C: Calls<Kind = Mutex>>(mutex: Object<Mutex>, caller: Caller) -> c_int {
     let kind = Kind::of(mutex);
-    let taking = kind.taking(mutex, caller);
+    let call = kind.call(mutex, caller);
     if kind.is_recursive() {
-        try_acquire::<C, RECURSIVE_TRY>(taking)
+        try_acquire::<C, RECURSIVE_TRY>(call)
     } else {
-        try_acquire::<C, MUTEX_TRY>(taking)
+        try_acquire::<C, MUTEX_TRY>(call)
     }
 }
 
-pub(crate) unsafe extern "C-unwind" fn timedlock(mutex: Pointer, until: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let wait = move || unsafe { real::pthread_mutex_timedlock(mutex, until) };
-    lock_in_time::<Pthread>(mutex, caller, wait)
+pub(crate) extern "C-unwind" fn timedlock(mutex: Object<Mutex>, until: Deadline, caller: Caller) -> c_int {
+    lock_in_time::<Pthread>(mutex, caller, move || real::pthread_mutex_timedlock(mutex, until))
 }
 
-pub(crate) unsafe extern "C-unwind" fn clocklock(
-    mutex: Pointer,
+pub(crate) extern "C-unwind" fn clocklock(
+    mutex: Object<Mutex>,
     clock: c_int,
-    until: Pointer,
-    caller: u64,
+    until: Deadline,
+    caller: Caller,
 ) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let wait = move || unsafe { real::pthread_mutex_clocklock(mutex, clock, until) };
-    // It refuses other clocks even where the mutex is free.
+    let wait = move || real::pthread_mutex_clocklock(mutex, clock, until);
+    // The C library refuses other clocks even if the mutex is free.
     if !matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC) {
-        let taking = Kind::of(mutex).taking(mutex, caller);
-        return acquire::<Pthread, MUTEX_TRY>(taking, Manner::Looks { seems_taken: false }, wait);
+        let call = Kind::of(mutex).call(mutex, caller);
+        return acquire::<Pthread, MUTEX_TRY>(call, Manner::Direct { seems_taken: false }, wait);
     }
     lock_in_time::<Pthread>(mutex, caller, wait)
 }
 
-pub(crate) unsafe extern "C-unwind" fn unlock(mutex: Pointer, caller: u64) -> c_int {
+pub(crate) extern "C-unwind" fn unlock(mutex: Object<Mutex>, caller: Caller) -> c_int {
     release::<MUTEX>(
-        address(mutex),
+        mutex.address(),
         caller,
         #[inline(always)]
-        move || Kind::of(mutex).is_anyones(),
+        move || Kind::of(mutex).is_released_by_anyone(),
         #[inline(always)]
-        // SAFETY: passes on what the program has passed.
-        move || unsafe { real::pthread_mutex_unlock(mutex) },
+        move || real::pthread_mutex_unlock(mutex),
     )
 }
 
-pub(crate) unsafe extern "C-unwind" fn destroy(mutex: Pointer, caller: u64) -> c_int {
+pub(crate) extern "C-unwind" fn destroy(mutex: Object<Mutex>, caller: Caller) -> c_int {
     let kind = Kind::of(mutex);
-    // SAFETY: passes on what the program has passed.
-    let result = unsafe { real::pthread_mutex_destroy(mutex) };
+    let result = real::pthread_mutex_destroy(mutex);
     if result == 0 {
-        // Others are refused while they are held.
-        destroyed::<MUTEX>(address(mutex), caller, kind.is_robust());
+        // The C library refuses to destroy any other mutex while it is held.
+        destroyed::<MUTEX>(mutex.address(), caller, kind.is_robust());
     }
     result
 }

@@ -1,31 +1,34 @@
-//! The C library's functions behind ours: each under its own name, called through a pointer.
+//! The C library's functions that ours replace: each under its own name, called through a pointer.
 //!
-//! A pointer leads to a function that finds all of them, until they have been found: so they work at any time, and
-//! a call costs one load more than without us. A function that the C library does not have answers ENOSYS; programs
-//! that were linked with this C library do not call it.
+//! Until the functions are found, each pointer leads to a function that finds all of them. So they work at any time,
+//! and a call costs one load more than without us. A function that the C library does not have returns ENOSYS.
+//! Programs that were linked with this C library do not call it.
+//!
+//! # From a pointer to a function
+//!
+//! Rust has no cast from an address to a function pointer, so the calls transmute a `*mut c_void`. Both have the size
+//! of an address on the processors that librip supports, and a function there is nothing but its address. The type of
+//! the function is that of the C library's header.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::{Pointer, elf};
+use crate::elf;
+use crate::object::{Condition, Deadline, Mutex, Object, Rwlock, Semaphore, Spin};
 
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {
         $(
             /// The C library's.
-            ///
-            /// # Safety
-            ///
-            /// As the C library's.
             #[inline(always)]
-            pub(crate) unsafe fn $name($($argument: $type),*) -> c_int {
+            pub(crate) fn $name($($argument: $type),*) -> c_int {
                 type Function = unsafe extern "C-unwind" fn($($type),*) -> c_int;
-                // ORDERING: relaxed: what it leads to is code, which is there whoever stored the pointer.
+                // ORDERING: relaxed: it leads to code, which is there whichever thread stored the pointer.
                 let function = address::$name.load(Relaxed);
                 // SAFETY: `first::NAME`, or the C library's function of that name, which has this type.
                 let function = unsafe { core::mem::transmute::<*mut c_void, Function>(function) };
-                // SAFETY: the caller's.
+                // SAFETY: the types say that the program has passed these objects to a function for such objects.
                 unsafe { function($($argument),*) }
             }
         )*
@@ -42,14 +45,15 @@ macro_rules! functions {
 
         /// What the pointers lead to at first.
         mod first {
-            use super::{Pointer, Relaxed, c_int, c_void};
+            use super::{
+                Condition, Deadline, Mutex, Object, Relaxed, Rwlock, Semaphore, Spin, c_int, c_void,
+            };
             $(
-                pub(super) unsafe extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
+                pub(super) extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
                     super::find();
                     // ORDERING: relaxed, as above.
                     let is_found = super::address::$name.load(Relaxed).addr() != ($name as *const c_void).addr();
-                    // SAFETY: the caller's.
-                    if is_found { unsafe { super::$name($($argument),*) } } else { libc::ENOSYS }
+                    if is_found { super::$name($($argument),*) } else { libc::ENOSYS }
                 }
             )*
         }
@@ -77,45 +81,45 @@ macro_rules! functions {
 }
 
 functions! {
-    pthread_mutex_lock(mutex: Pointer);
-    pthread_mutex_trylock(mutex: Pointer);
-    pthread_mutex_timedlock(mutex: Pointer, until: Pointer);
-    pthread_mutex_clocklock(mutex: Pointer, clock: c_int, until: Pointer);
-    pthread_mutex_unlock(mutex: Pointer);
-    pthread_mutex_destroy(mutex: Pointer);
-    pthread_rwlock_rdlock(rwlock: Pointer);
-    pthread_rwlock_tryrdlock(rwlock: Pointer);
-    pthread_rwlock_timedrdlock(rwlock: Pointer, until: Pointer);
-    pthread_rwlock_clockrdlock(rwlock: Pointer, clock: c_int, until: Pointer);
-    pthread_rwlock_wrlock(rwlock: Pointer);
-    pthread_rwlock_trywrlock(rwlock: Pointer);
-    pthread_rwlock_timedwrlock(rwlock: Pointer, until: Pointer);
-    pthread_rwlock_clockwrlock(rwlock: Pointer, clock: c_int, until: Pointer);
-    pthread_rwlock_unlock(rwlock: Pointer);
-    pthread_rwlock_destroy(rwlock: Pointer);
-    pthread_spin_lock(spin: Pointer);
-    pthread_spin_trylock(spin: Pointer);
-    pthread_spin_unlock(spin: Pointer);
-    pthread_spin_destroy(spin: Pointer);
-    pthread_cond_wait(condition: Pointer, mutex: Pointer);
-    pthread_cond_timedwait(condition: Pointer, mutex: Pointer, until: Pointer);
-    pthread_cond_clockwait(condition: Pointer, mutex: Pointer, clock: c_int, until: Pointer);
-    sem_wait(semaphore: Pointer);
-    sem_trywait(semaphore: Pointer);
-    sem_timedwait(semaphore: Pointer, until: Pointer);
-    sem_clockwait(semaphore: Pointer, clock: c_int, until: Pointer);
-    sem_post(semaphore: Pointer);
-    sem_getvalue(semaphore: Pointer, value: *mut c_int);
-    mtx_lock(mutex: Pointer);
-    mtx_trylock(mutex: Pointer);
-    mtx_timedlock(mutex: Pointer, until: Pointer);
-    mtx_unlock(mutex: Pointer);
-    mtx_destroy(mutex: Pointer);
-    cnd_wait(condition: Pointer, mutex: Pointer);
-    cnd_timedwait(condition: Pointer, mutex: Pointer, until: Pointer);
+    pthread_mutex_lock(mutex: Object<Mutex>);
+    pthread_mutex_trylock(mutex: Object<Mutex>);
+    pthread_mutex_timedlock(mutex: Object<Mutex>, until: Deadline);
+    pthread_mutex_clocklock(mutex: Object<Mutex>, clock: c_int, until: Deadline);
+    pthread_mutex_unlock(mutex: Object<Mutex>);
+    pthread_mutex_destroy(mutex: Object<Mutex>);
+    pthread_rwlock_rdlock(rwlock: Object<Rwlock>);
+    pthread_rwlock_tryrdlock(rwlock: Object<Rwlock>);
+    pthread_rwlock_timedrdlock(rwlock: Object<Rwlock>, until: Deadline);
+    pthread_rwlock_clockrdlock(rwlock: Object<Rwlock>, clock: c_int, until: Deadline);
+    pthread_rwlock_wrlock(rwlock: Object<Rwlock>);
+    pthread_rwlock_trywrlock(rwlock: Object<Rwlock>);
+    pthread_rwlock_timedwrlock(rwlock: Object<Rwlock>, until: Deadline);
+    pthread_rwlock_clockwrlock(rwlock: Object<Rwlock>, clock: c_int, until: Deadline);
+    pthread_rwlock_unlock(rwlock: Object<Rwlock>);
+    pthread_rwlock_destroy(rwlock: Object<Rwlock>);
+    pthread_spin_lock(spin: Object<Spin>);
+    pthread_spin_trylock(spin: Object<Spin>);
+    pthread_spin_unlock(spin: Object<Spin>);
+    pthread_spin_destroy(spin: Object<Spin>);
+    pthread_cond_wait(condition: Object<Condition>, mutex: Object<Mutex>);
+    pthread_cond_timedwait(condition: Object<Condition>, mutex: Object<Mutex>, until: Deadline);
+    pthread_cond_clockwait(condition: Object<Condition>, mutex: Object<Mutex>, clock: c_int, until: Deadline);
+    sem_wait(semaphore: Object<Semaphore>);
+    sem_trywait(semaphore: Object<Semaphore>);
+    sem_timedwait(semaphore: Object<Semaphore>, until: Deadline);
+    sem_clockwait(semaphore: Object<Semaphore>, clock: c_int, until: Deadline);
+    sem_post(semaphore: Object<Semaphore>);
+    sem_getvalue(semaphore: Object<Semaphore>, value: &mut c_int);
+    mtx_lock(mutex: Object<Mutex>);
+    mtx_trylock(mutex: Object<Mutex>);
+    mtx_timedlock(mutex: Object<Mutex>, until: Deadline);
+    mtx_unlock(mutex: Object<Mutex>);
+    mtx_destroy(mutex: Object<Mutex>);
+    cnd_wait(condition: Object<Condition>, mutex: Object<Mutex>);
+    cnd_timedwait(condition: Object<Condition>, mutex: Object<Mutex>, until: Deadline);
 }
 
-/// `dlopen`, or [`nothing`] before it was found: the entry in `calls` finds it, and jumps there.
+/// `dlopen`, or [`nothing`] until it is found. The entry in `calls` finds it and jumps there.
 pub(crate) static DLOPEN: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
 /// See [`DLOPEN`].
 pub(crate) static DLMOPEN: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
@@ -134,18 +138,18 @@ static CLEANUP_POP: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
 
 const NOTHING: *mut c_void = nothing as *const c_void as *mut c_void;
 
-/// A null pointer, or success of a function without a result.
+/// Returns a null pointer, or nothing for a function without a result.
 extern "C" fn nothing() -> *mut c_void {
     core::ptr::null_mut()
 }
 
-/// Finds all functions. Doing it again, or in two threads at a time, does no harm.
+/// Finds all functions. It may run again, and in two threads at a time.
 #[cold]
 #[inline(never)]
 pub(crate) fn find() {
-    // What came first stays: `is_found` by module, because the first definition is the one that counts.
+    // The first definition counts, in the order of the modules.
     let mut found = [false; ALL.len()];
-    for symbols in elf::behind() {
+    for symbols in elf::after_this() {
         for (&(name, address), found) in ALL.iter().zip(&mut found) {
             if !*found && let Some(function) = symbols.function(name) {
                 // ORDERING: relaxed: a pointer to code.
@@ -156,7 +160,7 @@ pub(crate) fn find() {
     }
 }
 
-/// Finds the functions that are jumped to, unless that was done.
+/// Finds all functions if they have not been found yet.
 pub(crate) fn find_once() {
     // ORDERING: relaxed, as above.
     if SYSCALL.load(Relaxed) == NOTHING {
@@ -167,10 +171,10 @@ pub(crate) fn find_once() {
 /// `struct _pthread_cleanup_buffer`.
 #[repr(C)]
 pub(crate) struct Cleanup {
-    routine: Option<extern "C" fn(Pointer)>,
-    argument: Pointer,
+    routine: Option<extern "C" fn(*mut c_void)>,
+    argument: *mut c_void,
     cancel_type: c_int,
-    previous: Pointer,
+    previous: *mut c_void,
 }
 
 impl Cleanup {
@@ -183,20 +187,22 @@ impl Cleanup {
         }
     }
 
-    /// Sees to it that `routine` runs, should the thread be cancelled: what `pthread_cleanup_push` was before it became
-    /// a macro, and still is within the C library. The buffer's place on the stack tells when its turn has come.
+    /// Makes `routine` run if the thread is cancelled.
+    ///
+    /// It is what `pthread_cleanup_push` was before it became a macro, and still is within the C library. The buffer's
+    /// address on the stack says when its turn has come.
     ///
     /// # Safety
     ///
     /// The buffer and the argument stay where they are, in the frame of the caller, until `pop`.
     #[inline(always)]
-    pub(crate) unsafe fn push(&mut self, routine: extern "C" fn(Pointer), argument: Pointer) {
-        type Push = unsafe extern "C" fn(*mut Cleanup, extern "C" fn(Pointer), Pointer);
+    pub(crate) unsafe fn push(&mut self, routine: extern "C" fn(*mut c_void), argument: *mut c_void) {
+        type Push = unsafe extern "C" fn(*mut Cleanup, extern "C" fn(*mut c_void), *mut c_void);
         // ORDERING: relaxed: a pointer to code.
         let push = CLEANUP_PUSH.load(Relaxed);
-        // SAFETY: `nothing`, for which arguments are no harm, or the C library's function, which has this type.
+        // SAFETY: the C library's function, which has this type, or `nothing`, which looks at no argument.
         let push = unsafe { core::mem::transmute::<*mut c_void, Push>(push) };
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees what the function demands.
         unsafe { push(self, routine, argument) };
     }
 
@@ -204,7 +210,7 @@ impl Cleanup {
     ///
     /// # Safety
     ///
-    /// In the function that has called `push`.
+    /// The function that calls it has called `push`.
     #[inline(always)]
     pub(crate) unsafe fn pop(&mut self) {
         type Pop = unsafe extern "C" fn(*mut Cleanup, c_int);
@@ -212,7 +218,7 @@ impl Cleanup {
         let pop = CLEANUP_POP.load(Relaxed);
         // SAFETY: as in `push`.
         let pop = unsafe { core::mem::transmute::<*mut c_void, Pop>(pop) };
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees what the function demands.
         unsafe { pop(self, 0) };
     }
 }

@@ -1,170 +1,141 @@
 //! Readers-writer locks.
 
 use core::ffi::c_int;
-use core::sync::atomic::AtomicU32;
-use core::sync::atomic::Ordering::Relaxed;
 
 use librip::interpose::{
-    Flags, Plain, READ, READ_FIRST, READ_FIRST_TRY, READ_TRY, WRITE, WRITE_TRY, destroyed,
+    Caller, FastAcquisition, Flags, READ, READ_FIRST, READ_FIRST_TRY, READ_TRY, WRITE, WRITE_TRY, destroyed,
 };
 
 use crate::acquire::{
-    Calls, IfHad, Manner, Taking, acquire, acquire_plain, lock_calls, release, try_acquire,
+    Call, Calls, Manner, OnRelock, acquire, acquire_fast, lock_calls, release, try_acquire,
 };
-use crate::{Pointer, address, real};
+use crate::object::{Deadline, Object, Rwlock};
+use crate::real;
 
-/// Whether readers who come pass writers who wait: so it is unless the lock's kind is
-/// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`, which glibc keeps in the lock, at a place that initialisers
-/// have compiled into programs.
-#[inline(always)]
-fn passes_writers(rwlock: Pointer) -> bool {
-    const WRITERS_FIRST: u32 = 2;
-    word(rwlock, 48) != WRITERS_FIRST
-}
+lock_calls!(Read(Rwlock): pthread_rwlock_tryrdlock, pthread_rwlock_rdlock, libc::EBUSY);
+lock_calls!(Write(Rwlock): pthread_rwlock_trywrlock, pthread_rwlock_wrlock, libc::EBUSY);
 
-/// Whether several processes use the lock, which glibc keeps in it as well.
-#[inline(always)]
-fn is_process_shared(rwlock: Pointer) -> bool {
-    word(rwlock, 28) != 0
-}
-
-/// What glibc keeps in a lock from its initialisation on.
-#[inline(always)]
-fn word(rwlock: Pointer, at: usize) -> u32 {
-    let word = rwlock.wrapping_byte_add(at).cast::<u32>();
-    // SAFETY: within the lock; a program that passes none faults here instead of in the C library.
-    let word = unsafe { AtomicU32::from_ptr(word) };
-    // ORDERING: relaxed: it does not change while the lock is in use.
-    word.load(Relaxed)
-}
-
-/// Whether a time makes sense to the C library, which looks at it even where the lock is free.
-fn is_sound(until: Pointer, clock: c_int) -> bool {
-    if until.is_null() || !matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC) {
-        return false;
-    }
-    // SAFETY: the C library reads it too, before anything else.
-    let until = unsafe { until.cast::<libc::timespec>().read_unaligned() };
-    (0..1_000_000_000).contains(&until.tv_nsec)
-}
-
-lock_calls!(Read: pthread_rwlock_tryrdlock, pthread_rwlock_rdlock, libc::EBUSY);
-lock_calls!(Write: pthread_rwlock_trywrlock, pthread_rwlock_wrlock, libc::EBUSY);
-
-/// A call that takes a lock. A thread that has it alone is refused, and does not wait.
-fn taking(rwlock: Pointer, caller: u64) -> Taking {
-    let is_process_shared = is_process_shared(rwlock);
-    Taking { lock: rwlock, caller, if_had: IfHad::IsRefused, is_process_shared }
+/// A call that acquires a lock. If the thread holds it in exclusive mode, the C library refuses.
+fn call(rwlock: Object<Rwlock>, caller: Caller) -> Call<Rwlock> {
+    let is_process_shared = rwlock.is_process_shared();
+    Call { lock: rwlock, caller, on_relock: OnRelock::Refuses, is_process_shared }
 }
 
 #[inline(always)]
-fn lock<C: Calls, const FLAGS: Flags>(rwlock: Pointer, caller: u64) -> c_int {
+fn lock<C: Calls<Kind = Rwlock>, const FLAGS: Flags>(rwlock: Object<Rwlock>, caller: Caller) -> c_int {
     let otherwise = move || lock_slowly::<C, FLAGS>(rwlock, caller);
-    if is_process_shared(rwlock) {
+    if rwlock.is_process_shared() {
         return otherwise();
     }
-    let plain = Plain::takes_if_new::<FLAGS>(address(rwlock), caller);
-    acquire_plain::<C, FLAGS>(plain, rwlock, otherwise)
+    let fast = FastAcquisition::begin_if_new::<FLAGS>(rwlock.address(), caller);
+    acquire_fast::<C, FLAGS>(fast, rwlock, otherwise)
 }
 
 #[inline(never)]
-fn lock_slowly<C: Calls, const FLAGS: Flags>(rwlock: Pointer, caller: u64) -> c_int {
-    acquire::<C, FLAGS>(taking(rwlock, caller), Manner::Tries, move || C::lock(rwlock))
+fn lock_slowly<C: Calls<Kind = Rwlock>, const FLAGS: Flags>(rwlock: Object<Rwlock>, caller: Caller) -> c_int {
+    acquire::<C, FLAGS>(call(rwlock, caller), Manner::TryFirst, move || C::lock(rwlock))
 }
 
-/// The same where the wait ends after a time.
+/// Locks. `wait` has a time limit, which `is_valid` or not.
 #[inline(always)]
-fn lock_in_time<C: Calls, const FLAGS: Flags>(
-    rwlock: Pointer,
-    caller: u64,
-    is_sound: bool,
+fn lock_in_time<C: Calls<Kind = Rwlock>, const FLAGS: Flags>(
+    rwlock: Object<Rwlock>,
+    caller: Caller,
+    is_valid: bool,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    let manner = if is_sound { Manner::Tries } else { Manner::Looks { seems_taken: false } };
-    acquire::<C, FLAGS>(taking(rwlock, caller), manner, wait)
+    let manner = if is_valid { Manner::TryFirst } else { Manner::Direct { seems_taken: false } };
+    acquire::<C, FLAGS>(call(rwlock, caller), manner, wait)
 }
 
-pub(crate) unsafe extern "C-unwind" fn rdlock(rwlock: Pointer, caller: u64) -> c_int {
-    if passes_writers(rwlock) {
+/// Whether the C library accepts a time limit. It checks that even if the lock is free.
+fn is_valid(until: Deadline, clock: c_int) -> bool {
+    matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC) && until.is_valid()
+}
+
+pub(crate) extern "C-unwind" fn rdlock(rwlock: Object<Rwlock>, caller: Caller) -> c_int {
+    if rwlock.has_readers_first() {
         lock::<Read, READ_FIRST>(rwlock, caller)
     } else {
         lock::<Read, READ>(rwlock, caller)
     }
 }
 
-pub(crate) unsafe extern "C-unwind" fn tryrdlock(rwlock: Pointer, caller: u64) -> c_int {
-    if passes_writers(rwlock) {
-        try_acquire::<Read, READ_FIRST_TRY>(taking(rwlock, caller))
+pub(crate) extern "C-unwind" fn tryrdlock(rwlock: Object<Rwlock>, caller: Caller) -> c_int {
+    if rwlock.has_readers_first() {
+        try_acquire::<Read, READ_FIRST_TRY>(call(rwlock, caller))
     } else {
-        try_acquire::<Read, READ_TRY>(taking(rwlock, caller))
+        try_acquire::<Read, READ_TRY>(call(rwlock, caller))
     }
 }
 
-pub(crate) unsafe extern "C-unwind" fn timedrdlock(rwlock: Pointer, until: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let wait = move || unsafe { real::pthread_rwlock_timedrdlock(rwlock, until) };
-    read_in_time(rwlock, caller, is_sound(until, libc::CLOCK_REALTIME), wait)
-}
-
-pub(crate) unsafe extern "C-unwind" fn clockrdlock(
-    rwlock: Pointer,
-    clock: c_int,
-    until: Pointer,
-    caller: u64,
+pub(crate) extern "C-unwind" fn timedrdlock(
+    rwlock: Object<Rwlock>,
+    until: Deadline,
+    caller: Caller,
 ) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let wait = move || unsafe { real::pthread_rwlock_clockrdlock(rwlock, clock, until) };
-    read_in_time(rwlock, caller, is_sound(until, clock), wait)
+    let wait = move || real::pthread_rwlock_timedrdlock(rwlock, until);
+    read_in_time(rwlock, caller, is_valid(until, libc::CLOCK_REALTIME), wait)
 }
 
-fn read_in_time(rwlock: Pointer, caller: u64, is_sound: bool, wait: impl FnOnce() -> c_int) -> c_int {
-    if passes_writers(rwlock) {
-        lock_in_time::<Read, READ_FIRST_TRY>(rwlock, caller, is_sound, wait)
+pub(crate) extern "C-unwind" fn clockrdlock(
+    rwlock: Object<Rwlock>,
+    clock: c_int,
+    until: Deadline,
+    caller: Caller,
+) -> c_int {
+    let wait = move || real::pthread_rwlock_clockrdlock(rwlock, clock, until);
+    read_in_time(rwlock, caller, is_valid(until, clock), wait)
+}
+
+fn read_in_time(
+    rwlock: Object<Rwlock>,
+    caller: Caller,
+    is_valid: bool,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
+    if rwlock.has_readers_first() {
+        lock_in_time::<Read, READ_FIRST_TRY>(rwlock, caller, is_valid, wait)
     } else {
-        lock_in_time::<Read, READ_TRY>(rwlock, caller, is_sound, wait)
+        lock_in_time::<Read, READ_TRY>(rwlock, caller, is_valid, wait)
     }
 }
 
-pub(crate) unsafe extern "C-unwind" fn wrlock(rwlock: Pointer, caller: u64) -> c_int {
+pub(crate) extern "C-unwind" fn wrlock(rwlock: Object<Rwlock>, caller: Caller) -> c_int {
     lock::<Write, WRITE>(rwlock, caller)
 }
 
-pub(crate) unsafe extern "C-unwind" fn trywrlock(rwlock: Pointer, caller: u64) -> c_int {
-    try_acquire::<Write, WRITE_TRY>(taking(rwlock, caller))
+pub(crate) extern "C-unwind" fn trywrlock(rwlock: Object<Rwlock>, caller: Caller) -> c_int {
+    try_acquire::<Write, WRITE_TRY>(call(rwlock, caller))
 }
 
-pub(crate) unsafe extern "C-unwind" fn timedwrlock(rwlock: Pointer, until: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let wait = move || unsafe { real::pthread_rwlock_timedwrlock(rwlock, until) };
-    lock_in_time::<Write, WRITE_TRY>(rwlock, caller, is_sound(until, libc::CLOCK_REALTIME), wait)
-}
-
-pub(crate) unsafe extern "C-unwind" fn clockwrlock(
-    rwlock: Pointer,
-    clock: c_int,
-    until: Pointer,
-    caller: u64,
+pub(crate) extern "C-unwind" fn timedwrlock(
+    rwlock: Object<Rwlock>,
+    until: Deadline,
+    caller: Caller,
 ) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let wait = move || unsafe { real::pthread_rwlock_clockwrlock(rwlock, clock, until) };
-    lock_in_time::<Write, WRITE_TRY>(rwlock, caller, is_sound(until, clock), wait)
+    let wait = move || real::pthread_rwlock_timedwrlock(rwlock, until);
+    lock_in_time::<Write, WRITE_TRY>(rwlock, caller, is_valid(until, libc::CLOCK_REALTIME), wait)
 }
 
-pub(crate) unsafe extern "C-unwind" fn unlock(rwlock: Pointer, caller: u64) -> c_int {
-    release::<WRITE>(
-        address(rwlock),
-        caller,
-        || true,
-        // SAFETY: passes on what the program has passed.
-        move || unsafe { real::pthread_rwlock_unlock(rwlock) },
-    )
+pub(crate) extern "C-unwind" fn clockwrlock(
+    rwlock: Object<Rwlock>,
+    clock: c_int,
+    until: Deadline,
+    caller: Caller,
+) -> c_int {
+    let wait = move || real::pthread_rwlock_clockwrlock(rwlock, clock, until);
+    lock_in_time::<Write, WRITE_TRY>(rwlock, caller, is_valid(until, clock), wait)
 }
 
-pub(crate) unsafe extern "C-unwind" fn destroy(rwlock: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let result = unsafe { real::pthread_rwlock_destroy(rwlock) };
+pub(crate) extern "C-unwind" fn unlock(rwlock: Object<Rwlock>, caller: Caller) -> c_int {
+    release::<WRITE>(rwlock.address(), caller, || true, move || real::pthread_rwlock_unlock(rwlock))
+}
+
+pub(crate) extern "C-unwind" fn destroy(rwlock: Object<Rwlock>, caller: Caller) -> c_int {
+    let result = real::pthread_rwlock_destroy(rwlock);
     if result == 0 {
-        destroyed::<WRITE>(address(rwlock), caller, true);
+        destroyed::<WRITE>(rwlock.address(), caller, true);
     }
     result
 }

@@ -1,75 +1,77 @@
-//! Semaphores: who blocks on one, who takes a unit and who gives one. Nobody holds them.
+//! Semaphores: which threads block on one, acquire a unit, or post one. Nobody holds them.
 //!
-//! A semaphore is looked at before it is waited for, not tried: `sem_wait` is a cancellation point even where it need not
-//! block, and must find the unit untaken. What is seen may be out of date, so a wait may be recorded that was none, or
-//! a short one missed.
+//! The semaphore's value is read before a wait, and there is no try: `sem_wait` is a cancellation point even where it
+//! need not block, and must then leave the unit. The value may be out of date. So a wait may be recorded that did not
+//! happen, or a short one may be missed.
 
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 
-use librip::interpose::{Blocking, Flags, SEMAPHORE, SEMAPHORE_TRY, given, taken};
+use librip::interpose::{Caller, Flags, SEMAPHORE, SEMAPHORE_TRY, SemWait, sem_posted, sem_tried};
 
+use crate::object::{Deadline, Object, Semaphore};
 use crate::real::{self, Cleanup};
-use crate::{Pointer, address};
 
-pub(crate) unsafe extern "C-unwind" fn wait(semaphore: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    take::<SEMAPHORE>(semaphore, caller, move || unsafe { real::sem_wait(semaphore) })
+pub(crate) extern "C-unwind" fn wait(semaphore: Object<Semaphore>, caller: Caller) -> c_int {
+    acquire::<SEMAPHORE>(semaphore, caller, move || real::sem_wait(semaphore))
 }
 
-pub(crate) unsafe extern "C-unwind" fn timedwait(semaphore: Pointer, until: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    take::<SEMAPHORE_TRY>(semaphore, caller, move || unsafe { real::sem_timedwait(semaphore, until) })
-}
-
-pub(crate) unsafe extern "C-unwind" fn clockwait(
-    semaphore: Pointer,
-    clock: c_int,
-    until: Pointer,
-    caller: u64,
+pub(crate) extern "C-unwind" fn timedwait(
+    semaphore: Object<Semaphore>,
+    until: Deadline,
+    caller: Caller,
 ) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    take::<SEMAPHORE_TRY>(semaphore, caller, move || unsafe { real::sem_clockwait(semaphore, clock, until) })
+    acquire::<SEMAPHORE_TRY>(semaphore, caller, move || real::sem_timedwait(semaphore, until))
+}
+
+pub(crate) extern "C-unwind" fn clockwait(
+    semaphore: Object<Semaphore>,
+    clock: c_int,
+    until: Deadline,
+    caller: Caller,
+) -> c_int {
+    acquire::<SEMAPHORE_TRY>(semaphore, caller, move || real::sem_clockwait(semaphore, clock, until))
 }
 
 #[inline(always)]
-fn take<const FLAGS: Flags>(semaphore: Pointer, caller: u64, wait: impl FnOnce() -> c_int) -> c_int {
+fn acquire<const FLAGS: Flags>(
+    semaphore: Object<Semaphore>,
+    caller: Caller,
+    wait: impl FnOnce() -> c_int,
+) -> c_int {
     let mut value = 0;
-    // SAFETY: reads the semaphore that the program is about to wait for.
-    unsafe { real::sem_getvalue(semaphore, &raw mut value) };
+    real::sem_getvalue(semaphore, &mut value);
     if value > 0 {
         let result = wait();
-        taken::<FLAGS>(address(semaphore), caller, result == 0);
+        sem_tried::<FLAGS>(semaphore.address(), caller, result == 0);
         return result;
     }
-    let mut blocking = Blocking::begin::<FLAGS>(address(semaphore), caller);
+    let mut waiting = SemWait::begin::<FLAGS>(semaphore.address(), caller);
     let mut cleanup = Cleanup::new();
-    // SAFETY: both are in this frame, and are left below.
-    unsafe { cleanup.push(cancelled::<FLAGS>, (&raw mut blocking).cast()) };
+    // SAFETY: both stay in this frame, and `pop` is below.
+    unsafe { cleanup.push(cancelled::<FLAGS>, (&raw mut waiting).cast()) };
     let result = wait();
     // SAFETY: pushed above.
     unsafe { cleanup.pop() };
-    blocking.ends::<FLAGS>(result == 0);
+    waiting.end::<FLAGS>(result == 0);
     result
 }
 
-extern "C" fn cancelled<const FLAGS: Flags>(blocking: Pointer) {
-    // SAFETY: `take` is being unwound, and its frame is there still.
-    let blocking = unsafe { blocking.cast::<Blocking>().read() };
-    blocking.ends::<FLAGS>(false);
+extern "C" fn cancelled<const FLAGS: Flags>(waiting: *mut c_void) {
+    // SAFETY: the thread unwinds, but the frame of `acquire` is still there.
+    let waiting = unsafe { waiting.cast::<SemWait>().read() };
+    waiting.end::<FLAGS>(false);
 }
 
-pub(crate) unsafe extern "C-unwind" fn trywait(semaphore: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let result = unsafe { real::sem_trywait(semaphore) };
-    taken::<SEMAPHORE_TRY>(address(semaphore), caller, result == 0);
+pub(crate) extern "C-unwind" fn trywait(semaphore: Object<Semaphore>, caller: Caller) -> c_int {
+    let result = real::sem_trywait(semaphore);
+    sem_tried::<SEMAPHORE_TRY>(semaphore.address(), caller, result == 0);
     result
 }
 
-pub(crate) unsafe extern "C-unwind" fn post(semaphore: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let result = unsafe { real::sem_post(semaphore) };
+pub(crate) extern "C-unwind" fn post(semaphore: Object<Semaphore>, caller: Caller) -> c_int {
+    let result = real::sem_post(semaphore);
     if result == 0 {
-        given(address(semaphore), caller);
+        sem_posted(semaphore.address(), caller);
     }
     result
 }

@@ -2,44 +2,42 @@
 
 use core::ffi::c_int;
 
-use librip::interpose::{Plain, SPIN, SPIN_TRY, destroyed};
+use librip::interpose::{Caller, FastAcquisition, SPIN, SPIN_TRY, destroyed};
 
 use crate::acquire::{
-    Calls as _, IfHad, Manner, Taking, acquire, acquire_plain, lock_calls, release, try_acquire,
+    Call, Calls as _, Manner, OnRelock, acquire, acquire_fast, lock_calls, release, try_acquire,
 };
-use crate::{Pointer, address, real};
+use crate::object::{Object, Spin};
+use crate::real;
 
-lock_calls!(Spin: pthread_spin_trylock, pthread_spin_lock, libc::EBUSY);
+lock_calls!(Pthread(Spin): pthread_spin_trylock, pthread_spin_lock, libc::EBUSY);
 
-pub(crate) unsafe extern "C-unwind" fn lock(spin: Pointer, caller: u64) -> c_int {
-    let plain = Plain::takes::<SPIN>(address(spin), caller);
-    let otherwise = move || lock_slowly(spin, caller);
-    acquire_plain::<Spin, SPIN>(plain, spin, otherwise)
+pub(crate) extern "C-unwind" fn lock(spin: Object<Spin>, caller: Caller) -> c_int {
+    let fast = FastAcquisition::begin::<SPIN>(spin.address(), caller);
+    acquire_fast::<Pthread, SPIN>(fast, spin, move || lock_slowly(spin, caller))
 }
 
 #[inline(never)]
-fn lock_slowly(spin: Pointer, caller: u64) -> c_int {
-    acquire::<Spin, SPIN>(taking(spin, caller), Manner::Tries, move || Spin::lock(spin))
+fn lock_slowly(spin: Object<Spin>, caller: Caller) -> c_int {
+    acquire::<Pthread, SPIN>(call(spin, caller), Manner::TryFirst, move || Pthread::lock(spin))
 }
 
-fn taking(spin: Pointer, caller: u64) -> Taking {
-    Taking { lock: spin, caller, if_had: IfHad::NothingElse, is_process_shared: false }
+fn call(spin: Object<Spin>, caller: Caller) -> Call<Spin> {
+    Call { lock: spin, caller, on_relock: OnRelock::Nothing, is_process_shared: false }
 }
 
-pub(crate) unsafe extern "C-unwind" fn trylock(spin: Pointer, caller: u64) -> c_int {
-    try_acquire::<Spin, SPIN_TRY>(taking(spin, caller))
+pub(crate) extern "C-unwind" fn trylock(spin: Object<Spin>, caller: Caller) -> c_int {
+    try_acquire::<Pthread, SPIN_TRY>(call(spin, caller))
 }
 
-pub(crate) unsafe extern "C-unwind" fn unlock(spin: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    release::<SPIN>(address(spin), caller, || true, move || unsafe { real::pthread_spin_unlock(spin) })
+pub(crate) extern "C-unwind" fn unlock(spin: Object<Spin>, caller: Caller) -> c_int {
+    release::<SPIN>(spin.address(), caller, || true, move || real::pthread_spin_unlock(spin))
 }
 
-pub(crate) unsafe extern "C-unwind" fn destroy(spin: Pointer, caller: u64) -> c_int {
-    // SAFETY: passes on what the program has passed.
-    let result = unsafe { real::pthread_spin_destroy(spin) };
+pub(crate) extern "C-unwind" fn destroy(spin: Object<Spin>, caller: Caller) -> c_int {
+    let result = real::pthread_spin_destroy(spin);
     if result == 0 {
-        destroyed::<SPIN>(address(spin), caller, true);
+        destroyed::<SPIN>(spin.address(), caller, true);
     }
     result
 }

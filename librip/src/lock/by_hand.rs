@@ -1,11 +1,14 @@
-//! What marks of locks by hand record: the functions behind the macros of [`marks`](crate::marks).
+//! What marks of locks by hand record: the functions that the macros of [`marks`](crate::marks) call.
 //!
-//! They take no lock and know no lock's type. They write the event and keep the held-lock table; the program decides
-//! what it marks, and where.
+//! They acquire no lock and know no lock's type. They write the event and keep the held-lock table. The program decides
+//! what it marks, and where. So the table follows the marks: a lock is in HELD from the mark after its acquisition to
+//! the mark after its release, and ACQUIRING and RELEASING are passed at once.
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
-use crate::lock::table::{Slot, held_flags};
+use crate::lock::protocol::{FastRelease, Release, released_unknown};
+use crate::lock::site::{Flags, Here, Origin};
+use crate::lock::table::{FastEntry, Slot};
 use crate::process::instance::{self, Request};
 use librip_format::{
     HELD_ACQUIRING, HELD_DESTROYED, HELD_HELD, HELD_NONE, HELD_SHARED, HELD_WAITING, SITE_SHARED,
@@ -40,18 +43,17 @@ impl<T: ?Sized> LockAddress for *mut T {
     }
 }
 
-/// Behind [`rip_lock_wait!`].
-pub fn wait(lock: impl LockAddress, pc: u64, site_flags: u16) {
+/// What [`rip_lock_wait!`] calls.
+pub fn wait(lock: impl LockAddress, pc: u64, site_flags: Flags) {
     let Some(slot) = Slot::current() else { return };
     let lock = lock.address();
     let time = slot.time();
-    let sequence = slot.event([time, lock], pc);
-    let is_attempt = |state| state == HELD_ACQUIRING || state == HELD_WAITING;
+    let sequence = Here.event(slot, [time], [lock], pc);
     let known = slot.find(lock, is_attempt);
-    let Some(mut entry) = known.or_else(|| slot.enter_lock(lock, sequence, pc, held_flags(site_flags)))
-    else {
-        // It counts as one that is held beyond the table when it is acquired.
-        slot.was_beyond();
+    let entry = known.or_else(|| slot.enter_lock(lock, sequence, pc, Here::entry_flags(site_flags)));
+    let Some(mut entry) = entry else {
+        // It counts as overflowed when it is acquired.
+        slot.forget_overflowed();
         return;
     };
     entry.set_since(time, 0);
@@ -59,41 +61,54 @@ pub fn wait(lock: impl LockAddress, pc: u64, site_flags: u16) {
     entry.set_state(HELD_WAITING);
 }
 
-/// Behind [`rip_lock_acquired!`].
+fn is_attempt(state: u64) -> bool {
+    matches!(state, HELD_ACQUIRING | HELD_WAITING)
+}
+
+/// What [`rip_lock_acquired!`] calls.
 #[inline(always)]
-pub fn acquired(lock: impl LockAddress, pc: u64, pc_timed: u64, site_flags: u16) {
+pub fn acquired(lock: impl LockAddress, pc: u64, pc_timed: u64, site_flags: Flags) {
     let lock = lock.address();
     // What `librip.h` does in the same case.
     if let Some(slot) = Slot::existing()
         && !slot.times_all()
-        && let Some(entry) = slot.only_free()
+        && let Some(entry) = slot.fast_free_if_only()
     {
-        let sequence = slot.event([lock], pc);
-        entry.enter(lock, sequence, pc, held_flags(site_flags)).change_state(HELD_ACQUIRING, HELD_HELD);
+        enter_held(slot, entry, lock, pc, site_flags);
         return;
     }
     acquired_slowly(lock, pc, pc_timed, site_flags);
 }
 
-/// The thread's first event, or one with a time, or a thread that has or had several locks, or has waited for this one.
+/// Enters a lock in HELD into a free entry.
+#[inline(always)]
+fn enter_held(slot: Slot, entry: FastEntry, lock: u64, pc: u64, site_flags: Flags) {
+    let sequence = Here.event(slot, [], [lock], pc);
+    let mut entry = entry.enter(lock, sequence, pc, Here::entry_flags(site_flags));
+    entry.change_state(HELD_ACQUIRING, HELD_HELD);
+}
+
+/// Like [`acquired`], in all cases: also for the thread's first event, an event with a time, a thread that does not
+/// record, that has used several entries, or that has waited for this lock.
 #[inline(never)]
-pub(crate) fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: u16) {
+pub(crate) fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: Flags) {
     let Some(slot) = Slot::current() else { return };
     if !slot.times_all()
-        && let Some(entry) = slot.near_free_if_new(lock)
+        && let Some(entry) = slot.fast_free_if_new(lock)
     {
-        let sequence = slot.event([lock], pc);
-        entry.enter(lock, sequence, pc, held_flags(site_flags)).change_state(HELD_ACQUIRING, HELD_HELD);
+        enter_held(slot, entry, lock, pc, site_flags);
         return;
     }
     let (pc, time, sequence) = if slot.times_all() {
         let (pc, time) = (pc_timed, slot.time());
-        (pc, time, slot.event([time, lock], pc))
+        (pc, time, Here.event(slot, [time], [lock], pc))
     } else {
-        (pc, 0, slot.event([lock], pc))
+        (pc, 0, Here.event(slot, [], [lock], pc))
     };
-    match slot.find(lock, |state| matches!(state, HELD_ACQUIRING | HELD_WAITING | HELD_HELD)) {
-        Some(mut entry) if entry.state() == HELD_HELD => entry.set_since(entry.since(), entry.again() + 1),
+    match slot.find(lock, |state| is_attempt(state) || state == HELD_HELD) {
+        Some(mut entry) if entry.state() == HELD_HELD => {
+            entry.set_since(entry.since(), entry.recursion() + 1);
+        }
         Some(mut entry) => {
             entry.set_pc(pc);
             entry.set_flag(HELD_SHARED, site_flags & SITE_SHARED != 0);
@@ -101,7 +116,7 @@ pub(crate) fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: u16
             entry.set_since(time, 0);
         }
         None => {
-            if let Some(mut entry) = slot.enter_lock(lock, sequence, pc, held_flags(site_flags)) {
+            if let Some(mut entry) = slot.enter_lock(lock, sequence, pc, Here::entry_flags(site_flags)) {
                 if time != 0 {
                     entry.set_since(time, 0);
                 }
@@ -111,69 +126,53 @@ pub(crate) fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: u16
     }
 }
 
-/// Behind [`rip_lock_released!`].
+/// What [`rip_lock_released!`] calls.
 #[inline(always)]
 pub fn released(lock: impl LockAddress, pc: u64, pc_timed: u64) {
     let lock = lock.address();
     if let Some(slot) = Slot::existing()
         && !slot.times_all()
-        && slot.has_released_first(lock)
+        && slot.fast_clear(lock)
     {
-        slot.event([lock], pc);
+        Here.event(slot, [], [lock], pc);
         return;
     }
     released_slowly(lock, pc, pc_timed);
 }
 
-/// A lock that is not the thread's first one, or whose time is known, or that this thread does not have.
+/// Like [`released`], in all cases: also for a lock that is not in the first entry, has a time, or is not in the
+/// thread's table.
 #[inline(never)]
 pub(crate) fn released_slowly(lock: u64, pc: u64, pc_timed: u64) {
     let Some(slot) = Slot::current() else { return };
     if !slot.times_all()
-        && let Some(entry) = slot.near_releases(lock)
+        && let Some(release) = FastRelease::<1>::begin(lock)
     {
-        entry.entry().clear();
-        slot.event([lock], pc);
+        release.done(Here, lock, pc, || pc_timed);
         return;
     }
     let entry = slot.find(lock, |state| state != HELD_NONE && state != HELD_DESTROYED);
-    let since = entry.map_or(0, |entry| entry.since());
-    match entry {
-        Some(mut entry) if entry.again() > 0 => entry.set_since(since, entry.again() - 1),
-        Some(entry) => entry.clear(),
-        // It was destroyed between its release and this mark.
-        None => match slot.find(lock, |state| state == HELD_DESTROYED) {
+    if entry.is_none() {
+        // It was destroyed between its release and this mark, or was acquired by another thread.
+        match slot.find(lock, |state| state == HELD_DESTROYED) {
             Some(entry) => entry.clear(),
             None => released_unknown(slot, lock),
-        },
+        }
     }
-    if since != 0 || slot.times_all() {
-        slot.event([slot.time(), since, lock], pc_timed);
-    } else {
-        slot.event([lock], pc);
-    }
+    Release::of(entry).done(Here, lock, pc, pc_timed);
 }
 
-/// A lock was given up that this thread does not have, by its table.
-#[cold]
-#[inline(never)]
-pub(crate) fn released_unknown(slot: Slot, lock: u64) {
-    if !slot.was_beyond() {
-        instance::request(Request::LOCK_RELEASED, lock);
-    }
-}
-
-/// Behind [`rip_lock_try_failed!`].
+/// What [`rip_lock_try_failed!`] calls.
 pub fn try_failed(lock: impl LockAddress, pc: u64) {
     let Some(slot) = Slot::current() else { return };
     let lock = lock.address();
-    if let Some(entry) = slot.find(lock, |state| matches!(state, HELD_ACQUIRING | HELD_WAITING)) {
+    if let Some(entry) = slot.find(lock, is_attempt) {
         entry.clear();
     }
-    slot.event([lock], pc);
+    Here.event(slot, [], [lock], pc);
 }
 
-/// Behind [`rip_lock_destroyed!`].
+/// What [`rip_lock_destroyed!`] calls.
 pub fn destroyed(lock: impl LockAddress) {
     let lock = lock.address();
     instance::name_lock(lock, b"");
@@ -183,14 +182,14 @@ pub fn destroyed(lock: impl LockAddress) {
     }
 }
 
-/// Behind [`rip_lock_name!`].
+/// What [`rip_lock_name!`] calls.
 pub fn name(lock: impl LockAddress, name: impl AsRef<str>) {
     instance::name_lock(lock.address(), name.as_ref().as_bytes());
 }
 
-/// Records that a lock ends.
+/// Records the end of a lock.
 #[inline(never)]
 pub(crate) fn destroyed_here(slot: Slot, lock: u64) {
     let pc = crate::__rip_lock_site!(KIND_LOCK_DESTROYED, [], [OPERAND_LOCK]);
-    slot.event([lock], pc);
+    Here.event(slot, [], [lock], pc);
 }

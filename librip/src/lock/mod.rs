@@ -1,17 +1,19 @@
 //! What is recorded of locks: events, and the held-lock table.
 //!
-//! It locks nothing itself. `marks` is for locks that are marked by hand, `wrap` for wrappers (`sync`, `raw`),
-//! `interpose` for the C library's locks, `elsewhere` for what concerns other threads' tables, `names` for names; all
-//! write through `table`.
+//! It locks nothing itself. `protocol` is the one protocol that all locks follow. It writes through `table`, and `site`
+//! says where an event comes from. `record` is what wrappers call (`sync`, `raw`), `interposed` what an interposer
+//! calls besides, and `by_hand` is for locks that a program marks itself.
 
 pub(crate) mod by_hand;
 #[cfg(feature = "interpose")]
 pub(crate) mod interposed;
+pub(crate) mod protocol;
 #[cfg(any(feature = "lock_api", feature = "lock_api_05"))]
 pub mod raw;
+pub(crate) mod record;
+pub(crate) mod site;
 pub mod sync;
 pub(crate) mod table;
-pub(crate) mod wrap;
 
 use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::Relaxed;
@@ -20,10 +22,10 @@ use crate::process::instance;
 use librip_format::{HELD_COND_WAIT, HELD_DESTROYED, HELD_HELD};
 use table::Slot;
 
-/// What a wrapper has besides the lock: its address says which lock it is.
+/// What a wrapper has besides the lock. Its address identifies the lock.
 ///
-/// Dropped with the lock, it says so: another lock may come to lie there, which is not the same one and does not
-/// have its name. A lock that was never taken is nobody's concern.
+/// It is dropped with the lock and records that, because another lock may be created at the same address: it is not the
+/// same lock and does not have its name. The end of a lock that was never used is not recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Identity {
     /// [`IS_NAMED`], [`IS_USED`].
@@ -44,11 +46,11 @@ impl Identity {
         core::ptr::from_ref(self).addr() as u64
     }
 
-    /// The same, of a lock that is about to be taken.
+    /// The address of a lock that is about to be acquired.
     #[inline(always)]
     pub(crate) fn address_in_use(&self) -> u64 {
-        // ORDERING: relaxed: who drops the lock has it for himself, by means of its own. Written once only, because the
-        // lock itself is in the same cache line.
+        // ORDERING: relaxed: the thread that drops the lock owns it, and was synchronised with all others by means of
+        // its own. Written only once, because the lock itself is in the same cache line.
         if self.state.load(Relaxed) & IS_USED == 0 {
             self.set(IS_USED);
         }
@@ -63,7 +65,7 @@ impl Identity {
     #[cold]
     #[inline(never)]
     fn set(&self, flag: u8) {
-        // ORDERING: as above.
+        // ORDERING: relaxed, as above.
         self.state.fetch_or(flag, Relaxed);
     }
 }

@@ -1,21 +1,23 @@
 //! The calling thread's slot as lock events see it: the words, and the held-lock table.
 //!
-//! It writes what it is told and knows neither locks nor marks; `layout` says what the bytes mean.
+//! It writes what it is given. It knows neither locks nor marks. `librip_format` defines what the bytes mean.
 //!
 //! # Invariants
 //!
-//! * Only the thread that owns a slot writes here; a thread that gives up another's lock goes through
-//!   `elsewhere`.
-//! * An entry is reserved by its place, which is stored first: a signal handler that takes locks of its own finds
-//!   it taken, and uses the next one. Between our look at a free entry and that store, a handler can use the
-//!   entry too, but has given it back when we go on. A handler that leaves with a lock it has taken just there
-//!   loses its entry: one instruction wide, for what no program should do.
+//! * Only the thread that owns a slot writes here. A thread that releases another thread's lock goes through
+//!   `ring::remote_tables`.
+//! * The first store to an entry, its meta word, reserves it. A signal handler that acquires locks of its own then
+//!   finds the entry in use and takes the next one. Between our look at a free entry and that store, a handler can
+//!   use the same entry, but it frees the entry before we go on. If the handler returns with a lock that it acquired
+//!   exactly there, that lock loses its entry. The window is one instruction wide, and no program should do that.
+//! * What is read from the table may have been scribbled on. It decides what is recorded, and nothing else: each loop
+//!   here ends after [`HELD_MAX`](librip_format::HELD_MAX) entries, and each store goes to an entry of this slot.
 //!
 //! # Orderings
 //!
-//! The reader is another process that copies the table twice and has no way to synchronise. Stores to an entry are
-//! releases, so that they become visible in program order (on x86-64 all stores are): a state is not seen
-//! before the sequence that it belongs to. Loads are relaxed: this thread's own stores.
+//! The reader is another process. It copies the table twice and cannot synchronise with us. Stores to an entry are
+//! releases, so that they become visible in program order (on x86-64 all stores do): a state is not visible before the
+//! sequence that it belongs to. Loads are relaxed, because they read this thread's own stores.
 
 #![allow(
     unsafe_code,
@@ -31,8 +33,8 @@ use crate::process::clock;
 use crate::process::instance::{self, Request};
 use librip_format::{
     HELD_ACQUIRING, HELD_DESTROYED, HELD_FLAGS, HELD_HELD, HELD_NONE, HELD_RECURSION_SHIFT, HELD_RELEASING,
-    HELD_SEQUENCE_SHIFT, HELD_SHARED, HELD_SINCE, HELD_STATE_SHIFT, HeldLock, PAYLOAD_MASK, SEQUENCE_SHIFT,
-    SITE_SHARED, SlotHeader, held_state, pack, payload,
+    HELD_SEQUENCE_SHIFT, HELD_SINCE, HELD_STATE_SHIFT, HeldLock, PAYLOAD_MASK, SEQUENCE_SHIFT, SlotHeader,
+    held_state, pack, payload,
 };
 
 /// The calling thread's slot.
@@ -43,22 +45,22 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// The slot; `None` before there is a ring, and for threads that record nowhere.
+    /// The slot. `None` before there is a ring, and for threads that do not record.
     #[inline(always)]
     pub(crate) fn current() -> Option<Slot> {
-        Slot::existing().or_else(Slot::enter)
+        Slot::existing().or_else(Slot::claim)
     }
 
-    /// The slot that the thread has already.
+    /// The slot, if the thread has one already.
     #[inline(always)]
     pub(crate) fn existing() -> Option<Slot> {
         NonNull::new(arch::cursor()).map(|words| Slot { words })
     }
 
-    /// The thread's first mark, or a thread that records nowhere.
+    /// Claims a slot, at the thread's first mark. `None` for threads that do not record.
     #[cold]
     #[inline(never)]
-    fn enter() -> Option<Slot> {
+    fn claim() -> Option<Slot> {
         if !arch::module().is_open() || arch::thread_block().is_absent.get() != 0 {
             return None;
         }
@@ -72,11 +74,15 @@ impl Slot {
         unsafe { &*self.words.as_ptr().wrapping_byte_sub(size_of::<SlotHeader>()).cast::<SlotHeader>() }
     }
 
-    /// Records an event and returns the sequence of its PC word.
+    /// Records an event and returns the sequence of its PC word. The operands come in three parts, in this order.
     #[inline(always)]
-    pub(crate) fn event<const N: usize>(self, operands: [u64; N], pc: u64) -> u64 {
+    pub(crate) fn event<const A: usize, const B: usize, const C: usize>(
+        self,
+        (first, second, third): ([u64; A], [u64; B], [u64; C]),
+        pc: u64,
+    ) -> u64 {
         // SAFETY: a cursor of this thread.
-        let first = unsafe { arch::reserve(self.words.as_ptr(), N as u64 + 1) };
+        let begin = unsafe { arch::reserve(self.words.as_ptr(), (A + B + C) as u64 + 1) };
         // ORDERING: relaxed: written before there was a cursor.
         let mask = arch::module().mask.load(Relaxed);
         let store = |sequence: u64, word: u64| {
@@ -86,21 +92,21 @@ impl Slot {
             // ORDERING: relaxed: every word carries its sequence.
             target.store(word, Relaxed);
         };
-        // Wrapping, because somebody may have scribbled on the count.
-        for (index, operand) in operands.into_iter().enumerate() {
-            let sequence = first.wrapping_add(index as u64);
-            store(sequence, pack(sequence, operand, true));
-        }
-        let last = first.wrapping_add(N as u64);
-        // A PC has no more than 48 bits, so that there is nothing to mask.
+        // Three loops, which the compiler unrolls; it does not unroll one over a chain. Wrapping, because somebody
+        // may have scribbled on the count.
+        let store_all = |begin: u64, operands: &[u64]| {
+            for (index, &operand) in operands.iter().enumerate() {
+                let sequence = begin.wrapping_add(index as u64);
+                store(sequence, pack(sequence, operand, true));
+            }
+        };
+        store_all(begin, &first);
+        store_all(begin.wrapping_add(A as u64), &second);
+        store_all(begin.wrapping_add((A + B) as u64), &third);
+        let last = begin.wrapping_add((A + B + C) as u64);
+        // A PC has at most 48 bits, so it needs no mask.
         store(last, last << SEQUENCE_SHIFT | pc);
         last
-    }
-
-    /// Whether it is the calling thread's still: a signal handler may have forked.
-    #[inline(always)]
-    pub(crate) fn is_current(self) -> bool {
-        arch::cursor() == self.words.as_ptr()
     }
 
     /// Whether every lock event has a time.
@@ -114,22 +120,22 @@ impl Slot {
         clock::operand()
     }
 
-    /// Enters a lock into the table, as being taken. `None` when the table is full, which is counted.
+    /// Enters a lock into the table, as ACQUIRING. `None` if the table is full, which is counted.
     #[inline(always)]
     pub(crate) fn enter_lock(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
         let first = &self.header().held[0];
-        if place_of(first).state() == HELD_NONE {
+        if !is_used(first) {
             return Some(Entry::enter(first, lock, sequence, pc, flags));
         }
-        self.enter_further(lock, sequence, pc, flags)
+        self.enter_lock_further(lock, sequence, pc, flags)
     }
 
-    /// The same where the first entry is not free: the thread has other locks.
+    /// Like [`enter_lock`](Slot::enter_lock) where the first entry is in use: the thread has other locks.
     #[inline(never)]
-    fn enter_further(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
+    fn enter_lock_further(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
         let header = self.header();
-        let in_state = |state| header.held[1..].iter().find(move |held| place_of(held).state() == state);
-        // What is gone makes room for what is there.
+        let in_state = |state| header.held[1..].iter().find(move |held| meta_of(held).state() == state);
+        // A destroyed lock makes room for one that exists.
         let free = in_state(HELD_NONE).or_else(|| in_state(HELD_DESTROYED));
         if free.is_none() {
             header.held_overflowed.fetch_add(1, Relaxed);
@@ -138,96 +144,108 @@ impl Slot {
         Some(Entry::enter(free?, lock, sequence, pc, flags))
     }
 
-    /// One of the first two entries, if it is free. `None` also where the other one says that the thread has this lock.
+    /// One of the first two entries, if it is free. `None` also if the first one is this lock's.
+    #[cfg(feature = "interpose")]
     #[inline(always)]
-    pub(crate) fn near_free(self, lock: u64) -> Option<Near> {
+    pub(crate) fn fast_free(self, lock: u64) -> Option<FastEntry> {
         let [first, second, ..] = &self.header().held;
-        if place_of(first).state() == HELD_NONE {
-            return Some(Near(first));
+        if !is_used(first) {
+            return Some(FastEntry(first));
         }
-        (place_of(second).state() == HELD_NONE && !is_of(first, lock)).then_some(Near(second))
+        (!is_used(second) && !is_of(first, lock)).then_some(FastEntry(second))
     }
 
-    /// The same for a lock that the thread may have already: `None` if it has, or if that takes longer to find out.
+    /// Like [`fast_free`](Slot::fast_free) for a lock that the thread may hold already: `None` if it does, or if that
+    /// takes longer to find out.
     #[inline(always)]
-    pub(crate) fn near_free_if_new(self, lock: u64) -> Option<Near> {
+    pub(crate) fn fast_free_if_new(self, lock: u64) -> Option<FastEntry> {
         let [first, second, third, ..] = &self.header().held;
         // ORDERING: relaxed: this thread's own store.
-        let has_had_three = third.lock.load(Relaxed) != 0;
-        if has_had_three || is_of(first, lock) && is_used(first) || is_of(second, lock) && is_used(second) {
+        let has_used_three = third.lock.load(Relaxed) != 0;
+        let has_entry = |held| is_of(held, lock) && is_used(held);
+        if has_used_three || has_entry(first) || has_entry(second) {
             return None;
         }
-        self.near_free(lock)
-    }
-
-    /// One of the first two entries, if it is this lock's, in HELD and without a time. It goes over to RELEASING.
-    #[inline(always)]
-    pub(crate) fn near_releases(self, lock: u64) -> Option<Near> {
-        let [first, second, ..] = &self.header().held;
-        if release_plain(first, lock) {
-            return Some(Near(first));
+        if !is_used(first) {
+            return Some(FastEntry(first));
         }
-        release_plain(second, lock).then_some(Near(second))
+        (!is_used(second)).then_some(FastEntry(second))
     }
 
-    /// The first entry, if the thread has no lock and never had two at a time.
+    /// The first entry, if the thread holds no lock and never held two at a time.
     #[inline(always)]
-    pub(crate) fn only_free(self) -> Option<Near> {
+    pub(crate) fn fast_free_if_only(self) -> Option<FastEntry> {
         let [first, second, ..] = &self.header().held;
         // ORDERING: relaxed: this thread's own store.
-        let has_had_two = second.lock.load(Relaxed) != 0 || place_of(second).state() != HELD_NONE;
-        (place_of(first).state() == HELD_NONE && !has_had_two).then_some(Near(first))
+        let has_used_two = second.lock.load(Relaxed) != 0 || is_used(second);
+        (!is_used(first) && !has_used_two).then_some(FastEntry(first))
     }
 
-    /// If the first entry is this lock's, in HELD and without a time, it goes over to RELEASING.
+    /// If this entry is this lock's, in HELD, and without a time, changes it to RELEASING. Returns whether it did.
     #[inline(always)]
-    pub(crate) fn releases_first(self, lock: u64) -> bool {
-        release_plain(&self.header().held[0], lock)
+    pub(crate) fn fast_release<const INDEX: usize>(self, lock: u64) -> bool {
+        let held = &self.header().held[INDEX];
+        let Some(Meta(meta)) = plain_meta(held, lock) else { return false };
+        held.meta.store(meta ^ (HELD_HELD ^ HELD_RELEASING) << HELD_STATE_SHIFT, Release);
+        true
     }
 
-    /// If the first entry is this lock's, in HELD and without a time, it is freed.
+    /// If the first entry is this lock's, in HELD, and without a time, frees it. Returns whether it did.
     #[inline(always)]
-    pub(crate) fn has_released_first(self, lock: u64) -> bool {
-        let is_first = plain_place(&self.header().held[0], lock).is_some();
-        if is_first {
-            self.clear_first();
+    pub(crate) fn fast_clear(self, lock: u64) -> bool {
+        let is_plain = plain_meta(&self.header().held[0], lock).is_some();
+        if is_plain {
+            self.clear::<0>();
         }
-        is_first
+        is_plain
     }
 
-    /// Frees the first entry.
+    /// Frees this entry.
     #[inline(always)]
-    pub(crate) fn clear_first(self) {
-        self.header().held[0].meta.store(0, Release);
+    pub(crate) fn clear<const INDEX: usize>(self) {
+        self.header().held[INDEX].meta.store(0, Release);
     }
 
-    /// The entry of a lock, if the thread has one in a state that `is_wanted`; any, should there be several.
+    /// This entry.
+    #[inline(always)]
+    pub(crate) fn entry<const INDEX: usize>(self) -> Entry {
+        let held = &self.header().held[INDEX];
+        Entry { held, meta: meta_of(held) }
+    }
+
+    /// Whether it is still the calling thread's slot. It is not in a child that a signal handler forked.
+    #[inline(always)]
+    pub(crate) fn is_current(self) -> bool {
+        arch::cursor() == self.words.as_ptr()
+    }
+
+    /// The entry of a lock, if the thread has one in a state that `is_wanted`. If there are several, any of them.
     #[inline(always)]
     pub(crate) fn find(self, lock: u64, is_wanted: fn(u64) -> bool) -> Option<Entry> {
         let first = &self.header().held[0];
-        let place = place_of(first);
-        if is_of(first, lock) && is_wanted(place.state()) {
-            return Some(Entry { held: first, place });
+        let meta = meta_of(first);
+        if is_of(first, lock) && is_wanted(meta.state()) {
+            return Some(Entry { held: first, meta });
         }
         // Most threads never have two locks.
         let second = &self.header().held[1];
         // ORDERING: relaxed: this thread's own store.
-        if second.lock.load(Relaxed) == 0 && place_of(second).state() == HELD_NONE {
+        if second.lock.load(Relaxed) == 0 && !is_used(second) {
             return None;
         }
         self.find_further(lock, is_wanted)
     }
 
-    /// The same for all entries but the first.
+    /// Like [`find`](Slot::find), for all entries but the first.
     #[inline(never)]
     fn find_further(self, lock: u64, is_wanted: fn(u64) -> bool) -> Option<Entry> {
         for held in &self.header().held[1..] {
-            let place = place_of(held);
-            if is_of(held, lock) && is_wanted(place.state()) {
-                return Some(Entry { held, place });
+            let meta = meta_of(held);
+            if is_of(held, lock) && is_wanted(meta.state()) {
+                return Some(Entry { held, meta });
             }
             // ORDERING: relaxed: this thread's own store.
-            if held.lock.load(Relaxed) == 0 && place.state() == HELD_NONE {
+            if held.lock.load(Relaxed) == 0 && meta.state() == HELD_NONE {
                 // The table has never been this full.
                 return None;
             }
@@ -235,67 +253,62 @@ impl Slot {
         None
     }
 
-    /// A lock was given up that is not in the table: whether it may be one of those that found no room.
-    pub(crate) fn was_beyond(self) -> bool {
-        let beyond = &self.header().held_overflowed;
+    /// Counts one overflowed lock less. Returns whether there was one: a lock that has no entry may be that one.
+    pub(crate) fn forget_overflowed(self) -> bool {
+        let overflowed = &self.header().held_overflowed;
         // ORDERING: relaxed: only this thread writes it.
-        let count = beyond.load(Relaxed);
-        beyond.store(count.saturating_sub(1), Relaxed);
+        let count = overflowed.load(Relaxed);
+        overflowed.store(count.saturating_sub(1), Relaxed);
         count > 0
     }
 }
 
-/// One of the first two entries of the calling thread's table, which nearly all locks find free: as little of it as
-/// must be kept while a lock's own code runs.
+/// One of the first two entries of the calling thread's table. Nearly all locks find one of them free.
+///
+/// It is one word, and needs one register while a lock's own code runs. Everything else is read from the table again.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Near(&'static HeldLock);
+pub(crate) struct FastEntry(&'static HeldLock);
 
-impl Near {
-    /// Enters a lock as being taken.
+impl FastEntry {
+    /// Enters a lock as ACQUIRING.
     #[inline(always)]
     pub(crate) fn enter(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Entry {
         Entry::enter(self.0, lock, sequence, pc, flags)
     }
 
     /// The entry.
-    #[inline(always)]
-    pub(crate) fn entry(self) -> Entry {
-        Entry { held: self.0, place: place_of(self.0) }
-    }
-
-    /// Its lock.
     #[cfg(feature = "interpose")]
     #[inline(always)]
-    pub(crate) fn lock(self) -> u64 {
-        self.entry().lock()
+    pub(crate) fn entry(self) -> Entry {
+        Entry { held: self.0, meta: meta_of(self.0) }
     }
 }
 
-/// [`HeldLock::place`], as the thread has it.
+/// [`HeldLock::meta`], as the thread has it.
 #[derive(Clone, Copy, Debug)]
-struct Place(u64);
+struct Meta(u64);
 
-impl Place {
+impl Meta {
     #[inline(always)]
     fn state(self) -> u64 {
         held_state(self.0)
     }
 
     #[inline(always)]
-    fn with_state(self, state: u64) -> Place {
-        Place(self.0 & !(7 << HELD_STATE_SHIFT) | state << HELD_STATE_SHIFT)
+    fn with_state(self, state: u64) -> Meta {
+        Meta(self.0 & !(7 << HELD_STATE_SHIFT) | state << HELD_STATE_SHIFT)
     }
 }
 
-// ORDERING: relaxed in both: this thread's own stores.
+// ORDERING: relaxed, here and below: this thread's own stores.
 #[inline(always)]
-fn place_of(held: &HeldLock) -> Place {
-    Place(held.meta.load(Relaxed))
+fn meta_of(held: &HeldLock) -> Meta {
+    Meta(held.meta.load(Relaxed))
 }
 
 #[inline(always)]
 fn is_used(held: &HeldLock) -> bool {
-    place_of(held).state() != HELD_NONE
+    meta_of(held).state() != HELD_NONE
 }
 
 #[inline(always)]
@@ -303,61 +316,61 @@ fn is_of(held: &HeldLock, lock: u64) -> bool {
     payload(held.lock.load(Relaxed) ^ lock) == 0
 }
 
-/// If an entry is this lock's, in HELD and without a time, it goes over to RELEASING.
+/// The meta word of an entry, if the entry is this lock's, in HELD, and without a time.
 #[inline(always)]
-fn release_plain(held: &HeldLock, lock: u64) -> bool {
-    let Some(Place(place)) = plain_place(held, lock) else { return false };
-    held.meta.store(place ^ (HELD_HELD ^ HELD_RELEASING) << HELD_STATE_SHIFT, Release);
-    true
+fn plain_meta(held: &HeldLock, lock: u64) -> Option<Meta> {
+    let meta = meta_of(held);
+    let is_plain = meta.0 & (7 << HELD_STATE_SHIFT | HELD_SINCE) == HELD_HELD << HELD_STATE_SHIFT;
+    (is_plain && is_of(held, lock)).then_some(meta)
 }
 
-/// The place of an entry, if that is this lock's, in HELD and without a time.
+/// Whether an entry is in the slot with this cursor, by its distance. Never with a null cursor.
 #[inline(always)]
-fn plain_place(held: &HeldLock, lock: u64) -> Option<Place> {
-    let place = place_of(held);
-    let is_plain = place.0 & (7 << HELD_STATE_SHIFT | HELD_SINCE) == HELD_HELD << HELD_STATE_SHIFT;
-    (is_plain && is_of(held, lock)).then_some(place)
-}
-
-/// What an entry says of the flags of a site.
-#[inline(always)]
-pub(crate) const fn held_flags(site_flags: u16) -> u64 {
-    if site_flags & SITE_SHARED != 0 { HELD_SHARED } else { 0 }
+fn is_near(cursor: *mut u64, held: &HeldLock) -> bool {
+    cursor.addr().wrapping_sub(core::ptr::from_ref(held).addr()) <= size_of::<SlotHeader>()
 }
 
 /// An entry of the calling thread's held-lock table.
 ///
-/// It remembers what the place was when it was looked up, so that a change of state is one store and no load.
+/// It remembers the meta word that was found, so that a change of state is one store and no load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     held: &'static HeldLock,
-    place: Place,
+    meta: Meta,
 }
 
 impl Entry {
     /// Fills a free entry.
     #[inline(always)]
     fn enter(held: &'static HeldLock, lock: u64, sequence: u64, pc: u64, flags: u64) -> Entry {
-        // The place first: it reserves the entry. Until the lock is there too, the sequences differ.
-        // A PC has no more than 48 bits, so that there is nothing to mask.
-        let place = Place(sequence << HELD_SEQUENCE_SHIFT | HELD_ACQUIRING << HELD_STATE_SHIFT | flags | pc);
-        held.meta.store(place.0, Release);
+        // The meta word first: it reserves the entry. Until the lock is there too, the sequences differ.
+        // A PC has at most 48 bits, so it needs no mask.
+        let meta = Meta(sequence << HELD_SEQUENCE_SHIFT | HELD_ACQUIRING << HELD_STATE_SHIFT | flags | pc);
+        held.meta.store(meta.0, Release);
         held.lock.store(pack(sequence, lock, true), Release);
-        // What is left in `since` means nothing: `place` does not say HELD_SINCE.
-        Entry { held, place }
+        // The old value of `since` means nothing: the meta word does not have HELD_SINCE.
+        Entry { held, meta }
     }
 
-    /// Whether it is in this slot. If a signal handler has forked, what the interrupted code goes on with in the child
-    /// is its parent's, where nothing may be written.
-    pub(crate) fn is_of(self, slot: Slot) -> bool {
-        slot.header().held.as_ptr_range().contains(&core::ptr::from_ref(self.held))
-    }
-
-    /// The lock was free, and is had.
+    /// Whether it is in the calling thread's slot.
+    ///
+    /// It is not in a child that a signal handler forked: the interrupted code goes on in the child with an entry of
+    /// the parent's slot, where the child must not write.
     #[inline(always)]
-    pub(crate) fn has(mut self) {
+    pub(crate) fn is_current(self) -> bool {
+        is_near(arch::cursor(), self.held)
+    }
+
+    /// Whether it is in this slot.
+    pub(crate) fn is_of(self, slot: Slot) -> bool {
+        is_near(slot.words.as_ptr(), self.held)
+    }
+
+    /// The lock was acquired without waiting.
+    #[inline(always)]
+    pub(crate) fn acquired(mut self) {
         if !self.is_current() {
-            return self.has_in_a_child();
+            return self.acquired_in_child();
         }
         self.change_state(HELD_ACQUIRING, HELD_HELD);
     }
@@ -365,31 +378,23 @@ impl Entry {
     /// A signal handler has forked, and this is the child.
     #[cold]
     #[inline(never)]
-    fn has_in_a_child(self) {
+    fn acquired_in_child(self) {
         if let Some(mut entry) = Slot::current().and_then(|slot| self.within(slot)) {
             entry.set_state(HELD_HELD);
         }
     }
 
-    /// Whether it is in the calling thread's slot, told by its distance from the cursor.
-    #[inline(always)]
-    pub(crate) fn is_current(self) -> bool {
-        let distance = arch::cursor().addr().wrapping_sub(core::ptr::from_ref(self.held).addr());
-        distance <= size_of::<SlotHeader>()
-    }
-
-    /// The same acquisition in this slot: the entry itself, or in such a child another one.
+    /// The same acquisition in this slot: the entry itself, or a new one in a child that a signal handler forked.
     pub(crate) fn within(self, slot: Slot) -> Option<Entry> {
         if self.is_of(slot) {
             return Some(self);
         }
         // ORDERING: relaxed: this thread's own.
         let sequence = slot.header().count.load(Relaxed);
-        slot.enter_lock(self.lock(), sequence, self.place.0 & PAYLOAD_MASK, self.place.0 & HELD_FLAGS)
+        slot.enter_lock(self.lock(), sequence, self.pc(), self.meta.0 & HELD_FLAGS)
     }
 
-    /// The entry of the same lock in this slot, if it is held: the entry itself, or in such a child the inherited one.
-    #[cfg(feature = "interpose")]
+    /// The entry of the same held lock in this slot: the entry itself, or in such a child the inherited one.
     pub(crate) fn held_within(self, slot: Slot) -> Option<Entry> {
         if self.is_of(slot) {
             return Some(self);
@@ -398,66 +403,68 @@ impl Entry {
     }
 
     #[inline(always)]
-    fn set_place(&mut self, place: Place) {
-        self.place = place;
-        self.held.meta.store(place.0, Release);
+    fn set_meta(&mut self, meta: Meta) {
+        self.meta = meta;
+        self.held.meta.store(meta.0, Release);
     }
 
     /// `HELD_*`.
     #[inline(always)]
     pub(crate) fn state(self) -> u64 {
-        self.place.state()
+        self.meta.state()
     }
 
-    /// Goes over to another state: one store.
+    /// Changes the state: one store.
     #[inline(always)]
     pub(crate) fn set_state(&mut self, state: u64) {
-        self.set_place(self.place.with_state(state));
+        self.set_meta(self.meta.with_state(state));
     }
 
-    /// The same where it is known which state it leaves: one instruction less on the way to the store.
+    /// Changes the state from a known one: one instruction less before the store.
+    ///
+    /// The known state is not asserted. A meta word that was read again may have been scribbled on; then the new
+    /// state is a wrong one.
     #[inline(always)]
     pub(crate) fn change_state(&mut self, from: u64, to: u64) {
-        debug_assert_eq!(self.state(), from);
-        self.set_place(Place(self.place.0 ^ (from ^ to) << HELD_STATE_SHIFT));
+        self.set_meta(Meta(self.meta.0 ^ (from ^ to) << HELD_STATE_SHIFT));
     }
 
-    /// Whether any of these bits is set in the place.
+    /// Whether any of these bits is set in the meta word.
     #[inline(always)]
     pub(crate) fn has_flag(self, flag: u64) -> bool {
-        self.place.0 & flag != 0
+        self.meta.0 & flag != 0
     }
 
-    /// Sets a flag of the place, or takes it away.
+    /// Sets a flag of the meta word, or clears it.
     pub(crate) fn set_flag(&mut self, flag: u64, is_set: bool) {
-        let place = self.place.0 & !flag;
-        self.set_place(Place(if is_set { place | flag } else { place }));
+        let meta = self.meta.0 & !flag;
+        self.set_meta(Meta(if is_set { meta | flag } else { meta }));
     }
 
-    /// Where the lock was taken, if another place than that of the entry's making.
+    /// Sets where the lock was acquired or is waited for.
     pub(crate) fn set_pc(&mut self, pc: u64) {
-        self.set_place(Place(self.place.0 & !PAYLOAD_MASK | pc & PAYLOAD_MASK));
+        self.set_meta(Meta(self.meta.0 & !PAYLOAD_MASK | pc & PAYLOAD_MASK));
     }
 
-    /// Where the lock was taken.
-    #[cfg(any(feature = "lock_api", feature = "lock_api_05", feature = "interpose"))]
+    /// Where the lock was acquired or is waited for.
     pub(crate) fn pc(self) -> u64 {
-        self.place.0 & PAYLOAD_MASK
+        self.meta.0 & PAYLOAD_MASK
     }
 
+    /// The lock's address.
     #[inline(always)]
-    fn lock(self) -> u64 {
+    pub(crate) fn lock(self) -> u64 {
         // ORDERING: relaxed: this thread's own store.
         payload(self.held.lock.load(Relaxed))
     }
 
-    /// Since when, ticks; 0 where that is not known.
+    /// When the wait or the hold began, ticks; 0 if that is not known.
     pub(crate) fn since(self) -> u64 {
         self.since_word() & PAYLOAD_MASK
     }
 
-    /// How often the lock was taken again.
-    pub(crate) fn again(self) -> u64 {
+    /// How many times the owner has acquired the lock again.
+    pub(crate) fn recursion(self) -> u64 {
         self.since_word() >> HELD_RECURSION_SHIFT
     }
 
@@ -465,14 +472,15 @@ impl Entry {
         if self.has_flag(HELD_SINCE) { self.held.since.load(Relaxed) } else { 0 }
     }
 
-    /// Says since when, ticks, 0 for not known, and how often the lock was taken again.
-    pub(crate) fn set_since(&mut self, ticks: u64, again: u64) {
-        let again = again.min(u64::MAX >> HELD_RECURSION_SHIFT);
-        self.held.since.store(ticks & PAYLOAD_MASK | again << HELD_RECURSION_SHIFT, Release);
+    /// Sets when the wait or the hold began, ticks, 0 for not known, and how many times the owner has acquired the lock
+    /// again.
+    pub(crate) fn set_since(&mut self, ticks: u64, recursion: u64) {
+        let recursion = recursion.min(u64::MAX >> HELD_RECURSION_SHIFT);
+        self.held.since.store(ticks & PAYLOAD_MASK | recursion << HELD_RECURSION_SHIFT, Release);
         self.set_flag(HELD_SINCE, true);
     }
 
-    /// Frees the entry, unless it is another slot's.
+    /// Frees the entry, if it is in this slot.
     pub(crate) fn clear_within(self, slot: Slot) {
         if self.is_of(slot) {
             self.clear();
@@ -482,6 +490,6 @@ impl Entry {
     /// Frees the entry.
     #[inline(always)]
     pub(crate) fn clear(mut self) {
-        self.set_place(Place(0));
+        self.set_meta(Meta(0));
     }
 }

@@ -1,7 +1,7 @@
 //! [`Condvar`] for the mutexes of `lock_api` 0.4, whose own condition variables accept their own mutexes only.
 //!
-//! It parks nobody itself: the standard library's condition variable does, behind a mutex that is held from before
-//! the program's one is given up until the thread sleeps. So no notification gets lost in between.
+//! It parks no thread itself: the standard library's condition variable does. The gate, a mutex, is held from before
+//! the release of the program's mutex until the thread sleeps, so no notification gets lost in between.
 
 #![allow(unsafe_code, reason = "the raw mutex of a guard is unlocked and locked again")]
 
@@ -12,14 +12,19 @@ use std::time::Instant;
 
 use lock_api::{MutexGuard, RawMutex};
 
-use super::{Recorded, record};
+use super::Recorded;
+use super::record::MUTEX;
+use crate::lock::record;
+use crate::lock::site::{Sites, define_sites};
 use librip_format::SITE_TRY;
 
-/// A condition variable as `parking_lot` has it, for any mutex that is [`Recorded`]. The ring knows that a thread here
-/// waits for a condition and for no lock.
+define_sites!(CondvarSites);
+
+/// A condition variable like that of `parking_lot`, for any mutex that is [`Recorded`].
 ///
-/// Unlike `parking_lot`'s it may wake for no reason, and does not say how many it has woken; to notify takes an
-/// uncontended lock and unlock even if nobody waits.
+/// The ring says that a thread waits here for a condition and not for a lock. Unlike `parking_lot`'s, it may wake up
+/// spuriously, and does not return the number of threads that it woke. A notification costs an uncontended lock and
+/// unlock even if no thread waits.
 ///
 /// # Examples
 ///
@@ -43,12 +48,12 @@ pub struct Condvar {
     inner: sync::Condvar,
 }
 
-/// Whether a wait ended because its time was up.
+/// The result of a wait with a time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// Whether it did.
+    /// Returns whether the wait ended because its time was up.
     #[must_use]
     pub fn timed_out(&self) -> bool {
         self.0
@@ -56,17 +61,19 @@ impl WaitTimeoutResult {
 }
 
 impl Condvar {
-    /// Nobody waits.
+    /// Creates a condition variable.
     #[must_use]
     pub const fn new() -> Condvar {
         Condvar { gate: sync::Mutex::new(()), inner: sync::Condvar::new() }
     }
 
-    /// Gives the mutex up until somebody notifies, and takes it again.
+    /// Releases the mutex, waits for a notification, and locks the mutex again.
     #[inline(always)]
     #[track_caller]
     pub fn wait<R: RawMutex, T: ?Sized>(&self, guard: &mut MutexGuard<'_, Recorded<R>, T>) {
-        self.lend::<0, _, _, _>(guard, Location::caller(), |gate| drop(self.inner.wait(gate)));
+        self.wait_behind_gate(guard, CondvarSites::<MUTEX>(Location::caller()), |gate| {
+            drop(self.inner.wait(gate))
+        });
     }
 
     /// Waits as long as `condition` is true.
@@ -82,7 +89,7 @@ impl Condvar {
         }
     }
 
-    /// Waits for so long at most.
+    /// Like [`wait`](Condvar::wait), for at most this time.
     #[inline(always)]
     #[track_caller]
     pub fn wait_for<R: RawMutex, T: ?Sized>(
@@ -90,13 +97,14 @@ impl Condvar {
         guard: &mut MutexGuard<'_, Recorded<R>, T>,
         timeout: Duration,
     ) -> WaitTimeoutResult {
-        self.lend::<SITE_TRY, _, _, _>(guard, Location::caller(), |gate| {
+        let sites = CondvarSites::<{ MUTEX | SITE_TRY }>(Location::caller());
+        self.wait_behind_gate(guard, sites, |gate| {
             let result = self.inner.wait_timeout(gate, timeout);
             WaitTimeoutResult(result.unwrap_or_else(sync::PoisonError::into_inner).1.timed_out())
         })
     }
 
-    /// Waits until then at most.
+    /// Like [`wait`](Condvar::wait), at most until then.
     #[inline(always)]
     #[track_caller]
     pub fn wait_until<R: RawMutex, T: ?Sized>(
@@ -107,36 +115,38 @@ impl Condvar {
         self.wait_for(guard, timeout.saturating_duration_since(Instant::now()))
     }
 
-    /// Wakes one of those who wait, if any do.
+    /// Wakes one waiting thread, if there is one.
     pub fn notify_one(&self) {
         let _gate = self.gate();
         self.inner.notify_one();
     }
 
-    /// Wakes all that wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         let _gate = self.gate();
         self.inner.notify_all();
     }
 
     fn gate(&self) -> sync::MutexGuard<'_, ()> {
-        // Nothing panics behind the gate, and there is nothing that could be half done.
+        // Nothing panics while the gate is held, and it protects no data.
         self.gate.lock().unwrap_or_else(sync::PoisonError::into_inner)
     }
 
+    /// Releases the mutex, calls `wait`, and locks the mutex again.
     #[inline(always)]
-    fn lend<const FLAGS: u16, R: RawMutex, T: ?Sized, U>(
+    fn wait_behind_gate<S: Sites, R: RawMutex, T: ?Sized, U>(
         &self,
         guard: &mut MutexGuard<'_, Recorded<R>, T>,
-        here: &'static Location<'static>,
+        sites: S,
         wait: impl FnOnce(sync::MutexGuard<'_, ()>) -> U,
     ) -> U {
         // SAFETY: unlocked below, and locked again before the guard can be used.
         let raw = unsafe { MutexGuard::mutex(guard).raw() };
         let condition = core::ptr::from_ref(self).addr() as u64;
-        record::lend::<FLAGS, _>(raw.identity.address(), condition, here, || {
+        record::wait(sites, raw.identity.address(), condition, || {
             let gate = self.gate();
-            // SAFETY: there is a guard, so this thread has the mutex, and nobody uses the guard meanwhile.
+            // SAFETY: there is a guard, so this thread holds the mutex. The guard is borrowed, so nobody uses it
+            // meanwhile.
             unsafe { raw.inner.unlock() };
             let relock = Relock(&raw.inner);
             let result = wait(gate);
@@ -146,7 +156,7 @@ impl Condvar {
     }
 }
 
-/// Locks when it goes out of scope, a panic included: the program's guard is still there, and will unlock.
+/// Locks when it goes out of scope, also after a panic: the program's guard still exists and will unlock.
 struct Relock<'a, R: RawMutex>(&'a R);
 
 impl<R: RawMutex> Drop for Relock<'_, R> {

@@ -1,99 +1,59 @@
-//! What a raw lock records around the one that it wraps.
+//! What a raw lock records besides what all wrappers do: releases, and changes between modes.
 //!
-//! It knows no trait: locking is whatever a closure does, and what comes of it is `()` or a guard. Everything is
-//! inlined into the program's functions, so that each call has sites of its own.
+//! It knows no trait: a closure changes the lock, and the result is `()` or a guard. Everything is inlined into the
+//! program's functions, so that each call has its own sites.
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
-use core::panic::Location;
+use std::sync::{PoisonError, TryLockError};
 
+use crate::lock::protocol::is_held;
+use crate::lock::record;
+use crate::lock::site::{Flags, Sites, define_sites, wrapper_site};
 use crate::lock::table::{Entry, Slot};
-use crate::lock::wrap::{Lending, Release, attempt, wrapper_site};
 use librip_format::{
     HELD_HELD, HELD_SHARED, HELD_WAITING, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT,
-    SITE_SHARED, SITE_TRY, SITE_UPGRADABLE,
+    SITE_SHARED, SITE_UPGRADABLE,
 };
 
-/// The flags of a mutex.
-pub(super) const MUTEX: u16 = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT;
-/// The flags of a lock that is written.
-pub(super) const WRITE: u16 = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT;
-/// The flags of a lock that is read.
-pub(super) const READ: u16 = WRITE | SITE_SHARED;
-/// The flags of a lock that is read, past writers who wait.
+/// A mutex.
+pub(super) const MUTEX: Flags = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT;
+/// A readers-writer lock in exclusive mode.
+pub(super) const WRITE: Flags = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT;
+/// A readers-writer lock in shared mode.
+pub(super) const READ: Flags = WRITE | SITE_SHARED;
+/// A readers-writer lock in shared mode, whose readers pass waiting writers.
 #[cfg(feature = "lock_api")]
-pub(super) const READ_FIRST: u16 = READ | librip_format::SITE_READERS_FIRST;
-/// The flags of a lock that is read and may be upgraded.
-pub(super) const UPGRADABLE: u16 = READ | SITE_UPGRADABLE;
+pub(super) const READ_FIRST: Flags = READ | librip_format::SITE_READERS_FIRST;
+/// A readers-writer lock in shared mode, which may be upgraded.
+pub(super) const UPGRADABLE: Flags = READ | SITE_UPGRADABLE;
 
-type Here = &'static Location<'static>;
+define_sites!(RawSites);
 
 /// Locks, however long it takes.
 #[inline(always)]
-pub(super) fn lock<const FLAGS: u16, G>(
+pub(super) fn lock<S: Sites, G>(
+    sites: S,
     lock: u64,
-    here: Here,
     try_lock: impl FnOnce() -> Option<G>,
     wait: impl FnOnce() -> G,
 ) -> G {
-    let attempt = attempt!(lock, FLAGS, here);
-    if let Some(guard) = try_lock() {
-        attempt.has();
-        return guard;
-    }
-    let pc = wrapper_site!(KIND_LOCK_WAIT, FLAGS, [OPERAND_TIME, OPERAND_LOCK], here);
-    let waiting = attempt.waits(lock, pc);
-    let guard = wait();
-    waiting.has();
-    guard
+    let try_lock = || try_lock().ok_or(TryLockError::WouldBlock);
+    record::lock(sites, lock, try_lock, || Ok(wait())).unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Locks if the lock is free.
 #[inline(always)]
-pub(super) fn try_lock<const FLAGS: u16, G>(
-    lock: u64,
-    here: Here,
-    try_lock: impl FnOnce() -> Option<G>,
-) -> Option<G> {
-    let attempt = attempt!(lock, FLAGS | SITE_TRY, here);
-    if let Some(guard) = try_lock() {
-        attempt.has();
-        return Some(guard);
-    }
-    attempt.failed(lock, wrapper_site!(KIND_LOCK_TRY_FAILED, FLAGS | SITE_TRY, [OPERAND_LOCK], here));
-    None
-}
-
-/// Locks unless it takes too long.
-#[inline(always)]
-pub(super) fn lock_in_time<const FLAGS: u16, G>(
-    lock: u64,
-    here: Here,
-    try_lock: impl FnOnce() -> Option<G>,
-    wait: impl FnOnce() -> Option<G>,
-) -> Option<G> {
-    let attempt = attempt!(lock, FLAGS | SITE_TRY, here);
-    if let Some(guard) = try_lock() {
-        attempt.has();
-        return Some(guard);
-    }
-    let pc = wrapper_site!(KIND_LOCK_WAIT, FLAGS | SITE_TRY, [OPERAND_TIME, OPERAND_LOCK], here);
-    let waiting = attempt.waits(lock, pc);
-    if let Some(guard) = wait() {
-        waiting.has();
-        return Some(guard);
-    }
-    waiting.failed(lock, wrapper_site!(KIND_LOCK_TRY_FAILED, FLAGS | SITE_TRY, [OPERAND_LOCK], here));
-    None
+pub(super) fn try_lock<S: Sites, G>(sites: S, lock: u64, try_lock: impl FnOnce() -> Option<G>) -> Option<G> {
+    record::try_lock(sites, lock, || try_lock().ok_or(TryLockError::WouldBlock)).ok()
 }
 
 /// Unlocks.
 #[inline(always)]
-pub(super) fn unlock<const FLAGS: u16>(lock: u64, unlock: impl FnOnce()) {
-    let release = Release::begin(lock);
-    unlock();
-    release.done(
+pub(super) fn unlock<const FLAGS: Flags>(lock: u64, unlock: impl FnOnce()) {
+    record::unlock(
         lock,
+        unlock,
         #[inline(always)]
         || wrapper_site!(KIND_LOCK_RELEASED, FLAGS, [OPERAND_LOCK]),
         #[inline(always)]
@@ -101,85 +61,58 @@ pub(super) fn unlock<const FLAGS: u16>(lock: u64, unlock: impl FnOnce()) {
     );
 }
 
-/// Waits for a condition, without the lock. `FLAGS` has [`SITE_TRY`] if it waits for a limited time.
+/// Changes the mode of a held lock from exclusive to a lesser one. The lock is not released.
 #[inline(always)]
-pub(super) fn lend<const FLAGS: u16, T>(
-    lock: u64,
-    condition: u64,
-    here: Here,
-    wait: impl FnOnce() -> T,
-) -> T {
-    let pc = wrapper_site!(
-        KIND_CONDITION_WAIT,
-        MUTEX | FLAGS,
-        [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION],
-        here
-    );
-    let lending = Lending::begin(lock, condition, pc);
-    let result = wait();
-    lending.ends(wrapper_site!(
-        KIND_CONDITION_WOKEN,
-        MUTEX | FLAGS,
-        [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION],
-        here
-    ));
-    result
-}
-
-/// The lock that is held goes over to a lesser mode, without being given up.
-#[inline(always)]
-pub(super) fn downgrade<const FLAGS: u16, G>(lock: u64, here: Here, downgrade: impl FnOnce() -> G) -> G {
-    // Before: nobody may be seen to share a lock that is said to be had alone.
-    changed(lock, true, wrapper_site!(KIND_LOCK_ACQUIRE_BEGIN, FLAGS, [OPERAND_LOCK], here));
+pub(super) fn downgrade<S: Sites, G>(sites: S, lock: u64, downgrade: impl FnOnce() -> G) -> G {
+    // Before: another thread must not appear to share a lock that is recorded as held in exclusive mode.
+    set_mode(lock, true, sites.acquire_begin());
     downgrade()
 }
 
-/// An upgradable read becomes a write if that takes no waiting.
+/// Upgrades an upgradable read to a write if that takes no waiting.
 #[inline(always)]
-pub(super) fn try_upgrade<G, U>(
+pub(super) fn try_upgrade<S: Sites, G, U>(
+    sites: S,
     lock: u64,
-    here: Here,
     upgrade: impl FnOnce() -> Result<G, U>,
 ) -> Result<G, U> {
     let guard = upgrade()?;
-    changed(lock, false, wrapper_site!(KIND_LOCK_ACQUIRE_BEGIN, WRITE | SITE_TRY, [OPERAND_LOCK], here));
+    set_mode(lock, false, sites.acquire_begin());
     Ok(guard)
 }
 
-/// An upgradable read becomes a write unless other readers stay for too long. `FLAGS` has [`SITE_TRY`] if there
-/// is a limit.
+/// Upgrades an upgradable read to a write, unless other readers stay for too long.
 #[inline(always)]
-pub(super) fn upgrade<const FLAGS: u16, G, U, E>(
+pub(super) fn upgrade<S: Sites, G, U, E>(
+    sites: S,
     lock: u64,
-    here: Here,
     guard: U,
     try_upgrade: impl FnOnce(U) -> Result<G, U>,
     wait: impl FnOnce(U) -> Result<G, E>,
 ) -> Result<G, E> {
     let guard = match try_upgrade(guard) {
         Ok(guard) => {
-            changed(lock, false, wrapper_site!(KIND_LOCK_ACQUIRE_BEGIN, WRITE | FLAGS, [OPERAND_LOCK], here));
+            set_mode(lock, false, sites.acquire_begin());
             return Ok(guard);
         }
         Err(guard) => guard,
     };
-    let pc = wrapper_site!(KIND_LOCK_WAIT, WRITE | FLAGS, [OPERAND_TIME, OPERAND_LOCK], here);
-    let upgrading = Upgrading::begin(lock, pc);
+    let upgrading = Upgrading::begin(lock, sites.wait());
     let result = wait(guard);
-    upgrading.ends(result.is_ok());
+    upgrading.end(result.is_ok());
     result
 }
 
 #[inline(never)]
-fn changed(lock: u64, is_shared: bool, pc: u64) {
-    let entry = Slot::current().and_then(|slot| slot.find(lock, |state| state == HELD_HELD));
+fn set_mode(lock: u64, is_shared: bool, pc: u64) {
+    let entry = Slot::current().and_then(|slot| slot.find(lock, is_held));
     if let Some(mut entry) = entry {
         entry.set_pc(pc);
         entry.set_flag(HELD_SHARED, is_shared);
     }
 }
 
-/// A wait of a reader for the other readers to leave.
+/// A reader that waits for the other readers to release the lock.
 #[derive(Debug)]
 struct Upgrading {
     /// As it was before, and as it is now.
@@ -193,8 +126,8 @@ impl Upgrading {
     fn begin(lock: u64, pc: u64) -> Upgrading {
         let Some(slot) = Slot::current() else { return Upgrading { entries: None, since: 0 } };
         let time = slot.time();
-        slot.event([time, lock], pc);
-        let before = slot.find(lock, |state| state == HELD_HELD);
+        slot.event(([time], [], [lock]), pc);
+        let before = slot.find(lock, is_held);
         let since = before.map_or(0, Entry::since);
         let entries = before.map(|before| {
             let mut entry = before;
@@ -208,7 +141,7 @@ impl Upgrading {
     }
 
     #[inline(never)]
-    fn ends(self, is_upgraded: bool) {
+    fn end(self, is_upgraded: bool) {
         let Some((before, mut entry)) = self.entries else { return };
         if is_upgraded {
             entry.set_state(HELD_HELD);

@@ -1,4 +1,4 @@
-//! [`Condvar`]: the standard library's, with a record. A thread that waits here lends its mutex.
+//! [`Condvar`]: the standard library's condition variable, recorded.
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
@@ -10,11 +10,15 @@ use std::time::Instant;
 
 use super::locking::MUTEX;
 use super::{LockResult, MutexGuard, mapped};
-use crate::lock::wrap::{Lending, wrapper_site};
+use crate::lock::record;
+use crate::lock::site::define_sites;
 use librip_format::SITE_TRY;
 
-/// [`std::sync::Condvar`], for [`super::Mutex`]. The ring knows that a thread here waits for a condition and for no
-/// lock: a pool of idle threads is no pile-up.
+define_sites!(Sites);
+
+/// [`std::sync::Condvar`], for [`super::Mutex`].
+///
+/// The ring says that a thread waits here for a condition and not for a lock: a pool of idle threads is no pile-up.
 ///
 /// # Examples
 ///
@@ -41,30 +45,11 @@ pub struct Condvar {
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// Whether the wait ended because its time was up.
+    /// Returns whether the wait ended because its time was up.
     #[must_use]
     pub fn timed_out(&self) -> bool {
         self.0
     }
-}
-
-/// Records a wait around `$wait`, in the caller's function: what it is given is the standard library's guard.
-macro_rules! lending {
-    ($self:ident, $guard:ident, $flags:expr, $wait:expr) => {{
-        let (lock, inner) = $guard.into_parts();
-        let here = Location::caller();
-        let condition = core::ptr::from_ref($self).addr() as u64;
-        let pc =
-            wrapper_site!(KIND_CONDITION_WAIT, $flags, [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION], here);
-        let lending = Lending::begin(lock, condition, pc);
-        let result = $wait(inner);
-        lending.ends(wrapper_site!(
-            KIND_CONDITION_WOKEN,
-            $flags,
-            [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION]
-        ));
-        (lock, result)
-    }};
 }
 
 impl Condvar {
@@ -82,7 +67,9 @@ impl Condvar {
     #[inline(always)]
     #[track_caller]
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
-        let (lock, result) = lending!(self, guard, MUTEX, |inner| self.inner.wait(inner));
+        let (lock, inner) = guard.into_parts();
+        let sites = Sites::<MUTEX>(Location::caller());
+        let result = record::wait(sites, lock, self.address(), || self.inner.wait(inner));
         mapped(result, |inner| MutexGuard::new(lock, inner))
     }
 
@@ -119,8 +106,9 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         timeout: Duration,
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-        let (lock, result) =
-            lending!(self, guard, MUTEX | SITE_TRY, |inner| self.inner.wait_timeout(inner, timeout));
+        let (lock, inner) = guard.into_parts();
+        let sites = Sites::<{ MUTEX | SITE_TRY }>(Location::caller());
+        let result = record::wait(sites, lock, self.address(), || self.inner.wait_timeout(inner, timeout));
         mapped(result, |(inner, result)| {
             (MutexGuard::new(lock, inner), WaitTimeoutResult(result.timed_out()))
         })
@@ -152,6 +140,10 @@ impl Condvar {
             };
             guard = self.wait_timeout(guard, left)?.0;
         }
+    }
+
+    fn address(&self) -> u64 {
+        core::ptr::from_ref(self).addr() as u64
     }
 
     /// See [`std::sync::Condvar::notify_one`].

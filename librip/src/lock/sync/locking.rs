@@ -1,19 +1,20 @@
-//! How locks are taken and given up: what mutexes and readers-writer locks have in common.
+//! What mutexes and readers-writer locks have in common: how they are locked and unlocked.
 //!
-//! Macros, because all of it is to be inlined into the program's functions, where each call has sites of its own.
+//! Macros, because the methods have the documentation of their type, and their sites name its source file.
 
 use librip_format::{LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_SHARED};
 
 /// The flags of a mutex.
 pub(super) const MUTEX: u16 = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT | SITE_OWNED;
-/// The flags of a lock that is written.
+/// The flags of a readers-writer lock in exclusive mode.
 pub(super) const WRITE: u16 = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT | SITE_OWNED;
-/// The flags of a lock that is read.
+/// The flags of a readers-writer lock in shared mode.
 pub(super) const READ: u16 = WRITE | SITE_SHARED;
 
-/// Defines the two ways to lock, blocking and not, of a lock that has an `identity` and an `inner` lock.
+/// Defines the methods that lock, blocking and not, of a lock that has an `identity` and an `inner` lock. `Sites` is
+/// what `define_sites` has defined.
 macro_rules! locking {
-    ($type:ident, $lock:ident, $try_lock:ident, $guard:ident, $flags:expr) => {
+    ($type:ident, $lock:ident, $try_lock:ident, $guard:ident, $flags:ident) => {
         #[doc = concat!("See [`std::sync::", stringify!($type), "::", stringify!($lock), "`].")]
         ///
         /// # Errors
@@ -22,65 +23,36 @@ macro_rules! locking {
         #[inline(always)]
         #[track_caller]
         pub fn $lock(&self) -> ::std::sync::LockResult<$guard<'_, T>> {
-            use ::core::panic::Location;
-            use ::std::sync::{PoisonError, TryLockError};
+            use $crate::lock::{record, sync};
 
-            use $crate::lock::wrap::{attempt, wrapper_site};
-
-            let here = Location::caller();
-            let attempt = attempt!(self.identity.address_in_use(), $flags, here);
-            match self.inner.$try_lock() {
-                Ok(guard) => {
-                    attempt.has();
-                    Ok($guard::new(self.identity.address(), guard))
-                }
-                Err(TryLockError::Poisoned(poisoned)) => {
-                    attempt.has_poisoned();
-                    Err(PoisonError::new($guard::new(self.identity.address(), poisoned.into_inner())))
-                }
-                Err(TryLockError::WouldBlock) => {
-                    let pc = wrapper_site!(KIND_LOCK_WAIT, $flags, [OPERAND_TIME, OPERAND_LOCK], here);
-                    let waiting = attempt.waits(self.identity.address(), pc);
-                    let result = self.inner.$lock();
-                    waiting.has();
-                    // Not in a function of its own: its result would come through memory, and so would every guard.
-                    $crate::lock::sync::mapped(result, |guard| $guard::new(self.identity.address(), guard))
-                }
-            }
+            let sites = Sites::<$flags>(::core::panic::Location::caller());
+            let lock = self.identity.address_in_use();
+            let result = record::lock(sites, lock, || self.inner.$try_lock(), || self.inner.$lock());
+            // Not a function of its own: its result would come through memory, and so would every guard.
+            sync::mapped(result, |inner| $guard::new(self.identity.address(), inner))
         }
 
         #[doc = concat!("See [`std::sync::", stringify!($type), "::", stringify!($try_lock), "`].")]
         ///
         /// # Errors
         ///
-        /// If the lock is not to be had at once, or poisoned.
+        /// If the lock is not free, or is poisoned.
         #[inline(always)]
         #[track_caller]
         pub fn $try_lock(&self) -> ::std::sync::TryLockResult<$guard<'_, T>> {
-            use ::core::panic::Location;
             use ::std::sync::{PoisonError, TryLockError};
 
-            use $crate::__private::format::SITE_TRY;
-            use $crate::lock::wrap::{attempt, wrapper_site};
+            use $crate::lock::record;
 
-            let here = Location::caller();
-            let attempt = attempt!(self.identity.address_in_use(), $flags | SITE_TRY, here);
-            match self.inner.$try_lock() {
-                Ok(guard) => {
-                    attempt.has();
-                    Ok($guard::new(self.identity.address(), guard))
-                }
+            const FLAGS: u16 = $flags | $crate::__private::format::SITE_TRY;
+            let sites = Sites::<FLAGS>(::core::panic::Location::caller());
+            let lock = self.identity.address_in_use();
+            match record::try_lock(sites, lock, || self.inner.$try_lock()) {
+                Ok(inner) => Ok($guard::new(self.identity.address(), inner)),
+                Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
                 Err(TryLockError::Poisoned(poisoned)) => {
-                    attempt.has_poisoned();
                     let guard = $guard::new(self.identity.address(), poisoned.into_inner());
                     Err(TryLockError::Poisoned(PoisonError::new(guard)))
-                }
-                Err(TryLockError::WouldBlock) => {
-                    attempt.failed(
-                        self.identity.address(),
-                        wrapper_site!(KIND_LOCK_TRY_FAILED, $flags | SITE_TRY, [OPERAND_LOCK], here),
-                    );
-                    Err(TryLockError::WouldBlock)
                 }
             }
         }
@@ -88,7 +60,7 @@ macro_rules! locking {
 }
 pub(super) use locking;
 
-/// Defines a guard, which unlocks.
+/// Defines a guard, which unlocks. `Sites` is what `define_sites` has defined.
 macro_rules! guard {
     ($type:literal, $guard:ident, $flags:expr) => {
         #[doc = concat!("See [`std::sync::", stringify!($guard), "`].")]
@@ -108,12 +80,13 @@ macro_rules! guard {
         impl<T: ?Sized> Drop for $guard<'_, T> {
             #[inline]
             fn drop(&mut self) {
-                use $crate::lock::wrap::{drop_guard, wrapper_site};
+                use $crate::lock::record::drop_guard;
+                use $crate::lock::site::wrapper_site;
 
                 let pc = wrapper_site!(KIND_LOCK_RELEASED, $flags, [OPERAND_LOCK]);
                 let pc_timed =
                     wrapper_site!(KIND_LOCK_RELEASED, $flags, [OPERAND_TIME, OPERAND_SINCE, OPERAND_LOCK]);
-                // SAFETY: taken once: here, or by what forgets the guard.
+                // SAFETY: taken once: here, or by a method that forgets the guard.
                 let inner = unsafe { ::core::mem::ManuallyDrop::take(&mut self.inner) };
                 drop_guard(self.lock, inner, pc, pc_timed);
             }
@@ -141,5 +114,4 @@ macro_rules! guard {
         }
     };
 }
-
 pub(super) use guard;

@@ -1,27 +1,27 @@
-//! `std::sync` with locks that record what happens to them: replace `use std::sync` by `use librip::sync`.
+//! `std::sync` with locks that are recorded: replace `use std::sync` by `use librip::sync`.
 //!
-//! [`Mutex`], [`RwLock`] and [`Condvar`] wrap those of the standard library and behave alike, poisoning included;
-//! everything else is passed on as it is. The ring then knows which thread holds which lock, and since when it waits
-//! for which other; `read-rip locks` and `read-rip check` show it, with the lines of your program, not of this one.
+//! [`Mutex`], [`RwLock`] and [`Condvar`] wrap those of the standard library and behave alike, poisoning included.
+//! Everything else is re-exported unchanged. The ring then says which thread holds which lock, and since when it
+//! waits for which other lock. `read-rip locks` and `read-rip check` show that, with the lines of your program.
 //!
 //! ```
 //! use librip::sync::{Arc, Mutex};
 //!
 //! let sessions = Arc::new(Mutex::new(Vec::new()));
-//! librip::rip_lock_name!(&*sessions, "sessions"); // optional: statics are known by their own names
+//! librip::rip_lock_name!(&*sessions, "sessions"); // optional: a static has its own name
 //! sessions.lock().unwrap().push(7);
 //! ```
 //!
 //! # What it costs
 //!
 //! A few nanoseconds for an uncontended lock and unlock; `scripts/bench` has the table. While the lock is held, one
-//! word is stored after it was taken, and one before it is given up; everything else is written outside. A lock takes
-//! eight bytes more, a guard as well.
+//! word is stored after the acquisition, and one before the release. Everything else is written outside. A lock takes
+//! eight bytes more, and so does a guard.
 //!
 //! # What it does not see
 //!
-//! The place of a lock that is taken through a function pointer (`.map(Mutex::lock)`) is where the pointer was called
-//! from, as far as debug information tells. [`Mutex::get_mut`] and [`Mutex::into_inner`] lock nothing and record
+//! If a lock is acquired through a function pointer (`.map(Mutex::lock)`), its location is where the pointer was
+//! called, as far as debug information says. [`Mutex::get_mut`] and [`Mutex::into_inner`] lock nothing and record
 //! nothing.
 
 mod condvar;
@@ -38,7 +38,7 @@ pub use std::sync::{
     TryLockError, TryLockResult, Weak, atomic, mpsc,
 };
 
-/// The standard library's guard, or what it says instead, as ours.
+/// Maps the guard, whether the lock is poisoned or not.
 #[inline(always)]
 fn mapped<G, H>(result: LockResult<G>, map: impl FnOnce(G) -> H) -> LockResult<H> {
     match result {

@@ -1,8 +1,8 @@
-//! [`Mutex`]: the standard library's, with a record.
+//! [`Mutex`]: the standard library's mutex, recorded.
 
 #![allow(
     unsafe_code,
-    reason = "sites are assembly, and the guard in a guard is dropped by hand, between two records"
+    reason = "sites are assembly, and a guard takes the inner guard out of its `ManuallyDrop`"
 )]
 
 use core::fmt;
@@ -13,8 +13,11 @@ use std::sync;
 use super::LockResult;
 use super::locking::{MUTEX, guard, locking};
 use crate::lock::Identity;
+use crate::lock::site::define_sites;
 
-/// [`std::sync::Mutex`], and the ring knows who holds it and who waits.
+define_sites!(Sites);
+
+/// [`std::sync::Mutex`], recorded: the ring has its holder and its waiters.
 ///
 /// # Examples
 ///
@@ -71,8 +74,9 @@ impl<T: ?Sized> Mutex<T> {
         self.inner.get_mut()
     }
 
-    /// Names the mutex in the ring, up to 48 bytes. The name belongs to the place where the lock is now: name it where
-    /// it will stay.
+    /// Names the mutex in the ring, up to 48 bytes.
+    ///
+    /// The name belongs to the address that the mutex has now, so name it where it will stay.
     pub fn set_name(&self, name: &str) {
         self.identity.set_name(name);
     }
@@ -99,7 +103,7 @@ impl<T> From<T> for Mutex<T> {
 guard!("Mutex", MutexGuard, MUTEX);
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
-    /// The lock's address, and the guard itself, for a condition variable: what happens then is recorded there.
+    /// The lock's address and the inner guard, for a condition variable, which records what happens to them.
     pub(super) fn into_parts(self) -> (u64, sync::MutexGuard<'a, T>) {
         let mut guard = ManuallyDrop::new(self);
         // SAFETY: taken once, because `guard` is not dropped.

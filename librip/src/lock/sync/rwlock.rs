@@ -1,8 +1,8 @@
-//! [`RwLock`]: the standard library's, with a record.
+//! [`RwLock`]: the standard library's readers-writer lock, recorded.
 
 #![allow(
     unsafe_code,
-    reason = "sites are assembly, and the guard in a guard is dropped by hand, between two records"
+    reason = "sites are assembly, and a guard takes the inner guard out of its `ManuallyDrop`"
 )]
 
 use core::fmt;
@@ -13,9 +13,12 @@ use std::sync;
 use super::LockResult;
 use super::locking::{READ, WRITE, guard, locking};
 use crate::lock::Identity;
-use crate::lock::wrap::downgraded;
+use crate::lock::record::downgraded;
+use crate::lock::site::define_sites;
 
-/// [`std::sync::RwLock`], and the ring knows who reads, who writes and who waits.
+define_sites!(Sites);
+
+/// [`std::sync::RwLock`], recorded: the ring has its readers, its writer and its waiters.
 ///
 /// # Examples
 ///
@@ -73,8 +76,9 @@ impl<T: ?Sized> RwLock<T> {
         self.inner.get_mut()
     }
 
-    /// Names the lock in the ring, up to 48 bytes. The name belongs to the place where the lock is now: name it where
-    /// it will stay.
+    /// Names the lock in the ring, up to 48 bytes.
+    ///
+    /// The name belongs to the address that the lock has now, so name it where it will stay.
     pub fn set_name(&self, name: &str) {
         self.identity.set_name(name);
     }
@@ -107,7 +111,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
         let mut guard = ManuallyDrop::new(s);
         // SAFETY: taken once, because `guard` is not dropped.
         let inner = unsafe { ManuallyDrop::take(&mut guard.inner) };
-        // Before: nobody may be seen to share a lock that is said to be had alone.
+        // Before: another thread must not appear to share a lock that is recorded as held in exclusive mode.
         downgraded(guard.lock);
         RwLockReadGuard::new(guard.lock, sync::RwLockWriteGuard::downgrade(inner))
     }

@@ -1,5 +1,4 @@
-//! Notices the end of a program that does not call `exit`, as shells do: it is told, and the ring kept or removed, as at
-//! any other end.
+//! Notices a program that ends without `exit`, as shells do: the ring is kept or removed as at any other end.
 
 use core::ffi::c_int;
 

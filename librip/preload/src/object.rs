@@ -1,0 +1,112 @@
+//! What the program passes to the interposed functions: locks, condition variables, semaphores and deadlines.
+//!
+//! # Why the rest of this crate may use them
+//!
+//! A value of these types can be trusted like this: *the program has passed the pointer to a function of the C
+//! library that uses it as such an object, and this call has not returned yet*. So the C library's functions for such
+//! objects may be called with it, and what they would read may be read. If the program passed an invalid pointer, it
+//! crashes here instead of in the C library.
+//!
+//! There is one way to get such a value: as an argument of an exported function. The assembly in `calls` hands the
+//! program's arguments on as they are, and says there why that is sound. No code here makes one from a pointer.
+
+use core::ffi::c_void;
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicI32, AtomicU32};
+
+/// An object of the C library, of this kind, which the program has passed.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Object<K>(*mut c_void, PhantomData<K>);
+
+/// `pthread_mutex_t`. In glibc, `mtx_t` is the same.
+#[derive(Clone, Copy)]
+pub(crate) enum Mutex {}
+
+/// `pthread_rwlock_t`.
+#[derive(Clone, Copy)]
+pub(crate) enum Rwlock {}
+
+/// `pthread_spinlock_t`.
+#[derive(Clone, Copy)]
+pub(crate) enum Spin {}
+
+/// `sem_t`.
+#[derive(Clone, Copy)]
+pub(crate) enum Semaphore {}
+
+/// `pthread_cond_t`. In glibc, `cnd_t` is the same.
+#[derive(Clone, Copy)]
+pub(crate) enum Condition {}
+
+impl<K> Object<K> {
+    /// The address that events and entries have for it.
+    #[inline(always)]
+    pub(crate) fn address(self) -> u64 {
+        self.0.expose_provenance() as u64
+    }
+}
+
+impl Object<Mutex> {
+    /// The word of the mutex that has its owner's thread id, or with priority protection, a 1 or 2 below the priority.
+    pub(crate) fn lock_word(self) -> i32 {
+        // SAFETY: see the module. It is the first word of the mutex.
+        let word = unsafe { AtomicI32::from_ptr(self.0.cast()) };
+        // ORDERING: relaxed: a hint.
+        word.load(Relaxed)
+    }
+
+    /// The mutex's type and protocol. Their offset and values are part of glibc's binary interface, because
+    /// `PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP` and others are compiled into programs.
+    #[inline(always)]
+    pub(crate) fn kind_word(self) -> i32 {
+        const OFFSET: usize = 16;
+        // SAFETY: see the module. It is within the mutex.
+        let word = unsafe { AtomicI32::from_ptr(self.0.wrapping_byte_add(OFFSET).cast()) };
+        // ORDERING: relaxed: while the mutex is in use, it changes only in bits that we do not look at.
+        word.load(Relaxed)
+    }
+}
+
+impl Object<Rwlock> {
+    /// Whether new readers pass waiting writers: if the lock's kind is not
+    /// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`. glibc keeps the kind in the lock, at an offset that
+    /// initialisers have compiled into programs.
+    #[inline(always)]
+    pub(crate) fn has_readers_first(self) -> bool {
+        const WRITERS_FIRST: u32 = 2;
+        self.word(48) != WRITERS_FIRST
+    }
+
+    /// Whether several processes use the lock. glibc keeps that in the lock as well.
+    #[inline(always)]
+    pub(crate) fn is_process_shared(self) -> bool {
+        self.word(28) != 0
+    }
+
+    #[inline(always)]
+    fn word(self, offset: usize) -> u32 {
+        // SAFETY: see the module. Both offsets are within the lock.
+        let word = unsafe { AtomicU32::from_ptr(self.0.wrapping_byte_add(offset).cast()) };
+        // ORDERING: relaxed: it does not change while the lock is in use.
+        word.load(Relaxed)
+    }
+}
+
+/// A `const struct timespec *`, which the program has passed.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Deadline(*const libc::timespec);
+
+impl Deadline {
+    /// Whether the C library accepts the time. It checks that even if the lock is free.
+    pub(crate) fn is_valid(self) -> bool {
+        if self.0.is_null() {
+            return false;
+        }
+        // SAFETY: see the module. The C library reads it too, before anything else.
+        let time = unsafe { self.0.read_unaligned() };
+        (0..1_000_000_000).contains(&time.tv_nsec)
+    }
+}

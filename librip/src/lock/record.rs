@@ -1,0 +1,170 @@
+//! What a wrapper records around the lock that it wraps: `sync` and `raw` use it.
+//!
+//! It knows no lock's type: a closure acquires the lock, with the result types of the standard library and any guard.
+//! Everything is inlined into the program's functions, so that each call has its own [`Sites`].
+
+use std::sync::{LockResult, TryLockError, TryLockResult};
+
+use crate::lock::protocol::{Acquisition, CondWait, FastRelease, Release, is_held};
+use crate::lock::site::{Here, Origin, Sites};
+use crate::lock::table::Slot;
+use librip_format::HELD_SHARED;
+
+#[inline(always)]
+fn begin<S: Sites>(sites: S, lock: u64) -> Acquisition {
+    let flags = Here::entry_flags(S::FLAGS);
+    // One site for both ways.
+    let pc = sites.acquire_begin();
+    Acquisition::begin(
+        Here,
+        lock,
+        flags,
+        pc,
+        #[inline(always)]
+        || sites.acquire_begin_timed(),
+    )
+}
+
+/// Locks, however long it takes.
+#[inline(always)]
+pub(crate) fn lock<S: Sites, G>(
+    sites: S,
+    lock: u64,
+    try_lock: impl FnOnce() -> TryLockResult<G>,
+    wait: impl FnOnce() -> LockResult<G>,
+) -> LockResult<G> {
+    let acquisition = begin(sites, lock);
+    match try_lock() {
+        Ok(guard) => {
+            acquisition.acquired();
+            Ok(guard)
+        }
+        Err(TryLockError::Poisoned(poisoned)) => {
+            acquired_poisoned(acquisition);
+            Err(poisoned)
+        }
+        Err(TryLockError::WouldBlock) => {
+            let waiting = Waiting(acquisition.begin_wait(Here, lock, sites.wait()));
+            let result = wait();
+            waiting.into_acquisition().acquired_after_wait();
+            result
+        }
+    }
+}
+
+/// Locks if the lock is free.
+#[inline(always)]
+pub(crate) fn try_lock<S: Sites, G>(
+    sites: S,
+    lock: u64,
+    try_lock: impl FnOnce() -> TryLockResult<G>,
+) -> TryLockResult<G> {
+    let acquisition = begin(sites, lock);
+    match try_lock() {
+        Ok(guard) => {
+            acquisition.acquired();
+            Ok(guard)
+        }
+        Err(TryLockError::Poisoned(poisoned)) => {
+            acquired_poisoned(acquisition);
+            Err(TryLockError::Poisoned(poisoned))
+        }
+        Err(TryLockError::WouldBlock) => {
+            acquisition.failed(Here, lock, sites.try_failed());
+            Err(TryLockError::WouldBlock)
+        }
+    }
+}
+
+/// Not inlined, so that the usual way has no branch in it.
+#[cold]
+#[inline(never)]
+fn acquired_poisoned(acquisition: Acquisition) {
+    acquisition.acquired();
+}
+
+/// Locks unless it takes too long.
+#[cfg(any(feature = "lock_api", feature = "lock_api_05"))]
+#[inline(always)]
+pub(crate) fn lock_in_time<S: Sites, G>(
+    sites: S,
+    lock: u64,
+    try_lock: impl FnOnce() -> Option<G>,
+    wait: impl FnOnce() -> Option<G>,
+) -> Option<G> {
+    let acquisition = begin(sites, lock);
+    if let Some(guard) = try_lock() {
+        acquisition.acquired();
+        return Some(guard);
+    }
+    let waiting = Waiting(acquisition.begin_wait(Here, lock, sites.wait()));
+    let guard = wait();
+    let acquisition = waiting.into_acquisition();
+    if guard.is_some() {
+        acquisition.acquired_after_wait();
+    } else {
+        acquisition.failed(Here, lock, sites.try_failed());
+    }
+    guard
+}
+
+/// An acquisition that waits. If the lock's own code panics, the thread no longer waits.
+struct Waiting(Acquisition);
+
+impl Waiting {
+    fn into_acquisition(self) -> Acquisition {
+        let acquisition = self.0;
+        core::mem::forget(self);
+        acquisition
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.forget();
+    }
+}
+
+/// Unlocks. `pc` and `pc_timed` are sites of the kind RELEASED.
+#[inline(always)]
+pub(crate) fn unlock(
+    lock: u64,
+    unlock: impl FnOnce(),
+    pc: impl FnOnce() -> u64,
+    pc_timed: impl FnOnce() -> u64,
+) {
+    let (fast, slow) = match FastRelease::<0>::begin(lock) {
+        Some(fast) => (Some(fast), Release::of(None)),
+        None => (None, Release::begin(lock, true)),
+    };
+    unlock();
+    // One site for both ways.
+    let pc = pc();
+    FastRelease::done_or(fast, slow, Here, lock, pc, pc_timed);
+}
+
+/// Drops a guard, which unlocks. `pc` and `pc_timed` are as in [`unlock`].
+///
+/// Not inlined, so that the destructor that calls it is: if a compiler finds a destructor too large to inline, the
+/// sites are in a place where no caller is known.
+#[inline(never)]
+pub(crate) fn drop_guard<G>(lock: u64, guard: G, pc: u64, pc_timed: u64) {
+    unlock(lock, || drop(guard), || pc, || pc_timed);
+}
+
+/// Waits on a condition variable. `wait` releases the lock meanwhile.
+#[inline(always)]
+pub(crate) fn wait<S: Sites, T>(sites: S, lock: u64, condition: u64, wait: impl FnOnce() -> T) -> T {
+    let waiting = CondWait::begin(Here, lock, condition, sites.condition_wait());
+    let result = wait();
+    waiting.end(true, sites.condition_woken());
+    result
+}
+
+/// A held lock changes from exclusive to shared mode. It is not released.
+pub(crate) fn downgraded(lock: u64) {
+    let entry = Slot::current().and_then(|slot| slot.find(lock, is_held));
+    if let Some(mut entry) = entry {
+        entry.set_flag(HELD_SHARED, true);
+    }
+}
