@@ -1,8 +1,8 @@
 //! What the fuzz targets share: one run of each command of `read-rip` over one ring, and the seeds.
 //!
-//! The commands run in this process, so that the engine sees which code they reach. They ask the system about processes too;
-//! the rings are of another boot, so that no answer depends on what runs. The targets do not look at results: a panic, an
-//! abort, too much time or too much memory is a finding.
+//! The commands run in this process, so that the engine sees which code they reach. They ask the system about processes
+//! too; the rings are of another boot, so that no answer depends on what runs. The targets do not look at results: a
+//! panic, an abort, too much time or too much memory is a finding.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -51,8 +51,8 @@ pub fn read_everything(ring: &Path) {
     COMMANDS.iter().for_each(|arguments| read_rip(arguments, ring));
 }
 
-/// To be called before the first input. Sends what the commands print to nowhere; if the environment variable `RIP_SEEDS`
-/// names a directory, writes these seeds there and exits.
+/// To be called before the first input. Sends what the commands print to nowhere; if the environment variable
+/// `RIP_SEEDS` names a directory, writes these seeds there and exits.
 pub fn begin(seeds: impl FnOnce() -> Vec<Vec<u8>>) {
     if let Some(directory) = std::env::var_os("RIP_SEEDS") {
         fs::create_dir_all(&directory).expect("a directory for the seeds");

@@ -1,4 +1,5 @@
-//! A model of the exit queue: loom explores every interleaving of its steps, and what the memory model allows beyond them.
+//! A model of the exit queue: loom explores every interleaving of its steps, and what the memory model allows beyond
+//! them.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p librip --release --test exit_queue_model`. Without `--cfg loom` it is empty.
 

@@ -47,7 +47,7 @@ unsafe impl api::RawMutex for Numbered {
 type Mutex<T> = api::Mutex<Recorded<Numbered>, T>;
 
 #[test]
-fn a_raw_locks_guard_is_given_back_when_it_is_unlocked() {
+fn unlocking_releases_a_raw_lock() {
     static TOTAL: Mutex<u64> = Mutex::new(0);
     let _ = librip::Builder::new().slots(64).keep(librip::Keep::Never).create();
     TOTAL.set_name("total");

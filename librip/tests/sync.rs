@@ -1,4 +1,5 @@
-//! `librip::sync` behaves as `std::sync` does, with a ring and without: a program that changes its imports notices nothing.
+//! `librip::sync` behaves as `std::sync` does, with a ring and without: a program that changes its imports notices
+//! nothing.
 //!
 //! What is recorded is not looked at here: the end-to-end tests do, on programs that really die.
 
@@ -188,7 +189,7 @@ fn tries_fail_while_another_has_the_lock() {
 }
 
 #[test]
-fn what_locks_nothing_gives_the_value() {
+fn into_inner_and_get_mut_give_the_value() {
     let mut mutex = Mutex::from(1);
     *mutex.get_mut().unwrap() += 1;
     assert_eq!(mutex.into_inner().unwrap(), 2);
@@ -220,7 +221,7 @@ fn debug_output_is_that_of_std() {
 }
 
 #[test]
-fn conditions_wake_who_waits_and_end_when_their_time_is_up() {
+fn condition_variables_wake_waiters_and_time_out() {
     with_ring(|| {
         let ready = Mutex::new(false);
         thread::scope(|scope| {

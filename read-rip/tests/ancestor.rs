@@ -276,7 +276,7 @@ fn counters_that_jump_everywhere_cost_no_memory_and_the_newest_marks_are_shown()
 }
 
 #[test]
-fn a_large_sparse_ring_takes_no_longer_than_what_is_in_it() {
+fn a_large_sparse_ring_is_read_in_the_time_of_its_content() {
     use std::os::unix::fs::FileExt;
     // As for every thread id that Linux can have.
     const IDS: u64 = 1 << 22;

@@ -166,7 +166,7 @@ fn rings_are_listed_with_how_their_processes_ended_the_newest_first() {
 }
 
 #[test]
-fn gc_removes_the_rings_of_the_dead_and_nothing_else() {
+fn gc_removes_the_rings_of_dead_processes_and_nothing_else() {
     let fixture = Fixture::of(&pile_up().of_a_dead_process());
     let living = with_living_ring(&fixture);
     let directory = fixture.directory.path();

@@ -25,7 +25,7 @@ fn after(damage: impl FnOnce(&mut Image)) -> Outcome {
 }
 
 #[test]
-fn the_ring_that_is_damaged_below_is_sound() {
+fn the_ring_is_sound_before_it_is_damaged() {
     let outcome = after(|_| ()).sound();
     assert!(outcome.stdout.starts_with(ONE) && outcome.stdout.ends_with(THREE), "{}", outcome.stdout);
 }
@@ -70,7 +70,7 @@ fn the_header_alone_is_a_ring_that_was_cut() {
 }
 
 #[test]
-fn zeros_are_no_ring_however_many() {
+fn a_file_of_zeros_of_any_length_is_not_a_ring() {
     let scratch = Scratch::new();
     for len in [1, 8, 320, HEADER, 4096, 20_480] {
         show(&[], &scratch.file("ring", &vec![0; len])).fails_with(" is not a ring\n");
@@ -78,7 +78,7 @@ fn zeros_are_no_ring_however_many() {
 }
 
 #[test]
-fn text_is_no_ring() {
+fn text_is_not_a_ring() {
     let scratch = Scratch::new();
     for text in [&b"#!/bin/sh\n"[..], &[b'x'; 640], &[0xff; 640]] {
         show(&[], &scratch.file("ring", text)).fails_with(" is not a ring\n");
@@ -319,7 +319,7 @@ fn modules_with_impossible_values_are_counted() {
 }
 
 #[test]
-fn modules_everywhere_and_nowhere_are_no_trouble() {
+fn modules_at_any_address_are_accepted() {
     for (begin, end) in [(0, u64::MAX), (u64::MAX, u64::MAX), (0, 0)] {
         let outcome = after(|image| {
             let at = image.entry(MODULES, 1);
@@ -332,7 +332,7 @@ fn modules_everywhere_and_nowhere_are_no_trouble() {
 }
 
 #[test]
-fn a_module_that_was_just_being_written_is_passed_over() {
+fn a_module_that_was_being_written_is_skipped() {
     let outcome = after(|image| image.set32(image.entry(MODULES, 1), 0)).sound();
     assert!(outcome.stdout.starts_with(ONE));
     assert!(outcome.stdout.ends_with("three[3]: {0}0x7f0000001000\n"), "{}", outcome.stdout);
@@ -384,7 +384,7 @@ fn a_slot_in_an_unknown_state_is_shown_and_counted() {
 }
 
 #[test]
-fn a_slot_whose_owner_begins_behind_its_end_has_no_words() {
+fn a_slot_whose_owner_begins_after_its_count_has_no_words() {
     for first in [73, 1 << 40, u64::MAX] {
         let outcome = after(|image| image.set64(image.entry(SLOTS, 0) + slot_at::FIRST_SEQUENCE, first));
         let expected = "1 damaged slot, the first is number 0: the owner's first word is after its last\n";
@@ -419,7 +419,7 @@ fn words_at_the_wrong_place_are_not_believed_and_the_others_are() {
 }
 
 #[test]
-fn words_that_were_reserved_and_not_written_are_no_damage() {
+fn words_that_were_reserved_and_not_written_are_not_damage() {
     // Killed between the count and the store: the place has the lap before, or nothing.
     let outcome = after(|image| {
         image.set64(image.entry(SLOTS, 0) + slot_at::COUNT, 73);
@@ -438,7 +438,7 @@ fn a_slot_of_an_unknown_kind_is_shown() {
 }
 
 #[test]
-fn a_used_slot_that_is_all_zeros_is_passed_over() {
+fn a_used_slot_that_is_all_zeros_is_skipped() {
     // Handed out, and its thread died before it wrote who it is.
     let outcome = after(|image| {
         let at = image.entry(SLOTS, 1);

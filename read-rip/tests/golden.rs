@@ -1,7 +1,7 @@
 //! Rings of released versions, as the recorder of that version left them, go on being read.
 //!
-//! The program `golden/vMAJOR.MINOR-NAME.rs` left `golden/vMAJOR.MINOR-NAME.ring.gz`. It is not needed to read that ring.
-//! The expectations are written here, and do not change once the version is released.
+//! The program `golden/vMAJOR.MINOR-NAME.rs` left `golden/vMAJOR.MINOR-NAME.ring.gz`. It is not needed to read that
+//! ring. The expectations are written here, and do not change once the version is released.
 //!
 //! `scripts/bless` makes the rings of the present version anew: it builds the programs with the present recorder.
 
@@ -285,7 +285,8 @@ fn bless_one(name: &str) {
     fs::create_dir_all(package.join("ring")).unwrap();
     fs::copy(source, package.join("src/main.rs")).unwrap();
     let manifest = format!(
-        "[package]\nname = \"golden\"\nedition = \"2024\"\n[dependencies]\nlibrip = {{ path = {librip:?} }}\n[workspace]\n"
+        "[package]\nname = \"golden\"\nedition = \"2024\"\n[dependencies]\nlibrip = {{ path = {librip:?} }}\n\
+             [workspace]\n"
     );
     fs::write(package.join("Cargo.toml"), manifest).unwrap();
     let mut cargo = Command::new(env!("CARGO"));

@@ -24,7 +24,7 @@ use support::synth::{MODULES, Module, Ring, SITES, SLOTS, Site, Slot, TEXTS};
 // What is large.
 
 #[test]
-fn a_sparse_file_of_terabytes_is_read_in_the_time_of_what_is_in_it() {
+fn a_sparse_file_of_terabytes_is_read_in_the_time_of_its_content() {
     const SLOT_COUNT: u64 = 1 << 24;
     let ring = Ring { slot_words: 16_384, spare_slots: 0, ..sound_ring() };
     let mut image = ring.build();
@@ -68,7 +68,7 @@ fn tables_of_terabytes_are_refused() {
 // What is no file.
 
 #[test]
-fn what_is_no_file_is_named_and_not_read() {
+fn what_is_not_a_regular_file_is_named_and_not_read() {
     let scratch = Scratch::new();
     let fifo = scratch.path("fifo");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -95,7 +95,7 @@ fn what_is_no_file_is_named_and_not_read() {
 }
 
 #[test]
-fn files_of_the_kernel_are_no_rings() {
+fn files_of_the_kernel_are_not_rings() {
     // Regular files by their type, of length 0 by their metadata, and endless some of them.
     for path in
         ["/proc/self/status", "/proc/self/mem", "/proc/self/environ", "/proc/kmsg", "/sys/kernel/notes"]
@@ -109,7 +109,7 @@ fn files_of_the_kernel_are_no_rings() {
 }
 
 #[test]
-fn a_ring_behind_links_is_a_ring() {
+fn a_ring_is_read_through_symbolic_links() {
     let scratch = Scratch::new();
     scratch.file("ring", &sound_ring().build().bytes);
     symlink("ring", scratch.path("link")).unwrap();
@@ -120,7 +120,7 @@ fn a_ring_behind_links_is_a_ring() {
 }
 
 #[test]
-fn a_ring_of_somebody_else_needs_his_rights() {
+fn a_ring_of_another_user_needs_that_users_rights() {
     const NOBODY: u32 = 65_534;
     let scratch = Scratch::new();
     let path = scratch.file("ring", &sound_ring().build().bytes);
@@ -271,7 +271,7 @@ fn a_copy_that_unpacks_to_gigabytes_of_nothing_takes_no_memory() {
 }
 
 #[test]
-fn list_and_gc_do_not_unpack_what_lies_around() {
+fn list_and_gc_do_not_unpack_compressed_files() {
     let scratch = Scratch::new();
     let path = scratch.path("bomb.gz");
     let mut file = File::create(&path).unwrap();
@@ -294,8 +294,9 @@ const NASTY: &str = "\x1b[2J\x1b]0;x\x07\r\n\t\u{7f}\u{9b}31m\u{85}\u{202e}\u{20
 
 fn assert_harmless(what: &str, text: &str) {
     let is_harmful = |letter: char| {
-        letter.is_control() && letter != '\n'
-            || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
+        let turns_text =
+            matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}'..='\u{200f}');
+        letter.is_control() && letter != '\n' || turns_text || letter == '\u{feff}'
     };
     assert!(!text.contains(is_harmful), "{what}: {text:?}");
 }

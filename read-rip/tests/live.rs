@@ -112,8 +112,8 @@ impl MappedSlot<'_> {
     fn plain_marks(&self, owner: (u32, u32), how_many: u64) {
         assert!(self.offset + SLOT_HEADER + 8 * self.words as usize <= self.mapping.len());
         let cursor = self.mapping.as_mut_ptr().wrapping_add(self.offset + SLOT_HEADER);
-        // SAFETY: it writes the count, 8 bytes before the cursor, and words from the cursor on, as many as the mask says:
-        // all within the mapping (checked above).
+        // SAFETY: it writes the count, 8 bytes before the cursor, and words from the cursor on, as many as the mask
+        // says: all within the mapping (checked above).
         unsafe {
             core::arch::asm!(
                 "2:",
@@ -334,8 +334,8 @@ fn torture(slot_words: u32, writers: &[Pace], time: Duration) -> Seen {
 /// * words before the owner's first are not left out;
 /// * a slot that is changing owners shows what is in it.
 ///
-/// One that it was not: a piece is accepted however far the writer came meanwhile. Both copies are alike then only if the
-/// reader was interrupted in the few instructions between the second one and the count.
+/// One that it was not: a piece is accepted however far the writer came meanwhile. Both copies are alike then only if
+/// the reader was interrupted in the few instructions between the second one and the count.
 #[test]
 fn words_are_what_was_recorded_however_fast_the_writers_are() {
     let time = Duration::from_secs(setting("READ_RIP_TORTURE_SECONDS", 10)) / 3;

@@ -138,7 +138,7 @@ fn the_lock_with_most_waiters_comes_first() {
 }
 
 #[test]
-fn what_was_done_with_a_lock_is_counted() {
+fn operations_on_a_lock_are_counted() {
     let ring = ring().with_slots([
         Slot::thread("a", 1)
             .event(TAKES, &[at(3.0), A])
@@ -212,7 +212,7 @@ fn the_table_decides_what_became_of_the_last_attempt() {
 }
 
 #[test]
-fn who_may_have_a_lock_is_no_holder() {
+fn a_thread_that_may_hold_a_lock_is_not_a_holder() {
     let ring = ring().with_slots([
         Slot::thread("a", 1).has(Held::new(TAKING, A, TAKES)),
         Slot::thread("b", 2).has(Held::new(RELEASING, A, TAKES)),
@@ -254,7 +254,7 @@ fn a_lock_can_be_held_again_and_shared() {
 }
 
 #[test]
-fn two_holders_of_what_only_one_can_have_are_called_contradictory() {
+fn two_holders_of_an_exclusive_lock_are_contradictory() {
     let ring = ring().with_slots([1, 2].map(|tid| Slot::thread("a", tid).has(Held::new(HELD, A, TAKES))));
     assert!(shown(&ring).contains("  contradictory: "), "{}", shown(&ring));
     assert_eq!(json(&ring)[0]["contradictory"], true);
@@ -267,7 +267,7 @@ fn two_holders_of_what_only_one_can_have_are_called_contradictory() {
 }
 
 #[test]
-fn a_holder_that_has_exited_is_one_still() {
+fn an_exited_holder_still_holds_its_lock() {
     let ring = ring().with_slots([Slot::thread("a", 1).has(Held::new(HELD, A, TAKES)).exited()]);
     assert!(shown(&ring).contains("  held by a[1], which has exited, at "), "{}", shown(&ring));
     assert_eq!(json(&ring)[0]["holders"][0]["thread_state"], "exited");
@@ -297,7 +297,7 @@ fn an_entry_for_no_lock_is_damage() {
 }
 
 #[test]
-fn what_found_no_room_in_a_table_is_said() {
+fn locks_without_an_entry_in_the_table_are_mentioned() {
     let mut slot = Slot::thread("a", 1);
     slot.held_overflowed = 3;
     let ring = Ring { held_overflows: 9, releases_unmatched: 2, ..ring() };
@@ -327,7 +327,7 @@ fn a_forked_child_has_another_lock_at_the_same_address() {
 }
 
 #[test]
-fn locks_of_no_interest_are_left_out_when_they_are_many() {
+fn idle_locks_are_hidden_when_there_are_many() {
     let slots = (0..30).map(|n| Slot::thread("a", 1 + n).event(TAKES, &[0, A + u64::from(n)]).marks([SNAP]));
     let ring = ring().with_slots(slots.chain([Slot::thread("b", 99).has(Held::new(HELD, B, TAKES))]));
     let outcome = locks(&ring, &[]).sound();
@@ -443,7 +443,7 @@ fn steps_are_what_a_thread_did() {
 }
 
 #[test]
-fn steps_in_front_of_missing_words_are_given_up() {
+fn steps_before_missing_words_are_dropped() {
     let mut slot = Slot::thread("a", 1).event(TAKES, &[0, A]).event(TAKES, &[0, B]).marks([SNAP]);
     slot.words.retain(|&(sequence, ..)| sequence != 4);
     let model = model(None, &ring().with_slots([slot]));
@@ -464,7 +464,7 @@ fn the_locks_of_a_thread_are_in_the_order_in_which_it_took_them() {
 }
 
 #[test]
-fn only_what_was_so_in_both_readings_is_steady() {
+fn only_a_state_seen_in_both_readings_is_steady() {
     let held = |sequence| Held { sequence, ..Held::new(HELD, A, TAKES) };
     let waits = |lock| Held { sequence: 9, ..Held::new(WAITING, lock, WAIT) };
     let thread = |tid| Slot::thread("a", tid).at(100);

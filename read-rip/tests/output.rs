@@ -117,7 +117,7 @@ fn exited_threads_are_shown_by_tv_alone_and_end_in_exit() {
 }
 
 #[test]
-fn sequences_are_whole_however_far_they_came() {
+fn sequences_are_shown_in_full_however_large() {
     let ring = Ring { slot_words: 16, ..lock_sites() };
     let ring = ring.with_slots([
         Slot::thread("a", 1).at(32_767).marks([WAITS, DONE, HOLDS]),
@@ -158,7 +158,7 @@ fn a_reused_slot_shows_nothing_of_its_former_owner() {
 }
 
 #[test]
-fn a_slot_that_was_changing_owners_shows_nothing_that_could_be_somebody_elses() {
+fn a_slot_that_was_changing_owners_shows_no_words_of_either_owner() {
     // Killed in the middle of the claim: ids are the successor's, words and first sequence the predecessor's.
     let mut slot = Slot::thread("first", 1).marks([WAITS, HOLDS]);
     slot.state = support::synth::CLAIMING;
@@ -169,7 +169,7 @@ fn a_slot_that_was_changing_owners_shows_nothing_that_could_be_somebody_elses() 
 }
 
 #[test]
-fn pcs_that_nobody_knows_are_shown_as_addresses() {
+fn unknown_pcs_are_shown_as_addresses() {
     let ring = lock_sites().with_slots([Slot::thread("a", 1).actual_marks([
         // In no module, in the program without a site, and with one.
         0x7fff_1234_5678,
@@ -236,7 +236,7 @@ fn match_selects_threads_by_name_tid_function_or_place() {
 }
 
 #[test]
-fn operands_are_no_marks_and_incomplete_events_are_counted() {
+fn operands_are_not_shown_as_marks_and_incomplete_events_are_counted() {
     let mut ring = Ring::new().with_sites(&[(0x1000, "a.rs", 1)]);
     ring.sites.push(Site { operands: vec![1, 2], ..Site::new(0x2000, "a.rs", 2) });
     let ring = ring.with_slots([
@@ -256,7 +256,7 @@ fn operands_are_no_marks_and_incomplete_events_are_counted() {
 }
 
 #[test]
-fn a_later_minor_version_is_read_for_what_is_known_of_it() {
+fn a_later_minor_version_is_read_as_far_as_it_is_known() {
     let mut ring = lock_sites();
     ring.version = (1, 9);
     ring.extra_bytes = 24;
@@ -409,7 +409,7 @@ fn threads_that_recorded_nowhere_are_mentioned() {
 }
 
 #[test]
-fn how_a_process_ended_is_said_where_it_said_so() {
+fn the_end_of_a_process_is_shown_if_it_was_recorded() {
     let ring = Ring { exit_status: Some(-3), ..pile_up() };
     let outcome = Fixture::of(&ring).show(&[]).sound();
     assert!(outcome.stderr.starts_with("server[4321], exited with status -3: 5 threads"), "{outcome:#?}");
@@ -425,7 +425,7 @@ fn large() -> Ring {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let fixture = Fixture::of(&large());
     for options in [&["-t"][..], &["-t", "--json"]] {
         let mut command = command();
@@ -442,7 +442,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn nobody_who_reads_the_remarks_is_no_error_either() {
+fn a_closed_standard_error_is_not_an_error() {
     // `read-rip RING 2>&1 | head -1`: standard error is a closed pipe too.
     let directory = tempfile::tempdir().unwrap();
     let fixture = Fixture::of(&large());
@@ -516,7 +516,7 @@ fn a_terminal_gets_colours_unless_no_color_is_set() {
 }
 
 #[test]
-fn the_help_is_what_was_agreed() {
+fn the_help_is_as_in_the_snapshot() {
     // To change it on purpose: `READ_RIP_BLESS=1 cargo test -p read-rip --test output help`.
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help.txt");
     let mut found = String::new();

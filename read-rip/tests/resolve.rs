@@ -1,4 +1,5 @@
-//! The `resolve` layer against real files: fixtures are compiled here, by `rustc`, `gcc` and `g++`, and taken apart by binutils.
+//! The `resolve` layer against real files: fixtures are compiled here, by `rustc`, `gcc` and `g++`, and taken apart by
+//! binutils.
 //!
 //! Expected lines are those with a marker comment in the fixture's source, expected addresses those of symbols as
 //! `object` reads them. Not tested here: rings, and processes in containers.
@@ -397,8 +398,8 @@ fn split_debug_information_is_read_from_where_the_compiler_put_it() {
     }
 }
 
-// FOLKLORE: binutils 2.40's dwp crashes on version 5 of DWARF and llvm-dwp 14 runs forever on gcc's: version 4 is packed by the
-// first and version 5 by rustc itself.
+// FOLKLORE: binutils 2.40's dwp crashes on version 5 of DWARF and llvm-dwp 14 runs forever on gcc's: version 4 is
+// packed by the first and version 5 by rustc itself.
 #[test]
 fn split_debug_information_is_read_from_a_package_beside_the_program() {
     let fixture = Fixture::c("-gdwarf-4 -gsplit-dwarf");
@@ -570,7 +571,7 @@ fn paths_are_below_the_root_of_the_recorded_process() {
 type IsExpected = fn(&Problem) -> bool;
 
 #[test]
-fn a_path_to_no_regular_file_is_answered_promptly() {
+fn a_path_that_is_not_a_regular_file_is_answered_promptly() {
     let directory = tempfile::tempdir().unwrap();
     let fifo = directory.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());

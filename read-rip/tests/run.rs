@@ -20,7 +20,7 @@ fn output_and_status_are_the_programs_own() {
 }
 
 #[test]
-fn a_signal_is_told_as_shells_tell_it() {
+fn a_signal_gives_the_exit_status_that_shells_use() {
     let outcome = run(&["--", "sh", "-c", "kill -KILL $$"]);
     assert_eq!(outcome.status, 128 + 9, "{outcome:#?}");
     assert!(outcome.stderr.contains("it left no ring in /dev/shm\n"), "{outcome:#?}");

@@ -5,8 +5,8 @@ tests_passed=0
 tests_failed=0
 steps_failed=0
 
-# step NAME COMMAND...: shows the output of the command only if the command fails. Adds up its lines `test result:`; a failure
-# without such a line, for example a compile error, counts as one.
+# step NAME COMMAND...: shows the output of the command only if the command fails. Adds up its lines `test result:`; a
+# failure without such a line, for example a compile error, counts as one.
 step() {
     local name=$1 log status=0 seconds=$SECONDS passed failed
     shift

@@ -1,8 +1,8 @@
 //! The instructions of marks and of a lock, compared with golden listings: what a mark costs is decided here.
 //!
 //! The listings are in `golden/`, one directory for each architecture. `scripts/bless assembly` writes them anew; the
-//! difference then says what a change does to every mark. On x86-64 the marks are listed as they are in linked programs. The
-//! rest is listed as the compiler emits it.
+//! difference then says what a change does to every mark. On x86-64 the marks are listed as they are in linked
+//! programs. The rest is listed as the compiler emits it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +29,8 @@ fn golden(architecture: &str, name: &str) -> PathBuf {
     directory.join(name).with_extension("s")
 }
 
-/// The instructions of a function in a linked file, one a line. A jump names the number of the instruction that it goes to.
+/// The instructions of a function in a linked file, one a line. A jump names the number of the instruction that it goes
+/// to.
 #[cfg(target_arch = "x86_64")]
 fn disassembled(file: &Path, function: &str) -> String {
     let mut objdump = Command::new("objdump");

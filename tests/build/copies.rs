@@ -21,7 +21,7 @@ fn host(quiet: bool) -> &'static PathBuf {
     })
 }
 
-/// Runs a host; its ring, once what is common was checked.
+/// Runs a host, checks what all hosts have in common, and returns the ring.
 fn check(quiet: bool, who: &str, when: &str) -> Ring {
     let remains = run(host(quiet), &[who, when, plugin().to_str().unwrap()]);
     assert_eq!(remains.stdout, "stays\n", "a library with blocks of threads must not be unloaded");

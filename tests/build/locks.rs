@@ -9,7 +9,7 @@ use crate::{compile, run, tool};
 const TAKES: u8 = 6;
 
 #[test]
-fn two_arms_that_take_a_lock_are_two_places() {
+fn two_arms_that_acquire_a_lock_have_two_locations() {
     for flags in [&["-C", "opt-level=3"][..], &["-C", "opt-level=s"], &["-C", "opt-level=3", "-C", "lto=fat"]]
     {
         let ring = run(&compile("locks.rs", "locks-arms", flags), &[]).ring();
@@ -43,7 +43,7 @@ fn locks_of_a_library_are_in_the_threads_one_table() {
 /// work.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn between_taking_a_free_lock_and_the_programs_work_one_word_is_stored() {
+fn between_the_acquisition_of_a_free_lock_and_the_programs_work_one_word_is_stored() {
     let program = compile("locks.rs", "locks-golden", &["-C", "opt-level=3"]);
     let listing = tool(
         Command::new("objdump")
@@ -72,7 +72,7 @@ fn between_taking_a_free_lock_and_the_programs_work_one_word_is_stored() {
     let is_store = |text: &&&str| {
         let (mnemonic, operands) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let target = operands.split(',').next().unwrap_or_default();
-        // What is spilt to the stack is the thread's own and nothing of librip's.
+        // Values spilled to the stack are the thread's own, not librip's.
         target.contains('[') && !target.contains("[rsp") && !matches!(mnemonic, "cmp" | "test" | "nop")
     };
     let stores: Vec<&&str> = between.iter().filter(is_store).collect();

@@ -1,7 +1,7 @@
-//! What compilers and linkers make of marks: each variant is built, run, and its ring read.
+//! Marks after compilers and linkers: each variant is built and run, and its ring is read.
 //!
 //! The fixtures in `fixtures/` are compiled by calling rustc with the librip that is built once, in release,
-//! with bitcode for those variants that want it: a variant then takes a second or two.
+//! with bitcode for the variants that need it: a variant then takes a second or two.
 
 #![allow(missing_docs, reason = "tests")]
 

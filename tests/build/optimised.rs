@@ -13,7 +13,7 @@ fn program() -> &'static PathBuf {
 }
 
 #[test]
-fn a_mark_before_a_load_that_the_optimiser_would_rather_make_first_is_in_the_ring() {
+fn the_optimiser_does_not_move_a_load_before_a_mark() {
     let remains = Plan::new(program(), &["fault"]).run();
     assert_eq!(remains.signal(), Some(libc::SIGSEGV), "{remains:?}");
     let ring = remains.ring();

@@ -37,7 +37,7 @@ fn expect(said: &str, parts: &[&str]) {
 }
 
 #[test]
-fn the_server_in_c_says_who_has_the_lock_and_who_waits_for_it() {
+fn the_server_in_c_shows_the_holder_of_a_lock_and_its_waiters() {
     for compiler in installed(&[GCC, CLANG]) {
         let said = ask(compiler, "server.c", "");
         expect(&said, &["serve : 20 threads, 1 location: server.c:", "ask_the_backend : 1 thread"]);

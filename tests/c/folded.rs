@@ -9,7 +9,7 @@ fn read_rip(arguments: &[&str], ring: &std::path::Path) -> Output {
 }
 
 #[test]
-fn marks_that_a_linker_has_made_one_are_shown_as_such() {
+fn marks_that_a_linker_has_folded_are_all_shown() {
     if installed(&[CLANG]).is_empty() || !is_installed("ld.lld") {
         eprintln!("SKIPPED: it takes clang and lld");
         return;

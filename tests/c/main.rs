@@ -64,7 +64,7 @@ fn package(field: &str) -> Vec<String> {
     line.replace("${includedir}", &variable("includedir")).split_whitespace().map(str::to_owned).collect()
 }
 
-/// A compiler, and the standards that it is to be tried with: the oldest, the one that most use, and the newest.
+/// A compiler, and the standards that it is to be tried with: the oldest, the most used and the newest.
 #[derive(Clone, Copy, Debug)]
 struct Compiler {
     name: &'static str,

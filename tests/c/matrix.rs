@@ -43,7 +43,7 @@ fn the_header_compiles_without_a_warning_in_all_standards_and_levels() {
 }
 
 #[test]
-fn the_header_compiles_without_a_warning_that_few_ask_for_and_in_any_visibility() {
+fn the_header_compiles_without_rarely_enabled_warnings_and_in_any_visibility() {
     let all =
         ["-O2", "-pedantic", "-Wcast-qual", "-Wcast-align", "-Wconversion", "-Wsign-conversion", "-Wshadow"];
     for compiler in installed(&ALL) {
@@ -220,7 +220,7 @@ fn the_static_library_can_be_linked_with_another_one_in_rust() {
 }
 
 #[test]
-fn checkers_for_races_and_for_arithmetic_have_nothing_to_say() {
+fn sanitizers_for_races_and_for_arithmetic_report_nothing() {
     let variants = [
         (GCC, &["-fsanitize=thread"][..]),
         (CLANG, &["-fsanitize=thread"]),
@@ -260,7 +260,7 @@ fn templates_inline_functions_exceptions_and_static_initialisers_may_mark() {
             // The destructor runs last: it belongs to the C++ library's own destructors of thread-locals.
             let thread = ring.labels(ring.slot_named("thread"));
             assert_eq!(thread, ["in a thread", "thread-local destructor"], "{name}");
-            // Copies that the linker dropped have left no note behind: each site is within its module's code.
+            // Copies that the linker dropped have left no note: each site is within its module's code.
             let pcs: BTreeSet<(usize, u64)> = ring.sites.iter().map(|site| (site.module, site.pc)).collect();
             assert_eq!(pcs.len(), ring.sites.len(), "{name}: {:?}", ring.sites);
             if *flags == ["-O0"] {
@@ -304,7 +304,7 @@ fn installing_fails_where_it_would_do_something_else() {
 }
 
 #[test]
-fn with_rip_disable_nothing_is_left_and_no_library_is_needed() {
+fn with_rip_disable_no_mark_is_compiled_and_no_library_is_needed() {
     for compiler in installed(&ALL) {
         for standard in [compiler.standards[0], compiler.standards[compiler.standards.len() - 1]] {
             let flags = ["-O2", &format!("-std={standard}")];
@@ -347,7 +347,7 @@ fn a_mark_is_a_dozen_instructions_without_a_call_a_lock_prefix_or_a_fence() {
             command.args(["-O2", "-fno-asynchronous-unwind-tables", "-S", pic]).arg(&source);
             tool(command.args(package("Cflags")).arg("-o").arg(&out));
             let text = std::fs::read_to_string(&out).unwrap();
-            // Without what is behind the function, and without the directives of the note.
+            // Without what follows the function, and without the directives of the note.
             let lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with("mark:"));
             let mut body = Vec::new();
             let mut in_note = false;

@@ -109,7 +109,7 @@ fn a_rust_program_that_loads_a_library_in_c_has_one_ring() {
 }
 
 #[test]
-fn a_library_that_is_unloaded_while_the_ring_is_made_does_no_harm_and_records_when_it_is_back() {
+fn a_library_unloaded_while_the_ring_is_made_does_no_harm_and_records_when_loaded_again() {
     let in_c = build(GCC, &["plugin.c"], "libplugin-unloads.so", &["-O2", "-fPIC", "-shared"]);
     let program = build(GCC, &["unloads.c"], "unloads", &["-O2"]);
     for plugin in [&in_c, plugin_in_rust()] {
@@ -129,7 +129,7 @@ fn a_library_that_is_unloaded_while_the_ring_is_made_does_no_harm_and_records_wh
 }
 
 #[test]
-fn a_library_that_is_loaded_meanwhile_may_start_the_recorder_too() {
+fn a_library_that_is_loaded_during_the_start_may_start_the_recorder_too() {
     let plugin = build(GCC, &["meets.c"], "libplugin-meets.so", &["-O2", "-fPIC", "-shared", "-DPLUGIN"]);
     let program = build(GCC, &["meets.c"], "meets", &["-O2", "-rdynamic"]);
     let ring = run(&program, &[plugin.to_str().unwrap()]).ring();

@@ -26,7 +26,7 @@ fn ring_of(what: &[&str]) -> (Ring, Remains) {
 }
 
 #[test]
-fn threads_that_end_give_their_slots_back() {
+fn threads_that_end_release_their_slots() {
     let (ring, _) = ring_of(&["threads"]);
     for name in ["first", "second"] {
         let slot = ring.slot_named(name);

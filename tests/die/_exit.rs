@@ -1,4 +1,4 @@
-//! `_exit`: status 0, and nobody's exit handlers run.
+//! `_exit`: status 0, and no exit handler runs.
 
 use crate::{check, plan};
 

@@ -72,7 +72,7 @@ fn check_until_death(remains: &Remains, label: &str) {
     }
 }
 
-/// A thread that died after it had counted `marks` marks may have made one more, of which nobody knows.
+/// A thread that died after it counted `marks` marks may have made one more, which is not counted.
 fn check_count(slot: &Slot, marks: u64) {
     let recorded = slot.count - slot.first_sequence;
     assert!(

@@ -9,7 +9,7 @@ use librip_test_kit::victim::{Plan, torture};
 use crate::{check_count, cycle, plan};
 
 /// Threads that the victim runs at a time, at most: three at full speed, two times three that come and go.
-/// Twice that, because a slot is claimed before its thread is counted and given back after.
+/// Twice that: a slot is claimed before its thread is counted, and released after.
 const THREADS: usize = 2 * 9;
 
 /// Marsaglia's xorshift: the instants need not be good, only different and repeatable.
@@ -52,7 +52,7 @@ fn check(ring: &Ring, cells: &[[u64; 4]]) {
             .collect();
         let slot = match found.as_slice() {
             [slot] => slot,
-            // Its slot may have been given to another thread, but only after it had exited.
+            // Another thread may have its slot now, but only after it has exited.
             [] if marks == 0 || state == progress::FINISHED && ring.slots_reused > 0 => continue,
             [] => panic!("{name} made {marks} marks and has no slot"),
             _ => panic!("{name} has several slots"),
@@ -88,7 +88,7 @@ fn check(ring: &Ring, cells: &[[u64; 4]]) {
 }
 
 #[test]
-fn whatever_the_instant_of_death_all_known_marks_are_there_and_nothing_else() {
+fn all_known_marks_and_nothing_else_are_there_at_any_instant_of_death() {
     let mut random = Random(0x5eed_0001);
     let mut threads = 0;
     for _ in 0..150 * torture() {
@@ -102,7 +102,7 @@ fn whatever_the_instant_of_death_all_known_marks_are_there_and_nothing_else() {
 }
 
 #[test]
-fn whatever_the_instant_of_death_reused_slots_hold_their_last_owners_marks() {
+fn reused_slots_hold_their_last_owners_marks_at_any_instant_of_death() {
     let mut random = Random(0x5eed_0002);
     let mut reused = 0;
     for round in 0..150 * torture() {

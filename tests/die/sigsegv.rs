@@ -3,7 +3,7 @@
 use crate::{check, plan};
 
 #[test]
-fn a_mark_directly_before_a_fault_is_in_the_ring_and_the_one_behind_it_is_not() {
+fn a_mark_directly_before_a_fault_is_in_the_ring_and_the_one_after_it_is_not() {
     let remains = plan(&["sigsegv"]).run();
     assert_eq!(remains.signal(), Some(libc::SIGSEGV));
     let ring = check(&remains, &["about to die"]);

@@ -1,4 +1,4 @@
-//! Somebody truncates the file while forty threads mark and others come and go.
+//! Another process truncates the file while forty threads mark and others start and end.
 
 use std::fs;
 
@@ -20,38 +20,38 @@ fn check(what: &str) {
 }
 
 #[test]
-fn a_program_survives_that_its_ring_is_truncated_to_nothing() {
+fn a_program_survives_the_truncation_of_its_ring_to_nothing() {
     check("truncate");
 }
 
 #[test]
-fn a_program_survives_that_half_of_its_slots_are_cut_off() {
+fn a_program_survives_the_loss_of_half_of_its_slots() {
     check("halve");
 }
 
 #[test]
-fn a_program_survives_that_its_ring_is_cut_in_the_midst_of_a_slot() {
+fn a_program_survives_a_cut_in_the_middle_of_a_slot() {
     check("odd");
 }
 
 #[test]
-fn a_program_survives_that_its_ring_is_truncated_and_extended_again() {
-    // All is zeros then, and nobody had a SIGBUS: slots that have owners are handed out once more.
+fn a_program_survives_a_truncation_and_an_extension() {
+    // The file is all zeros then, and no thread gets a SIGBUS: slots that have owners are handed out again.
     check("extend_again");
 }
 
 #[test]
-fn a_program_survives_that_its_ring_is_truncated_and_extended_many_times() {
+fn a_program_survives_many_truncations_and_extensions() {
     check("again_and_again");
 }
 
 #[test]
-fn a_program_survives_that_somebody_punches_a_hole_of_the_rings_size() {
+fn a_program_survives_a_hole_of_the_size_of_the_ring() {
     check("punch");
 }
 
 #[test]
-fn what_lies_before_the_cut_goes_on_being_recorded_and_who_comes_later_is_counted() {
+fn slots_before_the_cut_keep_recording_and_later_threads_are_counted() {
     let remains = survives(&["damage", "halve"], |plan| plan);
     let mut bytes = fs::read(remains.ring_path()).unwrap();
     let wanted = u64::from_le_bytes(bytes[header_at::FILE_LEN..][..8].try_into().unwrap()) as usize;

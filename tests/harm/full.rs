@@ -45,8 +45,8 @@ fn on_a_file_system_that_is_full_there_is_no_ring_and_no_file() {
 }
 
 #[test]
-fn threads_that_come_and_go_leave_room_on_a_small_file_system_and_are_all_recorded() {
-    if !is_root("threads_that_come_and_go_leave_room_on_a_small_file_system_and_are_all_recorded") {
+fn short_lived_threads_are_all_recorded_on_a_small_file_system() {
+    if !is_root("short_lived_threads_are_all_recorded_on_a_small_file_system") {
         return;
     }
     let ring = looks_at_pauses(&["churn"]).pop().unwrap().unwrap();

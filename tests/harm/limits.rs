@@ -31,7 +31,7 @@ fn a_limit_on_file_size_that_no_ring_fits_into_means_no_ring_and_no_file() {
 }
 
 #[test]
-fn a_program_with_little_address_space_keeps_it_for_itself() {
+fn a_program_with_little_address_space_gets_no_ring_and_runs() {
     // It uses 160 MiB of 256 by its own account; the default ring would take 70.
     let remains =
         survives(&["memory"], |plan| plan.env("RIP_SLOTS", "65536").limit(Resource::RLIMIT_AS, 256 << 20));

@@ -1,7 +1,7 @@
 //! Whatever becomes of the ring's file, the program runs as it would without.
 //!
 //! Promise 4 of the design. Each victim runs twice, with a ring and with `RIP_RING=off`: standard output,
-//! standard error and exit status must be the same. What the ring must hold is checked besides.
+//! standard error and exit status must be the same. The content of the ring is checked too.
 
 #![allow(missing_docs, reason = "tests")]
 
@@ -28,7 +28,7 @@ fn compare(arguments: &[&str], prepare: impl Fn(Plan) -> Plan) -> Remains {
     with
 }
 
-/// As [`compare`], for victims that get on with it: their exit status is 3.
+/// As [`compare`], for victims that go on: their exit status is 3.
 fn survives(arguments: &[&str], prepare: impl Fn(Plan) -> Plan) -> Remains {
     let remains = compare(arguments, prepare);
     assert_eq!(remains.status.code(), Some(3), "{remains:?}");

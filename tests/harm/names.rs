@@ -9,7 +9,7 @@ use librip_test_kit::victim::{is_root, tempdir};
 use crate::{compare, survives};
 
 #[test]
-fn a_ring_that_cannot_be_created_is_no_reason_to_do_anything_differently() {
+fn a_program_whose_ring_cannot_be_created_runs_as_without_one() {
     for path in ["/no/such/directory/ring", "/proc/ring", "/dev/null/ring", "/proc/self/mem", "\u{1}\u{2}/x"]
     {
         let remains = survives(&["work"], |plan| plan.env("RIP_RING", path));
@@ -19,7 +19,7 @@ fn a_ring_that_cannot_be_created_is_no_reason_to_do_anything_differently() {
 }
 
 #[test]
-fn a_name_that_is_too_long_is_no_reason_to_do_anything_differently() {
+fn a_program_whose_ring_has_too_long_a_name_runs_as_without_one() {
     let long = format!("/dev/shm/{}", "x".repeat(5000));
     survives(&["work"], |plan| plan.env("RIP_RING", &long));
 }
@@ -66,8 +66,8 @@ fn the_ring_is_readable_and_writable_for_its_owner_only_whatever_the_umask() {
 }
 
 #[test]
-fn a_read_only_file_system_is_no_reason_to_do_anything_differently() {
-    if !is_root("a_read_only_file_system_is_no_reason_to_do_anything_differently") {
+fn a_program_on_a_read_only_file_system_runs_as_without_a_ring() {
+    if !is_root("a_program_on_a_read_only_file_system_runs_as_without_a_ring") {
         return;
     }
     let remains = survives(&["work"], |plan| {

@@ -3,7 +3,7 @@
 use crate::compare;
 
 #[test]
-fn a_sigbus_from_elsewhere_reaches_what_handled_it_before_or_kills_as_before() {
+fn a_sigbus_that_is_not_the_rings_is_handled_as_without_librip() {
     for handler in ["rust", "default", "ignore", "plain", "once", "info"] {
         for origin in ["fault", "sent", "raised"] {
             let remains = compare(&["sigbus", handler, origin], |plan| plan);

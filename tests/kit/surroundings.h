@@ -1,5 +1,6 @@
-/* For programs whose ring somebody scribbles over: memory that no store of the recorder may reach. A store to the pages
- * around the ring's mapping faults, and a private block has a pattern that is checked. Also how such a program talks. */
+/* For programs whose ring a hostile process scribbles over: memory that no store of the recorder may reach, and how
+ * such a program talks. A store to the pages around the ring's mapping faults. A private block has a pattern that is
+ * checked. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@ use librip_test_kit::oracle::Holding;
 use crate::{DESTROYED, RELEASED, at_pause, end, main_has, main_slot, next, plan, start, state};
 
 #[test]
-fn a_lock_that_another_thread_gives_up_is_held_by_nobody() {
+fn a_lock_that_another_thread_releases_has_no_holder() {
     let (mut victim, locks) = start(plan(&["handed_over"]), 2);
     let ring = at_pause(&mut victim);
     for &lock in &locks {
@@ -44,7 +44,7 @@ fn a_name_goes_with_its_lock_and_not_with_the_next_one_there() {
 }
 
 #[test]
-fn a_lock_that_ends_while_it_is_held_is_told_so() {
+fn the_table_says_when_a_held_lock_is_destroyed() {
     let (mut victim, locks) = start(plan(&["destroyed"]), 3);
     let ring = at_pause(&mut victim);
     for &lock in &locks[..2] {

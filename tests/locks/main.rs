@@ -1,4 +1,4 @@
-//! What is recorded of locks: the held-lock table at the instant of death, and the events.
+//! The records of locks: the held-lock table at the instant of death, and the events.
 
 #![allow(missing_docs, reason = "tests")]
 
@@ -37,7 +37,7 @@ fn plan(arguments: &[&str]) -> Plan {
     Plan::new(env!("CARGO_BIN_EXE_victim"), &all)
 }
 
-/// Starts a victim that tells the addresses of so many locks, one a line.
+/// Starts a victim that prints the addresses of this many locks, one a line.
 fn start(plan: Plan, locks: usize) -> (Victim, Vec<u64>) {
     let mut victim = plan.start();
     let locks = (0..locks).map(|_| u64::from_str_radix(&victim.line(), 16).unwrap()).collect();

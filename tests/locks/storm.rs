@@ -1,4 +1,4 @@
-//! SIGKILL at random instants, amid locks that are taken and given up in every order: who holds what is the truth.
+//! SIGKILL at random instants, while locks are acquired and released in every order: the recorded holders are true.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,12 @@ use crate::plan;
 
 const THREADS: usize = 3;
 const LOCKS: usize = 16;
-/// These tell by themselves who has them, from behind their locking until before their unlocking.
+/// These note their own holder, from after their acquisition until before their release.
 const TOLD: std::ops::Range<usize> = 10..14;
-/// The last locks are marked by hand, behind what they do.
+/// The last locks are marked by hand, after what they do.
 const BY_HAND: usize = 2;
 
-/// What a thread truly had: how often, and whether shared.
+/// What a thread truly held: how often, and whether shared.
 fn truth(cells: &[[u64; 4]], thread: usize, lock: usize) -> (u64, bool) {
     let value = cells.get(thread * 32 + lock).map_or(0, |cell| cell[0]);
     (value >> 8, value & 0xff == 2)
@@ -75,7 +75,7 @@ fn check(ring: &Ring, cells: &[[u64; 4]], seen: &mut Seen) {
 }
 
 #[test]
-fn whatever_the_instant_of_death_who_holds_what_is_the_truth() {
+fn the_recorded_holders_are_true_at_any_instant_of_death() {
     let mut seen = Seen::default();
     let mut random = 0x5eed_0004_u64;
     for round in 0..400 * u64::from(torture()) {

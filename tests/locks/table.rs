@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[test]
-fn a_lock_that_was_taken_a_million_words_ago_is_held() {
+fn a_lock_that_was_acquired_a_million_words_ago_is_held() {
     let (mut victim, locks) = start(plan(&["wrapped"]), 1);
     let ring = at_pause(&mut victim);
     let slot = main_slot(&ring);
@@ -43,7 +43,7 @@ fn locks_that_find_no_room_are_counted_and_their_releases_are_not_mistaken() {
 }
 
 #[test]
-fn each_mode_of_a_readers_writer_lock_is_told() {
+fn each_mode_of_a_readers_writer_lock_is_recorded() {
     let (mut victim, locks) = start(plan(&["modes"]).env("RIP_WORDS", "256"), 2);
     let lock = locks[0];
     let mut ring = at_pause(&mut victim);
@@ -140,7 +140,7 @@ fn events_have_the_times_that_the_clock_setting_says() {
 }
 
 #[test]
-fn two_places_that_take_the_same_lock_are_two() {
+fn two_calls_that_acquire_one_lock_have_two_locations() {
     let (mut victim, locks) = start(plan(&["pairs"]), 2);
     let ring = at_pause(&mut victim);
     let first = (main_has(&ring, locks[0]).unwrap(), main_has(&ring, locks[1]).unwrap());

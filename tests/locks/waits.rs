@@ -36,7 +36,7 @@ fn kinds(events: &[LockEvent]) -> Vec<u8> {
 }
 
 #[test]
-fn threads_that_wait_for_a_lock_are_known_with_where_and_since_when() {
+fn the_table_says_where_and_since_when_threads_wait_for_a_lock() {
     let (mut victim, locks) = start(plan(&["waits"]), 3);
     let waiters = [("mutex", locks[0]), ("lot", locks[1]), ("reader", locks[2])];
     let ring = until(&mut victim, Holding::Waiting, &waiters);
@@ -59,7 +59,7 @@ fn threads_that_wait_for_a_lock_are_known_with_where_and_since_when() {
     for (name, lock) in waiters {
         let events = events(&ring, name);
         assert_eq!(kinds(&events), [TAKES, WAIT, RELEASED], "{name}");
-        // Who has waited says since when the lock was had.
+        // A thread that has waited records since when it holds the lock.
         let [waited, released] = &events[1..] else { panic!() };
         assert!(waited.time <= released.since && released.since <= released.time, "{name}: {events:?}");
         assert_eq!(ring.slot_named(name).held_of(lock), None);
@@ -68,7 +68,7 @@ fn threads_that_wait_for_a_lock_are_known_with_where_and_since_when() {
 }
 
 #[test]
-fn who_waits_for_a_condition_lends_the_lock_and_has_it_again_when_woken() {
+fn a_condition_wait_releases_the_lock_and_acquires_it_again() {
     let (mut victim, told) = start(plan(&["condition"]), 4);
     let [mutex, changed, lot, lot_changed] = told[..] else { panic!() };
     let sleepers = [("sleeper", mutex, changed), ("lot sleeper", lot, lot_changed)];

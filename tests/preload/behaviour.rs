@@ -35,14 +35,14 @@ fn a_cancelled_thread_cleans_up_with_the_mutex_locked() {
 }
 
 #[test]
-fn trouble_of_all_kinds_goes_as_it_would() {
+fn signals_forks_and_exits_behave_as_without_the_interposer() {
     let program = compile("trouble", &[]);
     for what in
         ["work", "fork", "shared", "close", "filter", "memory", "exit", "leave", "exec", "nothing", "vfork"]
     {
         let remains = same(&program, &[what]);
         assert_eq!(remains.signal(), (what == "vfork").then_some(libc::SIGKILL), "{what}");
-        // Behind a filter nothing is removed.
+        // After a filter is installed, nothing is removed.
         assert_eq!(remains.has_ring(), matches!(what, "filter" | "exit" | "vfork"), "{what}");
         assert!(remains.files().len() < 2, "{what}: {:?}", remains.files());
     }

@@ -49,7 +49,7 @@ fn locks(name: &str, flags: &[&str]) -> String {
 }
 
 #[test]
-fn the_place_of_a_cpp_lock_is_in_the_function_that_uses_it() {
+fn the_location_of_a_cpp_lock_is_in_the_function_that_uses_it() {
     let shown = locks("headers-O2", &["-O2", "-g"]);
     let is_at = |what: &str, function: &str, comment: &str| {
         let place = format!("at {function} headers.cc:{}<", line_of(comment));
@@ -63,7 +63,7 @@ fn the_place_of_a_cpp_lock_is_in_the_function_that_uses_it() {
 }
 
 #[test]
-fn the_place_of_a_cpp_lock_that_is_not_inlined_is_in_the_library() {
+fn the_location_of_a_cpp_lock_that_is_not_inlined_is_in_the_library() {
     let shown = locks("headers-O0", &["-O0", "-g"]);
     let holder = shown.lines().find(|line| line.contains("held by")).unwrap();
     assert!(holder.contains("_lock gthr-default.h:"), "{shown}");

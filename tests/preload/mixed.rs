@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{compile, plan, preload, read_rip, release};
 
 #[test]
-fn marks_and_interposed_calls_of_a_process_are_one_story() {
+fn marks_and_interposed_calls_of_a_process_are_in_one_ring() {
     let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../librip/capi");
     let archive = release("librip-capi", "rip", ".a");
     let include = format!("-I{}", header.display());

@@ -1,4 +1,4 @@
-//! What is in the rings of programs that know nothing of them.
+//! The rings of programs that know nothing of librip.
 
 use std::collections::HashMap;
 use std::process::Command;
@@ -33,7 +33,7 @@ fn held(slot: &Slot, lock: u64) -> Held {
 }
 
 #[test]
-fn the_tables_of_a_killed_program_say_who_has_what_and_who_waits() {
+fn the_tables_of_a_killed_program_have_its_holders_and_waiters() {
     let (at, ring) = killed("stuck");
     let state = |thread: &str, lock: &str| held(ring.slot_named(thread), at[lock]).state;
     assert_eq!(state("first", "a"), Holding::Held);
@@ -57,7 +57,7 @@ fn the_tables_of_a_killed_program_say_who_has_what_and_who_waits() {
 }
 
 #[test]
-fn the_places_are_those_of_the_calls() {
+fn the_locations_are_those_of_the_calls() {
     let (at, ring) = killed("stuck");
     let slot = ring.slot_named("first");
     let function = at["first"];
@@ -109,7 +109,7 @@ fn a_lock_is_left_out_of_the_table_when_its_thread_is_cancelled() {
 }
 
 #[test]
-fn a_mutex_goes_from_its_dead_owner_to_who_gets_it() {
+fn a_robust_mutex_goes_from_its_dead_owner_to_the_next() {
     let remains = plan(&compile("operations", &[]), &[], &[preload()])
         .env("RIP_KEEP", "always")
         .env("RIP_SLOTS", "4096")
@@ -139,7 +139,7 @@ fn a_library_that_is_loaded_later_has_a_name() {
 }
 
 #[test]
-fn a_forked_child_has_the_lock_that_its_parent_had() {
+fn a_forked_child_holds_the_locks_of_its_parent() {
     let remains = plan(&compile("trouble", &[]), &["fork"], &[preload()]).env("RIP_KEEP", "always").run();
     let ring = remains.ring();
     let children = ring.slots.iter().filter(|slot| slot.pid != ring.pid).count();
@@ -166,7 +166,7 @@ fn the_ring_of_a_daemon_is_kept_when_its_first_process_ends() {
 }
 
 #[test]
-fn a_child_of_a_signal_handler_writes_nothing_of_its_parents() {
+fn a_child_forked_in_a_signal_handler_does_not_write_into_its_parents_slot() {
     let (at, ring) = killed("forking_handler");
     let of = |is_child: bool, lock: &str| -> Vec<Holding> {
         let slots = ring.slots.iter().filter(|slot| (slot.pid != ring.pid) == is_child);
@@ -179,7 +179,7 @@ fn a_child_of_a_signal_handler_writes_nothing_of_its_parents() {
 }
 
 #[test]
-fn the_interposer_exports_what_it_stands_in_for_and_nothing_else() {
+fn the_interposer_exports_the_functions_that_it_replaces_and_nothing_else() {
     let output = Command::new("nm").args(["-D", "--defined-only"]).arg(preload()).output().unwrap();
     let names = String::from_utf8_lossy(&output.stdout);
     let prefixes =

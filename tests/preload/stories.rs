@@ -21,7 +21,7 @@ fn told_with_ring(story: &str) -> (String, String, Ring) {
 }
 
 #[test]
-fn a_circle_is_proven_and_one_that_ends_by_itself_is_not() {
+fn a_cycle_is_proven_unless_a_wait_ends_by_itself() {
     let (_, found) = told("circle");
     assert!(found.starts_with("proven deadlock: 2 threads wait for one another"), "{found}");
     for part in ["waits for second (0x", "at forth stories.c:", "acquired at back stories.c:"] {
@@ -33,7 +33,7 @@ fn a_circle_is_proven_and_one_that_ends_by_itself_is_not() {
 }
 
 #[test]
-fn who_waits_for_its_own_mutex_may_wait_for_another_thread() {
+fn a_thread_that_waits_for_its_own_mutex_may_wait_for_another_thread() {
     let (_, found) = told("again");
     assert!(found.starts_with("potential deadlock: "), "{found}");
     assert!(
@@ -43,7 +43,7 @@ fn who_waits_for_its_own_mutex_may_wait_for_another_thread() {
 }
 
 #[test]
-fn who_waits_for_a_unit_lends_nothing() {
+fn a_thread_that_waits_for_a_semaphore_releases_nothing() {
     let (locks, found) = told("unit");
     assert!(locks.contains("units  semaphore at 0x") && locks.contains(" waits for a unit\n"), "{locks}");
     assert!(locks.contains("held by ") && locks.contains("at consumes stories.c:"), "{locks}");
@@ -51,21 +51,21 @@ fn who_waits_for_a_unit_lends_nothing() {
 }
 
 #[test]
-fn a_mutex_that_was_taken_twice_is_held_while_its_thread_waits_for_a_condition() {
+fn a_mutex_acquired_twice_is_held_during_a_condition_wait() {
     let (locks, _) = told("two levels");
     assert!(locks.contains("held by ") && locks.contains("at waits_with_two stories.c:"), "{locks}");
     assert!(!locks.contains("condition variable"), "{locks}");
 }
 
 #[test]
-fn a_child_does_not_have_what_it_shares_with_its_parent() {
+fn a_child_does_not_hold_process_shared_locks_of_its_parent() {
     let (locks, found) = told("shared");
     assert!(locks.contains("held by ") && locks.contains(" waits at wants stories.c:"), "{locks}");
     assert!(found.starts_with("no findings"), "{found}");
 }
 
 #[test]
-fn locks_that_found_no_room_are_given_up_like_others() {
+fn locks_without_an_entry_are_released_like_others() {
     let (locks, _, ring) = told_with_ring("many");
     assert!(!locks.contains("held by"), "{locks}");
     assert!(ring.held_overflows > 0, "the table was full");
@@ -75,11 +75,11 @@ fn locks_that_found_no_room_are_given_up_like_others() {
 }
 
 #[test]
-fn a_mutex_that_is_handed_over_is_not_had_twice_by_one_thread() {
+fn a_mutex_released_by_another_thread_is_not_held_twice() {
     let (locks, found, ring) = told_with_ring("handed over");
     assert!(!locks.contains("by 3 threads"), "{locks}");
     assert!(!found.contains("proven"), "{found}");
-    // Which thread has it is not always found; but who takes it again does not have it from before.
+    // The holder is not always found; but a thread that acquires it again does not hold it from before.
     assert_eq!(ring.held_overflows, 0, "former acquisitions do not fill the tables");
     for slot in &ring.slots {
         assert!(slot.held.len() <= 4, "two mutexes: {:x?}", slot.held);

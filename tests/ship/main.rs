@@ -1,8 +1,8 @@
 //! The artefacts as they are shipped: whatever cargo is asked to build, each has the same content.
 //!
-//! Cargo turns a feature on for all packages of one build that share a dependency. So the interposer or the reader could
-//! differ between `cargo build -p X` and `cargo build --workspace`. These tests build in the main target directory, where
-//! most is built already. The lists of exported symbols are blessed by `scripts/bless`.
+//! Cargo turns a feature on for all packages of one build that share a dependency. So the interposer or the reader
+//! could differ between `cargo build -p X` and `cargo build --workspace`. These tests build in the main target
+//! directory, where most is built already. The lists of exported symbols are blessed by `scripts/bless`.
 
 #![allow(missing_docs, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! fork: the child records as itself, and the parent's slot stays the parent's. exec: nothing is left behind.
+//! fork: the child records as itself, and the parent's slot stays the parent's. exec: nothing is left.
 
 use std::io::Read;
 use std::time::Duration;
@@ -104,7 +104,7 @@ fn a_fork_handler_that_is_older_than_librips_marks_into_the_childs_slot() {
 }
 
 #[test]
-fn exec_leaves_neither_descriptor_nor_mapping_behind() {
+fn exec_leaves_no_descriptor_and_no_mapping() {
     let remains = plan(&["exec"]).run();
     assert_eq!(remains.status.code(), Some(0), "{remains:?}");
     // Whoever runs the tests may have left descriptors open: the comparison is with a program without ring.

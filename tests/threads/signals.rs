@@ -6,7 +6,7 @@ use librip_test_kit::victim::torture;
 
 use crate::{ended, plan, run};
 
-/// Checks a slot whose owner made `marks` marks of the cycle, and `handled` marks in handlers meanwhile: each
+/// Checks a slot whose owner made `marks` marks of the cycle, and `handled` marks in handlers between them: each
 /// is there, once, and each of both kinds in its order.
 fn check(ring: &Ring, slot: &Slot, marks: u64, handled: u64) {
     assert_eq!(slot.count, marks + handled, "{}: marks lost or doubled", slot.name);

@@ -1,4 +1,4 @@
-//! Who gets which slot, and when one is used again.
+//! Which thread gets which slot, and when a slot is reused.
 
 use librip_test_kit::oracle::State;
 use librip_test_kit::progress;
@@ -85,7 +85,7 @@ fn a_thousand_threads_that_mark_first_at_the_same_time_have_a_slot_each() {
 }
 
 #[test]
-fn the_slot_of_a_killed_child_is_taken_back_when_no_other_is_left_and_a_living_threads_is_not() {
+fn the_slot_of_a_killed_child_is_reused_when_no_other_is_left_and_a_living_threads_is_not() {
     let remains = ended(plan(&["reclaim"]).env("RIP_SLOTS", "2").run());
     let ring = remains.ring();
     assert_eq!((ring.slots.len(), ring.slots_reused, ring.refused_full), (2, 1, 0));

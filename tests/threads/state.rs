@@ -12,7 +12,7 @@ fn a_thread_can_name_itself_before_its_first_mark_and_after() {
 }
 
 #[test]
-fn errno_is_what_it_was_after_a_first_mark_that_gets_a_slot_or_none() {
+fn a_first_mark_keeps_errno_with_and_without_a_slot() {
     let remains = ended(plan(&["errno"]).env("RIP_SLOTS", "2").run());
     assert_eq!(remains.stdout, "errno was kept\n");
     let ring = remains.ring();

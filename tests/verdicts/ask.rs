@@ -16,7 +16,7 @@ pub(crate) fn start(scenario: &str) -> Victim {
         env!("CARGO_BIN_EXE_scenario")
     };
     let plan = Plan::new(program, &[scenario]);
-    // Who was overtaken how often takes times, and more history than most.
+    // Counting overtakes needs times, and a longer history than the other scenarios.
     let plan = match scenario {
         "overtaken" => plan.env("RIP_WORDS", "512").env("RIP_CLOCK", "all"),
         _ => plan,

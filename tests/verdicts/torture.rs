@@ -5,7 +5,7 @@ use librip_test_kit::victim::torture;
 
 /// `RIP_TORTURE` multiplies the rounds.
 #[test]
-fn no_circle_is_ever_seen_where_there_is_none() {
+fn no_cycle_is_reported_in_a_healthy_program() {
     let victim = start("ordered");
     for _ in 0..100 * torture() {
         let answer = check(&victim.ring_path(), &["--window", "1ms"]);

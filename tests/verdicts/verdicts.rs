@@ -2,7 +2,7 @@
 
 use super::ask::{Answer, check, read_rip, start};
 
-/// Asks about a scenario while it lives and after its death, and compares with all that is to be found.
+/// Asks about a scenario while it lives and after its death, and compares with the whole list of expected findings.
 #[track_caller]
 fn expect(scenario: &str, live: &[&str], dead: &[&str], look: impl Fn(&Answer)) {
     let mut victim = start(scenario);
@@ -11,7 +11,7 @@ fn expect(scenario: &str, live: &[&str], dead: &[&str], look: impl Fn(&Answer)) 
     assert_eq!(answer.findings, live, "{scenario}, live: {answer:#?}");
     assert_eq!(answer.status, i32::from(!live.is_empty()), "{answer:#?}");
     look(&answer);
-    // In words: whatever is found is told, with its confidence.
+    // In words: each finding is printed, with its confidence.
     let words = read_rip(&["check", "--threshold", "1h"], &ring);
     let words = String::from_utf8(words.stdout).unwrap();
     for finding in live {
@@ -44,7 +44,7 @@ fn names(stem: &str, numbers: impl Iterator<Item = usize>) -> Vec<String> {
 }
 
 #[test]
-fn two_threads_in_a_circle() {
+fn finds_a_deadlock_of_two_threads() {
     finds("cycle-2", &["proven deadlock"], |answer| {
         assert_eq!(answer.threads(0), ["philosopher 0", "philosopher 1"]);
         assert_eq!(answer.locks(0), ["fork 0", "fork 1"]);
@@ -52,12 +52,12 @@ fn two_threads_in_a_circle() {
 }
 
 #[test]
-fn three_threads_in_a_circle() {
+fn finds_a_deadlock_of_three_threads() {
     finds("cycle-3", &["proven deadlock"], |answer| assert_eq!(answer.threads(0).len(), 3));
 }
 
 #[test]
-fn fifty_threads_in_a_circle() {
+fn finds_a_deadlock_of_fifty_threads() {
     finds("cycle-50", &["proven deadlock"], |answer| {
         assert_eq!(answer.threads(0), names("philosopher", 0..50));
         assert_eq!(answer.locks(0), names("fork", 0..50));
@@ -65,26 +65,26 @@ fn fifty_threads_in_a_circle() {
 }
 
 #[test]
-fn those_who_wait_behind_a_circle_are_not_part_of_it() {
+fn threads_that_queue_for_a_deadlocked_lock_are_not_in_the_cycle() {
     finds("cycle-with-queue", &["proven deadlock"], |answer| {
         assert_eq!(answer.threads(0), ["saver", "spender"]);
     });
 }
 
 #[test]
-fn a_circle_through_a_reader_and_a_writer() {
+fn finds_a_cycle_through_a_reader_and_a_writer() {
     finds("cycle-of-mutex-and-rwlock", &["proven deadlock"], |answer| {
         assert_eq!(answer.threads(0), ["bookkeeper", "reader", "writer"]);
     });
 }
 
 #[test]
-fn a_thread_that_waits_for_itself() {
+fn finds_a_thread_that_waits_for_itself() {
     finds("self-deadlock", &["proven deadlock"], |answer| assert_eq!(answer.threads(0), ["twice"]));
 }
 
 #[test]
-fn a_reader_behind_a_writer_who_waits_for_a_reader() {
+fn finds_a_reader_that_queues_after_a_writer_that_waits_for_a_reader() {
     // After a death it is not known whether the writer had come as far as the lock's queue: nothing that was recorded
     // later says that time has passed.
     expect("readers-behind-a-queued-writer", &["proven deadlock"], &["potential deadlock"], |answer| {
@@ -93,25 +93,25 @@ fn a_reader_behind_a_writer_who_waits_for_a_reader() {
 }
 
 #[test]
-fn a_writer_who_waits_for_readers_of_a_reader_preferring_lock_is_no_circle() {
+fn a_waiting_writer_of_a_reader_preferring_lock_closes_no_cycle() {
     finds_nothing("reader-preferring-lock");
 }
 
 #[test]
-fn two_readers_who_both_want_to_write() {
-    // Each waits for itself already; the other is one of those behind it.
+fn finds_two_readers_that_both_wait_to_write() {
+    // Each waits for itself already; the other one queues after it.
     finds("two-upgrades", &["proven deadlock"], |answer| assert_eq!(answer.threads(0).len(), 1));
 }
 
 #[test]
-fn a_reader_who_wants_to_write() {
+fn finds_a_reader_that_waits_to_write() {
     finds("reads-and-writes-alone", &["proven deadlock"], |answer| {
         assert_eq!(answer.threads(0), ["upgrades"]);
     });
 }
 
 #[test]
-fn readers_who_may_write_later_exclude_one_another() {
+fn upgradable_readers_exclude_one_another() {
     finds("upgradable-readers", &["proven deadlock"], |answer| {
         assert_eq!(answer.threads(0), ["one", "other"]);
     });
@@ -123,36 +123,36 @@ fn readers_do_not_exclude_one_another() {
 }
 
 #[test]
-fn reading_twice_is_in_order() {
+fn reading_twice_is_no_finding() {
     finds_nothing("reads-twice");
 }
 
 #[test]
-fn two_orders_are_a_possible_deadlock() {
+fn finds_a_potential_deadlock_of_two_lock_orders() {
     finds("inversion", &["potential lock-order"], |answer| {
         assert_eq!(answer.threads(0), ["saver", "spender"]);
     });
 }
 
 #[test]
-fn three_orders_are_a_possible_deadlock() {
+fn finds_a_potential_deadlock_of_three_lock_orders() {
     finds("inversion-of-three", &["potential lock-order"], |answer| {
         assert_eq!(answer.threads(0), ["one", "three", "two"]);
     });
 }
 
 #[test]
-fn two_orders_behind_a_common_gate_are_in_order() {
+fn two_lock_orders_under_a_common_lock_are_no_finding() {
     finds_nothing("inversion-under-a-gate");
 }
 
 #[test]
-fn two_orders_in_one_thread_are_in_order() {
+fn two_lock_orders_in_one_thread_are_no_finding() {
     finds_nothing("inversion-in-one-thread");
 }
 
 #[test]
-fn an_order_that_is_only_tried_is_in_order() {
+fn a_lock_order_by_try_lock_is_no_finding() {
     finds_nothing("inversion-by-trying");
 }
 
@@ -162,14 +162,14 @@ fn a_lock_at_the_address_of_another_is_another_lock() {
 }
 
 #[test]
-fn a_thread_that_ended_with_a_lock() {
+fn finds_a_thread_that_ended_with_a_lock() {
     finds("exited-with-the-lock", &["proven unreleased"], |answer| {
         assert!(answer.threads(0).contains(&"forgetful".to_owned()));
     });
 }
 
 #[test]
-fn threads_that_end_without_locks_are_in_order() {
+fn threads_that_end_without_locks_are_no_finding() {
     finds_nothing("exited-without-a-lock");
 }
 
@@ -188,31 +188,31 @@ fn a_lock_that_is_held_for_long_is_suspicious_while_the_program_lives() {
 }
 
 #[test]
-fn a_lock_whose_owner_the_fork_has_lost() {
+fn finds_a_lock_whose_owner_is_not_in_the_forked_child() {
     finds("held-by-nobody-in-the-child", &["proven lost-owner"], |_| ());
 }
 
 #[test]
-fn a_child_that_gives_back_what_its_parent_had_is_in_order() {
+fn a_child_that_releases_the_locks_of_its_parent_is_no_finding() {
     finds_nothing("child-has-its-own-lock");
 }
 
 #[test]
-fn a_lock_that_ended_while_it_was_held() {
+fn finds_a_lock_destroyed_while_it_was_held() {
     finds("destroyed-while-held", &["proven destroyed-lock"], |answer| {
         assert_eq!(answer.threads(0), ["careless"]);
     });
 }
 
 #[test]
-fn a_pile_up_behind_one_holder() {
+fn finds_a_pile_up_of_waiters_for_one_holder() {
     finds("pile-up", &["suspected pile-up"], |answer| {
         assert!(answer.threads(0).contains(&"asks the backen".to_owned()));
     });
 }
 
 #[test]
-fn who_holds_a_lock_is_known_a_million_marks_later() {
+fn the_holder_of_a_lock_is_known_a_million_marks_later() {
     let victim = start("holder-long-overwritten");
     let output = read_rip(&["locks"], &victim.ring_path());
     let text = String::from_utf8(output.stdout).unwrap();
@@ -227,13 +227,13 @@ fn a_child_that_exits_takes_its_locks_with_it() {
 }
 
 #[test]
-fn a_child_that_was_killed_is_stuck_no_more() {
+fn a_killed_child_does_not_count_as_stuck() {
     // Once all are dead, it is part of what there was.
     expect("child-is-killed-in-a-circle", &[], &["proven deadlock"], |_| ());
 }
 
 #[test]
-fn what_a_child_has_of_its_parent_it_can_give_back() {
+fn a_child_can_release_a_lock_that_its_parent_acquired() {
     finds_nothing("child-inherits-with-a-hole");
     finds_nothing("child-inherits-two-shares");
 }
@@ -246,24 +246,24 @@ fn a_lock_where_a_forgotten_one_was_is_at_most_suspected() {
 }
 
 #[test]
-fn an_idle_pool_is_in_order() {
+fn an_idle_pool_is_no_finding() {
     finds_nothing("idle-pool");
 }
 
 #[test]
-fn a_program_killed_in_its_critical_sections_is_in_order() {
+fn a_program_killed_in_its_critical_sections_is_no_finding() {
     finds_nothing("in-the-critical-section");
 }
 
 #[test]
-fn neighbours_too_polite_to_get_anywhere() {
+fn finds_a_suspected_livelock() {
     finds("polite-neighbours", &["suspected livelock"], |answer| {
         assert_eq!(answer.threads(0), names("neighbour", 0..3));
     });
 }
 
 #[test]
-fn neighbours_too_polite_to_make_progress() {
+fn finds_a_livelock_by_marks_of_progress() {
     finds("polite-neighbours-with-progress-marks", &["potential livelock"], |_| ());
 }
 
@@ -302,7 +302,7 @@ fn a_queue_that_moves_and_never_drains_is_a_convoy() {
 }
 
 #[test]
-fn a_back_off_that_succeeds_is_in_order() {
+fn a_back_off_that_succeeds_is_no_finding() {
     finds_nothing("back-off-that-succeeds");
 }
 
@@ -320,17 +320,17 @@ fn a_queue_that_moves_is_neither_stuck_nor_livelocked() {
 }
 
 #[test]
-fn a_busy_program_that_makes_progress_is_in_order() {
+fn a_busy_program_that_makes_progress_is_no_finding() {
     finds_nothing("busy-with-progress");
 }
 
 #[test]
-fn a_busy_program_without_marks_of_progress_is_in_order() {
+fn a_busy_program_without_marks_of_progress_is_no_finding() {
     finds_nothing("busy-without-marks-of-progress");
 }
 
 #[test]
-fn a_circle_of_locks_that_are_marked_by_hand() {
+fn finds_a_potential_deadlock_of_locks_marked_by_hand() {
     // Marks by hand are only as good as the hand.
     finds("cycle-by-hand", &["potential deadlock"], |answer| {
         assert_eq!(answer.threads(0), ["saver", "spender"]);
@@ -338,22 +338,22 @@ fn a_circle_of_locks_that_are_marked_by_hand() {
 }
 
 #[test]
-fn a_lock_that_another_thread_gives_back_is_held_by_nobody() {
+fn a_lock_that_another_thread_releases_has_no_holder() {
     finds_nothing("handed-over");
 }
 
 #[test]
-fn a_lock_may_be_taken_again_if_it_is_of_that_kind() {
+fn a_reentrant_lock_may_be_acquired_again() {
     finds_nothing("reentrant");
 }
 
 #[test]
-fn a_lock_given_back_that_was_not_had() {
+fn finds_the_release_of_a_lock_that_was_not_held() {
     finds("unlock-without-lock", &["suspected unlock-without-lock"], |_| ());
 }
 
 #[test]
-fn a_lock_taken_twice() {
+fn finds_a_lock_acquired_twice() {
     finds("locked-twice", &["suspected double-lock"], |_| ());
 }
 

@@ -1,7 +1,8 @@
 //! What the tests of librip and read-rip share.
 //!
-//! * [`format`] is one table of literal offsets and kinds. The two below use it.
-//! * [`oracle`] reads rings, strictly; [`builder`] writes them, and [`ancestor`] writes those of the C header that librip
+//! * [`mod@format`] is one table of literal offsets and kinds. The two below use it.
+//! * [`oracle`] reads rings, strictly; [`builder`] writes them, and [`ancestor`] writes those of the C header that
+//!   librip
 //!   descends from.
 //! * [`victim`] runs a program that may die, and [`progress`] is what such a program knows of its own marks.
 //! * [`scribble`] is the hostile process that writes into a ring in use.

@@ -1,8 +1,8 @@
 //! An independent reader of rings: what the recorder left, without `librip_format` and without `read-rip`.
 //!
-//! It is written from the description of the format, with the [table](crate::format) of its own, and shares no code with
-//! either side. It is strict where they are lenient: what the format does not allow is an error here, because the tests
-//! know that nobody damaged the file. It resolves no symbols.
+//! It is written from the description of the format, with the [table](crate::format) of its own, and shares no code
+//! with either side. It is strict where they are lenient: what the format does not allow is an error here, because the
+//! tests know that nobody damaged the file. It resolves no symbols.
 
 mod parse;
 

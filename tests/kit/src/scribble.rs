@@ -1,7 +1,7 @@
 //! A hostile process: it maps a ring that another process records into, and scribbles over it at full speed.
 //!
-//! The host must work on as if nothing happened. The attack does not judge that: the host checks its own results and the
-//! memory around its ring, and [`survives`] checks that the host goes on, and how it ends.
+//! The host must work on as if nothing happened. The attack does not judge that: the host checks its own results and
+//! the memory around its ring, and [`survives`] checks that the host goes on, and how it ends.
 
 #![allow(unsafe_code, reason = "atomic stores into a shared mapping")]
 
@@ -171,8 +171,8 @@ impl Target {
     fn atomic<T>(&self, at: usize) -> &T {
         assert!(at.is_multiple_of(size_of::<T>()) && at + size_of::<T>() <= self.map.len());
         let place = self.map.as_mut_ptr().wrapping_add(at).cast_const().cast::<T>();
-        // SAFETY: within the mapping, which outlives the reference, and aligned: checked above. All bits are an integer.
-        // This process makes atomic accesses only, from one thread, so never of two lengths at one time.
+        // SAFETY: within the mapping, which outlives the reference, and aligned: checked above. All bits are an
+        // integer. This process makes atomic accesses only, from one thread, so never of two lengths at one time.
         unsafe { &*place }
     }
 

@@ -382,9 +382,7 @@ mod tests {
             for (at, value) in header {
                 bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
             }
-            for (at, value) in [(slot_at::COUNT, 20u64)] {
-                bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
-            }
+            bytes[slot_at::COUNT..][..8].copy_from_slice(&20u64.to_le_bytes());
             bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
             slot(&Bytes(bytes), 0, 0, 16)
         };

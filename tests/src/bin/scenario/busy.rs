@@ -16,7 +16,8 @@ pub(crate) const ALL: &[Scenario] = &[
     ("convoy", convoy),
 ];
 
-/// Two threads that take each other's lock by trying, and step back when they fail; now and then both get what they want.
+/// Two threads that take each other's lock by trying, and step back when they fail; now and then both get what they
+/// want.
 fn back_off() {
     let locks: &'static [Mutex<u64>] = [0, 0].map(Mutex::new).to_vec_leaked();
     let rounds = counters(2);
@@ -68,7 +69,7 @@ std::thread_local! {
     static IS_POLITE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-// SAFETY: whom it lets in it lets in by a mutex; the others wait for good.
+// SAFETY: a thread gets in through a mutex only; the others wait forever.
 #[allow(unsafe_code, reason = "the trait is unsafe")]
 unsafe impl lock_api::RawMutex for Rude {
     const INIT: Rude = Rude(<parking_lot::RawMutex as lock_api::RawMutex>::INIT);

@@ -79,7 +79,7 @@ fn mutex_and_rwlock() {
     actors.into_iter().for_each(|actor| drop(actor.until_blocked()));
 }
 
-/// A thread takes a mutex that it has.
+/// A thread acquires a mutex that it holds.
 fn self_deadlock() {
     static CACHE: Mutex<i64> = Mutex::new(0);
     drop(

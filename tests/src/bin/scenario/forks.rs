@@ -62,7 +62,7 @@ fn killed_in_a_circle() {
     reap(pid);
 }
 
-/// Of four locks the second is given back before the fork; the child gives back the others.
+/// Of four locks the second is released before the fork; the child releases the others.
 fn inherits_with_a_hole() {
     let mut guards: Vec<_> = LOCKS.iter().map(|lock| Some(lock.lock())).collect();
     guards[1] = None;

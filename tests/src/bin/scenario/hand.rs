@@ -15,7 +15,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("three-snaps", three_snaps),
 ];
 
-/// A lock of the program's own, which is none: what counts is what is marked.
+/// A lock of the program's own that does not lock: only the marks count.
 static SAVINGS: u64 = 0;
 static CURRENT: u64 = 0x10;
 
@@ -40,7 +40,7 @@ fn park_after_mark() {
     park()
 }
 
-/// One thread takes the lock, another one gives it back, and nobody has it.
+/// One thread acquires the lock and another one releases it: it has no holder.
 fn handed_over() {
     let (hand, take) = mpsc::channel();
     drop(actor("takes", move || {
@@ -59,7 +59,7 @@ fn handed_over() {
     said.recv().unwrap();
 }
 
-/// A lock that its owner may take again, taken three times and given back as often; then once more.
+/// A reentrant lock, acquired three times and released three times; then once more.
 fn reentrant() {
     drop(
         actor("again and again", || {

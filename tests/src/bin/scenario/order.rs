@@ -1,4 +1,4 @@
-//! Locks taken in different orders, where nobody is stuck: inversions, and what looks like them.
+//! Locks acquired in different orders, with no thread stuck: inversions, and what looks like them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("address-used-again", address_used_again),
 ];
 
-/// Takes the first lock, then the second, on a thread of its own that stays.
+/// Acquires the first lock, then the second, on a thread of its own that stays.
 fn in_order(name: &str, locks: &[&'static Mutex<i64>]) {
     let locks = locks.to_vec();
     let taken = actor(name, move || {
@@ -30,7 +30,7 @@ static SAVINGS: Mutex<i64> = Mutex::new(0);
 static CURRENT: Mutex<i64> = Mutex::new(0);
 static JOURNAL: Mutex<i64> = Mutex::new(0);
 
-/// One after the other, so that nobody gets stuck: another time they might.
+/// One after the other, so that no thread gets stuck: in another run they might.
 fn inversion() {
     in_order("saver", &[&CURRENT, &SAVINGS]);
     in_order("spender", &[&SAVINGS, &CURRENT]);

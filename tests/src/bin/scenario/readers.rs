@@ -43,7 +43,7 @@ fn queued_writer() {
 }
 
 /// The same with a lock whose readers pass waiting writers, marked by hand: the second reader gets in, nothing is stuck
-/// but the writer, who waits for readers that are in no hurry.
+/// but the writer, which waits for readers that are in no hurry.
 fn reader_preferring() {
     static ROUTES: i64 = 0;
     let waits = actor("writer", || {
@@ -63,7 +63,7 @@ fn reader_preferring() {
     drop(waits.until_blocked());
 }
 
-/// Two readers who both want to write, each waiting for the other to stop reading.
+/// Two readers that both want to write. Each waits for the other to stop reading.
 fn two_upgrades() {
     static CACHE: RwLock<i64> = RwLock::new(0);
     let both = leaked(Meeting::new(2));
@@ -78,7 +78,7 @@ fn two_upgrades() {
     actors.into_iter().for_each(|actor| drop(actor.until_blocked()));
 }
 
-/// One reader who wants to write, and waits for itself.
+/// One reader that wants to write, and waits for itself.
 fn upgrade_alone() {
     static CACHE: RwLock<i64> = RwLock::new(0);
     drop(
@@ -90,7 +90,8 @@ fn upgrade_alone() {
     );
 }
 
-/// Two readers who may want to write later, each with one lock and waiting for the other: of such there can be one a lock.
+/// Two readers who may want to write later, each with one lock and waiting for the other: of such there can be one a
+/// lock.
 fn upgradable_readers() {
     type Lock = lock_api::RwLock<Recorded<parking_lot::RawRwLock>, i64>;
     static ROUTES: Lock = Lock::new(0);
@@ -130,7 +131,7 @@ fn readers_only() {
     );
 }
 
-/// A reader reads what it reads already, with nobody else about.
+/// A reader acquires a lock that it already reads. No other thread uses the lock.
 fn reads_twice() {
     static ROUTES: RwLock<i64> = RwLock::new(0);
     let (say, said) = mpsc::channel();

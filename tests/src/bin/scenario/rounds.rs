@@ -1,4 +1,4 @@
-//! Threads that go round and round: how a scenario knows that they do, and the neighbours who are too polite.
+//! Threads that repeat the same steps: how a scenario notices that, and the neighbours of a livelock.
 
 use std::sync::Barrier;
 use std::sync::atomic::AtomicU64;
@@ -19,7 +19,8 @@ pub(crate) fn counters(count: usize) -> &'static [AtomicU64] {
     (0..count).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak()
 }
 
-/// Each takes the fork on its left, finds the right one taken, steps back, and tries again, in step with all the others.
+/// Each takes the fork on its left, finds the right one taken, steps back, and tries again, in step with all the
+/// others.
 pub(crate) fn polite(eats: fn()) {
     const SEATS: usize = 3;
     let forks: &'static [Mutex<u64>] = (0..SEATS as u64).map(Mutex::new).collect::<Vec<_>>().leak();

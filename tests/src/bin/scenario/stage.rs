@@ -23,14 +23,14 @@ pub(crate) fn run(all: &[Scenario]) {
     ready();
 }
 
-/// Waits until what has begun is a tenth of a second old, and a little more: from then on a reader of rings takes it for
-/// settled.
+/// Waits until what has begun is a tenth of a second old, and a little more: from then on a reader of rings takes it
+/// for settled.
 #[allow(dead_code, reason = "shared by two programs")]
 pub(crate) fn settle() {
     thread::sleep(std::time::Duration::from_millis(120));
 }
 
-/// Where threads wait for one another without sleeping: who sleeps, sleeps for a lock.
+/// Where threads wait for one another without sleeping: a thread that sleeps, sleeps for a lock.
 #[allow(dead_code, reason = "shared by two programs")]
 pub(crate) struct Meeting {
     missing: AtomicUsize,
@@ -97,7 +97,7 @@ impl Actor {
     }
 }
 
-/// Something on the heap that is never given back.
+/// A value on the heap that is never freed.
 pub(crate) fn leaked<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
 }

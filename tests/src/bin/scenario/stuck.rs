@@ -1,4 +1,4 @@
-//! Locks that nobody gives back, threads that pile up, and what is in order though it looks so.
+//! Locks that are never released, threads that pile up, and what looks like it and is no finding.
 
 #![allow(unsafe_code, reason = "fork")]
 
@@ -37,7 +37,7 @@ fn exited_without_a_lock() {
     drop(CACHE.lock().unwrap());
 }
 
-/// A thread keeps a lock and does something else for good. Nobody waits for it yet.
+/// A thread keeps a lock and does something else forever. No thread waits for it yet.
 fn held_long() {
     drop(
         actor("keeper", || {
@@ -60,7 +60,7 @@ fn lost_in_the_child() {
     fork_and_lock();
 }
 
-/// The forking thread has the lock, and its image in the child has it too: it may give it back and take it again.
+/// The forking thread holds the lock, and its copy in the child holds it too: it may release and acquire it.
 fn child_has_its_own() {
     let cache = CACHE.lock().unwrap();
     // SAFETY: the child goes on in ordinary code; it is the image of the only thread that allocates now.
@@ -134,7 +134,8 @@ fn long_overwritten() {
     drop(actor("waiter", || drop(CACHE.lock().unwrap())).until_blocked());
 }
 
-/// A guard is forgotten and the mutex moved away; another mutex comes to lie where it was. That one was not taken twice.
+/// A guard is forgotten and the mutex moved away; another mutex comes to lie where it was. That one was not taken
+/// twice.
 fn forgotten_and_moved() {
     #[inline(never)]
     fn used(forget: bool) -> Mutex<i64> {

@@ -100,7 +100,7 @@ pub(crate) fn pause() {
     std::io::stdin().read_line(&mut line).unwrap();
 }
 
-/// Sleeps until somebody kills the process.
+/// Sleeps until the process is killed.
 pub(crate) fn sleep_forever() -> ! {
     loop {
         std::thread::park();

@@ -187,12 +187,12 @@ fn damage(what: &str) {
                             cycle(cells[index].marks.load(Relaxed));
                             cells[index].advance();
                         }
-                        // Everybody goes on for a while behind the damage.
+                        // All threads go on for a while after the damage.
                         after += u32::from(HURT.load(Relaxed));
                         if after == 10 {
                             SAW.fetch_add(1, Relaxed);
                         }
-                        // Forty threads on a few processors: the visitors are to have a turn as well.
+                        // Forty threads on a few processors: the visitors must get a turn too.
                         std::thread::yield_now();
                     }
                     cells[index].state.store(progress::FINISHED, Relaxed);
@@ -315,7 +315,7 @@ fn memory() {
     run("late", || (0..4).for_each(cycle));
 }
 
-/// No descriptor is left when the ring is to be made.
+/// No descriptor is left when the ring is made.
 fn no_descriptors() {
     let mut open = Vec::new();
     while let Ok(file) = File::open("/dev/null") {

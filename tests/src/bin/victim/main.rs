@@ -1,6 +1,6 @@
 //! The program that the end-to-end tests run: it records, and then does or suffers what its arguments say.
 //!
-//! It judges nothing: whoever started it reads the ring. What it prints is the same with and without a ring.
+//! It does not judge: its test reads the ring. What it prints is the same with and without a ring.
 
 #![allow(unsafe_code, reason = "faults, signals and forks on purpose")]
 #![allow(

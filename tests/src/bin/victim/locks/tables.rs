@@ -15,7 +15,7 @@ use crate::common::{pause, run};
 /// Its guards may be sent.
 type SpinMutex = lock_api::Mutex<Recorded<Spin>, u64>;
 
-/// A lock that spins, and does not care who unlocks it.
+/// A lock that spins, and that any thread may unlock.
 struct Spin(AtomicBool);
 
 unsafe impl lock_api::RawMutex for Spin {

@@ -32,7 +32,7 @@ pub(crate) fn waits() {
     pause();
 }
 
-/// Locks that are given up again: for their events.
+/// Locks that are released again: for their events.
 pub(crate) fn timed() {
     static MUTEX: Mutex<u64> = Mutex::new(0);
     static BY_HAND: u64 = 0;

@@ -117,7 +117,7 @@ extern "C" fn marks_by_process(_signal: i32) {
     }
 }
 
-/// Forks while somebody sends signals, whose handler marks, to the whole process group.
+/// Forks while a thread sends signals to the whole process group. The handler marks.
 pub(crate) fn fork_signals() {
     unsafe { libc::setpgid(0, 0) };
     PARENT.store(unsafe { libc::getpid() }, Relaxed);

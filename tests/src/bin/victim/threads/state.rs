@@ -6,7 +6,7 @@ use librip::rip_snap;
 
 use crate::common::{errno, named, run, say, set_errno, sleep_forever};
 
-/// Becomes another program, which tells what it has open and mapped.
+/// Becomes another program, which prints what it has open and mapped.
 pub(crate) fn exec() {
     rip_snap!("before");
     use std::os::unix::process::CommandExt;
