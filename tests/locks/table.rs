@@ -71,11 +71,8 @@ fn each_mode_of_a_readers_writer_lock_is_recorded() {
     let downgraded = main_has(&ring, locks[1]).unwrap();
     assert_eq!((downgraded.state, downgraded.shared), (Holding::Held, true));
     let events = ring.lock_events(main_slot(&ring));
-    let of_lock: Vec<(u8, u16)> = events
-        .iter()
-        .filter(|event| event.lock == lock)
-        .map(|event| (event.kind, event.flags & !wrapped))
-        .collect();
+    let of_lock = events.iter().filter(|event| event.lock == lock);
+    let of_lock: Vec<(u8, u16)> = of_lock.map(|event| (event.kind, event.flags & !wrapped)).collect();
     assert_eq!(
         of_lock,
         [
@@ -84,7 +81,7 @@ fn each_mode_of_a_readers_writer_lock_is_recorded() {
             (TAKES, SHARED | READERS_FIRST),
             (RELEASED, SHARED),
             (TAKES, 0),
-            // Other modes without giving it up leave no event.
+            // A change of mode without a release leaves no event.
             (TAKES, TRY),
             (WAIT, TRY),
             (TRY_FAILED, TRY),

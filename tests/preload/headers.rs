@@ -37,7 +37,7 @@ fn locks(name: &str, flags: &[&str]) -> String {
             Command::new(env!("CARGO_BIN_EXE_reader")).args(["locks", "-v"]).arg(&ring).output().unwrap();
         let shown = String::from_utf8(output.stdout).unwrap();
         let both_wait = shown.matches("waits at").count() == 2 || shown.contains("2 threads (");
-        if both_wait && shown.contains("for a condition") {
+        if both_wait && shown.contains("on a condition variable") {
             break shown;
         }
         assert!(began.elapsed() < DEADLINE, "{shown}");

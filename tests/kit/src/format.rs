@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kinds_states_and_bits_are_as_in_the_format_crate() {
+    fn the_regions_and_states_are_as_in_the_format_crate() {
         use librip_format as theirs;
         assert_eq!(
             [region::MODULES, region::SITES, region::TEXTS, region::SLOTS, region::LOCK_NAMES],
@@ -358,6 +358,11 @@ mod tests {
             [name_state::FREE, name_state::COMPLETE, name_state::CLAIMED],
             [theirs::NAME_FREE, theirs::NAME_COMPLETE, theirs::NAME_CLAIMED]
         );
+    }
+
+    #[test]
+    fn the_kinds_and_operands_are_as_in_the_format_crate() {
+        use librip_format as theirs;
         assert_eq!(
             [kind::SNAP, kind::PROGRESS, kind::LOCK_WAIT, kind::LOCK_ACQUIRED, kind::LOCK_RELEASED],
             [
