@@ -51,7 +51,7 @@ check_steps() {
     if cargo fmt --version >/dev/null 2>&1; then
         step 'formatting' cargo fmt --all --check -- --color never
         # It is a workspace of its own.
-        step 'formatting of fuzz' cargo fmt --manifest-path fuzz/Cargo.toml --check -- --color never
+        step 'formatting of fuzz' cargo fmt --manifest-path tests/fuzz/Cargo.toml --check -- --color never
     else
         skip 'formatting' 'rustfmt is missing; rustup component add rustfmt'
     fi

@@ -22,7 +22,7 @@ fn seeds() -> Vec<Vec<u8>> {
 fuzz_target!(init: begin(seeds), |bytes: &[u8]| {
     let input = file("input", bytes);
     for (script, option) in [("lock-holders", "-s"), ("lock-waiters", "-v")] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts").join(script);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts").join(script);
         let output = Command::new("perl")
             .arg("-w")
             .arg(path)
