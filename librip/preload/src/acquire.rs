@@ -8,7 +8,7 @@ use core::ffi::c_int;
 
 use librip::interpose::{
     Acquisition, Caller, FastAcquisition, FastRelease, Flags, Recursion, Release, Sites, begin_acquire,
-    drop_stale_entry, holds_alone, owner_died,
+    drop_stale_entries, holds_alone, owner_died,
 };
 
 use crate::object::Object;
@@ -99,7 +99,7 @@ pub(crate) fn acquire<C: Calls, const FLAGS: Flags>(
         Manner::TryFirst => {
             let result = C::try_lock(call.lock);
             if result == 0 {
-                drop_stale_entry::<FLAGS>(lock);
+                drop_stale_entries::<FLAGS>(lock);
                 acquisition.acquired();
                 return 0;
             }
@@ -148,7 +148,7 @@ fn record_outcome<const FLAGS: Flags>(
             if result == libc::EOWNERDEAD {
                 owner_died(lock);
             }
-            drop_stale_entry::<FLAGS>(lock);
+            drop_stale_entries::<FLAGS>(lock);
             acquisition.acquired_after_wait();
         }
         _ => acquisition.failed(caller, lock, Sites::<FLAGS>::try_failed()),
@@ -179,7 +179,7 @@ pub(crate) fn try_acquire<C: Calls, const FLAGS: Flags>(call: Call<C::Kind>) -> 
     let acquisition = begin_acquire::<FLAGS>(lock, caller, call.is_process_shared);
     let result = C::try_lock(call.lock);
     if result == 0 {
-        drop_stale_entry::<FLAGS>(lock);
+        drop_stale_entries::<FLAGS>(lock);
         acquisition.acquired();
         return 0;
     }

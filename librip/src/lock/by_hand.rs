@@ -43,7 +43,7 @@ impl<T: ?Sized> LockAddress for *mut T {
     }
 }
 
-/// What [`rip_lock_wait!`] calls.
+/// What [`rip_lock_wait!`](crate::rip_lock_wait) calls.
 pub fn wait(lock: impl LockAddress, pc: u64, site_flags: Flags) {
     let Some(slot) = Slot::current() else { return };
     let lock = lock.address();
@@ -65,7 +65,7 @@ fn is_attempt(state: u64) -> bool {
     matches!(state, HELD_ACQUIRING | HELD_WAITING)
 }
 
-/// What [`rip_lock_acquired!`] calls.
+/// What [`rip_lock_acquired!`](crate::rip_lock_acquired) calls.
 #[inline(always)]
 pub fn acquired(lock: impl LockAddress, pc: u64, pc_timed: u64, site_flags: Flags) {
     let lock = lock.address();
@@ -126,7 +126,7 @@ pub(crate) fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: Fla
     }
 }
 
-/// What [`rip_lock_released!`] calls.
+/// What [`rip_lock_released!`](crate::rip_lock_released) calls.
 #[inline(always)]
 pub fn released(lock: impl LockAddress, pc: u64, pc_timed: u64) {
     let lock = lock.address();
@@ -162,7 +162,7 @@ pub(crate) fn released_slowly(lock: u64, pc: u64, pc_timed: u64) {
     Release::of(entry).done(Here, lock, pc, pc_timed);
 }
 
-/// What [`rip_lock_try_failed!`] calls.
+/// What [`rip_lock_try_failed!`](crate::rip_lock_try_failed) calls.
 pub fn try_failed(lock: impl LockAddress, pc: u64) {
     let Some(slot) = Slot::current() else { return };
     let lock = lock.address();
@@ -172,7 +172,7 @@ pub fn try_failed(lock: impl LockAddress, pc: u64) {
     Here.event(slot, [], [lock], pc);
 }
 
-/// What [`rip_lock_destroyed!`] calls.
+/// What [`rip_lock_destroyed!`](crate::rip_lock_destroyed) calls.
 pub fn destroyed(lock: impl LockAddress) {
     let lock = lock.address();
     instance::name_lock(lock, b"");
@@ -182,7 +182,7 @@ pub fn destroyed(lock: impl LockAddress) {
     }
 }
 
-/// What [`rip_lock_name!`] calls.
+/// What [`rip_lock_name!`](crate::rip_lock_name) calls.
 pub fn name(lock: impl LockAddress, name: impl AsRef<str>) {
     instance::name_lock(lock.address(), name.as_ref().as_bytes());
 }

@@ -8,7 +8,7 @@
 //! * An operation may fail: an unlock by a thread that is not the owner, a second lock of an error-checking mutex. Then
 //!   the table is restored, and there is no event, or a TRY_FAILED.
 //! * A mutex may be released by a thread that does not hold it. Its holder's entry may then be left behind, so the next
-//!   acquisition drops a stale entry: see [`drop_stale_entry`].
+//!   acquisition drops stale entries: see [`drop_stale_entries`].
 //! * Nobody holds a semaphore. WAIT says that a thread is about to block on it, ACQUIRED that the thread has acquired a
 //!   unit, RELEASED that it has posted one. In the table, a thread that blocks is in the state SEM_WAIT: it waits for
 //!   other threads to do something, and not for an owner.
@@ -22,8 +22,9 @@ use crate::lock::site::{Origin, wrapper_site};
 use crate::lock::table::{Entry, FastEntry, Slot};
 use crate::process::instance::{self, Request};
 use librip_format::{
-    HELD_PROCESS_SHARED, HELD_SEM_WAIT, HELD_SHARED, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, LOCK_TYPE_SEMAPHORE,
-    LOCK_TYPE_SPIN, SITE_LOCK_TYPE_SHIFT, SITE_READERS_FIRST, SITE_REENTRANT, SITE_SHARED, SITE_TRY,
+    HELD_MAX, HELD_PROCESS_SHARED, HELD_SEM_WAIT, HELD_SHARED, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK,
+    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN, SITE_LOCK_TYPE_SHIFT, SITE_READERS_FIRST, SITE_REENTRANT,
+    SITE_SHARED, SITE_TRY,
 };
 
 /// A mutex that is not recursive.
@@ -98,16 +99,19 @@ pub fn holds_alone(lock: u64) -> bool {
     entry.is_some_and(|entry| !entry.has_flag(HELD_SHARED))
 }
 
-/// After an exclusive acquisition, drops a stale HELD entry: another thread released the lock and did not find that
-/// entry. To be called before the acquisition is recorded.
+/// After an exclusive acquisition, drops stale HELD entries: other threads released the lock and did not find them.
+/// To be called before the acquisition is recorded.
+///
+/// There may be several, because [`FastAcquisition`] does not look for them.
 #[inline(always)]
-pub fn drop_stale_entry<const FLAGS: Flags>(lock: u64) {
+pub fn drop_stale_entries<const FLAGS: Flags>(lock: u64) {
     if FLAGS & (SITE_SHARED | SITE_REENTRANT) != 0 {
         return;
     }
     let Some(slot) = Slot::existing() else { return };
-    // There is at most one. If somebody has scribbled a second one on the table, it stays.
-    if let Some(entry) = slot.find(lock, is_held) {
+    // Limited, because somebody may scribble on the table meanwhile.
+    for _ in 0..HELD_MAX {
+        let Some(entry) = slot.find(lock, is_held) else { return };
         entry.clear();
     }
 }

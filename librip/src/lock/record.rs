@@ -3,7 +3,7 @@
 //! It knows no lock's type: a closure acquires the lock, with the result types of the standard library and any guard.
 //! Everything is inlined into the program's functions, so that each call has its own [`Sites`].
 
-use std::sync::{LockResult, TryLockError, TryLockResult};
+use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 
 use crate::lock::protocol::{Acquisition, CondWait, FastRelease, Release, is_held};
 use crate::lock::site::{Here, Origin, Sites};
@@ -25,56 +25,74 @@ fn begin<S: Sites>(sites: S, lock: u64) -> Acquisition {
     )
 }
 
-/// Locks, however long it takes.
+/// Locks, however long it takes. `map` makes a wrapper's guard of the lock's own.
 #[inline(always)]
-pub(crate) fn lock<S: Sites, G>(
+pub(crate) fn lock<S: Sites, G, H>(
     sites: S,
     lock: u64,
     try_lock: impl FnOnce() -> TryLockResult<G>,
     wait: impl FnOnce() -> LockResult<G>,
-) -> LockResult<G> {
+    map: impl Fn(G) -> H,
+) -> LockResult<H> {
     let acquisition = begin(sites, lock);
     match try_lock() {
         Ok(guard) => {
             acquisition.acquired();
-            Ok(guard)
+            Ok(map(guard))
         }
         Err(TryLockError::Poisoned(poisoned)) => {
             acquired_poisoned(acquisition);
-            Err(poisoned)
+            Err(PoisonError::new(map(poisoned.into_inner())))
         }
         Err(TryLockError::WouldBlock) => {
+            cold();
             let waiting = Waiting(acquisition.begin_wait(Here, lock, sites.wait()));
             let result = wait();
             waiting.into_acquisition().acquired_after_wait();
-            result
+            mapped(result, map)
         }
     }
 }
 
-/// Locks if the lock is free.
+/// Maps the guard, whether the lock is poisoned or not.
 #[inline(always)]
-pub(crate) fn try_lock<S: Sites, G>(
+pub(crate) fn mapped<G, H>(result: LockResult<G>, map: impl FnOnce(G) -> H) -> LockResult<H> {
+    match result {
+        Ok(guard) => Ok(map(guard)),
+        Err(poisoned) => Err(PoisonError::new(map(poisoned.into_inner()))),
+    }
+}
+
+/// Locks if the lock is free. `map` is as in [`lock`].
+#[inline(always)]
+pub(crate) fn try_lock<S: Sites, G, H>(
     sites: S,
     lock: u64,
     try_lock: impl FnOnce() -> TryLockResult<G>,
-) -> TryLockResult<G> {
+    map: impl Fn(G) -> H,
+) -> TryLockResult<H> {
     let acquisition = begin(sites, lock);
     match try_lock() {
         Ok(guard) => {
             acquisition.acquired();
-            Ok(guard)
+            Ok(map(guard))
         }
         Err(TryLockError::Poisoned(poisoned)) => {
             acquired_poisoned(acquisition);
-            Err(TryLockError::Poisoned(poisoned))
+            Err(TryLockError::Poisoned(PoisonError::new(map(poisoned.into_inner()))))
         }
         Err(TryLockError::WouldBlock) => {
+            cold();
             acquisition.failed(Here, lock, sites.try_failed());
             Err(TryLockError::WouldBlock)
         }
     }
 }
+
+/// Says that the branch in which it is called is unlikely.
+#[cold]
+#[inline]
+fn cold() {}
 
 /// Not inlined, so that the usual way has no branch in it.
 #[cold]

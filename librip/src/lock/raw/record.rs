@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
+use core::convert::identity;
 use std::sync::{PoisonError, TryLockError};
 
 use crate::lock::protocol::is_held;
@@ -39,13 +40,13 @@ pub(super) fn lock<S: Sites, G>(
     wait: impl FnOnce() -> G,
 ) -> G {
     let try_lock = || try_lock().ok_or(TryLockError::WouldBlock);
-    record::lock(sites, lock, try_lock, || Ok(wait())).unwrap_or_else(PoisonError::into_inner)
+    record::lock(sites, lock, try_lock, || Ok(wait()), identity).unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Locks if the lock is free.
 #[inline(always)]
 pub(super) fn try_lock<S: Sites, G>(sites: S, lock: u64, try_lock: impl FnOnce() -> Option<G>) -> Option<G> {
-    record::try_lock(sites, lock, || try_lock().ok_or(TryLockError::WouldBlock)).ok()
+    record::try_lock(sites, lock, || try_lock().ok_or(TryLockError::WouldBlock), identity).ok()
 }
 
 /// Unlocks.

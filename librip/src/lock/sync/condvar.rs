@@ -9,7 +9,7 @@ use std::sync;
 use std::time::Instant;
 
 use super::locking::MUTEX;
-use super::{LockResult, MutexGuard, mapped};
+use super::{LockResult, MutexGuard};
 use crate::lock::record;
 use crate::lock::site::define_sites;
 use librip_format::SITE_TRY;
@@ -70,7 +70,7 @@ impl Condvar {
         let (lock, inner) = guard.into_parts();
         let sites = Sites::<MUTEX>(Location::caller());
         let result = record::wait(sites, lock, self.address(), || self.inner.wait(inner));
-        mapped(result, |inner| MutexGuard::new(lock, inner))
+        record::mapped(result, |inner| MutexGuard::new(lock, inner))
     }
 
     /// See [`std::sync::Condvar::wait_while`].
@@ -109,7 +109,7 @@ impl Condvar {
         let (lock, inner) = guard.into_parts();
         let sites = Sites::<{ MUTEX | SITE_TRY }>(Location::caller());
         let result = record::wait(sites, lock, self.address(), || self.inner.wait_timeout(inner, timeout));
-        mapped(result, |(inner, result)| {
+        record::mapped(result, |(inner, result)| {
             (MutexGuard::new(lock, inner), WaitTimeoutResult(result.timed_out()))
         })
     }

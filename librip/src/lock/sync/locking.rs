@@ -23,13 +23,12 @@ macro_rules! locking {
         #[inline(always)]
         #[track_caller]
         pub fn $lock(&self) -> ::std::sync::LockResult<$guard<'_, T>> {
-            use $crate::lock::{record, sync};
+            use $crate::lock::record;
 
             let sites = Sites::<$flags>(::core::panic::Location::caller());
             let lock = self.identity.address_in_use();
-            let result = record::lock(sites, lock, || self.inner.$try_lock(), || self.inner.$lock());
-            // Not a function of its own: its result would come through memory, and so would every guard.
-            sync::mapped(result, |inner| $guard::new(self.identity.address(), inner))
+            let guard = |inner| $guard::new(self.identity.address(), inner);
+            record::lock(sites, lock, || self.inner.$try_lock(), || self.inner.$lock(), guard)
         }
 
         #[doc = concat!("See [`std::sync::", stringify!($type), "::", stringify!($try_lock), "`].")]
@@ -40,21 +39,13 @@ macro_rules! locking {
         #[inline(always)]
         #[track_caller]
         pub fn $try_lock(&self) -> ::std::sync::TryLockResult<$guard<'_, T>> {
-            use ::std::sync::{PoisonError, TryLockError};
-
             use $crate::lock::record;
 
             const FLAGS: u16 = $flags | $crate::__private::format::SITE_TRY;
             let sites = Sites::<FLAGS>(::core::panic::Location::caller());
             let lock = self.identity.address_in_use();
-            match record::try_lock(sites, lock, || self.inner.$try_lock()) {
-                Ok(inner) => Ok($guard::new(self.identity.address(), inner)),
-                Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
-                Err(TryLockError::Poisoned(poisoned)) => {
-                    let guard = $guard::new(self.identity.address(), poisoned.into_inner());
-                    Err(TryLockError::Poisoned(PoisonError::new(guard)))
-                }
-            }
+            let guard = |inner| $guard::new(self.identity.address(), inner);
+            record::try_lock(sites, lock, || self.inner.$try_lock(), guard)
         }
     };
 }

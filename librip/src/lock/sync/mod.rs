@@ -37,12 +37,3 @@ pub use std::sync::{
     Arc, Barrier, BarrierWaitResult, LazyLock, LockResult, Once, OnceLock, OnceState, PoisonError,
     TryLockError, TryLockResult, Weak, atomic, mpsc,
 };
-
-/// Maps the guard, whether the lock is poisoned or not.
-#[inline(always)]
-fn mapped<G, H>(result: LockResult<G>, map: impl FnOnce(G) -> H) -> LockResult<H> {
-    match result {
-        Ok(guard) => Ok(map(guard)),
-        Err(poisoned) => Err(PoisonError::new(map(poisoned.into_inner()))),
-    }
-}
