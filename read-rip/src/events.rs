@@ -1,8 +1,8 @@
-//! Words become events.
+//! Decodes words into events.
 //!
 //! An event is a PC word and the operand words directly before it. The caller says how many operand words the site
-//! of a PC has; this file does not know what they mean. Incomplete events are left out and counted, never completed
-//! by guessing.
+//! of a PC has; this file does not know what they mean. Incomplete events are left out and counted; missing
+//! operands are never guessed.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub struct Event {
 pub struct Leftover {
     /// PC words with too few operand words before them.
     pub incomplete_events: u64,
-    /// Operand words that belong to no event: the PC word is missing, or a crash prevented it.
+    /// Operand words that belong to no event: the PC word is missing, or a crash kept it from being written.
     pub stray_operands: u64,
 }
 
@@ -130,8 +130,7 @@ mod tests {
 
     #[test]
     fn an_event_without_all_of_its_operands_is_left_out_and_counted() {
-        // Of the first event an operand was overwritten, of the second one is missing, and a crash prevented the
-        // last PC word.
+        // The first event lacks an overwritten operand, the second a missing one. A crash prevented the last PC word.
         let slot = slot(&[(8, true), (LOCK, false), (0, false), (8, true), (LOCK, false), (7, true)]);
         let (events, leftover) = events(&slot, operand_words);
         assert!(events.is_empty());

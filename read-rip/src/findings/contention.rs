@@ -21,7 +21,7 @@
 //! suspected contention: 3 threads wait for TABLE
 //!     writer[12] has held it for 200 ms, acquired at update table.rs:30
 //!     reader[13] waits for it at find table.rs:50, for 190 ms
-//!     41 of 60 known acquisitions came after a wait; waits: p50 80 ms, p90 200 ms; holds: p50 2 ms, p90 9 ms
+//!     41 of 60 known acquisitions by 5 threads came after a wait; waits: p50 80 ms, p90 200 ms; holds: p50 2 ms, ...
 //! ```
 
 use super::evidence::{Contended, Evidence};
@@ -33,7 +33,7 @@ use crate::locks::{HoldState, Lock, LockId, Quantiles, Record};
 /// See the file's description.
 pub(super) struct Contention;
 
-/// So many locks are reported, those with most waiting threads first.
+/// At most this many locks are reported, those with most waiting threads first.
 const FINDINGS_MAX: usize = 20;
 const WAITERS_MIN: usize = 2;
 const WAIT_MIN_NS: u64 = 100_000_000;

@@ -6,12 +6,12 @@
 //!
 //! # Method
 //!
-//! The recorder says so: it marks a held-lock entry when the lock is destroyed. (It records the event of that name
-//! at the end of every lock, held or not.)
+//! When a lock is destroyed, the recorder sets the state of its held-lock entries to *destroyed*. This analysis reads
+//! that state, not the event of the same name: the recorder writes the event for every lock, held or not.
 //!
 //! # Blind spots
 //!
-//! A lock whose destruction is not marked: one marked by hand, or memory that is freed without a destructor.
+//! A destruction without a mark is missed: of a lock marked by hand, or of memory freed without a destructor.
 //!
 //! # Example output
 //!

@@ -6,21 +6,20 @@
 //!
 //! # Method
 //!
-//! A table's entry counts how often its lock was acquired again. In a history, two acquisitions have no release
-//! between them. Shared acquisitions of a lock that is held shared are left out, and so are recursive locks. A lock
-//! that is marked by hand may be recursive without saying so. A thread that still waits for a lock that it holds is
-//! a deadlock.
+//! There are two sources. An entry of a held-lock table counts how often its lock was acquired again. A history shows
+//! two acquisitions without a release between them. Shared acquisitions of a lock that is held shared are left out, and
+//! so are recursive locks. A lock that is marked by hand may be recursive without saying so. A thread that still waits
+//! for a lock that it holds is a deadlock.
 //!
 //! # Blind spots
 //!
-//! A lock that another thread releases looks like one that was not released: such locks are left out where that was
-//! seen.
+//! A lock that another thread releases looks as if it was not released. Locks for which that was seen are left out.
 //!
 //! # Example output
 //!
 //! ```text
-//! suspected double-lock: worker[12] acquired QUEUE again while it held it
-//!     worker[12] acquired it at drain queue.rs:70, and held it already, acquired at fill queue.rs:40
+//! suspected double-lock: worker[12] acquired QUEUE while already holding it
+//!     worker[12] acquired it at drain queue.rs:70, after acquiring it at fill queue.rs:40
 //! ```
 
 use std::collections::HashSet;
@@ -48,7 +47,7 @@ impl Analysis for Double {
             if !seen.insert((of.thread, of.lock)) {
                 return;
             }
-            // A thread that really waits for a lock that it holds is in a deadlock, which is another finding.
+            // Never proven: a thread that really acquires such a lock blocks, which is a deadlock, not this finding.
             let is_wrapped = model.locks[of.lock].nature.is_wrapped;
             let evidence = Evidence::SecondAcquisition(of);
             let kind = Kind::DoubleLock;

@@ -1,4 +1,6 @@
 //! A finding, and the trait of the analyses that make findings.
+//!
+//! It analyses nothing itself.
 
 use std::collections::HashSet;
 
@@ -51,7 +53,7 @@ impl Finding {
 
 /// An analysis.
 pub trait Analysis: Sync {
-    /// Adds what it finds. `found` holds what the analyses before it in the list have found.
+    /// Adds its findings to `found`, which contains those of the analyses before it in the list.
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>);
 }
 

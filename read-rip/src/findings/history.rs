@@ -157,8 +157,8 @@ pub(super) fn stray_releases<'a>(model: &'a LockModel, mut visit: impl FnMut(Thr
     }
 }
 
-/// The locks that some thread released without having acquired them: threads hand them over, and so a thread that
-/// acquired one of them is not the only one that can release it.
+/// The locks that some thread released without having acquired them. Threads hand such locks over: a thread other than
+/// the one that acquired the lock may release it.
 pub(super) fn handed_over(model: &LockModel) -> HashSet<LockId> {
     let mut handed_over = HashSet::new();
     stray_releases(model, |_, stray| {

@@ -1,6 +1,6 @@
 //! The kinds of findings, how certain a finding is, what limits it, and what to do: all as stable names.
 //!
-//! No sentences: `report::findings` has the text of each.
+//! It contains no sentences: `report::findings` has the text of each.
 
 use super::named::named;
 
@@ -50,7 +50,7 @@ named! {
     pub enum Confidence {
         /// It may be so: the pattern has other explanations too.
         Suspected = "suspected",
-        /// It can happen: its ingredients were recorded, the accident itself was not.
+        /// It can happen: what leads to it was recorded, the problem itself was not.
         Potential = "potential",
         /// It is so: what was recorded allows no other explanation.
         Proven = "proven",

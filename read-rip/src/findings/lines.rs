@@ -2,7 +2,7 @@
 //!
 //! # Question
 //!
-//! Where no mark says "lock": do most threads wait in front of a lock, and which thread seems to hold it?
+//! In a program without lock marks: do most threads wait in front of a lock, and which thread seems to hold it?
 //!
 //! # Method
 //!
@@ -20,14 +20,15 @@
 //!
 //! # Blind spots
 //!
-//! Which of several locks it is: a line is not a lock. Acquisitions that were overwritten. Marks in the file that
-//! are neither of locking nor of unlocking count as releases. A line that no thread was ever seen to pass acquires
-//! no lock. Marks that the linker has merged with others are on no line, and count as releases in all their files.
+//! A line is not a lock: which of several locks it acquires is not known. Acquisitions that were overwritten are
+//! missing. Marks in the file that neither lock nor unlock count as releases. A line that no thread was seen to pass
+//! acquires no lock. Marks that the linker has folded with others are on no line, and count as releases in all their
+//! files.
 //!
 //! # Example output
 //!
 //! ```text
-//! suspected lock-line: 19116 threads of 19126 wait at one line, as far as plain marks show
+//! suspected lock-line: 19116 of 19126 threads wait at one line, as far as plain marks show
 //!     worker[12] and 19115 more threads were last at locking_function ssl.c:210, in front of the lock
 //!     flusher[88] seems to hold a lock of this file, acquired at locking_function ssl.c:210, last at flush ssl.c:240
 //! ```
@@ -47,7 +48,7 @@ pub(super) struct Lines;
 
 /// Minimum number of waiting threads.
 const WAITERS_MIN: usize = 2;
-/// So many apparent holders are listed.
+/// At most this many apparent holders are listed.
 const LISTED_MAX: usize = 5;
 
 /// A source file and line.
@@ -56,7 +57,7 @@ type Line<'a> = (&'a str, u32);
 /// A module and the address relative to it.
 type Address = (Option<usize>, u64);
 
-/// For each address of a line: above zero if it is the first of a pair, below zero if it is the second.
+/// For each address of a line, a count: positive if the address is the first of a pair, negative if it is the second.
 type Roles<'a> = HashMap<Line<'a>, HashMap<Address, i64>>;
 
 /// What a thread does when it passes a mark.
@@ -249,7 +250,7 @@ mod tests {
     use super::*;
     use crate::findings::testing::Scene;
 
-    /// Threads that went through a lock before; the marks before, after and at the release.
+    /// A scene, and three marks: before an acquisition, after it, and after the release.
     fn scene() -> (Scene, [LocationId; 3]) {
         let mut scene = Scene::new();
         let marks =
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_moves_and_lines_that_take_no_lock_are_no_finding() {
+    fn a_queue_that_moves_and_lines_that_acquire_no_lock_are_no_finding() {
         let (mut scene, [before, after, release]) = scene();
         for _ in 0..20 {
             let thread = passes(&mut scene, "worker", &[before, after, release, before]);
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_the_linker_has_merged_are_on_no_line() {
+    fn marks_that_the_linker_has_folded_are_on_no_line() {
         let (mut scene, [before, after, release]) = scene();
         let owner = passes(&mut scene, "owner", &[before, after, release]);
         for _ in 0..20 {

@@ -2,15 +2,15 @@
 //!
 //! # Question
 //!
-//! Which threads do the same few things again and again, because of one another, without any progress?
+//! Which threads repeat the same few actions because of one another, and make no progress?
 //!
 //! # Method
 //!
 //! *Polite neighbours.* A thread acquires a lock, tries another one, fails, releases the first, and begins again.
 //! It is a candidate if its known history has at least five such failures, no acquisition while it held another
 //! lock, no mark of progress, and, in a living process, if it recorded something between the readings. The lock that it
-//! failed to acquire leads to the candidates that hold or held that lock. A cycle of those is a livelock: each is
-//! in the way of the next. A thread that fails because of a thread outside the cycle waits for work to be done,
+//! failed to acquire leads to the candidates that hold or held that lock. A cycle of such threads is a livelock: each
+//! makes the previous one fail. A thread that fails because of a thread outside the cycle waits for work to be done,
 //! which is no livelock. Where the program has marks of progress the finding is potential, otherwise suspected.
 //!
 //! *No progress anywhere.* The program has marks of progress. No known history, of either reading, contains one,
@@ -19,14 +19,14 @@
 //!
 //! # Blind spots
 //!
-//! A success that was overwritten, or that comes after more rounds than the history holds. Threads that do not mark
-//! what they try. Marks of progress that the linker has merged with plain marks: a thread that passed one of them
+//! A success that was overwritten, or that comes after more rounds than the history holds, is missed. So are tries
+//! without marks. Marks of progress that the linker has folded with plain marks: a thread that passed one of them
 //! counts as having made progress.
 //!
 //! # Example output
 //!
 //! ```text
-//! potential livelock: 4 threads try, fail and step back, again and again
+//! potential livelock: 4 threads try, fail and step back repeatedly
 //!     neighbour 0[31] failed 15 times to acquire FORK_1 at dine polite.rs:40, which neighbour 1[32] acquires
 //! ```
 
@@ -50,7 +50,7 @@ const FAILURES_MIN: usize = 5;
 /// A thread in a busy loop has at least this many steps, at no more than this many locations.
 const STEPS_MIN: usize = 16;
 const LOCATIONS_MAX: usize = 8;
-/// So many threads are listed.
+/// At most this many threads are listed.
 const LISTED_MAX: usize = 8;
 
 /// For each lock that a thread failed to acquire while it held another one: how often, and where first.
@@ -132,9 +132,10 @@ impl Candidates {
         }
     }
 
-    /// The groups of threads that are in one another's way.
+    /// The groups of threads that make one another fail.
     fn cycles(&self, model: &LockModel) -> Vec<Vec<ThreadId>> {
-        // From each thread by way of the lock to those in its way. Locks are nodes too: that keeps the graph linear.
+        // Edges from each thread to the locks that it failed to acquire, and from each lock to its owners. With locks
+        // as nodes, the number of edges grows linearly.
         let threads = model.threads.len();
         let mut graph = Graph::new(threads + model.locks.len());
         for (&thread, failures) in &self.failures {
@@ -212,7 +213,7 @@ mod tests {
     use super::*;
     use crate::findings::testing::Scene;
 
-    /// Neighbours that take the left lock, fail to get the right one, and step back.
+    /// Neighbours that acquire the left lock, fail to acquire the right one, and step back.
     fn polite_neighbours(mut scene: Scene, threads: usize, rounds: usize) -> Scene {
         for at in 0..threads {
             scene.thread(&format!("neighbour {at}"));

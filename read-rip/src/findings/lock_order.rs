@@ -7,7 +7,7 @@
 //! # Method
 //!
 //! There is an edge from A to B when a thread that holds A blocks for B or acquires it. A try that does not block
-//! adds no edge to the lock that it acquires, but that lock is held then and has outgoing edges. The same applies
+//! adds no edge to the lock that it acquires, but the lock is then held and has outgoing edges. The same applies
 //! to waits with a time limit that failed. A cycle of edges is an inversion if each edge is of another thread, if
 //! no two of those threads held a common gate lock (one that excludes: a gate that both hold shared lets both in),
 //! and if at each lock the mode in which one thread holds it excludes the mode in which the other acquires it. That
@@ -21,9 +21,9 @@
 //! # Blind spots
 //!
 //! Threads that cannot run at the same time (one starts the other when it is done) look like threads that can.
-//! Readers that block behind queued writers are left to `deadlock`, when it happens. A lock at the address of an
-//! earlier lock has the earlier one's history. What was overwritten has no edges. The search for long cycles is
-//! limited.
+//! A reader that queues after a waiting writer adds no edge: `deadlock` reports such a cycle if it happens. A lock at
+//! the address of an earlier lock has the earlier one's history. What was overwritten has no edges. The search for
+//! long cycles is limited.
 //!
 //! # Example output
 //!
@@ -46,9 +46,9 @@ use crate::locks::{LockId, LockName, Step, StepKind, ThreadId, ThreadLocks};
 /// See the file's description.
 pub(super) struct LockOrder;
 
-/// So many occurrences of an edge are kept; they differ in thread, modes or gates.
+/// At most this many occurrences of an edge are kept; they differ in thread, modes or gates.
 const OCCURRENCES_MAX: usize = 16;
-/// So many findings are made.
+/// At most this many findings are made.
 const FINDINGS_MAX: usize = 20;
 /// Steps of the search for cycles, in one component and in all.
 const SEARCH_STEPS: usize = 50_000;
@@ -107,7 +107,7 @@ impl Analysis for LockOrder {
     }
 }
 
-/// What locks have in common that are reported as one: the name, or the location where they are acquired.
+/// The name of the group that a lock is reported with: the name of the lock, or the location of its acquisition.
 fn group_name(view: &View<'_>, lock: LockId) -> String {
     match &view.now.locks[lock].name {
         LockName::Given(name) | LockName::Symbol(name) => name.clone(),
@@ -121,7 +121,7 @@ struct Collector {
     edges: Edges,
     /// The edges that are known, with thread, modes and gates.
     seen: HashSet<(Mode, Mode, ThreadId, Vec<Mode>)>,
-    /// The addresses at which a lock was destroyed: it is not known which thread meant which lock there.
+    /// The locks at whose address a lock was destroyed: which of two locks an event is about is not known there.
     destroyed: HashSet<LockId>,
 }
 
@@ -153,7 +153,7 @@ impl Collector {
             }
         });
         let Some(wait) = view.wait(id).filter(|wait| !wait.is_timed) else { return };
-        // The table says exactly what is held now. The history may lack releases by other threads.
+        // The table is exact about the present. Releases by other threads are not in this thread's history.
         let is_held = |held: &&Held| thread.holds.iter().any(|hold| hold.lock == held.lock);
         let mut held: Vec<Held> =
             held.iter().filter(is_held).filter(|held| held.lock != wait.lock).copied().collect();

@@ -12,9 +12,9 @@
 //!
 //! # Blind spots
 //!
-//! A thread may hold a lock for its whole life on purpose, or be in a long call that it does not mark. If the time
-//! of the acquisition is not recorded (it is where a thread waits, unless `RIP_CLOCK` says more), only the time
-//! between the readings counts. In a dead process nothing was going to move.
+//! A thread may hold a lock for its whole life on purpose, or be in a long call without marks. By default, the time of
+//! an acquisition is recorded only if the thread waited (see `RIP_CLOCK`). Without it, only the time between the
+//! readings counts. Dead processes are left out: nothing in them can move.
 //!
 //! # Example output
 //!

@@ -19,7 +19,7 @@
 //!
 //! # Blind spots
 //!
-//! The thread of the parent that held the lock at the fork is known only if it still holds it.
+//! The finding names the thread of the parent that held the lock at the fork only if that thread still holds it.
 //!
 //! # Example output
 //!
@@ -89,7 +89,8 @@ fn is_free_in_child(model: &LockModel, lock: &Lock) -> bool {
     lock.pid != model.pid && is_free && !lock.nature.is_process_shared
 }
 
-#[derive(Clone, Copy, PartialEq)]
+/// In ascending order, so that the maximum is the strongest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Mode {
     Shared,
     Exclusive,
@@ -99,7 +100,7 @@ enum Mode {
 struct Past {
     /// For each process, whether all is known of it.
     is_complete: HashMap<u32, bool>,
-    /// For each lock, how a thread of its process ever held it.
+    /// For each lock, the strongest mode in which a thread of its process ever held it.
     held: Vec<Option<Mode>>,
 }
 
@@ -112,7 +113,7 @@ impl Past {
             for step in thread.steps.iter().filter(|step| shows_a_hold(step)) {
                 if let Some(lock) = step.lock {
                     let mode = if step.is_shared { Mode::Shared } else { Mode::Exclusive };
-                    past.held[lock] = past.held[lock].filter(|_| step.is_shared).or(Some(mode));
+                    past.held[lock] = past.held[lock].max(Some(mode));
                 }
             }
         }

@@ -6,14 +6,14 @@
 //!
 //! # Method
 //!
-//! More than half of the threads that exist wait for one lock, at least four, and they wait for long: 100 ms, or
-//! from one reading to the next, or there are sixteen of them. If the same thread held the lock throughout, it is a
-//! *pile-up*. The evidence says since when that thread holds it, where the thread was last, and whether it does
-//! anything at all: a holder that is hardly ever scheduled looks like that. If the lock changes hands, it is a
+//! More than half of the existing threads, and at least four, wait for one lock. Also, at least sixteen threads wait,
+//! or one of them has waited for 100 ms or from one reading to the next. If the same thread held the lock throughout,
+//! it is a *pile-up*. The evidence says since when that thread holds it, where the thread was last, and whether it does
+//! anything at all: a holder that is rarely scheduled looks idle. If the lock changes hands, it is a
 //! *convoy*: the queue moves and never drains. In a living process "throughout" means between the two readings. In
 //! a dead one it means since the first of the waiting threads began to wait: no release is known from that time on.
 //!
-//! A holder that waits itself is no cause: the lock that it waits for is looked at instead. Threads that wait on a
+//! A holder that itself waits is not the cause: the lock for which it waits is examined instead. Threads that wait on a
 //! condition variable (an idle pool) do not wait for a lock.
 //!
 //! # Blind spots
@@ -24,7 +24,7 @@
 //! # Example output
 //!
 //! ```text
-//! suspected pile-up: 19116 threads of 19126 wait for CACHE, held by the same thread throughout
+//! suspected pile-up: 19116 of 19126 threads wait for CACHE, held by the same thread throughout
 //!     flusher[88] has held it for 41 s, acquired at flush cache.rs:210; no mark for 200 ms, last at sync cache.rs:220
 //!     worker[90] waits for it at get cache.rs:91, for 40 s
 //! ```
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_is_hardly_ever_scheduled_is_found() {
+    fn a_holder_that_is_rarely_scheduled_is_found() {
         for scene in [Scene::new(), Scene::dead()] {
             let found = pile(scene, 100, 3).run(&PileUp);
             assert_eq!((found.len(), found[0].kind, found[0].threads_hurt), (1, Kind::PileUp, 100));

@@ -1,4 +1,4 @@
-//! Starvation: a thread waits while others acquire the lock again and again.
+//! Starvation: a thread waits while others repeatedly acquire the lock.
 //!
 //! # Question
 //!
@@ -35,7 +35,7 @@ pub(super) struct Starvation;
 const OVERTAKES_MIN: usize = 16;
 /// Minimum length of the wait, ns.
 const WAIT_MIN_NS: u64 = 100_000_000;
-/// So many threads are listed.
+/// At most this many threads are listed.
 const LISTED_MAX: usize = 5;
 
 impl Analysis for Starvation {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::findings::testing::{MILLISECOND, NOW, SECOND, Scene};
 
-    /// A thread waits since 12 s; another one got the lock `turns` times, from `began_ns` on.
+    /// A thread has waited for 12 s. Another one acquired the lock `turns` times, from `began_ns` on.
     fn scene(turns: u64, began_ns: u64) -> Scene {
         let mut scene = Scene::new();
         let (starved, other, lock) = (scene.thread("starved"), scene.thread("other"), scene.lock("TABLE"));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_overtaken_again_and_again_starves() {
+    fn a_thread_that_is_overtaken_repeatedly_starves() {
         let found = scene(20, NOW - SECOND).run(&Starvation);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
         assert!(scene(15, NOW - SECOND).run(&Starvation).is_empty(), "not often enough");

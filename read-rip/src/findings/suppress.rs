@@ -1,4 +1,4 @@
-//! Findings that are known and not to be reported: the rules of a suppression file.
+//! The rules of a suppression file: known findings that are not to be reported.
 //!
 //! It parses text and opens no file. A rule is a line. Blanks around it do not count, and `#` begins a comment line:
 //!
@@ -31,7 +31,7 @@ pub struct Suppression {
     subject: Option<Regex>,
 }
 
-/// A line that is no rule.
+/// A line that is not a rule.
 #[derive(Debug)]
 pub struct BadRule {
     /// Its number, from 1.
@@ -67,7 +67,7 @@ impl Suppression {
     ///
     /// # Errors
     ///
-    /// The first line that is no rule: its kind is unknown, or its regular expression is invalid.
+    /// The first line that is not a rule: its kind is unknown, or its regular expression is invalid.
     pub fn parse(text: &str) -> Result<Vec<Suppression>, BadRule> {
         let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
         let rules = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_rule_is_an_error_with_its_number() {
+    fn a_line_that_is_not_a_rule_is_an_error_with_its_number() {
         let errors =
             ["\n# x\nspaghetti", "deadlock:(", "Deadlock", ":x"].map(|text| Suppression::parse(text).err());
         let lines = errors.map(|error| error.map(|error| error.line));

@@ -1,6 +1,6 @@
 //! Scenes for the tests of the analyses: locks and threads, put together by hand.
 //!
-//! It checks nothing: no program may ever get into the state of a scene.
+//! It checks nothing: a scene may be a state that no program can reach.
 
 use std::collections::HashMap;
 

@@ -64,7 +64,7 @@ impl Analysis for Unlock {
 
 /// Which threads ever held each lock, as far as known.
 struct Owners {
-    /// Two threads of a lock are as many as matter.
+    /// At most two threads for each lock: a third one would change no answer.
     of_lock: HashMap<LockId, Vec<ThreadId>>,
     /// For each process, whether all histories reach back to their beginning.
     is_complete: HashMap<u32, bool>,

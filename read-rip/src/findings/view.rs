@@ -1,4 +1,6 @@
 //! What an analysis sees: one or two readings of a ring, and questions that several analyses ask of them.
+//!
+//! It draws no conclusions.
 
 use super::evidence::{HoldFact, LockHistory, WaitFact, Waiters};
 use crate::locations::Location;
@@ -18,7 +20,7 @@ pub struct View<'a> {
     pub before: Option<&'a LockModel>,
     /// The locations that the models name, by their ids.
     pub locations: &'a [&'a Location],
-    /// From here on a hold or a wait counts as long, ns.
+    /// A hold that lasts at least this long counts as long, ns.
     pub threshold_ns: u64,
 }
 

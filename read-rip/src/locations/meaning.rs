@@ -87,8 +87,8 @@ impl<'a> Meaning<'a> {
         self.kind.is_none() || self.operand_types.is_none() || self.all_flags != self.any_flags
     }
 
-    /// The flags that all marks have. A flag that prevents conclusions counts if any mark has it. The type of the lock is
-    /// known if all marks agree on it.
+    /// The flags that all marks have. A flag that prevents conclusions counts if any mark has it. The type of the lock
+    /// is known if all marks agree on it.
     pub fn flags(&self) -> SiteFlags {
         let lock_type = if self.is_type_known { self.all_flags.lock_type() } else { LockType::Unknown };
         CAUTIOUS

@@ -1,6 +1,6 @@
 //! PCs become locations: file and line of a site from the ring, function and inlined callers from debug information.
 //!
-//! Nothing is printed here, and no file is opened: `symbols` does that.
+//! It prints nothing, and opens no file: `symbols` does that.
 //!
 //! | file | question |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Which module covers an actual address.
 //!
-//! It does not open modules. A ring may claim millions of modules, and an address is looked up for every word, so a
-//! list would be too slow.
+//! It does not open modules. It is a map because a list would be too slow: a ring may claim millions of modules, and
+//! every word needs a lookup.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,7 +27,7 @@ impl ModuleMap {
     /// The index of the module that covers an address.
     ///
     /// A forked child may load another module at an address of its parent's, so the process's own modules come
-    /// first. If several modules cover the address, the last one was loaded last.
+    /// first. If several modules cover the address, the one that was loaded last counts.
     pub(super) fn find(&self, pid: u32, pc: u64) -> Option<usize> {
         self.by_process.get(&pid).and_then(|own| own.find(pc)).or_else(|| self.all.find(pc))
     }

@@ -120,7 +120,7 @@ impl<'a> Locations<'a> {
         self.snapshot.lock_names.get(&(pid, lock)).map(String::as_str)
     }
 
-    /// The static that covers an actual address, as `SYMBOL` or, after its begin, `SYMBOL+0x10`.
+    /// The static that covers an actual address, as `SYMBOL` or, after its start, `SYMBOL+0x10`.
     pub fn symbol_of(&mut self, pid: u32, address: u64) -> Option<String> {
         let (module, address) = self.module_of(pid, address)?;
         let (symbol, offset) = self.resolver.static_at(module, address)?;
@@ -238,7 +238,7 @@ fn sources(code: &Code, sites: &[&Site]) -> Vec<(String, u32)> {
     noted
 }
 
-/// The Rust modules of marks, marked as such: they stand for functions that are not known.
+/// The Rust modules of marks, as `path::?`: they stand for functions that are not known.
 fn modules(sites: &[&Site]) -> Vec<String> {
     let paths = sites.iter().map(|site| &site.module_path).filter(|path| !path.is_empty());
     let mut modules: Vec<String> = paths.map(|path| format!("{path}::?")).collect();

@@ -1,7 +1,7 @@
 //! Builds a [`LockModel`] from a snapshot's held-lock tables and events.
 //!
 //! It does not interpret histories: `replay` does. The tables say which thread holds which lock now. The events say
-//! how that came about, as far as they are known. If a table and the events disagree, because one of them was read
+//! how that state arose, as far as they are known. If a table and the events disagree, because one of them was read
 //! later, the table is right about the present.
 
 use std::collections::HashSet;

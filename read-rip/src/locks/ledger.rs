@@ -27,7 +27,7 @@ struct Notes {
     first_acquired_at: Option<LocationId>,
     /// The location of the first mark that was seen.
     first_seen_at: Option<LocationId>,
-    /// The last owner that was seen. Threads are added one after the other, so another one was not seen before.
+    /// The last owner that was seen. Threads are added one at a time, so a different thread is a new owner.
     last_owner: Option<ThreadId>,
     /// Some mark of the lock is by hand.
     is_by_hand: bool,

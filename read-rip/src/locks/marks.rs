@@ -20,7 +20,7 @@ pub(super) struct Mark {
     /// More about the event and its lock.
     pub(super) flags: SiteFlags,
     pub(super) operand_words: u32,
-    /// The index of the operand word with the lock; `None` if an event has none. So with the fields below.
+    /// The index of the operand word with the lock; `None` if an event has none. The same holds for the fields below.
     pub(super) lock: Option<u32>,
     pub(super) time: Option<u32>,
     pub(super) since: Option<u32>,
@@ -65,7 +65,7 @@ impl<'p, 'a> Marks<'p, 'a> {
         mark
     }
 
-    /// The mark of an entry of a held-lock table. Of a call that an interposer recorded, less is known.
+    /// The mark of an entry of a held-lock table. Less is known of a call that an interposer recorded.
     pub(super) fn of_entry(&mut self, pid: u32, held: &HeldLock) -> Mark {
         if !held.is_caller {
             return self.at(pid, held.pc);

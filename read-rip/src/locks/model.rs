@@ -176,7 +176,7 @@ pub struct ThreadLocks {
     pub wait: Option<Wait>,
     /// The lock that the thread has released while it waits on a condition variable.
     pub condition_wait: Option<LockId>,
-    /// The semaphore for a unit of which the thread waits.
+    /// The semaphore, if the thread waits for a unit of one.
     pub semaphore_wait: Option<LockId>,
     /// The number of locks that the thread holds and that are not listed, because its table was full.
     pub overflowed: u32,
@@ -232,7 +232,7 @@ pub enum StepKind {
     Wait,
     /// Acquired the lock: a mark by hand.
     Acquired,
-    /// Acquired the lock in a wrapper, which records the begin of an acquisition. It did not fail.
+    /// Acquired the lock in a wrapper, which records the start of an acquisition. It did not fail.
     AcquireBegin,
     /// Failed to acquire the lock, at once or after a wait of limited time.
     TryFailed,

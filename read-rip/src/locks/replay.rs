@@ -43,7 +43,7 @@ struct Open {
     acquired_ns: Option<u64>,
 }
 
-/// The begin of a wait.
+/// The start of a wait.
 #[derive(Clone, Copy, Debug)]
 struct WaitBegin {
     /// `None` if the time was not recorded.

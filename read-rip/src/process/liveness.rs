@@ -1,6 +1,6 @@
 //! Whether the process that made a ring is alive, and which pid it has in the reader's PID namespace.
 //!
-//! It signals no process.
+//! It sends no signals.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
@@ -24,7 +24,7 @@ pub enum Liveness {
     },
     /// It is dead.
     Dead,
-    /// It is not known.
+    /// It is not known whether it is alive.
     Unknown {
         /// Why not, as a lowercase fragment.
         why: &'static str,

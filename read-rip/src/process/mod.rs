@@ -1,6 +1,6 @@
 //! What the running system knows: which processes live, and where rings are.
 //!
-//! No other layer asks about processes. This one reads the headers and slots of rings, and no events.
+//! No other layer asks the system about processes. This one reads the headers and slots of rings, and no events.
 
 mod find;
 mod liveness;

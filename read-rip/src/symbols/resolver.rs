@@ -159,7 +159,7 @@ impl Loaded {
         self.symbols.get_or_insert_with(|| read().unwrap_or_default())
     }
 
-    /// Adds a problem, unless one of the same kind is known.
+    /// Adds a problem, unless one of the same kind was added before.
     fn report(&mut self, path: PathBuf, what: Problem) {
         let kind = std::mem::discriminant(&what);
         if self.problems.iter().all(|known| std::mem::discriminant(&known.what) != kind) {

@@ -1,7 +1,7 @@
 //! Split DWARF: loads the `.dwo` files to which a program's debug information refers, or a `.dwp` package of them.
 //!
-//! It compares ids of compilation units and interprets nothing else. It notes the first missing file: without that
-//! file, the debug information in the program itself is used.
+//! It compares ids of compilation units and interprets nothing else. It notes the first missing file. For what a
+//! missing file describes, the debug information in the program itself is used.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsStr;
