@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::evidence::{Blocker, Evidence, HoldFact, WaitFact, Waiters};
+use super::evidence::{Blocker, Evidence, FailedTries, HoldFact, OrderEdge, WaitEdge, WaitFact, Waiters};
 use crate::locations::LocationId;
 use crate::locks::{LockId, ThreadId};
 
@@ -31,18 +31,9 @@ impl Mentions {
         all
     }
 
-    /// One arm for each type of evidence: more than 60 lines, and flat.
     fn add(&mut self, evidence: &Evidence) {
         match evidence {
-            Evidence::WaitCycle(cycle) => {
-                for edge in &cycle.edges {
-                    self.wait(&edge.wait);
-                    match &edge.blocker {
-                        Blocker::Holder(hold) => self.hold(hold),
-                        Blocker::QueuedWriter(writer) => self.threads.push(*writer),
-                    }
-                }
-            }
+            Evidence::WaitCycle(cycle) => cycle.edges.iter().for_each(|edge| self.wait_edge(edge)),
             Evidence::DeadHolder(holder) => {
                 self.hold(&holder.hold);
                 self.waiters(&holder.waiters);
@@ -57,23 +48,10 @@ impl Mentions {
             Evidence::SecondAcquisition(second) => {
                 self.one(second.thread, second.lock, second.second.into_iter().chain([second.first]));
             }
-            Evidence::OrderCycle(cycle) => {
-                for edge in &cycle.edges {
-                    self.one(edge.thread, edge.acquired.lock, [edge.acquired.location]);
-                    self.one(edge.thread, edge.held.lock, [edge.held.location]);
-                }
-            }
-            Evidence::MutualFailure(failure) => {
-                for tries in &failure.tries {
-                    self.one(tries.thread, tries.lock, [tries.location]);
-                    self.threads.extend(tries.other);
-                }
-            }
+            Evidence::OrderCycle(cycle) => cycle.edges.iter().for_each(|edge| self.order_edge(edge)),
+            Evidence::MutualFailure(failure) => failure.tries.iter().for_each(|tries| self.tries(tries)),
             Evidence::BusyLoops(loops) => {
-                for one in &loops.loops {
-                    self.threads.push(one.thread);
-                    self.locations.extend(one.last);
-                }
+                loops.loops.iter().for_each(|one| self.passed(one.thread, one.last));
             }
             Evidence::Queue(queue) => {
                 self.locks.push(queue.lock);
@@ -98,20 +76,40 @@ impl Mentions {
                 self.waiters(&contended.waiters);
             }
             Evidence::CrowdedLine(line) => {
-                self.threads.push(line.example);
-                self.locations.extend(line.last);
+                self.passed(line.example, line.last);
                 for holder in &line.first_holders {
-                    self.threads.push(holder.thread);
-                    self.locations.extend([holder.location].into_iter().chain(holder.last));
+                    self.passed(holder.thread, [holder.location].into_iter().chain(holder.last));
                 }
             }
         }
     }
 
-    fn one(&mut self, thread: ThreadId, lock: LockId, locations: impl IntoIterator<Item = LocationId>) {
+    fn wait_edge(&mut self, edge: &WaitEdge) {
+        self.wait(&edge.wait);
+        match &edge.blocker {
+            Blocker::Holder(hold) => self.hold(hold),
+            Blocker::QueuedWriter(writer) => self.threads.push(*writer),
+        }
+    }
+
+    fn order_edge(&mut self, edge: &OrderEdge) {
+        self.one(edge.thread, edge.acquired.lock, [edge.acquired.location]);
+        self.one(edge.thread, edge.held.lock, [edge.held.location]);
+    }
+
+    fn tries(&mut self, tries: &FailedTries) {
+        self.one(tries.thread, tries.lock, [tries.location]);
+        self.threads.extend(tries.other);
+    }
+
+    fn passed(&mut self, thread: ThreadId, locations: impl IntoIterator<Item = LocationId>) {
         self.threads.push(thread);
-        self.locks.push(lock);
         self.locations.extend(locations);
+    }
+
+    fn one(&mut self, thread: ThreadId, lock: LockId, locations: impl IntoIterator<Item = LocationId>) {
+        self.locks.push(lock);
+        self.passed(thread, locations);
     }
 
     fn hold(&mut self, hold: &HoldFact) {
