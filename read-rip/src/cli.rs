@@ -8,7 +8,7 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
-  read-rip                          threads by function, of the only ring: where they pile up
+  read-rip                          where threads pile up, by function (if there is only one ring)
   read-rip 1234                     the ring of process 1234, alive or dead
   read-rip -t RING | less           the history of each thread
   read-rip locks RING               who holds each lock, who waits for it, and where
@@ -16,7 +16,7 @@ Examples:
   read-rip run --preload ./server   record the locks of a program, and explain a crash
   read-rip list                     all rings, and how their processes ended
   read-rip -e ./server RING.gz      a compressed copy, with the program that was recorded
-  read-rip --json RING | jq .       for programs; see json-schema.json";
+  read-rip --json RING | jq .       output for programs; see json-schema.json";
 
 const TEMPLATE: &str = "\
 {about}
@@ -29,8 +29,11 @@ const EXIT_STATUS: &str = "\
 Exit status: 0 success; 1 `check` has findings; 2 an error, or part of the ring could not be read.
 Results go to standard output, remarks to standard error.";
 
-/// Shows where each thread of a process is, from the ring that librip records: of a living process without
-/// stopping it, or of a dead one.
+const RUN_EXIT_STATUS: &str = "\
+Exit status: that of the program, or 128 plus the number of the signal that ended it; 2 if it could not be run.";
+
+/// Shows where each thread of a process is, from the ring that librip records. The process may be alive or dead; it is
+/// not stopped.
 #[derive(Debug, Parser)]
 #[command(
     name = "read-rip",
@@ -62,7 +65,7 @@ pub struct RingArgs {
     /// The file of a ring (or a gzip, zlib or zstd copy of it), or a pid; not needed if there is only one ring
     #[arg(value_name = "RING")]
     pub ring: Option<OsString>,
-    /// The file of a ring or a pid, as an option
+    /// The ring, as an option instead of an argument
     #[arg(short = 'r', value_name = "RING", conflicts_with = "ring")]
     pub ring_option: Option<OsString>,
 }
@@ -76,7 +79,7 @@ pub struct ShowArgs {
     /// Also addresses, labels and thread ids; with -t also exited threads
     #[arg(short, long)]
     pub verbose: bool,
-    /// Only threads whose `name[tid]`, or the function or `file:line` of whose last mark, matches REGEX
+    /// Only threads that REGEX matches: in `name[tid]`, or in the function or `file:line` of the last mark
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
 }
@@ -109,6 +112,7 @@ pub enum Command {
     /// Finds deadlocks and other problems with locks
     Check(CheckArgs),
     /// Runs a program; if a signal ends it, shows its threads and findings
+    #[command(after_help = RUN_EXIT_STATUS)]
     Run(RunArgs),
     /// Lists all rings: program, pid, age, and how the process ended
     List,
@@ -149,20 +153,20 @@ pub struct CheckArgs {
     /// Report only findings that are at least this certain
     #[arg(long, value_name = "CONFIDENCE", default_value = "suspected")]
     pub min_confidence: MinConfidence,
-    /// A file of findings not to report, one per line: KIND, or KIND:REGEX, where REGEX matches the name of a lock, a
-    /// full function name, or PATH:LINE (can be repeated)
+    /// A file of rules for findings not to report, one per line: KIND or KIND:REGEX. REGEX matches the name of a lock,
+    /// a full function name, or PATH:LINE (can be repeated)
     #[arg(long, value_name = "FILE")]
     pub suppress: Vec<PathBuf>,
     /// The time between the two readings of a living process
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
     pub window: Duration,
-    /// Report locks held or waited for longer than this
+    /// Report locks that idle threads have held for longer than this
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub threshold: Duration,
 }
 
 impl CheckArgs {
-    /// The default arguments, for this ring.
+    /// The default arguments for this ring.
     pub fn of(ring: RingArgs) -> CheckArgs {
         CheckArgs {
             ring,
@@ -174,10 +178,10 @@ impl CheckArgs {
     }
 }
 
-/// What `run` runs. The exit status is that of the program, or 128 plus the number of the signal that ended it.
+/// What `run` runs.
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// Record the pthread locks of a program that was built without librip, with librip_preload.so
+    /// Preload librip_preload.so: it records the pthread locks of a program that was built without librip
     #[arg(long)]
     pub preload: bool,
     /// The path of librip_preload.so, if it is not beside this program, in /usr/local/lib or in /usr/lib

@@ -187,7 +187,7 @@ fn without_the_program_there_are_addresses_and_a_hint() {
     assert!(first.starts_with("locker[5]: {0}0x40"), "{first}");
     assert!(
         outcome.stderr.ends_with(
-            "\nWarning: a ring of the C ancestor does not name its program, so only addresses are known\n\
+            "\nWarning: a ring in the legacy format does not name its program, so only addresses are known\n\
              Hint: give the program with -e\n"
         ),
         "{outcome:#?}"
@@ -197,10 +197,7 @@ fn without_the_program_there_are_addresses_and_a_hint() {
     // With it there is nothing to say.
     assert!(!fixture.show(&["-t"], &fixture.ring).stderr.contains("Hint: "));
     let info = read_rip(["info".as_ref(), fixture.ring.as_os_str()]).sound().stdout;
-    assert!(
-        info.contains("format      of librip's C ancestor: 320 bytes a slot, no header\nthreads     3\n"),
-        "{info}"
-    );
+    assert!(info.contains("format      legacy: no header, 320 bytes per slot\nthreads     3\n"), "{info}");
 }
 
 /// The per-thread lines of a ring made by hand.

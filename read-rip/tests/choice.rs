@@ -87,7 +87,7 @@ fn of_several_rings_the_choices_are_listed() {
 fn without_a_ring_it_says_how_one_is_made() {
     let directory = tempfile::tempdir().unwrap();
     let outcome = read_rip(["--dir".as_ref(), directory.path().as_os_str()]);
-    let outcome = outcome.fails_with(&format!("Error: no rings in {}\n", directory.path().display()));
+    let outcome = outcome.fails_with(&format!("Error: no readable ring in {}\n", directory.path().display()));
     assert!(outcome.stderr.contains("Hint: a program makes a ring with librip::init()"), "{outcome:#?}");
     let outcome = read_rip(["--dir", "/nowhere"]).fails_with("Error: could not search /nowhere for rings\n");
     assert!(outcome.stderr.contains("Caused by: No such file or directory"), "{outcome:#?}");
@@ -103,9 +103,9 @@ fn a_ring_is_found_by_the_pid_of_its_process_living_or_dead() {
     let outcome = in_directory(&fixture, &["-r", "4321"]).sound();
     assert!(outcome.stdout.starts_with("server::cache::? : 3 threads"));
     let outcome = in_directory(&fixture, &["4000000000"]);
-    outcome.fails_with("Error: no ring for process 4000000000 (it does not exist; looked in ");
+    outcome.fails_with("Error: no readable ring of process 4000000000 (it does not exist; searched ");
     let outcome = in_directory(&fixture, &["1"]);
-    outcome.fails_with("Error: no ring for process 1 (it is alive; looked in ");
+    outcome.fails_with("Error: no readable ring of process 1 (it is alive; searched ");
 }
 
 #[test]
@@ -199,7 +199,10 @@ fn gc_keeps_rings_of_another_boot_which_are_copies_or_another_machines() {
     let fixture = Fixture::of(&pile_up());
     let outcome = in_directory(&fixture, &["gc"]).sound();
     assert_eq!(outcome.stdout, "");
-    assert!(outcome.stderr.ends_with("it comes from another boot or another machine\n"), "{outcome:#?}");
+    assert!(
+        outcome.stderr.ends_with("it is a copy from another boot or another machine; remove it yourself\n"),
+        "{outcome:#?}"
+    );
     assert!(fixture.path.exists());
 }
 

@@ -58,7 +58,7 @@ fn a_header_of_any_length_but_the_whole_is_short() {
     for len in [8, 16, 320, 640, HEADER - 1] {
         let path = scratch.file("ring", &bytes[..len]);
         let expected =
-            format!("{} has {len} bytes, and the header of a ring alone has {HEADER}\n", path.display());
+            format!("{} has {len} bytes, fewer than the {HEADER} of a ring's header\n", path.display());
         show(&[], &path).fails_with(&expected);
     }
 }
@@ -101,7 +101,8 @@ fn a_ring_that_was_never_finished_is_told_from_one_that_was_never_begun() {
 fn another_major_version_is_refused() {
     for major in [0u16, 2, 0xffff] {
         let outcome = after(|image| image.bytes[12..14].copy_from_slice(&major.to_le_bytes()));
-        outcome.fails_with(&format!(" has format version {major}.0, and this read-rip knows 1\n"));
+        outcome
+            .fails_with(&format!(" has format version {major}.0, and this read-rip reads version 1 only\n"));
     }
 }
 
@@ -191,7 +192,7 @@ fn regions_that_overlap_are_not_both_believed() {
             let place = image.begin(other) as u64;
             image.set64(image.region(kind) + region_at::OFFSET, place);
         });
-        outcome.fails_with("its offset, where another region is,");
+        outcome.fails_with("its offset, which is inside another region,");
     }
 }
 
@@ -200,7 +201,7 @@ fn impossible_capacities_are_refused() {
     for kind in [MODULES, SITES, TEXTS, SLOTS] {
         for capacity in [1 << 33, 1 << 57, 1 << 63, u64::MAX] {
             let outcome = after(|image| image.set64(image.region(kind) + region_at::CAPACITY, capacity));
-            outcome.fails_with("its size, which is more than the file has,");
+            outcome.fails_with("its capacity, for which the file is too short,");
         }
     }
 }
@@ -247,7 +248,7 @@ fn entries_that_are_too_short_are_refused() {
 fn entries_that_are_too_long_do_not_fit_the_file() {
     for kind in [MODULES, SITES, TEXTS, SLOTS] {
         let outcome = after(|image| image.set32(image.region(kind) + region_at::ENTRY_LEN, u32::MAX));
-        outcome.fails_with("its size, which is more than the file has,");
+        outcome.fails_with("its capacity, for which the file is too short,");
     }
 }
 
@@ -265,7 +266,7 @@ fn a_missing_region_is_named() {
 fn an_impossible_number_of_words_is_refused() {
     for words in [0, 1, 3, 8, 63, 65, 32_768, u32::MAX] {
         let outcome = after(|image| image.set32(header_at::SLOT_WORDS, words));
-        let outcome = outcome.fails_with(&format!("the number of words a slot is {words}\n"));
+        let outcome = outcome.fails_with(&format!("the number of words per slot is {words}\n"));
         assert_eq!(outcome.stdout, "");
     }
 }
@@ -427,7 +428,7 @@ fn words_that_were_reserved_and_not_written_are_not_damage() {
     });
     let outcome = outcome.sound();
     assert!(outcome.stdout.starts_with(ONE), "{outcome:#?}");
-    assert!(outcome.stderr.contains(", 2 unwritten."), "{outcome:#?}");
+    assert!(outcome.stderr.contains(", 2 not written."), "{outcome:#?}");
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn what_may_be_progress_is_neither_progress_nor_a_livelock() {
     let ring = ring(sites).with_slots([busy(1), busy(2)]);
     let outcome = run(&ring, &["check"]).sound();
     assert_eq!(outcome.stdout, "no findings in 2 threads and 0 locks\n");
-    let warning = "Warning: a.c:7|a.c:8: the linker has merged these marks, and they mean different things";
+    let warning = "Warning: a.c:7|a.c:8: the linker has folded marks of different meaning into one";
     assert!(outcome.stderr.contains(warning), "{outcome:#?}");
     assert!(outcome.stderr.contains("\nHint: link without --icf"), "{outcome:#?}");
     let place = place_of_first_event(&ring);

@@ -48,7 +48,7 @@ fn the_golden_ring_with_marks_is_read_as_it_was_recorded() {
         (header.threads_refused_full, header.threads_refused_memory, header.threads_without_exit),
         (0, 0, 0)
     );
-    assert_eq!(header.ending, Ending::Unsaid);
+    assert_eq!(header.ending, Ending::Unrecorded);
     assert_eq!(header.ticks_per_second, 100);
     assert_eq!(header.file_system, FileSystem::Tmpfs);
     assert!(

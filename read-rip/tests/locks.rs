@@ -105,7 +105,7 @@ fn a_lock_has_its_holder_and_its_waiters_by_place() {
            held by owner[10] at server::cache::? cache.rs:10<0x1000>, for at least 1.5 s\n  \
            2 threads wait at server::cache::? cache.rs:11<0x1100>, the longest for at least 1.0 s\n  \
            timed[13] waits with a time limit at server::net::? net.rs:32<0x3200>\n  \
-           1 acquisition known\n"
+           1 known acquisition\n"
     );
     let verbose = locks(&ring, &["-v"]).sound().stdout;
     assert!(
@@ -166,7 +166,7 @@ fn operations_on_a_lock_are_counted() {
     assert_eq!((ns(&lock["holds"]["p50_ns"]), ns(&lock["holds"]["max_ns"])), (250, 250));
     assert!(lock["holders"].as_array().unwrap().is_empty());
     let text = shown(&ring);
-    assert!(text.contains("  3 acquisitions known, 1 of them contended (33 %); 1 try failed\n"), "{text}");
+    assert!(text.contains("  3 known acquisitions, 1 of them contended (33 %); 1 try failed\n"), "{text}");
     assert!(text.contains("  waits: 500 ms, known once\n"), "{text}");
 }
 
@@ -180,7 +180,7 @@ fn marks_by_hand_measure_the_wait_between_them() {
     assert_eq!((lock["acquisitions"].as_u64(), lock["wrapped"].as_bool()), (Some(1), Some(false)));
     assert_eq!(lock["waits"]["max_ns"], 500_000_000);
     assert_eq!(lock["holds"]["max_ns"], 100_000_000);
-    assert!(shown(&ring).contains("1 acquisition known, 1 of them after a marked wait\n"));
+    assert!(shown(&ring).contains("1 known acquisition, 1 of them after a marked wait\n"));
 }
 
 #[test]
@@ -223,10 +223,10 @@ fn a_thread_that_may_hold_a_lock_is_not_a_holder() {
     assert_eq!(
         shown(&ring),
         "lock of server::cache::? cache.rs:10<0x1000>  mutex at 0x7f0000001000\n  \
-           a[1] is just acquiring it at server::cache::? cache.rs:10<0x1000>\n  \
-           b[2] is just releasing it, acquired at server::cache::? cache.rs:10<0x1000>\n  \
+           a[1] is acquiring it at server::cache::? cache.rs:10<0x1000>\n  \
+           b[2] is releasing it, acquired at server::cache::? cache.rs:10<0x1000>\n  \
            c[3] is waiting on a condition variable (the lock is released meanwhile)\n  \
-           no thread holds it for certain\n  \
+           no thread certainly holds it\n  \
            d[4] waits at server::cache::? cache.rs:11<0x1100>\n\
          lock of server::cache::? cache.rs:10<0x1000>  mutex at 0x7f0000002000\n  \
            destroyed while held by e[5], acquired at server::cache::? cache.rs:10<0x1000>\n"
@@ -263,7 +263,7 @@ fn two_holders_of_an_exclusive_lock_are_contradictory() {
     ring.modules[0].pid = ring.pid;
     let outcome = locks(&ring, &[]).sound();
     assert!(outcome.stdout.contains("  it changed hands while it was read\n"), "{outcome:#?}");
-    assert!(outcome.stderr.contains("each is shown at its own moment"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("each is shown at a slightly different moment"), "{outcome:#?}");
 }
 
 #[test]
@@ -281,7 +281,10 @@ fn an_entry_that_was_being_written_is_counted_and_means_nothing() {
     let outcome = locks(&ring().with_slots([Slot::thread("a", 1).has(torn).has(whole)]), &[]).sound();
     assert!(!outcome.stdout.contains("0x7f0000001000"), "{outcome:#?}");
     assert!(outcome.stdout.contains("mutex at 0x7f0000002000\n  held by a[1] "), "{outcome:#?}");
-    assert!(outcome.stderr.contains("1 lock was being acquired or released while"), "{outcome:#?}");
+    assert!(
+        outcome.stderr.contains("1 lock was being acquired or released during the reading"),
+        "{outcome:#?}"
+    );
 }
 
 #[test]
@@ -303,11 +306,13 @@ fn locks_without_an_entry_in_the_table_are_mentioned() {
     let ring = Ring { held_overflows: 9, releases_unmatched: 2, ..ring() };
     let ring = ring.with_slots([slot, Slot::thread("b", 2).has(Held::new(WAITING, A, WAIT))]);
     let outcome = locks(&ring, &[]).sound();
-    assert!(outcome.stdout.contains("  holder not known: it may be a thread that holds more locks than"));
+    assert!(
+        outcome.stdout.contains("  holder not known: it may be a thread whose table of held locks is full")
+    );
     for remark in [
         "3 held locks are not listed: a thread's table has room for 16",
-        "9 acquisitions so far found no room in the thread's table.",
-        "2 releases by another thread than the holder were not matched to the holder",
+        "9 acquisitions were not recorded as held so far, because a thread's table was full.",
+        "2 releases by a thread other than the holder were not matched to the holder",
     ] {
         assert!(outcome.stderr.contains(remark), "{outcome:#?}");
     }

@@ -51,9 +51,10 @@ fn the_condensed_view_counts_threads_by_function_and_place() {
     assert_eq!(
         outcome.stderr,
         "server[4321], dead (killed, crashed or _exit): 5 threads, 1 of them exited (-tv shows them)\n\
-         8 marks are known, 0 older ones were overwritten.\n\
+         8 recorded words were read, 0 older ones were overwritten.\n\
          Warning: /nowhere/server: no such file\n\
-         Hint: the file was moved or removed, or is in a container: name the program with -e, or its debug files with --debug-dir\n"
+         Hint: the file was moved or removed, or is in a container: name the program with -e, or the directory \
+         of its debug files with --debug-dir\n"
     );
 }
 
@@ -90,13 +91,16 @@ fn counts_of_one_are_singular() {
         lines,
         [
             "server[4321], dead (killed, crashed or _exit): 1 thread",
-            "16 marks are known, 1 older one was overwritten.",
+            "16 recorded words were read, 1 older one was overwritten.",
         ]
     );
     let ring = lock_sites().with_slots([Slot::thread("a", 1).marks([DONE]), Slot::thread("b", 2)]);
     let outcome = Fixture::of(&ring).show(&[]).sound();
     let lines: Vec<&str> = outcome.stderr.lines().skip(1).take(2).collect();
-    assert_eq!(lines, ["1 thread has no known mark.", "1 mark is known, 0 older ones were overwritten."]);
+    assert_eq!(
+        lines,
+        ["1 thread has no known mark.", "1 recorded word was read, 0 older ones were overwritten."]
+    );
 }
 
 #[test]
@@ -144,7 +148,10 @@ fn what_came_before_the_last_words_is_counted_as_overwritten() {
     let ring = ring.with_slots([Slot::thread("a", 1).at(1_000).marks([DONE; 20])]);
     let outcome = Fixture::of(&ring).show(&["-t"]).sound();
     assert!(outcome.stdout.starts_with("a[1]: {1004}source_a.c:129, {1005}"), "{}", outcome.stdout);
-    assert!(outcome.stderr.contains("16 marks are known, 1004 older ones were overwritten."), "{outcome:#?}");
+    assert!(
+        outcome.stderr.contains("16 recorded words were read, 1004 older ones were overwritten."),
+        "{outcome:#?}"
+    );
 }
 
 #[test]
@@ -248,7 +255,10 @@ fn operands_are_not_shown_as_marks_and_incomplete_events_are_counted() {
     let outcome = fixture.show(&["-t"]).sound();
     assert_eq!(outcome.stdout, "whole[1]: {3}a.rs:2, {4}a.rs:1\nparts[2]: {3}a.rs:1\n");
     assert!(
-        outcome.stderr.contains("\n1 event lacks operands, 1 operand belongs to no event.\n"),
+        outcome.stderr.contains(
+            "\n1 event is not shown: operands were overwritten or not read.\n\
+             1 operand is not shown: the event was not written or not read.\n"
+        ),
         "{outcome:#?}"
     );
     let outcome = fixture.show(&[]).sound();
@@ -385,12 +395,12 @@ fn info_says_what_the_ring_says_of_itself() {
          file system 0xef53, not tmpfs: the kernel writes it to disk, and marks may wait for that\n\
          geometry    7 slots of 1024 bytes, 64 words each; 5 used\n\
          threads     5 in the ring, 1 of them exited; 6 slots were reused\n\
-         refused     no free slot for 3 threads, no memory for 2\n\
+         refused     3 threads because no slot was free, 2 because no memory was available\n\
          unwatched   the exit of 4 threads cannot be noticed\n\
-         metadata    1 modules found no room in the ring\n\
+         metadata    1 module did not fit in the ring\n\
          setting     RIP_SLOTS was ignored: it is not a number from 1 to 16777216\n\
          sites       3\n\
-         words       8 read, 0 overwritten, 0 torn, 0 unwritten, 0 damaged\n\
+         words       8 read, 0 overwritten, 0 changed while being read, 0 not written, 0 damaged\n\
          module      0x555555554000 /nowhere/server c0ffee0011223344\n\
          module      0x7f0000000000 /lib/libx.so no build id\n",
         fixture.path.display()

@@ -15,7 +15,7 @@ fn run(arguments: &[&str]) -> Outcome {
 fn output_and_status_are_the_programs_own() {
     let outcome = run(&["--", "sh", "-c", "echo said; exit 7"]);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (7, "said\n"), "{outcome:#?}");
-    assert!(outcome.stderr.contains("sh ended: exit status: 7\n"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("sh ended with exit status: 7\n"), "{outcome:#?}");
     assert_eq!(run(&["true"]).sound().stderr, "");
 }
 
@@ -23,15 +23,16 @@ fn output_and_status_are_the_programs_own() {
 fn a_signal_gives_the_exit_status_that_shells_use() {
     let outcome = run(&["--", "sh", "-c", "kill -KILL $$"]);
     assert_eq!(outcome.status, 128 + 9, "{outcome:#?}");
-    assert!(outcome.stderr.contains("it left no ring in /dev/shm\n"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("It left no readable ring in /dev/shm\n"), "{outcome:#?}");
 }
 
 #[test]
 fn what_cannot_be_run_is_an_error() {
-    run(&["no-such-program"]).fails_with("could not run no-such-program: no such program");
-    run(&["/dev/null"]).fails_with("could not run /dev/null: no such program");
+    run(&["no-such-program"])
+        .fails_with("could not run no-such-program\nCaused by: no executable file of this name\n");
+    run(&["/dev/null"]).fails_with("could not run /dev/null\nCaused by: no executable file of this name\n");
     let outcome = run(&["--preload", "--preload-library", "/nowhere/librip_preload.so", "true"]);
-    outcome.fails_with("could not run /nowhere/librip_preload.so: No such file");
+    outcome.fails_with("could not preload /nowhere/librip_preload.so\nCaused by: No such file");
 }
 
 #[test]

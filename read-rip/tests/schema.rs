@@ -191,7 +191,7 @@ fn evidence(kind: Kind) -> Vec<Evidence> {
         Kind::Deadlock => {
             let blockers = [Blocker::Holder(hold), Blocker::QueuedWriter(7)];
             let edges = blockers.map(|blocker| WaitEdge { wait, blocker }).into();
-            vec![Evidence::WaitCycle(WaitCycle { threads: 2, for_ns: Some(1), edges, blocked_behind: 3 })]
+            vec![Evidence::WaitCycle(WaitCycle { threads: 2, for_ns: Some(1), edges, also_blocked: 3 })]
         }
         Kind::Unreleased => vec![Evidence::DeadHolder(DeadHolder { hold, has_exited: true, waiters })],
         Kind::LostOwner => {

@@ -21,6 +21,9 @@ use crate::locks::{self, LockModel};
 use crate::process::Liveness;
 use crate::report::{self, Checked, Json, LockNames, OneReading};
 
+/// What to do about a line that is not a rule.
+const RULE_HINT: &str = "each line is KIND or KIND:REGEX; a line that begins with # is a comment";
+
 /// `read-rip check`.
 pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     let suppressions = suppressions(args)?;
@@ -54,7 +57,7 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     };
     show(&found, &checked, &now, &locations, reading, wanted)?;
     let remarks = report::remarks::of_check(&now, &checked);
-    // What could not be read may hide more: its status precedes that of the findings.
+    // Parts that could not be read may hide findings, so their status takes precedence.
     match reading.remarks(wanted, &locations, &remarks)? {
         SOUND if !found.is_empty() => Ok(FINDINGS),
         status => Ok(status),
@@ -96,7 +99,7 @@ fn show(
 
 /// One reading, or two of a living process.
 struct Readings {
-    /// The first of two, and how long before the second it ended, ns.
+    /// The first of two readings, and the time from its end to the start of the second, ns.
     earlier: Option<(Reading, u64)>,
     reading: Reading,
     /// Why there is only one reading, where there should be two.
@@ -143,9 +146,9 @@ fn is_copy(path: &Path, liveness: Option<&Liveness>) -> bool {
 fn suppressions(args: &CheckArgs) -> Result<Vec<Suppression>, AppError> {
     let mut rules = Vec::new();
     for path in &args.suppress {
-        let bad = |why: String| AppError::Suppressions { path: path.clone(), why };
-        let text = fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
-        rules.extend(Suppression::parse(&text).map_err(|error| bad(error.to_string()))?);
+        let bad = |why: String, hint| AppError::Suppressions { path: path.clone(), why, hint };
+        let text = fs::read_to_string(path).map_err(|error| bad(error.to_string(), "check the path"))?;
+        rules.extend(Suppression::parse(&text).map_err(|error| bad(error.to_string(), RULE_HINT))?);
     }
     Ok(rules)
 }

@@ -1,4 +1,6 @@
 //! What stops a command, as `Error:`, `Caused by:` and `Hint:` on standard error.
+//!
+//! It does not choose the exit status.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,16 +16,18 @@ pub(super) enum AppError {
     Ring(ring::Error),
     /// A directory that cannot be searched.
     Directory { path: PathBuf, source: io::Error },
-    /// There is no ring in the directory.
+    /// The directory has no ring that this user can read.
     NoRing { dir: PathBuf },
-    /// There is no ring of this process.
+    /// No ring of this process was found.
     NoRingOf { pid: u32, is_alive: bool, dir: PathBuf },
     /// There are several rings. They have been listed.
     ManyRings { count: usize },
     /// A suppression file that cannot be used.
-    Suppressions { path: PathBuf, why: String },
+    Suppressions { path: PathBuf, why: String, hint: &'static str },
     /// A program that cannot be run.
     Run { program: PathBuf, why: String, hint: &'static str },
+    /// The interposer is not at the path that the user gave.
+    PreloadLibrary { path: PathBuf, source: io::Error },
     /// The interposer was not found.
     NoPreload,
     /// Standard output cannot be written.
@@ -44,7 +48,7 @@ impl From<ring::Error> for AppError {
 
 const NO_RING_HINT: &str = "\
     a program makes a ring with librip::init() or rip_start(), or under `read-rip run --preload`, normally in \
-    /dev/shm, and removes it when it exits with status 0; if RIP_RING puts it elsewhere, see --dir";
+    /dev/shm, and removes it when it exits with status 0; if RIP_RING names another directory, give it with --dir";
 
 impl AppError {
     /// Writes what happened, why, and what to do about it.
@@ -57,11 +61,14 @@ impl AppError {
                 Some(source.to_string()),
                 Some("name the file of a ring, or another directory with --dir"),
             ),
-            AppError::NoRing { dir } => (format!("no rings in {}", dir.display()), None, Some(NO_RING_HINT)),
+            AppError::NoRing { dir } => {
+                (format!("no readable ring in {}", dir.display()), None, Some(NO_RING_HINT))
+            }
             AppError::NoRingOf { pid, is_alive, dir } => {
                 let (is, searched) =
                     if *is_alive { ("it is alive", " and its maps") } else { ("it does not exist", "") };
-                let what = format!("no ring for process {pid} ({is}; looked in {}{searched})", dir.display());
+                let what =
+                    format!("no readable ring of process {pid} ({is}; searched {}{searched})", dir.display());
                 (what, None, Some(NO_RING_HINT))
             }
             AppError::ManyRings { count } => (
@@ -69,14 +76,18 @@ impl AppError {
                 None,
                 Some("name one of those above, by path or pid"),
             ),
-            AppError::Suppressions { path, why } => (
-                format!("could not use the suppression file {}", path.display()),
-                Some(why.clone()),
-                Some("each line is KIND or KIND:REGEX; a line that begins with # is a comment"),
-            ),
-            AppError::Run { program, why, hint } => {
-                (format!("could not run {}: {why}", program.display()), None, Some(*hint))
+            AppError::Suppressions { path, why, hint } => {
+                let what = format!("could not use the suppression file {}", path.display());
+                (what, Some(why.clone()), Some(*hint))
             }
+            AppError::Run { program, why, hint } => {
+                (format!("could not run {}", program.display()), Some(why.clone()), Some(*hint))
+            }
+            AppError::PreloadLibrary { path, source } => (
+                format!("could not preload {}", path.display()),
+                Some(source.to_string()),
+                Some("give the path of librip_preload.so with --preload-library"),
+            ),
             AppError::NoPreload => (
                 "no librip_preload.so beside this program, in /usr/local/lib or in /usr/lib".into(),
                 None,

@@ -1,4 +1,6 @@
-//! The commands, from their arguments to their exit status. Here the layers come together.
+//! The commands, from their arguments to their exit status.
+//!
+//! The commands connect the layers. They decode, analyse and format nothing themselves.
 
 mod check;
 mod error;
@@ -36,7 +38,7 @@ pub fn run_command(cli: Cli) -> ExitCode {
     };
     match result {
         Ok(status) => ExitCode::from(status),
-        // The reader of the output closed it: that is no error.
+        // The program that reads the output has closed it. That is not an error.
         Err(AppError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             error.report();

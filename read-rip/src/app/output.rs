@@ -1,4 +1,4 @@
-//! Where the commands write: results, remarks, and the exit status.
+//! Where the commands write: results, remarks, and the exit status. It formats nothing.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
@@ -24,7 +24,7 @@ pub(super) fn output(wanted: &Common) -> impl Write + use<> {
         clap::ColorChoice::Always => ColorChoice::Always,
         clap::ColorChoice::Never => ColorChoice::Never,
     };
-    // Buffered on both sides: the filter that removes colours writes many small pieces.
+    // Buffered before and after the filter that removes colours, because it writes many small pieces.
     let stdout: Box<dyn Write> = Box::new(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()));
     BufWriter::with_capacity(BUFFER_BYTES, AutoStream::new(stdout, choice))
 }

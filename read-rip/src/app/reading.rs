@@ -19,7 +19,7 @@ use crate::ring::{self, Ending, Module, Snapshot};
 use crate::symbols::{Options, Resolver};
 use crate::threads::{self, Losses, Thread};
 
-/// The programs of the C ancestor are not position-independent: any address may be in one.
+/// Programs with legacy rings are not position-independent: their code may be at any address.
 const WHOLE_ADDRESS_SPACE: u64 = 1 << 48;
 
 /// A ring that was read, and what the system knows about its process.
@@ -38,13 +38,13 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn of(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
-        // Asked before and after the copy: a thread that ends or begins in between still counts as existing.
+        // Queried before and after the copy, so that a thread that starts or ends in between counts as existing.
         let living_before = ring::read_header(path).map(|header| living_threads(header.pid as i32));
         let mut snapshot = ring::read(path)?;
         if snapshot.header.is_none()
             && let Some(exe) = wanted.exe.clone()
         {
-            // Rings of the C ancestor name no program.
+            // Rings in the legacy format name no program.
             snapshot.modules.push(Module {
                 end: WHOLE_ADDRESS_SPACE,
                 path: exe,
@@ -86,8 +86,8 @@ impl Reading {
         self.liveness == Some(Liveness::Dead)
     }
 
-    /// What a model of its locks is built from. `earlier` is an earlier reading of the same ring, and how much
-    /// earlier it was, ns.
+    /// What a model of its locks is built from. `earlier` is an earlier reading of the same ring, and the time between
+    /// the two, ns.
     pub(super) fn input<'a>(&'a self, earlier: Option<(&'a Reading, u64)>) -> Input<'a> {
         Input {
             snapshot: &self.snapshot,
@@ -112,7 +112,7 @@ impl Reading {
         Resolver::new(&self.snapshot.modules, options)
     }
 
-    /// Writes what the result does not show to standard error; the exit status follows from it.
+    /// Writes to standard error what the result does not show. Returns the exit status that follows from it.
     pub(super) fn remarks(
         &self,
         wanted: &Common,
@@ -150,7 +150,7 @@ impl Reading {
         self.report_defects(wanted)
     }
 
-    /// Writes what is damaged to standard error, or as JSON.
+    /// Writes what is damaged to standard error, or as JSON. Returns the exit status.
     pub(super) fn report_defects(&self, wanted: &Common) -> Result<u8, AppError> {
         let about = self.path.to_string_lossy();
         let mut hints = Vec::new();
@@ -175,7 +175,7 @@ impl Reading {
         self.heading_with(threads, "")
     }
 
-    /// The same, with an addition to the number of exited threads.
+    /// Like `heading`, with an addition to the number of exited threads.
     pub(super) fn heading_with(&self, threads: &[Thread<'_>], of_exited: &str) -> String {
         report::remarks::heading(&self.snapshot, self.liveness.as_ref(), threads, of_exited)
     }

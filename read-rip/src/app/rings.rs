@@ -1,4 +1,4 @@
-//! Rings as files: listed, chosen, removed.
+//! Rings as files: listed, chosen, removed. It does not show what is in them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
         }
     } else if rings.is_empty() {
         let directory = wanted.dir.to_string_lossy();
-        remark(format_args!("No rings in {}.", printable(&directory)));
+        remark(format_args!("No readable rings in {}", printable(&directory)));
     } else {
         report::list(&mut out, &rings, now_ns())?;
     }
@@ -35,9 +35,11 @@ pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
     for ring in look_in(&wanted.dir)?.into_iter().map(Found::with_children) {
         let path = printable(&ring.path.to_string_lossy()).into_owned();
         match &ring.liveness {
-            // Rings are in memory. One that outlived its boot is a copy, or the ring of another machine.
+            // Rings are in memory, which a restart clears. So this file is a copy, or comes from another machine.
             Liveness::Dead if is_of_another_boot(&ring.header) => {
-                remark(format_args!("kept {path}: it comes from another boot or another machine"));
+                remark(format_args!(
+                    "kept {path}: it is a copy from another boot or another machine; remove it yourself"
+                ));
                 continue;
             }
             Liveness::Dead => {}
@@ -81,7 +83,7 @@ pub(super) fn choose(args: &RingArgs, dir: &Path) -> Result<PathBuf, AppError> {
         Err(rings) if rings.is_empty() => Err(error),
         Err(rings) => {
             let count = rings.len();
-            // Without a reader of standard error, the list is not needed.
+            // If standard error cannot be written, nobody needs the list.
             let _ = report::list(&mut std::io::stderr(), &with_programs(rings), now_ns());
             Err(AppError::ManyRings { count })
         }

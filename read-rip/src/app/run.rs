@@ -1,7 +1,7 @@
 //! `read-rip run`: runs a program, and shows its ring if a signal ends it.
 //!
-//! It records nothing itself. A program with marks does; with `--preload` the interposer records for a program
-//! without marks. It passes the exit status of the program on, and for a signal the status that a shell would give.
+//! It records nothing itself: the program does, or with `--preload` the interposer. It returns the exit status of the
+//! program; after a signal, the status that a shell would return.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -27,16 +27,18 @@ const LIBRARY: &str = "librip_preload.so";
 const SIGNALLED: i32 = 128;
 /// The headers of a program are within this many bytes from its beginning.
 const HEADERS_MAX_BYTES: u64 = 1 << 20;
-/// What to do where nothing can be preloaded.
+/// What to do if nothing can be preloaded.
 const NOT_PRELOADED_HINT: &str =
     "rebuild the program with librip.h or the crate librip, which record in statically linked programs too";
+/// Why `find` found nothing.
+const NOT_FOUND: &str = "no executable file of this name";
 /// The status that shells give for a program that cannot be run.
 const NOT_RUN: u8 = 127;
 
 /// `read-rip run`.
 pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
     let Some((name, arguments)) = args.command.split_first() else { return Ok(NOT_RUN) };
-    let program = find(name).ok_or_else(|| fails(name, "no such program"))?;
+    let program = find(name).ok_or_else(|| fails(name, NOT_FOUND))?;
     let mut command = Command::new(&program);
     command.args(arguments);
     if args.preload {
@@ -46,7 +48,7 @@ pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
         }
         command.env("LD_PRELOAD", with_others(&library, std::env::var_os("LD_PRELOAD")));
     }
-    // Ctrl-C is for the program. This process survives it, to report how the program ended. The program does not
+    // Ctrl-C is meant for the program. This process blocks it, to report how the program ended. The program does not
     // inherit the blocked signals.
     let mut ours = SigSet::empty();
     ours.add(Signal::SIGINT);
@@ -58,10 +60,11 @@ pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
     if status.success() {
         return Ok(0);
     }
-    remark(format_args!("{} ended: {status}", printable(&name.to_string_lossy())));
+    let name = name.to_string_lossy();
+    remark(format_args!("{} ended with {status}", printable(&name)));
     let code = status.signal().map_or(status.code().unwrap_or(1), |signal| SIGNALLED + signal);
     if let Some(ring) = rings_of_process(pid, &wanted.dir).into_iter().next() {
-        remark(format_args!("its ring: {}", printable(&ring.path.to_string_lossy())));
+        remark(format_args!("Its ring: {}", printable(&ring.path.to_string_lossy())));
         if status.signal().is_some() {
             let ring = || RingArgs { ring: Some(ring.path.clone().into()), ring_option: None };
             // Both print whether the ring is damaged. The exit status is that of the program.
@@ -69,7 +72,7 @@ pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
             check::check(&CheckArgs::of(ring()), wanted)?;
         }
     } else {
-        remark(format_args!("it left no ring in {}", printable(&wanted.dir.to_string_lossy())));
+        remark(format_args!("It left no readable ring in {}", printable(&wanted.dir.to_string_lossy())));
     }
     Ok(u8::try_from(code).unwrap_or(u8::MAX))
 }
@@ -98,7 +101,7 @@ fn find(name: &OsStr) -> Option<PathBuf> {
 fn library(requested: Option<&Path>) -> Result<PathBuf, AppError> {
     if let Some(requested) = requested {
         let found = fs::canonicalize(requested);
-        return found.map_err(|error| fails(requested.as_os_str(), &error.to_string()));
+        return found.map_err(|source| AppError::PreloadLibrary { path: requested.to_owned(), source });
     }
     let own = std::env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent);
@@ -111,7 +114,7 @@ fn library(requested: Option<&Path>) -> Result<PathBuf, AppError> {
         .ok_or(AppError::NoPreload)
 }
 
-/// `LD_PRELOAD` with the interposer in front.
+/// `LD_PRELOAD` with the interposer first.
 fn with_others(library: &Path, others: Option<OsString>) -> OsString {
     let mut list = library.as_os_str().to_owned();
     if let Some(others) = others.filter(|others| !others.is_empty()) {

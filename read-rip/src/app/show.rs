@@ -1,4 +1,4 @@
-//! The condensed view, the per-thread view, and `info`.
+//! The condensed view, the per-thread view, and `info`. It formats nothing: `report` does.
 
 use std::io::Write;
 
@@ -91,8 +91,8 @@ fn show_threads(
     locations: &mut Locations<'_>,
 ) -> Result<Vec<String>, AppError> {
     let shown = || threads.iter().filter(|thread| args.verbose || thread.state != ThreadState::Exited);
-    // Events are read twice: first for the locations, whose names depend on one another, then to show them. To keep
-    // all events would take several times the memory of the ring.
+    // Events are decoded twice: first to find all locations, whose short names depend on one another, then to show
+    // them. Keeping all events would take several times the memory of the ring.
     let mut leftover = events::Leftover::default();
     for thread in shown() {
         let (events, of_thread) =
@@ -132,7 +132,7 @@ fn show_threads(
         }
     }
     out.flush()?;
-    Ok(report::remarks::of_leftover(&leftover).into_iter().collect())
+    Ok(report::remarks::of_leftover(&leftover))
 }
 
 /// Whether `--match` lets a thread through.

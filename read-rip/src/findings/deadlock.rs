@@ -11,28 +11,27 @@
 //! upgradable too), and the *queue* of its waiting writers (to acquire it shared where readers do not overtake
 //! writers). So the graph has as many edges as there are waits and holds, however many readers meet however many
 //! writers. Cycles are in its strongly connected components (Tarjan). The evidence is the shortest cycle of each
-//! component. The search runs three times: with the edges that are certain, then with edges that have a doubt. A
+//! component. The search runs three times: with the proven edges, then with the potential ones too, then with all. A
 //! weaker cycle is reported only where there is no stronger one.
 //!
-//! A cycle needs one moment at which all of it was so. In a living process each wait and hold was there in two
-//! readings, as the same entry: the entry contains the sequence of the event that made it, and a thread that
-//! recorded a whole lap of sequences in between is left out. An entry seen in both readings was there throughout.
-//! So all of them were there together between the end of the first reading and the beginning of the second, however
-//! long each reading took. What is not in both readings is not used. Of a dead process the last state is one moment
-//! by itself.
+//! A cycle is a deadlock only if all of its waits and holds existed at one moment. For a living process, the graph
+//! uses only entries that are equal in two readings. An entry contains the sequence of the event that made it, and a
+//! thread that recorded a whole lap of sequences between the readings is left out. So an equal entry existed
+//! throughout, and all of them existed together between the end of the first reading and the beginning of the second,
+//! however long each reading took. The last state of a dead process is one moment by itself.
 //!
 //! An entry that says *waits* may be a few instructions early or late: the thread may not have begun to wait, or
 //! may have acquired the lock. Neither breaks the cycle. The thread cannot have acquired a lock that another thread
-//! of the cycle holds. And whether it blocks already or in a moment, the threads that could let it pass wait
-//! themselves. A queue of writers is different, because it has no entry: see `is_certainly_queued`.
+//! of the cycle holds. And whether it already blocks or is about to block, the threads that could let it continue are
+//! waiting too. A queue of writers is different, because it has no entry: see `is_certainly_queued`.
 //!
 //! # Blind spots
 //!
-//! A wait for something else than a lock (a channel, a join, a condition) is not in the graph. A lock that a thread
-//! other than its holder releases breaks a cycle: where that was seen, or is possible, the cycle is only suspected.
+//! A wait for something else than a lock (a channel, a join, a condition) is not in the graph. A thread that
+//! releases a lock for its holder breaks the cycle: where that was seen, or is possible, the cycle is only suspected.
 //! A thread that waits for a lock that it holds itself, and that any thread may release, may use the lock as a
 //! gate: that is potential. Cycles through locks that are marked by hand are potential. A file that was copied
-//! while its process lived is no single moment, and nothing in it says so.
+//! while its process lived does not show one moment, and nothing in the file says so.
 //!
 //! # Example output
 //!
@@ -40,7 +39,7 @@
 //! proven deadlock: 2 threads wait for one another, for 12 s
 //!     saver[123] waits for SAVINGS at transfer bank.rs:37, held by spender[124] for 12 s, acquired at ...
 //!     spender[124] waits for CURRENT at transfer bank.rs:37, held by saver[123] for 12 s, acquired at ...
-//!     14 more threads are blocked behind them
+//!     14 more threads are blocked by them
 //! ```
 
 use std::collections::HashSet;
@@ -57,14 +56,14 @@ use crate::ring::SequenceBits;
 /// See the file's description.
 pub(super) struct Deadlock;
 
-/// A wait that has lasted this long has begun: no thread is kept from running for so long between a mark and the call
-/// after it. Only what a queue of writers does depends on this.
+/// A wait that was marked this long ago has begun: the scheduler does not delay a thread for this long between a mark
+/// and the call after it. Only conclusions about queues of writers depend on this.
 const BEGUN_NS: u64 = 100_000_000;
 /// A thread that recorded this many words may have an entry with the sequence of an earlier one.
 const LAP_WORDS: u64 = SequenceBits::PERIOD;
-/// How many edges the search for a still shorter cycle follows.
+/// After this many edges, the search for a shorter cycle ends.
 const SEARCH_EDGES: usize = 1_000_000;
-/// Of a longer cycle only the first edges are evidence.
+/// At most this many edges of a cycle are evidence.
 const EDGES_MAX: usize = 50;
 
 /// A cycle: its level, the component that it is in, and its nodes.
@@ -91,7 +90,7 @@ impl Analysis for Deadlock {
 struct WaitsFor<'a> {
     view: &'a View<'a>,
     handed_over: HashSet<LockId>,
-    /// One for each lock, so that thousands of readers are not searched again and again.
+    /// One for each lock: computed once, because a lock can have thousands of readers.
     locks: Vec<LockState>,
 }
 
@@ -277,18 +276,18 @@ impl<'a> WaitsFor<'a> {
         }
     }
 
-    /// Whether a reader certainly waits behind a queued writer.
+    /// Whether a reader certainly queues after a waiting writer.
     ///
     /// A wrapper waits only after a try has failed. If the reader holds the lock itself, no thread held it
-    /// exclusively at that moment. So the try failed because of a writer in the queue, and a writer that still
-    /// waits, waits for this reader. Otherwise both must have waited for so long that both waits have begun.
+    /// exclusively at that moment. So the try failed because of a writer in the queue, and a writer that is still
+    /// waiting waits for this reader. Otherwise both waits must have lasted long enough to have begun.
     fn is_certainly_queued(&self, wait: &Wait) -> bool {
         let is_own = self.own_hold(wait.thread, wait.lock).is_some();
         let is_long = has_begun(self.view, wait) && self.locks[wait.lock].has_queued_writer;
         self.view.now.locks[wait.lock].nature.is_wrapped && (is_own || is_long)
     }
 
-    /// The finding for a cycle, given as nodes. `stuck` threads are on the cycle or blocked behind it.
+    /// The finding for a cycle, given as nodes. `stuck` threads are on the cycle or blocked by it.
     fn finding(&self, level: Confidence, cycle: &[usize], stuck: usize) -> Finding {
         let is_thread = |node: &usize| *node < self.view.now.threads.len();
         let threads: Vec<ThreadId> = cycle.iter().copied().filter(is_thread).collect();
@@ -326,7 +325,7 @@ impl<'a> WaitsFor<'a> {
             threads: threads.len(),
             for_ns: self.view.ago_ns(since_ns),
             edges,
-            blocked_behind: stuck.saturating_sub(threads.len()),
+            also_blocked: stuck.saturating_sub(threads.len()),
         });
         let mut finding = Finding::new(Kind::Deadlock, level, evidence, advice);
         finding.doubts = doubts;

@@ -82,7 +82,7 @@ fn threads_behind_a_deadlock_are_counted() {
     }
     let found = scene.run(&Deadlock);
     assert_eq!(found[0].threads_hurt, 16);
-    assert_eq!(cycle(&found).blocked_behind, 14);
+    assert_eq!(cycle(&found).also_blocked, 14);
     assert!(!found[0].mentions.threads.contains(&first));
 }
 

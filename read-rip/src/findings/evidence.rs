@@ -1,6 +1,7 @@
 //! What findings are based on, as data: ids of the model's threads, locks and locations, counts and times.
 //!
-//! No text and no conclusions. `--json` writes these types as they are, with the names of their fields.
+//! It contains no text and draws no conclusions. `--json` writes these types as they are, with the names of their
+//! fields.
 
 use serde::Serialize;
 
@@ -85,7 +86,7 @@ pub struct WaitCycle {
     /// Each thread of the cycle and what blocks it, in the order of the cycle. Of a long cycle the first ones.
     pub edges: Vec<WaitEdge>,
     /// How many threads outside the cycle can never continue either.
-    pub blocked_behind: usize,
+    pub also_blocked: usize,
 }
 
 /// A thread of a cycle, and the next thread, which blocks it.
@@ -104,7 +105,7 @@ pub struct WaitEdge {
 pub enum Blocker {
     /// A thread holds the lock.
     Holder(HoldFact),
-    /// This thread waits to acquire the lock exclusively, and readers queue behind it.
+    /// This thread waits to acquire the lock exclusively, and later readers queue after it.
     QueuedWriter(ThreadId),
 }
 
@@ -114,6 +115,7 @@ pub struct DeadHolder {
     /// The hold.
     pub hold: HoldFact,
     /// The thread has exited; otherwise it disappeared without exiting.
+    #[serde(rename = "exited")]
     pub has_exited: bool,
     /// The threads that wait for the lock.
     pub waiters: Waiters,
@@ -128,7 +130,7 @@ pub struct Orphan {
     pub lock: LockId,
     /// The threads that wait for it.
     pub waiters: Waiters,
-    /// It is certain that a thread of the parent held it at the fork.
+    /// Whether a thread of the parent certainly held it at the fork.
     pub locked_at_fork: bool,
     /// Who holds the same lock in the parent now.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,7 +178,7 @@ pub struct OrderCycle {
     pub edges: Vec<OrderEdge>,
     /// How many more sets of locks with the same names form such a cycle.
     pub similar: usize,
-    /// How many more cycles there are that no finding describes. Only the last finding counts them.
+    /// How many more cycles no finding describes. Only the last finding counts them.
     pub unlisted: usize,
 }
 
@@ -211,6 +213,7 @@ pub struct MutualFailure {
     /// The first of them.
     pub tries: Vec<FailedTries>,
     /// The program marks progress, and none of these threads made any.
+    #[serde(rename = "progress_marked")]
     pub is_progress_marked: bool,
 }
 
@@ -239,7 +242,7 @@ pub struct BusyLoops {
     pub loops: Vec<BusyLoop>,
 }
 
-/// A thread that passes the same few locations again and again.
+/// A thread that repeatedly passes the same few locations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BusyLoop {
     /// The thread.
@@ -351,7 +354,7 @@ pub struct Contended {
     /// The known acquisitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<LockHistory>,
-    /// How many more contended locks there are that no finding describes. Only the last finding counts them.
+    /// How many more contended locks no finding describes. Only the last finding counts them.
     pub unlisted: usize,
 }
 
@@ -383,6 +386,7 @@ pub struct ApparentHolder {
     /// Where it seems to have acquired the lock.
     pub location: LocationId,
     /// It waits at the crowded line itself.
+    #[serde(rename = "waits_too")]
     pub is_waiting: bool,
     /// Where it was last.
     #[serde(skip_serializing_if = "Option::is_none")]

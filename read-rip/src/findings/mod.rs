@@ -1,7 +1,7 @@
-//! What is wrong: one analysis a file, over the locks and threads of a ring.
+//! What is wrong with the locks and threads of a ring: one analysis a file.
 //!
-//! Analyses take values and give values: no input, no output, no symbols, no text. `report::findings` makes the
-//! sentences.
+//! Analyses map values to values. They do no input or output, resolve no symbols and make no text. `report::findings`
+//! makes the sentences.
 //!
 //! Adding an analysis touches three places: its file, the lists ([`ANALYSES`] here, [`Kind`] and [`Evidence`] for
 //! what it finds), and a scene in its tests. The compiler then asks `report::findings` for its sentences. The order

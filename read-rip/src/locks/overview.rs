@@ -29,7 +29,7 @@ pub struct Overview {
     /// The most contended first.
     pub locks: Vec<Summary>,
     /// The number of idle, uncontended locks that are left out.
-    pub quiet: usize,
+    pub hidden: usize,
 }
 
 /// A lock and its threads.
@@ -43,7 +43,7 @@ pub struct Summary {
     pub waiters: Vec<Waiters>,
     /// Whether one thread holds the lock exclusively and another holds it too, so that some record is wrong.
     pub is_contradictory: bool,
-    /// Whether that is so for a living process, so that the lock may have changed hands while it was read.
+    /// Like `is_contradictory`, but in a living process, where the lock may have changed hands while it was read.
     pub has_moved: bool,
     /// The lengths of waits, as far as recorded.
     pub waits: Option<Quantiles>,
@@ -123,7 +123,7 @@ pub fn overview(model: &LockModel, all: bool) -> Overview {
         let contention = (lock.waiters.len(), longest, record.contended, has_holder, record.acquisitions);
         (Reverse(contention), lock.pid, lock.address)
     });
-    Overview { quiet: model.locks.len() - locks.len(), locks }
+    Overview { hidden: model.locks.len() - locks.len(), locks }
 }
 
 /// Whether no thread holds the lock or waits for it, and no known acquisition waited or failed.

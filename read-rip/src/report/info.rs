@@ -1,10 +1,10 @@
-//! What a ring says about itself, as text.
+//! What a ring says about itself, as text. It computes nothing.
 
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::list::ended;
-use super::units::age;
+use super::list::process_state;
+use super::units::{age, counted};
 use crate::printable::printable;
 use crate::process::Liveness;
 use crate::ring::{
@@ -29,7 +29,7 @@ pub fn info(
     lines.line("ring", path.display().to_string())?;
     match &snapshot.header {
         None => {
-            lines.line("format", "of librip's C ancestor: 320 bytes a slot, no header".into())?;
+            lines.line("format", "legacy: no header, 320 bytes per slot".into())?;
             lines.line("threads", snapshot.slots.len().to_string())?;
         }
         Some(header) => {
@@ -45,7 +45,8 @@ pub fn info(
     lines.line(
         "words",
         format!(
-            "{words} read, {overwritten} overwritten, {torn} torn, {unwritten} unwritten, {damaged} damaged"
+            "{words} read, {overwritten} overwritten, {torn} changed while being read, {unwritten} not written, \
+                 {damaged} damaged"
         ),
     )?;
     if snapshot.header.is_some() { lines.modules(snapshot) } else { Ok(()) }
@@ -78,7 +79,7 @@ impl Lines<'_> {
         let host = if header.host.is_empty() { String::new() } else { format!(" on {}", header.host) };
         self.line("process", format!("pid {}, user {}{host}", header.pid, header.uid))?;
         if let Some(liveness) = liveness {
-            self.line("state", ended(header, liveness))?;
+            self.line("state", process_state(header, liveness))?;
         }
         self.line("made", format!("{} ago", age(now_ns.saturating_sub(header.created_realtime_ns))))?;
         if let FileSystem::Other(number) = header.file_system {
@@ -103,13 +104,19 @@ impl Lines<'_> {
             format!("{all} in the ring, {exited} of them exited; {reused} slots were reused"),
         )?;
         let (full, memory) = (header.threads_refused_full, header.threads_refused_memory);
-        self.line("refused", format!("no free slot for {full} threads, no memory for {memory}"))?;
+        self.line(
+            "refused",
+            format!("{full} threads because no slot was free, {memory} because no memory was available"),
+        )?;
         if header.threads_without_exit > 0 {
             let count = header.threads_without_exit;
-            self.line("unwatched", format!("the exit of {count} threads cannot be noticed"))?;
+            self.line("unwatched", format!("the exit of {} cannot be noticed", counted(count, "thread")))?;
         }
         if header.metadata_refused > 0 {
-            self.line("metadata", format!("{} modules found no room in the ring", header.metadata_refused))?;
+            self.line(
+                "metadata",
+                format!("{} did not fit in the ring", counted(header.metadata_refused, "module")),
+            )?;
         }
         Ok(())
     }
@@ -136,13 +143,17 @@ impl Lines<'_> {
             let count = header.held_overflows;
             self.line(
                 "overflows",
-                format!("{count} acquisitions found no room in the thread's table of locks"),
+                format!(
+                    "{} not recorded as held, because the thread's table was full",
+                    counted(count, "acquisition")
+                ),
             )?;
         }
         if header.releases_unmatched > 0 {
             let count = header.releases_unmatched;
-            let what = "releases by another thread than the holder were not matched to the holder";
-            self.line("unmatched", format!("{count} {what}"))?;
+            let releases = counted(count, "release");
+            let what = "by a thread other than the holder, not matched to the holder";
+            self.line("unmatched", format!("{releases} {what}"))?;
         }
         Ok(())
     }

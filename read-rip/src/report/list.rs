@@ -1,4 +1,4 @@
-//! The table of rings, and the words for the state of a process.
+//! The table of rings, and the words for the state of a process. It finds no rings.
 
 use std::io::{self, Write};
 
@@ -9,13 +9,15 @@ use crate::printable::printable;
 use crate::process::{Found, Liveness};
 use crate::ring::{Ending, Header};
 
-/// Whether a process is alive, or how it ended, as far as known.
-pub fn ended(header: &Header, liveness: &Liveness) -> String {
+/// Whether a process is alive, or how it ended, as far as known, for people.
+pub fn process_state(header: &Header, liveness: &Liveness) -> String {
     let own = match (liveness, header.ending) {
-        (Liveness::Alive { pid }, Ending::Unsaid) if *pid == header.pid as i32 => "alive".to_owned(),
-        (Liveness::Alive { pid }, Ending::Unsaid) => format!("alive, here with pid {pid}"),
-        (Liveness::Unknown { why }, Ending::Unsaid) => format!("unknown: {why}"),
-        (Liveness::Dead | Liveness::Forked { .. }, Ending::Unsaid) => {
+        (Liveness::Alive { pid }, Ending::Unrecorded) if *pid == header.pid as i32 => "alive".to_owned(),
+        (Liveness::Alive { pid }, Ending::Unrecorded) => {
+            format!("alive, with pid {pid} in this PID namespace")
+        }
+        (Liveness::Unknown { why }, Ending::Unrecorded) => format!("unknown: {why}"),
+        (Liveness::Dead | Liveness::Forked { .. }, Ending::Unrecorded) => {
             "dead (killed, crashed or _exit)".to_owned()
         }
         (_, Ending::Exit { status, .. }) => format!("exited with status {status}"),
@@ -37,12 +39,12 @@ pub fn list(out: &mut dyn Write, rings: &[(Found, String)], now_ns: u64) -> io::
     table.set_header(["PROGRAM", "PID", "AGE", "THREADS", "MEMORY", "STATE", "RING"]);
     for (ring, program) in rings {
         table.add_row([
-            printable(program).into_owned(),
+            if program.is_empty() { "unknown".to_owned() } else { printable(program).into_owned() },
             ring.header.pid.to_string(),
             age(now_ns.saturating_sub(ring.header.created_realtime_ns)),
             ring.header.slots.used.to_string(),
             format!("{} KiB", ring.memory_bytes / 1024),
-            ended(&ring.header, &ring.liveness),
+            process_state(&ring.header, &ring.liveness),
             printable(&ring.path.to_string_lossy()).into_owned(),
         ]);
     }

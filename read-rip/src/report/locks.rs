@@ -4,12 +4,12 @@
 //! CACHE_LOCK  mutex at 0x5555555a4010
 //!   held by worker 1[11] at server::cache::get cache.rs:12, for 3.2 s
 //!   19116 threads wait at server::cache::get cache.rs:12, the longest for 3.1 s
-//!   204 acquisitions known, 31 of them contended (15 %), by 12 threads
+//!   204 known acquisitions by 12 threads, 31 of them contended (15 %)
 //!   waits: p50 1.2 ms, p90 4.0 ms, p99 9.1 ms, max 9.1 ms; known 31 times
 //!   held: p50 2.0 us, p90 7.1 us, p99 8.4 us, max 8.4 us; known 31 times
 //! ```
 //!
-//! What is not known is left out. A lock with waiters whose holder is not known says so.
+//! What is not known is left out, except the holder of a lock with waiters. This file chooses and orders no locks.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -20,7 +20,8 @@ use crate::locks::{HoldState, Holders, Lock, Overview, Quantiles, Summary, Waite
 use crate::ring::LockType;
 use crate::threads::ThreadState;
 
-/// Writes all locks. `at_least`: times count up to the last recorded moment, because the end is not known.
+/// Writes all locks. `at_least` is set if the end of the process is not known: times then end at the last recorded
+/// moment, and are lower bounds.
 ///
 /// # Errors
 ///
@@ -32,8 +33,8 @@ pub fn locks(
     is_verbose: bool,
     at_least: bool,
 ) -> io::Result<()> {
-    let beyond = names.model.threads.iter().filter(|thread| thread.overflowed > 0);
-    let full: HashSet<u32> = beyond.map(|thread| thread.pid).collect();
+    let overflowed = names.model.threads.iter().filter(|thread| thread.overflowed > 0);
+    let full: HashSet<u32> = overflowed.map(|thread| thread.pid).collect();
     for summary in &overview.locks {
         let lock = &names.model.locks[summary.lock];
         heading(out, lock, names)?;
@@ -83,7 +84,7 @@ impl LockWriter<'_> {
         if summary.is_contradictory {
             writeln!(
                 self.out,
-                "  contradictory: one thread holds it exclusively, and {} are recorded as holders",
+                "  contradictory: {} threads are recorded as holders, and one of them holds it exclusively",
                 lock.holders.len()
             )?;
         }
@@ -108,9 +109,9 @@ impl LockWriter<'_> {
         }
         if lock.holders.is_empty() && !lock.waiters.is_empty() {
             let what = if !lock.possible_holders.is_empty() {
-                "no thread holds it for certain"
+                "no thread certainly holds it"
             } else if self.full.contains(&lock.pid) {
-                "holder not known: it may be a thread that holds more locks than its table has room for"
+                "holder not known: it may be a thread whose table of held locks is full"
             } else {
                 "holder not known"
             };
@@ -128,9 +129,9 @@ impl LockWriter<'_> {
         let is = if is_one { "is" } else { "are" };
         match group.state {
             HoldState::Held => writeln!(self.out, "  held{shared} by {who}{fate} at {location}{lasting}"),
-            HoldState::Acquiring => writeln!(self.out, "  {who}{fate} {is} just acquiring it at {location}"),
+            HoldState::Acquiring => writeln!(self.out, "  {who}{fate} {is} acquiring it at {location}"),
             HoldState::Releasing => {
-                writeln!(self.out, "  {who}{fate} {is} just releasing it, acquired at {location}")
+                writeln!(self.out, "  {who}{fate} {is} releasing it, acquired at {location}")
             }
             HoldState::Destroyed => {
                 writeln!(self.out, "  destroyed while held{shared} by {who}{fate}, acquired at {location}")
@@ -161,16 +162,16 @@ impl LockWriter<'_> {
         if record.acquisitions == 0 && record.failed_tries == 0 {
             return Ok(());
         }
-        write!(self.out, "  {} known", counted(record.acquisitions, "acquisition"))?;
+        write!(self.out, "  {}", counted(record.acquisitions, "known acquisition"))?;
+        if record.owners > 1 {
+            write!(self.out, " by {} threads", record.owners)?;
+        }
         if record.contended > 0 && lock.nature.is_wrapped {
             let percent = (200 * record.contended / record.acquisitions.max(1)).div_ceil(2).max(1);
             write!(self.out, ", {} of them contended ({percent} %)", record.contended)?;
         } else if record.contended > 0 {
             // Marks by hand may mark a wait before each acquisition.
             write!(self.out, ", {} of them after a marked wait", record.contended)?;
-        }
-        if record.owners > 1 {
-            write!(self.out, ", by {} threads", record.owners)?;
         }
         if record.failed_tries > 0 {
             let tries = if record.failed_tries == 1 { "try" } else { "tries" };
@@ -192,7 +193,7 @@ impl LockWriter<'_> {
     }
 }
 
-/// What became of holders, where that matters.
+/// What happened to holders that no longer exist.
 fn fate(group: &Holders) -> &'static str {
     match (group.thread_state, group.threads.len()) {
         (ThreadState::Present, _) => "",

@@ -1,7 +1,7 @@
-//! How things are shown. Nothing is computed here: values in, text out.
+//! Formats values as text and JSON. It computes nothing.
 //!
-//! Results go to standard output, plain enough for a pipe. What accompanies them (what is lost, damaged or missing)
-//! goes to standard error, so that a script never takes it for a result.
+//! Results go to standard output, in forms that scripts can read. Remarks on them (what is lost, damaged or missing) go
+//! to standard error, so that no script takes a remark for a result.
 //!
 //! | file | what it shows |
 //! |---|---|
@@ -27,7 +27,7 @@ pub use crate::printable::printable;
 pub use findings::findings;
 pub use info::info;
 pub use json::Json;
-pub use list::{ended, list};
+pub use list::{list, process_state};
 pub use locks::locks;
 pub use names::{LocationTexts, LockNames, location_texts};
 pub use remarks::{Checked, OneReading};

@@ -9,7 +9,7 @@ use crate::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
 use crate::locks::{Lock, LockModel, LockName, ThreadId};
 use crate::printable::printable;
 
-/// Where a mark is, as `file:line`, with an address where `file:line` is not enough.
+/// Where a mark is, as `file:line`. An address follows if several marks have the same `file:line`.
 #[derive(Debug)]
 pub struct LocationTexts<'a> {
     names: &'a FileNames,

@@ -1,12 +1,12 @@
 //! Remarks: what a result does not show, for standard error.
 //!
-//! Each remark is a sentence. Nothing is decided here but whether there is something to say.
+//! Each remark is a sentence. This file decides only whether a remark is needed.
 
 use std::collections::BTreeSet;
 
 use serde::{Serialize, Serializer};
 
-use super::list::ended;
+use super::list::process_state;
 use super::names::location_texts;
 use super::units::counted;
 use crate::events::Leftover;
@@ -61,8 +61,9 @@ pub fn heading(
     let (exited, abandoned) = (count(ThreadState::Exited), count(ThreadState::Abandoned));
     let mut heading = match (&snapshot.header, liveness) {
         (Some(header), Some(liveness)) => {
-            let program = snapshot.program().and_then(|module| module.path.file_name()).unwrap_or_default();
-            let state = ended(header, liveness);
+            let program = snapshot.program().and_then(|module| module.path.file_name());
+            let program = program.unwrap_or("unknown program".as_ref());
+            let state = process_state(header, liveness);
             format!("{}[{}], {state}: ", printable(&program.to_string_lossy()), header.pid)
         }
         _ => String::new(),
@@ -77,17 +78,17 @@ pub fn heading(
     heading
 }
 
-/// How much of the histories is known.
+/// How many words were read, and how many are lost. A word is a mark or an operand of a mark.
 pub fn of_losses(losses: &Losses) -> String {
     let Losses { words, overwritten, torn, unwritten, .. } = *losses;
-    let lost: String = [(torn, "torn"), (unwritten, "unwritten")]
+    let lost: String = [(torn, "changed while being read"), (unwritten, "not written")]
         .iter()
         .filter(|&&(count, _)| count > 0)
         .map(|(count, what)| format!(", {count} {what}"))
         .collect();
     format!(
-        "{} known, {} overwritten{lost}.",
-        agreeing(words, "mark", "is", "are"),
+        "{} read, {} overwritten{lost}.",
+        agreeing(words, "recorded word", "was", "were"),
         agreeing(overwritten, "older one", "was", "were")
     )
 }
@@ -106,18 +107,21 @@ pub fn of_refused(snapshot: &Snapshot) -> Option<String> {
     })
 }
 
-/// Events and operands that do not fit together.
-pub fn of_leftover(leftover: &Leftover) -> Option<String> {
-    (*leftover != Leftover::default()).then(|| {
-        format!(
-            "{} operands, {} to no event.",
-            agreeing(leftover.incomplete_events, "event", "lacks", "lack"),
-            agreeing(leftover.stray_operands, "operand", "belongs", "belong")
-        )
-    })
+/// Events and operands that are not shown, because a part of them is missing.
+pub fn of_leftover(leftover: &Leftover) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if leftover.incomplete_events > 0 {
+        let events = agreeing(leftover.incomplete_events, "event", "is", "are");
+        remarks.push(format!("{events} not shown: operands were overwritten or not read."));
+    }
+    if leftover.stray_operands > 0 {
+        let operands = agreeing(leftover.stray_operands, "operand", "is", "are");
+        remarks.push(format!("{operands} not shown: the event was not written or not read."));
+    }
+    remarks
 }
 
-/// Threads of which no mark is known.
+/// Threads without a known mark.
 pub fn of_silent(count: u64) -> Option<String> {
     (count > 0).then(|| format!("{} no known mark.", agreeing(count, "thread", "has", "have")))
 }
@@ -148,35 +152,35 @@ pub fn of_check(model: &LockModel, checked: &Checked) -> Vec<String> {
 pub fn of_locks(model: &LockModel, overview: &Overview, snapshot: &Snapshot, losses: &Losses) -> Vec<String> {
     let mut remarks = Vec::new();
     remarks.extend(of_no_lock(model));
-    if overview.quiet > 0 {
-        let locks = counted(overview.quiet as u64, "idle, uncontended lock");
+    if overview.hidden > 0 {
+        let locks = counted(overview.hidden as u64, "idle, uncontended lock");
         remarks.push(format!(
             "{locks} hidden (--all shows {}).",
-            if overview.quiet == 1 { "it" } else { "them" }
+            if overview.hidden == 1 { "it" } else { "them" }
         ));
     }
     remarks.extend(of_overflowed(model));
     if model.held_overflows > overflowed(model) {
         remarks.push(format!(
-            "{} so far found no room in the thread's table.",
-            counted(model.held_overflows, "acquisition")
+            "{} not recorded as held so far, because a thread's table was full.",
+            agreeing(model.held_overflows, "acquisition", "was", "were")
         ));
     }
     let in_flux: u64 = model.threads.iter().map(|thread| u64::from(thread.in_flux)).sum();
     if in_flux > 0 {
         let locks = agreeing(in_flux, "lock", "was", "were");
-        remarks
-            .push(format!("{locks} being acquired or released while the tables were read, and not shown."));
+        remarks.push(format!(
+            "{locks} being acquired or released during the reading. Their holders are not shown."
+        ));
     }
     remarks.extend(of_unmatched(model));
-    let is_odd = |summary: &Summary| {
+    let has_moved = |summary: &Summary| {
         let lock = &model.locks[summary.lock];
         summary.has_moved || (lock.holders.is_empty() && !lock.waiters.is_empty())
     };
-    if !model.is_final && overview.locks.iter().any(is_odd) {
-        remarks.push(
-            "The threads kept running while they were read: each is shown at its own moment.".to_owned(),
-        );
+    if !model.is_final && overview.locks.iter().any(has_moved) {
+        remarks
+            .push("Threads ran during the reading: each is shown at a slightly different moment.".to_owned());
     }
     let clock = snapshot.header.as_ref().and_then(|header| header.clock);
     let is_timed = clock.is_some_and(|clock| clock.level != ClockLevel::Off);
@@ -191,7 +195,7 @@ pub fn of_locks(model: &LockModel, overview: &Overview, snapshot: &Snapshot, los
 }
 
 fn of_no_lock(model: &LockModel) -> Option<String> {
-    let why = "No lock is known: the program marks none, or all of its marks are overwritten.";
+    let why = "No lock is known: the program marks no locks, or all of their marks are overwritten.";
     model.locks.is_empty().then(|| why.to_owned())
 }
 
@@ -204,7 +208,10 @@ fn of_overflowed(model: &LockModel) -> Option<String> {
     let count = overflowed(model);
     (count > 0).then(|| {
         let locks = agreeing(count, "held lock", "is", "are");
-        format!("{locks} not listed: a thread's table has room for {HELD_LOCKS_MAX}, and the holders are not known.")
+        format!(
+            "{locks} not listed: a thread's table has room for {HELD_LOCKS_MAX} locks. Which further ones it holds \
+             is not known."
+        )
     })
 }
 
@@ -212,21 +219,21 @@ fn of_unmatched(model: &LockModel) -> Option<String> {
     let count = model.releases_unmatched;
     (count > 0).then(|| {
         format!(
-            "{} by another thread than the holder {} not matched to the holder: a lock marked by hand may look held \
-             and be free.",
+            "{} by a thread other than the holder {} not matched to the holder: a lock marked by hand may look held \
+             although it is free.",
             counted(count, "release"),
             if count == 1 { "was" } else { "were" }
         )
     })
 }
 
-/// What to say where the ring does not name its program, and no option does.
+/// The warning for a ring that does not name its program, if no option names it.
 pub const UNNAMED_PROGRAM: (&str, &str) = (
-    "a ring of the C ancestor does not name its program, so only addresses are known",
+    "a ring in the legacy format does not name its program, so only addresses are known",
     "give the program with -e",
 );
 
-/// Marks that were passed and whose meaning is not known.
+/// Marks that threads passed and whose meaning is not known.
 pub fn of_ambiguous(locations: &Locations<'_>) -> Option<Warning> {
     let met: Vec<&Location> = locations.iter().filter(|location| location.is_ambiguous).collect();
     let names = FileNames::choose(met.iter().copied());
@@ -238,7 +245,7 @@ pub fn of_ambiguous(locations: &Locations<'_>) -> Option<Warning> {
         others => format!("; the same at {}", counted(others as u64, "other location")),
     };
     let what = format!(
-        "{first}: the linker has merged these marks, and they mean different things: what an event there means is not \
+        "{first}: the linker has folded marks of different meaning into one, so the meaning of an event there is not \
          known{others}"
     );
     Some((what, "link without --icf, or keep these functions apart with the linker's --keep-unique=FUNCTION"))
@@ -273,10 +280,14 @@ impl OneReading {
                  comparing two readings, and two readings of a copy are always equal."
             }
             OneReading::MaybeCopy => {
-                "It is not known whether the process is alive, and nothing moved: this may be a copy. `check` finds \
-                 deadlocks by comparing two readings, and two readings of a copy are always equal."
+                "It is not known whether the process is alive, and no thread recorded anything between two readings: \
+                 this file may be a copy. `check` finds deadlocks by comparing two readings, and two readings of a copy \
+                 are always equal."
             }
-            OneReading::Removed => "The ring was removed between two readings: its process ended.",
+            OneReading::Removed => {
+                "The ring was removed between two readings: its process ended. The findings are those of the first \
+                 reading."
+            }
         }
     }
 }

@@ -6,13 +6,14 @@
 //! name[tid]: {82}source_a.c:124<0x442bae>, {83}source_a.c:129, ...
 //! ```
 //!
-//! The oldest mark comes first. Braces contain the sequence of a mark. File and line follow. Where several
-//! addresses share that line (and always with `-v`), the module-relative address follows. For marks of wrapped
-//! locks (`librip::sync`) a word follows: `(takes)`, `(waits)`, `(released)`, `(failed)`, `(idle)`, `(woken)` or
-//! `(ended)`. With `-v` the lock of the event follows. The line of an exited thread ends in `EXIT`.
+//! The oldest mark comes first. Braces contain the sequence of a mark. File and line follow. Where several addresses
+//! share that line (and always with `-v`), the module-relative address follows. For marks of wrapped locks
+//! (`librip::sync`) a word follows: `(takes)`, `(waits)`, `(released)`, `(failed)`, `(condition_wait)`,
+//! `(condition_woken)` or `(destroyed)`. With `-v` the lock of the event follows. The line of an exited thread ends in
+//! `EXIT`.
 //!
-//! Where the linker has merged several marks, all of their lines are shown, as `source_a.c:124|source_b.c:20`: it
-//! is not known which of them was passed.
+//! Where the linker has folded several marks into one, all of their lines are shown, as
+//! `source_a.c:124|source_b.c:20`: it is not known which of them the thread passed. This file computes nothing.
 
 use std::io::{self, Write};
 
@@ -43,20 +44,20 @@ pub fn condensed(
             "{bold}{}{bold:#} : {}, {}: ",
             printable(&group.function),
             counted(group.threads as u64, "thread"),
-            counted(group.spots.len() as u64, "location"),
+            counted(group.locations.len() as u64, "location"),
         )?;
-        for (index, spot) in group.spots.iter().enumerate() {
-            let location = locations.get(spot.location);
+        for (index, at) in group.locations.iter().enumerate() {
+            let location = locations.get(at.location);
             let separator = if index == 0 { "" } else { "; " };
             write!(out, "{separator}{}{}", texts.of(location), texts.caller(location))?;
             if is_verbose {
                 for (index, label) in labels(location, locations).iter().enumerate() {
                     write!(out, "{}\"{}\"", if index == 0 { " " } else { "|" }, printable(label))?;
                 }
-                let tids: Vec<String> = spot.tids.iter().map(u32::to_string).collect();
+                let tids: Vec<String> = at.tids.iter().map(u32::to_string).collect();
                 write!(out, " [{}]", tids.join(", "))?;
             } else {
-                write!(out, " ({})", spot.tids.len())?;
+                write!(out, " ({})", at.tids.len())?;
             }
         }
         writeln!(out)?;
@@ -76,8 +77,8 @@ fn labels<'a>(location: &Location, locations: &Locations<'a>) -> Vec<&'a str> {
     labels
 }
 
-/// The word for a mark of a wrapper: all marks of a wrapper are on the line of one call, which alone does not say
-/// what was done. Marks by hand are on lines of their own, and have no word.
+/// The word for a mark of a wrapper. All marks of one call have the line of that call, so the line does not say what
+/// the thread did. Marks by hand have lines of their own, and no word.
 fn wrapper_word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option<&'static str> {
     let meaning = locations.meaning(thread.slot.pid, event.pc)?;
     if !meaning.flags().is_wrapper() {
@@ -88,9 +89,9 @@ fn wrapper_word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -
         SiteKind::LockWait => Some("waits"),
         SiteKind::LockReleased => Some("released"),
         SiteKind::LockTryFailed => Some("failed"),
-        SiteKind::ConditionWait => Some("idle"),
-        SiteKind::ConditionWoken => Some("woken"),
-        SiteKind::LockDestroyed => Some("ended"),
+        SiteKind::ConditionWait => Some("condition_wait"),
+        SiteKind::ConditionWoken => Some("condition_woken"),
+        SiteKind::LockDestroyed => Some("destroyed"),
         _ => None,
     }
 }

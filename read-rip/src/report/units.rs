@@ -1,4 +1,4 @@
-//! Small formats: counts, ages and lengths of time.
+//! Small formats: counts, ages and lengths of time. It escapes nothing: its texts are numbers and fixed words.
 
 /// A number of things: `1 thread`, `2 threads`.
 pub fn counted(count: u64, thing: &str) -> String {

@@ -13,13 +13,13 @@
 //! word. If they are those of one lap before, or the word is zero, then the word was reserved and not written: it
 //! is missing. Anything else is damage.
 //!
-//! **A slot that changes.** A piece of it is copied twice, between two readings of the count: *C0* before and *C1*
-//! after. Let δ be how far a word can become visible before or after the count that reserved it. δ is zero on
+//! **A slot that changes.** A piece of it is copied twice. The count is read before, as *C0*, and after, as *C1*. Let δ
+//! be the number of words by which a word can become visible before or after the count that reserved it. δ is zero on
 //! x86-64, which keeps stores in order. On aarch64 it is no more than a store buffer holds, far below the 2^12 used
 //! here. A word in the piece had a sequence from C0 - N - δ (the oldest that may not have been replaced) to C1 + δ.
 //! Those are fewer than 2^15 numbers if C1 - C0 < 2^15 - N - 2δ, which is 2^13 for the largest N = 2^14. Then 15
-//! bits name one of them. The code requires just that. No clock is used: the writer's own count says how far the
-//! writer came. So a reader that is preempted in the middle notices it, and tries again.
+//! bits name one of them. The code requires exactly that. It uses no clock: the count says how far the writer got.
+//! So a reader that is preempted in the middle notices it, and tries again.
 //!
 //! The words of a changing slot come from different moments. Each is an event that was recorded at its sequence.
 //! The words between them are missing, and so is every word more than *N* before the newest.
@@ -33,7 +33,7 @@
 //! FOLKLORE: one would expect `pread` to copy an aligned 64-bit word by one access. It does not. Linux uses `rep
 //! movsb` where that is fast, and the processor splits such a copy as it likes. On Ice Lake under Linux 6.18, the
 //! last byte of a word was seen to be newer than the other seven: at the borders of the destination's cache lines
-//! and pages, at the end of a copy, and 256 bytes after its begin. An unaligned buffer gave thousands of mixtures a
+//! and pages, at the end of a copy, and 256 bytes after its beginning. An unaligned buffer gave thousands of mixtures a
 //! second, the best aligned one about one a minute. Their sequences were plausible.
 //!
 //! So a word counts if both copies have it. Its sequence only grows, and by less than 2^15 here. If its sequence
@@ -104,9 +104,9 @@ pub(super) fn slots(source: &Source, header: &Header, defects: &mut Vec<Defect>)
 
 /// A copy of a part of the ring.
 #[derive(Default)]
-struct Copy(Vec<u8>);
+struct CopiedBytes(Vec<u8>);
 
-impl Copy {
+impl CopiedBytes {
     /// Copies `len` bytes from `offset` of the ring. Returns the number of bytes copied.
     fn take(&mut self, source: &Source, offset: u64, len: usize) -> io::Result<usize> {
         self.0.resize(len, 0);
@@ -173,7 +173,7 @@ impl SlotReader<'_> {
     /// Reads the slots `first..last` of the region that begins at offset `region`.
     fn range(&mut self, region: u64, first: u64, last: u64) -> io::Result<()> {
         let at_once = (CHUNK_BYTES / self.len as u64).max(1);
-        let mut both = [Copy::default(), Copy::default()];
+        let mut both = [CopiedBytes::default(), CopiedBytes::default()];
         for from in (first..last).step_by(at_once as usize) {
             let to = (from + at_once).min(last);
             let offset = region + from * self.len as u64;
@@ -231,7 +231,7 @@ impl SlotReader<'_> {
     ///
     /// If the slot cannot be read any more, because the file was truncated meanwhile.
     fn changing(&mut self, index: u64, offset: u64) -> io::Result<Option<Slot>> {
-        let (mut before, mut after) = (Copy::default(), Copy::default());
+        let (mut before, mut after) = (CopiedBytes::default(), CopiedBytes::default());
         let mut last = None;
         for _ in 0..ATTEMPTS {
             let before = before.take_all(self.source, offset, HEADER_LEN)?;
@@ -254,14 +254,14 @@ impl SlotReader<'_> {
     fn known_words(&self, offset: u64, slot: &mut Slot) -> io::Result<Vec<(u64, Word)>> {
         let n = self.words as u64;
         let mut known = Vec::with_capacity(self.words);
-        let mut copies = [Copy::default(), Copy::default()];
+        let mut copies = [CopiedBytes::default(), CopiedBytes::default()];
         for first in (0..self.words).step_by(PIECE_WORDS) {
             let piece = first..self.words.min(first + PIECE_WORDS);
             let Some((before, after)) = self.copy_piece(offset, &piece, &mut copies)? else {
                 slot.torn += piece.len() as u32;
                 continue;
             };
-            let [first_words, second_words] = copies.each_ref().map(Copy::words);
+            let [first_words, second_words] = copies.each_ref().map(CopiedBytes::words);
             for (index, (word, second)) in piece.zip(first_words.zip(second_words)) {
                 if word != second || word.is_missing() {
                     continue;
@@ -285,9 +285,9 @@ impl SlotReader<'_> {
         &self,
         offset: u64,
         piece: &Range<usize>,
-        copies: &mut [Copy; 2],
+        copies: &mut [CopiedBytes; 2],
     ) -> io::Result<Option<(u64, u64)>> {
-        let mut count = Copy::default();
+        let mut count = CopiedBytes::default();
         let mut count_now = || {
             let at = offset + offset_of!(SlotHeader, count) as u64;
             count.take_all(self.source, at, size_of::<u64>()).map(|bytes| bytes.u64(0))
@@ -378,8 +378,8 @@ fn is_same_owner(one: &Bytes<'_>, other: &Bytes<'_>) -> bool {
         && same_u64(offset_of!(SlotHeader, first_sequence))
 }
 
-/// Puts the words of a changing slot in order, the newest last. Words missing between them changed while they were
-/// read.
+/// Puts the words of a changing slot in order, the newest last. The words that are missing between them changed while
+/// they were read.
 fn arrange(slot: &mut Slot, known: Vec<(u64, Word)>, n: u64) {
     let Some(newest) = known.iter().map(|&(sequence, _)| sequence).max() else {
         slot.words_from = slot.count;

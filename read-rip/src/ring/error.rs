@@ -73,9 +73,9 @@ impl Error {
             }
             Error::Short { .. } => "the file was truncated: copy it again",
             Error::Unfinished { .. } => {
-                "try again if the process is just starting; otherwise the ring is empty"
+                "if the process is still starting, try again; if it died while it made the ring, nothing was recorded"
             }
-            Error::Version { .. } => "use the read-rip of the same version as the program's librip",
+            Error::Version { .. } => "use a read-rip of the same version as the librip of the program",
             Error::ByteOrder { .. } => "run read-rip on a machine with the byte order of the recorded one",
             Error::Machine { .. } => "use a version of read-rip that knows this architecture",
             Error::Header { .. } => "if this is a copy, copy it again",
@@ -95,13 +95,13 @@ impl fmt::Display for Error {
             Error::Short { found_bytes, expected_bytes, .. } => {
                 write!(
                     f,
-                    "{path} has {found_bytes} bytes, and the header of a ring alone has {expected_bytes}"
+                    "{path} has {found_bytes} bytes, fewer than the {expected_bytes} of a ring's header"
                 )
             }
             Error::Unfinished { .. } => write!(f, "{path} is an unfinished ring"),
             Error::Version { found: (major, minor), .. } => write!(
                 f,
-                "{path} has format version {major}.{minor}, and this read-rip knows {}",
+                "{path} has format version {major}.{minor}, and this read-rip reads version {} only",
                 librip_format::VERSION_MAJOR
             ),
             Error::ByteOrder { .. } => write!(f, "{path} was recorded with the other byte order"),
@@ -195,7 +195,9 @@ impl fmt::Display for Defect {
                 let entries = if *count == 1 { "entry" } else { "entries" };
                 write!(f, "{count} damaged {entries} in the {}: {what}", region_name(*kind))
             }
-            Defect::Clock { what, found } => write!(f, "times are not known: {what} is {found}"),
+            Defect::Clock { what, found } => {
+                write!(f, "the header has an impossible clock: {what} is {found}, so no times are known")
+            }
             Defect::Slots { count, first, what } => {
                 let slots = if *count == 1 { "slot" } else { "slots" };
                 write!(f, "{count} damaged {slots}, the first is number {first}: {what}")

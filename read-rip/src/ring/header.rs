@@ -43,11 +43,11 @@ pub struct Header {
     pub threads_refused_full: u64,
     /// Threads that do not record because no memory was available.
     pub threads_refused_memory: u64,
-    /// Threads whose exit goes unnoticed.
+    /// Threads whose exit the recorder cannot notice.
     pub threads_without_exit: u64,
     /// Slots that were given to another thread.
     pub slots_reused: u64,
-    /// Modules that found no room in the ring.
+    /// Modules that did not fit in the ring.
     pub metadata_refused: u64,
     /// What the ticks of times mean; `None` if no times are recorded.
     pub clock: Option<Clock>,
@@ -55,7 +55,7 @@ pub struct Header {
     pub held_overflows: u64,
     /// Releases by threads other than the holder that could not be recorded in the holder's table.
     pub releases_unmatched: u64,
-    /// How the process ended, as far as it said so itself.
+    /// How the process ended, as far as it recorded that.
     pub ending: Ending,
     /// Where the modules are.
     pub modules: Region,
@@ -108,9 +108,9 @@ impl From<u64> for FileSystem {
 /// A setting of the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// `RIP_WORDS` was no number from 16 to 16384.
+    /// `RIP_WORDS` was not a number from 16 to 16384.
     Words,
-    /// `RIP_SLOTS` was no number from 1 to 16777216.
+    /// `RIP_SLOTS` was not a number from 1 to 16777216.
     Slots,
     /// `RIP_KEEP` was none of `always`, `failure`, `never`.
     Keep,
@@ -155,11 +155,11 @@ impl IgnoredSettings {
     }
 }
 
-/// How a process ended, as far as the ring says.
+/// How a process ended, as far as the ring records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The process runs, or it had no chance to record its end: a signal, `_exit` or `exec`.
-    Unsaid,
+    Unrecorded,
     /// The process called `exit`, or returned from `main`.
     Exit {
         /// The exit status.

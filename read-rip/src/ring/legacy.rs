@@ -6,8 +6,8 @@
 //! ones: then the thread exited. The slot's index is the thread id. Counter and word index started where the
 //! program wanted, usually both at 0. Each word advances both by one; an exit word advances the index alone.
 //!
-//! The header's own reader was wrong in three cases that this one gets right: an exit word at the first index after
-//! a wrap, more than one discontinuity (an exit, and a later owner of the slot), and a thread with a single
+//! The reader of that header was wrong in three cases that this one reads correctly: an exit word at the first index
+//! after a wrap, more than one discontinuity (an exit, and a later owner of the slot), and a thread with a single
 //! snapshot.
 //!
 //! # Limits of 8 bits

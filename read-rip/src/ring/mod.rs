@@ -1,8 +1,7 @@
 //! Rings as bytes: opened, checked and copied. The result is a [`Snapshot`] of values.
 //!
-//! It knows no symbols and asks no process. It checks whatever the bytes say: a damaged part is a [`Defect`], and
-//! the rest is still read. The numbers of the format end here: later layers see types, and unknown numbers as
-//! unknown.
+//! It knows no symbols and asks no process. It trusts no byte: a damaged part is a [`Defect`], and the rest is still
+//! read. The numbers of the format end here: later layers see types, and unknown numbers as unknown.
 //!
 //! | file | duty |
 //! |---|---|
@@ -73,8 +72,8 @@ pub fn read(path: &Path) -> Result<Snapshot, Error> {
 ///
 /// # Errors
 ///
-/// Those of [`read`]. A ring in the legacy format has no header: [`Error::NotARing`]. So is a compressed copy: it
-/// is kept as evidence and not in use, and a list of rings should not take the time to unpack it.
+/// Those of [`read`]. For a ring in the legacy format, which has no header, and for a compressed copy:
+/// [`Error::NotARing`]. Copies are not unpacked because that would make a list of rings slow.
 pub fn read_header(path: &Path) -> Result<Header, Error> {
     parse::header(&Source::open_packed(path)?).map(|(header, _)| header)
 }

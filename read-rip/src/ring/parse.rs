@@ -121,6 +121,6 @@ fn ending(bytes: &Bytes<'_>) -> Ending {
             status: bytes.u32(offset_of!(Raw, exit_status)) as i32,
             boottime_ns: bytes.u64(offset_of!(Raw, exited_boottime_ns)),
         },
-        _ => Ending::Unsaid,
+        _ => Ending::Unrecorded,
     }
 }

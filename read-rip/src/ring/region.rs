@@ -2,7 +2,7 @@
 //!
 //! It does not read the list of regions: `region_list` does.
 
-/// A table in the file, checked: all that is used of it is within the length that the file was made with.
+/// A table in the file, checked: its entries are within the length that the file was made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Region {
     /// Where it begins, bytes from the start of the file.
@@ -11,7 +11,7 @@ pub struct Region {
     pub entry_len_bytes: u64,
     /// Entries that there is room for.
     pub capacity: u64,
-    /// Entries that were handed out.
+    /// Entries that were reserved.
     pub used: u64,
 }
 

@@ -67,7 +67,7 @@ fn listed(
     } else if !is_aligned || offset < size_of::<Raw>() as u64 {
         ("its offset", offset)
     } else if end.is_none_or(|end| end > file_len_bytes) {
-        ("its size, which is more than the file has,", capacity)
+        ("its capacity, for which the file is too short,", capacity)
     } else {
         if used > capacity {
             defects.push(Defect::Region { kind, what: "the number of its entries", found: used });
@@ -80,8 +80,7 @@ fn listed(
 
 /// Clears regions that overlap with a later one of the list.
 ///
-/// At most one of two overlapping regions is right. The list begins with the regions that the reader can most easily do
-/// without.
+/// At most one of two overlapping regions is right. The list begins with the regions that matter least to the reader.
 fn clear_overlaps(regions: &mut [Wanted<'_>], defects: &mut Vec<Defect>) {
     for index in 0..regions.len() {
         let (left, right) = regions.split_at_mut(index + 1);
@@ -91,21 +90,21 @@ fn clear_overlaps(regions: &mut [Wanted<'_>], defects: &mut Vec<Defect>) {
                 && other.offset < region.offset + region.len_bytes()
         });
         if overlaps {
-            let what = "its offset, where another region is,";
+            let what = "its offset, which is inside another region,";
             defects.push(Defect::Region { kind: *kind, what, found: region.offset });
             **region = Region::default();
         }
     }
 }
 
-/// Clears the region of the slots unless their geometry is beyond doubt.
+/// Clears the region of the slots unless their geometry is possible.
 fn check_slots(header: &mut Header, defects: &mut Vec<Defect>) {
     let words = header.slot_words;
     let is_words_possible = words.is_power_of_two()
         && (librip_format::SLOT_WORDS_MIN..=librip_format::SLOT_WORDS_MAX).contains(&words);
     let len = header.slot_len_bytes;
     let problem = if !is_words_possible {
-        Some(("the number of words a slot", u64::from(words)))
+        Some(("the number of words per slot", u64::from(words)))
     } else if len < librip_format::slot_len_bytes(words)
         || len > SLOT_LEN_MAX_BYTES
         || len != header.slots.entry_len_bytes

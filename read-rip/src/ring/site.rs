@@ -39,7 +39,7 @@ pub enum SiteKind {
     Snap,
     /// The thread did useful work.
     Progress,
-    /// The thread is about to block until it gets the lock.
+    /// The thread is about to block until it acquires the lock.
     LockWait,
     /// The thread has acquired the lock. Marks by hand only.
     LockAcquired,
@@ -51,7 +51,7 @@ pub enum SiteKind {
     LockAcquireBegin,
     /// The thread releases the lock and waits on a condition variable.
     ConditionWait,
-    /// The thread is back from the condition variable and has the lock again.
+    /// The wait on the condition variable has ended, and the thread holds the lock again.
     ConditionWoken,
     /// The lock was destroyed. Another lock may be created at its address.
     LockDestroyed,
@@ -230,7 +230,7 @@ pub enum OperandType {
     Lock,
     /// The time of the event, ticks; 0 if it is not known.
     Time,
-    /// The time at which what ends here began, ticks; 0 if it is not known.
+    /// The time at which the wait or hold began that this event ends, ticks; 0 if it is not known.
     Since,
     /// The address of a condition variable.
     Condition,

@@ -1,4 +1,6 @@
-//! One reading of a ring, as values. All of them were checked.
+//! One reading of a ring, as checked values.
+//!
+//! It reads nothing: `ring::read` does.
 
 use std::collections::HashMap;
 

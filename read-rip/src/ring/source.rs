@@ -122,7 +122,7 @@ impl Source {
         }
     }
 
-    /// The next part at or after `offset` that is not a hole, as begin and end.
+    /// The next part at or after `offset` that is not a hole, as start and end.
     ///
     /// Rings are sparse, and a hostile file can have any length. Only the parts that occupy memory need to be read.
     pub fn next_data(&self, offset: u64) -> Option<(u64, u64)> {

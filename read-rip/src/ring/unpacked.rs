@@ -62,7 +62,7 @@ impl Unpacked {
         len
     }
 
-    /// The next part at or after `offset` that is not all zeros, as begin and end.
+    /// The next part at or after `offset` that is not all zeros, as start and end.
     pub(super) fn next_data(&self, offset: u64) -> Option<(u64, u64)> {
         let page = |offset: u64| (offset / PAGE_BYTES as u64) as usize;
         let from = page(offset.min(self.len_bytes));

@@ -1,7 +1,7 @@
-//! An ELF file, of which the requested parts are read: sections, build id, links to separate debug files.
+//! Reads the requested parts of an ELF file: sections, build id, links to separate debug files.
 //!
-//! It does not interpret symbols or DWARF. It maps nothing: if a mapped file is truncated, an access raises a
-//! signal; a read reports an error. It reads 64-bit files only, in either byte order: the recorder runs on no
+//! It does not interpret symbols or DWARF. It maps nothing: an access to a mapped file that is truncated raises a
+//! signal, while a read reports an error. It reads 64-bit files only, in either byte order: the recorder runs on no
 //! others.
 //!
 //! # Invariants
@@ -91,7 +91,7 @@ impl Image {
         self.spend(len_bytes)?;
         let mut bytes = Vec::new();
         let Ok(()) = bytes.try_reserve_exact(len_bytes as usize) else {
-            return Err(Problem::TooLarge { len_bytes, limit_bytes: 0 });
+            return Err(Problem::Unreadable(format!("no memory for {len_bytes} bytes")));
         };
         let mut file = &self.file;
         file.seek(SeekFrom::Start(offset)).map_err(|error| from_io(&error))?;
@@ -129,7 +129,7 @@ impl Image {
         }
         let mut count = u64::from(header.e_shnum.get(endian));
         let mut names = u32::from(header.e_shstrndx.get(endian).0);
-        // Numbers that do not fit are in the first section's header.
+        // Numbers that do not fit in the ELF header are in the first section's header.
         let are_names_extended = header.e_shstrndx.get(endian) == elf::SHN_XINDEX;
         if count == 0 || are_names_extended {
             let first: Section = self.read_one(offset)?;
@@ -299,7 +299,7 @@ fn byte_order(header: &FileHeader) -> Result<Endianness, Problem> {
 fn build_id_in(notes: &[u8], align: u64, endian: Endianness) -> Option<Vec<u8>> {
     let align = if align == 8 { 8 } else { 4 };
     let notes = NoteIterator::<FileHeader>::new(endian, align, notes).ok()?;
-    // After a damaged note nothing is known: the iterator ends.
+    // What follows a damaged note is not read.
     let mut notes = notes.map_while(Result::ok);
     notes.find_map(|note| {
         let is_build_id = note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID;

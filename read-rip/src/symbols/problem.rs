@@ -82,29 +82,34 @@ impl ModuleProblem {
                 "name the program with -e; --debug-dir finds the debug file of a library that has a build id"
             }
             Problem::Missing => {
-                "the file was moved or removed, or is in a container: name the program with -e, or its debug files \
-                 with --debug-dir"
+                "the file was moved or removed, or is in a container: name the program with -e, or the directory of \
+                 its debug files with --debug-dir"
             }
             Problem::NotRegularFile | Problem::NotElf(_) => {
                 "the path no longer leads to a program or library: name the recorded file with -e"
             }
             Problem::WrongBuildId { .. } | Problem::FileChanged { .. } => {
-                "the file was replaced: name the recorded file with -e, or its debug file with --debug-dir"
-            }
-            Problem::WrongChecksum { .. } => {
-                "the debug file is of another build: install that of this build, or name its directory with --debug-dir"
-            }
-            Problem::NoDebugInfo { functions_from_symbols: true } => {
-                "for lines and inlined callers, build with debug information (-g), or name the debug file \
+                "it is not the recorded build: name the recorded file with -e, or the directory of its debug file \
                  with --debug-dir"
             }
+            Problem::WrongChecksum { .. } => {
+                "the debug file is of another build: install the one of this build, or name its directory \
+                 with --debug-dir"
+            }
+            Problem::NoDebugInfo { functions_from_symbols: true } => {
+                "for lines and inlined callers, build with debug information (-g), or name the directory of the debug \
+                 file with --debug-dir"
+            }
             Problem::NoDebugInfo { functions_from_symbols: false } => {
-                "the file was stripped: name an unstripped copy with -e, or its debug file with --debug-dir"
+                "the file was stripped: name an unstripped copy with -e, or the directory of its debug file \
+                 with --debug-dir"
             }
             Problem::MissingSplit => {
                 "keep the .dwo files where the compiler wrote them, or put a .dwp file beside the program"
             }
-            Problem::Damaged(_) | Problem::TooLarge { .. } => "compare the file with the one that was built",
+            Problem::Damaged(_) | Problem::TooLarge { .. } => {
+                "the file may be damaged: compare it with the one that was built"
+            }
             Problem::Unreadable(_) => "read it as a user with permission, or name a copy with -e",
         }
     }

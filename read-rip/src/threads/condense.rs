@@ -9,14 +9,14 @@
 //! Each thread counts at its last mark. Marks are grouped by function, and within a function by address. So two
 //! marks on one line stay apart: those around a lock mean *waits* and *holds*.
 //!
-//! # Blind spots
+//! # Blind marks
 //!
-//! A thread that has gone on to code without marks still counts at its last mark.
+//! A thread that has since reached code without marks still counts at its last mark.
 //!
 //! # Example output
 //!
 //! ```text
-//! locking_function : 19126 threads, 2 spots: ssl.c:210 (19116); ssl.c:220 (10)
+//! locking_function : 19126 threads, 2 locations: ssl.c:210 (19116); ssl.c:220 (10)
 //! ```
 
 use std::collections::HashMap;
@@ -31,12 +31,12 @@ pub struct Group {
     /// The number of threads.
     pub threads: usize,
     /// The marks, by address.
-    pub spots: Vec<Spot>,
+    pub locations: Vec<LocationThreads>,
 }
 
 /// A mark, and the threads whose last mark it is.
 #[derive(Debug)]
-pub struct Spot {
+pub struct LocationThreads {
     /// The mark.
     pub location: LocationId,
     /// The threads' ids, ascending.
@@ -50,28 +50,28 @@ pub fn condense(last: &[(u32, LocationId)], locations: &Locations<'_>) -> Vec<Gr
         by_location.entry(location).or_default().push(tid);
     }
     // Functions with one name in different files are different functions.
-    let mut by_function: HashMap<(&str, Option<&str>), Vec<Spot>> = HashMap::new();
+    let mut by_function: HashMap<(&str, Option<&str>), Vec<LocationThreads>> = HashMap::new();
     for (location, mut tids) in by_location {
         tids.sort_unstable();
         let Location { function, source, .. } = locations.get(location);
         let file = source.as_ref().map(|(file, _)| file.as_str());
-        by_function.entry((function, file)).or_default().push(Spot { location, tids });
+        by_function.entry((function, file)).or_default().push(LocationThreads { location, tids });
     }
     let mut groups: Vec<Group> = by_function
         .into_iter()
-        .map(|((function, _), mut spots)| {
-            spots.sort_by_key(|spot| {
-                let location = locations.get(spot.location);
+        .map(|((function, _), mut marks)| {
+            marks.sort_by_key(|at| {
+                let location = locations.get(at.location);
                 (location.module, location.address)
             });
             Group {
                 function: function.to_owned(),
-                threads: spots.iter().map(|spot| spot.tids.len()).sum(),
-                spots,
+                threads: marks.iter().map(|at| at.tids.len()).sum(),
+                locations: marks,
             }
         })
         .collect();
-    let address = |group: &Group| group.spots.first().map(|first| locations.get(first.location).address);
+    let address = |group: &Group| group.locations.first().map(|first| locations.get(first.location).address);
     groups.sort_by(|a, b| {
         let by_name = || a.function.cmp(&b.function).then_with(|| address(a).cmp(&address(b)));
         b.threads.cmp(&a.threads).then_with(by_name)

@@ -1,7 +1,7 @@
-//! Threads: what became of each, and at which locations they are. It does no input or output.
+//! Threads: whether each still exists, and at which locations they are. It does no input or output.
 
 mod condense;
 mod states;
 
-pub use condense::{Group, Spot, condense};
+pub use condense::{Group, LocationThreads, condense};
 pub use states::{Losses, Thread, ThreadState, losses, threads};

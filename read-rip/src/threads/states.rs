@@ -1,4 +1,4 @@
-//! The threads of a snapshot: what became of each, and how much of their histories is known.
+//! The threads of a snapshot: whether each still exists, and how much of their histories is known.
 //!
 //! It asks no process: the caller says which threads live.
 
@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use crate::ring::{Slot, SlotState, Snapshot};
 
-/// What became of a thread.
+/// Whether a thread still exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadState {
     /// It can run, or could when its process ended.
@@ -24,7 +24,7 @@ pub struct Thread<'a> {
     pub slot: &'a Slot,
     /// The slot's index in the snapshot's list of slots.
     pub position: usize,
-    /// What became of it.
+    /// Whether it still exists.
     pub state: ThreadState,
 }
 

@@ -1,4 +1,4 @@
-//! Sentences about cycles: deadlocks, lock orders and livelocks.
+//! Sentences about cycles: deadlocks, lock orders and livelocks. It decides nothing.
 
 use super::words::{
     Paragraph, Words, agree, and_more, in_parentheses, lasting, more_threads, shared, threads,
@@ -18,11 +18,11 @@ pub(super) fn wait_cycle(words: &mut Words<'_>, cycle: &WaitCycle) -> Paragraph 
     if unlisted > 0 {
         evidence.push(format!("and so on: {} close the cycle", more_threads(unlisted)));
     }
-    if cycle.blocked_behind > 0 {
+    if cycle.also_blocked > 0 {
         evidence.push(format!(
-            "{} {} blocked behind {}",
-            more_threads(cycle.blocked_behind),
-            agree(cycle.blocked_behind, "is", "are"),
+            "{} {} blocked by {}",
+            more_threads(cycle.also_blocked),
+            agree(cycle.also_blocked, "is", "are"),
             agree(cycle.threads, "it", "them")
         ));
     }
@@ -42,7 +42,7 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
             format!("held{shared} by {holder}{lasting}, acquired at {}", words.location(hold.location))
         }
         Blocker::QueuedWriter(writer) => {
-            format!("behind {}, which waits for exclusive access", words.thread(*writer))
+            format!("queued after {}, which waits to acquire it exclusively", words.thread(*writer))
         }
     };
     format!("{thread} waits for {lock}{mode} at {}{limit}, {blocked_by}", words.location(wait.location))
@@ -82,7 +82,7 @@ fn order_edge(words: &mut Words<'_>, edge: &OrderEdge) -> String {
 }
 
 pub(super) fn mutual_failure(words: &mut Words<'_>, failure: &MutualFailure) -> Paragraph {
-    let summary = format!("{} try, fail and step back, again and again", threads(failure.threads));
+    let summary = format!("{} try, fail and step back repeatedly", threads(failure.threads));
     let mut evidence = Vec::new();
     for tries in &failure.tries {
         let (thread, lock) = (words.thread(tries.thread), words.lock(tries.lock));

@@ -1,4 +1,5 @@
-//! Sentences about holders: of threads that no longer exist, of the parent of a forked child, and idle ones.
+//! Sentences about holders: threads that no longer exist, threads of a forked child's parent, and idle threads. It
+//! decides nothing.
 
 use super::words::{Paragraph, Words, agree, shared, threads};
 use crate::findings::{DeadHolder, IdleHolder, Orphan};

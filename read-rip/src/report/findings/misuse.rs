@@ -1,4 +1,5 @@
-//! Sentences about wrong use of a lock: destroyed while held, released without an acquisition, acquired twice.
+//! Sentences about wrong use of a lock: destroyed while held, released without an acquisition, acquired twice. It
+//! decides nothing.
 
 use super::words::{Paragraph, Words};
 use crate::findings::{DestroyedWhileHeld, SecondAcquisition, StrayRelease};
@@ -14,8 +15,11 @@ pub(super) fn destroyed(words: &mut Words<'_>, destroyed: &DestroyedWhileHeld) -
 
 pub(super) fn stray_release(words: &mut Words<'_>, release: &StrayRelease) -> Paragraph {
     let (thread, location) = (words.thread(release.thread), words.location(release.location));
-    let why =
-        if release.released_before { ", and had already released it" } else { " without having acquired it" };
+    let why = if release.released_before {
+        ", after having released it before"
+    } else {
+        " without having acquired it"
+    };
     let lock = words.lock(release.lock);
     Paragraph {
         summary: format!("{thread} released {lock}, and no acquisition of it is recorded"),
@@ -28,10 +32,10 @@ pub(super) fn second_acquisition(words: &mut Words<'_>, second: &SecondAcquisiti
     let how = match second.second {
         Some(location) => {
             let location = words.location(location);
-            format!("{thread} acquired it at {location}, and held it already, acquired at {first}")
+            format!("{thread} acquired it at {location}, after acquiring it at {first}")
         }
-        None => format!("{thread} holds it more than once, first acquired at {first}"),
+        None => format!("{thread} holds it more than once, and acquired it first at {first}"),
     };
     let lock = words.lock(second.lock);
-    Paragraph { summary: format!("{thread} acquired {lock} again while it held it"), evidence: vec![how] }
+    Paragraph { summary: format!("{thread} acquired {lock} while already holding it"), evidence: vec![how] }
 }

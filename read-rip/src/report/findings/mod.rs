@@ -1,11 +1,11 @@
 //! Findings as text.
 //!
-//! Nothing is decided here. A finding is a paragraph:
+//! It decides nothing. A finding is a paragraph:
 //!
 //! ```text
 //! proven deadlock: 2 threads wait for one another, for 12.0 s
 //!     saver[123] waits for SAVINGS (0x55d0c8) at transfer bank.rs:37, held by spender[124] for 12.1 s, acquired at ...
-//!     14 more threads are blocked behind them
+//!     14 more threads are blocked by them
 //!     doubt: what limits the confidence
 //!     next: acquire these locks in one order everywhere
 //! ```
@@ -29,7 +29,7 @@ pub(super) use remarks::{advice, doubt};
 pub(super) use sentences::paragraph;
 pub(super) use words::Paragraph;
 
-/// Writes all findings; if there are none, what was looked at.
+/// Writes all findings; if there are none, how many threads and locks were analysed.
 ///
 /// # Errors
 ///
@@ -152,7 +152,7 @@ mod tests {
                 threads: 1,
                 for_ns: Some(3_000_000_000),
                 edges: vec![WaitEdge { wait, blocker: Blocker::Holder(hold) }],
-                blocked_behind: 2,
+                also_blocked: 2,
             }),
             doubts: vec![Doubt::TimedWait, Doubt::MarkedByHand],
             advice: vec![Advice::ReleaseBeforeCall, Advice::EndTheProcess],
@@ -188,7 +188,7 @@ mod tests {
             "    {name} waits for CACHE\\n (0x1234) at unknown 0x1000, with a time limit, held shared by itself"
         );
         assert!(lines[1].starts_with(&edge), "{}", lines[1]);
-        assert_eq!(lines[2], "    2 more threads are blocked behind it");
+        assert_eq!(lines[2], "    2 more threads are blocked by it");
         let doubts = [Doubt::TimedWait, Doubt::MarkedByHand].map(doubt).join("; ");
         assert_eq!(lines[3], format!("    doubt: {doubts}"));
         assert!(lines[4].starts_with("    next: release the lock before the call"), "{}", lines[4]);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn without_findings_it_says_what_was_looked_at() -> io::Result<()> {
+    fn without_findings_it_says_what_was_analysed() -> io::Result<()> {
         let mut out = Vec::new();
         with_names(&model(), |names, _| findings(&mut out, &[], &CHECKED, names))?;
         assert_eq!(String::from_utf8_lossy(&out), "no findings in 1 thread and 1 lock\n");

@@ -1,4 +1,5 @@
-//! Sentences about many waiting threads: pile-ups and convoys, starvation, contention, crowded lines.
+//! Sentences about many waiting threads: pile-ups and convoys, starvation, contention, crowded lines. It decides
+//! nothing.
 
 use super::words::{Paragraph, Words, agree, and_more, history, lasting, more_threads, threads};
 use crate::findings::{ActiveHolder, ApparentHolder, Contended, CrowdedLine, Overtaken, Queue};
@@ -6,14 +7,14 @@ use crate::findings::{ActiveHolder, ApparentHolder, Contended, CrowdedLine, Over
 pub(super) fn queue(words: &mut Words<'_>, queue: &Queue) -> Paragraph {
     let how = match queue.held_throughout {
         Some(true) => ", held by the same thread throughout",
-        Some(false) => ", which changes hands while the queue does not drain",
+        Some(false) => ", which changes hands while the queue never empties",
         None => "",
     };
-    let (waiting, lock) = (threads(queue.waiters.count), words.lock(queue.lock));
-    let summary = format!("{waiting} of {} wait for {lock}{how}", queue.threads);
+    let (waiting, lock) = (queue.waiters.count, words.lock(queue.lock));
+    let summary = format!("{waiting} of {} wait for {lock}{how}", threads(queue.threads));
     let mut evidence = vec![match &queue.holder {
         Some(holder) => active_holder(words, holder),
-        None => "no thread is known to hold it at this moment".to_owned(),
+        None => "no thread is known to hold it now".to_owned(),
     }];
     evidence.extend(words.waiters(&queue.waiters));
     evidence.extend(queue.history.as_ref().map(history));
@@ -59,7 +60,7 @@ pub(super) fn contended(words: &mut Words<'_>, contended: &Contended) -> Paragra
     let lock = words.lock(contended.lock);
     let summary = match contended.waiters.count {
         0 => format!("threads often wait for {lock}"),
-        1 => format!("1 thread waits for {lock}, as threads often do"),
+        1 => format!("threads often wait for {lock}, and 1 thread waits for it now"),
         count => format!("{} wait for {lock}", threads(count)),
     };
     let mut evidence = Vec::new();
@@ -75,10 +76,10 @@ pub(super) fn contended(words: &mut Words<'_>, contended: &Contended) -> Paragra
 }
 
 pub(super) fn crowded_line(words: &Words<'_>, line: &CrowdedLine) -> Paragraph {
-    let waiting = threads(line.waiting);
     let summary = format!(
-        "{waiting} of {} {} at one line, as far as plain marks show",
-        line.threads,
+        "{} of {} {} at one line, as far as plain marks show",
+        line.waiting,
+        threads(line.threads),
         agree(line.waiting, "waits", "wait")
     );
     let others = and_more(line.waiting - 1).map(|others| format!(" {others}")).unwrap_or_default();
@@ -101,7 +102,7 @@ pub(super) fn crowded_line(words: &Words<'_>, line: &CrowdedLine) -> Paragraph {
         evidence
             .push("all apparent holders wait for a lock themselves, which looks like a deadlock".to_owned());
     } else if line.holders == 0 {
-        evidence.push("the holder is not known: its marks were overwritten, or it has none".to_owned());
+        evidence.push("the holder is not known: its marks are overwritten, or it made none".to_owned());
     }
     Paragraph { summary, evidence }
 }
@@ -109,7 +110,7 @@ pub(super) fn crowded_line(words: &Words<'_>, line: &CrowdedLine) -> Paragraph {
 fn apparent_holder(words: &Words<'_>, holder: &ApparentHolder) -> String {
     let (thread, location) = (words.thread(holder.thread), words.location(holder.location));
     let now = match holder.last {
-        _ if holder.is_waiting => ", and waits as well".to_owned(),
+        _ if holder.is_waiting => ", and waits too".to_owned(),
         Some(last) => format!(", last at {}", words.location(last)),
         None => String::new(),
     };

@@ -1,4 +1,4 @@
-//! The sentences of doubts and advice.
+//! The sentences of doubts and advice. It does not choose which of them apply.
 
 use crate::findings::{Advice, Doubt};
 
@@ -34,7 +34,7 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
             "the history of the child is incomplete: a thread of the child may hold the lock"
         }
         Doubt::ForgottenGuard => {
-            "a guard may have been forgotten and the lock freed, or a signal handler may have tried the lock"
+            "a guard may have been forgotten and the lock's memory freed, or a signal handler may have tried the lock"
         }
         Doubt::UnmarkedAcquisition => {
             "the lock may have been acquired without a mark, or before recording began"
@@ -48,7 +48,7 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
              tell a livelock from progress"
         }
         Doubt::ProgressOverwritten => "marks of progress may have been overwritten by more frequent marks",
-        Doubt::MovementUnknown => "it is not known whether the lock changes hands",
+        Doubt::MovementUnknown => "it is not known whether the lock changes hands or one thread keeps it",
         Doubt::UnmarkedWork => "the thread may be busy in code without marks",
         Doubt::LockUnknown => {
             "plain marks do not identify a lock: several locks may be acquired at this line"
@@ -91,7 +91,7 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
             "acquire both locks in one order and wait for the second, or back off for a random time"
         }
         Advice::CheckLoops => {
-            "look with read-rip -t at what these threads repeat, and at what each expects of the others"
+            "use read-rip -t to see what these threads repeat, and find out what each expects of the others"
         }
         Advice::ShortenHold => {
             "do less while holding this lock, or split what it protects: one thread at a time gets through here"

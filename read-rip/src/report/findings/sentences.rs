@@ -1,7 +1,7 @@
 //! The sentences of findings: evidence becomes English.
 //!
-//! This folder makes all of them, and decides nothing. `remarks` has doubts and advice, `words` has what sentences share,
-//! the other files have the evidence, by topic.
+//! This folder makes all of them, and decides nothing. `remarks` has doubts and advice, `words` has what sentences
+//! share, and the other files have the evidence, by topic.
 
 use super::words::{Paragraph, Words};
 use super::{cycles, holders, misuse, queues};

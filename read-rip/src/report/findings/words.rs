@@ -25,7 +25,7 @@ pub(super) struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// For a finding that has named nothing yet.
+    /// The words for one finding, which has named no lock yet.
     pub(super) fn new(names: &'a LockNames<'a>) -> Words<'a> {
         Words { names, named: HashSet::new() }
     }
@@ -38,7 +38,7 @@ impl<'a> Words<'a> {
         self.names.location(location)
     }
 
-    /// The name of a lock, with its address where the finding names it first.
+    /// The name of a lock. The first time, its address follows.
     pub(super) fn lock(&mut self, id: LockId) -> String {
         let lock = &self.names.model.locks[id];
         let name = self.names.lock(lock);
@@ -107,7 +107,7 @@ pub(super) fn lasting(before: &str, duration_ns: Option<u64>) -> String {
     known.map_or_else(String::new, |duration_ns| format!("{before}{}", duration(duration_ns)))
 }
 
-/// `41 of 60 known acquisitions came after a wait, by 3 threads; waits: p50 80 ms, p90 200 ms`.
+/// `41 of 60 known acquisitions by 3 threads came after a wait; waits: p50 80 ms, p90 200 ms`.
 pub(super) fn history(history: &LockHistory) -> String {
     let LockHistory { acquisitions, contended, owners, .. } = history;
     let distribution = |what: &str, quantiles: Option<Quantiles>| {
@@ -116,7 +116,7 @@ pub(super) fn history(history: &LockHistory) -> String {
         })
     };
     format!(
-        "{contended} of {} came after a wait, by {}{}{}",
+        "{contended} of {} by {} came after a wait{}{}",
         counted(*acquisitions, "known acquisition"),
         threads(*owners),
         distribution("waits", history.waits),

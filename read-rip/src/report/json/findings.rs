@@ -1,4 +1,4 @@
-//! Findings as JSON.
+//! Findings as JSON. It makes no findings and no sentences.
 //!
 //! The evidence is written as it is: its threads, locks and locations are numbers, and the lists beside it say what
 //! each number stands for. Texts are for people; all that they say is in other fields too.
@@ -67,7 +67,7 @@ struct JsonLock<'a> {
 }
 
 impl<W: Write> Json<W> {
-    /// All findings, and what was looked at.
+    /// All findings, and how much was analysed.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
     pub fn findings(
         &mut self,

@@ -1,6 +1,6 @@
 //! A location as JSON.
 //!
-//! It resolves nothing: the location is given.
+//! It resolves no address.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Locks as JSON: what is known of all of them, and each with its holders and waiters.
+//! Locks as JSON: what is known of all of them, and each with its holders and waiters. It computes nothing.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ use crate::ring::Snapshot;
 #[derive(Serialize)]
 struct Locks {
     held_overflows: u64,
-    held_overflowed: u64,
+    held_unlisted: u64,
     held_in_flux: u64,
     releases_unmatched: u64,
     hidden: usize,
@@ -92,10 +92,10 @@ impl<W: Write> Json<W> {
             "locks",
             Locks {
                 held_overflows: model.held_overflows,
-                held_overflowed: model.threads.iter().map(|thread| u64::from(thread.overflowed)).sum(),
+                held_unlisted: model.threads.iter().map(|thread| u64::from(thread.overflowed)).sum(),
                 held_in_flux: model.threads.iter().map(|thread| u64::from(thread.in_flux)).sum(),
                 releases_unmatched: model.releases_unmatched,
-                hidden: overview.quiet,
+                hidden: overview.hidden,
                 now_boottime_ns: model.now_ns.map(moment),
                 clock: level_name(clock.map(|clock| clock.level)),
             },

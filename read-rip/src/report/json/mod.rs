@@ -5,7 +5,7 @@
 //! fields but `type` are optional: a field that does not apply or is not known is left out. Addresses are strings
 //! in hexadecimal with `0x`. Moments are strings of decimal digits, because nanoseconds exceed 2^53, the largest
 //! integer that every JSON parser reads exactly. Lengths of time and counts are integers. Paths and names have
-//! U+FFFD where they are not UTF-8, and escapes where a terminal could obey them.
+//! U+FFFD where they are not UTF-8, and escapes for characters that control a terminal. Nothing is computed here.
 
 mod findings;
 mod location;

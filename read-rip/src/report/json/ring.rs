@@ -1,4 +1,4 @@
-//! Rings as JSON: the first line of every view, lists, `info`, and what could not be read.
+//! Rings as JSON: the first line of every view, lists, `info`, and what could not be read. It computes nothing.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::writer::{Json, SCHEMA, moment};
 use crate::process::{Found, Liveness};
-use crate::report::list::ended;
+use crate::report::list::process_state;
 use crate::ring::{ClockLevel, ClockSource, Ending, FileSystem, Header, Machine, Setting, Snapshot};
 use crate::threads::Losses;
 
@@ -53,7 +53,7 @@ struct Info<'a> {
     uid: u32,
     #[serde(skip_serializing_if = "str::is_empty")]
     host: &'a str,
-    is_on_tmpfs: bool,
+    on_tmpfs: bool,
     slots: u64,
     slots_used: u64,
     slots_reused: u64,
@@ -82,7 +82,7 @@ struct Module<'a> {
     path: Cow<'a, str>,
     load_bias: String,
     build_id: String,
-    is_executable: bool,
+    executable: bool,
 }
 
 #[derive(Serialize)]
@@ -132,7 +132,7 @@ impl<W: Write> Json<W> {
         self.line(
             "ring",
             Ring {
-                program: Some(program.into()),
+                program: (!program.is_empty()).then(|| program.into()),
                 threads: header.slots.used,
                 ..Ring::of(&ring.path, Some(header), Some(&ring.liveness))
             },
@@ -150,7 +150,7 @@ impl<W: Write> Json<W> {
                 machine: machine_name(header.machine),
                 uid: header.uid,
                 host: &header.host,
-                is_on_tmpfs: header.file_system == FileSystem::Tmpfs,
+                on_tmpfs: header.file_system == FileSystem::Tmpfs,
                 slots: header.slots.capacity,
                 slots_used: header.slots.used,
                 slots_reused: header.slots_reused,
@@ -177,7 +177,7 @@ impl<W: Write> Json<W> {
                         path: module.path.to_string_lossy(),
                         load_bias: format!("{:#x}", module.load_bias),
                         build_id: module.build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
-                        is_executable: module.is_executable,
+                        executable: module.is_executable,
                     })
                     .collect(),
             },
@@ -207,9 +207,9 @@ impl<'a> Ring<'a> {
             state: header.zip(liveness).map(|(header, liveness)| state_name(header, liveness)),
             exit_status: header.and_then(|header| match header.ending {
                 Ending::Exit { status, .. } => Some(status),
-                Ending::Unsaid => None,
+                Ending::Unrecorded => None,
             }),
-            state_text: header.zip(liveness).map(|(header, liveness)| ended(header, liveness)),
+            state_text: header.zip(liveness).map(|(header, liveness)| process_state(header, liveness)),
             threads: 0,
             created_realtime_ns: header.map(|header| moment(header.created_realtime_ns)),
             refused_full: header.map(|header| header.threads_refused_full),
@@ -223,8 +223,8 @@ fn state_name(header: &Header, liveness: &Liveness) -> &'static str {
     match (liveness, header.ending) {
         (Liveness::Alive { .. }, _) => "alive",
         (Liveness::Forked { .. }, _) => "child-alive",
-        (Liveness::Unknown { .. }, Ending::Unsaid) => "unknown",
-        (Liveness::Dead, Ending::Unsaid) => "dead",
+        (Liveness::Unknown { .. }, Ending::Unrecorded) => "unknown",
+        (Liveness::Dead, Ending::Unrecorded) => "dead",
         (Liveness::Dead | Liveness::Unknown { .. }, Ending::Exit { .. }) => "exited",
     }
 }

@@ -1,4 +1,4 @@
-//! Threads as JSON: by function, and one by one with their histories.
+//! Threads as JSON: by function, and one by one with their histories. It computes nothing.
 
 use std::io::{self, Write};
 
@@ -15,11 +15,11 @@ use crate::threads::{Group, Thread, ThreadState};
 struct Function<'a> {
     function: &'a str,
     threads: usize,
-    locations: Vec<Spot<'a>>,
+    locations: Vec<LocationThreads<'a>>,
 }
 
 #[derive(Serialize)]
-struct Spot<'a> {
+struct LocationThreads<'a> {
     location: JsonLocation<'a>,
     threads: usize,
     tids: &'a [u32],
@@ -48,14 +48,14 @@ impl<W: Write> Json<W> {
     /// A group of the condensed view.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
     pub fn group(&mut self, group: &Group, locations: &Locations<'_>, snapshot: &Snapshot) -> io::Result<()> {
-        let spots = group.spots.iter().map(|spot| Spot {
-            location: json_location(locations.get(spot.location), locations, snapshot),
-            threads: spot.tids.len(),
-            tids: &spot.tids,
+        let entries = group.locations.iter().map(|at| LocationThreads {
+            location: json_location(locations.get(at.location), locations, snapshot),
+            threads: at.tids.len(),
+            tids: &at.tids,
         });
         self.line(
             "function",
-            Function { function: &group.function, threads: group.threads, locations: spots.collect() },
+            Function { function: &group.function, threads: group.threads, locations: entries.collect() },
         )
     }
 

@@ -1,4 +1,4 @@
-//! Lines of JSON that no text in them can break, and values that all lines have in common.
+//! Writes lines of JSON. Text in them cannot break a line or control a terminal. It knows no types of lines.
 
 use std::io::{self, Write};
 
