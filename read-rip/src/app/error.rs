@@ -65,8 +65,11 @@ impl AppError {
                 (format!("no readable ring in {}", dir.display()), None, Some(NO_RING_HINT))
             }
             AppError::NoRingOf { pid, is_alive, dir } => {
-                let (is, searched) =
-                    if *is_alive { ("it is alive", " and its maps") } else { ("it does not exist", "") };
+                let (is, searched) = if *is_alive {
+                    ("it is alive", " and its memory maps")
+                } else {
+                    ("it does not exist", "")
+                };
                 let what =
                     format!("no readable ring of process {pid} ({is}; searched {}{searched})", dir.display());
                 (what, None, Some(NO_RING_HINT))

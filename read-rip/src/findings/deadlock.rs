@@ -101,7 +101,7 @@ struct LockState {
     is_exclusive: bool,
     /// A thread held it upgradable throughout.
     is_upgradable: bool,
-    /// It has a second holder beside an exclusive one, which is impossible.
+    /// It has an exclusive holder and a second holder, which is impossible.
     is_contradictory: bool,
     /// A thread has waited for long to acquire it exclusively.
     has_queued_writer: bool,
@@ -222,7 +222,7 @@ impl<'a> WaitsFor<'a> {
         }
     }
 
-    /// What a thread waits for, if it did so throughout.
+    /// The wait of a thread, if it lasted throughout.
     fn steady_wait(&self, thread: ThreadId) -> Option<&Wait> {
         let wait = self.view.wait(thread).filter(|wait| wait.is_steady)?;
         let is_same_lap = self.view.now.threads[thread].advanced.is_none_or(|words| words < LAP_WORDS);

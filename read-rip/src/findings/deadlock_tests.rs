@@ -1,3 +1,5 @@
+//! Tests of `deadlock`. They build scenes by hand, and run no program.
+
 use super::*;
 use crate::findings::HoldFact;
 use crate::findings::testing::{MILLISECOND, NOW, SECOND, Scene};
@@ -31,7 +33,7 @@ fn confidences(scene: &Scene) -> Vec<Confidence> {
     scene.run(&Deadlock).iter().map(|finding| finding.confidence).collect()
 }
 
-/// Changes the wait of a thread in both places where the model has it.
+/// Changes the wait of a thread in both lists of the model.
 fn change_wait(scene: &mut Scene, thread: usize, change: impl Fn(&mut Wait)) {
     let Some(wait) = &mut scene.model.threads[thread].wait else { panic!("it waits") };
     change(wait);
@@ -70,14 +72,14 @@ fn each_edge_has_the_wait_and_the_hold_that_blocks_it() {
 }
 
 #[test]
-fn threads_behind_a_deadlock_are_counted() {
+fn threads_blocked_by_a_deadlock_are_counted() {
     let mut scene = circle(Scene::new(), 2);
-    let lock = scene.lock("BEHIND");
-    let first = scene.thread("first behind");
+    let lock = scene.lock("ALSO_HELD");
+    let first = scene.thread("first blocked");
     scene.holds(first, lock);
     scene.waits(first, 0);
     for at in 0..13 {
-        let thread = scene.thread(&format!("behind {at}"));
+        let thread = scene.thread(&format!("blocked {at}"));
         scene.waits(thread, lock);
     }
     let found = scene.run(&Deadlock);
@@ -133,7 +135,7 @@ fn an_entry_of_another_lap_is_not_the_same() {
 }
 
 #[test]
-fn a_thread_that_is_gone_waits_for_nothing() {
+fn a_thread_that_no_longer_exists_waits_for_nothing() {
     for state in [ThreadState::Exited, ThreadState::Abandoned] {
         let mut scene = circle(Scene::new(), 2);
         scene.model.threads[1].state = state;
@@ -218,7 +220,7 @@ fn reads_again(readers_first: Option<bool>) -> Scene {
 }
 
 #[test]
-fn a_reader_that_reads_again_meets_a_queued_writer() {
+fn a_nested_read_and_a_queued_writer_are_a_deadlock() {
     let found = reads_again(Some(false)).run(&Deadlock);
     assert_eq!(found[0].confidence, Confidence::Proven);
     assert_eq!(cycle(&found).edges[0].blocker, Blocker::QueuedWriter(1));
@@ -232,7 +234,8 @@ fn a_reader_that_reads_again_meets_a_queued_writer() {
 
 #[test]
 fn the_order_in_a_queue_must_be_certain() {
-    // The first reader holds A and waits for B, behind a writer that waits for the second reader, which waits for A.
+    // The first reader holds A and waits for B. A writer queues there too: it waits for the second reader, which
+    // waits for A.
     let scene = |waited_ns: u64| {
         let mut scene = Scene::dead();
         let (a, b) = (scene.lock("A"), scene.rwlock("B", Some(false)));
@@ -266,7 +269,7 @@ fn a_lock_marked_by_hand_may_be_upgraded_or_recursive() {
 }
 
 #[test]
-fn a_stronger_cycle_hides_a_weaker_one_with_it_only() {
+fn a_stronger_cycle_does_not_hide_a_separate_weaker_one() {
     let mut scene = circle(Scene::new(), 2);
     let lock = scene.lock("ONCE");
     let thread = scene.thread("again");
@@ -278,8 +281,8 @@ fn a_stronger_cycle_hides_a_weaker_one_with_it_only() {
 }
 
 #[test]
-fn many_readers_and_writers_cost_no_more_than_their_number() {
-    // 20,000 readers of A wait to have B, 20,000 readers of B wait to have A: 800 million pairs.
+fn the_cost_grows_linearly_with_readers_and_writers() {
+    // 20,000 readers of A wait to write B, 20,000 readers of B wait to write A: 800 million pairs.
     let mut scene = Scene::dead();
     let locks = [scene.rwlock("A", Some(false)), scene.rwlock("B", Some(false))];
     let location = scene.location("a.rs", 1);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_counts_too() {
+    fn a_recursion_count_in_the_table_is_reported() {
         let mut scene = scene();
         scene.holds_with(0, 0, |hold| hold.recursion = 2);
         assert_eq!(scene.run(&Double).len(), 1);

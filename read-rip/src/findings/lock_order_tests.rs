@@ -1,3 +1,5 @@
+//! Tests of `lock_order`. They build scenes by hand, and run no program.
+
 use super::*;
 use crate::findings::testing::{Scene, finding_about};
 use crate::locks::StepKind;
@@ -80,7 +82,7 @@ fn a_thread_whose_table_overflowed_adds_no_edges() {
 }
 
 #[test]
-fn a_successful_try_adds_no_edge_to_what_it_got() {
+fn a_successful_try_adds_no_edge_to_the_acquired_lock() {
     let mut scene = scene(&["A", "B"]);
     scene.nests(0, &[0, 1]);
     scene.nests(1, &[1, 0]);

@@ -118,7 +118,7 @@ mod tests {
             found.iter().all(|finding| finding.confidence == Confidence::Suspected),
             "nothing is wrong: {found:?}"
         );
-        // Unoptimised, beside other tests: a cost that grows with the square would take hours.
+        // The limit allows for an unoptimised build and other tests at the same time. Quadratic time would be hours.
         assert!(took.as_secs() < 20, "{took:?}");
     }
 

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_queue_beside_more_idle_threads_is_none() {
+    fn a_queue_of_less_than_half_of_the_threads_is_no_pile_up() {
         assert!(pile(Scene::new(), 100, 101).run(&PileUp).is_empty());
     }
 

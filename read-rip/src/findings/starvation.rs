@@ -2,7 +2,7 @@
 //!
 //! # Question
 //!
-//! Which threads wait for a lock that other threads, which came later, acquired many times meanwhile?
+//! Which threads wait for a lock while threads that came later acquire it many times?
 //!
 //! # Method
 //!

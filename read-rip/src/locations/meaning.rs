@@ -124,7 +124,7 @@ mod tests {
     const LOCK: &[OperandType] = &[OperandType::Lock];
 
     #[test]
-    fn marks_that_say_the_same_mean_what_each_of_them_means() {
+    fn marks_with_one_meaning_have_that_meaning() {
         let released = site(SiteKind::LockReleased, MUTEX | SiteFlags::SHARED, LOCK);
         let other = Site { line: 2, label: "other".into(), ..released.clone() };
         let meaning = Meaning::of(&released).and(&other);

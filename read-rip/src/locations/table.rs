@@ -1,7 +1,7 @@
 //! The table of locations: each distinct PC is looked up once.
 //!
 //! File and line of a mark come from the ring's sites, even without the program. Debug information adds the
-//! function and the inlined callers. Nothing is printed here.
+//! function and the inlined callers; `symbols` reads it. Nothing is printed here.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! Finds rings: in a directory, or mapped by a process.
 //!
-//! It decides by the header alone whether a file is a ring.
+//! It decides by the header alone whether a file is a ring, and does not choose among rings.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! What threads, locks and locations are called in texts for people.
 //!
-//! These names are short, and depend on what else is in the ring. JSON and suppressions have the full ones.
+//! These names are short, and depend on what else is in the ring. JSON and suppressions do not use them, but the full
+//! names.
 
 use std::collections::HashMap;
 

@@ -8,9 +8,10 @@
 //!
 //! The oldest mark comes first. Braces contain the sequence of a mark. File and line follow. Where several addresses
 //! share that line (and always with `-v`), the module-relative address follows. For marks of wrapped locks
-//! (`librip::sync`) a word follows: `(takes)`, `(waits)`, `(released)`, `(failed)`, `(condition_wait)`,
-//! `(condition_woken)` or `(destroyed)`. With `-v` the lock of the event follows. The line of an exited thread ends in
-//! `EXIT`.
+//! (`librip::sync`) a word follows: `(takes)`, `(waits)`, `(released)`, `(failed)`, `(idle)` (waits on a condition
+//! variable), `(woken)` (holds the lock again) or `(destroyed)`. The words are of small letters only: the scripts
+//! `lock-holders` and `lock-waiters` read them. With `-v` the lock of the event follows. The line of an exited thread
+//! ends in `EXIT`.
 //!
 //! Where the linker has folded several marks into one, all of their lines are shown, as
 //! `source_a.c:124|source_b.c:20`: it is not known which of them the thread passed. This file computes nothing.
@@ -89,8 +90,8 @@ fn wrapper_word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -
         SiteKind::LockWait => Some("waits"),
         SiteKind::LockReleased => Some("released"),
         SiteKind::LockTryFailed => Some("failed"),
-        SiteKind::ConditionWait => Some("condition_wait"),
-        SiteKind::ConditionWoken => Some("condition_woken"),
+        SiteKind::ConditionWait => Some("idle"),
+        SiteKind::ConditionWoken => Some("woken"),
         SiteKind::LockDestroyed => Some("destroyed"),
         _ => None,
     }

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_clocks_and_times_do_not_panic() {
+    fn extreme_clocks_and_times_do_not_panic() {
         for rate in [1, RATE_MAX] {
             let clock = Clock { ticks_per_kilosecond: rate, ..clock(u64::MAX) };
             for (ticks, from, now) in [(1, 0, None), (u64::MAX, u64::MAX, Some(0)), (7, 0, Some(u64::MAX))] {

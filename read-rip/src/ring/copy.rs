@@ -229,7 +229,7 @@ impl SlotReader<'_> {
     ///
     /// # Errors
     ///
-    /// If the slot cannot be read any more, because the file was truncated meanwhile.
+    /// If the slot can no longer be read, because the file was truncated.
     fn changing(&mut self, index: u64, offset: u64) -> io::Result<Option<Slot>> {
         let (mut before, mut after) = (CopiedBytes::default(), CopiedBytes::default());
         let mut last = None;

@@ -69,7 +69,7 @@ pub enum HeldState {
     Held,
     /// Releases the lock, and may have done so already.
     Releasing,
-    /// Waits on a condition variable without the lock, or waits to get the lock back.
+    /// Waits on a condition variable without the lock, or waits to reacquire the lock.
     ConditionWait,
     /// Held the lock when it was destroyed.
     Destroyed,

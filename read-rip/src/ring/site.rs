@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_type_of_a_lock_is_apart_from_its_flags() {
+    fn the_type_of_a_lock_and_its_flags_do_not_overlap() {
         for raw in 0..=u8::MAX {
             let lock_type = SiteFlags::from_bits(u16::from(raw) << 8).lock_type();
             let flags = (SiteFlags::TRY | SiteFlags::from_bits(0xff00)).with_lock_type(lock_type);

@@ -9,7 +9,7 @@
 //! Each thread counts at its last mark. Marks are grouped by function, and within a function by address. So two
 //! marks on one line stay apart: those around a lock mean *waits* and *holds*.
 //!
-//! # Blind marks
+//! # Blind spots
 //!
 //! A thread that has since reached code without marks still counts at its last mark.
 //!
