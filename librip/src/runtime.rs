@@ -46,6 +46,7 @@ static ANCHOR: Anchor = Anchor {
     owner: AtomicPtr::new(ptr::null_mut()),
     mask: AtomicU64::new(0),
     clock: AtomicU32::new(0),
+    is_starting: AtomicU32::new(0),
     attach,
     join,
     refresh,
@@ -96,19 +97,59 @@ pub(crate) fn start(wish: Builder) -> Result<(), InitError> {
     if instance::is_recording() {
         return Err(InitError::AlreadyRecording(own_path.clone()));
     }
-    if join_existing() {
-        instance::refresh_modules();
-        return Err(InitError::AlreadyRecording(None));
-    }
+    // Until the ring is open, or could not be made.
+    let _announcement = match Announcement::make() {
+        Ok(announcement) => announcement,
+        Err(None) => return Err(InitError::AlreadyRecording(None)),
+        Err(Some(owner)) if join_here(owner) => {
+            instance::refresh_modules();
+            return Err(InitError::AlreadyRecording(None));
+        }
+        Err(Some(_)) => return Err(InitError::OutOfMemory),
+    };
     let made = create::create(&wish, &loader::loaded(Detail::Sites))?;
     *own_path = Some(made.path.clone());
     open(made, &wish);
     Ok(())
 }
 
+/// Says to the other instances that this one makes a ring. A process has one ring: modules with marks in C keep one
+/// mask, so slots of two lengths would not do.
+struct Announcement;
+
+impl Announcement {
+    /// Fails if another instance has a ring (with its owner), or makes one.
+    fn make() -> Result<Announcement, Option<&'static Anchor>> {
+        let announcement = Announcement;
+        let (mut owner, mut is_other_starting) = (None, false);
+        loader::for_each(Detail::Instances, |module| {
+            // ORDERING: relaxed: the loader's lock orders this iteration before or after that of any other instance.
+            ANCHOR.is_starting.store(1, Relaxed);
+            // SAFETY: as in `found_owner`.
+            for other in unsafe { others(&module) } {
+                // ORDERING: acquire, pairs with the release in `drop`. Before the owner: see there.
+                is_other_starting |= other.is_starting.load(Acquire) != 0;
+                owner = owner.or_else(|| owner_of(other));
+            }
+        });
+        if owner.is_some() || is_other_starting { Err(owner) } else { Ok(announcement) }
+    }
+}
+
+impl Drop for Announcement {
+    fn drop(&mut self) {
+        // ORDERING: release, after `adopt`: an instance that sees 0 in its own iteration sees the owner, if any.
+        ANCHOR.is_starting.store(0, Release);
+    }
+}
+
 /// Opens a ring to all threads and modules of the process.
 fn open(made: Made, wish: &Builder) {
     let ring = made.ring;
+    // First, because what follows writes to the file.
+    if wish.handles_sigbus {
+        sigbus::install(ring);
+    }
     module_registry::register(ring, loader::keep_loaded().into_iter().map(|found| found.module));
     made.publish();
     state::note_pid_namespace();
@@ -117,9 +158,6 @@ fn open(made: Made, wish: &Builder) {
     if let Ok(metadata) = made.file.metadata() {
         let file = exit::RingFile { path: made.path, device: metadata.dev(), inode: metadata.ino() };
         exit::install(ring, file, wish.keep);
-    }
-    if wish.handles_sigbus {
-        sigbus::install(ring);
     }
     // ORDERING: relaxed: whoever reads them has found the owner with acquire.
     ANCHOR.mask.store(u64::from(ring.geometry.slot_words) - 1, Relaxed);

@@ -70,6 +70,14 @@ fn a_ring_that_the_library_makes_serves_the_program_too() {
 }
 
 #[test]
+fn a_program_and_a_library_that_start_at_the_same_time_share_one_ring() {
+    for _ in 0..5 {
+        let ring = check(false, "both", "after");
+        assert_eq!(main_slot(&ring), ["host", "plugin"].repeat(5));
+    }
+}
+
+#[test]
 fn a_program_without_marks_that_makes_the_ring_records_its_librarys_marks() {
     for when in ["before", "after"] {
         let ring = check(true, "host", when);

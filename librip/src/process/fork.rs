@@ -19,7 +19,7 @@ std::thread_local! {
     /// The signals that were blocked before a fork; `None` outside of one.
     static MASK_BEFORE_FORK: Cell<Option<sys::Signals>> = const { Cell::new(None) };
     /// See [`children::announce`].
-    static CHILD_NUMBER: Cell<u32> = const { Cell::new(0) };
+    static CHILD_NUMBER: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 /// Registers the handlers.
@@ -31,7 +31,7 @@ pub(crate) fn watch() {
 
 unsafe extern "C" fn before_fork() {
     if let Some(ring) = thread::ring() {
-        CHILD_NUMBER.set(children::announce(ring));
+        CHILD_NUMBER.set(Some(children::announce(ring)));
         MASK_BEFORE_FORK.set(Some(sys::block_signals()));
         let slot = thread::slot_of(arch::thread_block());
         state::keep_held(slot.map_or(NONE_HELD, fork_copy::copy));
@@ -40,6 +40,7 @@ unsafe extern "C" fn before_fork() {
 
 unsafe extern "C" fn after_fork() {
     state::take_held();
+    CHILD_NUMBER.set(None);
     restore_mask();
 }
 
@@ -53,7 +54,7 @@ fn restore_mask() {
 /// `exec` soon.
 unsafe extern "C" fn forked() {
     // Read now: a handler that runs when signals are unblocked may fork again.
-    let number = CHILD_NUMBER.get();
+    let number = CHILD_NUMBER.take();
     if thread::ring().is_some() {
         thread::forget_slot();
         state::note_forked_child();
@@ -66,6 +67,7 @@ unsafe extern "C" fn forked() {
     if let Some(ring) = thread::ring()
         && !state::avoids_system_calls()
     {
-        children::note(ring, number);
+        // Without a number, another thread has made the ring since `before_fork`.
+        children::note(ring, number.unwrap_or_else(|| children::announce(ring)));
     }
 }

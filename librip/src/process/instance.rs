@@ -9,18 +9,19 @@
 #![allow(unsafe_code, reason = "the owner's anchor is a static of another module")]
 
 use core::ptr;
-use core::sync::atomic::Ordering::{Acquire, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use crate::arch::{self, Settings, ThreadBlock};
 use crate::sys;
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
-pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0004;
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0005;
 
 /// What an instance shows to the others.
 ///
-/// None of its functions unwinds. They are called with signals blocked, so that no cancellation interrupts them.
+/// None of its functions unwinds. Marks and locks call them with signals blocked, so that no cancellation interrupts
+/// them. `join` and `refresh` run in ordinary code.
 #[repr(C)]
 pub(crate) struct Anchor {
     /// [`ANCHOR_ABI`].
@@ -31,6 +32,8 @@ pub(crate) struct Anchor {
     pub(crate) mask: AtomicU64,
     /// In the owner: [`Settings::clock`].
     pub(crate) clock: AtomicU32,
+    /// Not 0 while this instance makes a ring: another one does not begin to make one.
+    pub(crate) is_starting: AtomicU32,
     /// In the owner: gives a block of the calling thread a cursor.
     pub(crate) attach: extern "C" fn(&ThreadBlock),
     /// Makes this instance use another's ring.
@@ -78,10 +81,7 @@ pub(crate) fn owner() -> Option<&'static Anchor> {
 pub(crate) fn set_owner(owner: &'static Anchor) {
     arch::prepare_entry();
     // ORDERING: relaxed: the owner stored them before it could be found.
-    let settings = Settings {
-        mask: owner.mask.load(core::sync::atomic::Ordering::Relaxed),
-        clock: owner.clock.load(core::sync::atomic::Ordering::Relaxed),
-    };
+    let settings = Settings { mask: owner.mask.load(Relaxed), clock: owner.clock.load(Relaxed) };
     arch::module().open(settings, || {
         // ORDERING: release, pairs with the acquire in `owner`.
         OWNER.store(ptr::from_ref(owner).cast_mut(), Release);

@@ -105,8 +105,11 @@ pub(crate) fn attach(block: &ThreadBlock) {
     if own.cursor.get().is_null() && own.is_absent.get() == 0 {
         own.is_absent.set(1);
         if let Some(cursor) = ring().and_then(|ring| first_mark(ring, own)) {
-            own.cursor.set(cursor);
-            own.is_absent.set(0);
+            // Of all blocks: a function that the claim called may have marked in another module, and been refused.
+            for linked in blocks(own) {
+                linked.cursor.set(cursor);
+                linked.is_absent.set(0);
+            }
         }
     }
     if ptr::eq(block, own) {

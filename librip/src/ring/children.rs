@@ -49,8 +49,7 @@ pub(crate) fn are_left(ring: &Ring, inode: u64) -> bool {
     // ORDERING: acquire, pairs with the release that made slots LIVE; relaxed for the rest, see `announce`.
     let used = ring.used(Table::Slots).load(Acquire) as usize;
     let mut owners = ring.control.owners()[..used].iter();
-    let has_slot =
-        owners.any(|owner| owner.state.load(Acquire) == SLOT_LIVE && is_other(owner.pid.load(Relaxed)));
+    let has_slot = owners.any(|owner| owner.life().state == SLOT_LIVE && is_other(owner.pid.load(Relaxed)));
     let mut noted = ring.control.counters().recent_children.iter().map(|pid| pid.load(Relaxed));
     has_slot || noted.any(|pid| pid == ANNOUNCED || is_other(pid) && maps(pid, inode))
 }

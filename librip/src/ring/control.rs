@@ -16,8 +16,11 @@
 
 use core::ptr::NonNull;
 use core::slice;
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 use std::io;
+
+use librip_format::{SLOT_CLAIMING, SLOT_EXITED, SLOT_LIVE};
 
 use super::exit_queue::ExitQueue;
 use super::geometry::{Geometry, Table};
@@ -47,15 +50,73 @@ pub(crate) struct Counters {
 
 /// Who owns a slot. The slot's header in the file has a copy.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct SlotOwner {
-    /// `SLOT_*`.
-    pub(crate) state: AtomicU32,
-    /// How many owners the slot has had.
-    pub(crate) generation: AtomicU32,
+    /// A [`Life`]. State and generation are one word: an exchange that expects a state also expects its owner.
+    life: AtomicU64,
     pub(crate) pid: AtomicU32,
     pub(crate) tid: AtomicU32,
     pub(crate) pid_namespace: AtomicU64,
+}
+
+/// The state of a slot, and which of its owners it concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Life {
+    /// How many owners the slot has had.
+    pub(crate) generation: u32,
+    /// `SLOT_*`.
+    pub(crate) state: u32,
+}
+
+impl Life {
+    fn pack(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.state)
+    }
+}
+
+impl SlotOwner {
+    /// The present state. If it is LIVE, the ids are at least as new as this owner.
+    pub(crate) fn life(&self) -> Life {
+        // ORDERING: acquire, pairs with the release in `end_claim`: the ids are this owner's or a later one's.
+        let word = self.life.load(Acquire);
+        Life { generation: (word >> 32) as u32, state: word as u32 }
+    }
+
+    /// The calling thread has got the slot for itself, and is about to write its ids. Returns its generation.
+    pub(crate) fn begin_claim(&self) -> u32 {
+        let generation = self.life().generation.wrapping_add(1);
+        // ORDERING: relaxed. The fence keeps the ids that follow after it: see `end_of_dead`.
+        self.life.store(Life { generation, state: SLOT_CLAIMING }.pack(), Relaxed);
+        fence(Release);
+        generation
+    }
+
+    /// The ids are the calling thread's.
+    pub(crate) fn end_claim(&self) {
+        let generation = self.life().generation;
+        // ORDERING: release, pairs with the acquire in `life`.
+        self.life.store(Life { generation, state: SLOT_LIVE }.pack(), Release);
+    }
+
+    /// The owner leaves the slot.
+    pub(crate) fn end(&self) {
+        let generation = self.life().generation;
+        // ORDERING: release: as in `end_claim`.
+        self.life.store(Life { generation, state: SLOT_EXITED }.pack(), Release);
+    }
+
+    /// Ends the life of an owner that was LIVE when `seen` was read and has turned out to be dead. Returns whether the
+    /// caller has got the slot, to put it into the exit queue. A slot that has changed since is left alone, however
+    /// late the caller is.
+    pub(crate) fn end_of_dead(&self, seen: Life) -> bool {
+        // If the ids that the caller read after `seen` are a later owner's, the exchange fails.
+        // ORDERING: the fence pairs with the one in `begin_claim`: with a later owner's ids comes that owner's life.
+        fence(Acquire);
+        let ended = Life { state: SLOT_EXITED, ..seen };
+        // ORDERING: relaxed: the exit queue hands the slot over.
+        seen.state == SLOT_LIVE
+            && self.life.compare_exchange(seen.pack(), ended.pack(), Relaxed, Relaxed).is_ok()
+    }
 }
 
 /// Which lock an entry of the table of lock names is for. The entry in the file has a copy, and the name.
@@ -176,5 +237,28 @@ impl Control {
         let first = self.base.as_ptr().wrapping_add(at).cast::<T>();
         // SAFETY: the caller's promise; zeros are valid atomics, and the mapping stays.
         unsafe { slice::from_raw_parts(first, count) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_reclaim_takes_no_slot_from_a_later_owner() {
+        let owner = SlotOwner::default();
+        assert_eq!(owner.begin_claim(), 1);
+        owner.end_claim();
+        let seen = owner.life();
+        owner.end();
+        assert!(!owner.end_of_dead(seen), "the owner has exited by itself");
+        assert_eq!(owner.begin_claim(), 2);
+        assert!(!owner.end_of_dead(seen), "the next owner writes its ids");
+        owner.end_claim();
+        assert!(!owner.end_of_dead(seen), "the next owner lives");
+        assert_eq!(owner.life(), Life { generation: 2, state: SLOT_LIVE });
+        assert!(owner.end_of_dead(owner.life()));
+        assert!(!owner.end_of_dead(owner.life()), "once");
+        assert_eq!(owner.life(), Life { generation: 2, state: SLOT_EXITED });
     }
 }

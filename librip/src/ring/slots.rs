@@ -81,7 +81,7 @@ pub(crate) fn release(ring: &Ring, index: u64) {
     // ORDERING: release, pairs with the reader's second look at the state. The next owner synchronises through the exit
     // queue.
     slot.state.store(SLOT_EXITED, Release);
-    owner.state.store(SLOT_EXITED, Release);
+    owner.end();
     ring.control.exit_queue().put(index);
 }
 
@@ -166,28 +166,13 @@ fn reclaim(ring: &Ring, claimant: Claimant) {
         return;
     }
     for (index, _, owner) in handed_out_from(ring, 0) {
-        // ORDERING: acquire, pairs with the release in `init`: the ids are this owner's.
-        if owner.state.load(Acquire) != SLOT_LIVE
-            || owner.pid_namespace.load(Relaxed) != claimant.pid_namespace
-        {
+        let life = owner.life();
+        // ORDERING: relaxed: `end_of_dead` fails if these are the ids of a later owner.
+        if life.state != SLOT_LIVE || owner.pid_namespace.load(Relaxed) != claimant.pid_namespace {
             continue;
         }
-        let generation = owner.generation.load(Relaxed);
-        if !sys::thread_is_gone(owner.pid.load(Relaxed), owner.tid.load(Relaxed)) {
-            continue;
-        }
-        // ORDERING: acquire, as above.
-        if owner.state.compare_exchange(SLOT_LIVE, SLOT_CLAIMING, Acquire, Relaxed).is_err() {
-            continue;
-        }
-        // The thread that we asked about may have exited by itself meanwhile, and the slot may have a new owner, which
-        // was LIVE when we exchanged. The acquire shows us its generation, which it stored before that.
-        if owner.generation.load(Relaxed) == generation {
+        if sys::thread_is_gone(owner.pid.load(Relaxed), owner.tid.load(Relaxed)) && owner.end_of_dead(life) {
             release(ring, index);
-        } else {
-            // Given back, unless the owner has exited by now. It never stopped writing: words do not depend on the
-            // state.
-            let _ = owner.state.compare_exchange(SLOT_CLAIMING, SLOT_LIVE, Release, Relaxed);
         }
     }
 }
@@ -196,14 +181,11 @@ fn reclaim(ring: &Ring, claimant: Claimant) {
 /// predecessor's.
 fn init(ring: &Ring, index: u64, claimant: Claimant) {
     let (slot, owner) = (ring.slot(index), &ring.control.owners()[index as usize]);
-    // ORDERING: relaxed throughout, for the slot: a reader accepts these fields only if state and generation are equal
-    // before and after its copy. The fence keeps both of them ahead of the fields, for a reader that sees a new field.
-    // The state that ends the claim is stored last, with release.
-    owner.state.store(SLOT_CLAIMING, Relaxed);
+    // ORDERING: relaxed for the fields: a reader accepts them only if state and generation are equal before and after
+    // its copy. The fence orders state and generation before the fields, so a reader that sees a new field sees them
+    // too. The state that ends the claim is stored last, with release.
     slot.state.store(SLOT_CLAIMING, Relaxed);
-    let generation = owner.generation.load(Relaxed).wrapping_add(1);
-    owner.generation.store(generation, Relaxed);
-    slot.generation.store(generation, Relaxed);
+    slot.generation.store(owner.begin_claim(), Relaxed);
     fence(Release);
     slot.kind.store(SLOT_KIND_THREAD, Relaxed);
     for (field, copy, value) in [(&owner.pid, &slot.pid, claimant.pid), (&owner.tid, &slot.tid, claimant.tid)]
@@ -225,6 +207,5 @@ fn init(ring: &Ring, index: u64, claimant: Claimant) {
     set_name(slot, &sys::thread_name());
     // ORDERING: release: the reader sees the fields before the state.
     slot.state.store(SLOT_LIVE, Release);
-    // ORDERING: release, pairs with the acquire in `reclaim`.
-    owner.state.store(SLOT_LIVE, Release);
+    owner.end_claim();
 }
