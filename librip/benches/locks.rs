@@ -1,4 +1,4 @@
-//! What it costs to record a lock: recorded and bare locks, compared in one run.
+//! Measures what recording a lock costs, and compares it with the same lock unrecorded, in the same run.
 //!
 //! ```text
 //! cargo bench -p librip --features lock_api --bench locks          or: scripts/bench locks
@@ -6,24 +6,24 @@
 //!
 //! # Method
 //!
-//! [`turns`] says how candidates are compared. *ns* is the median of a candidate's rounds. *more* is the median of the
-//! differences to its bare lock in the same round, and the *spread* is the range from the first to the third quartile
-//! of those differences. An operation is a lock, an increment and an unlock, without contention unless the row says so.
-//! Each setting of `RIP_CLOCK` has its own process. Nothing is asserted: read the differences.
+//! [`turns`] describes the method. *ns* is the median time of a candidate. In each round, the time of the unrecorded lock
+//! is subtracted from the candidate's. *more* is the median of these differences, *spread* their range from the first to
+//! the third quartile. An operation is a lock, an increment and an unlock, by one thread unless the row says otherwise.
+//! Each setting of `RIP_CLOCK` runs in a process of its own. Nothing is asserted: read the differences.
 //!
-//! *Two threads on one lock* is the wall-clock time of one pair, by either thread: the throughput. *How long it was
-//! held* is measured by a raw lock of this benchmark. It reads the processor's counter as the last thing in its
-//! `lock` and the first thing in its `unlock`. What is recorded in between delays a waiting thread, and is included.
-//! The readings themselves take some nanoseconds and are in both rows.
+//! *Two threads on one lock* shows throughput: the wall time divided by the number of pairs that both threads made.
+//! *Hold time* shows how long the lock was held meanwhile. A raw lock of this benchmark measures that: it reads the
+//! processor's counter last in its `lock` and first in its `unlock`. The recorder's work is between these two moments,
+//! where it delays every waiting thread. Reading the counter takes some nanoseconds, in both rows.
 //!
-//! *There and back* is two threads that wake each other by condition variables. Nearly all of the wall-clock time is
-//! the kernel's.
+//! *There and back* is two threads that wake each other by condition variables. Nearly all of this wall time is the
+//! kernel's.
 //!
 //! # What is not measured
 //!
-//! Cold caches; more than two threads; a release of a lock that no thread holds.
+//! Cold caches. More than two threads. A release by another thread than the holder.
 
-#![allow(unsafe_code, reason = "the processor's counter, and a thread's time")]
+#![allow(unsafe_code, reason = "reads the processor's counter, and implements a raw lock")]
 
 mod turns;
 
@@ -41,9 +41,9 @@ use turns::{Candidate, ROUNDS, SLICE_NS, in_turns, quantile};
 
 /// Set in a child process, which measures with the `RIP_CLOCK` of its environment.
 const MEASURE: &str = "RIP_BENCH_LOCKS";
-/// Pairs that each of two threads makes in a round.
+/// Each of two threads makes this many pairs of lock and unlock in a round.
 const PAIRS: u64 = 20_000;
-/// Exchanges of two threads in a round.
+/// Two threads make this many exchanges in a round.
 const EXCHANGES: u64 = 400;
 
 type LotMutex<T> = lock_api::Mutex<Recorded<parking_lot::RawMutex>, T>;
@@ -102,13 +102,13 @@ fn measure(candidates: &mut [Candidate<'_>]) {
     }
 }
 
-/// A candidate that locks `$lock` by `$take`, an expression whose value is a guard.
+/// A candidate that acquires `$lock` by `$acquire`, an expression whose value is a guard.
 macro_rules! pairs {
-    ($name:expr, $beside:expr, $lock:ident, $take:expr) => {
+    ($name:expr, $beside:expr, $lock:ident, $acquire:expr) => {
         Candidate::new($name, $beside, 1, |rounds| {
             for _ in 0..rounds {
                 let $lock = black_box(&$lock);
-                let mut guard = $take;
+                let mut guard = $acquire;
                 *guard += 1;
                 drop(guard);
             }
@@ -116,13 +116,13 @@ macro_rules! pairs {
     };
 }
 
-/// Like `pairs`, for shared mode.
+/// As `pairs`, for reading.
 macro_rules! reads {
-    ($name:expr, $beside:expr, $lock:ident, $take:expr) => {
+    ($name:expr, $beside:expr, $lock:ident, $acquire:expr) => {
         Candidate::new($name, $beside, 1, |rounds| {
             for _ in 0..rounds {
                 let $lock = black_box(&$lock);
-                let guard = $take;
+                let guard = $acquire;
                 black_box(*guard);
                 drop(guard);
             }
@@ -183,7 +183,7 @@ fn uncontended_rwlocks() {
     measure(&mut candidates);
 }
 
-/// Locks all locks, and unlocks them in the opposite order.
+/// Acquires `$depth` locks, and releases them in the opposite order.
 macro_rules! nest {
     ($locks:ident, $depth:expr) => {
         |rounds| {
@@ -217,7 +217,7 @@ fn nested() {
 
 #[cfg(target_arch = "x86_64")]
 fn counter() -> u64 {
-    // SAFETY: every x86-64 has the instruction.
+    // SAFETY: every x86-64 processor has the instruction.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 #[cfg(not(target_arch = "x86_64"))]
@@ -225,14 +225,14 @@ fn counter() -> u64 {
     0
 }
 
-/// The counter's ticks per nanosecond.
+/// Returns how many ticks of the counter a nanosecond has.
 fn ticks_a_ns() -> f64 {
     let (begin, begin_ticks) = (Instant::now(), counter());
     while begin.elapsed().as_millis() < 20 {}
     ((counter() - begin_ticks) as f64 / begin.elapsed().as_nanos() as f64).max(f64::MIN_POSITIVE)
 }
 
-/// Two threads run `pair` [`PAIRS`] times each. Returns the wall-clock time, ns a pair.
+/// Two threads make [`PAIRS`] pairs each. Returns the wall time, ns a pair.
 fn two_threads(pair: &(dyn Fn() + Sync)) -> f64 {
     let barrier = Barrier::new(3);
     let mut begin = None;
@@ -249,16 +249,16 @@ fn two_threads(pair: &(dyn Fn() + Sync)) -> f64 {
     begin.map_or(0, |begin| begin.elapsed().as_nanos()) as f64 / (2 * PAIRS) as f64
 }
 
-/// A raw lock that measures how long it is held, in ticks: from the end of `lock` to the beginning of `unlock`.
+/// A raw lock that adds up how long it was held, in ticks: from the end of `lock` to the start of `unlock`.
 struct Stopwatch {
     inner: parking_lot::RawMutex,
     since: AtomicU64,
     ticks: AtomicU64,
 }
 
-// SAFETY: every method does what the inner lock's method does.
+// SAFETY: all functions delegate to a lock that fulfils the trait.
 unsafe impl lock_api::RawMutex for Stopwatch {
-    #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait requires it")]
     const INIT: Stopwatch = Stopwatch {
         inner: <parking_lot::RawMutex as lock_api::RawMutex>::INIT,
         since: AtomicU64::new(0),
@@ -269,17 +269,17 @@ unsafe impl lock_api::RawMutex for Stopwatch {
     #[inline(always)]
     fn lock(&self) {
         lock_api::RawMutex::lock(&self.inner);
-        // ORDERING: relaxed, here and below: only the holder of the lock gets here.
+        // ORDERING: relaxed throughout: only the thread that holds the lock accesses these.
         self.since.store(counter(), Relaxed);
     }
 
     #[inline(always)]
     fn try_lock(&self) -> bool {
-        let is_held = lock_api::RawMutex::try_lock(&self.inner);
-        if is_held {
+        let is_acquired = lock_api::RawMutex::try_lock(&self.inner);
+        if is_acquired {
             self.since.store(counter(), Relaxed);
         }
-        is_held
+        is_acquired
     }
 
     #[inline(always)]
@@ -291,7 +291,7 @@ unsafe impl lock_api::RawMutex for Stopwatch {
     }
 }
 
-/// One round: ns a pair.
+/// Runs one round, and returns ns a pair.
 type Run<'a> = Box<dyn Fn() -> f64 + 'a>;
 
 fn contended() {
@@ -302,39 +302,39 @@ fn contended() {
     let watch = lock_api::Mutex::<Stopwatch, u64>::new(0);
     let watch_recorded = lock_api::Mutex::<Recorded<Stopwatch>, u64>::new(0);
     let scale = ticks_a_ns();
-    /// A pair with a little work inside.
+    /// A pair with some work under the lock.
     macro_rules! pair {
-        ($take:expr) => {
+        ($acquire:expr) => {
             &|| {
-                let mut guard = $take;
+                let mut guard = $acquire;
                 for step in 0..8 {
                     *guard = black_box(*guard + step);
                 }
             }
         };
     }
-    let held_ns = |ticks: &AtomicU64| ticks.swap(0, Relaxed) as f64 / scale / (2 * PAIRS) as f64;
+    let hold_time = |ticks: &AtomicU64| ticks.swap(0, Relaxed) as f64 / scale / (2 * PAIRS) as f64;
     let runs: [(&str, usize, Run<'_>); 6] = [
         ("std Mutex, two threads on one lock", 0, Box::new(|| two_threads(pair!(bare.lock().unwrap())))),
         ("librip::sync::Mutex, two threads", 0, Box::new(|| two_threads(pair!(recorded.lock().unwrap())))),
         ("parking_lot::Mutex, two threads", 2, Box::new(|| two_threads(pair!(lot.lock())))),
         ("parking_lot's, Recorded, two threads", 2, Box::new(|| two_threads(pair!(lot_recorded.lock())))),
         (
-            "parking_lot's, how long it was held",
+            "parking_lot's, hold time",
             4,
             Box::new(|| {
                 two_threads(pair!(watch.lock()));
-                // SAFETY: it is not unlocked.
-                held_ns(&unsafe { watch.raw() }.ticks)
+                // SAFETY: this does not unlock it.
+                hold_time(&unsafe { watch.raw() }.ticks)
             }),
         ),
         (
-            "parking_lot's, Recorded, was held",
+            "parking_lot's, Recorded, hold time",
             4,
             Box::new(|| {
                 two_threads(pair!(watch_recorded.lock()));
-                // SAFETY: it is not unlocked.
-                held_ns(&unsafe { watch_recorded.raw() }.inner().ticks)
+                // SAFETY: this does not unlock it.
+                hold_time(&unsafe { watch_recorded.raw() }.inner().ticks)
             }),
         ),
     ];
@@ -350,7 +350,7 @@ fn contended() {
     }
 }
 
-/// Two threads that take turns by a condition variable.
+/// Two threads that take turns through a condition variable.
 macro_rules! exchange {
     ($turn:ident, $changed:ident) => {
         || {

@@ -1,4 +1,4 @@
-//! What a mark costs, beside the least that recording could cost, in one run.
+//! Measures what a mark costs, and compares it with the cheapest possible recording in the same run.
 //!
 //! ```text
 //! cargo build --release -p librip-plugin && cargo bench -p librip --bench marks        or: scripts/bench marks
@@ -6,16 +6,17 @@
 //!
 //! # Method
 //!
-//! [`turns`] says how candidates are compared. A candidate's *ns* is the median of its rounds. Its *ratio* is the
-//! median of the quotients of the two times in the same round; the *spread* beside it is the range from the first to
-//! the third quartile of those quotients. Nothing is asserted: read the ratios.
+//! [`turns`] describes the method. *ns* is the median time of a candidate. In each round, the candidate's time is
+//! divided by that of the candidate named in column *to*. *ratio* is the median of these quotients, *spread* their range
+//! from the first to the third quartile. Nothing is asserted: read the ratios.
 //!
-//! A loop has four marks, each at a place of its own, and a counter. Marks follow one another through the
-//! slot's count in memory, and so do the baseline's through its counter: back to back, both measure latency.
+//! A loop has a counter and four marks, each of them a site of its own. Each mark depends on the one before it, because
+//! both change the slot's count in memory. The stores of the baseline depend on one another in the same way. So both
+//! rows show latency.
 //!
 //! # The baseline
 //!
-//! `bare store`: the fewest instructions that store (sequence, PC) into a ring, hand-written:
+//! `bare store` is the shortest sequence of instructions that stores (sequence, PC) into a ring:
 //!
 //! ```text
 //! mov  word, fs:[count]          count and cursor in thread-local storage, local-exec model
@@ -30,12 +31,12 @@
 //! mov  [cursor + 8*index], word
 //! ```
 //!
-//! No check for a slot, nothing that survives the thread, nothing that a reader could tell progress from, no
-//! note. It writes to ordinary memory. Only x86-64 has it; elsewhere the table begins with the mark.
+//! It does not check whether there is a slot, it has no note, and it writes to ordinary memory that ends with the
+//! thread. The baseline exists on x86-64 only; on other processors the mark itself is the baseline.
 //!
 //! # What is not measured
 //!
-//! Marks with cold caches, and what a mark's 70 bytes of code do to the instruction cache of a large program.
+//! Marks with cold caches. The effect of a mark's 70 bytes of code on the instruction cache of a large program.
 
 #![allow(unsafe_code, reason = "the baseline is assembly, and a library is loaded with dlopen")]
 
@@ -54,13 +55,13 @@ use std::time::Instant;
 use librip::{Builder, Keep, rip_snap};
 use turns::{Candidate, ROUNDS, SLICE_NS, in_turns, quantile, timed};
 
-/// First marks that are timed, each of a new thread.
+/// The number of first marks to time, each in a new thread.
 const CLAIMS: usize = 2_000;
-/// Set in a child process: which group it measures.
+/// In a child process, this variable names the group to measure.
 const GROUP: &str = "RIP_BENCH_GROUP";
 
 fn main() {
-    // `cargo bench` passes --bench and filters; there is nothing to filter.
+    // The arguments of `cargo bench` are ignored: --bench, and filters.
     match std::env::var(GROUP).as_deref() {
         Ok("without-ring") => without_ring(),
         Ok("refused") => refused(),
@@ -92,7 +93,7 @@ fn make_ring(slots: u32) {
     }
 }
 
-/// Measures a group in a process of its own, which prints its rows itself.
+/// Measures a group in a process of its own, which prints its own rows.
 fn child(group: &str) {
     let run = std::env::current_exe().and_then(|program| Command::new(program).env(GROUP, group).status());
     match run {
@@ -121,7 +122,7 @@ fn print_row(name: &str, times: &[f64], beside: &[f64], beside_name: &str) {
     );
 }
 
-/// Four marks a round. Not inlined: every measurement runs the same instructions.
+/// Makes four marks a round. Not inlined, so that every measurement runs the same instructions.
 #[inline(never)]
 fn marks(rounds: u64) {
     for _ in 0..rounds {
@@ -136,7 +137,7 @@ fn marks(rounds: u64) {
 mod bare {
     use std::cell::UnsafeCell;
 
-    // Thread-local storage with the model that only an executable can have.
+    // Thread-local storage of the local-exec model, which only executables can use.
     core::arch::global_asm!(
         ".pushsection .tbss.librip_bench,\"awT\",@nobits",
         ".balign 8",
@@ -151,10 +152,10 @@ mod bare {
         static WORDS: UnsafeCell<[u64; 64]> = const { UnsafeCell::new([0; 64]) };
     }
 
-    /// Only for use in `with_words`.
+    /// Use it within `with_words` only.
     macro_rules! store {
         () => {
-            // SAFETY: stores one word into the 64 of this thread that the cursor points at; see `with_words`.
+            // SAFETY: stores one of the 64 words that the cursor points at, which are this thread's: see `with_words`.
             unsafe {
                 core::arch::asm!(
                     "mov {word}, qword ptr fs:[librip_bench_count@TPOFF]",
@@ -178,7 +179,7 @@ mod bare {
     }
     pub(crate) use store;
 
-    /// Sets this thread's cursor for the time of `body`.
+    /// Runs `body` with this thread's cursor set.
     #[inline(always)]
     pub(crate) fn with_words(body: impl FnOnce()) {
         WORDS.with(|words| {
@@ -194,7 +195,7 @@ mod bare {
         });
     }
 
-    /// Four stores a round.
+    /// Makes four stores a round.
     #[inline(never)]
     pub(crate) fn stores(rounds: u64) {
         with_words(|| {
@@ -210,7 +211,7 @@ mod bare {
 
 const BASELINE: &str = "bare store";
 
-/// The baseline where there is one, otherwise the mark, as the candidate with index 0.
+/// Returns the baseline if there is one, else the mark. It is to be the candidate with index 0.
 fn baseline<'a>() -> Candidate<'a> {
     #[cfg(target_arch = "x86_64")]
     return Candidate::new(BASELINE, 0, 4, bare::stores);
@@ -218,13 +219,13 @@ fn baseline<'a>() -> Candidate<'a> {
     Candidate::new("rip_snap!()", 0, 4, marks)
 }
 
-/// Runs in a child: there must not be a ring yet.
+/// Runs in a child process, which has no ring.
 fn without_ring() {
     let mut candidates = [baseline(), Candidate::new("rip_snap!(), no ring yet", 0, 4, marks)];
     measure(&mut candidates);
 }
 
-/// Runs in a child, whose ring has room for its main thread alone.
+/// Runs in a child process, whose ring has one slot. The main thread has it.
 fn refused() {
     make_ring(1);
     rip_snap!();
@@ -251,7 +252,7 @@ fn one_thread() {
     measure(&mut candidates);
 }
 
-/// A library with marks, loaded for good.
+/// A function of a library with marks. The library is never unloaded.
 struct Plugin(extern "C" fn(u64));
 
 impl Plugin {
@@ -272,7 +273,7 @@ impl Plugin {
         Ok(Plugin(unsafe { std::mem::transmute::<*mut libc::c_void, extern "C" fn(u64)>(marks) }))
     }
 
-    /// `RIP_PLUGIN`, or beside or above this program, which cargo puts into `release/deps`.
+    /// Returns the path in `RIP_PLUGIN`, or looks in the directory of this program (`release/deps`) and in its parent.
     fn path() -> Option<PathBuf> {
         if let Some(path) = std::env::var_os("RIP_PLUGIN") {
             return Some(path.into());
@@ -282,7 +283,7 @@ impl Plugin {
             .ancestors()
             .skip(1)
             .take(2)
-            .map(|place| place.join("liblibrip_plugin.so"))
+            .map(|directory| directory.join("liblibrip_plugin.so"))
             .find(|path| path.exists())
     }
 
@@ -312,7 +313,7 @@ fn locks() {
             }
         }),
     ];
-    // What the marks could cost at the least, between the same atomic operations.
+    // The least that three marks could cost among the same atomic operations.
     #[cfg(target_arch = "x86_64")]
     candidates.push(Candidate::new("the same with three bare stores", 0, 1, |rounds| {
         bare::with_words(|| {
@@ -329,8 +330,8 @@ fn locks() {
     measure(&mut candidates);
 }
 
-/// One thread alone and beside another one that does the same: what the machine itself makes of it shows in
-/// the baseline's rows.
+/// Compares one thread alone with one thread while another does the same. The baseline's rows show how much of the
+/// difference is the machine's.
 fn two_threads() {
     #[cfg(target_arch = "x86_64")]
     beside_another(BASELINE, bare::stores);
@@ -353,7 +354,7 @@ fn beside_another(name: &str, run: fn(u64)) {
     measure(&mut candidates);
 }
 
-/// A thread that runs something while, and only while, another thread is measured.
+/// A thread that runs something whenever another thread is measured, and rests otherwise.
 struct Companion {
     wanted: Arc<AtomicBool>,
     start: mpsc::Sender<Arc<Barrier>>,
@@ -368,7 +369,7 @@ impl Companion {
         let thread = thread::spawn(move || {
             for barrier in starts {
                 barrier.wait();
-                // ORDERING: relaxed: only says when to end.
+                // ORDERING: relaxed: it only ends the loop.
                 while is_wanted.load(Ordering::Relaxed) {
                     run(1_000);
                 }
@@ -378,7 +379,7 @@ impl Companion {
         Companion { wanted, start, thread: Some(thread) }
     }
 
-    /// Runs `body` while the companion is at work, and waits until it rests again.
+    /// Runs `body` while the companion works, and waits until the companion rests.
     fn beside<T>(&self, body: impl FnOnce() -> T) -> T {
         let barrier = Arc::new(Barrier::new(2));
         self.wanted.store(true, Ordering::Relaxed);
@@ -402,7 +403,7 @@ impl Drop for Companion {
     }
 }
 
-/// The first mark of a thread, which claims a slot, and its second, for what the clock itself costs.
+/// Times the first mark of a thread, which claims a slot. The second mark shows what reading the clock costs.
 fn claims() {
     let mut first = Vec::with_capacity(CLAIMS);
     let mut second = Vec::with_capacity(CLAIMS);
@@ -420,12 +421,12 @@ fn claims() {
             second.push(two);
         }
     }
-    print_row("second mark of a thread, with the clock", &second, &second, "itself");
-    print_row("first mark of a thread, with the clock", &first, &second, "second mark");
+    print_row("second mark of a thread, and the clock", &second, &second, "itself");
+    print_row("first mark of a thread, and the clock", &first, &second, "second mark");
     println!("{:<44}{:>10.2}  (99 of 100 are faster)", "", quantile(&first, 0.99));
 }
 
-/// For `scripts/bench instructions`: loops of known length, to be counted under callgrind.
+/// Runs loops of known length, for `scripts/bench instructions`, which counts instructions with callgrind.
 fn loops() {
     let rounds =
         std::env::var("RIP_BENCH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(100_000);

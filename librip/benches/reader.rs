@@ -1,4 +1,4 @@
-//! How long `read-rip` takes on a large ring, and how its time grows.
+//! Measures how long `read-rip` takes on large rings, and how that grows with the number of threads.
 //!
 //! ```text
 //! scripts/bench reader
@@ -6,13 +6,18 @@
 //!
 //! # Method
 //!
-//! A ring is filled with N threads that were all killed: the process forks, the child starts 1000 threads that
-//! pass a few marks each and then kills itself, and so on, so that no limit on threads at a time matters. The threads
-//! of a child take its 250 locks in turn, four of them each, and then one has each lock and three wait for it. Then
-//! `read-rip` shows the condensed view of the ring, symbols included, its locks, and what is wrong, 11 times after one
-//! run that does not count, in turns with `cat` of the same ring, which has to read its holes too. *ms* is the median
-//! wall time from starting the program to its end, *memory* the largest resident set that the kernel saw, *ratio* the
-//! median of the quotients of `read-rip`'s time and `cat`'s in the same turn. Nothing is asserted.
+//! First, a process fills a ring with N killed threads. It forks a child, which starts 1000 threads and then kills
+//! itself, and it repeats that until there are N. So no limit on the number of threads is reached. Each thread of a
+//! child passes a few marks and acquires four of 250 locks, one after the other. In the end, each lock is held by one
+//! thread, and three threads wait for it.
+//!
+//! Then three commands run on the ring: `read-rip` (the condensed view, with symbols), `read-rip locks` and `read-rip
+//! check`. Each runs 12 times, and the first run does not count. After each run, `cat` reads the same ring, holes
+//! included.
+//!
+//! *ms* is the median wall time from the program's start to its end. *memory* is the largest resident set that the
+//! kernel reports. *ratio* is the median of the quotients of `read-rip`'s time and the time of the `cat` after it.
+//! Nothing is asserted.
 
 #![allow(unsafe_code, reason = "it forks, and asks the kernel how much memory a child took")]
 
@@ -25,12 +30,12 @@ use librip::{Builder, rip_lock_acquired, rip_lock_released, rip_lock_wait, rip_s
 
 /// Threads of one process.
 const BATCH: usize = 1000;
-/// In the end one of them has the lock.
+/// In the end, one of these threads holds the lock, and the others wait for it.
 const THREADS_A_LOCK: usize = 4;
-/// What is marked as a lock.
+/// The marked locks. Only their addresses matter.
 static LOCKS: [u64; BATCH / THREADS_A_LOCK] = [0; BATCH / THREADS_A_LOCK];
 const RUNS: usize = 11;
-/// Set in a child process: how many threads to leave in a ring.
+/// In a child process, this variable says how many killed threads to leave in the ring.
 const FILL: &str = "RIP_BENCH_FILL";
 
 fn main() {
@@ -79,7 +84,7 @@ fn measure(read_rip: &Path, name: &str, arguments: &[&str], ring: &Path, threads
             memory_kib = memory_kib.max(kib);
         }
     }
-    let slots_kib = threads; // 1 KiB each with 64 words
+    let slots_kib = threads; // a slot of 64 words takes 1 KiB
     println!(
         "{threads:>8} {:>7} {:>5} MiB {name:<10} {:>9.1} {:>7} MiB {:>8.2}",
         threads / THREADS_A_LOCK,
@@ -95,7 +100,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Wall time in ms, and the largest resident set in KiB.
+/// Runs a program. Returns its wall time in ms, and its largest resident set in KiB.
 #[expect(clippy::zombie_processes, reason = "wait4 waits, and says how much memory the child took")]
 fn timed(command: &mut Command) -> (f64, i64) {
     let begun = Instant::now();
@@ -111,7 +116,7 @@ fn timed(command: &mut Command) -> (f64, i64) {
 fn fill(threads: usize) {
     Builder::new().create().expect("a ring");
     for _ in 0..threads / BATCH {
-        // SAFETY: this process has no other thread, so the child may do anything.
+        // SAFETY: this process has no other thread, so the child may call any function.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             die_with_threads();
@@ -151,7 +156,7 @@ fn die_with_threads() -> ! {
     unreachable!("nobody survives SIGKILL")
 }
 
-/// A few places to be at.
+/// Marks one of four sites.
 #[inline(never)]
 fn step(number: usize) {
     match number % 4 {

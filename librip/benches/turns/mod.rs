@@ -1,25 +1,26 @@
-//! How candidates are compared: in turns, by the times of the same round. For all of librip's benchmarks of nanoseconds.
+//! Measures candidates in turns, so that two times of the same round can be compared. The benchmarks that measure
+//! nanoseconds share it.
 //!
-//! Times on a busy machine wander by more than the differences that matter, so nothing rests on a time alone. All
-//! candidates of a group take turns within each of [`ROUNDS`] rounds, about [`SLICE_NS`] each, in an order that
-//! rotates, and what is compared is two times of the same round. Times are those that the measured thread spent on a
-//! processor: losing it to somebody else does not count, sharing a core or its caches does.
+//! On a busy machine, times vary by more than the differences of interest. So a time by itself proves nothing. In each
+//! of [`ROUNDS`] rounds, every candidate of a group runs once, for about [`SLICE_NS`]. The order rotates from round to
+//! round. Only times of the same round are compared. A time is the processor time of the measured thread: time in which
+//! other programs have the processor does not count, but the effect of a shared core or cache does.
 //!
-//! It does not know what is measured, and asserts nothing.
+//! It does not know what it measures, and asserts nothing.
 
-/// How many times every candidate gets its turn.
+/// Every candidate runs once in each of this many rounds.
 pub(crate) const ROUNDS: usize = 41;
-/// How long a turn is, about.
+/// The approximate length of a run.
 pub(crate) const SLICE_NS: u64 = 5_000_000;
 
 /// Something to measure.
 pub(crate) struct Candidate<'a> {
     pub(crate) name: &'a str,
-    /// Index of the candidate that it is compared with.
+    /// The index of the candidate to compare it with.
     pub(crate) beside: usize,
-    /// Operations of one call with argument 1.
+    /// The number of operations in one call.
     pub(crate) operations: u64,
-    /// Makes that many calls, and says how long they took, ns.
+    /// Makes this many calls, and returns how long they took, ns.
     pub(crate) run: Box<dyn FnMut(u64) -> f64 + 'a>,
 }
 
@@ -34,7 +35,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Measures all candidates in turns: for each the times of its rounds, ns an operation.
+/// Measures all candidates in turns. Returns the times of each candidate, one a round, ns an operation.
 pub(crate) fn in_turns(candidates: &mut [Candidate<'_>]) -> Vec<Vec<f64>> {
     let calls: Vec<u64> = candidates.iter_mut().map(calls_a_slice).collect();
     let mut times: Vec<Vec<f64>> = vec![Vec::with_capacity(ROUNDS); candidates.len()];
@@ -49,7 +50,7 @@ pub(crate) fn in_turns(candidates: &mut [Candidate<'_>]) -> Vec<Vec<f64>> {
     times
 }
 
-/// How often to call a candidate so that it takes a slice.
+/// Returns how many calls of a candidate take about one slice.
 fn calls_a_slice(candidate: &mut Candidate<'_>) -> u64 {
     let mut calls = 1_000;
     loop {
@@ -61,7 +62,7 @@ fn calls_a_slice(candidate: &mut Candidate<'_>) -> u64 {
     }
 }
 
-/// The processor time that `run` takes in this thread, ns.
+/// Returns the processor time of this thread that `run` takes, ns.
 pub(crate) fn timed(run: impl FnOnce()) -> f64 {
     let begin = processor_time_ns();
     run();
@@ -75,7 +76,7 @@ fn processor_time_ns() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// The value that this part of all values lies below.
+/// Returns the value below which this part of all values is: 0.5 is the median.
 pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

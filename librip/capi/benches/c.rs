@@ -1,4 +1,5 @@
-//! What marks in C cost, beside the Rust macros and beside bare pthread calls, in one run.
+//! Measures what marks in C cost, and compares them with the Rust macros and with unmarked pthread calls in the same
+//! run.
 //!
 //! ```text
 //! cargo bench -p librip-capi --features bench --bench c          or: scripts/bench c
@@ -6,17 +7,16 @@
 //!
 //! # Method
 //!
-//! As in `librip/benches/marks.rs`: candidates take turns in rounds, a *ratio* is the median of the quotients of two
-//! times of the same round, and the *spread* their first and third quartile. The C part, `marks.c`, is compiled with
-//! `cc -O2` (or `CC`) and linked into this program, so both languages reach the thread's block in the same way. The
-//! Rust rows call the same pthread functions.
+//! The method and the columns are those of `librip/benches/marks.rs`. The C part, `marks.c`, is compiled with `cc -O2`
+//! (or `CC`) and linked into this program, so both languages reach the thread's block in the same way. The Rust rows
+//! call the same pthread functions.
 //!
 //! # What is not measured
 //!
-//! A C library loaded by `dlopen`, where the block is found through one load more; contended locks, which the library
-//! writes in both languages.
+//! A C library that is loaded by `dlopen`, which needs one more load to find the block. Contended locks, for which both
+//! languages call the library.
 
-#![allow(unsafe_code, reason = "functions in C")]
+#![allow(unsafe_code, reason = "declares functions of the C part")]
 
 #[path = "../../benches/turns/mod.rs"]
 mod turns;
@@ -28,7 +28,7 @@ use librip::{Builder, Keep, rip_lock_acquired, rip_lock_released, rip_snap};
 use rip as _;
 use turns::{Candidate, ROUNDS, SLICE_NS, in_turns, quantile};
 
-/// A `pthread_mutex_t` of the C part.
+/// A `pthread_mutex_t` of the C part, of which only the address is used.
 #[repr(C)]
 struct Mutex {
     _opaque: [u8; 0],

@@ -1,8 +1,9 @@
-/* Times pairs of calls that take a free lock and give it up: prints a name and nanoseconds a pair, for each.
+/* Times pairs of calls that acquire a free lock and release it. Prints a line for each kind of lock: its name, and
+ * nanoseconds a pair.
  *
- * Run with the interposer and without by turns (scripts/bench preload): it knows nothing of it. Each number is the
- * smallest of several short loops, which an interruption spoils least. A second thread has been there, so that no
- * library takes the process for one without threads. */
+ * scripts/bench preload runs it with and without the interposer in turns; this program does not know which. Each number
+ * is the shortest of several short loops, because interruptions disturb that one least. The program first starts and
+ * ends a second thread, so that no library takes shortcuts for processes without threads. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <semaphore.h>
@@ -27,15 +28,15 @@ static double now_ns(void) {
 #define PAIRS 20000
 #define LOOPS 15
 
-#define MEASURE(name, take, give)                      \
+#define MEASURE(name, acquire, release)                \
     do {                                               \
         double best = 1e18;                            \
         for (int loop = 0; loop < LOOPS; loop++) {     \
             double begin = now_ns();                   \
             for (int pair = 0; pair < PAIRS; pair++) { \
-                take;                                  \
+                acquire;                               \
                 __asm__ volatile("" ::: "memory");     \
-                give;                                  \
+                release;                               \
             }                                          \
             double each = (now_ns() - begin) / PAIRS;  \
             best = each < best ? each : best;          \
@@ -57,7 +58,7 @@ int main(void) {
     MEASURE("mutex, within another", pthread_mutex_lock(&inner), pthread_mutex_unlock(&inner));
     pthread_mutex_unlock(&mutex);
     MEASURE("rwlock, read", pthread_rwlock_rdlock(&rwlock), pthread_rwlock_unlock(&rwlock));
-    MEASURE("rwlock, written", pthread_rwlock_wrlock(&rwlock), pthread_rwlock_unlock(&rwlock));
+    MEASURE("rwlock, write", pthread_rwlock_wrlock(&rwlock), pthread_rwlock_unlock(&rwlock));
     MEASURE("spin lock", pthread_spin_lock(&spin), pthread_spin_unlock(&spin));
     MEASURE("semaphore", sem_wait(&semaphore), sem_post(&semaphore));
     return 0;
