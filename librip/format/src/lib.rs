@@ -47,7 +47,7 @@
 //! |---|---|---|
 //! | header, identity and geometry | the process that makes the ring | before [`Header::magic`], which it writes last |
 //! | header, counters | any thread of the process or of its forked children, atomically | claims, refusals, exits |
-//! | modules, sites, texts | the process that makes the ring, or that loads a library later | the entry first, its `state` last |
+//! | modules, sites, texts | the process that makes the ring, or loads a library later | `state` last |
 //! | a slot's header | the thread that claims or releases the slot | its `state` last |
 //! | a slot's count and words | the owner of the slot | on each mark |
 //!

@@ -3,13 +3,13 @@
 //! The parser loads nothing: its caller brings the bytes of a `PT_NOTE` segment.
 //!
 //! ```text
-//! namesz = 7 | descsz = 36 | type          4 bytes each; 1: a site, 2: an instance of librip, 3: marks in C
+//! namesz = 7 | descsz = 36 | type          4 bytes each; type 1: a site, 2: an instance of librip, 3: a module with C
 //! "librip\0" and a zero byte               8 bytes
 //! descriptor                               36 bytes, see `Note`
 //! ```
 //!
 //! Notes cost nothing at run time, survive `strip`, need no relocation at the program's start (all references are
-//! distances), and `readelf -n` lists them. They are in a loaded segment, so a process finds its own notes with
+//! distances), and `readelf -n` lists them. They are in a loaded segment, so a process can find its own notes with
 //! `dl_iterate_phdr`. The recorder copies them into the ring, so the ring explains itself on another machine.
 //! SystemTap's `sys/sdt.h` does the same with `.note.stapsdt`.
 
@@ -46,7 +46,7 @@ pub struct Note {
     pub column: u32,
     /// `KIND_*`.
     pub kind: u8,
-    /// Operand values of an event.
+    /// The number of operands of an event.
     pub operand_count: u8,
     /// `SITE_*`.
     pub flags: u16,
@@ -56,7 +56,7 @@ pub struct Note {
 
 const _: () = assert!(size_of::<Note>() == 36, "the marks' assembly says 36");
 
-/// A site, parsed from its note; addresses are in the space that the note's own address was given in.
+/// A site, parsed from its note. Its addresses are relative to the same base as [`ElfNote::address`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParsedSite {
     /// Address of the mark's first instruction.
@@ -71,7 +71,7 @@ pub struct ParsedSite {
     pub column: u32,
     /// `KIND_*`.
     pub kind: u8,
-    /// Operand values of an event.
+    /// The number of operands of an event.
     pub operand_count: u8,
     /// `SITE_*`.
     pub flags: u16,

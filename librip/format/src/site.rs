@@ -5,13 +5,13 @@
 //!
 //! | kind | operands | meaning |
 //! |---|---|---|
-//! | [`KIND_SNAP`] | | the thread passed this place |
+//! | [`KIND_SNAP`] | | the thread passed this mark |
 //! | [`KIND_PROGRESS`] | | the thread did useful work |
 //! | [`KIND_LOCK_WAIT`] | time, lock | the thread is about to block until it gets the lock |
 //! | [`KIND_LOCK_ACQUIRED`] | (time,) lock | the thread has acquired the lock |
 //! | [`KIND_LOCK_RELEASED`] | (time, since,) lock | the thread has released the lock |
 //! | [`KIND_LOCK_TRY_FAILED`] | lock | a try, or a wait of limited time, ended without the lock |
-//! | [`KIND_LOCK_ACQUIRE_BEGIN`] | (time,) lock | a wrapper begins to acquire the lock; it has succeeded unless a `TRY_FAILED` follows |
+//! | [`KIND_LOCK_ACQUIRE_BEGIN`] | (time,) lock | a wrapper begins to acquire the lock, and succeeds unless a `TRY_FAILED` follows |
 //! | [`KIND_CONDITION_WAIT`] | time, lock, condition | the thread releases the lock and waits on the condition variable |
 //! | [`KIND_CONDITION_WOKEN`] | time, lock, condition | the thread has the lock again |
 //! | [`KIND_LOCK_DESTROYED`] | lock | the lock was destroyed; another lock may be created at its address |

@@ -1,4 +1,4 @@
-//! The word: what a mark stores with one 64-bit store.
+//! The word: the 64 bits that a mark stores with one instruction.
 //!
 //! ```text
 //!  63        49 48 47                                   0

@@ -1,4 +1,4 @@
-//! aarch64: the mark, the entry to the cold path, and what Rust code reads of them. The parent module says why.
+//! aarch64: the mark, the entry to the cold path, and their symbols as Rust functions. The parent module explains them.
 
 #![allow(unsafe_code, reason = "the entry is assembly, and the block is reached through tpidr_el0")]
 
@@ -7,8 +7,8 @@ use super::{Dlopen, ThreadBlock};
 /// The instructions of a mark, and the note that describes its site.
 ///
 /// The load-exclusive pair reserves the word. An exception clears the monitor, so a signal handler that marks makes the
-/// store fail, the loop repeats, and no mark is lost. It needs no ordering, because the words carry their sequence, and
-/// it does not need the LSE extension. The assembly has no options, for the reasons given on x86-64. The cold path
+/// store fail, the loop repeats, and no mark is lost. It needs no ordering, because each word has its sequence. It does
+/// not need the LSE extension. The assembly has no options, for the reasons given on x86-64. The cold path
 /// saves the link register itself, so that functions that only mark need no frame.
 #[doc(hidden)]
 #[macro_export]
@@ -72,14 +72,14 @@ macro_rules! __rip_mark {
 
 /// The PC of a site whose words Rust code writes, and the note that describes the site.
 ///
-/// It records nothing by itself. The options say so: it touches no memory and changes no flag. Not `pure`: the
-/// instruction belongs where it stands, and each expansion is a site, inlined copies included.
+/// It records nothing: it accesses no memory and changes no flag, as its options say. Not `pure`: the compiler must not
+/// move or merge it, because each expansion is a site, and so is each inlined copy.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_site {
     ($text:path, $text_len:expr, $kind:expr, $flags:expr, $operands:expr) => {{
         let pc: u64;
-        // SAFETY: computes an address.
+        // SAFETY: it computes an address, and adds a note to the file.
         unsafe {
             ::core::arch::asm!(
                 "20:",
@@ -216,7 +216,7 @@ pub(crate) use define_entry;
 /// The ELF machine number that goes into a ring.
 pub(crate) const MACHINE: u32 = 183;
 
-/// The calling thread's cursor, or null while it has none. A signal handler may set it at any time.
+/// Returns the calling thread's cursor, or null if it has none. A signal handler may set it at any time.
 #[inline(always)]
 pub(crate) fn cursor() -> *mut u64 {
     let cursor;
@@ -265,7 +265,8 @@ pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
     first
 }
 
-/// The calling thread's block: for this thread only, and no longer than it lives.
+/// Returns the calling thread's block. The block lives as long as the thread, and the reference cannot leave the thread:
+/// it is not `Send`.
 #[inline(always)]
 pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
     let block: *const ThreadBlock;
@@ -282,12 +283,12 @@ pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
             options(nostack, readonly, pure),
         );
     }
-    // SAFETY: thread-local memory of this size and alignment, zero at first, which is valid. Only this thread's marks
-    // and signal handlers share it, and all fields are cells.
+    // SAFETY: `define_entry!` makes thread-local memory of this size and alignment. It is zero at first, which is valid.
+    // Only this thread accesses it, in marks and signal handlers too, and all fields are cells.
     unsafe { &*block }
 }
 
-/// `dlopen`, if the program has it. A plain reference would make every static link warn.
+/// Returns `dlopen`, if the program is linked with it. With a plain reference, every static link would print a warning.
 pub(crate) fn dlopen() -> Option<Dlopen> {
     let address: *const ();
     // SAFETY: loads an entry of the global offset table, which the linker or the loader filled: with the function's
@@ -305,5 +306,5 @@ pub(crate) fn dlopen() -> Option<Dlopen> {
     unsafe { core::mem::transmute::<*const (), Option<Dlopen>>(address) }
 }
 
-/// The entry needs nothing here.
+/// Does nothing: the entry needs no preparation on this processor.
 pub(crate) fn prepare_entry() {}

@@ -1,12 +1,12 @@
 //! What differs between processors: the instructions of a mark, the thread's block, and the entry to the cold path.
 //!
-//! It holds instructions and the symbols that they share. It decides nothing and imports nothing above it. Each
-//! architecture's file has the same three parts, so that they can be read side by side:
+//! It contains instructions and the symbols that they share. It decides nothing, and imports nothing of the recorder.
+//! Each architecture's file has the same three parts, so that they can be read side by side:
 //!
 //! 1. `__rip_mark!`, the instructions of a mark and its ELF note, expanded in the user's crate;
-//! 2. `define_entry!`, the assembly behind the mark: the thread-local block, the state of the module, and
-//!    `librip_enter_1`, which calls Rust code without changing a single register of the marked function. `runtime`
-//!    expands it, and says which Rust functions it calls;
+//! 2. `define_entry!`, which defines the thread-local block, the state of the module, and `librip_enter_1`. A mark
+//!    without a cursor calls this function, which calls Rust code and keeps every register of the marked function.
+//!    `runtime` expands the macro, and says which Rust functions it calls;
 //! 3. functions that read the same symbols from Rust code.
 //!
 //! # What a mark reads
@@ -26,8 +26,8 @@
 //!
 //! # Why the names end in `_1`
 //!
-//! They are an interface between code that is compiled at different times: marks, and the library behind them. The
-//! number changes when the meaning of the block, the module's state or the entry changes.
+//! Marks and the library that they call may be compiled at different times, and these names are the interface between
+//! them. The number changes when the meaning of the block, the module's state or the entry changes.
 
 #![allow(unsafe_code, reason = "symbols that assembly defines")]
 
@@ -116,7 +116,8 @@ compile_error!("librip records on Linux with glibc only, on x86-64 and little-en
 pub(crate) struct ThreadBlock {
     /// The words of the thread's slot, or null while it has none.
     pub(crate) cursor: Cell<*mut u64>,
-    /// Not 0: the thread has no slot and does not claim one. It was refused, it has left, or it is claiming a slot now.
+    /// Not 0: the thread has no slot, and its marks do not claim one. It was refused a slot, it has released its slot, or
+    /// it is claiming one now.
     pub(crate) is_absent: Cell<u64>,
     /// In the block of the instance that owns the ring: the blocks of other modules that share this thread's slot.
     pub(crate) next: Cell<*const ThreadBlock>,
@@ -126,8 +127,8 @@ pub(crate) struct ThreadBlock {
 
 /// The state of a module, `librip_module_1`: what its marks need to know of the ring.
 ///
-/// Each module has one: the executable, and each library with marks. It is zero before there is a ring, and is written
-/// once. It is private memory, so nobody outside the process can change it.
+/// Each module has one: the executable, and each library with marks. It is zero before there is a ring. All later
+/// writes store the same values, those of the one ring. It is private memory, so no other process can change it.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct ModuleState {
@@ -144,17 +145,17 @@ impl ModuleState {
     ///
     /// `publish` runs before marks may enter, and after the settings are in place.
     pub(crate) fn open(&self, settings: Settings, publish: impl FnOnce()) {
-        // ORDERING: relaxed: the release below orders them for a mark that finds the module open, and what `publish`
-        // does orders them for threads that get a cursor in another way.
+        // ORDERING: relaxed: the release below publishes them to marks that find the module open. `publish` does a
+        // release too: the entry acquires that one before it sets a cursor, so a mark with a cursor reads this mask.
         self.mask.store(settings.mask, Relaxed);
         self.clock.store(settings.clock, Relaxed);
         publish();
-        // ORDERING: release, pairs with the acquire in `is_open` and with the marks' own load of this word. A mark that
-        // sees it enters, and what the entry reads is acquired from the owner.
+        // ORDERING: release, pairs with the acquire in `is_open`. Marks load this word without ordering: a mark that
+        // sees it calls the entry, which acquires the owner and finds none at worst. Then the mark tries again.
         self.is_open.store(1, Release);
     }
 
-    /// Whether there is a ring, as far as this module knows. Marks look here before they enter.
+    /// Returns whether marks of this module may enter: there is a ring, and this module knows it.
     pub(crate) fn is_open(&self) -> bool {
         // ORDERING: acquire, pairs with the release in `open`.
         self.is_open.load(Acquire) != 0
@@ -178,14 +179,14 @@ unsafe extern "C" {
     safe static librip_module_1: ModuleState;
 }
 
-/// Gives the calling thread a slot if it has none and may have one: what a mark does when it finds no cursor.
+/// Claims a slot for the calling thread if it has none and is not absent, as a mark without a cursor does.
 ///
-/// To be called only where [`module`] is open.
+/// Call it only if [`module`] is open.
 pub(crate) fn enter() {
     librip_enter_1();
 }
 
-/// The state of the module that this code is linked into.
+/// Returns the state of the module that this code is linked into.
 #[inline(always)]
 pub(crate) fn module() -> &'static ModuleState {
     &librip_module_1

@@ -1,4 +1,4 @@
-//! x86-64: the mark, the entry to the cold path, and what Rust code reads of them. The parent module says why.
+//! x86-64: the mark, the entry to the cold path, and their symbols as Rust functions. The parent module explains them.
 
 #![allow(unsafe_code, reason = "the entry is assembly, and the block is reached through fs")]
 
@@ -9,12 +9,12 @@ use super::{Dlopen, ThreadBlock};
 /// Twelve instructions if the thread has a slot. `xadd` without `lock` reserves the word: it is one instruction, so a
 /// signal handler that marks comes entirely before or entirely after it. It costs what a load, an add and a store cost.
 ///
-/// The assembly has no options, for these reasons. Not `nomem`, `readonly` or `pure`: the mark must stay where it is,
-/// before a fault that follows it. Not `nostack`: the cold path calls, so the red zone must be left alone and the stack
+/// The assembly has no options, for these reasons. Not `nomem`, `readonly` or `pure`: the mark must stay before code
+/// that may fault. Not `nostack`: the cold path calls, so the red zone must be left alone and the stack
 /// must be aligned. Not `preserves_flags`: `test` and `xadd` change them.
 ///
-/// The text is unique for each site because `$text` is a `static` of its own. LLVM merges assembly that is equal to the
-/// letter, and two sites would get one PC.
+/// Each site has a `static` `$text` of its own, so that no two sites have identical assembly. LLVM merges identical
+/// assembly, and two sites would then have one PC.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_mark {
@@ -30,7 +30,7 @@ macro_rules! __rip_mark {
             "mov {index}, {word}",
             "and {index}, qword ptr [rip + librip_module_1]",
             "shl {word}, 49",
-            // The block is not needed any more: its register holds the PC.
+            // The block's register is free now, and holds the PC.
             "lea {block}, [rip + 20b]",
             "or {word}, {block}",
             "mov qword ptr [{cursor} + 8*{index}], {word}",
@@ -65,14 +65,14 @@ macro_rules! __rip_mark {
 
 /// The PC of a site whose words Rust code writes, and the note that describes the site.
 ///
-/// It records nothing by itself. The options say so: it touches no memory and changes no flag. Not `pure`: the
-/// instruction belongs where it stands, and each expansion is a site, inlined copies included.
+/// It records nothing: it accesses no memory and changes no flag, as its options say. Not `pure`: the compiler must not
+/// move or merge it, because each expansion is a site, and so is each inlined copy.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_site {
     ($text:path, $text_len:expr, $kind:expr, $flags:expr, $operands:expr) => {{
         let pc: u64;
-        // SAFETY: computes an address.
+        // SAFETY: it computes an address, and adds a note to the file.
         unsafe {
             ::core::arch::asm!(
                 "20:",
@@ -101,8 +101,8 @@ macro_rules! __rip_site {
 /// module's, if that module's marks are C. Both must keep every register that a function may use, because the mark
 /// tells the compiler that it changes four. XSAVE's legacy area, header, AVX and AVX-512 state end at byte 2688 in the
 /// standard format (Intel SDM volume 1, section 13.4 and table 13-1), whatever else is enabled. The request mask
-/// 0x800e7 is those components and APX's registers, which are in between at byte 960. Processors without XSAVE have
-/// only what FXSAVE keeps.
+/// 0x800e7 names these components and APX's registers, which are at byte 960. Processors without XSAVE have only the
+/// registers that FXSAVE keeps.
 macro_rules! define_entry {
     ($enter:path, $loaded:path) => {
         ::core::arch::global_asm!(
@@ -203,7 +203,7 @@ pub(crate) use define_entry;
 /// The ELF machine number that goes into a ring.
 pub(crate) const MACHINE: u32 = 62;
 
-/// The calling thread's cursor, or null while it has none. A signal handler may set it at any time.
+/// Returns the calling thread's cursor, or null if it has none. A signal handler may set it at any time.
 #[inline(always)]
 pub(crate) fn cursor() -> *mut u64 {
     let cursor;
@@ -222,8 +222,8 @@ pub(crate) fn cursor() -> *mut u64 {
 
 /// Reserves `words` words of the slot whose words are at `cursor`, and returns the first one's sequence.
 ///
-/// It is one instruction, so that a signal handler that records reserves entirely before or entirely after it. Without
-/// `lock`: no other thread reserves in this slot.
+/// It is one instruction, so a signal handler that records reserves entirely before or entirely after it. It has no
+/// `lock` prefix, because no other thread reserves in this slot.
 ///
 /// # Safety
 ///
@@ -243,7 +243,8 @@ pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
     first
 }
 
-/// The calling thread's block: for this thread only, and no longer than it lives.
+/// Returns the calling thread's block. The block lives as long as the thread, and the reference cannot leave the thread:
+/// it is not `Send`.
 #[inline(always)]
 pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
     let block: *const ThreadBlock;
@@ -257,12 +258,12 @@ pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
             options(nostack, readonly, pure),
         );
     }
-    // SAFETY: thread-local memory of this size and alignment, zero at first, which is valid. Only this thread's marks
-    // and signal handlers share it, and all fields are cells.
+    // SAFETY: `define_entry!` makes thread-local memory of this size and alignment. It is zero at first, which is valid.
+    // Only this thread accesses it, in marks and signal handlers too, and all fields are cells.
     unsafe { &*block }
 }
 
-/// `dlopen`, if the program has it. A plain reference would make every static link warn.
+/// Returns `dlopen`, if the program is linked with it. With a plain reference, every static link would print a warning.
 pub(crate) fn dlopen() -> Option<Dlopen> {
     let address: *const ();
     // SAFETY: loads an entry of the global offset table, which the linker or the loader filled: with the function's
@@ -279,10 +280,10 @@ pub(crate) fn dlopen() -> Option<Dlopen> {
     unsafe { core::mem::transmute::<*const (), Option<Dlopen>>(address) }
 }
 
-/// Notes what the entry may use to keep vector registers. To be called before marks may enter.
+/// Tells the entry whether it can keep vector registers with XSAVE. Call it before marks may enter.
 pub(crate) fn prepare_entry() {
     let has_xsave = u8::from(std::arch::is_x86_feature_detected!("xsave"));
-    // SAFETY: a byte of this file's .bss, which only the entry reads, in marks that enter later.
+    // SAFETY: it stores to a byte that `define_entry!` makes. Only the entry reads the byte, later.
     unsafe {
         core::arch::asm!(
             "mov byte ptr [rip + librip_has_xsave_1], {has_xsave}",

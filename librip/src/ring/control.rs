@@ -1,11 +1,15 @@
-//! The control block: what the processes of a ring have to know of it again, in memory that nobody else can reach.
+//! The control block: the recorder's own counters and owners, in memory that only the processes of the ring share.
 //!
 //! A ring is recorded by the process that made it and by the children that this process forks. They hand out slots and
-//! entries together, so the counters must be shared; but the file is no place for them, because every process that may
+//! entries together, so they must share counters. The counters cannot be in the file, because every process that may
 //! open the file can change it. So they are in an anonymous `MAP_SHARED` mapping, which only forked children inherit.
 //! The file has copies of what the reader needs.
 //!
-//! The mapping is as large as the ring may need, and takes memory only where it is used: 32 bytes a slot.
+//! The mapping has room for all slots of the ring, 32 bytes each. It takes memory only where it is used.
+//!
+//! FOLKLORE: the kernel keeps such a mapping in a tmpfs of its own, which has no size limit. With
+//! `vm.overcommit_memory=2` the kernel ignores `MAP_NORESERVE`, and `mmap` fails if there is not enough memory. In the
+//! other modes it refuses no page. So a store to the mapping never raises SIGBUS, unlike a store to the file.
 //!
 //! # Invariants
 //!
@@ -25,7 +29,7 @@ use librip_format::{SLOT_CLAIMING, SLOT_EXITED, SLOT_LIVE};
 use super::exit_queue::ExitQueue;
 use super::geometry::{Geometry, Table};
 
-/// The last children that were forked.
+/// The ring remembers this many forked children, the last ones.
 pub(crate) const CHILDREN_MAX: usize = 15;
 
 /// The counters of a ring.
@@ -42,9 +46,9 @@ pub(crate) struct Counters {
     exit_tail: AtomicU64,
     /// When to look for slots of dead threads again, `CLOCK_BOOTTIME` ns.
     pub(crate) reclaim_after_ns: AtomicU64,
-    /// How many children were forked, by the creator and by its children.
+    /// The number of children that the creator and its children have forked.
     pub(crate) forks: AtomicU32,
-    /// Process ids of the last of these; the n-th is at index n modulo their number.
+    /// Process ids of the last of these children; the n-th is at index n modulo [`CHILDREN_MAX`].
     pub(crate) recent_children: [AtomicU32; CHILDREN_MAX],
 }
 
@@ -119,7 +123,7 @@ impl SlotOwner {
     }
 }
 
-/// Which lock an entry of the table of lock names is for. The entry in the file has a copy, and the name.
+/// Which lock an entry of the lock-name table names. The entry in the file has a copy, and the name.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct NameKey {
@@ -129,7 +133,7 @@ pub(crate) struct NameKey {
     pub(crate) lock: AtomicU64,
 }
 
-/// A module that the ring has. The entry in the file has a copy, and more.
+/// A module that is registered in the ring. The entry in the file has a copy, and more.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct ModuleKey {
@@ -153,7 +157,7 @@ pub(crate) struct Control {
     modules: usize,
 }
 
-// SAFETY: the memory behind `base` is shared by design, and all of it is atomics.
+// SAFETY: threads share the memory at `base`, and access all of it through atomics.
 unsafe impl Send for Control {}
 // SAFETY: as for Send.
 unsafe impl Sync for Control {}
@@ -163,7 +167,7 @@ const ARRAYS_AT: usize = 256;
 const _: () = assert!(size_of::<Counters>() <= ARRAYS_AT);
 
 impl Control {
-    /// Maps a control block for a ring with this geometry. It stays mapped for good.
+    /// Maps a control block for a ring with this geometry. It is never unmapped.
     ///
     /// # Errors
     ///
@@ -175,7 +179,7 @@ impl Control {
             + slots * (size_of::<SlotOwner>() + size_of::<AtomicU64>())
             + names * size_of::<NameKey>()
             + modules * size_of::<ModuleKey>();
-        // SAFETY: a new mapping, which nothing else knows.
+        // SAFETY: without MAP_FIXED, the kernel chooses unused addresses.
         let base = unsafe {
             libc::mmap(
                 core::ptr::null_mut(),
@@ -195,20 +199,21 @@ impl Control {
 
     /// The counters.
     pub(crate) fn counters(&self) -> &Counters {
-        // SAFETY: the mapping starts with them, aligned to a page, zero at first, and all fields are atomics.
+        // SAFETY: the mapping starts with the counters. It is aligned to a page, and zero at first. All fields are
+        // atomics.
         unsafe { self.base.cast::<Counters>().as_ref() }
     }
 
-    /// The owners of all slots.
+    /// The owners of all slots, by their index.
     pub(crate) fn owners(&self) -> &[SlotOwner] {
-        // SAFETY: `new` made room for them, from here on.
+        // SAFETY: `new` made room for the owners here.
         unsafe { self.array(ARRAYS_AT, self.slots) }
     }
 
     /// The queue of exited slots.
     pub(crate) fn exit_queue(&self) -> ExitQueue<'_> {
         let counters = self.counters();
-        // SAFETY: `new` made room for them, after the owners.
+        // SAFETY: `new` made room for the cells after the owners.
         let cells = unsafe { self.array(ARRAYS_AT + size_of_val(self.owners()), self.slots) };
         ExitQueue { head: &counters.exit_head, tail: &counters.exit_tail, cells }
     }
@@ -216,7 +221,7 @@ impl Control {
     /// The keys of all names of locks.
     pub(crate) fn name_keys(&self) -> &[NameKey] {
         let at = ARRAYS_AT + self.slots * (size_of::<SlotOwner>() + size_of::<AtomicU64>());
-        // SAFETY: `new` made room for them, after the cells of the queue.
+        // SAFETY: `new` made room for the names after the cells of the queue.
         unsafe { self.array(at, self.names) }
     }
 
@@ -225,17 +230,19 @@ impl Control {
         let at = ARRAYS_AT
             + self.slots * (size_of::<SlotOwner>() + size_of::<AtomicU64>())
             + size_of_val(self.name_keys());
-        // SAFETY: `new` made room for them, after the names.
+        // SAFETY: `new` made room for the modules after the names.
         unsafe { self.array(at, self.modules) }
     }
 
+    /// Returns `count` values of `T` from the offset `at` on.
+    ///
     /// # Safety
     ///
-    /// `count` values of `T`, all fields of which are atomics of at most 8 bytes, fit into the mapping from the offset
-    /// `at`, a multiple of 8, and nothing else is there.
+    /// They are within the mapping, and nothing else is there. `at` is a multiple of 8. All fields of `T` are atomics of
+    /// at most 8 bytes.
     unsafe fn array<T>(&self, at: usize, count: usize) -> &[T] {
         let first = self.base.as_ptr().wrapping_add(at).cast::<T>();
-        // SAFETY: the caller's promise; zeros are valid atomics, and the mapping stays.
+        // SAFETY: the caller promises place, alignment and type. Zeros are valid atomics. The mapping is never unmapped.
         unsafe { slice::from_raw_parts(first, count) }
     }
 }

@@ -7,12 +7,11 @@
 //! An array queue whose cells carry versions, after Shann, Huang and Chen ("A practical nonblocking queue algorithm
 //! using compare-and-swap", ICPADS 2000). A ticket is a position on an endless tape. Its cell is the ticket modulo the
 //! number of cells, its lap the ticket divided by that number. A cell is *empty for lap L*, then *holds a slot in lap
-//! L*, then is *empty for lap L+1*. Each of these steps is one exchange of one word, and is the moment at which a slot
-//! enters or leaves the queue. Head and tail are hints where to look: a thread that finds one of them outdated advances
-//! it.
+//! L*, then is *empty for lap L+1*. Each of these steps is one exchange of one word. At that moment the slot enters or
+//! leaves the queue. Head and tail are hints: a thread that finds one of them outdated advances it.
 //!
-//! So no thread ever waits for another. That matters because processes share the queue: a process that is killed at any
-//! instruction has put its slot in, or has not, and leaves nothing half done. A step that comes late, by any number of
+//! So no thread ever waits for another. That matters because processes share the queue. A process that is killed at any
+//! instruction has either put its slot in or has not. It leaves nothing half done. A step that comes late, by any number of
 //! laps, finds another version in its cell and does nothing.
 //!
 //! # Invariants
@@ -31,7 +30,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::atomic::{AtomicU64, spin_loop};
 
-/// A cell has its lap from this bit on. Below it there is 0 in an empty cell, or a slot's index plus one.
+/// The first bit of a cell's lap. The bits below are 0 in an empty cell, else the slot's index plus one.
 const LAP_SHIFT: u32 = 32;
 
 /// The queue's parts.
@@ -45,7 +44,7 @@ pub(crate) struct ExitQueue<'a> {
 }
 
 impl ExitQueue<'_> {
-    /// Appends a slot. Returns whether that succeeded, which it does in a sound queue.
+    /// Appends a slot. Returns whether that succeeded. In a sound queue it always does.
     pub(crate) fn put(&self, slot: u64) -> bool {
         for _ in 0..self.steps_max() {
             // ORDERING: relaxed throughout, except for the exchange of the cell: everything else is a hint.
@@ -99,8 +98,8 @@ impl ExitQueue<'_> {
         None
     }
 
-    /// The most steps that a thread makes. A step fails only because another thread's has succeeded, or for the moment
-    /// that a store takes to become visible. The bound holds even if the queue is damaged.
+    /// The most steps that a thread makes. A step fails only if another thread's step has succeeded, or if a store is not
+    /// visible yet. The bound holds even if the queue is damaged.
     fn steps_max(&self) -> usize {
         2 * self.cells.len() + 1000
     }

@@ -91,7 +91,7 @@ const SPARE_MODULES: u64 = 512;
 const SPARE_SITES: u64 = 32_768;
 const SPARE_TEXT_BYTES: u64 = 4 << 20;
 const LOCK_NAMES: u64 = 16_384;
-/// Where limits are tight, this part of the spare room is left.
+/// If limits are tight, the spare room is divided by this.
 const TIGHT_PART: u64 = 64;
 
 impl Geometry {

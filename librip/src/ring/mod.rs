@@ -1,18 +1,27 @@
-//! A ring as the recorder sees it: where its parts are, and the operations on them.
+//! The mapped ring: where its parts are, and the operations on them.
 //!
 //! There are no statics here: a [`Ring`] is passed in. Nothing here knows the thread that calls, the clock or the
 //! loader.
 //!
 //! # What is trusted
 //!
-//! The file can be mapped by other processes, and its contents can change at any time. So the recorder only writes to
-//! it. Everything that it needs to know again is private: [`Geometry`] in this process, and [`Control`] in memory that
-//! this process shares with its forked children only. The exceptions are the words, the count and the held-lock table
-//! of a thread's own slot, and names of other threads' held locks. They are read back, and a wrong value there changes
-//! what is recorded, but never where a store goes, or for how long a loop runs.
+//! Other processes can map the file and change its contents at any time. So everything that the recorder needs again is
+//! elsewhere: [`Geometry`] is private to this process, and [`Control`] is shared with forked children only.
+//!
+//! The recorder reads these values back from the file, and no others. A wrong value changes what is recorded, but not
+//! in which memory a store goes, how long a loop runs, or by how much something is shifted:
+//!
+//! * the count of the calling thread's own slot. A mask in private memory limits it to the words of that slot
+//!   (`arch`, `lock::table`). A claim copies it ([`slots`]).
+//! * the counts of all slots at exit, to find out whether anything was recorded ([`slots::has_events`]).
+//! * entries of held-lock tables, the own one (`lock::table`, [`fork_copy`]) and those of other threads
+//!   ([`remote_tables`]). They are compared with the lock that is sought. All loops end after 16 entries.
+//! * statistics in the header, to add to them.
+//!
+//! Reserving memory ([`sys::reserve`](crate::sys::reserve)) lets the kernel add zero to words of the file.
 
 pub(crate) mod atomic {
-    //! The atomics of [`exit_queue`](super::exit_queue). The model of that file in the tests has others.
+    //! The atomics that [`exit_queue`](super::exit_queue) uses. Its model in the tests uses loom's instead.
     pub(crate) use core::hint::spin_loop;
     pub(crate) use core::sync::atomic::AtomicU64;
 }

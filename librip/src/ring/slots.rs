@@ -37,7 +37,7 @@ pub(crate) enum Refusal {
     Memory,
 }
 
-/// While the ring is full, threads look for dead owners this often at most.
+/// While the ring is full, threads look for dead owners at most once in this time.
 const RECLAIM_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// Gives the claimant a slot and returns its index.
@@ -60,9 +60,9 @@ pub(crate) fn claim(ring: &Ring, claimant: Claimant) -> Result<u64, Refusal> {
     Ok(index)
 }
 
-/// Counts a refusal where the reader finds it.
+/// Counts a refusal in the header, for the reader.
 pub(crate) fn count_refusal(ring: &Ring, refusal: Refusal) {
-    // The header itself may be gone.
+    // Somebody may have truncated the file to nothing.
     if ring.has_header() {
         let counter = match refusal {
             Refusal::Full => &ring.header().threads_refused_full,
@@ -87,7 +87,7 @@ pub(crate) fn release(ring: &Ring, index: u64) {
 
 /// Whether any thread has recorded anything.
 pub(crate) fn has_events(ring: &Ring) -> bool {
-    // ORDERING: relaxed: a thread that records at this moment could as well record a moment later.
+    // ORDERING: relaxed: an event that is recorded at this moment may be missed.
     handed_out_from(ring, 0).any(|(_, slot, _)| slot.count.load(Relaxed) > 0)
 }
 
@@ -96,17 +96,17 @@ pub(crate) fn set_name(slot: &SlotHeader, name: &[u8]) {
     super::lock_names::store_name(&slot.name, name);
 }
 
-/// An index that had no owner before; `None` if there is none left.
+/// Hands out an index that had no owner before; `None` if all were handed out.
 fn fresh(ring: &Ring) -> Result<Option<u64>, NoMemory> {
     let used = ring.used(Table::Slots);
     loop {
-        // ORDERING: relaxed: the exchange decides which thread gets the index, and its memory holds nothing yet.
+        // ORDERING: relaxed: the exchange decides which thread gets the index, and nobody has written to its slot.
         let next = used.load(Relaxed);
         if next >= ring.geometry.capacity(Table::Slots) {
             return Ok(None);
         }
         reserve_through(ring, next)?;
-        // ORDERING: release, pairs with the acquire in `handed_out_from`: the memory is there.
+        // ORDERING: release, pairs with the acquire in `handed_out_from`: the slot's memory is reserved.
         if used.compare_exchange(next, next + 1, Release, Relaxed).is_ok() {
             ring.publish_used(Table::Slots, next + 1);
             return Ok(Some(next));
@@ -117,8 +117,8 @@ fn fresh(ring: &Ring) -> Result<Option<u64>, NoMemory> {
 /// Makes slot `index` safe to write to, with all slots before it and those that share its page.
 fn reserve_through(ring: &Ring, index: u64) -> Result<(), NoMemory> {
     let reserved = &ring.control.counters().slots_reserved;
-    // ORDERING: relaxed on both accesses: reserving again does no harm, and all threads of the process see what the
-    // kernel did to its page tables.
+    // ORDERING: relaxed on both accesses: reserving again does no harm. A reserved page is in the file, so a store of any
+    // thread or process finds it, whatever its mapping looked like before.
     let from = reserved.load(Relaxed);
     if index < from {
         return Ok(());
@@ -131,7 +131,7 @@ fn reserve_through(ring: &Ring, index: u64) -> Result<(), NoMemory> {
     Ok(())
 }
 
-/// An exited slot, or else one whose owner has died without releasing it.
+/// Takes a slot that was released, or else one whose owner has died without releasing it.
 fn used(ring: &Ring, claimant: Claimant) -> Option<u64> {
     let queue = ring.control.exit_queue();
     queue.take().or_else(|| {
@@ -152,15 +152,15 @@ pub(crate) fn handed_out_from(
     (first..end).chain(0..first).map(move |index| (index, ring.slot(index), owner(index)))
 }
 
-/// Puts slots of dead threads into the exit queue: forked children that were killed, and threads whose end the C
-/// library did not notice. Only those in the claimant's PID namespace, where their ids mean something.
+/// Puts slots of dead threads into the exit queue: threads of forked children that were killed, and threads whose exit
+/// went unnoticed. Only owners in the claimant's PID namespace are examined, because other ids mean nothing here.
 fn reclaim(ring: &Ring, claimant: Claimant) {
     if claimant.pid_namespace == 0 {
         return;
     }
     let after = &ring.control.counters().reclaim_after_ns;
     let now = sys::boottime_ns();
-    // ORDERING: relaxed, the exchange only elects one thread to do the work.
+    // ORDERING: relaxed: the exchange elects one thread to do the work, and hands nothing over.
     let due = after.load(Relaxed);
     if now < due || after.compare_exchange(due, now + RECLAIM_INTERVAL_NS, Relaxed, Relaxed).is_err() {
         return;
@@ -177,7 +177,7 @@ fn reclaim(ring: &Ring, claimant: Claimant) {
     }
 }
 
-/// Writes who the owner is, into a slot that the calling thread has for itself. The count continues from the
+/// Makes the claimant the owner of a slot that the calling thread has got for itself. The count continues from the
 /// predecessor's.
 fn init(ring: &Ring, index: u64, claimant: Claimant) {
     let (slot, owner) = (ring.slot(index), &ring.control.owners()[index as usize]);
@@ -200,7 +200,7 @@ fn init(ring: &Ring, index: u64, claimant: Claimant) {
     slot.first_sequence.store(slot.count.load(Relaxed), Relaxed);
     slot.held_overflowed.store(0, Relaxed);
     for entry in &slot.held {
-        // The meta word first: without a state the rest means nothing.
+        // The meta word first: an entry without a state means nothing.
         entry.meta.store(0, Relaxed);
         entry.lock.store(0, Relaxed);
     }
