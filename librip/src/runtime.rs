@@ -1,7 +1,7 @@
 //! The recorder as a whole: the anchor through which instances of librip in one process meet, starting, and the
 //! constructor.
 //!
-//! This is the only file that sees all the others. It decides the order of steps and does none of them itself.
+//! Only this file imports all layers. It decides the order of steps, and leaves the steps to the other files.
 //!
 //! # How instances meet
 //!
@@ -13,7 +13,7 @@
 //! no anchor: the first mark of a thread hands its block to the instance that the module is linked with. Notes lead to
 //! their states (`librip_format::NOTE_MODULE`), and the owner opens them.
 //!
-//! Instances with another `ANCHOR_ABI` are left alone. If they make a ring of their own, the reader lists both.
+//! Instances with another `ANCHOR_ABI` are ignored. If they make a ring of their own, the reader lists both.
 //!
 //! # Invariants
 //!
@@ -22,7 +22,7 @@
 //! * Another thread may unload a library at any time. So anchors and states of libraries are touched only if these are
 //!   pinned ([`loader::keep_loaded`]), or while the loader keeps its list locked ([`found_owner`]).
 
-#![allow(unsafe_code, reason = "foreign statics, reached by address")]
+#![allow(unsafe_code, reason = "reaches statics of other modules by address")]
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -73,7 +73,8 @@ static RING_PATH: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// The path, unless a thread is making a ring at this moment.
 ///
-/// It does not wait: that thread takes the loader's lock, which a caller in a library's constructor holds.
+/// It does not wait, because it might wait for ever: the thread that makes a ring acquires the loader's lock, and a caller
+/// in a library's constructor holds that.
 fn path_if_free() -> Option<MutexGuard<'static, Option<PathBuf>>> {
     match RING_PATH.try_lock() {
         Ok(path) => Some(path),
@@ -97,7 +98,7 @@ pub(crate) fn start(wish: Builder) -> Result<(), InitError> {
     if instance::is_recording() {
         return Err(InitError::AlreadyRecording(own_path.clone()));
     }
-    // Until the ring is open, or could not be made.
+    // Until this function returns, no other instance begins to make a ring.
     let _announcement = match Announcement::make() {
         Ok(announcement) => announcement,
         Err(None) => return Err(InitError::AlreadyRecording(None)),
@@ -113,12 +114,14 @@ pub(crate) fn start(wish: Builder) -> Result<(), InitError> {
     Ok(())
 }
 
-/// Says to the other instances that this one makes a ring. A process has one ring: modules with marks in C keep one
-/// mask, so slots of two lengths would not do.
+/// Tells the other instances that this one makes a ring, so that a process has one ring. With two rings, the mask in the
+/// state of a C module could be that of the other ring, whose slots may be longer.
 struct Announcement;
 
 impl Announcement {
-    /// Fails if another instance has a ring (with its owner), or makes one.
+    /// # Errors
+    ///
+    /// The owner of another instance's ring; `None` if another instance makes one at this moment.
     fn make() -> Result<Announcement, Option<&'static Anchor>> {
         let announcement = Announcement;
         let (mut owner, mut is_other_starting) = (None, false);
@@ -127,7 +130,7 @@ impl Announcement {
             ANCHOR.is_starting.store(1, Relaxed);
             // SAFETY: as in `found_owner`.
             for other in unsafe { others(&module) } {
-                // ORDERING: acquire, pairs with the release in `drop`. Before the owner: see there.
+                // ORDERING: acquire, pairs with the release in `drop`. It comes before the load of the owner: see there.
                 is_other_starting |= other.is_starting.load(Acquire) != 0;
                 owner = owner.or_else(|| owner_of(other));
             }
@@ -138,7 +141,7 @@ impl Announcement {
 
 impl Drop for Announcement {
     fn drop(&mut self) {
-        // ORDERING: release, after `adopt`: an instance that sees 0 in its own iteration sees the owner, if any.
+        // ORDERING: release, pairs with the acquire in `make`: whoever sees 0 also sees the owner, which `adopt` stored.
         ANCHOR.is_starting.store(0, Release);
     }
 }
@@ -146,7 +149,7 @@ impl Drop for Announcement {
 /// Opens a ring to all threads and modules of the process.
 fn open(made: Made, wish: &Builder) {
     let ring = made.ring;
-    // First, because what follows writes to the file.
+    // First, because the steps that follow write to the file.
     if wish.handles_sigbus {
         sigbus::install(ring);
     }
@@ -162,10 +165,10 @@ fn open(made: Made, wish: &Builder) {
     // ORDERING: relaxed: whoever reads them has found the owner with acquire.
     ANCHOR.mask.store(u64::from(ring.geometry.slot_words) - 1, Relaxed);
     ANCHOR.clock.store(made.calibration.packed(), Relaxed);
-    // This library runs this very code, so it is loaded. Pinning fails only if there is no memory.
+    // This library runs this code, so it is loaded. Pinning fails only if there is no memory.
     pin_here();
     adopt(&ANCHOR);
-    // From now on, modules that are loaded register by themselves. Those that were loaded a moment ago have not.
+    // A module that is loaded from now on registers itself. One that was loaded a moment ago has found no ring.
     refresh();
 }
 
@@ -211,7 +214,7 @@ fn adopt(owner: &'static Anchor) {
 fn owner_of(anchor: &Anchor) -> Option<&'static Anchor> {
     // ORDERING: acquire, pairs with the release in `adopt`.
     let owner = anchor.owner.load(Acquire);
-    // SAFETY: null, or an anchor of a module that is pinned or is the executable.
+    // SAFETY: null, or an anchor of a module that is never unloaded: it is pinned, or is the executable.
     unsafe { owner.as_ref() }
 }
 
@@ -224,8 +227,8 @@ fn join_existing() -> bool {
 fn found_owner() -> Option<&'static Anchor> {
     let mut owner = None;
     loader::for_each(Detail::Instances, |module| {
-        // SAFETY: the loader keeps its list locked, so the module stays. What is kept is an owner, which is pinned or
-        // is the executable.
+        // SAFETY: the loader keeps its list locked, so the module stays during this call. The owner that leaves it is in
+        // a module that is pinned, or is the executable.
         owner = owner.or_else(|| unsafe { others(&module) }.find_map(owner_of));
     });
     owner
@@ -302,7 +305,7 @@ fn open_states(module: &FoundModule) {
         // that module, which `refresh` has from `keep_loaded`: it is pinned, or is the executable. All fields are
         // atomics.
         let state = unsafe { &*state };
-        // Its marks call this library, which is ready.
+        // Nothing else to publish: its marks call the library, whose own state decides then.
         state.open(settings, || {});
     }
 }

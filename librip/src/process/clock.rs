@@ -5,14 +5,14 @@
 //! # Ticks
 //!
 //! Operands keep 48 bits. The counter is shifted right until a tick is 8 ns or more, so that 48 bits last for at least
-//! 26 days. A time that is further back than that is shown as too recent by a multiple of 26 days. Reading the counter
-//! costs a few nanoseconds, a system clock five times that.
+//! 26 days. A time longer ago than that is shown as too recent by a multiple of 26 days. Reading the counter takes a few
+//! nanoseconds; reading a system clock takes five times as long.
 //!
 //! # The rate
 //!
-//! The reader gets the rate from the header. It is first measured while the ring is made, to about one in ten thousand.
-//! Threads measure it again whenever the time since then has doubled, as they take times or claim slots. Each time the
-//! error halves.
+//! The reader gets the rate from the header. It is first measured while the ring is made, with an error of about one in
+//! ten thousand. Threads that take times or claim slots measure it again whenever the time since then has doubled. Each
+//! time the error halves.
 //!
 //! # What is trusted
 //!
@@ -56,9 +56,9 @@ pub enum Clock {
 /// No tick is shorter.
 const TICK_MIN_NS: u64 = 8;
 /// While a ring is made, the counter is compared with the system's clock for this time.
-const FIRST_LOOK_NS: u64 = 300_000;
-/// Clocks are read together this often; the reading that took the least time counts.
-const LOOKS: u32 = 8;
+const FIRST_MEASUREMENT_NS: u64 = 300_000;
+/// To sample both clocks at one moment, they are read this many times. The reading that took the least time counts.
+const READINGS: u32 = 8;
 
 /// How a ring's times are taken.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ pub(crate) struct Moment {
 }
 
 impl Calibration {
-    /// Chooses the source and measures its rate. Takes [`FIRST_LOOK_NS`].
+    /// Chooses the source and measures its rate. Takes [`FIRST_MEASUREMENT_NS`].
     pub(crate) fn measure(level: Clock) -> Calibration {
         let level = match level {
             Clock::Off => CLOCK_LEVEL_OFF,
@@ -92,21 +92,21 @@ impl Calibration {
             Clock::All => CLOCK_LEVEL_ALL,
         };
         let source = if counter_is_steady() { CLOCK_SOURCE_COUNTER } else { CLOCK_SOURCE_MONOTONIC };
-        let begin = look(source, 0);
-        while sys::boottime_ns() < begin.boottime_ns + FIRST_LOOK_NS {
+        let begin = sample(source, 0);
+        while sys::boottime_ns() < begin.boottime_ns + FIRST_MEASUREMENT_NS {
             core::hint::spin_loop();
         }
-        let end = look(source, 0);
+        let end = sample(source, 0);
         let rate = rate(end.ticks.wrapping_sub(begin.ticks), end.boottime_ns - begin.boottime_ns);
         // Ticks a second are at most 10^9 / TICK_MIN_NS.
         let mut shift = 0;
         while (rate >> shift) / 1000 > 1_000_000_000 / TICK_MIN_NS {
             shift += 1;
         }
-        Calibration { level, source, shift, rate: rate >> shift, base: look(source, shift) }
+        Calibration { level, source, shift, rate: rate >> shift, base: sample(source, shift) }
     }
 
-    /// What the module's state keeps of it: level, source and shift, a byte each.
+    /// Packs the part that a module's state keeps: level, source and shift, a byte each.
     pub(crate) fn packed(&self) -> u32 {
         self.level | self.source << 8 | self.shift << 16
     }
@@ -120,7 +120,7 @@ static PACKED: AtomicU32 = AtomicU32::new(0);
 /// When to measure the rate again, ticks.
 static MEASURE_NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Keeps what [`recalibrate`] needs. Runs before the ring is published.
+/// Stores what [`recalibrate`] needs. Runs before the ring is published.
 pub(crate) fn install(calibration: &Calibration) {
     // ORDERING: relaxed: the ring is published after this, with release.
     BASE_NS.store(calibration.base.boottime_ns, Relaxed);
@@ -128,22 +128,22 @@ pub(crate) fn install(calibration: &Calibration) {
     PACKED.store(calibration.packed(), Relaxed);
 }
 
-/// Measures the rate of the ring's clock again, over all the time since the ring was made, and tells the reader.
+/// Measures the rate of the ring's clock again, over the whole time since the ring was made, and stores it in the header.
 pub(crate) fn recalibrate(header: &Header) {
-    // ORDERING: relaxed, here and below: `install` ran before the ring was published; the rest are single words, any of
-    // whose values will do.
+    // ORDERING: relaxed, here and below: `install` ran before the ring was published. The other words are independent of
+    // each other, and any value that was stored is a good one.
     let now = now(PACKED.load(Relaxed));
     let Some(elapsed_ns) = now.boottime_ns.checked_sub(BASE_NS.load(Relaxed)) else { return };
     let ticks = now.ticks.wrapping_sub(BASE_TICKS.load(Relaxed));
     MEASURE_NEXT.store((now.ticks & PAYLOAD_MASK).saturating_add(ticks), Relaxed);
     // A shorter time than the first measurement would make the rate worse.
-    if elapsed_ns > 2 * FIRST_LOOK_NS {
+    if elapsed_ns > 2 * FIRST_MEASUREMENT_NS {
         header.clock_ticks_per_kilosecond.store(rate(ticks, elapsed_ns), Relaxed);
     }
 }
 
 fn now(packed: u32) -> Moment {
-    look(source_of(packed), shift_of(packed))
+    sample(source_of(packed), shift_of(packed))
 }
 
 fn source_of(packed: u32) -> u32 {
@@ -155,10 +155,10 @@ fn shift_of(packed: u32) -> u32 {
 }
 
 /// Reads both clocks at one moment.
-fn look(source: u32, shift: u32) -> Moment {
+fn sample(source: u32, shift: u32) -> Moment {
     let mut best = Moment { boottime_ns: 0, ticks: 0 };
     let mut least = u64::MAX;
-    for _ in 0..LOOKS {
+    for _ in 0..READINGS {
         let (before, boottime_ns, after) = (read(source, 0), sys::boottime_ns(), read(source, 0));
         let took = after.wrapping_sub(before);
         if took < least {
@@ -193,7 +193,7 @@ pub(crate) fn operand() -> u64 {
     let packed = arch::module().clock.load(Relaxed);
     let ticks = read(source_of(packed), shift_of(packed)) & PAYLOAD_MASK;
     if ticks > MEASURE_NEXT.load(Relaxed) {
-        // After about a second; in the instance that owns the ring, `recalibrate` sets a better time.
+        // In about a second. In the instance that owns the ring, `recalibrate` replaces this by a better time.
         MEASURE_NEXT.store(ticks.saturating_add(1 << 27), Relaxed);
         instance::request(Request::RECALIBRATE_CLOCK, 0);
     }
@@ -213,7 +213,7 @@ fn read(source: u32, shift: u32) -> u64 {
     reading >> shift
 }
 
-/// The time-stamp counter, neither serialised nor ordered: a few nanoseconds do not matter here.
+/// The time-stamp counter. The processor may read it some instructions early or late: a few nanoseconds do not matter.
 #[cfg(target_arch = "x86_64")]
 fn counter() -> u64 {
     // SAFETY: every x86-64 processor has the instruction. If the kernel forbids it (PR_SET_TSC), programs get SIGSEGV;
@@ -221,12 +221,12 @@ fn counter() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Whether the counter runs at one speed in all states of the processor, and may be read.
+/// Returns whether programs may read the counter, and it runs at one speed in all states of the processor.
 #[cfg(target_arch = "x86_64")]
 fn counter_is_steady() -> bool {
     const PR_TSC_ENABLE: i32 = 1;
     let mut allowed: i32 = PR_TSC_ENABLE;
-    // SAFETY: writes an int, or fails.
+    // SAFETY: PR_GET_TSC writes an int to this address, or fails.
     unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut allowed) };
     // CPUID 8000_0007H: EDX bit 8 is the invariant TSC (Intel SDM volume 3, section 17.17.1; AMD APM volume 3).
     let leaf = |leaf| core::arch::x86_64::__cpuid(leaf);

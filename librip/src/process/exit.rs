@@ -31,7 +31,7 @@ pub enum Keep {
     Never,
 }
 
-/// The ring's file as it was made, to be recognised at exit.
+/// The ring's file, with what identifies it at exit.
 #[derive(Debug)]
 pub(crate) struct RingFile {
     pub(crate) path: PathBuf,
@@ -60,7 +60,8 @@ pub(crate) fn install(ring: &'static Ring, file: RingFile, keep: Keep) {
     let at_exit = Box::leak(Box::new(AtExit { ring, file, keep, pid: sys::pid() }));
     // ORDERING: release, pairs with the acquire in `process_ends`.
     AT_EXIT.store(at_exit, Release);
-    // SAFETY: the function has the required signature. If there is no memory for it, an exit looks like a crash.
+    // SAFETY: the function has the required signature, and its module is pinned or is the executable. If there is no
+    // memory for the registration, an exit looks like a crash.
     unsafe { on_exit(exits, ptr::null_mut()) };
 }
 
@@ -80,7 +81,7 @@ pub(crate) fn process_ends(status: c_int) {
         return;
     }
     let ring = at_exit.ring;
-    // Somebody may have truncated the file, and the SIGBUS handler may be switched off. Then nothing can be recorded.
+    // If somebody has truncated the file, nothing can be recorded. The SIGBUS handler may be switched off.
     if !ring.has_header() {
         return;
     }

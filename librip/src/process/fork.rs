@@ -1,9 +1,9 @@
 //! Forks: the child must not mark into its parent's slot, holds the locks that the forking thread held, and is noted in
 //! the ring.
 //!
-//! The handlers are registered when the module is loaded. Children run fork handlers in the order of their
-//! registration, so a handler that comes after ours may mark. Signals are blocked around a fork, so that no handler of
-//! the child marks before it has lost the parent's slot.
+//! The fork handlers are registered when the module is loaded. A child runs them in the order of their registration, so
+//! those that were registered later may mark. Signals are blocked around a fork, so that no signal handler of the child
+//! marks before the child has forgotten the parent's slot.
 
 #![allow(unsafe_code, reason = "the C library calls the handlers")]
 
@@ -18,14 +18,15 @@ use crate::sys;
 std::thread_local! {
     /// The signals that were blocked before a fork; `None` outside of one.
     static MASK_BEFORE_FORK: Cell<Option<sys::Signals>> = const { Cell::new(None) };
-    /// See [`children::announce`].
+    /// The number of the child that is being forked: see [`children::announce`].
     static CHILD_NUMBER: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 /// Registers the handlers.
 pub(crate) fn watch() {
-    // SAFETY: registers functions of the required signature. If there is no memory for that, a forked child writes into
-    // its parent's slot until it calls `exec`; nothing better can be done.
+    // SAFETY: the functions have the required signature, and the module that they are in unregisters them when it is
+    // unloaded. If there is no memory for the registration, a forked child writes into its parent's slot until it calls
+    // `exec`; nothing better can be done.
     unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(forked)) };
 }
 

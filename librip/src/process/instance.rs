@@ -1,10 +1,11 @@
-//! Instances of librip: what each shows to the others in its process, and which of them owns the ring.
+//! Instances of librip in one process: what each shows to the others, and which of them owns the ring.
 //!
 //! Statically linked Rust code is not shared between modules, so the executable and each `cdylib` with marks has an
 //! instance of librip, with statics and thread-local blocks of its own. Each has an [`Anchor`]. The instance in which
 //! the ring was made owns it. The others join: their marks go into the same slots, one slot a thread.
 //!
-//! This file has the type of the anchor and the way to the owner. `runtime` has the anchor itself and its functions.
+//! This file defines the type of the anchor, and the calls to the owner. `runtime` has this instance's anchor, and the
+//! functions in it.
 
 #![allow(unsafe_code, reason = "the owner's anchor is a static of another module")]
 
@@ -40,7 +41,7 @@ pub(crate) struct Anchor {
     pub(crate) join: extern "C" fn(&'static Anchor),
     /// In the owner: registers the modules that were loaded since the last time.
     pub(crate) refresh: extern "C" fn(),
-    /// In the owner: does what a [`Request`] says. The lock is an address, or 0 where the request does not concern one.
+    /// In the owner: does what a [`Request`] says. `lock` is an address, or 0 if the request does not concern a lock.
     pub(crate) request: extern "C" fn(request: Request, lock: u64),
     /// In the owner: names a lock. The name is this many bytes.
     pub(crate) name_lock: extern "C" fn(lock: u64, name: *const u8, len_bytes: usize),
@@ -73,14 +74,14 @@ static OWNER: AtomicPtr<Anchor> = AtomicPtr::new(ptr::null_mut());
 pub(crate) fn owner() -> Option<&'static Anchor> {
     // ORDERING: acquire, pairs with the release in `set_owner`: the owner's ring is ready.
     let owner = OWNER.load(Acquire);
-    // SAFETY: null, or an anchor of a module that is pinned or is the executable.
+    // SAFETY: null, or an anchor of a module that is never unloaded: it is pinned, or is the executable.
     unsafe { owner.as_ref() }
 }
 
 /// Makes `owner` the instance in whose ring this module's marks record, from now on and for good.
 pub(crate) fn set_owner(owner: &'static Anchor) {
     arch::prepare_entry();
-    // ORDERING: relaxed: the owner stored them before it could be found.
+    // ORDERING: relaxed: the owner stored them before it published itself, which the caller has acquired or done.
     let settings = Settings { mask: owner.mask.load(Relaxed), clock: owner.clock.load(Relaxed) };
     arch::module().open(settings, || {
         // ORDERING: release, pairs with the acquire in `owner`.
@@ -93,14 +94,14 @@ pub(crate) fn is_recording() -> bool {
     owner().is_some()
 }
 
-/// Asks something of the owner. Safe in a signal handler.
+/// Sends a request to the owner. Safe in a signal handler.
 pub(crate) fn request(request: Request, lock: u64) {
     if let Some(owner) = owner() {
         sys::with_signals_blocked(|| (owner.request)(request, lock));
     }
 }
 
-/// Names a lock in the ring; an empty name takes the present one away.
+/// Names a lock in the ring. An empty name removes the present one.
 pub(crate) fn name_lock(lock: u64, name: &[u8]) {
     if let Some(owner) = owner() {
         sys::with_signals_blocked(|| (owner.name_lock)(lock, name.as_ptr(), name.len()));
@@ -116,7 +117,7 @@ pub(crate) fn refresh_modules() {
     }
 }
 
-/// Ends the calling thread's ownership of its slot, or lets its next mark claim one.
+/// Releases the calling thread's slot, or (true) lets its next mark claim one.
 #[cfg(feature = "capi")]
 pub(crate) fn set_participation(takes_part: bool) {
     if let Some(owner) = owner() {

@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use crate::arch;
 use crate::ring::module_registry::LoadedModule;
 
-/// A loaded executable or library, with what its notes say of librip. Addresses are actual ones.
+/// A loaded executable or library, and what its notes say about librip. Addresses are actual ones.
 #[derive(Debug, Default)]
 pub(crate) struct FoundModule {
     pub(crate) module: LoadedModule,
@@ -31,7 +31,7 @@ pub(crate) type Identity = (Vec<u8>, u64);
 /// How much of each module is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// Where it is, and its instance of librip: all that a program pays for at its start.
+    /// Where it is, and its instance of librip. A program reads no more than this at its start.
     Instances,
     /// All that goes into a ring.
     Sites,
@@ -51,8 +51,8 @@ impl FoundModule {
         (self.module.path.clone(), self.module.load_bias)
     }
 
-    /// Keeps a library in memory for good, if it is still loaded; an executable stays anyway. Returns whether a library
-    /// of this path stays. The library may have been unloaded meanwhile, and loaded again at another address.
+    /// Pins a library, if it is still loaded: it is never unloaded from now on. An executable needs no pinning. Returns
+    /// whether a library of this path stays. It may have been unloaded and loaded again at another address before.
     pub(crate) fn pin(&self) -> bool {
         // A program without `dlopen` cannot unload a library either.
         let Some(dlopen) = arch::dlopen().filter(|_| !self.module.is_executable) else { return true };
@@ -63,7 +63,7 @@ impl FoundModule {
         !handle.is_null()
     }
 
-    /// A part of the module's memory; `None` unless all of it is in one readable segment.
+    /// Returns a part of the module's memory; `None` unless all of it is in one readable segment.
     ///
     /// # Safety
     ///
@@ -206,7 +206,7 @@ fn describe(load_bias: u64, segments: &[libc::Elf64_Phdr]) -> FoundModule {
     }
 }
 
-/// Length and modification time of a file, bytes and ns since 1970; zeros if they cannot be had.
+/// Returns a file's length and modification time, bytes and ns since 1970; zeros if the file cannot be examined.
 fn file_identity(path: &[u8]) -> (u64, u64) {
     std::fs::metadata(OsStr::from_bytes(path)).map_or((0, 0), |file| {
         let modified_ns =

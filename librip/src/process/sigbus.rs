@@ -58,7 +58,7 @@ extern "C" fn on_sigbus(signal: c_int, info: *mut libc::siginfo_t, context: *mut
     });
 }
 
-/// Returns whether the fault was in the ring and is repaired.
+/// Returns whether the fault was in the ring, and the ring has memory there again.
 fn replace_lost_memory(info: *mut libc::siginfo_t) -> bool {
     // SAFETY: the kernel passes a valid record to handlers with SA_SIGINFO.
     let info = unsafe { &*info };
@@ -75,13 +75,13 @@ fn replace_lost_memory(info: *mut libc::siginfo_t) -> bool {
     if !(begin..end).contains(&address) {
         return false;
     }
-    // From here to the end, in one piece: one hole for each of many threads would use up the mappings that a process
-    // may have. What comes before it is still in the file, and recording continues there.
+    // All pages from here to the end become one mapping: a mapping for each page would use up the number that a process
+    // may have. The pages before are still in the file, and recording continues there.
     let from = address & !(ring.geometry.page_len_bytes - 1);
     // ORDERING: release, pairs with the acquire in `slots::claim`: no thread claims a slot here any more.
     ring.is_damaged.store(true, Release);
-    // SAFETY: replaces a part of our own mapping, which only the recorder uses. It reads nothing back from there that
-    // decides where it stores, so zeros do no harm.
+    // SAFETY: it replaces a part of the ring's mapping, which only the recorder uses. All references to it are to atomics,
+    // for which zeros are valid. The recorder reads nothing back that decides where it stores.
     let replaced = unsafe {
         libc::mmap(
             ring.base().with_addr(from).cast(),

@@ -1,5 +1,5 @@
-//! What is known of this process: its PID namespace, whether it is a forked child, what its thread inherits, and whether it
-//! may make system calls of its own.
+//! Facts about this process: its PID namespace, whether it is a forked child, the locks that its thread inherits, and
+//! whether the recorder may make system calls.
 //!
 //! It decides nothing: `fork` and the interposer write it, and `thread` and `exit` read it.
 

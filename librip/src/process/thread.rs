@@ -12,11 +12,11 @@
 //!     +-- in the child of a fork, from any state; by rip_init(), from absent
 //! ```
 //!
-//! *Absent* means that marks of the thread record nowhere. A thread is absent while it claims its slot: a function that
-//! the claim calls may be one that another library has replaced, and that marks or locks.
+//! *Absent* means that marks of the thread record nowhere. A thread is absent while it claims its slot, because the claim
+//! calls functions of the C library. Another library may have replaced one of them by a function that marks.
 //!
-//! The thread itself makes every step, with signals blocked. So no handler of its own sees a step half done, and no
-//! other thread looks.
+//! The thread itself makes every step, with signals blocked, so none of its handlers sees a step half done. No other
+//! thread accesses the block.
 
 #![allow(unsafe_code, reason = "thread-local blocks are raw memory, and the C library calls back")]
 
@@ -35,7 +35,7 @@ use crate::sys;
 
 /// The ring that this instance owns.
 static RING: AtomicPtr<Ring> = AtomicPtr::new(ptr::null_mut());
-/// The key whose destructor sees threads end; -1 without one.
+/// The key whose destructor runs when a thread ends; -1 if there is none.
 static EXIT_KEY: AtomicI32 = AtomicI32::new(-1);
 
 /// The C library runs destructors of thread-specific data in up to this many rounds (`PTHREAD_DESTRUCTOR_ITERATIONS`).
@@ -64,14 +64,14 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// The last key that needs no allocation, or as late a one as possible.
+/// Makes the last key that needs no allocation, or the latest that is free.
 ///
-/// Destructors run in the order of keys. So in each round, ours runs after those that may mark.
+/// Destructors run in the order of their keys. So in each round, ours runs after those that may mark.
 fn exit_key() -> Option<libc::pthread_key_t> {
     let mut keys = [0; EXIT_KEYS_WITHOUT_ALLOCATION];
     let mut made = 0;
     for key in &mut keys {
-        // SAFETY: `key` is writable, and `thread_exits` has the signature of a destructor.
+        // SAFETY: `key` is writable, and `thread_exits` is a destructor for any value.
         if unsafe { pthread_key_create(key, Some(thread_exits)) } != 0 {
             break;
         }
@@ -83,7 +83,7 @@ fn exit_key() -> Option<libc::pthread_key_t> {
     let made = &keys[..made];
     let best = made.iter().copied().filter(|&key| (key as usize) < EXIT_KEYS_WITHOUT_ALLOCATION).max();
     for &key in made.iter().filter(|&&key| Some(key) != best) {
-        // SAFETY: made above, and not used yet.
+        // SAFETY: this function made the key, and nothing uses it.
         unsafe { libc::pthread_key_delete(key) };
     }
     best
@@ -105,7 +105,7 @@ pub(crate) fn attach(block: &ThreadBlock) {
     if own.cursor.get().is_null() && own.is_absent.get() == 0 {
         own.is_absent.set(1);
         if let Some(cursor) = ring().and_then(|ring| first_mark(ring, own)) {
-            // Of all blocks: a function that the claim called may have marked in another module, and been refused.
+            // All blocks: a function that the claim called may have marked in another module, whose block is absent since.
             for linked in blocks(own) {
                 linked.cursor.set(cursor);
                 linked.is_absent.set(0);
@@ -143,12 +143,12 @@ pub(super) fn slot_of(block: &ThreadBlock) -> Option<&'static SlotHeader> {
         return None;
     }
     let header = cursor.wrapping_byte_sub(size_of::<SlotHeader>());
-    // SAFETY: a cursor points right after the header of a slot in a ring, of this instance or another, which is never
-    // unmapped. All of its fields are atomics.
+    // SAFETY: a cursor points at the words of a slot, directly after its header, in a ring that is never unmapped. All
+    // fields are atomics.
     Some(unsafe { &*header.cast::<SlotHeader>() })
 }
 
-/// Undoes [`release_slot`]: the calling thread's next mark claims a slot. It changes nothing for a thread with a slot.
+/// Undoes [`release_slot`]: the calling thread's next mark claims a slot. For a thread with a slot, nothing changes.
 pub(crate) fn rejoin() {
     for block in blocks(arch::thread_block()) {
         block.is_absent.set(0);
@@ -163,7 +163,7 @@ pub(crate) fn release_slot_with_process() {
     release_slot();
 }
 
-/// Ends the calling thread's ownership of its slot: what it marks from now on is recorded nowhere.
+/// Releases the calling thread's slot. Its marks record nowhere from now on.
 pub(crate) fn release_slot() {
     sys::with_errno_kept(|| {
         sys::with_signals_blocked(|| {
@@ -182,7 +182,7 @@ pub(crate) fn release_slot() {
     });
 }
 
-/// Takes the calling thread's slot away from it without releasing it: in a forked child the slot is the parent's.
+/// Makes the calling thread forget its slot, which is the parent's in a forked child. Does not release it.
 pub(super) fn forget_slot() {
     let own = arch::thread_block();
     for block in blocks(own) {
@@ -193,7 +193,7 @@ pub(super) fn forget_slot() {
     own.exit_rounds.set(0);
 }
 
-/// Claims a slot for the calling thread, and arranges that its exit is noticed. Returns its cursor.
+/// Claims a slot for the calling thread, and arranges for the thread's exit to be noticed. Returns its cursor.
 fn first_mark(ring: &'static Ring, own: &ThreadBlock) -> Option<*mut u64> {
     if state::avoids_system_calls() {
         // ORDERING: relaxed, a statistic.
@@ -221,9 +221,9 @@ fn first_mark(ring: &'static Ring, own: &ThreadBlock) -> Option<*mut u64> {
 }
 
 fn watch_exit(own: &ThreadBlock) -> bool {
-    // ORDERING: relaxed: set once, before the ring that brought us here was published.
+    // ORDERING: relaxed: `install` stores it before the ring, which the caller has acquired.
     let key = EXIT_KEY.load(Relaxed);
-    // SAFETY: `install` made the key, and it is never deleted.
+    // SAFETY: `install` made the key, which is never deleted.
     key >= 0
         && unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, ptr::from_ref(own).cast()) } == 0
 }

@@ -22,8 +22,8 @@ const ANNOUNCED: u32 = u32::MAX;
 ///
 /// If the fork fails, the announcement stays. The ring is then kept at the end, unless 15 more forks follow.
 pub(crate) fn announce(ring: &Ring) -> u32 {
-    // ORDERING: relaxed: a process sees at its end what it has announced itself. It may miss what another one
-    // announces.
+    // ORDERING: relaxed: at its end, a process sees all children that it has announced itself. It may miss one that
+    // another process announces at that moment.
     let number = ring.control.counters().forks.fetch_add(1, Relaxed);
     ring.header().forks.fetch_max(number.wrapping_add(1), Relaxed);
     store(ring, number, ANNOUNCED);
@@ -46,7 +46,7 @@ fn store(ring: &Ring, number: u32, pid: u32) {
 /// file. Allocates nothing.
 pub(crate) fn are_left(ring: &Ring, inode: u64) -> bool {
     let is_other = |pid: u32| pid != 0 && pid != sys::pid() && sys::process_exists(pid);
-    // ORDERING: acquire, pairs with the release that made slots LIVE; relaxed for the rest, see `announce`.
+    // ORDERING: acquire, pairs with the release in `slots::fresh`. Relaxed for the noted children: see `announce`.
     let used = ring.used(Table::Slots).load(Acquire) as usize;
     let mut owners = ring.control.owners()[..used].iter();
     let has_slot = owners.any(|owner| owner.life().state == SLOT_LIVE && is_other(owner.pid.load(Relaxed)));

@@ -15,8 +15,8 @@ pub(crate) type HeldCopy = [[u64; 3]; HELD_MAX];
 /// No locks.
 pub(crate) const NONE_HELD: HeldCopy = [[0; 3]; HELD_MAX];
 
-/// Copies the entries of locks that the calling thread holds for certain and that its image in a forked child will
-/// hold.
+/// Copies the entries of locks that the calling thread holds for certain, and that its image in a forked child will hold
+/// too.
 pub(crate) fn copy(slot: &SlotHeader) -> HeldCopy {
     core::array::from_fn(|index| {
         let entry = &slot.held[index];
@@ -43,7 +43,7 @@ pub(crate) fn enter(slot: &SlotHeader, locks: &HeldCopy) {
     }
 }
 
-/// Clears the table of a thread whose process ends: what it holds does not concern anybody any more.
+/// Clears the table of a thread whose process ends: the locks that it holds end with the process.
 pub(crate) fn clear(slot: &SlotHeader) {
     for entry in &slot.held {
         // ORDERING: release, as in `lock::table`.

@@ -1,6 +1,6 @@
 //! [`Ring`]: the mapping of a ring's file, with its plan and its control block.
 //!
-//! It makes no ring (`start::create` does) and applies no policy. It turns indices into references, once checked.
+//! It makes no ring (`start::create` does) and applies no policy. It checks indices, and turns them into references.
 //!
 //! # Invariants
 //!
@@ -35,8 +35,8 @@ pub(crate) struct Ring {
     pub(super) search_from: AtomicU64,
 }
 
-// SAFETY: the memory behind `base` is shared by design. All access goes through atomics, or happens before the ring is
-// published, or to an entry that one thread has for itself.
+// SAFETY: threads share the memory at `base`. They access it through atomics, or before the ring is published, or in an
+// entry that `append` gave to one of them alone.
 unsafe impl Send for Ring {}
 // SAFETY: as for Send.
 unsafe impl Sync for Ring {}
@@ -68,7 +68,7 @@ impl Ring {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// Whether the header can be written to: somebody may have truncated the file.
+    /// Returns whether the header can be written to: somebody may have truncated the file.
     pub(crate) fn has_header(&self) -> bool {
         sys::reserve(self.base(), size_of::<Header>(), self.geometry.page_len_bytes).is_ok()
     }
@@ -121,17 +121,17 @@ impl Ring {
         &self.control.counters().used[table.index()]
     }
 
-    /// Hands out `count` entries of a table, reserved: the index of the first. Entries beyond the capacity count as no
-    /// memory.
+    /// Hands out `count` entries of a table, and reserves their memory. Returns the index of the first. A full table counts
+    /// as no memory.
     pub(crate) fn append(&self, table: Table, count: u64) -> Result<u64, NoMemory> {
         let used = self.used(table);
         loop {
-            // ORDERING: relaxed: other processes may append too, and the exchange decides.
+            // ORDERING: relaxed: the exchange decides who gets the entries, other processes included.
             let first = used.load(Relaxed);
             let capacity = self.geometry.capacity(table);
             let end = first.checked_add(count).filter(|&end| end <= capacity).ok_or(NoMemory)?;
             self.reserve(table, first, end)?;
-            // ORDERING: release, pairs with the acquire of whoever iterates over the entries: their memory is there.
+            // ORDERING: release, pairs with the acquires of `lock_names` and `module_registry`: the memory is reserved.
             if used.compare_exchange(first, end, Release, Relaxed).is_ok() {
                 self.publish_used(table, end);
                 return Ok(first);
@@ -141,8 +141,8 @@ impl Ring {
 
     /// Tells the reader that the first `end` entries of a table were handed out.
     pub(super) fn publish_used(&self, table: Table, end: u64) {
-        // ORDERING: relaxed: an entry counts once its own state says so. The maximum, because two threads may come here
-        // in another order than they got their entries.
+        // ORDERING: relaxed: an entry counts once its own state says so. The maximum, because a thread may store its
+        // `end` after one that got later entries.
         self.header().regions[table.index()].used.fetch_max(end, Relaxed);
     }
 

@@ -37,7 +37,7 @@ pub(crate) struct LoadedModule {
 /// A ring keeps build ids up to this length, bytes. Usual ones have 20.
 const BUILD_ID_LEN_MAX: usize = 32;
 
-/// Enters modules that the ring does not have yet. Those that find no room are counted in the header.
+/// Enters the modules that are not in the ring yet. The header counts those for which there is no room.
 pub(crate) fn register(ring: &Ring, modules: impl Iterator<Item = LoadedModule>) {
     let turn = AtTurn::wait(ring);
     for module in modules {
@@ -51,8 +51,8 @@ pub(crate) fn register(ring: &Ring, modules: impl Iterator<Item = LoadedModule>)
 
 /// One thread of a process registers at a time, so that no module is entered twice.
 ///
-/// A mutex would not do: in a forked child it stays locked if another thread of the parent held it. Here the lock holds
-/// its owner's pid, and one with another process's pid is free.
+/// It is not a mutex: if another thread of the parent held one during a fork, it would stay locked in the child. This
+/// lock contains its owner's pid. If that is another process's, the lock is free.
 struct AtTurn<'a>(&'a AtomicU32);
 
 impl AtTurn<'_> {
@@ -77,10 +77,10 @@ impl Drop for AtTurn<'_> {
     }
 }
 
-/// Whether the ring has a module already.
+/// Returns whether a module is in the ring already.
 ///
-/// A forked child finds its parent's modules registered, because they are where they were. But another child may have
-/// registered another module at the same address since. Then this process needs an entry of its own.
+/// A forked child's modules are registered if its parent's were, because they have the same addresses. But another child
+/// may have registered another module at the same address since. Then this process needs an entry of its own.
 fn is_registered(ring: &Ring, module: &LoadedModule) -> bool {
     // ORDERING: acquire, pairs with the release in `Ring::append`.
     let used = ring.used(Table::Modules).load(Acquire) as usize;
@@ -139,7 +139,7 @@ fn write_module(ring: &Ring, index: u64, module: &LoadedModule, path: Text) {
         modified_ns: module.file.1,
         reserved: [0; 4],
     };
-    // SAFETY: the entry is in the mapping, and starts with its state, as `Module` says.
+    // SAFETY: `Ring::append` gave this entry to us alone, reserved. `Module` starts with its state.
     unsafe { write_then_complete(ring.module(index), entry) };
 }
 
@@ -156,7 +156,7 @@ fn write_site(ring: &Ring, index: u64, module: u64, site: &ParsedSite, pc: u64, 
         flags: site.flags,
         operand_types: site.operand_types,
     };
-    // SAFETY: as for the module.
+    // SAFETY: `Ring::append` gave this entry to us alone, reserved. `Site` starts with its state.
     unsafe { write_then_complete(ring.site(index), entry) };
 }
 
@@ -169,16 +169,16 @@ fn write_site(ring: &Ring, index: u64, module: u64, site: &ParsedSite, pc: u64, 
 /// `target` is aligned and within the ring's mapping; `Ring::append` gave it to the calling thread alone, reserved. `T`
 /// starts with an `AtomicU32`, its state.
 unsafe fn write_then_complete<T>(target: *mut T, entry: T) {
-    // SAFETY: the caller's promise. No other thread of this process accesses the entry before its state is complete,
-    // and none reads it at all. Volatile, because other processes may read it.
+    // SAFETY: the caller promises a valid target that no other thread has. No thread of the recorder reads entries, also
+    // later. Volatile, because other processes read the file; they see a state of 0 until the store below.
     unsafe { target.write_volatile(entry) };
-    // SAFETY: the caller's promise: the state is an atomic at the start.
+    // SAFETY: the caller promises that the entry starts with an atomic, which lives as long as the mapping.
     let state = unsafe { AtomicU32::from_ptr(target.cast()) };
     // ORDERING: release: a reader that sees the state sees the entry.
     state.store(ENTRY_COMPLETE, Release);
 }
 
-/// Notes a module where this process and its children find it again.
+/// Writes the key by which `is_registered` finds a module again, in this process and in its children.
 fn note_key(key: &ModuleKey, module: &LoadedModule) {
     // ORDERING: relaxed, ordered by the state's release.
     key.load_bias.store(module.load_bias, Relaxed);

@@ -1,8 +1,8 @@
 //! Changes to other threads' held-lock tables: a lock was released by a thread that does not hold it, or was destroyed.
 //!
 //! The calling thread searches the tables of its process for the lock and corrects the holder's entry. A search takes
-//! some hundred nanoseconds with a few threads, and milliseconds with very many, so it may use a small part of the time
-//! only. Searches that were left out are counted in the header, and the reader trusts marks by hand less.
+//! some hundred nanoseconds with a few threads, and milliseconds with very many, so searches may use only a small part
+//! of the time. The header counts releases without a search, and the reader trusts marks by hand less if there are any.
 //!
 //! # Invariants
 //!
@@ -23,7 +23,7 @@ use crate::sys;
 const REST: u64 = 63;
 /// The longest rest: if the searching thread lost its processor, or the machine slept, the search took no time.
 const REST_MAX_NS: u64 = 50_000_000;
-/// The count of releases without a holder stops here. The reader only asks whether there are any.
+/// The count of releases without a search stops here. The reader only asks whether there are any.
 const UNMATCHED_MAX: u64 = 1000;
 
 /// The calling thread has released a lock that it did not hold: frees the holder's entry.
@@ -52,7 +52,7 @@ fn search(ring: &Ring, lock: u64, change: impl Fn(u64) -> Option<u64>) -> bool {
     if begin_ns < ring.search_rest_until_ns.load(Relaxed) {
         return false;
     }
-    // Locks that are handed over often have the same holders again and again.
+    // It begins with the last holder: locks that are handed over often have the same few holders.
     let first = ring.search_from.load(Relaxed);
     let pid = sys::pid();
     let found = slots::handed_out_from(ring, first)
