@@ -272,7 +272,7 @@ struct librip_slot_1 {
     uint64_t count;
 };
 
-/* The thread-local block of this module, an executable or a library: see ThreadBlock in librip/src/arch. */
+/* The thread-local block of this module, an executable or a library: see ThreadBlock in librip/src/arch/mod.rs. */
 struct librip_block_1 {
     uint64_t *cursor;   /* the words of the thread's slot, or null */
     uint64_t is_absent; /* not 0: the thread records nowhere */
@@ -293,7 +293,8 @@ LIBRIP_ASSERT_(slot, sizeof(struct librip_slot_1) == 512);
 LIBRIP_ASSERT_(held, offsetof(struct librip_slot_1, held) == 112);
 LIBRIP_ASSERT_(count, offsetof(struct librip_slot_1, count) == 504);
 LIBRIP_ASSERT_(block, sizeof(struct librip_block_1) == 32 && offsetof(struct librip_block_1, is_absent) == 8);
-LIBRIP_ASSERT_(module, sizeof(struct librip_module_state_1) == 16 && offsetof(struct librip_module_state_1, is_open) == 12);
+LIBRIP_ASSERT_(module, sizeof(struct librip_module_state_1) == 16);
+LIBRIP_ASSERT_(is_open, offsetof(struct librip_module_state_1, is_open) == 12);
 
 /* Functions of the library. librip_enter_c_1 preserves all registers except those that librip_enter_ below lists. */
 void librip_enter_c_1(void);
@@ -422,8 +423,8 @@ static __inline__ __attribute__((unused, no_instrument_function)) uint64_t *libr
         "ldr x30, [sp], #16"
         : "+r"(block)
         : [enter] "r"(enter)
-        : "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",
-          "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");
+        : "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "v16", "v17", "v18", "v19", "v20", "v21", "v22",
+          "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");
 #endif
     return LIBRIP_CAST_(uint64_t *, block);
 }
@@ -466,7 +467,7 @@ LIBRIP_INLINE_ int librip_may_enter_(void) {
     return librip_is_active_() && !__atomic_load_n(&librip_tls_1.is_absent, __ATOMIC_RELAXED);
 }
 
-/* Words of a slot minus one. It is private memory: nobody who changes the file can send a store elsewhere. */
+/* Words of a slot minus one. It is in private memory, so that a process that changes the file cannot change it. */
 LIBRIP_INLINE_ uint64_t librip_mask_(void) {
     return __atomic_load_n(&librip_module_1.mask, __ATOMIC_RELAXED);
 }

@@ -1,8 +1,8 @@
-//! What the package `librip-capi` needs of the recorder. It is not part of the public API.
+//! Functions of the recorder for the package `librip-capi`. They are not part of the public interface.
 
 use crate::process::{instance, thread};
 
-/// The functions that marks of locks in C call.
+/// The functions that marks of locks call.
 pub mod lock_marks {
     use crate::lock::by_hand;
     pub use by_hand::{destroyed, try_failed, wait};
@@ -29,7 +29,7 @@ pub fn module_loaded() {
     crate::runtime::module_loaded();
 }
 
-/// Names the lock at this address; an empty name removes the present one.
+/// Names a lock by its address. An empty name removes the present one.
 pub fn name_lock(lock: u64, name: &[u8]) {
     instance::name_lock(lock, name);
 }
@@ -39,7 +39,7 @@ pub fn set_thread_name(name: &[u8]) {
     thread::set_name(name);
 }
 
-/// Ends the calling thread's ownership of its slot, or lets its next mark claim one.
+/// Releases the calling thread's slot, or (true) lets its next mark claim one.
 pub fn set_participation(takes_part: bool) {
     instance::set_participation(takes_part);
 }

@@ -18,7 +18,7 @@
 //!
 //! * A mark takes no lock, makes no system call, allocates nothing, and touches no memory that another thread writes.
 //!   The first mark of a thread claims a slot, which takes some system calls and a microsecond or two.
-//! * Every mark that was made is in the file after any death of the process: SIGKILL, SIGSEGV, `abort`, out of memory.
+//! * Every mark is in the file after any death of the process: SIGKILL, SIGSEGV, `abort`, out of memory.
 //! * The program is never harmed. If the tmpfs is full, the ring is full, the file cannot be created, or somebody
 //!   truncates it or scribbles over it, marks record nothing or nonsense, and cost the same.
 //!
@@ -40,8 +40,8 @@
 //! `lock_api`: recorded locks of `parking_lot` 0.12, and of other crates that implement the traits of `lock_api` 0.4:
 //! module `raw`. `lock_api_05`: the same for `parking_lot` 0.13 and `lock_api` 0.5, from Rust 1.95 on.
 //!
-//! `capi` and `interpose` add functions for the packages `librip-capi` and `librip-preload`. They are no part of the
-//! interface.
+//! `capi` and `interpose` add functions for the packages `librip-capi` and `librip-preload`. They are not part of the
+//! public interface.
 
 #[doc(hidden)]
 pub mod arch;
@@ -70,7 +70,7 @@ pub use crate::process::exit::Keep;
 pub use crate::start::config::{Builder, DEFAULT_SLOTS, SLOTS_MAX};
 pub use crate::start::error::InitError;
 
-/// What expansions of the macros need.
+/// What the expansions of the macros use.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::lock::by_hand::{
@@ -83,11 +83,11 @@ pub mod __private {
 
 /// Starts recording, with the defaults of [`Builder::new`] and the `RIP_*` variables of the environment.
 ///
-/// There is one ring in a process. It is no error to call this again, or in a library after the program has called it.
+/// A process has one ring. It is not an error to call this again, or in a library after the program has called it.
 ///
 /// # Errors
 ///
-/// See [`InitError`]. The program is as it was before, and all marks record nowhere.
+/// See [`InitError`]. The program is unchanged, and all marks record nowhere.
 pub fn init() -> Result<(), InitError> {
     match Builder::new().create() {
         Ok(()) | Err(InitError::AlreadyRecording(_)) => Ok(()),
@@ -100,7 +100,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// See [`InitError`]. The program is as it was before, and all marks record nowhere.
+    /// See [`InitError`]. The program is unchanged, and all marks record nowhere.
     pub fn create(self) -> Result<(), InitError> {
         runtime::start(self)
     }

@@ -1,9 +1,9 @@
 //! The macros that users write: marks, marks of progress, and marks of locks.
 //!
-//! A macro expands to a site, and to instructions (`arch`) or a call (`lock::by_hand`) that record an event of it. What
-//! is recorded is said there.
+//! A macro expands to a site, and to instructions (`arch`) or a call (`lock::by_hand`) that record an event of it. Those
+//! modules say what is recorded.
 
-/// Records that the thread passes this place: one to two nanoseconds.
+/// Records that the thread passes this line. Takes one to two nanoseconds.
 ///
 /// Stores the address of the current instruction, with a sequence number, in the calling thread's slot of the process's
 /// ring. Before [`init`](crate::init) has made a ring it records nowhere. It never blocks, allocates or fails, and may
@@ -13,7 +13,7 @@
 ///
 /// # Examples
 ///
-/// Around a lock, this pattern tells which threads wait, which one holds the lock and which have released it:
+/// With this pattern around a lock, `read-rip` shows which threads wait for it, hold it, or have released it:
 ///
 /// ```
 /// use librip::rip_snap;
@@ -38,7 +38,7 @@ macro_rules! rip_snap {
     };
 }
 
-/// Records that the thread has done useful work: answered a request, finished an item. One to two nanoseconds.
+/// Records that the thread has done useful work: answered a request, finished an item. Takes one to two nanoseconds.
 ///
 /// These marks let `read-rip check` tell a livelock from progress.
 #[macro_export]
@@ -51,7 +51,7 @@ macro_rules! rip_progress {
     };
 }
 
-/// Expands to a mark without operands: label, kind.
+/// Expands to a mark without operands. Arguments: label, kind.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_plain_mark {
@@ -59,13 +59,13 @@ macro_rules! __rip_plain_mark {
         const TEXT: &str = ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0", $label);
         // A static of its own for each site: see `__rip_mark`.
         static BYTES: [u8; TEXT.len()] = $crate::__private::text_bytes(TEXT);
-        // SAFETY: the assembly advances the thread's count and stores one word at its cursor, which points at the words
-        // of this thread's slot. It changes no other memory, and no register that the compiler does not know of.
+        // SAFETY: the assembly advances the count of the thread's slot and stores one word among the slot's words. It
+        // changes no other memory of the program, and no register but its operands.
         unsafe { $crate::__rip_mark!(BYTES, TEXT.len(), $crate::__private::format::$kind) }
     }};
 }
 
-/// Expands to the PC of a lock's site: kind, flags in words, operands.
+/// Expands to the PC of a lock's site. Arguments: kind, flags by name, operands.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_lock_site {
@@ -83,7 +83,7 @@ macro_rules! __rip_lock_site {
     }};
 }
 
-/// The flag that a word after a lock stands for.
+/// Expands to the number of a flag.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_lock_flag {
@@ -106,9 +106,9 @@ macro_rules! __rip_lock_flag {
 
 /// Records that the thread is about to wait for a lock.
 ///
-/// The lock is a reference or a pointer to it; its address identifies it. Words after it say more: `shared` for a
-/// reader, `reentrant` if the owner may acquire the lock again, `readers_first` if readers pass waiting writers,
-/// `try_for` if the wait ends after a time.
+/// The first argument is a reference or a pointer to the lock, whose address identifies the lock. Flags may follow:
+/// `shared` for a reader, `reentrant` if the owner may acquire the lock again, `readers_first` if readers overtake waiting
+/// writers, `try_for` if the wait has a timeout.
 ///
 /// Place it directly before the call that blocks. It records the time, which takes some nanoseconds more than other
 /// marks do (`RIP_CLOCK=off` saves them). [`rip_lock_acquired!`](crate::rip_lock_acquired) or
@@ -174,7 +174,7 @@ macro_rules! rip_lock_released {
     };
 }
 
-/// Records that a try, or a wait of limited time, ended without the lock.
+/// Records that an attempt to acquire a lock failed, or that a wait for it timed out.
 #[macro_export]
 macro_rules! rip_lock_try_failed {
     ($lock:expr $(, $flag:ident)* $(,)?) => {
@@ -185,10 +185,11 @@ macro_rules! rip_lock_try_failed {
     };
 }
 
-/// Records that a lock is about to be destroyed. Its name is removed, and no thread holds it any more.
+/// Records that a lock is about to be destroyed. Removes its name. If a thread holds it, the ring says from now on that
+/// the held lock was destroyed.
 ///
-/// For locks in memory that the program will use again. Without it, another lock at the same address looks like this
-/// one.
+/// Use it for locks in memory that the program will use again. Without it, a later lock at the same address looks like
+/// this one.
 #[macro_export]
 macro_rules! rip_lock_destroyed {
     ($lock:expr) => {
@@ -198,7 +199,8 @@ macro_rules! rip_lock_destroyed {
 
 /// Names a lock in the ring, up to 48 bytes. `read-rip` shows the name instead of the address.
 ///
-/// A lock that is a `static` does not need it: `read-rip` shows the name of the static. Takes a microsecond or a few.
+/// A lock that is a `static` needs no name: `read-rip` shows the name of the static. Naming takes about a microsecond, and
+/// longer if the ring has many names.
 ///
 /// # Examples
 ///
@@ -215,7 +217,7 @@ macro_rules! rip_lock_name {
     };
 }
 
-/// Returns a string as an array, for a `static` that assembly can point at.
+/// Returns a string as an array, for a `static` whose address the assembly uses.
 #[doc(hidden)]
 pub const fn text_bytes<const LEN: usize>(text: &str) -> [u8; LEN] {
     let source = text.as_bytes();

@@ -21,7 +21,7 @@ pub(crate) fn tid() -> u32 {
 
 /// Whether this process has rights that its caller may not have: setuid, setgid, file capabilities.
 pub(crate) fn is_privileged() -> bool {
-    // SAFETY: reads a value that the kernel has put beside the environment.
+    // SAFETY: it reads a value that the kernel passes to each program.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
@@ -98,14 +98,15 @@ const SIGCANCEL: Signals = 1 << (32 - 1);
 /// FOLKLORE: glibc's `setuid` waits until every thread has handled this signal.
 const SIGSETXID: Signals = 1 << (33 - 1);
 
-/// Runs `body` with signals blocked in this thread, so that no handler sees it half done, and no cancellation
+/// Runs `body` with signals blocked in this thread, so that no handler sees its work half done, and no cancellation
 /// interrupts it.
 ///
-/// Asynchronous cancellation is delivered when the mask is restored. From there to the program's own code no frame may
-/// have anything to clean up, and each function that C calls on the way is `extern "C-unwind"`.
+/// Asynchronous cancellation is delivered when the mask is restored, and unwinds the stack from there to the program's
+/// own code. No frame between them may have anything to clean up, and each of these functions that C calls is `extern
+/// "C-unwind"`.
 ///
-/// FOLKLORE: functions that are called on that way are declared `extern "C"` all the same, because a crate that calls
-/// what may unwind cannot be linked into programs whose panics abort. The unwinder passes through a frame that has
+/// FOLKLORE: the functions that Rust calls there are declared `extern "C"` all the same. A crate that calls a function
+/// that may unwind cannot be linked into programs whose panics abort. The unwinder passes through a frame that has
 /// nothing to clean up in any case.
 #[inline(always)]
 pub(crate) fn with_signals_blocked<T: Copy>(body: impl FnOnce() -> T) -> T {
@@ -115,8 +116,8 @@ pub(crate) fn with_signals_blocked<T: Copy>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs `body`, which may call a cancellation point, while this thread cannot be cancelled. The rest is as with
-/// [`with_signals_blocked`].
+/// Runs `body`, which may call a cancellation point, while this thread cannot be cancelled. For unwinding, the same
+/// holds as for [`with_signals_blocked`].
 #[cfg(feature = "capi")]
 #[inline(always)]
 pub(crate) fn with_cancellation_off<T: Copy>(body: impl FnOnce() -> T) -> T {
@@ -125,14 +126,14 @@ pub(crate) fn with_cancellation_off<T: Copy>(body: impl FnOnce() -> T) -> T {
     }
     /// glibc's number.
     const PTHREAD_CANCEL_DISABLE: c_int = 1;
-    // FOLKLORE: up to glibc 2.36 at least, a cancellation signal that is on its way cancels the thread in spite of the
+    // FOLKLORE: up to glibc 2.36 at least, a cancellation signal that was sent before cancels the thread in spite of the
     // state. So the signal is blocked too.
     let signals = change_mask(libc::SIG_BLOCK, SIGCANCEL);
     let mut before = 0;
     // SAFETY: `before` is writable.
     unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
     let result = without_unwinding(body);
-    // SAFETY: restores the state of before; null says that the present state is not wanted.
+    // SAFETY: it restores the former state. Null: the present state is not wanted.
     unsafe { pthread_setcancelstate(before, ptr::null_mut()) };
     restore_signals(signals);
     result
@@ -196,8 +197,8 @@ pub(crate) struct NoMemory;
 /// and then wakes waiters of the address, of which there are none. Pages that exist do not change, even if other
 /// threads write to them meanwhile.
 ///
-/// This takes no file descriptor. So a daemon that closes all of its descriptors does not stop us, and we never touch a
-/// file that was opened under our old number. Every kernel since 2.6.14 can do it. `MADV_POPULATE_WRITE` is plainer,
+/// This takes no file descriptor. So it works in a daemon that has closed all of its descriptors, and cannot use one that
+/// has become another file's. Every kernel since 2.6.14 can do it. `MADV_POPULATE_WRITE` is plainer,
 /// but came with 5.14, and emulators that do not know it report success.
 ///
 /// # Errors

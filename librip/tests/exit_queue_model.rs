@@ -1,10 +1,10 @@
-//! A model of the exit queue: loom explores every interleaving of its steps, and what the memory model allows beyond
-//! them.
+//! A model of the exit queue: loom explores every interleaving of its steps, and all reorderings that the memory model
+//! allows.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p librip --release --test exit_queue_model`. Without `--cfg loom` it is empty.
 
 #![cfg(loom)]
-#![allow(unsafe_code, reason = "loom's cells show who touches what")]
+#![allow(unsafe_code, reason = "loom's cells report unsynchronised accesses")]
 #![allow(dead_code, reason = "the model uses part of the file that it includes")]
 
 /// loom's atomics, for the file under test.
@@ -25,7 +25,7 @@ struct Shared {
     head: AtomicU64,
     tail: AtomicU64,
     cells: [AtomicU64; 2],
-    /// What an owner writes to its slot without any atomics: loom reports a race if ownership leaks.
+    /// Owners write to their slot without atomics: loom reports a race if two threads own one slot.
     slots: [UnsafeCell<u64>; 2],
 }
 
@@ -36,7 +36,7 @@ impl Shared {
 
     fn use_slot(&self, slot: u64) {
         self.slots[slot as usize].with_mut(|contents| {
-            // SAFETY: loom checks that no other access is concurrent; that is the test.
+            // SAFETY: loom checks that there is no concurrent access. That is the test.
             unsafe { *contents += 1 }
         });
     }
@@ -104,9 +104,8 @@ fn two_claimers_get_two_slots() {
 }
 
 #[test]
-fn slots_go_round_and_round_without_loss() {
-    // Several laps, with steps that come late: three preemptions are enough to lose a slot if a late step
-    // does not notice the lap.
+fn no_slot_is_lost_in_several_laps() {
+    // If a late step did not notice that the lap has changed, three preemptions would suffice to lose a slot.
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {

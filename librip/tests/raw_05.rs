@@ -1,9 +1,9 @@
-//! `Recorded` with the traits of `lock_api` 0.5, whose raw locks give guards: they pass through unchanged.
+//! `Recorded` with the traits of `lock_api` 0.5, whose raw locks return guards: `Recorded` passes them on unchanged.
 //!
-//! What is recorded is looked at with `lock_api` 0.4, by the end-to-end tests: the same code does it.
+//! This file does not check what is recorded. The end-to-end tests do so with `lock_api` 0.4; the code is the same.
 
 #![cfg(all(feature = "lock_api_05", not(loom)))]
-#![allow(unsafe_code, reason = "raw locks")]
+#![allow(unsafe_code, reason = "implements a raw lock")]
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -11,16 +11,16 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use librip::raw::{Recorded, SetName};
 use lock_api_05 as api;
 
-/// Each acquisition has a number, which the guard carries and the unlocking checks.
+/// A lock that numbers its acquisitions. The guard is the number, and `unlock` checks it.
 struct Numbered {
-    /// The number of who has it; 0 when free.
+    /// The number of the present acquisition; 0 if the lock is free.
     owner: AtomicU64,
     next: AtomicU64,
 }
 
-// SAFETY: the owner is replaced only where it is 0.
+// SAFETY: an acquisition replaces 0 by its number in one exchange, so only one thread holds the lock.
 unsafe impl api::RawMutex for Numbered {
-    #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait requires it")]
     const INIT: Numbered = Numbered { owner: AtomicU64::new(0), next: AtomicU64::new(1) };
     type Guard = u64;
 
@@ -47,7 +47,7 @@ unsafe impl api::RawMutex for Numbered {
 type Mutex<T> = api::Mutex<Recorded<Numbered>, T>;
 
 #[test]
-fn unlocking_releases_a_raw_lock() {
+fn unlock_gets_the_guard_that_lock_returned() {
     static TOTAL: Mutex<u64> = Mutex::new(0);
     let _ = librip::Builder::new().slots(64).keep(librip::Keep::Never).create();
     TOTAL.set_name("total");

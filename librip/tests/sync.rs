@@ -1,7 +1,6 @@
-//! `librip::sync` behaves as `std::sync` does, with a ring and without: a program that changes its imports notices
-//! nothing.
+//! `librip::sync` behaves as `std::sync` does, with and without a ring: a program can simply change its imports.
 //!
-//! What is recorded is not looked at here: the end-to-end tests do, on programs that really die.
+//! These tests do not check what is recorded. The end-to-end tests do so, on programs that really die.
 
 #![cfg(not(loom))]
 
@@ -17,21 +16,21 @@ static COUNTER: Mutex<u64> = Mutex::new(0);
 static TABLE: RwLock<[u8; 4]> = RwLock::new([1, 2, 3, 4]);
 static CHANGED: Condvar = Condvar::new();
 
-/// Runs `test` before there is a ring, or in one.
+/// Runs `test` in a process with a ring, if a ring can be made.
 fn with_ring(test: impl FnOnce()) {
     let _ = librip::Builder::new().slots(1024).keep(librip::Keep::Never).create();
     test();
 }
 
-/// Tells at compile time whether a type implements a trait: `true` where the inherent constant exists.
+/// Evaluates at compile time whether a type implements a trait: the inherent constant exists only if it does.
 macro_rules! implements {
     ($type:ty: $bound:path) => {{
         struct Check<T: ?Sized>(std::marker::PhantomData<T>);
-        #[allow(dead_code, reason = "unused where the type does not implement it")]
+        #[allow(dead_code, reason = "unused if the type does not implement the trait")]
         impl<T: ?Sized + $bound> Check<T> {
             const IS: bool = true;
         }
-        #[allow(dead_code, reason = "unused where the type implements it")]
+        #[allow(dead_code, reason = "unused if the type implements the trait")]
         trait Not {
             const IS: bool = false;
         }
@@ -41,7 +40,7 @@ macro_rules! implements {
 }
 
 #[test]
-fn locks_and_guards_are_send_and_sync_exactly_where_those_of_std_are() {
+fn locks_and_guards_are_send_and_sync_exactly_as_those_of_std_are() {
     type NotSync = std::cell::Cell<u8>;
     type Neither = std::rc::Rc<u8>;
     macro_rules! same {
@@ -81,7 +80,7 @@ fn locks_and_guards_are_send_and_sync_exactly_where_those_of_std_are() {
 
 #[test]
 fn a_value_may_hold_references_that_die_with_the_lock() {
-    // Needs a lock whose drop may not look at its value: what the drop checker calls `may_dangle`.
+    // It compiles only if the drop checker knows that dropping the lock does not access the value (`may_dangle`).
     let mutex = Mutex::new(None);
     let value = 5;
     *mutex.lock().unwrap() = Some(&value);
@@ -115,7 +114,7 @@ fn a_panic_poisons_as_in_std() {
             let _guard = rwlock.read().unwrap();
             panic!("on purpose");
         });
-        assert!(!rwlock.is_poisoned(), "a reader cannot have broken it");
+        assert!(!rwlock.is_poisoned(), "a reader does not poison");
         panics(&|| {
             let mut guard = (mutex.lock().unwrap(), rwlock.write().unwrap());
             (*guard.0, *guard.1) = (2, 2);
@@ -137,7 +136,7 @@ fn a_panic_poisons_as_in_std() {
 }
 
 #[test]
-fn a_wait_for_a_condition_is_poisoned_with_its_mutex_and_still_holds_it() {
+fn a_condition_wait_returns_the_guard_of_a_poisoned_mutex() {
     with_ring(|| {
         let (mutex, changed) = (Mutex::new(false), Condvar::new());
         thread::scope(|scope| {
@@ -157,7 +156,7 @@ fn a_wait_for_a_condition_is_poisoned_with_its_mutex_and_still_holds_it() {
             let panicking = scope.spawn(move || {
                 let mut guard = mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 *guard = true;
-                // Who notifies first leaves the waiter waiting for the mutex until the panic has let it go.
+                // The waiter is woken now, and waits for the mutex until the panic has released it.
                 changed.notify_one();
                 panic!("on purpose");
             });
@@ -168,7 +167,7 @@ fn a_wait_for_a_condition_is_poisoned_with_its_mutex_and_still_holds_it() {
 }
 
 #[test]
-fn tries_fail_while_another_has_the_lock() {
+fn tries_fail_while_the_lock_is_held() {
     with_ring(|| {
         let mutex = Mutex::new(());
         let held = mutex.lock().unwrap();
@@ -189,7 +188,7 @@ fn tries_fail_while_another_has_the_lock() {
 }
 
 #[test]
-fn into_inner_and_get_mut_give_the_value() {
+fn get_mut_and_into_inner_return_the_value() {
     let mut mutex = Mutex::from(1);
     *mutex.get_mut().unwrap() += 1;
     assert_eq!(mutex.into_inner().unwrap(), 2);
@@ -221,7 +220,7 @@ fn debug_output_is_that_of_std() {
 }
 
 #[test]
-fn condition_variables_wake_waiters_and_time_out() {
+fn condition_variables_wake_waiters_and_waits_time_out() {
     with_ring(|| {
         let ready = Mutex::new(false);
         thread::scope(|scope| {
@@ -240,14 +239,14 @@ fn condition_variables_wake_waiters_and_time_out() {
         drop(guard);
         let hour = Duration::from_secs(3600);
         let (guard, result) = never.wait_timeout_while(ready.lock().unwrap(), hour, |ready| !*ready).unwrap();
-        assert!(!result.timed_out() && *guard, "it was so at once");
+        assert!(!result.timed_out() && *guard, "the condition was true at once");
         let (guard, _) = never.wait_timeout(guard, brief).unwrap();
         assert!(*guard);
     });
 }
 
 #[test]
-fn threads_exclude_one_another_and_readers_do_not() {
+fn writers_exclude_each_other_and_readers_do_not() {
     with_ring(|| {
         let (total, inside) = (RwLock::new(0u64), AtomicUsize::new(0));
         let count = Mutex::new(0u64);

@@ -28,5 +28,8 @@ fn marks_that_a_linker_has_folded_are_all_shown() {
     assert!(text.starts_with("answer|close_session|open_session : 1 thread"), "{text}");
     assert!(text.contains("\"opens\"|\"closes\""), "{text}");
     let remarks = String::from_utf8_lossy(&condensed.stderr).into_owned();
-    assert!(remarks.contains(&format!("Warning: {place}: the linker has folded marks of different meaning")), "{remarks}");
+    assert!(
+        remarks.contains(&format!("Warning: {place}: the linker has folded marks of different meaning")),
+        "{remarks}"
+    );
 }

@@ -1,6 +1,6 @@
 //! The entry for marks in C: what `librip.h` calls when a thread has no cursor.
 //!
-//! It calls librip's entry and adds nothing but the result. A mark in C passes the block of its own module.
+//! It calls librip's entry, and returns the cursor. A mark in C passes the block of its own module.
 
 /// Marks in C call it with their module's block in rax. It leaves the cursor there, zero if the thread records nowhere,
 /// and keeps every other register.
@@ -19,7 +19,7 @@ pub(crate) extern "C" fn librip_enter_c_1() {
         "cmp qword ptr [rax + 8], 0",
         "jne 3f",
         "call librip_enter_block_1",
-        // Again: a handler may have forked meanwhile, and the child's cursor is null.
+        // From the start: a handler may have forked meanwhile, and then the child's cursor is null.
         "cmp qword ptr [rax], 0",
         "je 2b",
         "mov rax, qword ptr [rax]",
@@ -53,7 +53,7 @@ pub(crate) extern "C" fn librip_enter_c_1() {
         "cbnz x16, 3f",
         "bl librip_enter_block_1",
         "ldr x16, [x0]",
-        // Again: a handler may have forked meanwhile, and the child's cursor is null.
+        // From the start: a handler may have forked meanwhile, and then the child's cursor is null.
         "cbz x16, 2b",
         "mov x0, x16",
         "b 4f",

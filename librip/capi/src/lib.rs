@@ -11,13 +11,13 @@
 //! # Cancellation
 //!
 //! C cancels threads, which unwinds their stacks by force, and Rust ends the process if a frame on the way has anything
-//! to clean up. So functions that have something to clean up run while the thread cannot be cancelled. The others,
-//! marks above all, are interrupted.
+//! to clean up. So functions that have something to clean up run while the thread cannot be cancelled. Cancellation may
+//! interrupt the others, above all marks.
 //!
 //! # Names
 //!
-//! Names that begin with `librip_` are an interface between the header and the library, and end in its number. Names
-//! that begin with `rip_` are the user's, and `librip.h` describes them.
+//! Names that begin with `rip_` are the public interface, which `librip.h` describes. Names that begin with `librip_` are
+//! the interface between the header and the library, and end in its number.
 
 #![allow(unsafe_code, reason = "pointers come from C, and the library exports its functions by name")]
 
@@ -73,18 +73,19 @@ pub extern "C-unwind" fn rip_start() -> c_int {
 ///
 /// # Safety
 ///
-/// `options` is null, or points at options of which the first `size` bytes can be read; `path` is null or terminated.
+/// `options` is null, or points at options of which the first `size` bytes can be read. `path` is null or a
+/// zero-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn rip_start_with(options: *const Options) -> c_int {
     with_cancellation_off(|| {
         let mut builder = Builder::new();
         if !options.is_null() {
-            // SAFETY: the caller's promise; the size comes first.
+            // SAFETY: the caller promises that `size` bytes can be read. The size comes first.
             let size = unsafe { options.cast::<usize>().read() };
             if size < OPTIONS_LEN_MIN {
                 return libc::EINVAL;
             }
-            // SAFETY: the caller's promise: that many bytes can be read, and this version knows no more.
+            // SAFETY: the caller promises that `size` bytes can be read, which are at least as many as this type has.
             let options = unsafe { options.read() };
             if options.reserved != 0 {
                 return libc::EINVAL;
@@ -123,11 +124,11 @@ pub unsafe extern "C-unwind" fn rip_start_with(options: *const Options) -> c_int
 /// A call of the earlier C header: makes a ring at `file` for that many threads.
 ///
 /// Also true if the process records already, and if the operator has switched recording off, so that a program that
-/// insists on its ring runs on.
+/// requires its ring runs on.
 ///
 /// # Safety
 ///
-/// `file` is null or terminated.
+/// `file` is null or a zero-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn rip_create_ring(file: *const c_char, max_procs: usize) -> bool {
     with_cancellation_off(|| {
@@ -145,7 +146,7 @@ pub unsafe extern "C-unwind" fn rip_create_ring(file: *const c_char, max_procs: 
 
 /// A call of the earlier C header: the calling thread has a slot from now on, under this name.
 ///
-/// The kernel says which thread it is, and the slot counts by itself: `id`, `idx` and `ctr` are not used.
+/// `id`, `idx` and `ctr` are ignored: the recorder uses the kernel's thread id and its own counts.
 ///
 /// # Safety
 ///
@@ -181,7 +182,7 @@ pub extern "C-unwind" fn rip_exit() {
 ///
 /// # Safety
 ///
-/// `name` is terminated.
+/// `name` is null or a zero-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn rip_set_thread_name(name: *const c_char) {
     // SAFETY: the caller's promise.
@@ -226,7 +227,7 @@ pub extern "C-unwind" fn rip_refresh_modules() {
     })
 }
 
-/// The same; the header calls it when its module is loaded.
+/// Does the same. A constructor in the header calls it when a module with marks in C is loaded.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn librip_refresh_1() {
     with_cancellation_off(|| {
@@ -238,7 +239,7 @@ pub extern "C-unwind" fn librip_refresh_1() {
 ///
 /// # Safety
 ///
-/// `name` is terminated. `lock` is an address and nothing else.
+/// `name` is null or a zero-terminated string. `lock` need not point at anything.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn rip_lock_name(lock: *const c_void, name: *const c_char) {
     // SAFETY: the caller's promise.
@@ -259,7 +260,7 @@ pub extern "C-unwind" fn librip_lock_wait_1(lock: *const c_void, pc: u64, site_f
     lock_marks::wait(lock, pc, site_flags);
 }
 
-/// `RIP_LOCK_ACQUIRED`, in all cases that the header leaves to the library.
+/// `RIP_LOCK_ACQUIRED`, in the cases that the header does not handle.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn librip_lock_acquired_1(
     lock: *const c_void,
@@ -270,7 +271,7 @@ pub extern "C-unwind" fn librip_lock_acquired_1(
     lock_marks::acquired_slowly(lock.address(), pc, pc_timed, site_flags);
 }
 
-/// `RIP_LOCK_RELEASED`, in all cases that the header leaves to the library.
+/// `RIP_LOCK_RELEASED`, in the cases that the header does not handle.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn librip_lock_released_1(lock: *const c_void, pc: u64, pc_timed: u64) {
     lock_marks::released_slowly(lock.address(), pc, pc_timed);
@@ -295,11 +296,11 @@ fn number(error: &InitError) -> c_int {
     }
 }
 
-/// A terminated string without its terminator; `None` for null.
+/// Returns a zero-terminated string without its terminator; `None` for null.
 ///
 /// # Safety
 ///
-/// The string is null or terminated, and is not freed or changed as long as the result is used.
+/// The pointer is null or points at a zero-terminated string, which is not freed or changed while the result is used.
 unsafe fn bytes_of(string: &*const c_char) -> Option<&[u8]> {
     if string.is_null() {
         return None;

@@ -1,6 +1,6 @@
 //! What ring to make: what the program asks for, then what the environment says.
 //!
-//! It reads the environment and computes nothing else. The environment overrides the [`Builder`], which overrides the
+//! It reads the environment and does nothing else. The environment overrides the [`Builder`], which overrides the
 //! defaults: the operator has the last word. A setting that is not understood is ignored and recorded in the ring's
 //! header, where `read-rip info` shows it. Programs that run with more rights than their caller (setuid, file
 //! capabilities) ignore the environment.

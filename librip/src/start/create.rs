@@ -1,7 +1,7 @@
 //! Makes a ring: the file, its mapping, its control block and its header.
 //!
-//! Anything that goes wrong undoes what was done and is an [`InitError`]; the program goes on without a ring. It does
-//! not register modules and does not open the ring to threads.
+//! If a step fails, it undoes the steps before and returns an [`InitError`]; the program runs on without a ring. It does
+//! not register modules, and does not open the ring to threads.
 
 #![allow(unsafe_code, reason = "the header is written through the mapping")]
 
@@ -63,7 +63,7 @@ fn build(
     let map_error = |source: io::Error| InitError::Map { path: path.to_owned(), source };
     let no_room = |needed_bytes| InitError::NoRoom { path: path.to_owned(), needed_bytes };
     let (geometry, is_limited) = Geometry::plan(&demand(wish, modules), &limits(file)).map_err(no_room)?;
-    // Within the limit that `plan` looked at. Beyond it, this would raise SIGXFSZ.
+    // `plan` keeps the length below RLIMIT_FSIZE. Above it, this call would raise SIGXFSZ.
     file.set_len(geometry.file_len_bytes).map_err(map_error)?;
     let map = memmap2::MmapOptions::new()
         .len(geometry.file_len_bytes as usize)
@@ -79,7 +79,7 @@ fn build(
     let calibration = Calibration::measure(wish.clock);
     let limited = if is_limited { SETTING_SLOTS_LIMITED } else { 0 };
     let header = header(&geometry, &calibration, wish.settings_ignored | limited, file);
-    // SAFETY: the start of a fresh mapping, reserved above, which nothing else knows.
+    // SAFETY: the start of a new mapping, which is reserved above, and to which no other reference exists.
     unsafe { base.cast::<Header>().write(header) };
     // The mapping stays for good, see `Ring`.
     std::mem::forget(map);
@@ -104,10 +104,10 @@ fn limits(file: &File) -> Limits {
         Ok((soft, _)) if soft != RLIM_INFINITY => soft,
         _ => u64::MAX,
     };
-    /// A process whose address space is limited needs it for itself: the ring takes at most one part in this many.
+    /// If the address space is limited, the program needs it: the ring takes at most one part in this many.
     const ADDRESS_SPACE_PART: u64 = 16;
-    // Threads that come and go use one slot after the other. What they may use of the file system in the end must leave
-    // a part of it to the program's own shared memory: of the 64 MiB that a container has by default, slots take 48.
+    // Threads that come and go use one slot after the other, in the end all of them. The slots must leave a part of the
+    // file system to the program's own shared memory: of the 64 MiB that a container has by default, slots take 48.
     let memory_bytes = nix::sys::statvfs::fstatvfs(file)
         .ok()
         .filter(|status| status.blocks() > 0)

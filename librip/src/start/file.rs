@@ -17,7 +17,7 @@ use super::error::InitError;
 use super::identity::{boot_id, start_time_ticks};
 use crate::sys;
 
-/// So many names are tried. If somebody has planted that many files, there is no ring.
+/// At most this many numbered names are tried. If all of these files exist, there is no ring.
 const NAMES_TRIED: u32 = 100;
 
 /// Creates the file at `wish`, a file or a directory, under the first free name.
@@ -29,7 +29,7 @@ pub(super) fn create(wish: Option<&Path>) -> Result<(File, PathBuf), InitError> 
         let path = if number == 0 { wished.clone() } else { numbered(&wished, number) };
         match open(&path, flags, Mode::S_IRUSR | Mode::S_IWUSR) {
             Ok(descriptor) => {
-                // Restores what the umask took away from the owner.
+                // The umask may have removed the owner's rights.
                 let _ = fchmod(descriptor.as_fd(), Mode::S_IRUSR | Mode::S_IWUSR);
                 return Ok((descriptor.into(), path));
             }
@@ -49,8 +49,8 @@ fn wished_path(wish: Option<&Path>) -> Result<PathBuf, InitError> {
         // Absolute, because the program may change its directory before it ends.
         let absolute = std::path::absolute(path)
             .map_err(|source| InitError::Create { path: path.to_owned(), source })?;
-        // A symlink counts as a directory only if the wish ends in a slash: in a directory that others can write to,
-        // somebody may have planted it.
+        // A symlink counts as a directory only if the path ends in a slash: somebody may have planted the symlink in a
+        // directory that others can write to.
         let is_directory = if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             absolute.is_dir()
         } else {
@@ -68,7 +68,7 @@ fn wished_path(wish: Option<&Path>) -> Result<PathBuf, InitError> {
 
 /// Removes the rings of programs that this process ran before it called `exec`: they describe programs that are gone.
 fn remove_former(directory: &Path, suffix: &str) {
-    // A file that cannot be read or removed stays, and does no harm.
+    // A file that cannot be read or removed stays. It does no harm.
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -82,7 +82,7 @@ fn remove_former(directory: &Path, suffix: &str) {
 
 /// Whether a file is a ring that this process has made, by its id, start and boot.
 fn is_of_this_process(path: &Path) -> bool {
-    // NONBLOCK: the name may be a FIFO that somebody has planted, and opening must not wait for a writer.
+    // NONBLOCK: somebody may have planted a FIFO under this name, and opening it must not wait for a writer.
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
     let Ok(descriptor) = open(path, flags, Mode::empty()) else { return false };
     let mut bytes = [0; offset_of!(Header, start_time_ticks) + 8];

@@ -1,4 +1,4 @@
-//! Who this process is, as the ring's header says it: start time and boot.
+//! What identifies this process in the ring's header: its start time and the boot.
 
 /// The process's start time, clock ticks since boot: field 22 of `/proc/self/stat`. Field 2, the program's name, may
 /// contain anything, so the fields are counted after its end.
