@@ -6,10 +6,10 @@
 //!
 //! # Method
 //!
-//! [`turns`] describes the method. *ns* is the median time of a candidate. In each round, the time of the unrecorded lock
-//! is subtracted from the candidate's. *more* is the median of these differences, *spread* their range from the first to
-//! the third quartile. An operation is a lock, an increment and an unlock, by one thread unless the row says otherwise.
-//! Each setting of `RIP_CLOCK` runs in a process of its own. Nothing is asserted: read the differences.
+//! [`turns`] describes the method. *ns* is the median time of a candidate. In each round, the time of the unrecorded
+//! lock is subtracted from the candidate's. *more* is the median of these differences, *spread* their range from the
+//! first to the third quartile. An operation is a lock, an increment and an unlock, by one thread unless the row says
+//! otherwise. Each setting of `RIP_CLOCK` runs in a process of its own. Nothing is asserted: read the differences.
 //!
 //! *Two threads on one lock* shows throughput: the wall time divided by the number of pairs that both threads made.
 //! *Hold time* shows how long the lock was held meanwhile. A raw lock of this benchmark measures that: it reads the

@@ -7,8 +7,8 @@
 //! # Method
 //!
 //! [`turns`] describes the method. *ns* is the median time of a candidate. In each round, the candidate's time is
-//! divided by that of the candidate named in column *to*. *ratio* is the median of these quotients, *spread* their range
-//! from the first to the third quartile. Nothing is asserted: read the ratios.
+//! divided by that of the candidate named in column *to*. *ratio* is the median of these quotients, *spread* their
+//! range from the first to the third quartile. Nothing is asserted: read the ratios.
 //!
 //! A loop has a counter and four marks, each of them a site of its own. Each mark depends on the one before it, because
 //! both change the slot's count in memory. The stores of the baseline depend on one another in the same way. So both

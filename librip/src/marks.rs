@@ -1,7 +1,7 @@
 //! The macros that users write: marks, marks of progress, and marks of locks.
 //!
-//! A macro expands to a site, and to instructions (`arch`) or a call (`lock::by_hand`) that record an event of it. Those
-//! modules say what is recorded.
+//! A macro expands to a site, and to instructions (`arch`) or a call (`lock::by_hand`) that record an event of it.
+//! Those modules say what is recorded.
 
 /// Records that the thread passes this line. Takes one to two nanoseconds.
 ///
@@ -107,8 +107,8 @@ macro_rules! __rip_lock_flag {
 /// Records that the thread is about to wait for a lock.
 ///
 /// The first argument is a reference or a pointer to the lock, whose address identifies the lock. Flags may follow:
-/// `shared` for a reader, `reentrant` if the owner may acquire the lock again, `readers_first` if readers overtake waiting
-/// writers, `try_for` if the wait has a timeout.
+/// `shared` for a reader, `reentrant` if the owner may acquire the lock again, `readers_first` if readers overtake
+/// waiting writers, `try_for` if the wait has a timeout.
 ///
 /// Place it directly before the call that blocks. It records the time, which takes some nanoseconds more than other
 /// marks do (`RIP_CLOCK=off` saves them). [`rip_lock_acquired!`](crate::rip_lock_acquired) or
@@ -199,8 +199,8 @@ macro_rules! rip_lock_destroyed {
 
 /// Names a lock in the ring, up to 48 bytes. `read-rip` shows the name instead of the address.
 ///
-/// A lock that is a `static` needs no name: `read-rip` shows the name of the static. Naming takes about a microsecond, and
-/// longer if the ring has many names.
+/// A lock that is a `static` needs no name: `read-rip` shows the name of the static. Naming takes about a microsecond,
+/// and longer if the ring has many names.
 ///
 /// # Examples
 ///

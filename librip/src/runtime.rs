@@ -73,8 +73,8 @@ static RING_PATH: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// The path, unless a thread is making a ring at this moment.
 ///
-/// It does not wait, because it might wait for ever: the thread that makes a ring acquires the loader's lock, and a caller
-/// in a library's constructor holds that.
+/// It does not wait, because it might wait for ever: the thread that makes a ring acquires the loader's lock, and a
+/// caller in a library's constructor holds that.
 fn path_if_free() -> Option<MutexGuard<'static, Option<PathBuf>>> {
     match RING_PATH.try_lock() {
         Ok(path) => Some(path),
@@ -114,8 +114,8 @@ pub(crate) fn start(wish: Builder) -> Result<(), InitError> {
     Ok(())
 }
 
-/// Tells the other instances that this one makes a ring, so that a process has one ring. With two rings, the mask in the
-/// state of a C module could be that of the other ring, whose slots may be longer.
+/// Tells the other instances that this one makes a ring, so that a process has one ring. With two rings, the mask in
+/// the state of a C module could be that of the other ring, whose slots may be longer.
 struct Announcement;
 
 impl Announcement {
@@ -130,7 +130,8 @@ impl Announcement {
             ANCHOR.is_starting.store(1, Relaxed);
             // SAFETY: as in `found_owner`.
             for other in unsafe { others(&module) } {
-                // ORDERING: acquire, pairs with the release in `drop`. It comes before the load of the owner: see there.
+                // ORDERING: acquire, pairs with the release in `drop`. It comes before the load of the owner: see
+                // there.
                 is_other_starting |= other.is_starting.load(Acquire) != 0;
                 owner = owner.or_else(|| owner_of(other));
             }
@@ -141,7 +142,8 @@ impl Announcement {
 
 impl Drop for Announcement {
     fn drop(&mut self) {
-        // ORDERING: release, pairs with the acquire in `make`: whoever sees 0 also sees the owner, which `adopt` stored.
+        // ORDERING: release, pairs with the acquire in `make`: whoever sees 0 also sees the owner, which `adopt`
+        // stored.
         ANCHOR.is_starting.store(0, Release);
     }
 }
@@ -227,8 +229,8 @@ fn join_existing() -> bool {
 fn found_owner() -> Option<&'static Anchor> {
     let mut owner = None;
     loader::for_each(Detail::Instances, |module| {
-        // SAFETY: the loader keeps its list locked, so the module stays during this call. The owner that leaves it is in
-        // a module that is pinned, or is the executable.
+        // SAFETY: the loader keeps its list locked, so the module stays during this call. The owner that leaves it is
+        // in a module that is pinned, or is the executable.
         owner = owner.or_else(|| unsafe { others(&module) }.find_map(owner_of));
     });
     owner

@@ -126,8 +126,8 @@ pub(crate) fn with_cancellation_off<T: Copy>(body: impl FnOnce() -> T) -> T {
     }
     /// glibc's number.
     const PTHREAD_CANCEL_DISABLE: c_int = 1;
-    // FOLKLORE: up to glibc 2.36 at least, a cancellation signal that was sent before cancels the thread in spite of the
-    // state. So the signal is blocked too.
+    // FOLKLORE: up to glibc 2.36 at least, a cancellation signal that was sent before cancels the thread in spite of
+    // the state. So the signal is blocked too.
     let signals = change_mask(libc::SIG_BLOCK, SIGCANCEL);
     let mut before = 0;
     // SAFETY: `before` is writable.
@@ -197,9 +197,9 @@ pub(crate) struct NoMemory;
 /// and then wakes waiters of the address, of which there are none. Pages that exist do not change, even if other
 /// threads write to them meanwhile.
 ///
-/// This takes no file descriptor. So it works in a daemon that has closed all of its descriptors, and cannot use one that
-/// has become another file's. Every kernel since 2.6.14 can do it. `MADV_POPULATE_WRITE` is plainer,
-/// but came with 5.14, and emulators that do not know it report success.
+/// This takes no file descriptor. So it works in a daemon that has closed all of its descriptors, and cannot use one
+/// that has become another file's. Every kernel since 2.6.14 can do it. `MADV_POPULATE_WRITE` is plainer, but came with
+/// 5.14, and emulators that do not know it report success.
 ///
 /// # Errors
 ///

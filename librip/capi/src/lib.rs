@@ -16,8 +16,8 @@
 //!
 //! # Names
 //!
-//! Names that begin with `rip_` are the public interface, which `librip.h` describes. Names that begin with `librip_` are
-//! the interface between the header and the library, and end in its number.
+//! Names that begin with `rip_` are the public interface, which `librip.h` describes. Names that begin with `librip_`
+//! are the interface between the header and the library, and end in its number.
 
 #![allow(unsafe_code, reason = "pointers come from C, and the library exports its functions by name")]
 

@@ -10,15 +10,15 @@
 //! | [`KIND_LOCK_WAIT`] | time, lock | the thread is about to block until it gets the lock |
 //! | [`KIND_LOCK_ACQUIRED`] | (time,) lock | the thread has acquired the lock |
 //! | [`KIND_LOCK_RELEASED`] | (time, since,) lock | the thread has released the lock |
-//! | [`KIND_LOCK_TRY_FAILED`] | lock | a try, or a wait of limited time, ended without the lock |
-//! | [`KIND_LOCK_ACQUIRE_BEGIN`] | (time,) lock | a wrapper begins to acquire the lock, and succeeds unless a `TRY_FAILED` follows |
+//! | [`KIND_LOCK_TRY_FAILED`] | lock | an attempt failed, or a wait timed out |
+//! | [`KIND_LOCK_ACQUIRE_BEGIN`] | (time,) lock | a wrapper begins to acquire the lock: see below |
 //! | [`KIND_CONDITION_WAIT`] | time, lock, condition | the thread releases the lock and waits on the condition variable |
 //! | [`KIND_CONDITION_WOKEN`] | time, lock, condition | the thread has the lock again |
 //! | [`KIND_LOCK_DESTROYED`] | lock | the lock was destroyed; another lock may be created at its address |
 //!
-//! Between `ACQUIRE_BEGIN` and a `TRY_FAILED` or a release, the same wrapper may record a `WAIT`: the lock was not free
-//! at once. A wrapper records no `ACQUIRED` event. So it writes nothing but one word of the held-lock table between the
-//! acquisition of a free lock and the program's own work.
+//! A wrapper records no `ACQUIRED` event: after `ACQUIRE_BEGIN` it has acquired the lock, unless a `TRY_FAILED` follows.
+//! So it writes only one word of the held-lock table between the acquisition of a free lock and the program's own work.
+//! If the lock is not free at once, the wrapper records a `WAIT` after `ACQUIRE_BEGIN`.
 
 use core::mem::offset_of;
 use core::sync::atomic::AtomicU32;

@@ -116,8 +116,8 @@ compile_error!("librip records on Linux with glibc only, on x86-64 and little-en
 pub(crate) struct ThreadBlock {
     /// The words of the thread's slot, or null while it has none.
     pub(crate) cursor: Cell<*mut u64>,
-    /// Not 0: the thread has no slot, and its marks do not claim one. It was refused a slot, it has released its slot, or
-    /// it is claiming one now.
+    /// Not 0: the thread has no slot, and its marks do not claim one. It was refused a slot, it has released its slot,
+    /// or it is claiming one now.
     pub(crate) is_absent: Cell<u64>,
     /// In the block of the instance that owns the ring: the blocks of other modules that share this thread's slot.
     pub(crate) next: Cell<*const ThreadBlock>,

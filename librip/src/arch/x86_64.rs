@@ -243,8 +243,8 @@ pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
     first
 }
 
-/// Returns the calling thread's block. The block lives as long as the thread, and the reference cannot leave the thread:
-/// it is not `Send`.
+/// Returns the calling thread's block. The block lives as long as the thread, and the reference cannot leave the
+/// thread: it is not `Send`.
 #[inline(always)]
 pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
     let block: *const ThreadBlock;
@@ -258,8 +258,8 @@ pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
             options(nostack, readonly, pure),
         );
     }
-    // SAFETY: `define_entry!` makes thread-local memory of this size and alignment. It is zero at first, which is valid.
-    // Only this thread accesses it, in marks and signal handlers too, and all fields are cells.
+    // SAFETY: `define_entry!` makes thread-local memory of this size and alignment. It is zero at first, which is
+    // valid. Only this thread accesses it, in marks and signal handlers too, and all fields are cells.
     unsafe { &*block }
 }
 

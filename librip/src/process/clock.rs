@@ -5,8 +5,8 @@
 //! # Ticks
 //!
 //! Operands keep 48 bits. The counter is shifted right until a tick is 8 ns or more, so that 48 bits last for at least
-//! 26 days. A time longer ago than that is shown as too recent by a multiple of 26 days. Reading the counter takes a few
-//! nanoseconds; reading a system clock takes five times as long.
+//! 26 days. A time longer ago than that is shown as too recent by a multiple of 26 days. Reading the counter takes a
+//! few nanoseconds; reading a system clock takes five times as long.
 //!
 //! # The rate
 //!
@@ -128,10 +128,11 @@ pub(crate) fn install(calibration: &Calibration) {
     PACKED.store(calibration.packed(), Relaxed);
 }
 
-/// Measures the rate of the ring's clock again, over the whole time since the ring was made, and stores it in the header.
+/// Measures the rate of the ring's clock again, over the whole time since the ring was made, and stores it in the
+/// header.
 pub(crate) fn recalibrate(header: &Header) {
-    // ORDERING: relaxed, here and below: `install` ran before the ring was published. The other words are independent of
-    // each other, and any value that was stored is a good one.
+    // ORDERING: relaxed, here and below: `install` ran before the ring was published. The other words are independent
+    // of each other, and any value that was stored is a good one.
     let now = now(PACKED.load(Relaxed));
     let Some(elapsed_ns) = now.boottime_ns.checked_sub(BASE_NS.load(Relaxed)) else { return };
     let ticks = now.ticks.wrapping_sub(BASE_TICKS.load(Relaxed));

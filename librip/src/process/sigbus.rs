@@ -80,8 +80,8 @@ fn replace_lost_memory(info: *mut libc::siginfo_t) -> bool {
     let from = address & !(ring.geometry.page_len_bytes - 1);
     // ORDERING: release, pairs with the acquire in `slots::claim`: no thread claims a slot here any more.
     ring.is_damaged.store(true, Release);
-    // SAFETY: it replaces a part of the ring's mapping, which only the recorder uses. All references to it are to atomics,
-    // for which zeros are valid. The recorder reads nothing back that decides where it stores.
+    // SAFETY: it replaces a part of the ring's mapping, which only the recorder uses. All references to it are to
+    // atomics, for which zeros are valid. The recorder reads nothing back that decides where it stores.
     let replaced = unsafe {
         libc::mmap(
             ring.base().with_addr(from).cast(),

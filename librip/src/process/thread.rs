@@ -12,8 +12,8 @@
 //!     +-- in the child of a fork, from any state; by rip_init(), from absent
 //! ```
 //!
-//! *Absent* means that marks of the thread record nowhere. A thread is absent while it claims its slot, because the claim
-//! calls functions of the C library. Another library may have replaced one of them by a function that marks.
+//! *Absent* means that marks of the thread record nowhere. A thread is absent while it claims its slot, because the
+//! claim calls functions of the C library. Another library may have replaced one of them by a function that marks.
 //!
 //! The thread itself makes every step, with signals blocked, so none of its handlers sees a step half done. No other
 //! thread accesses the block.
@@ -105,7 +105,8 @@ pub(crate) fn attach(block: &ThreadBlock) {
     if own.cursor.get().is_null() && own.is_absent.get() == 0 {
         own.is_absent.set(1);
         if let Some(cursor) = ring().and_then(|ring| first_mark(ring, own)) {
-            // All blocks: a function that the claim called may have marked in another module, whose block is absent since.
+            // All blocks: a function that the claim called may have marked in another module, whose block is absent
+            // since.
             for linked in blocks(own) {
                 linked.cursor.set(cursor);
                 linked.is_absent.set(0);

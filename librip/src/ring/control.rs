@@ -238,11 +238,12 @@ impl Control {
     ///
     /// # Safety
     ///
-    /// They are within the mapping, and nothing else is there. `at` is a multiple of 8. All fields of `T` are atomics of
-    /// at most 8 bytes.
+    /// They are within the mapping, and nothing else is there. `at` is a multiple of 8. All fields of `T` are atomics
+    /// of at most 8 bytes.
     unsafe fn array<T>(&self, at: usize, count: usize) -> &[T] {
         let first = self.base.as_ptr().wrapping_add(at).cast::<T>();
-        // SAFETY: the caller promises place, alignment and type. Zeros are valid atomics. The mapping is never unmapped.
+        // SAFETY: the caller promises place, alignment and type. Zeros are valid atomics. The mapping is never
+        // unmapped.
         unsafe { slice::from_raw_parts(first, count) }
     }
 }

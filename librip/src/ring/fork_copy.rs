@@ -15,8 +15,8 @@ pub(crate) type HeldCopy = [[u64; 3]; HELD_MAX];
 /// No locks.
 pub(crate) const NONE_HELD: HeldCopy = [[0; 3]; HELD_MAX];
 
-/// Copies the entries of locks that the calling thread holds for certain, and that its image in a forked child will hold
-/// too.
+/// Copies the entries of locks that the calling thread holds for certain, and that its image in a forked child will
+/// hold too.
 pub(crate) fn copy(slot: &SlotHeader) -> HeldCopy {
     core::array::from_fn(|index| {
         let entry = &slot.held[index];

@@ -12,8 +12,8 @@ use super::control::NameKey;
 use super::{Ring, Table};
 use crate::sys;
 
-/// Names a lock. An empty name removes the present one. A name of more than 48 bytes is cut. If the ring has no room, the
-/// lock gets no name, and the header counts that.
+/// Names a lock. An empty name removes the present one. A name of more than 48 bytes is cut. If the ring has no room,
+/// the lock gets no name, and the header counts that.
 pub(crate) fn write(ring: &Ring, lock: u64, name: &[u8]) {
     let pid = sys::pid();
     // ORDERING: acquire and release on the state order the other fields. If two threads name a lock for the first time
@@ -37,8 +37,8 @@ pub(crate) fn write(ring: &Ring, lock: u64, name: &[u8]) {
         return;
     };
     let entry = ring.lock_name(index);
-    // ORDERING: release on the fields in the file: a reader that sees a new one also sees that the entry is claimed. The
-    // key's fields are relaxed: `set_state` publishes them.
+    // ORDERING: release on the fields in the file: a reader that sees a new one also sees that the entry is claimed.
+    // The key's fields are relaxed: `set_state` publishes them.
     entry.state.store(NAME_CLAIMED, Release);
     key.pid.store(pid, Relaxed);
     key.lock.store(lock, Relaxed);
@@ -56,8 +56,8 @@ pub(crate) fn store_name(fields: &[AtomicU64; NAME_LEN_BYTES / 8], name: &[u8]) 
     for (field, chunk) in fields.iter().zip(bytes.chunks_exact(8)) {
         let mut word = [0; 8];
         word.copy_from_slice(chunk);
-        // ORDERING: release: a reader that sees a part of the new name also sees the state that was stored before it, and
-        // reads again.
+        // ORDERING: release: a reader that sees a part of the new name also sees the state that was stored before it,
+        // and reads again.
         field.store(u64::from_ne_bytes(word), Release);
     }
 }

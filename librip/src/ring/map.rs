@@ -121,8 +121,8 @@ impl Ring {
         &self.control.counters().used[table.index()]
     }
 
-    /// Hands out `count` entries of a table, and reserves their memory. Returns the index of the first. A full table counts
-    /// as no memory.
+    /// Hands out `count` entries of a table, and reserves their memory. Returns the index of the first. A full table
+    /// counts as no memory.
     pub(crate) fn append(&self, table: Table, count: u64) -> Result<u64, NoMemory> {
         let used = self.used(table);
         loop {

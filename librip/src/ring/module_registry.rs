@@ -79,8 +79,8 @@ impl Drop for AtTurn<'_> {
 
 /// Returns whether a module is in the ring already.
 ///
-/// A forked child's modules are registered if its parent's were, because they have the same addresses. But another child
-/// may have registered another module at the same address since. Then this process needs an entry of its own.
+/// A forked child's modules are registered if its parent's were, because they have the same addresses. But another
+/// child may have registered another module at the same address since. Then this process needs an entry of its own.
 fn is_registered(ring: &Ring, module: &LoadedModule) -> bool {
     // ORDERING: acquire, pairs with the release in `Ring::append`.
     let used = ring.used(Table::Modules).load(Acquire) as usize;
@@ -169,8 +169,8 @@ fn write_site(ring: &Ring, index: u64, module: u64, site: &ParsedSite, pc: u64, 
 /// `target` is aligned and within the ring's mapping; `Ring::append` gave it to the calling thread alone, reserved. `T`
 /// starts with an `AtomicU32`, its state.
 unsafe fn write_then_complete<T>(target: *mut T, entry: T) {
-    // SAFETY: the caller promises a valid target that no other thread has. No thread of the recorder reads entries, also
-    // later. Volatile, because other processes read the file; they see a state of 0 until the store below.
+    // SAFETY: the caller promises a valid target that no other thread has. No thread of the recorder reads entries,
+    // also later. Volatile, because other processes read the file; they see a state of 0 until the store below.
     unsafe { target.write_volatile(entry) };
     // SAFETY: the caller promises that the entry starts with an atomic, which lives as long as the mapping.
     let state = unsafe { AtomicU32::from_ptr(target.cast()) };

@@ -117,8 +117,8 @@ fn fresh(ring: &Ring) -> Result<Option<u64>, NoMemory> {
 /// Makes slot `index` safe to write to, with all slots before it and those that share its page.
 fn reserve_through(ring: &Ring, index: u64) -> Result<(), NoMemory> {
     let reserved = &ring.control.counters().slots_reserved;
-    // ORDERING: relaxed on both accesses: reserving again does no harm. A reserved page is in the file, so a store of any
-    // thread or process finds it, whatever its mapping looked like before.
+    // ORDERING: relaxed on both accesses: reserving again does no harm. A reserved page is in the file, so a store of
+    // any thread or process finds it, whatever its mapping looked like before.
     let from = reserved.load(Relaxed);
     if index < from {
         return Ok(());

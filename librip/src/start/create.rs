@@ -1,7 +1,7 @@
 //! Makes a ring: the file, its mapping, its control block and its header.
 //!
-//! If a step fails, it undoes the steps before and returns an [`InitError`]; the program runs on without a ring. It does
-//! not register modules, and does not open the ring to threads.
+//! If a step fails, it undoes the steps before and returns an [`InitError`]; the program runs on without a ring. It
+//! does not register modules, and does not open the ring to threads.
 
 #![allow(unsafe_code, reason = "the header is written through the mapping")]
 
