@@ -78,6 +78,13 @@ fn a_program_and_a_library_that_start_at_the_same_time_share_one_ring() {
 }
 
 #[test]
+fn a_library_that_marks_while_the_programs_mark_claims_the_slot_records_after_that() {
+    let host = compile("host.rs", "host-nested", &["-O", "--cfg", "nested"]);
+    let ring = run(&host, &["host", "before", plugin().to_str().unwrap()]).ring();
+    assert_eq!(ring.labels(ring.slot_named("nested")), ["host", "plugin", "host"]);
+}
+
+#[test]
 fn a_program_without_marks_that_makes_the_ring_records_its_librarys_marks() {
     for when in ["before", "after"] {
         let ring = check(true, "host", when);

@@ -12,11 +12,11 @@
 //! | [`KIND_LOCK_RELEASED`] | (time, since,) lock | the thread has released the lock |
 //! | [`KIND_LOCK_TRY_FAILED`] | lock | an attempt failed, or a wait timed out |
 //! | [`KIND_LOCK_ACQUIRE_BEGIN`] | (time,) lock | a wrapper begins to acquire the lock: see below |
-//! | [`KIND_CONDITION_WAIT`] | time, lock, condition | the thread releases the lock and waits on the condition variable |
+//! | [`KIND_CONDITION_WAIT`] | time, lock, condition | the thread releases the lock, and waits on the condition |
 //! | [`KIND_CONDITION_WOKEN`] | time, lock, condition | the thread has the lock again |
 //! | [`KIND_LOCK_DESTROYED`] | lock | the lock was destroyed; another lock may be created at its address |
 //!
-//! A wrapper records no `ACQUIRED` event: after `ACQUIRE_BEGIN` it has acquired the lock, unless a `TRY_FAILED` follows.
+//! A wrapper records no `ACQUIRED` event: it has acquired the lock after `ACQUIRE_BEGIN` unless a `TRY_FAILED` follows.
 //! So it writes only one word of the held-lock table between the acquisition of a free lock and the program's own work.
 //! If the lock is not free at once, the wrapper records a `WAIT` after `ACQUIRE_BEGIN`.
 
