@@ -93,7 +93,8 @@ impl Calibration {
         };
         let source = if counter_is_steady() { CLOCK_SOURCE_COUNTER } else { CLOCK_SOURCE_MONOTONIC };
         let begin = sample(source, 0);
-        while sys::boottime_ns() < begin.boottime_ns + FIRST_MEASUREMENT_NS {
+        // A clock that cannot be read is 0 for ever (a seccomp filter can cause that).
+        while begin.boottime_ns != 0 && sys::boottime_ns() < begin.boottime_ns + FIRST_MEASUREMENT_NS {
             core::hint::spin_loop();
         }
         let end = sample(source, 0);
