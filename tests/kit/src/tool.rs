@@ -2,8 +2,10 @@
 //!
 //! A tool that fails, fails the test, with all that the tool wrote. A test asks first where a tool may be missing.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// Runs a tool and returns its standard output.
 ///
@@ -29,7 +31,16 @@ pub fn is_installed(program: &str) -> bool {
 /// Returns why this compiler cannot make a program that runs with these flags; nothing if it can.
 ///
 /// A compiler may be installed without what a flag needs: clang without its sanitizers' runtime, for example.
+///
+/// The answer is kept. Tests of one binary ask at the same time, and two of them must not write one program.
 pub fn cannot(compiler: &str, flags: &[&str], directory: &Path) -> Option<String> {
+    static ANSWERS: Mutex<BTreeMap<String, Option<String>>> = Mutex::new(BTreeMap::new());
+    let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let asked = format!("{compiler} {}", flags.join(" "));
+    answers.entry(asked).or_insert_with(|| probe(compiler, flags, directory)).clone()
+}
+
+fn probe(compiler: &str, flags: &[&str], directory: &Path) -> Option<String> {
     if !is_installed(compiler) {
         return Some("it is not installed".to_owned());
     }
