@@ -91,17 +91,9 @@ mod tests {
     use super::*;
     use crate::findings::testing::Scene;
 
-    fn scene() -> Scene {
-        let mut scene = Scene::new();
-        scene.thread("worker");
-        scene.thread("other");
-        scene.lock("QUEUE");
-        scene
-    }
-
     #[test]
     fn a_lock_acquired_twice_is_reported_once() {
-        let mut scene = scene();
+        let mut scene = Scene::of_two_threads_and_a_lock();
         scene.nests(0, &[0, 0]);
         scene.nests(0, &[0, 0]);
         let found = scene.run(&Double);
@@ -112,18 +104,18 @@ mod tests {
 
     #[test]
     fn a_recursion_count_in_the_table_is_reported() {
-        let mut scene = scene();
+        let mut scene = Scene::of_two_threads_and_a_lock();
         scene.holds_with(0, 0, |hold| hold.recursion = 2);
         assert_eq!(scene.run(&Double).len(), 1);
     }
 
     #[test]
     fn recursive_locks_and_readers_may_acquire_a_lock_again() {
-        let mut recursive = scene();
+        let mut recursive = Scene::of_two_threads_and_a_lock();
         recursive.nests(0, &[0, 0]);
         recursive.model.locks[0].nature.is_reentrant = true;
         assert!(recursive.run(&Double).is_empty());
-        let mut readers = scene();
+        let mut readers = Scene::of_two_threads_and_a_lock();
         readers.nests(0, &[0, 0]);
         readers.model.threads[0].steps.iter_mut().for_each(|step| step.is_shared = true);
         readers.holds_with(0, 0, |hold| (hold.recursion, hold.is_shared) = (1, true));
@@ -132,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_lock_handed_over_is_released_by_another() {
-        let mut scene = scene();
+        let mut scene = Scene::of_two_threads_and_a_lock();
         for _ in 0..3 {
             scene.step(0, crate::locks::StepKind::AcquireBegin, 0);
             scene.step(1, crate::locks::StepKind::Released, 0);
@@ -142,7 +134,7 @@ mod tests {
 
     #[test]
     fn one_acquisition_after_the_other_is_no_finding() {
-        let mut scene = scene();
+        let mut scene = Scene::of_two_threads_and_a_lock();
         (0..20).for_each(|_| scene.nests(0, &[0]));
         assert!(scene.run(&Double).is_empty());
     }

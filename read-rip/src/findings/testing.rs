@@ -35,6 +35,15 @@ impl Scene {
         Scene { model, before: None, locations: Vec::new(), steps_at: HashMap::new() }
     }
 
+    /// Two threads, 0 and 1, and a lock, 0, that neither holds.
+    pub(super) fn of_two_threads_and_a_lock() -> Scene {
+        let mut scene = Scene::new();
+        scene.thread("worker");
+        scene.thread("other");
+        scene.lock("QUEUE");
+        scene
+    }
+
     /// Like `new`, of a dead process.
     pub(super) fn dead() -> Scene {
         let mut scene = Scene::new();

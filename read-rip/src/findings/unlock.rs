@@ -104,20 +104,12 @@ mod tests {
     use super::*;
     use crate::findings::testing::Scene;
 
-    fn scene() -> Scene {
-        let mut scene = Scene::new();
-        scene.thread("worker");
-        scene.thread("other");
-        scene.lock("QUEUE");
-        scene
-    }
-
     #[test]
     fn a_release_of_a_lock_that_no_thread_held_is_suspected() {
-        let mut never = scene();
+        let mut never = Scene::of_two_threads_and_a_lock();
         never.step(0, StepKind::Released, 0);
         assert_eq!(never.run(&Unlock)[0].confidence, Confidence::Suspected);
-        let mut twice = scene();
+        let mut twice = Scene::of_two_threads_and_a_lock();
         twice.nests(0, &[0]);
         twice.step(0, StepKind::Released, 0);
         twice.step(0, StepKind::Released, 0);
@@ -129,11 +121,11 @@ mod tests {
 
     #[test]
     fn a_lock_handed_over_is_no_finding() {
-        let mut scene = scene();
+        let mut scene = Scene::of_two_threads_and_a_lock();
         scene.step(0, StepKind::AcquireBegin, 0);
         scene.step(1, StepKind::Released, 0);
         assert!(scene.run(&Unlock).is_empty());
-        let mut held = self::scene();
+        let mut held = Scene::of_two_threads_and_a_lock();
         held.holds(0, 0);
         held.step(1, StepKind::Released, 0);
         assert!(held.run(&Unlock).is_empty());
@@ -141,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_was_overwritten_is_unknown() {
-        let mut scene = scene();
+        let mut scene = Scene::of_two_threads_and_a_lock();
         scene.step(0, StepKind::Released, 0);
         scene.model.threads[0].overwritten = 5;
         assert!(scene.run(&Unlock).is_empty(), "acquired in the part that is lost");
@@ -153,7 +145,7 @@ mod tests {
 
     #[test]
     fn recursive_locks_conditions_and_tries_are_counted() {
-        let mut scene = scene();
+        let mut scene = Scene::of_two_threads_and_a_lock();
         scene.nests(0, &[0, 0]);
         scene.step(0, StepKind::AcquireBegin, 0).is_try = true;
         scene.step(0, StepKind::ConditionWait, 0);

@@ -281,8 +281,8 @@ impl OneReading {
             }
             OneReading::MaybeCopy => {
                 "It is not known whether the process is alive, and no thread recorded anything between two readings: \
-                 this file may be a copy. `check` finds deadlocks by comparing two readings, and two readings of a copy \
-                 are always equal."
+                 this file may be a copy. `check` finds deadlocks by comparing two readings, and two readings of a \
+                 copy are always equal."
             }
             OneReading::Removed => {
                 "The ring was removed between two readings: its process ended. The findings are those of the first \
