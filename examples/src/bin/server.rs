@@ -17,7 +17,7 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::thread;
 
 use librip::{rip_progress, rip_snap};
@@ -110,7 +110,7 @@ fn connections(threads: usize) -> (Vec<SyncSender<Request>>, Vec<SyncSender<Cont
     let mut connections = Vec::with_capacity(threads);
     let mut contexts = Vec::with_capacity(threads);
     for number in 0..threads {
-        // Room for one request, so that the load generator serves all workers before it blocks.
+        // Room for one request, so that a worker always has the next one.
         let (connection, requests) = sync_channel(1);
         let (context_sender, context) = sync_channel(1);
         let worker = move || work(&requests, &context);
@@ -160,17 +160,28 @@ fn serve(sessions: &Sessions, request: &Request) -> u64 {
     if answer.is_multiple_of(100) { answer ^ sessions.statistics().lookups } else { answer }
 }
 
-/// The load generator: sends a request to each connection in turn. Blocks if a worker has not taken its last request.
+/// The load generator: sends a request to each connection in turn, and passes over those whose workers have not taken
+/// the last one. It blocks only when all connections are full: then every worker is busy, or waits.
 fn send_requests(connections: &[SyncSender<Request>]) {
     let mut random = Random::new(2024);
     loop {
+        let mut sent = 0;
         for (number, connection) in connections.iter().enumerate() {
             let client = number as u64 * CLIENTS_PER_CONNECTION + random.below(CLIENTS_PER_CONNECTION);
-            if connection.send(Request { client }).is_err() {
-                return;
+            match connection.try_send(Request { client }) {
+                Ok(()) => sent += 1,
+                Err(TrySendError::Full(_)) => {}
+                Err(TrySendError::Disconnected(_)) => return,
             }
         }
         rip_snap!("has sent a round of requests");
+        if sent == 0
+            && let Some(first) = connections.first()
+            && first.send(Request { client: 0 }).is_err()
+        {
+            return;
+        }
+        thread::yield_now();
     }
 }
 
