@@ -1,8 +1,8 @@
 //! Trouble: the process aborts in the middle of its work, in a function that the compiler has inlined.
 //!
 //! There is no core dump and no stack. `read-rip -t` shows the last marks of each thread. The last mark of the thread
-//! that aborted is "finds the order impossible", in `check`, inlined into `settle`. The other threads show what they
-//! did at that moment.
+//! that aborted is "finds the order impossible", in `check`, inlined into `settle`; `read-rip -v` shows this label. The
+//! other threads show what they did at that moment.
 //!
 //! ```text
 //! crash [THREADS]          default 4
