@@ -44,8 +44,12 @@ impl core::fmt::Display for InitError {
                 write!(f, "this process already records in {}", path.display())
             }
             InitError::AlreadyRecording(None) => write!(f, "this process already records"),
-            InitError::Create { path, .. } => write!(f, "could not create the ring {}", path.display()),
-            InitError::Map { path, .. } => write!(f, "could not map the ring {}", path.display()),
+            InitError::Create { path, source } => {
+                write!(f, "could not create the ring {}: {source}", path.display())
+            }
+            InitError::Map { path, source } => {
+                write!(f, "could not map the ring {}: {source}", path.display())
+            }
             InitError::NoRoom { path, needed_bytes } => {
                 write!(f, "no room for the ring {}: it needs {needed_bytes} bytes", path.display())
             }
@@ -54,11 +58,5 @@ impl core::fmt::Display for InitError {
     }
 }
 
-impl std::error::Error for InitError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            InitError::Create { source, .. } | InitError::Map { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
+/// The text names the cause already, so there is no further source.
+impl std::error::Error for InitError {}

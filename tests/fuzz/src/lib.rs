@@ -25,13 +25,13 @@ const COMMANDS: [&[&str]; 7] = [
     &["--json", "check", "--threshold", "1us"],
 ];
 
-/// A file of this process in memory, with this content.
+/// A file with this content, in the directory that `scripts/fuzz` makes and removes.
 pub fn file(name: &str, content: &[u8]) -> PathBuf {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     let directory = DIRECTORY.get_or_init(|| {
-        let directory = PathBuf::from(format!("/dev/shm/read-rip-fuzz.{}", std::process::id()));
-        fs::create_dir_all(&directory).expect("a directory in /dev/shm");
-        directory
+        let directory =
+            std::env::var_os("RIP_FUZZ_FILES").expect("RIP_FUZZ_FILES names a directory: see scripts/fuzz");
+        PathBuf::from(directory)
     });
     let path = directory.join(name);
     fs::write(&path, content).expect("room in /dev/shm");
