@@ -1,75 +1,18 @@
-//! Locks: who has each, who waits for it and how it was used, as `read-rip locks` shows it, for rings made by hand.
+//! Locks: who holds each, who waits for it and how it was used, as `read-rip locks` shows it, for rings made by hand.
 //!
-//! Not tested here: that the recorder writes such rings, and what `check` makes of them.
+//! Not tested here: that the recorder writes such rings, the model of the locks (`lock_model.rs`), and what `check`
+//! makes of it.
 
 mod support;
 
-use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use read_rip::locations::Locations;
-use read_rip::locks::{Input, LockModel, StepKind, build};
-use read_rip::symbols::{Options, Resolver};
 use serde_json::Value;
 use support::fixture::Fixture;
+use support::locks::*;
 use support::run::{Outcome, read_rip};
-use support::synth::{Held, Module, Ring, Site, Slot};
-
-const A: u64 = 0x7f00_0000_1000;
-const B: u64 = 0x7f00_0000_2000;
-
-/// Sites of a mutex's wrapper, all at one line of the program as far as it can be known without it.
-const TAKES: u64 = 0x1000;
-const WAIT: u64 = 0x1100;
-const RELEASED: u64 = 0x1200;
-const TRY_TAKES: u64 = 0x1300;
-const TRY_FAILED: u64 = 0x1400;
-/// Marks by hand.
-const HAND_WAIT: u64 = 0x2000;
-const HAND_ACQUIRED: u64 = 0x2100;
-const HAND_RELEASED: u64 = 0x2200;
-/// A readers-writer lock in shared mode.
-const READS: u64 = 0x3000;
-const READ_WAIT: u64 = 0x3100;
-/// A wait of limited time.
-const TIMED_WAIT: u64 = 0x3200;
-const SNAP: u64 = 0x4000;
-
-/// States of an entry of the held-lock table.
-const TAKING: u64 = 1;
-const WAITING: u64 = 2;
-const HELD: u64 = 3;
-const RELEASING: u64 = 4;
-const CONDITION: u64 = 5;
-const DESTROYED: u64 = 6;
-
-/// Seconds since boot as ticks of a ring with a clock.
-fn at(seconds: f64) -> u64 {
-    1000 + ((seconds - 2.0) * 125_000_000.0) as u64
-}
-
-fn ring() -> Ring {
-    let mutex = 1 << 8 | 4;
-    let rwlock = 2 << 8 | 4 | 1;
-    let site = |pc, file, line, within| Site::new(pc, file, line).within(within);
-    let mut ring = Ring::new().with_sites(&[]).with_clock(2);
-    ring.sites = vec![
-        site(TAKES, "src/cache.rs", 10, "server::cache").of(6, mutex, &[4, 3]),
-        site(WAIT, "src/cache.rs", 11, "server::cache").of(2, mutex, &[4, 3]),
-        site(RELEASED, "src/cache.rs", 12, "server::cache").of(4, mutex, &[4, 5, 3]),
-        site(TRY_TAKES, "src/cache.rs", 13, "server::cache").of(6, mutex | 2, &[3]),
-        site(TRY_FAILED, "src/cache.rs", 14, "server::cache").of(5, mutex | 2, &[3]),
-        site(HAND_WAIT, "src/hand.c", 20, "").of(2, 0, &[4, 3]),
-        site(HAND_ACQUIRED, "src/hand.c", 21, "").of(3, 0, &[4, 3]),
-        site(HAND_RELEASED, "src/hand.c", 22, "").of(4, 0, &[4, 5, 3]),
-        site(READS, "src/net.rs", 30, "server::net").of(6, rwlock, &[3]),
-        site(READ_WAIT, "src/net.rs", 31, "server::net").of(2, rwlock, &[4, 3]),
-        site(TIMED_WAIT, "src/net.rs", 32, "server::net").of(2, mutex | 2, &[4, 3]),
-        site(SNAP, "src/main.rs", 1, "server"),
-    ];
-    ring
-}
+use support::synth::{Held, Module, Ring, Slot};
 
 fn locks(ring: &Ring, options: &[&str]) -> Outcome {
     let fixture = Fixture::of(ring);
@@ -396,113 +339,4 @@ fn a_lock_in_a_static_is_called_by_its_symbol() {
     let text = shown(&ring);
     assert!(text.contains(&format!("locks::CACHE_LOCK  mutex at {address:#x}\n")), "{text}");
     assert!(text.contains("locks::CACHE_LOCK+0x10  mutex at "), "{text}");
-}
-
-/// The model of a ring, with one that was read a little earlier.
-fn model(earlier: Option<&Ring>, ring: &Ring) -> LockModel {
-    let read = |ring: &Ring| read_rip::ring::read(&Fixture::of(ring).path).unwrap();
-    let (snapshot, earlier) = (read(ring), earlier.map(read));
-    let mut places = Locations::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
-    let input = Input {
-        snapshot: &snapshot,
-        earlier: earlier.as_ref(),
-        window_ns: earlier.as_ref().map(|_| 200_000_000),
-        is_final: earlier.is_none(),
-        now_ns: Some(10_000_000_000),
-        living: &HashSet::new(),
-        ended: &HashSet::new(),
-    };
-    build(&input, &mut places)
-}
-
-#[test]
-fn steps_are_what_a_thread_did() {
-    let ring = ring().with_slots([Slot::thread("a", 1)
-        .event(TAKES, &[at(3.0), A])
-        .event(TRY_TAKES, &[B])
-        .event(TRY_FAILED, &[B])
-        .event(READ_WAIT, &[at(4.0), B])
-        .marks([SNAP])
-        .event(RELEASED, &[at(5.0), at(3.0), A])]);
-    let model = model(None, &ring);
-    let steps: Vec<_> = model.threads[0]
-        .steps
-        .iter()
-        .map(|step| (step.sequence, step.kind, step.lock.map(|lock| model.locks[lock].address)))
-        .collect();
-    assert_eq!(
-        steps,
-        [
-            (2, StepKind::AcquireBegin, Some(A)),
-            (6, StepKind::TryFailed, Some(B)),
-            (9, StepKind::Wait, Some(B)),
-            (10, StepKind::Snap, None),
-            (14, StepKind::Released, Some(A)),
-        ]
-    );
-    let [takes, failed, wait, _, released] = &model.threads[0].steps[..] else { unreachable!() };
-    assert_eq!((takes.time_ns, takes.since_ns), (Some(3_000_000_000), None));
-    assert_eq!((released.time_ns, released.since_ns), (Some(5_000_000_000), Some(3_000_000_000)));
-    assert!(failed.is_try && !takes.is_try && wait.is_shared && !takes.is_shared);
-    assert_eq!(model.threads[0].overwritten, 0);
-}
-
-#[test]
-fn steps_before_missing_words_are_dropped() {
-    let mut slot = Slot::thread("a", 1).event(TAKES, &[0, A]).event(TAKES, &[0, B]).marks([SNAP]);
-    slot.words.retain(|&(sequence, ..)| sequence != 4);
-    let model = model(None, &ring().with_slots([slot]));
-    let kinds: Vec<StepKind> = model.threads[0].steps.iter().map(|step| step.kind).collect();
-    assert_eq!(kinds, [StepKind::Snap], "there may be a release of the first lock in what is missing");
-    assert_eq!(model.threads[0].overwritten, 6);
-}
-
-#[test]
-fn the_locks_of_a_thread_are_in_the_order_in_which_it_took_them() {
-    // The entries are not: the first was free again when the last lock was taken.
-    let entry = |lock, sequence| Held { sequence, ..Held::new(HELD, lock, TAKES) };
-    let slot = Slot::thread("a", 1).at(40_000).marks([SNAP; 40]);
-    let slot = slot.has(entry(3, 40_020)).has(entry(1, 7).since(at(3.0))).has(entry(2, 40_010));
-    let model = model(None, &ring().with_slots([slot]));
-    let order: Vec<u64> = model.threads[0].holds.iter().map(|hold| model.locks[hold.lock].address).collect();
-    assert_eq!(order, [1, 2, 3]);
-}
-
-#[test]
-fn only_a_state_seen_in_both_readings_is_steady() {
-    let held = |sequence| Held { sequence, ..Held::new(HELD, A, TAKES) };
-    let waits = |lock| Held { sequence: 9, ..Held::new(WAITING, lock, WAIT) };
-    let thread = |tid| Slot::thread("a", tid).at(100);
-    let other_owner = |slot: Slot| slot.reused_by("b", 77);
-    let earlier = ring().with_slots([
-        thread(1).has(held(5)),
-        thread(2).has(held(5)),
-        thread(3).has(waits(A)),
-        thread(4).has(waits(A)),
-        thread(5).has(waits(A)),
-    ]);
-    let later = ring().with_slots([
-        thread(1).has(held(5)).marks([SNAP; 3]),
-        thread(2).has(held(6)),
-        thread(3).has(waits(A)),
-        thread(4).has(waits(B)),
-        other_owner(thread(5)).has(waits(A)),
-    ]);
-    let model = model(Some(&earlier), &later);
-    let steady: Vec<(u32, bool, Option<u64>)> = model
-        .threads
-        .iter()
-        .map(|thread| {
-            let is_steady = match thread.wait {
-                Some(wait) => wait.is_steady,
-                None => thread.holds[0].is_steady,
-            };
-            (thread.tid, is_steady, thread.advanced)
-        })
-        .collect();
-    assert_eq!(
-        steady,
-        [(1, true, Some(3)), (2, false, Some(0)), (3, true, Some(0)), (4, false, Some(0)), (77, false, None)]
-    );
-    assert_eq!(model.window_ns, Some(200_000_000));
 }

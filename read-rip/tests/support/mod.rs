@@ -4,7 +4,9 @@
 
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
+pub(crate) mod compiled;
 pub(crate) mod fixture;
+pub(crate) mod locks;
 pub(crate) mod run;
 
 pub(crate) use librip_test_kit::{Random, ancestor, gzip, map, setting};
