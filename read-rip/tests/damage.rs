@@ -89,7 +89,7 @@ fn text_is_not_a_ring() {
 fn a_ring_that_was_never_finished_is_told_from_one_that_was_never_begun() {
     let expected = " is an unfinished ring\n";
     after(|image| image.set64(header_at::MAGIC, 0)).fails_with(expected);
-    // Of a length that rings of the C ancestor have as well, with a host name that could be its PCs.
+    // The file has a length that is also possible for a legacy ring, and a host name that could be PCs of such a ring.
     let ring = Ring { host: b"ab".to_vec(), spare_slots: 1, ..sound_ring() };
     let mut image = ring.build();
     image.bytes.resize(image.bytes.len().next_multiple_of(20_480), 0);

@@ -1,7 +1,7 @@
-//! What `read-rip` writes, to the letter, for rings made by hand; no recorded program is needed.
+//! What `read-rip` writes, to the letter, for rings made by hand. No recorded program is needed.
 //!
-//! Not tested here: which ring it is (`choice.rs`), where the output goes (`streams.rs`), symbols (`resolve.rs`), damaged
-//! input (`damage.rs`).
+//! Not tested here: which ring it reads (`choice.rs`), where the output goes (`streams.rs`), symbols (`resolve.rs`),
+//! damaged input (`damage.rs`).
 
 mod support;
 

@@ -5,10 +5,10 @@
 
 #![allow(missing_docs, reason = "tests")]
 
-mod ancestor;
 mod examples;
 mod folded;
 mod layout;
+mod legacy;
 mod locks;
 mod matrix;
 mod parts;

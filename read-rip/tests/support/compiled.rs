@@ -1,4 +1,4 @@
-//! Programs for the tests of the `symbols` layer: small sources, compiled here, and what a resolver is asked about them.
+//! Programs for the tests of the `symbols` layer: small sources, compiled here, and questions to a resolver.
 //!
 //! The expected lines are those with a marker comment in the source. The expected addresses are those of symbols, as
 //! `object` reads them. No rings here.

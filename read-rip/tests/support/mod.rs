@@ -9,7 +9,7 @@ pub(crate) mod fixture;
 pub(crate) mod locks;
 pub(crate) mod run;
 
-pub(crate) use librip_test_kit::{Random, ancestor, gzip, map, setting};
+pub(crate) use librip_test_kit::{Random, gzip, legacy, map, setting};
 
 /// Rings made by hand, and the names of the format that tests use.
 pub(crate) mod synth {
