@@ -12,7 +12,7 @@ use object::{Object, ObjectSection};
 use read_rip::symbols::{Options, Problem, Resolver};
 use support::compiled::{Fixture, RUST_SOURCE, address, bare, build_id_name, check_c, problems};
 
-/// A program without, and beside it a file with its debug information.
+/// A stripped program, and next to it a file with its debug information.
 fn separated() -> (Fixture, u64) {
     let fixture = Fixture::c("-g");
     let mark = address(&fixture.path("prog"), "c_mark");
@@ -25,15 +25,15 @@ fn separated() -> (Fixture, u64) {
 fn a_separate_debug_file_is_found_by_build_id() {
     let (fixture, mark) = separated();
     let module = fixture.module("prog");
-    let place = fixture.path("debug/.build-id").join(build_id_name(&module.build_id));
-    fs::create_dir_all(place.parent().unwrap()).unwrap();
-    fs::rename(fixture.path("prog.debug"), place).unwrap();
+    let debug_file = fixture.path("debug/.build-id").join(build_id_name(&module.build_id));
+    fs::create_dir_all(debug_file.parent().unwrap()).unwrap();
+    fs::rename(fixture.path("prog.debug"), debug_file).unwrap();
     let options = Options { debug_dirs: vec!["/nonexistent".into(), fixture.path("debug")], ..bare() };
     let mut resolver = Resolver::new(&[module], options.clone());
     fixture.check_c_frames(&resolver.resolve(0, mark));
     assert_eq!(problems(&resolver), []);
 
-    // Also when the program itself is gone: the build id in the ring is enough.
+    // The program itself is not needed: the build id in the ring is enough.
     let module = fixture.module("prog");
     fs::remove_file(fixture.path("prog")).unwrap();
     let mut resolver = Resolver::new(&[module], options);
@@ -46,9 +46,9 @@ fn a_separate_debug_file_of_another_build_is_refused() {
     let (fixture, mark) = separated();
     let other = Fixture::c("-g -O0");
     let module = fixture.module("prog");
-    let place = fixture.path("debug/.build-id").join(build_id_name(&module.build_id));
-    fs::create_dir_all(place.parent().unwrap()).unwrap();
-    fs::copy(other.path("prog"), place).unwrap();
+    let debug_file = fixture.path("debug/.build-id").join(build_id_name(&module.build_id));
+    fs::create_dir_all(debug_file.parent().unwrap()).unwrap();
+    fs::copy(other.path("prog"), debug_file).unwrap();
     let options = Options { debug_dirs: vec![fixture.path("debug")], ..bare() };
     let mut resolver = Resolver::new(&[module], options);
     assert_eq!(resolver.resolve(0, mark), []);
@@ -58,25 +58,25 @@ fn a_separate_debug_file_of_another_build_is_refused() {
 #[test]
 fn a_separate_debug_file_is_found_by_its_path_in_a_debug_directory() {
     let (fixture, mark) = separated();
-    let place = fixture.path("debug").join(fixture.path("prog.debug").strip_prefix("/").unwrap());
-    fs::create_dir_all(place.parent().unwrap()).unwrap();
-    fs::rename(fixture.path("prog.debug"), place).unwrap();
+    let debug_file = fixture.path("debug").join(fixture.path("prog.debug").strip_prefix("/").unwrap());
+    fs::create_dir_all(debug_file.parent().unwrap()).unwrap();
+    fs::rename(fixture.path("prog.debug"), debug_file).unwrap();
     let options = Options { debug_dirs: vec![fixture.path("debug")], ..bare() };
     let mut resolver = Resolver::new(&[fixture.module("prog")], options);
     fixture.check_c_frames(&resolver.resolve(0, mark));
 }
 
 #[test]
-fn a_debug_link_is_followed_beside_the_file_in_its_debug_subdirectory_and_in_debug_directories() {
+fn a_debug_link_is_looked_up_next_to_the_file_in_its_debug_subdirectory_and_in_debug_directories() {
     let (fixture, mark) = separated();
     fixture.run("objcopy --add-gnu-debuglink=prog.debug prog");
     let below = fixture.path("prog.debug");
     let far = fixture.path("global").join(below.strip_prefix("/").unwrap());
     let places = [below, fixture.path(".debug/prog.debug"), far];
-    for (index, place) in places.iter().enumerate() {
+    for (index, debug_file) in places.iter().enumerate() {
         if index > 0 {
-            fs::create_dir_all(place.parent().unwrap()).unwrap();
-            fs::rename(&places[index - 1], place).unwrap();
+            fs::create_dir_all(debug_file.parent().unwrap()).unwrap();
+            fs::rename(&places[index - 1], debug_file).unwrap();
         }
         let options = Options { debug_dirs: vec![fixture.path("global")], ..bare() };
         let mut resolver = Resolver::new(&[fixture.module("prog")], options);
@@ -86,10 +86,10 @@ fn a_debug_link_is_followed_beside_the_file_in_its_debug_subdirectory_and_in_deb
 }
 
 #[test]
-fn a_file_with_the_debug_links_name_and_another_checksum_is_not_used() {
+fn a_debug_link_with_another_checksum_is_not_followed() {
     let (fixture, mark) = separated();
     fixture.run("objcopy --add-gnu-debuglink=prog.debug prog");
-    // Same build id, another content.
+    // The build id is the same, the content is not.
     let mut bytes = fs::read(fixture.path("prog.debug")).unwrap();
     bytes.push(0);
     fs::write(fixture.path("prog.debug"), bytes).unwrap();
@@ -98,7 +98,7 @@ fn a_file_with_the_debug_links_name_and_another_checksum_is_not_used() {
     assert!(problems(&resolver).iter().any(|problem| matches!(problem, Problem::WrongChecksum { .. })));
 }
 
-/// Whether a file has a section that starts with such bytes.
+/// Whether a file has a section that starts with these bytes.
 fn has_section(path: &Path, name: &str, start: &[u8]) -> bool {
     let data = fs::read(path).unwrap();
     let file = object::File::parse(&*data).unwrap();
@@ -110,7 +110,7 @@ fn has_section(path: &Path, name: &str, start: &[u8]) -> bool {
 }
 
 #[test]
-fn sections_that_are_compressed_with_zlib_are_read() {
+fn sections_compressed_with_zlib_are_read() {
     let fixture = Fixture::c("-g");
     fixture.run("objcopy --compress-debug-sections=zlib prog");
     assert!(has_section(&fixture.path("prog"), ".debug_info", &[1, 0, 0, 0]), "not compressed");
@@ -122,7 +122,7 @@ fn sections_that_are_compressed_with_zlib_are_read() {
 }
 
 #[test]
-fn sections_that_are_compressed_with_zstd_are_read() {
+fn sections_compressed_with_zstd_are_read() {
     let fixture = Fixture::c("-g");
     fixture.run("objcopy --compress-debug-sections=zstd prog");
     assert!(has_section(&fixture.path("prog"), ".debug_info", &[2, 0, 0, 0]), "not compressed");
@@ -138,10 +138,10 @@ fn split_debug_information_is_read_from_where_the_compiler_put_it() {
     }
 }
 
-// FOLKLORE: binutils 2.40's dwp crashes on version 5 of DWARF and llvm-dwp 14 runs forever on gcc's: version 4 is
-// packed by the first and version 5 by rustc itself.
+// FOLKLORE: dwp of binutils 2.40 crashes on DWARF 5, and llvm-dwp 14 runs forever on gcc's DWARF 5. So dwp packs
+// version 4 here, and rustc itself packs version 5.
 #[test]
-fn split_debug_information_is_read_from_a_package_beside_the_program() {
+fn split_debug_information_is_read_from_a_package_next_to_the_program() {
     let fixture = Fixture::c("-gdwarf-4 -gsplit-dwarf");
     fixture.run("dwp -e prog -o prog.dwp");
     fs::remove_file(fixture.path("prog-fixture.dwo")).unwrap();
@@ -157,7 +157,7 @@ fn split_debug_information_is_read_from_a_package_beside_the_program() {
         let frames = resolver.resolve(0, mark);
         assert_eq!(frames[0].function.as_deref(), Some("fixture::cache::Table::lookup"));
         assert_eq!(problems(&resolver), []);
-        // Without the package the symbol table still knows the function.
+        // Without the package, the symbol table still has the function.
         fs::remove_file(fixture.path("prog.dwp")).unwrap();
         let mut resolver = fixture.resolver("prog");
         assert_eq!(resolver.resolve(0, mark)[0].function, frames[0].function);

@@ -13,11 +13,11 @@ use support::fixture::Fixture;
 use support::locks::*;
 use support::synth::{Held, Ring, Slot};
 
-/// The model of a ring, with one that was read a little earlier.
+/// The model of a ring, and of an earlier reading of it if there is one.
 fn model(earlier: Option<&Ring>, ring: &Ring) -> LockModel {
     let read = |ring: &Ring| read_rip::ring::read(&Fixture::of(ring).path).unwrap();
     let (snapshot, earlier) = (read(ring), earlier.map(read));
-    let mut places = Locations::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
+    let mut locations = Locations::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
     let input = Input {
         snapshot: &snapshot,
         earlier: earlier.as_ref(),
@@ -27,11 +27,11 @@ fn model(earlier: Option<&Ring>, ring: &Ring) -> LockModel {
         living: &HashSet::new(),
         ended: &HashSet::new(),
     };
-    build(&input, &mut places)
+    build(&input, &mut locations)
 }
 
 #[test]
-fn steps_are_what_a_thread_did() {
+fn the_steps_of_a_thread_are_its_events_in_order() {
     let ring = ring().with_slots([Slot::thread("a", 1)
         .event(TAKES, &[at(3.0), A])
         .event(TRY_TAKES, &[B])
@@ -68,13 +68,13 @@ fn steps_before_missing_words_are_dropped() {
     slot.words.retain(|&(sequence, ..)| sequence != 4);
     let model = model(None, &ring().with_slots([slot]));
     let kinds: Vec<StepKind> = model.threads[0].steps.iter().map(|step| step.kind).collect();
-    assert_eq!(kinds, [StepKind::Snap], "there may be a release of the first lock in what is missing");
+    assert_eq!(kinds, [StepKind::Snap], "the missing words may contain a release of the first lock");
     assert_eq!(model.threads[0].overwritten, 6);
 }
 
 #[test]
-fn the_locks_of_a_thread_are_in_the_order_in_which_it_took_them() {
-    // The entries are not: the first was free again when the last lock was taken.
+fn the_locks_of_a_thread_are_in_the_order_of_their_acquisition() {
+    // The entries are in another order: the first entry was free again when the thread acquired the last lock.
     let entry = |lock, sequence| Held { sequence, ..Held::new(HELD, lock, TAKES) };
     let slot = Slot::thread("a", 1).at(40_000).marks([SNAP; 40]);
     let slot = slot.has(entry(3, 40_020)).has(entry(1, 7).since(at(3.0))).has(entry(2, 40_010));

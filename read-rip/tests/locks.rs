@@ -31,7 +31,7 @@ fn json(ring: &Ring) -> Vec<Value> {
 }
 
 #[test]
-fn a_lock_has_its_holder_and_its_waiters_by_place() {
+fn a_lock_shows_its_holder_and_its_waiters_by_location() {
     let waiter = |tid| Slot::thread("worker", tid).event(TAKES, &[at(3.5), A]).event(WAIT, &[at(3.5), A]);
     let ring = ring().with_slots([
         Slot::thread("owner", 10)
@@ -57,7 +57,7 @@ fn a_lock_has_its_holder_and_its_waiters_by_place() {
 }
 
 #[test]
-fn a_pile_of_waiters_is_one_line() {
+fn many_waiters_at_one_location_are_one_line() {
     let slots = (1..3000).map(|tid| Slot::thread("w", tid).has(Held::new(WAITING, A, WAIT)));
     let shown = shown(&ring().with_slots(slots));
     assert_eq!(
@@ -89,12 +89,12 @@ fn operations_on_a_lock_are_counted() {
             .event(TAKES, &[at(4.0), A])
             .event(WAIT, &[at(4.0), A])
             .event(RELEASED, &[at(4.75), at(4.5), A])
-            // A try that failed was no acquisition.
+            // A failed try is not an acquisition.
             .event(TRY_TAKES, &[A])
             .event(TRY_FAILED, &[A])
             .event(TRY_TAKES, &[A])
             .marks([SNAP]),
-        // Its acquisition was overwritten.
+        // The matching acquisition was overwritten.
         Slot::thread("b", 2).from(100).at(5000).event(RELEASED, &[at(5.0), at(4.9), A]),
     ]);
     let lock = &json(&ring)[0];
@@ -127,7 +127,7 @@ fn marks_by_hand_measure_the_wait_between_them() {
 }
 
 #[test]
-fn the_table_decides_what_became_of_the_last_attempt() {
+fn the_held_lock_table_decides_the_outcome_of_the_last_attempt() {
     let attempt = |tid, waits: bool| {
         let slot = Slot::thread("a", tid).event(TAKES, &[at(3.0), A]);
         if waits { slot.event(WAIT, &[at(3.0), A]) } else { slot }
@@ -135,9 +135,9 @@ fn the_table_decides_what_became_of_the_last_attempt() {
     for (state, waits, acquisitions) in
         [(TAKING, false, 0), (WAITING, true, 0), (HELD, false, 1), (HELD, true, 1), (RELEASING, true, 1)]
     {
-        let place = if waits { WAIT } else { TAKES };
-        // Of the event that entered it.
-        let entry = Held { sequence: 2, ..Held::new(state, A, place) };
+        let site = if waits { WAIT } else { TAKES };
+        // The sequence of the event that made the entry.
+        let entry = Held { sequence: 2, ..Held::new(state, A, site) };
         let ring = ring().with_slots([attempt(1, waits).has(entry)]);
         assert_eq!(json(&ring)[0]["acquisitions"], acquisitions, "{state} {waits}");
     }
@@ -147,11 +147,11 @@ fn the_table_decides_what_became_of_the_last_attempt() {
     ];
     let twice = Slot::thread("a", 1).event(TAKES, &[0, A]).event(TAKES, &[0, A]).event(WAIT, &[0, A]);
     let ring = ring().with_slots([entries.into_iter().fold(twice, Slot::has)]);
-    assert_eq!(json(&ring)[0]["acquisitions"], 1, "it waits for what it has");
+    assert_eq!(json(&ring)[0]["acquisitions"], 1, "it waits for a lock that it holds");
     let ring = Ring { slots: vec![attempt(1, false)], ..ring };
     assert_eq!(json(&ring)[0]["acquisitions"], 0, "it may have failed");
     let ring = ring.with_slots([attempt(2, false).marks([SNAP])]);
-    assert_eq!(json(&ring)[0]["acquisitions"], 1, "it went on, and has not failed");
+    assert_eq!(json(&ring)[0]["acquisitions"], 1, "a later mark shows that it succeeded");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_thread_that_may_hold_a_lock_is_not_a_holder() {
 }
 
 #[test]
-fn a_lock_can_be_held_again_and_shared() {
+fn a_lock_can_be_held_recursively_and_shared() {
     let reads = |tid| Slot::thread("r", tid).has(Held { shared: true, ..Held::new(HELD, B, READS) });
     let ring = ring().with_slots([
         Slot::thread("a", 1).has(Held { recursion: 2, ..Held::new(HELD, A, TAKES) }),
@@ -186,9 +186,9 @@ fn a_lock_can_be_held_again_and_shared() {
         Slot::thread("w", 4).has(Held { shared: true, ..Held::new(WAITING, B, READ_WAIT) }),
     ]);
     let locks = json(&ring);
-    let [shared, again] = &locks[..] else { panic!("{locks:#?}") };
-    assert_eq!(again["holders"][0]["recursion"], 2);
-    assert_eq!(again["holders"][0].get("since_boottime_ns"), None);
+    let [shared, recursive] = &locks[..] else { panic!("{locks:#?}") };
+    assert_eq!(recursive["holders"][0]["recursion"], 2);
+    assert_eq!(recursive["holders"][0].get("since_boottime_ns"), None);
     assert_eq!((&shared["type"], &shared["contradictory"]), (&"rwlock".into(), &false.into()));
     assert_eq!(shared["holders"].as_array().unwrap().len(), 2);
     let text = shown(&ring);
@@ -201,7 +201,7 @@ fn two_holders_of_an_exclusive_lock_are_contradictory() {
     let ring = ring().with_slots([1, 2].map(|tid| Slot::thread("a", tid).has(Held::new(HELD, A, TAKES))));
     assert!(shown(&ring).contains("  contradictory: "), "{}", shown(&ring));
     assert_eq!(json(&ring)[0]["contradictory"], true);
-    // Of a living process each was a holder at a moment of its own.
+    // In a living process, the reader sees each thread at a different moment.
     let mut ring = ring.of_this_process();
     ring.modules[0].pid = ring.pid;
     let outcome = locks(&ring, &[]).sound();
@@ -217,9 +217,9 @@ fn an_exited_holder_still_holds_its_lock() {
 }
 
 #[test]
-fn an_entry_that_was_being_written_is_counted_and_means_nothing() {
+fn an_entry_that_was_being_written_is_counted_and_ignored() {
     let torn = Held { sequence: 4999, place_sequence: Some(5000), ..Held::new(HELD, A, TAKES) };
-    // Of the place's sequence there are 8 bits, and of the lock's 15.
+    // The meta word holds 8 bits of the sequence, the lock word 15.
     let whole = Held { sequence: 5000, ..Held::new(HELD, B, TAKES) };
     let outcome = locks(&ring().with_slots([Slot::thread("a", 1).has(torn).has(whole)]), &[]).sound();
     assert!(!outcome.stdout.contains("0x7f0000001000"), "{outcome:#?}");
@@ -231,7 +231,7 @@ fn an_entry_that_was_being_written_is_counted_and_means_nothing() {
 }
 
 #[test]
-fn an_entry_for_no_lock_is_damage() {
+fn an_entry_without_a_lock_is_damage() {
     let ring = ring().with_slots([
         Slot::thread("a", 1).has(Held::new(HELD, 0, TAKES)),
         Slot::thread("b", 2).has(Held::new(HELD, A, TAKES)),
@@ -287,7 +287,7 @@ fn idle_locks_are_hidden_when_there_are_many() {
 #[test]
 fn steps_before_words_that_are_missing_do_not_count_as_known() {
     let mut slot = Slot::thread("a", 1).event(TAKES, &[0, A]).event(TRY_FAILED, &[A]).marks([SNAP]);
-    // The failure is not known, so neither is the acquisition.
+    // The failure is missing, so the outcome of the acquisition is unknown.
     slot.words.retain(|&(sequence, ..)| sequence != 4);
     let lock = &json(&ring().with_slots([slot]))[0];
     assert_eq!((lock["acquisitions"].as_u64(), lock["failed_tries"].as_u64()), (Some(0), Some(0)));
@@ -311,11 +311,11 @@ fn the_other_views_show_lock_events_as_marks() {
     assert_eq!(events[1]["lock"], "0x7f0000001000");
 }
 
-/// A static of this very program, to be found by its symbol.
+/// A static of this test program. The reader finds it by its symbol.
 static CACHE_LOCK: [u64; 4] = [1; 4];
 
 #[test]
-fn a_lock_in_a_static_is_called_by_its_symbol() {
+fn a_lock_in_a_static_is_named_after_its_symbol() {
     let exe = std::env::current_exe().unwrap();
     let metadata = fs::metadata(&exe).unwrap();
     let maps = fs::read_to_string("/proc/self/maps").unwrap();

@@ -15,7 +15,7 @@ use read_rip::symbols::{ModuleProblem, Options, Problem, Resolver};
 use support::compiled::{Fixture, address, bare, check_c, problems};
 
 #[test]
-fn a_program_of_another_build_is_refused_also_when_it_was_given() {
+fn a_program_of_another_build_is_refused_even_if_the_user_names_it() {
     let fixture = Fixture::c("-g");
     let mark = address(&fixture.path("prog"), "c_mark");
     let recorded = fixture.module("prog");
@@ -28,7 +28,7 @@ fn a_program_of_another_build_is_refused_also_when_it_was_given() {
         let found = other.module("prog").build_id;
         assert_eq!(problems(&resolver), [Problem::WrongBuildId { expected, found }]);
     }
-    // The path of the living process leads to the right one, whatever took the file's place.
+    // The living process still leads to the right program, even if another file is at its path now.
     let recorded = Module { path: fixture.path("prog"), ..other.module("prog") };
     fs::write(fixture.path("prog"), "replaced").unwrap();
     let options = Options { live_executable: Some(other.path("prog")), ..bare() };
@@ -37,7 +37,7 @@ fn a_program_of_another_build_is_refused_also_when_it_was_given() {
 }
 
 #[test]
-fn a_program_that_was_given_is_used_instead_of_the_recorded_path() {
+fn a_program_that_the_user_names_is_used_instead_of_the_recorded_path() {
     let fixture = Fixture::c("-g");
     let module = Module { path: "/nonexistent/prog".into(), ..fixture.module("prog") };
     let options = Options { executable: Some(fixture.path("prog")), ..bare() };
@@ -47,7 +47,7 @@ fn a_program_that_was_given_is_used_instead_of_the_recorded_path() {
 }
 
 #[test]
-fn a_replaced_program_without_build_id_is_refused_unless_it_was_given() {
+fn a_replaced_program_without_build_id_is_refused_unless_the_user_names_it() {
     let fixture = Fixture::c("-g -Wl,--build-id=none");
     let mark = address(&fixture.path("prog"), "c_mark");
     let recorded = fixture.module("prog");
@@ -125,7 +125,7 @@ fn a_path_that_is_not_a_regular_file_is_answered_promptly() {
     }
 }
 
-/// A function with a very deep tree of inlined calls: addr2line descends it by recursion.
+/// A function with a very deep tree of inlined calls. addr2line walks it by recursion.
 const DEEP_SOURCE: &str = r#"
     .text
     .globl deep_mark
@@ -185,7 +185,7 @@ impl Noise {
     }
 }
 
-/// All that can be asked of a file; how many frames it has.
+/// Looks up everything in a file. Returns the number of frames found.
 fn ask(path: &Path, addresses: &[u64]) -> usize {
     let module = Module { path: path.into(), is_executable: true, ..Module::default() };
     let options = Options { executable: Some(path.into()), ..bare() };
@@ -207,7 +207,7 @@ fn thousands_of_damaged_files_neither_panic_nor_hang() {
             ["c_mark", "outermost", "entry", "main", "shared_lock"].map(|name| address(&path, name));
         let whole = fs::read(&path).unwrap();
         assert!(ask(&path, &addresses) > 4);
-        // Flip where it matters: headers, tables, debug sections.
+        // Damage what the resolver reads: headers, tables, debug sections.
         let file = object::File::parse(&*whole).unwrap();
         let interesting =
             |name: &str| name.starts_with(".debug") || name.contains("tab") || name.contains("note");
@@ -219,7 +219,7 @@ fn thousands_of_damaged_files_neither_panic_nor_hang() {
         let headers = u64::from_le_bytes(whole[40..48].try_into().unwrap());
         ranges.extend([(0, 64), (headers, whole.len() as u64 - headers)]);
         let mut noise = Noise(0x9e37_79b9_7f4a_7c15);
-        let mut less = 0;
+        let mut with_effect = 0;
         let start = Instant::now();
         for round in 0..1000 {
             let mut damaged = whole.clone();
@@ -234,9 +234,9 @@ fn thousands_of_damaged_files_neither_panic_nor_hang() {
             }
             let target = fixture.path("damaged");
             fs::write(&target, damaged).unwrap();
-            less += usize::from(ask(&target, &addresses) < 7);
+            with_effect += usize::from(ask(&target, &addresses) < 7);
         }
-        assert!(less > 100, "only {less} of the mutations did anything");
+        assert!(with_effect > 100, "only {with_effect} of the mutations did anything");
         assert!(start.elapsed() < Duration::from_secs(120), "{:?}", start.elapsed());
     }
 }

@@ -13,7 +13,7 @@ use support::run::{command, finish, read_rip};
 use support::synth::{BIAS, Module, Ring, Site, Slot};
 
 #[test]
-fn the_line_of_a_thread_is_the_contract_of_scripts() {
+fn the_line_of_a_thread_has_the_form_that_scripts_rely_on() {
     let ring = lock_sites().with_slots([
         Slot::thread("worker 7", 4711).at(82).marks([WAITS, DONE, HOLDS]),
         Slot::thread("main", 4321).marks([DONE]),
@@ -30,7 +30,7 @@ fn the_line_of_a_thread_is_the_contract_of_scripts() {
 
 #[test]
 fn an_address_is_shown_only_where_several_share_a_line_that_is_shown() {
-    // Both marks of line 124 exist, but no thread passed the second: nothing is ambiguous.
+    // Line 124 has two marks, but no thread passed the second one, so the line alone is clear.
     let ring = lock_sites().with_slots([Slot::thread("a", 1).marks([WAITS, DONE])]);
     let outcome = Fixture::of(&ring).show(&["-t"]).sound();
     assert_eq!(outcome.stdout, "a[1]: {0}source_a.c:124, {1}source_a.c:129\n");
@@ -39,7 +39,7 @@ fn an_address_is_shown_only_where_several_share_a_line_that_is_shown() {
 }
 
 #[test]
-fn the_condensed_view_counts_threads_by_function_and_place() {
+fn the_condensed_view_counts_threads_by_function_and_location() {
     let outcome = Fixture::of(&pile_up()).show(&[]).sound();
     assert_eq!(
         outcome.stdout,
@@ -72,8 +72,8 @@ fn the_function_with_most_threads_comes_first_and_equal_ones_by_name() {
     for (index, name) in ["b", "a", "c"].into_iter().enumerate() {
         ring.sites.push(Site::new(0x1000 + index as u64, "x.rs", 1 + index as u32).within(name));
     }
-    let places = [0x1000, 0x1001, 0x1002, 0x1002];
-    let slots = (1u32..).zip(places).map(|(tid, place)| Slot::thread("t", tid).marks([place]));
+    let pcs = [0x1000, 0x1001, 0x1002, 0x1002];
+    let slots = (1u32..).zip(pcs).map(|(tid, pc)| Slot::thread("t", tid).marks([pc]));
     let outcome = Fixture::of(&ring.with_slots(slots)).show(&[]).sound();
     let functions: Vec<&str> = outcome.stdout.lines().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(functions, ["c::?", "a::?", "b::?"]);
@@ -102,7 +102,7 @@ fn counts_of_one_are_singular() {
 }
 
 #[test]
-fn exited_threads_are_shown_by_tv_alone_and_end_in_exit() {
+fn only_tv_shows_exited_threads_and_their_lines_end_in_exit() {
     let ring = lock_sites().with_slots([
         Slot::thread("gone", 1).marks([DONE, WAITS]).exited(),
         Slot::thread("here", 2).marks([WAITS]),
@@ -125,7 +125,7 @@ fn sequences_are_shown_in_full_however_large() {
         Slot::thread("a", 1).at(32_767).marks([WAITS, DONE, HOLDS]),
         Slot::thread("b", 2).at((1 << 32) - 1).marks([DONE, DONE]),
         Slot::thread("c", 3).at(1 << 62).marks([DONE]),
-        // Full to the last word, and the oldest is what it must be.
+        // Every word is used, and the oldest one is still there.
         Slot::thread("d", 4).at(100_000).marks([DONE; 16]),
     ]);
     let outcome = Fixture::of(&ring).show(&["-t"]);
@@ -141,7 +141,7 @@ fn sequences_are_shown_in_full_however_large() {
 }
 
 #[test]
-fn what_came_before_the_last_words_is_counted_as_overwritten() {
+fn words_before_the_oldest_one_left_are_counted_as_overwritten() {
     let ring = Ring { slot_words: 16, ..lock_sites() };
     let ring = ring.with_slots([Slot::thread("a", 1).at(1_000).marks([DONE; 20])]);
     let outcome = Fixture::of(&ring).show(&["-t"]).sound();
@@ -164,7 +164,7 @@ fn a_reused_slot_shows_nothing_of_its_former_owner() {
 
 #[test]
 fn a_slot_that_was_changing_owners_shows_no_words_of_either_owner() {
-    // Killed in the middle of the claim: ids are the successor's, words and first sequence the predecessor's.
+    // Killed in the middle of the claim: the ids are the new owner's, the words and the first sequence the old owner's.
     let mut slot = Slot::thread("first", 1).marks([WAITS, HOLDS]);
     slot.state = support::synth::CLAIMING;
     slot.generation = 2;
@@ -176,7 +176,7 @@ fn a_slot_that_was_changing_owners_shows_no_words_of_either_owner() {
 #[test]
 fn unknown_pcs_are_shown_as_addresses() {
     let ring = lock_sites().with_slots([Slot::thread("a", 1).actual_marks([
-        // In no module, in the program without a site, and with one.
+        // Outside of all modules, in the program without a site, and in the program with a site.
         0x7fff_1234_5678,
         BIAS + 0x2000,
         BIAS + DONE,
@@ -196,7 +196,7 @@ fn a_thread_whose_last_pc_is_unknown_counts_as_unknown() {
 }
 
 #[test]
-fn one_address_in_two_modules_is_two_places() {
+fn one_address_in_two_modules_is_two_locations() {
     let library_bias = 0x7f00_0000_0000;
     let mut ring = lock_sites();
     ring.modules.push(Module::library("/nowhere/liblock.so", library_bias));
@@ -207,7 +207,7 @@ fn one_address_in_two_modules_is_two_places() {
 }
 
 #[test]
-fn files_of_one_name_are_told_apart_by_their_directories() {
+fn files_of_one_name_are_shown_with_their_directories() {
     let ring = Ring::new().with_sites(&[
         (0x1000, "src/cache/mod.rs", 5),
         (0x1001, "src/net/mod.rs", 5),
@@ -220,7 +220,7 @@ fn files_of_one_name_are_told_apart_by_their_directories() {
 }
 
 #[test]
-fn match_selects_threads_by_name_tid_function_or_place() {
+fn match_selects_threads_by_name_tid_function_or_location() {
     let fixture = Fixture::of(&pile_up());
     let threads = |pattern: &str| {
         let outcome = fixture.show(&["-t", "-m", pattern]).sound();
@@ -230,7 +230,7 @@ fn match_selects_threads_by_name_tid_function_or_place() {
     assert_eq!(threads("^worker [12]"), ["worker 1[11]", "worker 2[12]"]);
     assert_eq!(threads(r"\[13\]"), ["worker 3[13]"]);
     assert_eq!(threads("server::net"), ["net[10]"]);
-    // The last mark counts, not those before.
+    // Only the last mark counts.
     assert_eq!(threads(r"cache\.rs:10$"), ["worker 2[12]", "worker 3[13]"]);
     assert_eq!(threads("nothing"), [""; 0]);
     let condensed = fixture.show(&["-m", "cache.rs:12"]).sound();
@@ -246,7 +246,7 @@ fn operands_are_not_shown_as_marks_and_incomplete_events_are_counted() {
     ring.sites.push(Site { operands: vec![1, 2], ..Site::new(0x2000, "a.rs", 2) });
     let ring = ring.with_slots([
         Slot::thread("whole", 1).operand(1).operand(2).operand(3).marks([0x2000, 0x1000]),
-        // The first operand was overwritten or never written; the last has no PC yet.
+        // The first operand was overwritten or never written. The last operand has no PC yet.
         Slot::thread("parts", 2).operand(2).operand(3).marks([0x2000, 0x1000]).operand(1),
     ]);
     let fixture = Fixture::of(&ring);
@@ -264,12 +264,12 @@ fn operands_are_not_shown_as_marks_and_incomplete_events_are_counted() {
 }
 
 #[test]
-fn a_later_minor_version_is_read_as_far_as_it_is_known() {
+fn the_known_parts_of_a_later_minor_version_are_read() {
     let mut ring = lock_sites();
     ring.version = (1, 9);
     ring.extra_bytes = 24;
     ring.unknown_regions = true;
-    // Kinds of sites and operands that 1.0 does not know; the PC words count all the same.
+    // Kinds of sites and operands that 1.0 does not know. Their PC words still count.
     ring.sites.push(Site { kind: 200, operands: vec![1, 99], ..Site::new(0x3000, "new.rs", 3) });
     let mut slot = Slot::thread("a", 1).marks([WAITS]).operand(1).operand(2).marks([0x3000, DONE]);
     slot.generation = 3;
@@ -294,7 +294,7 @@ fn slots_of_all_sizes_are_read() {
         let outcome = Fixture::of(&ring.with_slots(slots)).show(&["-t"]).sound();
         let counts: Vec<usize> = outcome.stdout.lines().map(|line| line.matches("{").count()).collect();
         assert_eq!(counts, [slot_words as usize; 3]);
-        assert!(outcome.stdout.contains(": {12}"), "the oldest that is left");
+        assert!(outcome.stdout.contains(": {12}"), "the oldest word left");
     }
 }
 
@@ -369,7 +369,7 @@ fn json_of_threads_has_names_states_and_whole_sequences() {
 }
 
 #[test]
-fn info_says_what_the_ring_says_of_itself() {
+fn info_shows_what_the_header_and_the_tables_say() {
     let mut ring = pile_up();
     ring.refused_full = 3;
     ring.refused_memory = 2;
@@ -407,7 +407,7 @@ fn info_says_what_the_ring_says_of_itself() {
 }
 
 #[test]
-fn threads_that_recorded_nowhere_are_mentioned() {
+fn threads_without_a_slot_are_mentioned() {
     let mut ring = pile_up();
     ring.refused_full = 3;
     ring.refused_memory = 2;
@@ -425,7 +425,7 @@ fn the_end_of_a_process_is_shown_if_it_was_recorded() {
 
 #[test]
 fn the_help_is_as_in_the_snapshot() {
-    // To change it on purpose: `READ_RIP_BLESS=1 cargo test -p read-rip --test output help`.
+    // To update the snapshot: `READ_RIP_BLESS=1 cargo test -p read-rip --test output help`.
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help.txt");
     let mut found = String::new();
     for args in [

@@ -18,9 +18,9 @@ fn an_address_in_a_position_independent_program_has_its_inlined_callers_innermos
 }
 
 #[test]
-fn an_address_in_a_program_at_a_fixed_place_is_resolved() {
+fn an_address_in_a_program_at_a_fixed_address_is_resolved() {
     let fixture = Fixture::c("-g -no-pie");
-    assert!(address(&fixture.path("prog"), "c_mark") >= 0x40_0000, "not at a fixed place");
+    assert!(address(&fixture.path("prog"), "c_mark") >= 0x40_0000, "not at a fixed address");
     check_c(&fixture, "prog");
 }
 
@@ -35,7 +35,7 @@ fn an_address_in_a_shared_library_is_resolved() {
     fixture.run("gcc -g -O1 -fPIC -shared fixture.c -o libfixture.so");
     let mut module = fixture.module("libfixture.so");
     module.is_executable = false;
-    // What is given for the program is not for its libraries.
+    // The given executable replaces the program, not its libraries.
     let options = Options { executable: Some("/nonexistent".into()), ..bare() };
     let mut resolver = Resolver::new(&[Module::default(), module], options);
     fixture.check_c_frames(&resolver.resolve(1, address(&fixture.path("libfixture.so"), "c_mark")));
@@ -67,7 +67,7 @@ fn a_symbol_table_alone_gives_functions_without_lines() {
 }
 
 #[test]
-fn functions_that_are_one_are_all_named() {
+fn all_functions_at_one_address_are_named() {
     let fixture = Fixture::new(
         "fixture.c",
         r#"
@@ -99,7 +99,7 @@ fn a_fully_stripped_program_has_no_frames_and_says_why() {
     let mark = address(&fixture.path("prog"), "c_mark");
     fixture.run("strip prog");
     let mut resolver = fixture.resolver("prog");
-    assert_eq!(problems(&resolver), [], "nothing is opened before it is asked for");
+    assert_eq!(problems(&resolver), [], "no file is opened before an address is looked up");
     assert_eq!(resolver.resolve(0, mark), []);
     let [problem] = &resolver.problems().collect::<Vec<_>>()[..] else { panic!() };
     assert_eq!(problem.what, Problem::NoDebugInfo { functions_from_symbols: false });

@@ -14,7 +14,7 @@ use support::fixture::{Fixture, pile_up};
 use support::run::{command, wait};
 use support::synth::{Ring, Slot};
 
-/// A ring whose views are much longer than a pipe holds, with names beyond ASCII.
+/// A ring whose views are much longer than the buffer of a pipe, with names that are not ASCII.
 fn large() -> Ring {
     let sites: Vec<(u64, String)> = (0..200).map(|n| (0x1000 + n, format!("größe/straße-{n}.rs"))).collect();
     let sites: Vec<(u64, &str, u32)> = sites.iter().map(|(pc, file)| (*pc, file.as_str(), 1)).collect();
@@ -79,7 +79,7 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn output_into_a_pipe_is_plain_and_with_colours_says_the_same() {
+fn output_into_a_pipe_is_plain_and_colours_do_not_change_its_text() {
     let fixture = Fixture::of(&large());
     for options in [&[][..], &["-t"]] {
         let plain = fixture.show(options).sound().stdout;
@@ -103,7 +103,7 @@ fn a_terminal_gets_colours_unless_no_color_is_set() {
         let mut child = command.spawn().unwrap();
         drop(command);
         wait(&mut child);
-        // What a terminal has not shown by the end is still there; then its other end is gone.
+        // Read what the program wrote. The read ends with an error once the other end of the terminal is closed.
         let mut shown = Vec::new();
         let _ = File::from(terminal.master).read_to_end(&mut shown);
         String::from_utf8(shown).unwrap()

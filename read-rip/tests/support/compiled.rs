@@ -64,7 +64,7 @@ fn main() {
 }
 "#;
 
-/// A directory with a source and what is made of it.
+/// A directory with a source file and the programs compiled from it.
 pub(crate) struct Fixture {
     pub(crate) directory: TempDir,
     pub(crate) source: String,
@@ -77,7 +77,7 @@ impl Fixture {
         Self { directory, source: source.to_owned() }
     }
 
-    /// `fixture.c` compiled to `prog`, with these flags instead of `-g`.
+    /// `fixture.c` compiled to `prog` with these flags.
     pub(crate) fn c(flags: &str) -> Self {
         let fixture = Self::new("fixture.c", &format!("{C_SOURCE}{C_MAIN}"));
         fixture.run(&format!("gcc -O1 -Wl,--build-id {flags} fixture.c -o prog"));
@@ -88,7 +88,7 @@ impl Fixture {
         self.directory.path().join(file)
     }
 
-    /// Runs a command (words are separated by spaces) in the directory.
+    /// Runs a command in the directory. Spaces separate its words.
     pub(crate) fn run(&self, command: &str) {
         let words: Vec<&str> = command.split_whitespace().collect();
         let mut child = Command::new(words[0]);
@@ -102,7 +102,7 @@ impl Fixture {
         position as u32 + 1
     }
 
-    /// The module as a recorder would have written it down for this file.
+    /// The module as a recorder would record it for this file.
     pub(crate) fn module(&self, file: &str) -> Module {
         module_of(&self.path(file))
     }
@@ -139,7 +139,7 @@ pub(crate) fn module_of(path: &Path) -> Module {
     }
 }
 
-/// Module-relative address and length of the symbol whose name ends so.
+/// The module-relative address and the length of the first symbol whose name contains `name`.
 pub(crate) fn symbol(path: &Path, name: &str) -> (u64, u64) {
     let data = fs::read(path).unwrap();
     let file = object::File::parse(&*data).unwrap();
@@ -152,7 +152,7 @@ pub(crate) fn address(path: &Path, name: &str) -> u64 {
     symbol(path, name).0
 }
 
-/// Nothing of this machine's own debug files.
+/// Options that ignore the debug files of this machine.
 pub(crate) fn bare() -> Options {
     Options { debug_dirs: Vec::new(), ..Options::default() }
 }
@@ -166,7 +166,7 @@ pub(crate) fn build_id_name(build_id: &[u8]) -> String {
     format!("{}/{}.debug", &hex[..2], &hex[2..])
 }
 
-/// Frames in a file of which nothing is wrong.
+/// Checks the frames at `c_mark`, and that the resolver reports no problem.
 #[track_caller]
 pub(crate) fn check_c(fixture: &Fixture, file: &str) {
     let mut resolver = fixture.resolver(file);

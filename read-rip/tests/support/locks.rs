@@ -5,7 +5,7 @@ use super::synth::{Ring, Site};
 pub(crate) const A: u64 = 0x7f00_0000_1000;
 pub(crate) const B: u64 = 0x7f00_0000_2000;
 
-/// Sites of a mutex's wrapper, all at one line of the program as far as it can be known without it.
+/// Sites of a mutex's wrapper.
 pub(crate) const TAKES: u64 = 0x1000;
 pub(crate) const WAIT: u64 = 0x1100;
 pub(crate) const RELEASED: u64 = 0x1200;
