@@ -1,7 +1,7 @@
 //! Damaged rings: the reader says in one sentence what is wrong, exits with status 2, and shows everything sound.
 //!
-//! A cut copy, a crash, or a stray write can cause each case. Input made to do harm is in `hostile.rs`, random damage in
-//! `fuzz.rs`.
+//! A cut copy, a crash, or a stray write can cause each case. Input made to do harm is in `hostile.rs`, random damage
+//! in `fuzz.rs`.
 
 mod support;
 

@@ -4,7 +4,7 @@
 //! payload is a hash of its slot, its owner and its sequence. So the test notices a word with a wrong sequence or a
 //! wrong owner, and a mixture of two words.
 //!
-//! `READ_RIP_TORTURE_SECONDS` sets the duration, ten seconds by default. The test can fail: see the list of sabotages at
+//! `READ_RIP_TORTURE_SECONDS` sets the duration, ten seconds by default. The test can fail: see the sabotages at
 //! [`words_are_what_was_recorded_however_fast_the_writers_are`].
 
 #![allow(unsafe_code, reason = "the ring is written through a mapping, as the recorder does")]

@@ -7,7 +7,7 @@ use librip_test_kit::oracle::Ring;
 
 use crate::{compile, run};
 
-/// What `marks all` passes, in order.
+/// The labels of the marks that `marks all` passes, in order.
 const LABELS: [&str; 20] = [
     "arm",
     "arm",
@@ -31,14 +31,14 @@ const LABELS: [&str; 20] = [
     "case",
 ];
 
-/// Runs `marks all` and checks what must hold however it was built. Returns the ring.
+/// Runs `marks all`, and checks what must hold for every build. Returns the ring.
 fn check(program: &Path) -> Ring {
     let remains = run(program, &["all"]);
     let ring = remains.ring();
     assert_eq!(ring.metadata_refused, 0);
     assert_eq!(ring.slots.len(), 1);
     let slot = &ring.slots[0];
-    // Every PC is that of a site with the right label: `labels` panics on one that is no site's.
+    // Every PC belongs to a site with the right label: `labels` panics if it belongs to none.
     assert_eq!(ring.labels(slot), [&LABELS[..], &["case"]].concat());
     let events = slot.events().events;
     let distinct = |label: &str| {
@@ -123,7 +123,7 @@ fn marks_are_exact_in_static_programs_position_independent_or_not() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn marks_are_exact_with_the_other_linker() {
-    // Rust's default on x86-64 is lld; this is whatever `cc` has, which is GNU ld here.
+    // Rust's default on x86-64 is lld. This build uses the default linker of `cc`, usually GNU ld.
     check(&compile("marks.rs", "marks-ld", &["-O", "-C", "linker-features=-lld"]));
 }
 

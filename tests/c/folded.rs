@@ -1,4 +1,4 @@
-//! Functions that a linker makes one because their instructions are equal: the marks in them share a PC.
+//! Functions that a linker folds into one because their instructions are equal: the marks in them share a PC.
 
 use std::process::{Command, Output};
 

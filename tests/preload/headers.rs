@@ -1,4 +1,4 @@
-//! Places of C++'s locks: the function that uses them, and not the standard library's headers that are inlined into it.
+//! Locations of C++ locks: the function that uses the lock, not the headers of the standard library inlined into it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ fn line_of(comment: &str) -> usize {
     source.lines().position(|line| line.ends_with(&format!("// {comment}"))).unwrap() + 1
 }
 
-/// What `read-rip locks` says of the program, compiled with these flags, once all of its threads are stuck.
+/// The output of `read-rip locks` for the program compiled with these flags, once all of its threads are stuck.
 fn locks(name: &str, flags: &[&str]) -> String {
     let program = directory().join(name);
     tool(

@@ -1,16 +1,16 @@
-//! What `read-rip` says of programs that are stuck, or only look like it.
+//! What `read-rip` reports about programs that are stuck, or only seem to be.
 
 use librip_test_kit::oracle::{Holding, Ring};
 
 use crate::{compile, plan, preload, read_rip};
 
-/// Lets a story come to its end and kills it: what `locks` and `check` say.
+/// Runs a story until it prints its last line, and kills it. Returns the output of `locks` and `check`.
 fn told(story: &str) -> (String, String) {
     let (locks, found, _) = told_with_ring(story);
     (locks, found)
 }
 
-/// The same, and what is in the ring.
+/// The same, with the ring.
 fn told_with_ring(story: &str) -> (String, String, Ring) {
     let mut victim = plan(&compile("stories", &[]), &[story], &[preload()]).start();
     assert_eq!(victim.line(), "ready");
@@ -79,7 +79,7 @@ fn a_mutex_released_by_another_thread_is_not_held_twice() {
     let (locks, found, ring) = told_with_ring("handed over");
     assert!(!locks.contains("by 3 threads"), "{locks}");
     assert!(!found.contains("proven"), "{found}");
-    // The holder is not always found; but a thread that acquires it again does not hold it from before.
+    // The search does not always find the holder. But a thread that acquires the mutex again starts a new hold.
     assert_eq!(ring.held_overflows, 0, "former acquisitions do not fill the tables");
     for slot in &ring.slots {
         assert!(slot.held.len() <= 4, "two mutexes: {:x?}", slot.held);
@@ -88,7 +88,7 @@ fn a_mutex_released_by_another_thread_is_not_held_twice() {
 }
 
 #[test]
-fn a_mutex_that_comes_back_from_a_wait_with_a_dead_owner_is_not_that_owners() {
+fn a_mutex_that_a_wait_returns_after_its_owner_died_no_longer_belongs_to_that_owner() {
     let (locks, found, ring) = told_with_ring("dead owner");
     let holders = ring.slots.iter().flat_map(|slot| &slot.held).filter(|held| held.state == Holding::Held);
     assert_eq!(holders.count(), 1, "{locks}");
