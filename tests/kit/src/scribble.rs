@@ -1,7 +1,7 @@
 //! A hostile process: it maps a ring that another process records into, and scribbles over it at full speed.
 //!
-//! The host must work on as if nothing happened. The attack does not judge that: the host checks its own results and
-//! the memory around its ring, and [`survives`] checks that the host goes on, and how it ends.
+//! The host must continue as if nothing happened. The attack does not judge that: the host checks its own results and
+//! the memory around its ring, and [`survives`] checks that the host continues, and how it ends.
 
 #![allow(unsafe_code, reason = "atomic stores into a shared mapping")]
 
@@ -120,7 +120,7 @@ impl Drop for Attack {
     }
 }
 
-/// A field at every place where the file has it.
+/// A field, with every offset at which the file has it.
 struct Spot {
     name: String,
     len: usize,
@@ -134,7 +134,7 @@ struct Region {
     capacity: usize,
 }
 
-/// A ring in memory, and where everything was before the attack.
+/// A ring in memory, and the layout before the attack.
 struct Target {
     map: MmapRaw,
     regions: Vec<Region>,
@@ -194,7 +194,7 @@ impl Target {
         }
     }
 
-    /// All fields by name, with the places of each.
+    /// All fields by name, with the offsets of each.
     fn spots(&self) -> Vec<Spot> {
         let mut spots = Vec::new();
         let mut add = |structure: &str, fields: &[Field], starts: &[usize]| {
@@ -226,8 +226,8 @@ impl Target {
         spots
     }
 
-    /// Stays with each field for some milliseconds, then puts it back as it was, so that the host gets to what depends
-    /// on the next one. Every fourth time it attacks several fields together instead.
+    /// Stays with each field for some milliseconds, then puts it back as it was, so that the host reaches the code that
+    /// depends on the next field. Every fourth time it attacks several fields together instead.
     fn worst_values(self, stop: &AtomicBool, now: &Mutex<String>, seed: u64, first_field: usize) -> usize {
         let spots = self.spots();
         let mut random = Random(seed);
@@ -303,7 +303,7 @@ impl Target {
                 0 => random.next(),
                 1 => (1u64 << random.below(64)).wrapping_sub(random.next() & 1),
                 2 => random.below(300) as u64,
-                // Something plausible: a word of another place.
+                // A plausible value: a word from another offset.
                 _ => self.get(random.below(words) * 8, 8),
             };
             self.set(at, 8, value);

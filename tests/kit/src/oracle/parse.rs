@@ -47,7 +47,7 @@ struct Region {
 }
 
 impl Region {
-    /// Where each entry in use starts.
+    /// The offsets of the entries in use.
     fn entries(&self) -> impl Iterator<Item = usize> {
         (0..self.used as usize).map(|index| self.offset + index * self.entry_len)
     }
@@ -91,7 +91,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Before each PC stand as many operands as its site has, no more and no fewer.
+    /// Checks that each PC follows exactly as many operands as its site has.
     fn check_operands(&self, slot: &Slot) -> Result<(), Damage> {
         let events = slot.events();
         for (index, event) in events.events.iter().enumerate() {
@@ -130,7 +130,7 @@ fn check_header(bytes: &Bytes) -> Result<(), Damage> {
     Ok(())
 }
 
-/// A ring with what the header says, and nothing in its tables.
+/// A ring with the values of the header and empty tables.
 fn counters(bytes: &Bytes) -> Result<Ring, Damage> {
     let exit_status = match bytes.u32(header_at::EXIT_STATE)? {
         0 => None,
@@ -301,7 +301,7 @@ fn held_locks(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
     Ok(entries)
 }
 
-/// Parses a slot, and checks every word against its own place.
+/// Parses a slot, and checks every word against its index.
 fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Damage> {
     let state = match bytes.u32(at + slot_at::STATE)? {
         slot_state::FREE => State::Free,
@@ -352,7 +352,7 @@ fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Dama
     Ok(slot)
 }
 
-/// Whether this is the place of a word that may have been reserved and not stored yet: of the last event, or, when
+/// Whether a word of this sequence may have been reserved and not stored yet: of the last event, or, when
 /// signal handlers interrupt one another between the two, one of the last few. An event has four words at most.
 fn is_among_newest(slot: &Slot, place: usize) -> bool {
     let words = slot.words.len() as u64;
@@ -388,7 +388,7 @@ mod tests {
         };
         let good = slot_of(&|_| ()).unwrap().events();
         assert_eq!((good.events.len(), good.events[0].sequence, good.missing.len()), (16, 4, 0));
-        assert!(slot_of(&|words| words.swap(5, 6)).is_err(), "two words changed places");
+        assert!(slot_of(&|words| words.swap(5, 6)).is_err(), "two words are swapped");
         assert!(slot_of(&|words| words[10] = 0).is_err(), "a word vanished");
         let operand = slot_of(&|words| words[10] |= 1 << 48).unwrap().events();
         assert_eq!(operand.events.len(), 15);

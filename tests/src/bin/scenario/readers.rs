@@ -42,8 +42,8 @@ fn queued_writer() {
     settle();
 }
 
-/// The same with a lock whose readers overtake waiting writers, with marks by hand. The second reader gets the lock, and
-/// only the writer waits, for readers that keep the lock for long.
+/// The same with a lock whose readers overtake waiting writers, with marks by hand. The second reader gets the lock.
+/// Only the writer waits, for readers that keep the lock for long.
 fn reader_preferring() {
     static ROUTES: i64 = 0;
     let waits = actor("writer", || {
