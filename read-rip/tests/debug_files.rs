@@ -72,11 +72,11 @@ fn a_debug_link_is_looked_up_next_to_the_file_in_its_debug_subdirectory_and_in_d
     fixture.run("objcopy --add-gnu-debuglink=prog.debug prog");
     let below = fixture.path("prog.debug");
     let far = fixture.path("global").join(below.strip_prefix("/").unwrap());
-    let places = [below, fixture.path(".debug/prog.debug"), far];
-    for (index, debug_file) in places.iter().enumerate() {
+    let debug_files = [below, fixture.path(".debug/prog.debug"), far];
+    for (index, debug_file) in debug_files.iter().enumerate() {
         if index > 0 {
             fs::create_dir_all(debug_file.parent().unwrap()).unwrap();
-            fs::rename(&places[index - 1], debug_file).unwrap();
+            fs::rename(&debug_files[index - 1], debug_file).unwrap();
         }
         let options = Options { debug_dirs: vec![fixture.path("global")], ..bare() };
         let mut resolver = Resolver::new(&[fixture.module("prog")], options);

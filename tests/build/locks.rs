@@ -13,7 +13,7 @@ fn two_branches_that_acquire_a_lock_have_two_locations() {
     for flags in [&["-C", "opt-level=3"][..], &["-C", "opt-level=s"], &["-C", "opt-level=3", "-C", "lto=fat"]]
     {
         let ring = run(&compile("locks.rs", "locks-arms", flags), &[]).ring();
-        let places: Vec<u64> = ["first", "second"]
+        let locations: Vec<u64> = ["first", "second"]
             .into_iter()
             .map(|name| {
                 let slot = ring.slot_named(name);
@@ -22,7 +22,7 @@ fn two_branches_that_acquire_a_lock_have_two_locations() {
                 slot.held[0].pc
             })
             .collect();
-        assert_ne!(places[0], places[1], "{flags:?}");
+        assert_ne!(locations[0], locations[1], "{flags:?}");
     }
 }
 

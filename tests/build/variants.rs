@@ -11,8 +11,8 @@ use crate::{compile, run};
 const LABELS: [&str; 20] = [
     "arm",
     "arm",
-    "same place",
-    "same place",
+    "same position",
+    "same position",
     "generic",
     "generic",
     "inlined",
@@ -46,7 +46,7 @@ fn check(program: &Path) -> Ring {
         pcs.collect::<BTreeSet<u64>>().len()
     };
     assert_eq!(distinct("arm"), 2, "two arms of an `if`");
-    assert_eq!(distinct("same place"), 2, "two marks on one line and column");
+    assert_eq!(distinct("same position"), 2, "two marks on one line and column");
     assert_eq!(distinct("generic"), 2, "two instantiations");
     assert_eq!(distinct("inlined"), 3, "three callers");
     assert_eq!(distinct("case"), 3, "three arms of a `match`");
@@ -58,7 +58,7 @@ fn check(program: &Path) -> Ring {
     for event in &events {
         let site = ring.site_of(event.pc).unwrap();
         assert!(site.file.ends_with("marks.rs"), "{site:?}");
-        let expected = if site.label == "same place" { "either!" } else { "rip_snap!" };
+        let expected = if site.label == "same position" { "either!" } else { "rip_snap!" };
         let line = lines[site.line as usize - 1];
         assert!(line[site.column as usize - 1..].contains(expected), "{site:?}: {line}");
         assert_eq!(site.module_path == "marks::nested::deeper", site.label == "nested module");

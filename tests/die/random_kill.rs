@@ -79,7 +79,7 @@ fn check(ring: &Ring, cells: &[[u64; 4]]) {
         .collect();
     assert!(others.iter().all(|slot| matches!(slot.state, State::Free | State::Claiming)), "{others:?}");
     let in_between = ring.slots.iter().filter(|slot| slot.state == State::Claiming).count();
-    assert!(accounted + others.len() + in_between >= ring.slots.len(), "a slot belongs to nobody");
+    assert!(accounted + others.len() + in_between >= ring.slots.len(), "a slot has no known owner");
     assert!(others.len() <= THREADS);
     // Every word in a slot is the address of a mark, including the words of former owners.
     for word in ring.slots.iter().flat_map(|slot| &slot.words).filter(|&&word| word != 0) {

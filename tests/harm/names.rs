@@ -36,7 +36,7 @@ fn a_symlink_at_the_path_is_not_followed_and_the_ring_gets_the_next_name() {
         plan
     });
     assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
-    assert!(!dangling.exists(), "nothing was made behind the dangling link");
+    assert!(!dangling.exists(), "a file was made through the dangling link");
     let path = remains.dir().join("ring.2");
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
     assert_eq!(Ring::read(path).unwrap().slots.len(), 4);
@@ -88,7 +88,7 @@ fn a_program_on_a_read_only_file_system_runs_as_without_a_ring() {
 fn a_file_that_is_removed_and_replaced_while_the_program_runs_is_left_alone() {
     let remains = compare(&["removed"], |plan| plan);
     assert_eq!(remains.status.code(), Some(0));
-    assert_eq!(fs::read_to_string(remains.ring_path()).unwrap(), "somebody else's");
+    assert_eq!(fs::read_to_string(remains.ring_path()).unwrap(), "another program's");
 }
 
 #[test]
@@ -119,6 +119,6 @@ fn a_setuid_program_does_not_let_its_caller_choose_the_path() {
         .unwrap()
         .flatten()
         .find(|entry| entry.file_name().to_string_lossy().starts_with(&format!("rip.setuid-victim.{pid}.")));
-    let own = own.expect("a ring in the usual place");
+    let own = own.expect("a ring at the default path");
     std::fs::remove_file(own.path()).unwrap();
 }

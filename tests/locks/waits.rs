@@ -69,8 +69,8 @@ fn the_table_shows_where_and_since_when_threads_wait_for_a_lock() {
 
 #[test]
 fn a_condition_wait_releases_the_lock_and_acquires_it_again() {
-    let (mut victim, told) = start(plan(&["condition"]), 4);
-    let [mutex, changed, lot, lot_changed] = told[..] else { panic!() };
+    let (mut victim, addresses) = start(plan(&["condition"]), 4);
+    let [mutex, changed, lot, lot_changed] = addresses[..] else { panic!() };
     let sleepers = [("sleeper", mutex, changed), ("lot sleeper", lot, lot_changed)];
     let ring = until(&mut victim, Holding::CondWait, &sleepers.map(|(name, lock, _)| (name, lock)));
     for (name, lock, condition) in sleepers {

@@ -63,7 +63,7 @@ fn a_filter_that_kills_for_unknown_system_calls_does_not_kill() {
     assert_eq!(
         (ring.exit_status, ring.refused_memory),
         (Some(0), 1),
-        "the thread behind the filter has no slot"
+        "the thread under the filter has no slot"
     );
 }
 

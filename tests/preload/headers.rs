@@ -52,9 +52,9 @@ fn locks(name: &str, flags: &[&str]) -> String {
 fn the_location_of_a_cpp_lock_is_in_the_function_that_uses_it() {
     let shown = locks("headers-O2", &["-O2", "-g"]);
     let is_at = |what: &str, function: &str, comment: &str| {
-        let place = format!("at {function} headers.cc:{}<", line_of(comment));
-        let found = shown.lines().any(|line| line.contains(what) && line.contains(&place));
-        assert!(found, "{what} {place}: {shown}");
+        let location = format!("at {function} headers.cc:{}<", line_of(comment));
+        let found = shown.lines().any(|line| line.contains(what) && line.contains(&location));
+        assert!(found, "{what} {location}: {shown}");
     };
     is_at("held by", "takes", "takes");
     is_at("held shared by", "reads", "reads");

@@ -53,7 +53,7 @@ fn the_tables_of_a_killed_program_show_its_holders_and_waiters() {
     assert_eq!((writer.state, writer.shared), (Holding::Waiting, false));
     assert!(writer.since.is_some_and(|since| since > 0));
     let all: usize = ring.slots.iter().map(|slot| slot.held.len()).sum();
-    assert_eq!(all, 14, "and nobody has anything else");
+    assert_eq!(all, 14, "and no thread has another entry");
 }
 
 #[test]

@@ -34,8 +34,8 @@ fn exited_slots_are_reused_oldest_first_and_their_old_words_are_not_the_new_owne
         assert_eq!((slot.first_sequence, slot.count, slot.exited_ns), (5, 8, 0), "{name}");
         assert_eq!(ring.labels(slot), cycle(0..3), "{name}");
         // The former owner's words are still in the slot; first_sequence separates them.
-        for (place, label) in cycle(0..5).into_iter().enumerate() {
-            assert_eq!(ring.label(slot.words[place] & 0xffff_ffff_ffff), label);
+        for (at, label) in cycle(0..5).into_iter().enumerate() {
+            assert_eq!(ring.label(slot.words[at] & 0xffff_ffff_ffff), label);
         }
     }
 }

@@ -85,9 +85,9 @@ fn finds_a_thread_that_waits_for_itself() {
 
 #[test]
 fn finds_a_reader_that_queues_after_a_writer_that_waits_for_a_reader() {
-    // After a death, nobody knows whether the writer had reached the lock's queue: no later record shows that time has
+    // After a death it is unknown whether the writer had reached the lock's queue: no later record shows that time has
     // passed.
-    expect("readers-behind-a-queued-writer", &["proven deadlock"], &["potential deadlock"], |answer| {
+    expect("readers-after-a-queued-writer", &["proven deadlock"], &["potential deadlock"], |answer| {
         assert_eq!(answer.threads(0), ["first reader", "second reader", "writer"]);
     });
 }
@@ -189,7 +189,7 @@ fn a_lock_that_is_held_for_long_is_suspicious_while_the_program_lives() {
 
 #[test]
 fn finds_a_lock_whose_owner_is_not_in_the_forked_child() {
-    finds("held-by-nobody-in-the-child", &["proven lost-owner"], |_| ());
+    finds("holder-missing-in-the-child", &["proven lost-owner"], |_| ());
 }
 
 #[test]

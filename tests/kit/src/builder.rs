@@ -320,8 +320,8 @@ impl Ring {
 /// Field 22 of `/proc/self/stat`.
 fn own_start_time_ticks() -> u64 {
     let status = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let behind_name = status.rsplit_once(')').unwrap().1;
-    behind_name.split_whitespace().nth(19).unwrap().parse().unwrap()
+    let after_name = status.rsplit_once(')').unwrap().1;
+    after_name.split_whitespace().nth(19).unwrap().parse().unwrap()
 }
 
 fn own_boot_id() -> [u8; 16] {

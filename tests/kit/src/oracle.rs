@@ -1,8 +1,8 @@
 //! An independent reader of rings: what the recorder left, without `librip_format` and without `read-rip`.
 //!
 //! It follows the description of the format, with its own [table](crate::format), and shares no code with either side.
-//! It is strict where they are lenient: anything that the format does not allow is an error here, because the tests know
-//! that the file was not damaged. It resolves no symbols.
+//! It is strict where they are lenient: anything that the format does not allow is an error here, because the tests
+//! know that the file was not damaged. It resolves no symbols.
 
 mod parse;
 

@@ -124,7 +124,7 @@ impl Drop for Attack {
 struct Spot {
     name: String,
     len: usize,
-    places: Vec<usize>,
+    offsets: Vec<usize>,
 }
 
 struct Region {
@@ -170,10 +170,10 @@ impl Target {
     /// An atomic integer in the file. Callers name no other type.
     fn atomic<T>(&self, at: usize) -> &T {
         assert!(at.is_multiple_of(size_of::<T>()) && at + size_of::<T>() <= self.map.len());
-        let place = self.map.as_mut_ptr().wrapping_add(at).cast_const().cast::<T>();
+        let field_at = self.map.as_mut_ptr().wrapping_add(at).cast_const().cast::<T>();
         // SAFETY: within the mapping, which outlives the reference, and aligned: checked above. All bits are an
         // integer. This process makes atomic accesses only, from one thread, so never of two lengths at one time.
-        unsafe { &*place }
+        unsafe { &*field_at }
     }
 
     fn get(&self, at: usize, len: usize) -> u64 {
@@ -203,8 +203,8 @@ impl Target {
                 let len = if matches!(field.len, 1 | 2 | 4) { field.len } else { 8 };
                 let len = if field.at.is_multiple_of(len) { len } else { 4 };
                 let parts = (0..field.len / len).map(|part| field.at + len * part);
-                let places = parts.flat_map(|at| starts.iter().map(move |start| start + at)).collect();
-                spots.push(Spot { name: format!("{structure} {}", field.name), len, places });
+                let offsets = parts.flat_map(|at| starts.iter().map(move |start| start + at)).collect();
+                spots.push(Spot { name: format!("{structure} {}", field.name), len, offsets });
             }
         };
         let slots = self.entries(region::SLOTS, 64);
@@ -222,7 +222,7 @@ impl Target {
         add("module", module_at::FIELDS, &self.entries(region::MODULES, 16));
         add("site", site_at::FIELDS, &self.entries(region::SITES, 64));
         add("words", &[Field { name: "WORDS", at: slot_at::LEN, len: 128 }], &slots);
-        spots.retain(|spot| !spot.places.is_empty());
+        spots.retain(|spot| !spot.offsets.is_empty());
         spots
     }
 
@@ -239,14 +239,14 @@ impl Target {
             }
             let spot = &spots[field % spots.len()];
             now.lock().unwrap().clone_from(&spot.name);
-            let before: Vec<u64> = spot.places.iter().map(|&at| self.get(at, spot.len)).collect();
+            let before: Vec<u64> = spot.offsets.iter().map(|&at| self.get(at, spot.len)).collect();
             let end = Instant::now() + STAY;
             while Instant::now() < end && !stop.load(Relaxed) {
                 for &value in WORST {
-                    spot.places.iter().for_each(|&at| self.set(at, spot.len, value));
+                    spot.offsets.iter().for_each(|&at| self.set(at, spot.len, value));
                 }
             }
-            std::iter::zip(&spot.places, before).for_each(|(&at, value)| self.set(at, spot.len, value));
+            std::iter::zip(&spot.offsets, before).for_each(|(&at, value)| self.set(at, spot.len, value));
             field += 1;
         }
         field

@@ -50,7 +50,7 @@ fn handed_over() {
         park()
     }));
     let (say, said) = mpsc::channel();
-    drop(actor("gives back", move || {
+    drop(actor("releases", move || {
         take.recv().unwrap();
         rip_lock_released!(&SAVINGS);
         say.send(()).unwrap();

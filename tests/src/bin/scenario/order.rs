@@ -82,21 +82,21 @@ fn trying() {
 fn address_used_again() {
     struct Place(std::cell::UnsafeCell<Option<Mutex<i64>>>);
     // SAFETY: the threads below take turns: each is started after the one before has let go.
-    #[allow(unsafe_code, reason = "a lock is destroyed and another made in its place")]
+    #[allow(unsafe_code, reason = "a lock is destroyed and another one is made at its address")]
     unsafe impl Sync for Place {}
-    let place = Arc::new(Place(std::cell::UnsafeCell::new(None)));
+    let cell = Arc::new(Place(std::cell::UnsafeCell::new(None)));
     #[allow(unsafe_code, reason = "as above")]
     let set = |lock| {
-        // SAFETY: no other thread uses the place now.
-        unsafe { *place.0.get() = lock };
+        // SAFETY: no other thread uses the cell now.
+        unsafe { *cell.0.get() = lock };
     };
     #[allow(unsafe_code, reason = "as above")]
     let turn = |name: &str, body: fn(&Mutex<i64>)| {
-        let place = Arc::clone(&place);
+        let cell = Arc::clone(&cell);
         drop(
             actor(name, move || {
                 // SAFETY: it is set before the thread is started, and not changed before the thread is parked.
-                body(unsafe { (*place.0.get()).as_ref() }.unwrap());
+                body(unsafe { (*cell.0.get()).as_ref() }.unwrap());
                 park()
             })
             .until_blocked(),

@@ -9,7 +9,7 @@ use librip::{rip_lock_acquired, rip_lock_wait};
 use crate::stage::{Meeting, Scenario, actor, leaked, park, settle};
 
 pub(crate) const ALL: &[Scenario] = &[
-    ("readers-behind-a-queued-writer", queued_writer),
+    ("readers-after-a-queued-writer", queued_writer),
     ("reader-preferring-lock", reader_preferring),
     ("two-upgrades", two_upgrades),
     ("reads-and-writes-alone", upgrade_alone),

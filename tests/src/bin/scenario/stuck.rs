@@ -14,7 +14,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("exited-with-the-lock", exited_with_the_lock),
     ("exited-without-a-lock", exited_without_a_lock),
     ("held-long", held_long),
-    ("held-by-nobody-in-the-child", lost_in_the_child),
+    ("holder-missing-in-the-child", lost_in_the_child),
     ("child-has-its-own-lock", child_has_its_own),
     ("destroyed-while-held", destroyed_while_held),
     ("pile-up", pile_up),
@@ -63,7 +63,7 @@ fn lost_in_the_child() {
 /// The forking thread holds the lock, and its copy in the child holds it too: it may release and acquire it.
 fn child_has_its_own() {
     let cache = CACHE.lock().unwrap();
-    // SAFETY: the child goes on in ordinary code; it is the image of the only thread that allocates now.
+    // SAFETY: the child continues in ordinary code; it is the image of the only thread that allocates now.
     if unsafe { libc::fork() } == 0 {
         drop(cache);
         drop(CACHE.lock().unwrap());

@@ -300,7 +300,7 @@ fn removed() {
     work();
     if let Some(path) = ring() {
         std::fs::remove_file(&path).unwrap();
-        std::fs::write(&path, "somebody else's").unwrap();
+        std::fs::write(&path, "another program's").unwrap();
     }
     work();
     std::process::exit(0);

@@ -16,7 +16,7 @@ struct Area {
     after: [u64; 16],
     /// 256
     wide_before: *const u8,
-    /// 264: MXCSR and x87 control word; 272: the same afterwards; 280: MXCSR to go on with.
+    /// 264: MXCSR and x87 control word; 272: the same afterwards; 280: MXCSR to continue with.
     control: [u32; 6],
     /// 288
     wide_after: *mut u8,
