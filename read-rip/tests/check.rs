@@ -1,6 +1,6 @@
 //! `read-rip check` as its users and CI run it: exit status, text, suppressions, JSON, living and dead processes.
 //!
-//! Not tested here: what each analysis finds and does not find; that is beside each of them.
+//! Not tested here: what each analysis finds and does not find; the tests of each analysis do that.
 
 mod support;
 
@@ -37,17 +37,17 @@ fn ring() -> Ring {
     ring
 }
 
-/// A thread that has one lock and waits for another, at 4 s.
-fn transfer(name: &str, tid: u32, has: u64, wants: u64) -> Slot {
+/// A thread that holds one lock and waits for another since 4 s.
+fn transfer(name: &str, tid: u32, holds: u64, waits_for: u64) -> Slot {
     Slot::thread(name, tid)
-        .event(TAKES, &[at(3.0), has])
-        .event(TAKES, &[at(4.0), wants])
-        .event(WAIT, &[at(4.0), wants])
-        .has(Held { sequence: 2, ..Held::new(HELD, has, TAKES).since(at(3.0)) })
-        .has(Held { sequence: 8, ..Held::new(WAITING, wants, WAIT).since(at(4.0)) })
+        .event(TAKES, &[at(3.0), holds])
+        .event(TAKES, &[at(4.0), waits_for])
+        .event(WAIT, &[at(4.0), waits_for])
+        .has(Held { sequence: 2, ..Held::new(HELD, holds, TAKES).since(at(3.0)) })
+        .has(Held { sequence: 8, ..Held::new(WAITING, waits_for, WAIT).since(at(4.0)) })
 }
 
-/// Two threads that wait for one another, and one behind them.
+/// Two threads that wait for one another, and a third thread that waits for one of their locks.
 fn deadlock(ring: Ring) -> Ring {
     let behind = Slot::thread("behind", 12)
         .event(TAKES, &[at(5.0), A])
@@ -82,7 +82,7 @@ fn a_deadlock_of_a_dead_process_is_reported_and_fails_a_build() {
 }
 
 #[test]
-fn a_sound_ring_has_no_findings_and_says_what_was_looked_at() {
+fn a_sound_ring_has_no_findings_and_check_says_what_it_read() {
     let scratch = Scratch::new();
     let path = scratch.path("ring");
     ring().with_slots([Slot::thread("one", 10).event(TAKES, &[at(3.0), A])]).build().write(&path);
@@ -115,7 +115,7 @@ fn a_suppression_does_not_depend_on_what_else_is_in_the_ring() {
     let scratch = Scratch::new();
     let (path, rules) = (scratch.path("ring"), scratch.path("rules"));
     let alone = deadlock(ring());
-    // Another file of the same name, which changes what the text output calls the first one.
+    // Another file of the same name changes how the text output names the first one.
     let mut crowded = alone.clone();
     crowded.sites.push(Site::new(0x1200, "other/bank.rs", 1).within("other"));
     crowded.slots.push(Slot::thread("elsewhere", 13).marks([0x1200]));
@@ -143,14 +143,14 @@ fn a_suppression_does_not_depend_on_what_else_is_in_the_ring() {
 }
 
 #[test]
-fn locks_of_threads_that_a_living_process_has_no_more_are_unreleased() {
+fn locks_of_threads_that_disappeared_from_a_living_process_are_unreleased() {
     let scratch = Scratch::new();
     let path = scratch.path("ring");
     deadlock(ring().of_this_process()).build().write(&path);
-    // As the process that is recorded has it: mapped.
+    // The recorded process maps its ring.
     let _mapped = support::map(&path);
     let outcome = check(&path, &["--window", "20ms", "--min-confidence", "proven"]);
-    // The threads of the ring are none of this process: they count as gone, and wait for nothing.
+    // The threads of the ring do not exist in this process: they count as disappeared, and wait for nothing.
     assert!(!outcome.stdout.contains("deadlock"), "{outcome:#?}");
     assert!(outcome.stdout.contains("proven unreleased"), "{outcome:#?}");
 }
@@ -168,7 +168,7 @@ fn a_copy_of_a_living_process_proves_nothing() {
 }
 
 #[test]
-fn a_partial_read_has_precedence_over_findings() {
+fn the_status_of_a_partial_read_has_precedence_over_findings() {
     let scratch = Scratch::new();
     let path = scratch.path("ring");
     Ring { spare_slots: 0, ..deadlock(ring()) }.build().write(&path);

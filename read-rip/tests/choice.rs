@@ -1,4 +1,6 @@
-//! Which ring is meant, which processes live, and what `list` and `gc` do about it, for rings made by hand.
+//! Which ring the user means, which processes are alive, and what `list` and `gc` do, for rings made by hand.
+//!
+//! Not tested here: what the views of a ring show (`output.rs`).
 
 mod support;
 
@@ -11,14 +13,14 @@ use support::fixture::{DONE, Fixture, WAITS, lock_sites, pile_up};
 use support::run::{Outcome, clean, command, finish, read_rip, show};
 use support::synth::{Ring, Slot, own_pid_namespace};
 
-/// A second ring beside the first, of a living process: this one.
+/// Writes a second ring next to the first, of a living process: this one.
 fn with_living_ring(fixture: &Fixture) -> PathBuf {
     let own = std::process::id();
     let mut ring = lock_sites().of_this_process();
     ring.created_realtime_ns += 1;
     ring.slots = vec![
         Slot::thread("main", own).marks([DONE]),
-        // No such thread: its slot says live, so it is gone without having said so.
+        // No thread has this id, but its slot is live: the thread disappeared without exiting.
         Slot::thread("gone", 0x7fff_fff0).marks([WAITS]),
     ];
     let path = fixture.directory.path().join("living");
@@ -44,7 +46,7 @@ fn a_living_process_is_recognised_and_its_lost_threads_counted() {
 }
 
 #[test]
-fn equal_pids_of_another_boot_start_time_or_namespace_are_other_processes() {
+fn an_equal_pid_of_another_boot_or_start_time_is_another_process() {
     let dead =
         "server[PID], dead (killed, crashed or _exit): ".replace("PID", &std::process::id().to_string());
     let alive = lock_sites().of_this_process();
@@ -54,7 +56,7 @@ fn equal_pids_of_another_boot_start_time_or_namespace_are_other_processes() {
         let outcome = Fixture::of(&ring).show(&[]).sound();
         assert!(outcome.stderr.starts_with(&dead), "{outcome:#?}");
     }
-    // What could not be recorded is no proof of death.
+    // Missing values do not prove that the process is dead.
     let nothing_known = Ring { boot_id: [0; 16], start_time_ticks: 0, pid_namespace: 0, ..alive };
     let outcome = Fixture::of(&nothing_known).show(&[]).sound();
     assert!(outcome.stderr.contains(", alive: "), "{outcome:#?}");
@@ -72,7 +74,7 @@ fn the_only_ring_is_shown_without_being_named() {
 }
 
 #[test]
-fn of_several_rings_the_choices_are_listed() {
+fn several_rings_are_listed_to_choose_from() {
     let fixture = Fixture::of(&pile_up());
     let living = with_living_ring(&fixture);
     let outcome = in_directory(&fixture, &[]).fails_with("Error: 2 rings found; name one\n");
@@ -84,7 +86,7 @@ fn of_several_rings_the_choices_are_listed() {
 }
 
 #[test]
-fn without_a_ring_it_says_how_one_is_made() {
+fn without_a_ring_the_hint_says_how_to_make_one() {
     let directory = tempfile::tempdir().unwrap();
     let outcome = read_rip(["--dir".as_ref(), directory.path().as_os_str()]);
     let outcome = outcome.fails_with(&format!("Error: no readable ring in {}\n", directory.path().display()));
@@ -110,9 +112,9 @@ fn a_ring_is_found_by_the_pid_of_its_process_living_or_dead() {
 
 #[test]
 fn a_ring_that_a_process_has_mapped_is_found_wherever_it_is() {
-    let elsewhere = tempfile::tempdir().unwrap();
+    let other_directory = tempfile::tempdir().unwrap();
     let fixture = Fixture::of(&pile_up());
-    let path = elsewhere.path().join("mapped");
+    let path = other_directory.path().join("mapped");
     lock_sites().of_this_process().with_slots([Slot::thread("a", 1).marks([DONE])]).build().write(&path);
     let _mapping = support::map(&path);
     let outcome = in_directory(&fixture, &[&std::process::id().to_string()]).sound();
@@ -173,7 +175,7 @@ fn gc_removes_the_rings_of_dead_processes_and_nothing_else() {
     symlink(&fixture.path, directory.join("link")).unwrap();
     fs::write(directory.join("notes"), "no ring").unwrap();
     fs::write(directory.join("unfinished"), vec![0; 8192]).unwrap();
-    // A compressed copy is somebody's evidence, and no ring that is in anybody's way.
+    // A compressed copy is evidence that a user keeps.
     let copy = directory.join("evidence.gz");
     support::gzip(&pile_up().build().bytes, &copy);
     fs::create_dir(directory.join("directory")).unwrap();
@@ -195,7 +197,7 @@ fn gc_removes_the_rings_of_dead_processes_and_nothing_else() {
 }
 
 #[test]
-fn gc_keeps_rings_of_another_boot_which_are_copies_or_another_machines() {
+fn gc_keeps_rings_of_another_boot_or_machine() {
     let fixture = Fixture::of(&pile_up());
     let outcome = in_directory(&fixture, &["gc"]).sound();
     assert_eq!(outcome.stdout, "");
@@ -208,7 +210,7 @@ fn gc_keeps_rings_of_another_boot_which_are_copies_or_another_machines() {
 
 #[test]
 fn gc_keeps_the_ring_of_a_dead_process_whose_forked_child_records_in_it() {
-    // We play the child: our pid, and a slot that was claimed after we had started.
+    // This process plays the child: the slot has its pid, and was claimed after it started.
     let mut ring = lock_sites().of_a_dead_process();
     ring.slots = vec![Slot { claimed_ns: u64::MAX / 2, ..Slot::thread("child", std::process::id()) }];
     let fixture = Fixture::of(&ring);
@@ -217,7 +219,7 @@ fn gc_keeps_the_ring_of_a_dead_process_whose_forked_child_records_in_it() {
     let listed = in_directory(&fixture, &["list"]).sound().stdout;
     let child = format!("its child {} is alive", std::process::id());
     assert!(listed.contains(&child), "{listed}");
-    // A slot that is older than the process with its pid is nobody's.
+    // A slot that was claimed before the process with its pid started belongs to another process.
     ring.slots[0].claimed_ns = 1;
     let fixture = Fixture::of(&ring);
     assert_eq!(
@@ -227,7 +229,7 @@ fn gc_keeps_the_ring_of_a_dead_process_whose_forked_child_records_in_it() {
 }
 
 #[test]
-fn gc_says_in_json_what_it_removed() {
+fn gc_reports_in_json_what_it_removed() {
     let fixture = Fixture::of(&pile_up().of_a_dead_process());
     let lines = in_directory(&fixture, &["gc", "--json"]).sound().json();
     assert_eq!(
@@ -241,7 +243,7 @@ fn gc_says_in_json_what_it_removed() {
 
 #[test]
 fn gc_keeps_a_ring_whose_process_it_cannot_see() {
-    // Only outside of the first PID namespace is there anything that cannot be seen.
+    // In the first PID namespace every process is visible, so run in another one.
     let ring = lock_sites().of_this_process();
     let ring = Ring { pid_namespace: ring.pid_namespace ^ 1, ..ring };
     let fixture = Fixture::of(&ring);
@@ -253,9 +255,9 @@ fn gc_keeps_a_ring_whose_process_it_cannot_see() {
     command.args(["gc", "--dir"]).arg(fixture.directory.path());
     let outcome = finish(clean(command));
     if outcome.stderr.contains("unshare failed") {
-        // Not permitted here: then at least what the first namespace says is right.
+        // This machine does not permit it. Check the answer of the first namespace instead.
         in_directory(&fixture, &["gc"]).sound();
-        assert!(!fixture.path.exists(), "nobody in any namespace has that pid and start time");
+        assert!(!fixture.path.exists(), "no process in any namespace has that pid and start time");
         return;
     }
     let outcome = outcome.sound();
@@ -264,11 +266,11 @@ fn gc_keeps_a_ring_whose_process_it_cannot_see() {
 }
 
 #[test]
-fn a_ring_in_another_namespace_is_that_of_the_process_with_its_pid_in_there() {
+fn a_ring_of_another_namespace_is_matched_by_the_pid_in_that_namespace() {
     let ring = Ring { pid_namespace: own_pid_namespace() ^ 1, ..lock_sites().of_this_process() };
     let ring = ring.with_slots([Slot::thread("a", 1).marks([DONE])]);
     let outcome = Fixture::of(&ring).show(&[]).sound();
-    // Nothing records it as ours, but a process with this innermost pid and start time is there: this one.
+    // The namespace differs, but this process has the innermost pid and the start time of the ring.
     let expected = format!("server[{}], alive: ", std::process::id());
     assert!(outcome.stderr.starts_with(&expected), "{outcome:#?}");
 }

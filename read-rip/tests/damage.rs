@@ -1,7 +1,7 @@
-//! Damaged rings: one clear sentence on what is wrong, exit status 2, and all that is sound is shown.
+//! Damaged rings: the reader says in one sentence what is wrong, exits with status 2, and shows everything sound.
 //!
-//! Each case is one that a copy, a crash, or memory that somebody has overwritten can make. Input that was made to do
-//! harm is in `hostile.rs`, random damage in `fuzz.rs`.
+//! A cut copy, a crash, or a stray write can cause each case. Input made to do harm is in `hostile.rs`, random damage
+//! in `fuzz.rs`.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::fixture::{ONE, QUICK, Scratch, THREE, sound_ring};
 use support::run::{Outcome, show, show_within};
 use support::synth::{BIAS, HEADER, Image, MODULES, Ring, SITES, SLOT_HEADER, SLOTS, TEXTS, word};
 
-/// Reads `sound_ring` after this was done to it, per thread.
+/// Damages `sound_ring` and shows it by thread.
 #[track_caller]
 fn after(damage: impl FnOnce(&mut Image)) -> Outcome {
     let mut image = sound_ring().build();
@@ -30,7 +30,7 @@ fn the_ring_is_sound_before_it_is_damaged() {
     assert!(outcome.stdout.starts_with(ONE) && outcome.stdout.ends_with(THREE), "{}", outcome.stdout);
 }
 
-// What is no ring, or not one for us.
+// Files that are not rings, or rings that this reader does not read.
 
 #[test]
 fn an_empty_file_is_empty() {
@@ -41,7 +41,7 @@ fn an_empty_file_is_empty() {
 }
 
 #[test]
-fn a_header_of_any_length_but_the_whole_is_short() {
+fn a_header_that_is_cut_anywhere_is_short() {
     let scratch = Scratch::new();
     let bytes = sound_ring().build().bytes;
     for len in 1..HEADER {
@@ -64,7 +64,7 @@ fn a_header_of_any_length_but_the_whole_is_short() {
 }
 
 #[test]
-fn the_header_alone_is_a_ring_that_was_cut() {
+fn a_file_with_only_the_header_is_a_truncated_ring() {
     let outcome = after(|image| image.bytes.truncate(HEADER));
     outcome.fails_with(&format!("Damaged: the file was truncated: it has {HEADER} of "));
 }
@@ -86,10 +86,10 @@ fn text_is_not_a_ring() {
 }
 
 #[test]
-fn a_ring_that_was_never_finished_is_told_from_one_that_was_never_begun() {
+fn an_unfinished_ring_is_not_taken_for_a_file_that_is_not_a_ring() {
     let expected = " is an unfinished ring\n";
     after(|image| image.set64(header_at::MAGIC, 0)).fails_with(expected);
-    // Of a length that rings of the C ancestor have as well, with a host name that could be its PCs.
+    // The file has a length that is also possible for a legacy ring, and a host name that could be PCs of such a ring.
     let ring = Ring { host: b"ab".to_vec(), spare_slots: 1, ..sound_ring() };
     let mut image = ring.build();
     image.bytes.resize(image.bytes.len().next_multiple_of(20_480), 0);
@@ -120,14 +120,14 @@ fn the_other_byte_order_is_refused_before_anything_that_depends_on_it() {
 fn an_unknown_architecture_is_refused() {
     after(|image| image.set32(header_at::MACHINE, 243))
         .fails_with(" on an unknown architecture (ELF machine 243)\n");
-    // The other one that there is.
+    // The other known architecture.
     after(|image| image.set32(header_at::MACHINE, 183)).sound();
 }
 
-// What was cut.
+// Truncated files.
 
 #[test]
-fn a_ring_cut_at_any_border_of_its_regions_shows_what_is_left() {
+fn a_ring_cut_at_the_start_of_any_region_shows_what_is_left() {
     let scratch = Scratch::new();
     let image = sound_ring().build();
     let whole = image.bytes.len();
@@ -142,7 +142,7 @@ fn a_ring_cut_at_any_border_of_its_regions_shows_what_is_left() {
 }
 
 #[test]
-fn a_ring_cut_in_the_middle_of_its_slots_shows_those_before() {
+fn a_ring_cut_in_the_middle_of_its_slots_shows_the_slots_before_the_cut() {
     let scratch = Scratch::new();
     let image = sound_ring().build();
     for (len, threads) in [
@@ -155,7 +155,7 @@ fn a_ring_cut_in_the_middle_of_its_slots_shows_those_before() {
         let outcome = show(&["-t"], &scratch.file("ring", &image.bytes[..len]));
         assert_eq!(outcome.fails_with("Damaged: the file was truncated: ").stdout, threads, "{len}");
     }
-    // Every length, by the library: never more than there is, never less than before.
+    // Many lengths, through the library: never more slots than the file holds, never fewer than for a shorter file.
     let mut before = 0;
     for len in (HEADER..image.bytes.len()).step_by(97) {
         let snapshot = ring::read(&scratch.file("ring", &image.bytes[..len])).unwrap();
@@ -167,10 +167,10 @@ fn a_ring_cut_in_the_middle_of_its_slots_shows_those_before() {
     assert_eq!(before, 3);
 }
 
-// What the header says of the regions.
+// The list of regions in the header.
 
 #[test]
-fn a_region_at_an_impossible_place_is_refused_and_the_others_are_read() {
+fn a_region_at_an_impossible_offset_is_refused_and_the_others_are_read() {
     for (kind, name) in
         [(MODULES, "module table"), (SITES, "site table"), (TEXTS, "text table"), (SLOTS, "slot table")]
     {
@@ -184,13 +184,13 @@ fn a_region_at_an_impossible_place_is_refused_and_the_others_are_read() {
 }
 
 #[test]
-fn regions_that_overlap_are_not_both_believed() {
+fn of_two_overlapping_regions_one_is_refused() {
     for (kind, other) in
         [(MODULES, SITES), (SITES, TEXTS), (TEXTS, SLOTS), (MODULES, SLOTS), (SLOTS, MODULES)]
     {
         let outcome = after(|image| {
-            let place = image.begin(other) as u64;
-            image.set64(image.region(kind) + region_at::OFFSET, place);
+            let offset = image.begin(other) as u64;
+            image.set64(image.region(kind) + region_at::OFFSET, offset);
         });
         outcome.fails_with("its offset, which is inside another region,");
     }
@@ -207,7 +207,7 @@ fn impossible_capacities_are_refused() {
 }
 
 #[test]
-fn more_entries_than_there_is_room_for_are_cut_to_the_room() {
+fn a_number_of_entries_beyond_the_capacity_is_cut_to_the_capacity() {
     for kind in [MODULES, SITES, TEXTS, SLOTS] {
         for used in [1 << 20, 1 << 58, u64::MAX] {
             let outcome = after(|image| image.set64(image.region(kind) + region_at::USED, used));
@@ -218,8 +218,8 @@ fn more_entries_than_there_is_room_for_are_cut_to_the_room() {
 }
 
 #[test]
-fn a_region_without_entries_takes_with_it_only_what_refers_to_it() {
-    // Nothing used: as in a ring that was just made. Sites then refer to nothing that is there.
+fn an_empty_region_costs_only_what_refers_to_it() {
+    // No entries, as in a new ring. The sites then refer to modules that do not exist.
     let outcome = after(|image| image.set64(image.region(MODULES) + region_at::USED, 0));
     let outcome =
         outcome.fails_with("Damaged: 3 damaged entries in the site table: a module or text is impossible\n");
@@ -277,13 +277,13 @@ fn a_slot_length_that_contradicts_words_or_region_is_refused() {
         let outcome = after(|image| image.set64(header_at::SLOT_LEN, len));
         outcome.fails_with(&format!("the length of a slot is {len}\n"));
     }
-    // Possible in itself, and too short for so many words.
+    // A possible length, but too short for that many words.
     after(|image| image.set32(header_at::SLOT_WORDS, 128)).fails_with("the length of a slot is 1024\n");
 }
 
 #[test]
-fn slots_longer_than_any_need_no_memory() {
-    // All numbers agree, and the file has the length: of holes.
+fn impossibly_long_slots_need_no_memory() {
+    // All numbers agree, and the file is that long: it is sparse.
     let len: u64 = (1 << 32) - 4096;
     let mut image = sound_ring().build();
     image.set64(header_at::SLOT_LEN, len);
@@ -297,7 +297,7 @@ fn slots_longer_than_any_need_no_memory() {
     show_within(512 << 20, &path).fails_with(&format!("the length of a slot is {len}\n"));
 }
 
-// What entries say.
+// Values in the entries of the tables.
 
 #[test]
 fn modules_with_impossible_values_are_counted() {
@@ -355,7 +355,7 @@ fn sites_that_point_at_nothing_are_counted() {
 }
 
 #[test]
-fn a_site_with_too_many_operands_keeps_its_place() {
+fn a_site_with_too_many_operands_keeps_its_location() {
     let outcome = after(|image| {
         let at = image.entry(SITES, 0);
         image.bytes[at + site_at::OPERAND_COUNT] = 255;
@@ -369,7 +369,7 @@ fn a_line_number_may_be_anything() {
     assert!(outcome.sound().stdout.starts_with("one[1]: {70}a.rs:4294967295, "));
 }
 
-// What slots say.
+// Values in slots.
 
 #[test]
 fn a_slot_in_an_unknown_state_is_shown_and_counted() {
@@ -394,7 +394,7 @@ fn a_slot_whose_owner_begins_after_its_count_has_no_words() {
 }
 
 #[test]
-fn words_of_a_slot_with_an_impossible_count_are_not_believed() {
+fn words_of_a_slot_with_an_impossible_count_are_rejected() {
     for count in [71 + 5000, 1 << 40, u64::MAX - 1, u64::MAX] {
         let outcome = after(|image| image.set64(image.entry(SLOTS, 0) + slot_at::COUNT, count));
         let expected =
@@ -408,7 +408,7 @@ fn words_of_a_slot_with_an_impossible_count_are_not_believed() {
 }
 
 #[test]
-fn words_at_the_wrong_place_are_not_believed_and_the_others_are() {
+fn words_at_a_wrong_index_are_rejected_and_the_others_are_shown() {
     let outcome = after(|image| {
         let at = image.entry(SLOTS, 0) + SLOT_HEADER + 8 * (71 % 64);
         image.set64(at, word(72, false, BIAS + 0x2000));
@@ -421,7 +421,7 @@ fn words_at_the_wrong_place_are_not_believed_and_the_others_are() {
 
 #[test]
 fn words_that_were_reserved_and_not_written_are_not_damage() {
-    // Killed between the count and the store: the place has the lap before, or nothing.
+    // Killed between the count and the store: the word is from the lap before, or empty.
     let outcome = after(|image| {
         image.set64(image.entry(SLOTS, 0) + slot_at::COUNT, 73);
         image.set64(image.entry(SLOTS, 1) + slot_at::COUNT, 82);
@@ -440,7 +440,7 @@ fn a_slot_of_an_unknown_kind_is_shown() {
 
 #[test]
 fn a_used_slot_that_is_all_zeros_is_skipped() {
-    // Handed out, and its thread died before it wrote who it is.
+    // The slot was claimed, and its thread died before it wrote its ids.
     let outcome = after(|image| {
         let at = image.entry(SLOTS, 1);
         image.bytes[at..at + 1024].fill(0);

@@ -1,6 +1,6 @@
-//! Marks that the linker has made one: several sites at one PC, in rings made by hand.
+//! Marks that the linker has folded into one: several sites at one PC, in rings made by hand.
 //!
-//! Not tested here: that a linker does it; the tests of the recorder link a program that way.
+//! Not tested here: that a linker folds them. The tests of the recorder link such programs.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::synth::{Held, Ring, Site, Slot};
 const A: u64 = 0x7f00_0000_1000;
 const B: u64 = 0x7f00_0000_2000;
 
-/// What is folded.
+/// The PC of the folded marks.
 const FOLDED: u64 = 0x1000;
 const SNAP: u64 = 0x2000;
 const ACQUIRED: u64 = 0x2100;
@@ -20,7 +20,7 @@ const RELEASED: u64 = 0x2200;
 
 const HELD: u64 = 3;
 
-/// A ring with marks of a program, and these at one PC.
+/// A ring with the marks of a program, and these folded ones.
 fn ring(folded: impl IntoIterator<Item = Site>) -> Ring {
     let mut ring = Ring::new().with_sites(&[(SNAP, "src/main.c", 50)]).with_clock(2);
     ring.sites.push(Site::new(ACQUIRED, "src/pair.c", 60).of(3, 0, &[3]));
@@ -29,7 +29,7 @@ fn ring(folded: impl IntoIterator<Item = Site>) -> Ring {
     ring
 }
 
-/// Opening and closing a session, in functions that do nothing but this mark.
+/// Two functions that only mark: one opens a session, one closes it.
 fn sessions() -> [Site; 2] {
     let labelled = |site: Site, label: &str| Site { label: label.into(), ..site };
     [
@@ -43,14 +43,14 @@ fn run(ring: &Ring, arguments: &[&str]) -> Outcome {
     read_rip(arguments.iter().copied().chain([fixture.path.to_str().unwrap()]))
 }
 
-fn place_of_first_event(ring: &Ring) -> Value {
+fn location_of_first_event(ring: &Ring) -> Value {
     let lines = run(ring, &["-t", "--json"]).sound().json();
     let thread = lines.iter().find(|line| line["type"] == "thread").unwrap();
     thread["data"]["events"][0]["location"].clone()
 }
 
 #[test]
-fn all_marks_that_an_event_may_be_of_are_shown() {
+fn all_marks_that_may_have_caused_an_event_are_shown() {
     let ring = ring(sessions()).with_slots([Slot::thread("a", 1).marks([SNAP, FOLDED])]);
     assert_eq!(run(&ring, &["-t"]).sound().stdout, "a[1]: {0}main.c:50, {1}open.c:3|close.c:4\n");
     assert_eq!(
@@ -58,8 +58,8 @@ fn all_marks_that_an_event_may_be_of_are_shown() {
         "unknown : 1 thread, 1 location: open.c:3|close.c:4<0x1000> \"opens\"|\"closes\" [1]\n"
     );
     let outcome = run(&ring, &["-t", "-m", "close.c:4"]).sound();
-    assert_eq!(outcome.stdout.lines().count(), 1, "found by either");
-    assert!(!outcome.stderr.contains("the linker"), "both mean the same: {outcome:#?}");
+    assert_eq!(outcome.stdout.lines().count(), 1, "either location selects it");
+    assert!(!outcome.stderr.contains("the linker"), "both marks have one meaning: {outcome:#?}");
 }
 
 #[test]
@@ -76,15 +76,15 @@ fn all_modules_that_an_event_may_be_in_are_shown() {
 }
 
 #[test]
-fn json_has_all_marks_that_an_event_may_be_of() {
+fn json_has_all_marks_that_may_have_caused_an_event() {
     let ring = ring(sessions()).with_slots([Slot::thread("a", 1).marks([FOLDED])]);
-    let place = place_of_first_event(&ring);
+    let location = location_of_first_event(&ring);
     assert_eq!(
-        (&place["file"], &place["line"], &place["kind"]),
+        (&location["file"], &location["line"], &location["kind"]),
         (&"src/open.c".into(), &3.into(), &"snap".into())
     );
     assert_eq!(
-        place["one_of"],
+        location["one_of"],
         json!([
             { "file": "src/open.c", "line": 3, "label": "opens", "kind": "snap" },
             { "file": "src/close.c", "line": 4, "label": "closes", "kind": "snap" },
@@ -97,20 +97,20 @@ fn a_mark_that_is_listed_twice_is_one() {
     let site = Site::new(FOLDED, "src/open.c", 3);
     let ring = ring([site.clone(), site]).with_slots([Slot::thread("a", 1).marks([FOLDED])]);
     assert_eq!(run(&ring, &["-t"]).sound().stdout, "a[1]: {0}open.c:3\n");
-    assert_eq!(place_of_first_event(&ring)["one_of"], Value::Null);
+    assert_eq!(location_of_first_event(&ring)["one_of"], Value::Null);
 }
 
 #[test]
-fn of_very_many_marks_some_are_shown() {
+fn only_some_of_very_many_folded_marks_are_shown() {
     let sites = (1..=1000).map(|line| Site::new(FOLDED, "src/tiny.c", line));
     let ring = ring(sites).with_slots([Slot::thread("a", 1).marks([FOLDED])]);
     let lines: Vec<String> = (1..=8).map(|line| format!("tiny.c:{line}")).collect();
     assert_eq!(run(&ring, &["-t"]).sound().stdout, format!("a[1]: {{0}}{}|...\n", lines.join("|")));
-    assert_eq!(place_of_first_event(&ring)["one_of"].as_array().map(Vec::len), Some(8));
+    assert_eq!(location_of_first_event(&ring)["one_of"].as_array().map(Vec::len), Some(8));
 }
 
 #[test]
-fn what_may_be_progress_is_neither_progress_nor_a_livelock() {
+fn a_mark_that_may_be_progress_is_neither_progress_nor_a_livelock() {
     let sites = [Site::new(FOLDED, "src/a.c", 7), Site::new(FOLDED, "src/a.c", 8).of(1, 0, &[])];
     let busy = |tid| Slot::thread("busy", tid).at(1000).marks([FOLDED; 64]);
     let ring = ring(sites).with_slots([busy(1), busy(2)]);
@@ -119,19 +119,20 @@ fn what_may_be_progress_is_neither_progress_nor_a_livelock() {
     let warning = "Warning: a.c:7|a.c:8: the linker has folded marks of different meaning into one";
     assert!(outcome.stderr.contains(warning), "{outcome:#?}");
     assert!(outcome.stderr.contains("\nHint: link without --icf"), "{outcome:#?}");
-    let place = place_of_first_event(&ring);
-    assert_eq!(place["kind"], Value::Null);
+    let location = location_of_first_event(&ring);
+    assert_eq!(location["kind"], Value::Null);
     assert_eq!(
-        (&place["one_of"][0]["kind"], &place["one_of"][1]["kind"]),
+        (&location["one_of"][0]["kind"], &location["one_of"][1]["kind"]),
         (&"snap".into(), &"progress".into())
     );
     let problems = run(&ring, &["check", "--json"]).sound().json();
-    let is_told =
+    let is_warning =
         |line: &Value| line["data"]["what"].as_str().is_some_and(|what| what.starts_with("a.c:7|a.c:8: "));
-    assert!(problems.iter().any(|line| line["type"] == "problem" && is_told(line)), "{problems:#?}");
+    assert!(problems.iter().any(|line| line["type"] == "problem" && is_warning(line)), "{problems:#?}");
 }
 
-/// One takes two locks one after the other, and gives up the first at the folded mark; another has both at a time.
+/// One thread acquires two locks, and may release the first one at the folded mark in between. Another thread holds
+/// both locks at once.
 fn two_locks(folded: [Site; 2]) -> Ring {
     ring(folded).with_slots([
         Slot::thread("one", 1)
@@ -148,24 +149,24 @@ fn two_locks(folded: [Site; 2]) -> Ring {
 }
 
 #[test]
-fn what_may_be_a_release_makes_no_order_of_locks() {
+fn a_mark_that_may_be_a_release_gives_no_lock_order() {
     let site = |line, kind| Site::new(FOLDED, "src/a.c", line).of(kind, 0, &[3]);
     let ring = two_locks([site(1, 5), site(2, 4)]);
     let outcome = run(&ring, &["check"]).sound();
     assert_eq!(outcome.stdout, "no findings in 2 threads and 2 locks\n");
     assert!(outcome.stderr.contains("Warning: a.c:1|a.c:2: "), "{outcome:#?}");
-    // The lock is known all the same.
+    // The lock is still known.
     let threads = run(&ring, &["-tv"]).sound().stdout;
     assert!(threads.contains(&format!("a.c:1|a.c:2<0x1000> of {A:#x}")), "{threads}");
 }
 
 #[test]
-fn marks_that_are_of_no_common_form_mean_nothing() {
-    // One has a lock, the other a word that is none.
+fn folded_marks_with_different_operands_have_no_meaning() {
+    // One operand is a lock, the other is a plain word.
     let site = |line, operand| Site::new(FOLDED, "src/a.c", line).of(4, 0, &[operand]);
     let outcome = run(&two_locks([site(1, 3), site(2, 1)]), &["check"]).sound();
     assert!(!outcome.stdout.contains("lock-order"), "{outcome:#?}");
-    // They have different numbers of operands, which no linker makes one.
+    // The numbers of operands differ. No linker folds such marks.
     let ring = two_locks([site(1, 3), Site::new(FOLDED, "src/a.c", 2)]);
     assert!(!run(&ring, &["check"]).sound().stdout.contains("lock-order"));
 }

@@ -1,7 +1,7 @@
-//! Random damage: whatever the bytes, the reader answers, promptly and within its memory.
+//! Random damage: whatever the bytes, the reader answers promptly and within its memory limit.
 //!
-//! The damage is the same in each run. `READ_RIP_FUZZ_ROUNDS` asks for more of it and `READ_RIP_FUZZ_SEED` for
-//! other damage; a round that fails says how to repeat it, and leaves its ring behind.
+//! The damage is the same in each run. `READ_RIP_FUZZ_ROUNDS` sets the number of rounds and `READ_RIP_FUZZ_SEED` the
+//! first one. A round that fails says how to repeat it, and keeps its ring.
 
 mod support;
 
@@ -19,6 +19,7 @@ use librip_test_kit::format::slot_at;
 use nix::sys::resource::{Resource, setrlimit};
 use read_rip::locations::{FileNames, Locations};
 use read_rip::process::Liveness;
+use read_rip::ring::Snapshot;
 use read_rip::symbols::{Options, Resolver};
 use read_rip::{events, locks, report, ring, threads};
 use support::synth::{Held, Module, Ring, Site, Slot};
@@ -26,10 +27,10 @@ use support::{Random, setting};
 
 /// A round takes well below a millisecond; only a loop takes this long.
 const ROUND_LIMIT: Duration = Duration::from_secs(5);
-/// For this whole process, of which the reader gets what is left. Beyond it, allocation fails and aborts.
+/// Limit of this whole process; the reader gets what the tests leave. Above it, allocation fails and aborts.
 const MEMORY_LIMIT_BYTES: u64 = 3 << 30;
 
-/// One of everything.
+/// A ring with one of everything.
 fn ring() -> Ring {
     let mut ring = Ring::new().with_sites(&[
         (0x1000, "src/a.rs", 1),
@@ -57,7 +58,7 @@ fn ring() -> Ring {
     ])
 }
 
-/// Everything that `read-rip` does with a file, but for asking the system about processes.
+/// Everything that `read-rip` does with a file, except asking the system about processes.
 fn read_and_report(path: &Path) -> usize {
     let snapshot = match ring::read(path) {
         Ok(snapshot) => snapshot,
@@ -69,38 +70,53 @@ fn read_and_report(path: &Path) -> usize {
     }
     let losses = threads::losses(&snapshot);
     report::info(&mut out, path, &snapshot, Some(&Liveness::Dead), &losses, 1 << 60).unwrap();
-    let mut places = Locations::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
-    let threads = threads::threads(&snapshot, &HashSet::from([1, 2]), &HashSet::from([3]));
+    report::Json(&mut out).ring(path, &snapshot, Some(&Liveness::Dead), &losses).unwrap();
+    let mut locations = Locations::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
+    report_threads(&mut out, &snapshot, &mut locations);
+    report_locks(&mut out, &snapshot, &mut locations);
+    out.len()
+}
+
+/// The events of each thread, and the condensed view.
+fn report_threads(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Locations) {
+    let threads = threads::threads(snapshot, &HashSet::from([1, 2]), &HashSet::from([3]));
     let mut last = Vec::new();
     let mut histories = Vec::new();
     for thread in &threads {
         let slot = thread.slot;
-        let (events, leftover) = events::events(slot, |pc| places.operand_words(slot.pid, pc));
+        let (events, leftover) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
         black_box(leftover);
-        let newest = events::last_event(slot, |pc| places.operand_words(slot.pid, pc));
+        let newest = events::last_event(slot, |pc| locations.operand_words(slot.pid, pc));
         assert_eq!(newest.as_ref(), events.last(), "both ways to the last event agree");
         let events: Vec<_> = events
             .into_iter()
             .map(|event| {
-                let place = places.find(slot, &event);
-                (event, place)
+                let location = locations.find(slot, &event);
+                (event, location)
             })
             .collect();
-        last.extend(events.last().map(|&(_, place)| (slot.tid, place)));
+        last.extend(events.last().map(|&(_, location)| (slot.tid, location)));
         histories.push(events);
     }
-    let names = FileNames::choose(places.iter());
-    let locations = report::location_texts(&places, &names, true);
-    let groups = threads::condense(&last, &places);
-    report::condensed(&mut out, &groups, &places, &locations, true).unwrap();
+    let names = FileNames::choose(locations.iter());
+    let texts = report::location_texts(locations, &names, true);
+    let groups = threads::condense(&last, locations);
+    report::condensed(out, &groups, locations, &texts, true).unwrap();
     for (thread, events) in threads.iter().zip(&histories) {
-        report::thread(&mut out, thread, events, &places, &locations, snapshot.sequence_mask).unwrap();
-        report::Json(&mut out).thread(thread, events, &places, &snapshot).unwrap();
+        report::thread(out, thread, events, locations, &texts, snapshot.sequence_mask).unwrap();
+        report::Json(&mut *out).thread(thread, events, locations, snapshot).unwrap();
     }
+    for group in &groups {
+        report::Json(&mut *out).group(group, locations, snapshot).unwrap();
+    }
+}
+
+/// The locks, from one reading and from two.
+fn report_locks(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Locations) {
     let living = HashSet::from([1, 2]);
-    for (earlier, is_final) in [(None, true), (Some(&snapshot), false)] {
+    for (earlier, is_final) in [(None, true), (Some(snapshot), false)] {
         let input = locks::Input {
-            snapshot: &snapshot,
+            snapshot,
             earlier,
             window_ns: earlier.map(|_| 1000),
             is_final,
@@ -108,27 +124,22 @@ fn read_and_report(path: &Path) -> usize {
             living: &living,
             ended: &HashSet::from([3]),
         };
-        let model = locks::build(&input, &mut places);
-        let names = FileNames::choose(places.iter());
-        let locations = report::location_texts(&places, &names, is_final);
-        let lock_names = report::LockNames { model: &model, locations: &places, texts: &locations };
+        let model = locks::build(&input, locations);
+        let names = FileNames::choose(locations.iter());
+        let texts = report::location_texts(locations, &names, is_final);
+        let lock_names = report::LockNames { model: &model, locations, texts: &texts };
         let overview = locks::overview(&model, is_final);
-        report::locks(&mut out, &overview, &lock_names, is_final, !is_final).unwrap();
-        report::Json(&mut out).locks(&overview, &lock_names, &snapshot).unwrap();
+        report::locks(out, &overview, &lock_names, is_final, !is_final).unwrap();
+        report::Json(&mut *out).locks(&overview, &lock_names, snapshot).unwrap();
     }
-    report::Json(&mut out).ring(path, &snapshot, Some(&Liveness::Dead), &losses).unwrap();
-    for group in &groups {
-        report::Json(&mut out).group(group, &places, &snapshot).unwrap();
-    }
-    out.len()
 }
 
-/// Damages bytes in one to four places.
+/// Makes one to four changes to the bytes.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     const INTERESTING: [u64; 12] =
         [0, 1, 16, 64, 4096, 1 << 31, u32::MAX as u64, 1 << 32, 1 << 48, 1 << 63, u64::MAX - 1, u64::MAX];
     for _ in 0..1 + random.below(4) {
-        // Half of all damage goes to the header, a tenth of the bytes that matters most.
+        // Half of all damage goes to the header: a tenth of the bytes, but the ones that matter most.
         let len = if random.below(2) == 0 { bytes.len().min(920) } else { bytes.len() };
         if len < 16 {
             return;
@@ -164,11 +175,11 @@ fn no_random_damage_stops_the_reader() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ring");
     let sound = ring().build().bytes;
-    let ancestor = ancestor_ring();
+    let legacy = legacy_ring();
     let mut readable = 0;
     for round in first_seed..first_seed + rounds {
         let mut random = Random(round);
-        let mut bytes = if round % 8 == 0 { ancestor.clone() } else { sound.clone() };
+        let mut bytes = if round % 8 == 0 { legacy.clone() } else { sound.clone() };
         mutate(&mut bytes, &mut random);
         // A compressed copy of a damaged ring, or a damaged copy of a compressed ring.
         if round % 16 == 1 {
@@ -196,11 +207,11 @@ fn no_random_damage_stops_the_reader() {
         readable += u64::from(result.is_ok_and(|is_readable| is_readable));
     }
     eprintln!("{rounds} rounds, {readable} of them left something to read");
-    assert!(rounds < 100 || readable > rounds / 4, "the damage must not be so great that nothing is tested");
+    assert!(rounds < 100 || readable > rounds / 4, "too much damage: hardly anything was readable");
 }
 
-fn ancestor_ring() -> Vec<u8> {
-    use support::ancestor::{Slot, build};
+fn legacy_ring() -> Vec<u8> {
+    use support::legacy::{Slot, build};
     build(&[
         (3, Slot::new("a").marks([0x40_1000; 5])),
         (5, Slot::new("b").counting_from(250).marks([0x40_1004; 50]).exit()),
@@ -209,7 +220,7 @@ fn ancestor_ring() -> Vec<u8> {
 }
 
 #[test]
-fn a_ring_that_changes_wildly_while_it_is_read_does_not_stop_the_reader() {
+fn the_reader_survives_a_ring_that_changes_wildly_while_it_is_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ring");
     let image = ring().build();
@@ -222,7 +233,7 @@ fn a_ring_that_changes_wildly_while_it_is_read_does_not_stop_the_reader() {
         scope.spawn(|| {
             let mut random = Random(3);
             while !is_over.load(Ordering::Relaxed) {
-                // Counts, words and headers of slots become anything, often near the limits of u64.
+                // Counts, words and headers of slots get any value, often one near the limits of u64.
                 let at = slots + random.below((len - slots) / 8) * 8;
                 let value =
                     [random.next(), u64::MAX - random.next() % 9000, random.next() % 99][random.below(3)];
@@ -230,7 +241,7 @@ fn a_ring_that_changes_wildly_while_it_is_read_does_not_stop_the_reader() {
                 let count_of_one = image.entry(support::synth::SLOTS, random.below(4)) + slot_at::COUNT;
                 file.write_all_at(&value.to_le_bytes(), count_of_one as u64).unwrap();
                 if random.below(50) == 0 {
-                    // Somebody truncates it and another one makes it long again.
+                    // Truncate the file and extend it again.
                     file.set_len((slots + random.below(len - slots)) as u64).unwrap();
                     file.set_len(len as u64).unwrap();
                     file.write_all_at(&image.bytes[slots..], slots as u64).unwrap();

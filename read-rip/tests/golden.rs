@@ -1,9 +1,9 @@
-//! Rings of released versions, as the recorder of that version left them, go on being read.
+//! The reader still reads the rings that the recorders of released versions left.
 //!
-//! The program `golden/vMAJOR.MINOR-NAME.rs` left `golden/vMAJOR.MINOR-NAME.ring.gz`. It is not needed to read that
-//! ring. The expectations are written here, and do not change once the version is released.
+//! The program `golden/vMAJOR.MINOR-NAME.rs` left `golden/vMAJOR.MINOR-NAME.ring.gz`. The reader does not need the
+//! program to read that ring. The expectations are here, and do not change once the version is released.
 //!
-//! `scripts/bless` makes the rings of the present version anew: it builds the programs with the present recorder.
+//! `scripts/bless` makes the rings of the present version again: it builds the programs with the present recorder.
 
 mod support;
 
@@ -13,31 +13,36 @@ use std::process::Command;
 
 use read_rip::ring::{
     self, ClockLevel, ClockSource, Ending, FileSystem, HeldState, Machine, OperandType, SiteFlags, SiteKind,
-    SlotKind, SlotState,
+    SlotKind, SlotState, Snapshot,
 };
 use support::run::{read_rip, show};
 
-/// A repository is no place for large files.
+/// Limit for a golden ring, because it is in the repository.
 const LEN_MAX_BYTES: u64 = 20_000;
 
 fn golden(version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{version}.ring.gz"))
 }
 
-/// The line of the program that has this text, the first.
+/// The first line of the program that contains this text.
 fn line(version: &str, text: &str) -> u32 {
     let source = fs::read_to_string(golden(version).with_file_name(format!("{version}.rs"))).unwrap();
     1 + source.lines().position(|line| line.contains(text)).unwrap() as u32
 }
 
-#[test]
-fn the_golden_ring_with_marks_is_read_as_it_was_recorded() {
-    let path = golden("v1.0-marks");
+/// The golden ring of this version, in which nothing is damaged.
+fn sound_golden(version: &str) -> Snapshot {
+    let path = golden(version);
     assert!(fs::metadata(&path).unwrap().len() < LEN_MAX_BYTES);
     let snapshot = ring::read(&path).unwrap();
     assert_eq!(snapshot.defects, []);
+    snapshot
+}
 
-    let header = snapshot.header.unwrap();
+#[test]
+fn the_header_and_the_program_of_the_golden_ring_are_read_as_recorded() {
+    let snapshot = sound_golden("v1.0-marks");
+    let header = snapshot.header.as_ref().unwrap();
     assert_eq!(header.version, (1, 0));
     assert_eq!(header.machine, Machine::X86_64);
     assert_eq!((header.slot_words, header.slot_len_bytes), (16, 640));
@@ -60,17 +65,22 @@ fn the_golden_ring_with_marks_is_read_as_it_was_recorded() {
     assert!(header.created_realtime_ns > 1_700_000_000_000_000_000);
     assert!(!header.host.is_empty());
 
-    let program = snapshot.modules.iter().position(|module| module.is_executable).unwrap();
-    let module = &snapshot.modules[program];
+    let module = snapshot.modules.iter().find(|module| module.is_executable).unwrap();
     assert_eq!(module.path, Path::new("/tmp/librip-golden/target/debug/golden"));
     assert_eq!(module.pid, header.pid);
     assert!(module.build_id.len() == 20 && module.file_len_bytes > 100_000 && module.modified_ns > 0);
     assert!(module.begin < module.end && module.load_bias.is_multiple_of(4096));
+}
 
+#[test]
+fn the_sites_of_the_golden_ring_are_read_as_recorded() {
+    let snapshot = sound_golden("v1.0-marks");
+    let program = snapshot.modules.iter().position(|module| module.is_executable).unwrap();
+    let module = &snapshot.modules[program];
     let mut sites: Vec<_> = snapshot
         .sites
         .iter()
-        // The recorder itself has sites, for the ends of locks.
+        // Skip the recorder's own sites, which record the ends of locks.
         .filter(|site| site.file == "src/main.rs")
         .map(|site| {
             assert_eq!((site.module, site.kind, site.operand_words), (program, SiteKind::Snap, Some(0)));
@@ -88,7 +98,12 @@ fn the_golden_ring_with_marks_is_read_as_it_was_recorded() {
         (line("\"about to die\""), "golden", "about to die"),
     ];
     assert_eq!(sites, expected);
+}
 
+#[test]
+fn the_slots_of_the_golden_ring_are_read_as_recorded() {
+    let snapshot = sound_golden("v1.0-marks");
+    let header = snapshot.header.as_ref().unwrap();
     let slots: Vec<_> = snapshot
         .slots
         .iter()
@@ -129,7 +144,7 @@ fn the_views_of_the_golden_ring_need_no_program() {
     let outcome = show(&["-t"], &path).sound();
     assert_eq!(outcome.stdout, format!("golden[{}]: {{0}}main.rs:{begin}, {{1}}main.rs:{die}\n", tids[0]));
 
-    // Addresses are the build's own: the rest is what was recorded.
+    // Leave out the addresses, which differ from build to build.
     let without_addresses = |line: &str| {
         let parts = line.split('<').map(|part| part.split_once('>').map_or(part, |(_, rest)| rest));
         parts.collect::<String>()
@@ -156,11 +171,8 @@ fn the_views_of_the_golden_ring_need_no_program() {
 }
 
 #[test]
-fn the_golden_ring_with_locks_is_read_as_it_was_recorded() {
-    let path = golden("v1.0-locks");
-    assert!(fs::metadata(&path).unwrap().len() < LEN_MAX_BYTES);
-    let snapshot = ring::read(&path).unwrap();
-    assert_eq!(snapshot.defects, []);
+fn the_clock_and_the_names_of_the_golden_ring_with_locks_are_read_as_recorded() {
+    let snapshot = sound_golden("v1.0-locks");
     let header = snapshot.header.as_ref().unwrap();
     assert_eq!(header.version, (1, 0));
     assert_eq!((header.slot_words, header.slot_len_bytes, header.slots.used), (16, 640, 7));
@@ -169,8 +181,12 @@ fn the_golden_ring_with_locks_is_read_as_it_was_recorded() {
     assert_eq!((clock.level, clock.source), (ClockLevel::Contended, ClockSource::Counter));
     assert!(clock.ticks_per_kilosecond / 1000 <= 125_000_000 && clock.base_boottime_ns > 0);
     assert_eq!(snapshot.lock_names.values().collect::<Vec<_>>(), ["by hand"]);
+}
 
-    // Kind, flags and operand types of the sites in this very source.
+#[test]
+fn the_lock_sites_of_the_golden_ring_are_read_as_recorded() {
+    let snapshot = sound_golden("v1.0-locks");
+    // Kind, flags and operand types of the sites in the golden program.
     let sites = |text: &str| {
         let line = line("v1.0-locks", text);
         let here = snapshot.sites.iter().filter(move |site| site.file == "src/main.rs" && site.line == line);
@@ -205,7 +221,11 @@ fn the_golden_ring_with_locks_is_read_as_it_was_recorded() {
         [(SiteKind::LockWait, Flags::TRY, &[Time, Lock][..])]
     );
     assert_eq!(sites("librip::rip_progress!"), [(SiteKind::Progress, Flags::NONE, &[][..])]);
+}
 
+#[test]
+fn the_held_locks_of_the_golden_ring_are_read_as_recorded() {
+    let snapshot = sound_golden("v1.0-locks");
     let slots: Vec<_> = snapshot
         .slots
         .iter()
@@ -219,18 +239,18 @@ fn the_golden_ring_with_locks_is_read_as_it_was_recorded() {
             (slot.name.as_str(), slot.state, held)
         })
         .collect();
-    let free = |again| (HeldState::Held, false, again, false);
+    let held_by_hand = |recursion| (HeldState::Held, false, recursion, false);
     let waits = (HeldState::Waiting, false, 0, true);
     assert_eq!(
         slots,
         [
-            // What main has released is there no more.
-            ("keeper", SlotState::Live, vec![free(0), free(1)]),
+            // The entry of the lock that main released is gone.
+            ("keeper", SlotState::Live, vec![held_by_hand(0), held_by_hand(1)]),
             ("waiter", SlotState::Live, vec![waits]),
             ("reader", SlotState::Live, vec![(HeldState::Held, true, 0, false)]),
             ("sleeper", SlotState::Live, vec![(HeldState::ConditionWait, false, 0, true)]),
             ("tries", SlotState::Live, vec![waits]),
-            ("gone", SlotState::Exited, vec![free(0)]),
+            ("gone", SlotState::Exited, vec![held_by_hand(0)]),
             ("golden", SlotState::Live, vec![]),
         ]
     );
@@ -278,7 +298,7 @@ fn bless() {
 fn bless_one(name: &str) {
     let source = golden(name).with_file_name(format!("{name}.rs"));
     let librip = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("librip");
-    // The path is in the ring.
+    // A fixed path, because the ring contains it.
     let package = Path::new("/tmp/librip-golden");
     let _ = fs::remove_dir_all(package);
     fs::create_dir_all(package.join("src")).unwrap();
@@ -292,7 +312,7 @@ fn bless_one(name: &str) {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--offline", "--target-dir", "target"]).current_dir(package);
     assert!(cargo.status().unwrap().success());
-    // On tmpfs, as rings are.
+    // On tmpfs, where rings normally are.
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let mut program = Command::new(package.join("target/debug/golden"));
     program.env("RIP_RING", directory.path()).env("RIP_WORDS", "16").env("RIP_SLOTS", "16");

@@ -1,7 +1,7 @@
-//! Input that somebody made to do harm, or that nobody would take for a ring: it is answered promptly, in bounded
-//! memory, and nothing of it reaches a terminal as a command.
+//! Input made to do harm, or that is far from a ring: the reader answers promptly, in bounded memory, and writes no
+//! control characters of the input to a terminal.
 //!
-//! Rings that were merely damaged are in `damage.rs`, random damage is in `fuzz.rs`.
+//! Rings damaged by accident are in `damage.rs`, random damage is in `fuzz.rs`.
 
 mod support;
 
@@ -21,10 +21,10 @@ use support::fixture::{ONE, QUICK, Scratch, sound_ring};
 use support::run::{clean, command, finish, read_rip, show, show_within};
 use support::synth::{MODULES, Module, Ring, SITES, SLOTS, Site, Slot, TEXTS};
 
-// What is large.
+// Huge files.
 
 #[test]
-fn a_sparse_file_of_terabytes_is_read_in_the_time_of_its_content() {
+fn a_sparse_file_of_terabytes_takes_only_the_time_of_its_content() {
     const SLOT_COUNT: u64 = 1 << 24;
     let ring = Ring { slot_words: 16_384, spare_slots: 0, ..sound_ring() };
     let mut image = ring.build();
@@ -61,14 +61,14 @@ fn tables_of_terabytes_are_refused() {
         let path = scratch.file("ring", &image.bytes);
         File::options().write(true).open(&path).unwrap().set_len(file_len).unwrap();
         let outcome = show_within(2 << 30, &path).fails_with("its length in bytes is ");
-        assert_eq!(outcome.stdout.lines().count(), 3, "the slots are read all the same");
+        assert_eq!(outcome.stdout.lines().count(), 3, "the slots are still read");
     }
 }
 
-// What is no file.
+// Paths that are not regular files.
 
 #[test]
-fn what_is_not_a_regular_file_is_named_and_not_read() {
+fn anything_but_a_regular_file_is_named_and_not_read() {
     let scratch = Scratch::new();
     let fifo = scratch.path("fifo");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -96,7 +96,7 @@ fn what_is_not_a_regular_file_is_named_and_not_read() {
 
 #[test]
 fn files_of_the_kernel_are_not_rings() {
-    // Regular files by their type, of length 0 by their metadata, and endless some of them.
+    // Their type is that of regular files and their length is 0. Some of them never end.
     for path in
         ["/proc/self/status", "/proc/self/mem", "/proc/self/environ", "/proc/kmsg", "/sys/kernel/notes"]
     {
@@ -126,7 +126,7 @@ fn a_ring_of_another_user_needs_that_users_rights() {
     let path = scratch.file("ring", &sound_ring().build().bytes);
     let mut command = command();
     if nix::unistd::geteuid().is_root() {
-        // Root may read everything, so be somebody else, who must be able to get at the program.
+        // Root may read every file, so run as another user, who must be able to run the program.
         let program = scratch.path("read-rip");
         fs::copy(env!("CARGO_BIN_EXE_read-rip"), &program).unwrap();
         fs::set_permissions(scratch.0.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -166,7 +166,7 @@ type Compress = fn(&[u8]) -> Vec<u8>;
 const FORMATS: [(&str, Compress); 3] = [("gzip", gzip), ("zlib", zlib), ("zstd", zstd)];
 
 #[test]
-fn compressed_copies_are_read_as_the_ring_itself() {
+fn compressed_copies_are_read_like_the_ring_itself() {
     let scratch = Scratch::new();
     let bytes = sound_ring().build().bytes;
     let plain = show(&["-t"], &scratch.file("ring", &bytes)).sound();
@@ -174,13 +174,13 @@ fn compressed_copies_are_read_as_the_ring_itself() {
         let outcome = show(&["-t"], &scratch.file(format, &compress(&bytes))).sound();
         assert_eq!(outcome.stdout, plain.stdout, "{format}");
     }
-    // As `cat a.gz b.gz` makes it: one stream of two members.
+    // One stream with two members, as `cat a.gz b.gz` writes.
     let (first, second) = bytes.split_at(bytes.len() / 2);
     let outcome = show(&["-t"], &scratch.file("members", &[gzip(first), gzip(second)].concat())).sound();
     assert_eq!(outcome.stdout, plain.stdout);
 }
 
-/// A ring that does not compress well, so that half of its copy is half of it.
+/// A ring that does not compress well, so that half of the compressed copy is about half of the ring.
 fn large_ring() -> Ring {
     let mut random = support::Random(1);
     let mut ring = sound_ring();
@@ -193,7 +193,7 @@ fn large_ring() -> Ring {
 }
 
 #[test]
-fn a_cut_compressed_copy_shows_what_could_be_unpacked() {
+fn a_cut_compressed_copy_shows_what_can_be_decompressed() {
     let scratch = Scratch::new();
     let bytes = large_ring().build().bytes;
     for (format, compress) in FORMATS {
@@ -208,7 +208,7 @@ fn a_cut_compressed_copy_shows_what_could_be_unpacked() {
 }
 
 #[test]
-fn a_compressed_copy_of_any_length_is_answered() {
+fn a_compressed_copy_cut_at_any_length_is_read_or_refused() {
     let scratch = Scratch::new();
     let bytes = sound_ring().build().bytes;
     for (format, compress) in FORMATS {
@@ -250,7 +250,7 @@ fn rubbish_that_begins_like_compressed_data_is_refused() {
 }
 
 #[test]
-fn a_copy_that_unpacks_to_gigabytes_of_nothing_takes_no_memory() {
+fn a_copy_that_decompresses_to_gigabytes_of_zeros_takes_no_memory() {
     const MEMBER_BYTES: usize = 64 << 20;
     let member = gzip(&vec![0; MEMBER_BYTES]);
     let scratch = Scratch::new();
@@ -264,14 +264,14 @@ fn a_copy_that_unpacks_to_gigabytes_of_nothing_takes_no_memory() {
         path
     };
     show_within(512 << 20, &bomb("zeros", b"\0")).fails_with(" is not a ring\n");
-    // One that begins as a ring should.
+    // A copy that starts with a sound ring.
     let outcome = show_within(512 << 20, &bomb("ring", &sound_ring().build().bytes));
     let outcome = outcome.fails_with("more than 4 GiB");
     assert!(outcome.stdout.starts_with(ONE));
 }
 
 #[test]
-fn list_and_gc_do_not_unpack_compressed_files() {
+fn list_and_gc_do_not_decompress_files() {
     let scratch = Scratch::new();
     let path = scratch.path("bomb.gz");
     let mut file = File::create(&path).unwrap();
@@ -287,9 +287,9 @@ fn list_and_gc_do_not_unpack_compressed_files() {
     assert!(path.exists());
 }
 
-// What must not reach a terminal.
+// Control characters for a terminal.
 
-/// Moves the cursor, sets the title, breaks the line, turns the direction of writing, in one and two bytes.
+/// Moves the cursor, sets the title, breaks the line and reverses the text, with one-byte and two-byte controls.
 const NASTY: &str = "\x1b[2J\x1b]0;x\x07\r\n\t\u{7f}\u{9b}31m\u{85}\u{202e}\u{2066}\u{200f}\u{feff}";
 
 fn assert_harmless(what: &str, text: &str) {
@@ -302,7 +302,7 @@ fn assert_harmless(what: &str, text: &str) {
 }
 
 #[test]
-fn nothing_of_a_ring_reaches_the_terminal_as_a_command() {
+fn no_control_character_of_a_ring_reaches_the_terminal() {
     let mut ring = Ring::new();
     ring.host = NASTY.into();
     ring.modules.push(Module { path: format!("/nowhere/{NASTY}").into(), ..Module::program() });
@@ -312,7 +312,7 @@ fn nothing_of_a_ring_reaches_the_terminal_as_a_command() {
         ..Site::new(pc, &format!("src/{NASTY}.rs"), line).within(&format!("module{NASTY}"))
     };
     ring.sites = vec![site(0x1000, 1), site(0x2000, 2), Site { module: 1, ..site(0x1000, 3) }];
-    // Also cut in the middle of a letter.
+    // The name is also cut in the middle of a character.
     let name = [&b"\xe2\x80"[..], &NASTY.as_bytes()[..30], b"\xff\xfe\xe2\x80"].concat();
     let slot = |tid| Slot { name: name.clone(), ..Slot::thread("", tid) };
     let ring = ring.with_slots([
@@ -350,7 +350,7 @@ fn nothing_of_a_ring_reaches_the_terminal_as_a_command() {
             }
         }
     }
-    // A newline in a name does not make a second thread of it.
+    // A newline in a name does not make a second line.
     assert_eq!(show(&["-t"], &path).stdout.lines().count(), 3);
     for args in [&["list"][..], &["list", "--json"], &["gc", "-n"], &["gc", "-n", "--json"], &[], &["12345"]]
     {
@@ -375,7 +375,7 @@ fn paths_and_names_that_are_not_utf8_are_shown_in_all_views() {
     assert!(show(&["info"], &path).sound().stdout.contains("program     /nowhere/s\u{fffd}rver\n"));
 }
 
-// What the paths of modules lead to.
+// Hostile paths and tables of modules.
 
 #[test]
 fn module_paths_that_lead_elsewhere_are_answered_promptly() {
@@ -404,7 +404,7 @@ fn module_paths_that_lead_elsewhere_are_answered_promptly() {
         &[&b"/"[..], &[b'a'; 300]].concat(),
     ] {
         let mut ring = sound_ring();
-        // As the program and as a library, with and without anything to recognise it by.
+        // As the program and as a library, with and without a build id.
         ring.modules[0].path = path.to_vec();
         ring.modules[1].path = path.to_vec();
         ring.modules[1].build_id.clear();
@@ -420,8 +420,8 @@ fn module_paths_that_lead_elsewhere_are_answered_promptly() {
 }
 
 #[test]
-fn a_million_modules_that_overlap_take_no_longer_than_they_must() {
-    // Nothing of this is damaged, and nobody would write it in good faith.
+fn hundreds_of_thousands_of_overlapping_modules_are_handled_in_time() {
+    // This ring is sound by the format, but no recorder writes such a module table.
     let mut ring = sound_ring();
     ring.slot_words = 1024;
     let whole = Module { path: b"/nowhere/all".to_vec(), ..Module::library("", 0) };
@@ -435,7 +435,7 @@ fn a_million_modules_that_overlap_take_no_longer_than_they_must() {
 }
 
 #[test]
-fn many_files_of_one_name_take_no_longer_than_they_must() {
+fn thousands_of_files_of_one_name_are_handled_in_time() {
     let mut ring = Ring::new().with_sites(&[]);
     ring.slot_words = 16_384;
     ring.sites = (0..16_000)

@@ -1,11 +1,11 @@
-//! Promise 2: no reader ever reports an event that was not recorded, however fast the writers are.
+//! No reader ever reports an event that was not recorded, however fast the writers are.
 //!
-//! Threads write into a ring at full speed, by the recorder's protocol, while it is read in a loop. Each word's
-//! payload is a hash of its slot, its owner and its sequence: a word that is given a wrong sequence, a wrong owner, or
-//! is a mixture of two, betrays itself.
+//! Threads write into a ring at full speed, by the recorder's protocol, while the test reads it in a loop. Each word's
+//! payload is a hash of its slot, its owner and its sequence. So the test notices a word with a wrong sequence or a
+//! wrong owner, and a mixture of two words.
 //!
-//! `READ_RIP_TORTURE_SECONDS` makes it longer than ten seconds. That the test can fail was tried: see the list of
-//! sabotages at [`words_are_what_was_recorded_however_fast_the_writers_are`].
+//! `READ_RIP_TORTURE_SECONDS` sets the duration, ten seconds by default. The test can fail: see the sabotages at
+//! [`words_are_what_was_recorded_however_fast_the_writers_are`].
 
 #![allow(unsafe_code, reason = "the ring is written through a mapping, as the recorder does")]
 
@@ -26,17 +26,17 @@ use support::{Random, setting};
 /// An odd number without a pattern, the same as in [`MappedSlot::plain_marks`]: the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What distinguishes the words of one owner from those of another with the same sequences.
+/// A key that makes the words of one owner differ from those of another owner with the same sequences.
 fn owner_key(slot: u64, (generation, tid): (u32, u32), is_operand: bool) -> u64 {
     Random(slot << 56 ^ u64::from(generation) << 24 ^ u64::from(tid) << 1 ^ u64::from(is_operand)).next()
 }
 
-/// What a word must carry: multiplicative hashing (Knuth, "Sorting and Searching", 6.4), and never zero.
+/// The payload that a word must have: multiplicative hashing (Knuth, "Sorting and Searching", 6.4), and never zero.
 fn payload(owner_key: u64, sequence: u64) -> u64 {
     sequence.wrapping_add(owner_key).wrapping_mul(FACTOR) >> 16 | 1
 }
 
-/// The thread that has a slot at a time.
+/// The id of the thread that owns a slot in this generation.
 fn owner_tid(slot: u64, generation: u32) -> u32 {
     1000 * (slot as u32 + 1) + generation % 1000
 }
@@ -56,24 +56,24 @@ struct MappedSlot<'a> {
 impl MappedSlot<'_> {
     fn at64(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && self.offset + at + 8 <= self.mapping.len());
-        let place = self.mapping.as_mut_ptr().wrapping_add(self.offset + at).cast::<u64>();
+        let field = self.mapping.as_mut_ptr().wrapping_add(self.offset + at).cast::<u64>();
         // SAFETY: within the mapping (checked above), which outlives `self`; aligned, because mappings and slots are;
         // all accesses to it in this process are atomic.
-        unsafe { AtomicU64::from_ptr(place) }
+        unsafe { AtomicU64::from_ptr(field) }
     }
 
     fn at32(&self, at: usize) -> &AtomicU32 {
         assert!(at.is_multiple_of(4) && self.offset + at + 4 <= self.mapping.len());
-        let place = self.mapping.as_mut_ptr().wrapping_add(self.offset + at).cast::<u32>();
+        let field = self.mapping.as_mut_ptr().wrapping_add(self.offset + at).cast::<u32>();
         // SAFETY: as in `at64`; no part is accessed in both widths.
-        unsafe { AtomicU32::from_ptr(place) }
+        unsafe { AtomicU32::from_ptr(field) }
     }
 
     fn count(&self) -> &AtomicU64 {
         self.at64(slot_at::COUNT)
     }
 
-    /// Takes numbers for so many words.
+    /// Reserves the sequences for this many words.
     fn reserve(&self, words: u64) -> u64 {
         let first = self.count().load(Relaxed);
         self.count().store(first + words, Relaxed);
@@ -106,8 +106,7 @@ impl MappedSlot<'_> {
         self.store(owner, first + words - 1, false);
     }
 
-    /// Marks without operands, as fast as the recorder's and by the same instructions, also in a test that was not
-    /// optimised.
+    /// Marks without operands, with the recorder's instructions and at its speed, even in an unoptimised test.
     #[cfg(target_arch = "x86_64")]
     fn plain_marks(&self, owner: (u32, u32), how_many: u64) {
         assert!(self.offset + SLOT_HEADER + 8 * self.words as usize <= self.mapping.len());
@@ -150,7 +149,7 @@ impl MappedSlot<'_> {
         }
     }
 
-    /// The owner exits and another thread takes the slot over.
+    /// The owner exits and another thread claims the slot.
     fn change_owner(&self) -> (u32, u32) {
         self.at64(slot_at::EXITED).store(2, Relaxed);
         self.at32(slot_at::STATE).store(EXITED, Release);
@@ -173,7 +172,7 @@ impl MappedSlot<'_> {
         (generation, tid)
     }
 
-    /// Writes until it is over.
+    /// Writes until the test is over.
     fn write(&self, pace: Pace, is_over: &AtomicBool) {
         let mut random = Random(self.index);
         let mut owner = (1, owner_tid(self.index, 1));
@@ -206,11 +205,11 @@ impl MappedSlot<'_> {
 /// How fast a thread writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
-    /// As fast as can be: a slot of 64 words goes around in a tenth of a microsecond.
+    /// At full speed: a slot of 64 words wraps in a tenth of a microsecond.
     Full,
-    /// As a busy program does: about half a microsecond an event, always on the move.
+    /// Like a busy program: about half a microsecond an event, without a pause.
     Brisk,
-    /// As fast as can be, then nothing: the slot stands still half of the time.
+    /// At full speed, with pauses: the slot does not change half of the time.
     Bursts,
 }
 
@@ -226,9 +225,9 @@ struct Seen {
     damaged: u64,
     claiming: u64,
     owners: u64,
-    /// Words that there was room for.
+    /// Capacity of all slots that were read, in words.
     room: u64,
-    /// Of the writer with [`Pace::Brisk`]: words that were checked, and that there was room for.
+    /// For writers with [`Pace::Brisk`]: words that were checked, and words that the slots could hold.
     brisk: (u64, u64),
 }
 
@@ -248,13 +247,13 @@ fn check(path: &Path, words: u32, paces: &[Pace], newest: &mut [(u64, u32)], see
         seen.unwritten += u64::from(slot.unwritten);
         seen.damaged += u64::from(slot.damaged);
         let (count, generation) = &mut newest[slot.index as usize];
-        assert!(slot.generation >= *generation, "owners do not come back");
+        assert!(slot.generation >= *generation, "an earlier owner came back");
         seen.owners += u64::from(slot.generation != *generation);
         *generation = slot.generation;
         // The newest word of a moving slot may be older than its count was, by what was not written yet.
         *count = slot.count.max(*count);
         assert!(slot.words.len() <= words as usize);
-        assert!(slot.words.is_empty() || slot.words_from >= slot.first_sequence, "words of a predecessor");
+        assert!(slot.words.is_empty() || slot.words_from >= slot.first_sequence, "words of an earlier owner");
         if slot.state == SlotState::Claiming {
             seen.claiming += 1;
             assert!(slot.words.is_empty());
@@ -281,14 +280,14 @@ fn check(path: &Path, words: u32, paces: &[Pace], newest: &mut [(u64, u32)], see
 
 fn torture(slot_words: u32, writers: &[Pace], time: Duration) -> Seen {
     let ring = Ring { slot_words, spare_slots: 0, ..Ring::new() };
-    // Near the borders of 15, 16 and 32 bits, and far from all.
+    // Close to the limits of 15, 16 and 32 bits, and far from all of them.
     let starts = [0, (1 << 15) - 100, (1 << 32) - 100_000, (1 << 47) + 12_345, 1];
     let slots = (0..writers.len() as u64).map(|index| {
         let tid = owner_tid(index, 1);
         Slot::thread(&owner_name(index, 1), tid).from(starts[index as usize % starts.len()])
     });
     let image: Image = ring.with_slots(slots).build();
-    // Where rings are, if there is such a place.
+    // In /dev/shm, where rings normally are, if it exists.
     let shared_memory = Path::new("/dev/shm");
     let directory =
         if shared_memory.is_dir() { tempfile::tempdir_in(shared_memory) } else { tempfile::tempdir() }
@@ -306,7 +305,7 @@ fn torture(slot_words: u32, writers: &[Pace], time: Duration) -> Seen {
             let is_over = &is_over;
             scope.spawn(move || slot.write(pace, is_over));
         }
-        // An assertion that fails must let the writers go.
+        // A failed assertion must stop the writers too.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut newest = vec![(0, 0); writers.len()];
             let deadline = Instant::now() + time;
@@ -325,24 +324,24 @@ fn torture(slot_words: u32, writers: &[Pace], time: Duration) -> Seen {
     seen
 }
 
-/// Sabotages of `ring/copy.rs` that this was seen to catch within 24 seconds, on x86-64 with two processors:
+/// Sabotages of `ring/copy.rs` that this test caught within 24 seconds, on x86-64 with two processors:
 ///
-/// * a slot is always taken to stand still;
-/// * words are believed without a second copy (wrong: 20 of 4 million words);
-/// * the sequences of a piece are those up to the count before its copy, not behind;
-/// * the owner is not compared before and behind the words;
-/// * words before the owner's first are not left out;
-/// * a slot that is changing owners shows what is in it.
+/// * every slot counts as unchanging;
+/// * words are accepted without a second copy (wrong: 20 of 4 million words);
+/// * the sequences of a piece end at the count before its copy, not at the count after it;
+/// * the owner is not compared before and after the words;
+/// * words before the owner's first word are kept;
+/// * a slot that is changing owners shows its words.
 ///
-/// One that it was not: a piece is accepted however far the writer came meanwhile. Both copies are alike then only if
-/// the reader was interrupted in the few instructions between the second one and the count.
+/// It did not catch this one: a piece is accepted however far the writer has advanced. Both copies are then equal only
+/// if the reader was interrupted in the few instructions between the second copy and the count.
 #[test]
 fn words_are_what_was_recorded_however_fast_the_writers_are() {
     let time = Duration::from_secs(setting("READ_RIP_TORTURE_SECONDS", 10)) / 3;
     for slot_words in [16, 64, 16_384] {
         let seen = torture(slot_words, &[Pace::Full, Pace::Full, Pace::Brisk, Pace::Bursts], time);
         assert_eq!((seen.wrong, seen.damaged), (0, 0), "{seen:?}");
-        // Not vacuous: much was read, of many owners, and most of it while it moved at a usual pace.
+        // The test checked enough: many words of many owners, and most words of the writer with a usual pace.
         assert!(seen.reads > 10 && seen.owners > 10, "{seen:?}");
         assert!(seen.checked > seen.room / 10 && seen.brisk.0 > seen.brisk.1 / 2, "{seen:?}");
     }

@@ -1,75 +1,18 @@
-//! Locks: who has each, who waits for it and how it was used, as `read-rip locks` shows it, for rings made by hand.
+//! Locks: who holds each, who waits for it and how it was used, as `read-rip locks` shows it, for rings made by hand.
 //!
-//! Not tested here: that the recorder writes such rings, and what `check` makes of them.
+//! Not tested here: that the recorder writes such rings, the model of the locks (`lock_model.rs`), and what `check`
+//! makes of it.
 
 mod support;
 
-use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use read_rip::locations::Locations;
-use read_rip::locks::{Input, LockModel, StepKind, build};
-use read_rip::symbols::{Options, Resolver};
 use serde_json::Value;
 use support::fixture::Fixture;
+use support::locks::*;
 use support::run::{Outcome, read_rip};
-use support::synth::{Held, Module, Ring, Site, Slot};
-
-const A: u64 = 0x7f00_0000_1000;
-const B: u64 = 0x7f00_0000_2000;
-
-/// Sites of a mutex's wrapper, all at one line of the program as far as it can be known without it.
-const TAKES: u64 = 0x1000;
-const WAIT: u64 = 0x1100;
-const RELEASED: u64 = 0x1200;
-const TRY_TAKES: u64 = 0x1300;
-const TRY_FAILED: u64 = 0x1400;
-/// Marks by hand.
-const HAND_WAIT: u64 = 0x2000;
-const HAND_ACQUIRED: u64 = 0x2100;
-const HAND_RELEASED: u64 = 0x2200;
-/// A readers-writer lock in shared mode.
-const READS: u64 = 0x3000;
-const READ_WAIT: u64 = 0x3100;
-/// A wait of limited time.
-const TIMED_WAIT: u64 = 0x3200;
-const SNAP: u64 = 0x4000;
-
-/// States of an entry of the held-lock table.
-const TAKING: u64 = 1;
-const WAITING: u64 = 2;
-const HELD: u64 = 3;
-const RELEASING: u64 = 4;
-const CONDITION: u64 = 5;
-const DESTROYED: u64 = 6;
-
-/// Seconds since boot as ticks of a ring with a clock.
-fn at(seconds: f64) -> u64 {
-    1000 + ((seconds - 2.0) * 125_000_000.0) as u64
-}
-
-fn ring() -> Ring {
-    let mutex = 1 << 8 | 4;
-    let rwlock = 2 << 8 | 4 | 1;
-    let site = |pc, file, line, within| Site::new(pc, file, line).within(within);
-    let mut ring = Ring::new().with_sites(&[]).with_clock(2);
-    ring.sites = vec![
-        site(TAKES, "src/cache.rs", 10, "server::cache").of(6, mutex, &[4, 3]),
-        site(WAIT, "src/cache.rs", 11, "server::cache").of(2, mutex, &[4, 3]),
-        site(RELEASED, "src/cache.rs", 12, "server::cache").of(4, mutex, &[4, 5, 3]),
-        site(TRY_TAKES, "src/cache.rs", 13, "server::cache").of(6, mutex | 2, &[3]),
-        site(TRY_FAILED, "src/cache.rs", 14, "server::cache").of(5, mutex | 2, &[3]),
-        site(HAND_WAIT, "src/hand.c", 20, "").of(2, 0, &[4, 3]),
-        site(HAND_ACQUIRED, "src/hand.c", 21, "").of(3, 0, &[4, 3]),
-        site(HAND_RELEASED, "src/hand.c", 22, "").of(4, 0, &[4, 5, 3]),
-        site(READS, "src/net.rs", 30, "server::net").of(6, rwlock, &[3]),
-        site(READ_WAIT, "src/net.rs", 31, "server::net").of(2, rwlock, &[4, 3]),
-        site(TIMED_WAIT, "src/net.rs", 32, "server::net").of(2, mutex | 2, &[4, 3]),
-        site(SNAP, "src/main.rs", 1, "server"),
-    ];
-    ring
-}
+use support::synth::{Held, Module, Ring, Slot};
 
 fn locks(ring: &Ring, options: &[&str]) -> Outcome {
     let fixture = Fixture::of(ring);
@@ -88,7 +31,7 @@ fn json(ring: &Ring) -> Vec<Value> {
 }
 
 #[test]
-fn a_lock_has_its_holder_and_its_waiters_by_place() {
+fn a_lock_shows_its_holder_and_its_waiters_by_location() {
     let waiter = |tid| Slot::thread("worker", tid).event(TAKES, &[at(3.5), A]).event(WAIT, &[at(3.5), A]);
     let ring = ring().with_slots([
         Slot::thread("owner", 10)
@@ -114,7 +57,7 @@ fn a_lock_has_its_holder_and_its_waiters_by_place() {
 }
 
 #[test]
-fn a_pile_of_waiters_is_one_line() {
+fn many_waiters_at_one_location_are_one_line() {
     let slots = (1..3000).map(|tid| Slot::thread("w", tid).has(Held::new(WAITING, A, WAIT)));
     let shown = shown(&ring().with_slots(slots));
     assert_eq!(
@@ -146,12 +89,12 @@ fn operations_on_a_lock_are_counted() {
             .event(TAKES, &[at(4.0), A])
             .event(WAIT, &[at(4.0), A])
             .event(RELEASED, &[at(4.75), at(4.5), A])
-            // A try that failed was no acquisition.
+            // A failed try is not an acquisition.
             .event(TRY_TAKES, &[A])
             .event(TRY_FAILED, &[A])
             .event(TRY_TAKES, &[A])
             .marks([SNAP]),
-        // Its acquisition was overwritten.
+        // The matching acquisition was overwritten.
         Slot::thread("b", 2).from(100).at(5000).event(RELEASED, &[at(5.0), at(4.9), A]),
     ]);
     let lock = &json(&ring)[0];
@@ -184,7 +127,7 @@ fn marks_by_hand_measure_the_wait_between_them() {
 }
 
 #[test]
-fn the_table_decides_what_became_of_the_last_attempt() {
+fn the_held_lock_table_decides_the_outcome_of_the_last_attempt() {
     let attempt = |tid, waits: bool| {
         let slot = Slot::thread("a", tid).event(TAKES, &[at(3.0), A]);
         if waits { slot.event(WAIT, &[at(3.0), A]) } else { slot }
@@ -192,9 +135,9 @@ fn the_table_decides_what_became_of_the_last_attempt() {
     for (state, waits, acquisitions) in
         [(TAKING, false, 0), (WAITING, true, 0), (HELD, false, 1), (HELD, true, 1), (RELEASING, true, 1)]
     {
-        let place = if waits { WAIT } else { TAKES };
-        // Of the event that entered it.
-        let entry = Held { sequence: 2, ..Held::new(state, A, place) };
+        let site = if waits { WAIT } else { TAKES };
+        // The sequence of the event that made the entry.
+        let entry = Held { sequence: 2, ..Held::new(state, A, site) };
         let ring = ring().with_slots([attempt(1, waits).has(entry)]);
         assert_eq!(json(&ring)[0]["acquisitions"], acquisitions, "{state} {waits}");
     }
@@ -204,11 +147,11 @@ fn the_table_decides_what_became_of_the_last_attempt() {
     ];
     let twice = Slot::thread("a", 1).event(TAKES, &[0, A]).event(TAKES, &[0, A]).event(WAIT, &[0, A]);
     let ring = ring().with_slots([entries.into_iter().fold(twice, Slot::has)]);
-    assert_eq!(json(&ring)[0]["acquisitions"], 1, "it waits for what it has");
+    assert_eq!(json(&ring)[0]["acquisitions"], 1, "it waits for a lock that it holds");
     let ring = Ring { slots: vec![attempt(1, false)], ..ring };
     assert_eq!(json(&ring)[0]["acquisitions"], 0, "it may have failed");
     let ring = ring.with_slots([attempt(2, false).marks([SNAP])]);
-    assert_eq!(json(&ring)[0]["acquisitions"], 1, "it went on, and has not failed");
+    assert_eq!(json(&ring)[0]["acquisitions"], 1, "a later mark shows that it succeeded");
 }
 
 #[test]
@@ -234,7 +177,7 @@ fn a_thread_that_may_hold_a_lock_is_not_a_holder() {
 }
 
 #[test]
-fn a_lock_can_be_held_again_and_shared() {
+fn a_lock_can_be_held_recursively_and_shared() {
     let reads = |tid| Slot::thread("r", tid).has(Held { shared: true, ..Held::new(HELD, B, READS) });
     let ring = ring().with_slots([
         Slot::thread("a", 1).has(Held { recursion: 2, ..Held::new(HELD, A, TAKES) }),
@@ -243,9 +186,9 @@ fn a_lock_can_be_held_again_and_shared() {
         Slot::thread("w", 4).has(Held { shared: true, ..Held::new(WAITING, B, READ_WAIT) }),
     ]);
     let locks = json(&ring);
-    let [shared, again] = &locks[..] else { panic!("{locks:#?}") };
-    assert_eq!(again["holders"][0]["recursion"], 2);
-    assert_eq!(again["holders"][0].get("since_boottime_ns"), None);
+    let [shared, recursive] = &locks[..] else { panic!("{locks:#?}") };
+    assert_eq!(recursive["holders"][0]["recursion"], 2);
+    assert_eq!(recursive["holders"][0].get("since_boottime_ns"), None);
     assert_eq!((&shared["type"], &shared["contradictory"]), (&"rwlock".into(), &false.into()));
     assert_eq!(shared["holders"].as_array().unwrap().len(), 2);
     let text = shown(&ring);
@@ -258,7 +201,7 @@ fn two_holders_of_an_exclusive_lock_are_contradictory() {
     let ring = ring().with_slots([1, 2].map(|tid| Slot::thread("a", tid).has(Held::new(HELD, A, TAKES))));
     assert!(shown(&ring).contains("  contradictory: "), "{}", shown(&ring));
     assert_eq!(json(&ring)[0]["contradictory"], true);
-    // Of a living process each was a holder at a moment of its own.
+    // In a living process, the reader sees each thread at a different moment.
     let mut ring = ring.of_this_process();
     ring.modules[0].pid = ring.pid;
     let outcome = locks(&ring, &[]).sound();
@@ -274,9 +217,9 @@ fn an_exited_holder_still_holds_its_lock() {
 }
 
 #[test]
-fn an_entry_that_was_being_written_is_counted_and_means_nothing() {
+fn an_entry_that_was_being_written_is_counted_and_ignored() {
     let torn = Held { sequence: 4999, place_sequence: Some(5000), ..Held::new(HELD, A, TAKES) };
-    // Of the place's sequence there are 8 bits, and of the lock's 15.
+    // The meta word holds 8 bits of the sequence, the lock word 15.
     let whole = Held { sequence: 5000, ..Held::new(HELD, B, TAKES) };
     let outcome = locks(&ring().with_slots([Slot::thread("a", 1).has(torn).has(whole)]), &[]).sound();
     assert!(!outcome.stdout.contains("0x7f0000001000"), "{outcome:#?}");
@@ -288,7 +231,7 @@ fn an_entry_that_was_being_written_is_counted_and_means_nothing() {
 }
 
 #[test]
-fn an_entry_for_no_lock_is_damage() {
+fn an_entry_without_a_lock_is_damage() {
     let ring = ring().with_slots([
         Slot::thread("a", 1).has(Held::new(HELD, 0, TAKES)),
         Slot::thread("b", 2).has(Held::new(HELD, A, TAKES)),
@@ -344,7 +287,7 @@ fn idle_locks_are_hidden_when_there_are_many() {
 #[test]
 fn steps_before_words_that_are_missing_do_not_count_as_known() {
     let mut slot = Slot::thread("a", 1).event(TAKES, &[0, A]).event(TRY_FAILED, &[A]).marks([SNAP]);
-    // The failure is not known, so neither is the acquisition.
+    // The failure is missing, so the outcome of the acquisition is unknown.
     slot.words.retain(|&(sequence, ..)| sequence != 4);
     let lock = &json(&ring().with_slots([slot]))[0];
     assert_eq!((lock["acquisitions"].as_u64(), lock["failed_tries"].as_u64()), (Some(0), Some(0)));
@@ -368,11 +311,11 @@ fn the_other_views_show_lock_events_as_marks() {
     assert_eq!(events[1]["lock"], "0x7f0000001000");
 }
 
-/// A static of this very program, to be found by its symbol.
+/// A static of this test program. The reader finds it by its symbol.
 static CACHE_LOCK: [u64; 4] = [1; 4];
 
 #[test]
-fn a_lock_in_a_static_is_called_by_its_symbol() {
+fn a_lock_in_a_static_is_named_after_its_symbol() {
     let exe = std::env::current_exe().unwrap();
     let metadata = fs::metadata(&exe).unwrap();
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -396,113 +339,4 @@ fn a_lock_in_a_static_is_called_by_its_symbol() {
     let text = shown(&ring);
     assert!(text.contains(&format!("locks::CACHE_LOCK  mutex at {address:#x}\n")), "{text}");
     assert!(text.contains("locks::CACHE_LOCK+0x10  mutex at "), "{text}");
-}
-
-/// The model of a ring, with one that was read a little earlier.
-fn model(earlier: Option<&Ring>, ring: &Ring) -> LockModel {
-    let read = |ring: &Ring| read_rip::ring::read(&Fixture::of(ring).path).unwrap();
-    let (snapshot, earlier) = (read(ring), earlier.map(read));
-    let mut places = Locations::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
-    let input = Input {
-        snapshot: &snapshot,
-        earlier: earlier.as_ref(),
-        window_ns: earlier.as_ref().map(|_| 200_000_000),
-        is_final: earlier.is_none(),
-        now_ns: Some(10_000_000_000),
-        living: &HashSet::new(),
-        ended: &HashSet::new(),
-    };
-    build(&input, &mut places)
-}
-
-#[test]
-fn steps_are_what_a_thread_did() {
-    let ring = ring().with_slots([Slot::thread("a", 1)
-        .event(TAKES, &[at(3.0), A])
-        .event(TRY_TAKES, &[B])
-        .event(TRY_FAILED, &[B])
-        .event(READ_WAIT, &[at(4.0), B])
-        .marks([SNAP])
-        .event(RELEASED, &[at(5.0), at(3.0), A])]);
-    let model = model(None, &ring);
-    let steps: Vec<_> = model.threads[0]
-        .steps
-        .iter()
-        .map(|step| (step.sequence, step.kind, step.lock.map(|lock| model.locks[lock].address)))
-        .collect();
-    assert_eq!(
-        steps,
-        [
-            (2, StepKind::AcquireBegin, Some(A)),
-            (6, StepKind::TryFailed, Some(B)),
-            (9, StepKind::Wait, Some(B)),
-            (10, StepKind::Snap, None),
-            (14, StepKind::Released, Some(A)),
-        ]
-    );
-    let [takes, failed, wait, _, released] = &model.threads[0].steps[..] else { unreachable!() };
-    assert_eq!((takes.time_ns, takes.since_ns), (Some(3_000_000_000), None));
-    assert_eq!((released.time_ns, released.since_ns), (Some(5_000_000_000), Some(3_000_000_000)));
-    assert!(failed.is_try && !takes.is_try && wait.is_shared && !takes.is_shared);
-    assert_eq!(model.threads[0].overwritten, 0);
-}
-
-#[test]
-fn steps_before_missing_words_are_dropped() {
-    let mut slot = Slot::thread("a", 1).event(TAKES, &[0, A]).event(TAKES, &[0, B]).marks([SNAP]);
-    slot.words.retain(|&(sequence, ..)| sequence != 4);
-    let model = model(None, &ring().with_slots([slot]));
-    let kinds: Vec<StepKind> = model.threads[0].steps.iter().map(|step| step.kind).collect();
-    assert_eq!(kinds, [StepKind::Snap], "there may be a release of the first lock in what is missing");
-    assert_eq!(model.threads[0].overwritten, 6);
-}
-
-#[test]
-fn the_locks_of_a_thread_are_in_the_order_in_which_it_took_them() {
-    // The entries are not: the first was free again when the last lock was taken.
-    let entry = |lock, sequence| Held { sequence, ..Held::new(HELD, lock, TAKES) };
-    let slot = Slot::thread("a", 1).at(40_000).marks([SNAP; 40]);
-    let slot = slot.has(entry(3, 40_020)).has(entry(1, 7).since(at(3.0))).has(entry(2, 40_010));
-    let model = model(None, &ring().with_slots([slot]));
-    let order: Vec<u64> = model.threads[0].holds.iter().map(|hold| model.locks[hold.lock].address).collect();
-    assert_eq!(order, [1, 2, 3]);
-}
-
-#[test]
-fn only_a_state_seen_in_both_readings_is_steady() {
-    let held = |sequence| Held { sequence, ..Held::new(HELD, A, TAKES) };
-    let waits = |lock| Held { sequence: 9, ..Held::new(WAITING, lock, WAIT) };
-    let thread = |tid| Slot::thread("a", tid).at(100);
-    let other_owner = |slot: Slot| slot.reused_by("b", 77);
-    let earlier = ring().with_slots([
-        thread(1).has(held(5)),
-        thread(2).has(held(5)),
-        thread(3).has(waits(A)),
-        thread(4).has(waits(A)),
-        thread(5).has(waits(A)),
-    ]);
-    let later = ring().with_slots([
-        thread(1).has(held(5)).marks([SNAP; 3]),
-        thread(2).has(held(6)),
-        thread(3).has(waits(A)),
-        thread(4).has(waits(B)),
-        other_owner(thread(5)).has(waits(A)),
-    ]);
-    let model = model(Some(&earlier), &later);
-    let steady: Vec<(u32, bool, Option<u64>)> = model
-        .threads
-        .iter()
-        .map(|thread| {
-            let is_steady = match thread.wait {
-                Some(wait) => wait.is_steady,
-                None => thread.holds[0].is_steady,
-            };
-            (thread.tid, is_steady, thread.advanced)
-        })
-        .collect();
-    assert_eq!(
-        steady,
-        [(1, true, Some(3)), (2, false, Some(0)), (3, true, Some(0)), (4, false, Some(0)), (77, false, None)]
-    );
-    assert_eq!(model.window_ns, Some(200_000_000));
 }

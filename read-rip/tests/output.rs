@@ -1,21 +1,19 @@
-//! What `read-rip` writes, to the letter, for rings made by hand; no recorded program is needed.
+//! What `read-rip` writes, to the letter, for rings made by hand. No recorded program is needed.
 //!
-//! Not tested here: which ring it is (`choice.rs`), symbols (`resolve.rs`), damaged input (`damage.rs`).
+//! Not tested here: which ring it reads (`choice.rs`), where the output goes (`streams.rs`), symbols (`resolve.rs`),
+//! damaged input (`damage.rs`).
 
 mod support;
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::fs;
+use std::path::Path;
 
-use librip_test_kit::format::region_at;
 use support::fixture::{DONE, Fixture, HOLDS, WAITS, lock_sites, pile_up};
-use support::run::{command, finish, read_rip, wait};
+use support::run::{command, finish, read_rip};
 use support::synth::{BIAS, Module, Ring, Site, Slot};
 
 #[test]
-fn the_line_of_a_thread_is_the_contract_of_scripts() {
+fn the_line_of_a_thread_has_the_form_that_scripts_rely_on() {
     let ring = lock_sites().with_slots([
         Slot::thread("worker 7", 4711).at(82).marks([WAITS, DONE, HOLDS]),
         Slot::thread("main", 4321).marks([DONE]),
@@ -32,7 +30,7 @@ fn the_line_of_a_thread_is_the_contract_of_scripts() {
 
 #[test]
 fn an_address_is_shown_only_where_several_share_a_line_that_is_shown() {
-    // Both marks of line 124 exist, but no thread passed the second: nothing is ambiguous.
+    // Line 124 has two marks, but no thread passed the second one, so the line alone is clear.
     let ring = lock_sites().with_slots([Slot::thread("a", 1).marks([WAITS, DONE])]);
     let outcome = Fixture::of(&ring).show(&["-t"]).sound();
     assert_eq!(outcome.stdout, "a[1]: {0}source_a.c:124, {1}source_a.c:129\n");
@@ -41,7 +39,7 @@ fn an_address_is_shown_only_where_several_share_a_line_that_is_shown() {
 }
 
 #[test]
-fn the_condensed_view_counts_threads_by_function_and_place() {
+fn the_condensed_view_counts_threads_by_function_and_location() {
     let outcome = Fixture::of(&pile_up()).show(&[]).sound();
     assert_eq!(
         outcome.stdout,
@@ -74,8 +72,8 @@ fn the_function_with_most_threads_comes_first_and_equal_ones_by_name() {
     for (index, name) in ["b", "a", "c"].into_iter().enumerate() {
         ring.sites.push(Site::new(0x1000 + index as u64, "x.rs", 1 + index as u32).within(name));
     }
-    let places = [0x1000, 0x1001, 0x1002, 0x1002];
-    let slots = (1u32..).zip(places).map(|(tid, place)| Slot::thread("t", tid).marks([place]));
+    let pcs = [0x1000, 0x1001, 0x1002, 0x1002];
+    let slots = (1u32..).zip(pcs).map(|(tid, pc)| Slot::thread("t", tid).marks([pc]));
     let outcome = Fixture::of(&ring.with_slots(slots)).show(&[]).sound();
     let functions: Vec<&str> = outcome.stdout.lines().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(functions, ["c::?", "a::?", "b::?"]);
@@ -104,7 +102,7 @@ fn counts_of_one_are_singular() {
 }
 
 #[test]
-fn exited_threads_are_shown_by_tv_alone_and_end_in_exit() {
+fn only_tv_shows_exited_threads_and_their_lines_end_in_exit() {
     let ring = lock_sites().with_slots([
         Slot::thread("gone", 1).marks([DONE, WAITS]).exited(),
         Slot::thread("here", 2).marks([WAITS]),
@@ -127,7 +125,7 @@ fn sequences_are_shown_in_full_however_large() {
         Slot::thread("a", 1).at(32_767).marks([WAITS, DONE, HOLDS]),
         Slot::thread("b", 2).at((1 << 32) - 1).marks([DONE, DONE]),
         Slot::thread("c", 3).at(1 << 62).marks([DONE]),
-        // Full to the last word, and the oldest is what it must be.
+        // Every word is used, and the oldest one is still there.
         Slot::thread("d", 4).at(100_000).marks([DONE; 16]),
     ]);
     let outcome = Fixture::of(&ring).show(&["-t"]);
@@ -143,7 +141,7 @@ fn sequences_are_shown_in_full_however_large() {
 }
 
 #[test]
-fn what_came_before_the_last_words_is_counted_as_overwritten() {
+fn words_before_the_oldest_one_left_are_counted_as_overwritten() {
     let ring = Ring { slot_words: 16, ..lock_sites() };
     let ring = ring.with_slots([Slot::thread("a", 1).at(1_000).marks([DONE; 20])]);
     let outcome = Fixture::of(&ring).show(&["-t"]).sound();
@@ -166,7 +164,7 @@ fn a_reused_slot_shows_nothing_of_its_former_owner() {
 
 #[test]
 fn a_slot_that_was_changing_owners_shows_no_words_of_either_owner() {
-    // Killed in the middle of the claim: ids are the successor's, words and first sequence the predecessor's.
+    // Killed in the middle of the claim: the ids are the new owner's, the words and the first sequence the old owner's.
     let mut slot = Slot::thread("first", 1).marks([WAITS, HOLDS]);
     slot.state = support::synth::CLAIMING;
     slot.generation = 2;
@@ -178,7 +176,7 @@ fn a_slot_that_was_changing_owners_shows_no_words_of_either_owner() {
 #[test]
 fn unknown_pcs_are_shown_as_addresses() {
     let ring = lock_sites().with_slots([Slot::thread("a", 1).actual_marks([
-        // In no module, in the program without a site, and with one.
+        // Outside of all modules, in the program without a site, and in the program with a site.
         0x7fff_1234_5678,
         BIAS + 0x2000,
         BIAS + DONE,
@@ -198,7 +196,7 @@ fn a_thread_whose_last_pc_is_unknown_counts_as_unknown() {
 }
 
 #[test]
-fn one_address_in_two_modules_is_two_places() {
+fn one_address_in_two_modules_is_two_locations() {
     let library_bias = 0x7f00_0000_0000;
     let mut ring = lock_sites();
     ring.modules.push(Module::library("/nowhere/liblock.so", library_bias));
@@ -209,7 +207,7 @@ fn one_address_in_two_modules_is_two_places() {
 }
 
 #[test]
-fn files_of_one_name_are_told_apart_by_their_directories() {
+fn files_of_one_name_are_shown_with_their_directories() {
     let ring = Ring::new().with_sites(&[
         (0x1000, "src/cache/mod.rs", 5),
         (0x1001, "src/net/mod.rs", 5),
@@ -222,7 +220,7 @@ fn files_of_one_name_are_told_apart_by_their_directories() {
 }
 
 #[test]
-fn match_selects_threads_by_name_tid_function_or_place() {
+fn match_selects_threads_by_name_tid_function_or_location() {
     let fixture = Fixture::of(&pile_up());
     let threads = |pattern: &str| {
         let outcome = fixture.show(&["-t", "-m", pattern]).sound();
@@ -232,7 +230,7 @@ fn match_selects_threads_by_name_tid_function_or_place() {
     assert_eq!(threads("^worker [12]"), ["worker 1[11]", "worker 2[12]"]);
     assert_eq!(threads(r"\[13\]"), ["worker 3[13]"]);
     assert_eq!(threads("server::net"), ["net[10]"]);
-    // The last mark counts, not those before.
+    // Only the last mark counts.
     assert_eq!(threads(r"cache\.rs:10$"), ["worker 2[12]", "worker 3[13]"]);
     assert_eq!(threads("nothing"), [""; 0]);
     let condensed = fixture.show(&["-m", "cache.rs:12"]).sound();
@@ -248,7 +246,7 @@ fn operands_are_not_shown_as_marks_and_incomplete_events_are_counted() {
     ring.sites.push(Site { operands: vec![1, 2], ..Site::new(0x2000, "a.rs", 2) });
     let ring = ring.with_slots([
         Slot::thread("whole", 1).operand(1).operand(2).operand(3).marks([0x2000, 0x1000]),
-        // The first operand was overwritten or never written; the last has no PC yet.
+        // The first operand was overwritten or never written. The last operand has no PC yet.
         Slot::thread("parts", 2).operand(2).operand(3).marks([0x2000, 0x1000]).operand(1),
     ]);
     let fixture = Fixture::of(&ring);
@@ -266,12 +264,12 @@ fn operands_are_not_shown_as_marks_and_incomplete_events_are_counted() {
 }
 
 #[test]
-fn a_later_minor_version_is_read_as_far_as_it_is_known() {
+fn the_known_parts_of_a_later_minor_version_are_read() {
     let mut ring = lock_sites();
     ring.version = (1, 9);
     ring.extra_bytes = 24;
     ring.unknown_regions = true;
-    // Kinds of sites and operands that 1.0 does not know; the PC words count all the same.
+    // Kinds of sites and operands that 1.0 does not know. Their PC words still count.
     ring.sites.push(Site { kind: 200, operands: vec![1, 99], ..Site::new(0x3000, "new.rs", 3) });
     let mut slot = Slot::thread("a", 1).marks([WAITS]).operand(1).operand(2).marks([0x3000, DONE]);
     slot.generation = 3;
@@ -296,7 +294,7 @@ fn slots_of_all_sizes_are_read() {
         let outcome = Fixture::of(&ring.with_slots(slots)).show(&["-t"]).sound();
         let counts: Vec<usize> = outcome.stdout.lines().map(|line| line.matches("{").count()).collect();
         assert_eq!(counts, [slot_words as usize; 3]);
-        assert!(outcome.stdout.contains(": {12}"), "the oldest that is left");
+        assert!(outcome.stdout.contains(": {12}"), "the oldest word left");
     }
 }
 
@@ -371,7 +369,7 @@ fn json_of_threads_has_names_states_and_whole_sequences() {
 }
 
 #[test]
-fn info_says_what_the_ring_says_of_itself() {
+fn info_shows_what_the_header_and_the_tables_say() {
     let mut ring = pile_up();
     ring.refused_full = 3;
     ring.refused_memory = 2;
@@ -409,7 +407,7 @@ fn info_says_what_the_ring_says_of_itself() {
 }
 
 #[test]
-fn threads_that_recorded_nowhere_are_mentioned() {
+fn threads_without_a_slot_are_mentioned() {
     let mut ring = pile_up();
     ring.refused_full = 3;
     ring.refused_memory = 2;
@@ -425,109 +423,9 @@ fn the_end_of_a_process_is_shown_if_it_was_recorded() {
     assert!(outcome.stderr.starts_with("server[4321], exited with status -3: 5 threads"), "{outcome:#?}");
 }
 
-/// A ring whose views are much longer than a pipe holds, with names beyond ASCII.
-fn large() -> Ring {
-    let sites: Vec<(u64, String)> = (0..200).map(|n| (0x1000 + n, format!("größe/straße-{n}.rs"))).collect();
-    let sites: Vec<(u64, &str, u32)> = sites.iter().map(|(pc, file)| (*pc, file.as_str(), 1)).collect();
-    let slots =
-        (1..400).map(|tid| Slot::thread("Fädchen", tid).marks((0..64).map(|n| 0x1000 + (n * 3) % 200)));
-    Ring::new().with_sites(&sites).with_slots(slots)
-}
-
-#[test]
-fn a_closed_pipe_is_not_an_error() {
-    let fixture = Fixture::of(&large());
-    for options in [&["-t"][..], &["-t", "--json"]] {
-        let mut command = command();
-        command.args(options).arg(&fixture.path).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut first = String::new();
-        BufReader::with_capacity(64, child.stdout.take().unwrap()).read_line(&mut first).unwrap();
-        assert!(!first.is_empty());
-        let mut errors = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
-        assert_eq!(wait(&mut child).code(), Some(0), "{errors}");
-        assert!(!errors.contains("Error"), "{errors}");
-    }
-}
-
-#[test]
-fn a_closed_standard_error_is_not_an_error() {
-    // `read-rip RING 2>&1 | head -1`: standard error is a closed pipe too.
-    let directory = tempfile::tempdir().unwrap();
-    let fixture = Fixture::of(&large());
-    let damaged = directory.path().join("damaged");
-    let mut image = pile_up().build();
-    let slots = image.region(support::synth::SLOTS);
-    image.set64(slots + region_at::USED, 1 << 40);
-    image.write(&damaged);
-    for (ring, expected) in [(&fixture.path, 0), (&damaged, 2), (&PathBuf::from("/nowhere"), 2)] {
-        for options in [&["-t"][..], &[], &["info"]] {
-            let (reader, writer) = std::io::pipe().unwrap();
-            drop(reader);
-            let mut command = command();
-            command.args(options).arg(ring).stdout(File::create("/dev/null").unwrap()).stderr(writer);
-            let mut child = command.spawn().unwrap();
-            drop(command);
-            assert_eq!(wait(&mut child).code(), Some(expected), "{options:?} {}", ring.display());
-        }
-    }
-}
-
-#[test]
-fn a_full_disk_is_an_error() {
-    let fixture = Fixture::of(&pile_up());
-    let mut command = command();
-    command.arg(&fixture.path).stdout(File::options().write(true).open("/dev/full").unwrap());
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut errors = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
-    assert_eq!(wait(&mut child).code(), Some(2));
-    assert!(
-        errors.contains("Error: could not write the output\nCaused by: No space left on device"),
-        "{errors}"
-    );
-}
-
-#[test]
-fn output_into_a_pipe_is_plain_and_with_colours_says_the_same() {
-    let fixture = Fixture::of(&large());
-    for options in [&[][..], &["-t"]] {
-        let plain = fixture.show(options).sound().stdout;
-        assert!(!plain.contains('\x1b'));
-        let never = fixture.show(&[options, &["--color", "never"]].concat()).sound().stdout;
-        assert!(never == plain);
-        let coloured = fixture.show(&[options, &["--color=always"]].concat()).sound().stdout;
-        assert!(coloured.contains("\x1b[1m"), "function or thread in bold");
-        assert!(coloured.replace("\x1b[1m", "").replace("\x1b[0m", "") == plain);
-    }
-}
-
-#[test]
-fn a_terminal_gets_colours_unless_no_color_is_set() {
-    let fixture = Fixture::of(&pile_up());
-    let on_terminal = |variable: Option<(&str, &str)>, options: &[&str]| {
-        let terminal = nix::pty::openpty(None, None).unwrap();
-        let mut command = command();
-        command.args(options).arg(&fixture.path).env("TERM", "xterm").stderr(Stdio::null());
-        command.envs(variable).stdout(terminal.slave);
-        let mut child = command.spawn().unwrap();
-        drop(command);
-        wait(&mut child);
-        // What a terminal has not shown by the end is still there; then its other end is gone.
-        let mut shown = Vec::new();
-        let _ = File::from(terminal.master).read_to_end(&mut shown);
-        String::from_utf8(shown).unwrap()
-    };
-    assert!(on_terminal(None, &[]).contains("\x1b[1mserver::cache::?\x1b[0m : 3 threads"));
-    assert!(on_terminal(Some(("NO_COLOR", "1")), &[]).starts_with("server::cache::? : 3 threads"));
-    assert!(on_terminal(None, &["--color=never"]).starts_with("server::cache::? : 3 threads"));
-    assert!(on_terminal(Some(("NO_COLOR", "1")), &["--color=always"]).contains("\x1b[1m"));
-}
-
 #[test]
 fn the_help_is_as_in_the_snapshot() {
-    // To change it on purpose: `READ_RIP_BLESS=1 cargo test -p read-rip --test output help`.
+    // To update the snapshot: `READ_RIP_BLESS=1 cargo test -p read-rip --test output help`.
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help.txt");
     let mut found = String::new();
     for args in [

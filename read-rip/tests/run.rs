@@ -1,4 +1,6 @@
-//! `read-rip run`: the program runs as without us, and its end is told.
+//! `read-rip run`: the program runs as it does alone, and the reader reports how it ended.
+//!
+//! Not tested here: what it shows of a ring (`output.rs`).
 
 mod support;
 
@@ -27,7 +29,7 @@ fn a_signal_gives_the_exit_status_that_shells_use() {
 }
 
 #[test]
-fn what_cannot_be_run_is_an_error() {
+fn a_file_that_cannot_be_run_is_an_error() {
     run(&["no-such-program"])
         .fails_with("could not run no-such-program\nCaused by: no executable file of this name\n");
     run(&["/dev/null"]).fails_with("could not run /dev/null\nCaused by: no executable file of this name\n");
@@ -42,7 +44,7 @@ fn nothing_is_preloaded_into_a_statically_linked_program() {
     let program = scratch.path("static");
     let compiled = Command::new("cc").arg("-static").arg("-o").arg(&program).arg(source).output().unwrap();
     assert!(compiled.status.success(), "{compiled:?}");
-    // Any file will do for the library: it is not come to that.
+    // Any file can stand in for the library, because nothing loads it.
     let program = program.to_str().unwrap();
     let outcome = run(&["--preload", "--preload-library", program, program]);
     outcome.fails_with("it is statically linked: there is no dynamic linker to preload anything");

@@ -1,6 +1,6 @@
-//! A hundred thousand threads: all are read, in memory that follows from what is read.
+//! A hundred thousand threads: the reader reads all of them, in memory proportional to the ring.
 //!
-//! Not a measurement of time. Alone in its file, because it looks at the memory of all children of its process.
+//! It does not measure time. It is alone in its file, because it measures the memory of all children of its process.
 
 mod support;
 
@@ -14,15 +14,15 @@ use nix::sys::resource::{UsageWho, getrusage};
 use support::run::{command, wait};
 use support::synth::{Ring, SLOTS, Slot};
 
-/// What a process takes without any ring: code, tables, buffers.
+/// Memory of a process without any ring: code, tables, buffers.
 const BASE_BYTES: u64 = 16 << 20;
 
 #[test]
 fn a_hundred_thousand_threads_are_read_in_memory_of_two_and_a_half_rings() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ring");
-    // Few threads with long histories: all of them are shown, and never are all events there at a time. This comes
-    // first, because the memory of the children so far is that of the largest.
+    // Few threads with long histories: all are shown, and the reader never holds all events at once. This part comes
+    // first, because the kernel reports the largest child so far.
     let ring_bytes = write_ring(&path, 16_384, 40);
     for options in [&["-t"][..], &["-t", "--json"]] {
         let lines = lines_of(options, &path, directory.path());
@@ -30,7 +30,7 @@ fn a_hundred_thousand_threads_are_read_in_memory_of_two_and_a_half_rings() {
     }
     assert_peak(ring_bytes);
 
-    // Each in the slot that it has by default.
+    // Many threads, with slots of the default size.
     let ring_bytes = write_ring(&path, 64, 100_000);
     assert_eq!(lines_of(&["-v"], &path, directory.path()), 1);
     let threads = std::fs::read_to_string(directory.path().join("output")).unwrap();
@@ -39,14 +39,14 @@ fn a_hundred_thousand_threads_are_read_in_memory_of_two_and_a_half_rings() {
     assert_peak(ring_bytes);
 }
 
-/// Writes a ring of full slots; says how long it is.
+/// Writes a ring of full slots. Returns its length.
 fn write_ring(path: &Path, slot_words: u32, threads: u32) -> u64 {
     let sites: Vec<(u64, &str, u32)> = (0..50).map(|n| (0x1000 + n, "src/busy.rs", 1 + n as u32)).collect();
     let ring = Ring { spare_slots: threads as usize, slot_words, ..Ring::new() }.with_sites(&sites);
     let mut head = ring.head();
     let used = head.region(SLOTS) + region_at::USED;
     head.set64(used, u64::from(threads));
-    // Piece by piece: a child's peak memory includes what this process has when it forks.
+    // Piece by piece: a child's peak memory includes the memory of this process at the fork.
     let mut file = BufWriter::new(File::create(path).unwrap());
     file.write_all(&head.bytes).unwrap();
     let marks: Vec<u64> = (0..100 + u64::from(slot_words)).map(|n| 0x1000 + n % 50).collect();
@@ -59,7 +59,7 @@ fn write_ring(path: &Path, slot_words: u32, threads: u32) -> u64 {
     head.file_len as u64
 }
 
-/// Runs `read-rip` with its output into a file; says how many lines that has.
+/// Runs `read-rip` with its output into a file. Returns the number of lines.
 fn lines_of(options: &[&str], ring: &Path, directory: &Path) -> usize {
     let output = directory.join("output");
     let mut command = command();
@@ -74,7 +74,7 @@ fn lines_of(options: &[&str], ring: &Path, directory: &Path) -> usize {
     lines
 }
 
-/// Asserts that no child so far has taken more memory than is due for a ring of this length.
+/// Asserts that no child so far has used more memory than a ring of this length justifies.
 fn assert_peak(ring_bytes: u64) {
     let peak = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss() as u64 * 1024;
     eprintln!("{} MiB of ring, {} MiB at most so far", ring_bytes >> 20, peak >> 20);

@@ -1,7 +1,7 @@
 //! `json-schema.json` describes every line that `--json` writes, and nothing else.
 //!
 //! Readers of the output must accept fields that later versions add, so the schema allows them. The tests do not: they
-//! close every object of the schema first. What the lines say is tested beside each command.
+//! close every object of the schema first. The tests of each command check what its lines say.
 
 mod support;
 
@@ -20,7 +20,7 @@ fn schema() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The same schema without room for fields that it does not describe.
+/// The same schema, closed to fields that it does not describe.
 fn closed(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(object) => {
@@ -39,7 +39,7 @@ fn validator() -> jsonschema::Validator {
     jsonschema::validator_for(&closed(schema())).unwrap()
 }
 
-/// Asserts that a line fits the schema, and its data the part of the schema for its type, whose errors say more.
+/// Asserts that a line fits the schema. Checks its data against the part for its type too, whose errors say more.
 #[track_caller]
 fn assert_valid(line: &Value) {
     let mut of_type = closed(schema());
@@ -52,7 +52,7 @@ fn assert_valid(line: &Value) {
         .collect();
     assert!(errors.is_empty(), "{errors:#?}\n{line:#}");
     assert!(validator().is_valid(line), "{line:#}");
-    assert!(jsonschema::validator_for(&schema()).unwrap().is_valid(line), "as it is published: {line:#}");
+    assert!(jsonschema::validator_for(&schema()).unwrap().is_valid(line), "the published schema: {line:#}");
 }
 
 const A: u64 = 0x7f00_0000_1000;
@@ -62,7 +62,7 @@ const WAIT: u64 = 0x1100;
 const WAITING: u64 = 2;
 const HELD: u64 = 3;
 
-/// Two threads in a deadlock, and a third one behind them.
+/// Two threads in a deadlock, and a third thread that waits for one of their locks.
 fn deadlock() -> Ring {
     let mutex = 1 << 8 | 4;
     let mut ring = Ring::new().with_sites(&[]).with_clock(2);
@@ -100,7 +100,7 @@ fn all_valid(lines: Vec<Value>) -> Vec<Value> {
 }
 
 #[test]
-fn every_command_writes_lines_of_the_schema() {
+fn every_command_writes_lines_that_fit_the_schema() {
     let mut lines = valid(&[], &pile_up());
     lines.extend(valid(&["-tv"], &deadlock()));
     lines.extend(valid(&["locks"], &deadlock()));
@@ -122,7 +122,7 @@ fn every_command_writes_lines_of_the_schema() {
 }
 
 #[test]
-fn lines_that_are_not_of_the_schema_are_rejected() {
+fn lines_that_do_not_fit_the_schema_are_rejected() {
     let lines = valid(&["check"], &deadlock());
     let finding = lines.iter().find(|line| line["type"] == "finding").unwrap();
     let changes: [fn(&mut Value); 7] = [
@@ -173,26 +173,75 @@ fn evidence_of_every_kind_fits_the_schema() {
     }
 }
 
+fn hold() -> HoldFact {
+    HoldFact { thread: 1, lock: 2, location: 3, is_shared: true, for_ns: Some(4) }
+}
+
+fn wait() -> WaitFact {
+    WaitFact { thread: 1, lock: 2, location: 3, is_shared: true, is_timed: true, for_ns: Some(4) }
+}
+
+fn waiters() -> Waiters {
+    Waiters { count: 6, first: vec![wait()] }
+}
+
+fn history() -> Option<LockHistory> {
+    let times = Some(Quantiles { count: 1, p50_ns: 2, p90_ns: 3, p99_ns: 4, max_ns: 5 });
+    Some(LockHistory { acquisitions: 3, contended: 2, owners: 1, waits: times, holds: times })
+}
+
+fn queue(held_throughout: Option<bool>) -> Evidence {
+    let holder = ActiveHolder { hold: hold(), words_recorded: Some(1), window_ns: Some(2), last: Some(4) };
+    Evidence::Queue(Queue {
+        lock: 2,
+        waiters: waiters(),
+        threads: 9,
+        held_throughout,
+        holder: Some(holder),
+        history: history(),
+    })
+}
+
+fn wait_cycle() -> Evidence {
+    let blockers = [Blocker::Holder(hold()), Blocker::QueuedWriter(7)];
+    let edges = blockers.map(|blocker| WaitEdge { wait: wait(), blocker }).into();
+    Evidence::WaitCycle(WaitCycle { threads: 2, for_ns: Some(1), edges, also_blocked: 3 })
+}
+
+fn order_cycle() -> Evidence {
+    let acquisition = Acquisition { lock: 1, location: 2, is_shared: false };
+    let edges = vec![OrderEdge { thread: 1, held: acquisition, acquired: acquisition }];
+    Evidence::OrderCycle(OrderCycle { edges, similar: 1, unlisted: 2 })
+}
+
+fn livelock() -> [Evidence; 2] {
+    let tries = vec![FailedTries { thread: 1, count: 5, lock: 2, location: 3, other: Some(9) }];
+    let loops = vec![BusyLoop { thread: 1, marks: 64, last: Some(4) }];
+    [
+        Evidence::MutualFailure(MutualFailure { threads: 2, tries, is_progress_marked: true }),
+        Evidence::BusyLoops(BusyLoops { threads: 2, loops }),
+    ]
+}
+
+fn crowded_line() -> Evidence {
+    let holder = ApparentHolder { thread: 1, location: 3, is_waiting: true, last: Some(4) };
+    Evidence::CrowdedLine(CrowdedLine {
+        waiting: 3,
+        threads: 4,
+        example: 1,
+        last: Some(4),
+        holders: 1,
+        first_holders: vec![holder],
+        all_holders_wait: true,
+    })
+}
+
 /// Evidence of a kind, with every field.
 fn evidence(kind: Kind) -> Vec<Evidence> {
-    let hold = HoldFact { thread: 1, lock: 2, location: 3, is_shared: true, for_ns: Some(4) };
-    let wait = WaitFact { thread: 1, lock: 2, location: 3, is_shared: true, is_timed: true, for_ns: Some(4) };
-    let waiters = Waiters { count: 6, first: vec![wait] };
-    let times = Some(Quantiles { count: 1, p50_ns: 2, p90_ns: 3, p99_ns: 4, max_ns: 5 });
-    let history = Some(LockHistory { acquisitions: 3, contended: 2, owners: 1, waits: times, holds: times });
-    let acquisition = Acquisition { lock: 1, location: 2, is_shared: false };
+    let (hold, wait, waiters) = (hold(), wait(), waiters());
     let (thread, lock, location, last) = (1, 2, 3, Some(4));
-    let queue = |held_throughout| {
-        let holder = ActiveHolder { hold, words_recorded: Some(1), window_ns: Some(2), last };
-        let (waiters, history) = (waiters.clone(), history.clone());
-        Evidence::Queue(Queue { lock, waiters, threads: 9, held_throughout, holder: Some(holder), history })
-    };
     match kind {
-        Kind::Deadlock => {
-            let blockers = [Blocker::Holder(hold), Blocker::QueuedWriter(7)];
-            let edges = blockers.map(|blocker| WaitEdge { wait, blocker }).into();
-            vec![Evidence::WaitCycle(WaitCycle { threads: 2, for_ns: Some(1), edges, also_blocked: 3 })]
-        }
+        Kind::Deadlock => vec![wait_cycle()],
         Kind::Unreleased => vec![Evidence::DeadHolder(DeadHolder { hold, has_exited: true, waiters })],
         Kind::LostOwner => {
             vec![Evidence::Orphan(Orphan { pid: 1, lock, waiters, locked_at_fork: true, parent: Some(hold) })]
@@ -205,18 +254,8 @@ fn evidence(kind: Kind) -> Vec<Evidence> {
             let second = SecondAcquisition { thread, lock, first: location, second: last };
             vec![Evidence::SecondAcquisition(second)]
         }
-        Kind::LockOrder => {
-            let edges = vec![OrderEdge { thread, held: acquisition, acquired: acquisition }];
-            vec![Evidence::OrderCycle(OrderCycle { edges, similar: 1, unlisted: 2 })]
-        }
-        Kind::Livelock => {
-            let tries = vec![FailedTries { thread, count: 5, lock, location, other: Some(9) }];
-            let loops = vec![BusyLoop { thread, marks: 64, last }];
-            vec![
-                Evidence::MutualFailure(MutualFailure { threads: 2, tries, is_progress_marked: true }),
-                Evidence::BusyLoops(BusyLoops { threads: 2, loops }),
-            ]
-        }
+        Kind::LockOrder => vec![order_cycle()],
+        Kind::Livelock => livelock().into(),
         Kind::PileUp => vec![queue(Some(true)), queue(None)],
         Kind::Convoy => vec![queue(Some(false))],
         Kind::LongHold => {
@@ -227,21 +266,10 @@ fn evidence(kind: Kind) -> Vec<Evidence> {
             vec![Evidence::Overtaken(Overtaken { lock, threads: 1, first })]
         }
         Kind::Contention => {
-            let holder = Some(hold);
+            let (holder, history) = (Some(hold), history());
             vec![Evidence::Contended(Contended { lock, holder, waiters, history, unlisted: 1 })]
         }
-        Kind::LockLine => {
-            let holder = ApparentHolder { thread, location, is_waiting: true, last };
-            vec![Evidence::CrowdedLine(CrowdedLine {
-                waiting: 3,
-                threads: 4,
-                example: thread,
-                last,
-                holders: 1,
-                first_holders: vec![holder],
-                all_holders_wait: true,
-            })]
-        }
+        Kind::LockLine => vec![crowded_line()],
     }
 }
 

@@ -1,8 +1,8 @@
-//! The instructions of marks and of a lock, compared with golden listings: what a mark costs is decided here.
+//! The instructions of marks and of a lock, compared with golden listings: they decide what a mark costs.
 //!
-//! The listings are in `golden/`, one directory for each architecture. `scripts/bless assembly` writes them anew; the
-//! difference then says what a change does to every mark. On x86-64 the marks are listed as they are in linked
-//! programs. The rest is listed as the compiler emits it.
+//! The listings are in `golden/`, one directory for each architecture. `scripts/bless assembly` rewrites them; the diff
+//! then shows what a change does to every mark. On x86-64 the listings of marks are from linked programs. The other
+//! listings show what the compiler emits.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ use librip_test_kit::tool::{Built, blessing, cargo, tool};
 
 use crate::{compile, directory, fixture, librip};
 
-/// Compares a listing with its golden file, or writes that file if it is to be blessed.
+/// Compares a listing with its golden file, or rewrites that file when blessing.
 fn check(architecture: &str, name: &str, listing: &str) {
     let golden = golden(architecture, name);
     if blessing() {
@@ -29,8 +29,8 @@ fn golden(architecture: &str, name: &str) -> PathBuf {
     directory.join(name).with_extension("s")
 }
 
-/// The instructions of a function in a linked file, one a line. A jump names the number of the instruction that it goes
-/// to.
+/// The instructions of a function in a linked file, one a line. A jump names the number of its target
+/// instruction.
 #[cfg(target_arch = "x86_64")]
 fn disassembled(file: &Path, function: &str) -> String {
     let mut objdump = Command::new("objdump");
@@ -50,7 +50,7 @@ fn disassembled(file: &Path, function: &str) -> String {
     text
 }
 
-/// An instruction of objdump without what a linker chooses: addresses, and the place of thread-locals.
+/// An instruction of objdump without what a linker chooses: addresses, and the offsets of thread-locals.
 #[cfg(target_arch = "x86_64")]
 fn without_addresses(instruction: &str, number_of: impl Fn(&str) -> String) -> String {
     let (code, comment) = instruction.split_once('#').unwrap_or((instruction, ""));
@@ -115,7 +115,7 @@ fn emitted(assembly: &str, function: &str) -> String {
     text
 }
 
-/// Removes what differs between two builds from names: `17h0123456789abcdefE`, `.Lanon.0123...`.
+/// Removes from names what differs between two builds: `17h0123456789abcdefE`, `.Lanon.0123...`.
 fn without_hashes(line: &str) -> String {
     let mut words = Vec::new();
     for word in line.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_') {
@@ -168,7 +168,7 @@ fn a_mark_is_the_same_instructions_with_fat_link_time_optimisation() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_mark_in_a_shared_library_differs_in_how_it_finds_its_thread_local_and_calls_nothing_for_that() {
+fn a_mark_in_a_shared_library_finds_its_thread_local_in_another_way_and_without_a_call() {
     let library = compile("listing.rs", "liblisting.so", &["-C", "opt-level=3", "--crate-type", "cdylib"]);
     check("x86_64", "snap-library", &disassembled(&library, "snap"));
 }
@@ -215,7 +215,7 @@ fn a_mark_on_aarch64_is_the_instructions_of_the_golden_listing() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn the_optimiser_is_told_that_every_mark_is_volatile_and_a_barrier_for_memory() {
+fn every_mark_is_declared_volatile_and_a_memory_barrier_to_the_optimiser() {
     // No present optimisation moves a load across volatile assembly, so a run cannot show the difference.
     let listing = compile("marks.rs", "marks.ll", &["-C", "opt-level=3", "--emit=llvm-ir"]);
     let listing = std::fs::read_to_string(listing).unwrap();

@@ -1,4 +1,4 @@
-//! Several copies of librip in one process: an executable's own, and one in a shared library.
+//! Several copies of librip in one process: one in the executable, one in a shared library.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -33,7 +33,7 @@ fn check(quiet: bool, who: &str, when: &str) -> Ring {
     for slot in &ring.slots {
         let is_main = slot.tid == ring.pid;
         assert_eq!(slot.state, if is_main { State::Live } else { State::Exited }, "{}", slot.name);
-        // Two copies, one slot a thread.
+        // Two copies share one slot per thread.
         assert_eq!(ring.slots_named(&slot.name).count(), 1);
     }
     ring
@@ -95,7 +95,7 @@ fn a_program_without_marks_that_makes_the_ring_records_its_librarys_marks() {
 }
 
 #[test]
-fn a_program_in_c_that_knows_nothing_of_librip_may_load_a_library_that_records() {
+fn a_program_in_c_without_librip_may_load_a_library_that_records() {
     let program = directory().join("host-c");
     tool(Command::new("cc").arg(fixture("host.c")).args(["-O2", "-pthread", "-o"]).arg(&program).arg("-ldl"));
     let ring = run(&program, &[plugin().to_str().unwrap()]).ring();

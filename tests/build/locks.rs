@@ -1,4 +1,4 @@
-//! Locks in optimised programs: places that stay apart, what stands in the critical section, and locks of libraries.
+//! Locks in optimised programs: separate locations, the recorder's share of a critical section, and locks of libraries.
 
 use std::process::Command;
 
@@ -9,11 +9,11 @@ use crate::{compile, run, tool};
 const TAKES: u8 = 6;
 
 #[test]
-fn two_arms_that_acquire_a_lock_have_two_locations() {
+fn two_branches_that_acquire_a_lock_have_two_locations() {
     for flags in [&["-C", "opt-level=3"][..], &["-C", "opt-level=s"], &["-C", "opt-level=3", "-C", "lto=fat"]]
     {
         let ring = run(&compile("locks.rs", "locks-arms", flags), &[]).ring();
-        let places: Vec<u64> = ["first", "second"]
+        let locations: Vec<u64> = ["first", "second"]
             .into_iter()
             .map(|name| {
                 let slot = ring.slot_named(name);
@@ -22,7 +22,7 @@ fn two_arms_that_acquire_a_lock_have_two_locations() {
                 slot.held[0].pc
             })
             .collect();
-        assert_ne!(places[0], places[1], "{flags:?}");
+        assert_ne!(locations[0], locations[1], "{flags:?}");
     }
 }
 
@@ -39,7 +39,7 @@ fn locks_of_a_library_are_in_the_threads_one_table() {
     assert_eq!(ring.releases_unmatched, 0);
 }
 
-/// Along the way on which no conditional jump is taken, from the instruction that takes the lock to the program's own
+/// Follows the path without taken conditional jumps, from the instruction that acquires the lock to the program's own
 /// work.
 #[cfg(target_arch = "x86_64")]
 #[test]
@@ -72,7 +72,7 @@ fn between_the_acquisition_of_a_free_lock_and_the_programs_work_one_word_is_stor
     let is_store = |text: &&&str| {
         let (mnemonic, operands) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let target = operands.split(',').next().unwrap_or_default();
-        // Values spilled to the stack are the thread's own, not librip's.
+        // Stores to the stack are spilled values, not records of librip.
         target.contains('[') && !target.contains("[rsp") && !matches!(mnemonic, "cmp" | "test" | "nop")
     };
     let stores: Vec<&&str> = between.iter().filter(is_store).collect();

@@ -1,4 +1,4 @@
-//! Marks after compilers and linkers: each variant is built and run, and its ring is read.
+//! Marks in the output of compilers and linkers: the tests build and run each variant, and read its ring.
 //!
 //! The fixtures in `fixtures/` are compiled by calling rustc with the librip that is built once, in release,
 //! with bitcode for the variants that need it: a variant then takes a second or two.
@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use librip_test_kit::tool::{self, Built, tool};
 use librip_test_kit::victim::{Plan, Remains};
 
-/// Where everything is built.
+/// The directory for everything that the tests build.
 fn directory() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }

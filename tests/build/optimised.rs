@@ -1,4 +1,4 @@
-//! What only optimised code can show.
+//! Properties that only optimised code can break.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ fn the_optimiser_does_not_move_a_load_before_a_mark() {
 }
 
 #[test]
-fn a_first_mark_amid_floating_point_code_does_not_change_its_result() {
+fn a_first_mark_within_floating_point_code_does_not_change_its_result() {
     let with = run(program(), &["floats"]);
     let without = Plan::new(program(), &["floats"]).env("RIP_RING", "off").run();
     expect_same(&with, &without);
@@ -38,8 +38,8 @@ fn a_first_mark_amid_floating_point_code_does_not_change_its_result() {
 
 #[test]
 fn a_first_mark_in_a_signal_handler_fits_on_an_alternate_stack_of_8_kib() {
-    // SIGSTKSZ, which is also what Rust's own runtime gives its threads. A processor with AVX-512 needs about
-    // 3.5 KiB of it for the signal's frame, and a mark as much to save the same registers.
+    // 8 KiB is SIGSTKSZ, and the size that Rust's runtime uses. On a processor with AVX-512, the signal frame takes
+    // about 3.5 KiB, and a first mark as much again to save the same registers.
     let ring = run(program(), &["small_stack"]).ring();
     assert_eq!(ring.labels(&ring.slots[0]), ["on a small stack"]);
 }

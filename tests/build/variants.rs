@@ -7,12 +7,12 @@ use librip_test_kit::oracle::Ring;
 
 use crate::{compile, run};
 
-/// What `marks all` passes, in order.
+/// The labels of the marks that `marks all` passes, in order.
 const LABELS: [&str; 20] = [
     "arm",
     "arm",
-    "same place",
-    "same place",
+    "same position",
+    "same position",
     "generic",
     "generic",
     "inlined",
@@ -31,14 +31,14 @@ const LABELS: [&str; 20] = [
     "case",
 ];
 
-/// Runs `marks all` and checks what must hold however it was built. Returns the ring.
+/// Runs `marks all`, and checks what must hold for every build. Returns the ring.
 fn check(program: &Path) -> Ring {
     let remains = run(program, &["all"]);
     let ring = remains.ring();
     assert_eq!(ring.metadata_refused, 0);
     assert_eq!(ring.slots.len(), 1);
     let slot = &ring.slots[0];
-    // Every PC is that of a site with the right label: `labels` panics on one that is no site's.
+    // Every PC belongs to a site with the right label: `labels` panics if it belongs to none.
     assert_eq!(ring.labels(slot), [&LABELS[..], &["case"]].concat());
     let events = slot.events().events;
     let distinct = |label: &str| {
@@ -46,7 +46,7 @@ fn check(program: &Path) -> Ring {
         pcs.collect::<BTreeSet<u64>>().len()
     };
     assert_eq!(distinct("arm"), 2, "two arms of an `if`");
-    assert_eq!(distinct("same place"), 2, "two marks on one line and column");
+    assert_eq!(distinct("same position"), 2, "two marks on one line and column");
     assert_eq!(distinct("generic"), 2, "two instantiations");
     assert_eq!(distinct("inlined"), 3, "three callers");
     assert_eq!(distinct("case"), 3, "three arms of a `match`");
@@ -58,7 +58,7 @@ fn check(program: &Path) -> Ring {
     for event in &events {
         let site = ring.site_of(event.pc).unwrap();
         assert!(site.file.ends_with("marks.rs"), "{site:?}");
-        let expected = if site.label == "same place" { "either!" } else { "rip_snap!" };
+        let expected = if site.label == "same position" { "either!" } else { "rip_snap!" };
         let line = lines[site.line as usize - 1];
         assert!(line[site.column as usize - 1..].contains(expected), "{site:?}: {line}");
         assert_eq!(site.module_path == "marks::nested::deeper", site.label == "nested module");
@@ -123,7 +123,7 @@ fn marks_are_exact_in_static_programs_position_independent_or_not() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn marks_are_exact_with_the_other_linker() {
-    // Rust's default on x86-64 is lld; this is whatever `cc` has, which is GNU ld here.
+    // Rust's default on x86-64 is lld. This build uses the default linker of `cc`, usually GNU ld.
     check(&compile("marks.rs", "marks-ld", &["-O", "-C", "linker-features=-lld"]));
 }
 

@@ -1,4 +1,4 @@
-//! The examples in C and C++: built with the line in their head, killed, and read.
+//! The examples in C and C++: built with the command in their first comment, killed, and read.
 
 use std::process::Command;
 

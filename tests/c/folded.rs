@@ -1,4 +1,4 @@
-//! Functions that a linker makes one because their instructions are equal: the marks in them share a PC.
+//! Functions that a linker folds into one because their instructions are equal: the marks in them share a PC.
 
 use std::process::{Command, Output};
 
@@ -18,18 +18,21 @@ fn marks_that_a_linker_has_folded_are_all_shown() {
     let remains = run(&build(CLANG, &["folded.c"], "folded", &flags), &[]);
     let ring = remains.ring_path();
     let line = |text: &str| line_of("folded.c", &format!("/* {text} */"));
-    let place =
+    let location =
         format!("folded.c:{}|folded.c:{}|folded.c:{}", line("opens"), line("closes"), line("answers"));
     let shown = read_rip(&["-t"], &ring);
     let threads = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(threads.ends_with(&format!(": {{0}}{place}, {{1}}{place}, {{2}}{place}\n")), "{threads}");
+    assert!(
+        threads.ends_with(&format!(": {{0}}{location}, {{1}}{location}, {{2}}{location}\n")),
+        "{threads}"
+    );
     let condensed = read_rip(&["-v"], &ring);
     let text = String::from_utf8_lossy(&condensed.stdout).into_owned();
     assert!(text.starts_with("answer|close_session|open_session : 1 thread"), "{text}");
     assert!(text.contains("\"opens\"|\"closes\""), "{text}");
     let remarks = String::from_utf8_lossy(&condensed.stderr).into_owned();
     assert!(
-        remarks.contains(&format!("Warning: {place}: the linker has folded marks of different meaning")),
+        remarks.contains(&format!("Warning: {location}: the linker has folded marks of different meaning")),
         "{remarks}"
     );
 }

@@ -1,4 +1,4 @@
-//! The header's numbers are the format's.
+//! The numbers in `librip.h` equal those of the format.
 
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
@@ -32,7 +32,7 @@ fn the_headers_offsets_and_constants_are_those_of_the_format() {
         ("held[1].since", (second + offset_of!(HeldLock, since)) as u64),
         ("count", offset_of!(SlotHeader, count) as u64),
         ("sizeof(struct librip_slot_1)", librip_format::SLOT_HEADER_LEN_BYTES),
-        // `arch::ThreadBlock`, which is private, and asserts the same.
+        // `arch::ThreadBlock` is private, and asserts the same.
         ("sizeof(struct librip_block_1)", 32),
         ("sizeof(struct librip_module_state_1)", 16),
         ("LIBRIP_KIND_SNAP", librip_format::KIND_SNAP.into()),

@@ -1,4 +1,4 @@
-//! Marks for locks: C leaves the words and the table that Rust leaves.
+//! Marks for locks: C leaves the same words and the same table as Rust.
 //!
 //! Twin programs, `locks.c` and `locks.rs`, do the same; their stories are compared line by line.
 
@@ -10,7 +10,7 @@ use librip_test_kit::victim::Plan;
 
 use crate::{CLANG, CLANGPP, GCC, GPP, build, directory, fixture, installed, parts, run, tool};
 
-/// What the one slot of a ring says, without what differs between two runs: addresses, and how long things took.
+/// The content of the only slot of a ring, without what differs between two runs: addresses and durations.
 fn story(ring: &Ring, locks: u64) -> Vec<String> {
     let [slot] = &ring.slots[..] else { panic!("{} slots", ring.slots.len()) };
     let lock = |payload: u64| format!("lock {}", payload.wrapping_sub(locks) & word::PAYLOAD);
@@ -81,7 +81,7 @@ fn marks_in_c_leave_the_words_and_the_table_that_marks_in_rust_leave() {
 }
 
 #[test]
-fn a_thread_that_makes_only_lock_marks_enters_with_the_first() {
+fn a_thread_with_only_lock_marks_claims_its_slot_with_the_first_one() {
     for level in ["-O0", "-O2"] {
         let program = build(GCC, &["only_locks.c"], &format!("only_locks{level}"), &[level]);
         assert_eq!(run(&program, &[]).stdout, "0 0 1 1\n", "{level}");

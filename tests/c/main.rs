@@ -1,14 +1,14 @@
-//! C and C++: the header through every compiler that is there, and what the programs leave.
+//! C and C++: the header with every installed compiler, and the rings of the programs.
 //!
 //! The library is installed into a directory of the tests by `scripts/install-c`, and the fixtures are compiled with
 //! what `librip.pc` says. A compiler that is missing is skipped, with a line on standard error; `gcc` is always needed.
 
 #![allow(missing_docs, reason = "tests")]
 
-mod ancestor;
 mod examples;
 mod folded;
 mod layout;
+mod legacy;
 mod locks;
 mod matrix;
 mod parts;
@@ -23,7 +23,7 @@ use librip_test_kit::oracle::{Ring, Slot};
 use librip_test_kit::tool::{can, is_installed, repository, tool};
 use librip_test_kit::victim::{Plan, Remains};
 
-/// Where everything is built.
+/// The directory for everything that the tests build.
 fn directory() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
     MADE.get_or_init(|| {
@@ -37,7 +37,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("c/fixtures").join(name)
 }
 
-/// Where the library is installed. Installed on the first call.
+/// The directory with the installed library. The first call installs it.
 fn prefix() -> &'static Path {
     static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
     INSTALLED.get_or_init(|| {
@@ -52,7 +52,7 @@ fn prefix() -> &'static Path {
     })
 }
 
-/// What `librip.pc` says, as pkg-config would; pkg-config itself need not be there.
+/// A field of `librip.pc`, as pkg-config prints it. pkg-config itself is not needed.
 fn package(field: &str) -> Vec<String> {
     let text = std::fs::read_to_string(prefix().join("lib/pkgconfig/librip.pc")).unwrap();
     let variable = |name: &str| {
@@ -64,7 +64,7 @@ fn package(field: &str) -> Vec<String> {
     line.replace("${includedir}", &variable("includedir")).split_whitespace().map(str::to_owned).collect()
 }
 
-/// A compiler, and the standards that it is to be tried with: the oldest, the most used and the newest.
+/// A compiler, and the standards to test it with: the oldest, the most used and the newest.
 #[derive(Clone, Copy, Debug)]
 struct Compiler {
     name: &'static str,
@@ -78,7 +78,7 @@ const GPP: Compiler =
     Compiler { name: "g++", standards: &["c++11", "c++14", "c++17", "c++20", "c++2b"], is_cpp: true };
 const CLANGPP: Compiler = Compiler { name: "clang++", ..GPP };
 
-/// Those of these compilers that are there and can make programs.
+/// Those of these compilers that are installed and can build programs.
 fn installed(compilers: &[Compiler]) -> Vec<Compiler> {
     compilers.iter().filter(|compiler| can(compiler.name, &[], directory())).copied().collect()
 }
@@ -87,7 +87,8 @@ const STRICT: [&str; 3] = ["-Wall", "-Wextra", "-Werror"];
 
 /// Compiles fixtures into a program that uses the shared library.
 fn build(compiler: Compiler, sources: &[&str], name: &str, flags: &[&str]) -> PathBuf {
-    // FOLKLORE: glibc fails an assertion at the start of a -static-pie program that has a run path, so it is here only.
+    // FOLKLORE: glibc fails an assertion at the start of a -static-pie program that has a run path, so only this
+    // function sets one.
     let path = format!("-Wl,-rpath,{}", prefix().join("lib").display());
     build_with(compiler, sources, name, flags, &[package("Libs"), vec![path]].concat())
 }

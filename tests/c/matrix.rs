@@ -1,4 +1,4 @@
-//! Every compiler, standard, level and model: no warning, and the marks are what they should be.
+//! Every compiler, standard, optimisation level and code model: no warning, and the marks are exact.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::{
 
 const ALL: [Compiler; 4] = [GCC, GPP, CLANG, CLANGPP];
 
-/// Compiles, and does not link.
+/// Compiles without linking.
 fn compile(compiler: Compiler, source: &str, name: &str, flags: &[&str]) {
     let mut command = Command::new(compiler.name);
     if compiler.is_cpp {
@@ -75,12 +75,12 @@ fn hooks_of_instrumented_functions_may_mark() {
     }
 }
 
-/// Checks what must hold however `marks.c` was built.
+/// Checks what must hold for every build of `marks.c`.
 fn check(program: &Path) -> Ring {
     let remains = run(program, &[]);
     let ring = remains.ring();
     assert_eq!((ring.metadata_refused, ring.refused_full, ring.without_exit), (0, 0, 0));
-    // `rip_exit` gave the first slot back, and with free ones left it is not used again.
+    // `rip_exit` released the first slot. It is not reused while there are fresh slots.
     assert_eq!(ring.slots.len(), 2, "{program:?}");
     assert_eq!(ring.labels(&ring.slots[0]), ["leaf"]);
     let labels = ring.labels(&ring.slots[1]);
@@ -141,7 +141,7 @@ fn marks_are_exact_at_every_level_and_in_every_model() {
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn marks_are_exact_where_assembly_is_written_as_intel_does() {
+fn marks_are_exact_with_intel_assembly_syntax() {
     for compiler in installed(&ALL) {
         for level in ["-O0", "-O2"] {
             let name = format!("marks-{}-intel", compiler.name);
@@ -232,7 +232,7 @@ fn sanitizers_for_races_and_for_arithmetic_report_nothing() {
         }
         let name = format!("reuse-{}{}", compiler.name, flags[0]);
         let program = build(compiler, &["reuse.c"], &name, &[&["-O1", "-g"][..], flags].concat());
-        // Three slots are the main thread's and two more: what ends gives its own to what comes.
+        // Three slots: one for the main thread, and two that the other threads reuse.
         let remains = Plan::new(&program, &["60"]).env("RIP_SLOTS", "3").run();
         assert_eq!((remains.status.code(), &remains.stderr[..]), (Some(3), ""), "{name}");
     }
@@ -260,7 +260,7 @@ fn templates_inline_functions_exceptions_and_static_initialisers_may_mark() {
             // The destructor runs last: it belongs to the C++ library's own destructors of thread-locals.
             let thread = ring.labels(ring.slot_named("thread"));
             assert_eq!(thread, ["in a thread", "thread-local destructor"], "{name}");
-            // Copies that the linker dropped have left no note: each site is within its module's code.
+            // Copies that the linker dropped leave no note: each site is within its module's code.
             let pcs: BTreeSet<(usize, u64)> = ring.sites.iter().map(|site| (site.module, site.pc)).collect();
             assert_eq!(pcs.len(), ring.sites.len(), "{name}: {:?}", ring.sites);
             if *flags == ["-O0"] {
@@ -286,7 +286,7 @@ fn a_program_that_includes_the_header_and_marks_nothing_needs_no_library() {
 }
 
 #[test]
-fn installing_fails_where_it_would_do_something_else() {
+fn installing_fails_if_it_would_do_something_else() {
     let install = || {
         let mut command = Command::new(repository().join("scripts/install-c"));
         command.env("CARGO_TARGET_DIR", directory().join("target")).env_remove("DESTDIR");
@@ -322,7 +322,7 @@ fn with_rip_disable_no_mark_is_compiled_and_no_library_is_needed() {
 fn with_rip_disable_the_header_compiles_for_processors_that_librip_does_not_know() {
     let directory = directory().join("m32");
     std::fs::create_dir_all(directory.join("sys")).unwrap();
-    // The C library's headers for 32 bits need not be there.
+    // The 32-bit headers of the C library may be missing.
     std::fs::write(directory.join("sys/types.h"), "typedef int pid_t;\n").unwrap();
     let source = directory.join("m32.c");
     std::fs::write(&source, "#include <librip.h>\nint f(void);\nint f(void) { return rip_start(); }\n")
@@ -347,7 +347,7 @@ fn a_mark_is_a_dozen_instructions_without_a_call_a_lock_prefix_or_a_fence() {
             command.args(["-O2", "-fno-asynchronous-unwind-tables", "-S", pic]).arg(&source);
             tool(command.args(package("Cflags")).arg("-o").arg(&out));
             let text = std::fs::read_to_string(&out).unwrap();
-            // Without what follows the function, and without the directives of the note.
+            // Leave out what follows the function, and the directives of the note.
             let lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with("mark:"));
             let mut body = Vec::new();
             let mut in_note = false;

@@ -1,4 +1,4 @@
-//! Rust and C in one process: one ring, and one slot a thread.
+//! Rust and C in one process: one ring, and one slot per thread.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -114,7 +114,7 @@ fn a_library_unloaded_while_the_ring_is_made_does_no_harm_and_records_when_loade
     let program = build(GCC, &["unloads.c"], "unloads", &["-O2"]);
     for plugin in [&in_c, plugin_in_rust()] {
         for what in ["goes", "moves"] {
-            // At every look that there is: the last run unloads nothing.
+            // After every listing of the modules. The last run unloads nothing.
             for look in 1.. {
                 let remains = run(&program, &[plugin.to_str().unwrap(), what, &look.to_string()]);
                 let ring = remains.ring();

@@ -1,4 +1,4 @@
-//! fork, the ends of threads, signals, faults, libraries that come late: as with marks in Rust.
+//! fork, ends of threads, signals, faults, libraries loaded late: the same as with marks in Rust.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -105,7 +105,7 @@ fn options_are_checked_and_used() {
 }
 
 #[test]
-fn threads_that_find_no_slot_record_nowhere() {
+fn threads_without_a_free_slot_record_nothing() {
     let remains = Plan::new(program(), &["forks"]).env("RIP_SLOTS", "1").run();
     assert_eq!(remains.status.code(), Some(3), "{remains:?}");
     let ring = remains.ring();
@@ -133,7 +133,7 @@ fn threads_may_be_cancelled_anywhere_and_at_any_time() {
     for level in ["-O0", "-O2"] {
         let program = build(GCC, &["cancels.c"], &format!("cancels{level}"), &[level]);
         for what in ["start", "first mark", "init", "release", "anywhere"] {
-            // Some mark nothing at all, which is no ring to keep.
+            // Some victims mark nothing, and so leave no ring.
             let remains = Plan::new(&program, &[what]).env("RIP_KEEP", "always").run();
             assert_eq!(remains.status.code(), Some(3), "{what} {level}: {remains:?}");
             let ring = remains.ring();

@@ -9,25 +9,25 @@ use librip_test_kit::victim::Plan;
 
 use crate::{GCC, build, directory};
 
-/// A program with the header's part optimised, and with librip.so in release.
+/// A program compiled with optimisation, with a release build of librip.so.
 fn release(status: i32) -> Plan {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let program = BUILT.get_or_init(|| build(GCC, &["scribbled.c"], "scribbled", &["-O2"]));
     Plan::new(program, &[&status.to_string()])
 }
 
-/// The same in debug builds of both.
+/// The same program and library in debug builds.
 fn debug(status: i32) -> Plan {
     static BUILT: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
     let (program, library) = BUILT.get_or_init(|| {
         let built = cargo(&["build", "--package", "librip-capi"], &directory().join("debug"), &[]);
-        // The loader looks for the name that the library has when it is installed.
+        // The loader looks for the installed name of the library.
         let library = directory().join("debug/librip.so.1");
         std::fs::copy(built.file("rip", ".so"), &library).unwrap();
         (build(GCC, &["scribbled.c"], "scribbled-debug", &["-O0"]), library)
     });
     let path = library.parent().map(Path::as_os_str).expect("a file is in a directory");
-    // It comes before the program's own run path, which is one of the kind that it comes before.
+    // LD_LIBRARY_PATH has precedence over the program's run path, which is a RUNPATH.
     Plan::new(program, &[&status.to_string()]).env("LD_LIBRARY_PATH", path)
 }
 

@@ -1,4 +1,4 @@
-//! The ends that are no deaths: when the ring stays, and what its header says.
+//! Regular exits: when the ring stays, and what its header says.
 
 use librip_test_kit::victim::Remains;
 

@@ -1,4 +1,4 @@
-//! `exec`: for the program that was, it is the end.
+//! `exec`: the old program ends.
 
 use crate::{check, plan};
 

@@ -1,7 +1,6 @@
-//! One file for each way to die: what was marked before is in the ring, and nothing else is.
+//! One file for each way to die: the ring contains the marks that the process made, and nothing else.
 //!
-//! Promise 3 of the design. The victim is a process of its own that really dies; the ring is read by the
-//! oracle, which shares no code with the recorder.
+//! The victim is a separate process that really dies. The oracle reads the ring. It shares no code with the recorder.
 
 #![allow(missing_docs, reason = "tests")]
 

@@ -1,15 +1,15 @@
-//! No more memory: the kernel's killer where a memory cgroup can be made, and a failed allocation.
+//! No more memory: the kernel's OOM killer, if the test can make a memory cgroup, and a failed allocation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{check, check_until_death, plan};
 
-/// A memory cgroup that goes away with the test.
+/// A memory cgroup. The test removes it when it ends.
 struct Cgroup(PathBuf);
 
 impl Cgroup {
-    /// `None` where this machine does not let us: then the reason is on standard error.
+    /// `None` if this machine does not permit it. The reason is then on standard error.
     fn new(limit_bytes: u64) -> Option<Cgroup> {
         let name = format!("rip-test-{}", std::process::id());
         for (root, file) in [

@@ -1,4 +1,4 @@
-//! SIGKILL at random instants, with threads at full speed and others coming and going.
+//! SIGKILL at random instants, with threads at full speed and others that start and end.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,11 @@ use librip_test_kit::victim::{Plan, torture};
 
 use crate::{check_count, cycle, plan};
 
-/// Threads that the victim runs at a time, at most: three at full speed, two times three that come and go.
+/// Threads that the victim runs at a time, at most: three at full speed, two times three short-lived ones.
 /// Twice that: a slot is claimed before its thread is counted, and released after.
 const THREADS: usize = 2 * 9;
 
-/// Marsaglia's xorshift: the instants need not be good, only different and repeatable.
+/// Marsaglia's xorshift: the instants need to be different and repeatable, not of good quality.
 struct Random(u64);
 
 impl Random {
@@ -71,7 +71,7 @@ fn check(ring: &Ring, cells: &[[u64; 4]]) {
             assert_eq!(ring.label(event.pc), expected, "{name}, sequence {}", event.sequence);
         }
     }
-    // Slots that belong to no known thread are those that changed owners when the end came.
+    // Slots without a known thread were changing owners when the process died.
     let others: Vec<_> = ring
         .slots
         .iter()
@@ -79,20 +79,20 @@ fn check(ring: &Ring, cells: &[[u64; 4]]) {
         .collect();
     assert!(others.iter().all(|slot| matches!(slot.state, State::Free | State::Claiming)), "{others:?}");
     let in_between = ring.slots.iter().filter(|slot| slot.state == State::Claiming).count();
-    assert!(accounted + others.len() + in_between >= ring.slots.len(), "a slot belongs to nobody");
+    assert!(accounted + others.len() + in_between >= ring.slots.len(), "a slot has no known owner");
     assert!(others.len() <= THREADS);
-    // Whatever stands in a slot, also the words of former owners, is the address of a mark.
+    // Every word in a slot is the address of a mark, including the words of former owners.
     for word in ring.slots.iter().flat_map(|slot| &slot.words).filter(|&&word| word != 0) {
         assert!(ring.label(word & 0xffff_ffff_ffff).starts_with("cycle "));
     }
 }
 
 #[test]
-fn all_known_marks_and_nothing_else_are_there_at_any_instant_of_death() {
+fn all_known_marks_and_nothing_else_are_in_the_ring_at_any_instant_of_death() {
     let mut random = Random(0x5eed_0001);
     let mut threads = 0;
     for _ in 0..150 * torture() {
-        // Enough slots that none is used twice, so every thread there ever was can be checked.
+        // With enough slots none is reused, so the test can check every thread.
         let plan = plan(&["torture"]).env("RIP_SLOTS", "16384");
         let (ring, cells) = kill_after(plan, random.below(20_000));
         assert_eq!(ring.slots_reused, 0);
@@ -118,7 +118,7 @@ fn reused_slots_hold_their_last_owners_marks_at_any_instant_of_death() {
 }
 
 #[test]
-fn a_process_that_is_killed_while_it_makes_its_ring_leaves_a_whole_one_or_none() {
+fn a_process_that_is_killed_while_it_makes_its_ring_leaves_a_complete_ring_or_none() {
     let mut random = Random(0x5eed_0003);
     let (mut none, mut unfinished, mut whole) = (0, 0, 0);
     for _ in 0..100 * torture() {

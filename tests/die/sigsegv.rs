@@ -1,4 +1,4 @@
-//! SIGSEGV. `build` repeats this on optimised code, where the compiler would have reason to move the load.
+//! SIGSEGV. `build` repeats this on optimised code, where the compiler has a reason to move the load.
 
 use crate::{check, plan};
 

@@ -9,7 +9,7 @@ use librip_test_kit::victim::torture;
 
 use crate::survives;
 
-/// Runs the victim a few times with and without a SIGBUS handler of its own, which must see none of it.
+/// Runs the victim a few times with and without its own SIGBUS handler, which must not see these faults.
 fn check(what: &str) {
     for _ in 0..3 * torture() {
         let remains = survives(&["damage", what], |plan| plan);
@@ -36,7 +36,7 @@ fn a_program_survives_a_cut_in_the_middle_of_a_slot() {
 
 #[test]
 fn a_program_survives_a_truncation_and_an_extension() {
-    // The file is all zeros then, and no thread gets a SIGBUS: slots that have owners are handed out again.
+    // The file then contains only zeros, and no thread gets a SIGBUS: the recorder hands out slots that have owners.
     check("extend_again");
 }
 
@@ -56,7 +56,7 @@ fn slots_before_the_cut_keep_recording_and_later_threads_are_counted() {
     let mut bytes = fs::read(remains.ring_path()).unwrap();
     let wanted = u64::from_le_bytes(bytes[header_at::FILE_LEN..][..8].try_into().unwrap()) as usize;
     assert_eq!(bytes.len(), wanted - 32 * 1024);
-    // The oracle insists on the whole file: give it zeros for what is lost.
+    // The oracle requires the whole file: append zeros for the lost part.
     bytes.resize(wanted, 0);
     let ring = Ring::parse(bytes).unwrap();
     let cells = progress::read(&remains.dir().join("progress"));

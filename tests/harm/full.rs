@@ -1,4 +1,4 @@
-//! No room: on the file system, or in the ring.
+//! No space: on the file system, or in the ring.
 
 use librip_test_kit::oracle::{Damage, Ring, State};
 use librip_test_kit::victim::{Victim, expect_same, is_root};
@@ -14,7 +14,7 @@ fn start_on_small_tmpfs(arguments: &[&str], with_ring: bool) -> Victim {
     plan.start()
 }
 
-/// Looks at the ring at each pause of the victim, and compares with a run without ring.
+/// Reads the ring at each pause of the victim, and compares with a run without a ring.
 fn looks_at_pauses(arguments: &[&str]) -> Vec<Result<Ring, Damage>> {
     let mut looks = Vec::new();
     let mut remains = [false, true].map(|with_ring| {
@@ -36,8 +36,8 @@ fn looks_at_pauses(arguments: &[&str]) -> Vec<Result<Ring, Damage>> {
 }
 
 #[test]
-fn on_a_file_system_that_is_full_there_is_no_ring_and_no_file() {
-    if !is_root("on_a_file_system_that_is_full_there_is_no_ring_and_no_file") {
+fn a_full_file_system_gets_no_ring_and_no_file() {
+    if !is_root("a_full_file_system_gets_no_ring_and_no_file") {
         return;
     }
     let looks = looks_at_pauses(&["full_before"]);
@@ -51,7 +51,7 @@ fn short_lived_threads_are_all_recorded_on_a_small_file_system() {
     }
     let ring = looks_at_pauses(&["churn"]).pop().unwrap().unwrap();
     assert_eq!((ring.refused_memory, ring.refused_full), (0, 0));
-    // The last threads are there, and the slots take no more than three quarters of the 256 KiB.
+    // The last threads are recorded, and the slots take no more than three quarters of the 256 KiB.
     let slots = ring.slots.len();
     assert!((100..=192).contains(&slots), "{slots} slots");
     for index in 3000 - slots + 1..3000 {
@@ -60,13 +60,13 @@ fn short_lived_threads_are_all_recorded_on_a_small_file_system() {
 }
 
 #[test]
-fn threads_that_come_when_the_file_system_is_full_are_refused_and_counted_until_there_is_room() {
+fn threads_that_start_while_the_file_system_is_full_are_refused_and_counted() {
     if !is_root("threads_that_come_when_the_file_system_is_full_are_refused_and_counted") {
         return;
     }
     let mut looks = looks_at_pauses(&["full_after"]);
     let (room, full) = (looks.pop().unwrap().unwrap(), looks.pop().unwrap().unwrap());
-    // The thread that was there before goes on.
+    // The earlier thread continues to record.
     let early = full.slot_named("early");
     assert_eq!((early.count, early.state), (10, State::Exited));
     let recorded = full.slots.iter().filter(|slot| slot.name.starts_with("full")).count();
@@ -83,11 +83,11 @@ fn threads_that_come_when_the_file_system_is_full_are_refused_and_counted_until_
 }
 
 #[test]
-fn threads_that_find_all_slots_taken_are_refused_and_counted_and_the_others_record() {
+fn threads_without_a_free_slot_are_refused_and_counted_and_the_others_record() {
     let remains = survives(&["crowd"], |plan| plan.env("RIP_SLOTS", "4"));
     let ring = remains.ring();
     assert_eq!((ring.slots.len(), ring.refused_full, ring.refused_memory), (4, 6, 0));
-    // Four of the ten recorded all of their marks. One of their slots has gone to the one that came later.
+    // Four of the ten threads recorded all of their marks. The later thread reused one of their slots.
     assert_eq!(ring.labels(ring.slot_named("later")), ["cycle 0", "cycle 1", "cycle 2", "cycle 3"]);
     let others: Vec<_> = ring.slots.iter().filter(|slot| slot.name.starts_with('w')).collect();
     assert_eq!(others.len(), 3);

@@ -23,7 +23,7 @@ fn a_limit_on_file_size_makes_the_ring_smaller_and_raises_no_signal() {
 }
 
 #[test]
-fn a_limit_on_file_size_that_no_ring_fits_into_means_no_ring_and_no_file() {
+fn a_limit_on_file_size_below_that_of_any_ring_means_no_ring_and_no_file() {
     for limit in [0, 1, 4096, 100 << 10] {
         let remains = survives(&["work"], |plan| plan.limit(Resource::RLIMIT_FSIZE, limit));
         assert!(remains.files().is_empty(), "{limit}: {:?}", remains.files());
@@ -32,7 +32,7 @@ fn a_limit_on_file_size_that_no_ring_fits_into_means_no_ring_and_no_file() {
 
 #[test]
 fn a_program_with_little_address_space_gets_no_ring_and_runs() {
-    // It uses 160 MiB of 256 by its own account; the default ring would take 70.
+    // The program itself uses 160 MiB of 256 MiB. The default ring would take 70 MiB.
     let remains =
         survives(&["memory"], |plan| plan.env("RIP_SLOTS", "65536").limit(Resource::RLIMIT_AS, 256 << 20));
     assert!(remains.stdout.contains("allocated 167772160"), "{remains:?}");
@@ -49,7 +49,7 @@ fn a_program_that_has_used_up_its_descriptors_gets_no_ring_and_runs() {
 }
 
 #[test]
-fn a_daemon_that_closes_all_descriptors_goes_on_recording_and_its_files_are_its_own() {
+fn a_daemon_that_closes_all_descriptors_continues_to_record_and_its_files_stay_untouched() {
     let remains = survives(&["closes_all"], |plan| plan);
     let ring = remains.ring();
     assert_eq!((ring.refused_full, ring.refused_memory), (0, 0));

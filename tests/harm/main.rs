@@ -28,7 +28,7 @@ fn compare(arguments: &[&str], prepare: impl Fn(Plan) -> Plan) -> Remains {
     with
 }
 
-/// As [`compare`], for victims that go on: their exit status is 3.
+/// As [`compare`], for victims that continue: their exit status is 3.
 fn survives(arguments: &[&str], prepare: impl Fn(Plan) -> Plan) -> Remains {
     let remains = compare(arguments, prepare);
     assert_eq!(remains.status.code(), Some(3), "{remains:?}");

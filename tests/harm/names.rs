@@ -1,4 +1,4 @@
-//! Paths where no ring can be made, or where something is already.
+//! Paths where no ring can be made, or where something exists already.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -13,7 +13,7 @@ fn a_program_whose_ring_cannot_be_created_runs_as_without_one() {
     for path in ["/no/such/directory/ring", "/proc/ring", "/dev/null/ring", "/proc/self/mem", "\u{1}\u{2}/x"]
     {
         let remains = survives(&["work"], |plan| plan.env("RIP_RING", path));
-        // Where the path is a file, `PATH.1` may have been a possibility; in /proc it is none.
+        // If the path is a file, the recorder may use `PATH.1` instead. In /proc it cannot.
         assert!(!remains.has_ring(), "{path}");
     }
 }
@@ -36,14 +36,14 @@ fn a_symlink_at_the_path_is_not_followed_and_the_ring_gets_the_next_name() {
         plan
     });
     assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
-    assert!(!dangling.exists(), "nothing was made behind the dangling link");
+    assert!(!dangling.exists(), "a file was made through the dangling link");
     let path = remains.dir().join("ring.2");
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
     assert_eq!(Ring::read(path).unwrap().slots.len(), 4);
 }
 
 #[test]
-fn what_the_last_crash_left_is_not_overwritten() {
+fn the_ring_of_an_earlier_crash_is_not_overwritten() {
     let remains = survives(&["work"], |plan| {
         fs::write(plan.dir().join("ring"), "evidence").unwrap();
         plan
@@ -88,7 +88,7 @@ fn a_program_on_a_read_only_file_system_runs_as_without_a_ring() {
 fn a_file_that_is_removed_and_replaced_while_the_program_runs_is_left_alone() {
     let remains = compare(&["removed"], |plan| plan);
     assert_eq!(remains.status.code(), Some(0));
-    assert_eq!(fs::read_to_string(remains.ring_path()).unwrap(), "somebody else's");
+    assert_eq!(fs::read_to_string(remains.ring_path()).unwrap(), "another program's");
 }
 
 #[test]
@@ -114,11 +114,11 @@ fn a_setuid_program_does_not_let_its_caller_choose_the_path() {
     let pid = child.id();
     child.wait_with_output().unwrap();
     assert!(!dir.path().join("chosen").exists(), "its caller chose where it made a file");
-    // It recorded where it always does; its exit status kept the ring there.
+    // It recorded at the default path. Its exit status kept the ring there.
     let own = std::fs::read_dir("/dev/shm")
         .unwrap()
         .flatten()
         .find(|entry| entry.file_name().to_string_lossy().starts_with(&format!("rip.setuid-victim.{pid}.")));
-    let own = own.expect("a ring in the usual place");
+    let own = own.expect("a ring at the default path");
     std::fs::remove_file(own.path()).unwrap();
 }

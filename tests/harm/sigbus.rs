@@ -1,14 +1,14 @@
-//! A SIGBUS that is none of librip's goes where it went before, also after librip has handled one of its own.
+//! A SIGBUS outside the ring is handled as without librip, even after librip has handled one in the ring.
 
 use crate::compare;
 
 #[test]
-fn a_sigbus_that_is_not_the_rings_is_handled_as_without_librip() {
+fn a_sigbus_outside_the_ring_is_handled_as_without_librip() {
     for handler in ["rust", "default", "ignore", "plain", "once", "info"] {
         for origin in ["fault", "sent", "raised"] {
             let remains = compare(&["sigbus", handler, origin], |plan| plan);
             eprintln!("{handler}, {origin}: {:?}, {:?}", remains.status, remains.stdout);
-            // So that the comparison is not of two programs that did nothing.
+            // Make sure that the compared programs did something.
             match (handler, origin) {
                 ("plain" | "info", _) => {
                     assert_eq!(remains.status.code(), Some(3), "{remains:?}");

@@ -1,21 +1,21 @@
-//! How a hold ends other than by the release of its thread: on another thread, with the lock, or never. And names.
+//! Holds that do not end with a release by the same thread: on another thread, with the lock, or never. And names.
 
 use librip_test_kit::oracle::Holding;
 
-use crate::{DESTROYED, RELEASED, at_pause, end, main_has, main_slot, next, plan, start, state};
+use crate::{DESTROYED, RELEASED, at_pause, end, main_entry, main_slot, next, plan, start, state};
 
 #[test]
 fn a_lock_that_another_thread_releases_has_no_holder() {
     let (mut victim, locks) = start(plan(&["handed_over"]), 2);
     let ring = at_pause(&mut victim);
     for &lock in &locks {
-        assert_eq!(state(main_has(&ring, lock)), Some(Holding::Held));
+        assert_eq!(state(main_entry(&ring, lock)), Some(Holding::Held));
     }
     for (stage, name) in ["other", "another"].into_iter().enumerate() {
         let ring = next(&mut victim);
         let is_searched = ring.releases_unmatched == 0;
-        let held = main_has(&ring, locks[stage]);
-        // A search that follows another one at once may be left out, and then says so.
+        let held = main_entry(&ring, locks[stage]);
+        // The recorder may skip a search that directly follows another one. Then it counts the release as unmatched.
         assert!(held.is_none() == is_searched || stage == 1 && held.is_none(), "{name}: {held:?}");
         assert!(stage == 1 || is_searched, "the first search is not left out");
         let events = ring.lock_events(ring.slot_named(name));
@@ -26,7 +26,7 @@ fn a_lock_that_another_thread_releases_has_no_holder() {
 }
 
 #[test]
-fn a_name_goes_with_its_lock_and_not_with_the_next_one_there() {
+fn a_name_ends_with_its_lock_and_is_not_given_to_the_next_lock_at_that_address() {
     let (mut victim, locks) = start(plan(&["names"]), 3);
     let ring = at_pause(&mut victim);
     let named = |lock: usize, name: &str| (victim.pid(), locks[lock], name.to_owned());
@@ -38,7 +38,7 @@ fn a_name_goes_with_its_lock_and_not_with_the_next_one_there() {
     let ring = next(&mut victim);
     assert_eq!(ring.lock_names, std::slice::from_ref(&raw));
     let ring = next(&mut victim);
-    assert_eq!(state(main_has(&ring, locks[0])), Some(Holding::Held), "another lock at the same address");
+    assert_eq!(state(main_entry(&ring, locks[0])), Some(Holding::Held), "another lock at the same address");
     assert_eq!(ring.lock_names, [raw]);
     end(victim);
 }
@@ -48,11 +48,11 @@ fn the_table_says_when_a_held_lock_is_destroyed() {
     let (mut victim, locks) = start(plan(&["destroyed"]), 3);
     let ring = at_pause(&mut victim);
     for &lock in &locks[..2] {
-        assert_eq!(state(main_has(&ring, lock)), Some(Holding::Held), "its guard was forgotten");
+        assert_eq!(state(main_entry(&ring, lock)), Some(Holding::Held), "its guard was forgotten");
     }
     let ring = next(&mut victim);
     for &lock in &locks[..2] {
-        assert_eq!(state(main_has(&ring, lock)), Some(Holding::Destroyed));
+        assert_eq!(state(main_entry(&ring, lock)), Some(Holding::Destroyed));
     }
     let events = ring.lock_events(main_slot(&ring));
     let ended: Vec<u64> =

@@ -1,4 +1,4 @@
-//! The records of locks: the held-lock table at the instant of death, and the events.
+//! The records of locks: the held-lock table when the process dies, and the events.
 
 #![allow(missing_docs, reason = "tests")]
 
@@ -16,7 +16,7 @@ const TRY: u16 = 2;
 const WRAPPER: u16 = 4;
 const READERS_FIRST: u16 = 16;
 const UPGRADABLE: u16 = 32;
-/// Of locks whose guards stay in their thread: those of `sync`.
+/// The flag of locks whose guards stay in their thread: those of `sync`.
 const OWNED: u16 = 64;
 const MUTEX: u16 = 1 << 8;
 const RWLOCK: u16 = 2 << 8;
@@ -44,19 +44,19 @@ fn start(plan: Plan, locks: usize) -> (Victim, Vec<u64>) {
     (victim, locks)
 }
 
-/// The ring once the victim pauses. It does not go on by this.
+/// Reads the ring once the victim pauses. The victim stays paused.
 fn at_pause(victim: &mut Victim) -> Ring {
     victim.until("paused");
     victim.ring_now(&victim.ring_path()).unwrap()
 }
 
-/// The ring at the next pause.
+/// Continues the victim and reads the ring at its next pause.
 fn next(victim: &mut Victim) -> Ring {
     victim.go_on();
     at_pause(victim)
 }
 
-/// Lets the victim come to its end.
+/// Continues the victim until it ends.
 fn end(mut victim: Victim) {
     victim.go_on();
     let remains = victim.wait();
@@ -67,8 +67,8 @@ fn main_slot(ring: &Ring) -> &Slot {
     ring.slot_named("victim")
 }
 
-/// What the main thread does with a lock.
-fn main_has(ring: &Ring, lock: u64) -> Option<Held> {
+/// The main thread's entry for a lock.
+fn main_entry(ring: &Ring, lock: u64) -> Option<Held> {
     main_slot(ring).held_of(lock)
 }
 

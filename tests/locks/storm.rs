@@ -10,12 +10,12 @@ use crate::plan;
 
 const THREADS: usize = 3;
 const LOCKS: usize = 16;
-/// These note their own holder, from after their acquisition until before their release.
+/// These locks note their own holder, from after their acquisition until before their release.
 const TOLD: std::ops::Range<usize> = 10..14;
-/// The last locks are marked by hand, after what they do.
+/// The last locks have marks by hand, after each operation.
 const BY_HAND: usize = 2;
 
-/// What a thread truly held: how often, and whether shared.
+/// How often a thread truly held a lock, and whether shared.
 fn truth(cells: &[[u64; 4]], thread: usize, lock: usize) -> (u64, bool) {
     let value = cells.get(thread * 32 + lock).map_or(0, |cell| cell[0]);
     (value >> 8, value & 0xff == 2)
@@ -38,7 +38,7 @@ fn check(ring: &Ring, cells: &[[u64; 4]], seen: &mut Seen) {
         assert_eq!(slot.held_overflowed, 0, "there was room for all");
         assert!(slot.held.iter().all(|held| addresses.contains(&held.lock)), "{:?}", slot.held);
         seen.full += usize::from(slot.held.len() == LOCKS);
-        // The thread does one thing at a time, so one lock at most may be between two of its steps.
+        // A thread does one operation at a time, so at most one lock may be between two steps.
         let mut in_between = 0;
         for (lock, &address) in addresses.iter().enumerate() {
             let (times, is_shared) = truth(cells, thread, lock);

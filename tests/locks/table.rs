@@ -1,10 +1,10 @@
-//! The held-lock table: what it says when rings have wrapped, when it is full, and in each mode of a lock.
+//! The held-lock table: after the ring has wrapped, when the table is full, and in each mode of a lock.
 
-use librip_test_kit::oracle::Holding;
+use librip_test_kit::oracle::{Holding, Ring};
 
 use crate::{
     ACQUIRED, MUTEX, OWNED, READERS_FIRST, RELEASED, RWLOCK, SHARED, TAKES, TRY, TRY_FAILED, UPGRADABLE,
-    WAIT, WRAPPER, at_pause, end, main_has, main_slot, next, plan, site_of, start, state,
+    WAIT, WRAPPER, at_pause, end, main_entry, main_slot, next, plan, site_of, start, state,
 };
 
 #[test]
@@ -14,32 +14,63 @@ fn a_lock_that_was_acquired_a_million_words_ago_is_held() {
     let slot = main_slot(&ring);
     assert!(slot.count > 1_000_000, "{}", slot.count);
     assert_eq!(slot.held.len(), 1, "{:?}", slot.held);
-    let held = main_has(&ring, locks[0]).unwrap();
+    let held = main_entry(&ring, locks[0]).unwrap();
     assert_eq!((held.state, held.shared, held.since), (Holding::Held, false, None));
     assert_eq!(site_of(&ring, held), (TAKES, MUTEX | WRAPPER | OWNED));
-    assert!(ring.lock_events(slot).iter().all(|event| event.lock != locks[0]), "the ring has forgotten it");
+    assert!(
+        ring.lock_events(slot).iter().all(|event| event.lock != locks[0]),
+        "the events of the lock are overwritten"
+    );
     let ring = next(&mut victim);
     assert_eq!(main_slot(&ring).held, []);
     end(victim);
 }
 
 #[test]
-fn locks_that_find_no_room_are_counted_and_their_releases_are_not_mistaken() {
+fn locks_without_an_entry_are_counted_and_their_releases_change_no_other_entry() {
     let (mut victim, locks) = start(plan(&["overflow"]), 20);
     let ring = at_pause(&mut victim);
     assert_eq!((main_slot(&ring).held_overflowed, ring.held_overflows), (4, 4));
     for &lock in &locks[..16] {
-        assert_eq!(state(main_has(&ring, lock)), Some(Holding::Held));
+        assert_eq!(state(main_entry(&ring, lock)), Some(Holding::Held));
     }
     let ring = next(&mut victim);
     assert_eq!((main_slot(&ring).held_overflowed, main_slot(&ring).held.len()), (0, 15));
-    assert_eq!(main_has(&ring, locks[3]), None);
+    assert_eq!(main_entry(&ring, locks[3]), None);
     let ring = next(&mut victim);
-    assert_eq!(state(main_has(&ring, locks[18])), Some(Holding::Held), "there was room for it");
+    assert_eq!(state(main_entry(&ring, locks[18])), Some(Holding::Held), "the table had a free entry");
     let ring = next(&mut victim);
     assert_eq!((main_slot(&ring).held_overflowed, main_slot(&ring).held.len()), (0, 0));
     assert_eq!((ring.held_overflows, ring.releases_unmatched), (4, 0));
     end(victim);
+}
+
+/// Checks the events that the victim's operations in each mode recorded.
+fn check_mode_events(ring: &Ring, lock: u64) {
+    let events = ring.lock_events(main_slot(ring));
+    let of_lock = events.iter().filter(|event| event.lock == lock);
+    let of_lock: Vec<(u8, u16)> =
+        of_lock.map(|event| (event.kind, event.flags & !(RWLOCK | WRAPPER))).collect();
+    assert_eq!(
+        of_lock,
+        [
+            (TAKES, SHARED),
+            (RELEASED, SHARED),
+            (TAKES, SHARED | READERS_FIRST),
+            (RELEASED, SHARED),
+            (TAKES, 0),
+            // A change of mode without a release records no event.
+            (TAKES, TRY),
+            (WAIT, TRY),
+            (TRY_FAILED, TRY),
+            (TAKES, TRY),
+            (TRY_FAILED, TRY),
+            (RELEASED, SHARED),
+            (TAKES, SHARED | UPGRADABLE),
+            (WAIT, TRY),
+            (RELEASED, SHARED | UPGRADABLE),
+        ]
+    );
 }
 
 #[test]
@@ -62,40 +93,18 @@ fn each_mode_of_a_readers_writer_lock_is_recorded() {
     .into_iter()
     .enumerate()
     {
-        let held = main_has(&ring, lock).unwrap();
+        let held = main_entry(&ring, lock).unwrap();
         assert_eq!((held.state, held.shared), (Holding::Held, shared), "step {step}");
         assert_eq!(site_of(&ring, held), site, "step {step}");
         ring = next(&mut victim);
     }
-    assert_eq!(main_has(&ring, lock), None);
-    let downgraded = main_has(&ring, locks[1]).unwrap();
+    assert_eq!(main_entry(&ring, lock), None);
+    let downgraded = main_entry(&ring, locks[1]).unwrap();
     assert_eq!((downgraded.state, downgraded.shared), (Holding::Held, true));
-    let events = ring.lock_events(main_slot(&ring));
-    let of_lock = events.iter().filter(|event| event.lock == lock);
-    let of_lock: Vec<(u8, u16)> = of_lock.map(|event| (event.kind, event.flags & !wrapped)).collect();
-    assert_eq!(
-        of_lock,
-        [
-            (TAKES, SHARED),
-            (RELEASED, SHARED),
-            (TAKES, SHARED | READERS_FIRST),
-            (RELEASED, SHARED),
-            (TAKES, 0),
-            // A change of mode without a release leaves no event.
-            (TAKES, TRY),
-            (WAIT, TRY),
-            (TRY_FAILED, TRY),
-            (TAKES, TRY),
-            (TRY_FAILED, TRY),
-            (RELEASED, SHARED),
-            (TAKES, SHARED | UPGRADABLE),
-            (WAIT, TRY),
-            (RELEASED, SHARED | UPGRADABLE),
-        ]
-    );
+    check_mode_events(&ring, lock);
     let ring = next(&mut victim);
     let reentrant = &main_slot(&ring).held;
-    assert_eq!(reentrant.len(), 1, "the inner pair has not unlocked it: {reentrant:?}");
+    assert_eq!(reentrant.len(), 1, "the inner release does not unlock it: {reentrant:?}");
     assert_eq!(site_of(&ring, reentrant[0]), (TAKES, MUTEX | WRAPPER));
     let ring = next(&mut victim);
     assert_eq!(main_slot(&ring).held, []);
@@ -103,7 +112,7 @@ fn each_mode_of_a_readers_writer_lock_is_recorded() {
 }
 
 #[test]
-fn events_have_the_times_that_the_clock_setting_says() {
+fn events_have_the_times_that_the_clock_setting_asks_for() {
     for (clock, level) in [("off", 0), ("contended", 1), ("all", 2)] {
         let (mut victim, locks) = start(plan(&["timed"]).env("RIP_CLOCK", clock), 3);
         let ring = at_pause(&mut victim);
@@ -130,7 +139,7 @@ fn events_have_the_times_that_the_clock_setting_says() {
         }
         let times: Vec<_> = events.iter().map(|event| event.time).collect();
         assert!(times.is_sorted(), "{times:?}");
-        let held = main_has(&ring, locks[0]).unwrap();
+        let held = main_entry(&ring, locks[0]).unwrap();
         assert_eq!(held.since.is_some(), is_timed);
         end(victim);
     }
@@ -140,11 +149,11 @@ fn events_have_the_times_that_the_clock_setting_says() {
 fn two_calls_that_acquire_one_lock_have_two_locations() {
     let (mut victim, locks) = start(plan(&["pairs"]), 2);
     let ring = at_pause(&mut victim);
-    let first = (main_has(&ring, locks[0]).unwrap(), main_has(&ring, locks[1]).unwrap());
+    let first = (main_entry(&ring, locks[0]).unwrap(), main_entry(&ring, locks[1]).unwrap());
     let ring = next(&mut victim);
-    let second = (main_has(&ring, locks[0]).unwrap(), main_has(&ring, locks[1]).unwrap());
+    let second = (main_entry(&ring, locks[0]).unwrap(), main_entry(&ring, locks[1]).unwrap());
     assert_ne!(first.0.pc, second.0.pc);
-    // In an unoptimised build all calls of a raw lock are in one function of lock_api's, which is generic.
+    // In an unoptimised build, all calls of a raw lock are in one generic function of lock_api.
     assert!(cfg!(debug_assertions) || first.1.pc != second.1.pc);
     end(victim);
 }

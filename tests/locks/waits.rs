@@ -1,4 +1,4 @@
-//! Waiting: for a lock, for a limited time, for a condition.
+//! Waits: for a lock, for a limited time, on a condition variable.
 
 use librip_test_kit::oracle::{Holding, LockEvent, Ring};
 use librip_test_kit::victim::Victim;
@@ -36,7 +36,7 @@ fn kinds(events: &[LockEvent]) -> Vec<u8> {
 }
 
 #[test]
-fn the_table_says_where_and_since_when_threads_wait_for_a_lock() {
+fn the_table_shows_where_and_since_when_threads_wait_for_a_lock() {
     let (mut victim, locks) = start(plan(&["waits"]), 3);
     let waiters = [("mutex", locks[0]), ("lot", locks[1]), ("reader", locks[2])];
     let ring = until(&mut victim, Holding::Waiting, &waiters);
@@ -59,7 +59,7 @@ fn the_table_says_where_and_since_when_threads_wait_for_a_lock() {
     for (name, lock) in waiters {
         let events = events(&ring, name);
         assert_eq!(kinds(&events), [TAKES, WAIT, RELEASED], "{name}");
-        // A thread that has waited records since when it holds the lock.
+        // After a wait, the entry has the time of the acquisition.
         let [waited, released] = &events[1..] else { panic!() };
         assert!(waited.time <= released.since && released.since <= released.time, "{name}: {events:?}");
         assert_eq!(ring.slot_named(name).held_of(lock), None);
@@ -69,8 +69,8 @@ fn the_table_says_where_and_since_when_threads_wait_for_a_lock() {
 
 #[test]
 fn a_condition_wait_releases_the_lock_and_acquires_it_again() {
-    let (mut victim, told) = start(plan(&["condition"]), 4);
-    let [mutex, changed, lot, lot_changed] = told[..] else { panic!() };
+    let (mut victim, addresses) = start(plan(&["condition"]), 4);
+    let [mutex, changed, lot, lot_changed] = addresses[..] else { panic!() };
     let sleepers = [("sleeper", mutex, changed), ("lot sleeper", lot, lot_changed)];
     let ring = until(&mut victim, Holding::CondWait, &sleepers.map(|(name, lock, _)| (name, lock)));
     for (name, lock, condition) in sleepers {

@@ -1,4 +1,4 @@
-//! A program behaves as it would without the interposer.
+//! A program behaves the same with the interposer as without it.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use librip_test_kit::victim::{Remains, is_root, tempdir};
 
 use crate::{compile, directory, expect_same, plan, preload};
 
-/// Runs a program with the interposer and without, and compares; what the former left.
+/// Runs a program with the interposer and without it, and compares. Returns what the run with the interposer left.
 fn same(program: &Path, arguments: &[&str]) -> Remains {
     let with = plan(program, arguments, &[preload()]).run();
     let without = plan(program, arguments, &[]).run();
@@ -42,7 +42,7 @@ fn signals_forks_and_exits_behave_as_without_the_interposer() {
     {
         let remains = same(&program, &[what]);
         assert_eq!(remains.signal(), (what == "vfork").then_some(libc::SIGKILL), "{what}");
-        // After a filter is installed, nothing is removed.
+        // Once a filter is installed, the recorder removes no ring.
         assert_eq!(remains.has_ring(), matches!(what, "filter" | "exit" | "vfork"), "{what}");
         assert!(remains.files().len() < 2, "{what}: {:?}", remains.files());
     }
@@ -63,7 +63,7 @@ fn a_filter_that_kills_for_unknown_system_calls_does_not_kill() {
     assert_eq!(
         (ring.exit_status, ring.refused_memory),
         (Some(0), 1),
-        "the thread behind the filter has no slot"
+        "the thread under the filter has no slot"
     );
 }
 
@@ -104,7 +104,7 @@ fn a_setuid_program_is_left_alone() {
     if !is_root("a_setuid_program_is_left_alone") {
         return;
     }
-    // In a directory that others may enter, on a file system that has setuid programs.
+    // In a directory that other users may enter, on a file system that allows setuid programs.
     let program = std::env::temp_dir().join(format!("rip-test-setuid.{}", std::process::id()));
     std::fs::copy(compile("trouble", &[]), &program).unwrap();
     chown(&program, Some(65533), None).unwrap();
@@ -124,7 +124,7 @@ fn a_setuid_program_is_left_alone() {
 }
 
 #[test]
-fn loaded_twice_it_records_once() {
+fn an_interposer_that_is_loaded_twice_records_once() {
     let program = compile("trouble", &[]);
     let copy = directory().join("librip_preload_copy.so");
     std::fs::copy(preload(), &copy).unwrap();
@@ -137,7 +137,7 @@ fn loaded_twice_it_records_once() {
         counts.sort_unstable();
         counts
     };
-    // A wait more or less is chance; recording twice would be twice as much.
+    // The number of waits varies a little. Recording twice would double it.
     for (once, twice) in counts(&once).into_iter().zip(counts(&twice)) {
         assert!(twice < once + once / 2, "{twice} words, {once} with one copy");
     }

@@ -1,4 +1,4 @@
-//! Places of C++'s locks: the function that uses them, and not the standard library's headers that are inlined into it.
+//! Locations of C++ locks: the function that uses the lock, not the headers of the standard library inlined into it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +18,7 @@ fn line_of(comment: &str) -> usize {
     source.lines().position(|line| line.ends_with(&format!("// {comment}"))).unwrap() + 1
 }
 
-/// What `read-rip locks` says of the program, compiled with these flags, once all of its threads are stuck.
+/// The output of `read-rip locks` for the program compiled with these flags, once all of its threads are stuck.
 fn locks(name: &str, flags: &[&str]) -> String {
     let program = directory().join(name);
     tool(
@@ -52,9 +52,9 @@ fn locks(name: &str, flags: &[&str]) -> String {
 fn the_location_of_a_cpp_lock_is_in_the_function_that_uses_it() {
     let shown = locks("headers-O2", &["-O2", "-g"]);
     let is_at = |what: &str, function: &str, comment: &str| {
-        let place = format!("at {function} headers.cc:{}<", line_of(comment));
-        let found = shown.lines().any(|line| line.contains(what) && line.contains(&place));
-        assert!(found, "{what} {place}: {shown}");
+        let location = format!("at {function} headers.cc:{}<", line_of(comment));
+        let found = shown.lines().any(|line| line.contains(what) && line.contains(&location));
+        assert!(found, "{what} {location}: {shown}");
     };
     is_at("held by", "takes", "takes");
     is_at("held shared by", "reads", "reads");

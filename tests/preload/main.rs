@@ -1,4 +1,4 @@
-//! The interposer: small C and C++ programs, with `librip_preload.so` and without, and what is in their rings.
+//! The interposer: small C and C++ programs, run with `librip_preload.so` and without it, and their rings.
 //!
 //! The library is built once, in release; the programs in `fixtures/` are compiled by the tests.
 
@@ -20,7 +20,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use librip_test_kit::tool::{cargo, tool};
 use librip_test_kit::victim::{Plan, Remains};
 
-/// Where everything is built.
+/// The directory for everything that the tests build.
 fn directory() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
@@ -37,7 +37,7 @@ fn release(package: &str, target: &str, ending: &str) -> PathBuf {
         .file(target, ending)
 }
 
-/// Compiles `fixtures/NAME.c` with these flags, once; the program, or library.
+/// Compiles `fixtures/NAME.c` with these flags, once. Returns the program or library.
 fn compile(name: &'static str, flags: &[&str]) -> PathBuf {
     static COMPILED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,13 +66,13 @@ fn plan(program: &Path, arguments: &[&str], libraries: &[&Path]) -> Plan {
     if libraries.is_empty() { plan } else { plan.env("LD_PRELOAD", libraries.join(OsStr::new(":"))) }
 }
 
-/// What `read-rip` says.
+/// The output of `read-rip`.
 fn read_rip(arguments: &[&str], ring: &Path) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Fails unless two runs gave the same answers, and ended in the same way.
+/// Fails unless two runs had the same output and the same end.
 fn expect_same(with: &Remains, without: &Remains) {
     for (index, (with, without)) in with.stdout.lines().zip(without.stdout.lines()).enumerate() {
         assert_eq!(with, without, "line {index}, with the interposer (left) and without (right)");

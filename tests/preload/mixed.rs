@@ -11,7 +11,7 @@ fn marks_and_interposed_calls_of_a_process_are_in_one_ring() {
     let include = format!("-I{}", header.display());
     let program = compile("mixed", &[&include, archive.to_str().unwrap(), "-lm"]);
     let mut victim = plan(&program, &[], &[preload()]).start();
-    // Until it is stuck: both wait, which the ring says.
+    // Wait until it is stuck: the ring shows that both threads wait.
     let ring = victim.ring_path();
     while !read_rip(&["locks"], &ring).contains("waits at spender") {
         std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! The rings of programs that know nothing of librip.
+//! The rings of programs that do not use librip themselves.
 
 use std::collections::HashMap;
 use std::process::Command;
@@ -19,7 +19,7 @@ fn addresses(victim: &mut Victim) -> HashMap<String, u64> {
     }
 }
 
-/// Runs a program until it says that it is ready, and kills it.
+/// Runs a program until it prints that it is ready, and kills it.
 fn killed(name: &'static str) -> (HashMap<String, u64>, Ring) {
     let mut victim = plan(&compile(name, &[]), &[], &[preload()]).start();
     let addresses = addresses(&mut victim);
@@ -33,7 +33,7 @@ fn held(slot: &Slot, lock: u64) -> Held {
 }
 
 #[test]
-fn the_tables_of_a_killed_program_have_its_holders_and_waiters() {
+fn the_tables_of_a_killed_program_show_its_holders_and_waiters() {
     let (at, ring) = killed("stuck");
     let state = |thread: &str, lock: &str| held(ring.slot_named(thread), at[lock]).state;
     assert_eq!(state("first", "a"), Holding::Held);
@@ -53,7 +53,7 @@ fn the_tables_of_a_killed_program_have_its_holders_and_waiters() {
     assert_eq!((writer.state, writer.shared), (Holding::Waiting, false));
     assert!(writer.since.is_some_and(|since| since > 0));
     let all: usize = ring.slots.iter().map(|slot| slot.held.len()).sum();
-    assert_eq!(all, 14, "and nobody has anything else");
+    assert_eq!(all, 14, "and no thread has another entry");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_lock_is_left_out_of_the_table_when_its_thread_is_cancelled() {
 }
 
 #[test]
-fn a_robust_mutex_goes_from_its_dead_owner_to_the_next() {
+fn a_robust_mutex_passes_from_its_dead_owner_to_the_next() {
     let remains = plan(&compile("operations", &[]), &[], &[preload()])
         .env("RIP_KEEP", "always")
         .env("RIP_SLOTS", "4096")
@@ -151,7 +151,7 @@ fn a_forked_child_holds_the_locks_of_its_parent() {
 
 #[test]
 fn the_ring_of_a_daemon_is_kept_when_its_first_process_ends() {
-    // The victim's end is that of its first process: the daemon begins its work then.
+    // The victim ends with its first process. The daemon starts its work then.
     let remains = plan(&compile("trouble", &[]), &["daemon"], &[preload()]).run();
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {

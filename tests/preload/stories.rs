@@ -1,16 +1,16 @@
-//! What `read-rip` says of programs that are stuck, or only look like it.
+//! What `read-rip` reports about programs that are stuck, or only seem to be.
 
 use librip_test_kit::oracle::{Holding, Ring};
 
 use crate::{compile, plan, preload, read_rip};
 
-/// Lets a story come to its end and kills it: what `locks` and `check` say.
-fn told(story: &str) -> (String, String) {
+/// Runs a story until it prints its last line, and kills it. Returns the output of `locks` and `check`.
+fn run_story(story: &str) -> (String, String) {
     let (locks, found, _) = told_with_ring(story);
     (locks, found)
 }
 
-/// The same, and what is in the ring.
+/// The same, with the ring.
 fn told_with_ring(story: &str) -> (String, String, Ring) {
     let mut victim = plan(&compile("stories", &[]), &[story], &[preload()]).start();
     assert_eq!(victim.line(), "ready");
@@ -22,19 +22,19 @@ fn told_with_ring(story: &str) -> (String, String, Ring) {
 
 #[test]
 fn a_cycle_is_proven_unless_a_wait_ends_by_itself() {
-    let (_, found) = told("circle");
+    let (_, found) = run_story("circle");
     assert!(found.starts_with("proven deadlock: 2 threads wait for one another"), "{found}");
     for part in ["waits for second (0x", "at forth stories.c:", "acquired at back stories.c:"] {
         assert!(found.contains(part), "{part}: {found}");
     }
-    let (_, found) = told("timed circle");
+    let (_, found) = run_story("timed circle");
     assert!(found.starts_with("potential deadlock: 2 threads wait for one another"), "{found}");
     assert!(found.contains("has a time limit") && !found.contains("only ending"), "{found}");
 }
 
 #[test]
 fn a_thread_that_waits_for_its_own_mutex_may_wait_for_another_thread() {
-    let (_, found) = told("again");
+    let (_, found) = run_story("again");
     assert!(found.starts_with("potential deadlock: "), "{found}");
     assert!(
         found.contains("waits for a lock that it holds itself") && found.contains("may be a gate"),
@@ -44,7 +44,7 @@ fn a_thread_that_waits_for_its_own_mutex_may_wait_for_another_thread() {
 
 #[test]
 fn a_thread_that_waits_for_a_semaphore_releases_nothing() {
-    let (locks, found) = told("unit");
+    let (locks, found) = run_story("unit");
     assert!(locks.contains("units  semaphore at 0x") && locks.contains(" waits for a unit\n"), "{locks}");
     assert!(locks.contains("held by ") && locks.contains("at consumes stories.c:"), "{locks}");
     assert!(!found.contains("deadlock"), "{found}");
@@ -52,14 +52,14 @@ fn a_thread_that_waits_for_a_semaphore_releases_nothing() {
 
 #[test]
 fn a_mutex_acquired_twice_is_held_during_a_condition_wait() {
-    let (locks, _) = told("two levels");
+    let (locks, _) = run_story("two levels");
     assert!(locks.contains("held by ") && locks.contains("at waits_with_two stories.c:"), "{locks}");
     assert!(!locks.contains("condition variable"), "{locks}");
 }
 
 #[test]
 fn a_child_does_not_hold_process_shared_locks_of_its_parent() {
-    let (locks, found) = told("shared");
+    let (locks, found) = run_story("shared");
     assert!(locks.contains("held by ") && locks.contains(" waits at wants stories.c:"), "{locks}");
     assert!(found.starts_with("no findings"), "{found}");
 }
@@ -79,7 +79,7 @@ fn a_mutex_released_by_another_thread_is_not_held_twice() {
     let (locks, found, ring) = told_with_ring("handed over");
     assert!(!locks.contains("by 3 threads"), "{locks}");
     assert!(!found.contains("proven"), "{found}");
-    // The holder is not always found; but a thread that acquires it again does not hold it from before.
+    // The search does not always find the holder. But a thread that acquires the mutex again starts a new hold.
     assert_eq!(ring.held_overflows, 0, "former acquisitions do not fill the tables");
     for slot in &ring.slots {
         assert!(slot.held.len() <= 4, "two mutexes: {:x?}", slot.held);
@@ -88,7 +88,7 @@ fn a_mutex_released_by_another_thread_is_not_held_twice() {
 }
 
 #[test]
-fn a_mutex_that_comes_back_from_a_wait_with_a_dead_owner_is_not_that_owners() {
+fn a_mutex_that_a_wait_returns_after_its_owner_died_no_longer_belongs_to_that_owner() {
     let (locks, found, ring) = told_with_ring("dead owner");
     let holders = ring.slots.iter().flat_map(|slot| &slot.held).filter(|held| held.state == Holding::Held);
     assert_eq!(holders.count(), 1, "{locks}");

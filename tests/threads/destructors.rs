@@ -4,7 +4,7 @@ use librip_test_kit::oracle::State;
 
 use crate::run;
 
-/// What the victim marks in destructors of this origin, in order.
+/// The labels that the victim marks in destructors of this origin, in order.
 fn labels(origin: &str) -> (Vec<String>, State) {
     let ring = run(&["destructors"]).ring();
     let slot = ring.slot_named("thread");
@@ -14,7 +14,7 @@ fn labels(origin: &str) -> (Vec<String>, State) {
 }
 
 #[test]
-fn drops_of_thread_locals_are_recorded_in_whatever_order_they_run() {
+fn drops_of_thread_locals_are_recorded_in_any_order() {
     let (mut labels, state) = labels("dropped");
     labels.sort();
     assert_eq!(labels, ["dropped early", "dropped late"]);
@@ -22,14 +22,14 @@ fn drops_of_thread_locals_are_recorded_in_whatever_order_they_run() {
 }
 
 #[test]
-fn a_key_that_is_older_than_librips_may_mark_in_all_four_rounds_of_destructors() {
+fn a_key_made_before_librips_may_mark_in_all_four_rounds_of_destructors() {
     let (labels, state) = labels("before");
     assert_eq!(labels, [1, 2, 3, 4].map(|round| format!("before, round {round}")));
     assert_eq!(state, State::Exited);
 }
 
 #[test]
-fn a_key_that_is_younger_than_librips_may_mark_in_all_four_rounds_of_destructors() {
+fn a_key_made_after_librips_may_mark_in_all_four_rounds_of_destructors() {
     let (labels, state) = labels("after");
     assert_eq!(labels, [1, 2, 3, 4].map(|round| format!("after, round {round}")));
     assert_eq!(state, State::Exited);

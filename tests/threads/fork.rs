@@ -1,4 +1,4 @@
-//! fork: the child records as itself, and the parent's slot stays the parent's. exec: nothing is left.
+//! fork: the child records as itself, and the parent keeps its slot. exec: nothing stays open or mapped.
 
 use std::io::Read;
 use std::time::Duration;
@@ -33,14 +33,14 @@ fn children_record_as_themselves_and_leave_the_parents_slot_alone() {
     let leaves = ring.slot_named("leaves");
     assert_eq!(leaves.state, State::Live, "who calls _exit cannot say so");
     assert_eq!(ring.slots.len(), 6, "a child that does not mark has no slot");
-    // Children that ended first have neither removed the ring nor written their status into it.
+    // Children that ended earlier neither removed the ring nor wrote their status into it.
     assert_eq!(ring.exit_status, Some(3));
 }
 
 #[test]
 fn the_ring_of_a_daemon_outlives_the_process_that_started_it() {
     let plan = plan(&["daemon"]);
-    // The daemon writes into this once it is alone. Open at both ends, so that no opening waits.
+    // The daemon writes into this FIFO once it is alone. Opened for both directions, so that the open does not block.
     let done = plan.dir().join("done");
     nix::unistd::mkfifo(&done, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let mut done = std::fs::File::options().read(true).write(true).open(done).unwrap();
@@ -64,7 +64,7 @@ fn a_program_may_fork_while_its_other_threads_mark() {
         let slot = ring.slot_named(&format!("w{index}"));
         assert_eq!(u64::from(slot.tid), tid);
         if index < 2 {
-            // Killed at full speed.
+            // Killed while it marks at full speed.
             assert!(slot.count == marks || slot.count == marks + 1, "{} of {marks}", slot.count);
         } else {
             assert_eq!(slot.count, marks, "w{index}");
@@ -95,7 +95,7 @@ fn signals_that_come_while_a_process_forks_write_nothing_into_the_parents_slot()
 }
 
 #[test]
-fn a_fork_handler_that_is_older_than_librips_marks_into_the_childs_slot() {
+fn a_fork_handler_registered_before_librips_marks_into_the_childs_slot() {
     let ring = run(&["atfork"]).ring();
     let parent = ring.slots.iter().find(|slot| slot.pid == ring.pid).unwrap();
     let child = ring.slots.iter().find(|slot| slot.pid != ring.pid).unwrap();
@@ -107,7 +107,7 @@ fn a_fork_handler_that_is_older_than_librips_marks_into_the_childs_slot() {
 fn exec_leaves_no_descriptor_and_no_mapping() {
     let remains = plan(&["exec"]).run();
     assert_eq!(remains.status.code(), Some(0), "{remains:?}");
-    // Whoever runs the tests may have left descriptors open: the comparison is with a program without ring.
+    // The caller of the tests may have left descriptors open, so compare with a program without a ring.
     let without = plan(&["exec"]).env("RIP_RING", "off").run();
     assert_eq!(remains.stdout, without.stdout);
     assert!(remains.stdout.ends_with("mapped: []\n"), "{remains:?}");

@@ -16,7 +16,7 @@ fn plan(arguments: &[&str]) -> Plan {
     Plan::new(env!("CARGO_BIN_EXE_victim"), &all)
 }
 
-/// Runs a victim to its end, which is an exit with status 3, so that its ring stays.
+/// Runs a victim until it exits with status 3, so that its ring stays.
 fn run(arguments: &[&str]) -> Remains {
     ended(plan(arguments).run())
 }

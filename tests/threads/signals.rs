@@ -7,7 +7,7 @@ use librip_test_kit::victim::torture;
 use crate::{ended, plan, run};
 
 /// Checks a slot whose owner made `marks` marks of the cycle, and `handled` marks in handlers between them: each
-/// is there, once, and each of both kinds in its order.
+/// is in the ring once, and the marks of each kind are in order.
 fn check(ring: &Ring, slot: &Slot, marks: u64, handled: u64) {
     assert_eq!(slot.count, marks + handled, "{}: marks lost or doubled", slot.name);
     let labels = ring.labels(slot);
@@ -51,7 +51,7 @@ fn no_mark_is_lost_or_doubled_or_torn_under_a_storm_of_signals() {
         in_handlers += cell[3];
     }
     eprintln!("{in_handlers} marks in handlers, {} outside", 12_000 * threads);
-    // On a busy machine the sender has few turns while a thread lives.
+    // On a busy machine, the sender runs rarely while a thread lives.
     assert!(in_handlers > 20, "only {in_handlers} signals came: the test is too kind");
 }
 
@@ -65,7 +65,7 @@ fn the_first_mark_ever_may_be_made_in_a_signal_handler() {
 
 #[test]
 fn the_first_mark_may_be_made_on_an_alternate_stack() {
-    // Unoptimised code needs more than the 8 KiB that are usual; `build` repeats this on optimised code.
+    // Unoptimised code needs more than the usual 8 KiB; `build` repeats this on optimised code.
     let ring = run(&["handler_first_on_stack", "16384"]).ring();
     assert_eq!(ring.labels(ring.slot_named("thread")), ["in the handler", "after the handler"]);
 }

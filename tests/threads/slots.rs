@@ -20,7 +20,7 @@ fn the_first_mark_claims_a_slot_with_name_and_tid_and_the_exit_is_recorded() {
 }
 
 #[test]
-fn exited_slots_are_reused_oldest_first_and_the_predecessors_words_are_not_the_new_owners() {
+fn exited_slots_are_reused_oldest_first_and_their_old_words_are_not_the_new_owners() {
     let mut victim = plan(&["reuse"]).env("RIP_SLOTS", "4").start();
     victim.until("paused");
     let ring = victim.ring_now(&victim.ring_path()).unwrap();
@@ -33,15 +33,15 @@ fn exited_slots_are_reused_oldest_first_and_the_predecessors_words_are_not_the_n
         assert_eq!((slot.index, slot.state, slot.generation), (index, State::Live, 2), "{name}");
         assert_eq!((slot.first_sequence, slot.count, slot.exited_ns), (5, 8, 0), "{name}");
         assert_eq!(ring.labels(slot), cycle(0..3), "{name}");
-        // The predecessor's words are still in their places; first_sequence says whose they are.
-        for (place, label) in cycle(0..5).into_iter().enumerate() {
-            assert_eq!(ring.label(slot.words[place] & 0xffff_ffff_ffff), label);
+        // The former owner's words are still in the slot; first_sequence separates them.
+        for (at, label) in cycle(0..5).into_iter().enumerate() {
+            assert_eq!(ring.label(slot.words[at] & 0xffff_ffff_ffff), label);
         }
     }
 }
 
 #[test]
-fn no_slot_is_reused_while_there_are_fresh_ones() {
+fn no_slot_is_reused_while_fresh_ones_are_left() {
     let ring = run(&["fresh"]).ring();
     assert_eq!((ring.slots.len(), ring.slots_reused, ring.refused_full), (64, 0, 0));
     for index in 0..64 {
@@ -85,7 +85,7 @@ fn a_thousand_threads_that_mark_first_at_the_same_time_have_a_slot_each() {
 }
 
 #[test]
-fn the_slot_of_a_killed_child_is_reused_when_no_other_is_left_and_a_living_threads_is_not() {
+fn when_no_slot_is_left_that_of_a_killed_child_is_reused_and_those_of_living_threads_are_not() {
     let remains = ended(plan(&["reclaim"]).env("RIP_SLOTS", "2").run());
     let ring = remains.ring();
     assert_eq!((ring.slots.len(), ring.slots_reused, ring.refused_full), (2, 1, 0));

@@ -1,4 +1,4 @@
-//! What a first mark must not change, and what a thread may say of itself.
+//! What a first mark must not change, and how a thread names itself.
 
 use crate::{ended, plan, run};
 

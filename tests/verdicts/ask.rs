@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use librip_test_kit::victim::{Plan, Victim};
 use serde_json::Value;
 
-/// A scenario that has got where it wanted.
+/// A scenario that has reached its state.
 pub(crate) fn start(scenario: &str) -> Victim {
     let progressing =
         ["polite-neighbours-with-progress-marks", "moving-queue", "busy-with-progress", "ordered"];
@@ -36,7 +36,7 @@ pub(crate) fn read_rip(arguments: &[&str], ring: &Path) -> Output {
 pub(crate) struct Answer {
     /// `confidence kind`, in the order of the findings.
     pub(crate) findings: Vec<String>,
-    /// All that it said.
+    /// Its whole output.
     pub(crate) lines: Vec<Value>,
     pub(crate) status: i32,
     #[expect(dead_code, reason = "shown when a test fails")]

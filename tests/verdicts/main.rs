@@ -1,7 +1,7 @@
 //! `read-rip check` about real programs: what it must find, and what it must not.
 //!
-//! Every scenario is asked about three times: alive, dead by SIGKILL, and alive once more in words. What is expected is
-//! the whole list of findings, so that a false alarm fails as well as a silence.
+//! Each test asks about its scenario three times: alive, killed by SIGKILL, and alive once more as text. It expects the
+//! whole list of findings, so that it fails on a false alarm as well as on a missing finding.
 
 #![allow(missing_docs, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! A healthy program at full speed, looked at again and again: it is never in a circle.
+//! A healthy program at full speed, checked again and again: no deadlock is ever reported.
 
 use super::ask::{check, start};
 use librip_test_kit::victim::torture;

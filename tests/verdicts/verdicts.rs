@@ -1,4 +1,4 @@
-//! One test a scenario.
+//! One test per scenario.
 
 use super::ask::{Answer, check, read_rip, start};
 
@@ -11,7 +11,7 @@ fn expect(scenario: &str, live: &[&str], dead: &[&str], look: impl Fn(&Answer)) 
     assert_eq!(answer.findings, live, "{scenario}, live: {answer:#?}");
     assert_eq!(answer.status, i32::from(!live.is_empty()), "{answer:#?}");
     look(&answer);
-    // In words: each finding is printed, with its confidence.
+    // As text: each finding is printed with its confidence.
     let words = read_rip(&["check", "--threshold", "1h"], &ring);
     let words = String::from_utf8(words.stdout).unwrap();
     for finding in live {
@@ -85,9 +85,9 @@ fn finds_a_thread_that_waits_for_itself() {
 
 #[test]
 fn finds_a_reader_that_queues_after_a_writer_that_waits_for_a_reader() {
-    // After a death it is not known whether the writer had come as far as the lock's queue: nothing that was recorded
-    // later says that time has passed.
-    expect("readers-behind-a-queued-writer", &["proven deadlock"], &["potential deadlock"], |answer| {
+    // After a death it is unknown whether the writer had reached the lock's queue: no later record shows that time has
+    // passed.
+    expect("readers-after-a-queued-writer", &["proven deadlock"], &["potential deadlock"], |answer| {
         assert_eq!(answer.threads(0), ["first reader", "second reader", "writer"]);
     });
 }
@@ -99,7 +99,7 @@ fn a_waiting_writer_of_a_reader_preferring_lock_closes_no_cycle() {
 
 #[test]
 fn finds_two_readers_that_both_wait_to_write() {
-    // Each waits for itself already; the other one queues after it.
+    // Each thread already waits for itself, and each queues after the other.
     finds("two-upgrades", &["proven deadlock"], |answer| assert_eq!(answer.threads(0).len(), 1));
 }
 
@@ -123,7 +123,7 @@ fn readers_do_not_exclude_one_another() {
 }
 
 #[test]
-fn reading_twice_is_no_finding() {
+fn a_second_read_by_one_thread_is_no_finding() {
     finds_nothing("reads-twice");
 }
 
@@ -162,7 +162,7 @@ fn a_lock_at_the_address_of_another_is_another_lock() {
 }
 
 #[test]
-fn finds_a_thread_that_ended_with_a_lock() {
+fn finds_a_thread_that_exited_while_it_held_a_lock() {
     finds("exited-with-the-lock", &["proven unreleased"], |answer| {
         assert!(answer.threads(0).contains(&"forgetful".to_owned()));
     });
@@ -178,7 +178,7 @@ fn a_lock_that_is_held_for_long_is_suspicious_while_the_program_lives() {
     let mut victim = start("held-long");
     let ring = victim.ring_path();
     assert_eq!(check(&ring, &["--threshold", "1h"]).findings, [""; 0]);
-    // Without waiters and timed marks nothing says since when: the window does.
+    // Without waiters and timed marks, only the window gives a duration.
     let answer = check(&ring, &["--threshold", "50ms"]);
     assert_eq!(answer.findings, ["suspected long-hold"], "{answer:#?}");
     assert_eq!(answer.threads(0), ["keeper"]);
@@ -189,7 +189,7 @@ fn a_lock_that_is_held_for_long_is_suspicious_while_the_program_lives() {
 
 #[test]
 fn finds_a_lock_whose_owner_is_not_in_the_forked_child() {
-    finds("held-by-nobody-in-the-child", &["proven lost-owner"], |_| ());
+    finds("holder-missing-in-the-child", &["proven lost-owner"], |_| ());
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_child_that_exits_takes_its_locks_with_it() {
 
 #[test]
 fn a_killed_child_does_not_count_as_stuck() {
-    // Once all are dead, it is part of what there was.
+    // Once all processes are dead, its threads count again.
     expect("child-is-killed-in-a-circle", &[], &["proven deadlock"], |_| ());
 }
 
@@ -239,7 +239,7 @@ fn a_child_can_release_a_lock_that_its_parent_acquired() {
 }
 
 #[test]
-fn a_lock_where_a_forgotten_one_was_is_at_most_suspected() {
+fn a_lock_at_the_address_of_a_forgotten_one_is_at_most_suspected() {
     let victim = start("forgotten-and-moved");
     let answer = check(&victim.ring_path(), &["--min-confidence", "potential"]);
     assert_eq!(answer.findings, [""; 0], "{answer:#?}");
@@ -294,7 +294,7 @@ fn a_queue_that_moves_and_never_drains_is_a_convoy() {
     let mut victim = start("convoy");
     let answer = check(&victim.ring_path(), &[]);
     assert_eq!(answer.findings, ["suspected convoy"], "{answer:#?}");
-    // Of the dead it is known that they waited, and not always that the lock moved meanwhile.
+    // A dead process shows that the threads waited, but not always that the lock changed hands meanwhile.
     victim.kill();
     let answer = check(&victim.wait().ring_path(), &[]);
     let queues = [["suspected convoy"], ["suspected pile-up"]];
@@ -309,7 +309,7 @@ fn a_back_off_that_succeeds_is_no_finding() {
 #[test]
 fn a_queue_that_moves_is_neither_stuck_nor_livelocked() {
     let mut victim = start("moving-queue");
-    // That it is a queue may be said, and how long it is; which of these depends on the moment.
+    // `check` may report the queue and its length. Which of these it reports depends on the moment.
     let queues = ["suspected convoy", "suspected contention", "suspected pile-up"];
     let allowed = |answer: &Answer| answer.findings.iter().all(|finding| queues.contains(&finding.as_str()));
     let answer = check(&victim.ring_path(), &[]);

@@ -1,4 +1,4 @@
-//! Rings that several test files read, and where they are put.
+//! Rings that several test files read, and the directories that hold them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::run::{Outcome, show};
 use super::synth::{Module, Ring, Site, Slot};
 
-/// No damaged ring takes longer, also on a busy machine.
+/// Time limit for reading a damaged ring, even on a busy machine.
 pub(crate) const QUICK: Duration = Duration::from_secs(20);
 
 /// Three threads in three functions.
@@ -78,7 +78,7 @@ pub(crate) fn lock_sites() -> Ring {
     ])
 }
 
-/// Two functions (by their Rust modules): three threads in one, one in the other.
+/// Two functions, one in each Rust module: three threads in the first, one thread in the second.
 pub(crate) fn pile_up() -> Ring {
     let mut ring = Ring::new().with_sites(&[]);
     ring.sites = vec![

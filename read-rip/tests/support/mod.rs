@@ -4,10 +4,12 @@
 
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
+pub(crate) mod compiled;
 pub(crate) mod fixture;
+pub(crate) mod locks;
 pub(crate) mod run;
 
-pub(crate) use librip_test_kit::{Random, ancestor, gzip, map, setting};
+pub(crate) use librip_test_kit::{Random, gzip, legacy, map, setting};
 
 /// Rings made by hand, and the names of the format that tests use.
 pub(crate) mod synth {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 pub(crate) use librip_test_kit::run::{Outcome, clean, finish, wait};
 
-/// The program without the settings of the person who runs the tests.
+/// The program, without the settings in the environment of the user who runs the tests.
 pub(crate) fn command() -> Command {
     clean(Command::new(env!("CARGO_BIN_EXE_read-rip")))
 }

@@ -25,7 +25,7 @@ pub const SLOT_HEADER: usize = slot_at::LEN;
 /// The bias that [`Module::program`] is loaded at.
 pub const BIAS: u64 = 0x5555_5555_4000;
 
-/// A ring to be.
+/// A ring to build.
 #[derive(Clone, Debug)]
 pub struct Ring {
     pub version: (u16, u16),
@@ -53,7 +53,7 @@ pub struct Ring {
     /// The exit status, if the process called `exit`.
     pub exit_status: Option<i32>,
     pub slot_words: u32,
-    /// Slots there is room for beyond those used.
+    /// Capacity for slots beyond those used.
     pub spare_slots: usize,
     pub modules: Vec<Module>,
     pub sites: Vec<Site>,
@@ -65,7 +65,7 @@ pub struct Ring {
     pub unknown_regions: bool,
 }
 
-/// A region to be: its bytes, and what the header says of it.
+/// A region to build: its bytes, and its entry in the header.
 struct Region {
     kind: u32,
     entry_len: usize,
@@ -75,7 +75,7 @@ struct Region {
 }
 
 impl Ring {
-    /// A ring of a process that is long gone: of another boot.
+    /// A ring of a process of another boot.
     #[expect(clippy::new_without_default, reason = "a ring of this process is just as much a default")]
     pub fn new() -> Ring {
         Ring {
@@ -119,7 +119,7 @@ impl Ring {
         self
     }
 
-    /// Made by a process of this boot that has ended: by one that had our pid, and started a tick later.
+    /// The same, made by a dead process of this boot: it had the pid of this process and started a tick later.
     pub fn of_a_dead_process(self) -> Ring {
         let alive = self.of_this_process();
         Ring { start_time_ticks: alive.start_time_ticks + 1, ..alive }
@@ -257,7 +257,7 @@ impl Ring {
         }
     }
 
-    /// The part of the header that says what the file is and whose.
+    /// The part of the header that identifies the format and the process.
     fn identity(&self, bytes: &mut [u8]) {
         bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
         put32(bytes, header_at::BYTE_ORDER, BYTE_ORDER);
@@ -320,8 +320,8 @@ impl Ring {
 /// Field 22 of `/proc/self/stat`.
 fn own_start_time_ticks() -> u64 {
     let status = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let behind_name = status.rsplit_once(')').unwrap().1;
-    behind_name.split_whitespace().nth(19).unwrap().parse().unwrap()
+    let after_name = status.rsplit_once(')').unwrap().1;
+    after_name.split_whitespace().nth(19).unwrap().parse().unwrap()
 }
 
 fn own_boot_id() -> [u8; 16] {

@@ -1,18 +1,16 @@
 //! What the tests of librip and read-rip share.
 //!
-//! * [`mod@format`] is one table of literal offsets and kinds. The two below use it.
-//! * [`oracle`] reads rings, strictly; [`builder`] writes them, and [`ancestor`] writes those of the C header that
-//!   librip
-//!   descends from.
+//! * [`mod@format`] is one table of literal offsets and kinds. `oracle` and `builder` use it.
+//! * [`oracle`] reads rings, strictly; [`builder`] writes them, and [`legacy`] writes rings in the legacy format.
 //! * [`victim`] runs a program that may die, and [`progress`] is what such a program knows of its own marks.
 //! * [`scribble`] is the hostile process that writes into a ring in use.
 //! * [`run`] runs a program under a time limit and keeps what it wrote; [`tool`] runs compilers.
 //!
 //! The kit depends neither on librip nor on read-rip. `librip_format` is only compared with the table.
 
-pub mod ancestor;
 pub mod builder;
 pub mod format;
+pub mod legacy;
 pub mod oracle;
 pub mod progress;
 pub mod run;
@@ -29,7 +27,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// The next number.
-    #[expect(clippy::should_implement_trait, reason = "it never ends, so it is no iterator")]
+    #[expect(clippy::should_implement_trait, reason = "it never ends, so it is not an iterator")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -62,7 +60,7 @@ pub fn map(path: &Path) -> memmap2::MmapRaw {
 /// A number from the environment, or the default. Longer runs set such a variable.
 pub fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")),
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")),
         Err(_) => default,
     }
 }

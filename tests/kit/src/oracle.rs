@@ -1,8 +1,8 @@
 //! An independent reader of rings: what the recorder left, without `librip_format` and without `read-rip`.
 //!
-//! It is written from the description of the format, with the [table](crate::format) of its own, and shares no code
-//! with either side. It is strict where they are lenient: what the format does not allow is an error here, because the
-//! tests know that nobody damaged the file. It resolves no symbols.
+//! It follows the description of the format, with its own [table](crate::format), and shares no code with either side.
+//! It is strict where they are lenient: anything that the format does not allow is an error here, because the tests
+//! know that the file was not damaged. It resolves no symbols.
 
 mod parse;
 
@@ -41,11 +41,11 @@ pub struct Ring {
     pub releases_unmatched: u64,
     /// The names that locks have now: process, address, name.
     pub lock_names: Vec<(u32, u64, String)>,
-    /// The status that the creator gave to `exit`, if it came to that.
+    /// The status that the creator passed to `exit`, if it called it.
     pub exit_status: Option<i32>,
     pub modules: Vec<Module>,
     pub sites: Vec<Site>,
-    /// Those that have been handed out.
+    /// The slots that have been handed out.
     pub slots: Vec<Slot>,
 }
 
@@ -116,7 +116,7 @@ pub enum Holding {
 pub struct Held {
     /// The lock's address.
     pub lock: u64,
-    /// The lower 15 bits of the sequence of the event that entered it.
+    /// The lower 15 bits of the sequence of the event that made the entry.
     pub sequence: u64,
     /// An actual address.
     pub pc: u64,
@@ -126,7 +126,7 @@ pub struct Held {
     pub state: Holding,
     /// In shared mode.
     pub shared: bool,
-    /// Ticks, 0 for not known, where the entry says so at all.
+    /// Ticks, or 0 if not known. `None` if the entry has no time.
     pub since: Option<u64>,
     /// How often the owner acquired it again.
     pub recursion: u64,
@@ -139,25 +139,25 @@ pub struct Event {
     pub sequence: u64,
     /// An actual address.
     pub pc: u64,
-    /// The operand words before it, as far as the slot still has them.
+    /// The operand words before it that the slot still has.
     pub operands: Vec<u64>,
 }
 
-/// What a slot's owner recorded, as far as the slot still has it.
+/// What a slot's owner recorded and the slot still has.
 #[derive(Debug, Default)]
 pub struct Events {
     /// Oldest first.
     pub events: Vec<Event>,
-    /// Sequences that were reserved and whose word is not there.
+    /// Sequences that were reserved and whose word is missing.
     pub missing: Vec<u64>,
 }
 
-/// Why a file is no ring, or not a ring that the recorder may leave behind.
+/// Why a file is not a ring, or not a ring that the recorder may leave.
 #[derive(Debug)]
 pub enum Damage {
     /// There is no such file, or it cannot be read.
     NoFile(std::io::Error),
-    /// The magic is zero: it was never finished.
+    /// The magic is zero: the ring was never finished.
     Unfinished,
     /// The format does not allow this.
     Defect(String),
@@ -209,11 +209,11 @@ impl Ring {
     ///
     /// # Panics
     ///
-    /// When no site is there: the recorder stored an address that is no mark's.
+    /// When there is no site: the recorder stored an address that is not a mark.
     pub fn label(&self, pc: u64) -> &str {
         match self.site_of(pc) {
             Some(site) => &site.label,
-            None => panic!("{pc:#x} is no site's"),
+            None => panic!("{pc:#x} is not a site"),
         }
     }
 
@@ -239,7 +239,7 @@ impl Ring {
     ///
     /// # Panics
     ///
-    /// When a word is missing or is no site's.
+    /// When a word is missing or is not at a site.
     pub fn labels(&self, slot: &Slot) -> Vec<&str> {
         let events = slot.events();
         assert!(events.missing.is_empty(), "slot {} lacks {:?}", slot.index, events.missing);

@@ -1,7 +1,7 @@
-//! What a victim knows that it has stored: one cell a thread in a second shared file.
+//! The marks that a victim has certainly stored: one cell per thread in a second shared file.
 //!
-//! The victim stores its mark and then, with a plain store, its new count. Whoever kills it and reads both
-//! files knows: the first `marks` marks are certainly in the ring, one more may be, and nothing else is.
+//! The victim stores its mark and then, with a plain store, its new count. A test that kills it and reads both
+//! files knows: the first `marks` marks are in the ring, one more may be, and nothing else is.
 //! Nothing here depends on librip.
 
 #![allow(unsafe_code, reason = "a shared mapping is raw memory")]
@@ -12,14 +12,14 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Threads that a file has room for.
+/// Number of threads in a file.
 pub const CELLS: usize = 16_384;
 
-/// The thread has not begun.
+/// The thread has not started.
 pub const UNUSED: u64 = 0;
 /// The thread marks, or is about to.
 pub const RUNNING: u64 = 1;
-/// The thread will not mark any more.
+/// The thread makes no more marks.
 pub const FINISHED: u64 = 2;
 
 /// One thread's progress. A thread is named `w` and its cell's index.
@@ -36,7 +36,7 @@ pub struct Cell {
     pub extra: AtomicU64,
 }
 
-/// Opens the progress file, making it if need be, and maps it for good.
+/// Opens the progress file, creates it if necessary, and maps it permanently.
 ///
 /// # Panics
 ///
@@ -89,15 +89,15 @@ pub fn read_all(path: &Path) -> Vec<[u64; 4]> {
     cells
 }
 
-/// As [`read`], and nothing where there is no file yet.
+/// As [`read`]. Empty if there is no file yet.
 pub fn read_if_there(path: &Path) -> Vec<[u64; 4]> {
     if path.exists() { read(path) } else { Vec::new() }
 }
 
 impl Cell {
-    /// Says that one more mark has been made.
+    /// Counts one more mark.
     pub fn advance(&self) {
-        // Only this thread writes the cell, so a load and a store will do; the mark before is a compiler
+        // Only this thread writes the cell, so a load and a store suffice. The mark before it is a compiler
         // barrier, and stores reach the file in program order.
         self.marks.store(self.marks.load(Relaxed) + 1, Relaxed);
     }

@@ -1,13 +1,13 @@
 //! Runs a program to its end, within a time limit, and keeps what it wrote.
 //!
-//! Programs that are to be talked to, or killed, are [victims](crate::victim).
+//! Programs that a test talks to or kills are [victims](crate::victim).
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// More than any sound run takes on a busy machine, and far less than forever.
+/// More than any sound run takes on a busy machine.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// What a run left.
@@ -21,7 +21,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Asserts that it was read, and nothing is wrong with the ring.
+    /// Asserts that the reader read the ring and found nothing wrong.
     #[track_caller]
     pub fn sound(self) -> Outcome {
         assert_eq!(self.status, 0, "{self:#?}");
@@ -62,7 +62,7 @@ pub fn finish(mut command: Command) -> Outcome {
     let stderr = collect(child.stderr.take().unwrap());
     let status = wait(&mut child);
     Outcome {
-        // Ended by a signal: no exit status, and never right.
+        // Ended by a signal: there is no exit status, and that is always wrong.
         status: status.code().unwrap_or(-1),
         stdout: String::from_utf8(stdout.join().unwrap()).expect("the output is UTF-8"),
         stderr: String::from_utf8(stderr.join().unwrap()).expect("the errors are UTF-8"),

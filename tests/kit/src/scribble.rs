@@ -1,7 +1,7 @@
 //! A hostile process: it maps a ring that another process records into, and scribbles over it at full speed.
 //!
-//! The host must work on as if nothing happened. The attack does not judge that: the host checks its own results and
-//! the memory around its ring, and [`survives`] checks that the host goes on, and how it ends.
+//! The host must continue as if nothing happened. The attack does not judge that: the host checks its own results and
+//! the memory around its ring, and [`survives`] checks that the host continues, and how it ends.
 
 #![allow(unsafe_code, reason = "atomic stores into a shared mapping")]
 
@@ -120,11 +120,11 @@ impl Drop for Attack {
     }
 }
 
-/// A field at every place where the file has it.
+/// A field, with every offset at which the file has it.
 struct Spot {
     name: String,
     len: usize,
-    places: Vec<usize>,
+    offsets: Vec<usize>,
 }
 
 struct Region {
@@ -134,7 +134,7 @@ struct Region {
     capacity: usize,
 }
 
-/// A ring in memory, and where everything was before the attack.
+/// A ring in memory, and the layout before the attack.
 struct Target {
     map: MmapRaw,
     regions: Vec<Region>,
@@ -170,10 +170,10 @@ impl Target {
     /// An atomic integer in the file. Callers name no other type.
     fn atomic<T>(&self, at: usize) -> &T {
         assert!(at.is_multiple_of(size_of::<T>()) && at + size_of::<T>() <= self.map.len());
-        let place = self.map.as_mut_ptr().wrapping_add(at).cast_const().cast::<T>();
+        let field_at = self.map.as_mut_ptr().wrapping_add(at).cast_const().cast::<T>();
         // SAFETY: within the mapping, which outlives the reference, and aligned: checked above. All bits are an
         // integer. This process makes atomic accesses only, from one thread, so never of two lengths at one time.
-        unsafe { &*place }
+        unsafe { &*field_at }
     }
 
     fn get(&self, at: usize, len: usize) -> u64 {
@@ -194,7 +194,7 @@ impl Target {
         }
     }
 
-    /// All fields by name, with the places of each.
+    /// All fields by name, with the offsets of each.
     fn spots(&self) -> Vec<Spot> {
         let mut spots = Vec::new();
         let mut add = |structure: &str, fields: &[Field], starts: &[usize]| {
@@ -203,8 +203,8 @@ impl Target {
                 let len = if matches!(field.len, 1 | 2 | 4) { field.len } else { 8 };
                 let len = if field.at.is_multiple_of(len) { len } else { 4 };
                 let parts = (0..field.len / len).map(|part| field.at + len * part);
-                let places = parts.flat_map(|at| starts.iter().map(move |start| start + at)).collect();
-                spots.push(Spot { name: format!("{structure} {}", field.name), len, places });
+                let offsets = parts.flat_map(|at| starts.iter().map(move |start| start + at)).collect();
+                spots.push(Spot { name: format!("{structure} {}", field.name), len, offsets });
             }
         };
         let slots = self.entries(region::SLOTS, 64);
@@ -222,12 +222,12 @@ impl Target {
         add("module", module_at::FIELDS, &self.entries(region::MODULES, 16));
         add("site", site_at::FIELDS, &self.entries(region::SITES, 64));
         add("words", &[Field { name: "WORDS", at: slot_at::LEN, len: 128 }], &slots);
-        spots.retain(|spot| !spot.places.is_empty());
+        spots.retain(|spot| !spot.offsets.is_empty());
         spots
     }
 
-    /// Stays with each field for some milliseconds, then puts it back as it was, so that the host gets to what depends
-    /// on the next one. Every fourth time it attacks several fields together instead.
+    /// Stays with each field for some milliseconds, then puts it back as it was, so that the host reaches the code that
+    /// depends on the next field. Every fourth time it attacks several fields together instead.
     fn worst_values(self, stop: &AtomicBool, now: &Mutex<String>, seed: u64, first_field: usize) -> usize {
         let spots = self.spots();
         let mut random = Random(seed);
@@ -239,14 +239,14 @@ impl Target {
             }
             let spot = &spots[field % spots.len()];
             now.lock().unwrap().clone_from(&spot.name);
-            let before: Vec<u64> = spot.places.iter().map(|&at| self.get(at, spot.len)).collect();
+            let before: Vec<u64> = spot.offsets.iter().map(|&at| self.get(at, spot.len)).collect();
             let end = Instant::now() + STAY;
             while Instant::now() < end && !stop.load(Relaxed) {
                 for &value in WORST {
-                    spot.places.iter().for_each(|&at| self.set(at, spot.len, value));
+                    spot.offsets.iter().for_each(|&at| self.set(at, spot.len, value));
                 }
             }
-            std::iter::zip(&spot.places, before).for_each(|(&at, value)| self.set(at, spot.len, value));
+            std::iter::zip(&spot.offsets, before).for_each(|(&at, value)| self.set(at, spot.len, value));
             field += 1;
         }
         field
@@ -303,7 +303,7 @@ impl Target {
                 0 => random.next(),
                 1 => (1u64 << random.below(64)).wrapping_sub(random.next() & 1),
                 2 => random.below(300) as u64,
-                // Something plausible: a word of another place.
+                // A plausible value: a word from another offset.
                 _ => self.get(random.below(words) * 8, 8),
             };
             self.set(at, 8, value);

@@ -1,6 +1,6 @@
 //! Compilers and other tools that tests run.
 //!
-//! A tool that fails, fails the test, with all that the tool wrote. A test asks first where a tool may be missing.
+//! If a tool fails, the test fails with everything that the tool wrote. A test first asks whether a tool is installed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,9 +28,9 @@ pub fn is_installed(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok()
 }
 
-/// Returns why this compiler cannot make a program that runs with these flags; nothing if it can.
+/// Returns why this compiler cannot build a program that runs with these flags, or `None` if it can.
 ///
-/// A compiler may be installed without what a flag needs: clang without its sanitizers' runtime, for example.
+/// A compiler may be installed without the parts that a flag needs: clang without the sanitizers' runtime, for example.
 ///
 /// The answer is kept. Tests of one binary ask at the same time, and two of them must not write one program.
 pub fn cannot(compiler: &str, flags: &[&str], directory: &Path) -> Option<String> {
@@ -72,7 +72,7 @@ pub fn can(compiler: &str, flags: &[&str], directory: &Path) -> bool {
     reason.is_none()
 }
 
-/// Returns whether golden files are to be written anew: `scripts/bless` sets `RIP_BLESS`.
+/// Returns whether to rewrite golden files: `scripts/bless` sets `RIP_BLESS`.
 pub fn blessing() -> bool {
     std::env::var_os("RIP_BLESS").is_some()
 }
@@ -105,7 +105,7 @@ pub fn librip(directory: &Path) -> Built {
     cargo(&arguments, &directory.join("librip"), &[("RUSTFLAGS", "-Cembed-bitcode=yes")])
 }
 
-/// What cargo says that it has built, or found built.
+/// The files that cargo reports as built or up to date.
 #[derive(Debug)]
 pub struct Built(Vec<serde_json::Value>);
 

@@ -18,7 +18,7 @@ use crate::oracle::{Damage, Ring};
 /// How long a victim may take for anything before its test fails.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A directory on tmpfs that goes away with the test.
+/// A directory on tmpfs. It is removed when the test ends.
 pub fn tempdir() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("rip-test.").tempdir_in("/dev/shm").unwrap()
 }
@@ -28,7 +28,7 @@ pub fn torture() -> u32 {
     std::env::var("RIP_TORTURE").ok().and_then(|value| value.parse().ok()).unwrap_or(1)
 }
 
-/// Whether this is root, whom mounting takes. Says so on standard error when it is not.
+/// Whether the test runs as root, which may mount. Prints a line on standard error if not.
 pub fn is_root(test: &str) -> bool {
     let is_root = nix::unistd::geteuid().is_root();
     if !is_root {
@@ -37,7 +37,7 @@ pub fn is_root(test: &str) -> bool {
     is_root
 }
 
-/// A victim to be run, and the directory that it works in.
+/// A victim to run, and its working directory.
 #[derive(Debug)]
 pub struct Plan {
     command: Command,
@@ -83,13 +83,13 @@ impl Plan {
             }
         }
         command.env("RIP_RING", dir.path().join("ring"));
-        // A small file is read quickly. Tests that need more slots say so.
+        // A small file is read quickly. Tests that need more slots set the number.
         command.env("RIP_SLOTS", "64");
         command.env("VICTIM_DIR", dir.path());
         command.env_remove("RUST_BACKTRACE");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Plan { command, dir }.before(|| {
-            // SAFETY: takes plain numbers. Should the test die, so does its victim.
+            // SAFETY: takes plain numbers. If the test dies, the victim dies too.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             Ok(())
         })
@@ -114,7 +114,7 @@ impl Plan {
     }
 
     /// Mounts a tmpfs with these options (`size=256k`) on the directory `mount` in [`Plan::dir`], in a mount
-    /// namespace that only the victim has. Its end is the mount's end.
+    /// namespace of the victim alone. The mount ends with the victim.
     pub fn tmpfs(self, options: &str) -> Plan {
         use nix::mount::{MsFlags, mount};
         let target = self.dir.path().join("mount");
@@ -162,7 +162,7 @@ impl Plan {
     }
 }
 
-/// Waits until one of these descriptors has something to say.
+/// Waits until one of these descriptors is ready.
 fn poll(descriptors: &mut [libc::pollfd], deadline: Instant) -> bool {
     let left = deadline.saturating_duration_since(Instant::now());
     // SAFETY: the slice is that long, and the kernel writes to `revents` only.
@@ -188,7 +188,7 @@ impl Victim {
         self.dir.path()
     }
 
-    /// Reads what there is. Waits for something unless `ended`.
+    /// Reads the available output. Waits for some unless `ended`.
     fn pump(&mut self, ended: bool) -> bool {
         let descriptor = |pipe: &Option<OwnedFd>| libc::pollfd {
             fd: pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd),
@@ -225,11 +225,11 @@ impl Victim {
                 any = true;
             }
         }
-        // Only when nothing is left to read does its end count.
+        // Its end counts only once all of its output is read.
         any || polled[2].revents == 0 && !ended
     }
 
-    /// From now on, it may take this long for whatever a test waits for.
+    /// Sets how long the victim may take from now on.
     pub fn patience(&mut self, patience: Duration) {
         self.deadline = Instant::now() + patience;
     }
@@ -267,7 +267,7 @@ impl Victim {
         })
     }
 
-    /// Reads lines up to and with this one.
+    /// Reads lines up to and including this one.
     pub fn until(&mut self, wanted: &str) {
         while self.line() != wanted {}
     }
@@ -305,7 +305,7 @@ impl Victim {
 }
 
 impl Remains {
-    /// Where the ring was to be.
+    /// The path of the ring, which may be missing.
     pub fn ring_path(&self) -> PathBuf {
         self.dir.path().join("ring")
     }
@@ -319,7 +319,7 @@ impl Remains {
     ///
     /// # Panics
     ///
-    /// When it is not there, or not whole.
+    /// When it is missing or incomplete.
     pub fn ring(&self) -> Ring {
         match Ring::read(self.ring_path()) {
             Ok(ring) => ring,
@@ -327,7 +327,7 @@ impl Remains {
         }
     }
 
-    /// Whether it left a file where the ring was to be.
+    /// Whether it left a file at the path of the ring.
     pub fn has_ring(&self) -> bool {
         self.ring_path().exists()
     }
@@ -352,7 +352,7 @@ impl Remains {
     }
 }
 
-/// Fails the test unless two runs looked the same from outside.
+/// Fails the test unless two runs had the same output and status.
 pub fn expect_same(with: &Remains, without: &Remains) {
     assert_eq!(
         (with.status, &with.stdout, &with.stderr),

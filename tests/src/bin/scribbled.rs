@@ -76,7 +76,7 @@ fn mark_until_stopped() {
     }
 }
 
-/// Everything that a thread can do with locks. Each sum grows by one.
+/// Every operation on locks. Each sum grows by one.
 fn step(step: u64) {
     rip_snap!("step");
     let mut outer = OUTER.lock().unwrap();
@@ -103,7 +103,7 @@ fn step(step: u64) {
     }
 }
 
-/// Marks by hand: more locks than a table has entries, a lock that nobody holds, a try that fails.
+/// Marks by hand: more locks than a table has entries, a lock that no thread holds, a failed try.
 fn by_hand() {
     let locks = [0u8; 20];
     for lock in &locks {
@@ -129,7 +129,7 @@ fn names() {
     rip_lock_destroyed!(&by_hand);
 }
 
-/// A child marks, locks, has a thread, and ends in one of two ways. No lock is held during the fork.
+/// A child marks, locks, runs a thread, and ends in one of two ways. No thread holds a lock during the fork.
 fn fork(round: u64) {
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
@@ -187,7 +187,7 @@ impl Surroundings {
         let end = rest.split_once(' ').unwrap().0;
         let address = |text: &str| usize::from_str_radix(text, 16).unwrap();
         let (mut before, mut after) = (false, false);
-        // As much as is free there.
+        // As many bytes as are free there.
         for len in (16..=30).rev().map(|shift| 1usize << shift) {
             before = before || protect(address(begin).wrapping_sub(len), len);
             after = after || protect(address(end), len);
@@ -200,7 +200,7 @@ impl Surroundings {
     }
 }
 
-/// Maps pages that can be read and not written. Whether there was room for them.
+/// Maps read-only pages. Returns whether the address range was free.
 fn protect(at: usize, len: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     let at = std::ptr::without_provenance_mut(at);

@@ -1,11 +1,11 @@
-//! The whole file: every byte of a ring, plain or compressed, of librip or of its ancestor; all commands over it.
+//! The whole file: every byte of a ring, plain or compressed, in the present or the legacy format. Runs all commands.
 #![no_main]
 
 use std::fs;
 
 use libfuzzer_sys::fuzz_target;
 use librip_test_kit::builder::Ring;
-use librip_test_kit::{ancestor, gzip};
+use librip_test_kit::{gzip, legacy};
 use read_rip_fuzz::{begin, file, read_everything, ring};
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -14,13 +14,13 @@ fn seeds() -> Vec<Vec<u8>> {
     gzip(&sound, &compressed);
     let more = Ring { unknown_regions: true, extra_bytes: 16, exit_status: Some(3), ..ring() };
     let threads =
-        [(3, ancestor::Slot::new("a").marks([0x40_1000; 40])), (5, ancestor::Slot::new("b").exit())];
+        [(3, legacy::Slot::new("a").marks([0x40_1000; 40])), (5, legacy::Slot::new("b").exit())];
     vec![
         sound,
         fs::read(compressed).expect("it was written"),
         more.build().bytes,
         Ring::new().build().bytes,
-        ancestor::build(&threads),
+        legacy::build(&threads),
     ]
 }
 

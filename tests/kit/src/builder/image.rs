@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::format::{REGIONS, header_at, region_at};
 
-/// A ring's bytes, to be damaged.
+/// The bytes of a ring, for a test to damage.
 #[derive(Clone, Debug)]
 pub struct Image {
     pub bytes: Vec<u8>,
@@ -38,12 +38,12 @@ impl Image {
             .expect("such a region")
     }
 
-    /// Where that region begins.
+    /// The offset of that region.
     pub fn begin(&self, kind: u32) -> usize {
         self.get64(self.region(kind) + region_at::OFFSET) as usize
     }
 
-    /// Where an entry of that region begins.
+    /// The offset of an entry of that region.
     pub fn entry(&self, kind: u32, index: usize) -> usize {
         let len = u32::from_le_bytes(
             self.bytes[self.region(kind) + region_at::ENTRY_LEN..][..4].try_into().unwrap(),
@@ -51,7 +51,7 @@ impl Image {
         self.begin(kind) + index * len as usize
     }
 
-    /// Writes it, without its zeros at the end.
+    /// Writes the bytes to a file, with a hole for the zeros at the end.
     pub fn write(&self, path: &Path) {
         let mut file = File::create(path).unwrap();
         file.write_all(&self.bytes).unwrap();

@@ -1,6 +1,6 @@
-//! What a ring consists of: modules, sites, slots, held locks, names of locks.
+//! The parts of a ring: modules, sites, slots, held locks, names of locks.
 //!
-//! Nothing here knows where in the file a part goes.
+//! Nothing here decides where in the file a part is.
 
 use super::BIAS;
 use super::image::{put16, put32, put64};
@@ -22,7 +22,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// The program, whose file is gone.
+    /// The program, whose file does not exist.
     pub fn program() -> Module {
         Module {
             state: 1,
@@ -38,7 +38,7 @@ impl Module {
         }
     }
 
-    /// A library, loaded elsewhere.
+    /// A library, loaded at another address.
     pub fn library(path: &str, load_bias: u64) -> Module {
         let build_id = vec![0x11, 0xb1, 0xb1, 0xb1];
         Module { load_bias, path: path.into(), is_executable: false, build_id, ..Module::program() }
@@ -131,14 +131,14 @@ impl Site {
 pub struct Slot {
     pub state: u32,
     pub generation: u32,
-    /// The ring's process unless it is another.
+    /// The process, if it is not the ring's.
     pub pid: Option<u32>,
     pub tid: u32,
     pub claimed_ns: u64,
     pub name: Vec<u8>,
     pub first_sequence: u64,
     pub count: u64,
-    /// Entries of the held-lock table: lock, place, since.
+    /// Entries of the held-lock table: lock, meta, since.
     pub held: Vec<[u64; 3]>,
     pub held_overflowed: u32,
     /// Sequence, whether it is an operand, payload.
@@ -163,7 +163,7 @@ impl Slot {
         }
     }
 
-    /// The same, beginning with this sequence: earlier ones were a predecessor's.
+    /// The same, starting with this sequence: the earlier ones belong to a former owner.
     pub fn from(mut self, sequence: u64) -> Slot {
         self.first_sequence = sequence;
         self.at(sequence)
@@ -181,7 +181,7 @@ impl Slot {
         self
     }
 
-    /// An event at this place of [`Module::program`], with its operands.
+    /// An event at this address of [`Module::program`], with its operands.
     pub fn event(self, address: u64, operands: &[u64]) -> Slot {
         operands.iter().fold(self, |slot, &value| slot.operand(value)).marks([address])
     }
@@ -192,7 +192,7 @@ impl Slot {
         self
     }
 
-    /// Marks at these places of [`Module::program`].
+    /// Marks at these addresses of [`Module::program`].
     pub fn marks(self, addresses: impl IntoIterator<Item = u64>) -> Slot {
         self.actual_marks(addresses.into_iter().map(|address| BIAS + address))
     }
@@ -211,7 +211,7 @@ impl Slot {
         self
     }
 
-    /// Another thread takes it over: what was written stays in memory.
+    /// Another thread reuses the slot: the old words stay in memory.
     pub fn reused_by(mut self, name: &str, tid: u32) -> Slot {
         self.state = slot_state::LIVE;
         self.generation += 1;
@@ -227,7 +227,7 @@ impl Slot {
 #[derive(Clone, Copy, Debug)]
 pub struct Held {
     pub lock: u64,
-    /// The place in [`Module::program`].
+    /// The address in [`Module::program`].
     pub address: u64,
     /// 1 taking, 2 waiting, 3 held, 4 releasing, 5 condition, 6 destroyed.
     pub state: u64,
@@ -236,7 +236,7 @@ pub struct Held {
     pub recursion: u64,
     /// The sequence in the lock's word.
     pub sequence: u64,
-    /// The sequence in the place's word, where it is another.
+    /// The sequence in the meta word, if it differs.
     pub place_sequence: Option<u64>,
 }
 
@@ -266,7 +266,7 @@ impl Held {
             | u64::from(self.shared) << held::SHARED_BIT
             | self.state << held::STATE_SHIFT
             | (BIAS + self.address);
-        // Without its bit, what the third word has left means nothing.
+        // Without its bit, the third word has no meaning.
         let since = match has_since {
             true => self.recursion << held::RECURSION_SHIFT | self.since.unwrap_or(0),
             false => 0x7777_0000_1234_5678,

@@ -47,7 +47,7 @@ struct Region {
 }
 
 impl Region {
-    /// Where each entry in use starts.
+    /// The offsets of the entries in use.
     fn entries(&self) -> impl Iterator<Item = usize> {
         (0..self.used as usize).map(|index| self.offset + index * self.entry_len)
     }
@@ -91,7 +91,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Before each PC stand as many operands as its site has, no more and no fewer.
+    /// Checks that each PC follows exactly as many operands as its site has.
     fn check_operands(&self, slot: &Slot) -> Result<(), Damage> {
         let events = slot.events();
         for (index, event) in events.events.iter().enumerate() {
@@ -130,7 +130,7 @@ fn check_header(bytes: &Bytes) -> Result<(), Damage> {
     Ok(())
 }
 
-/// A ring with what the header says, and nothing in its tables.
+/// A ring with the values of the header and empty tables.
 fn counters(bytes: &Bytes) -> Result<Ring, Damage> {
     let exit_status = match bytes.u32(header_at::EXIT_STATE)? {
         0 => None,
@@ -301,7 +301,7 @@ fn held_locks(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
     Ok(entries)
 }
 
-/// Parses a slot, and checks every word against its own place.
+/// Parses a slot, and checks every word against its index.
 fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Damage> {
     let state = match bytes.u32(at + slot_at::STATE)? {
         slot_state::FREE => State::Free,
@@ -334,17 +334,17 @@ fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Dama
         require!(slot.first_sequence <= slot.count, "slot {index} begins after its count");
         require!(slot.generation > 0 && slot.pid > 0 && slot.tid > 0, "slot {index} has no owner");
     }
-    for (place, &value) in slot.words.iter().enumerate() {
+    for (at, &value) in slot.words.iter().enumerate() {
         if value == 0 {
             require!(
-                place as u64 >= slot.count || is_among_newest(&slot, place) || state == State::Claiming,
-                "slot {index} has no word {place}, and count {}",
+                at as u64 >= slot.count || is_among_newest(&slot, at) || state == State::Claiming,
+                "slot {index} has no word {at}, and count {}",
                 slot.count
             );
             continue;
         }
         let sequence = value >> word::SEQUENCE_SHIFT;
-        require!(sequence % u64::from(words) == place as u64, "slot {index}: {value:#x} at place {place}");
+        require!(sequence % u64::from(words) == at as u64, "slot {index}: {value:#x} at index {at}");
         // Not newer than the count, and not older than the lap before (the newest may not have been stored).
         let age = slot.count.wrapping_sub(1).wrapping_sub(sequence) & 0x7fff;
         require!(age < 2 * u64::from(words), "slot {index}: {value:#x} is {age} words old");
@@ -352,11 +352,12 @@ fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Dama
     Ok(slot)
 }
 
-/// Whether this is the place of a word that may have been reserved and not stored yet: of the last event, or, when
-/// signal handlers interrupt one another between the two, one of the last few. An event has four words at most.
-fn is_among_newest(slot: &Slot, place: usize) -> bool {
+/// Whether a word at this index may have been reserved and not stored yet: a word of the last event, or
+/// of one of the last few events if signal handlers interrupt one another between the two steps. An event has at most
+/// four words.
+fn is_among_newest(slot: &Slot, at: usize) -> bool {
     let words = slot.words.len() as u64;
-    (slot.count.saturating_sub(8)..slot.count).any(|sequence| sequence % words == place as u64)
+    (slot.count.saturating_sub(8)..slot.count).any(|sequence| sequence % words == at as u64)
 }
 
 #[cfg(test)]
@@ -367,8 +368,7 @@ mod tests {
     fn refuses_a_word_at_the_wrong_index() {
         // A slot of 16 words by itself: count 20, so words 4..20 are there.
         let slot_of = |damage: &dyn Fn(&mut [u64])| {
-            let mut words: Vec<u64> =
-                (0..16).map(|place| if place < 4 { place + 16 } else { place }).collect();
+            let mut words: Vec<u64> = (0..16).map(|at| if at < 4 { at + 16 } else { at }).collect();
             words.iter_mut().for_each(|word| *word = *word << 49 | 0x5555_0000_1000);
             damage(&mut words);
             let mut bytes = vec![0u8; slot_at::LEN];
@@ -388,7 +388,7 @@ mod tests {
         };
         let good = slot_of(&|_| ()).unwrap().events();
         assert_eq!((good.events.len(), good.events[0].sequence, good.missing.len()), (16, 4, 0));
-        assert!(slot_of(&|words| words.swap(5, 6)).is_err(), "two words changed places");
+        assert!(slot_of(&|words| words.swap(5, 6)).is_err(), "two words are swapped");
         assert!(slot_of(&|words| words[10] = 0).is_err(), "a word vanished");
         let operand = slot_of(&|words| words[10] |= 1 << 48).unwrap().events();
         assert_eq!(operand.events.len(), 15);

@@ -45,7 +45,7 @@ fn moving_queue() {
     until(rounds, 1000);
 }
 
-/// Threads that work, each with a lock of its own, round and round the same few places.
+/// Threads that work, each with its own lock, in a loop over the same few marks.
 fn busy() {
     let rounds = counters(3);
     for (index, count) in rounds.iter().enumerate() {
@@ -61,7 +61,7 @@ fn busy() {
     until(rounds, 1000);
 }
 
-/// Threads at full speed over ten locks, always in order: for torture. At no moment are they in a circle.
+/// Threads at full speed over ten locks, always in the same order: for torture. They never wait in a circle.
 fn ordered() {
     let locks: &'static [Mutex<u64>] = (0..10).map(Mutex::new).collect::<Vec<_>>().leak();
     let rounds = counters(4);
@@ -86,7 +86,7 @@ fn ordered() {
     until(rounds, 1000);
 }
 
-/// Killed at any time, such a program leaves locks that are held: that is in order.
+/// Such a program, killed at any time, leaves locks held. That is not a finding.
 fn in_the_critical_section() {
     let rounds = counters(4);
     for (index, count) in rounds.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Threads that run, in a program that marks no progress: some get somewhere, some do not.
+//! Threads that run, in a program without progress marks: some make progress, some do not.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,8 +16,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("convoy", convoy),
 ];
 
-/// Two threads that take each other's lock by trying, and step back when they fail; now and then both get what they
-/// want.
+/// Two threads that try to acquire each other's lock, and back off when they fail. Now and then both succeed.
 fn back_off() {
     let locks: &'static [Mutex<u64>] = [0, 0].map(Mutex::new).to_vec_leaked();
     let rounds = counters(2);
@@ -47,7 +46,7 @@ impl<T, const N: usize> Leaked<T> for [T; N] {
     }
 }
 
-/// Threads that work, each with a lock of its own, round and round the same few places.
+/// Threads that work, each with its own lock, in a loop over the same few marks.
 fn busy() {
     let rounds = counters(3);
     for (index, count) in rounds.iter().enumerate() {
@@ -92,7 +91,7 @@ unsafe impl lock_api::RawMutex for Rude {
     }
 }
 
-/// One thread waits while four others get the lock again and again.
+/// One thread waits while four others acquire the lock again and again.
 fn overtaken() {
     static TABLE: lock_api::Mutex<Recorded<Rude>, u64> = lock_api::Mutex::new(0);
     let polite = actor("polite", || {

@@ -32,7 +32,7 @@ fn mutexes(count: usize) {
     actors.into_iter().for_each(|actor| drop(actor.until_blocked()));
 }
 
-/// Two threads in a circle, and five that wait behind them and are not part of it.
+/// Two threads in a circle, and five threads that wait for their locks and are not part of it.
 fn with_queue() {
     static SAVINGS: Mutex<i64> = Mutex::new(0);
     static CURRENT: Mutex<i64> = Mutex::new(0);
@@ -53,7 +53,7 @@ fn with_queue() {
     }
 }
 
-/// Three threads, two mutexes and a lock that is held by a reader.
+/// Three threads, two mutexes and a lock that a reader holds.
 fn mutex_and_rwlock() {
     static ACCOUNTS: Mutex<i64> = Mutex::new(0);
     static JOURNAL: Mutex<i64> = Mutex::new(0);

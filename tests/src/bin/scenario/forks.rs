@@ -1,4 +1,4 @@
-//! Locks and forks: what the child has of its parent, and what its end means.
+//! Locks and forks: the locks that a child inherits from its parent, and what the end of the child means.
 
 #![allow(unsafe_code, reason = "fork")]
 
@@ -47,7 +47,7 @@ fn exits_with_its_own_lock() {
     }));
 }
 
-/// The child waits for a lock that it has, and is killed: that was its trouble, and it is over.
+/// The child waits for a lock that it holds, and is killed. Its deadlock ends with it.
 fn killed_in_a_circle() {
     let pid = child(|| {
         let _outer = LOCKS[0].lock();

@@ -1,4 +1,4 @@
-//! Locks that are marked by hand: the same troubles, and misuse that wrappers do not allow.
+//! Locks with marks by hand: the same bugs, and misuse that wrappers do not allow.
 
 use std::sync::mpsc;
 
@@ -15,7 +15,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("three-snaps", three_snaps),
 ];
 
-/// A lock of the program's own that does not lock: only the marks count.
+/// A lock that does not lock: only its marks count.
 static SAVINGS: u64 = 0;
 static CURRENT: u64 = 0x10;
 
@@ -50,7 +50,7 @@ fn handed_over() {
         park()
     }));
     let (say, said) = mpsc::channel();
-    drop(actor("gives back", move || {
+    drop(actor("releases", move || {
         take.recv().unwrap();
         rip_lock_released!(&SAVINGS);
         say.send(()).unwrap();
@@ -101,8 +101,8 @@ fn locked_twice() {
     );
 }
 
-/// The plain pattern, without lock marks: a mark before the lock and one after it on one line, one after unlocking on
-/// another. One thread has the lock, ten wait for it.
+/// The pattern of plain marks, without lock marks: one before and one after the acquisition, on one line, and one after
+/// the release, on another line. One thread holds the lock, ten threads wait for it.
 fn three_snaps() {
     let lock = leaked(std::sync::Mutex::new(0u64));
     #[rustfmt::skip]

@@ -1,12 +1,12 @@
-//! Small programs that get into trouble with locks, or only seem to. `verdicts` asks `read-rip check` about them.
+//! Small programs with locking bugs, or that only seem to have them. `verdicts` runs `read-rip check` on them.
 //!
 //! ```text
 //! scenario NAME
 //! ```
 //!
-//! Each gets into its state, says `ready`, and stays until it is killed. It judges nothing. Whether a thread is really
-//! stuck is asked of the kernel: see [`stage`]. Those that mark progress are in `progressing`: to mark none means
-//! something else in a program that marks some.
+//! Each reaches its state, prints `ready`, and stays there until it is killed. It judges nothing. It asks the kernel
+//! whether a thread is really stuck: see [`stage`]. Scenarios with progress marks are in `progressing`, because
+//! `check` judges a thread without progress marks differently if the program contains such marks.
 
 mod busy;
 mod cycles;

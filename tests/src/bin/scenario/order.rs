@@ -15,7 +15,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("address-used-again", address_used_again),
 ];
 
-/// Acquires the first lock, then the second, on a thread of its own that stays.
+/// Acquires the first lock, then the second, on a new thread that stays alive.
 fn in_order(name: &str, locks: &[&'static Mutex<i64>]) {
     let locks = locks.to_vec();
     let taken = actor(name, move || {
@@ -30,7 +30,7 @@ static SAVINGS: Mutex<i64> = Mutex::new(0);
 static CURRENT: Mutex<i64> = Mutex::new(0);
 static JOURNAL: Mutex<i64> = Mutex::new(0);
 
-/// One after the other, so that no thread gets stuck: in another run they might.
+/// The threads run one after the other, so none gets stuck. In another run they might.
 fn inversion() {
     in_order("saver", &[&CURRENT, &SAVINGS]);
     in_order("spender", &[&SAVINGS, &CURRENT]);
@@ -42,7 +42,7 @@ fn inversion_of_three() {
     in_order("three", &[&JOURNAL, &CURRENT]);
 }
 
-/// Both orders, but only ever with the journal in hand: at most one thread is at it at a time.
+/// Both orders, but always under the lock of the journal: only one thread at a time acquires them.
 fn gate() {
     in_order("saver", &[&JOURNAL, &CURRENT, &SAVINGS]);
     in_order("spender", &[&JOURNAL, &SAVINGS, &CURRENT]);
@@ -63,7 +63,7 @@ fn one_thread() {
     );
 }
 
-/// The other order is only tried, and a failure is taken as one.
+/// The other order uses `try_lock`, and handles its failure.
 fn trying() {
     in_order("saver", &[&CURRENT, &SAVINGS]);
     drop(
@@ -77,26 +77,26 @@ fn trying() {
     );
 }
 
-/// A lock ends, and another one comes to lie in its place. With the one it was "current, then this", with the other it
-/// is "this, then current": two locks, no inversion.
+/// A lock is dropped, and a new one is at the same address. The order with the old lock is "current, then this", with
+/// the new lock "this, then current": two locks, no inversion.
 fn address_used_again() {
     struct Place(std::cell::UnsafeCell<Option<Mutex<i64>>>);
     // SAFETY: the threads below take turns: each is started after the one before has let go.
-    #[allow(unsafe_code, reason = "a lock is destroyed and another made in its place")]
+    #[allow(unsafe_code, reason = "a lock is destroyed and another one is made at its address")]
     unsafe impl Sync for Place {}
-    let place = Arc::new(Place(std::cell::UnsafeCell::new(None)));
+    let cell = Arc::new(Place(std::cell::UnsafeCell::new(None)));
     #[allow(unsafe_code, reason = "as above")]
     let set = |lock| {
-        // SAFETY: no other thread uses the place now.
-        unsafe { *place.0.get() = lock };
+        // SAFETY: no other thread uses the cell now.
+        unsafe { *cell.0.get() = lock };
     };
     #[allow(unsafe_code, reason = "as above")]
     let turn = |name: &str, body: fn(&Mutex<i64>)| {
-        let place = Arc::clone(&place);
+        let cell = Arc::clone(&cell);
         drop(
             actor(name, move || {
                 // SAFETY: it is set before the thread is started, and not changed before the thread is parked.
-                body(unsafe { (*place.0.get()).as_ref() }.unwrap());
+                body(unsafe { (*cell.0.get()).as_ref() }.unwrap());
                 park()
             })
             .until_blocked(),

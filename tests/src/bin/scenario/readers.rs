@@ -9,7 +9,7 @@ use librip::{rip_lock_acquired, rip_lock_wait};
 use crate::stage::{Meeting, Scenario, actor, leaked, park, settle};
 
 pub(crate) const ALL: &[Scenario] = &[
-    ("readers-behind-a-queued-writer", queued_writer),
+    ("readers-after-a-queued-writer", queued_writer),
     ("reader-preferring-lock", reader_preferring),
     ("two-upgrades", two_upgrades),
     ("reads-and-writes-alone", upgrade_alone),
@@ -18,8 +18,8 @@ pub(crate) const ALL: &[Scenario] = &[
     ("reads-twice", reads_twice),
 ];
 
-/// A reader waits for a mutex; its owner wants to read too, but a writer queues. The standard library's lock lets no
-/// reader pass a writer: a circle of three.
+/// A reader waits for a mutex. The owner of the mutex wants to read too, but a writer waits before it. Readers of the
+/// standard library's lock do not overtake a waiting writer: a circle of three.
 fn queued_writer() {
     static ROUTES: RwLock<i64> = RwLock::new(0);
     static STATS: Mutex<i64> = Mutex::new(0);
@@ -42,8 +42,8 @@ fn queued_writer() {
     settle();
 }
 
-/// The same with a lock whose readers pass waiting writers, marked by hand: the second reader gets in, nothing is stuck
-/// but the writer, which waits for readers that are in no hurry.
+/// The same with a lock whose readers overtake waiting writers, with marks by hand. The second reader gets the lock.
+/// Only the writer waits, for readers that keep the lock for long.
 fn reader_preferring() {
     static ROUTES: i64 = 0;
     let waits = actor("writer", || {
@@ -90,8 +90,7 @@ fn upgrade_alone() {
     );
 }
 
-/// Two readers who may want to write later, each with one lock and waiting for the other: of such there can be one a
-/// lock.
+/// Two upgradable readers, each with one lock and waiting for the other's. A lock admits only one upgradable reader.
 fn upgradable_readers() {
     type Lock = lock_api::RwLock<Recorded<parking_lot::RawRwLock>, i64>;
     static ROUTES: Lock = Lock::new(0);

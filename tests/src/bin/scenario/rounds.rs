@@ -1,4 +1,4 @@
-//! Threads that repeat the same steps: how a scenario notices that, and the neighbours of a livelock.
+//! Threads that repeat the same steps: how a scenario counts their rounds, and the neighbours of a livelock.
 
 use std::sync::Barrier;
 use std::sync::atomic::AtomicU64;
@@ -19,8 +19,8 @@ pub(crate) fn counters(count: usize) -> &'static [AtomicU64] {
     (0..count).map(|_| AtomicU64::new(0)).collect::<Vec<_>>().leak()
 }
 
-/// Each takes the fork on its left, finds the right one taken, steps back, and tries again, in step with all the
-/// others.
+/// Each thread takes the fork on its left, finds the right one taken, puts its fork back, and tries again, in lockstep
+/// with all the others.
 pub(crate) fn polite(eats: fn()) {
     const SEATS: usize = 3;
     let forks: &'static [Mutex<u64>] = (0..SEATS as u64).map(Mutex::new).collect::<Vec<_>>().leak();

@@ -1,4 +1,4 @@
-//! How scenarios start threads, wait until these are where they should be, and say that they are ready.
+//! How scenarios start threads, wait until the threads reach their state, and print that they are ready.
 
 use std::io::Write;
 use std::sync::atomic::AtomicUsize;
@@ -23,14 +23,13 @@ pub(crate) fn run(all: &[Scenario]) {
     ready();
 }
 
-/// Waits until what has begun is a tenth of a second old, and a little more: from then on a reader of rings takes it
-/// for settled.
+/// Waits a little more than a tenth of a second: after that time a reader of rings treats a state as settled.
 #[allow(dead_code, reason = "shared by two programs")]
 pub(crate) fn settle() {
     thread::sleep(std::time::Duration::from_millis(120));
 }
 
-/// Where threads wait for one another without sleeping: a thread that sleeps, sleeps for a lock.
+/// A barrier that spins. So a thread of a scenario that sleeps always sleeps for a lock.
 #[allow(dead_code, reason = "shared by two programs")]
 pub(crate) struct Meeting {
     missing: AtomicUsize,
@@ -42,7 +41,7 @@ impl Meeting {
         Meeting { missing: AtomicUsize::new(count) }
     }
 
-    /// Returns once all are there. For one meeting only.
+    /// Returns once all threads have arrived. For one use only.
     pub(crate) fn wait(&self) {
         self.missing.fetch_sub(1, Relaxed);
         while self.missing.load(Relaxed) > 0 {
@@ -108,13 +107,13 @@ pub(crate) fn park() -> ! {
     }
 }
 
-/// Says that the scenario has got where it wanted, and stays.
+/// Prints that the scenario has reached its state, and stays in it.
 pub(crate) fn ready() -> ! {
     say("ready");
     park()
 }
 
-/// Says a line at once.
+/// Prints a line at once.
 pub(crate) fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).unwrap();

@@ -1,4 +1,4 @@
-//! Locks that are never released, threads that pile up, and what looks like it and is no finding.
+//! Locks that are never released, threads that pile up, and states that only look like it.
 
 #![allow(unsafe_code, reason = "fork")]
 
@@ -14,7 +14,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("exited-with-the-lock", exited_with_the_lock),
     ("exited-without-a-lock", exited_without_a_lock),
     ("held-long", held_long),
-    ("held-by-nobody-in-the-child", lost_in_the_child),
+    ("holder-missing-in-the-child", lost_in_the_child),
     ("child-has-its-own-lock", child_has_its_own),
     ("destroyed-while-held", destroyed_while_held),
     ("pile-up", pile_up),
@@ -48,7 +48,7 @@ fn held_long() {
     );
 }
 
-/// A thread of the parent has the lock at the fork; the child has no such thread.
+/// A thread of the parent holds the lock at the fork. That thread does not exist in the child.
 fn lost_in_the_child() {
     let (say_held, held) = mpsc::channel();
     drop(actor("keeper", move || {
@@ -63,7 +63,7 @@ fn lost_in_the_child() {
 /// The forking thread holds the lock, and its copy in the child holds it too: it may release and acquire it.
 fn child_has_its_own() {
     let cache = CACHE.lock().unwrap();
-    // SAFETY: the child goes on in ordinary code; it is the image of the only thread that allocates now.
+    // SAFETY: the child continues in ordinary code; it is the image of the only thread that allocates now.
     if unsafe { libc::fork() } == 0 {
         drop(cache);
         drop(CACHE.lock().unwrap());
@@ -102,7 +102,7 @@ fn destroyed_while_held() {
     );
 }
 
-/// A thread has a lock and waits for an answer that never comes; twenty others want the lock.
+/// A thread holds a lock and waits for an answer that never comes. Twenty other threads wait for the lock.
 fn pile_up() {
     let (say_held, held) = mpsc::channel();
     let keeper = actor("asks the backend", move || {
@@ -118,7 +118,7 @@ fn pile_up() {
     }
 }
 
-/// A thread took a lock a million marks ago and works on; another one waits for it.
+/// A thread acquired a lock a million marks ago and still works. Another thread waits for it.
 fn long_overwritten() {
     let (say_held, held) = mpsc::channel();
     let keeper = actor("keeper", move || {
@@ -134,7 +134,7 @@ fn long_overwritten() {
     drop(actor("waiter", || drop(CACHE.lock().unwrap())).until_blocked());
 }
 
-/// A guard is forgotten and the mutex moved away; another mutex comes to lie where it was. That one was not taken
+/// A guard is forgotten and its mutex is moved. Another mutex is then at the same address. That mutex was not acquired
 /// twice.
 fn forgotten_and_moved() {
     #[inline(never)]
@@ -153,7 +153,7 @@ fn forgotten_and_moved() {
     crate::stage::ready()
 }
 
-/// Twenty threads wait for work, as they should.
+/// Twenty threads wait for work: an idle pool.
 fn idle_pool() {
     static QUEUE: Mutex<Vec<i64>> = Mutex::new(Vec::new());
     static WORK: Condvar = Condvar::new();

@@ -1,4 +1,4 @@
-//! The cycle of marks, and how a victim talks to its test.
+//! The cycle of marks, and how a victim communicates with its test.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use librip::rip_snap;
 use librip_test_kit::progress::{self, Cell};
 
 /// Marks the site of this step: one of seven in turn. Seven has no factor in common with any number of words,
-/// so a word that is a lap too old has the wrong site.
+/// so a word from the lap before has the wrong site.
 #[inline(never)]
 pub(crate) fn cycle(step: u64) {
     match step % 7 {
@@ -22,7 +22,7 @@ pub(crate) fn cycle(step: u64) {
     }
 }
 
-/// Goes through the cycle for good, at full speed, and counts each mark in its cell.
+/// Repeats the cycle forever, at full speed, and counts each mark in its cell.
 pub(crate) fn cycle_forever(cell: &Cell) -> ! {
     loop {
         rip_snap!("cycle 0");
@@ -59,12 +59,12 @@ pub(crate) fn dir() -> PathBuf {
     std::env::var_os("VICTIM_DIR").expect("the harness sets it").into()
 }
 
-/// Where the ring is, if there is to be one.
+/// The path of the ring, if the victim records.
 pub(crate) fn ring() -> Option<PathBuf> {
     std::env::var_os("RIP_RING").filter(|path| path != "off").map(PathBuf::from)
 }
 
-/// Starts recording; failing to is no reason to fail, or to say so.
+/// Starts recording. A failure is neither fatal nor printed.
 pub(crate) fn init() {
     let _ = librip::init();
 }
@@ -93,7 +93,7 @@ pub(crate) fn say(line: &str) {
     out.flush().unwrap();
 }
 
-/// Lets the test look, until it says go on.
+/// Lets the test read the ring, and waits until the test continues the victim.
 pub(crate) fn pause() {
     say("paused");
     let mut line = String::new();
@@ -111,7 +111,7 @@ pub(crate) fn named(name: &str) -> std::thread::Builder {
     std::thread::Builder::new().name(name.to_owned())
 }
 
-/// Runs `body` on a thread of this name, to its end.
+/// Runs `body` on a thread of this name, and joins it.
 pub(crate) fn run(name: &str, body: impl FnOnce() + Send + 'static) {
     named(name).spawn(body).unwrap().join().unwrap();
 }
@@ -134,7 +134,7 @@ pub(crate) fn rename(name: &str) {
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-/// Goes on in the cycle where it was.
+/// Continues the cycle at its last step.
 pub(crate) fn cycle_through_again(cell: &Cell, marks: u64) {
     for _ in 0..marks {
         cycle(cell.marks.load(Relaxed));

@@ -23,7 +23,7 @@ pub(crate) fn main(arguments: &[&str]) {
     }
 }
 
-/// A thread that has marked and lives on, one that has marked and exited, and 100 marks of the main thread.
+/// A thread that has marked and stays alive, a thread that has marked and exited, and 100 marks of the main thread.
 fn prelude(cells: &'static [Cell]) {
     let (sender, receiver) = mpsc::channel();
     common::named("w1")
@@ -57,7 +57,7 @@ fn die(way: &str, arguments: &[&str], cell: &Cell) {
         "sigsegv" => {
             let nowhere = black_box(16 as *const u64);
             rip_snap!("about to die");
-            // Not mapped, on purpose.
+            // An unmapped address, on purpose.
             let value = unsafe { *nowhere };
             rip_snap!("survived");
             black_box(value);
@@ -81,7 +81,7 @@ fn die(way: &str, arguments: &[&str], cell: &Cell) {
             rip_snap!("about to die");
             let path = c"/bin/true".as_ptr();
             let arguments = [path, std::ptr::null()];
-            // What a supervisor's wrapper does: the process goes on as another program.
+            // As a supervisor's wrapper does: the process becomes another program.
             unsafe { libc::execv(path, arguments.as_ptr()) };
         }
         "eat" => eat(cell),
@@ -98,7 +98,7 @@ fn die(way: &str, arguments: &[&str], cell: &Cell) {
     }
 }
 
-/// Marks, counts and recurses until the stack is used up.
+/// Marks, counts and recurses until the stack overflows.
 #[expect(unconditional_recursion, reason = "that is how stacks overflow")]
 #[inline(never)]
 fn deeper(cell: &Cell, depth: u64) -> u64 {
@@ -108,7 +108,7 @@ fn deeper(cell: &Cell, depth: u64) -> u64 {
     deeper(cell, depth + 1) + frame[3]
 }
 
-/// Marks, counts and uses one page more, until there is none.
+/// Marks, counts and uses one more page, until there is no memory.
 fn eat(cell: &Cell) {
     let len = 1 << 34;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -122,7 +122,7 @@ fn eat(cell: &Cell) {
     }
 }
 
-/// Three threads at full speed, and others that come, mark a few times and go, until it is killed.
+/// Three threads at full speed, and others that start, mark a few times and end, until the process is killed.
 fn torture() -> ! {
     common::init();
     let cells = cells();
@@ -157,7 +157,7 @@ fn torture() -> ! {
             }
             for (index, thread) in batch {
                 thread.join().unwrap();
-                // Not only finished: gone, so its slot says so.
+                // Joined, so its slot records the exit.
                 cells[index].extra.store(1, Relaxed);
             }
         }

@@ -1,4 +1,4 @@
-//! Programs to whose ring something happens. Each prints the same whether it records or not.
+//! Programs whose ring cannot be made, or is damaged. Each prints the same whether it records or not.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -58,7 +58,7 @@ fn work() {
     say(&format!("computed {sum}"));
 }
 
-/// Thousands of threads, one after the other: many more than the file system has room for slots.
+/// Thousands of threads, one after the other: many more than the slots that fit on the file system.
 fn churn() {
     common::init();
     for index in 0..3000u64 {
@@ -119,7 +119,7 @@ fn crowd_of(name: &str, threads: usize) {
             let barrier = barrier.clone();
             named(&format!("{name}{index}"))
                 .spawn(move || {
-                    // Being refused takes system calls that fail.
+                    // A refusal makes system calls that fail.
                     set_errno(123);
                     (0..3).for_each(cycle);
                     assert_eq!(errno(), 123);
@@ -164,7 +164,7 @@ fn hurt(what: &str) {
     }
 }
 
-/// Forty threads that mark all the time, others that come and go; in the midst of it, the file is damaged.
+/// Forty threads that mark all the time, and others that start and end. Meanwhile the file is damaged.
 fn damage(what: &str) {
     common::init();
     const WORKERS: usize = 40;
@@ -187,12 +187,12 @@ fn damage(what: &str) {
                             cycle(cells[index].marks.load(Relaxed));
                             cells[index].advance();
                         }
-                        // All threads go on for a while after the damage.
+                        // All threads continue for a while after the damage.
                         after += u32::from(HURT.load(Relaxed));
                         if after == 10 {
                             SAW.fetch_add(1, Relaxed);
                         }
-                        // Forty threads on a few processors: the visitors must get a turn too.
+                        // Forty threads share a few processors: the short-lived threads must get a turn too.
                         std::thread::yield_now();
                     }
                     cells[index].state.store(progress::FINISHED, Relaxed);
@@ -223,12 +223,12 @@ fn damage(what: &str) {
 }
 
 static COUNTED: AtomicU32 = AtomicU32::new(0);
-/// Where a fault that is none of librip's will come from.
+/// The address of a fault outside the ring.
 static LOST: std::sync::atomic::AtomicPtr<u8> = std::sync::atomic::AtomicPtr::new(ptr::null_mut());
 
 extern "C" fn counts(_signal: i32) {
     COUNTED.fetch_add(1, Relaxed);
-    // Mends the fault, as a program that handles such faults does.
+    // Repairs the fault, as a program that handles such faults does.
     let lost = LOST.load(Relaxed);
     if !lost.is_null() {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
@@ -244,7 +244,7 @@ extern "C" fn looks(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
     counts(signal);
 }
 
-/// A SIGBUS that is none of librip's, with this handler before `init`: it is as if librip was not there.
+/// A SIGBUS outside the ring, with this handler installed before `init`: the program behaves as without librip.
 fn sigbus(handler: &str, origin: &str) {
     match handler {
         "rust" => {}
@@ -264,7 +264,7 @@ fn sigbus(handler: &str, origin: &str) {
     }
     common::init();
     rip_snap!("before");
-    // The ring's own trouble first: that is no business of the program's handler.
+    // First a fault in the ring: the program's handler must not see it.
     hurt("truncate");
     rip_snap!("lost");
     for _ in 0..2 {
@@ -294,13 +294,13 @@ fn sigbus(handler: &str, origin: &str) {
     }
 }
 
-/// The file goes away, and another one gets its name.
+/// The file is removed, and another file gets its name.
 fn removed() {
     common::init();
     work();
     if let Some(path) = ring() {
         std::fs::remove_file(&path).unwrap();
-        std::fs::write(&path, "somebody else's").unwrap();
+        std::fs::write(&path, "another program's").unwrap();
     }
     work();
     std::process::exit(0);
@@ -315,7 +315,7 @@ fn memory() {
     run("late", || (0..4).for_each(cycle));
 }
 
-/// No descriptor is left when the ring is made.
+/// No descriptor is free when the recorder makes the ring.
 fn no_descriptors() {
     let mut open = Vec::new();
     while let Ok(file) = File::open("/dev/null") {

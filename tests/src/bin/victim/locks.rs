@@ -1,6 +1,6 @@
-//! Locks: held when the end comes, in every way to hold one. One file for each topic.
+//! Locks that are held when the process dies, in every way to hold one. One file for each topic.
 //!
-//! The storm says what is true in the progress file, in cells of its own: see [`storm`].
+//! The storm writes what its threads truly hold into the progress file, in cells of its own: see [`storm`].
 
 mod modes;
 mod storm;
@@ -32,7 +32,7 @@ pub(crate) fn main(arguments: &[&str]) {
     std::process::exit(3);
 }
 
-/// Prints the address of a lock that is where it will be locked.
+/// Prints the address of a lock, which must not move afterwards.
 fn say_address<T: ?Sized>(lock: &T) {
     say(&format!("{:x}", std::ptr::from_ref(lock).addr()));
 }

@@ -1,4 +1,4 @@
-//! The program that the end-to-end tests run: it records, and then does or suffers what its arguments say.
+//! The program that the end-to-end tests run: it records, and then does what its arguments say.
 //!
 //! It does not judge: its test reads the ring. What it prints is the same with and without a ring.
 

@@ -1,4 +1,4 @@
-//! Threads that come and go, forks, signals, destructors: one file each.
+//! Threads that start and end, forks, signals, destructors: one file each.
 
 mod destructors;
 mod forks;

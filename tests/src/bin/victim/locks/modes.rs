@@ -54,7 +54,7 @@ pub(crate) fn modes() {
     pause();
 }
 
-/// An upgrade that a reader keeps from succeeding.
+/// An upgrade that fails because of a reader.
 fn upgrade_fails() {
     let upgradable = LOCK.upgradable_read();
     pause();

@@ -15,15 +15,15 @@ use crate::common::{cells, named, say, sleep_forever};
 
 type WitnessedMutex = lock_api::Mutex<Recorded<Witnessed>, u64>;
 
-/// A raw lock that notes its owner while it is locked. What librip records must not claim more than that.
+/// A raw lock that notes its owner while it is locked. librip must not record a holder without such a note.
 struct Witnessed {
     inner: parking_lot::RawMutex,
-    /// Where it notes the owner, once that is known.
+    /// The cell for the owner, once it is known.
     owner: AtomicPtr<AtomicU64>,
 }
 
 thread_local! {
-    /// What a thread notes as owner: its number in the storm, plus one.
+    /// The value that a thread notes as owner: its number in the storm, plus one.
     static SELF: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
@@ -83,7 +83,7 @@ static RWLOCK: [RwLock<u64>; RWLOCKS] = [const { RwLock::new(0) }; RWLOCKS];
 static LOT: [WitnessedMutex; LOTS] = [const { WitnessedMutex::new(0) }; LOTS];
 static REENTRANT: [Reentrant; BY_HAND] = [const { Reentrant::new() }; BY_HAND];
 
-/// A lock that is marked by hand, and that its owner may acquire again.
+/// A reentrant lock with marks by hand.
 struct Reentrant {
     owner: AtomicUsize,
     depth: AtomicU64,
@@ -119,7 +119,7 @@ impl Reentrant {
     }
 }
 
-/// What a thread truly holds: written after it has acquired the lock and before it releases it.
+/// What a thread truly holds. The thread writes it after it has acquired the lock, and before it releases the lock.
 struct Truth(&'static [Cell]);
 
 impl Truth {
@@ -206,7 +206,7 @@ fn address(lock: usize) -> u64 {
 /// Acquires some locks, in an order that cannot deadlock, and releases them in any order.
 fn round(thread: usize, truth: &Truth, random: &mut Random) {
     let mut guards: Vec<(usize, Guard)> = Vec::with_capacity(LOCKS + 8);
-    // One in four rounds wants all of them.
+    // One in four rounds acquires all of them.
     let chance = [16, 4, 2, 8][random.below(4) as usize];
     for lock in 0..LOCKS {
         if chance < 16 && random.below(16) >= chance {

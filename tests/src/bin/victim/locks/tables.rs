@@ -1,4 +1,4 @@
-//! What the held-lock table and the table of names keep: over time, beyond their size, across threads, after the end.
+//! The held-lock table and the table of names: over time, beyond their capacity, across threads, after a lock ends.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -12,7 +12,7 @@ use librip::{rip_lock_acquired, rip_lock_destroyed, rip_lock_name, rip_lock_rele
 use super::{LotMutex, say_address};
 use crate::common::{pause, run};
 
-/// Its guards may be sent.
+/// A lock whose guards may be sent to another thread.
 type SpinMutex = lock_api::Mutex<Recorded<Spin>, u64>;
 
 /// A lock that spins, and that any thread may unlock.
@@ -36,7 +36,7 @@ unsafe impl lock_api::RawMutex for Spin {
     }
 }
 
-/// Holds a lock while a million words go by.
+/// Holds a lock while the thread records a million words.
 pub(crate) fn wrapped() {
     static HELD: Mutex<u64> = Mutex::new(0);
     static OTHER: RwLock<u64> = RwLock::new(0);
@@ -56,11 +56,11 @@ pub(crate) fn overflow() {
     locks.iter().for_each(say_address);
     let mut guards: Vec<_> = locks.iter().map(|lock| lock.lock().unwrap()).collect();
     pause();
-    // Those that found no room, and then one that did.
+    // First the locks without an entry, then one with an entry.
     guards.truncate(16);
     drop(guards.remove(3));
     pause();
-    // There is room again.
+    // The table has free entries again.
     let again = locks[18].lock().unwrap();
     pause();
     drop(again);
@@ -76,7 +76,7 @@ pub(crate) fn handed_over() {
     let guard = SENT.lock();
     rip_lock_acquired!(&BY_HAND);
     pause();
-    // Its first event is the release of what it never took.
+    // Its first event is the release of a lock that it never acquired.
     run("other", move || drop(guard));
     pause();
     run("another", || rip_lock_released!(&BY_HAND));

@@ -10,7 +10,7 @@ use librip::{rip_lock_acquired, rip_lock_released};
 use super::{LotMutex, say_address};
 use crate::common::{named, pause};
 
-/// A thread that waits for what the main thread has, in each way to wait.
+/// Threads that wait for the locks of the main thread, in each way to wait.
 pub(crate) fn waits() {
     static MUTEX: Mutex<u64> = Mutex::new(0);
     static LOT: LotMutex = LotMutex::new(0);
@@ -32,7 +32,7 @@ pub(crate) fn waits() {
     pause();
 }
 
-/// Locks that are released again: for their events.
+/// Acquires and releases locks, for their events.
 pub(crate) fn timed() {
     static MUTEX: Mutex<u64> = Mutex::new(0);
     static BY_HAND: u64 = 0;
@@ -50,7 +50,7 @@ pub(crate) fn timed() {
     drop(held);
 }
 
-/// The same lock taken at two places.
+/// Acquires the same lock at two locations.
 pub(crate) fn pairs() {
     static MUTEX: Mutex<u64> = Mutex::new(0);
     static LOT: LotMutex = LotMutex::new(0);

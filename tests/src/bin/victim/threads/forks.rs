@@ -55,8 +55,8 @@ pub(crate) fn fork() {
     rip_snap!("parent 3");
 }
 
-/// Goes into the background as daemons do: the process that was started ends with status 0 once its child has
-/// marked, and the child marks again when it is alone, and dies.
+/// Becomes a daemon: the first process ends with status 0 once its child has marked. The child marks again when its
+/// parent is gone, and dies.
 pub(crate) fn daemon() {
     let mut marked = [0; 2];
     let mut alone = [0; 2];
@@ -67,7 +67,7 @@ pub(crate) fn daemon() {
         rename("daemon");
         rip_snap!("in the background");
         assert_eq!(unsafe { libc::write(marked[1], c"".as_ptr().cast(), 1) }, 1);
-        // The other end is the parent's: this is the end of its file when the parent has gone.
+        // The parent has the other end of the pipe: this read ends when the parent is gone.
         let mut byte = 0u8;
         assert_eq!(unsafe { libc::read(alone[0], (&raw mut byte).cast(), 1) }, 0);
         rip_snap!("alone");

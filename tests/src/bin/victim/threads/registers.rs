@@ -16,7 +16,7 @@ struct Area {
     after: [u64; 16],
     /// 256
     wide_before: *const u8,
-    /// 264: MXCSR and x87 control word; 272: the same afterwards; 280: MXCSR to go on with.
+    /// 264: MXCSR and x87 control word; 272: the same afterwards; 280: MXCSR to continue with.
     control: [u32; 6],
     /// 288
     wide_after: *mut u8,
@@ -162,7 +162,7 @@ fn call_avx(area: &mut Area) {
 }
 
 #[cfg(target_arch = "x86_64")]
-/// Calls with those that every x86-64 processor has.
+/// Calls with the vector registers that every x86-64 processor has.
 fn call_sse(area: &mut Area) {
     // SAFETY: the caller has asked whether the processor has these registers; the buffers have room for 32 of them.
     unsafe {
@@ -180,7 +180,7 @@ fn call_sse(area: &mut Area) {
     };
 }
 
-/// Fills every register with a pattern, takes the cold path, and looks.
+/// Fills every register with a pattern, takes the cold path, and compares.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn registers() {
     run("thread", || {

@@ -66,7 +66,7 @@ pub(crate) fn storm(threads: usize) {
 }
 
 /// Marks with a signal, whose handler marks too, between each two instructions: the processor's own
-/// single-step flag raises it, so no instant is left out.
+/// single-step flag raises it, so the test covers every instant.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn step() {
     handle(libc::SIGTRAP, marks_in_handler, 0);
@@ -99,13 +99,13 @@ extern "C" fn first_mark_in_handler(_signal: i32) {
     HANDLER_RAN.store(errno() == 77, Relaxed);
 }
 
-/// A thread's first mark is made by a handler, on an alternate stack of that size if it is not 0.
+/// A handler makes a thread's first mark, on an alternate stack of that size if it is not 0.
 pub(crate) fn handler_first(stack_len: usize) {
     let flags = if stack_len > 0 { libc::SA_ONSTACK } else { 0 };
     handle(libc::SIGUSR1, first_mark_in_handler, flags);
     run("thread", move || {
         if stack_len > 0 {
-            // With nothing below it, so that an overflow is a fault.
+            // No memory is mapped below it, so an overflow faults.
             let (none, both) = (libc::PROT_NONE, libc::PROT_READ | libc::PROT_WRITE);
             let map_flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             let guard = 1 << 16;

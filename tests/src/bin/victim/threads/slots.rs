@@ -1,4 +1,4 @@
-//! Threads that take slots, leave them, and get the slots of others.
+//! Threads that claim slots, release them, and reuse the slots of others.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +18,7 @@ pub(crate) fn first() {
     });
 }
 
-/// A thread that marks when told to, and exits when told to.
+/// A thread that marks and exits on request.
 struct Puppet {
     sender: mpsc::Sender<u64>,
     done: mpsc::Receiver<()>,
@@ -47,7 +47,7 @@ impl Puppet {
     }
 }
 
-/// Four slots; their owners exit in the order c, a, d, b; four others come.
+/// Four slots. Their owners exit in the order c, a, d, b, and four more threads start.
 pub(crate) fn reuse() {
     let first = ["a", "b", "c", "d"].map(|name| {
         let puppet = Puppet::new(name);
@@ -107,7 +107,7 @@ pub(crate) fn same_tid() {
     say("unlucky");
 }
 
-/// All at once.
+/// All threads make their first mark at once.
 pub(crate) fn crowd(threads: usize) {
     let barrier = Arc::new(Barrier::new(threads + 1));
     let cells = cells();
@@ -130,7 +130,7 @@ pub(crate) fn crowd(threads: usize) {
     pause();
 }
 
-/// Two slots; the owner of one is killed.
+/// Two slots. The owner of one of them is killed.
 pub(crate) fn reclaim() {
     rip_snap!("parent");
     let pid = unsafe { libc::fork() };

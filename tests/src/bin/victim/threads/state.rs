@@ -1,4 +1,4 @@
-//! What a mark leaves as it was, what `exec` leaves, and the names of threads.
+//! What a mark does not change, what `exec` leaves open, and the names of threads.
 
 use std::sync::mpsc;
 
@@ -55,7 +55,7 @@ pub(crate) fn keeps_errno() {
     sleepers();
 }
 
-/// Uses up the slots, and looks at `errno` of a thread that gets none.
+/// Uses up the slots, and reads `errno` in a thread that gets none.
 pub(crate) fn sleepers() {
     let (sender, receiver) = mpsc::channel();
     for _ in 0..4 {

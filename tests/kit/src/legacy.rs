@@ -1,9 +1,9 @@
-//! Rings of the C header that librip descends from, made by hand: 320 bytes a slot, no header.
+//! Rings in the legacy format, that of the C header that librip replaces, made by hand: 320 bytes a slot, no header.
 //!
-//! A slot is a name of 64 bytes and 32 words. A word is an 8-bit counter above a 56-bit PC; all ones is the
-//! exit mark, which takes a place but no counter.
+//! A slot is a name of 64 bytes and 32 words. A word is an 8-bit counter above a 56-bit PC. A word of all ones is the
+//! exit mark, which has no counter.
 
-/// One thread's slot. Index and counter go on by themselves, as a thread's would.
+/// One thread's slot. Each mark advances the index and the counter, as in a real thread.
 #[derive(Clone, Debug)]
 pub struct Slot {
     name: [u8; 64],
@@ -13,20 +13,20 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// A thread of this name that has marked nothing.
+    /// A thread of this name without marks.
     pub fn new(name: &str) -> Slot {
         let mut bytes = [0; 64];
         bytes[..name.len()].copy_from_slice(name.as_bytes());
         Slot { name: bytes, words: [0; 32], index: 0, counter: 0 }
     }
 
-    /// The program sets the counter, which it may at any time.
+    /// Sets the counter, as a program may do at any time.
     pub fn counting_from(mut self, counter: u8) -> Slot {
         self.counter = counter;
         self
     }
 
-    /// Marks at these addresses.
+    /// Adds marks at these addresses.
     pub fn marks(mut self, pcs: impl IntoIterator<Item = u64>) -> Slot {
         for pc in pcs {
             self.words[self.index % 32] = u64::from(self.counter) << 56 | pc;
@@ -36,7 +36,7 @@ impl Slot {
         self
     }
 
-    /// The thread's exit mark.
+    /// Adds the thread's exit mark.
     pub fn exit(mut self) -> Slot {
         self.words[self.index % 32] = u64::MAX;
         self.index += 1;
@@ -48,7 +48,7 @@ impl Slot {
     }
 }
 
-/// The file: slots at the index of their thread id, nothing in between.
+/// Builds the file: each slot is at the index of its thread id, and zeros fill the gaps.
 pub fn build(threads: &[(usize, Slot)]) -> Vec<u8> {
     let last = threads.iter().map(|(tid, _)| *tid).max().unwrap_or(0);
     let mut bytes = vec![0; (last + 1) * 320];

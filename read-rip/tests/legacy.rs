@@ -1,7 +1,7 @@
-//! Rings of the C header that librip descends from: written by a real C program, and by hand.
+//! Rings in the legacy format, that of the C header that librip replaces: written by a real C program, and by hand.
 //!
-//! The program is our own, from the description of the format (`read_rip::ring`, `ancestor.rs`): it includes none of
-//! the ancestor's code.
+//! The C program follows the description of the format (`read_rip::ring`, `legacy.rs`). It includes none of that
+//! header's code.
 
 mod support;
 
@@ -9,11 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::ancestor::{Slot, build};
+use support::legacy::{Slot, build};
 use support::run::{Outcome, read_rip, show, show_within};
 use tempfile::TempDir;
 
-/// Three threads: one that only takes and releases a lock, one that wraps around and exits, one with a single mark.
+/// Three threads: one that only acquires and releases a lock, one that wraps around and exits, one with a single mark.
 const PROGRAM: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -27,12 +27,12 @@ const PROGRAM: &str = r#"
 struct slot { char name[64]; uint64_t words[32]; };
 static struct slot *ring;
 static __thread struct slot *mine;
-static __thread uint8_t counter, place;
+static __thread uint8_t counter, next_word;
 
 #define SNAP() do { \
     uint64_t pc; \
     __asm__ volatile("leaq 0(%%rip), %0" : "=r"(pc)); \
-    mine->words[place++ % 32] = (uint64_t)counter++ << 56 | pc; \
+    mine->words[next_word++ % 32] = (uint64_t)counter++ << 56 | pc; \
 } while (0)
 
 static void enter(const char *name, int tid) {
@@ -60,7 +60,7 @@ static void *second(void *unused) {
     enter("worker", 7);
     work(299);
     locking();
-    mine->words[place++ % 32] = UINT64_MAX;
+    mine->words[next_word++ % 32] = UINT64_MAX;
     return unused;
 }
 
@@ -126,7 +126,7 @@ fn line(mark: &str) -> usize {
 }
 
 #[test]
-fn a_ring_of_the_ancestors_kind_is_read_with_its_program_given() {
+fn a_legacy_ring_is_read_if_its_program_is_given() {
     let fixture = Fixture::new();
     let (waits, holds, works) = (line("waits"), line("holds"), line("works"));
     let outcome = fixture.show(&["-t"], &fixture.ring).sound();
@@ -162,7 +162,7 @@ fn a_ring_of_the_ancestors_kind_is_read_with_its_program_given() {
 }
 
 #[test]
-fn compressed_copies_of_it_are_read_as_well() {
+fn compressed_copies_of_a_legacy_ring_are_read() {
     use std::io::Write;
     let fixture = Fixture::new();
     let plain = fixture.show(&["-tv"], &fixture.ring).sound().stdout;
@@ -194,7 +194,7 @@ fn without_the_program_there_are_addresses_and_a_hint() {
     );
     let json = show(&["-t", "--json"], &fixture.ring).sound().json();
     assert_eq!(json.last().unwrap()["data"]["hint"], "give the program with -e");
-    // With it there is nothing to say.
+    // With the program there is no hint.
     assert!(!fixture.show(&["-t"], &fixture.ring).stderr.contains("Hint: "));
     let info = read_rip(["info".as_ref(), fixture.ring.as_os_str()]).sound().stdout;
     assert!(info.contains("format      legacy: no header, 320 bytes per slot\nthreads     3\n"), "{info}");
@@ -215,7 +215,7 @@ fn marks(counters: impl IntoIterator<Item = u64>, pcs: impl IntoIterator<Item = 
 }
 
 #[test]
-fn an_exit_is_seen_at_every_place_where_the_slot_wraps() {
+fn an_exit_is_seen_wherever_the_slot_wraps() {
     let counts: Vec<u64> = (1..70).chain(250..330).collect();
     let threads: Vec<(usize, Slot)> = counts
         .iter()
@@ -240,7 +240,7 @@ fn a_thread_with_one_mark_or_only_an_exit_is_shown() {
 }
 
 #[test]
-fn a_counter_that_jumps_several_times_hides_nothing() {
+fn no_mark_is_lost_when_the_counter_jumps_several_times() {
     let slot = Slot::new("jumps")
         .counting_from(10)
         .marks([1, 2])
@@ -249,14 +249,14 @@ fn a_counter_that_jumps_several_times_hides_nothing() {
         .counting_from(3)
         .marks([5]);
     assert_eq!(lines(&[(1, slot)]), ["jumps[1]: {10}0x1, {11}0x2, {250}0x3, {251}0x4, {3}0x5"]);
-    // A thread that exits and goes on: its id was given to another one, and the counter begins anew.
+    // The first thread exits. Another thread gets its id, and its counter starts at zero.
     let slot = Slot::new("again").marks([1, 2, 3]).exit().counting_from(0).marks([4, 5]).exit().marks([6]);
     assert_eq!(lines(&[(1, slot)]), ["again[1]: {0}0x1, {1}0x2, {2}0x3, {0}0x4, {1}0x5, {2}0x6"]);
 }
 
 #[test]
 fn counters_that_jump_everywhere_cost_no_memory_and_the_newest_marks_are_shown() {
-    // Each of 20,000 slots could claim 8,000 marks that are not there: gigabytes, in a file of six megabytes.
+    // Each of 20,000 slots could claim 8,000 marks that do not exist: gigabytes, from a file of six megabytes.
     let mut slot = Slot::new("hostile");
     for counter in (0..31u8).rev() {
         slot = slot.counting_from(counter).marks([0x1000 + u64::from(counter)]);
@@ -273,9 +273,9 @@ fn counters_that_jump_everywhere_cost_no_memory_and_the_newest_marks_are_shown()
 }
 
 #[test]
-fn a_large_sparse_ring_is_read_in_the_time_of_its_content() {
+fn a_large_sparse_ring_takes_only_the_time_of_its_content() {
     use std::os::unix::fs::FileExt;
-    // As for every thread id that Linux can have.
+    // One slot for every thread id that Linux can assign.
     const IDS: u64 = 1 << 22;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ring");

@@ -1,0 +1,58 @@
+//! A ring with a clock and sites of lock operations, to which the tests of locks add threads.
+
+use super::synth::{Ring, Site};
+
+pub(crate) const A: u64 = 0x7f00_0000_1000;
+pub(crate) const B: u64 = 0x7f00_0000_2000;
+
+/// Sites of a mutex's wrapper.
+pub(crate) const TAKES: u64 = 0x1000;
+pub(crate) const WAIT: u64 = 0x1100;
+pub(crate) const RELEASED: u64 = 0x1200;
+pub(crate) const TRY_TAKES: u64 = 0x1300;
+pub(crate) const TRY_FAILED: u64 = 0x1400;
+/// Marks by hand.
+pub(crate) const HAND_WAIT: u64 = 0x2000;
+pub(crate) const HAND_ACQUIRED: u64 = 0x2100;
+pub(crate) const HAND_RELEASED: u64 = 0x2200;
+/// A readers-writer lock in shared mode.
+pub(crate) const READS: u64 = 0x3000;
+pub(crate) const READ_WAIT: u64 = 0x3100;
+/// A wait of limited time.
+pub(crate) const TIMED_WAIT: u64 = 0x3200;
+pub(crate) const SNAP: u64 = 0x4000;
+
+/// States of an entry of the held-lock table.
+pub(crate) const TAKING: u64 = 1;
+pub(crate) const WAITING: u64 = 2;
+pub(crate) const HELD: u64 = 3;
+pub(crate) const RELEASING: u64 = 4;
+pub(crate) const CONDITION: u64 = 5;
+pub(crate) const DESTROYED: u64 = 6;
+
+/// Seconds since boot as ticks of a ring with a clock.
+pub(crate) fn at(seconds: f64) -> u64 {
+    1000 + ((seconds - 2.0) * 125_000_000.0) as u64
+}
+
+pub(crate) fn ring() -> Ring {
+    let mutex = 1 << 8 | 4;
+    let rwlock = 2 << 8 | 4 | 1;
+    let site = |pc, file, line, within| Site::new(pc, file, line).within(within);
+    let mut ring = Ring::new().with_sites(&[]).with_clock(2);
+    ring.sites = vec![
+        site(TAKES, "src/cache.rs", 10, "server::cache").of(6, mutex, &[4, 3]),
+        site(WAIT, "src/cache.rs", 11, "server::cache").of(2, mutex, &[4, 3]),
+        site(RELEASED, "src/cache.rs", 12, "server::cache").of(4, mutex, &[4, 5, 3]),
+        site(TRY_TAKES, "src/cache.rs", 13, "server::cache").of(6, mutex | 2, &[3]),
+        site(TRY_FAILED, "src/cache.rs", 14, "server::cache").of(5, mutex | 2, &[3]),
+        site(HAND_WAIT, "src/hand.c", 20, "").of(2, 0, &[4, 3]),
+        site(HAND_ACQUIRED, "src/hand.c", 21, "").of(3, 0, &[4, 3]),
+        site(HAND_RELEASED, "src/hand.c", 22, "").of(4, 0, &[4, 5, 3]),
+        site(READS, "src/net.rs", 30, "server::net").of(6, rwlock, &[3]),
+        site(READ_WAIT, "src/net.rs", 31, "server::net").of(2, rwlock, &[4, 3]),
+        site(TIMED_WAIT, "src/net.rs", 32, "server::net").of(2, mutex | 2, &[4, 3]),
+        site(SNAP, "src/main.rs", 1, "server"),
+    ];
+    ring
+}
