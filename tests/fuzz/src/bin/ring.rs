@@ -13,8 +13,7 @@ fn seeds() -> Vec<Vec<u8>> {
     let compressed = file("compressed", &[]);
     gzip(&sound, &compressed);
     let more = Ring { unknown_regions: true, extra_bytes: 16, exit_status: Some(3), ..ring() };
-    let threads =
-        [(3, legacy::Slot::new("a").marks([0x40_1000; 40])), (5, legacy::Slot::new("b").exit())];
+    let threads = [(3, legacy::Slot::new("a").marks([0x40_1000; 40])), (5, legacy::Slot::new("b").exit())];
     vec![
         sound,
         fs::read(compressed).expect("it was written"),
