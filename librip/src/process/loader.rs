@@ -6,9 +6,8 @@
 
 use core::ffi::{CStr, c_int, c_void};
 use core::slice;
-use std::ffi::{CString, OsStr};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStringExt;
 
 use crate::arch;
 use crate::ring::module_registry::LoadedModule;
@@ -178,9 +177,6 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
         // SAFETY: the loader keeps its list locked, so the module stays.
         unsafe { found.read_notes(segment, *detail) };
     }
-    if *detail == Detail::Sites {
-        found.module.file = file_identity(&found.module.path);
-    }
     each(found);
     0
 }
@@ -204,13 +200,4 @@ fn describe(load_bias: u64, segments: &[libc::Elf64_Phdr]) -> FoundModule {
             .collect(),
         ..FoundModule::default()
     }
-}
-
-/// Returns a file's length and modification time, bytes and ns since 1970; zeros if the file cannot be examined.
-fn file_identity(path: &[u8]) -> (u64, u64) {
-    std::fs::metadata(OsStr::from_bytes(path)).map_or((0, 0), |file| {
-        let modified_ns =
-            (file.mtime() as u64).wrapping_mul(1_000_000_000).wrapping_add(file.mtime_nsec() as u64);
-        (file.size(), modified_ns)
-    })
 }

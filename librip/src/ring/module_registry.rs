@@ -8,7 +8,10 @@
 use core::hash::Hasher;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
+use std::ffi::OsStr;
 use std::hash::DefaultHasher;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 
 use librip_format::{ENTRY_COMPLETE, Module, ParsedSite, Site, Text};
 
@@ -27,8 +30,6 @@ pub(crate) struct LoadedModule {
     /// The address after the last one.
     pub(crate) end: u64,
     pub(crate) build_id: Vec<u8>,
-    /// Length and modification time of the file, bytes and ns since 1970; zeros if they are not known.
-    pub(crate) file: (u64, u64),
     pub(crate) sites: Vec<ParsedSite>,
     /// The sites' texts, one after the other.
     pub(crate) texts: Vec<u8>,
@@ -125,6 +126,7 @@ fn write_module(ring: &Ring, index: u64, module: &LoadedModule, path: Text) {
     let mut build_id = [0; BUILD_ID_LEN_MAX];
     let build_id_len = module.build_id.len().min(BUILD_ID_LEN_MAX);
     build_id[..build_id_len].copy_from_slice(&module.build_id[..build_id_len]);
+    let (file_len_bytes, modified_ns) = file_identity(&module.path);
     let entry = Module {
         state: 0.into(),
         pid: sys::pid(),
@@ -135,12 +137,21 @@ fn write_module(ring: &Ring, index: u64, module: &LoadedModule, path: Text) {
         build_id_len_bytes: build_id_len as u32,
         is_executable: u32::from(module.is_executable),
         build_id,
-        file_len_bytes: module.file.0,
-        modified_ns: module.file.1,
+        file_len_bytes,
+        modified_ns,
         reserved: [0; 4],
     };
     // SAFETY: `Ring::append` gave this entry to us alone, reserved. `Module` starts with its state.
     unsafe { write_then_complete(ring.module(index), entry) };
+}
+
+/// Returns a file's length and modification time, bytes and ns since 1970; zeros if the file cannot be examined.
+fn file_identity(path: &[u8]) -> (u64, u64) {
+    std::fs::metadata(OsStr::from_bytes(path)).map_or((0, 0), |file| {
+        let modified_ns =
+            (file.mtime() as u64).wrapping_mul(1_000_000_000).wrapping_add(file.mtime_nsec() as u64);
+        (file.size(), modified_ns)
+    })
 }
 
 fn write_site(ring: &Ring, index: u64, module: u64, site: &ParsedSite, pc: u64, text: Text) {
