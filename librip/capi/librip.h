@@ -1,5 +1,5 @@
 /* librip.h: records where each thread is and which locks it holds, for one to two nanoseconds a mark, in a file that
- * outlives the process. For C99 to C23 and C++11 to C++23.
+ * outlives the process. For C99 to C23 and C++11 to C++23. It is long because programs install and include one file.
  *
  *     #include <librip.h>
  *     #include <pthread.h>

@@ -132,7 +132,7 @@ pub struct Orphan {
     pub waiters: Waiters,
     /// Whether a thread of the parent certainly held it at the fork.
     pub locked_at_fork: bool,
-    /// Who holds the same lock in the parent now.
+    /// The holder of the same lock in the parent now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<HoldFact>,
 }
@@ -266,7 +266,7 @@ pub struct Queue {
     /// Whether one thread held it throughout; `None`: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_throughout: Option<bool>,
-    /// Who holds it.
+    /// The holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<ActiveHolder>,
     /// The known acquisitions.
@@ -346,7 +346,7 @@ pub struct OvertakenWait {
 pub struct Contended {
     /// The lock.
     pub lock: LockId,
-    /// Who holds it; of several the first.
+    /// The holder; the first if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<HoldFact>,
     /// The threads that wait for it.

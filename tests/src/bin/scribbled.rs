@@ -12,9 +12,12 @@
     reason = "a program that exists to be attacked: plain system calls"
 )]
 
+#[path = "../spin.rs"]
+mod spin;
+
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use librip::raw::{Recorded, SetName};
@@ -23,12 +26,13 @@ use librip::{
     rip_lock_acquired, rip_lock_destroyed, rip_lock_name, rip_lock_released, rip_lock_try_failed,
     rip_lock_wait, rip_progress, rip_snap,
 };
+use spin::Spin;
 
 const ROUNDS: u64 = 24;
 const THREADS: u64 = 3;
 const STEPS: u64 = 60;
 
-type SpinMutex = lock_api::Mutex<Recorded<Spin>, u64>;
+type SpinMutex = lock_api::Mutex<Recorded<Spin<lock_api::GuardNoSend>>, u64>;
 
 static OUTER: Mutex<u64> = Mutex::new(0);
 static MIDDLE: RwLock<u64> = RwLock::new(0);
@@ -147,27 +151,6 @@ fn fork(round: u64) {
     let mut status = 0;
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
     assert_eq!(status, 0, "the child of round {round}");
-}
-
-/// A lock that spins.
-struct Spin(AtomicBool);
-
-unsafe impl lock_api::RawMutex for Spin {
-    #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
-    const INIT: Spin = Spin(AtomicBool::new(false));
-    type GuardMarker = lock_api::GuardNoSend;
-
-    fn lock(&self) {
-        while !self.try_lock() {
-            std::thread::yield_now();
-        }
-    }
-    fn try_lock(&self) -> bool {
-        !self.0.swap(true, Acquire)
-    }
-    unsafe fn unlock(&self) {
-        self.0.store(false, Release);
-    }
 }
 
 /// Memory that no store of the recorder may reach: a store to the pages around the ring's mapping faults, and the heap

@@ -1,6 +1,6 @@
 //! The traits of `lock_api` 0.5, which `parking_lot` 0.13 implements.
 //!
-//! Methods that acquire a lock return a guard, which is given back when the lock is released. Unlike in 0.4, a
+//! Methods that acquire a lock return a guard, and methods that release it take that guard. Unlike in 0.4, a
 //! condition variable is a trait.
 
 #![allow(unsafe_code, reason = "the traits are unsafe, and so is the release of a lock that may not be held")]

@@ -13,6 +13,8 @@ mod common;
 mod die;
 mod harm;
 mod locks;
+#[path = "../../spin.rs"]
+mod spin;
 mod threads;
 
 fn main() {

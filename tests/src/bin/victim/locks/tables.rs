@@ -2,8 +2,6 @@
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
 
 use librip::raw::{Recorded, SetName};
 use librip::sync::{Mutex, RwLock};
@@ -11,30 +9,10 @@ use librip::{rip_lock_acquired, rip_lock_destroyed, rip_lock_name, rip_lock_rele
 
 use super::{LotMutex, say_address};
 use crate::common::{pause, run};
+use crate::spin::Spin;
 
 /// A lock whose guards may be sent to another thread.
-type SpinMutex = lock_api::Mutex<Recorded<Spin>, u64>;
-
-/// A lock that spins, and that any thread may unlock.
-struct Spin(AtomicBool);
-
-unsafe impl lock_api::RawMutex for Spin {
-    #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
-    const INIT: Spin = Spin(AtomicBool::new(false));
-    type GuardMarker = lock_api::GuardSend;
-
-    fn lock(&self) {
-        while !self.try_lock() {
-            std::thread::yield_now();
-        }
-    }
-    fn try_lock(&self) -> bool {
-        !self.0.swap(true, Acquire)
-    }
-    unsafe fn unlock(&self) {
-        self.0.store(false, Release);
-    }
-}
+type SpinMutex = lock_api::Mutex<Recorded<Spin<lock_api::GuardSend>>, u64>;
 
 /// Holds a lock while the thread records a million words.
 pub(crate) fn wrapped() {
