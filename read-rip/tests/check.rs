@@ -69,7 +69,7 @@ fn a_deadlock_of_a_dead_process_is_reported_and_fails_a_build() {
     let outcome = check(&path, &[]);
     assert_eq!(outcome.status, 1, "{outcome:#?}");
     assert_eq!(
-        outcome.stdout,
+        outcome.result(),
         "proven deadlock: 2 threads wait for one another, for 1.0 s\n    \
              saver[10] waits for CURRENT (0x7f0000002000) at bank::? bank.rs:37<0x1100>, \
              held by spender[11] for 2.0 s, acquired at bank::? bank.rs:35<0x1000>\n    \
@@ -87,7 +87,7 @@ fn a_sound_ring_has_no_findings_and_check_says_what_it_read() {
     let path = scratch.path("ring");
     ring().with_slots([Slot::thread("one", 10).event(TAKES, &[at(3.0), A])]).build().write(&path);
     let outcome = check(&path, &[]).sound();
-    assert_eq!(outcome.stdout, "no findings in 1 thread and 1 lock\n");
+    assert_eq!(outcome.result(), "no findings in 1 thread and 1 lock\n");
 }
 
 #[test]

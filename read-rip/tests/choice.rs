@@ -35,7 +35,7 @@ fn a_living_process_is_recognised_and_its_lost_threads_counted() {
     let outcome = show(&[], &living).sound();
     let expected =
         format!("server[{}], alive: 2 threads, 1 disappeared without exiting\n", std::process::id());
-    assert!(outcome.stderr.starts_with(&expected), "{outcome:#?}");
+    assert!(outcome.stdout.starts_with(&expected), "{outcome:#?}");
     let lines = show(&["-t", "--json"], &living).sound().json();
     let state = |tid: u32| {
         let line = lines.iter().find(|line| line["data"]["tid"] == tid).unwrap();
@@ -54,12 +54,12 @@ fn an_equal_pid_of_another_boot_or_start_time_is_another_process() {
     let another_start = Ring { start_time_ticks: alive.start_time_ticks + 1, ..alive.clone() };
     for ring in [another_boot, another_start] {
         let outcome = Fixture::of(&ring).show(&[]).sound();
-        assert!(outcome.stderr.starts_with(&dead), "{outcome:#?}");
+        assert!(outcome.stdout.starts_with(&dead), "{outcome:#?}");
     }
     // Missing values do not prove that the process is dead.
     let nothing_known = Ring { boot_id: [0; 16], start_time_ticks: 0, pid_namespace: 0, ..alive };
     let outcome = Fixture::of(&nothing_known).show(&[]).sound();
-    assert!(outcome.stderr.contains(", alive: "), "{outcome:#?}");
+    assert!(outcome.heading().contains(", alive: "), "{outcome:#?}");
 }
 
 fn in_directory(fixture: &Fixture, args: &[&str]) -> Outcome {
@@ -70,7 +70,7 @@ fn in_directory(fixture: &Fixture, args: &[&str]) -> Outcome {
 #[test]
 fn the_only_ring_is_shown_without_being_named() {
     let fixture = Fixture::of(&pile_up());
-    assert!(in_directory(&fixture, &[]).sound().stdout.starts_with("server::cache::? : 3 threads"));
+    assert!(in_directory(&fixture, &[]).sound().result().starts_with("server::cache::? : 3 threads"));
 }
 
 #[test]
@@ -101,9 +101,12 @@ fn a_ring_is_found_by_the_pid_of_its_process_living_or_dead() {
     with_living_ring(&fixture);
     let living = std::process::id().to_string();
     let outcome = in_directory(&fixture, &[&living]).sound();
-    assert_eq!(outcome.stdout, "unknown : 2 threads, 2 locations: source_a.c:124 (1); source_a.c:129 (1)\n");
+    assert_eq!(
+        outcome.result(),
+        "unknown : 2 threads, 2 locations: source_a.c:124 (1); source_a.c:129 (1)\n"
+    );
     let outcome = in_directory(&fixture, &["-r", "4321"]).sound();
-    assert!(outcome.stdout.starts_with("server::cache::? : 3 threads"));
+    assert!(outcome.result().starts_with("server::cache::? : 3 threads"));
     let outcome = in_directory(&fixture, &["4000000000"]);
     outcome.fails_with("Error: no readable ring of process 4000000000 (it does not exist; searched ");
     let outcome = in_directory(&fixture, &["1"]);
@@ -118,7 +121,7 @@ fn a_ring_that_a_process_has_mapped_is_found_wherever_it_is() {
     lock_sites().of_this_process().with_slots([Slot::thread("a", 1).marks([DONE])]).build().write(&path);
     let _mapping = support::map(&path);
     let outcome = in_directory(&fixture, &[&std::process::id().to_string()]).sound();
-    assert_eq!(outcome.stdout, "unknown : 1 thread, 1 location: source_a.c:129 (1)\n");
+    assert_eq!(outcome.result(), "unknown : 1 thread, 1 location: source_a.c:129 (1)\n");
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn a_file_whose_name_is_a_number_is_a_file() {
     fs::rename(&fixture.path, fixture.directory.path().join("4711")).unwrap();
     let mut command = command();
     command.arg("4711").current_dir(fixture.directory.path());
-    assert!(finish(command).sound().stdout.starts_with("server::cache::? : 3 threads"));
+    assert!(finish(command).sound().result().starts_with("server::cache::? : 3 threads"));
 }
 
 #[test]
@@ -136,7 +139,7 @@ fn a_ring_may_have_a_name_that_is_not_utf8() {
     let fixture = Fixture::of(&pile_up());
     let path = fixture.directory.path().join(std::ffi::OsStr::from_bytes(b"r\xffng"));
     fs::rename(&fixture.path, &path).unwrap();
-    assert!(show(&[], &path).sound().stdout.starts_with("server::cache::? : 3 threads"));
+    assert!(show(&[], &path).sound().result().starts_with("server::cache::? : 3 threads"));
     assert_eq!(show(&["--json"], &path).sound().json()[0]["data"]["pid"], 4321);
 }
 
@@ -272,7 +275,7 @@ fn a_ring_of_another_namespace_is_matched_by_the_pid_in_that_namespace() {
     let outcome = Fixture::of(&ring).show(&[]).sound();
     // The namespace differs, but this process has the innermost pid and the start time of the ring.
     let expected = format!("server[{}], alive: ", std::process::id());
-    assert!(outcome.stderr.starts_with(&expected), "{outcome:#?}");
+    assert!(outcome.stdout.starts_with(&expected), "{outcome:#?}");
 }
 
 fn entries(directory: &Path) -> Vec<PathBuf> {

@@ -54,7 +54,7 @@ fn all_marks_that_may_have_caused_an_event_are_shown() {
     let ring = ring(sessions()).with_slots([Slot::thread("a", 1).marks([SNAP, FOLDED])]);
     assert_eq!(run(&ring, &["-t"]).sound().stdout, "a[1]: {0}main.c:50, {1}open.c:3|close.c:4\n");
     assert_eq!(
-        run(&ring, &["-v"]).sound().stdout,
+        run(&ring, &["-v"]).sound().result(),
         "unknown : 1 thread, 1 location: open.c:3|close.c:4<0x1000> \"opens\"|\"closes\" [1]\n"
     );
     let outcome = run(&ring, &["-t", "-m", "close.c:4"]).sound();
@@ -70,7 +70,7 @@ fn all_modules_that_an_event_may_be_in_are_shown() {
     });
     let ring = ring(sites).with_slots([Slot::thread("a", 1).marks([FOLDED])]);
     assert_eq!(
-        run(&ring, &[]).sound().stdout,
+        run(&ring, &[]).sound().result(),
         "server::opens::?|server::closes::? : 1 thread, 1 location: open.c:3|close.c:4 (1)\n"
     );
 }
@@ -115,7 +115,7 @@ fn a_mark_that_may_be_progress_is_neither_progress_nor_a_livelock() {
     let busy = |tid| Slot::thread("busy", tid).at(1000).marks([FOLDED; 64]);
     let ring = ring(sites).with_slots([busy(1), busy(2)]);
     let outcome = run(&ring, &["check"]).sound();
-    assert_eq!(outcome.stdout, "no findings in 2 threads and 0 locks\n");
+    assert_eq!(outcome.result(), "no findings in 2 threads and 0 locks\n");
     let warning = "Warning: a.c:7|a.c:8: the linker has folded marks of different meaning into one";
     assert!(outcome.stderr.contains(warning), "{outcome:#?}");
     assert!(outcome.stderr.contains("\nHint: link without --icf"), "{outcome:#?}");
@@ -153,7 +153,7 @@ fn a_mark_that_may_be_a_release_gives_no_lock_order() {
     let site = |line, kind| Site::new(FOLDED, "src/a.c", line).of(kind, 0, &[3]);
     let ring = two_locks([site(1, 5), site(2, 4)]);
     let outcome = run(&ring, &["check"]).sound();
-    assert_eq!(outcome.stdout, "no findings in 2 threads and 2 locks\n");
+    assert_eq!(outcome.result(), "no findings in 2 threads and 2 locks\n");
     assert!(outcome.stderr.contains("Warning: a.c:1|a.c:2: "), "{outcome:#?}");
     // The lock is still known.
     let threads = run(&ring, &["-tv"]).sound().stdout;

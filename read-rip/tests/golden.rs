@@ -136,10 +136,10 @@ fn the_views_of_the_golden_ring_need_no_program() {
     let tids: Vec<u32> = ring::read(&path).unwrap().slots.iter().map(|slot| slot.tid).collect();
 
     let outcome = show(&[], &path).sound();
-    assert_eq!(outcome.stdout, format!("golden::? : 1 thread, 1 location: main.rs:{die} (1)\n"));
+    assert_eq!(outcome.result(), format!("golden::? : 1 thread, 1 location: main.rs:{die} (1)\n"));
     let pid = tids[0];
     let heading = format!("golden[{pid}], dead (killed, crashed or _exit): 4 threads, 3 of them exited");
-    assert!(outcome.stderr.starts_with(&heading), "{outcome:#?}");
+    assert!(outcome.heading().starts_with(&heading), "{outcome:#?}");
 
     let outcome = show(&["-t"], &path).sound();
     assert_eq!(outcome.stdout, format!("golden[{}]: {{0}}main.rs:{begin}, {{1}}main.rs:{die}\n", tids[0]));
@@ -282,9 +282,9 @@ fn the_locks_of_the_golden_ring_need_no_program() {
     }
     let outcome = read_rip(["check".as_ref(), path.as_os_str()]);
     assert_eq!(outcome.status, 1, "{outcome:#?}");
-    let findings = outcome.stdout.lines().filter(|line| !line.starts_with(' ') && !line.is_empty());
+    let findings = outcome.result().lines().filter(|line| !line.starts_with(' ') && !line.is_empty());
     assert_eq!(findings.count(), 1, "{outcome:#?}");
-    assert!(outcome.stdout.starts_with("suspected unreleased: lock of golden::? main.rs:"), "{outcome:#?}");
+    assert!(outcome.result().starts_with("suspected unreleased: lock of golden::? main.rs:"), "{outcome:#?}");
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn a_legacy_ring_is_read_if_its_program_is_given() {
 
     let outcome = fixture.show(&[], &fixture.ring).sound();
     assert_eq!(
-        outcome.stdout,
+        outcome.result(),
         format!(
             "locking : 1 thread, 1 location: program.c:{holds} (1)\n\
              work : 1 thread, 1 location: program.c:{works} (1)\n"

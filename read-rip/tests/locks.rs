@@ -21,7 +21,7 @@ fn locks(ring: &Ring, options: &[&str]) -> Outcome {
 }
 
 fn shown(ring: &Ring) -> String {
-    locks(ring, &[]).sound().stdout
+    locks(ring, &[]).sound().result().to_owned()
 }
 
 /// The `lock` objects.

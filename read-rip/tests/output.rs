@@ -42,14 +42,18 @@ fn an_address_is_shown_only_where_several_share_a_line_that_is_shown() {
 fn the_condensed_view_counts_threads_by_function_and_location() {
     let outcome = Fixture::of(&pile_up()).show(&[]).sound();
     assert_eq!(
-        outcome.stdout,
+        outcome.result(),
         "server::cache::? : 3 threads, 2 locations: cache.rs:10 (2); cache.rs:12 (1)\n\
          server::net::? : 1 thread, 1 location: net.rs:7 (1)\n"
     );
+    let heading = outcome.heading();
+    assert_eq!(
+        heading,
+        "server[4321], dead (killed, crashed or _exit): 5 threads, 1 of them exited (-tv shows them)"
+    );
     assert_eq!(
         outcome.stderr,
-        "server[4321], dead (killed, crashed or _exit): 5 threads, 1 of them exited (-tv shows them)\n\
-         8 recorded words were read, 0 older ones were overwritten.\n\
+        "8 recorded words were read, 0 older ones were overwritten.\n\
          Warning: /nowhere/server: no such file\n\
          Hint: the file was moved or removed, or is in a container: name the program with -e, or the directory \
          of its debug files with --debug-dir\n"
@@ -60,7 +64,7 @@ fn the_condensed_view_counts_threads_by_function_and_location() {
 fn the_verbose_condensed_view_adds_addresses_labels_and_thread_ids() {
     let outcome = Fixture::of(&pile_up()).show(&["-v"]).sound();
     assert_eq!(
-        outcome.stdout,
+        outcome.result(),
         "server::cache::? : 3 threads, 2 locations: cache.rs:10<0x1100> [12, 13]; cache.rs:12<0x1200> [11]\n\
          server::net::? : 1 thread, 1 location: net.rs:7<0x1300> \"to the peer\" [10]\n"
     );
@@ -75,7 +79,7 @@ fn the_function_with_most_threads_comes_first_and_equal_ones_by_name() {
     let pcs = [0x1000, 0x1001, 0x1002, 0x1002];
     let slots = (1u32..).zip(pcs).map(|(tid, pc)| Slot::thread("t", tid).marks([pc]));
     let outcome = Fixture::of(&ring.with_slots(slots)).show(&[]).sound();
-    let functions: Vec<&str> = outcome.stdout.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    let functions: Vec<&str> = outcome.result().lines().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(functions, ["c::?", "a::?", "b::?"]);
 }
 
@@ -84,17 +88,12 @@ fn counts_of_one_are_singular() {
     let ring = Ring { slot_words: 16, ..lock_sites() };
     let ring = ring.with_slots([Slot::thread("a", 1).at(1).marks([DONE; 16])]);
     let outcome = Fixture::of(&ring).show(&[]).sound();
-    let lines: Vec<&str> = outcome.stderr.lines().take(2).collect();
-    assert_eq!(
-        lines,
-        [
-            "server[4321], dead (killed, crashed or _exit): 1 thread",
-            "16 recorded words were read, 1 older one was overwritten.",
-        ]
-    );
+    assert_eq!(outcome.heading(), "server[4321], dead (killed, crashed or _exit): 1 thread");
+    let first = outcome.stderr.lines().next().unwrap();
+    assert_eq!(first, "16 recorded words were read, 1 older one was overwritten.");
     let ring = lock_sites().with_slots([Slot::thread("a", 1).marks([DONE]), Slot::thread("b", 2)]);
     let outcome = Fixture::of(&ring).show(&[]).sound();
-    let lines: Vec<&str> = outcome.stderr.lines().skip(1).take(2).collect();
+    let lines: Vec<&str> = outcome.stderr.lines().take(2).collect();
     assert_eq!(
         lines,
         ["1 thread has no known mark.", "1 recorded word was read, 0 older ones were overwritten."]
@@ -192,7 +191,7 @@ fn unknown_pcs_are_shown_as_addresses() {
 fn a_thread_whose_last_pc_is_unknown_counts_as_unknown() {
     let ring = lock_sites().with_slots([Slot::thread("a", 1).actual_marks([0x7fff_1234_5678])]);
     let outcome = Fixture::of(&ring).show(&[]).sound();
-    assert_eq!(outcome.stdout, "unknown : 1 thread, 1 location: 0x7fff12345678 (1)\n");
+    assert_eq!(outcome.result(), "unknown : 1 thread, 1 location: 0x7fff12345678 (1)\n");
 }
 
 #[test]
@@ -234,7 +233,7 @@ fn match_selects_threads_by_name_tid_function_or_location() {
     assert_eq!(threads(r"cache\.rs:10$"), ["worker 2[12]", "worker 3[13]"]);
     assert_eq!(threads("nothing"), [""; 0]);
     let condensed = fixture.show(&["-m", "cache.rs:12"]).sound();
-    assert_eq!(condensed.stdout, "server::cache::? : 1 thread, 1 location: cache.rs:12 (1)\n");
+    assert_eq!(condensed.result(), "server::cache::? : 1 thread, 1 location: cache.rs:12 (1)\n");
     let outcome = fixture.show(&["-m", "(oops"]);
     assert_eq!(outcome.status, 2);
     assert!(outcome.stderr.contains("unclosed group"), "{outcome:#?}");
@@ -260,7 +259,7 @@ fn operands_are_not_shown_as_marks_and_incomplete_events_are_counted() {
         "{outcome:#?}"
     );
     let outcome = fixture.show(&[]).sound();
-    assert_eq!(outcome.stdout, "unknown : 2 threads, 1 location: a.rs:1 (2)\n");
+    assert_eq!(outcome.result(), "unknown : 2 threads, 1 location: a.rs:1 (2)\n");
 }
 
 #[test]
@@ -420,7 +419,7 @@ fn threads_without_a_slot_are_mentioned() {
 fn the_end_of_a_process_is_shown_if_it_was_recorded() {
     let ring = Ring { exit_status: Some(-3), ..pile_up() };
     let outcome = Fixture::of(&ring).show(&[]).sound();
-    assert!(outcome.stderr.starts_with("server[4321], exited with status -3: 5 threads"), "{outcome:#?}");
+    assert!(outcome.stdout.starts_with("server[4321], exited with status -3: 5 threads"), "{outcome:#?}");
 }
 
 #[test]

@@ -109,7 +109,21 @@ fn a_terminal_gets_colours_unless_no_color_is_set() {
         String::from_utf8(shown).unwrap()
     };
     assert!(on_terminal(None, &[]).contains("\x1b[1mserver::cache::?\x1b[0m : 3 threads"));
-    assert!(on_terminal(Some(("NO_COLOR", "1")), &[]).starts_with("server::cache::? : 3 threads"));
-    assert!(on_terminal(None, &["--color=never"]).starts_with("server::cache::? : 3 threads"));
+    assert!(on_terminal(Some(("NO_COLOR", "1")), &[]).contains("\nserver::cache::? : 3 threads"));
+    assert!(on_terminal(None, &["--color=never"]).contains("\nserver::cache::? : 3 threads"));
     assert!(on_terminal(Some(("NO_COLOR", "1")), &["--color=always"]).contains("\x1b[1m"));
+}
+
+#[test]
+fn a_view_begins_with_its_heading_and_the_lines_for_scripts_with_a_thread() {
+    let fixture = Fixture::of(&pile_up());
+    let heading = "server[4321], dead (killed, crashed or _exit): 5 threads, 1 of them exited";
+    for view in [&[][..], &["locks"], &["check"]] {
+        let outcome = fixture.show(view).sound();
+        assert!(outcome.stdout.starts_with(heading), "{outcome:#?}");
+        assert!(!outcome.stderr.contains(heading), "{outcome:#?}");
+    }
+    let outcome = fixture.show(&["-t"]).sound();
+    assert!(outcome.stdout.lines().all(|line| line.contains("]: {")), "{outcome:#?}");
+    assert!(outcome.stderr.starts_with(heading), "{outcome:#?}");
 }

@@ -12,7 +12,7 @@ use std::time::Instant;
 use procfs::process::Process;
 
 use super::error::AppError;
-use super::output::{FINDINGS, SOUND, output, remark};
+use super::output::{FINDINGS, SOUND, output};
 use super::reading::Reading;
 use crate::cli::{CheckArgs, Common, MinConfidence};
 use crate::findings::{self, Confidence, Finding, Suppression, View};
@@ -91,7 +91,7 @@ fn show(
         json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
         json.findings(found, checked, &names, &reading.snapshot)?;
     } else {
-        remark(reading.heading(&reading.threads()));
+        writeln!(out, "{}", reading.heading(&reading.threads()))?;
         report::findings(&mut out, found, checked, &names)?;
     }
     Ok(out.flush()?)

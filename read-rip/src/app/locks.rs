@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use super::error::AppError;
-use super::output::{output, remark};
+use super::output::output;
 use super::reading::Reading;
 use crate::cli::{Common, LocksArgs};
 use crate::locations::{FileNames, Locations};
@@ -28,7 +28,7 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
         json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
         json.locks(&overview, &names, &reading.snapshot)?;
     } else {
-        remark(reading.heading(&reading.threads()));
+        writeln!(out, "{}", reading.heading(&reading.threads()))?;
         report::locks(&mut out, &overview, &names, args.verbose, reading.now_ns.is_none())?;
     }
     out.flush()?;

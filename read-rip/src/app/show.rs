@@ -76,7 +76,7 @@ fn show_condensed(
             json.group(group, locations, &reading.snapshot)?;
         }
     } else {
-        remark(reading.heading_with(threads, SHOWN_WITH_TV));
+        writeln!(out, "{}", reading.heading_with(threads, SHOWN_WITH_TV))?;
         report::condensed(&mut out, &groups, locations, &texts, args.verbose)?;
     }
     out.flush()?;
@@ -109,6 +109,7 @@ fn show_threads(
     if wanted.json {
         Json(&mut out).ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
     } else {
+        // Scripts read these lines, one a thread: what precedes them is no result.
         remark(reading.heading_with(threads, SHOWN_WITH_TV));
     }
     for thread in shown() {

@@ -1,7 +1,7 @@
 //! Formats values as text and JSON. It computes nothing.
 //!
-//! Results go to standard output, in forms that scripts can read. Remarks on them (what is lost, damaged or missing) go
-//! to standard error, so that no script takes a remark for a result.
+//! Results and their headings go to standard output. Remarks on them (what is lost, damaged or missing) go to standard
+//! error. Scripts read the lines of threads, so their heading is a remark too: each line of that output is a thread.
 //!
 //! | file | what it shows |
 //! |---|---|

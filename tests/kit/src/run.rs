@@ -37,6 +37,23 @@ impl Outcome {
         self
     }
 
+    /// The first line of a view: the process and its threads.
+    #[track_caller]
+    pub fn heading(&self) -> &str {
+        self.view().0
+    }
+
+    /// A view without its heading.
+    #[track_caller]
+    pub fn result(&self) -> &str {
+        self.view().1
+    }
+
+    #[track_caller]
+    fn view(&self) -> (&str, &str) {
+        self.stdout.split_once('\n').unwrap_or_else(|| panic!("no heading\n{self:#?}"))
+    }
+
     /// The objects of `--json` output.
     #[track_caller]
     pub fn json(&self) -> Vec<serde_json::Value> {
