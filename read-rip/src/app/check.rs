@@ -15,7 +15,7 @@ use super::error::AppError;
 use super::output::{FINDINGS, SOUND, output};
 use super::reading::Reading;
 use crate::cli::{CheckArgs, Common, MinConfidence};
-use crate::findings::{self, Confidence, Finding, Suppression, View};
+use crate::findings::{self, Confidence, Finding, Limit, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{self, LockModel};
 use crate::process::Liveness;
@@ -43,7 +43,8 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
         locations: &by_id,
         threshold_ns: u64::try_from(args.threshold.as_nanos()).unwrap_or(u64::MAX),
     };
-    let (found, suppressed) = find(&view, args.min_confidence, &suppressions);
+    let (found, limits) = findings::run_bounded(&view);
+    let (found, suppressed) = choose(found, &view, args.min_confidence, &suppressions);
     let checked = Checked {
         threads: now.threads.len(),
         locks: now.locks.len(),
@@ -54,6 +55,7 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
         is_up_to_last_time: reading.now_ns.is_none() && now.now_ns.is_some(),
         held_overflowed: report::remarks::overflowed(&now),
         releases_unmatched: now.releases_unmatched,
+        is_order_search_cut: limits.contains(&Limit::LockOrders),
     };
     show(&found, &checked, &now, &locations, reading, wanted)?;
     let remarks = report::remarks::of_check(&now, &checked);
@@ -65,8 +67,12 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
 }
 
 /// The findings to report, and how many are suppressed.
-fn find(view: &View<'_>, least: MinConfidence, suppressions: &[Suppression]) -> (Vec<Finding>, usize) {
-    let mut found = findings::run(view);
+fn choose(
+    mut found: Vec<Finding>,
+    view: &View<'_>,
+    least: MinConfidence,
+    suppressions: &[Suppression],
+) -> (Vec<Finding>, usize) {
     found.retain(|finding| finding.confidence >= confidence(least));
     let all = found.len();
     found.retain(|finding| !suppressions.iter().any(|rule| rule.applies_to(finding, view)));

@@ -55,6 +55,19 @@ impl Finding {
 pub trait Analysis: Sync {
     /// Adds its findings to `found`, which contains those of the analyses before it in the list.
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>);
+
+    /// Like `run`. Returns the limit that it reached, if it had to leave something out.
+    fn run_bounded(&self, view: &View<'_>, found: &mut Vec<Finding>) -> Option<Limit> {
+        self.run(view, found);
+        None
+    }
+}
+
+/// Something that an analysis did not do completely, because that could take too long or too much memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Not all orders of acquisition were compared.
+    LockOrders,
 }
 
 /// The locks of findings of these kinds.

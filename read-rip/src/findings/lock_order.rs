@@ -22,8 +22,8 @@
 //!
 //! Threads that cannot run at the same time (one starts the other when it is done) look like threads that can.
 //! A reader that queues after a waiting writer adds no edge: `deadlock` reports such a cycle if it happens. A lock at
-//! the address of an earlier lock has the earlier one's history. What was overwritten has no edges. The search for
-//! long cycles is limited.
+//! the address of an earlier lock has the earlier one's history. What was overwritten has no edges. If there are too many
+//! orders, or too many ways to combine them, only a part is searched, and the analysis says so.
 //!
 //! # Example output
 //!
@@ -33,13 +33,14 @@
 //!     spender[124] acquired CURRENT at transfer bank.rs:37 while it held SAVINGS, acquired at transfer bank.rs:35
 //! ```
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
-use super::finding::{Analysis, Finding, locks_of};
+use super::finding::{Analysis, Finding, Limit, locks_of};
 use super::graph::Graph;
 use super::history::{self, Held};
 use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::nesting::{Mode, NOTHING, Nesting, Node};
 use super::view::View;
 use crate::locks::{LockId, LockName, Step, StepKind, ThreadId, ThreadLocks};
 
@@ -48,26 +49,32 @@ pub(super) struct LockOrder;
 
 /// At most this many occurrences of an edge are kept; they differ in thread, modes or gates.
 const OCCURRENCES_MAX: usize = 16;
+/// At most this many occurrences of all edges are kept. If there are more, those from the outer ones of many held locks
+/// are left out.
+const OCCURRENCES_ALL: usize = 100_000;
+/// Lists of held locks, in addition to one for each step of a history.
+const NODES_SPARE: usize = 1 << 16;
 /// At most this many findings are made.
 const FINDINGS_MAX: usize = 20;
 /// Steps of the search for cycles, in one component and in all.
 const SEARCH_STEPS: usize = 50_000;
 const SEARCH_STEPS_ALL: usize = 1_000_000;
+/// To compare this many gates, or to look at this many edges, costs the search a step.
+const LOOKS_A_STEP: usize = 64;
 /// The longest cycle that is searched for.
 const LENGTH_MAX: usize = 50;
 
 /// A thread that acquired one lock while it held another.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Occurrence {
     thread: ThreadId,
     held: Acquisition,
     acquired: Acquisition,
     /// All that it held.
-    gates: Vec<Mode>,
+    gates: Node,
+    /// How many of the locks that it held it acquired after `held`.
+    inner: usize,
 }
-
-/// A lock, and whether it is shared.
-type Mode = (LockId, bool);
 
 /// The occurrences of the edges of a cycle.
 type Cycle = Vec<Occurrence>;
@@ -77,7 +84,11 @@ type Edges = BTreeMap<(LockId, LockId), Vec<Occurrence>>;
 
 impl Analysis for LockOrder {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let edges = Collector::of(view);
+        let _ = self.run_bounded(view, found);
+    }
+
+    fn run_bounded(&self, view: &View<'_>, found: &mut Vec<Finding>) -> Option<Limit> {
+        let Orders { edges, nesting, mut is_cut } = Orders::of(view);
         let mut graph = Graph::new(view.now.locks.len());
         edges.keys().for_each(|&(from, to)| graph.add(from, to));
         let known = locks_of(found, &[Kind::Deadlock]);
@@ -86,8 +97,9 @@ impl Analysis for LockOrder {
         let mut steps_all = SEARCH_STEPS_ALL;
         for component in graph.cyclic_components() {
             let steps = SEARCH_STEPS.min(steps_all);
-            let mut search = Search { edges: &edges, graph: &graph, steps, path: Vec::new() };
+            let mut search = Search::new(&edges, &graph, &nesting, steps);
             let cycles = search.cycles(&component);
+            is_cut |= search.is_cut;
             steps_all -= steps - search.steps;
             for cycle in cycles {
                 if cycle.iter().all(|occurrence| known.contains(&occurrence.held.lock)) {
@@ -104,6 +116,7 @@ impl Analysis for LockOrder {
             let unlisted = if at + 1 == FINDINGS_MAX { all - FINDINGS_MAX } else { 0 };
             found.push(finding(cycle, count - 1, unlisted));
         }
+        is_cut.then_some(Limit::LockOrders)
     }
 }
 
@@ -116,85 +129,173 @@ fn group_name(view: &View<'_>, lock: LockId) -> String {
     }
 }
 
-/// Collects the edges of all threads.
-struct Collector {
+/// The orders in which threads acquired locks, as far as they can be part of a cycle.
+struct Orders {
     edges: Edges,
-    /// The edges that are known, with thread, modes and gates.
-    seen: HashSet<(Mode, Mode, ThreadId, Vec<Mode>)>,
-    /// The locks at whose address a lock was destroyed: which of two locks an event is about is not known there.
-    destroyed: HashSet<LockId>,
+    nesting: Nesting,
+    /// A limit was reached: some orders are left out.
+    is_cut: bool,
 }
 
-impl Collector {
-    fn of(view: &View<'_>) -> Edges {
-        let steps = view.now.threads.iter().flat_map(|thread| &thread.steps);
-        let destroyed = steps.filter(|step| step.kind == StepKind::Destroyed).filter_map(|step| step.lock);
-        let destroyed = destroyed.collect();
-        let mut collector = Collector { edges: Edges::new(), seen: HashSet::new(), destroyed };
-        let threads = view.now.threads.iter().enumerate();
-        for (id, thread) in threads.filter(|(_, thread)| history::is_complete(thread)) {
-            collector.thread(view, id, thread);
+impl Orders {
+    /// Looks at the threads twice. A thread that acquires N locks one inside the other makes N*N/2 edges, and mostly
+    /// none of them is in a cycle. So the first look finds the locks that are in cycles, and only the second collects
+    /// edges.
+    fn of(view: &View<'_>) -> Orders {
+        let steps = view.now.threads.iter().map(|thread| thread.steps.len()).sum::<usize>();
+        let mut nesting = Nesting::new(NODES_SPARE + steps);
+        let mut is_cut = false;
+        let destroyed = destroyed(view);
+        let mut nested = Vec::new();
+        for (id, thread) in view.now.threads.iter().enumerate() {
+            let mut is_nested = false;
+            acquisitions(view, id, thread, |acquired, held| match nesting.node(gates(held)) {
+                Some(node) => {
+                    is_nested |= node != NOTHING;
+                    if !destroyed.contains(&acquired.lock) {
+                        nesting.acquired(node, acquired.lock);
+                    }
+                }
+                None => is_cut = true,
+            });
+            if is_nested {
+                nested.push(id);
+            }
         }
-        collector.edges
+        let mut edges = CyclicEdges::of(&nesting.cyclic_locks(view.now.locks.len()));
+        for id in nested {
+            acquisitions(view, id, &view.now.threads[id], |acquired, held| {
+                if let Some(node) = nesting.node(gates(held)) {
+                    edges.add(id, acquired, held, node);
+                }
+            });
+        }
+        Orders { nesting, is_cut: is_cut || edges.is_cut(), edges: edges.edges }
+    }
+}
+
+/// The locks at whose address a lock was destroyed: which of two locks an event is about is not known there.
+fn destroyed(view: &View<'_>) -> HashSet<LockId> {
+    let steps = view.now.threads.iter().flat_map(|thread| &thread.steps);
+    steps.filter(|step| step.kind == StepKind::Destroyed).filter_map(|step| step.lock).collect()
+}
+
+/// What a thread holds that keeps others out.
+fn gates(held: &[Held]) -> impl Iterator<Item = Mode> {
+    let held = held.iter().filter(|held| !held.is_in_condition_wait);
+    held.map(|held| (held.lock, held.is_shared))
+}
+
+/// Visits each acquisition of a thread that gives its locks an order, with what the thread held.
+fn acquisitions(
+    view: &View<'_>,
+    id: ThreadId,
+    thread: &ThreadLocks,
+    mut visit: impl FnMut(Acquisition, &[Held]),
+) {
+    if !history::is_complete(thread) {
+        return;
+    }
+    // A thread that holds the lock already adds no order when it acquires it again.
+    let mut visit = |acquired: Acquisition, held: &[Held]| {
+        if !gates(held).any(|(lock, _)| lock == acquired.lock) {
+            visit(acquired, held);
+        }
+    };
+    let blocks = |step: &Step| history::is_acquisition(step) && !step.is_try;
+    let held = history::replay(thread, |step, held| {
+        let Some(lock) = step.lock.filter(|_| !held.is_empty()) else { return };
+        let (is_shared, location) = (step.is_shared, step.location);
+        if blocks(step) {
+            visit(Acquisition { lock, location, is_shared }, held);
+        } else if step.kind == StepKind::ConditionWoken {
+            // The end of a condition wait acquires the lock again.
+            let others: Vec<Held> = held.iter().filter(|held| held.lock != lock).copied().collect();
+            visit(Acquisition { lock, location, is_shared: false }, &others);
+        }
+    });
+    let Some(wait) = view.wait(id).filter(|wait| !wait.is_timed) else { return };
+    // The table is exact about the present. Releases by other threads are not in this thread's history.
+    let is_held = |held: &&Held| thread.holds.iter().any(|hold| hold.lock == held.lock);
+    let mut held: Vec<Held> =
+        held.iter().filter(is_held).filter(|held| held.lock != wait.lock).copied().collect();
+    for hold in &thread.holds {
+        if hold.lock != wait.lock && !held.iter().any(|held| held.lock == hold.lock) {
+            let (lock, is_shared, location) = (hold.lock, hold.is_shared, hold.location);
+            let (times, is_in_condition_wait, is_older) = (1, false, true);
+            held.push(Held { lock, is_shared, location, times, is_in_condition_wait, is_older });
+        }
+    }
+    visit(Acquisition { lock: wait.lock, location: wait.location, is_shared: wait.is_shared }, &held);
+}
+
+/// Collects the edges between locks of one group of cyclic locks.
+struct CyclicEdges {
+    edges: Edges,
+    occurrences: usize,
+    /// The group of each cyclic lock.
+    groups: HashMap<LockId, usize>,
+    /// An edge leads from each of this many innermost held locks.
+    reach: usize,
+    is_full: bool,
+}
+
+impl CyclicEdges {
+    fn of(groups: &[Vec<LockId>]) -> CyclicEdges {
+        let mut group_of = HashMap::new();
+        for (group, locks) in groups.iter().enumerate() {
+            group_of.extend(locks.iter().map(|&lock| (lock, group)));
+        }
+        let (edges, reach) = (Edges::new(), usize::MAX);
+        CyclicEdges { edges, occurrences: 0, groups: group_of, reach, is_full: false }
     }
 
-    /// Adds the edges of a thread.
-    fn thread(&mut self, view: &View<'_>, id: ThreadId, thread: &ThreadLocks) {
-        let blocks = |step: &Step| history::is_acquisition(step) && !step.is_try;
-        let held = history::replay(thread, |step, held| {
-            let Some(lock) = step.lock else { return };
-            let (is_shared, location) = (step.is_shared, step.location);
-            if blocks(step) {
-                self.add(id, Acquisition { lock, location, is_shared }, held);
-            } else if step.kind == StepKind::ConditionWoken {
-                // The end of a condition wait acquires the lock again.
-                let others: Vec<Held> = held.iter().filter(|held| held.lock != lock).copied().collect();
-                self.add(id, Acquisition { lock, location, is_shared: false }, &others);
-            }
-        });
-        let Some(wait) = view.wait(id).filter(|wait| !wait.is_timed) else { return };
-        // The table is exact about the present. Releases by other threads are not in this thread's history.
-        let is_held = |held: &&Held| thread.holds.iter().any(|hold| hold.lock == held.lock);
-        let mut held: Vec<Held> =
-            held.iter().filter(is_held).filter(|held| held.lock != wait.lock).copied().collect();
-        for hold in &thread.holds {
-            if hold.lock != wait.lock && !held.iter().any(|held| held.lock == hold.lock) {
-                let (lock, is_shared, location) = (hold.lock, hold.is_shared, hold.location);
-                held.push(Held {
-                    lock,
-                    is_shared,
-                    location,
-                    times: 1,
-                    is_in_condition_wait: false,
-                    is_older: true,
-                });
-            }
-        }
-        let acquired = Acquisition { lock: wait.lock, location: wait.location, is_shared: wait.is_shared };
-        self.add(id, acquired, &held);
+    fn is_cut(&self) -> bool {
+        self.is_full || self.reach < usize::MAX
     }
 
     /// Adds the edges from all that a thread holds to what it acquires.
-    fn add(&mut self, thread: ThreadId, acquired: Acquisition, held: &[Held]) {
-        let held = || held.iter().filter(|held| !held.is_in_condition_wait);
-        // A thread that holds the lock already adds no order when it acquires it again.
-        if held().any(|held| held.lock == acquired.lock) || self.destroyed.contains(&acquired.lock) {
-            return;
-        }
-        let gates = || held().map(|held| (held.lock, held.is_shared)).collect::<Vec<_>>();
-        for from in held() {
-            let modes = ((from.lock, from.is_shared), (acquired.lock, acquired.is_shared));
-            let key = (modes.0, modes.1, thread, gates());
-            if self.destroyed.contains(&from.lock) || !self.seen.insert(key) {
+    fn add(&mut self, thread: ThreadId, acquired: Acquisition, held: &[Held], gates: Node) {
+        let Some(&group) = self.groups.get(&acquired.lock) else { return };
+        let innermost = held.iter().rev().filter(|held| !held.is_in_condition_wait).enumerate();
+        for (inner, from) in innermost.take(self.reach) {
+            if self.groups.get(&from.lock) != Some(&group) {
                 continue;
             }
+            self.is_full = self.occurrences >= OCCURRENCES_ALL && self.reach == 1;
+            if self.is_full {
+                return;
+            }
+            let held = Acquisition { lock: from.lock, location: from.location, is_shared: from.is_shared };
+            let new = Occurrence { thread, held, acquired, gates, inner };
             let occurrences = self.edges.entry((from.lock, acquired.lock)).or_default();
-            if occurrences.len() < OCCURRENCES_MAX {
-                let held =
-                    Acquisition { lock: from.lock, location: from.location, is_shared: from.is_shared };
-                occurrences.push(Occurrence { thread, held, acquired, gates: gates() });
+            if occurrences.len() < OCCURRENCES_MAX && !occurrences.iter().any(|known| known.is_alike(&new)) {
+                occurrences.push(new);
+                self.occurrences += 1;
             }
         }
+        while self.occurrences > OCCURRENCES_ALL && self.reach > 1 {
+            self.shorten();
+        }
+    }
+
+    /// Leaves out the outer half of the locks from which edges lead.
+    fn shorten(&mut self) {
+        let occurrences = || self.edges.values().flatten();
+        let longest = occurrences().map(|occurrence| occurrence.inner + 1).max().unwrap_or(1);
+        self.reach = (longest / 2).max(1);
+        let reach = self.reach;
+        self.edges.values_mut().for_each(|of_edge| of_edge.retain(|occurrence| occurrence.inner < reach));
+        self.edges.retain(|_, of_edge| !of_edge.is_empty());
+        self.occurrences = self.edges.values().map(Vec::len).sum();
+    }
+}
+
+impl Occurrence {
+    /// Whether the same thread did the same, maybe elsewhere in the source.
+    fn is_alike(&self, other: &Occurrence) -> bool {
+        let modes = |occurrence: &Occurrence| (occurrence.held.is_shared, occurrence.acquired.is_shared);
+        self.thread == other.thread && modes(self) == modes(other) && self.gates == other.gates
     }
 }
 
@@ -202,11 +303,20 @@ impl Collector {
 struct Search<'a> {
     edges: &'a Edges,
     graph: &'a Graph,
+    nesting: &'a Nesting,
     steps: usize,
+    /// The search ended before it was complete.
+    is_cut: bool,
     path: Vec<&'a Occurrence>,
+    /// The gates of all occurrences on the path: how many hold each shared, and how many exclusively.
+    gates: HashMap<LockId, (usize, usize)>,
 }
 
 impl<'a> Search<'a> {
+    fn new(edges: &'a Edges, graph: &'a Graph, nesting: &'a Nesting, steps: usize) -> Search<'a> {
+        Search { edges, graph, nesting, steps, is_cut: false, path: Vec::new(), gates: HashMap::new() }
+    }
+
     /// All shortest cycles, each once, as the occurrences of their edges.
     fn cycles(&mut self, component: &[LockId]) -> Vec<Cycle> {
         let members: HashSet<LockId> = component.iter().copied().collect();
@@ -221,32 +331,35 @@ impl<'a> Search<'a> {
                 break;
             }
         }
+        self.is_cut = self.steps == 0 || (cycles.is_empty() && component.len() > LENGTH_MAX);
         cycles
     }
 
     /// A cycle whose least lock is `start`. Depth first; the stack has the edges that are still to be tried.
     fn cycle(&mut self, start: LockId, length: usize, members: &HashSet<LockId>) -> Option<Cycle> {
         self.path.clear();
+        self.gates.clear();
         let mut stack = vec![self.next(start, start, length, members)];
         while let Some(untried) = stack.last_mut() {
             let Some(occurrence) = untried.pop() else {
                 stack.pop();
-                self.path.pop();
+                self.pop();
                 continue;
             };
-            self.steps = self.steps.checked_sub(1)?;
+            self.spend(1);
+            if self.steps == 0 {
+                return None;
+            }
             if !self.fits(occurrence) {
                 continue;
             }
-            self.path.push(occurrence);
             let to = occurrence.acquired.lock;
             if to != start {
+                self.push(occurrence);
                 let untried = self.next(to, start, length, members);
                 stack.push(untried);
-            } else if excludes(occurrence, self.path[0]) {
-                return Some(self.path.iter().copied().cloned().collect());
-            } else {
-                self.path.pop();
+            } else if self.path.first().is_none_or(|first| excludes(occurrence, first)) {
+                return Some(self.path.iter().copied().chain([occurrence]).copied().collect());
             }
         }
         None
@@ -254,27 +367,61 @@ impl<'a> Search<'a> {
 
     /// The edges from a lock that can be next on a path: back to its start if the path is long enough, else further.
     fn next(
-        &self,
+        &mut self,
         from: LockId,
         start: LockId,
         length: usize,
         members: &HashSet<LockId>,
     ) -> Vec<&'a Occurrence> {
-        let is_last = self.path.len() + 1 == length;
-        let is_next = |to: LockId| if is_last { to == start } else { to > start && members.contains(&to) };
-        let next = self.graph.targets(from).iter().copied().filter(|&to| is_next(to));
+        if self.path.len() + 1 == length {
+            return self.edges.get(&(from, start)).into_iter().flatten().collect();
+        }
+        let targets = self.graph.targets(from);
+        self.spend(targets.len() / LOOKS_A_STEP);
+        let next = targets.iter().copied().filter(|&to| to > start && members.contains(&to));
         next.flat_map(|to| &self.edges[&(from, to)]).collect()
     }
 
+    fn spend(&mut self, steps: usize) {
+        self.steps = self.steps.saturating_sub(steps);
+    }
+
+    fn push(&mut self, occurrence: &'a Occurrence) {
+        self.path.push(occurrence);
+        self.count_gates(occurrence, |count| *count += 1);
+    }
+
+    fn pop(&mut self) {
+        if let Some(last) = self.path.pop() {
+            self.count_gates(last, |count| *count -= 1);
+        }
+    }
+
+    fn count_gates(&mut self, occurrence: &Occurrence, change: impl Fn(&mut usize)) {
+        let mut gates = 0;
+        for (gate, is_shared) in self.nesting.held(occurrence.gates) {
+            let (shared, exclusive) = self.gates.entry(gate).or_default();
+            change(if is_shared { shared } else { exclusive });
+            gates += 1;
+        }
+        self.spend(gates / LOOKS_A_STEP);
+    }
+
     /// Whether an occurrence can happen at the same time as those on the path, and follows the last of them.
-    fn fits(&self, next: &Occurrence) -> bool {
-        let together = self.path.iter().all(|other| {
-            let shares_gate = other.gates.iter().any(|&(gate, shared)| {
-                next.gates.iter().any(|&(other, other_shared)| gate == other && !(shared && other_shared))
-            });
-            other.thread != next.thread && !shares_gate
+    fn fits(&mut self, next: &Occurrence) -> bool {
+        if self.path.iter().any(|other| other.thread == next.thread)
+            || self.path.last().is_some_and(|last| !excludes(last, next))
+        {
+            return false;
+        }
+        let mut looks = 0;
+        let shares_gate = self.nesting.held(next.gates).any(|(gate, is_shared)| {
+            looks += 1;
+            let (shared, exclusive) = self.gates.get(&gate).copied().unwrap_or_default();
+            exclusive > 0 || (shared > 0 && !is_shared)
         });
-        together && self.path.last().is_none_or(|last| excludes(last, next))
+        self.spend(looks / LOOKS_A_STEP);
+        !shares_gate
     }
 }
 

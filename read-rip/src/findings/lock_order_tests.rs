@@ -181,3 +181,38 @@ fn locks_of_a_deadlock_are_not_reported_again() {
     let deadlock = finding_about(Kind::Deadlock, &[0, 1]);
     assert!(scene.run_after(&LockOrder, vec![deadlock]).is_empty());
 }
+
+/// A thread that acquires this many locks one inside the other, and then maybe another one in the opposite order.
+fn nested(locks: usize, orders: usize) -> Scene {
+    let mut scene = Scene::new();
+    let mut locks: Vec<_> = (0..locks).map(|at| scene.lock(&format!("SHARD_{at}"))).collect();
+    for _ in 0..orders {
+        let thread = scene.thread("locks all");
+        scene.nests(thread, &locks);
+        locks.reverse();
+    }
+    scene
+}
+
+#[test]
+fn a_thousand_locks_held_at_once_make_no_edge_if_there_is_one_order() {
+    let scene = nested(1000, 1);
+    let locations: Vec<_> = scene.locations.iter().collect();
+    let view = View { now: &scene.model, before: None, locations: &locations, threshold_ns: 1 };
+    let Orders { edges, nesting, is_cut } = Orders::of(&view);
+    assert!(edges.is_empty() && !is_cut);
+    assert_eq!(nesting.len(), 1000, "each list of held locks adds one lock to another list");
+}
+
+#[test]
+fn too_many_opposite_orders_are_compared_in_part_and_that_is_said() {
+    let mut found = Vec::new();
+    let scene = nested(1000, 2);
+    let locations: Vec<_> = scene.locations.iter().collect();
+    let view = View { now: &scene.model, before: None, locations: &locations, threshold_ns: 1 };
+    let limit = LockOrder.run_bounded(&view, &mut found);
+    assert_eq!((found.len(), limit), (FINDINGS_MAX, Some(Limit::LockOrders)));
+    let few = nested(100, 2);
+    let view = View { now: &few.model, ..view };
+    assert_eq!(LockOrder.run_bounded(&view, &mut Vec::new()), None);
+}

@@ -12,7 +12,7 @@
 //! | `kind`, `named` | kinds, confidence, doubts and advice, with their stable names |
 //! | `evidence`, `mentions` | what findings are based on, and which threads, locks and locations that mentions |
 //! | `finding`, `view` | what an analysis makes, and what it sees |
-//! | `history`, `graph` | tools of several analyses |
+//! | `history`, `nesting`, `graph` | tools of several analyses |
 //! | `suppress` | findings that are not to be reported |
 //! | all others | an analysis each |
 
@@ -32,6 +32,7 @@ mod long_hold;
 mod lost_owner;
 mod mentions;
 mod named;
+mod nesting;
 mod pile_up;
 mod starvation;
 mod suppress;
@@ -42,7 +43,7 @@ mod unreleased;
 mod view;
 
 pub use evidence::*;
-pub use finding::{Analysis, Finding};
+pub use finding::{Analysis, Finding, Limit};
 pub use kind::{Advice, Confidence, Doubt, Kind};
 pub use mentions::Mentions;
 pub use suppress::{BadRule, BadRuleReason, Suppression};
@@ -67,13 +68,18 @@ pub const ANALYSES: &[&dyn Analysis] = &[
 
 /// Runs all analyses. The worst finding is first: the most certain, and of those the one that hurts most threads.
 pub fn run(view: &View<'_>) -> Vec<Finding> {
+    run_bounded(view).0
+}
+
+/// Like [`run`]. Returns also the limits that were reached: what is beyond them was not looked for.
+pub fn run_bounded(view: &View<'_>) -> (Vec<Finding>, Vec<Limit>) {
     let mut found = Vec::new();
-    ANALYSES.iter().for_each(|analysis| analysis.run(view, &mut found));
+    let limits = ANALYSES.iter().filter_map(|analysis| analysis.run_bounded(view, &mut found)).collect();
     for finding in &mut found {
         finding.for_ns = view.ago_ns(finding.since_ns);
     }
     found.sort_by_key(|finding| std::cmp::Reverse((finding.confidence, finding.threads_hurt)));
-    found
+    (found, limits)
 }
 
 #[cfg(test)]

@@ -40,6 +40,8 @@ pub struct Checked {
     pub held_overflowed: u64,
     /// Releases by another thread than the holder that were not matched to the holder.
     pub releases_unmatched: u64,
+    /// There were too many orders of acquisition to compare all of them.
+    pub is_order_search_cut: bool,
 }
 
 /// A warning, and what to do about it.
@@ -141,6 +143,11 @@ pub fn of_check(model: &LockModel, checked: &Checked) -> Vec<String> {
     remarks.extend(of_no_lock(model));
     remarks.extend(of_overflowed(model));
     remarks.extend(of_unmatched(model));
+    if checked.is_order_search_cut {
+        let why = "Only a part of the orders in which threads acquired locks was compared: there are too many. There \
+                   may be more inversions.";
+        remarks.push(why.to_owned());
+    }
     if checked.is_up_to_last_time && checked.findings > 0 {
         let why = "Lengths of time count up to the last recorded moment. They may have been longer.";
         remarks.push(why.to_owned());

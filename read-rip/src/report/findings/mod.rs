@@ -170,6 +170,7 @@ mod tests {
         is_up_to_last_time: false,
         held_overflowed: 0,
         releases_unmatched: 0,
+        is_order_search_cut: false,
     };
 
     #[test]
