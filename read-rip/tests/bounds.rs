@@ -37,13 +37,13 @@ fn nested(orders: &[Vec<u64>]) -> Ring {
 fn a_thousand_locks_held_at_once_are_checked_in_little_memory() {
     let scratch = Scratch::new();
     let locks: Vec<u64> = (0..1000).map(|at| A + 64 * at).collect();
-    let one_order = scratch.file("one", &nested(&[locks.clone()]).build().bytes);
+    let one_order = scratch.file("one", &nested(std::slice::from_ref(&locks)).build().bytes);
     let outcome = within(100 * MIB, &["check"], &one_order).sound();
-    assert_eq!(outcome.stdout, "no findings in 1 thread and 1000 locks\n");
+    assert!(outcome.stdout.contains("no findings in 1 thread and 1000 locks\n"), "{outcome:#?}");
     let reversed = locks.iter().rev().copied().collect();
     let two_orders = scratch.file("two", &nested(&[locks, reversed]).build().bytes);
     let outcome = within(100 * MIB, &["check"], &two_orders);
     assert_eq!(outcome.status, 1, "{outcome:#?}");
-    assert!(outcome.stdout.starts_with("potential lock-order: "), "{outcome:#?}");
+    assert!(outcome.stdout.contains("\npotential lock-order: "), "{outcome:#?}");
     assert!(outcome.stderr.contains("\nOnly a part of the orders "), "{outcome:#?}");
 }
