@@ -178,7 +178,15 @@ fn hold() -> HoldFact {
 }
 
 fn wait() -> WaitFact {
-    WaitFact { thread: 1, lock: 2, location: 3, is_shared: true, is_timed: true, for_ns: Some(4) }
+    WaitFact {
+        thread: 1,
+        lock: 2,
+        location: 3,
+        is_shared: true,
+        is_timed: true,
+        is_relock: true,
+        for_ns: Some(4),
+    }
 }
 
 fn waiters() -> Waiters {

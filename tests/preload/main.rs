@@ -7,6 +7,7 @@
 mod behaviour;
 mod headers;
 mod mixed;
+mod order;
 mod records;
 mod scribble;
 mod stories;

@@ -6,5 +6,6 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod ask;
+mod conditions;
 mod torture;
 mod verdicts;

@@ -4,7 +4,7 @@ use super::ask::{Answer, check, read_rip, start};
 
 /// Asks about a scenario while it lives and after its death, and compares with the whole list of expected findings.
 #[track_caller]
-fn expect(scenario: &str, live: &[&str], dead: &[&str], look: impl Fn(&Answer)) {
+pub(crate) fn expect(scenario: &str, live: &[&str], dead: &[&str], look: impl Fn(&Answer)) {
     let mut victim = start(scenario);
     let ring = victim.ring_path();
     let answer = check(&ring, &["--threshold", "1h"]);
@@ -28,12 +28,12 @@ fn expect(scenario: &str, live: &[&str], dead: &[&str], look: impl Fn(&Answer)) 
 
 /// The same verdict, dead or alive.
 #[track_caller]
-fn finds(scenario: &str, findings: &[&str], look: impl Fn(&Answer)) {
+pub(crate) fn finds(scenario: &str, findings: &[&str], look: impl Fn(&Answer)) {
     expect(scenario, findings, findings, look);
 }
 
 #[track_caller]
-fn finds_nothing(scenario: &str) {
+pub(crate) fn finds_nothing(scenario: &str) {
     finds(scenario, &[], |_| ());
 }
 

@@ -25,9 +25,13 @@
 //! of the cycle holds. And whether it already blocks or is about to block, the threads that could let it continue are
 //! waiting too. A queue of writers is different, because it has no entry: see `is_certainly_queued`.
 //!
+//! A thread that waits on a condition variable needs the condition's lock to return: after a signal, when its time is
+//! up, and when it is cancelled. So it waits for the thread that holds that lock, and this edge is as certain as that
+//! of an ordinary wait. Who could signal is another question: see `nested_monitor`.
+//!
 //! # Blind spots
 //!
-//! A wait for something else than a lock (a channel, a join, a condition) is not in the graph. A thread that
+//! A wait for something else than a lock (a channel, a join, the signal of a condition) is not in the graph. A thread that
 //! releases a lock for its holder breaks the cycle: where that was seen, or is possible, the cycle is only suspected.
 //! A thread that waits for a lock that it holds itself, and that any thread may release, may use the lock as a
 //! gate: that is potential. Cycles through locks that are marked by hand are potential. A file that was copied
@@ -186,7 +190,7 @@ impl<'a> WaitsFor<'a> {
             }
         }
         for (id, lock) in model.locks.iter().enumerate() {
-            if lock.waiters.is_empty() {
+            if lock.waiters.is_empty() && lock.condition_waiters.is_empty() {
                 continue;
             }
             for hold in steady_holds(lock).filter(|hold| self.grade_hold(hold).0 >= level) {
@@ -224,7 +228,7 @@ impl<'a> WaitsFor<'a> {
 
     /// The wait of a thread, if it lasted throughout.
     fn steady_wait(&self, thread: ThreadId) -> Option<&Wait> {
-        let wait = self.view.wait(thread).filter(|wait| wait.is_steady)?;
+        let wait = self.view.wait(thread).or_else(|| self.relock(thread)).filter(|wait| wait.is_steady)?;
         let is_same_lap = self.view.now.threads[thread].advanced.is_none_or(|words| words < LAP_WORDS);
         if !is_same_lap {
             return None;
@@ -233,6 +237,12 @@ impl<'a> WaitsFor<'a> {
         let is_recursive = self.view.now.locks[wait.lock].nature.is_reentrant;
         let is_own = is_recursive && self.own_hold(thread, wait.lock).is_some();
         (!is_own).then_some(wait)
+    }
+
+    /// The wait of a thread for the lock of its condition, if that lock is not its own meanwhile.
+    fn relock(&self, thread: ThreadId) -> Option<&Wait> {
+        let wait = self.view.relock(thread)?;
+        self.own_hold(thread, wait.lock).is_none().then_some(wait)
     }
 
     fn grade_wait(&self, wait: &Wait) -> Grade {
@@ -315,6 +325,7 @@ impl<'a> WaitsFor<'a> {
         let has_queue = edges.iter().any(|edge| matches!(edge.blocker, Blocker::QueuedWriter(_)));
         let advice = match threads.len() {
             _ if has_queue => Advice::NoNestedReads,
+            _ if edges.iter().any(|edge| edge.wait.is_relock) => Advice::NoLocksInWait,
             1 => Advice::ReleaseBeforeCall,
             _ => Advice::OneOrder,
         };

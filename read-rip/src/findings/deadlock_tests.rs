@@ -296,3 +296,58 @@ fn the_cost_grows_linearly_with_readers_and_writers() {
     assert_eq!((found.len(), found[0].mentions.threads.len(), found[0].threads_hurt), (1, 2, 40_000));
     assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
 }
+
+/// The first thread holds M2 and waits on a condition with M1. The second thread holds M1 and waits for M2.
+fn circle_through_a_condition(mut scene: Scene) -> Scene {
+    let (first, second) = (scene.thread("waits on a condition"), scene.thread("has its lock"));
+    let (m1, m2) = (scene.lock("M1"), scene.lock("M2"));
+    scene.holds(first, m2);
+    scene.waits_on_condition(first, m1);
+    scene.holds(second, m1);
+    scene.waits(second, m2);
+    scene
+}
+
+#[test]
+fn a_thread_that_waits_on_a_condition_needs_the_lock_to_return() {
+    for scene in [Scene::new(), Scene::dead()] {
+        let found = circle_through_a_condition(scene).run(&Deadlock);
+        assert_eq!((found.len(), found[0].confidence), (1, Confidence::Proven));
+        let relocks: Vec<bool> = cycle(&found).edges.iter().map(|edge| edge.wait.is_relock).collect();
+        assert_eq!(relocks, [true, false]);
+        assert_eq!(found[0].advice, [Advice::NoLocksInWait, Advice::EndTheProcess]);
+    }
+}
+
+#[test]
+fn a_condition_whose_lock_is_free_closes_no_cycle() {
+    let mut scene = circle_through_a_condition(Scene::new());
+    scene.model.locks[0].holders.clear();
+    scene.model.threads[1].holds.clear();
+    assert!(confidences(&scene).is_empty(), "a signal lets the thread return");
+}
+
+#[test]
+fn a_wait_on_a_condition_that_changed_between_two_readings_closes_no_cycle() {
+    let mut scene = circle_through_a_condition(Scene::new());
+    let relock = scene.model.threads[0].relock.as_mut().unwrap();
+    relock.is_steady = false;
+    assert!(confidences(&scene).is_empty());
+}
+
+#[test]
+fn the_holder_of_a_recursive_lock_keeps_it_while_it_waits_on_a_condition() {
+    let mut scene = circle_through_a_condition(Scene::new());
+    scene.model.locks[0].holders.clear();
+    scene.model.threads[1].holds.clear();
+    scene.holds(0, 0);
+    assert!(confidences(&scene).is_empty(), "it does not wait for itself");
+}
+
+#[test]
+fn threads_behind_a_condition_of_a_deadlock_are_blocked_too() {
+    let mut scene = circle(Scene::new(), 2);
+    let other = scene.thread("also needs a lock of the cycle");
+    scene.waits_on_condition(other, 0);
+    assert_eq!(cycle(&scene.run(&Deadlock)).also_blocked, 1);
+}

@@ -61,6 +61,9 @@ pub struct WaitFact {
     /// The wait ends by itself after a time.
     #[serde(rename = "timed")]
     pub is_timed: bool,
+    /// The thread waits on a condition variable, and needs the lock to return.
+    #[serde(rename = "relock")]
+    pub is_relock: bool,
     /// For how long; `None`: not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,

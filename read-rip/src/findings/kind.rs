@@ -116,6 +116,8 @@ named! {
         OneOrder = "one-order",
         /// Do not acquire a lock shared while holding it shared.
         NoNestedReads = "no-nested-reads",
+        /// Hold no other lock while waiting on a condition variable.
+        NoLocksInWait = "no-locks-in-wait",
         /// Release the lock before the call that acquires it again.
         ReleaseBeforeCall = "release-before-call",
         /// Only the end of the process frees these threads.

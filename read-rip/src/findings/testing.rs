@@ -77,6 +77,7 @@ impl Scene {
             holds: Vec::new(),
             wait: None,
             condition_wait: None,
+            relock: None,
             semaphore_wait: None,
             overflowed: 0,
             in_flux: 0,
@@ -163,11 +164,23 @@ impl Scene {
             location,
             since_ns,
             is_timed: false,
+            is_relock: false,
             is_steady: true,
         };
         change(&mut wait);
+        if wait.is_relock {
+            self.model.threads[thread].condition_wait = Some(lock);
+            self.model.threads[thread].relock = Some(wait);
+            self.model.locks[lock].condition_waiters.push(thread);
+            return;
+        }
         self.model.threads[thread].wait = Some(wait);
         self.model.locks[lock].waiters.push(wait);
+    }
+
+    /// The thread waits on a condition variable, and has released this lock meanwhile.
+    pub(super) fn waits_on_condition(&mut self, thread: ThreadId, lock: LockId) {
+        self.waits_with(thread, lock, |wait| wait.is_relock = true);
     }
 
     pub(super) fn step(&mut self, thread: ThreadId, kind: StepKind, lock: LockId) -> &mut Step {

@@ -36,6 +36,12 @@ impl View<'_> {
         thread.wait.as_ref().filter(|_| thread.state == ThreadState::Present)
     }
 
+    /// The wait of a thread for the lock of its condition variable, if the thread still exists.
+    pub(super) fn relock(&self, thread: ThreadId) -> Option<&Wait> {
+        let thread = &self.now.threads[thread];
+        thread.relock.as_ref().filter(|_| thread.state == ThreadState::Present)
+    }
+
     /// The waits for a lock by threads that still exist.
     pub(super) fn waits(&self, lock: LockId) -> impl Iterator<Item = &Wait> {
         let waiters = self.now.locks[lock].waiters.iter();
@@ -75,6 +81,7 @@ impl View<'_> {
             location: wait.location,
             is_shared: wait.is_shared,
             is_timed: wait.is_timed,
+            is_relock: wait.is_relock,
             for_ns: self.ago_ns(wait.since_ns),
         }
     }

@@ -123,6 +123,7 @@ impl Entry<'_> {
             location: self.mark.location,
             since_ns: self.since_ns,
             is_timed: self.mark.flags.is_try(),
+            is_relock: false,
             is_steady: self.is_steady,
         }
     }
@@ -161,6 +162,7 @@ fn one_thread(
         holds: Vec::new(),
         wait: None,
         condition_wait: None,
+        relock: None,
         semaphore_wait: None,
         overflowed: slot.held_overflowed,
         in_flux: slot.held_in_flux,
@@ -211,6 +213,8 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
         HeldState::ConditionWait => {
             lock.condition_waiters.push(id);
             own.condition_wait = Some(entry.lock);
+            // A time limit ends the wait for the signal, not that for the lock.
+            own.relock = Some(Wait { is_relock: true, is_timed: false, ..entry.wait(id) });
         }
         HeldState::SemaphoreWait => {
             lock.nature.lock_type = LockType::Semaphore;

@@ -153,6 +153,8 @@ pub struct Wait {
     pub since_ns: Option<u64>,
     /// Whether the wait ends by itself after a time.
     pub is_timed: bool,
+    /// Whether the thread waits on a condition variable, and needs the lock to return from that.
+    pub is_relock: bool,
     /// Whether the thread waited in the earlier reading too, for the same acquisition. True for a dead process.
     pub is_steady: bool,
 }
@@ -176,6 +178,8 @@ pub struct ThreadLocks {
     pub wait: Option<Wait>,
     /// The lock that the thread has released while it waits on a condition variable.
     pub condition_wait: Option<LockId>,
+    /// The same as a wait for that lock: signalled or not, the thread returns with the lock, or not at all.
+    pub relock: Option<Wait>,
     /// The semaphore, if the thread waits for a unit of one.
     pub semaphore_wait: Option<LockId>,
     /// The number of locks that the thread holds and that are not listed, because its table was full.

@@ -45,7 +45,13 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
             format!("queued after {}, which waits to acquire it exclusively", words.thread(*writer))
         }
     };
-    format!("{thread} waits for {lock}{mode} at {}{limit}, {blocked_by}", words.location(wait.location))
+    let location = words.location(wait.location);
+    if wait.is_relock {
+        return format!(
+            "{thread} waits on a condition at {location} and needs {lock} to return, {blocked_by}"
+        );
+    }
+    format!("{thread} waits for {lock}{mode} at {location}{limit}, {blocked_by}")
 }
 
 pub(super) fn order_cycle(words: &mut Words<'_>, cycle: &OrderCycle) -> Paragraph {

@@ -86,6 +86,7 @@ mod tests {
             holds: Vec::new(),
             wait: None,
             condition_wait: None,
+            relock: None,
             semaphore_wait: None,
             overflowed: 0,
             in_flux: 0,
@@ -139,6 +140,7 @@ mod tests {
             location: 0,
             is_shared: false,
             is_timed: true,
+            is_relock: false,
             for_ns: Some(3_000_000_000),
         };
         let hold = HoldFact { thread: 0, lock: 0, location: 0, is_shared: true, for_ns: None };

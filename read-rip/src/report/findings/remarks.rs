@@ -66,6 +66,10 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
             "do not acquire a lock shared while holding it shared: a writer that comes in between blocks both; read \
              once and pass the result on"
         }
+        Advice::NoLocksInWait => {
+            "hold no other lock while waiting on a condition: release it before the wait, or acquire it before the \
+             condition's lock everywhere and wait without it"
+        }
         Advice::ReleaseBeforeCall => {
             "release the lock before the call that acquires it again, or pass the guard to that call"
         }

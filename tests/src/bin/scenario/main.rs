@@ -9,6 +9,7 @@
 //! `check` judges a thread without progress marks differently if the program contains such marks.
 
 mod busy;
+mod conditions;
 mod cycles;
 mod forks;
 mod hand;
@@ -20,6 +21,16 @@ mod stuck;
 
 fn main() {
     stage::run(
-        &[cycles::ALL, readers::ALL, order::ALL, stuck::ALL, forks::ALL, busy::ALL, hand::ALL].concat(),
+        &[
+            cycles::ALL,
+            readers::ALL,
+            order::ALL,
+            stuck::ALL,
+            forks::ALL,
+            busy::ALL,
+            hand::ALL,
+            conditions::ALL,
+        ]
+        .concat(),
     );
 }
