@@ -1,6 +1,7 @@
 //! Functions of the recorder for the package `librip-preload`. They are not part of the public interface.
 
 pub use crate::lock::interposed::*;
+pub use crate::sys::symbols::Symbols;
 
 /// From now on the recorder makes no system call that a program with threads does not make anyway. Later threads record
 /// nowhere, and a clean exit leaves the ring.

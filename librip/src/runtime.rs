@@ -90,6 +90,7 @@ pub(crate) fn ring_path() -> Option<PathBuf> {
 
 /// See [`Builder::create`].
 pub(crate) fn start(wish: Builder) -> Result<(), InitError> {
+    sys::prepare();
     if !sys::has_memory() {
         return Err(InitError::OutOfMemory);
     }

@@ -1,22 +1,41 @@
 //! System calls that the recorder makes while the program runs. Each is safe in a signal handler.
 //!
-//! It holds no state and decides nothing. `start`, which runs once and in ordinary code, uses `nix` and `std` instead.
+//! It decides nothing. `start`, which runs once and in ordinary code, uses `nix` and `std` instead.
+//!
+//! # Invariants
+//!
+//! * What a claim or a mark calls here calls no function that another library may replace. Such a function may lock,
+//!   and a lock that is recorded comes back here. So there are system calls by instruction ([`raw`]), and the kernel's
+//!   own clock function ([`vdso`]).
 
 #![allow(unsafe_code, reason = "system calls")]
 
 use core::ffi::c_int;
+#[cfg(feature = "capi")]
 use core::ptr;
+
+pub(crate) mod raw;
+mod reserve;
+pub(crate) mod symbols;
+mod vdso;
+
+pub(crate) use reserve::{NoMemory, reserve};
+
+/// Looks for what the other functions use if it is there. To be called once, before threads record.
+pub(crate) fn prepare() {
+    vdso::find();
+}
 
 /// This process's id, as its own PID namespace numbers it.
 pub(crate) fn pid() -> u32 {
     // SAFETY: takes nothing, cannot fail.
-    unsafe { libc::getpid() as u32 }
+    unsafe { raw::call(libc::SYS_getpid, []) as u32 }
 }
 
 /// This thread's id, as its own PID namespace numbers it.
 pub(crate) fn tid() -> u32 {
-    // SAFETY: takes nothing, cannot fail. The raw call: older C libraries have no wrapper.
-    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { raw::call(libc::SYS_gettid, []) as u32 }
 }
 
 /// Whether this process has rights that its caller may not have: setuid, setgid, file capabilities.
@@ -39,14 +58,15 @@ pub(crate) fn has_memory() -> bool {
 /// Whether a process exists. A process that may not be signalled exists.
 pub(crate) fn process_exists(pid: u32) -> bool {
     // SAFETY: signal 0 only asks, and changes nothing.
-    unsafe { libc::kill(pid as libc::pid_t, 0) == 0 || errno() != libc::ESRCH }
+    let answer = unsafe { raw::call(libc::SYS_kill, [pid as usize, 0]) };
+    !raw::is_error(answer, libc::ESRCH)
 }
 
 /// Whether a thread is gone. A thread that may not be signalled is not gone.
 pub(crate) fn thread_is_gone(pid: u32, tid: u32) -> bool {
     // SAFETY: signal 0 only asks, and changes nothing.
-    let answer = unsafe { libc::syscall(libc::SYS_tgkill, pid as libc::pid_t, tid as libc::pid_t, 0) };
-    answer == -1 && errno() == libc::ESRCH
+    let answer = unsafe { raw::call(libc::SYS_tgkill, [pid as usize, tid as usize, 0]) };
+    raw::is_error(answer, libc::ESRCH)
 }
 
 /// `CLOCK_BOOTTIME`, ns: the clock of `/proc/PID/stat`, so that a slot's times compare with a thread's start.
@@ -56,9 +76,7 @@ pub(crate) fn boottime_ns() -> u64 {
 
 /// A clock's reading, ns; 0 if the kernel does not have the clock.
 pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a writable timespec.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    let time = vdso::clock_gettime(clock);
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
@@ -66,7 +84,9 @@ pub(crate) fn clock_ns(clock: libc::clockid_t) -> u64 {
 pub(crate) fn thread_name() -> [u8; 16] {
     let mut name = [0u8; 16];
     // SAFETY: PR_GET_NAME writes at most 16 bytes, the array's length.
-    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    unsafe {
+        raw::call(libc::SYS_prctl, [libc::PR_GET_NAME as usize, name.as_mut_ptr().expose_provenance()])
+    };
     name
 }
 
@@ -165,12 +185,14 @@ fn change_mask(how: c_int, signals: Signals) -> Signals {
     let mut before: Signals = 0;
     // SAFETY: both sets have the length that the call states.
     unsafe {
-        libc::syscall(
+        raw::call(
             libc::SYS_rt_sigprocmask,
-            how,
-            &raw const signals,
-            &raw mut before,
-            size_of::<Signals>(),
+            [
+                how as usize,
+                (&raw const signals).expose_provenance(),
+                (&raw mut before).expose_provenance(),
+                size_of::<Signals>(),
+            ],
         );
     }
     before
@@ -180,88 +202,14 @@ fn change_mask(how: c_int, signals: Signals) -> Signals {
 pub(crate) fn pid_namespace() -> u64 {
     let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: the path is terminated and `status` is writable.
-    let result = unsafe { libc::stat(c"/proc/self/ns/pid".as_ptr(), status.as_mut_ptr()) };
+    let result = unsafe {
+        let path = c"/proc/self/ns/pid".as_ptr().expose_provenance();
+        raw::call(
+            libc::SYS_newfstatat,
+            [libc::AT_FDCWD as usize, path, status.as_mut_ptr().expose_provenance(), 0],
+        )
+    };
     // SAFETY: zeroed, which is a valid `stat`, or filled by the kernel.
     let inode = unsafe { status.assume_init() }.st_ino;
     if result == 0 { inode } else { 0 }
-}
-
-/// The kernel could not provide memory: the tmpfs is full, a limit was reached, or the file was truncated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoMemory;
-
-/// Makes sure that stores to `len_bytes` from `start` do not fault because there is no memory.
-///
-/// A store to a hole of a full tmpfs raises SIGBUS. When the kernel itself accesses user memory, the same condition is
-/// an error code. So the kernel adds zero to one word of each page: `FUTEX_WAKE_OP` does an atomic read-modify-write,
-/// and then wakes waiters of the address, of which there are none. Pages that exist do not change, even if other
-/// threads write to them meanwhile.
-///
-/// This takes no file descriptor. So it works in a daemon that has closed all of its descriptors, and cannot use one
-/// that has become another file's. Every kernel since 2.6.14 can do it. `MADV_POPULATE_WRITE` is plainer, but came with
-/// 5.14, and emulators that do not know it report success.
-///
-/// # Errors
-///
-/// [`NoMemory`]; part of the range may have been reserved.
-pub(crate) fn reserve(start: *mut u8, len_bytes: usize, page_len_bytes: usize) -> Result<(), NoMemory> {
-    const ADD_ZERO: i32 = libc::FUTEX_OP_ADD << 28;
-    let begin = start.addr() & !(page_len_bytes - 1);
-    for page in (begin..start.addr() + len_bytes).step_by(page_len_bytes) {
-        let word = start.with_addr(page);
-        // SAFETY: the kernel checks the address; adding zero atomically changes nothing.
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_futex,
-                word,
-                libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG,
-                0,
-                ptr::null::<libc::timespec>(),
-                word,
-                ADD_ZERO,
-            )
-        };
-        if result == -1 {
-            return Err(NoMemory);
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A mapping of a file of `file_len` bytes, `map_len` long.
-    fn mapping(file_len: u64, map_len: usize) -> memmap2::MmapRaw {
-        let file = unlinked_file();
-        file.set_len(file_len).unwrap();
-        memmap2::MmapOptions::new().len(map_len).map_raw(&file).unwrap()
-    }
-
-    fn unlinked_file() -> std::fs::File {
-        let path = std::path::PathBuf::from(format!("/dev/shm/librip-test-{}-{}", pid(), tid()));
-        let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap();
-        std::fs::remove_file(path).unwrap();
-        file
-    }
-
-    #[test]
-    fn memory_after_the_end_of_the_file_is_refused_without_a_signal() {
-        // A store after the end of the file raises SIGBUS, as in a full tmpfs. The test survives.
-        let map = mapping(4096, 3 * 4096);
-        assert_eq!(reserve(map.as_mut_ptr(), 4096, 4096), Ok(()));
-        assert_eq!(reserve(map.as_mut_ptr().wrapping_add(4096), 1, 4096), Err(NoMemory));
-        assert_eq!(reserve(map.as_mut_ptr(), 4097, 4096), Err(NoMemory));
-    }
-
-    #[test]
-    fn reserving_does_not_change_contents() {
-        let map = mapping(8192, 8192);
-        // SAFETY: within the mapping and aligned; nothing else knows it.
-        unsafe { map.as_mut_ptr().cast::<u64>().write(0x0123_4567_89ab_cdef) };
-        assert_eq!(reserve(map.as_mut_ptr(), 8192, 4096), Ok(()));
-        // SAFETY: as above.
-        assert_eq!(unsafe { map.as_ptr().cast::<u64>().read() }, 0x0123_4567_89ab_cdef);
-    }
 }

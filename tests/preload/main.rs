@@ -7,6 +7,7 @@
 mod behaviour;
 mod headers;
 mod mixed;
+mod neighbours;
 mod order;
 mod records;
 mod scribble;
@@ -40,10 +41,15 @@ fn release(package: &str, target: &str, ending: &str) -> PathBuf {
 
 /// Compiles `fixtures/NAME.c` with these flags, once. Returns the program or library.
 fn compile(name: &'static str, flags: &[&str]) -> PathBuf {
+    compile_as(name, name, flags)
+}
+
+/// Compiles `fixtures/SOURCE.c` with these flags, once for each name. Returns the program or library.
+fn compile_as(source: &str, name: &'static str, flags: &[&str]) -> PathBuf {
     static COMPILED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     let source =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("preload/fixtures").join(name).with_extension("c");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("preload/fixtures").join(source).with_extension("c");
     let out = directory().join(format!("preload-{name}"));
     if !compiled.contains(name) {
         tool(
