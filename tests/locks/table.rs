@@ -2,6 +2,7 @@
 
 use librip_test_kit::oracle::{Holding, Ring};
 
+use crate::waits::until;
 use crate::{
     ACQUIRED, MUTEX, OWNED, READERS_FIRST, RELEASED, RWLOCK, SHARED, TAKES, TRY, TRY_FAILED, UPGRADABLE,
     WAIT, WRAPPER, at_pause, end, main_entry, main_slot, next, plan, site_of, start, state,
@@ -30,18 +31,38 @@ fn a_lock_that_was_acquired_a_million_words_ago_is_held() {
 fn locks_without_an_entry_are_counted_and_their_releases_change_no_other_entry() {
     let (mut victim, locks) = start(plan(&["overflow"]), 20);
     let ring = at_pause(&mut victim);
-    assert_eq!((main_slot(&ring).held_overflowed, ring.held_overflows), (4, 4));
-    for &lock in &locks[..16] {
+    assert_eq!((main_slot(&ring).held_overflowed, ring.held_overflows), (5, 5));
+    for &lock in &locks[..15] {
         assert_eq!(state(main_entry(&ring, lock)), Some(Holding::Held));
     }
     let ring = next(&mut victim);
-    assert_eq!((main_slot(&ring).held_overflowed, main_slot(&ring).held.len()), (0, 15));
+    assert_eq!((main_slot(&ring).held_overflowed, main_slot(&ring).held.len()), (0, 14));
     assert_eq!(main_entry(&ring, locks[3]), None);
     let ring = next(&mut victim);
     assert_eq!(state(main_entry(&ring, locks[18])), Some(Holding::Held), "the table had a free entry");
     let ring = next(&mut victim);
     assert_eq!((main_slot(&ring).held_overflowed, main_slot(&ring).held.len()), (0, 0));
-    assert_eq!((ring.held_overflows, ring.releases_unmatched), (4, 0));
+    assert_eq!((ring.held_overflows, ring.releases_unmatched), (5, 0));
+    end(victim);
+}
+
+#[test]
+fn a_thread_that_holds_many_locks_still_shows_what_it_waits_for() {
+    let (mut victim, locks) = start(plan(&["full table"]), 23);
+    let [mutex, by_hand, condition] = locks[20..] else { panic!("{locks:x?}") };
+    for (lock, wanted) in
+        [(mutex, Holding::Waiting), (condition, Holding::CondWait), (by_hand, Holding::Waiting)]
+    {
+        let ring = until(&mut victim, wanted, &[("full", lock)]);
+        let slot = ring.slot_named("full");
+        assert_eq!(slot.held.len(), 16, "{:x?}", slot.held);
+        assert!(slot.held[..15].iter().all(|held| held.state == Holding::Held), "{:x?}", slot.held);
+        victim.go_on();
+    }
+    let ring = at_pause(&mut victim);
+    let slot = ring.slot_named("full");
+    assert_eq!((slot.held.len(), slot.held_overflowed), (0, 0), "{:x?}", slot.held);
+    assert_eq!(ring.releases_unmatched, 0);
     end(victim);
 }
 

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Reads the ring until all of these threads are in that state with those locks.
-fn until(victim: &mut Victim, wanted: Holding, threads: &[(&str, u64)]) -> Ring {
+pub(crate) fn until(victim: &mut Victim, wanted: Holding, threads: &[(&str, u64)]) -> Ring {
     at_pause(victim);
     // Bounded by the harness: a victim that hangs is killed, and then there is no ring to read.
     loop {

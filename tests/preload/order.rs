@@ -19,3 +19,11 @@ fn a_thread_that_waits_on_a_condition_cannot_return_without_the_mutex() {
         assert!(found.contains(" and needs inner (0x"), "{found}");
     }
 }
+
+#[test]
+fn a_thread_with_more_locks_than_its_table_has_entries_still_waits() {
+    for found in told("cycle with forty") {
+        assert!(found.contains("proven deadlock: 2 threads wait for one another"), "{found}");
+        assert!(found.contains("waits for outer (0x"), "{found}");
+    }
+}

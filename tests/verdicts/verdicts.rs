@@ -84,6 +84,13 @@ fn finds_a_thread_that_waits_for_itself() {
 }
 
 #[test]
+fn finds_a_cycle_of_a_thread_that_holds_more_locks_than_its_table_has_entries() {
+    finds("cycle-with-forty-locks", &["proven deadlock"], |answer| {
+        assert_eq!(answer.threads(0), ["has forty", "has one"]);
+    });
+}
+
+#[test]
 fn finds_a_reader_that_queues_after_a_writer_that_waits_for_a_reader() {
     // After a death it is unknown whether the writer had reached the lock's queue: no later record shows that time has
     // passed.

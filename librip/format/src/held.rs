@@ -20,13 +20,16 @@
 //! * The lower 8 bits of the sequence in `meta` must equal those in `lock`. Otherwise the entry was being written and
 //!   means nothing.
 //! * Marks by hand enter `HELD` without `ACQUIRING`, and may leave out `RELEASING`.
-//! * [`SlotHeader::held_overflowed`](crate::SlotHeader::held_overflowed) counts locks that found no free entry.
+//! * The last entry is for a wait: of a lock, on a condition variable or for a semaphore, if there is no other free
+//!   entry. It is never `HELD`. So a thread that holds many locks still says what it waits for.
+//! * [`SlotHeader::held_overflowed`](crate::SlotHeader::held_overflowed) counts locks that found no free entry, or have
+//!   only the last one.
 
 use core::sync::atomic::AtomicU64;
 
 use crate::PAYLOAD_MASK;
 
-/// A slot's held-lock table has this many entries.
+/// A slot's held-lock table has this many entries. The last one is for a wait.
 pub const HELD_MAX: usize = 16;
 
 /// An entry of the held-lock table.

@@ -8,7 +8,7 @@ use core::ffi::c_int;
 
 use librip::interpose::{
     Acquisition, Caller, FastAcquisition, FastRelease, Flags, Recursion, Release, Sites, begin_acquire,
-    drop_stale_entries, holds_alone, owner_died,
+    begin_wait, drop_stale_entries, holds_alone, owner_died,
 };
 
 use crate::object::Object;
@@ -103,11 +103,11 @@ pub(crate) fn acquire<C: Calls, const FLAGS: Flags>(
                 acquisition.acquired();
                 return 0;
             }
-            acquire_slowly::<C, FLAGS>(acquisition, lock, caller, result, wait)
+            acquire_slowly::<C, FLAGS>(acquisition, call, result, wait)
         }
         Manner::Direct { seems_taken } => {
             if seems_taken {
-                acquisition = acquisition.begin_wait(caller, lock, Sites::<FLAGS>::wait());
+                acquisition = begin_wait::<FLAGS>(acquisition, lock, caller, call.is_process_shared);
             }
             record_outcome::<FLAGS>(acquisition, lock, caller, wait())
         }
@@ -119,16 +119,16 @@ pub(crate) fn acquire<C: Calls, const FLAGS: Flags>(
 #[inline(never)]
 fn acquire_slowly<C: Calls, const FLAGS: Flags>(
     acquisition: Acquisition,
-    lock: u64,
-    caller: Caller,
+    call: Call<C::Kind>,
     result: c_int,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
+    let (lock, caller) = (call.lock.address(), call.caller);
     if result == libc::EOWNERDEAD {
         return record_outcome::<FLAGS>(acquisition, lock, caller, result);
     }
     let acquisition = if result == C::BUSY {
-        acquisition.begin_wait(caller, lock, Sites::<FLAGS>::wait())
+        begin_wait::<FLAGS>(acquisition, lock, caller, call.is_process_shared)
     } else {
         acquisition
     };
@@ -211,7 +211,9 @@ fn acquire_busy<C: Calls, const FLAGS: Flags>(
     result: c_int,
 ) -> c_int {
     let (acquisition, caller) = fast.slow();
-    acquire_slowly::<C, FLAGS>(acquisition, lock.address(), caller, result, move || C::lock(lock))
+    // What matters of the call is what the entry would have, and it has an entry.
+    let call = Call { lock, caller, on_relock: OnRelock::Nothing, is_process_shared: false };
+    acquire_slowly::<C, FLAGS>(acquisition, call, result, move || C::lock(lock))
 }
 
 /// Releases a lock. `by_anyone`: whether a thread may release it that has not acquired it.

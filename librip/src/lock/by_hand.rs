@@ -50,12 +50,13 @@ pub fn wait(lock: impl LockAddress, pc: u64, site_flags: Flags) {
     let time = slot.time();
     let sequence = Here.event(slot, [time], [lock], pc);
     let known = slot.find(lock, is_attempt);
-    let entry = known.or_else(|| slot.enter_lock(lock, sequence, pc, Here::entry_flags(site_flags)));
-    let Some(mut entry) = entry else {
+    let flags = Here::entry_flags(site_flags);
+    let entry = known.or_else(|| slot.enter_lock(lock, sequence, pc, flags)).or_else(|| {
         // It counts as overflowed when it is acquired.
         slot.forget_overflowed();
-        return;
-    };
+        slot.enter_last(lock, sequence, pc, flags, HELD_WAITING)
+    });
+    let Some(mut entry) = entry else { return };
     entry.set_since(time, 0);
     entry.set_pc(pc);
     entry.set_state(HELD_WAITING);
@@ -105,7 +106,16 @@ pub(crate) fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: Fla
     } else {
         (pc, 0, Here.event(slot, [], [lock], pc))
     };
-    match slot.find(lock, |state| is_attempt(state) || state == HELD_HELD) {
+    let known = slot.find(lock, |state| is_attempt(state) || state == HELD_HELD);
+    let known = known.filter(|entry| {
+        // The last entry is for waits, and this one is over.
+        let is_last = entry.is_last_of(slot);
+        if is_last {
+            entry.clear();
+        }
+        !is_last
+    });
+    match known {
         Some(mut entry) if entry.state() == HELD_HELD => {
             entry.set_since(entry.since(), entry.recursion() + 1);
         }

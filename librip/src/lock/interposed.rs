@@ -116,10 +116,28 @@ pub fn drop_stale_entries<const FLAGS: Flags>(lock: u64) {
     }
 }
 
+/// The flags of an entry. `is_process_shared`: see [`HELD_PROCESS_SHARED`].
+#[inline(always)]
+fn entry_flags<const FLAGS: Flags>(is_process_shared: bool) -> u64 {
+    Caller::entry_flags(FLAGS) | if is_process_shared { HELD_PROCESS_SHARED } else { 0 }
+}
+
+/// The lock was not free, and the thread is about to wait for it. Continue with what is returned.
+#[cold]
+#[inline(never)]
+pub fn begin_wait<const FLAGS: Flags>(
+    acquisition: Acquisition,
+    lock: u64,
+    caller: Caller,
+    is_process_shared: bool,
+) -> Acquisition {
+    acquisition.begin_wait(caller, lock, entry_flags::<FLAGS>(is_process_shared), Sites::<FLAGS>::wait())
+}
+
 /// Begins an acquisition, before the lock is touched. `is_process_shared`: see [`HELD_PROCESS_SHARED`].
 #[inline(always)]
 pub fn begin_acquire<const FLAGS: Flags>(lock: u64, caller: Caller, is_process_shared: bool) -> Acquisition {
-    let flags = Caller::entry_flags(FLAGS) | if is_process_shared { HELD_PROCESS_SHARED } else { 0 };
+    let flags = entry_flags::<FLAGS>(is_process_shared);
     let pc = Sites::<FLAGS>::acquire_begin();
     Acquisition::begin(caller, lock, flags, pc, Sites::<FLAGS>::acquire_begin_timed)
 }
@@ -234,14 +252,15 @@ impl SemWait {
         let pc = Sites::<FLAGS>::wait();
         let sequence = caller.event(slot, [time], [semaphore], pc);
         let flags = Caller::entry_flags(FLAGS);
-        match slot.enter_lock(semaphore, sequence, caller.entry_pc(pc), flags) {
-            Some(mut entry) => {
-                entry.set_since(time, 0);
-                entry.set_state(HELD_SEM_WAIT);
-                wait.entry = Some(entry);
-            }
+        let pc = caller.entry_pc(pc);
+        wait.entry = slot.enter_lock(semaphore, sequence, pc, flags).or_else(|| {
             // Nobody holds it, so it does not count as overflowed.
-            None => drop(slot.forget_overflowed()),
+            slot.forget_overflowed();
+            slot.enter_last(semaphore, sequence, pc, flags, HELD_SEM_WAIT)
+        });
+        if let Some(entry) = &mut wait.entry {
+            entry.set_since(time, 0);
+            entry.set_state(HELD_SEM_WAIT);
         }
         wait
     }

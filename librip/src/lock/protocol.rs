@@ -90,15 +90,18 @@ impl Acquisition {
         }
     }
 
-    /// The lock was not free, and the thread is about to wait for it. `pc` is a site of the kind WAIT. Continue with
-    /// what is returned.
+    /// The lock was not free, and the thread is about to wait for it. `flags` are those of the entry, as in
+    /// [`begin`](Acquisition::begin). `pc` is a site of the kind WAIT. Continue with what is returned.
     #[cold]
     #[inline(never)]
-    pub fn begin_wait<O: Origin>(mut self, origin: O, lock: u64, pc: u64) -> Acquisition {
+    pub fn begin_wait<O: Origin>(mut self, origin: O, lock: u64, flags: u64, pc: u64) -> Acquisition {
         let Some(slot) = Slot::existing() else { return self };
         let time = slot.time();
-        origin.event(slot, [time], [lock], pc);
-        self.0 = self.0.and_then(|entry| entry.within(slot));
+        let sequence = origin.event(slot, [time], [lock], pc);
+        self.0 = match self.0 {
+            Some(entry) => entry.within(slot),
+            None => slot.enter_last(lock, sequence, origin.entry_pc(pc), flags, HELD_WAITING),
+        };
         if let Some(entry) = &mut self.0 {
             entry.set_since(time, 0);
             entry.set_pc(origin.entry_pc(pc));
@@ -112,6 +115,11 @@ impl Acquisition {
     #[inline(never)]
     pub fn acquired_after_wait(self) {
         let (Some(entry), Some(slot)) = (self.0, Slot::current()) else { return };
+        if entry.is_last_of(slot) {
+            // The thread holds the lock now, and the table has no room for that.
+            entry.clear();
+            return;
+        }
         if let Some(mut entry) = entry.within(slot) {
             // The state first: other threads depend on it. For a moment the time is that of the wait, which is too
             // early.
@@ -133,10 +141,12 @@ impl Acquisition {
     /// Removes the lock from the table. It was not acquired.
     pub(crate) fn forget(self) {
         let Some(slot) = Slot::existing() else { return };
-        match self.0 {
-            Some(entry) => entry.clear_within(slot),
-            // It was counted as overflowed.
-            None => drop(slot.forget_overflowed()),
+        // Without an entry, or with the last one, it was counted as overflowed.
+        if self.0.is_none_or(|entry| entry.is_last_of(slot)) {
+            slot.forget_overflowed();
+        }
+        if let Some(entry) = self.0 {
+            entry.clear_within(slot);
         }
     }
 }
@@ -311,9 +321,19 @@ impl<O: Origin> CondWait<O> {
         let mut wait = CondWait { origin, entry: None, lock, condition };
         let Some(slot) = Slot::current() else { return wait };
         let time = slot.time();
-        origin.event(slot, [time], [lock, condition], pc);
+        let sequence = origin.event(slot, [time], [lock, condition], pc);
+        let entry = slot.find(lock, is_held);
+        if entry.is_none() && slot.has_overflowed() {
+            // The mutex is probably one of those that found no entry.
+            let flags = O::entry_flags(0);
+            wait.entry = slot.enter_last(lock, sequence, origin.entry_pc(pc), flags, HELD_COND_WAIT);
+            if let Some(entry) = &mut wait.entry {
+                entry.set_since(time, 0);
+            }
+            return wait;
+        }
         // The C library releases a mutex once. If the thread acquired it more than once, the thread keeps it.
-        if let Some(mut entry) = slot.find(lock, is_held)
+        if let Some(mut entry) = entry
             && entry.recursion() == 0
         {
             entry.set_since(time, 0);
@@ -329,7 +349,14 @@ impl<O: Origin> CondWait<O> {
     #[inline(never)]
     pub fn end(self, is_held: bool, pc: u64) {
         let Some(slot) = Slot::current() else { return };
-        let mut entry = self.entry.and_then(|entry| entry.within(slot));
+        let is_last = |entry: &Entry| entry.is_last_of(slot);
+        if let Some(last) = self.entry.filter(is_last) {
+            last.clear();
+            if !is_held {
+                slot.forget_overflowed();
+            }
+        }
+        let mut entry = self.entry.filter(|entry| !is_last(entry)).and_then(|entry| entry.within(slot));
         if !is_held && let Some(entry) = entry.take() {
             entry.clear();
         }

@@ -46,7 +46,8 @@ pub(crate) fn lock<S: Sites, G, H>(
         }
         Err(TryLockError::WouldBlock) => {
             cold();
-            let waiting = Waiting(acquisition.begin_wait(Here, lock, sites.wait()));
+            let waiting =
+                Waiting(acquisition.begin_wait(Here, lock, Here::entry_flags(S::FLAGS), sites.wait()));
             let result = wait();
             waiting.into_acquisition().acquired_after_wait();
             mapped(result, map)
@@ -115,7 +116,7 @@ pub(crate) fn lock_in_time<S: Sites, G>(
         acquisition.acquired();
         return Some(guard);
     }
-    let waiting = Waiting(acquisition.begin_wait(Here, lock, sites.wait()));
+    let waiting = Waiting(acquisition.begin_wait(Here, lock, Here::entry_flags(S::FLAGS), sites.wait()));
     let guard = wait();
     let acquisition = waiting.into_acquisition();
     if guard.is_some() {

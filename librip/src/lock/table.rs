@@ -120,7 +120,8 @@ impl Slot {
         clock::operand()
     }
 
-    /// Enters a lock into the table, as ACQUIRING. `None` if the table is full, which is counted.
+    /// Enters a lock into the table, as ACQUIRING. `None` if the table is full, which is counted: then
+    /// [`enter_last`](Slot::enter_last) has room for a wait.
     #[inline(always)]
     pub(crate) fn enter_lock(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
         let first = &self.header().held[0];
@@ -134,7 +135,8 @@ impl Slot {
     #[inline(never)]
     fn enter_lock_further(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
         let header = self.header();
-        let in_state = |state| header.held[1..].iter().find(move |held| meta_of(held).state() == state);
+        let [_, others @ .., _] = &header.held;
+        let in_state = |state| others.iter().find(move |held| meta_of(held).state() == state);
         // A destroyed lock makes room for one that exists.
         let free = in_state(HELD_NONE).or_else(|| in_state(HELD_DESTROYED));
         if free.is_none() {
@@ -142,6 +144,27 @@ impl Slot {
             instance::request(Request::TABLE_OVERFLOWED, 0);
         }
         Some(Entry::enter(free?, lock, sequence, pc, flags))
+    }
+
+    /// Enters a lock that the thread waits for into the last entry, in this state. `None` if another wait is there: that
+    /// of the code which a signal handler has interrupted.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn enter_last(
+        self,
+        lock: u64,
+        sequence: u64,
+        pc: u64,
+        flags: u64,
+        state: u64,
+    ) -> Option<Entry> {
+        let [.., last] = &self.header().held;
+        if is_used(last) {
+            return None;
+        }
+        let mut entry = Entry::enter(last, lock, sequence, pc, flags);
+        entry.set_state(state);
+        Some(entry)
     }
 
     /// One of the first two entries, if it is free. `None` also if the first one is this lock's.
@@ -251,6 +274,12 @@ impl Slot {
             }
         }
         None
+    }
+
+    /// Whether the thread holds a lock that has no entry.
+    pub(crate) fn has_overflowed(self) -> bool {
+        // ORDERING: relaxed: only this thread writes it.
+        self.header().held_overflowed.load(Relaxed) > 0
     }
 
     /// Counts one overflowed lock less. Returns whether there was one: a lock that has no entry may be that one.
@@ -382,6 +411,12 @@ impl Entry {
         if let Some(mut entry) = Slot::current().and_then(|slot| self.within(slot)) {
             entry.set_state(HELD_HELD);
         }
+    }
+
+    /// Whether it is the last entry of this slot, which is for a wait only.
+    pub(crate) fn is_last_of(self, slot: Slot) -> bool {
+        let [.., last] = &slot.header().held;
+        core::ptr::eq(self.held, last)
     }
 
     /// The same acquisition in this slot: the entry itself, or a new one in a child that a signal handler forked.

@@ -11,6 +11,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("cycle-with-queue", with_queue),
     ("cycle-of-mutex-and-rwlock", mutex_and_rwlock),
     ("self-deadlock", self_deadlock),
+    ("cycle-with-forty-locks", with_forty_locks),
 ];
 
 /// Each of `count` threads has a mutex and waits for the next one's.
@@ -90,4 +91,24 @@ fn self_deadlock() {
         })
         .until_blocked(),
     );
+}
+
+/// Two threads, one of which holds more locks than its table has entries.
+fn with_forty_locks() {
+    static LAST: Mutex<i64> = Mutex::new(0);
+    let locks: &'static [Mutex<usize>] = (0..40).map(Mutex::new).collect::<Vec<_>>().leak();
+    let both = leaked(Meeting::new(2));
+    let actors = [
+        actor("has forty", || {
+            let _guards: Vec<_> = locks.iter().map(|lock| lock.lock().unwrap()).collect();
+            both.wait();
+            let _last = LAST.lock().unwrap();
+        }),
+        actor("has one", || {
+            let _last = LAST.lock().unwrap();
+            both.wait();
+            let _one = locks[3].lock().unwrap();
+        }),
+    ];
+    actors.into_iter().for_each(|actor| drop(actor.until_blocked()));
 }

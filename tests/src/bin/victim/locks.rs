@@ -19,6 +19,7 @@ pub(crate) fn main(arguments: &[&str]) {
         "storm" => storm::storm(arguments[1].parse().unwrap()),
         "wrapped" => tables::wrapped(),
         "overflow" => tables::overflow(),
+        "full table" => tables::full_table(),
         "handed_over" => tables::handed_over(),
         "names" => tables::names(),
         "destroyed" => tables::destroyed(),

@@ -71,8 +71,8 @@ unsafe impl lock_api::RawMutexTimed for Witnessed {
     }
 }
 
-/// Locks of each kind of the storm: together they fill a table.
-const MUTEXES: usize = 6;
+/// Locks of each kind of the storm: together they fill a table, but for its last entry, which is for waits.
+const MUTEXES: usize = 5;
 const RWLOCKS: usize = 4;
 const LOTS: usize = 4;
 const BY_HAND: usize = 2;

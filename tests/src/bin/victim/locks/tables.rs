@@ -2,13 +2,16 @@
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
+use std::sync::mpsc;
 
 use librip::raw::{Recorded, SetName};
-use librip::sync::{Mutex, RwLock};
-use librip::{rip_lock_acquired, rip_lock_destroyed, rip_lock_name, rip_lock_released, rip_snap};
+use librip::sync::{Condvar, Mutex, RwLock};
+use librip::{
+    rip_lock_acquired, rip_lock_destroyed, rip_lock_name, rip_lock_released, rip_lock_wait, rip_snap,
+};
 
 use super::{LotMutex, say_address};
-use crate::common::{pause, run};
+use crate::common::{named, pause, run};
 use crate::spin::Spin;
 
 /// A lock whose guards may be sent to another thread.
@@ -35,7 +38,7 @@ pub(crate) fn overflow() {
     let mut guards: Vec<_> = locks.iter().map(|lock| lock.lock().unwrap()).collect();
     pause();
     // First the locks without an entry, then one with an entry.
-    guards.truncate(16);
+    guards.truncate(15);
     drop(guards.remove(3));
     pause();
     // The table has free entries again.
@@ -43,6 +46,41 @@ pub(crate) fn overflow() {
     pause();
     drop(again);
     guards.clear();
+    pause();
+}
+
+/// A thread holds 20 locks. It waits for one more, then on a condition with the last of the 20, then for a lock that is
+/// marked by hand. The main thread lets it go on each time.
+pub(crate) fn full_table() {
+    static WAITED_FOR: Mutex<u64> = Mutex::new(0);
+    static CONDITION: Mutex<bool> = Mutex::new(false);
+    static CHANGED: Condvar = Condvar::new();
+    static BY_HAND: u64 = 0;
+    let locks: &'static [Mutex<u64>] = (0..20).map(Mutex::new).collect::<Vec<_>>().leak();
+    locks.iter().for_each(say_address);
+    say_address(&WAITED_FOR);
+    say_address(&BY_HAND);
+    say_address(&CONDITION);
+    let waited_for = WAITED_FOR.lock().unwrap();
+    let (go_on, goes_on) = mpsc::channel::<()>();
+    let thread = named("full").spawn(move || {
+        let guards: Vec<_> = locks.iter().map(|lock| lock.lock().unwrap()).collect();
+        drop(WAITED_FOR.lock().unwrap());
+        drop(CHANGED.wait_while(CONDITION.lock().unwrap(), |is_over| !*is_over).unwrap());
+        rip_lock_wait!(&BY_HAND);
+        goes_on.recv().unwrap();
+        rip_lock_acquired!(&BY_HAND);
+        rip_lock_released!(&BY_HAND);
+        drop(guards);
+    });
+    pause();
+    drop(waited_for);
+    pause();
+    *CONDITION.lock().unwrap() = true;
+    CHANGED.notify_one();
+    pause();
+    go_on.send(()).unwrap();
+    thread.unwrap().join().unwrap();
     pause();
 }
 
