@@ -90,6 +90,10 @@ pub(crate) fn ring_path() -> Option<PathBuf> {
 
 /// See [`Builder::create`].
 pub(crate) fn start(wish: Builder) -> Result<(), InitError> {
+    sys::with_errno_kept(|| make_and_open(wish))
+}
+
+fn make_and_open(wish: Builder) -> Result<(), InitError> {
     sys::prepare();
     if !sys::has_memory() {
         return Err(InitError::OutOfMemory);

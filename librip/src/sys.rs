@@ -136,8 +136,8 @@ pub(crate) fn with_signals_blocked<T: Copy>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs `body`, which may call a cancellation point, while this thread cannot be cancelled. For unwinding, the same
-/// holds as for [`with_signals_blocked`].
+/// Runs `body`, which may call a cancellation point, while this thread cannot be cancelled, and restores `errno`. For
+/// unwinding, the same holds as for [`with_signals_blocked`].
 #[cfg(feature = "capi")]
 #[inline(always)]
 pub(crate) fn with_cancellation_off<T: Copy>(body: impl FnOnce() -> T) -> T {
@@ -152,7 +152,7 @@ pub(crate) fn with_cancellation_off<T: Copy>(body: impl FnOnce() -> T) -> T {
     let mut before = 0;
     // SAFETY: `before` is writable.
     unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
-    let result = without_unwinding(body);
+    let result = without_unwinding(|| with_errno_kept(body));
     // SAFETY: it restores the former state. Null: the present state is not wanted.
     unsafe { pthread_setcancelstate(before, ptr::null_mut()) };
     restore_signals(signals);

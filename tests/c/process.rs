@@ -36,6 +36,14 @@ fn threads_that_end_release_their_slots() {
 }
 
 #[test]
+fn no_function_of_the_header_changes_errno() {
+    let program = build(GCC, &["errno.c"], "errno", &["-O2"]);
+    assert_eq!(run(&program, &[]).stdout, "errno at the start of main: 0\n");
+    let remains = Plan::new(&program, &[]).env("RIP_RING", "/nonexistent/ring").run();
+    assert_eq!(remains.stdout, "errno at the start of main: 0\n");
+}
+
+#[test]
 fn a_forked_child_records_under_its_own_pid() {
     let (ring, _) = ring_of(&["forks"]);
     assert_eq!(ring.labels(main_slot(&ring)), ["before", "parent"]);

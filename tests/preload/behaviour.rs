@@ -56,6 +56,11 @@ fn signals_forks_and_exits_behave_as_without_the_interposer() {
 }
 
 #[test]
+fn errno_is_zero_when_main_begins() {
+    assert_eq!(same(&compile("trouble", &[]), &["errno"]).stdout, "errno: 0\n");
+}
+
+#[test]
 fn a_filter_that_kills_for_unknown_system_calls_does_not_kill() {
     let remains = same(&compile("trouble", &[]), &["strict-filter"]);
     remains.expect_success();

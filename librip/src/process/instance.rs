@@ -110,10 +110,12 @@ pub(crate) fn name_lock(lock: u64, name: &[u8]) {
 
 /// Registers modules that were loaded since, unless there is no memory for that.
 pub(crate) fn refresh_modules() {
-    if let Some(owner) = owner()
-        && sys::has_memory()
-    {
-        (owner.refresh)();
+    if let Some(owner) = owner() {
+        sys::with_errno_kept(|| {
+            if sys::has_memory() {
+                (owner.refresh)();
+            }
+        });
     }
 }
 
