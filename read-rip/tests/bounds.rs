@@ -7,10 +7,11 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
+use librip_test_kit::format::{module_at, site_at};
 use support::fixture::Scratch;
 use support::locks::*;
 use support::run::{Outcome, clean, finish};
-use support::synth::{Ring, Slot};
+use support::synth::{Image, MODULES, Module, Ring, SITES, Site, Slot, TEXTS};
 
 const MIB: u64 = 1 << 20;
 
@@ -46,4 +47,59 @@ fn a_thousand_locks_held_at_once_are_checked_in_little_memory() {
     assert_eq!(outcome.status, 1, "{outcome:#?}");
     assert!(outcome.stdout.contains("\npotential lock-order: "), "{outcome:#?}");
     assert!(outcome.stderr.contains("\nOnly a part of the orders "), "{outcome:#?}");
+}
+
+const LONGEST: u32 = 64 << 10;
+
+/// A ring of a few MiB whose 100,000 sites and 20,000 modules refer to texts of 64 KiB. `offset` says where each text
+/// begins in a region of two such texts.
+fn vast_texts(offset: impl Fn(u32) -> u32) -> Image {
+    const SITES_COUNT: u32 = 100_000;
+    const MODULES_COUNT: u32 = 20_000;
+    let mut ring = Ring { slot_words: 16_384, ..Ring::new().with_sites(&[]) };
+    ring.modules.extend((1..MODULES_COUNT).map(|_| Module { path: Vec::new(), ..Module::library("", 0) }));
+    ring.sites = (0..SITES_COUNT).map(|n| Site::new(0x1000 + u64::from(n), "", n)).collect();
+    // A region with room for the texts.
+    ring.sites[0].label = "x".repeat(2 * LONGEST as usize);
+    let slot = Slot::thread("worker", 1).marks((0..16_000).map(|n| 0x1000 + n));
+    let mut image = ring.with_slots([slot]).build();
+    let (texts, len) = (image.begin(TEXTS), 2 * LONGEST as usize);
+    image.bytes[texts..][..len].fill(b'x');
+    // File and module path have 4000 bytes at most, and the label the rest.
+    image.bytes[texts..][..len].iter_mut().step_by(4000).for_each(|byte| *byte = 0);
+    for n in 1..SITES_COUNT {
+        let text = image.entry(SITES, n as usize) + site_at::TEXT;
+        image.set32(text, offset(n));
+        image.set32(text + 4, LONGEST);
+    }
+    for n in 1..MODULES_COUNT {
+        let path = image.entry(MODULES, n as usize) + module_at::PATH;
+        image.set32(path, offset(n));
+        image.set32(path + 4, LONGEST);
+    }
+    image
+}
+
+#[test]
+fn texts_that_many_entries_claim_take_the_memory_of_the_texts() {
+    let shared: fn(u32) -> u32 = |_| 1;
+    let overlapping: fn(u32) -> u32 = |n| n % LONGEST;
+    for (what, offset, damaged) in [("shared", shared, "module"), ("overlapping", overlapping, "site")] {
+        let scratch = Scratch::new();
+        let path = scratch.file("ring", &vast_texts(offset).bytes);
+        for args in [&["info"][..], &["-t"], &[], &["locks"], &["check"]] {
+            let outcome = within(150 * MIB, args, &path);
+            assert_eq!(outcome.status, 2, "{what} {args:?}: {outcome:#?}");
+            assert!(
+                outcome.stderr.contains(&format!(" in the {damaged} table: ")),
+                "{what}: {}",
+                outcome.stderr
+            );
+        }
+        scratch.file("sound", &ring().with_slots([Slot::thread("one", 1)]).build().bytes);
+        for args in [&["list", "--dir"][..], &["gc", "--dry-run", "--dir"]] {
+            let outcome = within(50 * MIB, args, scratch.0.path()).sound();
+            assert!(args[0] == "gc" || outcome.stdout.contains("/sound\n"), "{what}: {outcome:#?}");
+        }
+    }
 }

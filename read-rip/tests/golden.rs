@@ -81,11 +81,11 @@ fn the_sites_of_the_golden_ring_are_read_as_recorded() {
         .sites
         .iter()
         // Skip the recorder's own sites, which record the ends of locks.
-        .filter(|site| site.file == "src/main.rs")
+        .filter(|site| *site.file == *"src/main.rs")
         .map(|site| {
             assert_eq!((site.module, site.kind, site.operand_words), (program, SiteKind::Snap, Some(0)));
             assert!((module.begin..module.end).contains(&site.pc) && site.column > 0);
-            (site.line, site.module_path.as_str(), site.label.as_str())
+            (site.line, &*site.module_path, &*site.label)
         })
         .collect();
     sites.sort_unstable();
@@ -189,7 +189,8 @@ fn the_lock_sites_of_the_golden_ring_are_read_as_recorded() {
     // Kind, flags and operand types of the sites in the golden program.
     let sites = |text: &str| {
         let line = line("v1.0-locks", text);
-        let here = snapshot.sites.iter().filter(move |site| site.file == "src/main.rs" && site.line == line);
+        let here =
+            snapshot.sites.iter().filter(move |site| *site.file == *"src/main.rs" && site.line == line);
         let mut sites: Vec<_> =
             here.map(|site| (site.kind, site.flags, site.operand_types.as_slice())).collect();
         sites.sort_unstable();

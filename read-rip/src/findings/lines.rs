@@ -207,12 +207,12 @@ impl<'a> Pattern<'a> {
 /// The line of a location, if its marks are on one line.
 fn line_of(location: &Location) -> Option<Line<'_>> {
     let source = location.source.as_ref().filter(|_| location.folded.is_empty());
-    source.map(|(file, line)| (file.as_str(), *line))
+    source.map(|(file, line)| (&**file, *line))
 }
 
 /// Whether a mark is in a file, or may be.
 fn is_in(location: &Location, file: &str) -> bool {
-    location.source.iter().chain(&location.folded).any(|(source, _)| source == file)
+    location.source.iter().chain(&location.folded).any(|(source, _)| **source == *file)
 }
 
 /// The plain marks of a thread: all other marks say what they mean.

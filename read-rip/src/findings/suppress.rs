@@ -113,7 +113,7 @@ fn subjects(finding: &Finding, view: &View<'_>) -> Vec<String> {
 /// The full name of the function, and every `PATH:LINE` that the location may be.
 fn names_of(location: &Location) -> impl Iterator<Item = String> {
     let lines = location.source.iter().chain(&location.folded).map(|(file, line)| format!("{file}:{line}"));
-    [location.full_function.clone()].into_iter().chain(lines)
+    [location.full_function.to_string()].into_iter().chain(lines)
 }
 
 #[cfg(test)]

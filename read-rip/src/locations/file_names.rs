@@ -15,7 +15,7 @@ impl FileNames {
     pub fn choose<'p>(locations: impl Iterator<Item = &'p Location>) -> FileNames {
         let mut files: Vec<&str> = locations
             .flat_map(|location| {
-                let own = location.source.iter().chain(&location.folded).map(|(file, _)| file.as_str());
+                let own = location.source.iter().chain(&location.folded).map(|(file, _)| &**file);
                 own.chain(location.caller().and_then(|caller| caller.file.as_deref()))
             })
             .collect();

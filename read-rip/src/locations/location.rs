@@ -2,6 +2,8 @@
 //!
 //! It looks nothing up.
 
+use std::sync::Arc;
+
 use super::wrapper::is_standard_library;
 use crate::symbols::Frame;
 
@@ -23,14 +25,14 @@ pub struct Location {
     pub sites: Vec<usize>,
     /// The innermost function around the mark, without type arguments. If the linker folded several functions: all that
     /// symbols name, or one of them.
-    pub function: String,
+    pub function: Arc<str>,
     /// The function with its type arguments.
-    pub full_function: String,
+    pub full_function: Arc<str>,
     /// Source file and line.
-    pub source: Option<(String, u32)>,
+    pub source: Option<(Arc<str>, u32)>,
     /// Source file and line of other marks that the linker folded into this one. Which of the marks was passed is
     /// not known.
-    pub folded: Vec<(String, u32)>,
+    pub folded: Vec<(Arc<str>, u32)>,
     /// Whether the folded marks differ in meaning, so that the meaning of an event is not known.
     pub is_ambiguous: bool,
     /// The functions into which the function was inlined, innermost first.
@@ -42,7 +44,7 @@ pub struct Location {
 impl Location {
     /// A location in no known module.
     pub(super) fn unknown(pc: u64) -> Location {
-        let function = "unknown".to_owned();
+        let function: Arc<str> = "unknown".into();
         Location { pc, address: pc, full_function: function.clone(), function, ..Location::default() }
     }
 

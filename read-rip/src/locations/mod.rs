@@ -7,6 +7,7 @@
 //! | `module_map` | which module covers an address? |
 //! | `meaning` | what do the marks at a PC mean? |
 //! | `function_name`, `file_names` | how are long names shortened? |
+//! | `shared_names` | how are names kept once? |
 //! | `wrapper` | where was a wrapper around a lock called? |
 //! | `location`, `table` | where is a PC? |
 
@@ -15,6 +16,7 @@ mod function_name;
 mod location;
 mod meaning;
 mod module_map;
+mod shared_names;
 mod table;
 mod wrapper;
 

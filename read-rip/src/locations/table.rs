@@ -5,10 +5,12 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::function_name::without_arguments;
 use super::meaning::{MARKS_MAX, Marks, Meaning};
 use super::module_map::ModuleMap;
+use super::shared_names::SharedNames;
 use super::wrapper::remove_wrapper_frames;
 use super::{Location, LocationId};
 use crate::events::Event;
@@ -22,8 +24,12 @@ pub struct Locations<'a> {
     sites: HashMap<(usize, u64), Marks<'a>>,
     by_pc: HashMap<(u32, u64), LocationId>,
     locations: Vec<Location>,
+    names: SharedNames,
     resolver: Resolver,
 }
+
+/// At most this many of the functions into which one function was inlined are kept.
+const CALLERS_MAX: usize = 100;
 
 impl<'a> Locations<'a> {
     /// An empty table. `resolver` must have been made for the snapshot's modules.
@@ -39,6 +45,7 @@ impl<'a> Locations<'a> {
             sites,
             by_pc: HashMap::new(),
             locations: Vec::new(),
+            names: SharedNames::default(),
             resolver,
         }
     }
@@ -149,15 +156,15 @@ impl<'a> Locations<'a> {
         let is_in_wrapper = is_wrapper && code.call.is_none();
         let mut sources = sources(&code, &sites).into_iter();
         let source = sources.next();
-        let folded: Vec<(String, u32)> = sources.collect();
+        let folded: Vec<(Arc<str>, u32)> = sources.collect();
         let functions = self.functions(module, address, &code, &sites, !folded.is_empty());
         let short: Vec<Cow<'_, str>> = functions.iter().map(|function| without_arguments(function)).collect();
         Location {
             pc,
             module: Some(module),
             address,
-            function: short.join("|"),
-            full_function: functions.join("|"),
+            function: self.names.share(&short.join("|")),
+            full_function: self.names.share(&functions.join("|")),
             source,
             folded,
             is_ambiguous: meaning.is_some_and(|meaning| meaning.is_ambiguous()),
@@ -172,12 +179,17 @@ impl<'a> Locations<'a> {
         let mut frames = self.resolver.resolve(module, address);
         // A mark by hand is in the function to report. A wrapper, or an address without a mark, was called from there.
         let is_by_hand = !sites.is_empty() && !is_wrapper;
-        let wrapper_file = sites.first().map(|site| site.file.as_str());
+        let wrapper_file = sites.first().map(|site| &*site.file);
         let call = if is_by_hand { None } else { remove_wrapper_frames(&mut frames, wrapper_file) };
+        let call = call.map(|(file, line)| (self.names.share(&file), line));
+        for name in frames.iter_mut().flat_map(|frame| [&mut frame.function, &mut frame.file]).flatten() {
+            *name = self.names.share(name);
+        }
         let mut frames = frames.into_iter();
         let innermost = frames.next();
         let is_inlined = innermost.as_ref().is_some_and(|frame| frame.is_inlined);
-        Code { innermost, callers: if is_inlined { frames.collect() } else { Vec::new() }, call }
+        let callers = if is_inlined { frames.take(CALLERS_MAX).collect() } else { Vec::new() };
+        Code { innermost, callers, call }
     }
 
     /// The functions at an address: several if the linker folded them, and Rust modules if no function is known.
@@ -188,7 +200,7 @@ impl<'a> Locations<'a> {
         code: &Code,
         sites: &[&Site],
         is_folded: bool,
-    ) -> Vec<String> {
+    ) -> Vec<Arc<str>> {
         let innermost = code.innermost.as_ref();
         let mut functions = match innermost.and_then(|frame| frame.function.clone()) {
             Some(function) => {
@@ -196,7 +208,11 @@ impl<'a> Locations<'a> {
                 let has_namesakes = is_folded && !is_inlined;
                 let namesakes =
                     if has_namesakes { self.resolver.namesakes(module, address) } else { Vec::new() };
-                if namesakes.is_empty() { vec![function] } else { namesakes }
+                if namesakes.is_empty() {
+                    vec![function]
+                } else {
+                    namesakes.into_iter().map(Into::into).collect()
+                }
             }
             None => modules(sites),
         };
@@ -214,18 +230,18 @@ struct Code {
     /// The functions into which the innermost one was inlined.
     callers: Vec<Frame>,
     /// The source of the call of a wrapper.
-    call: Option<(String, u32)>,
+    call: Option<(Arc<str>, u32)>,
 }
 
 /// The source of a location, followed by the sources of other marks that the linker folded into its mark.
 ///
 /// The call of a wrapper comes first. Otherwise the notes of sites are exact, and debug information is used where
 /// there is no site: it may spell the path differently.
-fn sources(code: &Code, sites: &[&Site]) -> Vec<(String, u32)> {
+fn sources(code: &Code, sites: &[&Site]) -> Vec<(Arc<str>, u32)> {
     if let Some(call) = &code.call {
         return vec![call.clone()];
     }
-    let mut noted: Vec<(String, u32)> = Vec::new();
+    let mut noted: Vec<(Arc<str>, u32)> = Vec::new();
     for site in sites {
         if !noted.iter().any(|(file, line)| *file == site.file && *line == site.line) {
             noted.push((site.file.clone(), site.line));
@@ -239,9 +255,9 @@ fn sources(code: &Code, sites: &[&Site]) -> Vec<(String, u32)> {
 }
 
 /// The Rust modules of marks, as `path::?`: they stand for functions that are not known.
-fn modules(sites: &[&Site]) -> Vec<String> {
+fn modules(sites: &[&Site]) -> Vec<Arc<str>> {
     let paths = sites.iter().map(|site| &site.module_path).filter(|path| !path.is_empty());
-    let mut modules: Vec<String> = paths.map(|path| format!("{path}::?")).collect();
+    let mut modules: Vec<Arc<str>> = paths.map(|path| format!("{path}::?").into()).collect();
     modules.dedup();
     if modules.is_empty() { vec!["unknown".into()] } else { modules }
 }

@@ -20,7 +20,7 @@ const WRAPPERS: [&str; 7] = ["librip", "lock_api", "parking_lot", "parking_lot_c
 pub(super) fn remove_wrapper_frames(
     frames: &mut Vec<Frame>,
     wrapper_file: Option<&str>,
-) -> Option<(String, u32)> {
+) -> Option<(std::sync::Arc<str>, u32)> {
     let is_removed = |frame: &Frame| {
         frame.file.as_deref().is_some_and(is_standard_library)
             || wrapper_file.is_some_and(|file| is_wrapper(frame, file))

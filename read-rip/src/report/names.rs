@@ -4,6 +4,7 @@
 //! names.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::units::counted;
 use crate::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
@@ -14,8 +15,8 @@ use crate::printable::printable;
 #[derive(Debug)]
 pub struct LocationTexts<'a> {
     names: &'a FileNames,
-    /// How many addresses each `file:line` has.
-    addresses: HashMap<String, usize>,
+    /// How many addresses each `file:line` has, by the hash of that text: the texts can be long.
+    addresses: HashMap<u64, usize>,
     pub(super) is_verbose: bool,
 }
 
@@ -28,7 +29,7 @@ pub fn location_texts<'a>(
     let mut texts = LocationTexts { names, addresses: HashMap::new(), is_verbose };
     for location in locations.iter() {
         if let Some(line) = texts.line(location) {
-            *texts.addresses.entry(line).or_default() += 1;
+            *texts.addresses.entry(hash(&line)).or_default() += 1;
         }
     }
     texts
@@ -53,7 +54,9 @@ impl LocationTexts<'_> {
     pub fn of(&self, location: &Location) -> String {
         match self.line(location) {
             None => format!("{:#x}", location.address),
-            Some(line) if self.is_verbose || self.addresses.get(&line).is_some_and(|&count| count > 1) => {
+            Some(line)
+                if self.is_verbose || self.addresses.get(&hash(&line)).is_some_and(|&count| count > 1) =>
+            {
                 format!("{line}<{:#x}>", location.address)
             }
             Some(line) => line,
@@ -81,6 +84,12 @@ impl LocationTexts<'_> {
             None => String::new(),
         }
     }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Threads, locks and locations, and what they are called.

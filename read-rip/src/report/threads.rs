@@ -70,7 +70,7 @@ pub fn condensed(
 fn labels<'a>(location: &Location, locations: &Locations<'a>) -> Vec<&'a str> {
     let mut labels: Vec<&str> = Vec::new();
     for &site in location.sites.iter().take(MARKS_MAX) {
-        let label = locations.site(site).label.as_str();
+        let label = &*locations.site(site).label;
         if !label.is_empty() && !labels.contains(&label) {
             labels.push(label);
         }

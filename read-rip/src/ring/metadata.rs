@@ -2,10 +2,12 @@
 //!
 //! It does not look into a module's file. A damaged entry is counted, and the others are read.
 
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::mem::offset_of;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use librip_format::{Module as RawModule, Site as RawSite, Text};
 
@@ -13,18 +15,36 @@ use super::bytes::Bytes;
 use super::table::{entries, used_bytes};
 use super::{Defect, Header, Module, OperandType, RegionKind, Site, SiteFlags, SiteKind, Source};
 
+/// The longest path of a source file that is accepted, bytes: `PATH_MAX`.
+const FILE_MAX_BYTES: usize = 4096;
 /// The longest path or text that is accepted, bytes.
 const TEXT_MAX_BYTES: u32 = 64 << 10;
 
 /// Reads both tables. A site refers to its module by index.
 pub(super) fn read(source: &Source, header: &Header, defects: &mut Vec<Defect>) -> (Vec<Module>, Vec<Site>) {
-    let texts = Texts(used_bytes(source, header.texts, RegionKind::Texts, defects));
-    let modules = modules(source, header, &texts, defects);
-    let sites = sites(source, header, &texts, modules.len(), defects);
+    let mut texts = Texts::new(used_bytes(source, header.texts, RegionKind::Texts, defects));
+    let modules = modules(source, header, &mut texts, defects);
+    let sites = sites(source, header, &mut texts, modules.len(), defects);
     (modules, sites)
 }
 
-fn modules(source: &Source, header: &Header, texts: &Texts, defects: &mut Vec<Defect>) -> Vec<Module> {
+/// Reads only the path of the program, from the first complete entry that is marked as such.
+pub(super) fn program(source: &Source, header: &Header) -> Option<PathBuf> {
+    let table = used_bytes(source, header.modules, RegionKind::Modules, &mut Vec::new());
+    let is_program = |entry: &Bytes<'_>| {
+        entry.u32(offset_of!(RawModule, state)) == librip_format::ENTRY_COMPLETE
+            && entry.u32(offset_of!(RawModule, is_executable)) != 0
+    };
+    let entry = entries(&table, header.modules).find(is_program)?;
+    let (offset, len) = text_range(&entry, offset_of!(RawModule, path))?;
+    let is_inside = u64::from(offset) + u64::from(len) <= header.texts.used;
+    let mut path = vec![0; len as usize];
+    let at = header.texts.offset + u64::from(offset);
+    let is_read = is_inside && source.read_at(&mut path, at).is_ok_and(|got| got == path.len());
+    is_read.then(|| OsString::from_vec(path).into())
+}
+
+fn modules(source: &Source, header: &Header, texts: &mut Texts, defects: &mut Vec<Defect>) -> Vec<Module> {
     let kind = RegionKind::Modules;
     let mut modules = Vec::new();
     let mut damaged = 0;
@@ -45,7 +65,7 @@ fn modules(source: &Source, header: &Header, texts: &Texts, defects: &mut Vec<De
     modules
 }
 
-fn module(entry: &Bytes<'_>, texts: &Texts) -> Option<Module> {
+fn module(entry: &Bytes<'_>, texts: &mut Texts) -> Option<Module> {
     let build_id_len = entry.u32(offset_of!(RawModule, build_id_len_bytes)) as usize;
     let build_id = entry.array::<32>(offset_of!(RawModule, build_id));
     let begin = entry.u64(offset_of!(RawModule, begin));
@@ -58,7 +78,7 @@ fn module(entry: &Bytes<'_>, texts: &Texts) -> Option<Module> {
         load_bias: entry.u64(offset_of!(RawModule, load_bias)),
         begin,
         end,
-        path: PathBuf::from(OsString::from_vec(texts.get(entry, offset_of!(RawModule, path))?.to_vec())),
+        path: OsString::from_vec(texts.take(entry, offset_of!(RawModule, path))?.to_vec()).into(),
         build_id: build_id.get(..build_id_len)?.to_vec(),
         is_executable: entry.u32(offset_of!(RawModule, is_executable)) != 0,
         file_len_bytes: entry.u64(offset_of!(RawModule, file_len_bytes)),
@@ -69,7 +89,7 @@ fn module(entry: &Bytes<'_>, texts: &Texts) -> Option<Module> {
 fn sites(
     source: &Source,
     header: &Header,
-    texts: &Texts,
+    texts: &mut Texts,
     module_count: usize,
     defects: &mut Vec<Defect>,
 ) -> Vec<Site> {
@@ -92,10 +112,8 @@ fn sites(
     sites
 }
 
-fn site(entry: &Bytes<'_>, texts: &Texts) -> Option<Site> {
-    let text = texts.get(entry, offset_of!(RawSite, text))?;
-    let mut parts = text.splitn(3, |&byte| byte == 0).map(String::from_utf8_lossy);
-    let mut part = || parts.next().unwrap_or_default().into_owned();
+fn site(entry: &Bytes<'_>, texts: &mut Texts) -> Option<Site> {
+    let [file, module_path, label] = texts.parts(entry, offset_of!(RawSite, text))?;
     let operand_count = usize::from(entry.u8(offset_of!(RawSite, operand_count)));
     let operand_types = entry.array::<{ librip_format::OPERANDS_MAX }>(offset_of!(RawSite, operand_types));
     let operand_types: Option<Vec<OperandType>> =
@@ -103,9 +121,9 @@ fn site(entry: &Bytes<'_>, texts: &Texts) -> Option<Site> {
     Some(Site {
         module: entry.u32(offset_of!(RawSite, module)) as usize,
         pc: entry.u64(offset_of!(RawSite, pc)),
-        file: part(),
-        module_path: part(),
-        label: part(),
+        file,
+        module_path,
+        label,
         line: entry.u32(offset_of!(RawSite, line)),
         column: entry.u32(offset_of!(RawSite, column)),
         kind: SiteKind::from(entry.u8(offset_of!(RawSite, kind))),
@@ -118,16 +136,62 @@ fn site(entry: &Bytes<'_>, texts: &Texts) -> Option<Site> {
 }
 
 /// The text region.
-struct Texts(Vec<u8>);
+///
+/// A recorder writes each text once, so all different texts together are no longer than the region. Texts that overlap
+/// could be any number of times longer: a file of a few MiB could claim a hundred thousand texts of 64 KiB. What goes
+/// beyond the region's length is refused, as damaged.
+struct Texts {
+    bytes: Vec<u8>,
+    /// How many bytes of texts may still be copied.
+    budget: usize,
+    /// The parts of sites' texts, by offset and length. Sites can share a text.
+    known: HashMap<(u32, u32), [Arc<str>; 3]>,
+    /// The parts of texts, each once: most sites share their file and their module path with others.
+    parts: HashSet<Arc<str>>,
+}
 
 impl Texts {
+    fn new(bytes: Vec<u8>) -> Texts {
+        Texts { budget: bytes.len(), bytes, known: HashMap::new(), parts: HashSet::new() }
+    }
+
     /// The text to which the [`Text`] at offset `at` of an entry refers.
-    fn get(&self, entry: &Bytes<'_>, at: usize) -> Option<&[u8]> {
-        let offset = entry.u32(at + offset_of!(Text, offset)) as usize;
-        let len = entry.u32(at + offset_of!(Text, len_bytes));
-        if len > TEXT_MAX_BYTES {
+    fn take(&mut self, entry: &Bytes<'_>, at: usize) -> Option<&[u8]> {
+        let (offset, len) = text_range(entry, at)?;
+        let text = self.bytes.get(offset as usize..)?.get(..len as usize)?;
+        self.budget = self.budget.checked_sub(text.len())?;
+        Some(text)
+    }
+
+    /// The text of a site: its file, module path and label.
+    fn parts(&mut self, entry: &Bytes<'_>, at: usize) -> Option<[Arc<str>; 3]> {
+        let range = text_range(entry, at)?;
+        if let Some(known) = self.known.get(&range) {
+            return Some(known.clone());
+        }
+        let text = String::from_utf8_lossy(self.take(entry, at)?).into_owned();
+        let mut parts = text.splitn(3, '\0');
+        let parts = [(); 3].map(|()| self.part(parts.next().unwrap_or_default()));
+        if parts[0].len() > FILE_MAX_BYTES {
             return None;
         }
-        self.0.get(offset..)?.get(..len as usize)
+        self.known.insert(range, parts.clone());
+        Some(parts)
     }
+
+    fn part(&mut self, part: &str) -> Arc<str> {
+        if let Some(known) = self.parts.get(part) {
+            return known.clone();
+        }
+        let part: Arc<str> = part.into();
+        self.parts.insert(part.clone());
+        part
+    }
+}
+
+/// Offset and length of the [`Text`] at offset `at` of an entry, unless it is too long.
+fn text_range(entry: &Bytes<'_>, at: usize) -> Option<(u32, u32)> {
+    let offset = entry.u32(at + offset_of!(Text, offset));
+    let len = entry.u32(at + offset_of!(Text, len_bytes));
+    (len <= TEXT_MAX_BYTES).then_some((offset, len))
 }

@@ -85,8 +85,6 @@ pub fn read_header(path: &Path) -> Result<Header, Error> {
 /// Those of [`read_header`].
 pub fn read_program(path: &Path) -> Result<std::path::PathBuf, Error> {
     let source = Source::open_packed(path)?;
-    let (header, mut defects) = parse::header(&source)?;
-    let (modules, _) = metadata::read(&source, &header, &mut defects);
-    let program = modules.into_iter().find(|module| module.is_executable);
-    Ok(program.map(|module| module.path).unwrap_or_default())
+    let (header, _) = parse::header(&source)?;
+    Ok(metadata::program(&source, &header).unwrap_or_default())
 }

@@ -4,6 +4,7 @@
 //! kept as it is.
 
 use std::ops::{BitAnd, BitOr};
+use std::sync::Arc;
 
 /// A mark in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,11 +14,11 @@ pub struct Site {
     /// Module-relative address of the mark.
     pub pc: u64,
     /// Source file, as its path was given to the compiler.
-    pub file: String,
+    pub file: Arc<str>,
     /// The module path of the source (Rust), or empty.
-    pub module_path: String,
+    pub module_path: Arc<str>,
     /// The mark's label, or empty.
-    pub label: String,
+    pub label: Arc<str>,
     /// Line, from 1.
     pub line: u32,
     /// Column, from 1; 0 when unknown.

@@ -77,8 +77,8 @@ impl Dwarf {
 fn frame(function: Option<String>, location: Option<addr2line::Location<'_>>) -> Frame {
     let location = location.as_ref();
     Frame {
-        function,
-        file: location.and_then(|location| location.file).map(str::to_owned),
+        function: function.map(Into::into),
+        file: location.and_then(|location| location.file).map(Into::into),
         // Compilers write line 0 for code that belongs to no line.
         line: location.and_then(|location| location.line).filter(|&line| line > 0),
         column: location.and_then(|location| location.column).filter(|&column| column > 0),

@@ -2,13 +2,15 @@
 //!
 //! It looks nothing up.
 
+use std::sync::Arc;
+
 /// A function at an address, and the position in its source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
     /// Demangled. Names of Rust functions have no hash.
-    pub function: Option<String>,
+    pub function: Option<Arc<str>>,
     /// The full path, as the debug information has it.
-    pub file: Option<String>,
+    pub file: Option<Arc<str>>,
     /// From 1.
     pub line: Option<u32>,
     /// From 1.

@@ -2,6 +2,7 @@
 //!
 //! It caches files but not answers: the caller asks for each distinct address once.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::dwarf::Dwarf;
@@ -17,8 +18,14 @@ pub struct Resolver {
     modules: Vec<ModuleEntry>,
     /// Files that were opened. Several modules can share one.
     loaded: Vec<Loaded>,
+    /// Index in `loaded`, by what identifies a module's file: processes that share a ring load the same libraries at
+    /// different addresses.
+    by_file: HashMap<FileIdentity, usize>,
     options: Options,
 }
+
+/// Path, build id, whether it is the program, length and modification time.
+type FileIdentity = (PathBuf, Vec<u8>, bool, u64, u64);
 
 struct ModuleEntry {
     module: Module,
@@ -30,7 +37,12 @@ impl Resolver {
     /// A resolver for a ring's modules. It does not open files yet.
     pub fn new(modules: &[Module], options: Options) -> Self {
         let entry = |module: &Module| ModuleEntry { module: module.clone(), loaded: None };
-        Self { modules: modules.iter().map(entry).collect(), loaded: Vec::new(), options }
+        Self {
+            modules: modules.iter().map(entry).collect(),
+            loaded: Vec::new(),
+            by_file: HashMap::new(),
+            options,
+        }
     }
 
     /// The frames of a module-relative address, innermost (inlined) first. `module` is the module's index.
@@ -60,8 +72,9 @@ impl Resolver {
         let position = match self.modules.get(index)?.loaded {
             Some(position) => position,
             None => {
-                let position = self.loaded_for_same_file(index).unwrap_or_else(|| {
-                    self.loaded.push(Loaded::new(index, &self.modules[index].module, &self.options));
+                let module = &self.modules[index].module;
+                let position = *self.by_file.entry(identity(module)).or_insert_with(|| {
+                    self.loaded.push(Loaded::new(index, module, &self.options));
                     self.loaded.len() - 1
                 });
                 self.modules[index].loaded = Some(position);
@@ -70,17 +83,11 @@ impl Resolver {
         };
         self.loaded.get_mut(position)
     }
+}
 
-    /// What was loaded for another module with the same file. Processes that share a ring load the same libraries
-    /// at different addresses.
-    fn loaded_for_same_file(&self, index: usize) -> Option<usize> {
-        let identity = |module: &Module| {
-            let Module { path, build_id, is_executable, file_len_bytes, modified_ns, .. } = module.clone();
-            (path, build_id, is_executable, file_len_bytes, modified_ns)
-        };
-        let wanted = identity(&self.modules.get(index)?.module);
-        self.modules.iter().filter(|other| identity(&other.module) == wanted).find_map(|other| other.loaded)
-    }
+fn identity(module: &Module) -> FileIdentity {
+    let Module { path, build_id, is_executable, file_len_bytes, modified_ns, .. } = module;
+    (path.clone(), build_id.clone(), *is_executable, *file_len_bytes, *modified_ns)
 }
 
 /// The opened files of one module.
@@ -143,9 +150,9 @@ impl Loaded {
             match frames.last_mut() {
                 Some(outermost) => match &mut outermost.function {
                     Some(function) if !is_path_to(&symbol, function) => {}
-                    function => *function = Some(symbol),
+                    function => *function = Some(symbol.into()),
                 },
-                None => frames.push(Frame { function: Some(symbol), ..Frame::default() }),
+                None => frames.push(Frame { function: Some(symbol.into()), ..Frame::default() }),
             }
         }
         frames

@@ -54,7 +54,7 @@ pub fn condense(last: &[(u32, LocationId)], locations: &Locations<'_>) -> Vec<Gr
     for (location, mut tids) in by_location {
         tids.sort_unstable();
         let Location { function, source, .. } = locations.get(location);
-        let file = source.as_ref().map(|(file, _)| file.as_str());
+        let file = source.as_ref().map(|(file, _)| &**file);
         by_function.entry((function, file)).or_default().push(LocationThreads { location, tids });
     }
     let mut groups: Vec<Group> = by_function

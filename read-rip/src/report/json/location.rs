@@ -83,13 +83,13 @@ pub(super) fn json_location<'a>(
     locations: &Locations<'a>,
     snapshot: &'a Snapshot,
 ) -> JsonLocation<'a> {
-    let label = |site: &'a Site| Some(site.label.as_str()).filter(|label| !label.is_empty());
+    let label = |site: &'a Site| Some(&*site.label).filter(|label| !label.is_empty());
     let sites = || location.sites.iter().map(|&site| locations.site(site));
     let site = sites().next();
     JsonLocation {
         id: None,
         function: &location.full_function,
-        file: location.source.as_ref().map(|(file, _)| file.as_str()),
+        file: location.source.as_ref().map(|(file, _)| &**file),
         line: location.source.as_ref().map(|&(_, line)| line),
         kind: site.filter(|_| !location.is_ambiguous).and_then(|site| kind_name(site.kind)),
         label: site.and_then(label),
