@@ -1,10 +1,14 @@
 //! The command line: arguments and help texts. It does no work.
 
+mod typed;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
+
+pub use typed::{parse, similar_command};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,9 +64,10 @@ pub struct Cli {
 }
 
 /// Which ring.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct RingArgs {
-    /// The file of a ring (or a gzip, zlib or zstd copy of it), or a pid; not needed if there is only one ring
+    /// The file of a ring or of a compressed copy (gzip, zlib, zstd, xz), a pid, or - for standard input; not needed
+    /// if there is only one ring
     #[arg(value_name = "RING")]
     pub ring: Option<OsString>,
     /// The ring, as an option instead of an argument
@@ -71,7 +76,7 @@ pub struct RingArgs {
 }
 
 /// What is shown of a ring.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct ShowArgs {
     /// One line per thread, with its history
     #[arg(short = 't', long)]
@@ -128,6 +133,18 @@ pub enum Command {
         #[command(flatten)]
         ring: RingArgs,
     },
+    /// Writes completions for a shell to standard output
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Writes a manual page to standard output
+    #[command(hide = true)]
+    Man {
+        /// The command that the page describes, instead of read-rip itself
+        command: Option<String>,
+    },
 }
 
 /// What `locks` shows.
@@ -142,6 +159,10 @@ pub struct LocksArgs {
     /// Also addresses, and the names of all threads
     #[arg(short, long)]
     pub verbose: bool,
+    /// Only locks that REGEX matches: in their name, in the `name[tid]` of a holder or waiter, or in the function or
+    /// `file:line` of a holder or waiter
+    #[arg(short, long, value_name = "REGEX")]
+    pub r#match: Option<regex::Regex>,
 }
 
 /// What `check` looks for.
@@ -150,6 +171,10 @@ pub struct CheckArgs {
     /// Which ring.
     #[command(flatten)]
     pub ring: RingArgs,
+    /// Only findings that REGEX matches: in the name of a lock, in the `name[tid]` of a thread, in a function or in
+    /// `file:line`
+    #[arg(short, long, value_name = "REGEX")]
+    pub r#match: Option<regex::Regex>,
     /// Report only findings that are at least this certain
     #[arg(long, value_name = "CONFIDENCE", default_value = "suspected")]
     pub min_confidence: MinConfidence,
@@ -170,6 +195,7 @@ impl CheckArgs {
     pub fn of(ring: RingArgs) -> CheckArgs {
         CheckArgs {
             ring,
+            r#match: None,
             min_confidence: MinConfidence::Suspected,
             suppress: Vec::new(),
             window: WINDOW,

@@ -193,3 +193,27 @@ fn findings_are_lines_of_json() {
     let checked = lines.iter().find(|line| line["type"] == "checked").map(|line| &line["data"]).unwrap();
     assert_eq!((&checked["threads"], &checked["findings"]), (&3.into(), &1.into()));
 }
+
+#[test]
+fn a_pattern_selects_findings_by_lock_thread_or_location() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    deadlock(ring()).build().write(&path);
+    for pattern in ["SAVINGS", r"^spender\[11\]$", r"bank\.rs:37", "bank::"] {
+        assert_eq!(check(&path, &["-m", pattern]).status, 1, "{pattern}");
+        // Before the command, it means the same.
+        assert_eq!(read_rip(["-m", pattern, "check", path.to_str().unwrap()]).status, 1, "{pattern}");
+    }
+    let outcome = check(&path, &["-m", "other"]).sound();
+    assert_eq!(outcome.result(), "no findings in 3 threads and 2 locks\n");
+    assert!(outcome.stderr.contains("1 finding does not match the pattern.\n"), "{outcome:#?}");
+}
+
+#[test]
+fn the_colour_of_a_finding_is_that_of_its_confidence() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    deadlock(ring()).build().write(&path);
+    let outcome = check(&path, &["--color=always"]);
+    assert!(outcome.result().starts_with("\x1b[1m\x1b[31mproven deadlock\x1b[0m: "), "{outcome:#?}");
+}

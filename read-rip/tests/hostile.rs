@@ -162,8 +162,14 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut writer = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).unwrap();
+    writer.write_all(bytes).unwrap();
+    writer.finish().unwrap()
+}
+
 type Compress = fn(&[u8]) -> Vec<u8>;
-const FORMATS: [(&str, Compress); 3] = [("gzip", gzip), ("zlib", zlib), ("zstd", zstd)];
+const FORMATS: [(&str, Compress); 4] = [("gzip", gzip), ("zlib", zlib), ("zstd", zstd), ("xz", xz)];
 
 #[test]
 fn compressed_copies_are_read_like_the_ring_itself() {

@@ -340,3 +340,19 @@ fn a_lock_in_a_static_is_named_after_its_symbol() {
     assert!(text.contains(&format!("locks::CACHE_LOCK  mutex at {address:#x}\n")), "{text}");
     assert!(text.contains("locks::CACHE_LOCK+0x10  mutex at "), "{text}");
 }
+
+#[test]
+fn a_pattern_selects_locks_by_name_thread_or_location() {
+    let ring = ring().with_slots([
+        Slot::thread("owner", 1).event(TAKES, &[at(3.0), A]).has(Held::new(HELD, A, TAKES)),
+        Slot::thread("other", 2).event(TAKES, &[at(3.0), B]).has(Held::new(HELD, B, TAKES)),
+    ]);
+    let ring = Ring { lock_names: vec![(4321, A, "cache".into())], ..ring };
+    for pattern in ["^cache$", r"owner\[1\]"] {
+        let shown = locks(&ring, &["-m", pattern]).sound();
+        assert!(shown.result().starts_with("cache  mutex"), "{shown:#?}");
+        assert!(!shown.result().contains("other[2]"), "{shown:#?}");
+    }
+    let all = locks(&ring, &["-m", r"cache\.rs:10"]).sound();
+    assert_eq!(all.result().matches("held by").count(), 2, "{all:#?}");
+}

@@ -12,14 +12,16 @@ use std::time::Instant;
 use procfs::process::Process;
 
 use super::error::AppError;
+use super::matching::Matching;
 use super::output::{FINDINGS, SOUND, output};
 use super::reading::Reading;
 use crate::cli::{CheckArgs, Common, MinConfidence};
 use crate::findings::{self, Confidence, Finding, Limit, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
-use crate::locks::{self, LockModel};
+use crate::locks;
 use crate::process::Liveness;
 use crate::report::{self, Checked, Json, LockNames, OneReading};
+use crate::ring::STANDARD_INPUT;
 
 /// What to do about a line that is not a rule.
 const RULE_HINT: &str = "each line is KIND or KIND:REGEX; a line that begins with # is a comment";
@@ -28,7 +30,24 @@ const RULE_HINT: &str = "each line is KIND or KIND:REGEX; a line that begins wit
 pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     let suppressions = suppressions(args)?;
     let path = super::rings::choose(&args.ring, &wanted.dir)?;
-    let readings = Readings::of(&path, args, wanted)?;
+    examine(&path, args, &suppressions, wanted, &mut |found, checked, names, reading| {
+        show(found, checked, names, reading, wanted)
+    })
+}
+
+/// What is done with the findings of a ring.
+pub(super) type Show<'a> =
+    dyn FnMut(&[Finding], &Checked, &LockNames<'_>, &Reading) -> Result<(), AppError> + 'a;
+
+/// Reads and analyses a ring, shows the findings and writes the remarks. Returns the exit status.
+pub(super) fn examine(
+    path: &Path,
+    args: &CheckArgs,
+    suppressions: &[Suppression],
+    wanted: &Common,
+    show: &mut Show<'_>,
+) -> Result<u8, AppError> {
+    let readings = Readings::of(path, args, wanted)?;
     let Readings { earlier, reading, .. } = &readings;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let now = locks::build(
@@ -43,13 +62,23 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
         locations: &by_id,
         threshold_ns: u64::try_from(args.threshold.as_nanos()).unwrap_or(u64::MAX),
     };
-    let (found, limits) = findings::run_bounded(&view);
-    let (found, suppressed) = choose(found, &view, args.min_confidence, &suppressions);
+    let files = FileNames::choose(locations.iter());
+    let texts = report::location_texts(&locations, &files, false);
+    let names = LockNames { model: &now, locations: &locations, texts: &texts };
+    let (mut found, limits) = findings::run_bounded(&view);
+    found.retain(|finding| finding.confidence >= confidence(args.min_confidence));
+    let suppressed =
+        remove(&mut found, |finding| suppressions.iter().any(|rule| rule.applies_to(finding, &view)));
+    let not_matching = args.r#match.as_ref().map_or(0, |pattern| {
+        let matching = Matching { pattern, names: &names };
+        remove(&mut found, |finding| !matching.has_finding(finding))
+    });
     let checked = Checked {
         threads: now.threads.len(),
         locks: now.locks.len(),
         findings: found.len(),
         suppressed,
+        not_matching,
         window_ns: now.window_ns,
         one_reading: readings.one_reading,
         is_up_to_last_time: reading.now_ns.is_none() && now.now_ns.is_some(),
@@ -57,7 +86,7 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
         releases_unmatched: now.releases_unmatched,
         is_order_search_cut: limits.contains(&Limit::LockOrders),
     };
-    show(&found, &checked, &now, &locations, reading, wanted)?;
+    show(&found, &checked, &names, reading)?;
     let remarks = report::remarks::of_check(&now, &checked);
     // Parts that could not be read may hide findings, so their status takes precedence.
     match reading.remarks(wanted, &locations, &remarks)? {
@@ -66,39 +95,28 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     }
 }
 
-/// The findings to report, and how many are suppressed.
-fn choose(
-    mut found: Vec<Finding>,
-    view: &View<'_>,
-    least: MinConfidence,
-    suppressions: &[Suppression],
-) -> (Vec<Finding>, usize) {
-    found.retain(|finding| finding.confidence >= confidence(least));
-    let all = found.len();
-    found.retain(|finding| !suppressions.iter().any(|rule| rule.applies_to(finding, view)));
-    let suppressed = all - found.len();
-    (found, suppressed)
+/// Removes findings. Returns how many.
+fn remove(found: &mut Vec<Finding>, is_unwanted: impl Fn(&Finding) -> bool) -> usize {
+    let before = found.len();
+    found.retain(|finding| !is_unwanted(finding));
+    before - found.len()
 }
 
 fn show(
     found: &[Finding],
     checked: &Checked,
-    model: &LockModel,
-    locations: &Locations<'_>,
+    names: &LockNames<'_>,
     reading: &Reading,
     wanted: &Common,
 ) -> Result<(), AppError> {
-    let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(locations, &files, false);
-    let names = LockNames { model, locations, texts: &texts };
     let mut out = output(wanted);
     if wanted.json {
         let mut json = Json(&mut out);
         json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
-        json.findings(found, checked, &names, &reading.snapshot)?;
+        json.findings(found, checked, names, &reading.snapshot)?;
     } else {
         writeln!(out, "{}", reading.heading(&reading.threads()))?;
-        report::findings(&mut out, found, checked, &names)?;
+        report::findings(&mut out, found, checked, names)?;
     }
     Ok(out.flush()?)
 }
@@ -141,6 +159,9 @@ impl Readings {
 /// Whether a file is a copy of the ring that a living process writes: two readings of a copy are always equal, and
 /// prove nothing.
 fn is_copy(path: &Path, liveness: Option<&Liveness>) -> bool {
+    if path == Path::new(STANDARD_INPUT) {
+        return true;
+    }
     let Some(Liveness::Alive { pid } | Liveness::Forked { pid }) = liveness else { return false };
     let (Ok(file), Ok(maps)) = (fs::metadata(path), Process::new(*pid).and_then(|process| process.maps()))
     else {
@@ -149,7 +170,7 @@ fn is_copy(path: &Path, liveness: Option<&Liveness>) -> bool {
     !maps.into_iter().any(|map| map.inode == file.ino())
 }
 
-fn suppressions(args: &CheckArgs) -> Result<Vec<Suppression>, AppError> {
+pub(super) fn suppressions(args: &CheckArgs) -> Result<Vec<Suppression>, AppError> {
     let mut rules = Vec::new();
     for path in &args.suppress {
         let bad = |why: String, hint| AppError::Suppressions { path: path.clone(), why, hint };

@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::output::remark;
+use crate::cli::similar_command;
 use crate::report::printable;
 use crate::ring;
 
@@ -54,8 +55,16 @@ impl AppError {
     /// Writes what happened, why, and what to do about it.
     pub(super) fn report(&self) {
         let cause = |error: &dyn std::error::Error| error.source().map(ToString::to_string);
+        let mut suggestion = String::new();
         let (what, cause, hint) = match self {
-            AppError::Ring(error) => (error.to_string(), cause(error), Some(error.hint())),
+            AppError::Ring(error) => {
+                let meant = similar_command(error.path().as_os_str()).filter(|_| is_absent(error));
+                if let Some(command) = meant {
+                    suggestion = format!("did you mean `read-rip {command}`?");
+                }
+                let hint = if suggestion.is_empty() { error.hint() } else { &suggestion };
+                (error.to_string(), cause(error), Some(hint))
+            }
             AppError::Directory { path, source } => (
                 format!("could not search {} for rings", path.display()),
                 Some(source.to_string()),
@@ -108,4 +117,8 @@ impl AppError {
             remark(format_args!("Hint: {hint}"));
         }
     }
+}
+
+fn is_absent(error: &ring::Error) -> bool {
+    matches!(error, ring::Error::Open { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }

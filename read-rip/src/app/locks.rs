@@ -5,6 +5,7 @@
 use std::io::Write;
 
 use super::error::AppError;
+use super::matching::Matching;
 use super::output::output;
 use super::reading::Reading;
 use crate::cli::{Common, LocksArgs};
@@ -18,10 +19,14 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     let reading = Reading::of(&path, wanted)?;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let model = locks::build(&reading.input(None), &mut locations);
-    let overview = locks::overview(&model, args.all);
+    let mut overview = locks::overview(&model, args.all);
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(&locations, &files, args.verbose);
     let names = LockNames { model: &model, locations: &locations, texts: &texts };
+    if let Some(pattern) = &args.r#match {
+        let matching = Matching { pattern, names: &names };
+        overview.locks.retain(|lock| matching.has_use(lock));
+    }
     let mut out = output(wanted);
     if wanted.json {
         let mut json = Json(&mut out);

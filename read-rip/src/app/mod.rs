@@ -4,7 +4,9 @@
 
 mod check;
 mod error;
+mod install;
 mod locks;
+mod matching;
 mod output;
 mod reading;
 mod rings;
@@ -14,15 +16,16 @@ mod show;
 use std::io;
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::cli::{Cli, Command};
+use crate::cli::{self, Cli, Command};
 use error::AppError;
 use output::ERROR;
 
 /// Runs the command that the arguments ask for.
 pub fn main() -> ExitCode {
-    run_command(Cli::parse())
+    match cli::parse(std::env::args_os()) {
+        Ok(cli) => run_command(cli),
+        Err(error) => error.exit(),
+    }
 }
 
 /// Runs a command. Writes to standard output and standard error, as the program does.
@@ -35,6 +38,8 @@ pub fn run_command(cli: Cli) -> ExitCode {
         Some(Command::Locks(args)) => locks::locks(&args, &cli.common),
         Some(Command::Check(args)) => check::check(&args, &cli.common),
         Some(Command::Run(args)) => run::run(&args, &cli.common),
+        Some(Command::Completions { shell }) => install::completions(shell),
+        Some(Command::Man { command }) => install::man(command.as_deref()),
     };
     match result {
         Ok(status) => ExitCode::from(status),

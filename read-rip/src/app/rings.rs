@@ -67,7 +67,7 @@ pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
 
 /// The ring that the arguments name; without any, the only one there is.
 pub(super) fn choose(args: &RingArgs, dir: &Path) -> Result<PathBuf, AppError> {
-    let (rings, error) = match args.ring.as_ref().or(args.ring_option.as_ref()) {
+    let (rings, error) = match args.name() {
         Some(name) => {
             let path = PathBuf::from(name);
             let number = name.to_str().and_then(|name| name.parse::<u32>().ok());

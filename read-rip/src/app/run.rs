@@ -68,7 +68,7 @@ pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
         if status.signal().is_some() {
             let ring = || RingArgs { ring: Some(ring.path.clone().into()), ring_option: None };
             // Both print whether the ring is damaged. The exit status is that of the program.
-            show::show(&ring(), &ShowArgs { threads: false, verbose: false, r#match: None }, wanted)?;
+            show::show(&ring(), &ShowArgs::default(), wanted)?;
             check::check(&CheckArgs::of(ring()), wanted)?;
         }
     } else {

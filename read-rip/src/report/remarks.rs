@@ -28,6 +28,8 @@ pub struct Checked {
     pub findings: usize,
     /// Findings that are not reported, because of rules.
     pub suppressed: usize,
+    /// Findings that are not reported, because they do not match what was asked for.
+    pub not_matching: usize,
     /// The time between two readings of a living process, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_ns: Option<u64>,
@@ -139,6 +141,10 @@ pub fn of_check(model: &LockModel, checked: &Checked) -> Vec<String> {
     remarks.extend(checked.one_reading.map(|why| why.text().to_owned()));
     if checked.suppressed > 0 {
         remarks.push(format!("{} suppressed.", agreeing(checked.suppressed as u64, "finding", "is", "are")));
+    }
+    if checked.not_matching > 0 {
+        let findings = agreeing(checked.not_matching as u64, "finding", "does", "do");
+        remarks.push(format!("{findings} not match the pattern."));
     }
     remarks.extend(of_no_lock(model));
     remarks.extend(of_overflowed(model));

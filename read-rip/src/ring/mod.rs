@@ -5,7 +5,7 @@
 //!
 //! | file | duty |
 //! |---|---|
-//! | `source`, `unpacked` | opens a file or unpacks a copy, and reads it at any offset |
+//! | `source`, `standard_input`, `unpacked` | opens a file or unpacks a copy, and reads it at any offset |
 //! | `bytes`, `table` | decodes integers and texts; splits a region into entries |
 //! | `parse`, `region_list`, `clock` | decode the header |
 //! | `metadata`, `names` | decode the tables of modules, sites and names of locks |
@@ -30,6 +30,7 @@ mod site;
 mod slot;
 mod snapshot;
 mod source;
+mod standard_input;
 mod table;
 mod unpacked;
 mod word;
@@ -43,7 +44,7 @@ pub use region::{Region, RegionKind};
 pub use site::{LockType, OperandType, Site, SiteFlags, SiteKind};
 pub use slot::{Slot, SlotKind, SlotState};
 pub use snapshot::Snapshot;
-pub use source::Source;
+pub use source::{STANDARD_INPUT, Source};
 pub use word::{SequenceBits, Word};
 
 use std::path::Path;
@@ -51,7 +52,7 @@ use std::path::Path;
 /// Where recorders make rings unless configured otherwise.
 pub const DEFAULT_DIRECTORY: &str = librip_format::DEFAULT_DIRECTORY;
 
-/// Opens and copies a ring, or a gzip, zlib or zstd copy of one. The ring may have the legacy format.
+/// Opens and copies a ring, or a gzip, zlib, zstd or xz copy of one. The ring may have the legacy format.
 ///
 /// # Errors
 ///

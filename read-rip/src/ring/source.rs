@@ -1,6 +1,6 @@
 //! Where a ring's bytes come from: a file that is read piece by piece, or a decompressed copy in memory.
 //!
-//! It reads regular files only. It maps nothing: if a mapped file is truncated, an access kills the reader.
+//! It reads regular files and standard input only. It maps nothing: if a mapped file is truncated, an access kills the reader.
 
 use std::fs::File;
 use std::io;
@@ -8,13 +8,20 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use lzma_rust2::XzReader;
 use nix::unistd::{Whence, lseek};
 
 use super::unpacked::Unpacked;
 use super::{Defect, Error};
 
+/// The name of standard input. A file of this name is `./-`.
+pub const STANDARD_INPUT: &str = "-";
+
 /// No more than this is unpacked from compressed data, bytes.
 const UNPACKED_MAX_BYTES: u64 = 4 << 30;
+
+/// A file says how much memory its unpacking takes. The strongest level of `xz` needs 65 MiB.
+const XZ_MEMORY_MAX_KIB: u32 = 128 << 10;
 
 /// An opened ring.
 #[derive(Debug)]
@@ -53,12 +60,13 @@ impl Source {
 
     fn open_as(path: &Path, unpacks: bool) -> Result<Source, Error> {
         let open_error = |source| Error::Open { path: path.to_owned(), source };
-        // Without O_NONBLOCK, opening a FIFO would wait for a writer.
-        let file = File::options()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(path)
-            .map_err(open_error)?;
+        let file = if path == Path::new(STANDARD_INPUT) {
+            super::standard_input::open()
+        } else {
+            // Without O_NONBLOCK, opening a FIFO would wait for a writer.
+            File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
+        };
+        let file = file.map_err(open_error)?;
         let metadata = file.metadata().map_err(open_error)?;
         let kind = metadata.file_type();
         if !kind.is_file() {
@@ -165,11 +173,13 @@ fn read_fully_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Res
     Ok(total)
 }
 
-/// The compression that the first bytes of a file announce (RFC 1952, RFC 1950, RFC 8878).
+/// The compression that the first bytes of a file announce (RFC 1952, RFC 1950, RFC 8878, and
+/// the description of the .xz format).
 fn format_of(start: &[u8]) -> Option<&'static str> {
     match start {
         [0x1f, 0x8b, 8, ..] => Some("gzip"),
         [0x28, 0xb5, 0x2f, 0xfd] => Some("zstd"),
+        [0xfd, b'7', b'z', b'X'] => Some("xz"),
         [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] => Some("zlib"),
         _ => None,
     }
@@ -187,6 +197,7 @@ fn unpack(file: File, format: &'static str) -> io::Result<(Unpacked, Option<&'st
     let result = match format {
         "gzip" => bytes.append(flate2::bufread::MultiGzDecoder::new(file), limit),
         "zlib" => bytes.append(flate2::bufread::ZlibDecoder::new(file), limit),
+        "xz" => bytes.append(XzReader::new_mem_limit(file, true, XZ_MEMORY_MAX_KIB), limit),
         _ => ruzstd::decoding::StreamingDecoder::new(file)
             .map_err(io::Error::other)
             .and_then(|decoder| bytes.append(decoder, limit)),

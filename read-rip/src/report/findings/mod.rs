@@ -20,10 +20,12 @@ mod words;
 
 use std::io::{self, Write};
 
+use anstyle::{AnsiColor, Style};
+
 use super::names::LockNames;
 use super::remarks::Checked;
 use super::units::counted;
-use crate::findings::Finding;
+use crate::findings::{Confidence, Finding};
 
 pub(super) use remarks::{advice, doubt};
 pub(super) use sentences::paragraph;
@@ -40,11 +42,11 @@ pub fn findings(
     checked: &Checked,
     names: &LockNames<'_>,
 ) -> io::Result<()> {
-    let bold = anstyle::Style::new().bold();
     for finding in findings {
         let (confidence, kind) = (finding.confidence.name(), finding.kind.name());
         let Paragraph { summary, evidence } = paragraph(finding, names);
-        writeln!(out, "{bold}{confidence} {kind}{bold:#}: {summary}")?;
+        let style = style(finding.confidence);
+        writeln!(out, "{style}{confidence} {kind}{style:#}: {summary}")?;
         for line in &evidence {
             writeln!(out, "    {line}")?;
         }
@@ -62,6 +64,16 @@ pub fn findings(
         writeln!(out, "no findings in {threads} and {locks}")?;
     }
     Ok(())
+}
+
+/// The colour of a confidence.
+fn style(confidence: Confidence) -> Style {
+    let colour = match confidence {
+        Confidence::Proven => AnsiColor::Red,
+        Confidence::Potential => AnsiColor::Yellow,
+        Confidence::Suspected => AnsiColor::Cyan,
+    };
+    colour.on_default().bold()
 }
 
 #[cfg(test)]
@@ -167,6 +179,7 @@ mod tests {
         locks: 1,
         findings: 1,
         suppressed: 0,
+        not_matching: 0,
         window_ns: None,
         one_reading: None,
         is_up_to_last_time: false,

@@ -1,0 +1,202 @@
+//! What the user typed: options before or after the command mean the same, and typing errors get a suggestion.
+//!
+//! It runs nothing.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
+
+use super::{Cli, Command, RingArgs, ShowArgs};
+
+/// More letters than this are no typing error.
+const WRONG_LETTERS_MAX: usize = 2;
+
+/// Parses arguments, of which the first is the name of this program.
+///
+/// # Errors
+///
+/// If the arguments contradict one another, or something in them is not known. Help and version are errors too.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let parsed = Cli::try_parse_from(&arguments);
+    parsed.map_err(|error| with_suggestion(error, &arguments))?.combined()
+}
+
+/// The command that a word resembles.
+pub fn similar_command(word: &OsStr) -> Option<String> {
+    let word = word.to_str()?;
+    let command = Cli::command();
+    let names =
+        command.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    let distances = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
+    let (distance, name) = distances.min()?;
+    // Most of the letters must agree: two wrong ones of three are another word.
+    (distance <= WRONG_LETTERS_MAX && 2 * distance < name.len()).then(|| name.to_owned())
+}
+
+/// A word that is no command is taken for a ring, and the next one is the error. The user means the first one.
+fn with_suggestion(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    let words = arguments.iter().skip(1).take_while(|&word| word != "--");
+    let mut unknown = words.filter(|word| !Path::new(word).exists());
+    let suggestion = unknown.find_map(|word| Some((word, similar_command(word)?)));
+    match suggestion {
+        Some((word, command)) if word.to_str() != Some(&*command) => {
+            let mut better = clap::Error::new(ErrorKind::InvalidSubcommand).with_cmd(&Cli::command());
+            let word = word.to_string_lossy().into_owned();
+            better.insert(ContextKind::InvalidSubcommand, ContextValue::String(word));
+            better.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![command]));
+            better
+        }
+        _ => error,
+    }
+}
+
+impl Cli {
+    /// Gives the command what stands before it: nothing that the user typed is ignored.
+    fn combined(mut self) -> Result<Cli, clap::Error> {
+        let Some(command) = &mut self.command else { return Ok(self) };
+        let before = std::mem::take(&mut self.ring);
+        let ShowArgs { threads, verbose, r#match } = std::mem::take(&mut self.show);
+        let name = command.name();
+        let has_no = |what: &str| conflict(format!("`{name}` has no {what}"));
+        match (before.name(), command.ring()) {
+            (None, _) => {}
+            (Some(_), Some(after)) if after.name().is_none() => *after = before,
+            (Some(before), Some(after)) => {
+                let after = after.name().unwrap_or_default().to_string_lossy();
+                return Err(conflict(format!(
+                    "two rings are named: {} and {after}",
+                    before.to_string_lossy()
+                )));
+            }
+            (Some(before), None) => {
+                return Err(conflict(format!(
+                    "`{name}` takes no RING, but {} is one",
+                    before.to_string_lossy()
+                )));
+            }
+        }
+        if threads {
+            return Err(has_no("option -t"));
+        }
+        if verbose {
+            *command.verbose().ok_or_else(|| has_no("option -v"))? = true;
+        }
+        if r#match.is_some() {
+            let of_command = command.matching().ok_or_else(|| has_no("option -m"))?;
+            if of_command.is_some() {
+                return Err(conflict("-m is given twice".to_owned()));
+            }
+            *of_command = r#match;
+        }
+        Ok(self)
+    }
+}
+
+impl Command {
+    fn name(&self) -> &'static str {
+        match self {
+            Command::Locks(_) => "locks",
+            Command::Check(_) => "check",
+            Command::Run(_) => "run",
+            Command::List => "list",
+            Command::Gc { .. } => "gc",
+            Command::Info { .. } => "info",
+            Command::Completions { .. } => "completions",
+            Command::Man { .. } => "man",
+        }
+    }
+
+    fn ring(&mut self) -> Option<&mut RingArgs> {
+        match self {
+            Command::Locks(args) => Some(&mut args.ring),
+            Command::Check(args) => Some(&mut args.ring),
+            Command::Info { ring } => Some(ring),
+            _ => None,
+        }
+    }
+
+    fn verbose(&mut self) -> Option<&mut bool> {
+        match self {
+            Command::Locks(args) => Some(&mut args.verbose),
+            _ => None,
+        }
+    }
+
+    fn matching(&mut self) -> Option<&mut Option<regex::Regex>> {
+        match self {
+            Command::Locks(args) => Some(&mut args.r#match),
+            Command::Check(args) => Some(&mut args.r#match),
+            _ => None,
+        }
+    }
+}
+
+impl RingArgs {
+    /// The ring that the user named.
+    pub fn name(&self) -> Option<&OsStr> {
+        self.ring.as_deref().or(self.ring_option.as_deref())
+    }
+}
+
+fn conflict(what: String) -> clap::Error {
+    Cli::command().error(ErrorKind::ArgumentConflict, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Cli, String> {
+        let words = ["read-rip"].into_iter().chain(line.split_whitespace()).map(OsString::from);
+        parse(words).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_ring_may_stand_before_or_after_its_command() {
+        for line in ["7 check", "check 7", "-r 7 check", "check -r 7", "--json 7 check"] {
+            let Some(Command::Check(args)) = parsed(line).unwrap().command else { panic!("{line}") };
+            assert_eq!(args.ring.name(), Some(OsStr::new("7")), "{line}");
+        }
+        assert_eq!(parsed("7").unwrap().ring.name(), Some(OsStr::new("7")));
+    }
+
+    #[test]
+    fn a_ring_that_no_command_reads_is_an_error() {
+        assert!(parsed("7 check 8").unwrap_err().starts_with("error: two rings are named: 7 and 8\n"));
+        assert!(parsed("7 list").unwrap_err().starts_with("error: `list` takes no RING, but 7 is one\n"));
+        assert!(parsed("7 run true").unwrap_err().contains("`run` takes no RING"));
+        // What follows COMMAND belongs to it.
+        assert!(parsed("run -- true 7 -t").is_ok());
+    }
+
+    #[test]
+    fn an_option_before_a_command_belongs_to_it_or_is_an_error() {
+        let Some(Command::Locks(args)) = parsed("-v -m main locks").unwrap().command else { panic!() };
+        assert!(args.verbose && args.r#match.is_some_and(|pattern| pattern.as_str() == "main"));
+        assert!(parsed("-t check").unwrap_err().starts_with("error: `check` has no option -t\n"));
+        assert!(parsed("-m a gc").unwrap_err().starts_with("error: `gc` has no option -m\n"));
+        assert!(parsed("-m a check -m b").unwrap_err().starts_with("error: -m is given twice\n"));
+    }
+
+    #[test]
+    fn a_word_like_a_command_gets_a_suggestion() {
+        for (typed, meant) in [("chek", "check"), ("lock", "locks"), ("lsit", "list"), ("inof", "info")] {
+            assert_eq!(similar_command(OsStr::new(typed)).as_deref(), Some(meant));
+        }
+        for other in ["server", "4711", "gx", "ring.gz", ""] {
+            assert_eq!(similar_command(OsStr::new(other)), None, "{other}");
+        }
+        let error = parsed("chek 4711").unwrap_err();
+        assert!(error.starts_with(
+            "error: unrecognized subcommand 'chek'\n\n  tip: a similar subcommand exists: 'check'"
+        ));
+        let error = parsed("check 4711 4712").unwrap_err();
+        assert!(error.starts_with("error: unexpected argument '4712' found\n"), "{error}");
+    }
+}

@@ -1,0 +1,73 @@
+//! The command line: where arguments may stand, typing errors, standard input, completions and manual pages.
+//!
+//! Not tested here: how arguments are combined (the unit tests of `cli`), and which ring is chosen (`choice.rs`).
+
+mod support;
+
+use std::fs::File;
+use std::io::Write;
+use std::process::Stdio;
+
+use support::fixture::{Fixture, pile_up, sound_ring};
+use support::run::{command, finish, read_rip, show};
+
+#[test]
+fn a_ring_before_the_command_is_the_ring_that_is_read() {
+    let fixture = Fixture::of(&sound_ring());
+    let ring = fixture.path.to_str().unwrap();
+    for view in ["check", "locks", "info"] {
+        let after = read_rip([view, ring]).sound();
+        assert_eq!(read_rip([ring, view]).sound().stdout, after.stdout);
+    }
+    // In an empty directory, nothing else could be read.
+    let missing = ["--dir", fixture.directory.path().to_str().unwrap(), "/nonexistent", "locks"];
+    read_rip(missing).fails_with("Error: could not open /nonexistent\n");
+}
+
+#[test]
+fn a_misspelt_command_is_no_missing_ring() {
+    let outcome = read_rip(["chek"]).fails_with("Error: could not open chek\n");
+    assert!(outcome.stderr.ends_with("Hint: did you mean `read-rip check`?\n"), "{outcome:#?}");
+    let outcome = read_rip(["chek", "4711"]);
+    assert_eq!(outcome.status, 2);
+    assert!(outcome.stderr.contains("tip: a similar subcommand exists: 'check'"), "{outcome:#?}");
+    let outcome = read_rip(["/nowhere/ring"]).fails_with("Error: could not open /nowhere/ring\n");
+    assert!(outcome.stderr.ends_with("Hint: `read-rip list` shows the rings\n"), "{outcome:#?}");
+}
+
+#[test]
+fn standard_input_is_a_ring() {
+    let fixture = Fixture::of(&pile_up());
+    let bytes = std::fs::read(&fixture.path).unwrap();
+    for options in [&[][..], &["-t"], &["check"]] {
+        let expected = show(options, &fixture.path).sound();
+        // A file, which has a position.
+        let mut from_file = command();
+        from_file.args(options).arg("-").stdin(File::open(&fixture.path).unwrap());
+        assert_eq!(finish(from_file).sound().stdout, expected.stdout, "{options:?}");
+        // A pipe, which has none.
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut from_pipe = command();
+        from_pipe.args(options).arg("-").stdin(Stdio::from(reader));
+        let bytes = bytes.clone();
+        let writes = std::thread::spawn(move || writer.write_all(&bytes).unwrap());
+        assert_eq!(finish(from_pipe).sound().stdout, expected.stdout, "{options:?}");
+        writes.join().unwrap();
+    }
+    read_rip(["-"]).fails_with("Error: - is empty\n");
+}
+
+#[test]
+fn completions_name_the_commands_and_manual_pages_their_options() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = read_rip(["completions", shell]).sound().stdout;
+        assert!(script.contains("check") && script.contains("min-confidence"), "{shell}");
+    }
+    let page = read_rip(["man"]).sound().stdout;
+    assert!(page.contains(".TH read-rip 1") && page.contains("Exit status: "), "{page}");
+    let page = read_rip(["man", "check"]).sound().stdout;
+    assert!(page.contains(".TH read-rip-check 1") && page.contains("suppress"), "{page}");
+    let outcome = read_rip(["man", "nonsense"]);
+    assert_eq!(outcome.status, 2);
+    assert!(outcome.stderr.contains("there is no command nonsense"), "{outcome:#?}");
+}
