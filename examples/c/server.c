@@ -8,54 +8,11 @@
  *     read-rip -t PATH         shows where each thread was
  *     read-rip locks PATH      shows which thread holds the lock, and which threads wait for it
  *
- * This works for the lock functions of any program: rename them, and define macros under the old names. The macros
- * call the renamed functions, and their marks have the lines of the callers. Varnish has such functions, Lck_Lock and
- * Lck_Unlock.
+ * lck.h has the marks: the lock functions of the program, marked once for all callers. Copy its pattern.
  */
-#include <librip.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "lck.h"
+
 #include <unistd.h>
-
-struct lock {
-    pthread_mutex_t mutex;
-};
-
-/* The callers use these. Lck_Lock tries first: a free lock then costs no timestamp. */
-#define Lck_Lock(l)                                                                                                  \
-    do {                                                                                                             \
-        if (!Lck__Trylock(l)) {                                                                                      \
-            RIP_LOCK_WAIT(l, RIP_EXCLUSIVE);                                                                         \
-            Lck__Lock(l);                                                                                            \
-        }                                                                                                            \
-        RIP_LOCK_ACQUIRED(l, RIP_EXCLUSIVE);                                                                         \
-    } while (0)
-#define Lck_Unlock(l)                                                                                                \
-    do {                                                                                                             \
-        Lck__Unlock(l);                                                                                              \
-        RIP_LOCK_RELEASED(l, RIP_EXCLUSIVE);                                                                         \
-    } while (0)
-
-static void check(int error, const char *what) {
-    if (error) {
-        fprintf(stderr, "server: %s: %s\n", what, strerror(error));
-        exit(1);
-    }
-}
-
-static void Lck__Lock(struct lock *l) {
-    check(pthread_mutex_lock(&l->mutex), "pthread_mutex_lock");
-}
-
-static bool Lck__Trylock(struct lock *l) {
-    return pthread_mutex_trylock(&l->mutex) == 0;
-}
-
-static void Lck__Unlock(struct lock *l) {
-    check(pthread_mutex_unlock(&l->mutex), "pthread_mutex_unlock");
-}
 
 enum { WORKERS = 20 };
 
@@ -101,7 +58,7 @@ static void *worker(void *number) {
 
 static pthread_t start(void *(*body)(void *), void *argument) {
     pthread_t thread;
-    check(pthread_create(&thread, NULL, body, argument), "pthread_create");
+    Lck__must(pthread_create(&thread, NULL, body, argument), "pthread_create");
     return thread;
 }
 

@@ -36,7 +36,7 @@ use std::thread;
 use std::time::Instant;
 
 use librip::raw::Recorded;
-use librip::{Builder, Keep, rip_lock_acquired, rip_lock_released, rip_snap};
+use librip::{Builder, Keep, rip_lock_acquired, rip_lock_name, rip_lock_released, rip_snap};
 use turns::{Candidate, ROUNDS, SLICE_NS, in_turns, quantile};
 
 /// Set in a child process, which measures with the `RIP_CLOCK` of its environment.
@@ -82,6 +82,7 @@ fn all() {
     nested();
     contended();
     exchanges();
+    names();
 }
 
 fn print_differences(name: &str, times: &[f64], beside: &[f64], beside_name: &str) {
@@ -348,6 +349,33 @@ fn contended() {
     for (index, &(name, beside, _)) in runs.iter().enumerate() {
         print_differences(name, &times[index], &times[beside], runs[beside].0);
     }
+}
+
+/// Naming a lock and removing its name, with few and with many other names in the ring.
+fn names() {
+    const MANY: usize = 100_000;
+    const PAIRS: u32 = 1000;
+    let locks = vec![0u64; MANY + PAIRS as usize];
+    let (others, own) = locks.split_at(MANY);
+    let pairs = || {
+        let begin = Instant::now();
+        for lock in own {
+            rip_lock_name!(lock, "session");
+            rip_lock_name!(lock, "");
+        }
+        begin.elapsed().as_nanos() as f64 / f64::from(PAIRS)
+    };
+    let name_others = |name: &str| others.iter().for_each(|lock| rip_lock_name!(lock, name));
+    let (mut few, mut many) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS.min(10) {
+        few.push(pairs());
+        name_others("other");
+        many.push(pairs());
+        name_others("");
+    }
+    let name = "a lock is named and unnamed, few other names";
+    print_differences(name, &few, &few, name);
+    print_differences("the same with 100,000 other names", &many, &few, name);
 }
 
 /// Two threads that take turns through a condition variable.

@@ -180,27 +180,45 @@ extern thread_local uint8_t rip_ctr;
  * RIP_LOCK_RELEASED    put it directly after the release, in the thread that releases.
  * RIP_LOCK_TRY_FAILED  put it where a try failed, or where a wait timed out.
  *
- * A thread that waits on a condition variable does not hold the mutex meanwhile:
+ * A thread that waits on a condition variable does not hold the mutex meanwhile. Put these around each such wait, with
+ * RIP_TRY instead of 0 if the wait has a timeout, and however it ends:
  *
- *     RIP_LOCK_RELEASED(&queue, RIP_EXCLUSIVE);
+ *     RIP_CONDITION_WAIT(&filled, &queue, 0);
  *     pthread_cond_wait(&filled, &queue);
- *     RIP_LOCK_ACQUIRED(&queue, RIP_EXCLUSIVE);
+ *     RIP_CONDITION_WOKEN(&filled, &queue, 0);
  *
  * RIP_LOCK_NAME        names the lock: up to 48 bytes. A static lock without a name is shown as its variable.
- * RIP_LOCK_DESTROYED   put it where the lock ends: another lock may get the same address later. */
-#define RIP_LOCK_WAIT(lock, flags)                                                                                   \
-    librip_wait_(lock, LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_WAIT, flags, 2, LIBRIP_TYPES_TIME_LOCK_, ""), flags)
-#define RIP_LOCK_ACQUIRED(lock, flags)                                                                               \
-    librip_acquired_(lock, LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_ACQUIRED, flags, 1, LIBRIP_TYPES_LOCK_, ""),          \
-                     LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_ACQUIRED, flags, 2, LIBRIP_TYPES_TIME_LOCK_, ""), flags)
-#define RIP_LOCK_RELEASED(lock, flags)                                                                               \
-    librip_released_(lock, LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_RELEASED, flags, 1, LIBRIP_TYPES_LOCK_, ""),          \
-                     LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_RELEASED, flags, 3, LIBRIP_TYPES_TIME_SINCE_LOCK_, ""))
-#define RIP_LOCK_TRY_FAILED(lock, flags)                                                                             \
+ * RIP_LOCK_DESTROYED   put it where the lock ends: another lock may get the same address later.
+ *
+ * The marks whose names end in _CLASS also say of which class the lock is: a string literal, which costs nothing at run
+ * time. read-rip shows it for locks without a name of their own. In a macro that has the lock as its parameter `l`, the
+ * class may be `#l`: the caller's expression. */
+#define RIP_LOCK_WAIT(lock, flags) RIP_LOCK_WAIT_CLASS(lock, flags, "")
+#define RIP_LOCK_ACQUIRED(lock, flags) RIP_LOCK_ACQUIRED_CLASS(lock, flags, "")
+#define RIP_LOCK_RELEASED(lock, flags) RIP_LOCK_RELEASED_CLASS(lock, flags, "")
+#define RIP_LOCK_TRY_FAILED(lock, flags) RIP_LOCK_TRY_FAILED_CLASS(lock, flags, "")
+#define RIP_LOCK_WAIT_CLASS(lock, flags, class_)                                                                     \
+    librip_wait_(lock, LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_WAIT, flags, 2, LIBRIP_TYPES_TIME_LOCK_, class_), flags)
+#define RIP_LOCK_ACQUIRED_CLASS(lock, flags, class_)                                                                 \
+    librip_acquired_(lock, LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_ACQUIRED, flags, 1, LIBRIP_TYPES_LOCK_, class_),      \
+                     LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_ACQUIRED, flags, 2, LIBRIP_TYPES_TIME_LOCK_, class_), flags)
+#define RIP_LOCK_RELEASED_CLASS(lock, flags, class_)                                                                 \
+    librip_released_(lock, LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_RELEASED, flags, 1, LIBRIP_TYPES_LOCK_, class_),      \
+                     LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_RELEASED, flags, 3, LIBRIP_TYPES_TIME_SINCE_LOCK_, class_))
+#define RIP_LOCK_TRY_FAILED_CLASS(lock, flags, class_)                                                               \
     librip_try_failed_(                                                                                              \
-        lock, LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_TRY_FAILED, (flags) | RIP_TRY, 1, LIBRIP_TYPES_LOCK_, ""))
+        lock, LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_TRY_FAILED, (flags) | RIP_TRY, 1, LIBRIP_TYPES_LOCK_, class_))
+#define RIP_CONDITION_WAIT(condition, lock, flags)                                                                   \
+    librip_condition_wait_(                                                                                          \
+        condition, lock,                                                                                             \
+        LIBRIP_SITE_VALUE_(LIBRIP_KIND_CONDITION_WAIT, flags, 3, LIBRIP_TYPES_TIME_LOCK_CONDITION_, ""))
+#define RIP_CONDITION_WOKEN(condition, lock, flags)                                                                  \
+    librip_condition_woken_(                                                                                         \
+        condition, lock,                                                                                             \
+        LIBRIP_SITE_VALUE_(LIBRIP_KIND_CONDITION_WOKEN, flags, 3, LIBRIP_TYPES_TIME_LOCK_CONDITION_, ""))
 #define RIP_LOCK_NAME(lock, name) rip_lock_name(lock, name)
-#define RIP_LOCK_DESTROYED(lock) rip_lock_destroyed(lock)
+#define RIP_LOCK_DESTROYED(lock)                                                                                     \
+    librip_destroyed_(lock, LIBRIP_SITE_VALUE_(LIBRIP_KIND_LOCK_DESTROYED, 0, 1, LIBRIP_TYPES_LOCK_, ""))
 
 /* Flags of lock marks. They have an effect on RIP_LOCK_WAIT and RIP_LOCK_ACQUIRED. */
 #define RIP_EXCLUSIVE 0      /* one thread holds the lock at a time */
@@ -210,7 +228,6 @@ extern thread_local uint8_t rip_ctr;
 #define RIP_READERS_FIRST 16 /* with RIP_SHARED: readers overtake waiting writers */
 
 LIBRIP_CALL_ void rip_lock_name(const volatile void *lock, const char *name);
-LIBRIP_CALL_ void rip_lock_destroyed(const volatile void *lock);
 
 /* ==== Implementation of the marks: not part of the interface =================================================== */
 
@@ -221,12 +238,18 @@ LIBRIP_CALL_ void rip_lock_destroyed(const volatile void *lock);
 #define LIBRIP_KIND_LOCK_ACQUIRED 3
 #define LIBRIP_KIND_LOCK_RELEASED 4
 #define LIBRIP_KIND_LOCK_TRY_FAILED 5
+#define LIBRIP_KIND_CONDITION_WAIT 7
+#define LIBRIP_KIND_CONDITION_WOKEN 8
+#define LIBRIP_KIND_LOCK_DESTROYED 9
 
 #define LIBRIP_OPERAND_LOCK_ 3
 #define LIBRIP_OPERAND_TIME_ 4
 #define LIBRIP_OPERAND_SINCE_ 5
+#define LIBRIP_OPERAND_CONDITION_ 6
 #define LIBRIP_TYPES_LOCK_ LIBRIP_OPERAND_LOCK_
 #define LIBRIP_TYPES_TIME_LOCK_ (LIBRIP_OPERAND_TIME_ | LIBRIP_OPERAND_LOCK_ << 8)
+#define LIBRIP_TYPES_TIME_LOCK_CONDITION_                                                                            \
+    (LIBRIP_OPERAND_TIME_ | LIBRIP_OPERAND_LOCK_ << 8 | LIBRIP_OPERAND_CONDITION_ << 16)
 #define LIBRIP_TYPES_TIME_SINCE_LOCK_ (LIBRIP_OPERAND_TIME_ | LIBRIP_OPERAND_SINCE_ << 8 | LIBRIP_OPERAND_LOCK_ << 16)
 
 #define LIBRIP_SEQUENCE_SHIFT_ 49
@@ -302,6 +325,9 @@ void librip_lock_wait_1(const volatile void *lock, uint64_t pc, uint16_t site_fl
 void librip_lock_acquired_1(const volatile void *lock, uint64_t pc, uint64_t pc_timed, uint16_t site_flags);
 void librip_lock_released_1(const volatile void *lock, uint64_t pc, uint64_t pc_timed);
 void librip_lock_try_failed_1(const volatile void *lock, uint64_t pc);
+void librip_lock_destroyed_1(const volatile void *lock, uint64_t pc);
+void librip_condition_wait_1(const volatile void *condition, const volatile void *lock, uint64_t pc);
+void librip_condition_woken_1(const volatile void *condition, const volatile void *lock, uint64_t pc);
 
 /* One block in each module: the linker keeps one of the definitions of all translation units, or that of the Rust
  * parts. It is hidden and uses the initial-exec model, so that a mark in a library reaches it without a call. */
@@ -585,20 +611,47 @@ LIBRIP_INLINE_ void librip_try_failed_(const volatile void *lock, uint64_t pc) {
     __asm__ __volatile__("" : : : "memory");
 }
 
+LIBRIP_INLINE_ void librip_condition_wait_(const volatile void *condition, const volatile void *lock, uint64_t pc) {
+    if (librip_is_active_()) {
+        librip_condition_wait_1(condition, lock, pc);
+    }
+    __asm__ __volatile__("" : : : "memory");
+}
+
+LIBRIP_INLINE_ void librip_condition_woken_(const volatile void *condition, const volatile void *lock, uint64_t pc) {
+    if (librip_is_active_()) {
+        librip_condition_woken_1(condition, lock, pc);
+    }
+    __asm__ __volatile__("" : : : "memory");
+}
+
+LIBRIP_INLINE_ void librip_destroyed_(const volatile void *lock, uint64_t pc) {
+    if (librip_is_active_()) {
+        librip_lock_destroyed_1(lock, pc);
+    }
+    __asm__ __volatile__("" : : : "memory");
+}
+
 #else /* RIP_DISABLE */
 
 #undef RIP_SNAP_LABEL
 #undef RIP_PROGRESS
-#undef RIP_LOCK_WAIT
-#undef RIP_LOCK_ACQUIRED
-#undef RIP_LOCK_RELEASED
-#undef RIP_LOCK_TRY_FAILED
+#undef RIP_LOCK_WAIT_CLASS
+#undef RIP_LOCK_ACQUIRED_CLASS
+#undef RIP_LOCK_RELEASED_CLASS
+#undef RIP_LOCK_TRY_FAILED_CLASS
+#undef RIP_CONDITION_WAIT
+#undef RIP_CONDITION_WOKEN
+#undef RIP_LOCK_DESTROYED
 #define RIP_SNAP_LABEL(label) librip_nothing_("" label)
 #define RIP_PROGRESS() librip_nothing_("")
-#define RIP_LOCK_WAIT(lock, flags) ((void)(lock), (void)(flags))
-#define RIP_LOCK_ACQUIRED(lock, flags) ((void)(lock), (void)(flags))
-#define RIP_LOCK_RELEASED(lock, flags) ((void)(lock), (void)(flags))
-#define RIP_LOCK_TRY_FAILED(lock, flags) ((void)(lock), (void)(flags))
+#define RIP_LOCK_WAIT_CLASS(lock, flags, class_) ((void)(lock), (void)(flags), (void)("" class_))
+#define RIP_LOCK_ACQUIRED_CLASS(lock, flags, class_) ((void)(lock), (void)(flags), (void)("" class_))
+#define RIP_LOCK_RELEASED_CLASS(lock, flags, class_) ((void)(lock), (void)(flags), (void)("" class_))
+#define RIP_LOCK_TRY_FAILED_CLASS(lock, flags, class_) ((void)(lock), (void)(flags), (void)("" class_))
+#define RIP_CONDITION_WAIT(condition, lock, flags) ((void)(condition), (void)(lock), (void)(flags))
+#define RIP_CONDITION_WOKEN(condition, lock, flags) ((void)(condition), (void)(lock), (void)(flags))
+#define RIP_LOCK_DESTROYED(lock) ((void)(lock))
 
 LIBRIP_CALL_ uintptr_t librip_nothing_(const char *label) {
     (void)label;
@@ -642,9 +695,6 @@ LIBRIP_CALL_ void rip_exit(void) {
 LIBRIP_CALL_ void rip_lock_name(const volatile void *lock, const char *name) {
     (void)lock;
     (void)name;
-}
-LIBRIP_CALL_ void rip_lock_destroyed(const volatile void *lock) {
-    (void)lock;
 }
 
 #endif /* RIP_DISABLE */

@@ -5,7 +5,7 @@ use crate::process::{instance, thread};
 /// The functions that marks of locks call.
 pub mod lock_marks {
     use crate::lock::by_hand;
-    pub use by_hand::{destroyed, try_failed, wait};
+    pub use by_hand::{condition_wait, condition_woken, destroyed, try_failed, wait};
 
     /// A lock was acquired. The PCs are sites of the kind ACQUIRED, without and with a time.
     pub fn acquired_slowly(lock: u64, pc: u64, pc_timed: u64, site_flags: u16) {

@@ -74,8 +74,8 @@ pub use crate::start::error::InitError;
 #[doc(hidden)]
 pub mod __private {
     pub use crate::lock::by_hand::{
-        acquired as lock_acquired, destroyed as lock_destroyed, name as lock_name, released as lock_released,
-        try_failed as lock_try_failed, wait as lock_wait,
+        acquired as lock_acquired, condition_wait, condition_woken, destroyed as lock_destroyed,
+        name as lock_name, released as lock_released, try_failed as lock_try_failed, wait as lock_wait,
     };
     pub use crate::marks::{text_bytes, types};
     pub use librip_format as format;

@@ -65,12 +65,12 @@ macro_rules! __rip_plain_mark {
     }};
 }
 
-/// Expands to the PC of a lock's site. Arguments: kind, flags by name, operands.
+/// Expands to the PC of a lock's site. Arguments: kind, class, flags by name, operands.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_lock_site {
-    ($kind:ident, [$($flag:ident),*], [$($operand:ident),*]) => {{
-        const TEXT: &str = ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0");
+    ($kind:ident, $class:literal, [$($flag:ident),*], [$($operand:ident),*]) => {{
+        const TEXT: &str = ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0", $class);
         // A static of its own for each site: see `__rip_mark`.
         static BYTES: [u8; TEXT.len()] = $crate::__private::text_bytes(TEXT);
         $crate::__rip_site!(
@@ -110,6 +110,11 @@ macro_rules! __rip_lock_flag {
 /// `shared` for a reader, `reentrant` if the owner may acquire the lock again, `readers_first` if readers overtake
 /// waiting writers, `try_for` if the wait has a timeout.
 ///
+/// A class may precede the lock, as in `rip_lock_wait!(class "session", &lock)`: a string literal that says what kind of
+/// lock this is. `read-rip` shows it for locks that have no name of their own. Like a label, it is kept in the program's
+/// notes and costs nothing at run time. `rip_lock_acquired!`, `rip_lock_released!` and `rip_lock_try_failed!` take a
+/// class too.
+///
 /// Place it directly before the call that blocks. It records the time, which takes some nanoseconds more than other
 /// marks do (`RIP_CLOCK=off` saves them). [`rip_lock_acquired!`](crate::rip_lock_acquired) or
 /// [`rip_lock_try_failed!`](crate::rip_lock_try_failed) follows.
@@ -131,12 +136,15 @@ macro_rules! __rip_lock_flag {
 /// ```
 #[macro_export]
 macro_rules! rip_lock_wait {
-    ($lock:expr $(, $flag:ident)* $(,)?) => {
+    (class $class:literal, $lock:expr $(, $flag:ident)* $(,)?) => {
         $crate::__private::lock_wait(
             $lock,
-            $crate::__rip_lock_site!(KIND_LOCK_WAIT, [$($flag),*], [OPERAND_TIME, OPERAND_LOCK]),
+            $crate::__rip_lock_site!(KIND_LOCK_WAIT, $class, [$($flag),*], [OPERAND_TIME, OPERAND_LOCK]),
             0 $(| $crate::__rip_lock_flag!($flag))*,
         )
+    };
+    ($lock:expr $(, $flag:ident)* $(,)?) => {
+        $crate::rip_lock_wait!(class "", $lock $(, $flag)*)
     };
 }
 
@@ -146,13 +154,16 @@ macro_rules! rip_lock_wait {
 /// acquired by trying.
 #[macro_export]
 macro_rules! rip_lock_acquired {
-    ($lock:expr $(, $flag:ident)* $(,)?) => {
+    (class $class:literal, $lock:expr $(, $flag:ident)* $(,)?) => {
         $crate::__private::lock_acquired(
             $lock,
-            $crate::__rip_lock_site!(KIND_LOCK_ACQUIRED, [$($flag),*], [OPERAND_LOCK]),
-            $crate::__rip_lock_site!(KIND_LOCK_ACQUIRED, [$($flag),*], [OPERAND_TIME, OPERAND_LOCK]),
+            $crate::__rip_lock_site!(KIND_LOCK_ACQUIRED, $class, [$($flag),*], [OPERAND_LOCK]),
+            $crate::__rip_lock_site!(KIND_LOCK_ACQUIRED, $class, [$($flag),*], [OPERAND_TIME, OPERAND_LOCK]),
             0 $(| $crate::__rip_lock_flag!($flag))*,
         )
+    };
+    ($lock:expr $(, $flag:ident)* $(,)?) => {
+        $crate::rip_lock_acquired!(class "", $lock $(, $flag)*)
     };
 }
 
@@ -161,26 +172,91 @@ macro_rules! rip_lock_acquired {
 /// Place it directly after the release. Another thread may have acquired the lock.
 #[macro_export]
 macro_rules! rip_lock_released {
-    ($lock:expr $(, $flag:ident)* $(,)?) => {
+    (class $class:literal, $lock:expr $(, $flag:ident)* $(,)?) => {
         $crate::__private::lock_released(
             $lock,
-            $crate::__rip_lock_site!(KIND_LOCK_RELEASED, [$($flag),*], [OPERAND_LOCK]),
+            $crate::__rip_lock_site!(KIND_LOCK_RELEASED, $class, [$($flag),*], [OPERAND_LOCK]),
             $crate::__rip_lock_site!(
                 KIND_LOCK_RELEASED,
+                $class,
                 [$($flag),*],
                 [OPERAND_TIME, OPERAND_SINCE, OPERAND_LOCK]
             ),
         )
+    };
+    ($lock:expr $(, $flag:ident)* $(,)?) => {
+        $crate::rip_lock_released!(class "", $lock $(, $flag)*)
     };
 }
 
 /// Records that an attempt to acquire a lock failed, or that a wait for it timed out.
 #[macro_export]
 macro_rules! rip_lock_try_failed {
-    ($lock:expr $(, $flag:ident)* $(,)?) => {
+    (class $class:literal, $lock:expr $(, $flag:ident)* $(,)?) => {
         $crate::__private::lock_try_failed(
             $lock,
-            $crate::__rip_lock_site!(KIND_LOCK_TRY_FAILED, [try_for $(, $flag)*], [OPERAND_LOCK]),
+            $crate::__rip_lock_site!(KIND_LOCK_TRY_FAILED, $class, [try_for $(, $flag)*], [OPERAND_LOCK]),
+        )
+    };
+    ($lock:expr $(, $flag:ident)* $(,)?) => {
+        $crate::rip_lock_try_failed!(class "", $lock $(, $flag)*)
+    };
+}
+
+/// Records that the thread is about to wait on a condition variable, which releases a lock meanwhile.
+///
+/// The arguments are references or pointers to the condition variable and to the lock, whose addresses identify them. A
+/// flag may follow: `try_for` if the wait has a timeout. [`rip_condition_woken!`](crate::rip_condition_woken) follows,
+/// however the wait ended. Like `rip_lock_wait!`, it records the time.
+///
+/// # Examples
+///
+/// ```
+/// use librip::{rip_condition_wait, rip_condition_woken, rip_lock_acquired, rip_lock_released};
+/// use std::sync::{Condvar, Mutex};
+/// use std::time::Duration;
+///
+/// static QUEUE: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+/// static FILLED: Condvar = Condvar::new();
+///
+/// let queue = QUEUE.lock().unwrap();
+/// rip_lock_acquired!(&QUEUE);
+/// rip_condition_wait!(&FILLED, &QUEUE, try_for);
+/// let (queue, _) = FILLED.wait_timeout(queue, Duration::from_millis(1)).unwrap();
+/// rip_condition_woken!(&FILLED, &QUEUE, try_for);
+/// drop(queue);
+/// rip_lock_released!(&QUEUE);
+/// ```
+#[macro_export]
+macro_rules! rip_condition_wait {
+    ($condition:expr, $lock:expr $(, $flag:ident)* $(,)?) => {
+        $crate::__private::condition_wait(
+            $condition,
+            $lock,
+            $crate::__rip_lock_site!(
+                KIND_CONDITION_WAIT,
+                "",
+                [$($flag),*],
+                [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION]
+            ),
+        )
+    };
+}
+
+/// Records that a wait on a condition variable has ended, and the thread has the lock again: see
+/// [`rip_condition_wait!`](crate::rip_condition_wait).
+#[macro_export]
+macro_rules! rip_condition_woken {
+    ($condition:expr, $lock:expr $(, $flag:ident)* $(,)?) => {
+        $crate::__private::condition_woken(
+            $condition,
+            $lock,
+            $crate::__rip_lock_site!(
+                KIND_CONDITION_WOKEN,
+                "",
+                [$($flag),*],
+                [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION]
+            ),
         )
     };
 }
@@ -193,14 +269,18 @@ macro_rules! rip_lock_try_failed {
 #[macro_export]
 macro_rules! rip_lock_destroyed {
     ($lock:expr) => {
-        $crate::__private::lock_destroyed($lock)
+        $crate::__private::lock_destroyed(
+            $lock,
+            $crate::__rip_lock_site!(KIND_LOCK_DESTROYED, "", [], [OPERAND_LOCK]),
+        )
     };
 }
 
 /// Names a lock in the ring, up to 48 bytes. `read-rip` shows the name instead of the address.
 ///
 /// A lock that is a `static` needs no name: `read-rip` shows the name of the static. Naming takes about a microsecond,
-/// and longer if the ring has many names.
+/// however many names there are. A ring has room for more than 100,000 names. For locks of which there are many, a class
+/// costs nothing: see [`rip_lock_wait!`](crate::rip_lock_wait).
 ///
 /// # Examples
 ///

@@ -25,14 +25,15 @@ fn story(ring: &Ring, locks: u64) -> Vec<String> {
         assert_eq!(site.operand_types.len(), event.operands.len(), "{event:?}");
         let described: Vec<String> = std::iter::zip(&site.operand_types, &event.operands)
             .map(|(&operand_type, &payload)| match operand_type {
-                operand::LOCK => lock(payload),
+                operand::LOCK | operand::CONDITION => lock(payload),
                 operand::TIME => time(payload),
                 operand::SINCE => format!("since {}", time(payload)),
                 other => panic!("operand type {other}"),
             })
             .collect();
         let (sequence, described) = (event.sequence, described.join(", "));
-        story.push(format!("{sequence}: kind {} flags {} {described}", site.kind, site.flags));
+        let class = &site.label;
+        story.push(format!("{sequence}: kind {} flags {} {described} {class}", site.kind, site.flags));
     }
     for held in &slot.held {
         let site = ring.site_of(held.pc).expect("an entry of a known site");
@@ -68,7 +69,9 @@ fn marks_in_c_leave_the_words_and_the_table_that_marks_in_rust_leave() {
     for clock in ["contended", "off", "all"] {
         let rust = story_of(&twin, clock);
         assert!(rust.len() > 60, "{rust:#?}");
-        assert!(rust.contains(&"lock 4 is called the fourth".to_owned()), "{rust:#?}");
+        let names: Vec<&String> = rust.iter().filter(|line| line.contains("is called")).collect();
+        assert_eq!(names, ["lock 4 is called the fourth"], "the sixth has ended");
+        assert_eq!(rust.iter().filter(|line| line.ends_with(" queue")).count(), 2, "{rust:#?}");
         for compiler in installed(&[GCC, CLANG, GPP, CLANGPP]) {
             for level in ["-O0", "-O2"] {
                 let name = format!("locks-{}{level}", compiler.name);

@@ -1,6 +1,6 @@
 //! Holds that do not end with a release by the same thread: on another thread, with the lock, or never. And names.
 
-use librip_test_kit::oracle::Holding;
+use librip_test_kit::oracle::{Holding, Ring};
 
 use crate::{DESTROYED, RELEASED, at_pause, end, main_entry, main_slot, next, plan, start, state};
 
@@ -40,6 +40,25 @@ fn a_name_ends_with_its_lock_and_is_not_given_to_the_next_lock_at_that_address()
     let ring = next(&mut victim);
     assert_eq!(state(main_entry(&ring, locks[0])), Some(Holding::Held), "another lock at the same address");
     assert_eq!(ring.lock_names, [raw]);
+    end(victim);
+}
+
+#[test]
+fn a_hundred_thousand_locks_have_their_own_names() {
+    let (mut victim, first) = start(plan(&["many_names"]), 1);
+    let expected = |step: usize| -> Vec<(u32, u64, String)> {
+        let address = |at: usize| first[0] + 8 * at as u64;
+        (0..100_000).step_by(step).map(|at| (victim.pid(), address(at), format!("lock {at}"))).collect()
+    };
+    let (all, every_other) = (expected(1), expected(2));
+    let names = |mut ring: Ring| {
+        ring.lock_names.sort_unstable();
+        ring.lock_names
+    };
+    let ring = at_pause(&mut victim);
+    assert_eq!(ring.lock_names_refused, 0);
+    assert!(names(ring) == all);
+    assert!(names(next(&mut victim)) == every_other, "every other lock has ended");
     end(victim);
 }
 

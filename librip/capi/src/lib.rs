@@ -248,12 +248,6 @@ pub unsafe extern "C-unwind" fn rip_lock_name(lock: *const c_void, name: *const 
     }
 }
 
-/// Records that a lock is destroyed.
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn rip_lock_destroyed(lock: *const c_void) {
-    lock_marks::destroyed(lock);
-}
-
 /// `RIP_LOCK_WAIT`.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn librip_lock_wait_1(lock: *const c_void, pc: u64, site_flags: u16) {
@@ -281,6 +275,24 @@ pub extern "C-unwind" fn librip_lock_released_1(lock: *const c_void, pc: u64, pc
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn librip_lock_try_failed_1(lock: *const c_void, pc: u64) {
     lock_marks::try_failed(lock, pc);
+}
+
+/// `RIP_CONDITION_WAIT`.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn librip_condition_wait_1(condition: *const c_void, lock: *const c_void, pc: u64) {
+    lock_marks::condition_wait(condition, lock, pc);
+}
+
+/// `RIP_CONDITION_WOKEN`.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn librip_condition_woken_1(condition: *const c_void, lock: *const c_void, pc: u64) {
+    lock_marks::condition_woken(condition, lock, pc);
+}
+
+/// `RIP_LOCK_DESTROYED`.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn librip_lock_destroyed_1(lock: *const c_void, pc: u64) {
+    lock_marks::destroyed(lock, pc);
 }
 
 fn number(error: &InitError) -> c_int {

@@ -93,7 +93,7 @@ pub struct Header {
     pub threads_without_exit: AtomicU64,
     /// Slots that were given to another thread after their owner had exited.
     pub slots_reused: AtomicU64,
-    /// Modules, with their sites and texts, and names of locks that found no room.
+    /// Modules, with their sites and texts, that found no room.
     pub metadata_refused: AtomicU64,
     /// Acquisitions that found no free entry in their thread's held-lock table.
     pub held_overflows: AtomicU64,
@@ -112,6 +112,8 @@ pub struct Header {
     /// Process ids of the last of these children; the n-th is at index n modulo 15. All ones: the child was announced,
     /// and has not noted its id yet.
     pub recent_children: [AtomicU32; 15],
+    /// Names of locks that found no room.
+    pub lock_names_refused: AtomicU64,
 }
 
 /// [`Header::exit_state`]: the creator has not ended, or could not record it (a signal, `exec`, and `_exit` without the
@@ -133,7 +135,7 @@ pub const SETTING_SLOTS_LIMITED: u32 = 8;
 pub const SETTING_CLOCK: u32 = 16;
 
 const _: () = {
-    assert!(size_of::<Header>() == 880);
+    assert!(size_of::<Header>() == 888);
     assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
     assert!(align_of::<Header>() == 8);
     assert!(offset_of!(Header, byte_order) == 8);
@@ -147,4 +149,5 @@ const _: () = {
     assert!(offset_of!(Header, threads_refused_full) == 744);
     assert!(offset_of!(Header, exit_state) == 800);
     assert!(offset_of!(Header, forks) == 816);
+    assert!(offset_of!(Header, lock_names_refused) == 880);
 };

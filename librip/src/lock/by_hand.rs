@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
-use crate::lock::protocol::{FastRelease, Release, released_unknown};
+use crate::lock::protocol::{CondWait, FastRelease, Release, released_unknown};
 use crate::lock::site::{Flags, Here, Origin};
 use crate::lock::table::{FastEntry, Slot};
 use crate::process::instance::{self, Request};
@@ -182,13 +182,23 @@ pub fn try_failed(lock: impl LockAddress, pc: u64) {
     Here.event(slot, [], [lock], pc);
 }
 
+/// What [`rip_condition_wait!`](crate::rip_condition_wait) calls.
+pub fn condition_wait(condition: impl LockAddress, lock: impl LockAddress, pc: u64) {
+    CondWait::begin(Here, lock.address(), condition.address(), pc);
+}
+
+/// What [`rip_condition_woken!`](crate::rip_condition_woken) calls.
+pub fn condition_woken(condition: impl LockAddress, lock: impl LockAddress, pc: u64) {
+    CondWait::begun(Here, lock.address(), condition.address()).end(true, pc);
+}
+
 /// What [`rip_lock_destroyed!`](crate::rip_lock_destroyed) calls.
-pub fn destroyed(lock: impl LockAddress) {
+pub fn destroyed(lock: impl LockAddress, pc: u64) {
     let lock = lock.address();
     instance::name_lock(lock, b"");
     instance::request(Request::LOCK_DESTROYED, lock);
     if let Some(slot) = Slot::existing() {
-        destroyed_here(slot, lock);
+        Here.event(slot, [], [lock], pc);
     }
 }
 
@@ -200,6 +210,6 @@ pub fn name(lock: impl LockAddress, name: impl AsRef<str>) {
 /// Records the end of a lock.
 #[inline(never)]
 pub(crate) fn destroyed_here(slot: Slot, lock: u64) {
-    let pc = crate::__rip_lock_site!(KIND_LOCK_DESTROYED, [], [OPERAND_LOCK]);
+    let pc = crate::__rip_lock_site!(KIND_LOCK_DESTROYED, "", [], [OPERAND_LOCK]);
     Here.event(slot, [], [lock], pc);
 }

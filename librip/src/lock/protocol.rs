@@ -344,6 +344,12 @@ impl<O: Origin> CondWait<O> {
         wait
     }
 
+    /// A wait that began with another call: for marks by hand.
+    pub(crate) fn begun(origin: O, lock: u64, condition: u64) -> CondWait<O> {
+        let entry = Slot::existing().and_then(|slot| slot.find(lock, |state| state == HELD_COND_WAIT));
+        CondWait { origin, entry, lock, condition }
+    }
+
     /// The wait has ended. `is_held`: whether the thread holds the lock, again or still. `pc` is a site of the kind
     /// CONDITION_WOKEN.
     #[inline(never)]

@@ -123,14 +123,16 @@ impl SlotOwner {
     }
 }
 
-/// Which lock an entry of the lock-name table names. The entry in the file has a copy, and the name.
+/// Which lock a name belongs to, at the place that `lock_names` computes from the lock. The file has the name.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct NameKey {
-    /// `NAME_*`.
-    pub(crate) state: AtomicU32,
-    pub(crate) pid: AtomicU32,
+    /// The lock's address.
     pub(crate) lock: AtomicU64,
+    /// A `NAME_*` and the process: see `lock_names`.
+    pub(crate) owner: AtomicU32,
+    /// One more than the index of its entry in the file; 0 before it has one. It keeps the entry for good.
+    pub(crate) entry: AtomicU32,
 }
 
 /// A module that is registered in the ring. The entry in the file has a copy, and more.

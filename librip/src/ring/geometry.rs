@@ -90,7 +90,7 @@ pub(crate) struct Limits {
 const SPARE_MODULES: u64 = 512;
 const SPARE_SITES: u64 = 32_768;
 const SPARE_TEXT_BYTES: u64 = 4 << 20;
-const LOCK_NAMES: u64 = 16_384;
+const LOCK_NAMES: u64 = 131_072;
 /// If limits are tight, the spare room is divided by this.
 const TIGHT_PART: u64 = 64;
 

@@ -1,88 +1,188 @@
 //! Names that the program gives to its locks.
 //!
-//! A name is found by its lock's address and process, in a search over all names. That is slow, and naming is rare. The
-//! control block says which entries are in use; the file has a copy with the name.
+//! The key of a name is in the control block, in one of four groups of eight that are computed from the lock's address
+//! and the process. So naming a lock, and removing its name, takes the same time however many names there are. The
+//! first group is near those of neighbouring locks, so that a few names take few pages. The others may be anywhere.
+//!
+//! A key gets an entry in the file with its first name, and keeps it. The entry has a copy of the key, and the name.
 
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use librip_format::{NAME_CLAIMED, NAME_COMPLETE, NAME_FREE, NAME_LEN_BYTES};
+use librip_format::{NAME_CLAIMED, NAME_COMPLETE, NAME_FREE};
 
 use super::control::NameKey;
+use super::names;
 use super::{Ring, Table};
 use crate::sys;
+
+/// Keys of a group: two cache lines.
+const GROUP_KEYS: usize = 8;
+/// Neighbouring locks take only this many of a group, so that they never fill it.
+const NEAR_KEYS: usize = 3;
+/// Groups of a page of keys.
+const PAGE_GROUPS: usize = 32;
+/// Locks whose addresses have the same bits from this one on try the same page of keys first.
+const NEIGHBOURS_SHIFT: u32 = 16;
+
+/// [`NameKey::owner`]: the first bit of the `NAME_*`. A process id of Linux has 22 bits.
+const STATE_SHIFT: u32 = 30;
 
 /// Names a lock. An empty name removes the present one. A name of more than 48 bytes is cut. If the ring has no room,
 /// the lock gets no name, and the header counts that.
 pub(crate) fn write(ring: &Ring, lock: u64, name: &[u8]) {
     let pid = sys::pid();
-    // ORDERING: acquire and release on the state order the other fields. If two threads name a lock for the first time
-    // at the same time, the ring has both names.
-    let own = entries(ring).find(|(_, key)| is_for(key, pid, lock) && has_claimed(key, NAME_COMPLETE));
     if name.is_empty() {
-        if let Some((index, key)) = own {
-            set_state(ring, index, key, NAME_FREE);
+        // If two threads named the lock for the first time at the same time, it has two keys.
+        while let Some(key) = claimed_own(ring, pid, lock) {
+            set_state(ring, key, NAME_FREE, pid);
         }
         return;
     }
-    let free = || entries(ring).find(|(_, key)| has_claimed(key, NAME_FREE));
-    let fresh = || {
-        let index = ring.append(Table::LockNames, 1).ok()?;
-        let key = &ring.control.name_keys()[index as usize];
-        has_claimed(key, NAME_FREE).then_some((index, key))
-    };
-    let Some((index, key)) = own.or_else(free).or_else(fresh) else {
+    let Some(key) = claimed_own(ring, pid, lock).or_else(|| claimed_free(ring, pid, lock)) else {
         // ORDERING: relaxed, a statistic.
-        ring.header().metadata_refused.fetch_add(1, Relaxed);
+        ring.header().lock_names_refused.fetch_add(1, Relaxed);
         return;
     };
-    let entry = ring.lock_name(index);
-    // ORDERING: release on the fields in the file: a reader that sees a new one also sees that the entry is claimed.
-    // The key's fields are relaxed: `set_state` publishes them.
-    entry.state.store(NAME_CLAIMED, Release);
-    key.pid.store(pid, Relaxed);
+    // ORDERING: relaxed for the key: `set_state` publishes it.
     key.lock.store(lock, Relaxed);
-    entry.pid.store(pid, Release);
-    entry.lock.store(lock, Release);
-    store_name(&entry.name, name);
-    set_state(ring, index, key, NAME_COMPLETE);
-}
-
-/// Writes a name, padded with zeros; longer names are cut.
-pub(crate) fn store_name(fields: &[AtomicU64; NAME_LEN_BYTES / 8], name: &[u8]) {
-    let mut bytes = [0; NAME_LEN_BYTES];
-    let len = name.len().min(NAME_LEN_BYTES);
-    bytes[..len].copy_from_slice(&name[..len]);
-    for (field, chunk) in fields.iter().zip(bytes.chunks_exact(8)) {
-        let mut word = [0; 8];
-        word.copy_from_slice(chunk);
-        // ORDERING: release: a reader that sees a part of the new name also sees the state that was stored before it,
-        // and reads again.
-        field.store(u64::from_ne_bytes(word), Release);
+    if let Some(index) = entry_of(key) {
+        let entry = ring.lock_name(index);
+        // ORDERING: release on the fields: a reader that sees a new one also sees that the entry is claimed.
+        entry.state.store(NAME_CLAIMED, Release);
+        entry.pid.store(pid, Release);
+        entry.lock.store(lock, Release);
+        names::store(&entry.name, name);
     }
+    set_state(ring, key, NAME_COMPLETE, pid);
 }
 
-/// The entries that were handed out.
-fn entries(ring: &Ring) -> impl Iterator<Item = (u64, &NameKey)> {
-    // ORDERING: acquire, pairs with the release in `Ring::append`: the memory is reserved.
-    let used = ring.used(Table::LockNames).load(Acquire) as usize;
-    ring.control.name_keys()[..used].iter().enumerate().map(|(index, key)| (index as u64, key))
+/// The key of this lock's name, claimed.
+fn claimed_own(ring: &Ring, pid: u32, lock: u64) -> Option<&NameKey> {
+    let complete = owner(NAME_COMPLETE, pid);
+    groups(ring.control.name_keys(), pid, lock).into_iter().flatten().find(|key| {
+        // ORDERING: acquire, pairs with the release in `set_state`: the lock belongs to this owner or a later one.
+        if key.owner.load(Acquire) != complete || key.lock.load(Relaxed) != lock || !claim(key, complete) {
+            return false;
+        }
+        let is_own = key.lock.load(Relaxed) == lock;
+        if !is_own {
+            // Between the two loads the key was freed, and this process took it for another lock.
+            // ORDERING: release: as in `set_state`.
+            key.owner.store(complete, Release);
+        }
+        is_own
+    })
 }
 
-fn is_for(key: &NameKey, pid: u32, lock: u64) -> bool {
-    // ORDERING: acquire, pairs with the release in `set_state`: the other fields belong to this state.
-    key.state.load(Acquire) == NAME_COMPLETE && key.pid.load(Relaxed) == pid && key.lock.load(Relaxed) == lock
+/// A free key for this lock, claimed, with an entry in the file.
+fn claimed_free(ring: &Ring, pid: u32, lock: u64) -> Option<&NameKey> {
+    let key = take_free(ring.control.name_keys(), pid, lock)?;
+    if entry_of(key).is_none() {
+        let Ok(index) = ring.append(Table::LockNames, 1) else {
+            // ORDERING: release: as in `set_state`.
+            key.owner.store(owner(NAME_FREE, 0), Release);
+            return None;
+        };
+        // ORDERING: relaxed: `set_state` publishes it.
+        key.entry.store(index as u32 + 1, Relaxed);
+    }
+    Some(key)
 }
 
-fn has_claimed(key: &NameKey, from: u32) -> bool {
-    // A load first: the exchange would make the cache line of each passed entry exclusive.
+/// Claims a free key: in the near group, or else in the emptiest of the others. That fills the table evenly (Azar,
+/// Broder, Karlin and Upfal, "Balanced allocations", 1999).
+fn take_free(keys: &[NameKey], pid: u32, lock: u64) -> Option<&NameKey> {
+    const FREE: u32 = owner(NAME_FREE, 0);
+    // ORDERING: relaxed: a hint. The exchange decides. A load first, because the exchange would make the cache line of
+    // each passed key exclusive.
+    let is_free = |key: &&NameKey| key.owner.load(Relaxed) == FREE;
+    let take = |group: &[NameKey]| group.iter().position(|key| is_free(&key) && claim(key, FREE));
+    let [near, others @ ..] = groups(keys, pid, lock);
+    if let Some(at) = take(near.get(..NEAR_KEYS).unwrap_or_default()) {
+        return Some(&near[at]);
+    }
+    let emptiest = others.into_iter().max_by_key(|group| group.iter().filter(is_free).count())?;
+    take(emptiest).map(|at| &emptiest[at])
+}
+
+/// The groups that the key of a lock may be in. The first one is near those of neighbouring locks.
+fn groups(keys: &[NameKey], pid: u32, lock: u64) -> [&[NameKey]; 4] {
+    let count = keys.len() / GROUP_KEYS;
+    let near = spread(lock >> NEIGHBOURS_SHIFT, pid, 0, count / PAGE_GROUPS) * PAGE_GROUPS
+        + spread(lock, pid, 1, PAGE_GROUPS);
+    let far = |salt| spread(lock, pid, salt, count);
+    [near, far(2), far(3), far(4)].map(|group| {
+        let first = group * GROUP_KEYS;
+        keys.get(first..first + GROUP_KEYS).unwrap_or_default()
+    })
+}
+
+/// Spreads values evenly over the numbers below `range`, differently for each `salt`.
+fn spread(value: u64, pid: u32, salt: u64, range: usize) -> usize {
+    // The finaliser of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+    let mut mixed =
+        (value ^ u64::from(pid) << 40).wrapping_add((salt + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    ((u128::from(mixed) * range as u128) >> 64) as usize
+}
+
+const fn owner(state: u32, pid: u32) -> u32 {
+    state << STATE_SHIFT | pid
+}
+
+fn claim(key: &NameKey, seen: u32) -> bool {
     // ORDERING: acquire, pairs with the release in `set_state`: the claim comes after the last owner's stores.
-    key.state.load(Relaxed) == from
-        && key.state.compare_exchange(from, NAME_CLAIMED, Acquire, Relaxed).is_ok()
+    key.owner.compare_exchange(seen, owner(NAME_CLAIMED, 0), Acquire, Relaxed).is_ok()
 }
 
-fn set_state(ring: &Ring, index: u64, key: &NameKey, state: u32) {
-    // ORDERING: release on both: a thread or a reader that sees the state sees the entry.
-    ring.lock_name(index).state.store(state, Release);
-    key.state.store(state, Release);
+/// The index of a key's entry in the file.
+fn entry_of(key: &NameKey) -> Option<u64> {
+    // ORDERING: relaxed: the caller has claimed the key.
+    key.entry.load(Relaxed).checked_sub(1).map(u64::from)
+}
+
+fn set_state(ring: &Ring, key: &NameKey, state: u32, pid: u32) {
+    // ORDERING: release on both: a thread or a reader that sees the state sees the key or the entry.
+    if let Some(index) = entry_of(key) {
+        ring.lock_name(index).state.store(state, Release);
+    }
+    key.owner.store(owner(state, if state == NAME_COMPLETE { pid } else { 0 }), Release);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// As many keys as a ring has.
+    const KEYS: usize = 131_072;
+
+    fn take(keys: &[NameKey], lock: u64) -> bool {
+        take_free(keys, 77, lock).is_some()
+    }
+
+    fn keys() -> Vec<NameKey> {
+        (0..KEYS).map(|_| NameKey::default()).collect()
+    }
+
+    #[test]
+    fn a_hundred_thousand_locks_find_a_key_wherever_they_are() {
+        for (what, stride) in [("an array", 40), ("heap blocks", 272), ("pages", 4096), ("stacks", 8 << 20)] {
+            let keys = keys();
+            let named = (0..100_000).filter(|at| take(&keys, 0x7f12_3456_7010 + at * stride)).count();
+            assert_eq!(named, 100_000, "{what}");
+        }
+    }
+
+    #[test]
+    fn the_names_of_neighbouring_locks_take_few_pages_of_keys() {
+        let keys = keys();
+        assert!((0..40).all(|at| take(&keys, 0x5555_5555_0000 + at * 64)));
+        let used = (0..KEYS).filter(|&at| keys[at].owner.load(Relaxed) != 0);
+        let pages: HashSet<usize> = used.map(|at| at / (PAGE_GROUPS * GROUP_KEYS)).collect();
+        assert!(pages.len() < 8, "{pages:?}");
+    }
 }

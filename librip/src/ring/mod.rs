@@ -33,6 +33,7 @@ pub(crate) mod geometry;
 pub(crate) mod lock_names;
 mod map;
 pub(crate) mod module_registry;
+mod names;
 pub(crate) mod remote_tables;
 pub(crate) mod slots;
 

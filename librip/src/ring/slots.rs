@@ -93,7 +93,7 @@ pub(crate) fn has_events(ring: &Ring) -> bool {
 
 /// Writes the owner's name; longer names are cut.
 pub(crate) fn set_name(slot: &SlotHeader, name: &[u8]) {
-    super::lock_names::store_name(&slot.name, name);
+    super::names::store(&slot.name, name);
 }
 
 /// Hands out an index that had no owner before; `None` if all were handed out.

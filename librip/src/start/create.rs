@@ -172,5 +172,6 @@ fn header(geometry: &Geometry, calibration: &Calibration, settings_ignored: u32,
         exited_boottime_ns: 0.into(),
         forks: 0.into(),
         recent_children: [const { AtomicU32::new(0) }; 15],
+        lock_names_refused: 0.into(),
     }
 }

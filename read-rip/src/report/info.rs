@@ -118,6 +118,12 @@ impl Lines<'_> {
                 format!("{} did not fit in the ring", counted(header.metadata_refused, "module")),
             )?;
         }
+        if header.lock_names_refused > 0 {
+            self.line(
+                "names",
+                format!("{} did not fit in the ring", counted(header.lock_names_refused, "lock's name")),
+            )?;
+        }
         Ok(())
     }
 

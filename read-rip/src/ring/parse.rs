@@ -103,6 +103,7 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         threads_without_exit: bytes.u64(offset_of!(Raw, threads_without_exit)),
         slots_reused: bytes.u64(offset_of!(Raw, slots_reused)),
         metadata_refused: bytes.u64(offset_of!(Raw, metadata_refused)),
+        lock_names_refused: bytes.u64(offset_of!(Raw, lock_names_refused)),
         clock: None,
         held_overflows: bytes.u64(offset_of!(Raw, held_overflows)),
         releases_unmatched: bytes.u64(offset_of!(Raw, releases_unmatched)),

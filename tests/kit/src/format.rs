@@ -33,7 +33,7 @@ macro_rules! structure {
 
 structure! {
     /// The header, at the start of the file.
-    header_at, 880 bytes:
+    header_at, 888 bytes:
     MAGIC 0 + 8,
     BYTE_ORDER 8 + 4,
     VERSION_MAJOR 12 + 2,
@@ -76,6 +76,7 @@ structure! {
     EXITED_BOOTTIME 808 + 8,
     FORKS 816 + 4,
     RECENT_CHILDREN 820 + 60,
+    LOCK_NAMES_REFUSED 880 + 8,
 }
 
 structure! {
@@ -299,7 +300,7 @@ mod tests {
             REFUSED_MEMORY threads_refused_memory, WITHOUT_EXIT threads_without_exit, SLOTS_REUSED slots_reused,
             METADATA_REFUSED metadata_refused, HELD_OVERFLOWS held_overflows, RELEASES_UNMATCHED releases_unmatched,
             EXIT_STATE exit_state, EXIT_STATUS exit_status, EXITED_BOOTTIME exited_boottime_ns, FORKS forks,
-            RECENT_CHILDREN recent_children,
+            RECENT_CHILDREN recent_children, LOCK_NAMES_REFUSED lock_names_refused,
         }
         compare! { region_at, Region:
             KIND kind, ENTRY_LEN entry_len_bytes, OFFSET offset, CAPACITY capacity, USED used,

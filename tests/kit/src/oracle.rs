@@ -36,6 +36,7 @@ pub struct Ring {
     pub without_exit: u64,
     pub slots_reused: u64,
     pub metadata_refused: u64,
+    pub lock_names_refused: u64,
     pub clock_level: u32,
     pub held_overflows: u64,
     pub releases_unmatched: u64,

@@ -151,6 +151,7 @@ fn counters(bytes: &Bytes) -> Result<Ring, Damage> {
         without_exit: bytes.u64(header_at::WITHOUT_EXIT)?,
         slots_reused: bytes.u64(header_at::SLOTS_REUSED)?,
         metadata_refused: bytes.u64(header_at::METADATA_REFUSED)?,
+        lock_names_refused: bytes.u64(header_at::LOCK_NAMES_REFUSED)?,
         clock_level: bytes.u32(header_at::CLOCK_LEVEL)?,
         held_overflows: bytes.u64(header_at::HELD_OVERFLOWS)?,
         releases_unmatched: bytes.u64(header_at::RELEASES_UNMATCHED)?,

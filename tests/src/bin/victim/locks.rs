@@ -22,6 +22,7 @@ pub(crate) fn main(arguments: &[&str]) {
         "full table" => tables::full_table(),
         "handed_over" => tables::handed_over(),
         "names" => tables::names(),
+        "many_names" => tables::many_names(),
         "destroyed" => tables::destroyed(),
         "modes" => modes::modes(),
         "waits" => waits::waits(),

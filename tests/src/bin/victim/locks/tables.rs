@@ -127,6 +127,28 @@ pub(crate) fn names() {
     drop(guard);
 }
 
+/// Four threads name 100,000 locks, and then end every other one.
+pub(crate) fn many_names() {
+    let locks: Vec<u64> = vec![0; 100_000];
+    say_address(&locks[0]);
+    let each = |what: &(dyn Fn(usize, &u64) + Sync)| {
+        std::thread::scope(|scope| {
+            for part in 0..4 {
+                let own = locks.iter().enumerate().skip(part).step_by(4);
+                scope.spawn(move || own.for_each(|(at, lock)| what(at, lock)));
+            }
+        });
+    };
+    each(&|at, lock| rip_lock_name!(lock, format!("lock {at}")));
+    pause();
+    each(&|at, lock| {
+        if at % 2 == 1 {
+            rip_lock_destroyed!(lock);
+        }
+    });
+    pause();
+}
+
 pub(crate) fn destroyed() {
     let mutex = Box::new(Mutex::new(0));
     let lot = Box::new(LotMutex::new(0));
