@@ -2,7 +2,7 @@
 #
 # A mark is {sequence}FILE:LINE or {sequence}FILE:LINE<0xADDRESS>. If the linker has folded several marks into one, it
 # is {sequence}FILE:LINE|FILE:LINE. Such a mark is never taken for one around a lock, but it may be a release in any of
-# these files. A mark of a recorded lock says what it means, in a word after the line: FILE:LINE(takes).
+# these files. A mark of a lock says what it means, in a word after the line: FILE:LINE(takes).
 #
 # The meaning of all other marks comes from a pattern. A line that takes a lock has two marks, which therefore have
 # addresses: the first means "waits", the second "acquired". The module learns this from the whole input: where two
@@ -125,15 +125,18 @@ sub meanings {
     return @meanings;
 }
 
-# What a mark of a recorded lock means. After "takes" the thread has the lock unless it waits or fails next. A thread
-# that goes on after "waits" has the lock unless it failed.
+# What a mark of a lock means. After "takes", the mark of a recorded lock, the thread has the lock unless it waits or
+# fails next. A thread that goes on after "waits" has the lock unless it failed. If the lock is marked by hand, "acquired"
+# follows instead. A thread that is "idle" waits on a condition variable and has released the lock meanwhile.
 sub recorded {
     my ($marks, $i) = @_;
     my $word = $marks->[$i]{word};
     my $next = (grep { defined } map { $_->{word} } @$marks[ $i + 1 .. $#$marks ])[0] // '';
-    return 'released' if $word eq 'released';
+    return 'released' if $word eq 'released' || $word eq 'idle';
+    return 'acquired' if $word eq 'acquired' || $word eq 'woken';
     return $next eq 'waits' || $next eq 'failed' ? 'nothing' : 'acquired' if $word eq 'takes';
-    return $i == $#$marks ? 'waits' : $next eq 'failed' ? 'nothing' : 'acquired' if $word eq 'waits';
+    return $i == $#$marks ? 'waits' : $next eq 'failed' || $next eq 'acquired' ? 'nothing' : 'acquired'
+        if $word eq 'waits';
     return 'nothing';
 }
 

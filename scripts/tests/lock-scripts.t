@@ -180,6 +180,18 @@ is('a_thread_that_goes_on_after_the_wait_for_a_recorded_lock_holds_it',
     "w[9]: holds a.rs:1 since {6}\n");
 is('a_thread_whose_wait_for_a_recorded_lock_failed_does_not_hold_it',
     holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(failed)', 'm.rs:2')), '');
+# Varnish's pattern: all marks of a lock are in one macro, so they have the caller's line.
+my $by_hand = 'c.c:7<0x1>(waits)';
+my $acquired = 'c.c:7<0x2>(acquired)';
+is('a_thread_that_waits_for_a_lock_marked_by_hand_does_not_hold_it', holders_of(line('w[9]', 5, $by_hand)), '');
+is('a_lock_marked_by_hand_is_held_once_after_a_wait',
+    holders_of(line('w[9]', 5, $by_hand, $acquired, 'm.c:2')), "w[9]: holds c.c:7 since {6}\n");
+is('a_lock_marked_by_hand_is_not_held_after_its_release',
+    holders_of(line('w[9]', 5, $by_hand, $acquired, 'c.c:9(released)', 'm.c:2')), '');
+is('a_thread_that_waits_on_a_condition_has_released_the_lock',
+    holders_of(line('w[9]', 5, $acquired, 'c.c:8(idle)')), '');
+is('a_thread_that_came_back_from_a_condition_holds_the_lock',
+    holders_of(line('w[9]', 5, $acquired, 'c.c:8(idle)', 'c.c:8(woken)')), "w[9]: holds c.c:8 since {7}\n");
 is('the_scripts_learn_no_pattern_from_marks_of_recorded_locks',
     holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(waits)', 'a.rs:1<0x3>(released)', 'a.rs:1<0x1>')),
     '');

@@ -47,6 +47,62 @@ fn the_server_in_c_shows_the_holder_of_a_lock_and_its_waiters() {
 }
 
 #[test]
+fn lock_holders_names_the_holder_of_a_lock_that_macros_mark() {
+    let path = repository().join("examples/c/server.c");
+    let program = build(GCC, &[path.to_str().unwrap()], "server-holders", &["-g", "-O2"]);
+    let mut victim = Plan::new(program, &[]).start();
+    victim.until("stuck");
+    victim.kill();
+    let remains = victim.wait();
+    let threads = tool(Command::new(env!("CARGO_BIN_EXE_reader")).arg("-t").arg(remains.ring_path()));
+    expect(&threads, &["(waits)", "(acquired)", "(released)"]);
+    let input = remains.ring_path().with_extension("threads");
+    std::fs::write(&input, &threads).unwrap();
+    let file = std::fs::File::open(&input).unwrap();
+    let holders = tool(Command::new(repository().join("scripts/lock-holders")).arg("-s").stdin(file));
+    assert!(holders.starts_with("janitor[") && holders.lines().count() == 1, "{holders}");
+}
+
+#[test]
+fn each_worker_of_the_manager_has_its_own_ring_and_the_stuck_one_its_own_verdict() {
+    let path = repository().join("examples/c/manager.c");
+    let program = build(GCC, &[path.to_str().unwrap()], "manager", &["-g", "-O2"]);
+    let plan = Plan::new(program, &[]);
+    let directory = plan.dir().to_owned();
+    let mut victim = plan.env("RIP_RING", &directory).start();
+    let lines = [(); 3].map(|()| victim.line());
+    assert!(lines[0].starts_with("well: worker 1") && lines[2].starts_with("stuck: worker 2"), "{lines:?}");
+    let check = |line: &str| {
+        let (_, pid) = line.split_once("pid ").unwrap_or_else(|| panic!("no pid in {line:?}"));
+        let mut reader = Command::new(env!("CARGO_BIN_EXE_reader"));
+        let output = reader.arg("--dir").arg(&directory).arg("check").arg(pid).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (status, said) = check(&lines[0]);
+    assert_eq!(status, Some(0), "{said}");
+    let (status, said) = check(&lines[2]);
+    assert_eq!(status, Some(1), "{said}");
+    expect(
+        &said,
+        &["deadlock: 2 threads wait for one another", "waits for statistics", "waits for &session->lock"],
+    );
+    victim.kill();
+    victim.wait();
+}
+
+#[test]
+fn the_readme_has_the_macros_of_the_example() {
+    let words = |path: &str| {
+        let text = std::fs::read_to_string(repository().join(path)).unwrap();
+        text.split_whitespace().map(str::to_owned).collect::<Vec<String>>().join(" ")
+    };
+    let (readme, example) = (words("librip/capi/README.md"), words("examples/c/lck.h"));
+    let (_, recipe) = readme.split_once("```c /* Tries first").expect("the recipe");
+    let (recipe, _) = recipe.split_once(" ```").expect("its end");
+    assert!(example.contains(recipe), "{recipe}");
+}
+
+#[test]
 fn the_server_in_cpp_says_which_threads_are_deadlocked() {
     for compiler in installed(&[GPP, CLANGPP]) {
         let said = ask(compiler, "server.cc", "check");

@@ -98,6 +98,7 @@ impl Suppression {
 fn subjects(finding: &Finding, view: &View<'_>) -> Vec<String> {
     let mut subjects = Vec::new();
     for &lock in &finding.mentions.locks {
+        subjects.extend(view.now.locks[lock].class.clone());
         match &view.now.locks[lock].name {
             LockName::Given(name) | LockName::Symbol(name) => subjects.push(name.clone()),
             LockName::Location(location) => subjects.extend(names_of(view.locations[*location])),

@@ -96,6 +96,7 @@ impl Scene {
             pid: PID,
             address: 0x7f00_0000 + 64 * self.model.locks.len() as u64,
             name: LockName::Given(name.into()),
+            class: None,
             nature,
             holders: Vec::new(),
             possible_holders: Vec::new(),

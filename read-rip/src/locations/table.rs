@@ -14,7 +14,7 @@ use super::shared_names::SharedNames;
 use super::wrapper::remove_wrapper_frames;
 use super::{Location, LocationId};
 use crate::events::Event;
-use crate::ring::{OperandType, Site, Slot, Snapshot};
+use crate::ring::{OperandType, Site, SiteKind, Slot, Snapshot};
 use crate::symbols::{Frame, Resolver};
 
 /// The locations of all PCs that were looked up.
@@ -93,6 +93,16 @@ impl<'a> Locations<'a> {
     /// A site of the snapshot.
     pub fn site(&self, index: usize) -> &'a Site {
         &self.snapshot.sites[index]
+    }
+
+    /// The class of the lock that the marks at a location use, if they say one and agree on it.
+    pub fn lock_class(&self, id: LocationId) -> Option<&'a str> {
+        let mut classes = self.get(id).sites.iter().map(|&at| self.site(at)).map(|site| {
+            let is_of_lock = !matches!(site.kind, SiteKind::Snap | SiteKind::Progress);
+            Some(&*site.label).filter(|class| is_of_lock && !class.is_empty())
+        });
+        let first = classes.next()??;
+        classes.all(|class| class == Some(first)).then_some(first)
     }
 
     /// What the marks at a PC of a process mean; `None` if there is no mark.

@@ -27,6 +27,8 @@ struct Notes {
     first_acquired_at: Option<LocationId>,
     /// The location of the first mark that was seen.
     first_seen_at: Option<LocationId>,
+    /// The location of a mark that says of which class the lock is.
+    class_at: Option<LocationId>,
     /// The last owner that was seen. Threads are added one at a time, so a different thread is a new owner.
     last_owner: Option<ThreadId>,
     /// Some mark of the lock is by hand.
@@ -52,6 +54,7 @@ impl<'s> Ledger<'s> {
                 pid,
                 address,
                 name: LockName::None,
+                class: None,
                 nature: Nature::default(),
                 holders: Vec::new(),
                 possible_holders: Vec::new(),
@@ -67,6 +70,9 @@ impl<'s> Ledger<'s> {
         let lock_type = mark.flags.lock_type();
         if lock_type != LockType::Unknown {
             nature.lock_type = lock_type;
+        }
+        if mark.has_class {
+            notes.class_at.get_or_insert(mark.location);
         }
         nature.is_reentrant |= mark.flags.is_reentrant();
         // The mark of a destruction is the same for all locks of a wrapper, and says nothing of this one.
@@ -136,6 +142,7 @@ impl<'s> Ledger<'s> {
                 (false, true) => Some(true),
                 (false, false) => None,
             };
+            lock.class = notes.class_at.and_then(|at| locations.lock_class(at)).map(str::to_owned);
             let given_name = snapshot.lock_names.get(&(lock.pid, lock.address)).cloned().map(LockName::Given);
             let symbol = || locations.symbol_of(lock.pid, lock.address).map(LockName::Symbol);
             let location = || notes.first_acquired_at.or(notes.first_seen_at).map(LockName::Location);

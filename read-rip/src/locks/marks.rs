@@ -19,6 +19,8 @@ pub(super) struct Mark {
     pub(super) is_ambiguous: bool,
     /// More about the event and its lock.
     pub(super) flags: SiteFlags,
+    /// The mark says of which class the lock is.
+    pub(super) has_class: bool,
     pub(super) operand_words: u32,
     /// The index of the operand word with the lock; `None` if an event has none. The same holds for the fields below.
     pub(super) lock: Option<u32>,
@@ -35,6 +37,7 @@ impl Mark {
             kind: SiteKind::Snap,
             is_ambiguous: false,
             flags: SiteFlags::NONE,
+            has_class: false,
             operand_words: 0,
             lock: None,
             time: None,
@@ -111,6 +114,7 @@ impl<'p, 'a> Marks<'p, 'a> {
         if meaning.kind == Some(SiteKind::Progress) || mark.lock.is_some() {
             mark.kind = meaning.kind.filter(|_| !mark.is_ambiguous).unwrap_or(SiteKind::Snap);
             mark.flags = meaning.flags();
+            mark.has_class = self.locations.lock_class(mark.location).is_some();
         }
         mark
     }

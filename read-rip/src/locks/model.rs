@@ -52,6 +52,8 @@ pub struct Lock {
     pub address: u64,
     /// What the lock is called.
     pub name: LockName,
+    /// The class of the lock, if its marks say one.
+    pub class: Option<String>,
     /// The properties of the lock, as far as its sites say.
     pub nature: Nature,
     /// The threads that hold the lock for certain.

@@ -114,12 +114,20 @@ impl<'a> LockNames<'a> {
         }
     }
 
-    /// What a lock is called: its name, the static that it is in, or where it was acquired first.
+    /// What a lock is called: its name, the static that it is in, its class, or where it was acquired first.
     pub fn lock(&self, lock: &Lock) -> String {
-        match &lock.name {
-            LockName::Given(name) | LockName::Symbol(name) => printable(name).into_owned(),
-            LockName::Location(location) => format!("lock of {}", self.location(*location)),
-            LockName::None => format!("lock {:#x}", lock.address),
+        match (&lock.name, lock.class.as_deref().map(printable)) {
+            (LockName::Given(name) | LockName::Symbol(name), class) => {
+                let name = printable(name);
+                // The class may be the expression that the caller has for the lock: its name says more then.
+                match class.filter(|class| !class.contains(&*name)) {
+                    Some(class) => format!("{name} (class {class})"),
+                    None => name.into_owned(),
+                }
+            }
+            (_, Some(class)) => class.into_owned(),
+            (LockName::Location(location), None) => format!("lock of {}", self.location(*location)),
+            (LockName::None, None) => format!("lock {:#x}", lock.address),
         }
     }
 

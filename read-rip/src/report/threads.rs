@@ -7,10 +7,10 @@
 //! ```
 //!
 //! The oldest mark comes first. Braces contain the sequence of a mark. File and line follow. Where several addresses
-//! share that line (and always with `-v`), the module-relative address follows. For marks of wrapped locks
-//! (`librip::sync`) a word follows: `(takes)`, `(waits)`, `(released)`, `(failed)`, `(idle)` (waits on a condition
-//! variable), `(woken)` (holds the lock again) or `(destroyed)`. The words are of small letters only: the scripts
-//! `lock-holders` and `lock-waiters` read them. With `-v` the lock of the event follows. The line of an exited thread
+//! share that line (and always with `-v`), the module-relative address follows. For marks of locks a word follows:
+//! `(takes)` (a recorded lock: the thread has it unless it waits or fails next), `(waits)`, `(acquired)` (a lock that is
+//! marked by hand), `(released)`, `(failed)`, `(idle)` (waits on a condition variable), `(woken)` (holds the lock again)
+//! or `(destroyed)`. The words are of small letters only: the scripts `lock-holders` and `lock-waiters` read them. With `-v` the lock of the event follows. The line of an exited thread
 //! ends in `EXIT`.
 //!
 //! Where the linker has folded several marks into one, all of their lines are shown, as
@@ -78,16 +78,13 @@ fn labels<'a>(location: &Location, locations: &Locations<'a>) -> Vec<&'a str> {
     labels
 }
 
-/// The word for a mark of a wrapper. All marks of one call have the line of that call, so the line does not say what
-/// the thread did. Marks by hand have lines of their own, and no word.
-fn wrapper_word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option<&'static str> {
-    let meaning = locations.meaning(thread.slot.pid, event.pc)?;
-    if !meaning.flags().is_wrapper() {
-        return None;
-    }
-    match meaning.kind? {
+/// The word for a mark of a lock. Several marks may have one line, such as that of the call of a wrapper or of a macro,
+/// so the line does not say what the thread did.
+fn word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option<&'static str> {
+    match locations.meaning(thread.slot.pid, event.pc)?.kind? {
         SiteKind::LockAcquireBegin => Some("takes"),
         SiteKind::LockWait => Some("waits"),
+        SiteKind::LockAcquired => Some("acquired"),
         SiteKind::LockReleased => Some("released"),
         SiteKind::LockTryFailed => Some("failed"),
         SiteKind::ConditionWait => Some("idle"),
@@ -116,7 +113,7 @@ pub fn thread(
     for (event, location) in events {
         let sequence = event.sequence & sequence_mask;
         write!(out, "{separator}{{{sequence}}}{}", texts.of(locations.get(*location)))?;
-        if let Some(word) = wrapper_word(thread, event, locations) {
+        if let Some(word) = word(thread, event, locations) {
             write!(out, "({word})")?;
         }
         if texts.is_verbose

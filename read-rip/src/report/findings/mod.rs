@@ -111,6 +111,7 @@ mod tests {
             pid: 7,
             address: 0x1234,
             name: LockName::Given("CACHE\n".into()),
+            class: None,
             nature: Default::default(),
             holders: Vec::new(),
             possible_holders: Vec::new(),

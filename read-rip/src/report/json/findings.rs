@@ -62,6 +62,8 @@ struct JsonLock<'a> {
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name_from: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<&'a str>,
     pid: u32,
     address: String,
 }
@@ -93,7 +95,8 @@ fn json_finding<'a>(finding: &'a Finding, names: &LockNames<'a>, snapshot: &'a S
     let lock = |&id: &LockId| {
         let lock = &model.locks[id];
         let (name, name_from) = names.origin(&lock.name).unzip();
-        JsonLock { id, name, name_from, pid: lock.pid, address: format!("{:#x}", lock.address) }
+        let class = lock.class.as_deref();
+        JsonLock { id, name, name_from, class, pid: lock.pid, address: format!("{:#x}", lock.address) }
     };
     JsonFinding {
         kind: finding.kind,

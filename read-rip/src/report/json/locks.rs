@@ -31,6 +31,8 @@ struct Lock<'a> {
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name_from: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<&'a str>,
     r#type: &'static str,
     pid: u32,
     address: String,
@@ -142,6 +144,7 @@ impl<W: Write> Json<W> {
             Lock {
                 name,
                 name_from,
+                class: lock.class.as_deref(),
                 r#type: type_name(lock),
                 pid: lock.pid,
                 address: format!("{:#x}", lock.address),
