@@ -55,7 +55,8 @@ fn the_steps_of_a_thread_are_its_events_in_order() {
             (14, StepKind::Released, Some(A)),
         ]
     );
-    let [takes, failed, wait, _, released] = &model.threads[0].steps[..] else { unreachable!() };
+    let steps: Vec<_> = model.threads[0].steps.iter().collect();
+    let [takes, failed, wait, _, released] = &steps[..] else { unreachable!() };
     assert_eq!((takes.time_ns, takes.since_ns), (Some(3_000_000_000), None));
     assert_eq!((released.time_ns, released.since_ns), (Some(5_000_000_000), Some(3_000_000_000)));
     assert!(failed.is_try && !takes.is_try && wait.is_shared && !takes.is_shared);

@@ -117,7 +117,7 @@ mod tests {
         assert!(recursive.run(&Double).is_empty());
         let mut readers = Scene::of_two_threads_and_a_lock();
         readers.nests(0, &[0, 0]);
-        readers.model.threads[0].steps.iter_mut().for_each(|step| step.is_shared = true);
+        readers.steps(0).iter_mut().for_each(|step| step.is_shared = true);
         readers.holds_with(0, 0, |hold| (hold.recursion, hold.is_shared) = (1, true));
         assert!(readers.run(&Double).is_empty());
     }

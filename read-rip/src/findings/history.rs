@@ -38,7 +38,7 @@ pub(super) fn is_acquisition(step: &Step) -> bool {
 pub(super) fn replay(thread: &ThreadLocks, mut visit: impl FnMut(&Step, &[Held])) -> Vec<Held> {
     let mut held = before_first(thread);
     for step in &thread.steps {
-        visit(step, &held);
+        visit(&step, &held);
         let Some(lock) = step.lock else { continue };
         let at = held.iter().position(|held| held.lock == lock);
         match step.kind {
@@ -88,7 +88,7 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
         // A wait or a failed try does not show what was held before: a reader may wait again.
         if matches!(step.kind, StepKind::Wait | StepKind::TryFailed)
             || !seen.insert(lock)
-            || is_acquisition(step)
+            || is_acquisition(&step)
         {
             continue;
         }
@@ -117,16 +117,16 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
 }
 
 /// A release of a lock that the thread did not hold.
-pub(super) struct Stray<'a> {
+pub(super) struct Stray {
     pub(super) lock: LockId,
-    pub(super) step: &'a Step,
+    pub(super) step: Step,
     /// The thread released the same lock before.
     pub(super) released_before: bool,
 }
 
 /// Visits each release by a thread that certainly did not hold the lock. Locks that only their owner can release have
 /// none.
-pub(super) fn stray_releases<'a>(model: &'a LockModel, mut visit: impl FnMut(ThreadId, Stray<'a>)) {
+pub(super) fn stray_releases(model: &LockModel, mut visit: impl FnMut(ThreadId, Stray)) {
     for (id, thread) in model.threads.iter().enumerate() {
         // How often the thread holds each lock; a lock is listed from its first acquisition or release on.
         let mut holds: HashMap<LockId, u32> = HashMap::new();

@@ -40,7 +40,7 @@ use super::finding::{Analysis, Finding};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
 use crate::locations::{Location, LocationId};
-use crate::locks::{Step, StepKind, ThreadId, ThreadLocks};
+use crate::locks::{StepKind, ThreadId, ThreadLocks};
 use crate::threads::ThreadState;
 
 /// See the file's description.
@@ -103,8 +103,8 @@ impl<'a> Pattern<'a> {
         let (mut pairs, mut alone) = (HashMap::<Line<'_>, usize>::new(), HashMap::<Line<'_>, usize>::new());
         for thread in &view.now.threads {
             let marks: Vec<(Option<Line<'_>>, Address)> = snaps(thread)
-                .map(|step| {
-                    let location = view.locations[step.location];
+                .map(|at| {
+                    let location = view.locations[at];
                     (line_of(location), (location.module, location.address))
                 })
                 .collect();
@@ -133,17 +133,17 @@ impl<'a> Pattern<'a> {
         Pattern { view, roles }
     }
 
-    /// The line of a step, if it is known.
-    fn line(&self, step: &Step) -> Option<Line<'a>> {
-        line_of(self.view.locations[step.location])
+    /// The line of a location, if it is known.
+    fn line(&self, location: LocationId) -> Option<Line<'a>> {
+        line_of(self.view.locations[location])
     }
 
     /// What a mark means. `before` is the meaning of the mark before it, if that was on the same line.
-    fn meaning(&self, step: &Step, before: Option<Meaning>) -> Meaning {
-        let Some(roles) = self.line(step).and_then(|line| self.roles.get(&line)) else {
+    fn meaning(&self, at: LocationId, before: Option<Meaning>) -> Meaning {
+        let Some(roles) = self.line(at).and_then(|line| self.roles.get(&line)) else {
             return Meaning::Other;
         };
-        let location = self.view.locations[step.location];
+        let location = self.view.locations[at];
         match roles.get(&(location.module, location.address)).copied().unwrap_or(0) {
             1.. => Meaning::Waits,
             ..=-1 => Meaning::Acquired,
@@ -154,12 +154,12 @@ impl<'a> Pattern<'a> {
     }
 
     /// The plain marks of a thread with their meanings, oldest first.
-    fn meanings<'t>(&self, thread: &'t ThreadLocks) -> Vec<(&'t Step, Meaning)> {
-        let mut meanings: Vec<(&Step, Meaning)> = Vec::new();
-        for step in snaps(thread) {
-            let before = meanings.last().filter(|(last, _)| self.line(last) == self.line(step));
-            let meaning = self.meaning(step, before.map(|&(_, meaning)| meaning));
-            meanings.push((step, meaning));
+    fn meanings(&self, thread: &ThreadLocks) -> Vec<(LocationId, Meaning)> {
+        let mut meanings: Vec<(LocationId, Meaning)> = Vec::new();
+        for at in snaps(thread) {
+            let before = meanings.last().filter(|&&(last, _)| last == at || self.line(last) == self.line(at));
+            let meaning = self.meaning(at, before.map(|&(_, meaning)| meaning));
+            meanings.push((at, meaning));
         }
         meanings
     }
@@ -171,7 +171,7 @@ impl<'a> Pattern<'a> {
             let is_still = thread.state == ThreadState::Present
                 && thread.wait.is_none()
                 && thread.advanced.is_none_or(|words| words == 0);
-            let last = snaps(thread).last().filter(|_| is_still);
+            let last = snaps(thread).next_back().filter(|_| is_still);
             let is_waiting = || self.meanings(thread).last().is_some_and(|last| last.1 == Meaning::Waits);
             if let Some(line) = last.and_then(|last| self.line(last)).filter(|_| is_waiting()) {
                 waiting.entry((thread.pid, line)).or_default().push(id);
@@ -188,10 +188,10 @@ impl<'a> Pattern<'a> {
                 continue;
             }
             let mut held = Vec::new();
-            for (step, meaning) in self.meanings(thread) {
+            for (at, meaning) in self.meanings(thread) {
                 match meaning {
-                    _ if !is_in(self.view.locations[step.location], file) => {}
-                    Meaning::Acquired => held.push(step.location),
+                    _ if !is_in(self.view.locations[at], file) => {}
+                    Meaning::Acquired => held.push(at),
                     Meaning::Other => {
                         held.pop();
                     }
@@ -216,8 +216,9 @@ fn is_in(location: &Location, file: &str) -> bool {
 }
 
 /// The plain marks of a thread: all other marks say what they mean.
-fn snaps(thread: &ThreadLocks) -> impl DoubleEndedIterator<Item = &Step> {
-    thread.steps.iter().filter(|step| step.kind == StepKind::Snap)
+fn snaps(thread: &ThreadLocks) -> impl DoubleEndedIterator<Item = LocationId> {
+    let snaps = thread.steps.locations().filter(|&(kind, _)| kind == StepKind::Snap);
+    snaps.map(|(_, location)| location)
 }
 
 fn finding(view: &View<'_>, waiters: &[ThreadId], all: usize, holders: &[(ThreadId, LocationId)]) -> Finding {
@@ -234,7 +235,7 @@ fn finding(view: &View<'_>, waiters: &[ThreadId], all: usize, holders: &[(Thread
         waiting: waiters.len(),
         threads: all,
         example,
-        last: snaps(&view.now.threads[example]).last().map(|last| last.location),
+        last: snaps(&view.now.threads[example]).next_back(),
         holders: holders.len(),
         first_holders: holders.iter().take(LISTED_MAX).map(apparent).collect(),
         all_holders_wait: !holders.is_empty() && holders.iter().all(|&(thread, _)| is_waiting(thread)),

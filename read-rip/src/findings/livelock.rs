@@ -325,7 +325,7 @@ mod tests {
         scene.locations[location].folded.clear();
         scene.progress(2);
         assert!(scene.run(&Livelock).is_empty(), "a busy loop that makes progress");
-        scene.model.threads[2].steps.last_mut().unwrap().kind = StepKind::Ambiguous;
+        scene.steps(2).last_mut().unwrap().kind = StepKind::Ambiguous;
         assert!(scene.run(&Livelock).is_empty(), "a busy loop that may make progress");
     }
 }

@@ -52,7 +52,7 @@ fn a_gate_lock_keeps_the_threads_apart() {
     assert!(gated.run(&LockOrder).is_empty());
     // A gate that both share lets both in.
     for thread in 0..2 {
-        for step in gated.model.threads[thread].steps.iter_mut().filter(|step| step.lock == Some(2)) {
+        for step in gated.steps(thread).iter_mut().filter(|step| step.lock == Some(2)) {
             step.is_shared = true;
         }
     }
@@ -86,10 +86,10 @@ fn a_successful_try_adds_no_edge_to_the_acquired_lock() {
     let mut scene = scene(&["A", "B"]);
     scene.nests(0, &[0, 1]);
     scene.nests(1, &[1, 0]);
-    scene.model.threads[1].steps[1].is_try = true;
+    scene.steps(1)[1].is_try = true;
     assert!(scene.run(&LockOrder).is_empty(), "it tries the second");
-    scene.model.threads[1].steps[1].is_try = false;
-    scene.model.threads[1].steps[0].is_try = true;
+    scene.steps(1)[1].is_try = false;
+    scene.steps(1)[0].is_try = true;
     assert_eq!(scene.run(&LockOrder).len(), 1, "it tried the first, and blocks for the second");
 }
 
@@ -122,13 +122,13 @@ fn readers_of_both_locks_cannot_block_one_another() {
     for order in [[0, 1], [1, 0]] {
         let thread = scene.thread("reader");
         scene.nests(thread, &order.map(|at| locks[at]));
-        scene.model.threads[thread].steps.iter_mut().for_each(|step| step.is_shared = true);
+        scene.steps(thread).iter_mut().for_each(|step| step.is_shared = true);
     }
     assert!(scene.run(&LockOrder).is_empty(), "readers only");
     // One of the two writes the second lock that it acquires. The other one still only reads what this one reads.
-    scene.model.threads[0].steps[1].is_shared = false;
+    scene.steps(0)[1].is_shared = false;
     assert!(scene.run(&LockOrder).is_empty(), "one writer");
-    scene.model.threads[1].steps[1].is_shared = false;
+    scene.steps(1)[1].is_shared = false;
     assert_eq!(scene.run(&LockOrder).len(), 1, "each writes what the other reads");
 }
 

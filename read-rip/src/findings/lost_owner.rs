@@ -110,7 +110,7 @@ impl Past {
         for thread in &model.threads {
             let all = thread.overwritten == 0 && thread.overflowed == 0 && thread.in_flux == 0;
             *past.is_complete.entry(thread.pid).or_insert(true) &= all;
-            for step in thread.steps.iter().filter(|step| shows_a_hold(step)) {
+            for step in thread.steps.iter().filter(shows_a_hold) {
                 if let Some(lock) = step.lock {
                     let mode = if step.is_shared { Mode::Shared } else { Mode::Exclusive };
                     past.held[lock] = past.held[lock].max(Some(mode));
@@ -182,7 +182,7 @@ mod tests {
             |scene| scene.by_hand(1),
             |scene| {
                 scene.nests(1, &[1]);
-                scene.model.threads[1].steps.iter_mut().for_each(|step| step.is_shared = true);
+                scene.steps(1).iter_mut().for_each(|step| step.is_shared = true);
             },
         ];
         for (at, change) in changes.into_iter().enumerate() {

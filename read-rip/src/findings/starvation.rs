@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn without_times_nothing_is_claimed() {
         let mut scene = scene(20, NOW - SECOND);
-        scene.model.threads[1].steps.iter_mut().for_each(|step| step.time_ns = None);
+        scene.steps(1).iter_mut().for_each(|step| step.time_ns = None);
         assert!(scene.run(&Starvation).is_empty());
     }
 }

@@ -3,12 +3,14 @@
 //! It checks nothing: a scene may be a state that no program can reach.
 
 use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
 
 use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
 use super::{Advice, Analysis, Confidence, Finding, Kind, View};
 use crate::locations::{Location, LocationId};
 use crate::locks::{
-    Hold, HoldState, Lock, LockId, LockModel, LockName, Nature, Step, StepKind, ThreadId, ThreadLocks, Wait,
+    Hold, HoldState, Lock, LockId, LockModel, LockName, Nature, Step, StepKind, Steps, ThreadId, ThreadLocks,
+    Wait,
 };
 use crate::ring::LockType;
 use crate::threads::ThreadState;
@@ -82,7 +84,7 @@ impl Scene {
             overflowed: 0,
             in_flux: 0,
             last,
-            steps: Vec::new(),
+            steps: Steps::default(),
             overwritten: 0,
             advanced: (!self.model.is_final).then_some(0),
         });
@@ -184,7 +186,7 @@ impl Scene {
         self.waits_with(thread, lock, |wait| wait.is_relock = true);
     }
 
-    pub(super) fn step(&mut self, thread: ThreadId, kind: StepKind, lock: LockId) -> &mut Step {
+    pub(super) fn step(&mut self, thread: ThreadId, kind: StepKind, lock: LockId) -> NewStep<'_> {
         self.push(thread, kind, Some(lock), "step.rs", 100 + lock as u32)
     }
 
@@ -204,13 +206,12 @@ impl Scene {
         lock: Option<LockId>,
         file: &str,
         line: u32,
-    ) -> &mut Step {
+    ) -> NewStep<'_> {
         let known = self.steps_at.get(&(file.to_owned(), line)).copied();
         let location = known.unwrap_or_else(|| self.location(file, line));
         self.steps_at.insert((file.to_owned(), line), location);
         let sequence = self.model.threads[thread].steps.len() as u64;
-        let steps = &mut self.model.threads[thread].steps;
-        steps.push(Step {
+        let step = Step {
             sequence,
             kind,
             lock,
@@ -219,9 +220,14 @@ impl Scene {
             location,
             time_ns: Some(NOW - 20 * SECOND + sequence * MILLISECOND),
             since_ns: None,
-        });
-        let last = steps.len() - 1;
-        &mut steps[last]
+        };
+        NewStep { steps: &mut self.model.threads[thread].steps, step }
+    }
+
+    /// The steps of a thread, to be changed.
+    pub(super) fn steps(&mut self, thread: ThreadId) -> StepsMut<'_> {
+        let steps = &mut self.model.threads[thread].steps;
+        StepsMut { unpacked: steps.iter().collect(), steps }
     }
 
     /// The thread acquires these locks one after the other, and releases them in the opposite order.
@@ -253,6 +259,58 @@ impl Scene {
             assert!(!finding.advice.is_empty(), "{finding:?}");
         }
         found.split_off(known)
+    }
+}
+
+/// A step that can be changed until it is added to its thread, at the end of the statement.
+pub(super) struct NewStep<'a> {
+    steps: &'a mut Steps,
+    step: Step,
+}
+
+impl Deref for NewStep<'_> {
+    type Target = Step;
+
+    fn deref(&self) -> &Step {
+        &self.step
+    }
+}
+
+impl DerefMut for NewStep<'_> {
+    fn deref_mut(&mut self) -> &mut Step {
+        &mut self.step
+    }
+}
+
+impl Drop for NewStep<'_> {
+    fn drop(&mut self) {
+        self.steps.push(self.step);
+    }
+}
+
+/// The steps of a thread, which become the thread's again at the end of the statement.
+pub(super) struct StepsMut<'a> {
+    steps: &'a mut Steps,
+    unpacked: Vec<Step>,
+}
+
+impl Deref for StepsMut<'_> {
+    type Target = Vec<Step>;
+
+    fn deref(&self) -> &Vec<Step> {
+        &self.unpacked
+    }
+}
+
+impl DerefMut for StepsMut<'_> {
+    fn deref_mut(&mut self) -> &mut Vec<Step> {
+        &mut self.unpacked
+    }
+}
+
+impl Drop for StepsMut<'_> {
+    fn drop(&mut self) {
+        *self.steps = self.unpacked.iter().copied().collect();
     }
 }
 

@@ -77,7 +77,7 @@ impl Acquisitions {
             return Acquisitions(known);
         }
         for (id, thread) in view.now.threads.iter().enumerate() {
-            for step in thread.steps.iter().filter(|step| history::is_acquisition(step)) {
+            for step in thread.steps.iter().filter(history::is_acquisition) {
                 if let Some(of_lock) = step.lock.and_then(|lock| known.get_mut(&lock)) {
                     of_lock.push((id, step.time_ns));
                 }
@@ -145,11 +145,11 @@ mod tests {
     fn a_lock_that_another_thread_acquired_later_was_released_without_a_mark() {
         let mut scene = scene(Scene::new(), ThreadState::Exited);
         scene.nests(1, &[0]);
-        scene.model.threads[1].steps[0].time_ns = Some(NOW - 40 * SECOND);
+        scene.steps(1)[0].time_ns = Some(NOW - 40 * SECOND);
         assert_eq!(scene.run(&Unreleased)[0].confidence, Confidence::Proven, "before");
-        scene.model.threads[1].steps[0].time_ns = Some(NOW - 10 * SECOND);
+        scene.steps(1)[0].time_ns = Some(NOW - 10 * SECOND);
         assert_eq!(scene.run(&Unreleased)[0].confidence, Confidence::Suspected, "after");
-        scene.model.threads[1].steps.clear();
+        scene.steps(1).clear();
         let other = scene.thread("other");
         scene.holds(other, 0);
         assert_eq!(scene.run(&Unreleased)[0].confidence, Confidence::Suspected, "and holds it now");

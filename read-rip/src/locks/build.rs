@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::replay::replay;
-use super::{Hold, HoldState, LockId, LockModel, ThreadId, ThreadLocks, Wait};
+use super::{Hold, HoldState, LockId, LockModel, Steps, ThreadId, ThreadLocks, Wait};
 use crate::locations::Locations;
 use crate::ring::{HeldLock, HeldState, LockType, SiteKind, Slot, Snapshot};
 use crate::threads::{self, Thread};
@@ -167,7 +167,7 @@ fn one_thread(
         overflowed: slot.held_overflowed,
         in_flux: slot.held_in_flux,
         last: None,
-        steps: Vec::new(),
+        steps: Steps::default(),
         overwritten: 0,
         advanced: steadiness.earlier.map(|earlier| slot.count.saturating_sub(earlier.count)),
     };

@@ -6,6 +6,7 @@
 //! | `marks` | what does the mark at a PC mean for locks? |
 //! | `ledger` | which locks exist, and what was done with them? |
 //! | `replay` | what did a thread do, step by step? |
+//! | `steps` | how are a thread's steps kept? |
 //! | `build` | which threads hold or wait for each lock now? |
 //! | `overview` | which locks are shown first? |
 
@@ -15,6 +16,7 @@ mod marks;
 mod model;
 mod overview;
 mod replay;
+mod steps;
 
 pub use build::{Input, build};
 pub use model::{
@@ -22,3 +24,4 @@ pub use model::{
     ThreadLocks, Wait,
 };
 pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, overview};
+pub use steps::{Steps, StepsIter};

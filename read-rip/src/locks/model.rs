@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use super::Steps;
 use crate::locations::LocationId;
 use crate::ring::LockType;
 use crate::threads::ThreadState;
@@ -191,7 +192,7 @@ pub struct ThreadLocks {
     /// The location of its last mark.
     pub last: Option<LocationId>,
     /// What it did with locks, and its progress, oldest first, as far as known.
-    pub steps: Vec<Step>,
+    pub steps: Steps,
     /// The number of words of its history that are not among the steps because later words replaced them, or
     /// because of a gap.
     pub overwritten: u64,

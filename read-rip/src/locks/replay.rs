@@ -11,7 +11,7 @@
 
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
-use super::{LockId, Step, StepKind, ThreadId};
+use super::{LockId, Step, StepKind, Steps, ThreadId};
 use crate::events::{self, Event};
 use crate::locations::LocationId;
 use crate::ring::{HeldLock, HeldState, SequenceBits, SiteKind, Slot};
@@ -20,7 +20,7 @@ use crate::ring::{HeldLock, HeldState, SequenceBits, SiteKind, Slot};
 #[derive(Debug, Default)]
 pub(super) struct History {
     /// Oldest first, without gaps.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Steps,
     /// The location of the last mark.
     pub(super) last: Option<LocationId>,
     /// Known words before the steps that were discarded because of a gap.
@@ -91,7 +91,7 @@ pub(super) fn replay(
         history.last = Some(mark.location);
     }
     replay.end();
-    history.steps = replay.steps;
+    history.steps = replay.steps.into_iter().collect();
     history
 }
 

@@ -103,7 +103,7 @@ mod tests {
             overflowed: 0,
             in_flux: 0,
             last: None,
-            steps: Vec::new(),
+            steps: crate::locks::Steps::default(),
             overwritten: 0,
             advanced: None,
         };
