@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use serde_json::Value;
 use support::fixture::Fixture;
 use support::locks::*;
-use support::run::{Outcome, read_rip};
+use support::run::{Outcome, read_rip, show};
 use support::synth::{Held, Module, Ring, Slot};
 
 fn locks(ring: &Ring, options: &[&str]) -> Outcome {
@@ -204,7 +204,9 @@ fn two_holders_of_an_exclusive_lock_are_contradictory() {
     // In a living process, the reader sees each thread at a different moment.
     let mut ring = ring.of_this_process();
     ring.modules[0].pid = ring.pid;
-    let outcome = locks(&ring, &[]).sound();
+    let fixture = Fixture::of(&ring);
+    let _mapped = support::map(&fixture.path);
+    let outcome = show(&["locks"], &fixture.path).sound();
     assert!(outcome.stdout.contains("  it changed hands while it was read\n"), "{outcome:#?}");
     assert!(outcome.stderr.contains("each is shown at a slightly different moment"), "{outcome:#?}");
 }

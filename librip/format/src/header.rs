@@ -46,7 +46,8 @@ pub struct Header {
     pub pid: u32,
     /// Clock ticks a second of [`Header::start_time_ticks`].
     pub ticks_per_second: u32,
-    /// The creator's start time (field 22 of `/proc/PID/stat`), clock ticks since boot.
+    /// The creator's start time (field 22 of `/proc/PID/stat`), clock ticks since boot, as its own time namespace
+    /// counts. A reader in another time namespace is shown another number: see [`Header::boottime_offset_ns`].
     pub start_time_ticks: u64,
     /// Inode of the creator's PID namespace (`/proc/self/ns/pid`). It tells equal pids of two containers apart.
     pub pid_namespace: u64,
@@ -109,12 +110,30 @@ pub struct Header {
     pub exited_boottime_ns: AtomicU64,
     /// How many children were forked, by the creator and by its children.
     pub forks: AtomicU32,
-    /// Process ids of the last of these children; the n-th is at index n modulo 15. All ones: the child was announced,
-    /// and has not noted its id yet.
-    pub recent_children: [AtomicU32; 15],
+    /// Process ids of the last of these children; the n-th is at index n modulo [`RECENT_CHILDREN`]. [`CHILD_ANNOUNCED`]: the child has
+    /// not noted its id yet.
+    pub recent_children: [AtomicU32; RECENT_CHILDREN],
     /// Names of locks that found no room.
     pub lock_names_refused: AtomicU64,
+    /// Inode of the creator's time namespace (`/proc/self/ns/time`); 0 if the kernel has none, or it is not known.
+    pub time_namespace: u64,
+    /// What that namespace adds to `CLOCK_BOOTTIME`, ns: all times of the ring, but `CLOCK_REALTIME`, contain it.
+    /// [`OFFSET_UNKNOWN`] if it is not known.
+    pub boottime_offset_ns: i64,
+    /// Device of the ring's file (`st_dev`). Together with the inode it tells the ring from a copy.
+    pub file_device: u64,
+    /// Inode of the ring's file.
+    pub file_inode: u64,
 }
+
+/// How many children [`Header::recent_children`] has room for.
+pub const RECENT_CHILDREN: usize = 15;
+
+/// [`Header::recent_children`]: the parent is about to fork, or the child has not noted its id yet.
+pub const CHILD_ANNOUNCED: u32 = u32::MAX;
+
+/// [`Header::boottime_offset_ns`]: not known.
+pub const OFFSET_UNKNOWN: i64 = i64::MIN;
 
 /// [`Header::exit_state`]: the creator has not ended, or could not record it (a signal, `exec`, and `_exit` without the
 /// interposer).
@@ -135,7 +154,7 @@ pub const SETTING_SLOTS_LIMITED: u32 = 8;
 pub const SETTING_CLOCK: u32 = 16;
 
 const _: () = {
-    assert!(size_of::<Header>() == 888);
+    assert!(size_of::<Header>() == 920);
     assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
     assert!(align_of::<Header>() == 8);
     assert!(offset_of!(Header, byte_order) == 8);
@@ -150,4 +169,5 @@ const _: () = {
     assert!(offset_of!(Header, exit_state) == 800);
     assert!(offset_of!(Header, forks) == 816);
     assert!(offset_of!(Header, lock_names_refused) == 880);
+    assert!(offset_of!(Header, time_namespace) == 888);
 };

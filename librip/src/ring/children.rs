@@ -8,14 +8,11 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::fs::File;
 use std::io::{Read, Write};
 
-use librip_format::SLOT_LIVE;
+use librip_format::{CHILD_ANNOUNCED, SLOT_LIVE};
 
 use super::control::CHILDREN_MAX;
 use super::{Ring, Table};
 use crate::sys;
-
-/// Stands for a child that was announced and has not noted its process id yet.
-const ANNOUNCED: u32 = u32::MAX;
 
 /// Announces a child before the fork, because its parent may end before the child has done anything. Returns the
 /// child's number.
@@ -26,7 +23,7 @@ pub(crate) fn announce(ring: &Ring) -> u32 {
     // another process announces at that moment.
     let number = ring.control.counters().forks.fetch_add(1, Relaxed);
     ring.header().forks.fetch_max(number.wrapping_add(1), Relaxed);
-    store(ring, number, ANNOUNCED);
+    store(ring, number, CHILD_ANNOUNCED);
     number
 }
 
@@ -51,7 +48,7 @@ pub(crate) fn are_left(ring: &Ring, inode: u64) -> bool {
     let mut owners = ring.control.owners()[..used].iter();
     let has_slot = owners.any(|owner| owner.life().state == SLOT_LIVE && is_other(owner.pid.load(Relaxed)));
     let mut noted = ring.control.counters().recent_children.iter().map(|pid| pid.load(Relaxed));
-    has_slot || noted.any(|pid| pid == ANNOUNCED || is_other(pid) && maps(pid, inode))
+    has_slot || noted.any(|pid| pid == CHILD_ANNOUNCED || is_other(pid) && maps(pid, inode))
 }
 
 /// Whether a process has a file mapped, by the file's inode; true if that cannot be known.

@@ -30,7 +30,7 @@ use super::exit_queue::ExitQueue;
 use super::geometry::{Geometry, Table};
 
 /// The ring remembers this many forked children, the last ones.
-pub(crate) const CHILDREN_MAX: usize = 15;
+pub(crate) const CHILDREN_MAX: usize = librip_format::RECENT_CHILDREN;
 
 /// The counters of a ring.
 #[repr(C)]

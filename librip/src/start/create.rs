@@ -17,7 +17,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::config::Builder;
 use super::error::InitError;
-use super::identity::{boot_id, start_time_ticks};
+use super::identity::{FileId, TimeNamespace, boot_id, start_time_ticks};
 use crate::arch;
 use crate::process::clock::Calibration;
 use crate::process::loader::FoundModule;
@@ -128,6 +128,8 @@ fn header(geometry: &Geometry, calibration: &Calibration, settings_ignored: u32,
         let len = name.len().min(host.len());
         host[..len].copy_from_slice(&name[..len]);
     }
+    let time = TimeNamespace::own();
+    let file_id = FileId::of(file).unwrap_or_default();
     Header {
         magic: 0.into(),
         byte_order: BYTE_ORDER,
@@ -173,5 +175,9 @@ fn header(geometry: &Geometry, calibration: &Calibration, settings_ignored: u32,
         forks: 0.into(),
         recent_children: [const { AtomicU32::new(0) }; 15],
         lock_names_refused: 0.into(),
+        time_namespace: time.inode,
+        boottime_offset_ns: time.boottime_offset_ns,
+        file_device: file_id.device,
+        file_inode: file_id.inode,
     }
 }

@@ -5,11 +5,8 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
-
-use procfs::process::Process;
 
 use super::error::AppError;
 use super::matching::Matching;
@@ -19,9 +16,7 @@ use crate::cli::{CheckArgs, Common, MinConfidence};
 use crate::findings::{self, Confidence, Finding, Limit, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks;
-use crate::process::Liveness;
 use crate::report::{self, Checked, Json, LockNames, OneReading};
-use crate::ring::STANDARD_INPUT;
 
 /// What to do about a line that is not a rule.
 const RULE_HINT: &str = "each line is KIND or KIND:REGEX; a line that begins with # is a comment";
@@ -66,6 +61,9 @@ pub(super) fn examine(
     let texts = report::location_texts(&locations, &files, false);
     let names = LockNames { model: &now, locations: &locations, texts: &texts };
     let (mut found, limits) = findings::run_bounded(&view);
+    if reading.is_copy() {
+        findings::doubt_copy(&mut found);
+    }
     found.retain(|finding| finding.confidence >= confidence(args.min_confidence));
     let suppressed =
         remove(&mut found, |finding| suppressions.iter().any(|rule| rule.applies_to(finding, &view)));
@@ -134,11 +132,11 @@ impl Readings {
     fn of(path: &Path, args: &CheckArgs, wanted: &Common) -> Result<Readings, AppError> {
         let first = Reading::of(path, wanted)?;
         let one = |reading, why| Ok(Readings { earlier: None, reading, one_reading: why });
+        if first.is_copy() {
+            return one(first, Some(OneReading::Copy));
+        }
         if first.is_final() {
             return one(first, None);
-        }
-        if is_copy(path, first.liveness.as_ref()) {
-            return one(first, Some(OneReading::Copy));
         }
         let read = Instant::now();
         std::thread::sleep(args.window);
@@ -146,28 +144,12 @@ impl Readings {
         let Ok(second) = Reading::of(path, wanted) else {
             return one(first, Some(OneReading::Removed));
         };
-        let is_unknown = matches!(first.liveness, Some(Liveness::Unknown { .. }));
-        let counts =
-            |reading: &Reading| reading.snapshot.slots.iter().map(|slot| slot.count).collect::<Vec<u64>>();
-        if is_unknown && counts(&first) == counts(&second) {
-            return one(second, Some(OneReading::MaybeCopy));
+        // The last state is one moment by itself.
+        if second.is_final() {
+            return one(second, None);
         }
         Ok(Readings { earlier: Some((first, window_ns)), reading: second, one_reading: None })
     }
-}
-
-/// Whether a file is a copy of the ring that a living process writes: two readings of a copy are always equal, and
-/// prove nothing.
-fn is_copy(path: &Path, liveness: Option<&Liveness>) -> bool {
-    if path == Path::new(STANDARD_INPUT) {
-        return true;
-    }
-    let Some(Liveness::Alive { pid } | Liveness::Forked { pid }) = liveness else { return false };
-    let (Ok(file), Ok(maps)) = (fs::metadata(path), Process::new(*pid).and_then(|process| process.maps()))
-    else {
-        return false;
-    };
-    !maps.into_iter().any(|map| map.inode == file.ino())
 }
 
 pub(super) fn suppressions(args: &CheckArgs) -> Result<Vec<Suppression>, AppError> {

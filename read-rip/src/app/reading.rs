@@ -2,9 +2,11 @@
 //!
 //! It does not show the result: each command does.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
@@ -13,7 +15,7 @@ use super::output::{ERROR, SOUND, output, remark};
 use crate::cli::Common;
 use crate::locations::Locations;
 use crate::locks::Input;
-use crate::process::{self, Liveness, living_threads};
+use crate::process::{self, Liveness, MappedFiles, living_threads};
 use crate::report::{self, Json, printable};
 use crate::ring::{self, Ending, Module, Snapshot};
 use crate::symbols::{Options, Resolver};
@@ -21,6 +23,9 @@ use crate::threads::{self, Losses, Thread};
 
 /// Programs with legacy rings are not position-independent: their code may be at any address.
 const WHOLE_ADDRESS_SPACE: u64 = 1 << 48;
+
+/// How long to wait for a process that was killed. The threads of a large process take a while to end.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A ring that was read, and what the system knows about its process.
 pub(super) struct Reading {
@@ -40,7 +45,7 @@ impl Reading {
     pub(super) fn of(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
         // Queried before and after the copy, so that a thread that starts or ends in between counts as existing.
         let living_before = ring::read_header(path).map(|header| living_threads(header.pid as i32));
-        let mut snapshot = ring::read(path)?;
+        let (mut snapshot, liveness) = read(path)?;
         if snapshot.header.is_none()
             && let Some(exe) = wanted.exe.clone()
         {
@@ -52,12 +57,12 @@ impl Reading {
                 ..Module::default()
             });
         }
-        let liveness =
-            snapshot.header.as_ref().map(|header| process::liveness_of_ring(header, &snapshot.slots));
         let mut living = match (&liveness, &snapshot.header) {
             // The ring has thread ids of the process's PID namespace. They can be compared only if it is this one
             // too.
-            (Some(Liveness::Alive { pid }), Some(header)) if header.pid as i32 == *pid => {
+            (Some(Liveness::Alive { pid, .. }), Some(header))
+                if header.pid as i32 == *pid && !header.is_copy() =>
+            {
                 living_threads(*pid)
             }
             _ => HashSet::new(),
@@ -66,9 +71,10 @@ impl Reading {
             living.extend(living_before.unwrap_or_default());
         }
         let ended = match (&liveness, &snapshot.header) {
-            (Some(Liveness::Alive { .. } | Liveness::Forked { .. }), Some(header)) => {
-                process::ended_children(header, &snapshot.slots)
-            }
+            (
+                Some(Liveness::Alive { .. } | Liveness::Dying { .. } | Liveness::Forked { .. }),
+                Some(header),
+            ) => process::ended_children(header, &snapshot.slots),
             _ => HashSet::new(),
         };
         let losses = threads::losses(&snapshot);
@@ -81,9 +87,14 @@ impl Reading {
         threads::threads(&self.snapshot, &self.living, &self.ended)
     }
 
-    /// Whether nothing can change any more: the process is dead, and so are its children.
+    /// Whether nothing can change any more: the process is dead, and so are its children, or this is a copy.
     pub(super) fn is_final(&self) -> bool {
-        self.liveness == Some(Liveness::Dead)
+        self.is_copy() || self.liveness.as_ref().is_some_and(Liveness::is_final)
+    }
+
+    /// Whether the file is a copy of a ring. When it was made is not known.
+    pub(super) fn is_copy(&self) -> bool {
+        self.snapshot.header.as_ref().is_some_and(ring::Header::is_copy)
     }
 
     /// What a model of its locks is built from. `earlier` is an earlier reading of the same ring, and the time between
@@ -102,7 +113,7 @@ impl Reading {
 
     pub(super) fn resolver(&self, wanted: &Common) -> Resolver {
         let pid = match self.liveness {
-            Some(Liveness::Alive { pid }) => Some(pid),
+            Some(Liveness::Alive { pid, .. }) => Some(pid),
             _ => None,
         };
         let mut options = Options { executable: wanted.exe.clone(), ..Options::default() };
@@ -181,12 +192,47 @@ impl Reading {
     }
 }
 
+/// Reads a ring, and says whether anything may still be recorded in it.
+///
+/// If nothing may, the ring was read after that was known: it is in its last state.
+fn read(path: &Path) -> Result<(Snapshot, Option<Liveness>), AppError> {
+    let was_final = ring::read_header(path).is_ok_and(|header| {
+        let is_alone = header.forks == 0;
+        is_alone && process::settled_liveness(&header, PATIENCE).is_final()
+    });
+    let snapshot = ring::read(path)?;
+    let Some(header) = &snapshot.header else { return Ok((snapshot, None)) };
+    let liveness = liveness(header, &snapshot.slots);
+    let has_others = snapshot.slots.iter().any(|slot| slot.pid != header.pid);
+    if liveness.is_final() && (!was_final || has_others) {
+        return Ok((ring::read(path)?, Some(liveness)));
+    }
+    Ok((snapshot, Some(liveness)))
+}
+
+/// Whether the process of a ring, or a process that it forked, may still record. Waits for a process that is dying.
+fn liveness(header: &ring::Header, slots: &[ring::Slot]) -> Liveness {
+    let own = process::settled_liveness(header, PATIENCE);
+    if !own.is_final() {
+        return own;
+    }
+    let mapped = LazyCell::new(MappedFiles::search as fn() -> MappedFiles);
+    match process::liveness_of_children(header, slots, &mapped, false) {
+        Liveness::Dead => own,
+        other => other,
+    }
+}
+
 /// The moment that a ring describes, ns since boot.
 fn moment(liveness: &Option<Liveness>, snapshot: &Snapshot) -> Option<u64> {
-    match (liveness.as_ref()?, snapshot.header.as_ref()?.ending) {
-        (Liveness::Alive { .. } | Liveness::Forked { .. }, _) => {
+    let header = snapshot.header.as_ref()?;
+    match (liveness.as_ref()?, header.ending) {
+        // A copy describes an earlier moment.
+        (Liveness::Alive { .. } | Liveness::Dying { .. } | Liveness::Forked { .. }, _)
+            if !header.is_copy() =>
+        {
             let now = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
-            u64::try_from(std::time::Duration::from(now).as_nanos()).ok()
+            process::boottime_in_ring_ns(header, u64::try_from(Duration::from(now).as_nanos()).ok()?)
         }
         (_, Ending::Exit { boottime_ns, .. }) if boottime_ns > 0 => Some(boottime_ns),
         _ => None,

@@ -1,12 +1,15 @@
 //! Rings as files: listed, chosen, removed. It does not show what is in them.
 
+use std::cell::LazyCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::error::AppError;
 use super::output::{ERROR, SOUND, now_ns, output, remark};
 use crate::cli::{Common, RingArgs};
-use crate::process::{Found, Liveness, is_of_another_boot, living_threads, rings_in, rings_of_process};
+use crate::process::{
+    Found, Liveness, MappedFiles, is_of_another_boot, living_threads, rings_in, rings_of_process,
+};
 use crate::report::{self, Json, printable};
 
 /// `read-rip list`.
@@ -32,7 +35,8 @@ pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
 pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
     let mut out = output(wanted);
     let mut status = SOUND;
-    for ring in look_in(&wanted.dir)?.into_iter().map(Found::with_children) {
+    let mapped = LazyCell::new(MappedFiles::search as fn() -> MappedFiles);
+    for ring in look_in(&wanted.dir)?.into_iter().map(|ring| ring.with_children(&mapped, true)) {
         let path = printable(&ring.path.to_string_lossy()).into_owned();
         match &ring.liveness {
             // Rings are in memory, which a restart clears. So this file is a copy, or comes from another machine.
@@ -42,8 +46,8 @@ pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
                 ));
                 continue;
             }
-            Liveness::Dead => {}
-            Liveness::Alive { .. } | Liveness::Forked { .. } => continue,
+            Liveness::Dead | Liveness::Replaced { .. } => {}
+            Liveness::Alive { .. } | Liveness::Dying { .. } | Liveness::Forked { .. } => continue,
             Liveness::Unknown { why } => {
                 remark(format_args!("kept {path}: {why}"));
                 continue;
@@ -96,9 +100,10 @@ fn look_in(dir: &Path) -> Result<Vec<Found>, AppError> {
 
 /// Each ring with the name of its program.
 fn with_programs(rings: Vec<Found>) -> Vec<(Found, String)> {
+    let mapped = LazyCell::new(MappedFiles::search as fn() -> MappedFiles);
     rings
         .into_iter()
-        .map(Found::with_children)
+        .map(|ring| ring.with_children(&mapped, false))
         .map(|ring| {
             let program = crate::ring::read_program(&ring.path).unwrap_or_default();
             let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -34,8 +34,8 @@
 //! A wait for something else than a lock (a channel, a join, the signal of a condition) is not in the graph. A thread that
 //! releases a lock for its holder breaks the cycle: where that was seen, or is possible, the cycle is only suspected.
 //! A thread that waits for a lock that it holds itself, and that any thread may release, may use the lock as a
-//! gate: that is potential. Cycles through locks that are marked by hand are potential. A file that was copied
-//! while its process lived does not show one moment, and nothing in the file says so.
+//! gate: that is potential. Cycles through locks that are marked by hand are potential. A
+//! copy may have been made while its process ran, and does not show one moment: see `doubt_copy`.
 //!
 //! # Example output
 //!

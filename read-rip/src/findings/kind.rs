@@ -68,6 +68,8 @@ named! {
         MaybeUpgradable = "maybe-upgradable",
         /// A lock is marked by hand and may be recursive.
         MaybeRecursive = "maybe-recursive",
+        /// The file is a copy that may have been made while its process ran.
+        Copied = "copied",
         /// Another thread may release the lock to let the waiting one continue.
         MaybeGate = "maybe-gate",
         /// Two threads are recorded as exclusive holders of one lock.

@@ -78,8 +78,22 @@ pub fn run_bounded(view: &View<'_>) -> (Vec<Finding>, Vec<Limit>) {
     for finding in &mut found {
         finding.for_ns = view.ago_ns(finding.since_ns);
     }
-    found.sort_by_key(|finding| std::cmp::Reverse((finding.confidence, finding.threads_hurt)));
+    sort(&mut found);
     (found, limits)
+}
+
+fn sort(found: &mut [Finding]) {
+    found.sort_by_key(|finding| std::cmp::Reverse((finding.confidence, finding.threads_hurt)));
+}
+
+/// Takes back what a copy cannot prove: if its process ran while the copy was made, each part of the copy shows another
+/// moment.
+pub fn doubt_copy(found: &mut [Finding]) {
+    for finding in found.iter_mut().filter(|finding| finding.confidence == Confidence::Proven) {
+        finding.confidence = Confidence::Potential;
+        finding.doubts.push(Doubt::Copied);
+    }
+    sort(found);
 }
 
 #[cfg(test)]

@@ -1,13 +1,19 @@
 //! Whether the process that made a ring is alive, and which pid it has in the reader's PID namespace.
 //!
-//! It sends no signals.
+//! It sends no signals. What it cannot know, it calls unknown.
 
 use std::collections::HashSet;
+use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
 
-use procfs::process::Process;
+use procfs::ProcError;
+use procfs::process::{Process, all_processes};
 
-use crate::ring::{Header, Slot, SlotState};
+use super::look::{Running, Seen, look, look_until};
+use super::mapped::maps;
+use super::observer::{Observer, observer};
+use crate::ring::Header;
 
 /// Whether a process is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +22,20 @@ pub enum Liveness {
     Alive {
         /// Its pid in the reader's PID namespace.
         pid: i32,
+        /// Whether it runs, as far as others let it.
+        activity: Activity,
     },
-    /// It is dead, and a process that it forked is alive and records in the same ring.
+    /// It was killed, and some of its threads may execute a few more instructions.
+    Dying {
+        /// Its pid in the reader's PID namespace.
+        pid: i32,
+    },
+    /// It is alive, has called `exec`, and does not record in this ring any more.
+    Replaced {
+        /// Its pid in the reader's PID namespace.
+        pid: i32,
+    },
+    /// It is dead, and a process that it forked is alive and may record in the same ring.
     Forked {
         /// The pid of that process.
         pid: i32,
@@ -31,128 +49,164 @@ pub enum Liveness {
     },
 }
 
-/// The inode of the initial PID namespace (`PROC_PID_INIT_INO` of Linux).
-const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
+/// Whether a living process runs, as far as others let it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Activity {
+    /// Nobody has stopped it.
+    #[default]
+    Free,
+    /// A signal has stopped it.
+    Stopped,
+    /// Another process traces it.
+    Traced {
+        /// The pid of that process.
+        by: i32,
+        /// The name of that process, as the kernel has it; empty if it is not known.
+        name: String,
+        /// Whether it is stopped at present.
+        is_stopped: bool,
+    },
+}
+
+impl Liveness {
+    /// Whether nothing will be recorded in the ring any more.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Liveness::Dead | Liveness::Replaced { .. })
+    }
+}
 
 /// Whether the process that made a ring is alive.
 ///
 /// A pid alone proves nothing: boot, PID namespace and start time must be the same too.
 pub fn liveness(header: &Header) -> Liveness {
-    if is_of_another_boot(header) {
+    liveness_by(header, |pid| look(pid, observer().has_own_proc))
+}
+
+/// Like [`liveness`], but if the process is dying, this waits for its end, at most as long as `patience`.
+pub fn settled_liveness(header: &Header, patience: Duration) -> Liveness {
+    let deadline = Instant::now() + patience;
+    liveness_by(header, |pid| look_until(pid, observer().has_own_proc, deadline))
+}
+
+const UNKNOWN_NAMESPACE: &str = "its ring does not say in which PID namespace it ran";
+const NO_PROC: &str = "/proc is not mounted";
+const HIDDEN: &str = "/proc does not show whether the process with its pid is this one";
+const NO_START: &str = "its start time does not compare with that of the process with its pid";
+const NO_ANSWER: &str = "the kernel does not say whether it exists";
+const OTHER_NAMESPACE: &str =
+    "it ran in another PID namespace, and not all processes of that one can be looked at here";
+
+fn liveness_by(header: &Header, look: impl Fn(i32) -> Seen) -> Liveness {
+    let observer = observer();
+    if observer.is_of_another_boot(header) {
         // No process of another boot or another machine is alive here.
         return Liveness::Dead;
     }
-    let own_namespace = own_pid_namespace();
-    if own_namespace == 0 {
-        return Liveness::Unknown { why: "/proc is not mounted" };
+    let pid = header.pid as i32;
+    let seen = match () {
+        () if observer.pid_namespace == 0 => return Liveness::Unknown { why: NO_PROC },
+        () if header.pid_namespace == 0 => return Liveness::Unknown { why: UNKNOWN_NAMESPACE },
+        () if header.pid_namespace == observer.pid_namespace => (pid, look(pid)),
+        () => match find_in_namespace(header, observer) {
+            Ok(Some(pid)) => (pid, look(pid)),
+            Ok(None) if observer.sees_all => return Liveness::Dead,
+            Ok(None) | Err(()) => return Liveness::Unknown { why: OTHER_NAMESPACE },
+        },
+    };
+    match seen {
+        (_, Seen::Gone) => Liveness::Dead,
+        (_, Seen::Hidden) => Liveness::Unknown { why: HIDDEN },
+        (_, Seen::Unknown) => Liveness::Unknown { why: NO_ANSWER },
+        (pid, Seen::Running(running)) => match has_started(header, running.start_ticks, observer) {
+            Some(true) => of_running(header, pid, &running),
+            Some(false) => Liveness::Dead,
+            None => Liveness::Unknown { why: NO_START },
+        },
+        (pid, Seen::Dying(running)) => match has_started(header, running.start_ticks, observer) {
+            Some(true) => Liveness::Dying { pid },
+            Some(false) => Liveness::Dead,
+            None => Liveness::Unknown { why: NO_START },
+        },
     }
-    if own_namespace == header.pid_namespace || header.pid_namespace == 0 {
-        let pid = header.pid as i32;
-        return if has_started_at(pid, header.start_time_ticks) {
-            Liveness::Alive { pid }
-        } else {
-            Liveness::Dead
+}
+
+/// The process with the ring's pid runs, and started when the ring says so.
+fn of_running(header: &Header, pid: i32, running: &Running) -> Liveness {
+    // A recorder never unmaps its ring. So the program that it was part of is gone, if the ring is not mapped.
+    if !header.is_copy() && maps(pid, header) == Some(false) {
+        return Liveness::Replaced { pid };
+    }
+    let activity = match running.tracer {
+        Some(by) => {
+            let name = Process::new(by).and_then(|tracer| tracer.stat()).map(|stat| stat.comm);
+            let name = name.unwrap_or_default();
+            Activity::Traced { by, name, is_stopped: running.is_stopped }
+        }
+        None if running.is_stopped => Activity::Stopped,
+        None => Activity::Free,
+    };
+    Liveness::Alive { pid, activity }
+}
+
+/// Whether a process that started at this time is the one that made the ring; `None` if the times do not compare.
+fn has_started(header: &Header, start_ticks: u64, observer: &Observer) -> Option<bool> {
+    if header.start_time_ticks == 0 || header.boot_id == [0; 16] {
+        return None;
+    }
+    let ahead_ns = observer.boottime_ahead_ns(header)?;
+    let expected = header.start_time_ticks.checked_add_signed(ahead_ns / tick_ns(header) as i64)?;
+    // The kernel rounds the sum of a time and an offset to ticks.
+    let tolerance = u64::from(ahead_ns % tick_ns(header) as i64 != 0);
+    Some(expected.abs_diff(start_ticks) <= tolerance)
+}
+
+/// The length of a clock tick, ns.
+pub(super) fn tick_ns(header: &Header) -> u64 {
+    1_000_000_000 / u64::from(header.ticks_per_second.clamp(1, 1_000_000_000))
+}
+
+/// Looks for the process of a ring of another PID namespace, which has another pid here. `Err` if it may be there, but
+/// cannot be told.
+fn find_in_namespace(header: &Header, observer: &Observer) -> Result<Option<i32>, ()> {
+    let mut is_complete = true;
+    for process in all_processes().map_err(drop)? {
+        let found = process.and_then(|process| Ok((process.pid, process.status()?, process.stat()?)));
+        let (pid, status, stat) = match found {
+            Ok(found) => found,
+            Err(ProcError::NotFound(_)) => continue,
+            Err(_) => {
+                is_complete = false;
+                continue;
+            }
         };
-    }
-    // The ring is from a container. Its processes may be visible here, under other pids.
-    let found = procfs::process::all_processes().ok().and_then(|processes| {
-        processes.flatten().find(|process| {
-            let namespaces = process.status().ok().and_then(|status| status.nspid);
-            let is_same_pid = namespaces.and_then(|pids| pids.last().copied()) == Some(header.pid as i32);
-            is_same_pid && has_started_at(process.pid, header.start_time_ticks)
-        })
-    });
-    match found {
-        Some(process) => Liveness::Alive { pid: process.pid },
-        None if own_namespace == FIRST_PID_NAMESPACE => Liveness::Dead,
-        None => {
-            Liveness::Unknown { why: "it ran in another PID namespace, whose processes are not visible here" }
+        let innermost_pid = status.nspid.and_then(|pids| pids.last().copied());
+        let may_be_it = innermost_pid == Some(header.pid as i32)
+            && has_started(header, stat.starttime, observer) != Some(false);
+        if !may_be_it {
+            continue;
+        }
+        match fs::metadata(format!("/proc/{pid}/ns/pid")) {
+            Ok(namespace) if namespace.ino() == header.pid_namespace => return Ok(Some(pid)),
+            Ok(_) => {}
+            // Gone, or hidden.
+            Err(_) => is_complete = false,
         }
     }
-}
-
-/// Whether the process that made a ring, or a process that it forked, is alive.
-pub fn liveness_of_ring(header: &Header, slots: &[Slot]) -> Liveness {
-    let liveness = liveness(header);
-    let own_namespace = own_pid_namespace();
-    if liveness != Liveness::Dead || own_namespace != header.pid_namespace || is_of_another_boot(header) {
-        return liveness;
-    }
-    let forked = recorders(slots, own_namespace, |slot| slot.state != SlotState::Exited)
-        .into_iter()
-        .find(|&recorder| is_recorder_alive(header, recorder));
-    forked.map_or(Liveness::Dead, |(pid, _)| Liveness::Forked { pid: pid as i32 })
-}
-
-/// The processes that recorded in a ring, were forked by the process that made it, and have ended. Empty for a ring
-/// of another PID namespace or another boot.
-pub fn ended_children(header: &Header, slots: &[Slot]) -> HashSet<u32> {
-    let own_namespace = own_pid_namespace();
-    if own_namespace == 0 || own_namespace != header.pid_namespace || is_of_another_boot(header) {
-        return HashSet::new();
-    }
-    recorders(slots, own_namespace, |slot| slot.pid != header.pid)
-        .into_iter()
-        .filter(|&recorder| !is_recorder_alive(header, recorder))
-        .map(|(pid, _)| pid)
-        .collect()
-}
-
-/// The processes of the wanted slots, with the time at which each claimed its first slot. The process started
-/// before that.
-fn recorders(slots: &[Slot], pid_namespace: u64, is_wanted: impl Fn(&Slot) -> bool) -> Vec<(u32, u64)> {
-    let mut pids: Vec<(u32, u64)> = slots
-        .iter()
-        .filter(|slot| is_wanted(slot) && slot.pid_namespace == pid_namespace)
-        .map(|slot| (slot.pid, slot.claimed_boottime_ns))
-        .collect();
-    pids.sort_unstable();
-    pids.dedup_by_key(|&mut (pid, _)| pid);
-    pids
-}
-
-/// Whether a process that claimed a slot at this time is alive.
-fn is_recorder_alive(header: &Header, (pid, claimed_ns): (u32, u64)) -> bool {
-    let tick_ns = 1_000_000_000 / u64::from(header.ticks_per_second.max(1));
-    let began = start_time_ticks(pid as i32).map(|ticks| ticks.saturating_mul(tick_ns));
-    // Start times are rounded to ticks.
-    began.is_some_and(|began_ns| began_ns <= claimed_ns.saturating_add(tick_ns))
-}
-
-fn has_started_at(pid: i32, ticks: u64) -> bool {
-    start_time_ticks(pid).is_some_and(|started| ticks == 0 || started == ticks)
-}
-
-/// When a process started, clock ticks since boot; `None` if no such process runs.
-fn start_time_ticks(pid: i32) -> Option<u64> {
-    let process = Process::new(pid).ok()?;
-    let status = process.stat().ok()?;
-    let has_ended = |state| matches!(state, 'Z' | 'X' | 'x');
-    // A zombie has ended, unless its first thread has ended and others run.
-    let is_running = !has_ended(status.state)
-        || process.tasks().is_ok_and(|tasks| {
-            tasks.flatten().any(|task| task.stat().is_ok_and(|stat| !has_ended(stat.state)))
-        });
-    is_running.then_some(status.starttime)
-}
-
-fn own_pid_namespace() -> u64 {
-    std::fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino())
+    if is_complete { Ok(None) } else { Err(()) }
 }
 
 /// Whether a ring is known to be of another boot: before a restart, or on another machine.
 pub fn is_of_another_boot(header: &Header) -> bool {
-    let is_known = header.boot_id != [0; 16];
-    is_known && own_boot_id().is_some_and(|boot_id| boot_id != header.boot_id)
+    observer().is_of_another_boot(header)
+}
+
+/// A time since boot of this reader as the ring's processes have it, ns; `None` if they do not compare.
+pub fn boottime_in_ring_ns(header: &Header, own_ns: u64) -> Option<u64> {
+    own_ns.checked_add_signed(observer().boottime_ahead_ns(header)?.checked_neg()?)
 }
 
 /// The ids of the threads of a living process; empty if it has ended or its threads cannot be read.
 pub fn living_threads(pid: i32) -> HashSet<u32> {
-    let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return HashSet::new() };
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return HashSet::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
-fn own_boot_id() -> Option<[u8; 16]> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()?.to_be_bytes())
 }

@@ -1,11 +1,25 @@
 //! What the running system knows: which processes live, and where rings are.
 //!
 //! No other layer asks the system about processes. This one reads the headers and slots of rings, and no events.
+//!
+//! | file | question |
+//! |---|---|
+//! | `observer` | what can this reader see of the system? |
+//! | `look` | what becomes of the process with this pid? |
+//! | `liveness` | is the process alive that made a ring? |
+//! | `children`, `mapped` | may a forked child record in it? which processes have it mapped? |
+//! | `find` | where are rings? |
 
+mod children;
 mod find;
 mod liveness;
+mod look;
+mod mapped;
+mod observer;
 
+pub use children::{ended_children, liveness_of_children};
 pub use find::{Found, rings_in, rings_of_process};
 pub use liveness::{
-    Liveness, ended_children, is_of_another_boot, liveness, liveness_of_ring, living_threads,
+    Activity, Liveness, boottime_in_ring_ns, is_of_another_boot, liveness, living_threads, settled_liveness,
 };
+pub use mapped::MappedFiles;

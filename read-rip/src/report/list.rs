@@ -6,15 +6,22 @@ use comfy_table::{CellAlignment, Table};
 
 use super::units::age;
 use crate::printable::printable;
-use crate::process::{Found, Liveness};
+use crate::process::{Activity, Found, Liveness};
 use crate::ring::{Ending, Header};
 
 /// Whether a process is alive, or how it ended, as far as known, for people.
 pub fn process_state(header: &Header, liveness: &Liveness) -> String {
     let own = match (liveness, header.ending) {
-        (Liveness::Alive { pid }, Ending::Unrecorded) if *pid == header.pid as i32 => "alive".to_owned(),
-        (Liveness::Alive { pid }, Ending::Unrecorded) => {
-            format!("alive, with pid {pid} in this PID namespace")
+        (Liveness::Alive { pid, activity }, Ending::Unrecorded) => {
+            let activity = activity_text(activity);
+            match *pid == header.pid as i32 {
+                true => activity,
+                false => format!("{activity}, with pid {pid} in this PID namespace"),
+            }
+        }
+        (Liveness::Dying { .. }, Ending::Unrecorded) => "dying (killed)".to_owned(),
+        (Liveness::Replaced { .. }, Ending::Unrecorded) => {
+            "ended by exec: it runs another program".to_owned()
         }
         (Liveness::Unknown { why }, Ending::Unrecorded) => format!("unknown: {why}"),
         (Liveness::Dead | Liveness::Forked { .. }, Ending::Unrecorded) => {
@@ -25,6 +32,19 @@ pub fn process_state(header: &Header, liveness: &Liveness) -> String {
     match liveness {
         Liveness::Forked { pid } => format!("{own}; its child {pid} is alive"),
         _ => own,
+    }
+}
+
+/// Whether a living process runs.
+fn activity_text(activity: &Activity) -> String {
+    match activity {
+        Activity::Free => "alive".to_owned(),
+        Activity::Stopped => "stopped by a signal".to_owned(),
+        Activity::Traced { by, name, is_stopped } => {
+            let state = if *is_stopped { "stopped, traced" } else { "alive, traced" };
+            let name = if name.is_empty() { String::new() } else { format!(" ({})", printable(name)) };
+            format!("{state} by {by}{name}")
+        }
     }
 }
 

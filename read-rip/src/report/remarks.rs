@@ -267,10 +267,8 @@ pub fn of_ambiguous(locations: &Locations<'_>) -> Option<Warning> {
 /// Why `check` has only one reading of a ring whose process is not known to be dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OneReading {
-    /// The file is a copy of the ring of a living process.
+    /// The file is a copy of a ring.
     Copy,
-    /// The file may be such a copy.
-    MaybeCopy,
     /// The ring was removed before the second reading.
     Removed,
 }
@@ -280,7 +278,6 @@ impl OneReading {
     pub fn name(self) -> &'static str {
         match self {
             OneReading::Copy => "copy",
-            OneReading::MaybeCopy => "maybe-copy",
             OneReading::Removed => "removed",
         }
     }
@@ -289,13 +286,8 @@ impl OneReading {
     pub fn text(self) -> &'static str {
         match self {
             OneReading::Copy => {
-                "This file is a copy of the ring of a living process. Read the ring itself: `check` finds deadlocks by \
-                 comparing two readings, and two readings of a copy are always equal."
-            }
-            OneReading::MaybeCopy => {
-                "It is not known whether the process is alive, and no thread recorded anything between two readings: \
-                 this file may be a copy. `check` finds deadlocks by comparing two readings, and two readings of a \
-                 copy are always equal."
+                "This file is a copy of a ring. Whether the process ran while it was made is not known, so nothing in \
+                 it is proven. Read the ring itself if you can."
             }
             OneReading::Removed => {
                 "The ring was removed between two readings: its process ended. The findings are those of the first \

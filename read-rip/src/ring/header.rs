@@ -2,6 +2,8 @@
 //!
 //! It reads nothing: `parse` does.
 
+use std::os::unix::fs::MetadataExt;
+
 use super::{Clock, Region};
 
 /// The header of a ring.
@@ -59,6 +61,19 @@ pub struct Header {
     pub releases_unmatched: u64,
     /// How the process ended, as far as it recorded that.
     pub ending: Ending,
+    /// How many children were forked, by the process and by its children.
+    pub forks: u32,
+    /// The process ids of the last of these children; `None` for one that was announced before the fork and has not
+    /// noted its id.
+    pub recent_children: Vec<Option<u32>>,
+    /// Inode of the time namespace in which the process ran; 0 when unknown, or if the kernel has none.
+    pub time_namespace: u64,
+    /// What that namespace adds to times since boot, ns; `None` when unknown.
+    pub boottime_offset_ns: Option<i64>,
+    /// The file that the recorder made.
+    pub file: FileId,
+    /// The file that was read; `None` for a compressed copy.
+    pub read_from: Option<OpenedFile>,
     /// Where the modules are.
     pub modules: Region,
     /// Where the sites are.
@@ -69,6 +84,38 @@ pub struct Header {
     pub slots: Region,
     /// Where the names of locks are.
     pub lock_names: Region,
+}
+
+impl Header {
+    /// Whether the file that was read is a copy: another file than the recorder made.
+    pub fn is_copy(&self) -> bool {
+        self.read_from.is_none_or(|opened| opened.id != self.file)
+    }
+}
+
+/// A file, whatever its name: its device and its inode there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FileId {
+    /// The device, `st_dev`.
+    pub device: u64,
+    /// The inode, `st_ino`.
+    pub inode: u64,
+}
+
+/// A file that was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenedFile {
+    /// Which one.
+    pub id: FileId,
+    /// The user that it belongs to.
+    pub owner: u32,
+}
+
+impl From<&std::fs::Metadata> for OpenedFile {
+    fn from(metadata: &std::fs::Metadata) -> OpenedFile {
+        let id = FileId { device: metadata.dev(), inode: metadata.ino() };
+        OpenedFile { id, owner: metadata.uid() }
+    }
 }
 
 /// A processor architecture that librip records on.

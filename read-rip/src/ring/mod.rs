@@ -37,7 +37,7 @@ mod word;
 
 pub use clock::{Clock, ClockLevel, ClockSource};
 pub use error::{Defect, Error};
-pub use header::{Ending, FileSystem, Header, IgnoredSettings, Machine, Setting};
+pub use header::{Ending, FileId, FileSystem, Header, IgnoredSettings, Machine, OpenedFile, Setting};
 pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
 pub use module::Module;
 pub use region::{Region, RegionKind};

@@ -10,7 +10,8 @@ use librip_format::Header as Raw;
 
 use super::bytes::Bytes;
 use super::{
-    Clock, Defect, Ending, Error, FileSystem, Header, IgnoredSettings, Machine, Region, Source, region_list,
+    Clock, Defect, Ending, Error, FileId, FileSystem, Header, IgnoredSettings, Machine, Region, Source,
+    region_list,
 };
 
 /// A ring of a later minor version may have a longer header. Its first fields are the same.
@@ -27,6 +28,7 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
     let machine = identify(&bytes, got, source.path())?;
     let mut defects = Vec::from_iter(source.cut());
     let mut header = fields(&bytes, machine);
+    header.read_from = source.opened();
     if source.len_bytes() < header.file_len_bytes {
         let (found_bytes, expected_bytes) = (source.len_bytes(), header.file_len_bytes);
         defects.push(Defect::Truncated { found_bytes, expected_bytes });
@@ -108,12 +110,33 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         held_overflows: bytes.u64(offset_of!(Raw, held_overflows)),
         releases_unmatched: bytes.u64(offset_of!(Raw, releases_unmatched)),
         ending: ending(bytes),
+        forks: bytes.u32(offset_of!(Raw, forks)),
+        recent_children: recent_children(bytes),
+        time_namespace: bytes.u64(offset_of!(Raw, time_namespace)),
+        boottime_offset_ns: match bytes.u64(offset_of!(Raw, boottime_offset_ns)) as i64 {
+            librip_format::OFFSET_UNKNOWN => None,
+            offset_ns => Some(offset_ns),
+        },
+        file: FileId {
+            device: bytes.u64(offset_of!(Raw, file_device)),
+            inode: bytes.u64(offset_of!(Raw, file_inode)),
+        },
+        read_from: None,
         modules: Region::default(),
         sites: Region::default(),
         texts: Region::default(),
         slots: Region::default(),
         lock_names: Region::default(),
     }
+}
+
+/// The noted children. Unused places are zero.
+fn recent_children(bytes: &Bytes<'_>) -> Vec<Option<u32>> {
+    (0..librip_format::RECENT_CHILDREN)
+        .map(|index| bytes.u32(offset_of!(Raw, recent_children) + size_of::<u32>() * index))
+        .filter(|&pid| pid != 0)
+        .map(|pid| (pid != librip_format::CHILD_ANNOUNCED).then_some(pid))
+        .collect()
 }
 
 fn ending(bytes: &Bytes<'_>) -> Ending {

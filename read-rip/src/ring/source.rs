@@ -12,7 +12,7 @@ use lzma_rust2::XzReader;
 use nix::unistd::{Whence, lseek};
 
 use super::unpacked::Unpacked;
-use super::{Defect, Error};
+use super::{Defect, Error, OpenedFile};
 
 /// The name of standard input. A file of this name is `./-`.
 pub const STANDARD_INPUT: &str = "-";
@@ -29,6 +29,8 @@ pub struct Source {
     path: PathBuf,
     data: Data,
     len_bytes: u64,
+    /// The file; none if its data was unpacked.
+    opened: Option<OpenedFile>,
     /// Set if not all of the compressed data could be unpacked: its format, and why.
     cut: Option<(&'static str, &'static str)>,
 }
@@ -83,8 +85,8 @@ impl Source {
         if got == 0 {
             return Err(Error::Empty { path: path.to_owned() });
         }
-        let (data, len_bytes, cut) = match format_of(&start[..got]).filter(|_| unpacks) {
-            None => (Data::File(file), metadata.len(), None),
+        let (data, opened, len_bytes, cut) = match format_of(&start[..got]).filter(|_| unpacks) {
+            None => (Data::File(file), Some(OpenedFile::from(&metadata)), metadata.len(), None),
             Some(format) => {
                 let (bytes, cut) = unpack(file, format).map_err(|source| Error::Decompress {
                     path: path.to_owned(),
@@ -92,10 +94,10 @@ impl Source {
                     source,
                 })?;
                 let len = bytes.len_bytes();
-                (Data::Memory(bytes), len, cut.map(|why| (format, why)))
+                (Data::Memory(bytes), None, len, cut.map(|why| (format, why)))
             }
         };
-        Ok(Source { path: path.to_owned(), data, len_bytes, cut })
+        Ok(Source { path: path.to_owned(), data, len_bytes, opened, cut })
     }
 
     /// The file's path.
@@ -106,6 +108,11 @@ impl Source {
     /// The length when it was opened, bytes. The ring of a living process may be truncated later.
     pub fn len_bytes(&self) -> u64 {
         self.len_bytes
+    }
+
+    /// The file that was opened; `None` for a compressed copy.
+    pub fn opened(&self) -> Option<OpenedFile> {
+        self.opened
     }
 
     /// The defect of a compressed copy of which not all could be unpacked.

@@ -35,6 +35,10 @@ pub struct Ring {
     pub pid: u32,
     pub start_time_ticks: u64,
     pub pid_namespace: u64,
+    /// Inode of the time namespace, and its offset, ns.
+    pub time_namespace: (u64, i64),
+    /// Forks so far, and the pids of the last children.
+    pub children: (u32, Vec<u32>),
     pub created_realtime_ns: u64,
     pub file_system: u64,
     pub host: Vec<u8>,
@@ -86,6 +90,8 @@ impl Ring {
             pid: 4321,
             start_time_ticks: 98_765,
             pid_namespace: 0xeffe_0001,
+            time_namespace: (0xefff_fffa, 0),
+            children: (0, Vec::new()),
             created_realtime_ns: 1_700_000_000_000_000_000,
             file_system: 0x0102_1994,
             host: b"build-host".to_vec(),
@@ -116,6 +122,7 @@ impl Ring {
         self.pid = std::process::id();
         self.start_time_ticks = own_start_time_ticks();
         self.pid_namespace = own_pid_namespace();
+        self.uid = own_uid();
         self
     }
 
@@ -274,6 +281,12 @@ impl Ring {
         put64(bytes, header_at::PID_NAMESPACE, self.pid_namespace);
         put64(bytes, header_at::CREATED_REALTIME, self.created_realtime_ns);
         put64(bytes, header_at::CREATED_BOOTTIME, 55_000_000_000);
+        put64(bytes, header_at::TIME_NAMESPACE, self.time_namespace.0);
+        put64(bytes, header_at::BOOTTIME_OFFSET, self.time_namespace.1 as u64);
+        put32(bytes, header_at::FORKS, self.children.0);
+        for (index, &pid) in self.children.1.iter().enumerate() {
+            put32(bytes, header_at::RECENT_CHILDREN + 4 * index, pid);
+        }
         put64(bytes, header_at::FILE_SYSTEM, self.file_system);
         bytes[header_at::HOST..][..self.host.len()].copy_from_slice(&self.host);
     }
@@ -331,6 +344,11 @@ fn own_boot_id() -> [u8; 16] {
         let pair = std::str::from_utf8(&digits[2 * index..2 * index + 2]).unwrap();
         u8::from_str_radix(pair, 16).unwrap()
     })
+}
+
+/// The real user of this process.
+fn own_uid() -> u32 {
+    nix::unistd::getuid().as_raw()
 }
 
 /// Returns the inode of this process's PID namespace.

@@ -33,7 +33,7 @@ macro_rules! structure {
 
 structure! {
     /// The header, at the start of the file.
-    header_at, 888 bytes:
+    header_at, 920 bytes:
     MAGIC 0 + 8,
     BYTE_ORDER 8 + 4,
     VERSION_MAJOR 12 + 2,
@@ -77,6 +77,10 @@ structure! {
     FORKS 816 + 4,
     RECENT_CHILDREN 820 + 60,
     LOCK_NAMES_REFUSED 880 + 8,
+    TIME_NAMESPACE 888 + 8,
+    BOOTTIME_OFFSET 896 + 8,
+    FILE_DEVICE 904 + 8,
+    FILE_INODE 912 + 8,
 }
 
 structure! {
@@ -300,7 +304,8 @@ mod tests {
             REFUSED_MEMORY threads_refused_memory, WITHOUT_EXIT threads_without_exit, SLOTS_REUSED slots_reused,
             METADATA_REFUSED metadata_refused, HELD_OVERFLOWS held_overflows, RELEASES_UNMATCHED releases_unmatched,
             EXIT_STATE exit_state, EXIT_STATUS exit_status, EXITED_BOOTTIME exited_boottime_ns, FORKS forks,
-            RECENT_CHILDREN recent_children, LOCK_NAMES_REFUSED lock_names_refused,
+            RECENT_CHILDREN recent_children, LOCK_NAMES_REFUSED lock_names_refused, TIME_NAMESPACE time_namespace,
+            BOOTTIME_OFFSET boottime_offset_ns, FILE_DEVICE file_device, FILE_INODE file_inode,
         }
         compare! { region_at, Region:
             KIND kind, ENTRY_LEN entry_len_bytes, OFFSET offset, CAPACITY capacity, USED used,

@@ -13,6 +13,7 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         Doubt::MaybeRecursive => {
             "the lock is marked by hand: it may be recursive, or a release may have no mark"
         }
+        Doubt::Copied => "this file is a copy: its process may have run on while it was made",
         Doubt::MaybeGate => "the lock may be a gate: another thread may release it to let this one continue",
         Doubt::TwoHolders => {
             "two threads are recorded as holders of one lock, which is impossible: a release may have no mark"

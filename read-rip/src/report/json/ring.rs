@@ -224,8 +224,10 @@ impl<'a> Ring<'a> {
 fn state_name(header: &Header, liveness: &Liveness) -> &'static str {
     match (liveness, header.ending) {
         (Liveness::Alive { .. }, _) => "alive",
+        (Liveness::Dying { .. }, _) => "dying",
         (Liveness::Forked { .. }, _) => "child-alive",
         (Liveness::Unknown { .. }, Ending::Unrecorded) => "unknown",
+        (Liveness::Replaced { .. }, _) => "replaced",
         (Liveness::Dead, Ending::Unrecorded) => "dead",
         (Liveness::Dead | Liveness::Unknown { .. }, Ending::Exit { .. }) => "exited",
     }

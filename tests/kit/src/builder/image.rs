@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use crate::format::{REGIONS, header_at, region_at};
@@ -51,12 +52,19 @@ impl Image {
         self.begin(kind) + index * len as usize
     }
 
-    /// Writes the bytes to a file, with a hole for the zeros at the end.
+    /// Writes the bytes to a file, with a hole for the zeros at the end. Unless the header says otherwise already, it
+    /// says that this very file is the ring, and not a copy.
     pub fn write(&self, path: &Path) {
         let mut file = File::create(path).unwrap();
         file.write_all(&self.bytes).unwrap();
         if self.bytes.len() < self.file_len {
             file.set_len(self.file_len as u64).unwrap();
+        }
+        let identity = header_at::FILE_DEVICE..header_at::FILE_INODE + 8;
+        if self.bytes.get(identity).is_some_and(|identity| identity.iter().all(|&byte| byte == 0)) {
+            let metadata = file.metadata().unwrap();
+            let identity = [metadata.dev().to_le_bytes(), metadata.ino().to_le_bytes()].concat();
+            file.write_all_at(&identity, header_at::FILE_DEVICE as u64).unwrap();
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use librip::sync::{Mutex, RwLock};
 
-use crate::stage::{Actor, Meeting, Scenario, actor, leaked, say};
+use crate::stage::{Actor, Meeting, Scenario, actor, leaked, park, say};
 
 pub(crate) const ALL: &[Scenario] = &[
     ("cycle-2", || mutexes(2)),
     ("cycle-3", || mutexes(3)),
     ("cycle-50", || mutexes(50)),
     ("cycle-with-queue", with_queue),
+    ("cycle-in-a-crowd", in_a_crowd),
     ("cycle-of-mutex-and-rwlock", mutex_and_rwlock),
     ("self-deadlock", self_deadlock),
     ("cycle-with-forty-locks", with_forty_locks),
@@ -52,6 +53,22 @@ fn with_queue() {
     for index in 0..5 {
         drop(actor(&format!("queue {index}"), || drop(SAVINGS.lock().unwrap())).until_blocked());
     }
+}
+
+/// A circle of two, and as many idle threads as the environment's `CROWD` says.
+fn in_a_crowd() {
+    let count: usize = std::env::var("CROWD").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
+    let arrived = leaked(std::sync::Barrier::new(count + 1));
+    for _ in 0..count {
+        let body = || {
+            librip::rip_snap!("idle");
+            arrived.wait();
+            park()
+        };
+        std::thread::Builder::new().stack_size(64 << 10).spawn(body).unwrap();
+    }
+    arrived.wait();
+    mutexes(2);
 }
 
 /// Three threads, two mutexes and a lock that a reader holds.
