@@ -18,6 +18,7 @@ Examples:
   read-rip locks RING               who holds each lock, who waits for it, and where
   read-rip check RING               deadlocks and other problems with locks
   read-rip run --preload ./server   record the locks of a program, and explain a crash
+  read-rip run --check -- make test record all processes of a test, and check each for problems with locks
   read-rip list                     all rings, and how their processes ended
   read-rip -e ./server RING.gz      a compressed copy, with the program that was recorded
   read-rip --json RING | jq .       output for programs; see json-schema.json";
@@ -34,7 +35,9 @@ Exit status: 0 success; 1 `check` has findings; 2 an error, or part of the ring 
 Results go to standard output, remarks to standard error.";
 
 const RUN_EXIT_STATUS: &str = "\
-Exit status: that of the program, or 128 plus the number of the signal that ended it; 2 if it could not be run.";
+Exit status: that of the program, or 128 plus the number of the signal that ended it; 2 if it could not be run.
+With --check: 124 after the time-out. If the program ended with 0: 1 if there are findings, 2 if a ring could not be \
+read, 3 if no process recorded anything.";
 
 /// Shows where each thread of a process is, from the ring that librip records. The process may be alive or dead; it is
 /// not stopped.
@@ -116,7 +119,7 @@ pub enum Command {
     Locks(LocksArgs),
     /// Finds deadlocks and other problems with locks
     Check(CheckArgs),
-    /// Runs a program; if a signal ends it, shows its threads and findings
+    /// Runs a program; explains a crash, and with --check all problems with locks
     #[command(after_help = RUN_EXIT_STATUS)]
     Run(RunArgs),
     /// Lists all rings: program, pid, age, and how the process ended
@@ -171,6 +174,12 @@ pub struct CheckArgs {
     /// Which ring.
     #[command(flatten)]
     pub ring: RingArgs,
+    /// Check all rings in the directory of --dir
+    #[arg(short, long, conflicts_with_all = ["ring", "ring_option"])]
+    pub all: bool,
+    /// Files for CI.
+    #[command(flatten)]
+    pub ci: CiArgs,
     /// Only findings that REGEX matches: in the name of a lock, in the `name[tid]` of a thread, in a function or in
     /// `file:line`
     #[arg(short, long, value_name = "REGEX")]
@@ -195,6 +204,8 @@ impl CheckArgs {
     pub fn of(ring: RingArgs) -> CheckArgs {
         CheckArgs {
             ring,
+            all: false,
+            ci: CiArgs::default(),
             r#match: None,
             min_confidence: MinConfidence::Suspected,
             suppress: Vec::new(),
@@ -204,9 +215,41 @@ impl CheckArgs {
     }
 }
 
+/// Files for CI.
+#[derive(Args, Clone, Debug, Default)]
+pub struct CiArgs {
+    /// Also write the findings to FILE as JUnit's XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Also write the findings to FILE as SARIF 2.1.0
+    #[arg(long, value_name = "FILE")]
+    pub sarif: Option<PathBuf>,
+}
+
 /// What `run` runs.
 #[derive(Args, Debug)]
 pub struct RunArgs {
+    /// Record the program and all processes beneath it, check each, and fail if one has findings
+    #[arg(long)]
+    pub check: bool,
+    /// With --check: explain and end what still runs after this time; the exit status is then 124
+    #[arg(long, value_name = "DURATION", requires = "check", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// The time between SIGTERM and SIGKILL for what is ended
+    #[arg(long, value_name = "DURATION", requires = "timeout", default_value = "5s", value_parser = duration)]
+    pub grace: Duration,
+    /// With --check: report only findings that are at least this certain
+    #[arg(long, value_name = "CONFIDENCE", requires = "check", default_value = "potential")]
+    pub min_confidence: MinConfidence,
+    /// With --check: a file of rules for findings not to report, as for `check` (can be repeated)
+    #[arg(long, value_name = "FILE", requires = "check")]
+    pub suppress: Vec<PathBuf>,
+    /// With --check: where all rings are kept; otherwise only rings with findings stay, in a directory of their own
+    #[arg(long, value_name = "DIR", requires = "check")]
+    pub rings: Option<PathBuf>,
+    /// Files for CI.
+    #[command(flatten)]
+    pub ci: CiArgs,
     /// Preload librip_preload.so: it records the pthread locks of a program that was built without librip
     #[arg(long)]
     pub preload: bool,

@@ -6,6 +6,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod ask;
+mod ci;
 mod conditions;
 mod torture;
 mod verdicts;

@@ -5,9 +5,10 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use super::collect::Collection;
 use super::error::AppError;
 use super::matching::Matching;
 use super::output::{FINDINGS, SOUND, output};
@@ -23,11 +24,18 @@ const RULE_HINT: &str = "each line is KIND or KIND:REGEX; a line that begins wit
 
 /// `read-rip check`.
 pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
-    let suppressions = suppressions(args)?;
-    let path = super::rings::choose(&args.ring, &wanted.dir)?;
-    examine(&path, args, &suppressions, wanted, &mut |found, checked, names, reading| {
-        show(found, checked, names, reading, wanted)
-    })
+    let rules = suppressions(&args.suppress)?;
+    let paths = if args.all {
+        super::rings::all(&wanted.dir)?
+    } else {
+        vec![super::rings::choose(&args.ring, &wanted.dir)?]
+    };
+    let mut collection = Collection::new(args, &rules, wanted);
+    for path in paths {
+        collection.check(&path)?;
+    }
+    collection.write(&args.ci)?;
+    Ok(collection.status())
 }
 
 /// What is done with the findings of a ring.
@@ -35,11 +43,14 @@ pub(super) type Show<'a> =
     dyn FnMut(&[Finding], &Checked, &LockNames<'_>, &Reading) -> Result<(), AppError> + 'a;
 
 /// Reads and analyses a ring, shows the findings and writes the remarks. Returns the exit status.
+///
+/// If `is_brief`, nothing is shown or written about a sound ring without findings.
 pub(super) fn examine(
     path: &Path,
     args: &CheckArgs,
     suppressions: &[Suppression],
     wanted: &Common,
+    is_brief: bool,
     show: &mut Show<'_>,
 ) -> Result<u8, AppError> {
     let readings = Readings::of(path, args, wanted)?;
@@ -84,6 +95,9 @@ pub(super) fn examine(
         releases_unmatched: now.releases_unmatched,
         is_order_search_cut: limits.contains(&Limit::LockOrders),
     };
+    if is_brief && found.is_empty() && !wanted.json {
+        return reading.report_defects(wanted);
+    }
     show(&found, &checked, &names, reading)?;
     let remarks = report::remarks::of_check(&now, &checked);
     // Parts that could not be read may hide findings, so their status takes precedence.
@@ -100,7 +114,7 @@ fn remove(found: &mut Vec<Finding>, is_unwanted: impl Fn(&Finding) -> bool) -> u
     before - found.len()
 }
 
-fn show(
+pub(super) fn show(
     found: &[Finding],
     checked: &Checked,
     names: &LockNames<'_>,
@@ -152,9 +166,9 @@ impl Readings {
     }
 }
 
-pub(super) fn suppressions(args: &CheckArgs) -> Result<Vec<Suppression>, AppError> {
+pub(super) fn suppressions(files: &[PathBuf]) -> Result<Vec<Suppression>, AppError> {
     let mut rules = Vec::new();
-    for path in &args.suppress {
+    for path in files {
         let bad = |why: String, hint| AppError::Suppressions { path: path.clone(), why, hint };
         let text = fs::read_to_string(path).map_err(|error| bad(error.to_string(), "check the path"))?;
         rules.extend(Suppression::parse(&text).map_err(|error| bad(error.to_string(), RULE_HINT))?);

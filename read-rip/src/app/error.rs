@@ -27,6 +27,10 @@ pub(super) enum AppError {
     Suppressions { path: PathBuf, why: String, hint: &'static str },
     /// A program that cannot be run.
     Run { program: PathBuf, why: String, hint: &'static str },
+    /// A file for CI that cannot be written.
+    Report { path: PathBuf, source: io::Error },
+    /// A directory for rings that cannot be made.
+    RingDirectory { path: PathBuf, source: io::Error },
     /// The interposer is not at the path that the user gave.
     PreloadLibrary { path: PathBuf, source: io::Error },
     /// The interposer was not found.
@@ -95,6 +99,16 @@ impl AppError {
             AppError::Run { program, why, hint } => {
                 (format!("could not run {}", program.display()), Some(why.clone()), Some(*hint))
             }
+            AppError::Report { path, source } => (
+                format!("could not write {}", path.display()),
+                Some(source.to_string()),
+                Some("check the path and the rights of its directory"),
+            ),
+            AppError::RingDirectory { path, source } => (
+                format!("could not make the directory {} for the rings", path.display()),
+                Some(source.to_string()),
+                Some("name a directory on a tmpfs, such as /dev/shm/NAME, with --rings"),
+            ),
             AppError::PreloadLibrary { path, source } => (
                 format!("could not preload {}", path.display()),
                 Some(source.to_string()),

@@ -3,6 +3,7 @@
 //! The commands connect the layers. They decode, analyse and format nothing themselves.
 
 mod check;
+mod collect;
 mod error;
 mod install;
 mod locks;

@@ -94,6 +94,12 @@ pub(super) fn choose(args: &RingArgs, dir: &Path) -> Result<PathBuf, AppError> {
     }
 }
 
+/// All rings of a directory, the newest first.
+pub(super) fn all(dir: &Path) -> Result<Vec<PathBuf>, AppError> {
+    let rings: Vec<PathBuf> = look_in(dir)?.into_iter().map(|ring| ring.path).collect();
+    if rings.is_empty() { Err(AppError::NoRing { dir: dir.to_owned() }) } else { Ok(rings) }
+}
+
 fn look_in(dir: &Path) -> Result<Vec<Found>, AppError> {
     rings_in(dir).map_err(|source| AppError::Directory { path: dir.to_owned(), source })
 }

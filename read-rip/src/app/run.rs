@@ -1,39 +1,43 @@
-//! `read-rip run`: runs a program, and shows its ring if a signal ends it.
+//! `read-rip run`: runs a program, and explains what went wrong with it.
 //!
 //! It records nothing itself: the program does, or with `--preload` the interposer. It returns the exit status of the
-//! program; after a signal, the status that a shell would return.
+//! program; after a signal, the status that a shell would return. Without `--check` it looks at the program's own ring,
+//! and only if the program fails. With `--check` it looks at the rings of all processes beneath it.
 
-use std::ffi::{OsStr, OsString};
+mod preload;
+mod ring_directory;
+mod supervise;
+
+use std::ffi::OsStr;
 use std::fs;
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
-use nix::sys::signal::{SigSet, Signal};
-use object::read::elf::{FileHeader, ProgramHeader};
-
+use super::collect::Collection;
 use super::error::AppError;
-use super::output::remark;
+use super::output::{SOUND, remark};
 use super::{check, show};
 use crate::cli::{CheckArgs, Common, RingArgs, RunArgs, ShowArgs};
 use crate::process::rings_of_process;
-use crate::report::printable;
+use crate::report::{counted, duration, printable};
+use ring_directory::RingDirectory;
+use supervise::Supervised;
 
-/// The interposer's file.
-const LIBRARY: &str = "librip_preload.so";
 /// Shells add this to the number of a signal.
 const SIGNALLED: i32 = 128;
-/// The headers of a program are within this many bytes from its beginning.
-const HEADERS_MAX_BYTES: u64 = 1 << 20;
-/// What to do if nothing can be preloaded.
-const NOT_PRELOADED_HINT: &str =
-    "rebuild the program with librip.h or the crate librip, which record in statically linked programs too";
 /// Why `find` found nothing.
 const NOT_FOUND: &str = "no executable file of this name";
 /// The status that shells give for a program that cannot be run.
 const NOT_RUN: u8 = 127;
+/// The status that timeout(1) gives.
+const TIMED_OUT: u8 = 124;
+/// No process recorded anything: nothing was checked.
+const NOTHING_RECORDED: u8 = 3;
+/// The history of a thread with `--check`, words. What a test does once must not be overwritten before its end.
+const WORDS: &str = "1024";
 
 /// `read-rip run`.
 pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
@@ -42,28 +46,25 @@ pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
     let mut command = Command::new(&program);
     command.args(arguments);
     if args.preload {
-        let library = library(args.preload_library.as_deref())?;
-        if let Some(why) = why_not_preloaded(&program) {
-            return Err(AppError::Run { program, why: why.to_owned(), hint: NOT_PRELOADED_HINT });
+        let library = preload::library(args.preload_library.as_deref())?;
+        if let Some(why) = preload::why_not(&program) {
+            return Err(AppError::Run { program, why, hint: preload::NOT_PRELOADED_HINT });
         }
-        command.env("LD_PRELOAD", with_others(&library, std::env::var_os("LD_PRELOAD")));
+        command.env("LD_PRELOAD", preload::with_others(&library, std::env::var_os("LD_PRELOAD")));
     }
-    // Ctrl-C is meant for the program. This process blocks it, to report how the program ended. The program does not
-    // inherit the blocked signals.
-    let mut ours = SigSet::empty();
-    ours.add(Signal::SIGINT);
-    ours.add(Signal::SIGQUIT);
-    let _ = ours.thread_block();
-    let mut child = command.spawn().map_err(|error| fails(name, &error.to_string()))?;
-    let pid = child.id();
-    let status = child.wait().map_err(|error| fails(name, &error.to_string()))?;
+    if args.check { run_checked(name, command, args, wanted) } else { run_once(name, command, wanted) }
+}
+
+/// Runs the program, and explains how it ended if it failed.
+fn run_once(name: &OsStr, mut command: Command, wanted: &Common) -> Result<u8, AppError> {
+    let failed = |error: std::io::Error| fails(name, &error.to_string());
+    let mut program = Supervised::start(&mut command, false).map_err(failed)?;
+    let Some(status) = program.wait(None).map_err(failed)? else { return Ok(NOT_RUN) };
     if status.success() {
-        return Ok(0);
+        return Ok(SOUND);
     }
-    let name = name.to_string_lossy();
-    remark(format_args!("{} ended with {status}", printable(&name)));
-    let code = status.signal().map_or(status.code().unwrap_or(1), |signal| SIGNALLED + signal);
-    if let Some(ring) = rings_of_process(pid, &wanted.dir).into_iter().next() {
+    report_end(name, status);
+    if let Some(ring) = rings_of_process(program.pid(), &wanted.dir).into_iter().next() {
         remark(format_args!("Its ring: {}", printable(&ring.path.to_string_lossy())));
         if status.signal().is_some() {
             let ring = || RingArgs { ring: Some(ring.path.clone().into()), ring_option: None };
@@ -74,7 +75,90 @@ pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
     } else {
         remark(format_args!("It left no readable ring in {}", printable(&wanted.dir.to_string_lossy())));
     }
-    Ok(u8::try_from(code).unwrap_or(u8::MAX))
+    Ok(code(status))
+}
+
+/// Runs the program, and checks the rings of all processes beneath it.
+fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
+    let check = CheckArgs { min_confidence: args.min_confidence, ..CheckArgs::of(RingArgs::default()) };
+    let rules = check::suppressions(&args.suppress)?;
+    let mut rings = RingDirectory::make(args.rings.as_deref(), &wanted.dir)?;
+    command.env("RIP_RING", rings.name()).env("RIP_KEEP", "always");
+    if std::env::var_os("RIP_WORDS").is_none() {
+        command.env("RIP_WORDS", WORDS);
+    }
+    let failed = |error: std::io::Error| fails(name, &error.to_string());
+    let mut program = Supervised::start(&mut command, true).map_err(failed)?;
+    let mut collection = Collection::new(&check, &rules, wanted).briefly();
+    let ended = program.wait(args.timeout).map_err(failed)?;
+    if ended.is_none() {
+        let after = duration_of(args.timeout.unwrap_or_default());
+        let name = name.to_string_lossy();
+        remark(format_args!(
+            "{} still runs after {after}. What it waits for, before it is ended:",
+            printable(&name)
+        ));
+        check_new(&mut rings, &mut collection)?;
+        collection.add_error(OsStr::new(&*name), program.pid(), format!("still ran after {after}"));
+        let left = program.stop(args.grace).map_err(failed)?;
+        if left > 0 {
+            remark(format_args!("{} cannot be ended", counted(left as u64, "process")));
+        }
+    }
+    check_new(&mut rings, &mut collection)?;
+    collection.write(&args.ci)?;
+    let is_unused = rings.is_unused();
+    summarise(rings, &collection)?;
+    Ok(match ended {
+        None => TIMED_OUT,
+        Some(status) if !status.success() => {
+            report_end(name, status);
+            code(status)
+        }
+        Some(_) if is_unused => NOTHING_RECORDED,
+        Some(_) => collection.status(),
+    })
+}
+
+/// Checks the rings that have not been checked yet.
+fn check_new(rings: &mut RingDirectory, collection: &mut Collection<'_>) -> Result<(), AppError> {
+    for ring in rings.take_new()? {
+        let is_sound = collection.check(&ring)?;
+        rings.checked(&ring, is_sound);
+    }
+    Ok(())
+}
+
+/// Says what was checked, and where the rings are.
+fn summarise(rings: RingDirectory, collection: &Collection<'_>) -> Result<(), AppError> {
+    if rings.is_unused() {
+        remark(
+            "Nothing was checked: no process recorded anything.\n\
+             Hint: a program records with librip::init() or rip_start(), or with `read-rip run --preload`",
+        );
+    } else {
+        let (all, bad) = (counted(collection.rings() as u64, "ring"), collection.with_findings());
+        remark(format_args!("{all} checked, {bad} of them with findings."));
+    }
+    let path = rings.path().to_owned();
+    if rings.clear()? {
+        remark(format_args!("Rings are kept in {}", printable(&path.to_string_lossy())));
+    }
+    Ok(())
+}
+
+fn report_end(name: &OsStr, status: ExitStatus) {
+    remark(format_args!("{} ended with {status}", printable(&name.to_string_lossy())));
+}
+
+/// The exit status of the program, as a shell gives it.
+fn code(status: ExitStatus) -> u8 {
+    let code = status.signal().map_or(status.code().unwrap_or(1), |signal| SIGNALLED + signal);
+    u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+fn duration_of(limit: Duration) -> String {
+    duration(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
 }
 
 fn fails(program: &OsStr, why: &str) -> AppError {
@@ -94,53 +178,7 @@ fn find(name: &OsStr) -> Option<PathBuf> {
         return Some(PathBuf::from(name)).filter(is_program);
     }
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(name)).find(is_program)
-}
-
-/// Where the interposer is: at the requested path, beside this program, or where libraries are installed.
-fn library(requested: Option<&Path>) -> Result<PathBuf, AppError> {
-    if let Some(requested) = requested {
-        let found = fs::canonicalize(requested);
-        return found.map_err(|source| AppError::PreloadLibrary { path: requested.to_owned(), source });
-    }
-    let own = std::env::current_exe().ok();
-    let beside = own.as_deref().and_then(Path::parent);
-    let candidates =
-        beside.into_iter().flat_map(|directory| [directory.to_owned(), directory.join("../lib")]);
-    let installed = ["/usr/local/lib", "/usr/lib"].map(PathBuf::from);
-    candidates
-        .chain(installed)
-        .find_map(|directory| fs::canonicalize(directory.join(LIBRARY)).ok())
-        .ok_or(AppError::NoPreload)
-}
-
-/// `LD_PRELOAD` with the interposer first.
-fn with_others(library: &Path, others: Option<OsString>) -> OsString {
-    let mut list = library.as_os_str().to_owned();
-    if let Some(others) = others.filter(|others| !others.is_empty()) {
-        list.push(":");
-        list.push(others);
-    }
-    list
-}
-
-/// Why a library cannot be preloaded into a program; `None` if it can be, as far as known.
-fn why_not_preloaded(program: &Path) -> Option<&'static str> {
-    let metadata = fs::metadata(program).ok()?;
-    let gives_rights = metadata.mode() & 0o6000 != 0 && metadata.uid() != nix::unistd::geteuid().as_raw();
-    if gives_rights {
-        return Some("it is setuid or setgid, and the dynamic linker preloads nothing into such programs");
-    }
-    // Headers are at the beginning of a program. A script has none: its interpreter is a program of its own.
-    let mut bytes = Vec::new();
-    fs::File::open(program).ok()?.take(HEADERS_MAX_BYTES).read_to_end(&mut bytes).ok()?;
-    let header = object::elf::FileHeader64::<object::Endianness>::parse(&*bytes).ok()?;
-    let endian = header.endian().ok()?;
-    let segments = header.program_headers(endian, &*bytes).ok()?;
-    let has_linker = segments.iter().any(|segment| segment.p_type(endian) == object::elf::PT_INTERP);
-    (!has_linker).then_some(
-        "it is statically linked: there is no dynamic linker to preload anything, and no call to intercept",
-    )
+    std::env::split_paths(&path).map(|directory: PathBuf| directory.join(name)).find(is_program)
 }
 
 #[cfg(test)]
@@ -148,18 +186,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interposer_precedes_other_preloaded_libraries() {
-        let library = Path::new("/lib/a.so");
-        assert_eq!(with_others(library, None), "/lib/a.so");
-        assert_eq!(with_others(library, Some("".into())), "/lib/a.so");
-        assert_eq!(with_others(library, Some("b.so c.so".into())), "/lib/a.so:b.so c.so");
-    }
-
-    #[test]
     fn programs_are_found_as_a_shell_finds_them() {
         assert!(find(OsStr::new("sh")).is_some_and(|path| path.is_absolute()));
         assert_eq!(find(OsStr::new("/dev/null")), None);
         assert_eq!(find(OsStr::new("no-such-program")), None);
-        assert_eq!(why_not_preloaded(&find(OsStr::new("sh")).unwrap()), None);
+        assert_eq!(preload::why_not(&find(OsStr::new("sh")).unwrap()), None);
     }
 }

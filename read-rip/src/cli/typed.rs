@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
-use super::{Cli, Command, RingArgs, ShowArgs};
+use super::{CheckArgs, Cli, Command, RingArgs, ShowArgs};
 
 /// More letters than this are no typing error.
 const WRONG_LETTERS_MAX: usize = 2;
@@ -64,21 +64,20 @@ impl Cli {
         let ShowArgs { threads, verbose, r#match } = std::mem::take(&mut self.show);
         let name = command.name();
         let has_no = |what: &str| conflict(format!("`{name}` has no {what}"));
-        match (before.name(), command.ring()) {
-            (None, _) => {}
-            (Some(_), Some(after)) if after.name().is_none() => *after = before,
-            (Some(before), Some(after)) => {
-                let after = after.name().unwrap_or_default().to_string_lossy();
-                return Err(conflict(format!(
-                    "two rings are named: {} and {after}",
-                    before.to_string_lossy()
-                )));
-            }
-            (Some(before), None) => {
-                return Err(conflict(format!(
-                    "`{name}` takes no RING, but {} is one",
-                    before.to_string_lossy()
-                )));
+        if let Some(named) = before.name().map(|named| named.to_string_lossy().into_owned()) {
+            let takes_all = command.takes_all();
+            match command.ring() {
+                None => return Err(conflict(format!("`{name}` takes no RING, but {named} is one"))),
+                Some(_) if takes_all => {
+                    return Err(conflict(format!("`check --all` checks all rings, but {named} is one")));
+                }
+                Some(after) => match after.name() {
+                    None => *after = before,
+                    Some(other) => {
+                        let other = other.to_string_lossy();
+                        return Err(conflict(format!("two rings are named: {named} and {other}")));
+                    }
+                },
             }
         }
         if threads {
@@ -119,6 +118,11 @@ impl Command {
             Command::Info { ring } => Some(ring),
             _ => None,
         }
+    }
+
+    /// Whether it reads all rings.
+    fn takes_all(&self) -> bool {
+        matches!(self, Command::Check(CheckArgs { all: true, .. }))
     }
 
     fn verbose(&mut self) -> Option<&mut bool> {

@@ -9,8 +9,10 @@
 //! | `liveness` | is the process alive that made a ring? |
 //! | `children`, `mapped` | may a forked child record in it? which processes have it mapped? |
 //! | `find` | where are rings? |
+//! | `descendants` | which processes are beneath this one? |
 
 mod children;
+mod descendants;
 mod find;
 mod liveness;
 mod look;
@@ -18,6 +20,7 @@ mod mapped;
 mod observer;
 
 pub use children::{ended_children, liveness_of_children};
+pub use descendants::{children, descendants};
 pub use find::{Found, rings_in, rings_of_process};
 pub use liveness::{
     Activity, Liveness, boottime_in_ring_ns, is_of_another_boot, liveness, living_threads, settled_liveness,

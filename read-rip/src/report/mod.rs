@@ -10,9 +10,11 @@
 //! | `findings/` | findings: all sentences about them are made there |
 //! | `list`, `info` | rings, and what a ring says about itself |
 //! | `json/` | all of these as JSON |
+//! | `ci/` | findings as JUnit and SARIF |
 //! | `remarks` | what a result does not show |
 //! | `names`, `units` | what things are called, and how numbers are written |
 
+pub mod ci;
 mod findings;
 mod info;
 mod json;

@@ -1,0 +1,124 @@
+//! Several rings, checked one after the other: `read-rip check --all` and `read-rip run --check`.
+//!
+//! A ring that cannot be read does not stop the others. It analyses nothing itself.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use super::check::{examine, show};
+use super::error::AppError;
+use super::output::{ERROR, SOUND};
+use crate::cli::{CheckArgs, CiArgs, Common};
+use crate::findings::Suppression;
+use crate::report::ci::{Case, CaseFinding, junit, sarif};
+use crate::ring::{read_header, read_program};
+
+/// What came of several rings.
+pub(super) struct Collection<'a> {
+    args: &'a CheckArgs,
+    rules: &'a [Suppression],
+    wanted: &'a Common,
+    /// Whether rings without findings are passed over in silence.
+    is_brief: bool,
+    cases: Vec<Case>,
+    rings: usize,
+    status: u8,
+}
+
+impl<'a> Collection<'a> {
+    pub(super) fn new(args: &'a CheckArgs, rules: &'a [Suppression], wanted: &'a Common) -> Collection<'a> {
+        Collection { args, rules, wanted, is_brief: false, cases: Vec::new(), rings: 0, status: SOUND }
+    }
+
+    /// Passes over rings without findings in silence.
+    pub(super) fn briefly(self) -> Collection<'a> {
+        Collection { is_brief: true, ..self }
+    }
+
+    /// Checks a ring and shows its findings. Returns whether nothing is wrong with it.
+    pub(super) fn check(&mut self, path: &Path) -> Result<bool, AppError> {
+        let mut case = Case {
+            program: program(path),
+            pid: read_header(path).ok().map(|header| header.pid),
+            findings: Vec::new(),
+            error: None,
+        };
+        let wanted = self.wanted;
+        let checked = examine(
+            path,
+            self.args,
+            self.rules,
+            wanted,
+            self.is_brief,
+            &mut |found, checked, names, reading| {
+                case.findings = found.iter().map(|finding| CaseFinding::of(finding, names)).collect();
+                show(found, checked, names, reading, wanted)
+            },
+        );
+        let status = match checked {
+            Ok(status) => status,
+            Err(AppError::Ring(error)) => {
+                case.error = Some(error.to_string());
+                AppError::Ring(error).report();
+                ERROR
+            }
+            Err(error) => return Err(error),
+        };
+        self.cases.push(case);
+        self.rings += 1;
+        // An error takes precedence: what could not be read may hide findings.
+        self.status = self.status.max(status);
+        Ok(status == SOUND)
+    }
+
+    /// Adds a process that was not checked.
+    pub(super) fn add_error(&mut self, program: &OsStr, pid: u32, error: String) {
+        let program = program.to_string_lossy().into_owned();
+        self.cases.push(Case { program, pid: Some(pid), findings: Vec::new(), error: Some(error) });
+    }
+
+    /// The number of rings so far.
+    pub(super) fn rings(&self) -> usize {
+        self.rings
+    }
+
+    /// How many of them have findings.
+    pub(super) fn with_findings(&self) -> usize {
+        self.cases.iter().filter(|case| !case.findings.is_empty()).count()
+    }
+
+    /// The exit status that follows from all of them: an error, findings, or neither.
+    pub(super) fn status(&self) -> u8 {
+        self.status
+    }
+
+    /// Writes the files for CI.
+    pub(super) fn write(&self, ci: &CiArgs) -> Result<(), AppError> {
+        let directory = std::env::current_dir().unwrap_or_default();
+        if let Some(path) = &ci.junit {
+            write(path, |out| junit(out, &self.cases))?;
+        }
+        if let Some(path) = &ci.sarif {
+            write(path, |out| sarif(out, &self.cases, &directory))?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of the recorded program.
+fn program(path: &Path) -> String {
+    let program = read_program(path).unwrap_or_default();
+    let name = program.file_name().or(path.file_name()).unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+fn write(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), AppError> {
+    let written = File::create(path).and_then(|file| {
+        let mut out = BufWriter::new(file);
+        write(&mut out)?;
+        out.flush()
+    });
+    written.map_err(|source| AppError::Report { path: path.to_owned(), source })
+}

@@ -1,0 +1,160 @@
+//! Runs a program to its end, or to a time limit, and passes signals on.
+//!
+//! The program stays in this process's group. So it keeps the terminal, and what the user types there (Ctrl-C, Ctrl-Z)
+//! reaches it from the kernel. Signals that somebody sends to this process alone are passed on. It reads no rings.
+//!
+//! Every process beneath the program stays beneath this one: orphans are given to it (`PR_SET_CHILD_SUBREAPER`). So the
+//! time limit ends all of them, those that have sessions of their own included.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+
+use crate::process::{children, descendants};
+
+/// Signals that are meant for the program.
+const PASSED_ON: [Signal; 7] = [
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGWINCH,
+];
+
+/// A process that survives SIGKILL for longer is stuck in the kernel.
+const KILLED_WITHIN: Duration = Duration::from_secs(5);
+/// How often the processes beneath this one are looked for while they end: not each of them is a child, whose end the
+/// kernel announces.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// A program that runs.
+pub(super) struct Supervised {
+    child: Child,
+    signals: SignalFd,
+    /// Afterwards its pid may be another process's.
+    has_ended: bool,
+}
+
+impl Supervised {
+    /// Starts a program. If `adopts`, its orphans become children of this process.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started.
+    pub(super) fn start(command: &mut Command, adopts: bool) -> io::Result<Supervised> {
+        let mut awaited = SigSet::from_iter(PASSED_ON);
+        awaited.add(Signal::SIGCHLD);
+        // The program does not inherit the blocked signals: the standard library starts it with none blocked.
+        awaited.thread_block()?;
+        let signals = SignalFd::with_flags(&awaited, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        // If this fails, orphans of the program are not ended. The program itself still is.
+        let _ = set_child_subreaper(adopts);
+        Ok(Supervised { child: command.spawn()?, signals, has_ended: false })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the program's end; `None` if it runs for longer than the limit.
+    ///
+    /// # Errors
+    ///
+    /// Those of `poll(2)` and `waitpid(2)`.
+    pub(super) fn wait(&mut self, limit: Option<Duration>) -> io::Result<Option<ExitStatus>> {
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                self.has_ended = true;
+                return Ok(Some(status));
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(None);
+            }
+            self.next_signals(left)?;
+        }
+    }
+
+    /// Ends the program and all processes beneath it: asks them to, and kills those that have not ended after `grace`.
+    /// Returns how many are left, which is 0 unless the kernel does not end them.
+    ///
+    /// # Errors
+    ///
+    /// Those of `poll(2)` and `waitpid(2)`.
+    pub(super) fn stop(&mut self, grace: Duration) -> io::Result<usize> {
+        for (signal, limit) in [(Signal::SIGTERM, grace), (Signal::SIGKILL, KILLED_WITHIN)] {
+            let deadline = Instant::now() + limit;
+            let mut asked: Vec<i32> = Vec::new();
+            loop {
+                self.has_ended |= self.child.try_wait()?.is_some();
+                reap(self.pid());
+                let living = descendants();
+                if living.is_empty() {
+                    return Ok(0);
+                }
+                for pid in living {
+                    // Each once: some programs take a second SIGTERM for impatience.
+                    if !asked.contains(&pid) {
+                        send(pid, signal);
+                        asked.push(pid);
+                    }
+                }
+                if Instant::now() >= deadline {
+                    break;
+                }
+                self.next_signals(Some(LOOK_AGAIN))?;
+            }
+        }
+        Ok(descendants().len())
+    }
+
+    /// Waits until a signal arrives, and passes it on.
+    fn next_signals(&self, limit: Option<Duration>) -> io::Result<()> {
+        // Rounded up: a limit of less than a millisecond would not wait.
+        let limit = limit.map_or(PollTimeout::NONE, |limit| {
+            PollTimeout::try_from(limit + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+        });
+        match poll(&mut [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)], limit) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        while let Some(signal) = self.signals.read_signal()? {
+            // The kernel sends what the user types to the whole group, and so to the program too.
+            let is_from_terminal = signal.ssi_code > 0;
+            match Signal::try_from(signal.ssi_signo as i32) {
+                Ok(Signal::SIGCHLD) => reap(self.pid()),
+                Ok(signal) if !is_from_terminal && !self.has_ended => send(self.pid() as i32, signal),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A process that has ended meanwhile gets no signal.
+fn send(pid: i32, signal: Signal) {
+    let _ = kill(Pid::from_raw(pid), signal);
+    if signal == Signal::SIGTERM {
+        // A stopped process does not see SIGTERM before it continues.
+        let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
+    }
+}
+
+/// Removes ended orphans from the table of processes. The program itself is left: `Child` waits for it.
+fn reap(program: u32) {
+    for pid in children().into_iter().filter(|&pid| pid != program as i32) {
+        let _ = waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG));
+    }
+}
