@@ -1,4 +1,4 @@
-//! `read-rip check`: findings, and the exit status that follows from them.
+//! A ring is examined: findings, and the exit status that follows from them. `collect` has the commands.
 //!
 //! It reads a living process twice, so that a finding holds for one moment. It analyses nothing itself: `findings`
 //! does.
@@ -8,7 +8,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::collect::Collection;
 use super::error::AppError;
 use super::matching::Matching;
 use super::output::{FINDINGS, SOUND, output};
@@ -21,22 +20,6 @@ use crate::report::{self, Checked, Json, LockNames, OneReading};
 
 /// What to do about a line that is not a rule.
 const RULE_HINT: &str = "each line is KIND or KIND:REGEX; a line that begins with # is a comment";
-
-/// `read-rip check`.
-pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
-    let rules = suppressions(&args.suppress)?;
-    let paths = if args.all {
-        super::rings::all(&wanted.dir)?
-    } else {
-        vec![super::rings::choose(&args.ring, &wanted.dir)?]
-    };
-    let mut collection = Collection::new(args, &rules, wanted);
-    for path in paths {
-        collection.check(&path)?;
-    }
-    collection.write(&args.ci)?;
-    Ok(collection.status())
-}
 
 /// What is done with the findings of a ring.
 pub(super) type Show<'a> =

@@ -1,4 +1,4 @@
-//! Several rings, checked one after the other: `read-rip check --all` and `read-rip run --check`.
+//! `read-rip check`, and several rings checked one after the other: `check --all` and `run --check`.
 //!
 //! A ring that cannot be read does not stop the others. It analyses nothing itself.
 
@@ -7,13 +7,27 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use super::check::{examine, show};
+use super::check::{examine, show, suppressions};
 use super::error::AppError;
 use super::output::{ERROR, SOUND};
+use super::rings;
 use crate::cli::{CheckArgs, CiArgs, Common};
 use crate::findings::Suppression;
 use crate::report::ci::{Case, CaseFinding, junit, sarif};
 use crate::ring::{read_header, read_program};
+
+/// `read-rip check`.
+pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
+    let rules = suppressions(&args.suppress)?;
+    let paths =
+        if args.all { rings::all(&wanted.dir)? } else { vec![rings::choose(&args.ring, &wanted.dir)?] };
+    let mut collection = Collection::new(args, &rules, wanted);
+    for path in paths {
+        collection.check(&path)?;
+    }
+    collection.write(&args.ci)?;
+    Ok(collection.status())
+}
 
 /// What came of several rings.
 pub(super) struct Collection<'a> {

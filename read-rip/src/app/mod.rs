@@ -37,7 +37,7 @@ pub fn run_command(cli: Cli) -> ExitCode {
         Some(Command::Gc { dry_run }) => rings::gc(dry_run, &cli.common),
         Some(Command::Info { ring }) => show::info(&ring, &cli.common),
         Some(Command::Locks(args)) => locks::locks(&args, &cli.common),
-        Some(Command::Check(args)) => check::check(&args, &cli.common),
+        Some(Command::Check(args)) => collect::check(&args, &cli.common),
         Some(Command::Run(args)) => run::run(&args, &cli.common),
         Some(Command::Completions { shell }) => install::completions(shell),
         Some(Command::Man { command }) => install::man(command.as_deref()),

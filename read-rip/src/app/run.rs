@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-use super::collect::Collection;
+use super::collect::{self, Collection};
 use super::error::AppError;
 use super::output::{SOUND, remark};
 use super::{check, show};
@@ -70,7 +70,7 @@ fn run_once(name: &OsStr, mut command: Command, wanted: &Common) -> Result<u8, A
             let ring = || RingArgs { ring: Some(ring.path.clone().into()), ring_option: None };
             // Both print whether the ring is damaged. The exit status is that of the program.
             show::show(&ring(), &ShowArgs::default(), wanted)?;
-            check::check(&CheckArgs::of(ring()), wanted)?;
+            collect::check(&CheckArgs::of(ring()), wanted)?;
         }
     } else {
         remark(format_args!("It left no readable ring in {}", printable(&wanted.dir.to_string_lossy())));
