@@ -35,7 +35,7 @@ use crate::arch::{self, ModuleState, Settings, ThreadBlock};
 use crate::process::instance::{self, ANCHOR_ABI, Anchor, Request};
 use crate::process::loader::{self, Detail, FoundModule};
 use crate::process::{clock, exit, fork, sigbus, state, thread};
-use crate::ring::{lock_names, module_registry, remote_tables};
+use crate::ring::{incidents, lock_names, module_registry, remote_tables};
 use crate::start::config::Builder;
 use crate::start::create::{self, Made};
 use crate::start::error::InitError;
@@ -51,6 +51,7 @@ static ANCHOR: Anchor = Anchor {
     join,
     refresh,
     request,
+    note_incident,
     name_lock,
     set_participation,
 };
@@ -326,6 +327,12 @@ extern "C" fn request(request: Request, lock: u64) {
         Request::TABLE_OVERFLOWED => drop(ring.header().held_overflows.fetch_add(1, Relaxed)),
         Request::RECALIBRATE_CLOCK => clock::recalibrate(ring.header()),
         _ => {}
+    }
+}
+
+extern "C" fn note_incident(kind: u32, lock: u64, caller: u64) {
+    if let Some(ring) = thread::ring() {
+        incidents::note(ring, kind, lock, caller);
     }
 }
 

@@ -158,6 +158,7 @@ fn codes_of_the_schema_are_those_of_the_program() {
     assert_eq!(finding["kind"]["enum"], names(Kind::ALL, Kind::name));
     assert_eq!(finding["confidence"]["enum"], names(Confidence::ALL, Confidence::name));
     assert_eq!(finding["doubts"]["items"]["properties"]["code"]["enum"], names(Doubt::ALL, Doubt::name));
+    assert_eq!(schema["$defs"]["misuse"]["properties"]["what"]["enum"], names(Refusal::ALL, Refusal::name));
     assert_eq!(finding["advice"]["items"]["properties"]["code"]["enum"], names(Advice::ALL, Advice::name));
 }
 
@@ -255,6 +256,13 @@ fn evidence(kind: Kind) -> Vec<Evidence> {
             vec![Evidence::Orphan(Orphan { pid: 1, lock, waiters, locked_at_fork: true, parent: Some(hold) })]
         }
         Kind::DestroyedLock => vec![Evidence::DestroyedWhileHeld(DestroyedWhileHeld { hold })],
+        Kind::Misuse => {
+            let call = |&what: &Refusal| {
+                let (thread, tid, count, first_ago_ns) = (Some(thread), 12, 3, Some(4));
+                Evidence::RefusedCall(RefusedCall { what, thread, tid, lock, location, count, first_ago_ns })
+            };
+            Refusal::ALL.iter().map(call).collect()
+        }
         Kind::UnlockWithoutLock => {
             vec![Evidence::StrayRelease(StrayRelease { thread, lock, location, released_before: true })]
         }

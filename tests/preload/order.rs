@@ -27,3 +27,61 @@ fn a_thread_with_more_locks_than_its_table_has_entries_still_waits() {
         assert!(found.contains("waits for outer (0x"), "{found}");
     }
 }
+
+/// The misuse in a story: these sentences, and no other.
+#[track_caller]
+fn finds_misuse(story: &str, all: &[&str]) {
+    for found in told(story) {
+        let misuse: Vec<&str> = found.lines().filter(|line| line.contains("misuse: ")).collect();
+        assert_eq!(misuse.len(), all.len(), "{found}");
+        for (line, part) in misuse.iter().zip(all) {
+            assert!(line.starts_with("proven misuse: ") && line.contains(part), "{part}: {found}");
+        }
+        assert!(misuse.is_empty() || found.contains(" order.c:"), "{found}");
+    }
+}
+
+#[test]
+fn a_refused_lock_is_misuse_and_how_often_it_was_refused_is_counted() {
+    finds_misuse("relock", &["may not lock made (0x"]);
+    let [alive, _] = told("relock");
+    assert!(
+        alive.contains("(EDEADLK)\n    at relock order.c:") && alive.contains(", 3 times, first "),
+        "{alive}"
+    );
+}
+
+#[test]
+fn a_refused_unlock_is_misuse() {
+    finds_misuse("unlock of another's", &["may not unlock made (0x"]);
+}
+
+#[test]
+fn a_mutex_that_is_not_destroyed_because_it_is_in_use_is_misuse() {
+    finds_misuse("destroy in use", &["may not destroy outer (0x"]);
+}
+
+#[test]
+fn the_end_of_a_robust_mutexs_owner_is_told_and_that_nobody_repaired_the_mutex() {
+    finds_misuse("owner dies", &["got made (0x", "cannot lock made (0x"]);
+}
+
+#[test]
+fn the_use_of_a_destroyed_mutex_is_misuse() {
+    finds_misuse("use after destroy", &["used gone (0x", "used gone (0x"]);
+}
+
+#[test]
+fn a_semaphore_with_too_many_units_is_misuse() {
+    finds_misuse("too many units", &["cannot post units (0x"]);
+}
+
+#[test]
+fn a_wait_on_a_condition_without_the_mutex_is_misuse() {
+    finds_misuse("wait without mutex", &["waited on a condition with outer (0x"]);
+}
+
+#[test]
+fn errors_that_say_nothing_of_a_lock_are_no_misuse() {
+    finds_misuse("no misuse", &[]);
+}

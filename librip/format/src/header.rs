@@ -3,7 +3,7 @@
 use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
-use crate::{REGION_ALIGN_BYTES, REGIONS_MAX, Region};
+use crate::{INCIDENTS_MAX, Incident, REGION_ALIGN_BYTES, REGIONS_MAX, Region};
 
 /// The first eight bytes of a ring. The recorder writes them last: a file without them was never finished.
 pub const MAGIC: [u8; 8] = *b"\x7fRIPRING";
@@ -124,6 +124,8 @@ pub struct Header {
     pub file_device: u64,
     /// Inode of the ring's file.
     pub file_inode: u64,
+    /// Calls on locks that failed, or that are forbidden: see [`incident`](crate::incident).
+    pub incidents: [Incident; INCIDENTS_MAX],
 }
 
 /// How many children [`Header::recent_children`] has room for.
@@ -154,7 +156,7 @@ pub const SETTING_SLOTS_LIMITED: u32 = 8;
 pub const SETTING_CLOCK: u32 = 16;
 
 const _: () = {
-    assert!(size_of::<Header>() == 920);
+    assert!(size_of::<Header>() == 920 + 40 * INCIDENTS_MAX);
     assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
     assert!(align_of::<Header>() == 8);
     assert!(offset_of!(Header, byte_order) == 8);
@@ -170,4 +172,5 @@ const _: () = {
     assert!(offset_of!(Header, forks) == 816);
     assert!(offset_of!(Header, lock_names_refused) == 880);
     assert!(offset_of!(Header, time_namespace) == 888);
+    assert!(offset_of!(Header, incidents) == 920);
 };

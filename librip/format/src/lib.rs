@@ -36,6 +36,7 @@
 //! | [`site`] | marks in the source, and the kinds of events |
 //! | [`note`] | the ELF note that describes a site in the program's file |
 //! | [`slot`] | one thread's part of the ring, and its life |
+//! | [`incident`] | calls on locks that failed, or that are forbidden |
 //! | [`held`] | the table of locks that a thread holds or waits for |
 //! | [`clock`] | the unit of times |
 //!
@@ -47,6 +48,7 @@
 //! |---|---|---|
 //! | header, identity and geometry | the process that makes the ring | before [`Header::magic`], which it writes last |
 //! | header, counters | any thread of the process or of its forked children, atomically | claims, refusals, exits |
+//! | header, incidents | the thread to which it happens, or a later one to count it | `kind` last |
 //! | modules, sites, texts | the process that makes the ring, or loads a library later | `state` last |
 //! | a slot's header | the thread that claims or releases the slot | its `state` last |
 //! | a slot's count and words | the owner of the slot | on each mark |
@@ -68,6 +70,7 @@
 pub mod clock;
 pub mod header;
 pub mod held;
+pub mod incident;
 pub mod module;
 pub mod note;
 pub mod region;
@@ -78,6 +81,7 @@ pub mod word;
 pub use clock::*;
 pub use header::*;
 pub use held::*;
+pub use incident::*;
 pub use module::*;
 pub use note::*;
 pub use region::*;

@@ -11,6 +11,7 @@ use librip::interpose::{
     begin_wait, drop_stale_entries, holds_alone, owner_died,
 };
 
+use crate::incident;
 use crate::object::Object;
 
 /// A call that acquires a lock.
@@ -37,7 +38,7 @@ pub(crate) enum OnRelock {
 /// The C library's functions for a kind of lock.
 pub(crate) trait Calls {
     /// The kind of lock.
-    type Kind: Copy;
+    type Kind: incident::Kind + Copy;
     /// What `try_lock` returns if the lock is not free.
     const BUSY: c_int;
     fn try_lock(lock: Object<Self::Kind>) -> c_int;
@@ -88,7 +89,7 @@ pub(crate) fn acquire<C: Calls, const FLAGS: Flags>(
     let lock = call.lock.address();
     let manner = match call.on_relock {
         OnRelock::Recurses => match Recursion::begin::<FLAGS>(lock, caller) {
-            Some(recursion) => return recurse::<FLAGS>(recursion, lock, caller, wait()),
+            Some(recursion) => return recurse::<C::Kind, FLAGS>(recursion, call.lock, caller, wait()),
             None => manner,
         },
         OnRelock::Refuses if holds_alone(lock) => Manner::Direct { seems_taken: false },
@@ -109,7 +110,7 @@ pub(crate) fn acquire<C: Calls, const FLAGS: Flags>(
             if seems_taken {
                 acquisition = begin_wait::<FLAGS>(acquisition, lock, caller, call.is_process_shared);
             }
-            record_outcome::<FLAGS>(acquisition, lock, caller, wait())
+            record_outcome::<C::Kind, FLAGS>(acquisition, call.lock, caller, wait())
         }
     }
 }
@@ -125,24 +126,28 @@ fn acquire_slowly<C: Calls, const FLAGS: Flags>(
 ) -> c_int {
     let (lock, caller) = (call.lock.address(), call.caller);
     if result == libc::EOWNERDEAD {
-        return record_outcome::<FLAGS>(acquisition, lock, caller, result);
+        return record_outcome::<C::Kind, FLAGS>(acquisition, call.lock, caller, result);
     }
     let acquisition = if result == C::BUSY {
         begin_wait::<FLAGS>(acquisition, lock, caller, call.is_process_shared)
     } else {
         acquisition
     };
-    record_outcome::<FLAGS>(acquisition, lock, caller, wait())
+    record_outcome::<C::Kind, FLAGS>(acquisition, call.lock, caller, wait())
 }
 
 /// Records the result of the C library's function, and returns it.
 #[inline(never)]
-fn record_outcome<const FLAGS: Flags>(
+fn record_outcome<K: incident::Kind, const FLAGS: Flags>(
     acquisition: Acquisition,
-    lock: u64,
+    object: Object<K>,
     caller: Caller,
     result: c_int,
 ) -> c_int {
+    let lock = object.address();
+    if result != 0 {
+        incident::not_acquired(object, caller, result);
+    }
     match result {
         0 | libc::EOWNERDEAD => {
             if result == libc::EOWNERDEAD {
@@ -157,11 +162,17 @@ fn record_outcome<const FLAGS: Flags>(
 }
 
 #[inline(never)]
-fn recurse<const FLAGS: Flags>(recursion: Recursion, lock: u64, caller: Caller, result: c_int) -> c_int {
+fn recurse<K: incident::Kind, const FLAGS: Flags>(
+    recursion: Recursion,
+    object: Object<K>,
+    caller: Caller,
+    result: c_int,
+) -> c_int {
     if result == 0 {
         recursion.acquired();
     } else {
-        recursion.failed::<FLAGS>(lock, caller);
+        incident::not_acquired(object, caller, result);
+        recursion.failed::<FLAGS>(object.address(), caller);
     }
     result
 }
@@ -174,7 +185,7 @@ pub(crate) fn try_acquire<C: Calls, const FLAGS: Flags>(call: Call<C::Kind>) -> 
     if let OnRelock::Recurses = call.on_relock
         && let Some(recursion) = Recursion::begin::<FLAGS>(lock, caller)
     {
-        return recurse::<FLAGS>(recursion, lock, caller, C::try_lock(call.lock));
+        return recurse::<C::Kind, FLAGS>(recursion, call.lock, caller, C::try_lock(call.lock));
     }
     let acquisition = begin_acquire::<FLAGS>(lock, caller, call.is_process_shared);
     let result = C::try_lock(call.lock);
@@ -183,7 +194,7 @@ pub(crate) fn try_acquire<C: Calls, const FLAGS: Flags>(call: Call<C::Kind>) -> 
         acquisition.acquired();
         return 0;
     }
-    record_outcome::<FLAGS>(acquisition, lock, caller, result)
+    record_outcome::<C::Kind, FLAGS>(acquisition, call.lock, caller, result)
 }
 
 /// Acquires a lock in the usual case: it is free, and the thread has at most one other. `otherwise` acquires it in all
@@ -218,45 +229,48 @@ fn acquire_busy<C: Calls, const FLAGS: Flags>(
 
 /// Releases a lock. `by_anyone`: whether a thread may release it that has not acquired it.
 #[inline(always)]
-pub(crate) fn release<const FLAGS: Flags>(
-    lock: u64,
+pub(crate) fn release<K: incident::Kind, const FLAGS: Flags>(
+    object: Object<K>,
     caller: Caller,
     by_anyone: impl FnOnce() -> bool,
     unlock: impl Fn() -> c_int,
 ) -> c_int {
+    let lock = object.address();
     if let Some(fast) = FastRelease::<0>::begin(lock) {
-        return finish_fast::<0, FLAGS>(fast, lock, caller, unlock());
+        return finish_fast::<K, 0, FLAGS>(fast, object, caller, unlock());
     }
     // The usual case of nested locks.
     if let Some(fast) = FastRelease::<1>::begin(lock) {
-        return finish_fast::<1, FLAGS>(fast, lock, caller, unlock());
+        return finish_fast::<K, 1, FLAGS>(fast, object, caller, unlock());
     }
-    release_otherwise::<FLAGS>(lock, caller, by_anyone, unlock)
+    release_otherwise::<K, FLAGS>(object, caller, by_anyone, unlock)
 }
 
 /// Records the result of an unlock, and returns it.
 #[inline(always)]
-fn finish_fast<const INDEX: usize, const FLAGS: Flags>(
+fn finish_fast<K: incident::Kind, const INDEX: usize, const FLAGS: Flags>(
     fast: FastRelease<INDEX>,
-    lock: u64,
+    object: Object<K>,
     caller: Caller,
     result: c_int,
 ) -> c_int {
     if result == 0 {
-        fast.done(caller, lock, Sites::<FLAGS>::released(), Sites::<FLAGS>::released_timed);
+        fast.done(caller, object.address(), Sites::<FLAGS>::released(), Sites::<FLAGS>::released_timed);
     } else {
         fast.restore();
+        incident::not_released(object, caller, result);
     }
     result
 }
 
 #[inline(never)]
-fn release_otherwise<const FLAGS: Flags>(
-    lock: u64,
+fn release_otherwise<K: incident::Kind, const FLAGS: Flags>(
+    object: Object<K>,
     caller: Caller,
     by_anyone: impl FnOnce() -> bool,
     unlock: impl Fn() -> c_int,
 ) -> c_int {
+    let lock = object.address();
     let by_anyone = by_anyone();
     let release = Release::begin(lock, by_anyone);
     let result = unlock();
@@ -267,6 +281,7 @@ fn release_otherwise<const FLAGS: Flags>(
         release.done(caller, lock, Sites::<FLAGS>::released(), Sites::<FLAGS>::released_timed());
     } else {
         release.restore();
+        incident::not_released(object, caller, result);
     }
     result
 }

@@ -32,7 +32,7 @@ pub(crate) extern "C-unwind" fn timedlock(mutex: Object<Mutex>, until: Deadline,
 
 pub(crate) extern "C-unwind" fn unlock(mutex: Object<Mutex>, caller: Caller) -> c_int {
     let by_anyone = move || Kind::of(mutex).is_released_by_anyone();
-    release::<MUTEX>(mutex.address(), caller, by_anyone, move || real::mtx_unlock(mutex))
+    release::<Mutex, MUTEX>(mutex, caller, by_anyone, move || real::mtx_unlock(mutex))
 }
 
 pub(crate) extern "C-unwind" fn destroy(mutex: Object<Mutex>, caller: Caller) {

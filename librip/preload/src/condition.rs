@@ -2,8 +2,10 @@
 
 use core::ffi::{c_int, c_void};
 
-use librip::interpose::{Caller, CondWait, Flags, MUTEX, MUTEX_TRY, Sites, owner_died};
+use librip::interpose::{Caller, CondWait, Flags, MUTEX, MUTEX_TRY, Sites, has_no_entry, owner_died, tid};
 
+use crate::incident;
+use crate::mutex::Kind;
 use crate::object::{Condition, Deadline, Mutex, Object};
 use crate::real::{self, Cleanup};
 
@@ -48,6 +50,9 @@ pub(crate) fn record_wait<const FLAGS: Flags>(
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
     let pc = Sites::<FLAGS>::condition_wait();
+    if has_no_entry(mutex.address()) && Kind::of(mutex).names_another_owner(mutex, tid()) {
+        incident::wait_without_mutex(mutex, caller);
+    }
     let mut waiting = CondWait::begin(caller, mutex.address(), condition.address(), pc);
     let mut cleanup = Cleanup::new();
     // SAFETY: both stay in this frame, and `pop` is below.
@@ -55,6 +60,9 @@ pub(crate) fn record_wait<const FLAGS: Flags>(
     let result = wait();
     // SAFETY: pushed above.
     unsafe { cleanup.pop() };
+    if result != 0 {
+        incident::not_waited(mutex, caller, result);
+    }
     if result == libc::EOWNERDEAD {
         owner_died(mutex.address());
     }

@@ -23,7 +23,7 @@
 //!
 //! `calls` has the entries, which find out where they were called. `object` has the types of what the program passes.
 //! `mutex`, `rwlock`, `spin`, `condition`, `semaphore` and `c11` have a function for each entry; `acquire` is what the
-//! locks among them have in common. `real` has the C library's functions, and `elf` finds them. `modules` notices
+//! locks among them have in common, and `incident` what their errors mean. `real` has the C library's functions, and `elf` finds them. `modules` notices
 //! libraries that are loaded later, `filters` that the program restricts its system calls, and `exit` that it ends
 //! without `exit`.
 
@@ -39,6 +39,7 @@ mod condition;
 mod elf;
 mod exit;
 mod filters;
+mod incident;
 mod modules;
 mod mutex;
 mod object;

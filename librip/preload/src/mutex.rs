@@ -9,6 +9,7 @@ use librip::interpose::{
 use crate::acquire::{
     Call, Calls, Manner, OnRelock, acquire, acquire_fast, lock_calls, release, try_acquire,
 };
+use crate::incident::not_destroyed;
 use crate::object::{Deadline, Mutex, Object};
 use crate::real;
 
@@ -73,6 +74,15 @@ impl Kind {
     /// Whether the C library lets a thread release it that does not own it.
     pub(crate) fn is_released_by_anyone(self) -> bool {
         matches!(self.0 & (Kind::TYPE | Kind::ROBUST | Kind::PRIORITY_INHERITANCE), 0 | 3)
+    }
+
+    /// Whether the mutex says that another thread than this one owns it, or none.
+    ///
+    /// FOLKLORE: glibc keeps the owner's thread id in every mutex, of normal mutexes too, but for those whose lock the
+    /// processor elides. A robust mutex has another value there until it is consistent.
+    pub(crate) fn names_another_owner(self, mutex: Object<Mutex>, tid: u32) -> bool {
+        const ELIDED: i32 = 0x100;
+        self.0 & (Kind::ROBUST | ELIDED) == 0 && mutex.owner_word() as u32 != tid
     }
 
     /// Whether a thread holds a mutex that is special.
@@ -197,8 +207,8 @@ pub(crate) extern "C-unwind" fn clocklock(
 }
 
 pub(crate) extern "C-unwind" fn unlock(mutex: Object<Mutex>, caller: Caller) -> c_int {
-    release::<MUTEX>(
-        mutex.address(),
+    release::<Mutex, MUTEX>(
+        mutex,
         caller,
         #[inline(always)]
         move || Kind::of(mutex).is_released_by_anyone(),
@@ -213,6 +223,8 @@ pub(crate) extern "C-unwind" fn destroy(mutex: Object<Mutex>, caller: Caller) ->
     if result == 0 {
         // The C library refuses to destroy any other mutex while it is held.
         destroyed::<MUTEX>(mutex.address(), caller, kind.is_robust());
+    } else {
+        not_destroyed(mutex, caller, result);
     }
     result
 }

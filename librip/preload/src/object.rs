@@ -57,6 +57,16 @@ impl Object<Mutex> {
         word.load(Relaxed)
     }
 
+    /// The word of the mutex that has its owner's thread id, in whatever way it was locked. Its offset is part of
+    /// glibc's binary interface, because debuggers read it.
+    pub(crate) fn owner_word(self) -> i32 {
+        const OFFSET: usize = 8;
+        // SAFETY: see the module. It is within the mutex.
+        let word = unsafe { AtomicI32::from_ptr(self.0.wrapping_byte_add(OFFSET).cast()) };
+        // ORDERING: relaxed: if this thread owns the mutex, it has stored the word itself.
+        word.load(Relaxed)
+    }
+
     /// The mutex's type and protocol. Their offset and values are part of glibc's binary interface, because
     /// `PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP` and others are compiled into programs.
     #[inline(always)]

@@ -129,7 +129,7 @@ pub(crate) extern "C-unwind" fn clockwrlock(
 }
 
 pub(crate) extern "C-unwind" fn unlock(rwlock: Object<Rwlock>, caller: Caller) -> c_int {
-    release::<WRITE>(rwlock.address(), caller, || true, move || real::pthread_rwlock_unlock(rwlock))
+    release::<Rwlock, WRITE>(rwlock, caller, || true, move || real::pthread_rwlock_unlock(rwlock))
 }
 
 pub(crate) extern "C-unwind" fn destroy(rwlock: Object<Rwlock>, caller: Caller) -> c_int {

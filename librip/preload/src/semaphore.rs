@@ -8,6 +8,7 @@ use core::ffi::{c_int, c_void};
 
 use librip::interpose::{Caller, Flags, SEMAPHORE, SEMAPHORE_TRY, SemWait, sem_posted, sem_tried};
 
+use crate::incident;
 use crate::object::{Deadline, Object, Semaphore};
 use crate::real::{self, Cleanup};
 
@@ -72,6 +73,8 @@ pub(crate) extern "C-unwind" fn post(semaphore: Object<Semaphore>, caller: Calle
     let result = real::sem_post(semaphore);
     if result == 0 {
         sem_posted(semaphore.address(), caller);
+    } else {
+        incident::not_posted(semaphore, caller);
     }
     result
 }

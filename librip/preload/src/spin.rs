@@ -31,7 +31,7 @@ pub(crate) extern "C-unwind" fn trylock(spin: Object<Spin>, caller: Caller) -> c
 }
 
 pub(crate) extern "C-unwind" fn unlock(spin: Object<Spin>, caller: Caller) -> c_int {
-    release::<SPIN>(spin.address(), caller, || true, move || real::pthread_spin_unlock(spin))
+    release::<Spin, SPIN>(spin, caller, || true, move || real::pthread_spin_unlock(spin))
 }
 
 pub(crate) extern "C-unwind" fn destroy(spin: Object<Spin>, caller: Caller) -> c_int {

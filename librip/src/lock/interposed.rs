@@ -21,10 +21,15 @@ pub use crate::lock::site::{Caller, Flags};
 use crate::lock::site::{Origin, wrapper_site};
 use crate::lock::table::{Entry, FastEntry, Slot};
 use crate::process::instance::{self, Request};
+use crate::sys;
 use librip_format::{
     HELD_MAX, HELD_PROCESS_SHARED, HELD_SEM_WAIT, HELD_SHARED, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK,
     LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN, SITE_LOCK_TYPE_SHIFT, SITE_READERS_FIRST, SITE_REENTRANT,
     SITE_SHARED, SITE_TRY,
+};
+pub use librip_format::{
+    INCIDENT_DESTROY, INCIDENT_DESTROYED, INCIDENT_NOT_RECOVERABLE, INCIDENT_OWNER_DIED, INCIDENT_RELOCK,
+    INCIDENT_SEMAPHORE_FULL, INCIDENT_TOO_OFTEN, INCIDENT_UNLOCK, INCIDENT_WAIT_WITHOUT_LOCK,
 };
 
 /// A mutex that is not recursive.
@@ -91,6 +96,16 @@ sites! {
 /// Gives the calling thread its slot now, rather than at its first operation.
 pub fn enter() {
     Slot::current();
+}
+
+/// The calling thread's id.
+pub fn tid() -> u32 {
+    sys::tid()
+}
+
+/// Whether the calling thread does not hold a lock, by its table, which has room for all that the thread holds.
+pub fn has_no_entry(lock: u64) -> bool {
+    Slot::current().is_some_and(|slot| !slot.has_overflowed() && slot.find(lock, is_held).is_none())
 }
 
 /// Whether the calling thread holds a lock in exclusive mode.
@@ -293,6 +308,11 @@ pub fn sem_tried<const FLAGS: Flags>(semaphore: u64, caller: Caller, is_acquired
 pub fn sem_posted(semaphore: u64, caller: Caller) {
     type Own = Sites<SEMAPHORE>;
     Release::of(None).done(caller, semaphore, Own::released(), Own::released_timed());
+}
+
+/// A call on a lock has failed, or is forbidden: `INCIDENT_*`.
+pub fn incident(kind: u32, lock: u64, caller: Caller) {
+    instance::note_incident(kind, lock, caller.0);
 }
 
 /// A lock was destroyed. `may_be_held`: the C library does not refuse to destroy this lock while a thread holds it.

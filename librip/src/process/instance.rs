@@ -17,7 +17,7 @@ use crate::arch::{self, Settings, ThreadBlock};
 use crate::sys;
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
-pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0005;
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0006;
 
 /// What an instance shows to the others.
 ///
@@ -43,6 +43,8 @@ pub(crate) struct Anchor {
     pub(crate) refresh: extern "C" fn(),
     /// In the owner: does what a [`Request`] says. `lock` is an address, or 0 if the request does not concern a lock.
     pub(crate) request: extern "C" fn(request: Request, lock: u64),
+    /// In the owner: notes an incident with a lock: see [`note_incident`].
+    pub(crate) note_incident: extern "C" fn(kind: u32, lock: u64, caller: u64),
     /// In the owner: names a lock. The name is this many bytes.
     pub(crate) name_lock: extern "C" fn(lock: u64, name: *const u8, len_bytes: usize),
     /// In the owner: the calling thread releases its slot, or (true) may have one again.
@@ -98,6 +100,14 @@ pub(crate) fn is_recording() -> bool {
 pub(crate) fn request(request: Request, lock: u64) {
     if let Some(owner) = owner() {
         sys::with_signals_blocked(|| (owner.request)(request, lock));
+    }
+}
+
+/// Notes an incident of this kind, `INCIDENT_*`, in the ring. Safe in a signal handler.
+#[cfg(feature = "interpose")]
+pub(crate) fn note_incident(kind: u32, lock: u64, caller: u64) {
+    if let Some(owner) = owner() {
+        sys::with_signals_blocked(|| (owner.note_incident)(kind, lock, caller));
     }
 }
 

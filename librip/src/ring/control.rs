@@ -24,7 +24,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 use std::io;
 
-use librip_format::{SLOT_CLAIMING, SLOT_EXITED, SLOT_LIVE};
+use librip_format::{INCIDENTS_MAX, SLOT_CLAIMING, SLOT_EXITED, SLOT_LIVE};
 
 use super::exit_queue::ExitQueue;
 use super::geometry::{Geometry, Table};
@@ -50,6 +50,8 @@ pub(crate) struct Counters {
     pub(crate) forks: AtomicU32,
     /// Process ids of the last of these children; the n-th is at index n modulo [`CHILDREN_MAX`].
     pub(crate) recent_children: [AtomicU32; CHILDREN_MAX],
+    /// The callers that have an entry for an incident: see [`incidents`](super::incidents).
+    pub(crate) incidents: [AtomicU64; INCIDENTS_MAX],
 }
 
 /// Who owns a slot. The slot's header in the file has a copy.
@@ -165,7 +167,7 @@ unsafe impl Send for Control {}
 unsafe impl Sync for Control {}
 
 /// The arrays start after the counters, at this distance.
-const ARRAYS_AT: usize = 256;
+const ARRAYS_AT: usize = 1024;
 const _: () = assert!(size_of::<Counters>() <= ARRAYS_AT);
 
 impl Control {

@@ -30,6 +30,7 @@ pub(crate) mod control;
 pub(crate) mod exit_queue;
 pub(crate) mod fork_copy;
 pub(crate) mod geometry;
+pub(crate) mod incidents;
 pub(crate) mod lock_names;
 mod map;
 pub(crate) mod module_registry;

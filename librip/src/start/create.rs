@@ -6,13 +6,15 @@
 #![allow(unsafe_code, reason = "the header is written through the mapping")]
 
 use core::ptr::NonNull;
-use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Release;
+use core::sync::atomic::{AtomicU32, AtomicU64};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use librip_format::{BYTE_ORDER, Header, MAGIC, SETTING_SLOTS_LIMITED, VERSION_MAJOR, VERSION_MINOR};
+use librip_format::{
+    BYTE_ORDER, Header, INCIDENTS_MAX, Incident, MAGIC, SETTING_SLOTS_LIMITED, VERSION_MAJOR, VERSION_MINOR,
+};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::config::Builder;
@@ -179,5 +181,18 @@ fn header(geometry: &Geometry, calibration: &Calibration, settings_ignored: u32,
         boottime_offset_ns: time.boottime_offset_ns,
         file_device: file_id.device,
         file_inode: file_id.inode,
+        incidents: [const { unused_incident() }; INCIDENTS_MAX],
+    }
+}
+
+const fn unused_incident() -> Incident {
+    Incident {
+        kind: AtomicU32::new(0),
+        count: AtomicU32::new(0),
+        pid: AtomicU32::new(0),
+        tid: AtomicU32::new(0),
+        lock: AtomicU64::new(0),
+        caller: AtomicU64::new(0),
+        boottime_ns: AtomicU64::new(0),
     }
 }

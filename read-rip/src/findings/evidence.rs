@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use super::kind::Refusal;
 use crate::locations::LocationId;
 use crate::locks::{LockId, Quantiles, ThreadId};
 
@@ -17,6 +18,7 @@ pub enum Evidence {
     DeadHolder(DeadHolder),
     Orphan(Orphan),
     DestroyedWhileHeld(DestroyedWhileHeld),
+    RefusedCall(RefusedCall),
     StrayRelease(StrayRelease),
     SecondAcquisition(SecondAcquisition),
     OrderCycle(OrderCycle),
@@ -145,6 +147,27 @@ pub struct Orphan {
 pub struct DestroyedWhileHeld {
     /// The hold.
     pub hold: HoldFact,
+}
+
+/// A call on a lock that failed, or that is forbidden.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RefusedCall {
+    /// Why.
+    pub what: Refusal,
+    /// The thread that called first; `None`: its slot has another owner now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadId>,
+    /// The id of that thread.
+    pub tid: u32,
+    /// The lock of the first call.
+    pub lock: LockId,
+    /// Where the call is.
+    pub location: LocationId,
+    /// How often it failed there.
+    pub count: u32,
+    /// How long ago it failed first; `None`: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_ago_ns: Option<u64>,
 }
 
 /// A release of a lock that the thread did not hold.

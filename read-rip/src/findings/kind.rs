@@ -3,6 +3,7 @@
 //! It contains no sentences: `report::findings` has the text of each.
 
 use super::named::named;
+use crate::ring::IncidentKind;
 
 named! {
     /// What is wrong. The name is what suppression files and scripts use.
@@ -15,6 +16,8 @@ named! {
         LostOwner = "lost-owner",
         /// A lock was destroyed while a thread held it.
         DestroyedLock = "destroyed-lock",
+        /// A call on a lock failed, or is forbidden.
+        Misuse = "misuse",
         /// A thread released a lock that no thread held.
         UnlockWithoutLock = "unlock-without-lock",
         /// A thread acquired a lock that it already held.
@@ -42,6 +45,63 @@ impl Kind {
     /// The kind of this name.
     pub fn of_name(name: &str) -> Option<Kind> {
         Kind::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+}
+
+named! {
+    /// Why a call on a lock failed, or is forbidden.
+    pub enum Refusal {
+        /// A lock was refused: its owner is the caller, or waits for the caller.
+        Relock = "relock",
+        /// An unlock was refused: the caller does not own the lock.
+        Unlock = "unlock-by-other",
+        /// A lock was not destroyed: it is in use.
+        Destroy = "destroy-in-use",
+        /// A robust lock was acquired whose owner has ended.
+        OwnerDied = "owner-died",
+        /// A robust lock was refused, because nobody repaired it.
+        NotRecoverable = "not-recoverable",
+        /// A lock was refused: it is held as often as it can be.
+        TooOften = "too-often",
+        /// A call was refused: the lock was destroyed.
+        Destroyed = "destroyed",
+        /// A unit was refused: the semaphore has as many as it can have.
+        SemaphoreFull = "semaphore-full",
+        /// A wait on a condition variable with a mutex that the caller did not hold.
+        WaitWithoutLock = "wait-without-lock",
+    }
+}
+
+impl From<IncidentKind> for Refusal {
+    fn from(kind: IncidentKind) -> Refusal {
+        match kind {
+            IncidentKind::Relock => Refusal::Relock,
+            IncidentKind::Unlock => Refusal::Unlock,
+            IncidentKind::Destroy => Refusal::Destroy,
+            IncidentKind::OwnerDied => Refusal::OwnerDied,
+            IncidentKind::NotRecoverable => Refusal::NotRecoverable,
+            IncidentKind::TooOften => Refusal::TooOften,
+            IncidentKind::Destroyed => Refusal::Destroyed,
+            IncidentKind::SemaphoreFull => Refusal::SemaphoreFull,
+            IncidentKind::WaitWithoutLock => Refusal::WaitWithoutLock,
+        }
+    }
+}
+
+impl Refusal {
+    /// The error that the C library returned; `None` if it returned none.
+    pub fn error(self) -> Option<&'static str> {
+        Some(match self {
+            Refusal::Relock => "EDEADLK",
+            Refusal::Unlock => "EPERM",
+            Refusal::Destroy => "EBUSY",
+            Refusal::OwnerDied => "EOWNERDEAD",
+            Refusal::NotRecoverable => "ENOTRECOVERABLE",
+            Refusal::TooOften => "EAGAIN",
+            Refusal::Destroyed => "EINVAL",
+            Refusal::SemaphoreFull => "EOVERFLOW",
+            Refusal::WaitWithoutLock => return None,
+        })
     }
 }
 
@@ -130,6 +190,12 @@ named! {
         ExecAfterFork = "exec-after-fork",
         /// Keep the lock alive until all guards are dropped.
         KeepLockAlive = "keep-lock-alive",
+        /// Repair a robust lock after its owner died.
+        RepairRobust = "repair-robust",
+        /// Look for posts without waits.
+        CheckPosts = "check-posts",
+        /// Lock the mutex before waiting on a condition variable with it.
+        LockBeforeWait = "lock-before-wait",
         /// Look for a second release, or for a path that releases without acquiring.
         CheckReleases = "check-releases",
         /// Release the lock first, or use a recursive lock.

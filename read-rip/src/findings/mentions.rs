@@ -44,6 +44,11 @@ impl Mentions {
                 orphan.parent.iter().for_each(|hold| self.hold(hold));
             }
             Evidence::DestroyedWhileHeld(destroyed) => self.hold(&destroyed.hold),
+            Evidence::RefusedCall(call) => {
+                self.threads.extend(call.thread);
+                self.locks.push(call.lock);
+                self.locations.push(call.location);
+            }
             Evidence::StrayRelease(release) => self.one(release.thread, release.lock, [release.location]),
             Evidence::SecondAcquisition(second) => {
                 self.one(second.thread, second.lock, second.second.into_iter().chain([second.first]));

@@ -31,6 +31,7 @@ mod lock_order;
 mod long_hold;
 mod lost_owner;
 mod mentions;
+mod misuse;
 mod named;
 mod nesting;
 mod pile_up;
@@ -44,7 +45,7 @@ mod view;
 
 pub use evidence::*;
 pub use finding::{Analysis, Finding, Limit};
-pub use kind::{Advice, Confidence, Doubt, Kind};
+pub use kind::{Advice, Confidence, Doubt, Kind, Refusal};
 pub use mentions::Mentions;
 pub use suppress::{BadRule, BadRuleReason, Suppression};
 pub use view::View;
@@ -55,6 +56,7 @@ pub const ANALYSES: &[&dyn Analysis] = &[
     &unreleased::Unreleased,
     &lost_owner::LostOwner,
     &destroyed::Destroyed,
+    &misuse::Misuse,
     &unlock::Unlock,
     &double::Double,
     &lock_order::LockOrder,

@@ -9,9 +9,9 @@ use std::collections::HashSet;
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::replay::replay;
-use super::{Hold, HoldState, LockId, LockModel, Steps, ThreadId, ThreadLocks, Wait};
+use super::{Hold, HoldState, LockId, LockIncident, LockModel, Steps, ThreadId, ThreadLocks, Wait};
 use crate::locations::Locations;
-use crate::ring::{HeldLock, HeldState, LockType, SiteKind, Slot, Snapshot};
+use crate::ring::{HeldLock, HeldState, Incident, LockType, SiteKind, Slot, Snapshot};
 use crate::threads::{self, Thread};
 
 /// What a model is built from.
@@ -59,6 +59,7 @@ pub fn build(input: &Input<'_>, locations: &mut Locations<'_>) -> LockModel {
         has_progress_sites: snapshot.sites.iter().any(|site| site.kind == SiteKind::Progress),
         held_overflows: header.map_or(0, |header| header.held_overflows),
         slots_reused: header.map_or(0, |header| header.slots_reused),
+        incidents: incidents(snapshot, &threads, &mut marks, &mut ledger),
         ended: input.ended.clone(),
         releases_unmatched: header.map_or(0, |header| header.releases_unmatched),
         threads_refused: refused,
@@ -187,6 +188,35 @@ fn one_thread(
     own.overwritten = slot.overwritten().saturating_add(history.discarded_words);
     own.steps = history.steps;
     own
+}
+
+/// The incidents of a ring, with their threads, locks and locations.
+fn incidents(
+    snapshot: &Snapshot,
+    threads: &[ThreadLocks],
+    marks: &mut Marks<'_, '_>,
+    ledger: &mut Ledger<'_>,
+) -> Vec<LockIncident> {
+    let all = snapshot.header.as_ref().map_or(&[][..], |header| &header.incidents);
+    let known = |incident: &Incident| {
+        let claimed = |id: &ThreadId| snapshot.slots[threads[*id].slot].claimed_boottime_ns;
+        let is_same = |id: &ThreadId| {
+            let thread = &threads[*id];
+            (thread.pid, thread.tid) == (incident.pid, incident.tid) && claimed(id) <= incident.boottime_ns
+        };
+        // The id of a thread that has ended may be in use again.
+        (0..threads.len()).filter(is_same).max_by_key(claimed)
+    };
+    let one = |incident: &Incident| LockIncident {
+        kind: incident.kind,
+        count: incident.count,
+        thread: known(incident),
+        tid: incident.tid,
+        lock: ledger.lock_at(incident.pid, incident.lock),
+        location: marks.locations.find_call(incident.pid, incident.caller),
+        at_ns: (incident.boottime_ns > 0).then_some(incident.boottime_ns),
+    };
+    all.iter().map(one).collect()
 }
 
 /// Adds an entry of the table of thread `id` to the thread and to the lock.

@@ -47,9 +47,9 @@ impl<'s> Ledger<'s> {
         Ledger { locks: Vec::new(), notes: Vec::new(), by_address: HashMap::new(), clock, now_ns }
     }
 
-    /// The lock at an address of a process. Notes what `mark`, which uses the lock, says of it.
-    pub(super) fn lock(&mut self, pid: u32, address: u64, mark: &Mark) -> LockId {
-        let id = *self.by_address.entry((pid, address)).or_insert_with(|| {
+    /// The lock at an address of a process. Says nothing of it.
+    pub(super) fn lock_at(&mut self, pid: u32, address: u64) -> LockId {
+        *self.by_address.entry((pid, address)).or_insert_with(|| {
             self.locks.push(Lock {
                 pid,
                 address,
@@ -65,7 +65,12 @@ impl<'s> Ledger<'s> {
             });
             self.notes.push(Notes::default());
             self.locks.len() - 1
-        });
+        })
+    }
+
+    /// The lock at an address of a process. Notes what `mark`, which uses the lock, says of it.
+    pub(super) fn lock(&mut self, pid: u32, address: u64, mark: &Mark) -> LockId {
+        let id = self.lock_at(pid, address);
         let (nature, notes) = (&mut self.locks[id].nature, &mut self.notes[id]);
         let lock_type = mark.flags.lock_type();
         if lock_type != LockType::Unknown {

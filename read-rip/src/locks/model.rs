@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::Steps;
 use crate::locations::LocationId;
-use crate::ring::LockType;
+use crate::ring::{IncidentKind, LockType};
 use crate::threads::ThreadState;
 
 /// An index into [`LockModel::locks`].
@@ -40,6 +40,8 @@ pub struct LockModel {
     pub threads_refused: u64,
     /// The number of slots that were given to other threads. The histories of their previous owners are lost.
     pub slots_reused: u64,
+    /// Calls on locks that failed, or that are forbidden.
+    pub incidents: Vec<LockIncident>,
     /// Forked processes that have ended. The locks that they held are ignored.
     pub ended: HashSet<u32>,
 }
@@ -253,6 +255,25 @@ pub enum StepKind {
     Destroyed,
     /// Passed marks that the linker folded into one. They differ in meaning.
     Ambiguous,
+}
+
+/// A call on a lock that failed, or that is forbidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockIncident {
+    /// What happened.
+    pub kind: IncidentKind,
+    /// How often it happened at this location.
+    pub count: u32,
+    /// The thread that called first; `None` if its slot has another owner now.
+    pub thread: Option<ThreadId>,
+    /// The id of that thread.
+    pub tid: u32,
+    /// The lock of the first call.
+    pub lock: LockId,
+    /// The location of the call.
+    pub location: LocationId,
+    /// When the first call was, ns since boot; `None` if that is not known.
+    pub at_ns: Option<u64>,
 }
 
 /// What the known histories say of a lock.

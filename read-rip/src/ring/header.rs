@@ -4,7 +4,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use super::{Clock, Region};
+use super::{Clock, Incident, Region};
 
 /// The header of a ring.
 #[derive(Clone, Debug)]
@@ -59,6 +59,8 @@ pub struct Header {
     pub held_overflows: u64,
     /// Releases by threads other than the holder that could not be recorded in the holder's table.
     pub releases_unmatched: u64,
+    /// Calls on locks that failed, or that are forbidden.
+    pub incidents: Vec<Incident>,
     /// How the process ended, as far as it recorded that.
     pub ending: Ending,
     /// How many children were forked, by the process and by its children.

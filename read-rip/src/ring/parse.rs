@@ -109,6 +109,7 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         clock: None,
         held_overflows: bytes.u64(offset_of!(Raw, held_overflows)),
         releases_unmatched: bytes.u64(offset_of!(Raw, releases_unmatched)),
+        incidents: super::incident::read(bytes),
         ending: ending(bytes),
         forks: bytes.u32(offset_of!(Raw, forks)),
         recent_children: recent_children(bytes),

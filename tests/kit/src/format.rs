@@ -33,7 +33,7 @@ macro_rules! structure {
 
 structure! {
     /// The header, at the start of the file.
-    header_at, 920 bytes:
+    header_at, 2360 bytes:
     MAGIC 0 + 8,
     BYTE_ORDER 8 + 4,
     VERSION_MAJOR 12 + 2,
@@ -81,6 +81,19 @@ structure! {
     BOOTTIME_OFFSET 896 + 8,
     FILE_DEVICE 904 + 8,
     FILE_INODE 912 + 8,
+    INCIDENTS 920 + 1440,
+}
+
+structure! {
+    /// An entry of the header's table of incidents.
+    incident_at, 40 bytes:
+    KIND 0 + 4,
+    COUNT 4 + 4,
+    PID 8 + 4,
+    TID 12 + 4,
+    LOCK 16 + 8,
+    CALLER 24 + 8,
+    BOOTTIME 32 + 8,
 }
 
 structure! {
@@ -306,6 +319,10 @@ mod tests {
             EXIT_STATE exit_state, EXIT_STATUS exit_status, EXITED_BOOTTIME exited_boottime_ns, FORKS forks,
             RECENT_CHILDREN recent_children, LOCK_NAMES_REFUSED lock_names_refused, TIME_NAMESPACE time_namespace,
             BOOTTIME_OFFSET boottime_offset_ns, FILE_DEVICE file_device, FILE_INODE file_inode,
+            INCIDENTS incidents,
+        }
+        compare! { incident_at, Incident:
+            KIND kind, COUNT count, PID pid, TID tid, LOCK lock, CALLER caller, BOOTTIME boottime_ns,
         }
         compare! { region_at, Region:
             KIND kind, ENTRY_LEN entry_len_bytes, OFFSET offset, CAPACITY capacity, USED used,

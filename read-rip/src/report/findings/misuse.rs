@@ -1,8 +1,10 @@
-//! Sentences about wrong use of a lock: destroyed while held, released without an acquisition, acquired twice. It
+//! Sentences about wrong use of a lock: destroyed while held, refused by the C library, released without an
+//! acquisition, acquired twice. It
 //! decides nothing.
 
 use super::words::{Paragraph, Words};
-use crate::findings::{DestroyedWhileHeld, SecondAcquisition, StrayRelease};
+use crate::findings::{DestroyedWhileHeld, Refusal, RefusedCall, SecondAcquisition, StrayRelease};
+use crate::report::units::duration;
 
 pub(super) fn destroyed(words: &mut Words<'_>, destroyed: &DestroyedWhileHeld) -> Paragraph {
     let hold = &destroyed.hold;
@@ -11,6 +13,35 @@ pub(super) fn destroyed(words: &mut Words<'_>, destroyed: &DestroyedWhileHeld) -
         summary: format!("{} was destroyed while {thread} held it", words.lock(hold.lock)),
         evidence: vec![format!("{thread} acquired it at {location}")],
     }
+}
+
+pub(super) fn refused_call(words: &mut Words<'_>, call: &RefusedCall) -> Paragraph {
+    let thread = call.thread.map_or_else(|| format!("thread {}", call.tid), |thread| words.thread(thread));
+    let lock = words.lock(call.lock);
+    let what = match call.what {
+        Refusal::Relock => {
+            format!("{thread} may not lock {lock}: it owns the lock, or the owner waits for it")
+        }
+        Refusal::Unlock => format!("{thread} may not unlock {lock}: it does not own the lock"),
+        Refusal::Destroy => format!("{thread} may not destroy {lock}: the lock is in use"),
+        Refusal::OwnerDied => format!("{thread} got {lock} from an owner that ended without unlocking it"),
+        Refusal::NotRecoverable => {
+            format!("{thread} cannot lock {lock} any more: its owner ended, and nobody repaired it")
+        }
+        Refusal::TooOften => format!("{thread} cannot lock {lock} once more: it is held too many times"),
+        Refusal::Destroyed => format!("{thread} used {lock} after it was destroyed"),
+        Refusal::SemaphoreFull => format!("{thread} cannot post {lock}: it has as many units as it can have"),
+        Refusal::WaitWithoutLock => {
+            format!("{thread} waited on a condition with {lock}, which it did not hold")
+        }
+    };
+    let error = call.what.error().map_or_else(String::new, |error| format!(" ({error})"));
+    let times = if call.count > 1 { format!(", {} times", call.count) } else { String::new() };
+    let first = if call.count > 1 { "first " } else { "" };
+    let ago =
+        call.first_ago_ns.map_or_else(String::new, |ago_ns| format!(", {first}{} ago", duration(ago_ns)));
+    let location = words.location(call.location);
+    Paragraph { summary: format!("{what}{error}"), evidence: vec![format!("at {location}{times}{ago}")] }
 }
 
 pub(super) fn stray_release(words: &mut Words<'_>, release: &StrayRelease) -> Paragraph {

@@ -86,6 +86,14 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
             "keep the lock alive until all guards are dropped: a thread that waits for it or releases it now touches \
              memory that may be reused"
         }
+        Advice::RepairRobust => {
+            "after EOWNERDEAD, repair what the lock protects and call pthread_mutex_consistent before the unlock"
+        }
+        Advice::CheckPosts => "look for a loop that posts more often than anybody waits",
+        Advice::LockBeforeWait => {
+            "lock the mutex before waiting on a condition with it: without it, a signal can get lost, and the mutex is \
+             unlocked that another thread holds"
+        }
         Advice::CheckReleases => {
             "look for a second release on the same path, or for a path that releases without acquiring"
         }

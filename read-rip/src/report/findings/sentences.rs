@@ -20,6 +20,7 @@ pub(in crate::report) fn paragraph(finding: &Finding, names: &LockNames<'_>) -> 
         Evidence::Orphan(orphan) => holders::orphan(&mut words, orphan),
         Evidence::IdleHolder(holder) => holders::idle_holder(&mut words, holder),
         Evidence::DestroyedWhileHeld(destroyed) => misuse::destroyed(&mut words, destroyed),
+        Evidence::RefusedCall(call) => misuse::refused_call(&mut words, call),
         Evidence::StrayRelease(release) => misuse::stray_release(&mut words, release),
         Evidence::SecondAcquisition(second) => misuse::second_acquisition(&mut words, second),
         Evidence::Queue(queue) => queues::queue(&mut words, queue),

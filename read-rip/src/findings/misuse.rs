@@ -1,0 +1,97 @@
+//! Misuse: calls on locks that the C library refused, or that the rules of the lock forbid.
+//!
+//! # Question
+//!
+//! Did a call on a lock fail in a way that only an error in the program explains?
+//!
+//! # Method
+//!
+//! The interposer notes errors that the C library returns: EDEADLK, EPERM, EBUSY when a lock is destroyed, EOWNERDEAD,
+//! ENOTRECOVERABLE, EAGAIN, EINVAL for a lock that was destroyed, EOVERFLOW. It also notes a wait on a condition variable
+//! with a mutex that names another owner, or none. The ring keeps the first callers of each kind, whatever comes later. So
+//! the finding is proven: the call was made, and it had that result. A program that expects the error and handles it
+//! can suppress the finding.
+//!
+//! A try that found a lock taken, and a wait whose time was up, are no errors.
+//!
+//! # Blind spots
+//!
+//! Locks of `librip::sync` and `librip::raw` do not return such errors. The functions of `threads.h` return one code for
+//! all of them, which is not noted. Of each kind, four callers are kept.
+//!
+//! # Example output
+//!
+//! ```text
+//! proven misuse: worker[12] may not unlock QUEUE: another thread owns it, or none (EPERM)
+//!     at drain queue.c:70, 3 times, first 12 s ago
+//! ```
+
+use super::evidence::{Evidence, RefusedCall};
+use super::finding::{Analysis, Finding};
+use super::kind::{Advice, Confidence, Kind};
+use super::view::View;
+use crate::locks::LockIncident;
+use crate::ring::IncidentKind;
+
+/// See the file's description.
+pub(super) struct Misuse;
+
+impl Analysis for Misuse {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+        for incident in &view.now.incidents {
+            let evidence = Evidence::RefusedCall(RefusedCall {
+                what: incident.kind.into(),
+                thread: incident.thread,
+                tid: incident.tid,
+                lock: incident.lock,
+                location: incident.location,
+                count: incident.count,
+                first_ago_ns: view.ago_ns(incident.at_ns),
+            });
+            let mut finding = Finding::new(Kind::Misuse, Confidence::Proven, evidence, advice(incident));
+            // The call is over. Nobody suffers now, as far as this finding shows.
+            finding.threads_hurt = 0;
+            found.push(finding);
+        }
+    }
+}
+
+fn advice(incident: &LockIncident) -> Advice {
+    match incident.kind {
+        IncidentKind::Relock | IncidentKind::TooOften => Advice::ReleaseOrRecursive,
+        IncidentKind::Unlock => Advice::CheckReleases,
+        IncidentKind::Destroy | IncidentKind::Destroyed => Advice::KeepLockAlive,
+        IncidentKind::OwnerDied => Advice::CheckExits,
+        IncidentKind::NotRecoverable => Advice::RepairRobust,
+        IncidentKind::SemaphoreFull => Advice::CheckPosts,
+        IncidentKind::WaitWithoutLock => Advice::LockBeforeWait,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::testing::{NOW, SECOND, Scene};
+
+    #[test]
+    fn a_call_that_was_refused_is_proven_whatever_came_later() {
+        let mut scene = Scene::of_two_threads_and_a_lock();
+        let location = scene.location("queue.c", 70);
+        let incident = LockIncident {
+            kind: IncidentKind::Unlock,
+            count: 3,
+            thread: Some(1),
+            tid: 5001,
+            lock: 0,
+            location,
+            at_ns: Some(NOW - 12 * SECOND),
+        };
+        scene.model.incidents = vec![incident, LockIncident { thread: None, at_ns: None, ..incident }];
+        let found = scene.run(&Misuse);
+        let confidences: Vec<Confidence> = found.iter().map(|finding| finding.confidence).collect();
+        assert_eq!(confidences, [Confidence::Proven; 2]);
+        let Evidence::RefusedCall(call) = &found[0].evidence else { panic!("{found:?}") };
+        assert_eq!((call.what.error(), call.first_ago_ns), (Some("EPERM"), Some(12 * SECOND)));
+        assert_eq!((&found[0].mentions.threads[..], &found[1].mentions.threads[..]), (&[1][..], &[][..]));
+    }
+}
