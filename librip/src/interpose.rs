@@ -3,6 +3,16 @@
 pub use crate::lock::interposed::*;
 pub use crate::sys::symbols::Symbols;
 
+/// Starts recording with the defaults: the process's first mark makes the ring. A process that marks nothing leaves
+/// nothing.
+///
+/// # Errors
+///
+/// Those of [`init`](crate::init) that are known before the ring is made.
+pub fn start_at_first_mark() -> Result<(), crate::InitError> {
+    crate::runtime::start(crate::Builder::new(), crate::runtime::When::AtFirstMark)
+}
+
 /// From now on the recorder makes no system call that a program with threads does not make anyway. Later threads record
 /// nowhere, and a clean exit leaves the ring.
 pub fn avoid_system_calls() {

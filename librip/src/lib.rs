@@ -102,7 +102,7 @@ impl Builder {
     ///
     /// See [`InitError`]. The program is unchanged, and all marks record nowhere.
     pub fn create(self) -> Result<(), InitError> {
-        runtime::start(self)
+        runtime::start(self, runtime::When::Now)
     }
 }
 

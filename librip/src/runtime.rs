@@ -20,26 +20,30 @@
 //! * An instance joins once and for good. Its library is pinned in memory first, and so is every library whose sites
 //!   are in the ring: threads' lists keep its blocks, and its PCs must not come to mean another library's code.
 //! * Another thread may unload a library at any time. So anchors and states of libraries are touched only if these are
-//!   pinned ([`loader::keep_loaded`]), or while the loader keeps its list locked ([`found_owner`]).
+//!   pinned ([`loader::keep_new`]), or while the loader keeps its list locked ([`found_owner`]).
 
 #![allow(unsafe_code, reason = "reaches statics of other modules by address")]
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
-use std::os::unix::fs::MetadataExt;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::arch::{self, ModuleState, Settings, ThreadBlock};
+use crate::process::exit::RingFile;
 use crate::process::instance::{self, ANCHOR_ABI, Anchor, Request};
 use crate::process::loader::{self, Detail, FoundModule};
-use crate::process::{clock, exit, fork, sigbus, state, thread};
-use crate::ring::{incidents, lock_names, module_registry, remote_tables};
+use crate::process::{clock, current, exit, fork, sigbus, state, thread};
+use crate::ring::module_registry::{self, LoadedModule};
+use crate::ring::{Ring, incidents, lock_names, remote_tables};
 use crate::start::config::Builder;
-use crate::start::create::{self, Made};
+use crate::start::create::{self, Failure};
 use crate::start::error::InitError;
+use crate::start::file::{Name, Naming};
+use crate::start::found::FoundModules;
+use crate::start::plan::Plan;
 use crate::sys;
+use crate::sys::written::{Scratch, Written};
 
 static ANCHOR: Anchor = Anchor {
     abi: ANCHOR_ABI,
@@ -69,40 +73,58 @@ core::arch::global_asm!(
     anchor = sym ANCHOR,
 );
 
-/// The path of the ring that this instance made.
-static RING_PATH: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// Whether a thread of this process is starting to record.
+static IS_STARTING: AtomicBool = AtomicBool::new(false);
 
-/// The path, unless a thread is making a ring at this moment.
-///
-/// It does not wait, because it might wait for ever: the thread that makes a ring acquires the loader's lock, and a
-/// caller in a library's constructor holds that.
-fn path_if_free() -> Option<MutexGuard<'static, Option<PathBuf>>> {
-    match RING_PATH.try_lock() {
-        Ok(path) => Some(path),
-        Err(TryLockError::Poisoned(path)) => Some(path.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
-}
+/// The plan of the ring.
+static PLAN: Written<Plan> = Written::new();
+
+/// The path of the ring, while it is made and afterwards.
+static PATH: Scratch<Name> = Scratch::new(Name::new());
+
+/// The modules that are to be registered in the ring.
+static MODULES: FoundModules = FoundModules::new();
 
 /// See [`crate::ring_path`].
 pub(crate) fn ring_path() -> Option<PathBuf> {
-    path_if_free().and_then(|path| path.clone())
+    exit::ring_path()
+}
+
+/// When the ring is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// At the start.
+    Now,
+    /// At the process's first mark.
+    #[cfg(feature = "interpose")]
+    AtFirstMark,
 }
 
 /// See [`Builder::create`].
-pub(crate) fn start(wish: Builder) -> Result<(), InitError> {
-    sys::with_errno_kept(|| make_and_open(wish))
+pub(crate) fn start(wish: Builder, when: When) -> Result<(), InitError> {
+    sys::with_errno_kept(|| {
+        // Another thread does not wait, because it might wait for ever: the one that starts acquires the loader's lock,
+        // and a caller in a library's constructor holds that.
+        // ORDERING: acquire, pairs with the release below.
+        if IS_STARTING.swap(true, Acquire) {
+            return Err(InitError::AlreadyRecording(None));
+        }
+        let result = start_alone(wish, when);
+        // ORDERING: release, pairs with the acquire above: threads take turns.
+        IS_STARTING.store(false, Release);
+        result
+    })
 }
 
-fn make_and_open(wish: Builder) -> Result<(), InitError> {
+/// One thread at a time calls it.
+fn start_alone(wish: Builder, when: When) -> Result<(), InitError> {
     sys::prepare();
     if !sys::has_memory() {
         return Err(InitError::OutOfMemory);
     }
     let wish = wish.with_process_environment()?;
-    let Some(mut own_path) = path_if_free() else { return Err(InitError::AlreadyRecording(None)) };
     if instance::is_recording() {
-        return Err(InitError::AlreadyRecording(own_path.clone()));
+        return Err(InitError::AlreadyRecording(ring_path()));
     }
     // Until this function returns, no other instance begins to make a ring.
     let _announcement = match Announcement::make() {
@@ -114,10 +136,53 @@ fn make_and_open(wish: Builder) -> Result<(), InitError> {
         }
         Err(Some(_)) => return Err(InitError::OutOfMemory),
     };
-    let made = create::create(&wish, &loader::loaded(Detail::Sites))?;
-    *own_path = Some(made.path.clone());
-    open(made, &wish);
+    let modules = loader::keep_new();
+    let plan = Plan::new(wish, &modules)?;
+    MODULES.add(modules);
+    if when == When::Now {
+        let ring = make(&plan, sys::pid()).map_err(|failure| error(&plan, failure))?;
+        // SAFETY: this thread alone starts, and there is no plan yet.
+        unsafe { current::install(ring) };
+    }
+    // SAFETY: this thread alone starts.
+    open(unsafe { PLAN.set(plan) }, when);
     Ok(())
+}
+
+fn error(plan: &Plan, failure: Failure) -> InitError {
+    let path = plan.place.path(sys::pid());
+    match failure {
+        Failure::Create(error) => InitError::Create { path, source: error.into() },
+        Failure::Map(error) => InitError::Map { path, source: error.into() },
+        Failure::NoRoom(needed_bytes) => InitError::NoRoom { path, needed_bytes },
+    }
+}
+
+/// Makes the ring of process `pid`, with the modules that are known. It allocates nothing, and is safe in a signal
+/// handler.
+///
+/// One thread at a time calls it.
+fn make(plan: &Plan, pid: u32) -> Result<Ring, Failure> {
+    make_named(plan, pid, Naming::AtTheEnd).or_else(|_| make_named(plan, pid, Naming::AtTheStart))
+}
+
+fn make_named(plan: &Plan, pid: u32, naming: Naming) -> Result<Ring, Failure> {
+    // SAFETY: one thread makes the ring, and the path does not change afterwards.
+    let path: &'static mut Name = unsafe { PATH.take() };
+    let made = create::make(plan, pid, naming, path)?;
+    module_registry::register(&made.ring, loaded_modules(MODULES.iter()));
+    let (ring, id) = made.publish(plan, path)?;
+    state::note_pid_namespace();
+    thread::watch_exits();
+    // SAFETY: one thread makes the ring.
+    unsafe { exit::install(RingFile { path: path.as_c_str(), id, keep: plan.wish.keep, pid }) };
+    Ok(ring)
+}
+
+/// Makes the ring at the process's first mark.
+#[cfg(feature = "interpose")]
+fn make_at_first_mark() -> Option<Ring> {
+    make(PLAN.get()?, current::pid()).ok()
 }
 
 /// Tells the other instances that this one makes a ring, so that a process has one ring. With two rings, the mask in
@@ -155,27 +220,24 @@ impl Drop for Announcement {
 }
 
 /// Opens a ring to all threads and modules of the process.
-fn open(made: Made, wish: &Builder) {
-    let ring = made.ring;
-    // First, because the steps that follow write to the file.
-    if wish.handles_sigbus {
-        sigbus::install(ring);
+fn open(plan: &Plan, when: When) {
+    if plan.wish.handles_sigbus {
+        sigbus::install();
     }
-    module_registry::register(ring, loader::keep_loaded().into_iter().map(|found| found.module));
-    made.publish();
-    state::note_pid_namespace();
-    clock::install(&made.calibration);
-    thread::install(ring);
-    if let Ok(metadata) = made.file.metadata() {
-        let file = exit::RingFile { path: made.path, device: metadata.dev(), inode: metadata.ino() };
-        exit::install(ring, file, wish.keep);
+    clock::install(&plan.calibration);
+    exit::watch();
+    match when {
+        When::Now => {}
+        #[cfg(feature = "interpose")]
+        // SAFETY: one thread starts, once.
+        When::AtFirstMark => unsafe { current::plan(make_at_first_mark) },
     }
     // ORDERING: relaxed: whoever reads them has found the owner with acquire.
-    ANCHOR.mask.store(u64::from(ring.geometry.slot_words) - 1, Relaxed);
-    ANCHOR.clock.store(made.calibration.packed(), Relaxed);
-    // This library runs this code, so it is loaded. Pinning fails only if there is no memory.
-    pin_here();
+    ANCHOR.mask.store(u64::from(plan.geometry.slot_words) - 1, Relaxed);
+    ANCHOR.clock.store(plan.calibration.packed(), Relaxed);
+    // This library has marks or an anchor, so `loader::keep_new` has pinned it.
     adopt(&ANCHOR);
+    introduce(MODULES.iter());
     // A module that is loaded from now on registers itself. One that was loaded a moment ago has found no ring.
     refresh();
 }
@@ -287,17 +349,33 @@ fn pin_here() -> bool {
 }
 
 extern "C" fn refresh() {
-    let Some(ring) = thread::ring() else { return };
-    let modules = loader::keep_loaded();
-    for module in modules.iter().filter(|module| module.has_marks()) {
-        // SAFETY: `keep_loaded` has pinned it, or it is the executable. That took the loader's lock, so the functions
-        // that the anchor leads to are relocated.
+    let modules = loader::keep_new();
+    if modules.is_empty() {
+        return;
+    }
+    let added = MODULES.add(modules);
+    introduce(added.iter());
+    if let Some(ring) = current::settled_ring() {
+        module_registry::register(ring, loaded_modules(added.iter()));
+    }
+}
+
+fn loaded_modules<'a>(
+    found: impl Iterator<Item = &'a FoundModule>,
+) -> impl Iterator<Item = &'a LoadedModule> {
+    found.map(|found| &found.module)
+}
+
+/// Tells modules with marks that this instance owns a ring.
+fn introduce<'a>(modules: impl Iterator<Item = &'a FoundModule>) {
+    for module in modules.filter(|module| module.has_marks()) {
+        // SAFETY: `keep_new` has pinned it, or it is the executable. That took the loader's lock, so the functions that
+        // the anchor leads to are relocated.
         for other in unsafe { others(module) } {
             (other.join)(&ANCHOR);
         }
         open_states(module);
     }
-    module_registry::register(ring, modules.into_iter().map(|found| found.module));
 }
 
 /// Lets a module's marks in C enter the library.
@@ -310,7 +388,7 @@ fn open_states(module: &FoundModule) {
             continue;
         }
         // SAFETY: the note of a loaded module says that its state is there, and `loader` checked that the address is in
-        // that module, which `refresh` has from `keep_loaded`: it is pinned, or is the executable. All fields are
+        // that module, which `refresh` has from `keep_new`: it is pinned, or is the executable. All fields are
         // atomics.
         let state = unsafe { &*state };
         // Nothing else to publish: its marks call the library, whose own state decides then.
@@ -319,7 +397,7 @@ fn open_states(module: &FoundModule) {
 }
 
 extern "C" fn request(request: Request, lock: u64) {
-    let Some(ring) = thread::ring() else { return };
+    let Some(ring) = current::ring() else { return };
     match request {
         Request::LOCK_RELEASED => remote_tables::released(ring, lock),
         Request::LOCK_DESTROYED => remote_tables::destroyed(ring, lock),
@@ -331,13 +409,15 @@ extern "C" fn request(request: Request, lock: u64) {
 }
 
 extern "C" fn note_incident(kind: u32, lock: u64, caller: u64) {
-    if let Some(ring) = thread::ring() {
+    if let Some(ring) = current::ring() {
         incidents::note(ring, kind, lock, caller);
     }
 }
 
 extern "C" fn name_lock(lock: u64, name: *const u8, len_bytes: usize) {
-    if let Some(ring) = thread::ring() {
+    // A name is a first mark if there is a plan of a ring. To remove a name from no ring is not.
+    let ring = if len_bytes == 0 { current::ring() } else { current::ring_for_mark() };
+    if let Some(ring) = ring {
         // SAFETY: `instance::name_lock`, here or in another instance, passes the parts of a slice.
         let name = unsafe { core::slice::from_raw_parts(name, len_bytes) };
         lock_names::write(ring, lock, name);

@@ -14,10 +14,12 @@ use core::ffi::c_int;
 #[cfg(feature = "capi")]
 use core::ptr;
 
+pub(crate) mod file;
 pub(crate) mod raw;
 mod reserve;
 pub(crate) mod symbols;
 mod vdso;
+pub(crate) mod written;
 
 pub(crate) use reserve::{NoMemory, reserve};
 
@@ -36,6 +38,12 @@ pub(crate) fn pid() -> u32 {
 pub(crate) fn tid() -> u32 {
     // SAFETY: takes nothing, cannot fail.
     unsafe { raw::call(libc::SYS_gettid, []) as u32 }
+}
+
+/// This process's real user id.
+pub(crate) fn uid() -> u32 {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { raw::call(libc::SYS_getuid, []) as u32 }
 }
 
 /// Whether this process has rights that its caller may not have: setuid, setgid, file capabilities.
@@ -177,6 +185,13 @@ pub(crate) fn block_signals() -> Signals {
 #[inline(always)]
 pub(crate) fn restore_signals(before: Signals) {
     change_mask(libc::SIG_SETMASK, before);
+}
+
+/// Lets other threads run for a moment. Threads of lower priority run too.
+pub(crate) fn rest() {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
+    // SAFETY: `time` is readable. The kernel writes the rest of the time nowhere.
+    unsafe { raw::call(libc::SYS_nanosleep, [(&raw const time).expose_provenance(), 0]) };
 }
 
 /// Changes the mask. Returns the signals that were blocked before.

@@ -42,6 +42,54 @@ fn a_symlink_at_the_path_is_not_followed_and_the_ring_gets_the_next_name() {
     assert_eq!(Ring::read(path).unwrap().slots.len(), 4);
 }
 
+/// FIFOs that nobody writes to, a directory, and a file whose lease somebody holds.
+#[test]
+#[allow(unsafe_code, reason = "there is no safe function for leases")]
+fn hostile_files_at_the_path_do_not_delay_the_start() {
+    use std::os::fd::AsRawFd;
+
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
+    let leased = std::sync::Mutex::new(None);
+    let remains = survives(&["work"], |plan| {
+        let path = |name: &str| plan.dir().join(name);
+        mkfifo(&path("ring"), Mode::S_IRWXU).unwrap();
+        mkfifo(&path("ring.1"), Mode::empty()).unwrap();
+        fs::write(path("ring.2"), "").unwrap();
+        let file = fs::File::open(path("ring.2")).unwrap();
+        // SAFETY: takes numbers. Whoever opens the file to write it waits until the lease is given up.
+        assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_RDLCK) }, 0);
+        *leased.lock().unwrap() = Some(file);
+        let socket = std::os::unix::net::UnixListener::bind(path("ring.3")).unwrap();
+        drop(socket);
+        plan
+    });
+    drop(leased);
+    assert_eq!(Ring::read(remains.dir().join("ring.4")).unwrap().slots.len(), 4);
+}
+
+/// The default name can be predicted: the process's id and start time are public.
+#[test]
+fn a_fifo_with_the_default_name_does_not_delay_the_start() {
+    let remains = survives(&["work"], |plan| {
+        let dir = plan.dir().to_owned();
+        let ring = plan.dir().join("rings/");
+        fs::create_dir(&ring).unwrap();
+        plan.env("RIP_RING", ring).before(move || {
+            let status = fs::read_to_string("/proc/self/stat")?;
+            let start: u64 =
+                status.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap().parse().unwrap();
+            let name = format!("rings/rip.victim.{}.{start:x}", std::process::id());
+            Ok(nix::unistd::mkfifo(&dir.join(name), nix::sys::stat::Mode::S_IRWXU)?)
+        })
+    });
+    let rings: Vec<_> = fs::read_dir(remains.dir().join("rings")).unwrap().flatten().collect();
+    assert_eq!(rings.len(), 2, "{rings:?}");
+    let ring = rings.iter().find(|entry| entry.file_type().unwrap().is_file()).unwrap();
+    assert_eq!(Ring::read(ring.path()).unwrap().slots.len(), 4);
+}
+
 #[test]
 fn the_ring_of_an_earlier_crash_is_not_overwritten() {
     let remains = survives(&["work"], |plan| {

@@ -5,6 +5,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod behaviour;
+mod first;
 mod headers;
 mod mixed;
 mod neighbours;

@@ -166,6 +166,31 @@ fn the_ring_of_a_daemon_is_kept_when_its_first_process_ends() {
 }
 
 #[test]
+fn a_daemon_whose_first_process_has_marked_nothing_has_a_ring_of_its_own() {
+    let remains = plan(&compile("trouble", &[]), &["daemon-late"], &[preload()]).run();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        assert!(Instant::now() < deadline, "no marks of a daemon");
+        if let Ok(ring) = Ring::read(remains.ring_path())
+            && ring.slots.iter().filter(|slot| slot.pid == ring.pid && slot.count > 0).count() == 2
+        {
+            return assert_eq!(ring.exit_status, None, "it was killed");
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_last_child_removes_the_ring_that_the_first_process_has_left_to_it() {
+    let remains = plan(&compile("trouble", &[]), &["daemon-ends"], &[preload()]).run();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while remains.has_ring() {
+        assert!(Instant::now() < deadline, "the ring is still there");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn a_child_forked_in_a_signal_handler_does_not_write_into_its_parents_slot() {
     let (at, ring) = killed("forking_handler");
     let of = |is_child: bool, lock: &str| -> Vec<Holding> {

@@ -67,9 +67,7 @@ extern "C" fn loaded() {
     real::find();
     if elf::is_first_copy() {
         // Without a ring the program runs as it would without us. There is nobody to report an error to.
-        let _ = librip::init();
+        let _ = librip::interpose::start_at_first_mark();
         modules::watch_forks();
-        // Now, before the program may install a filter of system calls.
-        librip::interpose::enter();
     }
 }

@@ -1,4 +1,4 @@
-//! The end of a process that calls `exit`: writes the status into the header, and keeps or removes the file.
+//! The end of a process that ends by itself: writes the status into the header, and keeps or removes the file.
 //!
 //! A process that dies in any other way does not come here. Its ring has no exit status, and that is the evidence.
 
@@ -6,16 +6,19 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
-use core::sync::atomic::AtomicPtr;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::os::unix::fs::MetadataExt;
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use core::sync::atomic::fence;
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use librip_format::EXIT_STATUS;
 
-use super::{state, thread};
+use super::{current, state, thread};
 use crate::ring::{Ring, children, slots};
 use crate::sys;
+use crate::sys::file::{self, FileId};
+use crate::sys::written::Written;
 
 /// What becomes of the ring when the process calls `exit` or returns from `main`.
 ///
@@ -34,59 +37,71 @@ pub enum Keep {
 /// The ring's file, with what identifies it at exit.
 #[derive(Debug)]
 pub(crate) struct RingFile {
-    pub(crate) path: PathBuf,
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
+    pub(crate) path: &'static CStr,
+    pub(crate) id: FileId,
+    pub(crate) keep: Keep,
+    /// The process whose ring it is.
+    pub(crate) pid: u32,
 }
 
-struct AtExit {
-    ring: &'static Ring,
-    file: RingFile,
-    keep: Keep,
-    /// The process that made the ring.
-    pid: u32,
-}
-
-/// What to do at the end; null if this instance has no ring.
-static AT_EXIT: AtomicPtr<AtExit> = AtomicPtr::new(ptr::null_mut());
+/// The file of the ring that this instance made.
+static FILE: Written<RingFile> = Written::new();
 
 unsafe extern "C" {
     /// glibc's `atexit` that also passes the status.
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+    /// What `at_quick_exit` calls.
+    fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void, c_int), library: *mut c_void) -> c_int;
 }
 
-/// Arranges that `exit`, and a return from `main`, are recorded.
-pub(crate) fn install(ring: &'static Ring, file: RingFile, keep: Keep) {
-    let at_exit = Box::leak(Box::new(AtExit { ring, file, keep, pid: sys::pid() }));
-    // ORDERING: release, pairs with the acquire in `process_ends`.
-    AT_EXIT.store(at_exit, Release);
+/// Arranges that `exit`, `quick_exit` and a return from `main` are noticed. To be called once.
+pub(crate) fn watch() {
     // SAFETY: the function has the required signature, and its module is pinned or is the executable. If there is no
     // memory for the registration, an exit looks like a crash.
     unsafe { on_exit(exits, ptr::null_mut()) };
+    // FOLKLORE: glibc passes the status as a second argument. No library is named, so that the registration stays.
+    // SAFETY: as above.
+    unsafe { __cxa_at_quick_exit(exits_quickly, ptr::null_mut()) };
 }
 
 extern "C" fn exits(status: c_int, _argument: *mut c_void) {
     process_ends(status);
 }
 
+extern "C" fn exits_quickly(_argument: *mut c_void, status: c_int) {
+    process_ends(status);
+}
+
+/// Keeps what the end of the process needs to know of the ring's file.
+///
+/// # Safety
+///
+/// No other thread calls it.
+pub(crate) unsafe fn install(file: RingFile) {
+    // SAFETY: the caller's promise.
+    unsafe { FILE.set(file) };
+}
+
+/// The path of the ring's file.
+pub(crate) fn ring_path() -> Option<PathBuf> {
+    let file = FILE.get()?;
+    current::ring()?;
+    Some(OsStr::from_bytes(file.path.to_bytes()).into())
+}
+
 /// The process ends with this status. Safe in a signal handler, and in a child of `vfork`.
 pub(crate) fn process_ends(status: c_int) {
-    // ORDERING: acquire: see `install`.
-    let at_exit = AT_EXIT.load(Acquire);
-    // SAFETY: null, or leaked by `install`.
-    let Some(at_exit) = (unsafe { at_exit.as_ref() }) else { return };
-    // A forked child inherits the registration, but must not remove its parent's ring.
+    let (Some(ring), Some(file)) = (current::ring(), FILE.get()) else { return };
+    let may_call = !state::avoids_system_calls();
     if state::is_forked_child() {
-        thread::release_slot_with_process();
+        child_ends(ring, file, status, may_call);
         return;
     }
-    let ring = at_exit.ring;
     // If somebody has truncated the file, nothing can be recorded. The SIGBUS handler may be switched off.
     if !ring.has_header() {
         return;
     }
-    let may_call = !state::avoids_system_calls();
-    if may_call && sys::pid() != at_exit.pid {
+    if may_call && sys::pid() != file.pid {
         // A child of `vfork`, in its parent's memory.
         return;
     }
@@ -95,26 +110,47 @@ pub(crate) fn process_ends(status: c_int) {
     header.exited_boottime_ns.store(sys::boottime_ns(), Relaxed);
     // ORDERING: release: a reader that sees the state sees status and time.
     header.exit_state.store(EXIT_STATUS, Release);
-    let keeps = match at_exit.keep {
-        Keep::Always => true,
-        // A ring without a single mark explains no failure.
-        Keep::OnFailure => status & 0xff != 0 && slots::has_events(ring),
-        Keep::Never => false,
-    };
-    // The first process of a daemon ends at once, and its child continues to record.
-    if may_call && !keeps && !children::are_left(ring, at_exit.file.inode) {
-        at_exit.file.remove();
+    if !may_call || file.is_kept(ring, status) {
+        return;
+    }
+    // The first process of a daemon ends at once, and its child continues to record. The last child removes the ring.
+    children::leave_removal(ring);
+    if !children::are_left(ring, file.id.inode, file.pid) {
+        file.remove();
+    }
+}
+
+/// A forked child ends. It must not remove its parent's ring while others record.
+fn child_ends(ring: &Ring, file: &RingFile, status: c_int, may_call: bool) {
+    thread::release_slot_with_process();
+    if !may_call || !ring.has_header() || file.is_kept(ring, status) {
+        return;
+    }
+    children::forget_own(ring);
+    // ORDERING: the fence pairs with the one in `leave_removal`: of the first process and its last child, one sees that
+    // the other has ended.
+    fence(SeqCst);
+    if children::is_removal_left(ring) && !children::are_left(ring, file.id.inode, file.pid) {
+        file.remove();
     }
 }
 
 impl RingFile {
+    /// Whether the ring stays when a process of it ends with this status.
+    fn is_kept(&self, ring: &Ring, status: c_int) -> bool {
+        match self.keep {
+            Keep::Always => true,
+            // A ring without a single mark explains no failure.
+            Keep::OnFailure => status & 0xff != 0 && slots::has_events(ring),
+            Keep::Never => false,
+        }
+    }
+
     /// Removes the file, unless another file has its name now.
     fn remove(&self) {
-        let is_ours = std::fs::symlink_metadata(&self.path)
-            .is_ok_and(|found| found.dev() == self.device && found.ino() == self.inode);
-        if is_ours {
+        if file::id_at(self.path, false) == Ok(self.id) {
             // Somebody else may have removed it, or the directory may have become read-only. Nothing can be done here.
-            let _ = std::fs::remove_file(&self.path);
+            file::unlink(self.path);
         }
     }
 }

@@ -9,7 +9,7 @@
 
 use core::cell::Cell;
 
-use super::{state, thread};
+use super::{current, state, thread};
 use crate::arch;
 use crate::ring::children;
 use crate::ring::fork_copy::{self, NONE_HELD};
@@ -31,7 +31,7 @@ pub(crate) fn watch() {
 }
 
 unsafe extern "C" fn before_fork() {
-    if let Some(ring) = thread::ring() {
+    if let Some(ring) = current::ring() {
         CHILD_NUMBER.set(Some(children::announce(ring)));
         MASK_BEFORE_FORK.set(Some(sys::block_signals()));
         let slot = thread::slot_of(arch::thread_block());
@@ -56,7 +56,7 @@ fn restore_mask() {
 unsafe extern "C" fn forked() {
     // Read now: a handler that runs when signals are unblocked may fork again.
     let number = CHILD_NUMBER.take();
-    if thread::ring().is_some() {
+    if current::forked() {
         thread::forget_slot();
         state::note_forked_child();
         if !state::avoids_system_calls() {
@@ -65,7 +65,7 @@ unsafe extern "C" fn forked() {
     }
     restore_mask();
     // Not while SIGBUS is blocked: somebody may have truncated the file at this moment.
-    if let Some(ring) = thread::ring()
+    if let Some(ring) = current::ring()
         && !state::avoids_system_calls()
     {
         // Without a number, another thread has made the ring since `before_fork`.

@@ -6,6 +6,8 @@
 
 use core::ffi::{CStr, c_int, c_void};
 use core::slice;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;
 
@@ -115,12 +117,22 @@ pub(crate) fn loaded(detail: Detail) -> Vec<FoundModule> {
     modules
 }
 
-/// All modules that are loaded now, the executable first. Libraries that have marks stay loaded from now on, and one
-/// that cannot be kept is not in the list.
-pub(crate) fn keep_loaded() -> Vec<FoundModule> {
+/// The modules that were loaded since the last call, the executable first. Libraries that have marks stay loaded from
+/// now on, and one that cannot be kept is not in the list. Modules may be in the list again.
+pub(crate) fn keep_new() -> Vec<FoundModule> {
+    // ORDERING: relaxed: a thread that reads old numbers looks at modules that were seen.
+    let seen = Changes { loads: SEEN_LOADS.load(Relaxed), unloads: SEEN_UNLOADS.load(Relaxed) };
     let mut kept = Vec::new();
     loop {
-        let mut modules = loaded(Detail::Sites);
+        let (now, count) = changes();
+        let new = if now.unloads == seen.unloads { now.loads.wrapping_sub(seen.loads) } else { u64::MAX };
+        // FOLKLORE: glibc appends a module that it loads to its list.
+        let first = (count as u64).saturating_sub(new) as usize;
+        if new == 0 {
+            return Vec::new();
+        }
+        let mut modules = Vec::new();
+        for_each_from(first, Detail::Sites, |module| modules.push(module));
         let stays = |found: &FoundModule, kept: &[Identity]| {
             found.module.is_executable || !found.has_marks() || kept.contains(&found.identity())
         };
@@ -133,22 +145,57 @@ pub(crate) fn keep_loaded() -> Vec<FoundModule> {
         // A library that was unloaded before it was pinned may be loaded elsewhere by now, so look again.
         if kept.len() == before {
             modules.retain(|module| stays(module, &kept));
+            SEEN_LOADS.store(now.loads, Relaxed);
+            SEEN_UNLOADS.store(now.unloads, Relaxed);
             return modules;
         }
     }
 }
 
+/// How many modules were loaded and unloaded since the program's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Changes {
+    loads: u64,
+    unloads: u64,
+}
+
+/// What the last [`keep_new`] has seen.
+static SEEN_LOADS: AtomicU64 = AtomicU64::new(0);
+static SEEN_UNLOADS: AtomicU64 = AtomicU64::new(0);
+
+/// What has changed until now, and how many modules are loaded.
+fn changes() -> (Changes, usize) {
+    unsafe extern "C" fn count(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
+        // SAFETY: the loader passes a valid record.
+        let info = unsafe { &*info };
+        // SAFETY: the caller passed a pointer to this pair, and waits.
+        let found = unsafe { &mut *data.cast::<(Changes, usize)>() };
+        *found = (Changes { loads: info.dlpi_adds, unloads: info.dlpi_subs }, found.1 + 1);
+        0
+    }
+    let mut found = (Changes { loads: 0, unloads: 0 }, 0);
+    // SAFETY: `count` has the signature that the loader calls, and gets the pointer to `found` back.
+    unsafe { libc::dl_iterate_phdr(Some(count), (&raw mut found).cast()) };
+    found
+}
+
 /// Calls `each` for all modules that are loaded now, the executable first. The loader keeps its list locked meanwhile:
 /// no module is unloaded, and `each` must load none.
-pub(crate) fn for_each(detail: Detail, mut each: impl FnMut(FoundModule)) {
-    let mut visitor = Visitor { detail, is_first: true, each: &mut each };
+pub(crate) fn for_each(detail: Detail, each: impl FnMut(FoundModule)) {
+    for_each_from(0, detail, each);
+}
+
+/// The same from the module with this index on.
+fn for_each_from(first: usize, detail: Detail, mut each: impl FnMut(FoundModule)) {
+    let mut visitor = Visitor { detail, first, index: 0, each: &mut each };
     // SAFETY: `visit` has the signature that the loader calls, and gets the pointer to `visitor` back.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut visitor).cast()) };
 }
 
 struct Visitor<'a> {
     detail: Detail,
-    is_first: bool,
+    first: usize,
+    index: usize,
     each: &'a mut dyn FnMut(FoundModule),
 }
 
@@ -156,13 +203,14 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
     // SAFETY: the loader passes a valid record, and keeps the list of modules locked.
     let info = unsafe { &*info };
     // SAFETY: `for_each` passed a pointer to this visitor, and waits.
-    let Visitor { detail, is_first, each } = unsafe { &mut *data.cast::<Visitor<'_>>() };
-    if info.dlpi_phdr.is_null() {
+    let Visitor { detail, first, index, each } = unsafe { &mut *data.cast::<Visitor<'_>>() };
+    let is_executable = *index == 0;
+    *index += 1;
+    if info.dlpi_phdr.is_null() || *index <= *first {
         return 0;
     }
     // SAFETY: the loader's own program headers.
     let segments = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let is_executable = core::mem::replace(is_first, false);
     let mut found = describe(info.dlpi_addr, segments);
     found.module.is_executable = is_executable;
     found.module.path = if is_executable {

@@ -4,6 +4,7 @@
 //! that owns the ring; `runtime` fills it in.
 
 pub(crate) mod clock;
+pub(crate) mod current;
 pub(crate) mod exit;
 pub(crate) mod fork;
 pub(crate) mod instance;

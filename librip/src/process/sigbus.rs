@@ -17,10 +17,9 @@ use core::ptr;
 use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Release};
 
-use crate::ring::Ring;
+use super::current;
 use crate::sys;
 
-static RING: AtomicPtr<Ring> = AtomicPtr::new(ptr::null_mut());
 /// The action that was in place before ours, leaked.
 static FORMER: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
@@ -30,7 +29,7 @@ type InfoHandler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 type PlainHandler = extern "C" fn(c_int);
 
 /// Installs the handler before the present one. To be called once.
-pub(crate) fn install(ring: &'static Ring) {
+pub(crate) fn install() {
     let mut before = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: only asks for the present action.
     if unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), before.as_mut_ptr()) } != 0 {
@@ -38,9 +37,8 @@ pub(crate) fn install(ring: &'static Ring) {
     }
     // SAFETY: the call above filled it.
     let before = unsafe { before.assume_init() };
-    // ORDERING: release on both, pairs with the acquire in `on_sigbus`.
+    // ORDERING: release, pairs with the acquire in `pass_on`.
     FORMER.store(Box::leak(Box::new(before)), Release);
-    RING.store(ptr::from_ref(ring).cast_mut(), Release);
     let mut action = before;
     action.sa_sigaction = on_sigbus as extern "C" fn(_, _, _) as usize;
     // On the alternate stack if the thread has one. The other flags of the former action stay, except that we reset it
@@ -67,9 +65,7 @@ fn replace_lost_memory(info: *mut libc::siginfo_t) -> bool {
     }
     // SAFETY: BUS_ADRERR records have an address.
     let address = unsafe { info.si_addr() }.addr();
-    // ORDERING: acquire, pairs with `install`.
-    // SAFETY: null, or a leaked ring.
-    let Some(ring) = (unsafe { RING.load(Acquire).as_ref() }) else { return false };
+    let Some(ring) = current::ring() else { return false };
     let begin = ring.base().addr();
     let end = begin + ring.geometry.file_len_bytes as usize;
     if !(begin..end).contains(&address) {

@@ -5,7 +5,7 @@
 //! # States of a thread's block
 //!
 //! ```text
-//!               the first mark, if there is a ring
+//!               the first mark, if there is a ring or a plan of one
 //!   no cursor ------> absent ------> cursor ------> absent
 //!     ^       \          |   claimed         last round of destructors, or rip_exit()
 //!     |        \         +-> stays absent: the ring is full, or there is no memory
@@ -22,19 +22,17 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicI32, AtomicPtr};
+use core::sync::atomic::AtomicI32;
+use core::sync::atomic::Ordering::Relaxed;
 
 use librip_format::SlotHeader;
 
-use super::{clock, state};
+use super::{clock, current, state};
 use crate::arch::{self, ThreadBlock};
+use crate::ring::fork_copy;
 use crate::ring::slots::{self, Claimant};
-use crate::ring::{Ring, fork_copy};
 use crate::sys;
 
-/// The ring that this instance owns.
-static RING: AtomicPtr<Ring> = AtomicPtr::new(ptr::null_mut());
 /// The key whose destructor runs when a thread ends; -1 if there is none.
 static EXIT_KEY: AtomicI32 = AtomicI32::new(-1);
 
@@ -47,13 +45,14 @@ const EXIT_ROUNDS: u64 = 4;
 /// others. A first mark may come from a signal handler that interrupted `malloc`, so only the former will do.
 const EXIT_KEYS_WITHOUT_ALLOCATION: usize = 32;
 
-/// Makes `ring` the one in which this instance's threads record.
-pub(crate) fn install(ring: &'static Ring) {
+/// Makes the key by which ends of threads are noticed. Runs when the ring is made, before threads record.
+///
+/// It calls the C library, which allocates and locks nothing there.
+pub(crate) fn watch_exits() {
     if let Some(key) = exit_key() {
+        // ORDERING: relaxed: the ring is published after this, with release.
         EXIT_KEY.store(key as i32, Relaxed);
     }
-    // ORDERING: release, pairs with the acquire in `ring`: the ring and the key are complete.
-    RING.store(ptr::from_ref(ring).cast_mut(), Release);
 }
 
 unsafe extern "C" {
@@ -89,14 +88,6 @@ fn exit_key() -> Option<libc::pthread_key_t> {
     best
 }
 
-/// The ring that this instance owns, if it owns one.
-pub(crate) fn ring() -> Option<&'static Ring> {
-    // ORDERING: acquire, pairs with the release in `install`.
-    let ring = RING.load(Acquire);
-    // SAFETY: null, or a leaked ring.
-    unsafe { ring.as_ref() }
-}
-
 /// Gives `block` a cursor, the one of this thread's slot, or marks it absent.
 ///
 /// Called with signals blocked, on the thread that `block` belongs to, in the instance that owns the ring.
@@ -104,7 +95,7 @@ pub(crate) fn attach(block: &ThreadBlock) {
     let own = arch::thread_block();
     if own.cursor.get().is_null() && own.is_absent.get() == 0 {
         own.is_absent.set(1);
-        if let Some(cursor) = ring().and_then(|ring| first_mark(ring, own)) {
+        if let Some(cursor) = first_mark(own) {
             // All blocks: a function that the claim called may have marked in another module, whose block is absent
             // since.
             for linked in blocks(own) {
@@ -174,7 +165,7 @@ pub(crate) fn release_slot() {
                 block.is_absent.set(1);
                 block.cursor.set(ptr::null_mut());
             }
-            if let Some(ring) = ring()
+            if let Some(ring) = current::ring()
                 && let Some(index) = ring.slot_of(cursor)
             {
                 slots::release(ring, index);
@@ -194,13 +185,17 @@ pub(super) fn forget_slot() {
     own.exit_rounds.set(0);
 }
 
-/// Claims a slot for the calling thread, and arranges for the thread's exit to be noticed. Returns its cursor.
-fn first_mark(ring: &'static Ring, own: &ThreadBlock) -> Option<*mut u64> {
+/// Claims a slot for the calling thread, and arranges for the thread's exit to be noticed. Returns its cursor. The
+/// process's first mark makes the ring, if it is not there yet.
+fn first_mark(own: &ThreadBlock) -> Option<*mut u64> {
     if state::avoids_system_calls() {
-        // ORDERING: relaxed, a statistic.
-        ring.header().threads_refused_memory.fetch_add(1, Relaxed);
+        if let Some(ring) = current::ring() {
+            // ORDERING: relaxed, a statistic.
+            ring.header().threads_refused_memory.fetch_add(1, Relaxed);
+        }
         return None;
     }
+    let ring = current::ring_for_mark()?;
     let claimant = Claimant { pid: sys::pid(), tid: sys::tid(), pid_namespace: state::pid_namespace() };
     match slots::claim(ring, claimant) {
         Ok(index) => {
@@ -222,9 +217,9 @@ fn first_mark(ring: &'static Ring, own: &ThreadBlock) -> Option<*mut u64> {
 }
 
 fn watch_exit(own: &ThreadBlock) -> bool {
-    // ORDERING: relaxed: `install` stores it before the ring, which the caller has acquired.
+    // ORDERING: relaxed: `watch_exits` stores it before the ring, which the caller has acquired.
     let key = EXIT_KEY.load(Relaxed);
-    // SAFETY: `install` made the key, which is never deleted.
+    // SAFETY: `watch_exits` made the key, which is never deleted.
     key >= 0
         && unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, ptr::from_ref(own).cast()) } == 0
 }

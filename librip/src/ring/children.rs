@@ -4,7 +4,8 @@
 //! a daemon ends before its child has done anything. A child that has called `exec` does not have the ring mapped any
 //! more.
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use core::sync::atomic::fence;
 use std::fs::File;
 use std::io::{Read, Write};
 
@@ -39,10 +40,36 @@ fn store(ring: &Ring, number: u32, pid: u32) {
     ring.header().recent_children[index].store(pid, Relaxed);
 }
 
-/// Whether another process than the calling one records in the ring, or may still do so. `inode` is that of the ring's
-/// file. Allocates nothing.
-pub(crate) fn are_left(ring: &Ring, inode: u64) -> bool {
-    let is_other = |pid: u32| pid != 0 && pid != sys::pid() && sys::process_exists(pid);
+/// The creator ends, and would remove the ring: the last child shall do it.
+pub(crate) fn leave_removal(ring: &Ring) {
+    ring.control.counters().removal_is_left.store(1, Relaxed);
+    // ORDERING: the fence pairs with the one of a child that ends.
+    fence(SeqCst);
+}
+
+/// Whether the creator has left the removal of the ring to the last child.
+pub(crate) fn is_removal_left(ring: &Ring) -> bool {
+    // ORDERING: relaxed: the caller's fence orders it.
+    ring.control.counters().removal_is_left.load(Relaxed) != 0
+}
+
+/// The calling child ends: it does not count as left any more.
+pub(crate) fn forget_own(ring: &Ring) {
+    let own = sys::pid();
+    for (index, noted) in ring.control.counters().recent_children.iter().enumerate() {
+        // ORDERING: relaxed: the caller's fence orders it.
+        if noted.load(Relaxed) == own {
+            noted.store(0, Relaxed);
+            ring.header().recent_children[index].store(0, Relaxed);
+        }
+    }
+}
+
+/// Whether another process than the calling one and the ring's creator records in the ring, or may still do so. `inode`
+/// is that of the ring's file. Allocates nothing.
+pub(crate) fn are_left(ring: &Ring, inode: u64, creator: u32) -> bool {
+    let own = sys::pid();
+    let is_other = |pid: u32| pid != 0 && pid != own && pid != creator && sys::process_exists(pid);
     // ORDERING: acquire, pairs with the release in `slots::fresh`. Relaxed for the noted children: see `announce`.
     let used = ring.used(Table::Slots).load(Acquire) as usize;
     let mut owners = ring.control.owners()[..used].iter();

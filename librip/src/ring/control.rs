@@ -13,7 +13,7 @@
 //!
 //! # Invariants
 //!
-//! * The mapping is never unmapped, like the ring's.
+//! * The mapping is never unmapped, like the ring's, once the ring is used.
 //! * All fields are atomics. Zero is their first value.
 
 #![allow(unsafe_code, reason = "a mapping is raw memory")]
@@ -22,12 +22,12 @@ use core::ptr::NonNull;
 use core::slice;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
-use std::io;
 
 use librip_format::{INCIDENTS_MAX, SLOT_CLAIMING, SLOT_EXITED, SLOT_LIVE};
 
 use super::exit_queue::ExitQueue;
 use super::geometry::{Geometry, Table};
+use crate::sys::file::{self, Errno};
 
 /// The ring remembers this many forked children, the last ones.
 pub(crate) const CHILDREN_MAX: usize = librip_format::RECENT_CHILDREN;
@@ -52,6 +52,8 @@ pub(crate) struct Counters {
     pub(crate) recent_children: [AtomicU32; CHILDREN_MAX],
     /// The callers that have an entry for an incident: see [`incidents`](super::incidents).
     pub(crate) incidents: [AtomicU64; INCIDENTS_MAX],
+    /// Not 0: the creator has ended, and the last child removes the ring.
+    pub(super) removal_is_left: AtomicU32,
 }
 
 /// Who owns a slot. The slot's header in the file has a copy.
@@ -156,6 +158,7 @@ pub(crate) struct ModuleKey {
 #[derive(Debug)]
 pub(crate) struct Control {
     base: NonNull<u8>,
+    len_bytes: usize,
     slots: usize,
     names: usize,
     modules: usize,
@@ -171,34 +174,26 @@ const ARRAYS_AT: usize = 1024;
 const _: () = assert!(size_of::<Counters>() <= ARRAYS_AT);
 
 impl Control {
-    /// Maps a control block for a ring with this geometry. It is never unmapped.
+    /// Maps a control block for a ring with this geometry.
     ///
     /// # Errors
     ///
     /// Those of `mmap`.
-    pub(crate) fn new(geometry: &Geometry) -> io::Result<Control> {
+    pub(crate) fn new(geometry: &Geometry) -> Result<Control, Errno> {
         let [slots, names, modules] =
             [Table::Slots, Table::LockNames, Table::Modules].map(|table| geometry.capacity(table) as usize);
-        let len = ARRAYS_AT
+        let len_bytes = ARRAYS_AT
             + slots * (size_of::<SlotOwner>() + size_of::<AtomicU64>())
             + names * size_of::<NameKey>()
             + modules * size_of::<ModuleKey>();
-        // SAFETY: without MAP_FIXED, the kernel chooses unused addresses.
-        let base = unsafe {
-            libc::mmap(
-                core::ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::Other)?;
-        Ok(Control { base, slots, names, modules })
+        let base = file::map_shared(len_bytes)?;
+        Ok(Control { base, len_bytes, slots, names, modules })
+    }
+
+    /// Unmaps it: nobody uses the ring.
+    pub(super) fn discard(self) {
+        // SAFETY: this value owns the mapping, and all references into it borrow this value.
+        unsafe { file::unmap(self.base, self.len_bytes) };
     }
 
     /// The counters.

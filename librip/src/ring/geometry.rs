@@ -87,7 +87,7 @@ pub(crate) struct Limits {
 }
 
 /// Room for libraries that are loaded later. It costs nothing before they come, because the file is sparse.
-const SPARE_MODULES: u64 = 512;
+const SPARE_MODULES: u64 = 4096;
 const SPARE_SITES: u64 = 32_768;
 const SPARE_TEXT_BYTES: u64 = 4 << 20;
 const LOCK_NAMES: u64 = 131_072;

@@ -4,7 +4,7 @@
 //!
 //! # Invariants
 //!
-//! * A `Ring` is leaked. The mapping stays until the process ends, because cursors of any thread, destructors and exit
+//! * A `Ring` that is used is never dropped. The mapping stays until the process ends, because cursors of any thread, destructors and exit
 //!   handlers point into it.
 //! * An address in the mapping comes from the geometry and an index that was checked against it.
 
@@ -17,6 +17,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use librip_format::{Header, LockName, Module, Site, SlotHeader};
 
 use super::{Control, Geometry, Table};
+use crate::sys::file::File;
 use crate::sys::{self, NoMemory};
 
 /// A mapped ring.
@@ -44,7 +45,7 @@ unsafe impl Sync for Ring {}
 impl Ring {
     /// # Safety
     ///
-    /// `base` starts a readable and writable mapping of `geometry.file_len_bytes` bytes that is never unmapped, and
+    /// `base` starts a readable and writable mapping of `geometry.file_len_bytes` bytes that nobody else unmaps, and
     /// `control` was made for this geometry.
     pub(crate) unsafe fn new(base: NonNull<u8>, geometry: Geometry, control: Control) -> Ring {
         Ring {
@@ -56,6 +57,23 @@ impl Ring {
             search_rest_until_ns: AtomicU64::new(0),
             search_from: AtomicU64::new(0),
         }
+    }
+
+    /// Maps the ring's file elsewhere, if that is possible. Nobody uses the ring yet.
+    pub(crate) fn map_again(&mut self, file: &File) {
+        let len = self.geometry.file_len_bytes as usize;
+        if let Ok(base) = file.map(len) {
+            let former = core::mem::replace(&mut self.base, base);
+            // SAFETY: as in `discard`.
+            unsafe { sys::file::unmap(former, len) };
+        }
+    }
+
+    /// Unmaps a ring that nobody uses.
+    pub(crate) fn discard(self) {
+        // SAFETY: `new` was promised that the mapping has this length, and all references into it borrow this value.
+        unsafe { sys::file::unmap(self.base, self.geometry.file_len_bytes as usize) };
+        self.control.discard();
     }
 
     pub(crate) fn base(&self) -> *mut u8 {

@@ -1,22 +1,20 @@
 //! Enters modules in the ring, with their sites: path, build id, load bias, and each site's note and text.
 //!
-//! It does not find modules (`process::loader` does) and resolves no addresses (the reader does). It runs in ordinary
-//! code only, never in a mark.
+//! It does not find modules (`process::loader` does) and resolves no addresses (the reader does). It allocates nothing,
+//! because the ring may be made at the process's first mark, with the modules that were found before.
 
 #![allow(unsafe_code, reason = "entries are written through the mapping")]
 
 use core::hash::Hasher;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
-use std::ffi::OsStr;
 use std::hash::DefaultHasher;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 
 use librip_format::{ENTRY_COMPLETE, Module, ParsedSite, Site, Text};
 
 use super::control::ModuleKey;
 use super::{Ring, Table};
+use crate::sys::file::{Terminated, len_and_time};
 use crate::sys::{self, NoMemory};
 
 /// A loaded executable or library. Addresses are actual ones.
@@ -39,10 +37,10 @@ pub(crate) struct LoadedModule {
 const BUILD_ID_LEN_MAX: usize = 32;
 
 /// Enters the modules that are not in the ring yet. The header counts those for which there is no room.
-pub(crate) fn register(ring: &Ring, modules: impl Iterator<Item = LoadedModule>) {
+pub(crate) fn register<'a>(ring: &Ring, modules: impl Iterator<Item = &'a LoadedModule>) {
     let turn = AtTurn::wait(ring);
     for module in modules {
-        if !is_registered(ring, &module) && enter(ring, &module).is_err() {
+        if !is_registered(ring, module) && enter(ring, module).is_err() {
             // ORDERING: relaxed, a statistic.
             ring.header().metadata_refused.fetch_add(1, Relaxed);
         }
@@ -66,7 +64,7 @@ impl AtTurn<'_> {
             if owner != own && turn.compare_exchange(owner, own, Acquire, Relaxed).is_ok() {
                 return AtTurn(turn);
             }
-            std::thread::yield_now();
+            sys::rest();
         }
     }
 }
@@ -145,13 +143,14 @@ fn write_module(ring: &Ring, index: u64, module: &LoadedModule, path: Text) {
     unsafe { write_then_complete(ring.module(index), entry) };
 }
 
-/// Returns a file's length and modification time, bytes and ns since 1970; zeros if the file cannot be examined.
+/// Returns a file's length and modification time, bytes and ns since 1970; zeros if the file cannot be examined, or its
+/// path is long or not a path: the kernel's own module has a name only.
 fn file_identity(path: &[u8]) -> (u64, u64) {
-    std::fs::metadata(OsStr::from_bytes(path)).map_or((0, 0), |file| {
-        let modified_ns =
-            (file.mtime() as u64).wrapping_mul(1_000_000_000).wrapping_add(file.mtime_nsec() as u64);
-        (file.size(), modified_ns)
-    })
+    let mut terminated = Terminated::<512>::new();
+    if !path.starts_with(b"/") || terminated.push(path).is_err() {
+        return (0, 0);
+    }
+    len_and_time(terminated.as_c_str()).unwrap_or((0, 0))
 }
 
 fn write_site(ring: &Ring, index: u64, module: u64, site: &ParsedSite, pc: u64, text: Text) {

@@ -1,137 +1,115 @@
-//! Makes a ring: the file, its mapping, its control block and its header.
+//! Makes a ring by its plan: the file, its mapping, its control block and its header.
 //!
-//! If a step fails, it undoes the steps before and returns an [`InitError`]; the program runs on without a ring. It
-//! does not register modules, and does not open the ring to threads.
+//! If a step fails, it undoes the steps before; the program runs on without a ring. It does not register modules, and
+//! does not open the ring to threads. It allocates nothing and is safe in a signal handler.
 
 #![allow(unsafe_code, reason = "the header is written through the mapping")]
 
-use core::ptr::NonNull;
 use core::sync::atomic::Ordering::Release;
 use core::sync::atomic::{AtomicU32, AtomicU64};
-use std::fs::File;
-use std::io;
-use std::path::{Path, PathBuf};
 
 use librip_format::{
     BYTE_ORDER, Header, INCIDENTS_MAX, Incident, MAGIC, SETTING_SLOTS_LIMITED, VERSION_MAJOR, VERSION_MINOR,
 };
-use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
-use super::config::Builder;
-use super::error::InitError;
-use super::identity::{FileId, TimeNamespace, boot_id, start_time_ticks};
+use super::file::{Name, Naming, NewFile};
+use super::identity::{TimeNamespace, boot_id, start_time_ticks};
+use super::plan::Plan;
 use crate::arch;
-use crate::process::clock::Calibration;
-use crate::process::loader::FoundModule;
-use crate::ring::geometry::{Demand, Limits};
-use crate::ring::{Control, Geometry, Ring, Table};
+use crate::ring::{Control, Ring, Table};
 use crate::sys;
+use crate::sys::file::{Errno, File, FileId, unmap};
 
-/// A ring that was made, and is not published yet.
+/// A ring that was made. Its file may have no name yet.
+#[derive(Debug)]
 pub(crate) struct Made {
-    pub(crate) ring: &'static Ring,
-    pub(crate) calibration: Calibration,
-    pub(crate) file: File,
-    pub(crate) path: PathBuf,
+    pub(crate) ring: Ring,
+    file: NewFile,
+    /// The process whose ring it is.
+    pid: u32,
 }
 
-/// Makes a ring with room for `modules` and for more.
-pub(crate) fn create(wish: &Builder, modules: &[FoundModule]) -> Result<Made, InitError> {
-    let (file, path) = super::file::create(wish.path.as_deref())?;
-    match build(wish, &file, &path, modules) {
-        Ok((ring, calibration)) => Ok(Made { ring: Box::leak(Box::new(ring)), calibration, file, path }),
-        Err(error) => {
-            // We created the file a moment ago.
-            let _ = std::fs::remove_file(&path);
-            Err(error)
+/// Why a ring could not be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Failure {
+    /// The file could not be created.
+    Create(Errno),
+    /// The file could not be mapped.
+    Map(Errno),
+    /// There is no room for so many bytes.
+    NoRoom(u64),
+}
+
+/// Makes the ring of process `pid`. If its file has a path already, it is in `name`.
+pub(crate) fn make(plan: &Plan, pid: u32, naming: Naming, name: &mut Name) -> Result<Made, Failure> {
+    let file = NewFile::create(&plan.place, pid, naming, name).map_err(Failure::Create)?;
+    match build(plan, pid, &file) {
+        Ok(ring) => Ok(Made { ring, file, pid }),
+        Err(failure) => {
+            file.discard(name);
+            Err(failure)
         }
     }
 }
 
 impl Made {
-    /// Makes the file a ring for readers.
-    pub(crate) fn publish(&self) {
+    /// Makes the file a ring for readers, and gives it its name, which is in `name` then.
+    ///
+    /// # Errors
+    ///
+    /// The file could not get its name. Nothing is left of the ring.
+    pub(crate) fn publish(mut self, plan: &Plan, name: &mut Name) -> Result<(Ring, FileId), Failure> {
         // ORDERING: release: a reader that sees the magic sees a whole ring.
         self.ring.header().magic.store(u64::from_ne_bytes(MAGIC), Release);
+        match self.file.complete(&plan.place, self.pid, name) {
+            Ok(id) => {
+                // Map it by its name, because `/proc/PID/maps` shows the name that a file had when it was opened.
+                if let Ok(named) = File::open(name.as_c_str(), libc::O_RDWR)
+                    && named.id() == Ok(id)
+                {
+                    self.ring.map_again(&named);
+                }
+                Ok((self.ring, id))
+            }
+            Err(error) => {
+                self.ring.discard();
+                Err(Failure::Create(error))
+            }
+        }
     }
 }
 
-fn build(
-    wish: &Builder,
-    file: &File,
-    path: &Path,
-    modules: &[FoundModule],
-) -> Result<(Ring, Calibration), InitError> {
-    let map_error = |source: io::Error| InitError::Map { path: path.to_owned(), source };
-    let no_room = |needed_bytes| InitError::NoRoom { path: path.to_owned(), needed_bytes };
-    let (geometry, is_limited) = Geometry::plan(&demand(wish, modules), &limits(file)).map_err(no_room)?;
-    // `plan` keeps the length below RLIMIT_FSIZE. Above it, this call would raise SIGXFSZ.
-    file.set_len(geometry.file_len_bytes).map_err(map_error)?;
-    let map = memmap2::MmapOptions::new()
-        .len(geometry.file_len_bytes as usize)
-        .no_reserve_swap()
-        .map_raw(file)
-        .map_err(map_error)?;
-    let base = NonNull::new(map.as_mut_ptr()).ok_or_else(|| map_error(io::ErrorKind::Other.into()))?;
+fn build(plan: &Plan, pid: u32, new: &NewFile) -> Result<Ring, Failure> {
+    let geometry = plan.geometry;
+    // `Geometry::plan` keeps the length below RLIMIT_FSIZE. Above it, this call would raise SIGXFSZ.
+    new.file.set_len(geometry.file_len_bytes).map_err(Failure::Map)?;
+    let len = geometry.file_len_bytes as usize;
+    let base = new.file.map(len).map_err(Failure::Map)?;
+    let fail = |failure| {
+        // SAFETY: mapped above with this length. Nobody else knows it.
+        unsafe { unmap(base, len) };
+        Err(failure)
+    };
     if sys::reserve(base.as_ptr(), size_of::<Header>(), geometry.page_len_bytes).is_err() {
         let slots = geometry.extent(Table::Slots);
-        return Err(no_room(slots.offset + slots.entry_len_bytes));
+        return fail(Failure::NoRoom(slots.offset + slots.entry_len_bytes));
     }
-    let control = Control::new(&geometry).map_err(map_error)?;
-    let calibration = Calibration::measure(wish.clock);
-    let limited = if is_limited { SETTING_SLOTS_LIMITED } else { 0 };
-    let header = header(&geometry, &calibration, wish.settings_ignored | limited, file);
-    // SAFETY: the start of a new mapping, which is reserved above, and to which no other reference exists.
-    unsafe { base.cast::<Header>().write(header) };
-    // The mapping stays for good, see `Ring`.
-    std::mem::forget(map);
-    // SAFETY: the mapping has this length and is leaked, and `control` was made for this geometry.
-    let ring = unsafe { Ring::new(base, geometry, control) };
-    Ok((ring, calibration))
-}
-
-fn demand(wish: &Builder, modules: &[FoundModule]) -> Demand {
-    let modules = modules.iter().map(|found| &found.module);
-    Demand {
-        words: wish.words,
-        slots: u64::from(wish.slots),
-        modules: modules.len() as u64,
-        sites: modules.clone().map(|module| module.sites.len() as u64).sum(),
-        text_len_bytes: modules.map(|module| (module.path.len() + module.texts.len()) as u64).sum(),
-    }
-}
-
-fn limits(file: &File) -> Limits {
-    let limit = |resource| match getrlimit(resource) {
-        Ok((soft, _)) if soft != RLIM_INFINITY => soft,
-        _ => u64::MAX,
+    let control = match Control::new(&geometry) {
+        Ok(control) => control,
+        Err(error) => return fail(Failure::Map(error)),
     };
-    /// If the address space is limited, the program needs it: the ring takes at most one part in this many.
-    const ADDRESS_SPACE_PART: u64 = 16;
-    // Threads that come and go use one slot after the other, in the end all of them. The slots must leave a part of the
-    // file system to the program's own shared memory: of the 64 MiB that a container has by default, slots take 48.
-    let memory_bytes = nix::sys::statvfs::fstatvfs(file)
-        .ok()
-        .filter(|status| status.blocks() > 0)
-        .map_or(u64::MAX, |status| status.blocks_available() * status.fragment_size() / 4 * 3);
-    Limits {
-        memory_bytes,
-        file_len_bytes: limit(Resource::RLIMIT_FSIZE).min(limit(Resource::RLIMIT_AS) / ADDRESS_SPACE_PART),
-        // SAFETY: asks for a constant.
-        page_len_bytes: unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64,
-    }
+    // SAFETY: the start of a new mapping, which is reserved above, and to which no other reference exists.
+    unsafe { base.cast::<Header>().write(header(plan, pid, new)) };
+    // SAFETY: the mapping has this length and stays, and `control` was made for this geometry.
+    Ok(unsafe { Ring::new(base, geometry, control) })
 }
 
 /// The header of a ring in which nothing is recorded, without the magic.
-fn header(geometry: &Geometry, calibration: &Calibration, settings_ignored: u32, file: &File) -> Header {
-    let mut host = [0; 64];
-    if let Ok(name) = nix::unistd::gethostname() {
-        let name = name.as_encoded_bytes();
-        let len = name.len().min(host.len());
-        host[..len].copy_from_slice(&name[..len]);
-    }
+fn header(plan: &Plan, pid: u32, new: &NewFile) -> Header {
+    let Plan { geometry, calibration, .. } = plan;
     let time = TimeNamespace::own();
-    let file_id = FileId::of(file).unwrap_or_default();
+    let file_id = new.file.id().unwrap_or_default();
+    let limited = if plan.is_limited { SETTING_SLOTS_LIMITED } else { 0 };
     Header {
         magic: 0.into(),
         byte_order: BYTE_ORDER,
@@ -140,18 +118,18 @@ fn header(geometry: &Geometry, calibration: &Calibration, settings_ignored: u32,
         header_len_bytes: size_of::<Header>() as u32,
         machine: arch::MACHINE,
         page_len_bytes: geometry.page_len_bytes as u32,
-        uid: nix::unistd::getuid().as_raw(),
+        uid: sys::uid(),
         boot_id: boot_id().unwrap_or_default(),
-        pid: sys::pid(),
+        pid,
         // SAFETY: asks for a constant.
         ticks_per_second: unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as u32,
-        start_time_ticks: start_time_ticks().unwrap_or(0),
+        start_time_ticks: start_time_ticks(pid).unwrap_or(0),
         pid_namespace: sys::pid_namespace(),
         created_realtime_ns: sys::clock_ns(libc::CLOCK_REALTIME),
-        created_boottime_ns: calibration.base.boottime_ns,
-        file_system: nix::sys::statfs::fstatfs(file).map_or(0, |status| status.filesystem_type().0 as u64),
-        host,
-        settings_ignored,
+        created_boottime_ns: sys::boottime_ns(),
+        file_system: new.file.file_system(),
+        host: plan.host,
+        settings_ignored: plan.wish.settings_ignored | limited,
         slot_words: geometry.slot_words,
         slot_len_bytes: geometry.extent(Table::Slots).entry_len_bytes,
         file_len_bytes: geometry.file_len_bytes,

@@ -1,96 +1,135 @@
 //! The ring's file: its name, and creating it without touching what others have put there.
 //!
-//! It writes nothing into the file.
+//! It writes nothing into the file. [`Place`] is found out in ordinary code; the rest is safe in a signal handler.
+//!
+//! # Complete or not there
+//!
+//! The file has no name while the ring is made (`O_TMPFILE`), and gets it when the ring is complete. If the program is
+//! killed meanwhile, nothing is left. Where the file system or a missing `/proc` does not allow that, the file has its
+//! name from the start.
 
 use core::mem::offset_of;
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::AsFd;
+use std::ffi::{CStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use librip_format::{DEFAULT_DIRECTORY, Header, MAGIC};
-use nix::fcntl::{OFlag, open};
-use nix::sys::stat::{Mode, fchmod};
 
 use super::error::InitError;
 use super::identity::{boot_id, start_time_ticks};
 use crate::sys;
+use crate::sys::file::{self, Errno, File, FileId, Terminated};
 
 /// At most this many numbered names are tried. If all of these files exist, there is no ring.
 const NAMES_TRIED: u32 = 100;
 
-/// Creates the file at `wish`, a file or a directory, under the first free name.
-pub(super) fn create(wish: Option<&Path>) -> Result<(File, PathBuf), InitError> {
-    let wished = wished_path(wish)?;
-    let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let mut number = 0;
-    loop {
-        let path = if number == 0 { wished.clone() } else { numbered(&wished, number) };
-        match open(&path, flags, Mode::S_IRUSR | Mode::S_IWUSR) {
-            Ok(descriptor) => {
-                // The umask may have removed the owner's rights.
-                let _ = fchmod(descriptor.as_fd(), Mode::S_IRUSR | Mode::S_IWUSR);
-                return Ok((descriptor.into(), path));
-            }
-            Err(nix::Error::EEXIST) if is_of_this_process(&path) => {
-                std::fs::remove_file(&path).map_err(|source| InitError::Create { path, source })?;
-            }
-            Err(nix::Error::EEXIST) if number < NAMES_TRIED => number += 1,
-            Err(error) => return Err(InitError::Create { path, source: error.into() }),
-        }
-    }
+/// A path, terminated.
+pub(crate) type Name = Terminated<{ libc::PATH_MAX as usize }>;
+
+/// Where the file shall be.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Of the file or of its directory. Absolute, because the program may change its directory.
+    path: PathBuf,
+    /// The start of a name in this directory: the rest is the process's. `None`: the path is the file's.
+    program: Option<String>,
 }
 
-/// The path to create, before a number is appended.
-fn wished_path(wish: Option<&Path>) -> Result<PathBuf, InitError> {
-    let mut directory = PathBuf::from(DEFAULT_DIRECTORY);
-    if let Some(path) = wish {
-        // Absolute, because the program may change its directory before it ends.
-        let absolute = std::path::absolute(path)
-            .map_err(|source| InitError::Create { path: path.to_owned(), source })?;
-        // A symlink counts as a directory only if the path ends in a slash: somebody may have planted the symlink in a
-        // directory that others can write to.
-        let is_directory = if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-            absolute.is_dir()
-        } else {
-            std::fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_dir())
+impl Place {
+    /// Finds out where the file shall be. `wish` is a file or a directory.
+    pub(crate) fn find(wish: Option<&Path>) -> Result<Place, InitError> {
+        let mut directory = PathBuf::from(DEFAULT_DIRECTORY);
+        if let Some(path) = wish {
+            let absolute = std::path::absolute(path)
+                .map_err(|source| InitError::Create { path: path.to_owned(), source })?;
+            // A symlink counts as a directory only if the path ends in a slash: somebody may have planted the symlink in
+            // a directory that others can write to.
+            let is_directory = if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+                absolute.is_dir()
+            } else {
+                std::fs::symlink_metadata(&absolute).is_ok_and(|found| found.is_dir())
+            };
+            if !is_directory {
+                return Ok(Place { path: absolute, program: None });
+            }
+            directory = absolute;
+        }
+        Ok(Place { path: directory, program: Some(program_name()) })
+    }
+
+    /// The directory of the file.
+    pub(crate) fn directory(&self) -> &Path {
+        match self.program {
+            Some(_) => &self.path,
+            None => self.path.parent().unwrap_or(Path::new("/")),
+        }
+    }
+
+    /// The path that this process's ring gets if it is free.
+    pub(crate) fn path(&self, pid: u32) -> PathBuf {
+        let mut name = Name::new();
+        match self.write_name(&mut name, pid) {
+            Ok(()) => PathBuf::from(OsString::from(std::ffi::OsStr::from_bytes(name.as_c_str().to_bytes()))),
+            Err(_) => self.path.clone(),
+        }
+    }
+
+    fn write_name(&self, name: &mut Name, pid: u32) -> Result<(), Errno> {
+        let too_long = |_| Errno(libc::ENAMETOOLONG);
+        name.clear();
+        name.push(self.path.as_os_str().as_bytes()).map_err(too_long)?;
+        if let Some(program) = &self.program {
+            let start = start_time_ticks(pid).unwrap_or_else(sys::boottime_ns);
+            let end = format_args!("/rip.{program}.{pid}.{start:x}");
+            core::fmt::Write::write_fmt(name, end).map_err(too_long)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the rings of programs that this process ran before it called `exec`: they describe programs that are
+    /// gone.
+    pub(crate) fn remove_former(&self) {
+        let Some(_) = &self.program else {
+            for number in 0..NAMES_TRIED {
+                let path = numbered(&self.path, number);
+                if path.symlink_metadata().is_err() {
+                    return;
+                }
+                remove_if_former(&path);
+            }
+            return;
         };
-        if !is_directory {
-            return Ok(absolute);
+        let suffix = format!(".{}.{:x}", sys::pid(), start_time_ticks(sys::pid()).unwrap_or_default());
+        let Ok(entries) = std::fs::read_dir(&self.path) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.as_encoded_bytes();
+            if name.starts_with(b"rip.") && name.ends_with(suffix.as_bytes()) {
+                remove_if_former(&entry.path());
+            }
         }
-        directory = absolute;
     }
-    let suffix = process_suffix();
-    remove_former(&directory, &suffix);
-    Ok(directory.join(default_name(&suffix)))
 }
 
-/// Removes the rings of programs that this process ran before it called `exec`: they describe programs that are gone.
-fn remove_former(directory: &Path, suffix: &str) {
-    // A file that cannot be read or removed stays. It does no harm.
-    let Ok(entries) = std::fs::read_dir(directory) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.as_encoded_bytes();
-        if name.starts_with(b"rip.") && name.ends_with(suffix.as_bytes()) && is_of_this_process(&entry.path())
-        {
-            let _ = std::fs::remove_file(entry.path());
-        }
+/// A file that cannot be read or removed stays. It does no harm.
+fn remove_if_former(path: &Path) {
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return };
+    if is_of_this_process(&path) {
+        file::unlink(&path);
     }
 }
 
 /// Whether a file is a ring that this process has made, by its id, start and boot.
-fn is_of_this_process(path: &Path) -> bool {
-    // NONBLOCK: somebody may have planted a FIFO under this name, and opening it must not wait for a writer.
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-    let Ok(descriptor) = open(path, flags, Mode::empty()) else { return false };
+fn is_of_this_process(path: &CStr) -> bool {
+    // Look first: opening a device may do something.
+    let is_file = file::is_regular_file(path);
+    let Some(opened) = is_file.then(|| File::open(path, libc::O_RDONLY).ok()).flatten() else { return false };
     let mut bytes = [0; offset_of!(Header, start_time_ticks) + 8];
-    if File::from(descriptor).read_exact(&mut bytes).is_err() {
+    if opened.read(&mut bytes) != Ok(bytes.len()) {
         return false;
     }
     let is_same = |at: usize, value: &[u8]| bytes.get(at..at + value.len()) == Some(value);
-    let (Some(start), Some(boot)) = (start_time_ticks(), boot_id()) else { return false };
+    let (Some(start), Some(boot)) = (start_time_ticks(sys::pid()), boot_id()) else { return false };
     is_same(offset_of!(Header, magic), &MAGIC)
         && is_same(offset_of!(Header, pid), &sys::pid().to_ne_bytes())
         && is_same(offset_of!(Header, start_time_ticks), &start.to_ne_bytes())
@@ -99,24 +138,109 @@ fn is_of_this_process(path: &Path) -> bool {
 
 fn numbered(path: &Path, number: u32) -> PathBuf {
     let mut name: OsString = path.as_os_str().to_owned();
-    name.push(format!(".{number}"));
+    if number > 0 {
+        name.push(format!(".{number}"));
+    }
     name.into()
 }
 
-/// `rip.PROGRAM.PID.START`. Containers that share a directory have equal pids, but no two processes of one machine have
-/// the same pid and the same start time.
-fn default_name(suffix: &str) -> String {
+/// The program's name as part of a file's. The whole name is `rip.PROGRAM.PID.START`. Containers that share a directory
+/// have equal pids, but no two processes of one machine have the same pid and the same start time.
+fn program_name() -> String {
     let program = std::env::current_exe().ok();
     let program = program.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-    let program: String = program
+    program
         .chars()
         .map(|letter| if letter.is_ascii_alphanumeric() || "._-".contains(letter) { letter } else { '_' })
         .take(64)
-        .collect();
-    format!("rip.{program}{suffix}")
+        .collect()
 }
 
-/// The end of the names of this process's rings.
-fn process_suffix() -> String {
-    format!(".{}.{:x}", sys::pid(), start_time_ticks().unwrap_or_else(sys::boottime_ns))
+/// How the file gets its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// When the ring is complete.
+    AtTheEnd,
+    /// When the file is made.
+    AtTheStart,
+}
+
+/// A new file.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    pub(crate) file: File,
+    naming: Naming,
+}
+
+impl NewFile {
+    /// Makes the file. Its path is in `name` if it has one already.
+    pub(crate) fn create(place: &Place, pid: u32, naming: Naming, name: &mut Name) -> Result<NewFile, Errno> {
+        let file = match naming {
+            Naming::AtTheStart => at_free_name(place, pid, name, |path| {
+                File::open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
+            })?,
+            Naming::AtTheEnd => {
+                name.clear();
+                // The slash: the directory may be a symlink, as in the path of a file in it.
+                name.push(place.directory().as_os_str().as_bytes())
+                    .and_then(|()| name.push(b"/"))
+                    .map_err(|_| Errno(libc::ENAMETOOLONG))?;
+                let file = File::open(name.as_c_str(), libc::O_RDWR | libc::O_TMPFILE)?;
+                // Without `/proc` it could not get a name later.
+                let opened = file::id_at(link_to(&file)?.as_c_str(), true)?;
+                if opened != file.id()? {
+                    return Err(Errno(libc::ENOENT));
+                }
+                file
+            }
+        };
+        // The umask may have removed the owner's rights.
+        file.restrict_to_owner();
+        Ok(NewFile { file, naming })
+    }
+
+    /// The ring is complete: the file has a name from now on, which is in `name`. Returns its identity.
+    pub(crate) fn complete(self, place: &Place, pid: u32, name: &mut Name) -> Result<FileId, Errno> {
+        if self.naming == Naming::AtTheEnd {
+            let old = link_to(&self.file)?;
+            at_free_name(place, pid, name, |path| file::link(old.as_c_str(), path))?;
+        }
+        self.file.id()
+    }
+
+    /// The ring could not be made.
+    pub(crate) fn discard(self, name: &Name) {
+        if self.naming == Naming::AtTheStart {
+            file::unlink(name.as_c_str());
+        }
+    }
+}
+
+/// The path of an open file in `/proc`.
+fn link_to(file: &File) -> Result<Terminated<32>, Errno> {
+    Terminated::formatted(format_args!("/proc/self/fd/{}", file.descriptor()))
+        .ok_or(Errno(libc::ENAMETOOLONG))
+}
+
+/// Tries the place's path, and then numbered ones, until one is free.
+fn at_free_name<T>(
+    place: &Place,
+    pid: u32,
+    name: &mut Name,
+    mut create: impl FnMut(&CStr) -> Result<T, Errno>,
+) -> Result<T, Errno> {
+    place.write_name(name, pid)?;
+    let len = name.len();
+    for number in 0..=NAMES_TRIED {
+        name.cut(len);
+        if number > 0 {
+            core::fmt::Write::write_fmt(name, format_args!(".{number}"))
+                .map_err(|_| Errno(libc::ENAMETOOLONG))?;
+        }
+        match create(name.as_c_str()) {
+            Err(Errno(libc::EEXIST)) => {}
+            result => return result,
+        }
+    }
+    Err(Errno(libc::EEXIST))
 }

@@ -1,9 +1,12 @@
 //! Starting: what ring to make, where, and making it.
 //!
-//! It runs once, in ordinary code. `runtime` decides when, and opens the ring to threads.
+//! [`plan`] runs once, in ordinary code. [`create`] makes the ring by that plan, at once or at the first mark. `runtime`
+//! decides when, and opens the ring to threads.
 
 pub(crate) mod config;
 pub(crate) mod create;
 pub(crate) mod error;
 pub(crate) mod file;
+pub(crate) mod found;
 pub(crate) mod identity;
+pub(crate) mod plan;

@@ -1,0 +1,84 @@
+//! The plan of a ring: everything that can be known before the ring is made.
+//!
+//! Planning is ordinary code: it reads the environment, and allocates. Making the ring ([`create`](super::create)) needs
+//! nothing but the plan and system calls, so that it can happen at the process's first mark, wherever that is.
+
+#![allow(unsafe_code, reason = "system calls")]
+
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+
+use super::config::Builder;
+use super::error::InitError;
+use super::file::Place;
+use crate::process::clock::Calibration;
+use crate::process::loader::FoundModule;
+use crate::ring::Geometry;
+use crate::ring::geometry::{Demand, Limits};
+use crate::sys;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) wish: Builder,
+    pub(crate) place: Place,
+    pub(crate) geometry: Geometry,
+    /// Limits made the ring smaller than was wished.
+    pub(crate) is_limited: bool,
+    pub(crate) calibration: Calibration,
+    pub(crate) host: [u8; 64],
+}
+
+impl Plan {
+    /// Plans a ring with room for `modules` and for more.
+    pub(crate) fn new(wish: Builder, modules: &[FoundModule]) -> Result<Plan, InitError> {
+        let place = Place::find(wish.path.as_deref())?;
+        place.remove_former();
+        let (geometry, is_limited) = Geometry::plan(&demand(&wish, modules), &limits(&place))
+            .map_err(|needed_bytes| InitError::NoRoom { path: place.path(sys::pid()), needed_bytes })?;
+        let calibration = Calibration::measure(wish.clock);
+        Ok(Plan { wish, place, geometry, is_limited, calibration, host: host() })
+    }
+}
+
+fn demand(wish: &Builder, modules: &[FoundModule]) -> Demand {
+    let modules = modules.iter().map(|found| &found.module);
+    Demand {
+        words: wish.words,
+        slots: u64::from(wish.slots),
+        modules: modules.len() as u64,
+        sites: modules.clone().map(|module| module.sites.len() as u64).sum(),
+        text_len_bytes: modules.map(|module| (module.path.len() + module.texts.len()) as u64).sum(),
+    }
+}
+
+fn limits(place: &Place) -> Limits {
+    let limit = |resource| match getrlimit(resource) {
+        Ok((soft, _)) if soft != RLIM_INFINITY => soft,
+        _ => u64::MAX,
+    };
+    /// If the address space is limited, the program needs it: the ring takes at most one part in this many.
+    const ADDRESS_SPACE_PART: u64 = 16;
+    // Threads that come and go use one slot after the other, in the end all of them. The slots must leave a part of the
+    // file system to the program's own shared memory: of the 64 MiB that a container has by default, slots take 48.
+    let memory_bytes = nix::sys::statvfs::statvfs(place.directory())
+        .ok()
+        .filter(|status| status.blocks() > 0)
+        .map_or(u64::MAX, |status| status.blocks_available() * status.fragment_size() / 4 * 3);
+    Limits {
+        memory_bytes,
+        file_len_bytes: limit(Resource::RLIMIT_FSIZE).min(limit(Resource::RLIMIT_AS) / ADDRESS_SPACE_PART),
+        // SAFETY: asks for a constant.
+        page_len_bytes: unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64,
+    }
+}
+
+/// The machine's name, cut and padded with zeros.
+fn host() -> [u8; 64] {
+    let mut host = [0; 64];
+    if let Ok(name) = nix::unistd::gethostname() {
+        let name = name.as_encoded_bytes();
+        let len = name.len().min(host.len());
+        host[..len].copy_from_slice(&name[..len]);
+    }
+    host
+}

@@ -1,0 +1,266 @@
+//! Files and mappings by system call: what making a ring and removing it need. It allocates nothing.
+
+#![allow(unsafe_code, reason = "system calls")]
+
+use core::ffi::{CStr, c_int};
+use core::fmt;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+use super::raw;
+
+/// An error number of the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Errno(pub(crate) i32);
+
+impl From<Errno> for std::io::Error {
+    fn from(error: Errno) -> Self {
+        std::io::Error::from_raw_os_error(error.0)
+    }
+}
+
+fn checked(result: isize) -> Result<usize, Errno> {
+    if result < 0 { Err(Errno(-result as i32)) } else { Ok(result as usize) }
+}
+
+/// An open file, closed when dropped.
+#[derive(Debug)]
+pub(crate) struct File(c_int);
+
+/// A file, whatever its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FileId {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: this value owns the descriptor.
+        unsafe { raw::call(libc::SYS_close, [self.0 as usize]) };
+    }
+}
+
+impl File {
+    /// Opens a file. It is closed by `exec`, is no symlink, and opening it waits for nobody: not for the writer of a
+    /// FIFO, and not for the holder of a lease.
+    pub(crate) fn open(path: &CStr, flags: c_int) -> Result<File, Errno> {
+        let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let mode = libc::S_IRUSR | libc::S_IWUSR;
+        let arguments =
+            [libc::AT_FDCWD as usize, path.as_ptr().expose_provenance(), flags as usize, mode as usize];
+        // SAFETY: the path is terminated.
+        let result = unsafe { raw::call(libc::SYS_openat, arguments) };
+        checked(result).map(|descriptor| File(descriptor as c_int))
+    }
+
+    pub(crate) fn descriptor(&self) -> c_int {
+        self.0
+    }
+
+    /// Reads from the file's position on.
+    pub(crate) fn read(&self, bytes: &mut [u8]) -> Result<usize, Errno> {
+        let arguments = [self.0 as usize, bytes.as_mut_ptr().expose_provenance(), bytes.len()];
+        // SAFETY: the bytes are writable.
+        checked(unsafe { raw::call(libc::SYS_read, arguments) })
+    }
+
+    /// Gives its owner, and nobody else, the right to read and write it, whatever the umask.
+    pub(crate) fn restrict_to_owner(&self) {
+        let mode = libc::S_IRUSR | libc::S_IWUSR;
+        // SAFETY: takes numbers.
+        unsafe { raw::call(libc::SYS_fchmod, [self.0 as usize, mode as usize]) };
+    }
+
+    pub(crate) fn set_len(&self, len_bytes: u64) -> Result<(), Errno> {
+        // SAFETY: takes numbers.
+        checked(unsafe { raw::call(libc::SYS_ftruncate, [self.0 as usize, len_bytes as usize]) }).map(drop)
+    }
+
+    /// The file's identity.
+    pub(crate) fn id(&self) -> Result<FileId, Errno> {
+        status_at(self.0, c"", libc::AT_EMPTY_PATH).map(|status| id_of(&status))
+    }
+
+    /// The `statfs` type of its file system; 0 if that is not known.
+    pub(crate) fn file_system(&self) -> u64 {
+        let mut status = MaybeUninit::<libc::statfs>::zeroed();
+        let arguments = [self.0 as usize, status.as_mut_ptr().expose_provenance()];
+        // SAFETY: `status` is writable.
+        unsafe { raw::call(libc::SYS_fstatfs, arguments) };
+        // SAFETY: zeroed, which is a valid `statfs`, or filled by the kernel.
+        unsafe { status.assume_init() }.f_type as u64
+    }
+
+    /// Maps the file, shared, for reading and writing. Swap is not reserved for it.
+    pub(crate) fn map(&self, len_bytes: usize) -> Result<NonNull<u8>, Errno> {
+        map(self.0, len_bytes, libc::MAP_SHARED | libc::MAP_NORESERVE)
+    }
+}
+
+/// Maps memory that forked children share. It takes memory only where it is used.
+pub(crate) fn map_shared(len_bytes: usize) -> Result<NonNull<u8>, Errno> {
+    map(-1, len_bytes, libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE)
+}
+
+fn map(descriptor: c_int, len_bytes: usize, flags: c_int) -> Result<NonNull<u8>, Errno> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let arguments = [0, len_bytes, access as usize, flags as usize, descriptor as usize, 0];
+    // SAFETY: without MAP_FIXED, the kernel chooses unused addresses.
+    let address = checked(unsafe { raw::call(libc::SYS_mmap, arguments) })?;
+    NonNull::new(core::ptr::with_exposed_provenance_mut(address)).ok_or(Errno(libc::ENOMEM))
+}
+
+/// Unmaps a mapping.
+///
+/// # Safety
+///
+/// The mapping is the caller's, has this length, and nobody uses it any more.
+pub(crate) unsafe fn unmap(base: NonNull<u8>, len_bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { raw::call(libc::SYS_munmap, [base.as_ptr().expose_provenance(), len_bytes]) };
+}
+
+/// Makes another name of a file. The old path may be a link of `/proc` to an open file.
+pub(crate) fn link(old: &CStr, new: &CStr) -> Result<(), Errno> {
+    let arguments = [
+        libc::AT_FDCWD as usize,
+        old.as_ptr().expose_provenance(),
+        libc::AT_FDCWD as usize,
+        new.as_ptr().expose_provenance(),
+        libc::AT_SYMLINK_FOLLOW as usize,
+    ];
+    // SAFETY: both paths are terminated.
+    checked(unsafe { raw::call(libc::SYS_linkat, arguments) }).map(drop)
+}
+
+/// Removes a name of a file.
+pub(crate) fn unlink(path: &CStr) {
+    let arguments = [libc::AT_FDCWD as usize, path.as_ptr().expose_provenance(), 0];
+    // SAFETY: the path is terminated.
+    unsafe { raw::call(libc::SYS_unlinkat, arguments) };
+}
+
+/// The identity of the file at a path. A symlink is followed if `follows`.
+pub(crate) fn id_at(path: &CStr, follows: bool) -> Result<FileId, Errno> {
+    let flags = if follows { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+    status_at(libc::AT_FDCWD, path, flags).map(|status| id_of(&status))
+}
+
+/// Whether a regular file is there, and no link to one.
+pub(crate) fn is_regular_file(path: &CStr) -> bool {
+    status_at(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW)
+        .is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFREG)
+}
+
+/// The length and the modification time of the file at a path, bytes and ns since 1970.
+pub(crate) fn len_and_time(path: &CStr) -> Result<(u64, u64), Errno> {
+    let status = status_at(libc::AT_FDCWD, path, 0)?;
+    let modified_ns =
+        (status.st_mtime as u64).wrapping_mul(1_000_000_000).wrapping_add(status.st_mtime_nsec as u64);
+    Ok((status.st_size as u64, modified_ns))
+}
+
+fn id_of(status: &libc::stat) -> FileId {
+    FileId { device: status.st_dev, inode: status.st_ino }
+}
+
+fn status_at(directory: c_int, path: &CStr, flags: c_int) -> Result<libc::stat, Errno> {
+    let mut status = MaybeUninit::<libc::stat>::zeroed();
+    let arguments = [
+        directory as usize,
+        path.as_ptr().expose_provenance(),
+        status.as_mut_ptr().expose_provenance(),
+        flags as usize,
+    ];
+    // SAFETY: the path is terminated and `status` is writable.
+    checked(unsafe { raw::call(libc::SYS_newfstatat, arguments) })?;
+    // SAFETY: zeroed, which is a valid `stat`, and filled by the kernel.
+    Ok(unsafe { status.assume_init() })
+}
+
+/// A text in a buffer, terminated. What does not fit is an error, and leaves the text cut.
+#[derive(Debug)]
+pub(crate) struct Terminated<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> Terminated<N> {
+    pub(crate) const fn new() -> Terminated<N> {
+        Terminated { bytes: [0; N], len: 0 }
+    }
+
+    /// A formatted text; `None` if it does not fit.
+    pub(crate) fn formatted(text: fmt::Arguments<'_>) -> Option<Terminated<N>> {
+        let mut written = Terminated::new();
+        fmt::Write::write_fmt(&mut written, text).ok()?;
+        Some(written)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.cut(0);
+    }
+
+    /// Cuts the text to a length that it had before.
+    pub(crate) fn cut(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        self.bytes[self.len] = 0;
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> fmt::Result {
+        let end = self.len + bytes.len();
+        // The last byte stays zero.
+        if end >= N || bytes.contains(&0) {
+            return Err(fmt::Error);
+        }
+        self.bytes[self.len..end].copy_from_slice(bytes);
+        self.bytes[end] = 0;
+        self.len = end;
+        Ok(())
+    }
+
+    pub(crate) fn as_c_str(&self) -> &CStr {
+        // SANITY: `push` ends the text with a zero, and `new` and `cut` do.
+        CStr::from_bytes_until_nul(&self.bytes).expect("terminated")
+    }
+}
+
+impl<const N: usize> fmt::Write for Terminated<N> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_terminated_and_never_overflows() {
+        let mut text = Terminated::<6>::new();
+        assert_eq!(text.as_c_str(), c"");
+        text.push(b"abc").unwrap();
+        assert!(text.push(b"def").is_err());
+        text.push(b"de").unwrap();
+        assert_eq!(text.as_c_str(), c"abcde");
+        text.cut(1);
+        assert_eq!((text.as_c_str(), text.len()), (c"a", 1));
+        assert!(Terminated::<3>::formatted(format_args!("{}", 1234)).is_none());
+    }
+
+    #[test]
+    fn opening_does_not_wait_for_the_writer_of_a_fifo() {
+        let path = format!("/dev/shm/librip-fifo-{}", std::process::id());
+        let path = std::ffi::CString::new(path).unwrap();
+        nix::unistd::mkfifo(path.as_c_str(), nix::sys::stat::Mode::S_IRUSR).unwrap();
+        let opened = File::open(&path, libc::O_RDONLY).unwrap();
+        assert_eq!(opened.read(&mut [0; 8]), Ok(0));
+        unlink(&path);
+        assert_eq!(id_at(&path, false), Err(Errno(libc::ENOENT)));
+    }
+}

@@ -1,0 +1,72 @@
+//! The ring is made at the process's first mark, wherever that is, and is gone after each clean end.
+
+use std::ffi::OsString;
+
+use librip_test_kit::oracle::Ring;
+use librip_test_kit::victim::Remains;
+
+use crate::{compile, expect_same, plan, preload};
+
+/// Runs the fixture with the interposer and without it, and compares.
+fn first_mark(place: &str, keep: &str) -> Remains {
+    let program = compile("first", &["-fno-builtin"]);
+    let with = plan(&program, &[place], &[preload()]).env("RIP_KEEP", keep).run();
+    expect_same(&with, &plan(&program, &[place], &[]).run());
+    with
+}
+
+fn rings(remains: &Remains) -> Vec<OsString> {
+    remains.files().into_iter().filter(|name| name.to_string_lossy().starts_with("ring")).collect()
+}
+
+#[test]
+fn a_process_that_marks_nothing_makes_no_ring() {
+    assert_eq!(rings(&first_mark("nothing", "always")), [""; 0]);
+}
+
+#[test]
+fn a_first_mark_within_an_allocator_allocates_nothing() {
+    assert_eq!(first_mark("allocator", "always").ring().slots.len(), 1);
+}
+
+#[test]
+fn a_first_mark_in_a_signal_handler_makes_the_ring() {
+    assert_eq!(first_mark("handler", "always").ring().slots.len(), 1);
+}
+
+#[test]
+fn first_marks_of_many_threads_at_once_make_one_ring() {
+    for _ in 0..10 {
+        let remains = first_mark("threads", "always");
+        assert_eq!(rings(&remains), ["ring"]);
+        assert_eq!(remains.ring().slots.len(), 16);
+    }
+}
+
+#[test]
+fn forked_children_of_a_process_without_a_ring_have_rings_of_their_own() {
+    let remains = first_mark("children", "always");
+    let rings = rings(&remains);
+    assert_eq!(rings.len(), 8, "{rings:?}");
+    for name in rings {
+        let ring = Ring::read(remains.dir().join(name)).unwrap();
+        assert_eq!((ring.slots.len(), ring.exit_status), (1, Some(0)));
+        assert_eq!(ring.slots[0].pid, ring.pid);
+    }
+}
+
+#[test]
+fn a_first_mark_in_a_child_of_vfork_makes_the_ring_of_its_parent() {
+    let remains = first_mark("vfork", "always");
+    assert_eq!(rings(&remains), ["ring"]);
+    assert_eq!(remains.ring().exit_status, Some(0), "that of the parent");
+}
+
+#[test]
+fn no_ring_stays_after_a_clean_end() {
+    for place in ["threads", "children", "quick_exit", "exit_group"] {
+        assert_eq!(rings(&first_mark(place, "failure")), [""; 0], "{place}");
+    }
+    let remains = first_mark("quick_exit-fails", "failure");
+    assert_eq!(remains.ring().exit_status, Some(9));
+}
