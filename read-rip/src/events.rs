@@ -30,11 +30,17 @@ pub struct Leftover {
 
 /// All events of a slot, oldest first. `operand_words` returns the number of operand words that the site of a PC has.
 pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> (Vec<Event>, Leftover) {
-    let mut events = Vec::with_capacity(slot.words.len());
+    let mut events = Vec::new();
     let mut leftover = Leftover::default();
     // The number of operand words directly before the current word.
     let mut pending = 0usize;
-    for (index, &word) in slot.words.iter().enumerate() {
+    let mut next = 0;
+    for (index, word) in slot.words.iter() {
+        if index != next {
+            // The words in between are missing.
+            leftover.stray_operands += std::mem::take(&mut pending) as u64;
+        }
+        next = index + 1;
         if word.is_operand() {
             pending += 1;
             continue;
@@ -63,13 +69,14 @@ pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> (Vec<Ev
 /// The last event of a slot.
 pub fn last_event(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> Option<Event> {
     (0..slot.words.len()).rev().find_map(|index| {
-        let word = slot.words[index];
+        let word = slot.words.get(index)?;
         if word.is_missing() || word.is_operand() {
             return None;
         }
         let pc = word.payload();
         let begin = index.checked_sub(operand_words(pc) as usize)?;
-        let is_complete = slot.words[begin..index].iter().all(|word| word.is_operand());
+        let is_complete =
+            (begin..index).all(|index| slot.words.get(index).is_some_and(|word| word.is_operand()));
         is_complete.then(|| Event { sequence: slot.words_from + index as u64, pc, operands: begin..index })
     })
 }
@@ -77,7 +84,7 @@ pub fn last_event(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring::{SlotKind, SlotState, Word};
+    use crate::ring::{SlotKind, SlotState, Word, Words};
 
     const SNAP: u64 = 0x1000;
     /// Has two operand words.
@@ -89,7 +96,7 @@ mod tests {
             (operand, true) => Word::operand(sequence, operand),
             (pc, false) => Word::pc(sequence, pc),
         };
-        let words: Vec<Word> = words.iter().zip(100..).map(word).collect();
+        let words: Words = words.iter().zip(100..).map(word).collect();
         Slot {
             index: 0,
             state: SlotState::Live,

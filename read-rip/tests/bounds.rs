@@ -4,14 +4,16 @@
 
 mod support;
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
-use librip_test_kit::format::{module_at, site_at};
-use support::fixture::Scratch;
+use librip_test_kit::format::{module_at, region_at, site_at};
+use support::fixture::{QUICK, Scratch};
 use support::locks::*;
 use support::run::{Outcome, clean, finish};
-use support::synth::{Image, MODULES, Module, Ring, SITES, Site, Slot, TEXTS};
+use support::synth::{Held, Image, MODULES, Module, Ring, SITES, SLOT_HEADER, SLOTS, Site, Slot, TEXTS};
 
 const MIB: u64 = 1 << 20;
 
@@ -101,5 +103,41 @@ fn texts_that_many_entries_claim_take_the_memory_of_the_texts() {
             let outcome = within(50 * MIB, args, scratch.0.path()).sound();
             assert!(args[0] == "gc" || outcome.stdout.contains("/sound\n"), "{what}: {outcome:#?}");
         }
+    }
+}
+
+#[test]
+fn a_slot_takes_the_memory_of_what_the_file_has_of_it() {
+    // 4096 slots that claim 128 KiB of words each. The file has the first page of each, and of a few the last one.
+    const SLOTS_COUNT: u64 = 4096;
+    const SLOT_WORDS: u32 = 16_384;
+    let ring = Ring { slot_words: SLOT_WORDS, spare_slots: SLOTS_COUNT as usize, ..ring() };
+    let mut image = ring.head();
+    let used = image.region(SLOTS) + region_at::USED;
+    image.set64(used, SLOTS_COUNT);
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    image.write(&path);
+    let file = File::options().write(true).open(&path).unwrap();
+    let slot_len = (SLOT_HEADER + 8 * SLOT_WORDS as usize) as u64;
+    for n in 0..SLOTS_COUNT {
+        let slot = Slot::thread("w", n as u32).at(5 * u64::from(SLOT_WORDS)).marks([SNAP; 3]);
+        let bytes = ring.slot_bytes(&slot);
+        file.write_all_at(&bytes[..2048], image.begin(SLOTS) as u64 + n * slot_len).unwrap();
+    }
+    for args in [&["-t"][..], &[], &["locks"], &["check"]] {
+        let outcome = within(100 * MIB, args, &path);
+        assert!(outcome.status < 2, "{args:?}: {outcome:#?}");
+    }
+}
+
+#[test]
+fn thousands_of_holders_of_one_lock_are_handled_in_time() {
+    let holder = |tid| Slot::thread("w", tid).has(Held::new(HELD, A, TAKES));
+    let scratch = Scratch::new();
+    let path = scratch.file("ring", &ring().with_slots((0..20_000).map(holder)).build().bytes);
+    for command in ["locks", "check"] {
+        let outcome = within(500 * MIB, &[command], &path);
+        assert!(outcome.status < 2 && outcome.took < QUICK, "{command}: {:?}", outcome.took);
     }
 }

@@ -123,6 +123,7 @@ fn report_locks(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Location
             now_ns: (!is_final).then_some(1 << 50),
             living: &living,
             ended: &HashSet::from([3]),
+            wants_steps: true,
         };
         let model = locks::build(&input, locations);
         let names = FileNames::choose(locations.iter());

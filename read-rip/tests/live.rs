@@ -240,7 +240,7 @@ fn check(path: &Path, words: u32, paces: &[Pace], newest: &mut [(u64, u32)], see
         seen.slots += 1;
         seen.room += u64::from(words);
         if paces[slot.index as usize] == Pace::Brisk {
-            seen.brisk.0 += slot.words.iter().filter(|word| !word.is_missing()).count() as u64;
+            seen.brisk.0 += slot.words.known() as u64;
             seen.brisk.1 += u64::from(words).min(slot.count - slot.first_sequence.min(slot.count));
         }
         seen.torn += u64::from(slot.torn);
@@ -263,7 +263,8 @@ fn check(path: &Path, words: u32, paces: &[Pace], newest: &mut [(u64, u32)], see
         assert_eq!(slot.name, owner_name(slot.index, slot.generation), "the name of another owner");
         let owner = (slot.generation, slot.tid);
         let keys = [false, true].map(|is_operand| owner_key(slot.index, owner, is_operand));
-        let known = (slot.words_from..).zip(&slot.words).filter(|(_, word)| !word.is_missing());
+        let words = slot.words.iter().map(|(at, word)| (slot.words_from + at as u64, word));
+        let known = words.filter(|(_, word)| !word.is_missing());
         for (sequence, word) in known.map(|(sequence, word)| (sequence, word.raw())) {
             let is_operand = word & 1 << 48 != 0;
             let payload = payload(keys[usize::from(is_operand)], sequence);

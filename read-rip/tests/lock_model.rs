@@ -26,6 +26,7 @@ fn model(earlier: Option<&Ring>, ring: &Ring) -> LockModel {
         now_ns: Some(10_000_000_000),
         living: &HashSet::new(),
         ended: &HashSet::new(),
+        wants_steps: true,
     };
     build(&input, &mut locations)
 }

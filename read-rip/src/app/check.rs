@@ -15,8 +15,9 @@ use super::reading::Reading;
 use crate::cli::{CheckArgs, Common, MinConfidence};
 use crate::findings::{self, Confidence, Finding, Limit, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
-use crate::locks;
+use crate::locks::{self, Input, LockModel};
 use crate::report::{self, Checked, Json, LockNames, OneReading};
+use crate::symbols::{Options, Resolver};
 
 /// What to do about a line that is not a rule.
 const RULE_HINT: &str = "each line is KIND or KIND:REGEX; a line that begins with # is a comment";
@@ -36,18 +37,16 @@ pub(super) fn examine(
     is_brief: bool,
     show: &mut Show<'_>,
 ) -> Result<u8, AppError> {
-    let readings = Readings::of(path, args, wanted)?;
+    let mut readings = Readings::of(path, args, wanted)?;
+    let words = readings.reading.snapshot.take_words();
     let Readings { earlier, reading, .. } = &readings;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
-    let now = locks::build(
-        &reading.input(earlier.as_ref().map(|(earlier, window_ns)| (earlier, *window_ns))),
-        &mut locations,
-    );
-    let before = earlier.as_ref().map(|(earlier, _)| locks::build(&earlier.input(None), &mut locations));
+    let input = reading.input(earlier.as_ref().map(|earlier| (&earlier.reading, earlier.window_ns)));
+    let now = locks::build_of_words(&input, words, &mut locations);
     let by_id: Vec<&Location> = locations.iter().collect();
     let view = View {
         now: &now,
-        before: before.as_ref(),
+        before: earlier.as_ref().map(|earlier| &earlier.model),
         locations: &by_id,
         threshold_ns: u64::try_from(args.threshold.as_nanos()).unwrap_or(u64::MAX),
     };
@@ -118,11 +117,29 @@ pub(super) fn show(
 
 /// One reading, or two of a living process.
 struct Readings {
-    /// The first of two readings, and the time from its end to the start of the second, ns.
-    earlier: Option<(Reading, u64)>,
+    earlier: Option<Earlier>,
     reading: Reading,
     /// Why there is only one reading, where there should be two.
     one_reading: Option<OneReading>,
+}
+
+/// The first of two readings, without the words of its slots.
+struct Earlier {
+    reading: Reading,
+    model: LockModel,
+    /// The time from its end to the start of the second reading, ns.
+    window_ns: u64,
+}
+
+impl Earlier {
+    fn of(mut reading: Reading, window_ns: u64) -> Earlier {
+        let words = reading.snapshot.take_words();
+        // Symbols are resolved for the second reading only.
+        let mut locations = Locations::new(&reading.snapshot, Resolver::new(&[], Options::default()));
+        let input = Input { wants_steps: false, ..reading.input(None) };
+        let model = locks::build_of_words(&input, words, &mut locations);
+        Earlier { reading, model, window_ns }
+    }
 }
 
 impl Readings {
@@ -138,14 +155,17 @@ impl Readings {
         let read = Instant::now();
         std::thread::sleep(args.window);
         let window_ns = u64::try_from(read.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let Ok(second) = Reading::of(path, wanted) else {
+        if !path.exists() {
             return one(first, Some(OneReading::Removed));
-        };
+        }
+        // The words of both readings at once could be too much for the memory.
+        let earlier = Earlier::of(first, window_ns);
+        let second = Reading::of(path, wanted)?;
         // The last state is one moment by itself.
         if second.is_final() {
             return one(second, None);
         }
-        Ok(Readings { earlier: Some((first, window_ns)), reading: second, one_reading: None })
+        Ok(Readings { earlier: Some(earlier), reading: second, one_reading: None })
     }
 }
 

@@ -108,6 +108,7 @@ impl Reading {
             now_ns: self.now_ns,
             living: &self.living,
             ended: &self.ended,
+            wants_steps: true,
         }
     }
 

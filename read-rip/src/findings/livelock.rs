@@ -78,7 +78,7 @@ fn is_busy(view: &View<'_>, thread: &ThreadLocks) -> bool {
 
 /// Whether a thread made progress, or may have made it.
 fn made_progress(thread: &ThreadLocks) -> bool {
-    thread.steps.iter().any(|step| matches!(step.kind, StepKind::Progress | StepKind::Ambiguous))
+    thread.steps.locations().any(|(kind, _)| kind.may_be_progress())
 }
 
 /// The threads that made progress in the histories of the earlier reading, by process and thread id.

@@ -15,8 +15,8 @@ const LISTED_MAX: usize = 5;
 pub struct View<'a> {
     /// The ring; for a living process the later of two readings.
     pub now: &'a LockModel,
-    /// The earlier reading of a living process. Its lock and thread ids are its own, its locations are those of
-    /// `now`.
+    /// The earlier reading of a living process. Its ids of locks, threads and locations are its own. Of each thread's
+    /// steps it has one that is progress, or may be, if there is any.
     pub before: Option<&'a LockModel>,
     /// The locations that the models name, by their ids.
     pub locations: &'a [&'a Location],

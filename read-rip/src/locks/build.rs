@@ -11,7 +11,7 @@ use super::marks::{Mark, Marks};
 use super::replay::replay;
 use super::{Hold, HoldState, LockId, LockIncident, LockModel, Steps, ThreadId, ThreadLocks, Wait};
 use crate::locations::Locations;
-use crate::ring::{HeldLock, HeldState, Incident, LockType, SiteKind, Slot, Snapshot};
+use crate::ring::{HeldLock, HeldState, Incident, LockType, SiteKind, Slot, Snapshot, Words};
 use crate::threads::{self, Thread};
 
 /// What a model is built from.
@@ -31,10 +31,32 @@ pub struct Input<'a> {
     pub living: &'a HashSet<u32>,
     /// Forked processes that have ended while the ring is still in use.
     pub ended: &'a HashSet<u32>,
+    /// Whether the model gets all steps of all threads. Otherwise it gets one step of each thread that made progress,
+    /// or may have made it: an earlier reading needs no more.
+    pub wants_steps: bool,
+}
+
+/// What becomes of the words of a snapshot while a model is built.
+#[derive(Debug)]
+enum History {
+    /// They are in the snapshot and stay there.
+    Stays,
+    /// They were taken out of the snapshot. Those of a slot are dropped as soon as they have become steps, so that the
+    /// memory is not needed for both.
+    Taken(Vec<Words>),
 }
 
 /// Builds the model. Its locations are those of `locations`, which may be of a later reading of the same ring.
 pub fn build(input: &Input<'_>, locations: &mut Locations<'_>) -> LockModel {
+    build_of(input, History::Stays, locations)
+}
+
+/// Like [`build`], with the words that were taken out of the snapshot.
+pub fn build_of_words(input: &Input<'_>, words: Vec<Words>, locations: &mut Locations<'_>) -> LockModel {
+    build_of(input, History::Taken(words), locations)
+}
+
+fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'_>) -> LockModel {
     let snapshot = input.snapshot;
     let header = snapshot.header.as_ref();
     let mut ledger = Ledger::new(snapshot, input.now_ns);
@@ -46,7 +68,19 @@ pub fn build(input: &Input<'_>, locations: &mut Locations<'_>) -> LockModel {
         .map(|(id, thread)| {
             let earlier = input.earlier.and_then(|earlier| same_owner(earlier, thread.slot));
             let steadiness = Steadiness { is_final: input.is_final, earlier };
-            one_thread(id, thread, &steadiness, &mut marks, &mut ledger)
+            let with_words = match &mut history {
+                History::Stays => None,
+                History::Taken(words) => Some(Slot {
+                    words: words.get_mut(thread.position).map(std::mem::take).unwrap_or_default(),
+                    ..thread.slot.clone()
+                }),
+            };
+            let thread = Thread { slot: with_words.as_ref().unwrap_or(thread.slot), ..*thread };
+            let mut own = one_thread(id, &thread, &steadiness, &mut marks, &mut ledger);
+            if !input.wants_steps {
+                own.steps = own.steps.iter().filter(|step| step.kind.may_be_progress()).take(1).collect();
+            }
+            own
         })
         .collect();
     let refused =
@@ -232,9 +266,12 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
             if !hold.is_shared {
                 // After an exclusive acquisition, an older entry for the same lock is stale: another thread
                 // released the lock, and did not find the entry.
-                let is_stale = |old: &Hold| old.thread == id && old.lock == hold.lock && !old.is_shared;
-                lock.holders.retain(|old| !is_stale(old));
+                let is_stale = |old: &Hold| old.lock == hold.lock && !old.is_shared;
                 own.holds.retain(|old| !is_stale(old));
+                // Threads are added in order, so those of this thread are the last ones: there can be thousands.
+                let others = lock.holders.partition_point(|old| old.thread < id);
+                let own_entries = lock.holders.split_off(others);
+                lock.holders.extend(own_entries.into_iter().filter(|old| !is_stale(old)));
             }
             lock.holders.push(hold);
             own.holds.push(hold);

@@ -18,7 +18,7 @@ mod overview;
 mod replay;
 mod steps;
 
-pub use build::{Input, build};
+pub use build::{Input, build, build_of_words};
 pub use model::{
     Hold, HoldState, Lock, LockId, LockIncident, LockModel, LockName, Nature, Record, Step, StepKind,
     ThreadId, ThreadLocks, Wait,

@@ -257,6 +257,13 @@ pub enum StepKind {
     Ambiguous,
 }
 
+impl StepKind {
+    /// Whether the thread did useful work, or may have done it.
+    pub fn may_be_progress(self) -> bool {
+        matches!(self, StepKind::Progress | StepKind::Ambiguous)
+    }
+}
+
 /// A call on a lock that failed, or that is forbidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockIncident {

@@ -55,7 +55,7 @@ use std::sync::atomic::{Ordering, fence};
 use librip_format::SlotHeader;
 
 use super::bytes::Bytes;
-use super::{Defect, Header, SequenceBits, Slot, SlotKind, SlotState, Source, Word, held};
+use super::{Defect, Header, SequenceBits, Slot, SlotKind, SlotState, Source, Word, Words, held};
 
 /// Slots are copied this many bytes at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -208,7 +208,7 @@ impl SlotReader<'_> {
         self.held(&mut slot, bytes, bytes);
         let from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
         slot.words_from = from;
-        slot.words.reserve_exact((slot.count - from) as usize);
+        slot.words = Words::missing((slot.count - from) as usize);
         for sequence in from..slot.count {
             let word = Word::from_raw(bytes.u64(HEADER_LEN + 8 * (sequence % n) as usize));
             let is_known = !word.is_missing() && word.sequence() == SequenceBits::of(sequence);
@@ -217,7 +217,9 @@ impl SlotReader<'_> {
                     word.is_missing() || word.sequence() == SequenceBits::of(sequence.wrapping_sub(n));
                 *if is_lap_before { &mut slot.unwritten } else { &mut slot.damaged } += 1;
             }
-            slot.words.push(if is_known { word } else { Word::MISSING });
+            if is_known {
+                slot.words.set((sequence - from) as usize, word);
+            }
         }
         if slot.damaged > 0 {
             Damaged::note(&mut self.damaged.words, index);
@@ -357,7 +359,7 @@ impl SlotReader<'_> {
             first_sequence,
             count,
             words_from: 0,
-            words: Vec::new(),
+            words: Words::default(),
             unwritten: 0,
             torn: 0,
             damaged: 0,
@@ -387,12 +389,11 @@ fn arrange(slot: &mut Slot, known: Vec<(u64, Word)>, n: u64) {
     };
     slot.count = newest.saturating_add(1);
     slot.words_from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
-    slot.words = vec![Word::MISSING; (slot.count - slot.words_from) as usize];
+    slot.words = Words::missing((slot.count - slot.words_from) as usize);
     for (sequence, word) in known {
-        let at = sequence.checked_sub(slot.words_from).map(|at| at as usize);
-        if let Some(entry) = at.and_then(|at| slot.words.get_mut(at)) {
-            *entry = word;
+        if let Some(at) = sequence.checked_sub(slot.words_from) {
+            slot.words.set(at as usize, word);
         }
     }
-    slot.torn = slot.words.iter().filter(|word| word.is_missing()).count() as u32;
+    slot.torn = (slot.words.len() - slot.words.known()) as u32;
 }

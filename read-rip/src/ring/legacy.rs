@@ -153,7 +153,7 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         first_sequence: first,
         count: first + words.len() as u64,
         words_from: first,
-        words,
+        words: words.into_iter().collect(),
         unwritten: 0,
         torn: 0,
         damaged: dropped,

@@ -11,7 +11,7 @@
 //! | `metadata`, `names` | decode the tables of modules, sites and names of locks |
 //! | `copy`, `held` | copy slots and their held-lock tables while their owners write |
 //! | `legacy` | reads rings of the C header that preceded librip |
-//! | `word`, `site`, `slot`, `module`, `region`, `header`, `snapshot`, `error` | the values |
+//! | `word`, `words`, `site`, `slot`, `module`, `region`, `header`, `snapshot`, `error` | the values |
 
 mod bytes;
 mod clock;
@@ -35,6 +35,7 @@ mod standard_input;
 mod table;
 mod unpacked;
 mod word;
+mod words;
 
 pub use clock::{Clock, ClockLevel, ClockSource};
 pub use error::{Defect, Error};
@@ -48,6 +49,7 @@ pub use slot::{Slot, SlotKind, SlotState};
 pub use snapshot::Snapshot;
 pub use source::{STANDARD_INPUT, Source};
 pub use word::{SequenceBits, Word};
+pub use words::Words;
 
 use std::path::Path;
 

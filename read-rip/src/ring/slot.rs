@@ -2,7 +2,7 @@
 //!
 //! It reads nothing: `copy` does.
 
-use super::{HeldLock, Word};
+use super::{HeldLock, Words};
 
 /// What the ring says of a slot's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub struct Slot {
     /// The sequence of `words[0]`.
     pub words_from: u64,
     /// The owner's last words, one for each sequence.
-    pub words: Vec<Word>,
+    pub words: Words,
     /// Missing words that were reserved but not written. A live writer was about to write them, or a crash
     /// prevented it.
     pub unwritten: u32,

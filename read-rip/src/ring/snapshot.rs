@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::{Defect, Header, Module, Site, Slot};
+use super::{Defect, Header, Module, Site, Slot, Words};
 
 /// One reading of a ring.
 #[derive(Debug)]
@@ -26,6 +26,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Takes the words of all slots out of the snapshot, in the order of the slots.
+    pub fn take_words(&mut self) -> Vec<Words> {
+        self.slots.iter_mut().map(|slot| std::mem::take(&mut slot.words)).collect()
+    }
+
     /// The program that was recorded, if the ring names it.
     pub fn program(&self) -> Option<&Module> {
         self.modules.iter().find(|module| module.is_executable)

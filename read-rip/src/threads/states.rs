@@ -71,7 +71,7 @@ pub struct Losses {
 /// Adds up all slots.
 pub fn losses(snapshot: &Snapshot) -> Losses {
     snapshot.slots.iter().fold(Losses::default(), |sum, slot| Losses {
-        words: sum.words + slot.words.iter().filter(|word| !word.is_missing()).count() as u64,
+        words: sum.words + slot.words.known() as u64,
         overwritten: sum.overwritten.saturating_add(slot.overwritten()),
         torn: sum.torn + u64::from(slot.torn),
         unwritten: sum.unwritten + u64::from(slot.unwritten),

@@ -1,0 +1,98 @@
+//! The words of a slot, in the order of their sequences. Words that are missing take no memory where many are.
+//!
+//! A slot can claim 128 KiB of words of which the file has one page: the rest is a hole. It does not interpret words.
+
+use super::Word;
+
+/// Words are kept in pieces of this many. A piece without a known word takes no memory.
+const PIECE: usize = 512;
+
+/// The words of a slot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    len: usize,
+    /// The last piece may be shorter than the others. A piece without a known word is empty.
+    pieces: Vec<Box<[Word]>>,
+}
+
+impl Words {
+    /// This many words, none of which is known.
+    pub fn missing(len: usize) -> Words {
+        Words { len, pieces: vec![Box::default(); len.div_ceil(PIECE)] }
+    }
+
+    /// The number of words, known or not.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no words.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A word; `None` if there is none with this index.
+    pub fn get(&self, index: usize) -> Option<Word> {
+        let known = self.pieces.get(index / PIECE).and_then(|piece| piece.get(index % PIECE));
+        (index < self.len).then(|| known.copied().unwrap_or(Word::MISSING))
+    }
+
+    /// Sets a word. An index without a word is ignored.
+    pub fn set(&mut self, index: usize, word: Word) {
+        if index >= self.len || word.is_missing() {
+            return;
+        }
+        let piece = &mut self.pieces[index / PIECE];
+        if piece.is_empty() {
+            let len = (self.len - index / PIECE * PIECE).min(PIECE);
+            *piece = vec![Word::MISSING; len].into_boxed_slice();
+        }
+        piece[index % PIECE] = word;
+    }
+
+    /// All words with their indices, in order, except in pieces without a known word.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, Word)> {
+        let pieces = self.pieces.iter().enumerate();
+        pieces.flat_map(|(at, piece)| {
+            piece.iter().copied().enumerate().map(move |(i, word)| (at * PIECE + i, word))
+        })
+    }
+
+    /// The number of known words.
+    pub fn known(&self) -> usize {
+        self.iter().filter(|(_, word)| !word.is_missing()).count()
+    }
+}
+
+impl FromIterator<Word> for Words {
+    fn from_iter<I: IntoIterator<Item = Word>>(words: I) -> Words {
+        let all: Vec<Word> = words.into_iter().collect();
+        let mut words = Words::missing(all.len());
+        all.into_iter().enumerate().for_each(|(index, word)| words.set(index, word));
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_kept_and_holes_take_no_memory() {
+        let known = [0, 1, 511, 512, 5000, 16_000];
+        let mut words = Words::missing(16_001);
+        known.iter().for_each(|&at| words.set(at, Word::pc(at as u64, 0x1000)));
+        words.set(16_001, Word::pc(0, 1));
+        for at in 0..16_001 {
+            let word = words.get(at).unwrap();
+            assert_eq!(!word.is_missing(), known.contains(&at), "{at}");
+        }
+        assert_eq!(words.get(16_001), None);
+        assert_eq!((words.len(), words.known()), (16_001, known.len()));
+        assert_eq!(words.pieces.iter().filter(|piece| !piece.is_empty()).count(), 4);
+        let listed: Vec<usize> =
+            words.iter().filter(|(_, word)| !word.is_missing()).map(|(at, _)| at).collect();
+        assert_eq!(listed, known);
+        assert_eq!((0..16_001).filter_map(|at| words.get(at)).collect::<Words>(), words);
+    }
+}
