@@ -270,6 +270,10 @@ fn evidence(kind: Kind) -> Vec<Evidence> {
             let second = SecondAcquisition { thread, lock, first: location, second: last };
             vec![Evidence::SecondAcquisition(second)]
         }
+        Kind::NestedRead => {
+            let (first, second, writer, written) = (location, location, 5, location);
+            vec![Evidence::NestedReads(NestedReads { thread, lock, first, second, writer, written })]
+        }
         Kind::LockOrder => vec![order_cycle()],
         Kind::Livelock => livelock().into(),
         Kind::PileUp => vec![queue(Some(true)), queue(None)],

@@ -154,8 +154,24 @@ fn two_lock_orders_under_a_common_lock_are_no_finding() {
 }
 
 #[test]
-fn two_lock_orders_in_one_thread_are_no_finding() {
-    finds_nothing("inversion-in-one-thread");
+fn two_lock_orders_in_one_thread_are_suspected_because_two_threads_may_do_the_same() {
+    finds("inversion-in-one-thread", &["suspected lock-order"], |answer| {
+        assert_eq!(answer.threads(0), ["alone"]);
+    });
+}
+
+#[test]
+fn two_lock_orders_in_one_thread_under_a_common_lock_or_by_trying_are_no_finding() {
+    finds_nothing("inversion-in-one-thread-under-a-gate");
+    finds_nothing("inversion-in-one-thread-by-trying");
+}
+
+#[test]
+fn suspects_a_reader_that_reads_again_where_a_writer_may_come_in_between() {
+    finds("reads-twice-beside-a-writer", &["suspected nested-read"], |answer| {
+        assert_eq!(answer.threads(0), ["reader", "writer"]);
+    });
+    finds_nothing("reads-twice-recursively-beside-a-writer");
 }
 
 #[test]

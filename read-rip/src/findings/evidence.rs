@@ -22,6 +22,7 @@ pub enum Evidence {
     StrayRelease(StrayRelease),
     SecondAcquisition(SecondAcquisition),
     OrderCycle(OrderCycle),
+    NestedReads(NestedReads),
     MutualFailure(MutualFailure),
     BusyLoops(BusyLoops),
     Queue(Queue),
@@ -195,6 +196,23 @@ pub struct SecondAcquisition {
     /// Where the thread acquired it again; `None`: not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub second: Option<LocationId>,
+}
+
+/// A lock that a thread acquired shared while it held it shared, and a writer of the lock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NestedReads {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The lock.
+    pub lock: LockId,
+    /// Where the thread acquired it first.
+    pub first: LocationId,
+    /// Where the thread acquired it again.
+    pub second: LocationId,
+    /// A thread that acquires the lock exclusively.
+    pub writer: ThreadId,
+    /// Where the writer acquired the lock, or waits for it.
+    pub written: LocationId,
 }
 
 /// Threads that acquire locks in orders that form a cycle.

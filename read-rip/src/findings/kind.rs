@@ -24,6 +24,8 @@ named! {
         DoubleLock = "double-lock",
         /// Threads acquire the same locks in different orders.
         LockOrder = "lock-order",
+        /// A thread acquires a lock shared while it holds it shared, and a writer may come in between.
+        NestedRead = "nested-read",
         /// Threads are busy and make no progress.
         Livelock = "livelock",
         /// Most threads wait for one lock, and its holder keeps it.
@@ -158,6 +160,8 @@ named! {
         HistoryIncomplete = "history-incomplete",
         /// The threads may never run at the same time.
         MaybeNeverConcurrent = "maybe-never-concurrent",
+        /// One thread did both, and cannot wait for itself in this way.
+        OneThread = "one-thread",
         /// The program has no marks of progress.
         NoProgressMarks = "no-progress-marks",
         /// Marks of progress may be overwritten.

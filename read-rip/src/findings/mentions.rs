@@ -54,6 +54,10 @@ impl Mentions {
                 self.one(second.thread, second.lock, second.second.into_iter().chain([second.first]));
             }
             Evidence::OrderCycle(cycle) => cycle.edges.iter().for_each(|edge| self.order_edge(edge)),
+            Evidence::NestedReads(reads) => {
+                self.one(reads.thread, reads.lock, [reads.second, reads.first]);
+                self.passed(reads.writer, [reads.written]);
+            }
             Evidence::MutualFailure(failure) => failure.tries.iter().for_each(|tries| self.tries(tries)),
             Evidence::BusyLoops(loops) => {
                 loops.loops.iter().for_each(|one| self.passed(one.thread, one.last));

@@ -33,7 +33,9 @@ mod lost_owner;
 mod mentions;
 mod misuse;
 mod named;
+mod nested_read;
 mod nesting;
+mod own_order;
 mod pile_up;
 mod starvation;
 mod suppress;
@@ -60,6 +62,8 @@ pub const ANALYSES: &[&dyn Analysis] = &[
     &unlock::Unlock,
     &double::Double,
     &lock_order::LockOrder,
+    &own_order::OwnOrder,
+    &nested_read::NestedRead,
     &livelock::Livelock,
     &pile_up::PileUp,
     &long_hold::LongHold,

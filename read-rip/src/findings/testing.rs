@@ -217,6 +217,7 @@ impl Scene {
             lock,
             is_shared: false,
             is_try: false,
+            is_readers_first: false,
             location,
             time_ns: Some(NOW - 20 * SECOND + sequence * MILLISECOND),
             since_ns: None,

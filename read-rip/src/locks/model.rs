@@ -222,6 +222,8 @@ pub struct Step {
     pub is_shared: bool,
     /// Whether the attempt does not block, or ends after a time.
     pub is_try: bool,
+    /// Whether the thread acquires the lock shared, and passes waiting writers.
+    pub is_readers_first: bool,
     /// The location.
     pub location: LocationId,
     /// When, ns since boot; `None` if that was not recorded.

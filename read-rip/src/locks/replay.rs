@@ -123,6 +123,7 @@ impl Replay<'_, '_> {
             lock,
             is_shared: mark.flags.is_shared(),
             is_try: mark.flags.is_try(),
+            is_readers_first: mark.flags.is_readers_first(),
             location: mark.location,
             time_ns,
             since_ns,

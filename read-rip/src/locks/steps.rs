@@ -37,6 +37,7 @@ const TIME: u8 = 4;
 const SINCE: u8 = 8;
 /// The step's sequence is in `extra`.
 const SEQUENCE: u8 = 16;
+const READERS_FIRST: u8 = 32;
 
 impl Steps {
     /// Adds a step after all others.
@@ -45,6 +46,7 @@ impl Steps {
         let mut flag = |is_set: bool, flag: u8| flags |= if is_set { flag } else { 0 };
         flag(step.is_shared, SHARED);
         flag(step.is_try, TRY);
+        flag(step.is_readers_first, READERS_FIRST);
         flag(step.time_ns.is_some(), TIME);
         flag(step.since_ns.is_some(), SINCE);
         let advance = step.sequence.checked_sub(self.last_sequence).and_then(|by| u16::try_from(by).ok());
@@ -136,6 +138,7 @@ impl Iterator for StepsIter<'_> {
             lock: (packed.lock != NO_LOCK).then_some(packed.lock as LockId),
             is_shared: packed.has(SHARED),
             is_try: packed.has(TRY),
+            is_readers_first: packed.has(READERS_FIRST),
             location: packed.location as usize,
             time_ns,
             since_ns,
@@ -168,6 +171,7 @@ mod tests {
                 lock: (at % 2 == 0).then_some(at),
                 is_shared: at % 3 == 0,
                 is_try: at % 4 == 0,
+                is_readers_first: at % 5 == 0,
                 location: 1000 * at,
                 time_ns: times[at % 3],
                 since_ns: times[at / 3 % 3],

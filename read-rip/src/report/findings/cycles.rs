@@ -55,7 +55,9 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
 }
 
 pub(super) fn order_cycle(words: &mut Words<'_>, cycle: &OrderCycle) -> Paragraph {
+    let is_one = cycle.edges.windows(2).all(|edges| edges[0].thread == edges[1].thread);
     let summary = match cycle.edges.len() {
+        2 if is_one => "a thread acquires two locks in opposite orders".to_owned(),
         2 => "2 threads acquire two locks in opposite orders".to_owned(),
         locks => format!("{} acquire {locks} locks in orders that form a cycle", threads(locks)),
     };

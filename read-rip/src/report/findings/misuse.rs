@@ -1,9 +1,11 @@
 //! Sentences about wrong use of a lock: destroyed while held, refused by the C library, released without an
-//! acquisition, acquired twice. It
+//! acquisition, acquired twice, and read twice. It
 //! decides nothing.
 
 use super::words::{Paragraph, Words};
-use crate::findings::{DestroyedWhileHeld, Refusal, RefusedCall, SecondAcquisition, StrayRelease};
+use crate::findings::{
+    DestroyedWhileHeld, NestedReads, Refusal, RefusedCall, SecondAcquisition, StrayRelease,
+};
 use crate::report::units::duration;
 
 pub(super) fn destroyed(words: &mut Words<'_>, destroyed: &DestroyedWhileHeld) -> Paragraph {
@@ -55,6 +57,24 @@ pub(super) fn stray_release(words: &mut Words<'_>, release: &StrayRelease) -> Pa
     Paragraph {
         summary: format!("{thread} released {lock}, and no acquisition of it is recorded"),
         evidence: vec![format!("{thread} released it at {location}{why}")],
+    }
+}
+
+pub(super) fn nested_reads(words: &mut Words<'_>, reads: &NestedReads) -> Paragraph {
+    let (thread, writer) = (words.thread(reads.thread), words.thread(reads.writer));
+    let [first, second, written] =
+        [reads.first, reads.second, reads.written].map(|location| words.location(location));
+    let lock = words.lock(reads.lock);
+    Paragraph {
+        summary: format!(
+            "{thread} acquired {lock} shared while it held it shared, and {writer} writes to it"
+        ),
+        evidence: vec![
+            format!("{thread} acquired it at {second}, after acquiring it at {first}"),
+            format!(
+                "{writer} acquires it exclusively at {written}: if it waits in between, both wait for ever"
+            ),
+        ],
     }
 }
 

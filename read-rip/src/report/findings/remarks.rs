@@ -44,6 +44,7 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
             "the histories are incomplete: another thread may have acquired the lock and handed it over"
         }
         Doubt::MaybeNeverConcurrent => "this is harmless if these threads never run at the same time",
+        Doubt::OneThread => "one thread did both: this is harmless if no other thread ever does the same",
         Doubt::NoProgressMarks => {
             "the program marks no progress, so these threads may do useful work as well; rip_progress!() lets `check` \
              tell a livelock from progress"

@@ -14,6 +14,7 @@ pub(in crate::report) fn paragraph(finding: &Finding, names: &LockNames<'_>) -> 
     match &finding.evidence {
         Evidence::WaitCycle(cycle) => cycles::wait_cycle(&mut words, cycle),
         Evidence::OrderCycle(cycle) => cycles::order_cycle(&mut words, cycle),
+        Evidence::NestedReads(reads) => misuse::nested_reads(&mut words, reads),
         Evidence::MutualFailure(failure) => cycles::mutual_failure(&mut words, failure),
         Evidence::BusyLoops(loops) => cycles::busy_loops(&words, loops),
         Evidence::DeadHolder(holder) => holders::dead_holder(&mut words, holder),

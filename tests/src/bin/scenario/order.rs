@@ -11,6 +11,8 @@ pub(crate) const ALL: &[Scenario] = &[
     ("inversion-of-three", inversion_of_three),
     ("inversion-under-a-gate", gate),
     ("inversion-in-one-thread", one_thread),
+    ("inversion-in-one-thread-under-a-gate", one_thread_under_a_gate),
+    ("inversion-in-one-thread-by-trying", one_thread_trying),
     ("inversion-by-trying", trying),
     ("address-used-again", address_used_again),
 ];
@@ -48,7 +50,39 @@ fn gate() {
     in_order("spender", &[&JOURNAL, &SAVINGS, &CURRENT]);
 }
 
-/// Both orders in one thread, which cannot wait for itself this way.
+/// Both orders in one thread, always under the lock of the journal.
+fn one_thread_under_a_gate() {
+    drop(
+        actor("alone", || {
+            for (first, second) in [(&CURRENT, &SAVINGS), (&SAVINGS, &CURRENT)] {
+                let journal = JOURNAL.lock().unwrap();
+                let first = first.lock().unwrap();
+                drop(second.lock().unwrap());
+                drop((first, journal));
+            }
+            park()
+        })
+        .until_blocked(),
+    );
+}
+
+/// Both orders in one thread. One of them handles the failure of a try.
+fn one_thread_trying() {
+    drop(
+        actor("alone", || {
+            let current = CURRENT.lock().unwrap();
+            drop(SAVINGS.lock().unwrap());
+            drop(current);
+            let savings = SAVINGS.lock().unwrap();
+            drop(CURRENT.try_lock().unwrap());
+            drop(savings);
+            park()
+        })
+        .until_blocked(),
+    );
+}
+
+/// Both orders in one thread, which cannot wait for itself this way. Two such threads can.
 fn one_thread() {
     drop(
         actor("alone", || {

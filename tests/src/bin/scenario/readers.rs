@@ -16,6 +16,8 @@ pub(crate) const ALL: &[Scenario] = &[
     ("readers-only", readers_only),
     ("upgradable-readers", upgradable_readers),
     ("reads-twice", reads_twice),
+    ("reads-twice-beside-a-writer", || beside_a_writer(reads_twice_normally)),
+    ("reads-twice-recursively-beside-a-writer", || beside_a_writer(reads_twice_recursively)),
 ];
 
 /// A reader waits for a mutex. The owner of the mutex wants to read too, but a writer waits before it. Readers of the
@@ -142,4 +144,37 @@ fn reads_twice() {
         park()
     }));
     said.recv().unwrap();
+}
+
+static TABLE: lock_api::RwLock<Recorded<parking_lot::RawRwLock>, i64> = lock_api::RwLock::new(0);
+
+fn reads_twice_normally() {
+    let outer = TABLE.read();
+    drop(TABLE.read());
+    drop(outer);
+}
+
+/// The inner read says that it passes waiting writers.
+fn reads_twice_recursively() {
+    let outer = TABLE.read();
+    drop(TABLE.read_recursive());
+    drop(outer);
+}
+
+/// A writer, and after it a reader that acquires the lock a second time. In another run the writer comes in between.
+fn beside_a_writer(reads: fn()) {
+    drop(
+        actor("writer", || {
+            *TABLE.write() += 1;
+            park()
+        })
+        .until_blocked(),
+    );
+    drop(
+        actor("reader", move || {
+            reads();
+            park()
+        })
+        .until_blocked(),
+    );
 }

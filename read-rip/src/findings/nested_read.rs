@@ -1,0 +1,157 @@
+//! Nested reads: a reader acquires a lock again while it reads, and a writer uses the lock too.
+//!
+//! # Question
+//!
+//! Could a writer come between two shared acquisitions of one thread, so that both wait for ever?
+//!
+//! # Method
+//!
+//! Readers of most readers-writer locks queue after a waiting writer. So a thread that holds such a lock shared and
+//! acquires it shared once more gets stuck if a writer has begun to wait in between: the writer waits for the first
+//! acquisition, the second acquisition waits for the writer. A history shows such a pair of acquisitions. The finding
+//! is suspected if another thread was seen to acquire the lock exclusively, or to wait for that.
+//!
+//! # Blind spots
+//!
+//! A cycle that has happened is a deadlock. Tries, locks whose readers pass waiting writers, and acquisitions that say
+//! that they do so are left out. So are locks whose writer was overwritten in all histories.
+//!
+//! # Example output
+//!
+//! ```text
+//! suspected nested-read: worker[12] acquired ROUTES shared while it held it shared, and writer[13] acquires it too
+//!     worker[12] acquired it at lookup routes.rs:70, after acquiring it at handle routes.rs:40
+//!     writer[13] acquired it exclusively at reload routes.rs:90
+//! ```
+
+use std::collections::{HashMap, HashSet};
+
+use super::evidence::{Evidence, NestedReads};
+use super::finding::{Analysis, Finding, locks_of};
+use super::history::{self, is_acquisition};
+use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::view::View;
+use crate::locations::LocationId;
+use crate::locks::{LockId, LockModel, ThreadId};
+
+/// See the file's description.
+pub(super) struct NestedRead;
+
+/// A writer of a lock, and where it acquired the lock or waits for it.
+type Writer = (ThreadId, LocationId);
+
+impl Analysis for NestedRead {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+        let model = view.now;
+        let writers = writers(model);
+        if writers.is_empty() {
+            return;
+        }
+        let deadlocked = locks_of(found, &[Kind::Deadlock]);
+        // Once for each pair of locations.
+        let mut seen: HashSet<(LocationId, LocationId)> = HashSet::new();
+        for (id, thread) in model.threads.iter().enumerate() {
+            history::replay(thread, |step, held| {
+                let reads = is_acquisition(step) && step.is_shared && !step.is_try && !step.is_readers_first;
+                let Some(lock) = step.lock.filter(|lock| reads && !deadlocked.contains(lock)) else { return };
+                let Some(writers) = writers.get(&lock) else { return };
+                let Some(first) = held.iter().find(|held| held.lock == lock && held.is_shared) else {
+                    return;
+                };
+                let Some(&(writer, written)) = writers.iter().find(|(writer, _)| *writer != id) else {
+                    return;
+                };
+                if !seen.insert((first.location, step.location)) {
+                    return;
+                }
+                let evidence = Evidence::NestedReads(NestedReads {
+                    thread: id,
+                    lock,
+                    first: first.location,
+                    second: step.location,
+                    writer,
+                    written,
+                });
+                let kind = Kind::NestedRead;
+                let mut finding = Finding::new(kind, Confidence::Suspected, evidence, Advice::NoNestedReads);
+                finding.doubts = vec![Doubt::MaybeNeverConcurrent];
+                found.push(finding);
+            });
+        }
+    }
+}
+
+/// For each lock whose readers may queue: at most two threads that acquired it exclusively or wait for that.
+fn writers(model: &LockModel) -> HashMap<LockId, Vec<Writer>> {
+    let mut writers: HashMap<LockId, Vec<Writer>> = HashMap::new();
+    let queues = |lock: LockId| model.locks[lock].nature.readers_first == Some(false);
+    let mut add = |lock: LockId, writer: Writer| {
+        let known = writers.entry(lock).or_default();
+        if known.len() < 2 && known.iter().all(|(thread, _)| *thread != writer.0) {
+            known.push(writer);
+        }
+    };
+    for (id, thread) in model.threads.iter().enumerate() {
+        let writes = thread.steps.iter().filter(|step| is_acquisition(step) && !step.is_shared);
+        let steps = writes.filter_map(|step| Some((step.lock?, step.location)));
+        let holds = thread.holds.iter().filter(|hold| !hold.is_shared).map(|hold| (hold.lock, hold.location));
+        let wait = thread.wait.iter().filter(|wait| !wait.is_shared).map(|wait| (wait.lock, wait.location));
+        for (lock, location) in steps.chain(holds).chain(wait).filter(|(lock, _)| queues(*lock)) {
+            add(lock, (id, location));
+        }
+    }
+    writers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::testing::Scene;
+    use crate::locks::StepKind;
+
+    /// A thread that reads twice, and another thread that writes.
+    fn scene(readers_first: Option<bool>) -> Scene {
+        let mut scene = Scene::new();
+        scene.thread("reader");
+        scene.thread("writer");
+        let lock = scene.rwlock("ROUTES", readers_first);
+        for kind in [StepKind::AcquireBegin, StepKind::AcquireBegin, StepKind::Released, StepKind::Released] {
+            scene.step(0, kind, lock).is_shared = true;
+        }
+        scene.nests(1, &[lock]);
+        scene
+    }
+
+    #[test]
+    fn a_reader_that_reads_again_and_a_writer_are_suspected() {
+        let found = scene(Some(false)).run(&NestedRead);
+        assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
+        assert_eq!(found[0].mentions.threads, [0, 1]);
+    }
+
+    #[test]
+    fn locks_whose_readers_pass_writers_tries_and_locks_without_a_writer_are_no_finding() {
+        for readers_first in [Some(true), None] {
+            assert!(scene(readers_first).run(&NestedRead).is_empty());
+        }
+        let mut tried = scene(Some(false));
+        tried.steps(0)[1].is_try = true;
+        assert!(tried.run(&NestedRead).is_empty(), "a try does not wait");
+        let mut passes = scene(Some(false));
+        passes.steps(0)[1].is_readers_first = true;
+        assert!(passes.run(&NestedRead).is_empty(), "a recursive read does not queue");
+        let mut alone = scene(Some(false));
+        alone.model.threads[1].steps = Default::default();
+        assert!(alone.run(&NestedRead).is_empty(), "no writer");
+        alone.waits(1, 0);
+        assert_eq!(alone.run(&NestedRead).len(), 1, "a writer waits");
+    }
+
+    #[test]
+    fn a_thread_is_no_writer_between_its_own_reads() {
+        let mut scene = scene(Some(false));
+        scene.model.threads[1].steps = Default::default();
+        scene.nests(0, &[0]);
+        assert!(scene.run(&NestedRead).is_empty());
+    }
+}
