@@ -19,6 +19,22 @@ pub fn avoid_system_calls() {
     crate::process::state::avoid_system_calls();
 }
 
+/// The file of a ring that was removed because `exec` was about to succeed.
+#[derive(Debug)]
+pub struct RemovedByExec(crate::sys::file::File);
+
+/// The process is about to call `exec`.
+pub fn exec_begins() -> Option<RemovedByExec> {
+    crate::process::exit::exec_begins().map(RemovedByExec)
+}
+
+/// `exec` has failed.
+pub fn exec_failed(removed: Option<RemovedByExec>) {
+    if let Some(RemovedByExec(file)) = removed {
+        crate::process::exit::exec_failed(&file);
+    }
+}
+
 /// The process ends with this status, in a way that the C library does not announce. Safe in a signal handler, and in a
 /// child of `vfork`.
 pub fn process_ends(status: core::ffi::c_int) {

@@ -175,7 +175,7 @@ fn make_named(plan: &Plan, pid: u32, naming: Naming) -> Result<Ring, Failure> {
     state::note_pid_namespace();
     thread::watch_exits();
     // SAFETY: one thread makes the ring.
-    unsafe { exit::install(RingFile { path: path.as_c_str(), id, keep: plan.wish.keep, pid }) };
+    unsafe { exit::install(RingFile::new(path.as_c_str(), id, plan.wish.keep, pid)) };
     Ok(ring)
 }
 

@@ -63,6 +63,13 @@ pub(crate) fn has_memory() -> bool {
     core::hint::black_box(&mut probe).try_reserve_exact(ENOUGH_BYTES).is_ok()
 }
 
+/// Whether this process has no thread but the calling one.
+#[cfg(feature = "interpose")]
+pub(crate) fn has_one_thread() -> bool {
+    // A directory has a link for itself, one for its name, and one for each directory in it.
+    file::links_at(c"/proc/self/task") == Ok(3)
+}
+
 /// Whether a process exists. A process that may not be signalled exists.
 pub(crate) fn process_exists(pid: u32) -> bool {
     // SAFETY: signal 0 only asks, and changes nothing.

@@ -70,3 +70,30 @@ fn no_ring_stays_after_a_clean_end() {
     let remains = first_mark("quick_exit-fails", "failure");
     assert_eq!(remains.ring().exit_status, Some(9));
 }
+
+const WAYS: [&str; 9] =
+    ["execve", "execv", "execvp", "execvpe", "fexecve", "execveat", "execl", "execlp", "execle"];
+
+#[test]
+fn no_ring_stays_after_exec_of_a_program_that_does_not_record() {
+    for way in WAYS {
+        let remains = first_mark(&format!("exec-{way}"), "failure");
+        assert_eq!((remains.stdout.as_str(), rings(&remains)), ("a b c d e f g h i\n", vec![]), "{way}");
+    }
+    // It stays if it was asked for.
+    assert_eq!(rings(&first_mark("exec-execve", "always")), ["ring"]);
+}
+
+#[test]
+fn recording_goes_on_if_exec_fails() {
+    for way in WAYS {
+        let remains = first_mark(&format!("exec-fails-{way}"), "failure");
+        assert!(remains.stdout.starts_with("errno ") && remains.signal() == Some(libc::SIGKILL), "{way}");
+        assert_eq!(rings(&remains), ["ring"], "{way}");
+        let ring = remains.ring();
+        let [slot] = &ring.slots[..] else { panic!("{way}: {:?}", ring.slots) };
+        // Six times a mutex was locked and unlocked, and one is held.
+        assert_eq!(slot.held.len(), 1, "{way}");
+        assert!(slot.count >= 6 * 4, "{way}: {}", slot.count);
+    }
+}

@@ -24,8 +24,8 @@
 //! `calls` has the entries, which find out where they were called. `object` has the types of what the program passes.
 //! `mutex`, `rwlock`, `spin`, `condition`, `semaphore` and `c11` have a function for each entry; `acquire` is what the
 //! locks among them have in common, and `incident` what their errors mean. `real` has the C library's functions, and `elf` finds them. `modules` notices
-//! libraries that are loaded later, `filters` that the program restricts its system calls, and `exit` that it ends
-//! without `exit`.
+//! libraries that are loaded later, `filters` that the program restricts its system calls, `exit` that it ends without
+//! `exit`, and `exec` that it becomes another program.
 
 #![allow(unsafe_code, reason = "the functions of the C library, by their own names")]
 
@@ -37,6 +37,7 @@ mod c11;
 mod calls;
 mod condition;
 mod elf;
+mod exec;
 mod exit;
 mod filters;
 mod incident;

@@ -8,9 +8,10 @@
 //! crashes here instead of in the C library.
 //!
 //! There is one way to get such a value: as an argument of an exported function. The assembly in `calls` hands the
-//! program's arguments on as they are, and says there why that is sound. No code here makes one from a pointer.
+//! program's arguments on as they are, and says there why that is sound. No code here makes one from a pointer, but for
+//! the arguments of `execl`, which are collected in an array.
 
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void};
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicI32, AtomicU32};
@@ -118,5 +119,27 @@ impl Deadline {
         // SAFETY: see the module. The C library reads it too, before anything else.
         let time = unsafe { self.0.read_unaligned() };
         (0..1_000_000_000).contains(&time.tv_nsec)
+    }
+}
+
+/// A string, which the program has passed.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Text(*const c_char);
+
+/// An array of strings that ends with a null pointer, which the program has passed.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Texts(*const *const c_char);
+
+impl Texts {
+    /// The array of strings that the program has passed one by one. It must stay until the call has ended.
+    pub(crate) fn of(arguments: &[usize]) -> Texts {
+        Texts(arguments.as_ptr().cast())
+    }
+
+    /// An argument that the program has passed, as an array.
+    pub(crate) fn at(address: usize) -> Texts {
+        Texts(core::ptr::with_exposed_provenance(address))
     }
 }

@@ -15,7 +15,7 @@ use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::elf;
-use crate::object::{Condition, Deadline, Mutex, Object, Rwlock, Semaphore, Spin};
+use crate::object::{Condition, Deadline, Mutex, Object, Rwlock, Semaphore, Spin, Text, Texts};
 
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {
@@ -46,7 +46,8 @@ macro_rules! functions {
         /// What the pointers lead to at first.
         mod first {
             use super::{
-                Condition, Deadline, Mutex, Object, Relaxed, Rwlock, Semaphore, Spin, c_int, c_void,
+                Condition, Deadline, Mutex, Object, Relaxed, Rwlock, Semaphore, Spin, Text, Texts, c_int,
+                c_void,
             };
             $(
                 pub(super) extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
@@ -116,6 +117,12 @@ functions! {
     mtx_unlock(mutex: Object<Mutex>);
     mtx_destroy(mutex: Object<Mutex>);
     cnd_wait(condition: Object<Condition>, mutex: Object<Mutex>);
+    execve(path: Text, arguments: Texts, environment: Texts);
+    execv(path: Text, arguments: Texts);
+    execvp(file: Text, arguments: Texts);
+    execvpe(file: Text, arguments: Texts, environment: Texts);
+    fexecve(descriptor: c_int, arguments: Texts, environment: Texts);
+    execveat(directory: c_int, path: Text, arguments: Texts, environment: Texts, flags: c_int);
     cnd_timedwait(condition: Object<Condition>, mutex: Object<Mutex>, until: Deadline);
 }
 

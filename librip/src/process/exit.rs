@@ -7,7 +7,7 @@
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
-use core::sync::atomic::fence;
+use core::sync::atomic::{AtomicU64, fence};
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -17,6 +17,8 @@ use librip_format::EXIT_STATUS;
 use super::{current, state, thread};
 use crate::ring::{Ring, children, slots};
 use crate::sys;
+#[cfg(feature = "interpose")]
+use crate::sys::file::File;
 use crate::sys::file::{self, FileId};
 use crate::sys::written::Written;
 
@@ -37,11 +39,12 @@ pub enum Keep {
 /// The ring's file, with what identifies it at exit.
 #[derive(Debug)]
 pub(crate) struct RingFile {
-    pub(crate) path: &'static CStr,
-    pub(crate) id: FileId,
-    pub(crate) keep: Keep,
+    path: &'static CStr,
+    /// Its device and inode.
+    id: [AtomicU64; 2],
+    keep: Keep,
     /// The process whose ring it is.
-    pub(crate) pid: u32,
+    pid: u32,
 }
 
 /// The file of the ring that this instance made.
@@ -115,9 +118,57 @@ pub(crate) fn process_ends(status: c_int) {
     }
     // The first process of a daemon ends at once, and its child continues to record. The last child removes the ring.
     children::leave_removal(ring);
-    if !children::are_left(ring, file.id.inode, file.pid) {
+    if !children::are_left(ring, file.id().inode, file.pid) {
         file.remove();
     }
+}
+
+/// The process is about to call `exec`, which ends it if it succeeds. Removes the ring if it would be removed after a
+/// clean end and nobody else records in it. Returns the file of a ring that was removed.
+///
+/// In a process with several threads the ring stays: the others go on until the new program starts, and if `exec` fails,
+/// no copy of the ring could be exact.
+#[cfg(feature = "interpose")]
+pub(crate) fn exec_begins() -> Option<File> {
+    let (ring, file) = (current::ring()?, FILE.get()?);
+    if state::is_forked_child()
+        || state::avoids_system_calls()
+        || sys::pid() != file.pid
+        || file.keep == Keep::Always
+        || !sys::has_one_thread()
+        || children::are_left(ring, file.id().inode, file.pid)
+    {
+        return None;
+    }
+    let opened = File::open(file.path, libc::O_RDONLY).ok().filter(|opened| opened.id() == Ok(file.id()))?;
+    file::unlink(file.path);
+    Some(opened)
+}
+
+/// `exec` has failed after [`exec_begins`] has removed the ring, which was this file: recording goes on in a copy. If
+/// there is no room for it, the ring has no name any more.
+///
+/// The process has one thread.
+#[cfg(feature = "interpose")]
+pub(crate) fn exec_failed(former: &File) {
+    let (Some(ring), Some(file)) = (current::ring(), FILE.get()) else { return };
+    let signals = sys::block_signals();
+    if let Ok(new) = File::open(file.path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL) {
+        new.restrict_to_owner();
+        let moved = new
+            .set_len(ring.geometry.file_len_bytes)
+            .and_then(|()| new.id())
+            .and_then(|id| ring.move_to(former, &new, id).map(|()| id));
+        match moved {
+            Ok(id) => {
+                // ORDERING: relaxed: there is no other thread.
+                file.id[0].store(id.device, Relaxed);
+                file.id[1].store(id.inode, Relaxed);
+            }
+            Err(_) => file::unlink(file.path),
+        }
+    }
+    sys::restore_signals(signals);
 }
 
 /// A forked child ends. It must not remove its parent's ring while others record.
@@ -130,12 +181,22 @@ fn child_ends(ring: &Ring, file: &RingFile, status: c_int, may_call: bool) {
     // ORDERING: the fence pairs with the one in `leave_removal`: of the first process and its last child, one sees that
     // the other has ended.
     fence(SeqCst);
-    if children::is_removal_left(ring) && !children::are_left(ring, file.id.inode, file.pid) {
+    if children::is_removal_left(ring) && !children::are_left(ring, file.id().inode, file.pid) {
         file.remove();
     }
 }
 
 impl RingFile {
+    pub(crate) fn new(path: &'static CStr, id: FileId, keep: Keep, pid: u32) -> RingFile {
+        RingFile { path, id: [id.device.into(), id.inode.into()], keep, pid }
+    }
+
+    fn id(&self) -> FileId {
+        // ORDERING: relaxed: they change only while the process has one thread.
+        let [device, inode] = &self.id;
+        FileId { device: device.load(Relaxed), inode: inode.load(Relaxed) }
+    }
+
     /// Whether the ring stays when a process of it ends with this status.
     fn is_kept(&self, ring: &Ring, status: c_int) -> bool {
         match self.keep {
@@ -148,7 +209,7 @@ impl RingFile {
 
     /// Removes the file, unless another file has its name now.
     fn remove(&self) {
-        if file::id_at(self.path, false) == Ok(self.id) {
+        if file::id_at(self.path, false) == Ok(self.id()) {
             // Somebody else may have removed it, or the directory may have become read-only. Nothing can be done here.
             file::unlink(self.path);
         }

@@ -10,6 +10,8 @@
 
 #![allow(unsafe_code, reason = "a shared mapping is raw memory")]
 
+#[cfg(feature = "interpose")]
+use core::mem::offset_of;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -18,6 +20,8 @@ use librip_format::{Header, LockName, Module, Site, SlotHeader};
 
 use super::{Control, Geometry, Table};
 use crate::sys::file::File;
+#[cfg(feature = "interpose")]
+use crate::sys::file::{Errno, FileId};
 use crate::sys::{self, NoMemory};
 
 /// A mapped ring.
@@ -67,6 +71,23 @@ impl Ring {
             // SAFETY: as in `discard`.
             unsafe { sys::file::unmap(former, len) };
         }
+    }
+
+    /// Moves the ring to another file. `former` is the present one, `file` is new and has its length.
+    ///
+    /// The calling thread is the only one of the process, and no other process records.
+    #[cfg(feature = "interpose")]
+    pub(crate) fn move_to(&self, former: &File, file: &File, id: FileId) -> Result<(), Errno> {
+        former.copy_data(self.base(), file)?;
+        // SAFETY: the mapping is the ring's, and the file is a copy of what it maps. No other thread writes meanwhile.
+        unsafe { file.map_over(self.base, self.geometry.file_len_bytes as usize) }?;
+        for (offset, value) in
+            [(offset_of!(Header, file_device), id.device), (offset_of!(Header, file_inode), id.inode)]
+        {
+            // SAFETY: a field of the header, aligned, which nobody else in this process accesses.
+            unsafe { self.base().wrapping_add(offset).cast::<u64>().write_volatile(value) };
+        }
+        Ok(())
     }
 
     /// Unmaps a ring that nobody uses.

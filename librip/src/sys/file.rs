@@ -92,6 +92,58 @@ impl File {
         unsafe { status.assume_init() }.f_type as u64
     }
 
+    /// The next part of the file from an offset on that has data: its start and its end. `None` after the last one.
+    #[cfg(feature = "interpose")]
+    fn data_from(&self, offset: u64) -> Option<(u64, u64)> {
+        let seek = |offset: u64, what: c_int| {
+            // SAFETY: takes numbers.
+            checked(unsafe { raw::call(libc::SYS_lseek, [self.0 as usize, offset as usize, what as usize]) })
+                .ok()
+        };
+        let begin = seek(offset, libc::SEEK_DATA)? as u64;
+        Some((begin, seek(begin, libc::SEEK_HOLE)? as u64))
+    }
+
+    /// Copies the parts of this file that have data to `target`. `base` is where this file is mapped.
+    #[cfg(feature = "interpose")]
+    pub(crate) fn copy_data(&self, base: *const u8, target: &File) -> Result<(), Errno> {
+        let mut offset = 0;
+        while let Some((begin, end)) = self.data_from(offset) {
+            offset = begin;
+            while offset < end {
+                let from = base.wrapping_add(offset as usize).expose_provenance();
+                let arguments = [target.0 as usize, from, (end - offset) as usize, offset as usize];
+                // SAFETY: the kernel reads from the mapping, and reports an error if it cannot.
+                match checked(unsafe { raw::call(libc::SYS_pwrite64, arguments) })? {
+                    0 => return Err(Errno(libc::EIO)),
+                    written => offset += written as u64,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps the file in place of another mapping.
+    ///
+    /// # Safety
+    ///
+    /// There is such a mapping, the caller's, of this length. The file has the contents that its users expect.
+    #[cfg(feature = "interpose")]
+    pub(crate) unsafe fn map_over(&self, base: NonNull<u8>, len_bytes: usize) -> Result<(), Errno> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        let arguments = [
+            base.as_ptr().expose_provenance(),
+            len_bytes,
+            access as usize,
+            flags as usize,
+            self.0 as usize,
+            0,
+        ];
+        // SAFETY: the caller's promise.
+        checked(unsafe { raw::call(libc::SYS_mmap, arguments) }).map(drop)
+    }
+
     /// Maps the file, shared, for reading and writing. Swap is not reserved for it.
     pub(crate) fn map(&self, len_bytes: usize) -> Result<NonNull<u8>, Errno> {
         map(self.0, len_bytes, libc::MAP_SHARED | libc::MAP_NORESERVE)
@@ -145,6 +197,13 @@ pub(crate) fn unlink(path: &CStr) {
 pub(crate) fn id_at(path: &CStr, follows: bool) -> Result<FileId, Errno> {
     let flags = if follows { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
     status_at(libc::AT_FDCWD, path, flags).map(|status| id_of(&status))
+}
+
+/// How many links the file at a path has.
+#[cfg(feature = "interpose")]
+pub(crate) fn links_at(path: &CStr) -> Result<u64, Errno> {
+    #[allow(clippy::useless_conversion, reason = "it has 32 bits on aarch64")]
+    status_at(libc::AT_FDCWD, path, 0).map(|status| u64::from(status.st_nlink))
 }
 
 /// Whether a regular file is there, and no link to one.
