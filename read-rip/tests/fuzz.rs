@@ -121,6 +121,7 @@ fn report_locks(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Location
             window_ns: earlier.map(|_| 1000),
             is_final,
             now_ns: (!is_final).then_some(1 << 50),
+            latest_end_ns: None,
             living: &living,
             ended: &HashSet::from([3]),
             wants_steps: true,

@@ -199,15 +199,45 @@ fn history() -> Option<LockHistory> {
     Some(LockHistory { acquisitions: 3, contended: 2, owners: 1, waits: times, holds: times })
 }
 
-fn queue(held_throughout: Option<bool>) -> Evidence {
+fn queue() -> Evidence {
     let holder = ActiveHolder { hold: hold(), words_recorded: Some(1), window_ns: Some(2), last: Some(4) };
-    Evidence::Queue(Queue {
+    Evidence::Queue(Queue { lock: 2, waiters: waiters(), users: 9, holder: Some(holder), history: history() })
+}
+
+fn standstill() -> Evidence {
+    let sleep = HolderSleep { lock: 2, on_semaphore: true, location: 3, is_timed: true, for_ns: Some(4) };
+    let holder = StandingHolder {
+        hold: hold(),
+        held_at_least_ns: Some(1),
+        is_steady: Some(true),
+        words_recorded: Some(0),
+        window_ns: Some(2),
+        last: Some(4),
+        sleep: Some(sleep),
+    };
+    Evidence::Standstill(Standstill {
         lock: 2,
         waiters: waiters(),
-        threads: 9,
-        held_throughout,
+        blocked: 9,
+        locks: 3,
+        on_conditions: 1,
+        longest_ns: Some(1),
+        longest_at_most_ns: Some(2),
         holder: Some(holder),
         history: history(),
+        unlisted: 1,
+    })
+}
+
+fn nobody_left() -> Evidence {
+    let one = |what| SleepFact { thread: 1, lock: 2, what, location: 3, for_ns: Some(4) };
+    Evidence::Abandoned(Abandoned {
+        threads: 3,
+        on_locks: 1,
+        on_conditions: 1,
+        on_semaphores: 1,
+        for_ns: Some(1),
+        first: [Asleep::Lock, Asleep::Condition, Asleep::Semaphore].map(one).into(),
     })
 }
 
@@ -276,8 +306,9 @@ fn evidence(kind: Kind) -> Vec<Evidence> {
         }
         Kind::LockOrder => vec![order_cycle()],
         Kind::Livelock => livelock().into(),
-        Kind::PileUp => vec![queue(Some(true)), queue(None)],
-        Kind::Convoy => vec![queue(Some(false))],
+        Kind::LongWait => vec![standstill(), nobody_left()],
+        Kind::PileUp => vec![standstill()],
+        Kind::Convoy => vec![queue()],
         Kind::LongHold => {
             vec![Evidence::IdleHolder(IdleHolder { hold, at_least_ns: 1, last, waiters })]
         }

@@ -15,7 +15,7 @@ use super::output::{ERROR, SOUND, output, remark};
 use crate::cli::Common;
 use crate::locations::Locations;
 use crate::locks::Input;
-use crate::process::{self, Liveness, MappedFiles, living_threads};
+use crate::process::{self, Liveness, MappedFiles, is_of_another_boot, living_threads};
 use crate::report::{self, Json, printable};
 use crate::ring::{self, Ending, Module, Snapshot};
 use crate::symbols::{Options, Resolver};
@@ -39,6 +39,9 @@ pub(super) struct Reading {
     pub(super) ended: HashSet<u32>,
     /// The moment of the reading, or of the process's end, ns since boot; `None`: not known.
     pub(super) now_ns: Option<u64>,
+    /// If `now_ns` is not known: when the ring was read, ns since boot. The process was dead by then. `None` if it ran
+    /// on another machine, or before a restart.
+    pub(super) latest_end_ns: Option<u64>,
 }
 
 impl Reading {
@@ -79,7 +82,21 @@ impl Reading {
         };
         let losses = threads::losses(&snapshot);
         let now_ns = moment(&liveness, &snapshot);
-        Ok(Reading { path: path.to_owned(), snapshot, liveness, losses, living, ended, now_ns })
+        let of_this_boot = snapshot
+            .header
+            .as_ref()
+            .filter(|header| header.boot_id != [0; 16] && !is_of_another_boot(header));
+        let latest_end_ns = of_this_boot.filter(|_| now_ns.is_none()).and_then(present_ns);
+        Ok(Reading {
+            path: path.to_owned(),
+            snapshot,
+            liveness,
+            losses,
+            living,
+            ended,
+            now_ns,
+            latest_end_ns,
+        })
     }
 
     /// All threads of the ring.
@@ -106,6 +123,7 @@ impl Reading {
             window_ns: earlier.map(|(_, window_ns)| window_ns),
             is_final: self.is_final(),
             now_ns: self.now_ns,
+            latest_end_ns: self.latest_end_ns,
             living: &self.living,
             ended: &self.ended,
             wants_steps: true,
@@ -232,10 +250,15 @@ fn moment(liveness: &Option<Liveness>, snapshot: &Snapshot) -> Option<u64> {
         (Liveness::Alive { .. } | Liveness::Dying { .. } | Liveness::Forked { .. }, _)
             if !header.is_copy() =>
         {
-            let now = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
-            process::boottime_in_ring_ns(header, u64::try_from(Duration::from(now).as_nanos()).ok()?)
+            present_ns(header)
         }
         (_, Ending::Exit { boottime_ns, .. }) if boottime_ns > 0 => Some(boottime_ns),
         _ => None,
     }
+}
+
+/// The present, ns since boot, as the ring's clock shows it.
+fn present_ns(header: &ring::Header) -> Option<u64> {
+    let now = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
+    process::boottime_in_ring_ns(header, u64::try_from(Duration::from(now).as_nanos()).ok()?)
 }

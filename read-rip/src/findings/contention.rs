@@ -6,8 +6,9 @@
 //!
 //! # Method
 //!
-//! A lock is reported if at least two threads wait for it, one of them for 100 ms, and its holder does not wait
-//! itself. It is also reported if half of at least 32 known acquisitions came after a wait, and one wait in ten
+//! A lock is reported if it changes hands while at least two threads wait for it, one of them for 100 ms, and its
+//! holder does not wait itself. If its ownership stands still, no thread is slowed down by the others: that is a long
+//! wait or a pile-up. It is also reported if half of at least 32 known acquisitions came after a wait, and one wait in ten
 //! took 10 ms. The evidence has the distribution of the known waits and holds.
 //!
 //! # Blind spots
@@ -24,9 +25,11 @@
 //!     41 of 60 known acquisitions by 5 threads came after a wait; waits: p50 80 ms, p90 200 ms; holds: p50 2 ms, ...
 //! ```
 
+use super::convoy;
 use super::evidence::{Contended, Evidence};
 use super::finding::{Analysis, Finding, locks_of};
 use super::kind::{Advice, Confidence, Kind};
+use super::standstill::{self, Past};
 use super::view::View;
 use crate::locks::{HoldState, Lock, LockId, Quantiles, Record};
 
@@ -45,6 +48,7 @@ const EXPLANATIONS: &[Kind] = &[
     Kind::Deadlock,
     Kind::Unreleased,
     Kind::LostOwner,
+    Kind::LongWait,
     Kind::PileUp,
     Kind::Convoy,
     Kind::LongHold,
@@ -54,7 +58,12 @@ const EXPLANATIONS: &[Kind] = &[
 impl Analysis for Contention {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let explained = locks_of(found, EXPLANATIONS);
-        let hurts = |&(id, lock): &(LockId, &Lock)| hurts_now(view, id, lock) || has_hurt(&lock.record);
+        let queues = (0..view.now.locks.len()).filter(|&lock| is_queue(view, lock));
+        let pasts = standstill::pasts(view, queues);
+        let hurts = |&(id, lock): &(LockId, &Lock)| {
+            let hurts_now = pasts.get(&id).is_some_and(|past| moves(view, id, past));
+            hurts_now || has_hurt(&lock.record)
+        };
         let locks = view.now.locks.iter().enumerate();
         let mut locks: Vec<_> = locks.filter(|(id, _)| !explained.contains(id)).filter(hurts).collect();
         locks.sort_by_key(|&(id, _)| std::cmp::Reverse(view.waits(id).count()));
@@ -66,11 +75,19 @@ impl Analysis for Contention {
     }
 }
 
-fn hurts_now(view: &View<'_>, id: LockId, lock: &Lock) -> bool {
+/// Whether at least two threads wait for a lock, one of them for long, and not for a holder that waits itself.
+fn is_queue(view: &View<'_>, id: LockId) -> bool {
     let is_long = |since_ns| view.ago_ns(since_ns).is_some_and(|waited_ns| waited_ns >= WAIT_MIN_NS);
-    let holder_waits = lock.holders.iter().any(|hold| view.wait(hold.thread).is_some());
+    let holders = &view.now.locks[id].holders;
+    let holder_waits = || holders.iter().any(|hold| view.wait(hold.thread).is_some());
     let waits = || view.waits(id);
-    !holder_waits && waits().count() >= WAITERS_MIN && waits().any(|wait| is_long(wait.since_ns))
+    waits().count() >= WAITERS_MIN && !holder_waits() && waits().any(|wait| is_long(wait.since_ns))
+}
+
+/// Whether a lock changes hands while threads wait for it.
+fn moves(view: &View<'_>, id: LockId, past: &Past) -> bool {
+    let holder = view.now.locks[id].holders.iter().find(|hold| hold.state == HoldState::Held);
+    convoy::has_moved(view, id, holder, past) == Some(true)
 }
 
 fn has_hurt(record: &Record) -> bool {
@@ -104,7 +121,7 @@ mod tests {
     fn scene(waiters: usize) -> Scene {
         let mut scene = Scene::new();
         let (owner, lock) = (scene.thread("owner"), scene.lock("TABLE"));
-        scene.holds(owner, lock);
+        scene.holds_with(owner, lock, |hold| hold.is_steady = false);
         for _ in 0..waiters {
             let thread = scene.thread("waits");
             scene.waits(thread, lock);
@@ -117,6 +134,9 @@ mod tests {
         let found = scene(2).run(&Contention);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
         assert!(scene(1).run(&Contention).is_empty(), "one");
+        let mut kept = scene(40);
+        kept.model.locks[0].holders[0].is_steady = true;
+        assert!(kept.run(&Contention).is_empty(), "ownership stands still");
         let mut short = scene(5);
         for wait in &mut short.model.locks[0].waiters {
             wait.since_ns = Some(NOW - MILLISECOND);

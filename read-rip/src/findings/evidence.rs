@@ -25,6 +25,8 @@ pub enum Evidence {
     NestedReads(NestedReads),
     MutualFailure(MutualFailure),
     BusyLoops(BusyLoops),
+    Standstill(Standstill),
+    Abandoned(Abandoned),
     Queue(Queue),
     IdleHolder(IdleHolder),
     Overtaken(Overtaken),
@@ -77,7 +79,7 @@ pub struct WaitFact {
 pub struct Waiters {
     /// How many.
     pub count: usize,
-    /// The first of them, in the order of the model.
+    /// The first of them, those that have waited longest first.
     pub first: Vec<WaitFact>,
 }
 
@@ -298,18 +300,132 @@ pub struct BusyLoop {
     pub last: Option<LocationId>,
 }
 
-/// A lock for which most threads wait.
+/// Threads that wait for a lock whose ownership stands still.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Standstill {
+    /// The lock.
+    pub lock: LockId,
+    /// The threads that wait for this very lock.
+    pub waiters: Waiters,
+    /// How many threads wait for it, or for locks that those threads hold, and so on.
+    pub blocked: usize,
+    /// For how many locks they wait.
+    pub locks: usize,
+    /// How many more threads wait on condition variables whose locks these threads have used.
+    pub on_conditions: usize,
+    /// For how long the first of all these threads has waited, ns. If the end of the process is not known: at least.
+    #[serde(rename = "longest_wait_ns", skip_serializing_if = "Option::is_none")]
+    pub longest_ns: Option<u64>,
+    /// For how long it has waited at most, ns.
+    #[serde(rename = "longest_wait_at_most_ns", skip_serializing_if = "Option::is_none")]
+    pub longest_at_most_ns: Option<u64>,
+    /// The holder; `None`: no recorded thread is known to hold the lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<StandingHolder>,
+    /// The known acquisitions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<LockHistory>,
+    /// How many more groups of waiting threads no finding describes. Only the last finding counts them.
+    pub unlisted: usize,
+}
+
+/// A holder that keeps its lock, and what it does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StandingHolder {
+    /// The hold.
+    pub hold: HoldFact,
+    /// For how long at least it has held the lock, ns: since the first of the threads that wait for it began to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_at_least_ns: Option<u64>,
+    /// Whether it held the lock at both readings, and in between; `None` without two.
+    #[serde(rename = "held_throughout", skip_serializing_if = "Option::is_none")]
+    pub is_steady: Option<bool>,
+    /// How many words it recorded between two readings; `None` without two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words_recorded: Option<u64>,
+    /// The time between the two readings, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<u64>,
+    /// Where it was last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<LocationId>,
+    /// The condition variable or semaphore on which it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sleep: Option<HolderSleep>,
+}
+
+/// A wait of a holder on a condition variable or semaphore.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HolderSleep {
+    /// The lock that it has released for the condition variable; or the semaphore.
+    pub lock: LockId,
+    /// It is a semaphore.
+    pub on_semaphore: bool,
+    /// Where it waits.
+    pub location: LocationId,
+    /// The wait ends by itself after a time.
+    #[serde(rename = "timed")]
+    pub is_timed: bool,
+    /// For how long; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+}
+
+/// A process all of whose threads wait, so that no thread is left to wake another one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Abandoned {
+    /// How many threads.
+    pub threads: usize,
+    /// How many of them wait for locks.
+    pub on_locks: usize,
+    /// How many wait on condition variables.
+    pub on_conditions: usize,
+    /// How many wait for units of semaphores.
+    pub on_semaphores: usize,
+    /// For how long all of them have waited, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+    /// The first of them, those that have waited longest first.
+    pub first: Vec<SleepFact>,
+}
+
+/// A thread that waits, and on what.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SleepFact {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The lock for which it waits, or which it has released for a condition variable; or the semaphore.
+    pub lock: LockId,
+    /// On what it waits.
+    pub what: Asleep,
+    /// Where it waits.
+    pub location: LocationId,
+    /// For how long; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+}
+
+/// On what a thread waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Asleep {
+    /// A lock.
+    Lock,
+    /// A condition variable.
+    Condition,
+    /// A semaphore.
+    Semaphore,
+}
+
+/// A lock for which most of the threads that use it wait.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Queue {
     /// The lock.
     pub lock: LockId,
     /// The threads that wait for it.
     pub waiters: Waiters,
-    /// How many threads the process has.
-    pub threads: usize,
-    /// Whether one thread held it throughout; `None`: not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub held_throughout: Option<bool>,
+    /// How many threads are known to use it.
+    pub users: usize,
     /// The holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<ActiveHolder>,

@@ -28,9 +28,11 @@ named! {
         NestedRead = "nested-read",
         /// Threads are busy and make no progress.
         Livelock = "livelock",
-        /// Most threads wait for one lock, and its holder keeps it.
+        /// Threads wait for long for what a holder keeps, or nobody can give.
+        LongWait = "long-wait",
+        /// Most threads that use a lock wait for it, and its holder keeps it.
         PileUp = "pile-up",
-        /// Most threads wait for one lock that changes hands.
+        /// Most threads that use a lock wait for it, and it changes hands.
         Convoy = "convoy",
         /// A thread holds a lock for long and does nothing.
         LongHold = "long-hold",
@@ -170,6 +172,12 @@ named! {
         MovementUnknown = "movement-unknown",
         /// The holder may be busy in code without marks.
         UnmarkedWork = "unmarked-work",
+        /// When the process died is not known.
+        EndUnknown = "end-unknown",
+        /// The lengths of waits are not recorded.
+        NoTimes = "no-times",
+        /// Something that is not recorded may wake the threads.
+        UnrecordedWaker = "unrecorded-waker",
         /// Plain marks do not identify a lock.
         LockUnknown = "lock-unknown",
     }
@@ -210,8 +218,12 @@ named! {
         CheckLoops = "check-loops",
         /// Hold the lock for a shorter time, or split what it protects.
         ShortenHold = "shorten-hold",
-        /// Look at what the holder does.
-        CheckHolder = "check-holder",
+        /// Look at what a holder that records nothing waits for.
+        CheckSilentHolder = "check-silent-holder",
+        /// Look for the thread that has to signal or post.
+        CheckSignal = "check-signal",
+        /// Look for a holder that is not recorded.
+        FindHolder = "find-holder",
         /// Do the slow work without the lock.
         WorkWithoutLock = "work-without-lock",
         /// Use a fair lock.

@@ -8,7 +8,8 @@
 //!
 //! A lock that a thread has held for longer than the threshold, while the thread recorded nothing between the two
 //! readings and waits neither for a lock nor on a condition variable. The evidence says for how long, and where the
-//! thread acquired the lock.
+//! thread acquired the lock. The thread of an idle pool whose turn it is holds the pool's lock on purpose: see
+//! `idle_pool`.
 //!
 //! # Blind spots
 //!
@@ -25,6 +26,7 @@
 
 use super::evidence::{Evidence, IdleHolder};
 use super::finding::{Analysis, Finding, locks_of};
+use super::idle_pool;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
 use crate::locks::HoldState;
@@ -35,7 +37,9 @@ pub(super) struct LongHold;
 
 impl Analysis for LongHold {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let explained = locks_of(found, &[Kind::Deadlock, Kind::Unreleased, Kind::PileUp, Kind::Convoy]);
+        let kinds = [Kind::Deadlock, Kind::Unreleased, Kind::LongWait, Kind::PileUp, Kind::Convoy];
+        let mut explained = locks_of(found, &kinds);
+        explained.extend(idle_pool::pools(view).iter().map(|pool| pool.lock));
         for thread in &view.now.threads {
             let is_idle = thread.advanced == Some(0) && !thread.is_blocked();
             if view.now.is_final || thread.state != ThreadState::Present || !is_idle {

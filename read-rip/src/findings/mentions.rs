@@ -62,6 +62,20 @@ impl Mentions {
             Evidence::BusyLoops(loops) => {
                 loops.loops.iter().for_each(|one| self.passed(one.thread, one.last));
             }
+            Evidence::Standstill(standstill) => {
+                self.locks.push(standstill.lock);
+                if let Some(holder) = &standstill.holder {
+                    self.hold(&holder.hold);
+                    self.locations.extend(holder.last);
+                    if let Some(sleep) = &holder.sleep {
+                        self.one(holder.hold.thread, sleep.lock, [sleep.location]);
+                    }
+                }
+                self.waiters(&standstill.waiters);
+            }
+            Evidence::Abandoned(abandoned) => {
+                abandoned.first.iter().for_each(|one| self.one(one.thread, one.lock, [one.location]));
+            }
             Evidence::Queue(queue) => {
                 self.locks.push(queue.lock);
                 if let Some(holder) = &queue.holder {

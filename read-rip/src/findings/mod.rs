@@ -12,11 +12,12 @@
 //! | `kind`, `named` | kinds, confidence, doubts and advice, with their stable names |
 //! | `evidence`, `mentions` | what findings are based on, and which threads, locks and locations that mentions |
 //! | `finding`, `view` | what an analysis makes, and what it sees |
-//! | `history`, `nesting`, `graph` | tools of several analyses |
+//! | `history`, `nesting`, `graph`, `standstill`, `idle_pool` | tools of several analyses |
 //! | `suppress` | findings that are not to be reported |
 //! | all others | an analysis each |
 
 mod contention;
+mod convoy;
 mod deadlock;
 mod destroyed;
 mod double;
@@ -24,19 +25,22 @@ mod evidence;
 mod finding;
 mod graph;
 mod history;
+mod idle_pool;
 mod kind;
 mod lines;
 mod livelock;
 mod lock_order;
 mod long_hold;
+mod long_wait;
 mod lost_owner;
 mod mentions;
 mod misuse;
 mod named;
 mod nested_read;
 mod nesting;
+mod nobody_left;
 mod own_order;
-mod pile_up;
+mod standstill;
 mod starvation;
 mod suppress;
 #[cfg(test)]
@@ -47,6 +51,7 @@ mod view;
 
 pub use evidence::*;
 pub use finding::{Analysis, Finding, Limit};
+pub use idle_pool::IdlePool;
 pub use kind::{Advice, Confidence, Doubt, Kind, Refusal};
 pub use mentions::Mentions;
 pub use suppress::{BadRule, BadRuleReason, Suppression};
@@ -65,9 +70,11 @@ pub const ANALYSES: &[&dyn Analysis] = &[
     &own_order::OwnOrder,
     &nested_read::NestedRead,
     &livelock::Livelock,
-    &pile_up::PileUp,
-    &long_hold::LongHold,
+    &convoy::Convoy,
     &starvation::Starvation,
+    &long_wait::LongWait,
+    &nobody_left::NobodyLeft,
+    &long_hold::LongHold,
     &contention::Contention,
     &lines::Lines,
 ];

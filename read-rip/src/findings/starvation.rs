@@ -8,7 +8,8 @@
 //!
 //! For each wait with a known beginning, this analysis counts the acquisitions of the lock whose attempt began
 //! later: those threads have overtaken the wait. Acquisitions by threads that were in the queue before do not
-//! count: a long queue that is served in order starves no thread. From sixteen overtakes and 100 ms on, the finding
+//! count: a long queue that is served in order starves no thread. A lock that one thread keeps without recording
+//! anything is left out: nobody overtakes anybody now. From sixteen overtakes and 100 ms on, the finding
 //! is suspected. All threads that starve at one lock are one finding.
 //!
 //! # Blind spots
@@ -26,7 +27,7 @@ use super::evidence::{Evidence, Overtaken, OvertakenWait};
 use super::finding::{Analysis, Finding, locks_of};
 use super::kind::{Advice, Confidence, Kind};
 use super::view::View;
-use crate::locks::{LockId, LockModel, StepKind, Wait};
+use crate::locks::{Hold, LockId, LockModel, StepKind, Wait};
 
 /// See the file's description.
 pub(super) struct Starvation;
@@ -42,7 +43,10 @@ impl Analysis for Starvation {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let model = view.now;
         let explained = locks_of(found, &[Kind::Deadlock, Kind::Unreleased, Kind::LostOwner]);
-        let is_wanted = |lock: LockId| !model.locks[lock].waiters.is_empty() && !explained.contains(&lock);
+        let is_wanted = |lock: LockId| {
+            let is_awaited = !model.locks[lock].waiters.is_empty() && !explained.contains(&lock);
+            is_awaited && !stands_still(view, lock)
+        };
         let attempts = successful_attempts(model, is_wanted);
         for lock in (0..model.locks.len()).filter(|&lock| is_wanted(lock)) {
             let overtakes = |wait: &Wait| {
@@ -60,6 +64,12 @@ impl Analysis for Starvation {
             }
         }
     }
+}
+
+/// Whether one thread keeps a lock of a living process and does nothing: then nobody overtakes anybody now.
+fn stands_still(view: &View<'_>, lock: LockId) -> bool {
+    let keeps = |hold: &Hold| hold.is_steady && view.now.threads[hold.thread].advanced == Some(0);
+    !view.now.is_final && view.now.locks[lock].holders.iter().any(keeps)
 }
 
 /// For each wanted lock, when the attempts began that acquired it, ns since boot, ascending.

@@ -53,6 +53,14 @@ impl Scene {
         scene
     }
 
+    /// Like `dead`, of a process whose end is not known. The last recorded moment is `NOW`; it was dead `later_ns`
+    /// after that.
+    pub(super) fn killed(later_ns: u64) -> Scene {
+        let mut scene = Scene::dead();
+        (scene.model.is_end_unknown, scene.model.latest_end_ns) = (true, Some(NOW + later_ns));
+        scene
+    }
+
     pub(super) fn location(&mut self, file: &str, line: u32) -> LocationId {
         let address = 0x1000 + 16 * self.locations.len() as u64;
         self.locations.push(Location {
@@ -81,6 +89,7 @@ impl Scene {
             condition_wait: None,
             relock: None,
             semaphore_wait: None,
+            sleep: None,
             overflowed: 0,
             in_flux: 0,
             last,
@@ -174,6 +183,7 @@ impl Scene {
         if wait.is_relock {
             self.model.threads[thread].condition_wait = Some(lock);
             self.model.threads[thread].relock = Some(wait);
+            self.model.threads[thread].sleep = Some(Wait { is_relock: false, ..wait });
             self.model.locks[lock].condition_waiters.push(thread);
             return;
         }
@@ -184,6 +194,24 @@ impl Scene {
     /// The thread waits on a condition variable, and has released this lock meanwhile.
     pub(super) fn waits_on_condition(&mut self, thread: ThreadId, lock: LockId) {
         self.waits_with(thread, lock, |wait| wait.is_relock = true);
+    }
+
+    /// The thread waits for a unit of a semaphore.
+    pub(super) fn sleeps_on_semaphore(&mut self, thread: ThreadId, semaphore: LockId) {
+        self.model.threads[thread].semaphore_wait = Some(semaphore);
+        self.model.locks[semaphore].semaphore_waiters.push(thread);
+        let location = self.location("sleep.rs", 10 + semaphore as u32);
+        self.model.threads[thread].sleep = Some(Wait {
+            thread,
+            lock: semaphore,
+            is_shared: false,
+            is_upgradable: false,
+            location,
+            since_ns: Some(NOW - 12 * SECOND),
+            is_timed: false,
+            is_relock: false,
+            is_steady: true,
+        });
     }
 
     pub(super) fn step(&mut self, thread: ThreadId, kind: StepKind, lock: LockId) -> NewStep<'_> {
@@ -245,17 +273,21 @@ impl Scene {
         self.run_after(analysis, Vec::new())
     }
 
-    /// Runs an analysis after others that have made these findings.
-    pub(super) fn run_after(&self, analysis: &dyn Analysis, mut found: Vec<Finding>) -> Vec<Finding> {
-        let known = found.len();
+    /// Calls `look` with a view of the scene.
+    pub(super) fn with_view<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
         let locations: Vec<&Location> = self.locations.iter().collect();
-        let view = View {
+        look(&View {
             now: &self.model,
             before: self.before.as_ref(),
             locations: &locations,
             threshold_ns: 10 * SECOND,
-        };
-        analysis.run(&view, &mut found);
+        })
+    }
+
+    /// Runs an analysis after others that have made these findings.
+    pub(super) fn run_after(&self, analysis: &dyn Analysis, mut found: Vec<Finding>) -> Vec<Finding> {
+        let known = found.len();
+        self.with_view(|view| analysis.run(view, &mut found));
         for finding in &found[known..] {
             assert!(!finding.advice.is_empty(), "{finding:?}");
         }

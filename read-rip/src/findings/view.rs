@@ -24,7 +24,41 @@ pub struct View<'a> {
     pub threshold_ns: u64,
 }
 
+/// Whether something lasted for at least some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Length {
+    /// It did.
+    Long,
+    /// It did not.
+    Short,
+    /// The record does not say: there is no time, or the process died at an unknown moment.
+    Unknown,
+}
+
 impl View<'_> {
+    /// Whether something that began then has lasted for `limit_ns`.
+    pub(super) fn length(&self, since_ns: Option<u64>, limit_ns: u64) -> Length {
+        match (self.ago_ns(since_ns), since_ns.and_then(|since_ns| self.at_most_ns(since_ns))) {
+            (Some(at_least_ns), _) if at_least_ns >= limit_ns => Length::Long,
+            (Some(_), Some(at_most_ns)) if at_most_ns < limit_ns => Length::Short,
+            (Some(_), _) if !self.now.is_end_unknown => Length::Short,
+            (None, _) if self.is_window_at_least(limit_ns) => Length::Long,
+            _ => Length::Unknown,
+        }
+    }
+
+    /// How long ago something was at most: later than now the process cannot have died.
+    pub(super) fn at_most_ns(&self, since_ns: u64) -> Option<u64> {
+        let until_ns = if self.now.is_end_unknown { self.now.latest_end_ns } else { self.now.now_ns };
+        until_ns?.checked_sub(since_ns)
+    }
+
+    /// Whether two readings of a living process are at least this far apart. What is the same in both lasted for so
+    /// long.
+    pub(super) fn is_window_at_least(&self, limit_ns: u64) -> bool {
+        !self.now.is_final && self.now.window_ns.is_some_and(|window_ns| window_ns >= limit_ns)
+    }
+
     /// How long ago something was.
     pub(super) fn ago_ns(&self, since_ns: Option<u64>) -> Option<u64> {
         self.now.now_ns?.checked_sub(since_ns?)
@@ -55,10 +89,11 @@ impl View<'_> {
 
     /// The threads that wait for a lock, as evidence.
     pub(super) fn waiters(&self, lock: LockId) -> Waiters {
-        Waiters {
-            count: self.waits(lock).count(),
-            first: self.waits(lock).take(LISTED_MAX).map(|wait| self.wait_fact(wait)).collect(),
-        }
+        let mut waits: Vec<&Wait> = self.waits(lock).collect();
+        // Waits without a time come last.
+        waits.sort_by_key(|wait| wait.since_ns.unwrap_or(u64::MAX));
+        let first = waits.iter().take(LISTED_MAX).map(|wait| self.wait_fact(wait));
+        Waiters { count: waits.len(), first: first.collect() }
     }
 
     /// What is known of the past of a lock, as evidence; `None` without acquisitions.

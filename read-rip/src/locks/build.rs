@@ -9,10 +9,10 @@ use std::collections::HashSet;
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::replay::replay;
-use super::{Hold, HoldState, LockId, LockIncident, LockModel, Steps, ThreadId, ThreadLocks, Wait};
+use super::{Hold, HoldState, LockId, LockIncident, LockModel, StepKind, Steps, ThreadId, ThreadLocks, Wait};
 use crate::locations::Locations;
 use crate::ring::{HeldLock, HeldState, Incident, LockType, SiteKind, Slot, Snapshot, Words};
-use crate::threads::{self, Thread};
+use crate::threads::{self, Thread, ThreadState};
 
 /// What a model is built from.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,8 @@ pub struct Input<'a> {
     pub is_final: bool,
     /// The time of the reading, or of the process's end, ns since boot.
     pub now_ns: Option<u64>,
+    /// If `now_ns` is not known: a moment at which the process was already dead, ns since boot.
+    pub latest_end_ns: Option<u64>,
     /// The threads of the process; empty if it has ended or they are not known.
     pub living: &'a HashSet<u32>,
     /// Forked processes that have ended while the ring is still in use.
@@ -85,8 +87,17 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         .collect();
     let refused =
         header.map_or(0, |header| header.threads_refused_full.saturating_add(header.threads_refused_memory));
+    let pid = header.map_or(0, |header| header.pid);
+    let unrecorded = (!input.living.is_empty()).then(|| {
+        let own = threads.iter().filter(|thread| thread.pid == pid && thread.state == ThreadState::Present);
+        let recorded: HashSet<u32> = own.map(|thread| thread.tid).collect();
+        input.living.difference(&recorded).count()
+    });
     LockModel {
-        pid: header.map_or(0, |header| header.pid),
+        pid,
+        is_end_unknown: input.now_ns.is_none(),
+        latest_end_ns: input.latest_end_ns.filter(|_| input.now_ns.is_none()),
+        unrecorded,
         is_final: input.is_final,
         now_ns: input.now_ns.or_else(|| last_time(&threads, &snapshot.slots)),
         window_ns: input.window_ns.filter(|_| input.earlier.is_some()),
@@ -199,6 +210,7 @@ fn one_thread(
         condition_wait: None,
         relock: None,
         semaphore_wait: None,
+        sleep: None,
         overflowed: slot.held_overflowed,
         in_flux: slot.held_in_flux,
         last: None,
@@ -221,6 +233,11 @@ fn one_thread(
     own.last = history.last;
     own.overwritten = slot.overwritten().saturating_add(history.discarded_words);
     own.steps = history.steps;
+    // The entry of an interposed wait on a condition variable does not say that it has a time limit. Its event does.
+    if let Some(sleep) = &mut own.sleep {
+        let last = own.steps.iter().last();
+        sleep.is_timed |= last.is_some_and(|last| last.kind == StepKind::ConditionWait && last.is_try);
+    }
     own
 }
 
@@ -282,11 +299,13 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
             own.condition_wait = Some(entry.lock);
             // A time limit ends the wait for the signal, not that for the lock.
             own.relock = Some(Wait { is_relock: true, is_timed: false, ..entry.wait(id) });
+            own.sleep = Some(entry.wait(id));
         }
         HeldState::SemaphoreWait => {
             lock.nature.lock_type = LockType::Semaphore;
             lock.semaphore_waiters.push(id);
             own.semaphore_wait = Some(entry.lock);
+            own.sleep = Some(entry.wait(id));
         }
         HeldState::Waiting => {
             let wait = entry.wait(id);
@@ -301,7 +320,8 @@ fn last_time(threads: &[ThreadLocks], slots: &[Slot]) -> Option<u64> {
     let steps = threads.iter().flat_map(|thread| thread.steps.iter().filter_map(|step| step.time_ns));
     let entries = threads.iter().flat_map(|thread| {
         let holds = thread.holds.iter().filter_map(|hold| hold.since_ns);
-        holds.chain(thread.wait.and_then(|wait| wait.since_ns))
+        let waits = [thread.wait, thread.sleep].into_iter().flatten();
+        holds.chain(waits.filter_map(|wait| wait.since_ns))
     });
     let owners = slots.iter().map(|slot| slot.claimed_boottime_ns.max(slot.exited_boottime_ns));
     steps.chain(entries).chain(owners).max().filter(|&time| time > 0)

@@ -28,6 +28,14 @@ pub struct LockModel {
     pub is_final: bool,
     /// The time of the reading, ns since boot. For a dead process, the time of its end or the last time in the ring.
     pub now_ns: Option<u64>,
+    /// Whether `now_ns` is only the last recorded moment of a process that died later. Lengths of time up to `now_ns` are
+    /// lower bounds then.
+    pub is_end_unknown: bool,
+    /// If `is_end_unknown`: the latest moment at which the process can have died, ns since boot; `None` if that is not
+    /// known either.
+    pub latest_end_ns: Option<u64>,
+    /// The number of threads of the living process that have recorded nothing; `None` if its threads are not known.
+    pub unrecorded: Option<usize>,
     /// For a living process, the time between an earlier reading and this one, ns.
     pub window_ns: Option<u64>,
     /// Whether the program has progress marks.
@@ -187,6 +195,8 @@ pub struct ThreadLocks {
     pub relock: Option<Wait>,
     /// The semaphore, if the thread waits for a unit of one.
     pub semaphore_wait: Option<LockId>,
+    /// The wait on that condition variable or semaphore, with its place and time.
+    pub sleep: Option<Wait>,
     /// The number of locks that the thread holds and that are not listed, because its table was full.
     pub overflowed: u32,
     /// The number of entries of its table that changed while they were read.

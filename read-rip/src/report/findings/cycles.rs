@@ -1,12 +1,10 @@
 //! Sentences about cycles: deadlocks, lock orders and livelocks. It decides nothing.
 
-use super::words::{
-    Paragraph, Words, agree, and_more, in_parentheses, lasting, more_threads, shared, threads,
-};
+use super::words::{Paragraph, Words, agree, and_more, in_parentheses, more_threads, shared, threads};
 use crate::findings::{Blocker, BusyLoops, MutualFailure, OrderCycle, OrderEdge, WaitCycle, WaitEdge};
 
 pub(super) fn wait_cycle(words: &mut Words<'_>, cycle: &WaitCycle) -> Paragraph {
-    let lasting = lasting(", for ", cycle.for_ns);
+    let lasting = words.lasting(", for ", cycle.for_ns);
     let summary = match &cycle.edges[..] {
         [edge] if cycle.threads == 1 => {
             format!("{} waits for a lock that it holds itself{lasting}", words.thread(edge.wait.thread))
@@ -38,7 +36,7 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
         Blocker::Holder(hold) => {
             let holder =
                 if hold.thread == wait.thread { "itself".to_owned() } else { words.thread(hold.thread) };
-            let (shared, lasting) = (shared(hold.is_shared), lasting(" for ", hold.for_ns));
+            let (shared, lasting) = (shared(hold.is_shared), words.lasting(" for ", hold.for_ns));
             format!("held{shared} by {holder}{lasting}, acquired at {}", words.location(hold.location))
         }
         Blocker::QueuedWriter(writer) => {

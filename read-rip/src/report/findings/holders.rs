@@ -42,7 +42,7 @@ pub(super) fn orphan(words: &mut Words<'_>, orphan: &Orphan) -> Paragraph {
 pub(super) fn idle_holder(words: &mut Words<'_>, holder: &IdleHolder) -> Paragraph {
     let IdleHolder { hold, at_least_ns, last, waiters } = holder;
     let thread = words.thread(hold.thread);
-    let at_least = if hold.for_ns.is_some() { "" } else { "at least " };
+    let at_least = if hold.for_ns.is_some() && !words.is_end_unknown() { "" } else { "at least " };
     let summary = format!(
         "{thread} has held {}{} for {at_least}{} and does nothing",
         words.lock(hold.lock),

@@ -16,6 +16,7 @@ mod misuse;
 mod queues;
 mod remarks;
 mod sentences;
+mod waits;
 mod words;
 
 use std::io::{self, Write};
@@ -100,6 +101,7 @@ mod tests {
             condition_wait: None,
             relock: None,
             semaphore_wait: None,
+            sleep: None,
             overflowed: 0,
             in_flux: 0,
             last: None,

@@ -1,17 +1,15 @@
-//! Sentences about many waiting threads: pile-ups and convoys, starvation, contention, crowded lines. It decides
+//! Sentences about many waiting threads: convoys, starvation, contention, crowded lines. It decides
 //! nothing.
 
 use super::words::{Paragraph, Words, agree, and_more, history, lasting, more_threads, threads};
 use crate::findings::{ActiveHolder, ApparentHolder, Contended, CrowdedLine, Overtaken, Queue};
 
 pub(super) fn queue(words: &mut Words<'_>, queue: &Queue) -> Paragraph {
-    let how = match queue.held_throughout {
-        Some(true) => ", held by the same thread throughout",
-        Some(false) => ", which changes hands while the queue never empties",
-        None => "",
-    };
     let (waiting, lock) = (queue.waiters.count, words.lock(queue.lock));
-    let summary = format!("{waiting} of {} wait for {lock}{how}", threads(queue.threads));
+    let summary = format!(
+        "{waiting} of the {} that use {lock} wait for it, and it changes hands",
+        threads(queue.users)
+    );
     let mut evidence = vec![match &queue.holder {
         Some(holder) => active_holder(words, holder),
         None => "no thread is known to hold it now".to_owned(),
@@ -48,7 +46,7 @@ pub(super) fn overtaken(words: &mut Words<'_>, overtaken: &Overtaken) -> Paragra
         let (thread, location) = (words.thread(one.wait.thread), words.location(one.wait.location));
         evidence.push(format!(
             "{thread} waits for it at {location}{}; threads that came later acquired it at least {} times",
-            lasting(", for ", one.wait.for_ns),
+            words.lasting(", for ", one.wait.for_ns),
             one.overtakes
         ));
     }

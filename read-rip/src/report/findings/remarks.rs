@@ -52,6 +52,11 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         Doubt::ProgressOverwritten => "marks of progress may have been overwritten by more frequent marks",
         Doubt::MovementUnknown => "it is not known whether the lock changes hands or one thread keeps it",
         Doubt::UnmarkedWork => "the thread may be busy in code without marks",
+        Doubt::EndUnknown => "when the process died is not recorded: the wait may have been short",
+        Doubt::NoTimes => "how long threads waited is not recorded (RIP_CLOCK=contended records it)",
+        Doubt::UnrecordedWaker => {
+            "a signal handler, a timer, or another process may wake them, which is not recorded"
+        }
         Doubt::LockUnknown => {
             "plain marks do not identify a lock: several locks may be acquired at this line"
         }
@@ -110,9 +115,17 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
         Advice::ShortenHold => {
             "do less while holding this lock, or split what it protects: one thread at a time gets through here"
         }
-        Advice::CheckHolder => {
-            "look at what the holder does: a slow call under the lock, or no processor time (its priority, a stopped \
-             process)"
+        Advice::CheckSilentHolder => {
+            "find out what the holder waits for after its last mark (a join, a channel, a file, a socket), or on which \
+             path it left without releasing the lock (an early return, a forgotten guard)"
+        }
+        Advice::CheckSignal => {
+            "find the thread that has to signal or post: it may wait for one of these locks, have ended, or have \
+             signalled before the wait began"
+        }
+        Advice::FindHolder => {
+            "look for a holder that is not recorded: code without marks, another process, or a release that went \
+             unnoticed"
         }
         Advice::WorkWithoutLock => {
             "look at the code after its last mark for a slow call, a sleep, or missing input; do that without the lock"

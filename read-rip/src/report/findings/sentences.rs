@@ -4,7 +4,7 @@
 //! share, and the other files have the evidence, by topic.
 
 use super::words::{Paragraph, Words};
-use super::{cycles, holders, misuse, queues};
+use super::{cycles, holders, misuse, queues, waits};
 use crate::findings::{Evidence, Finding};
 use crate::report::names::LockNames;
 
@@ -24,6 +24,8 @@ pub(in crate::report) fn paragraph(finding: &Finding, names: &LockNames<'_>) -> 
         Evidence::RefusedCall(call) => misuse::refused_call(&mut words, call),
         Evidence::StrayRelease(release) => misuse::stray_release(&mut words, release),
         Evidence::SecondAcquisition(second) => misuse::second_acquisition(&mut words, second),
+        Evidence::Standstill(of) => waits::standstill(&mut words, of),
+        Evidence::Abandoned(of) => waits::abandoned(&mut words, of),
         Evidence::Queue(queue) => queues::queue(&mut words, queue),
         Evidence::Overtaken(overtaken) => queues::overtaken(&mut words, overtaken),
         Evidence::Contended(contended) => queues::contended(&mut words, contended),

@@ -46,11 +46,23 @@ impl<'a> Words<'a> {
         if is_first && lock.name != LockName::None { format!("{name} ({:#x})", lock.address) } else { name }
     }
 
+    /// Whether lengths of time up to the end of the process are lower bounds.
+    pub(super) fn is_end_unknown(&self) -> bool {
+        self.names.model.is_end_unknown
+    }
+
+    /// A length of time up to the reading, or to the end of the process, after these words; nothing if it is not
+    /// known.
+    pub(super) fn lasting(&self, before: &str, duration_ns: Option<u64>) -> String {
+        let at_least = if self.is_end_unknown() { "at least " } else { "" };
+        lasting(&format!("{before}{at_least}"), duration_ns)
+    }
+
     /// `THREAD has held it for 2 s, acquired at LOCATION`.
     pub(super) fn holder(&self, hold: &HoldFact) -> String {
         let (thread, location) = (self.thread(hold.thread), self.location(hold.location));
         let verb = if is_known(hold.for_ns) { "has held" } else { "holds" };
-        let (shared, lasting) = (shared(hold.is_shared), lasting(" for ", hold.for_ns));
+        let (shared, lasting) = (shared(hold.is_shared), self.lasting(" for ", hold.for_ns));
         format!("{thread} {verb} it{shared}{lasting}, acquired at {location}")
     }
 
@@ -58,7 +70,7 @@ impl<'a> Words<'a> {
     pub(super) fn waiters(&self, waiters: &Waiters) -> Vec<String> {
         let line = |wait: &crate::findings::WaitFact| {
             let (thread, location) = (self.thread(wait.thread), self.location(wait.location));
-            let (shared, lasting) = (in_parentheses(wait.is_shared), lasting(", for ", wait.for_ns));
+            let (shared, lasting) = (in_parentheses(wait.is_shared), self.lasting(", for ", wait.for_ns));
             format!("{thread} waits for it{shared} at {location}{lasting}")
         };
         let mut lines: Vec<String> = waiters.first.iter().map(line).collect();

@@ -1,0 +1,245 @@
+//! Idle pools: threads that take turns at one lock, under which the first of them waits for work.
+//!
+//! ```text
+//! let job = receiver.lock().unwrap().recv();   // one worker is in recv, the others wait for the lock
+//! ```
+//!
+//! In the record, such a pool looks like a thread that is stuck under a lock. So it is no finding, and the balance
+//! tells it as what it looks like.
+//!
+//! # Method
+//!
+//! These facts together make an idle pool:
+//!
+//! * The holder and all waiting threads acquire the lock at one place.
+//! * No known history acquires the lock anywhere else, and none acquires another lock at that place. So the place is
+//!   no wrapper function through which many locks are acquired.
+//! * None of these threads has another lock, and nobody waits for the holder through another lock.
+//! * The holder recorded nothing since it acquired the lock, except waits on a condition variable or semaphore.
+//! * The threads have the same name, apart from digits: they have the same task.
+//!
+//! # Blind spots
+//!
+//! A thread that is stuck under a lock which only threads of its kind acquire, at one place, looks the same. A pool
+//! with a second place that takes the lock, for instance to close the queue, is reported once a thread waits there.
+
+use std::collections::HashMap;
+
+use super::standstill::{Group, Root};
+use super::view::View;
+use crate::locations::{Location, LocationId};
+use crate::locks::{HoldState, LockId, Step, StepKind, ThreadId};
+
+/// A place in the source, for comparisons.
+pub(super) type Place<'v> = (&'v str, Option<(&'v str, u32)>, Option<u64>);
+
+/// For each group, whether it looks like an idle pool.
+pub(super) fn which_are_pools(view: &View<'_>, groups: &[Group]) -> Vec<bool> {
+    let mut candidates: Vec<Option<Place<'_>>> =
+        groups.iter().map(|group| common_place(view, group)).collect();
+    let mut by_lock: HashMap<LockId, usize> = HashMap::new();
+    let mut by_place: HashMap<Place<'_>, usize> = HashMap::new();
+    for at in 0..groups.len() {
+        let Some(place) = candidates[at] else { continue };
+        by_lock.insert(groups[at].lock, at);
+        // Two locks of one place: that place is a wrapper.
+        if let Some(other) = by_place.insert(place, at) {
+            (candidates[at], candidates[other]) = (None, None);
+        }
+    }
+    if by_lock.is_empty() {
+        return vec![false; groups.len()];
+    }
+    let of_location: Vec<Option<usize>> =
+        view.locations.iter().map(|location| by_place.get(&place_of(location)).copied()).collect();
+    for step in view.now.threads.iter().flat_map(|thread| &thread.steps) {
+        let Some(lock) = step.lock.filter(|_| acquires(&step)) else { continue };
+        let (of_lock, of_place) = (by_lock.get(&lock).copied(), of_location[step.location]);
+        if of_lock != of_place {
+            [of_lock, of_place].into_iter().flatten().for_each(|at| candidates[at] = None);
+        }
+    }
+    candidates.iter().map(Option::is_some).collect()
+}
+
+/// Where all threads of a group acquire its lock, if they are alike in all that a pool's threads have in common.
+fn common_place<'v>(view: &View<'v>, group: &Group) -> Option<Place<'v>> {
+    let Root::Holder(holder) = group.root else { return None };
+    let hold = group.hold(view)?;
+    let place = place_of(view.locations[hold.location]);
+    let stem = stem(&view.now.threads[holder].name);
+    let is_like_the_holder = |&thread: &ThreadId| {
+        let own = &view.now.threads[thread];
+        let is_there = view.wait(thread).is_some_and(|wait| place_of(view.locations[wait.location]) == place);
+        is_there && own.holds.is_empty() && own.overflowed == 0 && self::stem(&own.name) == stem
+    };
+    let is_alike = group.locks.len() == 1
+        && view.now.threads[holder].holds.iter().filter(|hold| hold.state == HoldState::Held).count() == 1
+        && view.now.threads[holder].overflowed == 0
+        && has_only_waited_since(view, holder, group.lock)
+        && group.threads.iter().all(is_like_the_holder);
+    is_alike.then_some(place)
+}
+
+/// Whether a thread did nothing since it acquired a lock but wait on a condition variable or semaphore.
+fn has_only_waited_since(view: &View<'_>, thread: ThreadId, lock: LockId) -> bool {
+    let thread = &view.now.threads[thread];
+    // All known steps may be after the acquisition, which was overwritten.
+    let mut since: Vec<Step> = Vec::new();
+    for step in &thread.steps {
+        since.push(step);
+        if step.lock == Some(lock) {
+            since.clear();
+        }
+    }
+    let sleeps = since.iter().filter(|step| step.kind == StepKind::ConditionWait);
+    let slept: Vec<LockId> = sleeps.filter_map(|step| step.lock).collect();
+    // A step of a condition variable is about its lock.
+    let is_waiting = |lock: LockId| slept.contains(&lock) || thread.semaphore_wait == Some(lock);
+    since.iter().all(|step| step.lock.is_some_and(is_waiting))
+}
+
+fn acquires(step: &Step) -> bool {
+    matches!(step.kind, StepKind::AcquireBegin | StepKind::Acquired | StepKind::Wait | StepKind::TryFailed)
+}
+
+/// The place of a location. In a program without debug information, the function has to do; without symbols, the
+/// address.
+pub(super) fn place_of(location: &Location) -> Place<'_> {
+    let line = location.source.as_ref().filter(|_| !location.is_in_wrapper);
+    let is_nameless = line.is_none() && location.full_function.starts_with("unknown");
+    let line = line.map(|(file, line)| (&**file, *line));
+    (&location.full_function, line, is_nameless.then_some(location.pc))
+}
+
+/// All idle pools, and what looks like one.
+pub(super) fn pools(view: &View<'_>) -> Vec<IdlePool> {
+    let groups = super::standstill::groups(view);
+    let judged = groups.iter().zip(which_are_pools(view, &groups)).filter(|&(_, is_pool)| is_pool);
+    let pool = |(group, _): (&Group, bool)| {
+        let hold = group.hold(view)?;
+        Some(IdlePool {
+            lock: group.lock,
+            holder: hold.thread,
+            location: hold.location,
+            waiting: group.threads.len(),
+            longest_ns: view.ago_ns(group.first_wait_ns(view)),
+        })
+    };
+    judged.filter_map(pool).collect()
+}
+
+/// A name without its digits.
+fn stem(name: &str) -> String {
+    name.chars().filter(|letter| !letter.is_ascii_digit()).collect()
+}
+
+/// An idle pool, or what looks like one.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct IdlePool {
+    /// The lock at which the threads take turns.
+    pub lock: LockId,
+    /// The thread that has the lock.
+    pub holder: ThreadId,
+    /// Where all of them acquire it.
+    pub location: LocationId,
+    /// How many threads wait for their turn.
+    pub waiting: usize,
+    /// For how long the first of them has waited, ns; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_ns: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::testing::Scene;
+    use crate::locks::StepKind;
+
+    /// Four workers: one has the lock of the queue and waits for work, three wait for their turn, all at one place.
+    fn pool() -> Scene {
+        let mut scene = Scene::new();
+        let lock = scene.lock("QUEUE");
+        let turn = scene.location("pool.rs", 20);
+        for at in 0..4 {
+            let thread = scene.thread(&format!("worker {at}"));
+            match at {
+                0 => scene.holds_with(thread, lock, |hold| hold.location = turn),
+                _ => scene.waits_with(thread, lock, |wait| wait.location = turn),
+            }
+            // A turn of each, before.
+            for kind in [StepKind::AcquireBegin, StepKind::Released, StepKind::AcquireBegin] {
+                scene.step(thread, kind, lock).location = turn;
+            }
+        }
+        scene
+    }
+
+    fn count(scene: &Scene) -> usize {
+        scene.with_view(|view| pools(view).len())
+    }
+
+    #[test]
+    fn threads_that_take_turns_at_one_place_look_like_an_idle_pool() {
+        let pools = pool().with_view(pools);
+        assert_eq!((pools.len(), pools[0].holder, pools[0].waiting), (1, 0, 3));
+        assert!(pool().run(&crate::findings::long_wait::LongWait).is_empty());
+        assert!(pool().run(&crate::findings::long_hold::LongHold).is_empty());
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_work_on_a_condition_is_of_an_idle_pool_too() {
+        let mut scene = pool();
+        let inner = scene.lock("INNER");
+        scene.step(0, StepKind::AcquireBegin, inner);
+        scene.step(0, StepKind::ConditionWait, inner);
+        scene.waits_on_condition(0, inner);
+        assert_eq!(count(&scene), 1);
+    }
+
+    #[test]
+    fn what_a_pool_would_not_do_is_a_standstill() {
+        type Change = fn(&mut Scene);
+        let changes: [Change; 8] = [
+            // A thread waits at another place.
+            |scene| scene.model.threads[3].wait.as_mut().unwrap().location = 1,
+            // Another place acquires the lock.
+            |scene| {
+                let thread = scene.thread("closes");
+                scene.nests(thread, &[0]);
+            },
+            // The place acquires another lock: it is a wrapper.
+            |scene| {
+                let other = scene.lock("OTHER");
+                let turn = scene.model.threads[0].holds[0].location;
+                scene.step(3, StepKind::AcquireBegin, other).location = turn;
+            },
+            // The holder went on.
+            |scene| {
+                let mark = scene.location("asks.rs", 1);
+                scene.snap(0, mark);
+            },
+            // A waiting thread has another lock.
+            |scene| {
+                let other = scene.lock("OTHER");
+                scene.holds(3, other);
+            },
+            // The holder has another lock.
+            |scene| {
+                let other = scene.lock("OTHER");
+                scene.holds(0, other);
+            },
+            // The threads have different tasks.
+            |scene| scene.model.threads[2].name = "flusher".into(),
+            // No recorded thread holds the lock.
+            |scene| scene.model.locks[0].holders.clear(),
+        ];
+        for (at, change) in changes.into_iter().enumerate() {
+            let mut scene = pool();
+            change(&mut scene);
+            assert_eq!(count(&scene), 0, "change {at}");
+            let found = scene.run(&crate::findings::long_wait::LongWait);
+            assert_eq!(found.len(), 1, "change {at}");
+        }
+    }
+}

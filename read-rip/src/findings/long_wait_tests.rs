@@ -1,0 +1,204 @@
+//! Long waits and pile-ups: what is one, what is none, and what the evidence says.
+
+use super::*;
+use crate::findings::testing::{MILLISECOND, NOW, SECOND, Scene, finding_about};
+use crate::locks::StepKind;
+
+/// A thread holds a lock without a time, as after an acquisition of a free lock. Others wait, the first for `first_ns`.
+fn pile(mut scene: Scene, waiters: usize, first_ns: u64) -> Scene {
+    let (owner, lock) = (scene.thread("owner"), scene.lock("CACHE"));
+    scene.holds_with(owner, lock, |hold| hold.since_ns = None);
+    for at in 0..waiters {
+        let thread = scene.thread("worker");
+        scene.waits_with(thread, lock, |wait| wait.since_ns = Some(NOW - first_ns + at as u64));
+    }
+    scene
+}
+
+fn idle(mut scene: Scene, count: usize) -> Scene {
+    for _ in 0..count {
+        scene.thread("idle");
+    }
+    scene
+}
+
+fn evidence(found: &[Finding]) -> &Standstill {
+    let [Finding { evidence: Evidence::Standstill(of), .. }] = found else { panic!("{found:?}") };
+    of
+}
+
+fn holder(found: &[Finding]) -> &StandingHolder {
+    evidence(found).holder.as_ref().unwrap_or_else(|| panic!("{found:?}"))
+}
+
+#[track_caller]
+fn kinds(scene: &Scene, expected: &[Kind]) {
+    let found: Vec<Kind> = scene.run(&LongWait).iter().map(|finding| finding.kind).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn one_waiter_is_a_long_wait_among_few_threads_and_among_thousands() {
+    for others in [0, 5000] {
+        for scene in [Scene::new(), Scene::dead()] {
+            let found = idle(pile(scene, 1, 13 * SECOND), others).run(&LongWait);
+            assert_eq!((found[0].kind, found[0].confidence), (Kind::LongWait, Confidence::Suspected));
+            assert_eq!((found[0].threads_hurt, evidence(&found).blocked), (1, 1));
+            assert_eq!(holder(&found).held_at_least_ns, Some(13 * SECOND), "bounded by the waiter");
+        }
+    }
+}
+
+#[test]
+fn forty_thousand_waiters_are_one_long_wait() {
+    let found = idle(pile(Scene::new(), 40_000, 13 * SECOND), 60_000).run(&LongWait);
+    assert_eq!((found[0].kind, evidence(&found).blocked), (Kind::LongWait, 40_000));
+    let listed: Vec<Option<u64>> = evidence(&found).waiters.first.iter().map(|wait| wait.for_ns).collect();
+    assert_eq!(listed[0], Some(13 * SECOND), "the longest first");
+    assert!(listed.is_sorted_by(|before, after| before >= after), "{listed:?}");
+}
+
+#[test]
+fn a_silent_holder_is_reported_after_a_tenth_of_the_threshold() {
+    kinds(&pile(Scene::new(), 1, SECOND), &[Kind::LongWait]);
+    kinds(&pile(Scene::new(), 1, SECOND - 1), &[]);
+    let mut works = pile(Scene::new(), 1, 9 * SECOND);
+    works.model.threads[0].advanced = Some(7);
+    kinds(&works, &[]);
+    works.model.threads[1].wait.as_mut().unwrap().since_ns = Some(NOW - 10 * SECOND);
+    kinds(&works, &[Kind::LongWait]);
+    assert_eq!(works.run(&LongWait)[0].advice, [Advice::ShortenHold]);
+    assert_eq!(pile(Scene::new(), 1, SECOND).run(&LongWait)[0].advice, [Advice::CheckSilentHolder]);
+}
+
+#[test]
+fn a_lock_without_a_known_holder_is_reported_from_the_threshold_on() {
+    let mut scene = pile(Scene::new(), 1, 10 * SECOND);
+    scene.model.locks[0].holders.clear();
+    scene.model.threads[0].holds.clear();
+    let found = scene.run(&LongWait);
+    assert_eq!((found[0].kind, &found[0].advice[..]), (Kind::LongWait, &[Advice::FindHolder][..]));
+    assert_eq!(evidence(&found).holder, None);
+    scene.model.threads[1].wait.as_mut().unwrap().since_ns = Some(NOW - 9 * SECOND);
+    kinds(&scene, &[]);
+}
+
+#[test]
+fn a_chain_of_locks_is_one_finding_about_its_root() {
+    let mut scene = pile(Scene::new(), 3, 13 * SECOND);
+    for at in 0..20 {
+        let lock = scene.lock(&format!("SESSION_{at}"));
+        scene.holds(1, lock);
+        let thread = scene.thread("client");
+        scene.waits(thread, lock);
+    }
+    let found = scene.run(&LongWait);
+    let of = evidence(&found);
+    assert_eq!((of.lock, of.waiters.count, of.blocked, of.locks), (0, 3, 23, 21));
+    assert_eq!(found[0].threads_hurt, 23);
+}
+
+#[test]
+fn conditions_behind_the_lock_belong_to_the_finding() {
+    // Two layers: threads at one lock, and others on conditions that those would signal.
+    let mut scene = pile(Scene::new(), 30, 13 * SECOND);
+    let session = scene.lock("SESSION");
+    (1..=30).for_each(|thread| scene.nests(thread, &[session]));
+    for _ in 0..40 {
+        let thread = scene.thread("client");
+        scene.waits_on_condition(thread, session);
+    }
+    let found = idle(scene, 100).run(&LongWait);
+    assert_eq!((evidence(&found).blocked, evidence(&found).on_conditions), (30, 40));
+}
+
+#[test]
+fn a_holder_that_waits_on_a_condition_is_said_to() {
+    let mut scene = pile(Scene::new(), 1, 13 * SECOND);
+    let queue = scene.lock("QUEUE");
+    scene.waits_on_condition(0, queue);
+    let found = scene.run(&LongWait);
+    assert_eq!(holder(&found).sleep.map(|sleep| (sleep.lock, sleep.on_semaphore)), Some((queue, false)));
+    assert_eq!(found[0].advice, [Advice::CheckSignal]);
+    let mut scene = pile(Scene::new(), 1, 13 * SECOND);
+    let units = scene.lock("UNITS");
+    scene.sleeps_on_semaphore(0, units);
+    let sleep = holder(&scene.run(&LongWait)).sleep.map(|sleep| (sleep.lock, sleep.on_semaphore));
+    assert_eq!(sleep, Some((units, true)));
+}
+
+#[test]
+fn the_time_of_the_hold_has_no_bound_where_a_release_may_be_later() {
+    let mut scene = pile(Scene::new(), 1, 13 * SECOND);
+    let other = scene.thread("other");
+    scene.step(other, StepKind::Released, 0).time_ns = Some(NOW - 20 * SECOND);
+    assert_eq!(holder(&scene.run(&LongWait)).held_at_least_ns, Some(13 * SECOND), "released before");
+    scene.step(other, StepKind::Released, 0).time_ns = None;
+    assert_eq!(holder(&scene.run(&LongWait)).held_at_least_ns, None, "released at an unknown time");
+}
+
+#[test]
+fn a_crowd_is_a_pile_up_before_its_wait_is_long() {
+    kinds(&idle(pile(Scene::new(), 100, 500 * MILLISECOND), 5000), &[Kind::PileUp]);
+    kinds(&idle(pile(Scene::new(), 100, MILLISECOND), 5000), &[Kind::PileUp]);
+    kinds(&pile(Scene::new(), 5, 500 * MILLISECOND), &[Kind::PileUp]);
+    kinds(&pile(Scene::new(), 5, MILLISECOND), &[]);
+    kinds(&pile(Scene::new(), 3, 500 * MILLISECOND), &[]);
+    // Threads that use the lock, and do not wait now.
+    let mut scene = pile(Scene::new(), 100, 500 * MILLISECOND);
+    for _ in 0..101 {
+        let thread = scene.thread("user");
+        scene.nests(thread, &[0]);
+    }
+    kinds(&scene, &[]);
+}
+
+#[test]
+fn a_queue_that_moves_is_no_standstill() {
+    let mut scene = pile(Scene::new(), 100, 500 * MILLISECOND);
+    scene.model.locks[0].holders[0].is_steady = false;
+    kinds(&scene, &[]);
+    scene.model.locks[0].holders.clear();
+    kinds(&scene, &[]);
+}
+
+#[test]
+fn after_a_death_at_an_unknown_time_a_wait_that_may_be_long_is_reported_with_a_doubt() {
+    // The wait was the last thing that was recorded.
+    let found = pile(Scene::killed(17 * SECOND), 1, 0).run(&LongWait);
+    assert_eq!(
+        (found[0].kind, &found[0].doubts[..]),
+        (Kind::LongWait, &[Doubt::EndUnknown, Doubt::UnmarkedWork][..])
+    );
+    assert_eq!(evidence(&found).longest_at_most_ns, Some(17 * SECOND));
+    kinds(&pile(Scene::killed(500 * MILLISECOND), 1, 0), &[]);
+    kinds(&pile(Scene::killed(0), 1, 13 * SECOND), &[Kind::LongWait]);
+    let mut of_another_boot = pile(Scene::killed(0), 1, 0);
+    of_another_boot.model.latest_end_ns = None;
+    kinds(&of_another_boot, &[Kind::LongWait]);
+    kinds(&pile(Scene::killed(17 * SECOND), 8, 0), &[Kind::PileUp]);
+}
+
+#[test]
+fn after_a_death_a_wait_for_a_busy_lock_is_nothing_unusual() {
+    let mut scene = pile(Scene::killed(17 * SECOND), 1, 0);
+    let record = &mut scene.model.locks[0].record;
+    (record.acquisitions, record.contended) = (40, 12);
+    record.waits_ns = vec![MILLISECOND; 12];
+    kinds(&scene, &[]);
+    scene.model.locks[0].record.waits_ns = vec![20 * SECOND; 12];
+    kinds(&scene, &[Kind::LongWait]);
+}
+
+#[test]
+fn what_an_earlier_finding_explains_is_not_reported_again() {
+    let mut scene = pile(Scene::new(), 100, 13 * SECOND);
+    for kind in [Kind::Deadlock, Kind::Unreleased, Kind::LostOwner, Kind::Convoy, Kind::Starvation] {
+        assert!(scene.run_after(&LongWait, vec![finding_about(kind, &[0])]).is_empty(), "{kind:?}");
+    }
+    // Threads behind a thread of a cycle are blocked by the deadlock.
+    let other = scene.lock("OTHER");
+    scene.holds(1, other);
+    scene.waits(0, other);
+    kinds(&scene, &[]);
+}

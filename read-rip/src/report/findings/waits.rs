@@ -1,0 +1,132 @@
+//! Sentences about waits for what stands still: long waits, pile-ups, and processes in which nobody is left. It decides
+//! nothing.
+
+use super::words::{Paragraph, Words, agree, and_more, history, lasting, more_threads, shared, threads};
+use crate::findings::{Abandoned, Asleep, HolderSleep, SleepFact, StandingHolder, Standstill};
+use crate::report::units::{counted, duration};
+
+pub(super) fn standstill(words: &mut Words<'_>, of: &Standstill) -> Paragraph {
+    let direct = of.waiters.count;
+    let lock = words.lock(of.lock);
+    let behind = of.blocked.saturating_sub(direct);
+    let and_behind = match behind {
+        0 => String::new(),
+        _ => format!(", and {} behind {}", more_threads(behind), agree(direct, "it", "them")),
+    };
+    let who = match &of.holder {
+        Some(holder) => format!(", which {} {}", words.thread(holder.hold.thread), keeps(holder)),
+        None => ", which no recorded thread is known to hold".to_owned(),
+    };
+    let summary = format!(
+        "{} {} for {lock}{who}{}{and_behind}",
+        threads(direct),
+        agree(direct, "waits", "wait"),
+        longest(words, of, direct)
+    );
+    let mut evidence = Vec::new();
+    evidence.extend(of.holder.as_ref().map(|holder| holder_line(words, holder)));
+    evidence
+        .extend(of.holder.as_ref().and_then(|holder| holder.sleep).map(|sleep| sleep_line(words, &sleep)));
+    evidence.extend(words.waiters(&of.waiters));
+    if behind > 0 {
+        let locks = of.locks.saturating_sub(1);
+        evidence.push(format!(
+            "{} {} for {} that {} to threads behind it",
+            more_threads(behind),
+            agree(behind, "waits", "wait"),
+            counted(locks.max(1) as u64, "lock"),
+            agree(locks.max(1), "belongs", "belong"),
+        ));
+    }
+    if of.on_conditions > 0 {
+        evidence.push(format!(
+            "{} {} on condition variables whose locks these threads use, perhaps for them",
+            more_threads(of.on_conditions),
+            agree(of.on_conditions, "waits", "wait")
+        ));
+    }
+    evidence.extend(of.history.as_ref().filter(|of| of.contended > 0).map(history));
+    if of.unlisted > 0 {
+        let are = agree(of.unlisted, "lock like this is", "locks like this are");
+        evidence.push(format!("{} more {are} not listed", of.unlisted));
+    }
+    Paragraph { summary, evidence }
+}
+
+/// What a holder does with its lock.
+fn keeps(holder: &StandingHolder) -> &'static str {
+    match (holder.is_steady, holder.words_recorded) {
+        (Some(false), _) => "holds now",
+        (_, Some(0) | None) => "keeps",
+        (_, Some(_)) => "keeps while it works",
+    }
+}
+
+/// How long the first of the threads has waited.
+fn longest(words: &Words<'_>, of: &Standstill, direct: usize) -> String {
+    let first = if direct == 1 { "" } else { "the longest " };
+    let at_least = words.lasting("for ", of.longest_ns);
+    let at_most = of.longest_at_most_ns.filter(|_| words.is_end_unknown()).map(duration);
+    match (at_least.is_empty(), at_most) {
+        (true, None) => String::new(),
+        (false, None) => format!(", {first}{at_least}"),
+        (true, Some(at_most)) => format!(", {first}for at most {at_most}"),
+        (false, Some(at_most)) => format!(", {first}{at_least} and at most {at_most}"),
+    }
+}
+
+fn holder_line(words: &Words<'_>, holder: &StandingHolder) -> String {
+    let StandingHolder { hold, held_at_least_ns, .. } = holder;
+    let (thread, location) = (words.thread(hold.thread), words.location(hold.location));
+    // Of a hold with a time, the time is exact, unless the end of the process is not known.
+    let bound = match hold.for_ns {
+        Some(_) => words.lasting(" for ", hold.for_ns),
+        None => lasting(" for at least ", *held_at_least_ns),
+    };
+    let verb = if bound.is_empty() { "holds" } else { "has held" };
+    let mut line = format!("{thread} {verb} it{}{bound}, acquired at {location}", shared(hold.is_shared));
+    match holder.words_recorded {
+        Some(0) => line += &lasting("; it recorded nothing for ", holder.window_ns),
+        Some(count) => line += &format!("; it recorded {count} words between the readings"),
+        None => {}
+    }
+    if let Some(last) = holder.last {
+        line += &format!(", last at {}", words.location(last));
+    }
+    line
+}
+
+fn sleep_line(words: &mut Words<'_>, sleep: &HolderSleep) -> String {
+    let what = match sleep.on_semaphore {
+        true => format!("a unit of the semaphore {}", words.lock(sleep.lock)),
+        false => format!("a condition variable, with the lock {}", words.lock(sleep.lock)),
+    };
+    let (on, limit) = (
+        if sleep.on_semaphore { "for" } else { "on" },
+        if sleep.is_timed { ", with a time limit" } else { "" },
+    );
+    let location = words.location(sleep.location);
+    format!("meanwhile it waits {on} {what}, at {location}{limit}{}", words.lasting(", for ", sleep.for_ns))
+}
+
+pub(super) fn abandoned(words: &mut Words<'_>, of: &Abandoned) -> Paragraph {
+    let summary = format!(
+        "all {} wait, and none is left to wake another one{}",
+        threads(of.threads),
+        words.lasting(", for ", of.for_ns)
+    );
+    let mut evidence: Vec<String> = of.first.iter().map(|one| asleep_line(words, one)).collect();
+    evidence.extend(and_more(of.threads.saturating_sub(of.first.len())));
+    Paragraph { summary, evidence }
+}
+
+fn asleep_line(words: &mut Words<'_>, one: &SleepFact) -> String {
+    let (thread, location) = (words.thread(one.thread), words.location(one.location));
+    let lock = words.lock(one.lock);
+    let what = match one.what {
+        Asleep::Lock => format!("for {lock}"),
+        Asleep::Condition => format!("on a condition variable, with the lock {lock},"),
+        Asleep::Semaphore => format!("for a unit of the semaphore {lock}"),
+    };
+    format!("{thread} waits {what} at {location}{}", words.lasting(", for ", one.for_ns))
+}
