@@ -194,7 +194,8 @@ pub struct CheckArgs {
     /// The time between the two readings of a living process
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
     pub window: Duration,
-    /// Report locks that idle threads have held for longer than this
+    /// Report holds and waits that last longer than this; a tenth of it is enough for a wait whose holder records
+    /// nothing
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub threshold: Duration,
 }

@@ -70,11 +70,11 @@ fn a_deadlock_of_a_dead_process_is_reported_and_fails_a_build() {
     assert_eq!(outcome.status, 1, "{outcome:#?}");
     assert_eq!(
         outcome.result(),
-        "proven deadlock: 2 threads wait for one another, for 1.0 s\n    \
+        "proven deadlock: 2 threads wait for one another, for at least 1.0 s\n    \
              saver[10] waits for CURRENT (0x7f0000002000) at bank::? bank.rs:37<0x1100>, \
-             held by spender[11] for 2.0 s, acquired at bank::? bank.rs:35<0x1000>\n    \
+             held by spender[11] for at least 2.0 s, acquired at bank::? bank.rs:35<0x1000>\n    \
              spender[11] waits for SAVINGS (0x7f0000001000) at bank::? bank.rs:37<0x1100>, \
-             held by saver[10] for 2.0 s, acquired at bank::? bank.rs:35<0x1000>\n    \
+             held by saver[10] for at least 2.0 s, acquired at bank::? bank.rs:35<0x1000>\n    \
              1 more thread is blocked by them\n    \
              next: acquire these locks in one order everywhere, or release the first before waiting for the second; \
              only ending the process frees these threads\n\n"

@@ -10,3 +10,4 @@ mod ci;
 mod conditions;
 mod torture;
 mod verdicts;
+mod waits;

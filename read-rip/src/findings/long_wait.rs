@@ -106,7 +106,7 @@ impl Judge<'_, '_> {
         let is_crowd = keeps && self.is_crowd(first_ns);
         let kind = match length {
             Length::Long => Kind::LongWait,
-            Length::Unknown if !is_crowd && !self.is_usual() && (keeps || hold.is_none()) => Kind::LongWait,
+            Length::Unknown if (keeps || hold.is_none()) && (is_crowd || !self.is_usual()) => Kind::LongWait,
             _ if is_crowd => Kind::PileUp,
             _ => return None,
         };
@@ -140,7 +140,7 @@ impl Judge<'_, '_> {
         let is_long = || match self.view.length(first_ns, CROWD_WAIT_NS) {
             Length::Long => true,
             Length::Short => false,
-            Length::Unknown => self.view.now.is_end_unknown || self.view.is_window_at_least(CROWD_WAIT_NS),
+            Length::Unknown => !self.is_usual(),
         };
         count >= CROWD_MIN && count * 2 > self.users() && (count >= CROWD_MANY || is_long())
     }

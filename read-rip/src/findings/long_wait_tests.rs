@@ -176,7 +176,9 @@ fn after_a_death_at_an_unknown_time_a_wait_that_may_be_long_is_reported_with_a_d
     let mut of_another_boot = pile(Scene::killed(0), 1, 0);
     of_another_boot.model.latest_end_ns = None;
     kinds(&of_another_boot, &[Kind::LongWait]);
-    kinds(&pile(Scene::killed(17 * SECOND), 8, 0), &[Kind::PileUp]);
+    kinds(&pile(Scene::killed(17 * SECOND), 8, 0), &[Kind::LongWait]);
+    kinds(&pile(Scene::killed(500 * MILLISECOND), 8, 0), &[Kind::PileUp]);
+    kinds(&pile(Scene::killed(50 * MILLISECOND), 8, 0), &[]);
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod readers;
 mod rounds;
 mod stage;
 mod stuck;
+mod waits;
 
 fn main() {
     stage::run(
@@ -30,6 +31,7 @@ fn main() {
             busy::ALL,
             hand::ALL,
             conditions::ALL,
+            waits::ALL,
         ]
         .concat(),
     );

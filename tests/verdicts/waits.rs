@@ -1,0 +1,147 @@
+//! Threads that wait for long: what is told, live and dead, and what stays silent.
+
+use serde_json::Value;
+
+use super::ask::{Answer, check, start};
+
+/// Long is what a live reading shows anyway: `check` takes 200 ms.
+const SHORT: &[&str] = &["--threshold", "1s"];
+
+/// Asks about a scenario while it lives and after its death.
+fn ask(scenario: &str) -> [Answer; 2] {
+    let mut victim = start(scenario);
+    let live = check(&victim.ring_path(), SHORT);
+    victim.kill();
+    [live, check(&victim.wait().ring_path(), SHORT)]
+}
+
+fn finding(answer: &Answer) -> &Value {
+    let mut findings = answer.lines.iter().filter(|line| line["type"] == "finding");
+    &findings.next().unwrap_or_else(|| panic!("no finding: {answer:#?}"))["data"]
+}
+
+fn codes(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(|item| item["code"].as_str()).collect()
+}
+
+/// One long wait, live and dead, and nothing else.
+#[track_caller]
+fn waits_long(scenario: &str, look: impl Fn(&Value)) {
+    for answer in ask(scenario) {
+        assert_eq!(answer.findings, ["suspected long-wait"], "{scenario}: {answer:#?}");
+        assert_eq!(answer.status, 1);
+        look(finding(&answer));
+    }
+}
+
+/// One thread waits for one that has the lock and is stuck in something that is not recorded.
+#[track_caller]
+fn waits_behind(scenario: &str) {
+    waits_long(scenario, |finding| {
+        let names: Vec<&str> =
+            finding["threads"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["flusher", "client"]);
+        assert_eq!(codes(&finding["advice"]), ["check-silent-holder"]);
+        assert_eq!(finding["evidence"]["blocked"], 1);
+    });
+}
+
+#[test]
+fn finds_a_waiter_behind_a_thread_that_joins() {
+    waits_behind("holder-joins");
+}
+
+#[test]
+fn finds_a_waiter_behind_a_thread_that_receives() {
+    waits_behind("holder-receives");
+}
+
+#[test]
+fn finds_a_waiter_behind_a_thread_in_a_once() {
+    waits_behind("holder-in-a-once");
+}
+
+#[test]
+fn finds_a_waiter_behind_a_thread_at_a_barrier() {
+    waits_behind("holder-at-a-barrier");
+}
+
+#[test]
+fn finds_a_waiter_behind_a_thread_that_reads_a_socket() {
+    waits_behind("holder-reads-a-socket");
+}
+
+#[test]
+fn finds_a_waiter_behind_a_guard_that_is_not_dropped() {
+    waits_behind("guard-forgotten");
+}
+
+#[test]
+fn finds_a_waiter_behind_a_thread_in_a_nested_monitor() {
+    waits_long("holder-in-a-monitor", |finding| {
+        assert_eq!(codes(&finding["advice"]), ["check-signal"]);
+        assert_eq!(finding["evidence"]["holder"]["sleep"]["on_semaphore"], false);
+    });
+}
+
+#[test]
+fn forty_of_a_hundred_and_one_threads_are_one_long_wait() {
+    waits_long("many-behind-one-of-many", |finding| {
+        assert_eq!(finding["evidence"]["blocked"], 40);
+        assert_eq!(finding["threads_hurt"], 40);
+        let waits = finding["evidence"]["waiters"]["first"].as_array().unwrap();
+        let lengths: Vec<Option<u64>> = waits.iter().map(|wait| wait["for_ns"].as_u64()).collect();
+        assert!(lengths.is_sorted_by(|before, after| before >= after), "the longest first: {lengths:?}");
+    });
+}
+
+#[test]
+fn a_server_that_hangs_in_two_layers_has_one_finding() {
+    waits_long("two-layers", |finding| {
+        assert_eq!(finding["evidence"]["blocked"], 30);
+        assert_eq!(finding["evidence"]["on_conditions"], 30);
+    });
+}
+
+#[test]
+fn a_chain_of_locks_has_one_finding_about_its_root() {
+    waits_long("chain-of-locks", |finding| {
+        assert_eq!(
+            (&finding["evidence"]["blocked"], &finding["evidence"]["locks"]),
+            (&10.into(), &10.into())
+        );
+        assert_eq!(finding["threads"][0]["name"], "flusher");
+    });
+}
+
+#[test]
+fn the_thread_pool_of_the_rust_book_is_no_finding() {
+    for answer in ask("book-pool") {
+        assert_eq!(answer.findings, [""; 0], "{answer:#?}");
+    }
+}
+
+#[test]
+fn a_thread_that_waits_for_the_receiver_of_an_idle_pool_is_found() {
+    let [live, dead] = ask("book-pool-that-cannot-close");
+    assert_eq!(live.findings, ["suspected long-wait"], "{live:#?}");
+    assert_eq!(finding(&live)["evidence"]["blocked"], 4);
+    // After the death it is not known how long the last waits were. Short ones may be usual for this lock.
+    assert!(dead.findings.iter().all(|finding| finding == "suspected long-wait"), "{dead:#?}");
+}
+
+#[test]
+fn finds_a_process_in_which_all_threads_wait() {
+    let mut victim = start("nobody-left");
+    // The scenario says that it is ready before `main` itself waits.
+    let answer = loop {
+        let answer = check(&victim.ring_path(), SHORT);
+        if !answer.findings.is_empty() {
+            break answer;
+        }
+    };
+    assert_eq!(answer.findings, ["suspected long-wait"], "{answer:#?}");
+    assert_eq!(finding(&answer)["evidence"]["on_conditions"], 3);
+    assert_eq!(codes(&finding(&answer)["doubts"]), ["unrecorded-waker"]);
+    victim.kill();
+}
