@@ -46,6 +46,12 @@ pub(crate) fn uid() -> u32 {
     unsafe { raw::call(libc::SYS_getuid, []) as u32 }
 }
 
+/// The user id that the files of this process get.
+pub(crate) fn effective_uid() -> u32 {
+    // SAFETY: takes nothing, cannot fail.
+    unsafe { raw::call(libc::SYS_geteuid, []) as u32 }
+}
+
 /// Whether this process has rights that its caller may not have: setuid, setgid, file capabilities.
 pub(crate) fn is_privileged() -> bool {
     // SAFETY: it reads a value that the kernel passes to each program.

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use librip_format::{DEFAULT_DIRECTORY, Header, MAGIC};
 
+use super::bound::remove_surplus;
 use super::error::InitError;
 use super::identity::{boot_id, start_time_ticks};
 use crate::sys;
@@ -87,36 +88,50 @@ impl Place {
     }
 
     /// Removes the rings of programs that this process ran before it called `exec`: they describe programs that are
-    /// gone.
-    pub(crate) fn remove_former(&self) {
-        let Some(_) = &self.program else {
-            for number in 0..NAMES_TRIED {
-                let path = numbered(&self.path, number);
-                if path.symlink_metadata().is_err() {
-                    return;
+    /// gone. If `is_bounded`, also some of the rings that earlier runs of the program have left, if there are many.
+    pub(crate) fn clean_up(&self, is_bounded: bool) {
+        let mut earlier = Vec::new();
+        match &self.program {
+            None => {
+                let paths = (0..=NAMES_TRIED).map(|number| numbered(&self.path, number));
+                for path in paths.take_while(|path| path.symlink_metadata().is_ok()) {
+                    if !remove_if_former(&path) {
+                        earlier.push(path);
+                    }
                 }
-                remove_if_former(&path);
             }
-            return;
-        };
-        let suffix = format!(".{}.{:x}", sys::pid(), start_time_ticks(sys::pid()).unwrap_or_default());
-        let Ok(entries) = std::fs::read_dir(&self.path) else { return };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let name = name.as_encoded_bytes();
-            if name.starts_with(b"rip.") && name.ends_with(suffix.as_bytes()) {
-                remove_if_former(&entry.path());
+            Some(program) => {
+                let prefix = format!("rip.{program}.");
+                let suffix =
+                    format!(".{}.{:x}", sys::pid(), start_time_ticks(sys::pid()).unwrap_or_default());
+                let Ok(entries) = std::fs::read_dir(&self.path) else { return };
+                for entry in entries.flatten() {
+                    let name = entry.file_name();
+                    let name = name.as_encoded_bytes();
+                    let may_be_former = name.starts_with(b"rip.") && name.ends_with(suffix.as_bytes());
+                    if !(may_be_former && remove_if_former(&entry.path()))
+                        && name.starts_with(prefix.as_bytes())
+                    {
+                        earlier.push(entry.path());
+                    }
+                }
             }
+        }
+        if is_bounded {
+            remove_surplus(earlier);
         }
     }
 }
 
-/// A file that cannot be read or removed stays. It does no harm.
-fn remove_if_former(path: &Path) {
-    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return };
-    if is_of_this_process(&path) {
+/// Removes a file if it is a ring that this process has made. A file that cannot be read or removed stays. It does no
+/// harm.
+fn remove_if_former(path: &Path) -> bool {
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+    let is_former = is_of_this_process(&path);
+    if is_former {
         file::unlink(&path);
     }
+    is_former
 }
 
 /// Whether a file is a ring that this process has made, by its id, start and boot.

@@ -3,6 +3,7 @@
 //! [`plan`] runs once, in ordinary code. [`create`] makes the ring by that plan, at once or at the first mark. `runtime`
 //! decides when, and opens the ring to threads.
 
+mod bound;
 pub(crate) mod config;
 pub(crate) mod create;
 pub(crate) mod error;

@@ -11,6 +11,7 @@ use super::config::Builder;
 use super::error::InitError;
 use super::file::Place;
 use crate::process::clock::Calibration;
+use crate::process::exit::Keep;
 use crate::process::loader::FoundModule;
 use crate::ring::Geometry;
 use crate::ring::geometry::{Demand, Limits};
@@ -32,7 +33,7 @@ impl Plan {
     /// Plans a ring with room for `modules` and for more.
     pub(crate) fn new(wish: Builder, modules: &[FoundModule]) -> Result<Plan, InitError> {
         let place = Place::find(wish.path.as_deref())?;
-        place.remove_former();
+        place.clean_up(wish.keep != Keep::Always);
         let (geometry, is_limited) = Geometry::plan(&demand(&wish, modules), &limits(&place))
             .map_err(|needed_bytes| InitError::NoRoom { path: place.path(sys::pid()), needed_bytes })?;
         let calibration = Calibration::measure(wish.clock);

@@ -82,6 +82,11 @@ impl File {
         status_at(self.0, c"", libc::AT_EMPTY_PATH).map(|status| id_of(&status))
     }
 
+    /// The user whose file it is.
+    pub(crate) fn owner(&self) -> Result<u32, Errno> {
+        status_at(self.0, c"", libc::AT_EMPTY_PATH).map(|status| status.st_uid)
+    }
+
     /// The `statfs` type of its file system; 0 if that is not known.
     pub(crate) fn file_system(&self) -> u64 {
         let mut status = MaybeUninit::<libc::statfs>::zeroed();
