@@ -51,6 +51,7 @@ static ANCHOR: Anchor = Anchor {
     mask: AtomicU64::new(0),
     clock: AtomicU32::new(0),
     is_starting: AtomicU32::new(0),
+    has_left_locks: AtomicU32::new(0),
     attach,
     join,
     refresh,
@@ -400,7 +401,10 @@ extern "C" fn request(request: Request, lock: u64) {
     let Some(ring) = current::ring() else { return };
     match request {
         Request::LOCK_RELEASED => remote_tables::released(ring, lock),
+        Request::LOCK_ABANDONED => remote_tables::abandoned(ring, lock),
         Request::LOCK_DESTROYED => remote_tables::destroyed(ring, lock),
+        Request::LOCK_WITHOUT_GUARD => remote_tables::without_guard(ring, lock),
+        Request::LOCK_INITIALISED => remote_tables::initialised(ring, lock),
         // ORDERING: relaxed, a statistic.
         Request::TABLE_OVERFLOWED => drop(ring.header().held_overflows.fetch_add(1, Relaxed)),
         Request::RECALIBRATE_CLOCK => clock::recalibrate(ring.header()),

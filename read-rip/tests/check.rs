@@ -28,7 +28,7 @@ fn at(seconds: f64) -> u64 {
 }
 
 fn ring() -> Ring {
-    let mutex = 1 << 8 | 4;
+    let mutex = 1 << 8 | 4 | 64;
     let mut ring = Ring::new().with_sites(&[]).with_clock(2);
     ring.sites = vec![
         Site::new(TAKES, "src/bank.rs", 35).within("bank").of(6, mutex, &[4, 3]),

@@ -64,7 +64,7 @@ const HELD: u64 = 3;
 
 /// Two threads in a deadlock, and a third thread that waits for one of their locks.
 fn deadlock() -> Ring {
-    let mutex = 1 << 8 | 4;
+    let mutex = 1 << 8 | 4 | 64;
     let mut ring = Ring::new().with_sites(&[]).with_clock(2);
     ring.sites = vec![
         Site::new(TAKES, "src/bank.rs", 35).within("bank").of(6, mutex, &[4, 3]),
@@ -157,6 +157,10 @@ fn codes_of_the_schema_are_those_of_the_program() {
     let finding = &schema["$defs"]["line_finding"]["properties"];
     assert_eq!(finding["kind"]["enum"], names(Kind::ALL, Kind::name));
     assert_eq!(finding["confidence"]["enum"], names(Confidence::ALL, Confidence::name));
+    assert_eq!(
+        finding["premises"]["items"]["properties"]["code"]["enum"],
+        names(Premise::ALL, Premise::name)
+    );
     assert_eq!(finding["doubts"]["items"]["properties"]["code"]["enum"], names(Doubt::ALL, Doubt::name));
     assert_eq!(schema["$defs"]["misuse"]["properties"]["what"]["enum"], names(Refusal::ALL, Refusal::name));
     assert_eq!(finding["advice"]["items"]["properties"]["code"]["enum"], names(Advice::ALL, Advice::name));

@@ -18,6 +18,8 @@ const READERS_FIRST: u16 = 16;
 const UPGRADABLE: u16 = 32;
 /// The flag of locks whose guards stay in their thread: those of `sync`.
 const OWNED: u16 = 64;
+/// Only the owner may release the lock, and nothing enforces that.
+const OWNED_BY_RULE: u16 = 128;
 const MUTEX: u16 = 1 << 8;
 const RWLOCK: u16 = 2 << 8;
 

@@ -4,8 +4,8 @@ use librip_test_kit::oracle::{Holding, Ring};
 
 use crate::waits::until;
 use crate::{
-    ACQUIRED, MUTEX, OWNED, READERS_FIRST, RELEASED, RWLOCK, SHARED, TAKES, TRY, TRY_FAILED, UPGRADABLE,
-    WAIT, WRAPPER, at_pause, end, main_entry, main_slot, next, plan, site_of, start, state,
+    ACQUIRED, MUTEX, OWNED, OWNED_BY_RULE, READERS_FIRST, RELEASED, RWLOCK, SHARED, TAKES, TRY, TRY_FAILED,
+    UPGRADABLE, WAIT, WRAPPER, at_pause, end, main_entry, main_slot, next, plan, site_of, start, state,
 };
 
 #[test]
@@ -71,7 +71,7 @@ fn check_mode_events(ring: &Ring, lock: u64) {
     let events = ring.lock_events(main_slot(ring));
     let of_lock = events.iter().filter(|event| event.lock == lock);
     let of_lock: Vec<(u8, u16)> =
-        of_lock.map(|event| (event.kind, event.flags & !(RWLOCK | WRAPPER))).collect();
+        of_lock.map(|event| (event.kind, event.flags & !(RWLOCK | WRAPPER | OWNED_BY_RULE))).collect();
     assert_eq!(
         of_lock,
         [
@@ -99,7 +99,7 @@ fn each_mode_of_a_readers_writer_lock_is_recorded() {
     let (mut victim, locks) = start(plan(&["modes"]).env("RIP_WORDS", "256"), 2);
     let lock = locks[0];
     let mut ring = at_pause(&mut victim);
-    let wrapped = RWLOCK | WRAPPER;
+    let wrapped = RWLOCK | WRAPPER | OWNED_BY_RULE;
     for (step, (shared, site)) in [
         (true, (TAKES, wrapped | SHARED)),
         (true, (TAKES, wrapped | SHARED | READERS_FIRST)),
@@ -126,7 +126,7 @@ fn each_mode_of_a_readers_writer_lock_is_recorded() {
     let ring = next(&mut victim);
     let reentrant = &main_slot(&ring).held;
     assert_eq!(reentrant.len(), 1, "the inner release does not unlock it: {reentrant:?}");
-    assert_eq!(site_of(&ring, reentrant[0]), (TAKES, MUTEX | WRAPPER));
+    assert_eq!(site_of(&ring, reentrant[0]), (TAKES, MUTEX | WRAPPER | OWNED_BY_RULE));
     let ring = next(&mut victim);
     assert_eq!(main_slot(&ring).held, []);
     end(victim);

@@ -4,8 +4,8 @@ use librip_test_kit::oracle::{Holding, LockEvent, Ring};
 use librip_test_kit::victim::Victim;
 
 use crate::{
-    CONDITION_WAIT, CONDITION_WOKEN, MUTEX, OWNED, RELEASED, RWLOCK, SHARED, TAKES, TRY, WAIT, WRAPPER,
-    at_pause, end, main_slot, next, plan, site_of, start, state,
+    CONDITION_WAIT, CONDITION_WOKEN, MUTEX, OWNED, OWNED_BY_RULE, RELEASED, RWLOCK, SHARED, TAKES, TRY, WAIT,
+    WRAPPER, at_pause, end, main_slot, next, plan, site_of, start, state,
 };
 
 /// Reads the ring until all of these threads are in that state with those locks.
@@ -42,7 +42,7 @@ fn the_table_shows_where_and_since_when_threads_wait_for_a_lock() {
     let ring = until(&mut victim, Holding::Waiting, &waiters);
     for ((name, lock), flags) in waiters.into_iter().zip([
         MUTEX | WRAPPER | OWNED,
-        MUTEX | WRAPPER | TRY,
+        MUTEX | WRAPPER | TRY | OWNED_BY_RULE,
         RWLOCK | WRAPPER | SHARED | OWNED,
     ]) {
         let held = ring.slot_named(name).held_of(lock).unwrap();

@@ -10,6 +10,7 @@ mod headers;
 mod mixed;
 mod neighbours;
 mod order;
+mod owners;
 mod records;
 mod scribble;
 mod stories;

@@ -33,11 +33,11 @@ fn a_cycle_is_proven_unless_a_wait_ends_by_itself() {
 }
 
 #[test]
-fn a_thread_that_waits_for_its_own_mutex_may_wait_for_another_thread() {
+fn a_thread_that_waits_for_its_own_normal_mutex_is_stuck_unless_another_thread_breaks_the_rules() {
     let (_, found) = run_story("again");
-    assert!(found.contains("\npotential deadlock: "), "{found}");
+    assert!(found.contains("\nproven deadlock: "), "{found}");
     assert!(
-        found.contains("waits for a lock that it holds itself") && found.contains("may be a gate"),
+        found.contains("waits for a lock that it holds itself") && found.contains("assumed: "),
         "{found}"
     );
 }

@@ -91,6 +91,28 @@ fn finds_a_cycle_of_a_thread_that_holds_more_locks_than_its_table_has_entries() 
 }
 
 #[test]
+fn locks_whose_guards_stay_on_their_thread_are_trusted() {
+    finds("circle-of-parking-lot", &["proven deadlock"], |answer| {
+        assert_eq!(answer.threads(0), ["saver", "spender"]);
+    });
+    finds("waits-for-its-own-parking-lot", &["proven deadlock"], |_| ());
+}
+
+#[test]
+fn a_guard_that_can_be_sent_to_another_thread_proves_nothing() {
+    finds("circle-of-sendable-guards", &["potential deadlock"], |_| ());
+    finds("guard-sent-away", &["potential deadlock"], |_| ());
+    finds("guard-sent-away-and-exited", &["suspected unreleased"], |_| ());
+    finds_nothing("guards-sent-around");
+}
+
+#[test]
+fn a_raw_lock_that_any_thread_can_release_proves_nothing() {
+    finds("raw-circle", &["suspected deadlock"], |_| ());
+    finds("raw-circle-after-a-hand-over", &["suspected deadlock"], |_| ());
+}
+
+#[test]
 fn finds_a_reader_that_queues_after_a_writer_that_waits_for_a_reader() {
     // After a death it is unknown whether the writer had reached the lock's queue: no later record shows that time has
     // passed.

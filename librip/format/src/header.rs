@@ -99,8 +99,9 @@ pub struct Header {
     /// Acquisitions that found no free entry in their thread's held-lock table.
     pub held_overflows: AtomicU64,
     /// Releases of locks that the releasing thread did not hold, if the recorder did not search for the holder because
-    /// such a search had taken time just before. If there are any, a lock that is marked by hand and appears held may
-    /// not be held.
+    /// such a search had taken time just before, and [`Header::handed_over_locks`] has no room for the lock; and places
+    /// that found no room in [`Header::handed_over_places`]. If there are any, a lock that any thread can release and
+    /// that appears held may not be held.
     pub releases_unmatched: AtomicU64,
     /// `EXIT_*`: how the creator ended, if it could record that.
     pub exit_state: AtomicU32,
@@ -126,6 +127,11 @@ pub struct Header {
     pub file_inode: u64,
     /// Calls on locks that failed, or that are forbidden: see [`incident`](crate::incident).
     pub incidents: [Incident; INCIDENTS_MAX],
+    /// Places at which locks were acquired that other threads than their holders released: the PCs of their entries in
+    /// held-lock tables. 0 where there is none.
+    pub handed_over_places: [AtomicU64; HANDED_OVER_MAX],
+    /// Addresses of locks that other threads than their holders released, the first ones. 0 where there is none.
+    pub handed_over_locks: [AtomicU64; HANDED_OVER_MAX],
 }
 
 /// How many children [`Header::recent_children`] has room for.
@@ -136,6 +142,9 @@ pub const CHILD_ANNOUNCED: u32 = u32::MAX;
 
 /// [`Header::boottime_offset_ns`]: not known.
 pub const OFFSET_UNKNOWN: i64 = i64::MIN;
+
+/// The header has room for this many places and locks that were handed over.
+pub const HANDED_OVER_MAX: usize = 32;
 
 /// [`Header::exit_state`]: the creator has not ended, or could not record it (a signal, `exec`, and `_exit` without the
 /// interposer).
@@ -156,7 +165,7 @@ pub const SETTING_SLOTS_LIMITED: u32 = 8;
 pub const SETTING_CLOCK: u32 = 16;
 
 const _: () = {
-    assert!(size_of::<Header>() == 920 + 40 * INCIDENTS_MAX);
+    assert!(size_of::<Header>() == 1432 + 40 * INCIDENTS_MAX);
     assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
     assert!(align_of::<Header>() == 8);
     assert!(offset_of!(Header, byte_order) == 8);
@@ -173,4 +182,5 @@ const _: () = {
     assert!(offset_of!(Header, lock_names_refused) == 880);
     assert!(offset_of!(Header, time_namespace) == 888);
     assert!(offset_of!(Header, incidents) == 920);
+    assert!(offset_of!(Header, handed_over_places) == 920 + 40 * INCIDENTS_MAX);
 };

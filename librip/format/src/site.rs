@@ -15,6 +15,7 @@
 //! | [`KIND_CONDITION_WAIT`] | time, lock, condition | the thread releases the lock, and waits on the condition |
 //! | [`KIND_CONDITION_WOKEN`] | time, lock, condition | the thread has the lock again |
 //! | [`KIND_LOCK_DESTROYED`] | lock | the lock was destroyed; another lock may be created at its address |
+//! | [`KIND_LOCK_INITIALISED`] | time, lock | a lock begins at this address: nobody holds it, and what an earlier lock there did is not about this one |
 //!
 //! A wrapper records no `ACQUIRED` event: it has acquired the lock after `ACQUIRE_BEGIN` unless a `TRY_FAILED` follows.
 //! So it writes only one word of the held-lock table between the acquisition of a free lock and the program's own work.
@@ -74,6 +75,8 @@ pub const KIND_CONDITION_WAIT: u8 = 7;
 pub const KIND_CONDITION_WOKEN: u8 = 8;
 /// [`Site::kind`]: see the [module](self).
 pub const KIND_LOCK_DESTROYED: u8 = 9;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_LOCK_INITIALISED: u8 = 10;
 
 /// [`Site::flags`]: the lock is acquired in shared mode.
 pub const SITE_SHARED: u16 = 1;
@@ -90,6 +93,9 @@ pub const SITE_READERS_FIRST: u16 = 16;
 pub const SITE_UPGRADABLE: u16 = 32;
 /// [`Site::flags`]: only the thread that acquired the lock can release it: its guard cannot be sent to another thread.
 pub const SITE_OWNED: u16 = 64;
+/// [`Site::flags`]: only the thread that acquired the lock may release it. That is a rule of its interface, and nothing
+/// enforces it: POSIX leaves it undefined what an unlock of another thread's mutex does.
+pub const SITE_OWNED_BY_RULE: u16 = 128;
 /// [`Site::flags`]: the first bit of a `LOCK_TYPE_*`.
 pub const SITE_LOCK_TYPE_SHIFT: u32 = 8;
 /// The lock is marked by hand, so its type is not known.

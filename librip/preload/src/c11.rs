@@ -5,7 +5,7 @@
 
 use core::ffi::c_int;
 
-use librip::interpose::{Caller, MUTEX, MUTEX_TRY, destroyed};
+use librip::interpose::{Caller, MUTEX, MUTEX_TRY, destroyed, initialised};
 
 use crate::acquire::{lock_calls, release};
 use crate::condition::record_wait;
@@ -13,6 +13,8 @@ use crate::mutex::{Kind, lock_in_time, lock_with, trylock_with};
 use crate::object::{Condition, Deadline, Mutex, Object};
 use crate::real;
 
+/// `thrd_success`, in glibc.
+const SUCCESS: c_int = 0;
 /// `thrd_busy`, in glibc.
 const BUSY: c_int = 1;
 
@@ -39,6 +41,14 @@ pub(crate) extern "C-unwind" fn destroy(mutex: Object<Mutex>, caller: Caller) {
     // It has no result.
     real::mtx_destroy(mutex);
     destroyed::<MUTEX>(mutex.address(), caller, true);
+}
+
+pub(crate) extern "C-unwind" fn init(mutex: Object<Mutex>, kind: c_int, caller: Caller) -> c_int {
+    let result = real::mtx_init(mutex, kind);
+    if result == SUCCESS {
+        initialised::<MUTEX>(mutex.address(), caller);
+    }
+    result
 }
 
 pub(crate) extern "C-unwind" fn cnd_wait(

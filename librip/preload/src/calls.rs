@@ -85,6 +85,10 @@ calls! {
         mtx_destroy => c11::destroy,
     }
     "rdx" / "x2" {
+        pthread_mutex_init => mutex::init,
+        pthread_rwlock_init => rwlock::init,
+        pthread_spin_init => spin::init,
+        mtx_init => c11::init,
         pthread_mutex_timedlock => mutex::timedlock,
         pthread_rwlock_timedrdlock => rwlock::timedrdlock,
         pthread_rwlock_timedwrlock => rwlock::timedwrlock,

@@ -3,14 +3,15 @@
 use core::ffi::c_int;
 
 use librip::interpose::{
-    Caller, FastAcquisition, Flags, MUTEX, MUTEX_TRY, RECURSIVE, RECURSIVE_TRY, destroyed,
+    Caller, FastAcquisition, Flags, MUTEX, MUTEX_TRY, OWNED, OWNED_TRY, RECURSIVE, RECURSIVE_TRY, destroyed,
+    initialised,
 };
 
 use crate::acquire::{
     Call, Calls, Manner, OnRelock, acquire, acquire_fast, lock_calls, release, try_acquire,
 };
 use crate::incident::not_destroyed;
-use crate::object::{Deadline, Mutex, Object};
+use crate::object::{Attributes, Deadline, Mutex, Object};
 use crate::real;
 
 /// A mutex's type and protocol, as glibc keeps them in the mutex.
@@ -119,8 +120,8 @@ fn lock_not_plain<C: Calls<Kind = Mutex>>(mutex: Object<Mutex>, caller: Caller, 
         let fast = FastAcquisition::begin_if_new::<RECURSIVE>(mutex.address(), caller);
         lock_fast::<C, RECURSIVE>(fast, mutex, caller, kind)
     } else {
-        let fast = FastAcquisition::begin_if_new::<MUTEX>(mutex.address(), caller);
-        lock_fast::<C, MUTEX>(fast, mutex, caller, kind)
+        let fast = FastAcquisition::begin_if_new::<OWNED>(mutex.address(), caller);
+        lock_fast::<C, OWNED>(fast, mutex, caller, kind)
     }
 }
 
@@ -137,12 +138,17 @@ fn lock_fast<C: Calls<Kind = Mutex>, const FLAGS: Flags>(
 
 #[inline(never)]
 fn lock_slowly<C: Calls<Kind = Mutex>>(mutex: Object<Mutex>, caller: Caller, kind: Kind) -> c_int {
-    lock_otherwise::<C, MUTEX, RECURSIVE>(mutex, caller, kind, move || C::lock(mutex))
+    lock_otherwise::<C, MUTEX, OWNED, RECURSIVE>(mutex, caller, kind, move || C::lock(mutex))
 }
 
 /// Locks a mutex of any kind.
 #[inline(always)]
-fn lock_otherwise<C: Calls<Kind = Mutex>, const FLAGS: Flags, const FLAGS_IF_RECURSIVE: Flags>(
+fn lock_otherwise<
+    C: Calls<Kind = Mutex>,
+    const FLAGS: Flags,
+    const FLAGS_IF_OWNED: Flags,
+    const FLAGS_IF_RECURSIVE: Flags,
+>(
     mutex: Object<Mutex>,
     caller: Caller,
     kind: Kind,
@@ -156,8 +162,10 @@ fn lock_otherwise<C: Calls<Kind = Mutex>, const FLAGS: Flags, const FLAGS_IF_REC
     };
     if kind.is_recursive() {
         acquire::<C, FLAGS_IF_RECURSIVE>(call, manner, wait)
-    } else {
+    } else if kind.is_released_by_anyone() {
         acquire::<C, FLAGS>(call, manner, wait)
+    } else {
+        acquire::<C, FLAGS_IF_OWNED>(call, manner, wait)
     }
 }
 
@@ -168,7 +176,7 @@ pub(crate) fn lock_in_time<C: Calls<Kind = Mutex>>(
     caller: Caller,
     wait: impl FnOnce() -> c_int,
 ) -> c_int {
-    lock_otherwise::<C, MUTEX_TRY, RECURSIVE_TRY>(mutex, caller, Kind::of(mutex), wait)
+    lock_otherwise::<C, MUTEX_TRY, OWNED_TRY, RECURSIVE_TRY>(mutex, caller, Kind::of(mutex), wait)
 }
 
 pub(crate) extern "C-unwind" fn trylock(mutex: Object<Mutex>, caller: Caller) -> c_int {
@@ -182,8 +190,10 @@ pub(crate) fn trylock_with<C: Calls<Kind = Mutex>>(mutex: Object<Mutex>, caller:
     let call = kind.call(mutex, caller);
     if kind.is_recursive() {
         try_acquire::<C, RECURSIVE_TRY>(call)
-    } else {
+    } else if kind.is_released_by_anyone() {
         try_acquire::<C, MUTEX_TRY>(call)
+    } else {
+        try_acquire::<C, OWNED_TRY>(call)
     }
 }
 
@@ -225,6 +235,14 @@ pub(crate) extern "C-unwind" fn destroy(mutex: Object<Mutex>, caller: Caller) ->
         destroyed::<MUTEX>(mutex.address(), caller, kind.is_robust());
     } else {
         not_destroyed(mutex, caller, result);
+    }
+    result
+}
+
+pub(crate) extern "C-unwind" fn init(mutex: Object<Mutex>, attributes: Attributes, caller: Caller) -> c_int {
+    let result = real::pthread_mutex_init(mutex, attributes);
+    if result == 0 {
+        initialised::<MUTEX>(mutex.address(), caller);
     }
     result
 }

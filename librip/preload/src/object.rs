@@ -122,6 +122,11 @@ impl Deadline {
     }
 }
 
+/// The attributes of a lock, which the program has passed: a `const pthread_mutexattr_t *` or the like, or null.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Attributes(*const c_void);
+
 /// A string, which the program has passed.
 #[derive(Clone, Copy)]
 #[repr(transparent)]

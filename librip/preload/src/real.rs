@@ -15,7 +15,7 @@ use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::elf;
-use crate::object::{Condition, Deadline, Mutex, Object, Rwlock, Semaphore, Spin, Text, Texts};
+use crate::object::{Attributes, Condition, Deadline, Mutex, Object, Rwlock, Semaphore, Spin, Text, Texts};
 
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {
@@ -46,7 +46,7 @@ macro_rules! functions {
         /// What the pointers lead to at first.
         mod first {
             use super::{
-                Condition, Deadline, Mutex, Object, Relaxed, Rwlock, Semaphore, Spin, Text, Texts, c_int,
+                Attributes, Condition, Deadline, Mutex, Object, Relaxed, Rwlock, Semaphore, Spin, Text, Texts, c_int,
                 c_void,
             };
             $(
@@ -82,12 +82,14 @@ macro_rules! functions {
 }
 
 functions! {
+    pthread_mutex_init(mutex: Object<Mutex>, attributes: Attributes);
     pthread_mutex_lock(mutex: Object<Mutex>);
     pthread_mutex_trylock(mutex: Object<Mutex>);
     pthread_mutex_timedlock(mutex: Object<Mutex>, until: Deadline);
     pthread_mutex_clocklock(mutex: Object<Mutex>, clock: c_int, until: Deadline);
     pthread_mutex_unlock(mutex: Object<Mutex>);
     pthread_mutex_destroy(mutex: Object<Mutex>);
+    pthread_rwlock_init(rwlock: Object<Rwlock>, attributes: Attributes);
     pthread_rwlock_rdlock(rwlock: Object<Rwlock>);
     pthread_rwlock_tryrdlock(rwlock: Object<Rwlock>);
     pthread_rwlock_timedrdlock(rwlock: Object<Rwlock>, until: Deadline);
@@ -98,6 +100,7 @@ functions! {
     pthread_rwlock_clockwrlock(rwlock: Object<Rwlock>, clock: c_int, until: Deadline);
     pthread_rwlock_unlock(rwlock: Object<Rwlock>);
     pthread_rwlock_destroy(rwlock: Object<Rwlock>);
+    pthread_spin_init(spin: Object<Spin>, is_process_shared: c_int);
     pthread_spin_lock(spin: Object<Spin>);
     pthread_spin_trylock(spin: Object<Spin>);
     pthread_spin_unlock(spin: Object<Spin>);
@@ -111,6 +114,7 @@ functions! {
     sem_clockwait(semaphore: Object<Semaphore>, clock: c_int, until: Deadline);
     sem_post(semaphore: Object<Semaphore>);
     sem_getvalue(semaphore: Object<Semaphore>, value: &mut c_int);
+    mtx_init(mutex: Object<Mutex>, kind: c_int);
     mtx_lock(mutex: Object<Mutex>);
     mtx_trylock(mutex: Object<Mutex>);
     mtx_timedlock(mutex: Object<Mutex>, until: Deadline);

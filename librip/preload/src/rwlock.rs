@@ -4,12 +4,13 @@ use core::ffi::c_int;
 
 use librip::interpose::{
     Caller, FastAcquisition, Flags, READ, READ_FIRST, READ_FIRST_TRY, READ_TRY, WRITE, WRITE_TRY, destroyed,
+    initialised,
 };
 
 use crate::acquire::{
     Call, Calls, Manner, OnRelock, acquire, acquire_fast, lock_calls, release, try_acquire,
 };
-use crate::object::{Deadline, Object, Rwlock};
+use crate::object::{Attributes, Deadline, Object, Rwlock};
 use crate::real;
 
 lock_calls!(Read(Rwlock): pthread_rwlock_tryrdlock, pthread_rwlock_rdlock, libc::EBUSY);
@@ -136,6 +137,18 @@ pub(crate) extern "C-unwind" fn destroy(rwlock: Object<Rwlock>, caller: Caller) 
     let result = real::pthread_rwlock_destroy(rwlock);
     if result == 0 {
         destroyed::<WRITE>(rwlock.address(), caller, true);
+    }
+    result
+}
+
+pub(crate) extern "C-unwind" fn init(
+    rwlock: Object<Rwlock>,
+    attributes: Attributes,
+    caller: Caller,
+) -> c_int {
+    let result = real::pthread_rwlock_init(rwlock, attributes);
+    if result == 0 {
+        initialised::<WRITE>(rwlock.address(), caller);
     }
     result
 }

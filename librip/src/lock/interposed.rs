@@ -24,24 +24,28 @@ use crate::process::instance::{self, Request};
 use crate::sys;
 use librip_format::{
     HELD_MAX, HELD_PROCESS_SHARED, HELD_SEM_WAIT, HELD_SHARED, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK,
-    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN, SITE_LOCK_TYPE_SHIFT, SITE_READERS_FIRST, SITE_REENTRANT,
-    SITE_SHARED, SITE_TRY,
+    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE,
+    SITE_READERS_FIRST, SITE_REENTRANT, SITE_SHARED, SITE_TRY,
 };
 pub use librip_format::{
     INCIDENT_DESTROY, INCIDENT_DESTROYED, INCIDENT_NOT_RECOVERABLE, INCIDENT_OWNER_DIED, INCIDENT_RELOCK,
     INCIDENT_SEMAPHORE_FULL, INCIDENT_TOO_OFTEN, INCIDENT_UNLOCK, INCIDENT_WAIT_WITHOUT_LOCK,
 };
 
-/// A mutex that is not recursive.
-pub const MUTEX: Flags = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT;
+/// A mutex that the C library lets any thread release.
+pub const MUTEX: Flags = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT | SITE_OWNED_BY_RULE;
 /// See [`SITE_TRY`].
 pub const MUTEX_TRY: Flags = MUTEX | SITE_TRY;
-/// A recursive mutex.
-pub const RECURSIVE: Flags = MUTEX | SITE_REENTRANT;
+/// A mutex that the C library lets only its owner release, and that is not recursive.
+pub const OWNED: Flags = LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT | SITE_OWNED;
+/// See [`SITE_TRY`].
+pub const OWNED_TRY: Flags = OWNED | SITE_TRY;
+/// A recursive mutex. The C library lets only its owner release it.
+pub const RECURSIVE: Flags = OWNED | SITE_REENTRANT;
 /// See [`SITE_TRY`].
 pub const RECURSIVE_TRY: Flags = RECURSIVE | SITE_TRY;
 /// A readers-writer lock in exclusive mode.
-pub const WRITE: Flags = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT;
+pub const WRITE: Flags = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT | SITE_OWNED_BY_RULE;
 /// See [`SITE_TRY`].
 pub const WRITE_TRY: Flags = WRITE | SITE_TRY;
 /// A readers-writer lock in shared mode, whose readers queue after waiting writers.
@@ -53,7 +57,7 @@ pub const READ_FIRST: Flags = READ | SITE_READERS_FIRST;
 /// See [`SITE_TRY`].
 pub const READ_FIRST_TRY: Flags = READ_FIRST | SITE_TRY;
 /// A spin lock.
-pub const SPIN: Flags = LOCK_TYPE_SPIN << SITE_LOCK_TYPE_SHIFT;
+pub const SPIN: Flags = LOCK_TYPE_SPIN << SITE_LOCK_TYPE_SHIFT | SITE_OWNED_BY_RULE;
 /// See [`SITE_TRY`].
 pub const SPIN_TRY: Flags = SPIN | SITE_TRY;
 /// A semaphore.
@@ -91,6 +95,7 @@ sites! {
     condition_wait: KIND_CONDITION_WAIT [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK, OPERAND_CONDITION];
     condition_woken: KIND_CONDITION_WOKEN [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK, OPERAND_CONDITION];
     destroyed: KIND_LOCK_DESTROYED [OPERAND_CALLER, OPERAND_LOCK];
+    initialised: KIND_LOCK_INITIALISED [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK];
 }
 
 /// Gives the calling thread its slot now, rather than at its first operation.
@@ -213,7 +218,7 @@ impl FastAcquisition {
 #[cold]
 #[inline(never)]
 pub fn owner_died(lock: u64) {
-    instance::request(Request::LOCK_RELEASED, lock);
+    instance::request(Request::LOCK_ABANDONED, lock);
 }
 
 /// A thread that holds a recursive lock acquires it again.
@@ -324,4 +329,17 @@ pub fn destroyed<const FLAGS: Flags>(lock: u64, caller: Caller, may_be_held: boo
         instance::request(Request::LOCK_DESTROYED, lock);
     }
     caller.event(slot, [], [lock], Sites::<FLAGS>::destroyed());
+}
+
+/// A lock was initialised. Nobody holds it, whatever the tables say of an earlier lock at its address.
+#[inline(never)]
+pub fn initialised<const FLAGS: Flags>(lock: u64, caller: Caller) {
+    let Some(slot) = Slot::current() else { return };
+    // Limited, as in `drop_stale_entries`.
+    for _ in 0..HELD_MAX {
+        let Some(entry) = slot.find(lock, is_held) else { break };
+        entry.clear();
+    }
+    instance::lock_initialised(lock);
+    caller.event(slot, [slot.time()], [lock], Sites::<FLAGS>::initialised());
 }

@@ -18,7 +18,7 @@ pub(crate) mod table;
 use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::process::instance;
+use crate::process::instance::{self, Request};
 use librip_format::{HELD_COND_WAIT, HELD_DESTROYED, HELD_HELD};
 use table::Slot;
 
@@ -28,16 +28,23 @@ use table::Slot;
 /// same lock and does not have its name. The end of a lock that was never used is not recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Identity {
-    /// [`IS_NAMED`], [`IS_USED`].
+    /// [`IS_NAMED`], [`IS_USED`], [`HAS_NO_GUARD`].
     state: AtomicU8,
 }
 
 const IS_NAMED: u8 = 1;
 const IS_USED: u8 = 2;
+const HAS_NO_GUARD: u8 = 4;
 
 impl Identity {
     pub(crate) const fn new() -> Identity {
         Identity { state: AtomicU8::new(0) }
+    }
+
+    /// That of a lock that is used without guards: whichever thread the program likes releases it.
+    #[cfg(any(feature = "lock_api", feature = "lock_api_05"))]
+    pub(crate) const fn without_guard() -> Identity {
+        Identity { state: AtomicU8::new(HAS_NO_GUARD) }
     }
 
     /// The lock's address.
@@ -66,7 +73,10 @@ impl Identity {
     #[inline(never)]
     fn set(&self, flag: u8) {
         // ORDERING: relaxed, as above.
-        self.state.fetch_or(flag, Relaxed);
+        let before = self.state.fetch_or(flag, Relaxed);
+        if flag == IS_USED && before & HAS_NO_GUARD != 0 {
+            instance::request(Request::LOCK_WITHOUT_GUARD, self.address());
+        }
     }
 }
 

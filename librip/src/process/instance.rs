@@ -17,7 +17,7 @@ use crate::arch::{self, Settings, ThreadBlock};
 use crate::sys;
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
-pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0006;
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0007;
 
 /// What an instance shows to the others.
 ///
@@ -35,6 +35,8 @@ pub(crate) struct Anchor {
     pub(crate) clock: AtomicU32,
     /// Not 0 while this instance makes a ring: another one does not begin to make one.
     pub(crate) is_starting: AtomicU32,
+    /// In the owner: not 0 if a thread may have ended without releasing its locks.
+    pub(crate) has_left_locks: AtomicU32,
     /// In the owner: gives a block of the calling thread a cursor.
     pub(crate) attach: extern "C" fn(&ThreadBlock),
     /// Makes this instance use another's ring.
@@ -67,6 +69,12 @@ impl Request {
     pub(crate) const TABLE_OVERFLOWED: Request = Request(3);
     /// It is time to measure the clock's rate again.
     pub(crate) const RECALIBRATE_CLOCK: Request = Request(4);
+    /// The calling thread has got a lock whose owner has died.
+    pub(crate) const LOCK_ABANDONED: Request = Request(5);
+    /// The calling thread has initialised a lock.
+    pub(crate) const LOCK_INITIALISED: Request = Request(6);
+    /// The calling thread is about to use a lock that any thread may release.
+    pub(crate) const LOCK_WITHOUT_GUARD: Request = Request(7);
 }
 
 /// The owner, as this instance knows it.
@@ -108,6 +116,24 @@ pub(crate) fn request(request: Request, lock: u64) {
 pub(crate) fn note_incident(kind: u32, lock: u64, caller: u64) {
     if let Some(owner) = owner() {
         sys::with_signals_blocked(|| (owner.note_incident)(kind, lock, caller));
+    }
+}
+
+/// A thread has ended, or may end unnoticed, without having released all of its locks.
+pub(crate) fn note_left_locks() {
+    if let Some(owner) = owner() {
+        // ORDERING: relaxed: a thread that initialises such a lock was synchronised with the end of its holder, or the
+        // lock is used by both at once, which is an error.
+        owner.has_left_locks.store(1, Relaxed);
+    }
+}
+
+/// A lock was initialised: if a thread that has ended may hold it, the holder's entry is freed.
+#[cfg(feature = "interpose")]
+pub(crate) fn lock_initialised(lock: u64) {
+    // ORDERING: relaxed, as above.
+    if owner().is_some_and(|owner| owner.has_left_locks.load(Relaxed) != 0) {
+        request(Request::LOCK_INITIALISED, lock);
     }
 }
 

@@ -27,9 +27,9 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use librip_format::SlotHeader;
 
-use super::{clock, current, state};
+use super::{clock, current, instance, state};
 use crate::arch::{self, ThreadBlock};
-use crate::ring::fork_copy;
+use crate::ring::fork_copy::{self, NONE_HELD};
 use crate::ring::slots::{self, Claimant};
 use crate::sys;
 
@@ -168,6 +168,9 @@ pub(crate) fn release_slot() {
             if let Some(ring) = current::ring()
                 && let Some(index) = ring.slot_of(cursor)
             {
+                if fork_copy::copy(ring.slot(index)) != NONE_HELD {
+                    instance::note_left_locks();
+                }
                 slots::release(ring, index);
             }
         });
@@ -202,6 +205,7 @@ fn first_mark(own: &ThreadBlock) -> Option<*mut u64> {
             if !watch_exit(own) {
                 // ORDERING: relaxed, a statistic.
                 ring.header().threads_without_exit.fetch_add(1, Relaxed);
+                instance::note_left_locks();
             }
             clock::recalibrate(ring.header());
             if state::is_forked_child() {

@@ -23,7 +23,7 @@ use core::slice;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-use librip_format::{INCIDENTS_MAX, SLOT_CLAIMING, SLOT_EXITED, SLOT_LIVE};
+use librip_format::{HANDED_OVER_MAX, INCIDENTS_MAX, SLOT_CLAIMING, SLOT_EXITED, SLOT_LIVE};
 
 use super::exit_queue::ExitQueue;
 use super::geometry::{Geometry, Table};
@@ -54,6 +54,10 @@ pub(crate) struct Counters {
     pub(crate) incidents: [AtomicU64; INCIDENTS_MAX],
     /// Not 0: the creator has ended, and the last child removes the ring.
     pub(super) removal_is_left: AtomicU32,
+    /// See `handed_over`.
+    pub(super) handed_over_places: [AtomicU64; HANDED_OVER_MAX],
+    /// See `handed_over`.
+    pub(super) handed_over_locks: [AtomicU64; HANDED_OVER_MAX],
 }
 
 /// Who owns a slot. The slot's header in the file has a copy.

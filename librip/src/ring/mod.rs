@@ -30,6 +30,7 @@ pub(crate) mod control;
 pub(crate) mod exit_queue;
 pub(crate) mod fork_copy;
 pub(crate) mod geometry;
+mod handed_over;
 pub(crate) mod incidents;
 pub(crate) mod lock_names;
 mod map;

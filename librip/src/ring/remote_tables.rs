@@ -2,7 +2,8 @@
 //!
 //! The calling thread searches the tables of its process for the lock and corrects the holder's entry. A search takes
 //! some hundred nanoseconds with a few threads, and milliseconds with very many, so searches may use only a small part
-//! of the time. The header counts releases without a search, and the reader trusts marks by hand less if there are any.
+//! of the time. What was released in this way is remembered (`handed_over`), with or without a search. A lock that is
+//! released in this way for the first time is always searched for, as long as there is room to remember it.
 //!
 //! # Invariants
 //!
@@ -16,6 +17,7 @@ use librip_format::{
     HELD_COND_WAIT, HELD_DESTROYED, HELD_HELD, HELD_STATE_SHIFT, HeldLock, PAYLOAD_MASK, held_state, payload,
 };
 
+use super::handed_over::{self, Noted};
 use super::{Ring, slots};
 use crate::sys;
 
@@ -26,52 +28,103 @@ const REST_MAX_NS: u64 = 50_000_000;
 /// The count of releases without a search stops here. The reader only asks whether there are any.
 const UNMATCHED_MAX: u64 = 1000;
 
-/// The calling thread has released a lock that it did not hold: frees the holder's entry.
+/// The calling thread has released a lock that it did not hold: frees the holder's entry, and remembers the lock and
+/// where the holder had acquired it.
 pub(crate) fn released(ring: &Ring, lock: u64) {
-    if !search(ring, lock, |meta| (held_state(meta) == HELD_HELD).then_some(0)) {
-        let unmatched = &ring.header().releases_unmatched;
-        // ORDERING: relaxed, a statistic.
-        if unmatched.load(Relaxed) < UNMATCHED_MAX {
-            unmatched.fetch_add(1, Relaxed);
+    let noted = handed_over::note_lock(ring, lock & PAYLOAD_MASK);
+    if noted != Noted::New && is_resting(ring) {
+        if noted == Noted::NoRoom {
+            count_unmatched(ring);
         }
+        return;
+    }
+    let found = search(ring, lock, freed);
+    if let Some(meta) = found
+        && handed_over::note_place(ring, meta & PAYLOAD_MASK) == Noted::NoRoom
+    {
+        count_unmatched(ring);
+    }
+}
+
+/// A lock is used that any thread may release: remembers it as if that had happened.
+pub(crate) fn without_guard(ring: &Ring, lock: u64) {
+    if handed_over::note_lock(ring, lock & PAYLOAD_MASK) == Noted::NoRoom {
+        count_unmatched(ring);
+    }
+}
+
+/// The calling thread has got a lock that its holder did not release and never will: frees the holder's entry.
+pub(crate) fn abandoned(ring: &Ring, lock: u64) {
+    search(ring, lock, freed);
+}
+
+/// A lock was initialised: if a thread still seems to hold an earlier lock at this address, frees its entry.
+pub(crate) fn initialised(ring: &Ring, lock: u64) {
+    if !is_resting(ring) {
+        search(ring, lock, freed);
     }
 }
 
 /// A lock was destroyed that a thread may hold: the holder's entry says so from now on.
 pub(crate) fn destroyed(ring: &Ring, lock: u64) {
+    if is_resting(ring) {
+        return;
+    }
     search(ring, lock, |meta| {
         let is_held = matches!(held_state(meta), HELD_HELD | HELD_COND_WAIT);
         is_held.then_some(meta & !(7 << HELD_STATE_SHIFT) | HELD_DESTROYED << HELD_STATE_SHIFT)
     });
 }
 
-/// Replaces the meta word of the lock's first entry for which `change` gives another. Returns whether it searched.
-fn search(ring: &Ring, lock: u64, change: impl Fn(u64) -> Option<u64>) -> bool {
+/// The meta word of a free entry, in place of that of a held lock.
+fn freed(meta: u64) -> Option<u64> {
+    (held_state(meta) == HELD_HELD).then_some(0)
+}
+
+fn count_unmatched(ring: &Ring) {
+    let unmatched = &ring.header().releases_unmatched;
+    // ORDERING: relaxed, a statistic.
+    if unmatched.load(Relaxed) < UNMATCHED_MAX {
+        unmatched.fetch_add(1, Relaxed);
+    }
+}
+
+/// Whether the last search was so short a time ago that there should be no other one yet.
+fn is_resting(ring: &Ring) -> bool {
+    // ORDERING: relaxed, a hint.
+    sys::boottime_ns() < ring.search_rest_until_ns.load(Relaxed)
+}
+
+/// Replaces the meta word of the lock's first entry for which `change` gives another. Returns the word that was
+/// replaced.
+fn search(ring: &Ring, lock: u64, change: impl Fn(u64) -> Option<u64>) -> Option<u64> {
     let begin_ns = sys::boottime_ns();
     // ORDERING: relaxed throughout: hints.
-    if begin_ns < ring.search_rest_until_ns.load(Relaxed) {
-        return false;
-    }
     // It begins with the last holder: locks that are handed over often have the same few holders.
     let first = ring.search_from.load(Relaxed);
     let pid = sys::pid();
+    let lock = lock & PAYLOAD_MASK;
     let found = slots::handed_out_from(ring, first)
         .filter(|(_, _, owner)| owner.pid.load(Relaxed) == pid)
-        .find(|(_, slot, _)| slot.held.iter().any(|held| has_changed(held, lock & PAYLOAD_MASK, &change)));
-    if let Some((index, ..)) = found {
+        .find_map(|(index, slot, _)| {
+            let replaced = slot.held.iter().find_map(|held| replace(held, lock, &change))?;
+            Some((index, replaced))
+        });
+    if let Some((index, _)) = found {
         ring.search_from.store(index, Relaxed);
     }
     let end_ns = sys::boottime_ns();
     let rest_ns = (end_ns - begin_ns).saturating_mul(REST).min(REST_MAX_NS);
     ring.search_rest_until_ns.store(end_ns + rest_ns, Relaxed);
-    true
+    found.map(|(_, replaced)| replaced)
 }
 
-fn has_changed(held: &HeldLock, lock: u64, change: impl Fn(u64) -> Option<u64>) -> bool {
+fn replace(held: &HeldLock, lock: u64, change: impl Fn(u64) -> Option<u64>) -> Option<u64> {
     // ORDERING: acquire, pairs with the releases in `lock::table`: the lock belongs to the meta word.
     let meta = held.meta.load(Acquire);
-    let Some(changed) = change(meta) else { return false };
-    payload(held.lock.load(Relaxed)) == lock
+    let changed = change(meta)?;
+    let is_replaced = payload(held.lock.load(Relaxed)) == lock
         // ORDERING: release, so that a reader sees it no earlier than what led to it.
-        && held.meta.compare_exchange(meta, changed, Release, Relaxed).is_ok()
+        && held.meta.compare_exchange(meta, changed, Release, Relaxed).is_ok();
+    is_replaced.then_some(meta)
 }

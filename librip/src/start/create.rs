@@ -9,7 +9,8 @@ use core::sync::atomic::Ordering::Release;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use librip_format::{
-    BYTE_ORDER, Header, INCIDENTS_MAX, Incident, MAGIC, SETTING_SLOTS_LIMITED, VERSION_MAJOR, VERSION_MINOR,
+    BYTE_ORDER, HANDED_OVER_MAX, Header, INCIDENTS_MAX, Incident, MAGIC, SETTING_SLOTS_LIMITED,
+    VERSION_MAJOR, VERSION_MINOR,
 };
 
 use super::file::{Name, Naming, NewFile};
@@ -160,6 +161,8 @@ fn header(plan: &Plan, pid: u32, new: &NewFile) -> Header {
         file_device: file_id.device,
         file_inode: file_id.inode,
         incidents: [const { unused_incident() }; INCIDENTS_MAX],
+        handed_over_places: [const { AtomicU64::new(0) }; HANDED_OVER_MAX],
+        handed_over_locks: [const { AtomicU64::new(0) }; HANDED_OVER_MAX],
     }
 }
 

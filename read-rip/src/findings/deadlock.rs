@@ -29,13 +29,21 @@
 //! up, and when it is cancelled. So it waits for the thread that holds that lock, and this edge is as certain as that
 //! of an ordinary wait. Who could signal is another question: see `nested_monitor`.
 //!
+//! # Who can release a lock
+//!
+//! A hold is a certain edge if only the holder can release the lock: the standard library's locks, and recursive,
+//! error-checking, robust and priority-inheriting mutexes. It is also one if only the holder *may* release the lock:
+//! POSIX leaves it undefined what an unlock by another thread does, and the guards of `lock_api` say whether they can
+//! be sent. The finding names that premise. It does not hold any more once a thread was seen to release another
+//! thread's lock: that lock, and locks that are acquired where it was acquired or initialised where it was
+//! initialised, are in suspected cycles only. A lock whose guard can be sent to another thread is in potential cycles
+//! only.
+//!
 //! # Blind spots
 //!
-//! A wait for something else than a lock (a channel, a join, the signal of a condition) is not in the graph. A thread that
-//! releases a lock for its holder breaks the cycle: where that was seen, or is possible, the cycle is only suspected.
-//! A thread that waits for a lock that it holds itself, and that any thread may release, may use the lock as a
-//! gate: that is potential. Cycles through locks that are marked by hand are potential. A
-//! copy may have been made while its process ran, and does not show one moment: see `doubt_copy`.
+//! A wait for something else than a lock (a channel, a join, the signal of a condition) is not in the graph. Cycles
+//! through locks that are marked by hand are potential. A copy may have been made while its process ran, and does not
+//! show one moment: see `doubt_copy`.
 //!
 //! # Example output
 //!
@@ -51,10 +59,10 @@ use std::collections::HashSet;
 use super::evidence::{Blocker, Evidence, WaitCycle, WaitEdge};
 use super::finding::{Analysis, Finding};
 use super::graph::Graph;
-use super::history;
+use super::history::HandedOver;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
-use crate::locks::{Hold, HoldState, Lock, LockId, ThreadId, Wait};
+use crate::locks::{Hold, HoldState, Lock, LockId, Ownership, ThreadId, Wait};
 use crate::ring::SequenceBits;
 
 /// See the file's description.
@@ -93,7 +101,7 @@ impl Analysis for Deadlock {
 /// Who waits for whom, and how certain each part of that is.
 struct WaitsFor<'a> {
     view: &'a View<'a>,
-    handed_over: HashSet<LockId>,
+    handed_over: HandedOver,
     /// One for each lock: computed once, because a lock can have thousands of readers.
     locks: Vec<LockState>,
 }
@@ -129,7 +137,7 @@ impl<'a> WaitsFor<'a> {
             }
         };
         let locks = view.now.locks.iter().enumerate().map(state).collect();
-        WaitsFor { view, handed_over: history::handed_over(view.now), locks }
+        WaitsFor { view, handed_over: HandedOver::new(view.now), locks }
     }
 
     /// A thread's own hold on a lock.
@@ -255,7 +263,7 @@ impl<'a> WaitsFor<'a> {
                 (Confidence::Suspected, Some(Doubt::MaybeUpgradable))
             }
             Some(_) if !nature.is_wrapped => (Confidence::Suspected, Some(Doubt::MaybeRecursive)),
-            Some(own) if !own.is_shared && !nature.is_owned => {
+            Some(own) if !own.is_shared && nature.ownership == Ownership::Anyone => {
                 (Confidence::Potential, Some(Doubt::MaybeGate))
             }
             _ => CERTAIN,
@@ -264,14 +272,17 @@ impl<'a> WaitsFor<'a> {
 
     fn grade_hold(&self, hold: &Hold) -> Grade {
         let nature = &self.view.now.locks[hold.lock].nature;
+        let is_enforced = nature.ownership == Ownership::Enforced;
         if self.locks[hold.lock].is_contradictory {
             (Confidence::Suspected, Some(Doubt::TwoHolders))
-        } else if !nature.is_owned && self.view.now.releases_unmatched > 0 {
-            (Confidence::Suspected, Some(Doubt::UnmatchedReleases))
-        } else if self.handed_over.contains(&hold.lock) {
+        } else if !is_enforced && self.handed_over.includes(hold) {
             (Confidence::Suspected, Some(Doubt::HandedOver))
+        } else if !is_enforced && self.view.now.releases_unmatched > 0 {
+            (Confidence::Suspected, Some(Doubt::UnmatchedReleases))
         } else if !nature.is_wrapped {
             (Confidence::Potential, Some(Doubt::MarkedByHand))
+        } else if nature.ownership == Ownership::Anyone {
+            (Confidence::Potential, Some(Doubt::MaybeSent))
         } else {
             CERTAIN
         }
@@ -302,6 +313,7 @@ impl<'a> WaitsFor<'a> {
         let is_thread = |node: &usize| *node < self.view.now.threads.len();
         let threads: Vec<ThreadId> = cycle.iter().copied().filter(is_thread).collect();
         let (mut edges, mut doubts, mut since) = (Vec::new(), Vec::new(), Vec::new());
+        let mut premises = Vec::new();
         for (at, &thread) in threads.iter().enumerate() {
             let next = threads[(at + 1) % threads.len()];
             let Some(wait) = self.steady_wait(thread) else { continue };
@@ -311,6 +323,7 @@ impl<'a> WaitsFor<'a> {
             let blocker = match self.own_hold(next, wait.lock).filter(|_| !is_queued) {
                 Some(hold) => {
                     doubts.extend(self.grade_hold(hold).1);
+                    premises.extend(self.view.premise(hold.lock));
                     Blocker::Holder(self.view.hold_fact(hold))
                 }
                 None => {
@@ -332,6 +345,7 @@ impl<'a> WaitsFor<'a> {
         edges.truncate(EDGES_MAX);
         doubts.sort_unstable();
         doubts.dedup();
+        premises.dedup();
         let evidence = Evidence::WaitCycle(WaitCycle {
             threads: threads.len(),
             for_ns: self.view.ago_ns(since_ns),
@@ -339,7 +353,7 @@ impl<'a> WaitsFor<'a> {
             also_blocked: stuck.saturating_sub(threads.len()),
         });
         let mut finding = Finding::new(Kind::Deadlock, level, evidence, advice);
-        finding.doubts = doubts;
+        (finding.doubts, finding.premises) = (doubts, premises);
         finding.threads_hurt = stuck.max(threads.len());
         finding.since_ns = since_ns;
         if level == Confidence::Proven {

@@ -1,8 +1,8 @@
 //! Tests of `deadlock`. They build scenes by hand, and run no program.
 
 use super::*;
-use crate::findings::HoldFact;
 use crate::findings::testing::{MILLISECOND, NOW, SECOND, Scene};
+use crate::findings::{HoldFact, Premise};
 use crate::locks::StepKind;
 use crate::threads::ThreadState;
 
@@ -95,9 +95,6 @@ fn waiting_for_a_lock_that_the_thread_holds_is_the_shortest_deadlock() {
     scene.holds(thread, lock);
     scene.waits(thread, lock);
     let found = scene.run(&Deadlock);
-    assert_eq!(found[0].confidence, Confidence::Potential, "another thread may release it");
-    scene.model.locks[lock].nature.is_owned = true;
-    let found = scene.run(&Deadlock);
     assert_eq!(found[0].confidence, Confidence::Proven);
     assert_eq!((cycle(&found).threads, holder(&found, 0).thread), (1, thread));
     scene.model.locks[lock].nature.is_reentrant = true;
@@ -177,6 +174,52 @@ fn a_lock_that_threads_hand_over_proves_nothing() {
     scene.step(0, StepKind::AcquireBegin, 0);
     scene.step(other, StepKind::Released, 0);
     assert_eq!(confidences(&scene), [Confidence::Suspected]);
+}
+
+#[test]
+fn who_can_release_a_lock_decides_how_certain_a_hold_is() {
+    let answer = |ownership| {
+        let mut scene = circle(Scene::new(), 2);
+        scene.model.locks[0].nature.ownership = ownership;
+        scene.model.locks[1].nature.ownership = Ownership::Enforced;
+        let found = scene.run(&Deadlock);
+        (found[0].confidence, found[0].doubts.clone(), found[0].premises.clone())
+    };
+    assert_eq!(answer(Ownership::Enforced), (Confidence::Proven, vec![], vec![]));
+    assert_eq!(answer(Ownership::ByRule), (Confidence::Proven, vec![], vec![Premise::OwnerReleases]));
+    assert_eq!(answer(Ownership::Anyone), (Confidence::Potential, vec![Doubt::MaybeSent], vec![]));
+}
+
+#[test]
+fn a_thread_that_waits_for_a_lock_that_anyone_can_release_may_use_it_as_a_gate() {
+    let mut scene = Scene::new();
+    let (thread, lock) = (scene.thread("again"), scene.lock("ONCE"));
+    scene.holds(thread, lock);
+    scene.waits(thread, lock);
+    scene.model.locks[lock].nature.ownership = Ownership::Anyone;
+    let found = scene.run(&Deadlock);
+    assert_eq!(found[0].confidence, Confidence::Potential);
+    assert!(found[0].doubts.contains(&Doubt::MaybeGate));
+}
+
+#[test]
+fn what_the_recorder_remembers_of_locks_that_were_handed_over_proves_nothing() {
+    for ownership in [Ownership::Enforced, Ownership::ByRule, Ownership::Anyone] {
+        let mut lock = circle(Scene::new(), 2);
+        lock.model.locks[0].is_handed_over = true;
+        let mut place = circle(Scene::new(), 2);
+        change_hold(&mut place, 0, |hold| hold.has_place_of_handed_over = true);
+        for mut scene in [lock, place] {
+            scene.model.locks[0].nature.ownership = ownership;
+            let found = scene.run(&Deadlock);
+            if ownership == Ownership::Enforced {
+                assert_eq!(found[0].confidence, Confidence::Proven, "only the owner can release it");
+            } else {
+                assert_eq!(found[0].confidence, Confidence::Suspected, "{ownership:?}");
+                assert_eq!(found[0].doubts, [Doubt::HandedOver], "{ownership:?}");
+            }
+        }
+    }
 }
 
 #[test]

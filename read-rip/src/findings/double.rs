@@ -26,7 +26,7 @@ use std::collections::HashSet;
 
 use super::evidence::{Evidence, SecondAcquisition};
 use super::finding::{Analysis, Finding, locks_of};
-use super::history::{self, is_acquisition};
+use super::history::{self, HandedOver, is_acquisition};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
 use crate::locks::{HoldState, LockId, ThreadId};
@@ -37,10 +37,10 @@ pub(super) struct Double;
 impl Analysis for Double {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let model = view.now;
-        let handed_over = history::handed_over(model);
+        let handed_over = HandedOver::new(model);
         let deadlocked = locks_of(found, &[Kind::Deadlock]);
         let is_fine = |lock: LockId| {
-            model.locks[lock].nature.is_reentrant || handed_over.contains(&lock) || deadlocked.contains(&lock)
+            model.locks[lock].nature.is_reentrant || handed_over.contains(lock) || deadlocked.contains(&lock)
         };
         let mut seen: HashSet<(ThreadId, LockId)> = HashSet::new();
         let mut add = |of: SecondAcquisition| {

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use super::evidence::Evidence;
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
 use super::mentions::Mentions;
 use super::view::View;
 use crate::locks::LockId;
@@ -27,6 +27,8 @@ pub struct Finding {
     pub evidence: Evidence,
     /// What limits the confidence.
     pub doubts: Vec<Doubt>,
+    /// What the confidence takes for granted.
+    pub premises: Vec<Premise>,
     /// What to do next.
     pub advice: Vec<Advice>,
     /// The threads, locks and locations that the evidence mentions.
@@ -45,6 +47,7 @@ impl Finding {
             threads_hurt: mentions.threads.len(),
             evidence,
             doubts: Vec::new(),
+            premises: Vec::new(),
             advice: vec![advice],
             mentions,
         }

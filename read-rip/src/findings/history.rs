@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::locations::LocationId;
-use crate::locks::{HoldState, LockId, LockModel, Step, StepKind, ThreadId, ThreadLocks};
+use crate::locks::{Hold, HoldState, LockId, LockModel, Ownership, Step, StepKind, ThreadId, ThreadLocks};
 
 /// A lock that a thread holds at some step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,7 @@ pub(super) fn replay(thread: &ThreadLocks, mut visit: impl FnMut(&Step, &[Held])
                     }
                 }
             }
+            StepKind::Initialised => held.retain(|held| held.lock != lock),
             StepKind::ConditionWait | StepKind::ConditionWoken => {
                 if let Some(at) = at {
                     held[at].is_in_condition_wait = step.kind == StepKind::ConditionWait;
@@ -89,6 +90,7 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
         if matches!(step.kind, StepKind::Wait | StepKind::TryFailed)
             || !seen.insert(lock)
             || is_acquisition(&step)
+            || step.kind == StepKind::Initialised
         {
             continue;
         }
@@ -134,7 +136,11 @@ pub(super) fn stray_releases(model: &LockModel, mut visit: impl FnMut(ThreadId, 
         // its parent held at the fork.
         let may_have_held = thread.overwritten > 0 || thread.pid != model.pid;
         for step in &thread.steps {
-            let Some(lock) = step.lock.filter(|&lock| !model.locks[lock].nature.is_owned) else { continue };
+            let Some(lock) =
+                step.lock.filter(|&lock| model.locks[lock].nature.ownership != Ownership::Enforced)
+            else {
+                continue;
+            };
             match step.kind {
                 StepKind::Acquired | StepKind::AcquireBegin => *holds.entry(lock).or_default() += 1,
                 StepKind::ConditionWait | StepKind::ConditionWoken => {
@@ -151,18 +157,39 @@ pub(super) fn stray_releases(model: &LockModel, mut visit: impl FnMut(ThreadId, 
                         && (model.locks[lock].nature.is_reentrant || step.is_shared) => {}
                     before => visit(id, Stray { lock, step, released_before: before.is_some() }),
                 },
+                StepKind::Initialised => drop(holds.insert(lock, 0)),
                 _ => {}
             }
         }
     }
 }
 
-/// The locks that some thread released without having acquired them. Threads hand such locks over: a thread other than
-/// the one that acquired the lock may release it.
-pub(super) fn handed_over(model: &LockModel) -> HashSet<LockId> {
-    let mut handed_over = HashSet::new();
-    stray_releases(model, |_, stray| {
-        handed_over.insert(stray.lock);
-    });
-    handed_over
+/// The locks that threads hand over: a thread other than the one that acquired the lock may release it.
+pub(super) struct HandedOver(HashSet<LockId>);
+
+impl HandedOver {
+    /// Finds the locks that some thread released without having acquired them, by the histories and by what the
+    /// recorder remembers.
+    pub(super) fn new(model: &LockModel) -> HandedOver {
+        let remembered = (0..model.locks.len()).filter(|&lock| {
+            let lock = &model.locks[lock];
+            lock.is_handed_over && lock.nature.ownership != Ownership::Enforced
+        });
+        let mut handed_over = HandedOver(remembered.collect());
+        stray_releases(model, |_, stray| {
+            handed_over.0.insert(stray.lock);
+        });
+        handed_over
+    }
+
+    /// Whether a lock was handed over.
+    pub(super) fn contains(&self, lock: LockId) -> bool {
+        self.0.contains(&lock)
+    }
+
+    /// Whether a lock that is held may be handed over: it was before, or another lock that was acquired at the same
+    /// place was.
+    pub(super) fn includes(&self, hold: &Hold) -> bool {
+        hold.has_place_of_handed_over || self.contains(hold.lock)
+    }
 }

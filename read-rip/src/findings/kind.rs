@@ -136,6 +136,8 @@ named! {
         Copied = "copied",
         /// Another thread may release the lock to let the waiting one continue.
         MaybeGate = "maybe-gate",
+        /// Any thread can release the lock: the guard can be sent to another thread.
+        MaybeSent = "maybe-sent",
         /// Two threads are recorded as exclusive holders of one lock.
         TwoHolders = "two-holders",
         /// Some releases were not matched to a holder.
@@ -180,6 +182,14 @@ named! {
         UnrecordedWaker = "unrecorded-waker",
         /// Plain marks do not identify a lock.
         LockUnknown = "lock-unknown",
+    }
+}
+
+named! {
+    /// What a finding takes for granted although nothing enforces it.
+    pub enum Premise {
+        /// A thread releases only locks that it acquired itself, as the interface of the lock demands.
+        OwnerReleases = "owner-releases",
     }
 }
 

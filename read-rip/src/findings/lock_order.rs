@@ -145,14 +145,14 @@ impl Orders {
         let steps = view.now.threads.iter().map(|thread| thread.steps.len()).sum::<usize>();
         let mut nesting = Nesting::new(NODES_SPARE + steps);
         let mut is_cut = false;
-        let destroyed = destroyed(view);
+        let replaced = replaced(view);
         let mut nested = Vec::new();
         for (id, thread) in view.now.threads.iter().enumerate() {
             let mut is_nested = false;
             acquisitions(view, id, thread, |acquired, held| match nesting.node(gates(held)) {
                 Some(node) => {
                     is_nested |= node != NOTHING;
-                    if !destroyed.contains(&acquired.lock) {
+                    if !replaced.contains(&acquired.lock) {
                         nesting.acquired(node, acquired.lock);
                     }
                 }
@@ -174,10 +174,44 @@ impl Orders {
     }
 }
 
-/// The locks at whose address a lock was destroyed: which of two locks an event is about is not known there.
-fn destroyed(view: &View<'_>) -> HashSet<LockId> {
-    let steps = view.now.threads.iter().flat_map(|thread| &thread.steps);
-    steps.filter(|step| step.kind == StepKind::Destroyed).filter_map(|step| step.lock).collect()
+/// The locks at whose address there was more than one lock: a lock was destroyed there, or initialised again. Which of
+/// them an event is about is not known there.
+fn replaced(view: &View<'_>) -> HashSet<LockId> {
+    let mut replaced = HashSet::new();
+    // When each lock was initialised.
+    let mut initialised: HashMap<LockId, Option<u64>> = HashMap::new();
+    for thread in &view.now.threads {
+        let mut used = HashSet::new();
+        for step in &thread.steps {
+            let Some(lock) = step.lock else { continue };
+            let is_first = match step.kind {
+                StepKind::Destroyed => false,
+                StepKind::Initialised => {
+                    initialised.insert(lock, step.time_ns).is_none() && !used.contains(&lock)
+                }
+                _ => {
+                    used.insert(lock);
+                    continue;
+                }
+            };
+            if !is_first {
+                replaced.insert(lock);
+            }
+        }
+    }
+    // What was done before the known beginning of a lock was done to another one.
+    for thread in view.now.threads.iter().filter(|_| !initialised.is_empty()) {
+        for step in thread.steps.iter().filter(|step| step.kind != StepKind::Initialised) {
+            let done_ns = step.time_ns.or(thread.exited_ns);
+            if let Some(lock) = step.lock
+                && let Some(&Some(begun_ns)) = initialised.get(&lock)
+                && done_ns.is_some_and(|done_ns| done_ns < begun_ns)
+            {
+                replaced.insert(lock);
+            }
+        }
+    }
+    replaced
 }
 
 /// What a thread holds that keeps others out.

@@ -112,6 +112,7 @@ impl Past {
             *past.is_complete.entry(thread.pid).or_insert(true) &= all;
             for step in thread.steps.iter().filter(shows_a_hold) {
                 if let Some(lock) = step.lock {
+                    // A lock that was initialised was free, as one that was held exclusively.
                     let mode = if step.is_shared { Mode::Shared } else { Mode::Exclusive };
                     past.held[lock] = past.held[lock].max(Some(mode));
                 }
@@ -140,7 +141,11 @@ impl Past {
 fn shows_a_hold(step: &Step) -> bool {
     let is_end = matches!(
         step.kind,
-        StepKind::Released | StepKind::ConditionWait | StepKind::ConditionWoken | StepKind::Destroyed
+        StepKind::Released
+            | StepKind::ConditionWait
+            | StepKind::ConditionWoken
+            | StepKind::Destroyed
+            | StepKind::Initialised
     );
     is_end || is_acquisition(step)
 }

@@ -52,7 +52,7 @@ mod view;
 pub use evidence::*;
 pub use finding::{Analysis, Finding, Limit};
 pub use idle_pool::IdlePool;
-pub use kind::{Advice, Confidence, Doubt, Kind, Refusal};
+pub use kind::{Advice, Confidence, Doubt, Kind, Premise, Refusal};
 pub use mentions::Mentions;
 pub use suppress::{BadRule, BadRuleReason, Suppression};
 pub use view::View;

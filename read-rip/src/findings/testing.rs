@@ -9,8 +9,8 @@ use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
 use super::{Advice, Analysis, Confidence, Finding, Kind, View};
 use crate::locations::{Location, LocationId};
 use crate::locks::{
-    Hold, HoldState, Lock, LockId, LockModel, LockName, Nature, Step, StepKind, Steps, ThreadId, ThreadLocks,
-    Wait,
+    Hold, HoldState, Lock, LockId, LockModel, LockName, Nature, Ownership, Step, StepKind, Steps, ThreadId,
+    ThreadLocks, Wait,
 };
 use crate::ring::LockType;
 use crate::threads::ThreadState;
@@ -84,6 +84,8 @@ impl Scene {
             tid: 5000 + id as u32,
             name: name.into(),
             state: ThreadState::Present,
+            claimed_ns: NOW - 60 * SECOND,
+            exited_ns: None,
             holds: Vec::new(),
             wait: None,
             condition_wait: None,
@@ -100,9 +102,10 @@ impl Scene {
         id
     }
 
-    /// A mutex in a wrapper.
+    /// A mutex in a wrapper, which only its owner may release.
     pub(super) fn lock(&mut self, name: &str) -> LockId {
-        let nature = Nature { lock_type: LockType::Mutex, is_wrapped: true, ..Nature::default() };
+        let ownership = Ownership::ByRule;
+        let nature = Nature { lock_type: LockType::Mutex, is_wrapped: true, ownership, ..Nature::default() };
         self.model.locks.push(Lock {
             pid: PID,
             address: 0x7f00_0000 + 64 * self.model.locks.len() as u64,
@@ -114,6 +117,8 @@ impl Scene {
             waiters: Vec::new(),
             condition_waiters: Vec::new(),
             semaphore_waiters: Vec::new(),
+            initialised_at: None,
+            is_handed_over: false,
             record: Default::default(),
         });
         self.model.locks.len() - 1
@@ -150,6 +155,7 @@ impl Scene {
             since_ns: Some(NOW - 30 * SECOND),
             recursion: 0,
             state: HoldState::Held,
+            has_place_of_handed_over: false,
             is_steady: true,
         };
         change(&mut hold);

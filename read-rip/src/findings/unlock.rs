@@ -103,6 +103,7 @@ impl Owners {
 mod tests {
     use super::*;
     use crate::findings::testing::Scene;
+    use crate::locks::Ownership;
 
     #[test]
     fn a_release_of_a_lock_that_no_thread_held_is_suspected() {
@@ -115,7 +116,7 @@ mod tests {
         twice.step(0, StepKind::Released, 0);
         let found = twice.run(&Unlock);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Suspected));
-        twice.model.locks[0].nature.is_owned = true;
+        twice.model.locks[0].nature.ownership = Ownership::Enforced;
         assert!(twice.run(&Unlock).is_empty(), "without a guard nothing is released");
     }
 

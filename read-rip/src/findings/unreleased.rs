@@ -10,11 +10,14 @@
 //! it, and its table says *held*, the thread is a holder for ever. Locks that threads held when their whole process
 //! was killed are no finding: the memory is gone, and so are the threads that could wait.
 //!
+//! The finding is proven if nobody else can have released the lock. A lock that another thread can release, or that
+//! threads handed over before, is only suspected. So is a lock that another thread acquired later, or may have acquired
+//! later: where acquisitions have no times, only a thread that waits now shows that the lock is not free. If the lock
+//! was initialised after the thread's end, the thread held an earlier lock at that address, and there is no finding.
+//!
 //! # Blind spots
 //!
-//! Another thread may have released a lock that is marked by hand. The recorder then searches for the holder, but
-//! counts the release as unmatched if the search took too long. With any such release the finding is suspected. A
-//! release that the program does not mark looks like no release, unless another thread acquired the lock later.
+//! A release that the program does not mark looks like no release, unless another thread acquired the lock later.
 //!
 //! # Example output
 //!
@@ -28,10 +31,10 @@ use std::collections::HashMap;
 
 use super::evidence::{DeadHolder, Evidence};
 use super::finding::{Analysis, Finding};
-use super::history;
+use super::history::{self, HandedOver};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
-use crate::locks::{Hold, HoldState, LockId, ThreadId};
+use crate::locks::{Hold, HoldState, LockId, Ownership, StepKind, ThreadId};
 use crate::threads::ThreadState;
 
 /// See the file's description.
@@ -39,7 +42,7 @@ pub(super) struct Unreleased;
 
 impl Analysis for Unreleased {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let acquisitions = Acquisitions::new(view);
+        let (past, handed_over) = (Past::new(view), HandedOver::new(view.now));
         let holds = view.now.locks.iter().flat_map(|lock| &lock.holders);
         for hold in holds.filter(|hold| hold.state == HoldState::Held && hold.is_steady) {
             let holder = &view.now.threads[hold.thread];
@@ -47,7 +50,10 @@ impl Analysis for Unreleased {
             if holder.state == ThreadState::Present || view.now.ended.contains(&holder.pid) {
                 continue;
             }
-            let doubt = acquisitions.doubt(view, hold);
+            if past.is_of_an_earlier_lock(view, hold) {
+                continue;
+            }
+            let doubt = past.doubt(view, hold).or_else(|| doubt_of_owner(view, hold, &handed_over));
             let confidence = if doubt.is_some() { Confidence::Suspected } else { Confidence::Proven };
             let waiters = view.waiters(hold.lock);
             let threads_hurt = waiters.count;
@@ -58,6 +64,7 @@ impl Analysis for Unreleased {
             });
             let mut finding = Finding::new(Kind::Unreleased, confidence, evidence, Advice::CheckExits);
             finding.doubts.extend(doubt);
+            finding.premises.extend(view.premise(hold.lock));
             finding.since_ns = hold.since_ns;
             finding.threads_hurt = threads_hurt;
             found.push(finding);
@@ -65,25 +72,46 @@ impl Analysis for Unreleased {
     }
 }
 
-/// For each lock of a thread that no longer exists: the threads that are known to have acquired it, and when.
-struct Acquisitions(HashMap<LockId, Vec<(ThreadId, Option<u64>)>>);
+/// What threads are known to have done with each lock of a thread that no longer exists.
+#[derive(Default)]
+struct Uses {
+    /// The threads that acquired it, and when.
+    acquired: Vec<(ThreadId, Option<u64>)>,
+    /// When it was initialised.
+    initialised_ns: Vec<Option<u64>>,
+}
 
-impl Acquisitions {
-    fn new(view: &View<'_>) -> Acquisitions {
+/// For each lock of a thread that no longer exists, its uses.
+struct Past(HashMap<LockId, Uses>);
+
+impl Past {
+    fn new(view: &View<'_>) -> Past {
         let is_gone = |hold: &&Hold| view.now.threads[hold.thread].state != ThreadState::Present;
         let held = view.now.locks.iter().flat_map(|lock| &lock.holders).filter(is_gone);
-        let mut known: HashMap<LockId, Vec<_>> = held.map(|hold| (hold.lock, Vec::new())).collect();
+        let mut known: HashMap<LockId, Uses> = held.map(|hold| (hold.lock, Uses::default())).collect();
         if known.is_empty() {
-            return Acquisitions(known);
+            return Past(known);
         }
         for (id, thread) in view.now.threads.iter().enumerate() {
-            for step in thread.steps.iter().filter(history::is_acquisition) {
-                if let Some(of_lock) = step.lock.and_then(|lock| known.get_mut(&lock)) {
-                    of_lock.push((id, step.time_ns));
+            for step in &thread.steps {
+                let Some(uses) = step.lock.and_then(|lock| known.get_mut(&lock)) else { continue };
+                if history::is_acquisition(&step) {
+                    uses.acquired.push((id, step.time_ns));
+                } else if step.kind == StepKind::Initialised {
+                    uses.initialised_ns.push(step.time_ns);
                 }
             }
         }
-        Acquisitions(known)
+        Past(known)
+    }
+
+    /// Whether the lock was initialised after the end of the thread that held it. Then the hold is that of an earlier
+    /// lock at the same address.
+    fn is_of_an_earlier_lock(&self, view: &View<'_>, hold: &Hold) -> bool {
+        let ended_ns = view.now.threads[hold.thread].exited_ns.or(hold.since_ns);
+        let is_later =
+            |&began_ns: &Option<u64>| began_ns.zip(ended_ns).is_some_and(|(began, end)| began > end);
+        self.0.get(&hold.lock).is_some_and(|uses| uses.initialised_ns.iter().any(is_later))
     }
 
     /// What speaks against the hold of a thread that no longer exists.
@@ -94,26 +122,55 @@ impl Acquisitions {
         if others.any(|other| excludes(&other)) {
             return Some(Doubt::TwoHolders);
         }
-        let acquisitions = self.0.get(&hold.lock).into_iter().flatten();
-        let mut by_others = acquisitions.filter(|(thread, _)| *thread != hold.thread);
-        // If the order of two acquisitions is not known, marks by hand are not trusted.
-        let is_later = |time_ns: Option<u64>| match (time_ns, hold.since_ns) {
-            (Some(time_ns), Some(since_ns)) => time_ns > since_ns,
-            _ => !lock.nature.is_wrapped,
+        let acquired = self.0.get(&hold.lock).into_iter().flat_map(|uses| &uses.acquired);
+        let mut by_others = acquired.filter(|(thread, _)| *thread != hold.thread);
+        let (began_ns, ended_ns) = (hold.since_ns, view.now.threads[hold.thread].exited_ns);
+        // If the order of two acquisitions is not known, the other one may have been the later one.
+        let may_be_later = |&(thread, time_ns): &(ThreadId, Option<u64>)| {
+            let claimed_ns = view.now.threads[thread].claimed_ns;
+            match (time_ns, began_ns.or(ended_ns)) {
+                (Some(time_ns), Some(limit_ns)) => time_ns > limit_ns,
+                _ => {
+                    ended_ns.is_some_and(|ended_ns| claimed_ns > ended_ns)
+                        || !is_blocked_by_nobody_else(view, hold)
+                }
+            }
         };
-        if !hold.is_shared && by_others.any(|&(_, time_ns)| is_later(time_ns)) {
-            return Some(Doubt::AcquiredByOthers);
-        }
-        if !lock.nature.is_owned && view.now.releases_unmatched > 0 {
-            return Some(Doubt::UnmatchedReleases);
-        }
-        (!lock.nature.is_wrapped).then_some(Doubt::MarkedByHand)
+        (!hold.is_shared && by_others.any(may_be_later)).then_some(Doubt::AcquiredByOthers)
+    }
+}
+
+/// Whether a thread waits for a lock, and nobody but the thread that no longer exists can hold it.
+fn is_blocked_by_nobody_else(view: &View<'_>, hold: &Hold) -> bool {
+    let (model, lock) = (view.now, &view.now.locks[hold.lock]);
+    let is_all_recorded = model.threads_refused == 0
+        && model.threads.iter().all(|thread| thread.overflowed == 0 && thread.in_flux == 0);
+    lock.nature.is_wrapped
+        && is_all_recorded
+        && lock.possible_holders.is_empty()
+        && view.waits(hold.lock).any(|wait| wait.is_steady)
+}
+
+/// Why a thread other than the holder may have released the lock, or may still do so.
+fn doubt_of_owner(view: &View<'_>, hold: &Hold, handed_over: &HandedOver) -> Option<Doubt> {
+    let nature = &view.now.locks[hold.lock].nature;
+    if nature.ownership == Ownership::Enforced {
+        None
+    } else if handed_over.includes(hold) {
+        Some(Doubt::HandedOver)
+    } else if view.now.releases_unmatched > 0 {
+        Some(Doubt::UnmatchedReleases)
+    } else if !nature.is_wrapped {
+        Some(Doubt::MarkedByHand)
+    } else {
+        (nature.ownership == Ownership::Anyone).then_some(Doubt::MaybeSent)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::Premise;
     use crate::findings::testing::{NOW, SECOND, Scene};
 
     fn scene(mut scene: Scene, state: ThreadState) -> Scene {
@@ -149,18 +206,61 @@ mod tests {
         assert_eq!(scene.run(&Unreleased)[0].confidence, Confidence::Proven, "before");
         scene.steps(1)[0].time_ns = Some(NOW - 10 * SECOND);
         assert_eq!(scene.run(&Unreleased)[0].confidence, Confidence::Suspected, "after");
+        (0..2).for_each(|at| scene.steps(1)[at].time_ns = None);
+        assert_eq!(
+            scene.run(&Unreleased)[0].confidence,
+            Confidence::Proven,
+            "somebody waits, and nobody else has it"
+        );
+        scene.model.threads[1].wait = None;
+        scene.model.locks[0].waiters.clear();
+        assert_eq!(scene.run(&Unreleased)[0].confidence, Confidence::Suspected, "the order is not known");
         scene.steps(1).clear();
+        assert_eq!(scene.run(&Unreleased)[0].confidence, Confidence::Proven);
         let other = scene.thread("other");
         scene.holds(other, 0);
         assert_eq!(scene.run(&Unreleased)[0].confidence, Confidence::Suspected, "and holds it now");
     }
 
     #[test]
+    fn a_lock_that_was_initialised_after_the_end_of_its_holder_is_another_lock() {
+        let mut scene = scene(Scene::new(), ThreadState::Exited);
+        scene.model.threads[0].exited_ns = Some(NOW - 15 * SECOND);
+        scene.step(1, StepKind::Initialised, 0).time_ns = Some(NOW - 16 * SECOND);
+        assert_eq!(scene.run(&Unreleased).len(), 1, "before");
+        scene.steps(1)[0].time_ns = Some(NOW - 14 * SECOND);
+        assert!(scene.run(&Unreleased).is_empty(), "after");
+    }
+
+    #[test]
+    fn a_lock_that_another_thread_can_release_is_not_proven_unreleased() {
+        let mut scene = scene(Scene::new(), ThreadState::Exited);
+        let found = scene.run(&Unreleased);
+        assert_eq!(
+            (found[0].confidence, &found[0].premises[..]),
+            (Confidence::Proven, &[Premise::OwnerReleases][..])
+        );
+        scene.model.locks[0].is_handed_over = true;
+        assert_eq!(scene.run(&Unreleased)[0].doubts, [Doubt::HandedOver]);
+        scene.model.locks[0].is_handed_over = false;
+        scene.model.locks[0].nature.ownership = Ownership::Anyone;
+        let found = scene.run(&Unreleased);
+        assert_eq!(
+            (found[0].confidence, &found[0].doubts[..]),
+            (Confidence::Suspected, &[Doubt::MaybeSent][..])
+        );
+    }
+
+    #[test]
     fn releases_without_a_holder_and_marks_by_hand_leave_a_doubt() {
         let mut scene = scene(Scene::new(), ThreadState::Exited);
         scene.model.releases_unmatched = 3;
-        assert_eq!(scene.run(&Unreleased)[0].confidence, Confidence::Suspected, "a guard may have been sent");
-        scene.model.locks[0].nature.is_owned = true;
+        assert_eq!(
+            scene.run(&Unreleased)[0].confidence,
+            Confidence::Suspected,
+            "it may have been handed over"
+        );
+        scene.model.locks[0].nature.ownership = Ownership::Enforced;
         assert_eq!(scene.run(&Unreleased)[0].confidence, Confidence::Proven);
         scene.model.releases_unmatched = 0;
         scene.by_hand(0);

@@ -3,8 +3,9 @@
 //! It draws no conclusions.
 
 use super::evidence::{HoldFact, LockHistory, WaitFact, Waiters};
+use super::kind::Premise;
 use crate::locations::Location;
-use crate::locks::{Hold, LockId, LockModel, Quantiles, ThreadId, Wait};
+use crate::locks::{Hold, LockId, LockModel, Ownership, Quantiles, ThreadId, Wait};
 use crate::threads::ThreadState;
 
 /// This many waiting threads are listed one by one.
@@ -62,6 +63,11 @@ impl View<'_> {
     /// How long ago something was.
     pub(super) fn ago_ns(&self, since_ns: Option<u64>) -> Option<u64> {
         self.now.now_ns?.checked_sub(since_ns?)
+    }
+
+    /// What a conclusion from a hold of a lock takes for granted: that only the holder releases the lock.
+    pub(super) fn premise(&self, lock: LockId) -> Option<Premise> {
+        (self.now.locks[lock].nature.ownership == Ownership::ByRule).then_some(Premise::OwnerReleases)
     }
 
     /// The wait of a thread, if the thread still exists.

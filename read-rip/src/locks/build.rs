@@ -142,6 +142,7 @@ struct Entry<'a> {
     mark: Mark,
     lock: LockId,
     since_ns: Option<u64>,
+    has_place_of_handed_over: bool,
     is_steady: bool,
 }
 
@@ -156,6 +157,7 @@ impl Entry<'_> {
             since_ns: self.since_ns,
             recursion: self.held.recursion,
             state,
+            has_place_of_handed_over: self.has_place_of_handed_over,
             is_steady: self.is_steady,
         }
     }
@@ -205,6 +207,8 @@ fn one_thread(
         tid: slot.tid,
         name: slot.name.clone(),
         state: thread.state,
+        claimed_ns: slot.claimed_boottime_ns,
+        exited_ns: Some(slot.exited_boottime_ns).filter(|_| thread.state == ThreadState::Exited),
         holds: Vec::new(),
         wait: None,
         condition_wait: None,
@@ -222,7 +226,9 @@ fn one_thread(
         let mark = marks.of_entry(slot.pid, held);
         let lock = ledger.lock(slot.pid, held.lock, &mark);
         let since_ns = held.since_ticks.and_then(|ticks| ledger.time_ns(slot, ticks));
-        Entry { held, mark, lock, since_ns, is_steady: steadiness.is_steady(held) }
+        let has_place_of_handed_over = ledger.is_place_of_handed_over(held.pc);
+        let is_steady = steadiness.is_steady(held);
+        Entry { held, mark, lock, since_ns, has_place_of_handed_over, is_steady }
     };
     let mut entries: Vec<Entry<'_>> = slot.held.iter().map(entry).collect();
     entries.sort_by_key(|entry| entry.sort_key(slot));

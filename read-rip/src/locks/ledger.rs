@@ -5,9 +5,9 @@
 use std::collections::HashMap;
 
 use super::marks::Mark;
-use super::{Lock, LockId, LockName, Nature, Record, ThreadId};
+use super::{Lock, LockId, LockName, Nature, Ownership, Record, ThreadId};
 use crate::locations::{LocationId, Locations};
-use crate::ring::{Clock, LockType, SiteKind, Slot, Snapshot};
+use crate::ring::{Clock, HandedOver, LockType, SiteFlags, SiteKind, Slot, Snapshot};
 
 /// All locks of a snapshot.
 #[derive(Debug)]
@@ -17,6 +17,7 @@ pub(super) struct Ledger<'s> {
     notes: Vec<Notes>,
     by_address: HashMap<(u32, u64), LockId>,
     clock: Option<&'s Clock>,
+    handed_over: Option<&'s HandedOver>,
     now_ns: Option<u64>,
 }
 
@@ -33,8 +34,10 @@ struct Notes {
     last_owner: Option<ThreadId>,
     /// Some mark of the lock is by hand.
     is_by_hand: bool,
-    /// Some site does not promise that only the owner releases the lock.
-    may_change_owner: bool,
+    /// Who can release the lock, by the sites of its acquisitions. If they differ, the least certain.
+    ownership_when_acquired: Option<Ownership>,
+    /// The same by all other sites. They count where no acquisition is known.
+    ownership_otherwise: Option<Ownership>,
     /// Some readers pass waiting writers.
     has_passing_readers: bool,
     /// Some readers may queue after waiting writers.
@@ -43,8 +46,17 @@ struct Notes {
 
 impl<'s> Ledger<'s> {
     pub(super) fn new(snapshot: &'s Snapshot, now_ns: Option<u64>) -> Ledger<'s> {
-        let clock = snapshot.header.as_ref().and_then(|header| header.clock.as_ref());
-        Ledger { locks: Vec::new(), notes: Vec::new(), by_address: HashMap::new(), clock, now_ns }
+        let header = snapshot.header.as_ref();
+        let clock = header.and_then(|header| header.clock.as_ref());
+        let handed_over = header.map(|header| &header.handed_over);
+        Ledger {
+            locks: Vec::new(),
+            notes: Vec::new(),
+            by_address: HashMap::new(),
+            clock,
+            handed_over,
+            now_ns,
+        }
     }
 
     /// The lock at an address of a process. Says nothing of it.
@@ -61,6 +73,8 @@ impl<'s> Ledger<'s> {
                 waiters: Vec::new(),
                 condition_waiters: Vec::new(),
                 semaphore_waiters: Vec::new(),
+                initialised_at: None,
+                is_handed_over: self.handed_over.is_some_and(|known| known.locks.contains(&address)),
                 record: Record::default(),
             });
             self.notes.push(Notes::default());
@@ -80,13 +94,21 @@ impl<'s> Ledger<'s> {
             notes.class_at.get_or_insert(mark.location);
         }
         nature.is_reentrant |= mark.flags.is_reentrant();
-        // The mark of a destruction is the same for all locks of a wrapper, and says nothing of this one.
-        if mark.kind != SiteKind::LockDestroyed {
+        // The mark of a beginning or an end is the same for many locks, and says nothing of this one.
+        let is_limit = matches!(mark.kind, SiteKind::LockDestroyed | SiteKind::LockInitialised);
+        if !is_limit {
             notes.is_by_hand |= !mark.flags.is_wrapper();
-            notes.may_change_owner |= !mark.flags.is_owned();
         }
         let is_acquisition =
             matches!(mark.kind, SiteKind::LockAcquireBegin | SiteKind::LockAcquired | SiteKind::LockWait);
+        if !is_limit {
+            let known = match is_acquisition && !mark.is_return_address {
+                true => &mut notes.ownership_when_acquired,
+                false => &mut notes.ownership_otherwise,
+            };
+            let ownership = ownership(mark.flags);
+            *known = Some(known.map_or(ownership, |known| known.min(ownership)));
+        }
         if is_acquisition {
             notes.first_acquired_at = notes.first_acquired_at.or(Some(mark.location));
             if mark.flags.is_readers_first() {
@@ -104,6 +126,11 @@ impl<'s> Ledger<'s> {
         self.clock?.boottime_ns(ticks, slot.claimed_boottime_ns, self.now_ns)
     }
 
+    /// Whether a lock that was acquired at this place was released by another thread.
+    pub(super) fn is_place_of_handed_over(&self, place: u64) -> bool {
+        self.handed_over.is_some_and(|known| known.places.contains(&place))
+    }
+
     /// A thread owns the lock, or owned it.
     pub(super) fn owned(&mut self, lock: LockId, thread: ThreadId) {
         if self.notes[lock].last_owner.replace(thread) != Some(thread) {
@@ -117,6 +144,11 @@ impl<'s> Ledger<'s> {
         let record = &mut self.locks[lock].record;
         record.acquisitions += 1;
         record.contended += u64::from(is_contended);
+    }
+
+    /// A thread initialised the lock here.
+    pub(super) fn initialised(&mut self, lock: LockId, location: LocationId) {
+        self.locks[lock].initialised_at = Some(location);
     }
 
     /// A try, or a wait of limited time, failed.
@@ -140,7 +172,8 @@ impl<'s> Ledger<'s> {
             lock.record.waits_ns.sort_unstable();
             lock.record.holds_ns.sort_unstable();
             lock.nature.is_wrapped = !notes.is_by_hand;
-            lock.nature.is_owned = !notes.is_by_hand && !notes.may_change_owner;
+            let known = notes.ownership_when_acquired.or(notes.ownership_otherwise);
+            lock.nature.ownership = known.filter(|_| !notes.is_by_hand).unwrap_or_default();
             // Readers without the flag may queue.
             lock.nature.readers_first = match (notes.has_queueing_readers, notes.has_passing_readers) {
                 (true, _) => Some(false),
@@ -154,5 +187,16 @@ impl<'s> Ledger<'s> {
             lock.name = given_name.or_else(symbol).or_else(location).unwrap_or(LockName::None);
         }
         self.locks
+    }
+}
+
+/// Who can release a lock, by the flags of a site that uses it.
+fn ownership(flags: SiteFlags) -> Ownership {
+    if flags.is_owned() {
+        Ownership::Enforced
+    } else if flags.is_owned_by_rule() {
+        Ownership::ByRule
+    } else {
+        Ownership::Anyone
     }
 }

@@ -17,6 +17,9 @@ pub(super) struct Mark {
     pub(super) kind: SiteKind,
     /// The linker folded this mark with marks that differ in meaning, so that the meaning of an event is not known.
     pub(super) is_ambiguous: bool,
+    /// Whether the mark is an entry of a held-lock table that has a return address, and so does not have all flags of
+    /// its site.
+    pub(super) is_return_address: bool,
     /// More about the event and its lock.
     pub(super) flags: SiteFlags,
     /// The mark says of which class the lock is.
@@ -36,6 +39,7 @@ impl Mark {
             location,
             kind: SiteKind::Snap,
             is_ambiguous: false,
+            is_return_address: false,
             flags: SiteFlags::NONE,
             has_class: false,
             operand_words: 0,
@@ -73,9 +77,12 @@ impl<'p, 'a> Marks<'p, 'a> {
         if !held.is_caller {
             return self.at(pid, held.pc);
         }
+        // The rule is that of the C library's locks.
+        let flags = SiteFlags::WRAPPER | SiteFlags::OWNED_BY_RULE;
         Mark {
             kind: SiteKind::LockAcquireBegin,
-            flags: if held.is_try { SiteFlags::WRAPPER | SiteFlags::TRY } else { SiteFlags::WRAPPER },
+            is_return_address: true,
+            flags: if held.is_try { flags | SiteFlags::TRY } else { flags },
             ..Mark::plain(self.locations.find_call(pid, held.pc))
         }
     }

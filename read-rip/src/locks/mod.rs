@@ -20,8 +20,8 @@ mod steps;
 
 pub use build::{Input, build, build_of_words};
 pub use model::{
-    Hold, HoldState, Lock, LockId, LockIncident, LockModel, LockName, Nature, Record, Step, StepKind,
-    ThreadId, ThreadLocks, Wait,
+    Hold, HoldState, Lock, LockId, LockIncident, LockModel, LockName, Nature, Ownership, Record, Step,
+    StepKind, ThreadId, ThreadLocks, Wait,
 };
 pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, overview};
 pub use steps::{Steps, StepsIter};

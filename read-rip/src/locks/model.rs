@@ -77,6 +77,10 @@ pub struct Lock {
     pub condition_waiters: Vec<ThreadId>,
     /// The threads that wait for a unit of this semaphore.
     pub semaphore_waiters: Vec<ThreadId>,
+    /// Where the lock was initialised, as far as known.
+    pub initialised_at: Option<LocationId>,
+    /// Whether the recorder remembers that a thread other than its holder released it.
+    pub is_handed_over: bool,
     /// What the known histories say of the lock.
     pub record: Record,
 }
@@ -105,12 +109,24 @@ pub struct Nature {
     pub readers_first: Option<bool>,
     /// Whether all known operations are those of wrappers, which record everything that is done with the lock.
     pub is_wrapped: bool,
-    /// Whether only the thread that acquired the lock can release it. Guards of other locks may be sent to another
-    /// thread.
-    pub is_owned: bool,
+    /// Who can release the lock.
+    pub ownership: Ownership,
     /// Whether the lock is, or may be, in memory that processes share. Its holder may be a process that is not in
     /// the ring.
     pub is_process_shared: bool,
+}
+
+/// Who can release a lock, from the least certain to the most certain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ownership {
+    /// Any thread: the lock is marked by hand, or its guard can be sent to another thread.
+    #[default]
+    Anyone,
+    /// The thread that acquired it, by a rule that nothing enforces. POSIX leaves it undefined what an unlock by
+    /// another thread does.
+    ByRule,
+    /// Only the thread that acquired it.
+    Enforced,
 }
 
 /// A thread that holds a lock, or may hold it.
@@ -132,6 +148,8 @@ pub struct Hold {
     pub recursion: u16,
     /// How certain it is that the thread holds the lock.
     pub state: HoldState,
+    /// Whether the recorder remembers that a lock that was acquired at this place was released by another thread.
+    pub has_place_of_handed_over: bool,
     /// Whether the earlier reading had the same entry. True for a dead process.
     pub is_steady: bool,
 }
@@ -185,6 +203,10 @@ pub struct ThreadLocks {
     pub name: String,
     /// Whether the thread is present, has exited, or disappeared.
     pub state: ThreadState,
+    /// When it recorded first, ns since boot.
+    pub claimed_ns: u64,
+    /// When it exited, ns since boot; `None` if it did not, or did so unnoticed.
+    pub exited_ns: Option<u64>,
     /// The locks that the thread holds for certain, in the order of acquisition.
     pub holds: Vec<Hold>,
     /// The lock for which the thread waits. If a signal handler waits too, there are two, and this is the later one.
@@ -265,6 +287,8 @@ pub enum StepKind {
     ConditionWoken,
     /// Destroyed the lock. Another lock may be created at its address.
     Destroyed,
+    /// Initialised the lock: nobody holds it. Another lock may have been at its address.
+    Initialised,
     /// Passed marks that the linker folded into one. They differ in meaning.
     Ambiguous,
 }

@@ -14,7 +14,7 @@ use super::marks::{Mark, Marks};
 use super::{LockId, Step, StepKind, Steps, ThreadId};
 use crate::events::{self, Event};
 use crate::locations::LocationId;
-use crate::ring::{HeldLock, HeldState, SequenceBits, SiteKind, Slot};
+use crate::ring::{HeldLock, HeldState, SequenceBits, SiteKind, Slot, SlotState};
 
 /// A thread's history.
 #[derive(Debug, Default)]
@@ -160,6 +160,14 @@ impl Replay<'_, '_> {
                 }
             }
             StepKind::Released | StepKind::Destroyed => self.release(lock, step.time_ns, step.since_ns),
+            StepKind::Initialised => {
+                // What the thread did before was about another lock, which it never released.
+                while let Some(at) = self.last_open(lock, |_| true) {
+                    let open = self.open.remove(at);
+                    self.count(&open);
+                }
+                self.ledger.initialised(lock, step.location);
+            }
             StepKind::ConditionWait => {
                 // The hold is interrupted, so its length is not that from the acquisition to the release.
                 if let Some(at) = self.last_open(lock, |_| true) {
@@ -252,8 +260,12 @@ impl Replay<'_, '_> {
             held.lock == address && sequence.is_none_or(|sequence| held.sequence == sequence)
         };
         let mut states = self.slot.held.iter().filter(is_of_attempt).map(|held| held.state).peekable();
-        states.peek().is_some()
-            && states.all(|state| !matches!(state, HeldState::Acquiring | HeldState::Waiting))
+        if states.peek().is_none() {
+            // Another thread has released the lock, and freed the entry. Only for a moment is there no entry because
+            // the attempt failed, and its event does not follow yet.
+            return self.slot.state == SlotState::Exited || self.ledger.locks[open.lock].is_handed_over;
+        }
+        states.all(|state| !matches!(state, HeldState::Acquiring | HeldState::Waiting))
     }
 }
 
@@ -269,6 +281,7 @@ fn step_kind(kind: SiteKind) -> StepKind {
         SiteKind::ConditionWait => StepKind::ConditionWait,
         SiteKind::ConditionWoken => StepKind::ConditionWoken,
         SiteKind::LockDestroyed => StepKind::Destroyed,
+        SiteKind::LockInitialised => StepKind::Initialised,
         SiteKind::Snap | SiteKind::Unknown(_) => StepKind::Snap,
     }
 }

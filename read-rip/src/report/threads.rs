@@ -90,6 +90,7 @@ fn word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option
         SiteKind::ConditionWait => Some("idle"),
         SiteKind::ConditionWoken => Some("woken"),
         SiteKind::LockDestroyed => Some("destroyed"),
+        SiteKind::LockInitialised => Some("initialised"),
         _ => None,
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! It reads nothing: `parse` does.
 
+use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 
 use super::{Clock, Incident, Region};
@@ -61,6 +62,8 @@ pub struct Header {
     pub releases_unmatched: u64,
     /// Calls on locks that failed, or that are forbidden.
     pub incidents: Vec<Incident>,
+    /// Places and locks of which the recorder remembers that a lock was handed over.
+    pub handed_over: HandedOver,
     /// How the process ended, as far as it recorded that.
     pub ending: Ending,
     /// How many children were forked, by the process and by its children.
@@ -138,6 +141,15 @@ impl Machine {
             _ => None,
         }
     }
+}
+
+/// What the recorder remembers of locks that a thread other than their holder released.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HandedOver {
+    /// The PCs or return addresses of entries of held-lock tables: where such locks had been acquired.
+    pub places: HashSet<u64>,
+    /// The addresses of such locks.
+    pub locks: HashSet<u64>,
 }
 
 /// The type of a file system.

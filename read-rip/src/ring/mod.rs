@@ -39,7 +39,9 @@ mod words;
 
 pub use clock::{Clock, ClockLevel, ClockSource};
 pub use error::{Defect, Error};
-pub use header::{Ending, FileId, FileSystem, Header, IgnoredSettings, Machine, OpenedFile, Setting};
+pub use header::{
+    Ending, FileId, FileSystem, HandedOver, Header, IgnoredSettings, Machine, OpenedFile, Setting,
+};
 pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
 pub use incident::{Incident, IncidentKind};
 pub use module::Module;

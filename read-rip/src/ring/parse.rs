@@ -3,6 +3,7 @@
 //! It does not check the regions that the header lists: `region_list` does. Offsets come from `librip_format` by
 //! `offset_of!`: no number is typed twice.
 
+use std::collections::HashSet;
 use std::mem::{offset_of, size_of};
 use std::path::Path;
 
@@ -10,8 +11,8 @@ use librip_format::Header as Raw;
 
 use super::bytes::Bytes;
 use super::{
-    Clock, Defect, Ending, Error, FileId, FileSystem, Header, IgnoredSettings, Machine, Region, Source,
-    region_list,
+    Clock, Defect, Ending, Error, FileId, FileSystem, HandedOver, Header, IgnoredSettings, Machine, Region,
+    Source, region_list,
 };
 
 /// A ring of a later minor version may have a longer header. Its first fields are the same.
@@ -110,6 +111,10 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         held_overflows: bytes.u64(offset_of!(Raw, held_overflows)),
         releases_unmatched: bytes.u64(offset_of!(Raw, releases_unmatched)),
         incidents: super::incident::read(bytes),
+        handed_over: HandedOver {
+            places: values(bytes, offset_of!(Raw, handed_over_places)),
+            locks: values(bytes, offset_of!(Raw, handed_over_locks)),
+        },
         ending: ending(bytes),
         forks: bytes.u32(offset_of!(Raw, forks)),
         recent_children: recent_children(bytes),
@@ -138,6 +143,12 @@ fn recent_children(bytes: &Bytes<'_>) -> Vec<Option<u32>> {
         .filter(|&pid| pid != 0)
         .map(|pid| (pid != librip_format::CHILD_ANNOUNCED).then_some(pid))
         .collect()
+}
+
+/// The values of a table of the header that are not zero.
+fn values(bytes: &Bytes<'_>, at: usize) -> HashSet<u64> {
+    let values = (0..librip_format::HANDED_OVER_MAX).map(|index| bytes.u64(at + 8 * index));
+    values.filter(|&value| value != 0).collect()
 }
 
 fn ending(bytes: &Bytes<'_>) -> Ending {

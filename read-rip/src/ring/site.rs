@@ -56,6 +56,8 @@ pub enum SiteKind {
     ConditionWoken,
     /// The lock was destroyed. Another lock may be created at its address.
     LockDestroyed,
+    /// The lock was initialised: nobody holds it. Another lock may have been at its address.
+    LockInitialised,
     /// A kind that this version does not know.
     Unknown(u8),
 }
@@ -74,6 +76,7 @@ impl From<u8> for SiteKind {
             librip_format::KIND_CONDITION_WAIT => SiteKind::ConditionWait,
             librip_format::KIND_CONDITION_WOKEN => SiteKind::ConditionWoken,
             librip_format::KIND_LOCK_DESTROYED => SiteKind::LockDestroyed,
+            librip_format::KIND_LOCK_INITIALISED => SiteKind::LockInitialised,
             _ => SiteKind::Unknown(raw),
         }
     }
@@ -132,6 +135,8 @@ impl SiteFlags {
     pub const UPGRADABLE: SiteFlags = SiteFlags(librip_format::SITE_UPGRADABLE);
     /// See [`SiteFlags::is_owned`].
     pub const OWNED: SiteFlags = SiteFlags(librip_format::SITE_OWNED);
+    /// See [`SiteFlags::is_owned_by_rule`].
+    pub const OWNED_BY_RULE: SiteFlags = SiteFlags(librip_format::SITE_OWNED_BY_RULE);
 
     const LOCK_TYPE: SiteFlags = SiteFlags(u16::MAX << librip_format::SITE_LOCK_TYPE_SHIFT);
 
@@ -183,6 +188,11 @@ impl SiteFlags {
     /// Only the thread that acquired the lock can release it.
     pub const fn is_owned(self) -> bool {
         self.contains(Self::OWNED)
+    }
+
+    /// Only the thread that acquired the lock may release it, and nothing enforces that.
+    pub const fn is_owned_by_rule(self) -> bool {
+        self.contains(Self::OWNED_BY_RULE)
     }
 
     /// The type of the lock.

@@ -33,7 +33,7 @@ macro_rules! structure {
 
 structure! {
     /// The header, at the start of the file.
-    header_at, 2360 bytes:
+    header_at, 2872 bytes:
     MAGIC 0 + 8,
     BYTE_ORDER 8 + 4,
     VERSION_MAJOR 12 + 2,
@@ -82,6 +82,8 @@ structure! {
     FILE_DEVICE 904 + 8,
     FILE_INODE 912 + 8,
     INCIDENTS 920 + 1440,
+    HANDED_OVER_PLACES 2360 + 256,
+    HANDED_OVER_LOCKS 2616 + 256,
 }
 
 structure! {
@@ -221,6 +223,7 @@ pub mod kind {
     pub const CONDITION_WAIT: u8 = 7;
     pub const CONDITION_WOKEN: u8 = 8;
     pub const LOCK_DESTROYED: u8 = 9;
+    pub const LOCK_INITIALISED: u8 = 10;
 }
 
 /// Types of operands.
@@ -320,6 +323,8 @@ mod tests {
             RECENT_CHILDREN recent_children, LOCK_NAMES_REFUSED lock_names_refused, TIME_NAMESPACE time_namespace,
             BOOTTIME_OFFSET boottime_offset_ns, FILE_DEVICE file_device, FILE_INODE file_inode,
             INCIDENTS incidents,
+            HANDED_OVER_PLACES handed_over_places,
+            HANDED_OVER_LOCKS handed_over_locks,
         }
         compare! { incident_at, Incident:
             KIND kind, COUNT count, PID pid, TID tid, LOCK lock, CALLER caller, BOOTTIME boottime_ns,
@@ -403,6 +408,7 @@ mod tests {
                 kind::CONDITION_WAIT,
                 kind::CONDITION_WOKEN,
                 kind::LOCK_DESTROYED,
+                kind::LOCK_INITIALISED,
             ],
             [
                 theirs::KIND_LOCK_TRY_FAILED,
@@ -410,6 +416,7 @@ mod tests {
                 theirs::KIND_CONDITION_WAIT,
                 theirs::KIND_CONDITION_WOKEN,
                 theirs::KIND_LOCK_DESTROYED,
+                theirs::KIND_LOCK_INITIALISED,
             ]
         );
         assert_eq!(

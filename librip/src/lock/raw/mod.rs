@@ -29,7 +29,11 @@
 //!   the thread then counts as waiting and not as holding. An upgrade that fails, or that needs no wait, is visible in
 //!   the held-lock table only.
 //! * *Guards that are sent* to another thread and dropped there: the release is recorded there, and the table of the
-//!   thread that acquired the lock is corrected.
+//!   thread that acquired the lock is corrected. Where the marker of `lock_api` 0.4 says that guards can be sent, a
+//!   deadlock is potential and not proven, because another thread may have the guard. So it is with `lock_api_05`,
+//!   whose guards are of any type.
+//! * *Raw locks without guards* can be released by any thread. They are known by [`Recorded::new`]; a lock that was made
+//!   of `INIT` is taken for one with guards, until a thread releases it that did not acquire it.
 //! * *Condition variables*: `parking_lot` 0.12 accepts its own mutex only, so there is a `raw::Condvar` for the
 //!   feature `lock_api`. With `lock_api_05`, use `lock_api::Condvar<Recorded<parking_lot::RawCondvar>>`.
 //!
@@ -60,7 +64,7 @@ use crate::lock::Identity;
 
 /// A raw lock, recorded: the ring has its holder and its waiters. See the [module](self).
 #[repr(C)]
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Recorded<R> {
     identity: Identity,
     inner: R,
@@ -68,8 +72,15 @@ pub struct Recorded<R> {
 
 impl<R> Recorded<R> {
     /// Records a raw lock, which nobody holds.
+    ///
+    /// It is a lock without guards, which any thread may release. So `read-rip` proves nothing from who holds it.
     #[inline]
     pub const fn new(inner: R) -> Recorded<R> {
+        Recorded { identity: Identity::without_guard(), inner }
+    }
+
+    /// Records a raw lock, which nobody holds, and which has guards.
+    const fn guarded(inner: R) -> Recorded<R> {
         Recorded { identity: Identity::new(), inner }
     }
 
@@ -77,6 +88,12 @@ impl<R> Recorded<R> {
     #[inline]
     pub const fn inner(&self) -> &R {
         &self.inner
+    }
+}
+
+impl<R: Default> Default for Recorded<R> {
+    fn default() -> Recorded<R> {
+        Recorded::new(R::default())
     }
 }
 

@@ -7,8 +7,26 @@
 //! A module for a version has, before it calls [`implement`]:
 //!
 //! * `api`, the crate;
-//! * the macro `version!`, the types of the version, and what turns them into an `Option` or a `Result` and back;
+//! * the macro `version!`, the types of the version, what turns them into an `Option` or a `Result` and back, and
+//!   whether a guard stays on its thread;
 //! * the flags `MUTEX`, `READ`, `WRITE` and `UPGRADABLE`.
+
+/// Evaluates `BODY` with the sites of an acquisition, which say whether its guard stays on its thread:
+/// `with_sites!(GUARD, { FLAGS }, |SITES| BODY)`.
+///
+/// One branch is left in the program, because the condition is a constant.
+macro_rules! with_sites {
+    ($guard:ident, { $flags:expr }, |$sites:ident| $body:expr) => {
+        if const { version!(stays $guard) } {
+            let $sites = RawSites::<{ $flags | SITE_OWNED_BY_RULE }>(Location::caller());
+            $body
+        } else {
+            let $sites = RawSites::<{ $flags }>(Location::caller());
+            $body
+        }
+    };
+}
+pub(super) use with_sites;
 
 /// Expands to a method that does what the inner lock's method of that name does, and records it.
 ///
@@ -18,28 +36,32 @@ macro_rules! method {
         #[inline(always)]
         #[track_caller]
         fn $name(&self) -> version!(guard $guard) {
-            let sites = RawSites::<$flags>(Location::caller());
             let try_lock = || version!(option self.inner.$try_lock());
-            raw::lock(sites, self.identity.address_in_use(), try_lock, || self.inner.$name())
+            let lock = self.identity.address_in_use();
+            with_sites!($guard, { $flags }, |sites| raw::lock(sites, lock, try_lock, || self.inner.$name()))
         }
     };
     (try_lock $name:ident, $guard:ident, $flags:ident) => {
         #[inline(always)]
         #[track_caller]
         fn $name(&self) -> version!(tried $guard) {
-            let sites = RawSites::<{ $flags | SITE_TRY }>(Location::caller());
             let try_lock = || version!(option self.inner.$name());
-            version!(of_option raw::try_lock(sites, self.identity.address_in_use(), try_lock))
+            let lock = self.identity.address_in_use();
+            with_sites!($guard, { $flags | SITE_TRY }, |sites| {
+                version!(of_option raw::try_lock(sites, lock, try_lock))
+            })
         }
     };
     (lock_in_time $name:ident($timeout:ident), $try_lock:ident, $guard:ident, $flags:ident) => {
         #[inline(always)]
         #[track_caller]
         fn $name(&self, timeout: R::$timeout) -> version!(tried $guard) {
-            let sites = RawSites::<{ $flags | SITE_TRY }>(Location::caller());
             let try_lock = || version!(option self.inner.$try_lock());
             let wait = || version!(option self.inner.$name(timeout));
-            version!(of_option record::lock_in_time(sites, self.identity.address_in_use(), try_lock, wait))
+            let lock = self.identity.address_in_use();
+            with_sites!($guard, { $flags | SITE_TRY }, |sites| {
+                version!(of_option record::lock_in_time(sites, lock, try_lock, wait))
+            })
         }
     };
     (unlock $name:ident[$($given:ident)?], $guard:ident, $flags:ident) => {
@@ -55,11 +77,12 @@ macro_rules! method {
         #[inline(always)]
         #[track_caller]
         unsafe fn $name(&self $(, $given: version!(guard $from))?) -> version!(guard $to) {
-            let sites = RawSites::<$flags>(Location::caller());
-            raw::downgrade(sites, self.identity.address(), || {
+            let downgrade = || {
                 // SAFETY: the caller holds the lock in the mode that the name says.
                 unsafe { self.inner.$name($($given)?) }
-            })
+            };
+            let lock = self.identity.address();
+            with_sites!($from, { $flags }, |sites| raw::downgrade(sites, lock, downgrade))
         }
     };
     (upgrade_in_time $name:ident($timeout:ident)[$($given:ident)?]) => {
@@ -70,13 +93,14 @@ macro_rules! method {
             $($given: version!(guard UpgradableGuard),)?
             timeout: R::$timeout,
         ) -> version!(upgraded) {
-            let sites = RawSites::<{ WRITE | SITE_TRY }>(Location::caller());
             // SAFETY: the caller holds an upgradable read.
             let try_upgrade = |($($given)?)| version!(result unsafe { self.inner.try_upgrade($($given)?) });
             // SAFETY: as above. The try that failed has changed nothing.
             let wait = |($($given)?)| version!(result unsafe { self.inner.$name($($given,)? timeout) });
             let lock = self.identity.address();
-            version!(of_result raw::upgrade(sites, lock, ($($given)?), try_upgrade, wait))
+            with_sites!(ExclusiveGuard, { WRITE | SITE_TRY }, |sites| {
+                version!(of_result raw::upgrade(sites, lock, ($($given)?), try_upgrade, wait))
+            })
         }
     };
     (is_locked $name:ident) => {
@@ -94,7 +118,7 @@ macro_rules! implement {
         // SAFETY: every method does what the inner lock's method does, as the trait demands. So in all that follow.
         unsafe impl<R: api::RawMutex> api::RawMutex for Recorded<R> {
             #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
-            const INIT: Recorded<R> = Recorded::new(R::INIT);
+            const INIT: Recorded<R> = Recorded::guarded(R::INIT);
 
             version!(types Guard);
             method!(lock lock, try_lock, Guard, MUTEX);
@@ -120,7 +144,7 @@ macro_rules! implement {
         // SAFETY: as above.
         unsafe impl<R: api::RawRwLock> api::RawRwLock for Recorded<R> {
             #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
-            const INIT: Recorded<R> = Recorded::new(R::INIT);
+            const INIT: Recorded<R> = Recorded::guarded(R::INIT);
 
             version!(types SharedGuard, ExclusiveGuard);
             method!(lock lock_shared, try_lock_shared, SharedGuard, READ);
@@ -168,13 +192,14 @@ macro_rules! implement {
                 &self
                 $(, $guard: version!(guard UpgradableGuard))?
             ) -> version!(guard ExclusiveGuard) {
-                let sites = RawSites::<WRITE>(Location::caller());
                 // SAFETY: the caller holds an upgradable read.
                 let try_upgrade = |($($guard)?)| version!(result unsafe { self.inner.try_upgrade($($guard)?) });
                 // SAFETY: as above. The try that failed has changed nothing.
                 let wait = |($($guard)?)| Ok::<_, Infallible>(unsafe { self.inner.upgrade($($guard)?) });
                 let lock = self.identity.address();
-                let Ok(upgraded) = raw::upgrade(sites, lock, ($($guard)?), try_upgrade, wait);
+                let Ok(upgraded) = with_sites!(ExclusiveGuard, { WRITE }, |sites| {
+                    raw::upgrade(sites, lock, ($($guard)?), try_upgrade, wait)
+                });
                 upgraded
             }
 
@@ -184,10 +209,12 @@ macro_rules! implement {
                 &self
                 $(, $guard: version!(guard UpgradableGuard))?
             ) -> version!(upgraded) {
-                let sites = RawSites::<{ WRITE | SITE_TRY }>(Location::caller());
                 // SAFETY: the caller holds an upgradable read.
                 let upgrade = || version!(result unsafe { self.inner.try_upgrade($($guard)?) });
-                version!(of_result raw::try_upgrade(sites, self.identity.address(), upgrade))
+                let lock = self.identity.address();
+                with_sites!(ExclusiveGuard, { WRITE | SITE_TRY }, |sites| {
+                    version!(of_result raw::try_upgrade(sites, lock, upgrade))
+                })
             }
         }
 

@@ -10,15 +10,18 @@ use core::panic::Location;
 use lock_api as api;
 
 use super::record::{self as raw, MUTEX, READ, READ_FIRST, RawSites, UPGRADABLE, WRITE};
-use super::traits::{implement, method};
+use super::traits::{implement, method, with_sites};
 use super::{Recorded, SetName};
 use crate::lock::record;
-use librip_format::SITE_TRY;
+use librip_format::{SITE_OWNED_BY_RULE, SITE_TRY};
 
 macro_rules! version {
     (types UpgradableGuard) => {};
     (types $($guard:ident),*) => {
         type GuardMarker = R::GuardMarker;
+    };
+    (stays $guard:ident) => {
+        stays_on_its_thread::<R::GuardMarker>()
     };
     (guard $guard:ident) => {
         ()
@@ -41,6 +44,16 @@ macro_rules! version {
     (of_result $result:expr) => {
         $result.is_ok()
     };
+}
+
+/// Whether guards with this marker stay on the thread that acquired the lock.
+///
+/// `lock_api` demands one of two types as a marker, and only the size tells them apart in a constant: that of a guard
+/// that can be sent is empty. A lock that is used without a guard is not known here, so this is a rule of the
+/// interface: see [`SITE_OWNED_BY_RULE`].
+const fn stays_on_its_thread<Marker>() -> bool {
+    const { assert!(size_of::<api::GuardSend>() != size_of::<api::GuardNoSend>()) };
+    size_of::<Marker>() == size_of::<api::GuardNoSend>()
 }
 
 implement!([]);

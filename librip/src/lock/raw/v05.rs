@@ -12,10 +12,10 @@ use core::panic::Location;
 use lock_api_05 as api;
 
 use super::record::{self as raw, MUTEX, RawSites, UPGRADABLE, WRITE};
-use super::traits::{implement, method};
+use super::traits::{implement, method, with_sites};
 use super::{Recorded, SetName};
 use crate::lock::record;
-use librip_format::{SITE_SHARED, SITE_TRY};
+use librip_format::{SITE_OWNED_BY_RULE, SITE_SHARED, SITE_TRY};
 
 /// Shared mode, without the type of readers-writer locks. That type says that readers queue after waiting writers, and
 /// `R` may be a lock whose readers do not (`parking_lot::RawRwLockRecursive`). So `read-rip` must not be sure.
@@ -23,6 +23,8 @@ const READ: u16 = SITE_SHARED;
 
 macro_rules! version {
     (types $($guard:ident),*) => { $(type $guard = R::$guard;)* };
+    // A guard can be of any type, and a constant does not say whether that type can be sent.
+    (stays $guard:ident) => { false };
     (guard $guard:ident) => { R::$guard };
     (tried $guard:ident) => { Option<R::$guard> };
     (upgraded) => { Result<R::ExclusiveGuard, R::UpgradableGuard> };
@@ -37,7 +39,7 @@ implement!([guard]);
 // SAFETY: the inner condition variable unlocks and locks the inner mutex.
 unsafe impl<C: api::RawCondvar> api::RawCondvar for Recorded<C> {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
-    const INIT: Recorded<C> = Recorded::new(C::INIT);
+    const INIT: Recorded<C> = Recorded::guarded(C::INIT);
 
     type RawMutex = Recorded<C::RawMutex>;
 

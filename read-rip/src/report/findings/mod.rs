@@ -28,7 +28,7 @@ use super::remarks::Checked;
 use super::units::counted;
 use crate::findings::{Confidence, Finding};
 
-pub(super) use remarks::{advice, doubt};
+pub(super) use remarks::{advice, doubt, premise};
 pub(super) use sentences::paragraph;
 pub(super) use words::Paragraph;
 
@@ -56,6 +56,10 @@ pub fn findings(
             let doubts = finding.doubts.iter().map(|&of| doubt(of)).collect();
             writeln!(out, "    doubt: {}", joined(doubts))?;
         }
+        if !finding.premises.is_empty() {
+            let premises = finding.premises.iter().map(|&of| premise(of)).collect();
+            writeln!(out, "    assumed: {}", joined(premises))?;
+        }
         let next = finding.advice.iter().map(|&of| advice(of)).collect();
         writeln!(out, "    next: {}\n", joined(next))?;
     }
@@ -81,7 +85,8 @@ fn style(confidence: Confidence) -> Style {
 mod tests {
     use super::*;
     use crate::findings::{
-        Advice, Blocker, Confidence, Doubt, Evidence, HoldFact, Kind, Mentions, WaitCycle, WaitEdge, WaitFact,
+        Advice, Blocker, Confidence, Doubt, Evidence, HoldFact, Kind, Mentions, Premise, WaitCycle, WaitEdge,
+        WaitFact,
     };
     use crate::locations::{FileNames, Locations};
     use crate::locks::{Lock, LockModel, LockName, ThreadLocks};
@@ -96,6 +101,8 @@ mod tests {
             tid: 12,
             name: "evil\x1b[31m".into(),
             state: crate::threads::ThreadState::Present,
+            claimed_ns: 0,
+            exited_ns: None,
             holds: Vec::new(),
             wait: None,
             condition_wait: None,
@@ -120,6 +127,8 @@ mod tests {
             waiters: Vec::new(),
             condition_waiters: Vec::new(),
             semaphore_waiters: Vec::new(),
+            initialised_at: None,
+            is_handed_over: false,
             record: Default::default(),
         };
         LockModel {
@@ -172,6 +181,7 @@ mod tests {
                 also_blocked: 2,
             }),
             doubts: vec![Doubt::TimedWait, Doubt::MarkedByHand],
+            premises: vec![Premise::OwnerReleases],
             advice: vec![Advice::ReleaseBeforeCall, Advice::EndTheProcess],
             mentions: Mentions { threads: vec![0], locks: vec![0], locations: vec![0] },
         }
@@ -210,8 +220,9 @@ mod tests {
         assert_eq!(lines[2], "    2 more threads are blocked by it");
         let doubts = [Doubt::TimedWait, Doubt::MarkedByHand].map(doubt).join("; ");
         assert_eq!(lines[3], format!("    doubt: {doubts}"));
-        assert!(lines[4].starts_with("    next: release the lock before the call"), "{}", lines[4]);
-        assert_eq!((lines[5], lines.len()), ("", 6));
+        assert_eq!(lines[4], format!("    assumed: {}", premise(Premise::OwnerReleases)));
+        assert!(lines[5].starts_with("    next: release the lock before the call"), "{}", lines[5]);
+        assert_eq!((lines[6], lines.len()), ("", 7));
         Ok(())
     }
 

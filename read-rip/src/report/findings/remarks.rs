@@ -1,6 +1,6 @@
 //! The sentences of doubts and advice. It does not choose which of them apply.
 
-use crate::findings::{Advice, Doubt};
+use crate::findings::{Advice, Doubt, Premise};
 
 /// What limits the confidence of a finding, as a fragment.
 pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
@@ -15,13 +15,17 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         }
         Doubt::Copied => "this file is a copy: its process may have run on while it was made",
         Doubt::MaybeGate => "the lock may be a gate: another thread may release it to let this one continue",
+        Doubt::MaybeSent => "the guard of a lock can be sent to another thread, which then releases the lock",
         Doubt::TwoHolders => {
             "two threads are recorded as holders of one lock, which is impossible: a release may have no mark"
         }
         Doubt::UnmatchedReleases => {
             "some releases were not matched to a holder: a lock that looks held may be free"
         }
-        Doubt::HandedOver => "a thread released one of the locks while another thread held it",
+        Doubt::HandedOver => {
+            "a lock has no guard, or was released by another thread than its owner: this lock, or one that was acquired \
+             at the same place"
+        }
         Doubt::QueueOrderUnknown => "the reader may have come before the writer",
         Doubt::QueueRuleUnknown => "readers of this lock may be allowed to overtake waiting writers",
         Doubt::AcquiredByOthers => {
@@ -59,6 +63,16 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         }
         Doubt::LockUnknown => {
             "plain marks do not identify a lock: several locks may be acquired at this line"
+        }
+    }
+}
+
+/// What a finding takes for granted, as a fragment.
+pub(in crate::report) fn premise(premise: Premise) -> &'static str {
+    match premise {
+        Premise::OwnerReleases => {
+            "no other thread releases what these threads acquired: nothing enforces it, and POSIX and `lock_api` \
+             demand it"
         }
     }
 }

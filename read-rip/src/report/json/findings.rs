@@ -11,7 +11,7 @@ use super::location::{JsonLocation, json_location};
 use super::writer::{Json, moment};
 use crate::findings::{Confidence, Evidence, Finding, Kind};
 use crate::locks::{LockId, ThreadId};
-use crate::report::findings::{Paragraph, advice, doubt, paragraph};
+use crate::report::findings::{Paragraph, advice, doubt, paragraph, premise};
 use crate::report::names::LockNames;
 use crate::report::remarks::Checked;
 use crate::ring::Snapshot;
@@ -27,6 +27,7 @@ struct JsonFinding<'a> {
     threads_hurt: usize,
     evidence: &'a Evidence,
     doubts: Vec<Coded>,
+    premises: Vec<Coded>,
     advice: Vec<Coded>,
     threads: Vec<JsonThread<'a>>,
     locks: Vec<JsonLock<'a>>,
@@ -106,6 +107,7 @@ fn json_finding<'a>(finding: &'a Finding, names: &LockNames<'a>, snapshot: &'a S
         threads_hurt: finding.threads_hurt,
         evidence: &finding.evidence,
         doubts: finding.doubts.iter().map(|&of| Coded { code: of.name(), text: doubt(of) }).collect(),
+        premises: finding.premises.iter().map(|&of| Coded { code: of.name(), text: premise(of) }).collect(),
         advice: finding.advice.iter().map(|&of| Coded { code: of.name(), text: advice(of) }).collect(),
         threads: finding.mentions.threads.iter().map(thread).collect(),
         locks: finding.mentions.locks.iter().map(lock).collect(),

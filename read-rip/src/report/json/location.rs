@@ -73,6 +73,7 @@ fn kind_name(kind: SiteKind) -> Option<&'static str> {
         SiteKind::ConditionWait => Some("condition_wait"),
         SiteKind::ConditionWoken => Some("condition_woken"),
         SiteKind::LockDestroyed => Some("lock_destroyed"),
+        SiteKind::LockInitialised => Some("lock_initialised"),
         SiteKind::Unknown(_) => None,
     }
 }

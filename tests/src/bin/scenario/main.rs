@@ -14,6 +14,7 @@ mod cycles;
 mod forks;
 mod hand;
 mod order;
+mod owners;
 mod readers;
 mod rounds;
 mod stage;
@@ -26,6 +27,7 @@ fn main() {
             cycles::ALL,
             readers::ALL,
             order::ALL,
+            owners::ALL,
             stuck::ALL,
             forks::ALL,
             busy::ALL,
