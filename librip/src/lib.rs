@@ -77,7 +77,7 @@ pub mod __private {
         acquired as lock_acquired, condition_wait, condition_woken, destroyed as lock_destroyed,
         name as lock_name, released as lock_released, try_failed as lock_try_failed, wait as lock_wait,
     };
-    pub use crate::marks::{text_bytes, types};
+    pub use crate::marks::{check_label, text_bytes, types};
     pub use librip_format as format;
 }
 

@@ -28,6 +28,13 @@
 /// drop(cache);
 /// rip_snap!("has released the cache");
 /// ```
+///
+/// The label is a constant. A place for a value in it does not compile:
+///
+/// ```compile_fail
+/// let request = 7;
+/// librip::rip_snap!("request {request}");
+/// ```
 #[macro_export]
 macro_rules! rip_snap {
     () => {
@@ -56,6 +63,7 @@ macro_rules! rip_progress {
 #[macro_export]
 macro_rules! __rip_plain_mark {
     ($label:literal, $kind:ident) => {{
+        const _: () = $crate::__private::check_label(::core::concat!($label));
         const TEXT: &str = ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0", $label);
         // A static of its own for each site: see `__rip_mark`.
         static BYTES: [u8; TEXT.len()] = $crate::__private::text_bytes(TEXT);
@@ -295,6 +303,28 @@ macro_rules! rip_lock_name {
     ($lock:expr, $name:expr $(,)?) => {
         $crate::__private::lock_name($lock, $name)
     };
+}
+
+/// Fails to compile if a label has a place for a value, as `{count}`. A mark formats nothing: its label is a constant.
+#[doc(hidden)]
+pub const fn check_label(label: &str) {
+    let label = label.as_bytes();
+    let mut at = 0;
+    while at < label.len() {
+        if label[at] == b'{' {
+            let mut end = at + 1;
+            while end < label.len()
+                && (label[end].is_ascii_alphanumeric() || matches!(label[end], b'_' | b':' | b'?' | b'#'))
+            {
+                end += 1;
+            }
+            assert!(
+                end == label.len() || label[end] != b'}',
+                "the label of a mark is a constant: rip_snap! and rip_progress! format no values"
+            );
+        }
+        at += 1;
+    }
 }
 
 /// Returns a string as an array, for a `static` whose address the assembly uses.

@@ -103,8 +103,8 @@ fn report_threads(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Locati
     let groups = threads::condense(&last, locations);
     report::condensed(out, &groups, locations, &texts, true).unwrap();
     for (thread, events) in threads.iter().zip(&histories) {
-        report::thread(out, thread, events, locations, &texts, snapshot.sequence_mask).unwrap();
-        report::Json(&mut *out).thread(thread, events, locations, snapshot).unwrap();
+        report::thread(out, thread, events, locations, &texts, snapshot.sequence_mask, None).unwrap();
+        report::Json(&mut *out).thread(thread, events, locations, snapshot, None).unwrap();
     }
     for group in &groups {
         report::Json(&mut *out).group(group, locations, snapshot).unwrap();

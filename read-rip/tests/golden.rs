@@ -152,16 +152,20 @@ fn the_views_of_the_golden_ring_need_no_program() {
     let outcome = show(&["-tv"], &path).sound();
     let lines: Vec<String> = outcome.stdout.lines().map(without_addresses).collect();
     let busy: Vec<String> = (65_522..65_538)
-        .map(|sequence| format!("{{{sequence}}}main.rs:{}", if sequence % 2 == 0 { waits } else { holds }))
+        .map(|sequence| match sequence % 2 {
+            0 => format!("{{{sequence}}}main.rs:{waits} \"waits\""),
+            _ => format!("{{{sequence}}}main.rs:{holds} \"holds\""),
+        })
         .collect();
     assert_eq!(
         lines,
         [
-            format!("golden[{}]: {{0}}main.rs:{begin}, {{1}}main.rs:{die}", tids[0]),
-            format!("brief[{}]: {{0}}main.rs:{once}, EXIT", tids[1]),
+            format!("golden[{}]: {{0}}main.rs:{begin}, {{1}}main.rs:{die} \"about to die\"", tids[0]),
+            format!("brief[{}]: {{0}}main.rs:{once} \"once\", EXIT", tids[1]),
             format!("busy[{}]: {}, EXIT", tids[2], busy.join(", ")),
             format!(
-                "a name longer than the kernel has them[{}]: {{0}}main.rs:{waits}, {{1}}main.rs:{holds}, EXIT",
+                "a name longer than the kernel has them[{}]: {{0}}main.rs:{waits} \"waits\", \
+                 {{1}}main.rs:{holds} \"holds\", EXIT",
                 tids[3]
             ),
         ]

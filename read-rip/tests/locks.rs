@@ -358,3 +358,25 @@ fn a_pattern_selects_locks_by_name_thread_or_location() {
     let all = locks(&ring, &["-m", r"cache\.rs:10"]).sound();
     assert_eq!(all.result().matches("held by").count(), 2, "{all:#?}");
 }
+
+#[test]
+fn verbose_histories_have_the_names_of_locks_and_times() {
+    let ring = ring()
+        .with_slots([Slot::thread("owner", 1).event(TAKES, &[at(3.0), A]).event(TAKES, &[at(3.25), B])]);
+    let fixture = Fixture::of(&Ring { lock_names: vec![(4321, A, "cache".into())], ..ring });
+    let lines = fixture.show(&["-tv"]).sound().stdout;
+    let cache = format!("(takes) of cache ({A:#x}) at ");
+    let (_, after) = lines.split_once(&cache).unwrap_or_else(|| panic!("{lines}"));
+    let seconds = |text: &str| text.split(' ').next().unwrap().parse::<f64>().unwrap();
+    let first = seconds(after);
+    let (_, after) = after.split_once(&format!("(takes) of {B:#x} at ")).unwrap();
+    assert!((seconds(after) - first - 0.25).abs() < 1e-5, "{lines}");
+    assert!(!fixture.show(&["-t"]).sound().stdout.contains("cache ("), "only with -v");
+    let json = fixture.show(&["-t", "--json"]).sound().json();
+    let event = &json[1]["data"]["events"][0];
+    assert_eq!(
+        (&event["lock_name"], &event["boottime_ns"]),
+        (&"cache".into(), &"3000000000".into()),
+        "{event}"
+    );
+}

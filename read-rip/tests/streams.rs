@@ -127,3 +127,25 @@ fn a_view_begins_with_its_heading_and_the_lines_for_scripts_with_a_thread() {
     assert!(outcome.stdout.lines().all(|line| line.contains("]: {")), "{outcome:#?}");
     assert!(outcome.stderr.starts_with(heading), "{outcome:#?}");
 }
+
+#[test]
+fn a_terminal_gets_lines_that_fit_and_a_pipe_whole_ones() {
+    let fixture = Fixture::of(&large());
+    let size = nix::pty::Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    let terminal = nix::pty::openpty(&size, None).unwrap();
+    let mut command = command();
+    command.args(["--color=never", "-v"]).arg(&fixture.path).stderr(Stdio::null()).stdout(terminal.slave);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut shown = Vec::new();
+    let _ = File::from(terminal.master).read_to_end(&mut shown);
+    wait(&mut child);
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(shown.lines().count() > 10, "{shown}");
+    let long = shown.lines().find(|line| line.trim_end().chars().count() > 80);
+    assert_eq!(long, None);
+    let piped = fixture.show(&["-v"]).sound().stdout;
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert!(words(&shown) == words(&piped), "the same words");
+    assert!(piped.lines().any(|line| line.len() > 1000));
+}

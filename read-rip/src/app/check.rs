@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use super::error::AppError;
 use super::matching::Matching;
-use super::output::{FINDINGS, SOUND, output};
+use super::output::{FINDINGS, SOUND, prose};
 use super::reading::Reading;
 use crate::cli::{CheckArgs, Common, MinConfidence};
 use crate::findings::{self, Confidence, Finding, Limit, Suppression, View};
@@ -103,7 +103,7 @@ pub(super) fn show(
     reading: &Reading,
     wanted: &Common,
 ) -> Result<(), AppError> {
-    let mut out = output(wanted);
+    let mut out = prose(wanted);
     if wanted.json {
         let mut json = Json(&mut out);
         json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use super::error::AppError;
 use super::matching::Matching;
-use super::output::output;
+use super::output::prose;
 use super::reading::Reading;
 use crate::cli::{Common, LocksArgs};
 use crate::locations::{FileNames, Locations};
@@ -27,7 +27,7 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
         let matching = Matching { pattern, names: &names };
         overview.locks.retain(|lock| matching.has_use(lock));
     }
-    let mut out = output(wanted);
+    let mut out = prose(wanted);
     if wanted.json {
         let mut json = Json(&mut out);
         json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;

@@ -13,6 +13,7 @@ mod reading;
 mod rings;
 mod run;
 mod show;
+mod wrap;
 
 use std::io;
 use std::process::ExitCode;

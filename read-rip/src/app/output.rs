@@ -2,9 +2,11 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 
 use anstream::{AutoStream, ColorChoice};
 
+use super::wrap::{Wrapping, wrap};
 use crate::cli::Common;
 
 /// The ring was read, and nothing is wrong.
@@ -29,9 +31,27 @@ pub(super) fn output(wanted: &Common) -> impl Write + use<> {
     BufWriter::with_capacity(BUFFER_BYTES, AutoStream::new(stdout, choice))
 }
 
+/// Standard output for sentences: on a terminal, lines that are too long are broken between words.
+pub(super) fn prose(wanted: &Common) -> Box<dyn Write> {
+    match width(io::stdout()) {
+        Some(width) if !wanted.json => Box::new(Wrapping::new(output(wanted), width)),
+        _ => Box::new(output(wanted)),
+    }
+}
+
 /// Writes a line to standard error. A failure is ignored: with `2>&1 | head` nothing may read it.
 pub(super) fn remark(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let text = line.to_string();
+    let lines = text.split('\n').map(|line| match width(io::stderr()) {
+        Some(width) => String::from_utf8_lossy(&wrap(line.as_bytes(), width)).into_owned(),
+        None => line.to_owned(),
+    });
+    let _ = writeln!(io::stderr(), "{}", lines.collect::<Vec<String>>().join("\n"));
+}
+
+/// The columns of a terminal; `None` if it is something else.
+fn width(stream: impl AsFd) -> Option<usize> {
+    terminal_size::terminal_size_of(stream).map(|(width, _)| usize::from(width.0))
 }
 
 /// The time, ns since 1970.

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::error::AppError;
-use super::output::{now_ns, output, remark};
+use super::output::{now_ns, output, prose, remark};
 use super::reading::Reading;
 use crate::cli::{Common, RingArgs, ShowArgs};
 use crate::events::{self, Event};
@@ -68,7 +68,7 @@ fn show_condensed(
     let last: Vec<(u32, LocationId)> =
         last.iter().map(|&(thread, location)| (thread.slot.tid, location)).collect();
     let groups = threads::condense(&last, locations);
-    let mut out = output(wanted);
+    let mut out = prose(wanted);
     if wanted.json {
         let mut json = Json(&mut out);
         json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
@@ -101,6 +101,9 @@ fn show_threads(
         leftover.stray_operands += of_thread.stray_operands;
         for event in events {
             locations.find(thread.slot, &event);
+            if args.verbose || wanted.json {
+                locations.find_lock(thread.slot, &event);
+            }
         }
     }
     let names = FileNames::choose(locations.iter());
@@ -126,10 +129,10 @@ fn show_threads(
             continue;
         }
         if wanted.json {
-            Json(&mut out).thread(thread, &events, locations, &reading.snapshot)?;
+            Json(&mut out).thread(thread, &events, locations, &reading.snapshot, reading.now_ns)?;
         } else {
             let mask = reading.snapshot.sequence_mask;
-            report::thread(&mut out, thread, &events, locations, &texts, mask)?;
+            report::thread(&mut out, thread, &events, locations, &texts, mask, reading.now_ns)?;
         }
     }
     out.flush()?;

@@ -23,6 +23,8 @@ pub struct Locations<'a> {
     modules: ModuleMap,
     sites: HashMap<(usize, u64), Marks<'a>>,
     by_pc: HashMap<(u32, u64), LocationId>,
+    /// The statics that locks are in. `None`: in none that is known.
+    lock_symbols: HashMap<(u32, u64), Option<String>>,
     locations: Vec<Location>,
     names: SharedNames,
     resolver: Resolver,
@@ -44,6 +46,7 @@ impl<'a> Locations<'a> {
             modules: ModuleMap::new(&snapshot.modules),
             sites,
             by_pc: HashMap::new(),
+            lock_symbols: HashMap::new(),
             locations: Vec::new(),
             names: SharedNames::default(),
             resolver,
@@ -118,6 +121,35 @@ impl<'a> Locations<'a> {
     /// The address of the lock that an event of a slot is about, if it is about one.
     pub fn lock_of(&self, slot: &Slot, event: &Event) -> Option<u64> {
         self.operand(slot, event, OperandType::Lock)
+    }
+
+    /// The time of an event that has one, ns since boot. `now_ns` is the time of the reading or of the process's end.
+    pub fn time_of(&self, slot: &Slot, event: &Event, now_ns: Option<u64>) -> Option<u64> {
+        let clock = self.snapshot.header.as_ref()?.clock?;
+        let ticks = self.operand(slot, event, OperandType::Time)?;
+        clock.boottime_ns(ticks, slot.claimed_boottime_ns, now_ns)
+    }
+
+    /// The time of an event since the clock of the ring began, ns.
+    pub fn since_start(&self, slot: &Slot, event: &Event, now_ns: Option<u64>) -> Option<u64> {
+        let began_ns = self.snapshot.header.as_ref()?.clock?.base_boottime_ns;
+        self.time_of(slot, event, now_ns)?.checked_sub(began_ns)
+    }
+
+    /// Looks up the static that the lock of an event is in, for [`Locations::lock_name`].
+    pub fn find_lock(&mut self, slot: &Slot, event: &Event) {
+        if let Some(lock) = self.lock_of(slot, event)
+            && !self.lock_symbols.contains_key(&(slot.pid, lock))
+        {
+            let symbol = self.symbol_of(slot.pid, lock);
+            self.lock_symbols.insert((slot.pid, lock), symbol);
+        }
+    }
+
+    /// The name that a process gave to a lock, or the static that it is in.
+    pub fn lock_name(&self, pid: u32, lock: u64) -> Option<&str> {
+        let symbol = || self.lock_symbols.get(&(pid, lock))?.as_deref();
+        self.given_name(pid, lock).or_else(symbol)
     }
 
     /// The first operand of a type that has one word.

@@ -10,8 +10,9 @@
 //! share that line (and always with `-v`), the module-relative address follows. For marks of locks a word follows:
 //! `(takes)` (a recorded lock: the thread has it unless it waits or fails next), `(waits)`, `(acquired)` (a lock that is
 //! marked by hand), `(released)`, `(failed)`, `(idle)` (waits on a condition variable), `(woken)` (holds the lock again)
-//! or `(destroyed)`. The words are of small letters only: the scripts `lock-holders` and `lock-waiters` read them. With `-v` the lock of the event follows. The line of an exited thread
-//! ends in `EXIT`.
+//! or `(destroyed)`. The words are of small letters only: the scripts `lock-holders` and `lock-waiters` read them. With
+//! `-v`, labels follow, and of an event of a lock, the lock and its time, counted from the beginning of the recording:
+//! `cache.rs:10<0x1000>(takes) of CACHE (0x7f0000001000) at 1.000000 s`. The line of an exited thread ends in `EXIT`.
 //!
 //! Where the linker has folded several marks into one, all of their lines are shown, as
 //! `source_a.c:124|source_b.c:20`: it is not known which of them the thread passed. This file computes nothing.
@@ -95,7 +96,33 @@ fn word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option
     }
 }
 
-/// Writes one thread's line; `sequence_mask` says how much of a sequence was recorded.
+/// Writes what `-v` adds to an event: labels, the lock, and the time since recording began.
+fn details(
+    out: &mut dyn Write,
+    thread: &Thread<'_>,
+    event: &Event,
+    location: &Location,
+    locations: &Locations<'_>,
+    now_ns: Option<u64>,
+) -> io::Result<()> {
+    for (index, label) in labels(location, locations).iter().enumerate() {
+        write!(out, "{}\"{}\"", if index == 0 { " " } else { "|" }, printable(label))?;
+    }
+    let pid = thread.slot.pid;
+    if let Some(lock) = locations.lock_of(thread.slot, event) {
+        match locations.lock_name(pid, lock) {
+            Some(name) => write!(out, " of {} ({lock:#x})", printable(name))?,
+            None => write!(out, " of {lock:#x}")?,
+        }
+    }
+    if let Some(since_ns) = locations.since_start(thread.slot, event, now_ns) {
+        write!(out, " at {}.{:06} s", since_ns / 1_000_000_000, since_ns / 1000 % 1_000_000)?;
+    }
+    Ok(())
+}
+
+/// Writes one thread's line; `sequence_mask` says how much of a sequence was recorded, and `now_ns` is the time of the
+/// reading or of the process's end.
 ///
 /// # Errors
 ///
@@ -107,6 +134,7 @@ pub fn thread(
     locations: &Locations<'_>,
     texts: &LocationTexts<'_>,
     sequence_mask: u64,
+    now_ns: Option<u64>,
 ) -> io::Result<()> {
     let bold = anstyle::Style::new().bold();
     write!(out, "{bold}{}[{}]{bold:#}:", printable(&thread.slot.name), thread.slot.tid)?;
@@ -117,13 +145,8 @@ pub fn thread(
         if let Some(word) = word(thread, event, locations) {
             write!(out, "({word})")?;
         }
-        if texts.is_verbose
-            && let Some(lock) = locations.lock_of(thread.slot, event)
-        {
-            match locations.given_name(thread.slot.pid, lock) {
-                Some(name) => write!(out, " of {}", printable(name))?,
-                None => write!(out, " of {lock:#x}")?,
-            }
+        if texts.is_verbose {
+            details(out, thread, event, locations.get(*location), locations, now_ns)?;
         }
         separator = ", ";
     }

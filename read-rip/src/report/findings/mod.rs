@@ -227,6 +227,24 @@ mod tests {
     }
 
     #[test]
+    fn locks_of_one_name_always_have_their_addresses() -> io::Result<()> {
+        use crate::findings::{Acquisition, OrderCycle, OrderEdge};
+        let mut model = model();
+        model.locks.push(Lock { address: 0x5678, ..model.locks[0].clone() });
+        let at = |lock| Acquisition { lock, location: 0, is_shared: false };
+        let edge = |held, acquired| OrderEdge { thread: 0, held: at(held), acquired: at(acquired) };
+        let cycle = OrderCycle { edges: vec![edge(0, 1), edge(1, 0)], similar: 0, unlisted: 0 };
+        let evidence = Evidence::OrderCycle(cycle);
+        let mentions = Mentions { locks: vec![0, 1], ..Mentions::default() };
+        let finding = Finding { kind: Kind::LockOrder, evidence, mentions, ..finding() };
+        let mut out = Vec::new();
+        with_names(&model, |names, _| findings(&mut out, &[finding], &CHECKED, names))?;
+        let text = String::from_utf8_lossy(&out);
+        assert_eq!((text.matches("(0x1234)").count(), text.matches("(0x5678)").count()), (2, 2), "{text}");
+        Ok(())
+    }
+
+    #[test]
     fn without_findings_it_says_what_was_analysed() -> io::Result<()> {
         let mut out = Vec::new();
         with_names(&model(), |names, _| findings(&mut out, &[], &CHECKED, names))?;

@@ -10,7 +10,7 @@ use crate::report::names::LockNames;
 
 /// The text of a finding.
 pub(in crate::report) fn paragraph(finding: &Finding, names: &LockNames<'_>) -> Paragraph {
-    let mut words = Words::new(names);
+    let mut words = Words::new(names, &finding.mentions.locks);
     match &finding.evidence {
         Evidence::WaitCycle(cycle) => cycles::wait_cycle(&mut words, cycle),
         Evidence::OrderCycle(cycle) => cycles::order_cycle(&mut words, cycle),

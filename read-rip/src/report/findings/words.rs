@@ -2,7 +2,7 @@
 //!
 //! It makes no sentences: the files by topic do.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::findings::{HoldFact, LockHistory, Waiters};
 use crate::locations::LocationId;
@@ -22,12 +22,19 @@ pub(in crate::report) struct Paragraph {
 pub(super) struct Words<'a> {
     names: &'a LockNames<'a>,
     named: HashSet<LockId>,
+    /// The locks of this finding that are called like another one of it.
+    namesakes: HashSet<LockId>,
 }
 
 impl<'a> Words<'a> {
-    /// The words for one finding, which has named no lock yet.
-    pub(super) fn new(names: &'a LockNames<'a>) -> Words<'a> {
-        Words { names, named: HashSet::new() }
+    /// The words for one finding about these locks, which has named no lock yet.
+    pub(super) fn new(names: &'a LockNames<'a>, locks: &[LockId]) -> Words<'a> {
+        let mut by_name: HashMap<String, Vec<LockId>> = HashMap::new();
+        for &id in locks {
+            by_name.entry(names.lock(&names.model.locks[id])).or_default().push(id);
+        }
+        let namesakes = by_name.into_values().filter(|ids| ids.len() > 1).flatten().collect();
+        Words { names, named: HashSet::new(), namesakes }
     }
 
     pub(super) fn thread(&self, thread: ThreadId) -> String {
@@ -38,12 +45,13 @@ impl<'a> Words<'a> {
         self.names.location(location)
     }
 
-    /// The name of a lock. The first time, its address follows.
+    /// The name of a lock. Its address follows the first time, and each time if another lock has the same name.
     pub(super) fn lock(&mut self, id: LockId) -> String {
         let lock = &self.names.model.locks[id];
         let name = self.names.lock(lock);
         let is_first = self.named.insert(id);
-        if is_first && lock.name != LockName::None { format!("{name} ({:#x})", lock.address) } else { name }
+        let is_clear = !is_first && !self.namesakes.contains(&id);
+        if !is_clear && lock.name != LockName::None { format!("{name} ({:#x})", lock.address) } else { name }
     }
 
     /// Whether lengths of time up to the end of the process are lower bounds.

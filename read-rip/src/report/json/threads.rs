@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::location::{JsonLocation, json_location};
-use super::writer::Json;
+use super::writer::{Json, moment};
 use crate::events::Event;
 use crate::locations::{LocationId, Locations};
 use crate::ring::Snapshot;
@@ -41,6 +41,10 @@ struct JsonEvent<'a> {
     sequence: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     lock: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    boottime_ns: Option<String>,
     location: JsonLocation<'a>,
 }
 
@@ -67,10 +71,15 @@ impl<W: Write> Json<W> {
         events: &[(Event, LocationId)],
         locations: &Locations<'_>,
         snapshot: &Snapshot,
+        now_ns: Option<u64>,
     ) -> io::Result<()> {
         let events = events.iter().map(|(event, location)| JsonEvent {
             sequence: event.sequence & snapshot.sequence_mask,
             lock: locations.lock_of(thread.slot, event).map(|lock| format!("{lock:#x}")),
+            lock_name: locations
+                .lock_of(thread.slot, event)
+                .and_then(|lock| locations.lock_name(thread.slot.pid, lock)),
+            boottime_ns: locations.time_of(thread.slot, event, now_ns).map(moment),
             location: json_location(locations.get(*location), locations, snapshot),
         });
         self.line(

@@ -1,0 +1,96 @@
+//! Breaks long lines between words where a terminal would break them anywhere.
+//!
+//! Only text for people passes through it: not JSON, and not the lines that scripts read. Into a pipe, each line stays
+//! whole, so that a search finds it.
+
+use std::io::{self, Write};
+
+use textwrap::{Options, WordSplitter, WrapAlgorithm};
+
+/// Narrower terminals get lines of this width.
+const WIDTH_MIN: usize = 40;
+/// The continuation of a line begins this much further to the right.
+const INDENT: usize = 4;
+
+/// Writes lines that are no longer than a terminal is wide, if it can break them between words.
+pub(super) struct Wrapping<W: Write> {
+    inner: W,
+    width: usize,
+    /// The beginning of a line.
+    pending: Vec<u8>,
+}
+
+impl<W: Write> Wrapping<W> {
+    pub(super) fn new(inner: W, width: usize) -> Wrapping<W> {
+        Wrapping { inner, width: width.max(WIDTH_MIN), pending: Vec::new() }
+    }
+}
+
+impl<W: Write> Write for Wrapping<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.pending.extend(piece);
+            if piece.ends_with(b"\n") {
+                let wrapped = wrap(&self.pending, self.width);
+                self.pending.clear();
+                self.inner.write_all(&wrapped)?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let rest = std::mem::take(&mut self.pending);
+        self.inner.write_all(&rest)?;
+        self.inner.flush()
+    }
+}
+
+/// Lines from standard error or output, broken where they are too long.
+pub(super) fn wrap(line: &[u8], width: usize) -> Vec<u8> {
+    let Ok(text) = std::str::from_utf8(line) else { return line.to_vec() };
+    // Bytes are at least as many as columns.
+    if text.len() <= width {
+        return line.to_vec();
+    }
+    let (text, end) = text.strip_suffix('\n').map_or((text, ""), |text| (text, "\n"));
+    let own = text.len() - text.trim_start_matches(' ').len();
+    let indent = " ".repeat(own + INDENT);
+    let first = " ".repeat(own);
+    let options = Options::new(width)
+        .initial_indent(&first)
+        .subsequent_indent(&indent)
+        .break_words(false)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .wrap_algorithm(WrapAlgorithm::FirstFit);
+    (textwrap::fill(&text[own..], options) + end).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrapped(text: &str) -> String {
+        let mut out = Wrapping::new(Vec::new(), 40);
+        // In pieces, as formatting writes them.
+        text.as_bytes().chunks(3).for_each(|piece| out.write_all(piece).unwrap());
+        out.flush().unwrap();
+        String::from_utf8(out.inner).unwrap()
+    }
+
+    #[test]
+    fn long_lines_are_broken_between_words_and_continue_indented() {
+        assert_eq!(
+            wrapped("  held by worker[11] at server::cache::get cache.rs:12, for 3.2 s\nshort\n"),
+            "  held by worker[11] at\n      server::cache::get cache.rs:12,\n      for 3.2 s\nshort\n"
+        );
+    }
+
+    #[test]
+    fn colours_take_no_columns_and_long_words_stay_whole() {
+        let line = "\x1b[1m\x1b[31mproven deadlock\x1b[0m: 2 threads wait here";
+        assert_eq!(wrapped(line), line);
+        let path = "x".repeat(60);
+        assert_eq!(wrapped(&format!("a {path}\nlast")), format!("a\n    {path}\nlast"));
+    }
+}
