@@ -51,12 +51,27 @@ fn short_lived_threads_are_all_recorded_on_a_small_file_system() {
     }
     let ring = looks_at_pauses(&["churn"]).pop().unwrap().unwrap();
     assert_eq!((ring.refused_memory, ring.refused_full), (0, 0));
-    // The last threads are recorded, and the slots take no more than three quarters of the 256 KiB.
+    // The last threads are recorded, and the ring takes no more than half of the 256 KiB.
     let slots = ring.slots.len();
-    assert!((100..=192).contains(&slots), "{slots} slots");
+    assert!((60..=120).contains(&slots), "{slots} slots");
     for index in 3000 - slots + 1..3000 {
         assert_eq!(ring.slot_named(&format!("c{index}")).state, State::Exited);
     }
+}
+
+#[test]
+fn a_small_file_system_is_left_to_the_program() {
+    if !is_root("a_small_file_system_is_left_to_the_program") {
+        return;
+    }
+    let plan = plan(&["churn"]).tmpfs("size=64k");
+    let ring = plan.dir().join("mount/ring");
+    let mut victim = plan.env("RIP_RING", &ring).start();
+    victim.until("paused");
+    let found = victim.ring_now(&ring);
+    assert!(matches!(found, Err(Damage::NoFile(_))), "a ring took the program's memory");
+    victim.go_on();
+    assert_eq!(victim.wait().status.code(), Some(3));
 }
 
 #[test]

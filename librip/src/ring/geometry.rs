@@ -76,12 +76,25 @@ pub(crate) struct Demand {
     pub(crate) text_len_bytes: u64,
 }
 
+impl Demand {
+    /// The memory that the ring takes without slots, bytes: that of the tables is reserved as they fill.
+    fn tables_len_bytes(&self, page_len_bytes: u64) -> u64 {
+        let tables = [
+            size_of::<Header>() as u64,
+            self.modules * size_of::<Module>() as u64,
+            self.sites * size_of::<Site>() as u64,
+            self.text_len_bytes,
+        ];
+        tables.iter().map(|len_bytes| len_bytes.next_multiple_of(page_len_bytes)).sum()
+    }
+}
+
 /// What limits a ring, bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// The length of the file, most of which is holes.
     pub(crate) file_len_bytes: u64,
-    /// The memory that all slots together may take.
+    /// The memory that the ring may take.
     pub(crate) memory_bytes: u64,
     pub(crate) page_len_bytes: u64,
 }
@@ -99,10 +112,14 @@ impl Geometry {
     ///
     /// # Errors
     ///
-    /// The length of the smallest file that would do, bytes, if the limits forbid it.
+    /// What the smallest ring that would do takes, bytes, if the limits forbid it.
     pub(crate) fn plan(demand: &Demand, limits: &Limits) -> Result<(Geometry, bool), u64> {
         let slot_len = slot_len_bytes(demand.words);
-        let slots = demand.slots.min(limits.memory_bytes / slot_len).max(1);
+        let for_slots = limits.memory_bytes.checked_sub(demand.tables_len_bytes(limits.page_len_bytes));
+        let slots = demand.slots.min(for_slots.unwrap_or(0) / slot_len);
+        if slots == 0 {
+            return Err(demand.tables_len_bytes(limits.page_len_bytes) + slot_len);
+        }
         let roomy = Geometry::with_spare(demand, limits, 1, slots);
         if roomy.file_len_bytes <= limits.file_len_bytes {
             return Ok((roomy, slots < demand.slots));
@@ -215,10 +232,15 @@ mod tests {
     }
 
     #[test]
-    fn slots_take_no_more_memory_than_they_may() {
-        let (geometry, is_limited) =
-            Geometry::plan(&DEMAND, &Limits { memory_bytes: 10 << 10, ..NO_LIMITS }).unwrap();
+    fn a_ring_takes_no_more_memory_than_it_may() {
+        // A page or two for each table, and 1 KiB for each slot.
+        let tables = DEMAND.tables_len_bytes(4096);
+        assert!((16 << 10..32 << 10).contains(&tables), "{tables}");
+        let with_memory = |memory_bytes| Geometry::plan(&DEMAND, &Limits { memory_bytes, ..NO_LIMITS });
+        let (geometry, is_limited) = with_memory(tables + (10 << 10)).unwrap();
         assert_eq!((geometry.capacity(Table::Slots), is_limited), (10, true));
+        assert_eq!(with_memory(tables + 1023).unwrap_err(), tables + 1024);
+        assert_eq!(with_memory(tables - 1).unwrap_err(), tables + 1024);
     }
 
     #[test]

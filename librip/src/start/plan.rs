@@ -59,12 +59,13 @@ fn limits(place: &Place) -> Limits {
     };
     /// If the address space is limited, the program needs it: the ring takes at most one part in this many.
     const ADDRESS_SPACE_PART: u64 = 16;
-    // Threads that come and go use one slot after the other, in the end all of them. The slots must leave a part of the
-    // file system to the program's own shared memory: of the 64 MiB that a container has by default, slots take 48.
+    // Threads that come and go use one slot after the other, in the end all of them. The ring leaves half of what is free
+    // to the program's own shared memory: of the 64 MiB that a container has by default, the ring takes 32. It takes
+    // nothing of 64 KiB, because half of them are too little.
     let memory_bytes = nix::sys::statvfs::statvfs(place.directory())
         .ok()
         .filter(|status| status.blocks() > 0)
-        .map_or(u64::MAX, |status| status.blocks_available() * status.fragment_size() / 4 * 3);
+        .map_or(u64::MAX, |status| status.blocks_available() * status.fragment_size() / 2);
     Limits {
         memory_bytes,
         file_len_bytes: limit(Resource::RLIMIT_FSIZE).min(limit(Resource::RLIMIT_AS) / ADDRESS_SPACE_PART),
