@@ -19,6 +19,7 @@ Examples:
   read-rip check RING               deadlocks and other problems with locks
   read-rip run --preload ./server   record the locks of a program, and explain a crash
   read-rip run --check -- make test record all processes of a test, and check each for problems with locks
+  read-rip save -o FILE RING        a copy for another machine, with two readings and all locations
   read-rip list                     all rings, and how their processes ended
   read-rip -e ./server RING.gz      a compressed copy, with the program that was recorded
   read-rip --json RING | jq .       output for programs; see json-schema.json";
@@ -119,6 +120,8 @@ pub enum Command {
     Locks(LocksArgs),
     /// Finds deadlocks and other problems with locks
     Check(CheckArgs),
+    /// Saves a compressed copy of a ring, which another machine reads with the same result
+    Save(SaveArgs),
     /// Runs a program; explains a crash, and with --check all problems with locks
     #[command(after_help = RUN_EXIT_STATUS)]
     Run(RunArgs),
@@ -225,6 +228,21 @@ pub struct CiArgs {
     /// Also write the findings to FILE as SARIF 2.1.0
     #[arg(long, value_name = "FILE")]
     pub sarif: Option<PathBuf>,
+}
+
+/// What `save` saves.
+#[derive(Args, Debug)]
+pub struct SaveArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: RingArgs,
+    /// The file to write; an existing file is replaced. Default: the name of the ring and `.saved.gz`, in the present
+    /// directory
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The time between the two readings of a living process
+    #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
+    pub window: Duration,
 }
 
 /// What `run` runs.

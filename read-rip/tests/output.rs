@@ -434,6 +434,7 @@ fn the_help_is_as_in_the_snapshot() {
         &["info", "--help"],
         &["locks", "--help"],
         &["check", "--help"],
+        &["save", "--help"],
         &["run", "--help"],
     ] {
         let mut command = command();

@@ -144,7 +144,11 @@ impl Earlier {
 
 impl Readings {
     fn of(path: &Path, args: &CheckArgs, wanted: &Common) -> Result<Readings, AppError> {
-        let first = Reading::of(path, wanted)?;
+        let mut first = Reading::of(path, wanted)?;
+        if let Some((earlier, window_ns)) = first.take_earlier(wanted)? {
+            let earlier = Some(Earlier::of(earlier, window_ns));
+            return Ok(Readings { earlier, reading: first, one_reading: None });
+        }
         let one = |reading, why| Ok(Readings { earlier: None, reading, one_reading: why });
         if first.is_copy() {
             return one(first, Some(OneReading::Copy));

@@ -35,6 +35,12 @@ pub(super) enum AppError {
     PreloadLibrary { path: PathBuf, source: io::Error },
     /// The interposer was not found.
     NoPreload,
+    /// A saved ring whose context is damaged.
+    SavedContext { path: PathBuf, source: serde_json::Error },
+    /// A ring to save that is a saved one.
+    AlreadySaved { path: PathBuf },
+    /// A ring that cannot be saved.
+    Save { path: PathBuf, source: io::Error },
     /// Standard output cannot be written.
     Output(io::Error),
 }
@@ -120,6 +126,19 @@ impl AppError {
                 Some(
                     "build it with cargo build --release -p librip-preload, or name it with --preload-library",
                 ),
+            ),
+            AppError::SavedContext { path, source } => (
+                format!("{} was saved, and what was saved beside the ring is damaged", path.display()),
+                Some(source.to_string()),
+                Some("copy the file again"),
+            ),
+            AppError::AlreadySaved { path } => {
+                (format!("{} is a saved ring", path.display()), None, Some("copy the file"))
+            }
+            AppError::Save { path, source } => (
+                format!("could not save the ring as {}", path.display()),
+                Some(source.to_string()),
+                Some("name a file in a directory with room for it with --output"),
             ),
             AppError::Output(error) => ("could not write the output".into(), Some(error.to_string()), None),
         };

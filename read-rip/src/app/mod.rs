@@ -12,6 +12,8 @@ mod output;
 mod reading;
 mod rings;
 mod run;
+mod save;
+mod saved;
 mod show;
 mod wrap;
 
@@ -39,6 +41,7 @@ pub fn run_command(cli: Cli) -> ExitCode {
         Some(Command::Info { ring }) => show::info(&ring, &cli.common),
         Some(Command::Locks(args)) => locks::locks(&args, &cli.common),
         Some(Command::Check(args)) => collect::check(&args, &cli.common),
+        Some(Command::Save(args)) => save::save(&args, &cli.common),
         Some(Command::Run(args)) => run::run(&args, &cli.common),
         Some(Command::Completions { shell }) => install::completions(shell),
         Some(Command::Man { command }) => install::man(command.as_deref()),

@@ -6,18 +6,20 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
 use super::error::AppError;
-use super::output::{ERROR, SOUND, output, remark};
+use super::output::{ERROR, SOUND, now_ns, output, remark};
+use super::saved::Context;
 use crate::cli::Common;
 use crate::locations::Locations;
 use crate::locks::Input;
 use crate::process::{self, Liveness, MappedFiles, is_of_another_boot, living_threads};
 use crate::report::{self, Json, printable};
-use crate::ring::{self, Ending, Module, Snapshot};
+use crate::ring::{self, Ending, Module, Saved, Snapshot, Source};
 use crate::symbols::{Options, Resolver};
 use crate::threads::{self, Losses, Thread};
 
@@ -42,23 +44,75 @@ pub(super) struct Reading {
     /// If `now_ns` is not known: when the ring was read, ns since boot. The process was dead by then. `None` if it ran
     /// on another machine, or before a restart.
     pub(super) latest_end_ns: Option<u64>,
+    /// What a saved ring has besides.
+    saved: Option<SavedRest>,
+}
+
+/// What a saved ring has besides its later image.
+struct SavedRest {
+    context: Rc<Context>,
+    earlier: Option<Source>,
 }
 
 impl Reading {
     pub(super) fn of(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
+        let source = Source::open(path)?;
+        if let Some(saved) = Saved::of(&source) {
+            return Reading::of_saved(saved, wanted);
+        }
+        Reading::of_ring(&source, wanted)
+    }
+
+    fn of_saved(saved: Saved, wanted: &Common) -> Result<Reading, AppError> {
+        let Saved { later, earlier, context } = saved;
+        let context = Context::parse(&context)
+            .map_err(|source| AppError::SavedContext { path: later.path().to_owned(), source })?;
+        let reading = Reading::of_image(&later, &context, wanted)?;
+        Ok(Reading { saved: Some(SavedRest { context: Rc::new(context), earlier }), ..reading })
+    }
+
+    /// A reading of an image, with what was known when it was saved.
+    pub(super) fn of_image(image: &Source, context: &Context, wanted: &Common) -> Result<Reading, AppError> {
+        let mut snapshot = ring::read_source(image)?;
+        match &mut snapshot.header {
+            Some(header) if !context.is_copy => header.treat_as_original(),
+            Some(_) => {}
+            None => name_program(&mut snapshot, wanted),
+        }
+        Ok(Reading {
+            path: image.path().to_owned(),
+            losses: threads::losses(&snapshot),
+            snapshot,
+            liveness: context.state.clone().map(Liveness::from),
+            living: context.living.clone(),
+            ended: context.ended.clone(),
+            now_ns: context.now_ns,
+            latest_end_ns: context.latest_end_ns,
+            saved: None,
+        })
+    }
+
+    /// If the ring was saved with an earlier image: a reading of it, and the time between the two, ns. Once.
+    pub(super) fn take_earlier(&mut self, wanted: &Common) -> Result<Option<(Reading, u64)>, AppError> {
+        let Some(saved) = &mut self.saved else { return Ok(None) };
+        let (Some(image), Some(window_ns)) = (saved.earlier.take(), saved.context.window_ns) else {
+            return Ok(None);
+        };
+        Ok(Some((Reading::of_image(&image, &saved.context, wanted)?, window_ns)))
+    }
+
+    /// When the ring was saved, ns since 1970; `None` if it was not.
+    pub(super) fn saved_realtime_ns(&self) -> Option<u64> {
+        self.saved.as_ref().map(|saved| saved.context.saved_realtime_ns)
+    }
+
+    fn of_ring(source: &Source, wanted: &Common) -> Result<Reading, AppError> {
+        let path = source.path();
         // Queried before and after the copy, so that a thread that starts or ends in between counts as existing.
         let living_before = ring::read_header(path).map(|header| living_threads(header.pid as i32));
-        let (mut snapshot, liveness) = read(path)?;
-        if snapshot.header.is_none()
-            && let Some(exe) = wanted.exe.clone()
-        {
-            // Rings in the legacy format name no program.
-            snapshot.modules.push(Module {
-                end: WHOLE_ADDRESS_SPACE,
-                path: exe,
-                is_executable: true,
-                ..Module::default()
-            });
+        let (mut snapshot, liveness) = read(source)?;
+        if snapshot.header.is_none() {
+            name_program(&mut snapshot, wanted);
         }
         let mut living = match (&liveness, &snapshot.header) {
             // The ring has thread ids of the process's PID namespace. They can be compared only if it is this one
@@ -96,6 +150,7 @@ impl Reading {
             ended,
             now_ns,
             latest_end_ns,
+            saved: None,
         })
     }
 
@@ -132,14 +187,19 @@ impl Reading {
 
     pub(super) fn resolver(&self, wanted: &Common) -> Resolver {
         let pid = match self.liveness {
-            Some(Liveness::Alive { pid, .. }) => Some(pid),
+            // The process of a saved ring was on another machine, or in another time.
+            Some(Liveness::Alive { pid, .. }) if self.saved.is_none() => Some(pid),
             _ => None,
         };
         let mut options = Options { executable: wanted.exe.clone(), ..Options::default() };
         options.debug_dirs.splice(0..0, wanted.debug_dir.iter().cloned());
         options.root = pid.map(|pid| PathBuf::from(format!("/proc/{pid}/root")));
         options.live_executable = pid.map(|pid| PathBuf::from(format!("/proc/{pid}/exe")));
-        Resolver::new(&self.snapshot.modules, options)
+        let resolver = Resolver::new(&self.snapshot.modules, options);
+        match &self.saved {
+            Some(saved) => resolver.with_answers(saved.context.answers.clone()),
+            None => resolver,
+        }
     }
 
     /// Writes to standard error what the result does not show. Returns the exit status that follows from it.
@@ -207,24 +267,40 @@ impl Reading {
 
     /// Like `heading`, with an addition to the number of exited threads.
     pub(super) fn heading_with(&self, threads: &[Thread<'_>], of_exited: &str) -> String {
-        report::remarks::heading(&self.snapshot, self.liveness.as_ref(), threads, of_exited)
+        let heading = report::remarks::heading(&self.snapshot, self.liveness.as_ref(), threads, of_exited);
+        match self.saved_realtime_ns() {
+            Some(saved_ns) => heading + &report::remarks::of_saved(now_ns().saturating_sub(saved_ns)),
+            None => heading,
+        }
+    }
+}
+
+/// Rings in the legacy format name no program.
+fn name_program(snapshot: &mut Snapshot, wanted: &Common) {
+    if let Some(exe) = wanted.exe.clone() {
+        snapshot.modules.push(Module {
+            end: WHOLE_ADDRESS_SPACE,
+            path: exe,
+            is_executable: true,
+            ..Module::default()
+        });
     }
 }
 
 /// Reads a ring, and says whether anything may still be recorded in it.
 ///
 /// If nothing may, the ring was read after that was known: it is in its last state.
-fn read(path: &Path) -> Result<(Snapshot, Option<Liveness>), AppError> {
-    let was_final = ring::read_header(path).is_ok_and(|header| {
+fn read(source: &Source) -> Result<(Snapshot, Option<Liveness>), AppError> {
+    let was_final = ring::read_header(source.path()).is_ok_and(|header| {
         let is_alone = header.forks == 0;
         is_alone && process::settled_liveness(&header, PATIENCE).is_final()
     });
-    let snapshot = ring::read(path)?;
+    let snapshot = ring::read_source(source)?;
     let Some(header) = &snapshot.header else { return Ok((snapshot, None)) };
     let liveness = liveness(header, &snapshot.slots);
     let has_others = snapshot.slots.iter().any(|slot| slot.pid != header.pid);
     if liveness.is_final() && (!was_final || has_others) {
-        return Ok((ring::read(path)?, Some(liveness)));
+        return Ok((ring::read_source(source)?, Some(liveness)));
     }
     Ok((snapshot, Some(liveness)))
 }

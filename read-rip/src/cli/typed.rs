@@ -102,6 +102,7 @@ impl Command {
         match self {
             Command::Locks(_) => "locks",
             Command::Check(_) => "check",
+            Command::Save(_) => "save",
             Command::Run(_) => "run",
             Command::List => "list",
             Command::Gc { .. } => "gc",
@@ -116,6 +117,7 @@ impl Command {
             Command::Locks(args) => Some(&mut args.ring),
             Command::Check(args) => Some(&mut args.ring),
             Command::Info { ring } => Some(ring),
+            Command::Save(args) => Some(&mut args.ring),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::list::process_state;
 use super::names::location_texts;
-use super::units::counted;
+use super::units::{age, counted};
 use crate::events::Leftover;
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{LockModel, Overview, Summary};
@@ -80,6 +80,11 @@ pub fn heading(
         heading += &format!(", {abandoned} disappeared without exiting");
     }
     heading
+}
+
+/// What a heading says of a ring that was saved this long ago.
+pub fn of_saved(ago_ns: u64) -> String {
+    format!(" (saved {} ago)", age(ago_ns))
 }
 
 /// How many words were read, and how many are lost. A word is a mark or an operand of a mark.

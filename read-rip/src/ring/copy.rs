@@ -369,7 +369,7 @@ impl SlotReader<'_> {
 
 /// Whether two copies of a slot's header have the same owner. Other fields, such as the name, may change while a
 /// thread owns the slot.
-fn is_same_owner(one: &Bytes<'_>, other: &Bytes<'_>) -> bool {
+pub(super) fn is_same_owner(one: &Bytes<'_>, other: &Bytes<'_>) -> bool {
     let same_u32 = |at| one.u32(at) == other.u32(at);
     let same_u64 = |at| one.u64(at) == other.u64(at);
     same_u32(offset_of!(SlotHeader, state))

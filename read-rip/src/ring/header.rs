@@ -96,6 +96,11 @@ impl Header {
     pub fn is_copy(&self) -> bool {
         self.read_from.is_none_or(|opened| opened.id != self.file)
     }
+
+    /// The file that was read was saved from the file that the recorder made, with all that was known then.
+    pub fn treat_as_original(&mut self) {
+        self.read_from = Some(OpenedFile { id: self.file, owner: self.uid });
+    }
 }
 
 /// A file, whatever its name: its device and its inode there.

@@ -9,6 +9,7 @@
 //! | `bytes`, `table` | decodes integers and texts; splits a region into entries |
 //! | `parse`, `region_list`, `clock` | decode the header |
 //! | `metadata`, `names` | decode the tables of modules, sites and names of locks |
+//! | `image`, `saved` | copy a ring as bytes, and take a saved one apart |
 //! | `copy`, `held` | copy slots and their held-lock tables while their owners write |
 //! | `legacy` | reads rings of the C header that preceded librip |
 //! | `word`, `words`, `site`, `slot`, `module`, `region`, `header`, `snapshot`, `error` | the values |
@@ -19,6 +20,7 @@ mod copy;
 mod error;
 mod header;
 mod held;
+mod image;
 mod incident;
 mod legacy;
 mod metadata;
@@ -27,6 +29,7 @@ mod names;
 mod parse;
 mod region;
 mod region_list;
+mod saved;
 mod site;
 mod slot;
 mod snapshot;
@@ -43,9 +46,11 @@ pub use header::{
     Ending, FileId, FileSystem, HandedOver, Header, IgnoredSettings, Machine, OpenedFile, Setting,
 };
 pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
+pub use image::write_image;
 pub use incident::{Incident, IncidentKind};
 pub use module::Module;
 pub use region::{Region, RegionKind};
+pub use saved::Saved;
 pub use site::{LockType, OperandType, Site, SiteFlags, SiteKind};
 pub use slot::{Slot, SlotKind, SlotState};
 pub use snapshot::Snapshot;
@@ -64,14 +69,22 @@ pub const DEFAULT_DIRECTORY: &str = librip_format::DEFAULT_DIRECTORY;
 ///
 /// If nothing of it can be read; see [`Error`].
 pub fn read(path: &Path) -> Result<Snapshot, Error> {
-    let source = Source::open(path)?;
-    if legacy::is_legacy(&source) {
-        return legacy::read(&source);
+    read_source(&Source::open(path)?)
+}
+
+/// Copies an opened ring.
+///
+/// # Errors
+///
+/// Those of [`read`].
+pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
+    if legacy::is_legacy(source) {
+        return legacy::read(source);
     }
-    let (header, mut defects) = parse::header(&source)?;
-    let (modules, sites) = metadata::read(&source, &header, &mut defects);
-    let slots = copy::slots(&source, &header, &mut defects);
-    let lock_names = names::read(&source, &header, &mut defects);
+    let (header, mut defects) = parse::header(source)?;
+    let (modules, sites) = metadata::read(source, &header, &mut defects);
+    let slots = copy::slots(source, &header, &mut defects);
+    let lock_names = names::read(source, &header, &mut defects);
     Ok(Snapshot { header: Some(header), modules, sites, slots, lock_names, defects, sequence_mask: u64::MAX })
 }
 

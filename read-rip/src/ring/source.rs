@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lzma_rust2::XzReader;
 use nix::unistd::{Whence, lseek};
@@ -27,8 +28,12 @@ const XZ_MEMORY_MAX_KIB: u32 = 128 << 10;
 #[derive(Debug)]
 pub struct Source {
     path: PathBuf,
-    data: Data,
+    data: Arc<Data>,
+    /// Where it begins in the data, bytes.
+    base: u64,
     len_bytes: u64,
+    /// Whether it is an image in the file that `read-rip save` has written.
+    is_saved: bool,
     /// The file; none if its data was unpacked.
     opened: Option<OpenedFile>,
     /// Set if not all of the compressed data could be unpacked: its format, and why.
@@ -97,7 +102,21 @@ impl Source {
                 (Data::Memory(bytes), None, len, cut.map(|why| (format, why)))
             }
         };
-        Ok(Source { path: path.to_owned(), data, len_bytes, opened, cut })
+        let data = Arc::new(data);
+        Ok(Source { path: path.to_owned(), data, base: 0, len_bytes, is_saved: false, opened, cut })
+    }
+
+    /// An image in a file that `read-rip save` has written.
+    pub(super) fn part(&self, begin: u64, len_bytes: u64) -> Source {
+        Source {
+            path: self.path.clone(),
+            data: Arc::clone(&self.data),
+            base: self.base + begin,
+            len_bytes,
+            is_saved: true,
+            opened: None,
+            cut: None,
+        }
     }
 
     /// The file's path.
@@ -122,7 +141,7 @@ impl Source {
 
     /// Whether a process may write to it while it is read.
     pub fn may_change(&self) -> bool {
-        matches!(self.data, Data::File(_))
+        !self.is_saved && matches!(*self.data, Data::File(_))
     }
 
     /// Copies bytes from `offset`. Returns the number of bytes copied, which is smaller at the end of the ring.
@@ -131,7 +150,13 @@ impl Source {
     ///
     /// Those of `pread(2)`.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        match &self.data {
+        let mut buffer = buffer;
+        if self.is_saved {
+            let left = self.len_bytes.saturating_sub(offset).min(buffer.len() as u64);
+            buffer = &mut buffer[..left as usize];
+        }
+        let offset = self.base.saturating_add(offset);
+        match &*self.data {
             Data::File(file) => read_fully_at(file, buffer, offset),
             Data::Memory(bytes) => Ok(bytes.read_at(buffer, offset)),
         }
@@ -144,22 +169,25 @@ impl Source {
         if offset >= self.len_bytes {
             return None;
         }
-        match &self.data {
-            Data::Memory(bytes) => bytes.next_data(offset),
+        let (from, end) = (self.base + offset, self.base + self.len_bytes);
+        let found = match &*self.data {
+            Data::Memory(bytes) => bytes.next_data(from),
             Data::File(file) => {
                 let seek = |from: u64, whence| lseek(file.as_fd(), from as i64, whence);
-                match seek(offset, Whence::SeekData) {
+                match seek(from, Whence::SeekData) {
                     Ok(begin) => {
                         let end = seek(begin as u64, Whence::SeekHole).unwrap_or(i64::MAX);
-                        Some((begin as u64, (end as u64).min(self.len_bytes)))
+                        Some((begin as u64, end as u64))
                     }
                     // There is no data after this offset.
                     Err(nix::Error::ENXIO) => None,
                     // The file system does not know its holes.
-                    Err(_) => Some((offset, self.len_bytes)),
+                    Err(_) => Some((from, end)),
                 }
             }
-        }
+        };
+        let (data_begin, data_end) = found.filter(|&(begin, _)| begin < end)?;
+        Some((data_begin - self.base, data_end.min(end) - self.base))
     }
 }
 

@@ -13,8 +13,10 @@
 //! | `locate` | which file is the recorded one, and which is its debug file? |
 //! | `frame`, `debug_sections`, `split`, `dwarf` | which frames has the address? |
 //! | `demangle`, `symbol_table` | which function or static covers the address, and what is its name in the source? |
+//! | `answers` | what was found, to be kept with a saved ring |
 //! | `resolver` | all of these for the modules of a ring |
 
+mod answers;
 mod compressed;
 mod debug_sections;
 mod demangle;
@@ -28,6 +30,7 @@ mod resolver;
 mod split;
 mod symbol_table;
 
+pub use answers::SavedAnswers;
 pub use frame::Frame;
 pub use locate::Options;
 pub use problem::{ModuleProblem, Problem};

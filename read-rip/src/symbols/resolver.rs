@@ -1,10 +1,11 @@
 //! Resolves module-relative addresses to functions, files and lines.
 //!
-//! It caches files but not answers: the caller asks for each distinct address once.
+//! It caches files. It keeps its answers only for `read-rip save`: other callers ask for each distinct address once.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use super::answers::{Answers, SavedAnswers};
 use super::dwarf::Dwarf;
 use super::frame::Frame;
 use super::locate::{Files, Options, Search};
@@ -15,6 +16,14 @@ use crate::ring::Module;
 
 /// Resolves addresses of the modules of one ring.
 pub struct Resolver {
+    files: ModuleFiles,
+    /// The answers that a saved ring came with, and those that are to be saved.
+    answers: Answers,
+    keeps_answers: bool,
+}
+
+/// The files of the modules, opened when they are first asked about.
+struct ModuleFiles {
     modules: Vec<ModuleEntry>,
     /// Files that were opened. Several modules can share one.
     loaded: Vec<Loaded>,
@@ -37,12 +46,28 @@ impl Resolver {
     /// A resolver for a ring's modules. It does not open files yet.
     pub fn new(modules: &[Module], options: Options) -> Self {
         let entry = |module: &Module| ModuleEntry { module: module.clone(), loaded: None };
-        Self {
+        let files = ModuleFiles {
             modules: modules.iter().map(entry).collect(),
             loaded: Vec::new(),
             by_file: HashMap::new(),
             options,
-        }
+        };
+        Self { files, answers: Answers::default(), keeps_answers: false }
+    }
+
+    /// Gives it the answers that a saved ring came with. They precede what the files say.
+    pub fn with_answers(self, answers: SavedAnswers) -> Resolver {
+        Resolver { answers: answers.into(), ..self }
+    }
+
+    /// Keeps all answers from now on, for [`Resolver::answers`].
+    pub fn keeping_answers(self) -> Resolver {
+        Resolver { keeps_answers: true, ..self }
+    }
+
+    /// The answers that were given or kept.
+    pub fn answers(&self) -> SavedAnswers {
+        SavedAnswers::from(&self.answers)
     }
 
     /// The frames of a module-relative address, innermost (inlined) first. `module` is the module's index.
@@ -50,24 +75,33 @@ impl Resolver {
     /// The module's files are opened at the first call. The result is empty if nothing is known; then
     /// [`Self::problems`] often says why.
     pub fn resolve(&mut self, module: usize, address: u64) -> Vec<Frame> {
-        self.load(module).map(|loaded| loaded.resolve(address)).unwrap_or_default()
+        let find = |files: &mut ModuleFiles| {
+            files.load(module).map(|loaded| loaded.resolve(address)).unwrap_or_default()
+        };
+        self.answers.frames((module, address), self.keeps_answers, || find(&mut self.files))
     }
 
     /// The names of all functions at a module-relative address. There are several if the linker folded equal functions.
     pub fn namesakes(&mut self, module: usize, address: u64) -> Vec<String> {
-        self.load(module).map(|loaded| loaded.symbols().namesakes(address)).unwrap_or_default()
+        let find = |files: &mut ModuleFiles| {
+            files.load(module).map(|loaded| loaded.symbols().namesakes(address)).unwrap_or_default()
+        };
+        self.answers.namesakes((module, address), self.keeps_answers, || find(&mut self.files))
     }
 
     /// The name of the static that covers a module-relative address, and the address's offset in it.
     pub fn static_at(&mut self, module: usize, address: u64) -> Option<(String, u64)> {
-        self.load(module)?.symbols().static_at(address)
+        let find = |files: &mut ModuleFiles| files.load(module)?.symbols().static_at(address);
+        self.answers.static_at((module, address), self.keeps_answers, || find(&mut self.files))
     }
 
     /// Why frames of the modules that were asked about are missing or incomplete.
     pub fn problems(&self) -> impl Iterator<Item = &ModuleProblem> {
-        self.loaded.iter().flat_map(|loaded| &loaded.problems)
+        self.files.loaded.iter().flat_map(|loaded| &loaded.problems)
     }
+}
 
+impl ModuleFiles {
     fn load(&mut self, index: usize) -> Option<&mut Loaded> {
         let position = match self.modules.get(index)?.loaded {
             Some(position) => position,

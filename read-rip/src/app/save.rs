@@ -1,0 +1,174 @@
+//! `read-rip save`: a compressed copy of a ring that another machine reads with the same result.
+//!
+//! The copy has two images of the ring of a living process, what the system knows of the process, and what the program's
+//! files say about the addresses. `ring::Saved` describes the file, `saved` what is in it besides the images. It is
+//! written beside its final place, and renamed when it is complete.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::collect;
+use super::error::AppError;
+use super::output::{now_ns, remark};
+use super::reading::Reading;
+use super::saved::{Context, State};
+use crate::cli::{CheckArgs, Common, RingArgs, SaveArgs};
+use crate::events;
+use crate::locations::Locations;
+use crate::locks;
+use crate::report::printable;
+use crate::ring::{self, Saved, Source};
+use crate::symbols::SavedAnswers;
+
+/// A process that dies between the two images is read again, this many times.
+const ATTEMPTS: u32 = 3;
+
+/// `read-rip save`.
+pub(super) fn save(args: &SaveArgs, wanted: &Common) -> Result<u8, AppError> {
+    let path = super::rings::choose(&args.ring, &wanted.dir)?;
+    let source = Source::open(&path)?;
+    if Saved::of(&source).is_some() {
+        return Err(AppError::AlreadySaved { path });
+    }
+    let target = match &args.output {
+        Some(output) => output.clone(),
+        None => PathBuf::from(format!("{}.saved.gz", name_of(&path))),
+    };
+    let written = write(&source, &target, args, wanted)?;
+    let ring = RingArgs { ring: Some(target.clone().into()), ring_option: None };
+    let status = collect::check(&CheckArgs::of(ring), wanted)?;
+    let target = target.to_string_lossy();
+    remark(format_args!("Saved to {}, {} KiB. This is what it says.", printable(&target), written / 1024));
+    // Findings are no failure of saving.
+    Ok(if status == super::output::ERROR { status } else { super::output::SOUND })
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or("ring".as_ref()).to_string_lossy().into_owned()
+}
+
+/// Writes the file. Returns its length, bytes.
+fn write(source: &Source, target: &Path, args: &SaveArgs, wanted: &Common) -> Result<u64, AppError> {
+    let failed = |source| AppError::Save { path: target.to_owned(), source };
+    let beside = beside(target);
+    let unfinished = Unfinished(&beside);
+    let (context, images) = images(source, &beside, args, wanted, &failed)?;
+    let answers = answers(&beside, &images, &context, wanted)?;
+    let bytes = Context { answers, ..context }.to_bytes().map_err(io::Error::from).map_err(failed)?;
+    let file = File::options().append(true).open(&beside).map_err(failed)?;
+    let mut packed = GzEncoder::new(BufWriter::new(file), Compression::default());
+    Saved::write_rest(&mut packed, images.later_bytes, images.earlier_bytes, &bytes).map_err(failed)?;
+    let file = finish(packed).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    let len = file.metadata().map_err(failed)?.len();
+    fs::rename(&beside, target).map_err(failed)?;
+    std::mem::forget(unfinished);
+    Ok(len)
+}
+
+fn finish(packed: GzEncoder<BufWriter<File>>) -> io::Result<File> {
+    packed.finish()?.into_inner().map_err(io::IntoInnerError::into_error)
+}
+
+/// Where the file is until it is complete.
+fn beside(target: &Path) -> PathBuf {
+    target.with_file_name(format!(".{}.{}", name_of(target), std::process::id()))
+}
+
+/// Removed unless it is forgotten.
+struct Unfinished<'a>(&'a Path);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        // There may be no such file yet.
+        let _ = fs::remove_file(self.0);
+    }
+}
+
+/// The lengths of the images of a file, bytes.
+struct Images {
+    earlier_bytes: u64,
+    later_bytes: u64,
+}
+
+/// Writes one image of a ring that cannot change any more, and two of any other.
+fn images(
+    source: &Source,
+    beside: &Path,
+    args: &SaveArgs,
+    wanted: &Common,
+    failed: &dyn Fn(io::Error) -> AppError,
+) -> Result<(Context, Images), AppError> {
+    for _ in 0..ATTEMPTS {
+        let before = Reading::of(source.path(), wanted)?;
+        let header = before.snapshot.header.as_ref();
+        let file = File::create(beside).map_err(failed)?;
+        let mut packed = GzEncoder::new(BufWriter::new(file), Compression::default());
+        let mut image = || ring::write_image(source, header, &mut packed).map_err(failed);
+        let first_bytes = image()?;
+        if before.is_final() {
+            finish(packed).map_err(failed)?;
+            let images = Images { earlier_bytes: 0, later_bytes: first_bytes };
+            return Ok((context(before, None), images));
+        }
+        let written = Instant::now();
+        std::thread::sleep(args.window);
+        let window_ns = u64::try_from(written.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let later_bytes = image()?;
+        packed.flush().map_err(failed)?;
+        finish(packed).map_err(failed)?;
+        let after = Reading::of(source.path(), wanted)?;
+        // If the process died meanwhile, the second image may be of any moment before its death.
+        if !after.is_final() {
+            let images = Images { earlier_bytes: first_bytes, later_bytes };
+            return Ok((context(after, Some(window_ns)), images));
+        }
+    }
+    Err(failed(io::Error::other("the process was replaced again and again")))
+}
+
+fn context(reading: Reading, window_ns: Option<u64>) -> Context {
+    Context {
+        saved_realtime_ns: now_ns(),
+        state: reading.liveness.as_ref().map(State::from),
+        is_copy: reading.is_copy(),
+        living: reading.living,
+        ended: reading.ended,
+        now_ns: reading.now_ns,
+        latest_end_ns: reading.latest_end_ns,
+        window_ns,
+        answers: SavedAnswers::default(),
+    }
+}
+
+/// What the program's files say about each address that a command may ask about.
+fn answers(
+    beside: &Path,
+    images: &Images,
+    context: &Context,
+    wanted: &Common,
+) -> Result<SavedAnswers, AppError> {
+    let source = Source::open(beside)?;
+    let (later, earlier) = Saved::images(&source, images.later_bytes, images.earlier_bytes);
+    let mut answers = SavedAnswers::default();
+    // The earlier image may have addresses that are overwritten in the later one. Ids of modules only grow.
+    for image in earlier.iter().chain([&later]) {
+        let reading = Reading::of_image(image, context, wanted)?;
+        let resolver = reading.resolver(wanted).with_answers(answers).keeping_answers();
+        let mut locations = Locations::new(&reading.snapshot, resolver);
+        for slot in &reading.snapshot.slots {
+            let (events, _) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
+            for event in events {
+                locations.find(slot, &event);
+            }
+        }
+        locks::build(&reading.input(None), &mut locations);
+        answers = locations.resolver().answers();
+    }
+    Ok(answers)
+}

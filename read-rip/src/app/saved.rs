@@ -1,0 +1,93 @@
+//! What a saved ring has besides its bytes: what the system knew of its process, and what the program's files say.
+//!
+//! It reads and writes JSON. `ring::Saved` takes the file apart; `save` asks the system.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::process::{Activity, Liveness};
+use crate::symbols::SavedAnswers;
+
+/// What was known of a ring when it was saved.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Context {
+    /// When it was saved, ns since 1970.
+    pub(super) saved_realtime_ns: u64,
+    /// The state of its process.
+    pub(super) state: Option<State>,
+    /// Whether the file that was saved was a copy itself.
+    pub(super) is_copy: bool,
+    /// The threads of the living process.
+    pub(super) living: HashSet<u32>,
+    /// Its children that had ended.
+    pub(super) ended: HashSet<u32>,
+    /// The moment that the ring describes, ns since boot.
+    pub(super) now_ns: Option<u64>,
+    /// If that is not known: when the ring was read, ns since boot. The process was dead by then.
+    pub(super) latest_end_ns: Option<u64>,
+    /// The time between the two images, ns.
+    pub(super) window_ns: Option<u64>,
+    /// What the files of the program say about the addresses in the ring.
+    pub(super) answers: SavedAnswers,
+}
+
+impl Context {
+    /// Decodes it.
+    pub(super) fn parse(bytes: &[u8]) -> serde_json::Result<Context> {
+        serde_json::from_slice(bytes)
+    }
+
+    /// As a file has it.
+    pub(super) fn to_bytes(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(self)
+    }
+}
+
+/// A [`Liveness`] as a file has it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    Alive { pid: i32 },
+    Stopped { pid: i32 },
+    Traced { pid: i32, by: i32, name: String, is_stopped: bool },
+    Dying { pid: i32 },
+    Replaced { pid: i32 },
+    Forked { pid: i32 },
+    Dead,
+    Unknown,
+}
+
+impl From<&Liveness> for State {
+    fn from(liveness: &Liveness) -> State {
+        match liveness.clone() {
+            Liveness::Alive { pid, activity: Activity::Free } => State::Alive { pid },
+            Liveness::Alive { pid, activity: Activity::Stopped } => State::Stopped { pid },
+            Liveness::Alive { pid, activity: Activity::Traced { by, name, is_stopped } } => {
+                State::Traced { pid, by, name, is_stopped }
+            }
+            Liveness::Dying { pid } => State::Dying { pid },
+            Liveness::Replaced { pid } => State::Replaced { pid },
+            Liveness::Forked { pid } => State::Forked { pid },
+            Liveness::Dead => State::Dead,
+            Liveness::Unknown { .. } => State::Unknown,
+        }
+    }
+}
+
+impl From<State> for Liveness {
+    fn from(state: State) -> Liveness {
+        match state {
+            State::Alive { pid } => Liveness::Alive { pid, activity: Activity::Free },
+            State::Stopped { pid } => Liveness::Alive { pid, activity: Activity::Stopped },
+            State::Traced { pid, by, name, is_stopped } => {
+                Liveness::Alive { pid, activity: Activity::Traced { by, name, is_stopped } }
+            }
+            State::Dying { pid } => Liveness::Dying { pid },
+            State::Replaced { pid } => Liveness::Replaced { pid },
+            State::Forked { pid } => Liveness::Forked { pid },
+            State::Dead => Liveness::Dead,
+            State::Unknown => Liveness::Unknown { why: "it was not known when the ring was saved" },
+        }
+    }
+}

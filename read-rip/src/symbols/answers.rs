@@ -1,0 +1,119 @@
+//! What a resolver has found, to be kept with a saved ring: on another machine the files may be missing.
+//!
+//! It looks nothing up.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::Frame;
+
+/// An address, relative to a module that is given by its index.
+type At = (usize, u64);
+
+/// What is known of addresses. An address that was asked about and has no answer is kept too.
+#[derive(Debug, Default)]
+pub struct Answers {
+    frames: HashMap<At, Vec<Frame>>,
+    namesakes: HashMap<At, Vec<String>>,
+    statics: HashMap<At, Option<(String, u64)>>,
+}
+
+impl Answers {
+    /// The kept answer, or the one that `find` gives, which is kept if `keeps`.
+    pub(super) fn frames(&mut self, at: At, keeps: bool, find: impl FnOnce() -> Vec<Frame>) -> Vec<Frame> {
+        kept(&mut self.frames, at, keeps, find)
+    }
+
+    /// As [`Answers::frames`].
+    pub(super) fn namesakes(
+        &mut self,
+        at: At,
+        keeps: bool,
+        find: impl FnOnce() -> Vec<String>,
+    ) -> Vec<String> {
+        kept(&mut self.namesakes, at, keeps, find)
+    }
+
+    /// As [`Answers::frames`].
+    pub(super) fn static_at(
+        &mut self,
+        at: At,
+        keeps: bool,
+        find: impl FnOnce() -> Option<(String, u64)>,
+    ) -> Option<(String, u64)> {
+        kept(&mut self.statics, at, keeps, find)
+    }
+}
+
+fn kept<T: Clone>(known: &mut HashMap<At, T>, at: At, keeps: bool, find: impl FnOnce() -> T) -> T {
+    if let Some(answer) = known.get(&at) {
+        return answer.clone();
+    }
+    let answer = find();
+    if keeps {
+        known.insert(at, answer.clone());
+    }
+    answer
+}
+
+/// [`Answers`] as a file has them.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct SavedAnswers {
+    frames: Vec<(At, Vec<SavedFrame>)>,
+    namesakes: Vec<(At, Vec<String>)>,
+    statics: Vec<(At, Option<(String, u64)>)>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct SavedFrame {
+    function: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+    column: Option<u32>,
+    is_inlined: bool,
+}
+
+impl From<&Answers> for SavedAnswers {
+    fn from(answers: &Answers) -> SavedAnswers {
+        let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
+        let frame = |frame: &Frame| SavedFrame {
+            function: text(&frame.function),
+            file: text(&frame.file),
+            line: frame.line,
+            column: frame.column,
+            is_inlined: frame.is_inlined,
+        };
+        let frames = answers.frames.iter().map(|(&at, frames)| (at, frames.iter().map(frame).collect()));
+        let mut saved = SavedAnswers {
+            frames: frames.collect(),
+            namesakes: answers.namesakes.iter().map(|(&at, names)| (at, names.clone())).collect(),
+            statics: answers.statics.iter().map(|(&at, found)| (at, found.clone())).collect(),
+        };
+        // So that equal rings make equal files.
+        saved.frames.sort_by_key(|&(at, _)| at);
+        saved.namesakes.sort_by_key(|&(at, _)| at);
+        saved.statics.sort_by_key(|&(at, _)| at);
+        saved
+    }
+}
+
+impl From<SavedAnswers> for Answers {
+    fn from(saved: SavedAnswers) -> Answers {
+        let text = |text: Option<String>| text.map(Arc::from);
+        let frame = |frame: SavedFrame| Frame {
+            function: text(frame.function),
+            file: text(frame.file),
+            line: frame.line,
+            column: frame.column,
+            is_inlined: frame.is_inlined,
+        };
+        let frames = saved.frames.into_iter();
+        Answers {
+            frames: frames.map(|(at, frames)| (at, frames.into_iter().map(frame).collect())).collect(),
+            namesakes: saved.namesakes.into_iter().collect(),
+            statics: saved.statics.into_iter().collect(),
+        }
+    }
+}
