@@ -1,10 +1,12 @@
 //! fork, ends of threads, signals, faults, libraries loaded late: the same as with marks in Rust.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::OnceLock;
 
 use librip_test_kit::oracle::{Ring, State};
-use librip_test_kit::victim::{Plan, Remains};
+use librip_test_kit::tool::{is_installed, tool};
+use librip_test_kit::victim::{Plan, Remains, tempdir};
 
 use crate::{CLANG, GCC, build, build_with, installed, main_slot, package, prefix, run};
 
@@ -124,14 +126,35 @@ fn threads_without_a_free_slot_record_nothing() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_backtrace_from_within_a_first_mark_shows_all_callers() {
+    if !is_installed("gdb") {
+        eprintln!("SKIPPED gdb: it is not installed");
+        return;
+    }
     for compiler in installed(&[GCC, CLANG]) {
         for (number, flags) in
             [&["-O0"][..], &["-O2"], &["-O2", "-fno-omit-frame-pointer"]].iter().enumerate()
         {
             let flags = [&["-fexceptions"][..], flags].concat();
             let name = format!("unwinds-{}-{number}", compiler.name);
-            let remains = run(&build(compiler, &["unwinds.c"], &name, &flags), &[]);
-            assert_eq!(remains.stdout, "inner outer main\n", "{name}");
+            let program = build(compiler, &["unwinds.c"], &name, &flags);
+            // The first mark asks for the thread's name in the middle of its claim.
+            let commands = ["break outer", "run", "catch syscall prctl", "continue", "backtrace", "kill"];
+            let rings = tempdir();
+            let mut gdb = Command::new("gdb");
+            gdb.args(["-nx", "-batch"]).env("RIP_RING", rings.path()).env("DEBUGINFOD_URLS", "");
+            gdb.args(commands.iter().flat_map(|command| ["-ex", command])).arg(&program);
+            let said = tool(&mut gdb);
+            if !said.contains("Breakpoint 1, ") {
+                eprintln!("SKIPPED gdb: it may not trace programs here: {said}");
+                return;
+            }
+            let (_, backtrace) = said.split_once("#0 ").unwrap_or_else(|| panic!("no backtrace in {said}"));
+            let callers = ["inner", "outer", "main"];
+            let shown: Vec<&str> = backtrace
+                .lines()
+                .filter_map(|line| callers.into_iter().find(|caller| line.contains(&format!(" {caller} ("))))
+                .collect();
+            assert_eq!(shown, callers, "{name}: {said}");
         }
     }
 }
