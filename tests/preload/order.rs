@@ -85,3 +85,25 @@ fn a_wait_on_a_condition_without_the_mutex_is_misuse() {
 fn errors_that_say_nothing_of_a_lock_are_no_misuse() {
     finds_misuse("no misuse", &[]);
 }
+
+#[test]
+fn a_mutex_that_processes_share_is_one_lock_and_may_be_in_a_cycle() {
+    for found in told("cycle of processes") {
+        assert!(found.contains("proven deadlock: 2 threads wait for one another"), "{found}");
+        assert!(found.contains(" of process "), "{found}");
+    }
+}
+
+#[test]
+fn a_shared_mutex_whose_owner_has_ended_with_its_process_is_not_released() {
+    let [alive, _] = told("child dies");
+    assert!(alive.contains("proven unreleased: ") && alive.contains("1 thread waits for it"), "{alive}");
+}
+
+#[test]
+fn a_robust_mutex_that_was_repaired_after_the_end_of_a_process_has_one_holder() {
+    for found in told("child dies with robust") {
+        assert!(found.contains("proven misuse: ") && found.contains("(EOWNERDEAD)"), "{found}");
+        assert!(!found.contains("unreleased"), "{found}");
+    }
+}

@@ -317,6 +317,8 @@ pub fn sem_posted(semaphore: u64, caller: Caller) {
 
 /// A call on a lock has failed, or is forbidden: `INCIDENT_*`.
 pub fn incident(kind: u32, lock: u64, caller: Caller) {
+    // The first mark of a process makes the ring.
+    Slot::current();
     instance::note_incident(kind, lock, caller.0);
 }
 

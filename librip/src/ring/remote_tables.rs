@@ -14,7 +14,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use librip_format::{
-    HELD_COND_WAIT, HELD_DESTROYED, HELD_HELD, HELD_STATE_SHIFT, HeldLock, PAYLOAD_MASK, held_state, payload,
+    HELD_COND_WAIT, HELD_DESTROYED, HELD_HELD, HELD_PROCESS_SHARED, HELD_STATE_SHIFT, HeldLock, PAYLOAD_MASK,
+    held_state, payload,
 };
 
 use super::handed_over::{self, Noted};
@@ -54,8 +55,12 @@ pub(crate) fn without_guard(ring: &Ring, lock: u64) {
 }
 
 /// The calling thread has got a lock that its holder did not release and never will: frees the holder's entry.
+///
+/// The holder may be a thread of another process, if processes share the lock.
 pub(crate) fn abandoned(ring: &Ring, lock: u64) {
-    search(ring, lock, freed);
+    if search(ring, lock, freed).is_none() {
+        search_in(ring, lock, |_| true, |meta| freed(meta).filter(|_| meta & HELD_PROCESS_SHARED != 0));
+    }
 }
 
 /// A lock was initialised: if a thread still seems to hold an earlier lock at this address, frees its entry.
@@ -98,14 +103,24 @@ fn is_resting(ring: &Ring) -> bool {
 /// Replaces the meta word of the lock's first entry for which `change` gives another. Returns the word that was
 /// replaced.
 fn search(ring: &Ring, lock: u64, change: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+    let own = sys::pid();
+    search_in(ring, lock, |pid| pid == own, change)
+}
+
+/// Like [`search`], in the processes that are wanted.
+fn search_in(
+    ring: &Ring,
+    lock: u64,
+    is_wanted: impl Fn(u32) -> bool,
+    change: impl Fn(u64) -> Option<u64>,
+) -> Option<u64> {
     let begin_ns = sys::boottime_ns();
     // ORDERING: relaxed throughout: hints.
     // It begins with the last holder: locks that are handed over often have the same few holders.
     let first = ring.search_from.load(Relaxed);
-    let pid = sys::pid();
     let lock = lock & PAYLOAD_MASK;
     let found = slots::handed_out_from(ring, first)
-        .filter(|(_, _, owner)| owner.pid.load(Relaxed) == pid)
+        .filter(|(_, _, owner)| is_wanted(owner.pid.load(Relaxed)))
         .find_map(|(index, slot, _)| {
             let replaced = slot.held.iter().find_map(|held| replace(held, lock, &change))?;
             Some((index, replaced))

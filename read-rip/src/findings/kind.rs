@@ -164,6 +164,8 @@ named! {
         HistoryIncomplete = "history-incomplete",
         /// The threads may never run at the same time.
         MaybeNeverConcurrent = "maybe-never-concurrent",
+        /// A process that shared the lock has ended, and the lock may be robust, or not be used any more.
+        MaybeRobust = "maybe-robust",
         /// One thread did both, and cannot wait for itself in this way.
         OneThread = "one-thread",
         /// The program has no marks of progress.

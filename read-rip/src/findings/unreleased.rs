@@ -46,16 +46,21 @@ impl Analysis for Unreleased {
         let holds = view.now.locks.iter().flat_map(|lock| &lock.holders);
         for hold in holds.filter(|hold| hold.state == HoldState::Held && hold.is_steady) {
             let holder = &view.now.threads[hold.thread];
-            // The locks of a process that has ended are gone with it.
-            if holder.state == ThreadState::Present || view.now.ended.contains(&holder.pid) {
+            // The locks of a process that has ended are gone with it, unless other processes share them.
+            let has_process_ended = view.now.ended.contains(&holder.pid);
+            let is_shared = view.now.locks[hold.lock].nature.is_for_processes();
+            if holder.state == ThreadState::Present || has_process_ended && !is_shared {
                 continue;
             }
             if past.is_of_an_earlier_lock(view, hold) {
                 continue;
             }
-            let doubt = past.doubt(view, hold).or_else(|| doubt_of_owner(view, hold, &handed_over));
-            let confidence = if doubt.is_some() { Confidence::Suspected } else { Confidence::Proven };
             let waiters = view.waiters(hold.lock);
+            // The kernel wakes a thread that waits for a robust mutex whose owner has ended.
+            let maybe_robust = has_process_ended && waiters.count == 0;
+            let doubt = past.doubt(view, hold).or_else(|| doubt_of_owner(view, hold, &handed_over));
+            let doubt = doubt.or(maybe_robust.then_some(Doubt::MaybeRobust));
+            let confidence = if doubt.is_some() { Confidence::Suspected } else { Confidence::Proven };
             let threads_hurt = waiters.count;
             let evidence = Evidence::DeadHolder(DeadHolder {
                 hold: view.hold_fact(hold),

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
+use super::merge;
 use super::replay::replay;
 use super::{Hold, HoldState, LockId, LockIncident, LockModel, StepKind, Steps, ThreadId, ThreadLocks, Wait};
 use crate::locations::Locations;
@@ -93,7 +94,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         let recorded: HashSet<u32> = own.map(|thread| thread.tid).collect();
         input.living.difference(&recorded).count()
     });
-    LockModel {
+    let mut model = LockModel {
         pid,
         is_end_unknown: input.now_ns.is_none(),
         latest_end_ns: input.latest_end_ns.filter(|_| input.now_ns.is_none()),
@@ -110,7 +111,9 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         threads_refused: refused,
         locks: ledger.close(snapshot, locations),
         threads,
-    }
+    };
+    merge::merge(&mut model);
+    model
 }
 
 /// Decides whether an entry of a thread's table has stayed the same between two readings.

@@ -13,6 +13,7 @@
 mod build;
 mod ledger;
 mod marks;
+mod merge;
 mod model;
 mod overview;
 mod replay;

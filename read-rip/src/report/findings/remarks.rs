@@ -48,6 +48,10 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
             "the histories are incomplete: another thread may have acquired the lock and handed it over"
         }
         Doubt::MaybeNeverConcurrent => "this is harmless if these threads never run at the same time",
+        Doubt::MaybeRobust => {
+            "the holder's process has ended: if the lock is robust, the next thread to lock it is told, and perhaps \
+             nobody uses it any more"
+        }
         Doubt::OneThread => "one thread did both: this is harmless if no other thread ever does the same",
         Doubt::NoProgressMarks => {
             "the program marks no progress, so these threads may do useful work as well; rip_progress!() lets `check` \
