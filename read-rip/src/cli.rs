@@ -3,7 +3,7 @@
 mod typed;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
@@ -14,6 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   read-rip                          where threads pile up, by function (if there is only one ring)
   read-rip 1234                     the ring of process 1234, alive or dead
+  read-rip server                   the ring of the program server: the living one, or the newest
   read-rip -t RING | less           the history of each thread
   read-rip locks RING               who holds each lock, who waits for it, and where
   read-rip check RING               deadlocks and other problems with locks
@@ -70,8 +71,8 @@ pub struct Cli {
 /// Which ring.
 #[derive(Args, Debug, Default)]
 pub struct RingArgs {
-    /// The file of a ring or of a compressed copy (gzip, zlib, zstd, xz), a pid, or - for standard input; not needed
-    /// if there is only one ring
+    /// The file of a ring or of a compressed copy (gzip, zlib, zstd, xz), a pid, the name of a program, or - for
+    /// standard input; not needed if there is one ring, or one of a living process
     #[arg(value_name = "RING")]
     pub ring: Option<OsString>,
     /// The ring, as an option instead of an argument
@@ -102,7 +103,7 @@ pub struct Common {
     /// A directory of separate debug files that contains .build-id/ (can be repeated)
     #[arg(long, value_name = "DIR", global = true)]
     pub debug_dir: Vec<PathBuf>,
-    /// The directory to search for rings
+    /// The directory to search for rings, besides the one that RIP_RING names
     #[arg(long, value_name = "DIR", default_value = crate::ring::DEFAULT_DIRECTORY, global = true)]
     pub dir: PathBuf,
     /// Write JSON, one object per line
@@ -111,6 +112,46 @@ pub struct Common {
     /// Use colours; auto: on a terminal, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: ColorChoice,
+}
+
+impl Common {
+    /// Whether the user names no directory.
+    pub fn is_default_dir(&self) -> bool {
+        self.dir == Path::new(crate::ring::DEFAULT_DIRECTORY)
+    }
+
+    /// The directories to search for rings. Without `--dir`, the one that `RIP_RING` names is the first.
+    pub fn directories(&self) -> Vec<PathBuf> {
+        let mut directories = Vec::new();
+        if self.is_default_dir()
+            && let Some(path) =
+                std::env::var_os("RIP_RING").map(PathBuf::from).filter(|path| path.is_absolute())
+        {
+            let directory = if path.is_dir() { Some(&*path) } else { path.parent() };
+            directories.extend(directory.filter(|directory| directory.is_dir()).map(Path::to_owned));
+        }
+        if !directories.contains(&self.dir) {
+            directories.push(self.dir.clone());
+        }
+        directories
+    }
+}
+
+/// What `gc` removes.
+#[derive(Args, Debug)]
+pub struct GcArgs {
+    /// Only print what would be removed
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Also the rings of other users
+    #[arg(long)]
+    pub all: bool,
+    /// Only rings that were made longer ago than this
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub older_than: Option<Duration>,
+    /// Keep this many rings of each program and user, the newest ones
+    #[arg(long, value_name = "COUNT", default_value = "0")]
+    pub keep: usize,
 }
 
 /// The commands besides showing threads.
@@ -128,11 +169,7 @@ pub enum Command {
     /// Lists all rings: program, pid, age, and how the process ended
     List,
     /// Removes the rings of dead processes
-    Gc {
-        /// Only print what would be removed
-        #[arg(short = 'n', long)]
-        dry_run: bool,
-    },
+    Gc(GcArgs),
     /// Shows what a ring says about itself: process, geometry, counters, modules, damage
     Info {
         /// Which ring.

@@ -87,13 +87,61 @@ fn the_only_ring_is_shown_without_being_named() {
 #[test]
 fn several_rings_are_listed_to_choose_from() {
     let fixture = Fixture::of(&pile_up());
-    let living = with_living_ring(&fixture);
+    let other = fixture.directory.path().join("other");
+    pile_up().build().write(&other);
     let outcome = in_directory(&fixture, &[]).fails_with("Error: 2 rings found; name one\n");
     assert_eq!(outcome.stdout, "");
-    for path in [&living, &fixture.path] {
+    for path in [&other, &fixture.path] {
         assert!(outcome.stderr.contains(path.to_str().unwrap()), "{outcome:#?}");
     }
     assert!(outcome.stderr.ends_with("Hint: name one of those above, by path or pid\n"), "{outcome:#?}");
+}
+
+#[test]
+fn the_only_ring_of_a_living_process_is_chosen_among_those_of_dead_ones() {
+    let fixture = Fixture::of(&pile_up());
+    pile_up().build().write(&fixture.directory.path().join("other"));
+    let living = with_living_ring(&fixture);
+    for name in [&[] as &[&str], &["server"]] {
+        let outcome = in_directory(&fixture, name).sound();
+        assert!(outcome.heading().contains(", alive: "), "{outcome:#?}");
+        let chosen = format!("Chosen: {}, the only one of 3 rings", living.display());
+        assert!(outcome.stderr.contains(&chosen), "{outcome:#?}");
+    }
+}
+
+#[test]
+fn a_ring_is_found_by_the_name_of_its_program_the_newest_of_dead_ones() {
+    let fixture = Fixture::of(&pile_up());
+    let newer = fixture.directory.path().join("newer");
+    Ring { created_realtime_ns: 1_800_000_000_000_000_000, pid: 77, ..pile_up() }.build().write(&newer);
+    let outcome = in_directory(&fixture, &["server"]).sound();
+    assert!(outcome.heading().starts_with("server[77], "), "{outcome:#?}");
+    let chosen = format!("Chosen: {}, the newest of 2 rings", newer.display());
+    assert!(outcome.stderr.contains(&chosen), "{outcome:#?}");
+    in_directory(&fixture, &["client"]).fails_with("Error: ");
+    // Several of living processes are listed.
+    with_living_ring(&fixture);
+    let living = fs::read(fixture.directory.path().join("living")).unwrap();
+    let mut image = support::synth::Image { file_len: living.len(), bytes: living };
+    image.set64(support::synth::FILE_DEVICE, 0);
+    image.set64(support::synth::FILE_DEVICE + 8, 0);
+    image.write(&fixture.directory.path().join("second"));
+    in_directory(&fixture, &["server"]).fails_with("Error: 4 rings found; name one\n");
+}
+
+#[test]
+fn the_directory_that_rip_ring_names_is_searched_too() {
+    let fixture = Fixture::of(&pile_up().of_a_dead_process());
+    for wish in [fixture.directory.path(), &fixture.path, &fixture.directory.path().join("not-yet")] {
+        let mut list = command();
+        list.args(["list", "--json"]).env("RIP_RING", wish);
+        let listed = finish(list).sound().stdout;
+        assert!(listed.contains(fixture.path.to_str().unwrap()), "{listed}");
+    }
+    let mut gc = command();
+    gc.arg("gc").arg("-n").env("RIP_RING", fixture.directory.path());
+    assert!(finish(gc).sound().stdout.contains(fixture.path.to_str().unwrap()));
 }
 
 #[test]
@@ -199,11 +247,13 @@ fn gc_removes_the_rings_of_dead_processes_and_nothing_else() {
     let mut left = entries(directory);
 
     let outcome = in_directory(&fixture, &["gc", "-n"]).sound();
-    assert_eq!(outcome.stdout, format!("would remove {}\n", fixture.path.display()));
+    let of_dead = format!("{}: server[{}], ", fixture.path.display(), std::process::id());
+    assert!(outcome.stdout.starts_with(&format!("would remove {of_dead}")), "{outcome:#?}");
     assert_eq!(entries(directory), left);
 
     let outcome = in_directory(&fixture, &["gc"]).sound();
-    assert_eq!(outcome.stdout, format!("removed {}\n", fixture.path.display()));
+    assert!(outcome.stdout.starts_with(&format!("removed {of_dead}")), "{outcome:#?}");
+    assert_eq!(outcome.stdout.lines().count(), 1);
     left.retain(|path| path != &fixture.path);
     assert_eq!(entries(directory), left);
     assert!(left.contains(&living) && left.contains(&copy));
@@ -238,10 +288,53 @@ fn gc_keeps_the_ring_of_a_dead_process_whose_forked_child_records_in_it() {
     // A slot that was claimed before the process with its pid started belongs to another process.
     ring.slots[0].claimed_ns = 1;
     let fixture = Fixture::of(&ring);
-    assert_eq!(
-        in_directory(&fixture, &["gc"]).sound().stdout,
-        format!("removed {}\n", fixture.path.display())
-    );
+    assert!(in_directory(&fixture, &["gc"]).sound().stdout.starts_with("removed "));
+    assert!(!fixture.path.exists());
+}
+
+#[test]
+fn gc_keeps_the_ring_of_a_dead_process_whose_child_has_not_marked_yet() {
+    // This process plays the child: it has the ring mapped, and no slot. The header notes it, or has announced it, or
+    // has forgotten it since.
+    let own = std::process::id();
+    for children in [(1, vec![own]), (1, vec![u32::MAX]), (100, vec![u32::MAX >> 2; 15]), (0, vec![])] {
+        let fixture = Fixture::of(&Ring { children: children.clone(), ..pile_up().of_a_dead_process() });
+        let mapped = support::map(&fixture.path);
+        assert_eq!(in_directory(&fixture, &["gc"]).sound().stdout, "", "{children:?}");
+        assert!(fixture.path.exists());
+        if children.0 > 0 {
+            let listed = in_directory(&fixture, &["list"]).sound().stdout;
+            assert!(listed.contains(&format!("its child {own} is alive")), "{children:?}: {listed}");
+        }
+        drop(mapped);
+        assert!(in_directory(&fixture, &["gc"]).sound().stdout.starts_with("removed "), "{children:?}");
+    }
+}
+
+#[test]
+fn gc_leaves_rings_of_other_users_and_young_ones_and_a_number_of_each_program_if_asked() {
+    let fixture = Fixture::of(&pile_up().of_a_dead_process());
+    let newer = fixture.directory.path().join("newer");
+    let now_ns =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    Ring { created_realtime_ns: now_ns, ..pile_up().of_a_dead_process() }.build().write(&newer);
+    let would_remove = |options: &[&str]| {
+        let outcome = in_directory(&fixture, &[&["gc", "-n"], options].concat()).sound();
+        let has = |path: &Path| outcome.stdout.contains(&format!("would remove {}: ", path.display()));
+        (has(&fixture.path), has(&newer))
+    };
+    assert_eq!(would_remove(&[]), (true, true));
+    assert_eq!(would_remove(&["--older-than", "24h"]), (true, false));
+    assert_eq!(would_remove(&["--keep", "1"]), (true, false));
+    assert_eq!(would_remove(&["--keep", "2"]), (false, false));
+    if std::os::unix::fs::chown(&newer, Some(65534), None).is_ok() {
+        assert_eq!(would_remove(&[]), (true, false));
+        assert_eq!(would_remove(&["--all"]), (true, true));
+        let outcome = in_directory(&fixture, &["gc", "-n"]).sound();
+        assert!(outcome.stderr.contains("newer: it belongs to user "), "{outcome:#?}");
+        let listed = in_directory(&fixture, &["list"]).sound().stdout;
+        assert!(listed.contains("; of user "), "{listed}");
+    }
 }
 
 #[test]

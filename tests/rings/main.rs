@@ -5,7 +5,10 @@
 
 #![allow(missing_docs, reason = "tests")]
 
+mod collecting;
 mod dying;
+mod former;
+mod namespaces;
 
 use librip_test_kit::victim::{Plan, Victim};
 

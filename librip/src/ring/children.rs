@@ -80,19 +80,35 @@ pub(crate) fn are_left(ring: &Ring, inode: u64, creator: u32) -> bool {
 
 /// Whether a process has a file mapped, by the file's inode; true if that cannot be known.
 fn maps(pid: u32, inode: u64) -> bool {
+    maps_on(pid, None, inode)
+}
+
+/// Whether a process has a file mapped, by the file's device and inode; true if that cannot be known.
+///
+/// FOLKLORE: on btrfs and overlayfs, `stat` and `/proc/PID/maps` have different devices for one file. `device` is `None`
+/// then.
+pub(crate) fn maps_on(pid: u32, device: Option<u64>, inode: u64) -> bool {
     let mut path = [0u8; 32];
-    let mut word = [0u8; 32];
-    let (Some(path), Some(word)) = (
-        formatted(&mut path, format_args!("/proc/{pid}/maps")),
-        formatted(&mut word, format_args!(" {inode} ")),
-    ) else {
+    let mut word = [0u8; 64];
+    let word = match device {
+        None => formatted(&mut word, format_args!(" {inode} ")),
+        Some(device) => {
+            let (major, minor) = (libc::major(device), libc::minor(device));
+            formatted(&mut word, format_args!(" {major:02x}:{minor:02x} {inode} "))
+        }
+    };
+    let (Some(path), Some(word)) = (formatted(&mut path, format_args!("/proc/{pid}/maps")), word) else {
         return true;
     };
     let Ok(mut file) = File::open(path) else { return sys::process_exists(pid) };
     let mut bytes = [0u8; 4096];
     let mut kept = 0;
     loop {
-        let Ok(len) = file.read(&mut bytes[kept..]) else { return true };
+        let len = match file.read(&mut bytes[kept..]) {
+            Ok(len) => len,
+            // It has ended since.
+            Err(error) => return error.raw_os_error() != Some(libc::ESRCH),
+        };
         if len == 0 {
             return false;
         }

@@ -32,8 +32,9 @@ pub(super) fn remove_surplus(paths: Vec<PathBuf>) {
     rings.sort_by_key(|ring| ring.created_ns);
     let surplus = (rings.len() + 1).saturating_sub(FIRST + LAST);
     for ring in rings.iter().skip(FIRST).take(surplus) {
-        // What was judged is what is removed: another process may have made a ring of this name since.
-        if file::id_at(&ring.path, false) == ring.file.id() {
+        // What was judged is what is removed: another process may have made a ring of this name since. Whoever removes
+        // a ring locks it, so that nobody else removes it and lets a new ring get its name: see `former`.
+        if ring.file.try_lock() && file::id_at(&ring.path, false) == ring.file.id() {
             file::unlink(&ring.path);
         }
     }

@@ -8,16 +8,16 @@
 //! killed meanwhile, nothing is left. Where the file system or a missing `/proc` does not allow that, the file has its
 //! name from the start.
 
-use core::mem::offset_of;
 use std::ffi::{CStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use librip_format::{DEFAULT_DIRECTORY, Header, MAGIC};
+use librip_format::DEFAULT_DIRECTORY;
 
 use super::bound::remove_surplus;
 use super::error::InitError;
-use super::identity::{boot_id, start_time_ticks};
+use super::former::remove_if_former;
+use super::identity::start_time_ticks;
 use crate::sys;
 use crate::sys::file::{self, Errno, File, FileId, Terminated};
 
@@ -123,34 +123,6 @@ impl Place {
     }
 }
 
-/// Removes a file if it is a ring that this process has made. A file that cannot be read or removed stays. It does no
-/// harm.
-fn remove_if_former(path: &Path) -> bool {
-    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
-    let is_former = is_of_this_process(&path);
-    if is_former {
-        file::unlink(&path);
-    }
-    is_former
-}
-
-/// Whether a file is a ring that this process has made, by its id, start and boot.
-fn is_of_this_process(path: &CStr) -> bool {
-    // Look first: opening a device may do something.
-    let is_file = file::is_regular_file(path);
-    let Some(opened) = is_file.then(|| File::open(path, libc::O_RDONLY).ok()).flatten() else { return false };
-    let mut bytes = [0; offset_of!(Header, start_time_ticks) + 8];
-    if opened.read(&mut bytes) != Ok(bytes.len()) {
-        return false;
-    }
-    let is_same = |at: usize, value: &[u8]| bytes.get(at..at + value.len()) == Some(value);
-    let (Some(start), Some(boot)) = (start_time_ticks(sys::pid()), boot_id()) else { return false };
-    is_same(offset_of!(Header, magic), &MAGIC)
-        && is_same(offset_of!(Header, pid), &sys::pid().to_ne_bytes())
-        && is_same(offset_of!(Header, start_time_ticks), &start.to_ne_bytes())
-        && is_same(offset_of!(Header, boot_id), &boot)
-}
-
 fn numbered(path: &Path, number: u32) -> PathBuf {
     let mut name: OsString = path.as_os_str().to_owned();
     if number > 0 {
@@ -160,7 +132,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 }
 
 /// The program's name as part of a file's. The whole name is `rip.PROGRAM.PID.START`. Containers that share a directory
-/// have equal pids, but no two processes of one machine have the same pid and the same start time.
+/// have equal pids, but seldom two processes with the same pid and the same start time.
 fn program_name() -> String {
     let program = std::env::current_exe().ok();
     let program = program.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy();

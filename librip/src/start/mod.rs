@@ -8,6 +8,7 @@ pub(crate) mod config;
 pub(crate) mod create;
 pub(crate) mod error;
 pub(crate) mod file;
+mod former;
 pub(crate) mod found;
 pub(crate) mod identity;
 pub(crate) mod plan;

@@ -65,6 +65,13 @@ impl File {
         checked(unsafe { raw::call(libc::SYS_read, arguments) })
     }
 
+    /// Locks the file for this process alone (`flock`), until it is closed; false if somebody else has locked it.
+    pub(crate) fn try_lock(&self) -> bool {
+        let operation = libc::LOCK_EX | libc::LOCK_NB;
+        // SAFETY: takes numbers.
+        checked(unsafe { raw::call(libc::SYS_flock, [self.0 as usize, operation as usize]) }).is_ok()
+    }
+
     /// Gives its owner, and nobody else, the right to read and write it, whatever the umask.
     pub(crate) fn restrict_to_owner(&self) {
         let mode = libc::S_IRUSR | libc::S_IWUSR;

@@ -19,8 +19,7 @@ use crate::ring::{read_header, read_program};
 /// `read-rip check`.
 pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     let rules = suppressions(&args.suppress)?;
-    let paths =
-        if args.all { rings::all(&wanted.dir)? } else { vec![rings::choose(&args.ring, &wanted.dir)?] };
+    let paths = if args.all { rings::all(wanted)? } else { vec![rings::choose(&args.ring, wanted)?] };
     let mut collection = Collection::new(args, &rules, wanted);
     for path in paths {
         collection.check(&path)?;

@@ -20,7 +20,9 @@ pub(super) enum AppError {
     /// The directory has no ring that this user can read.
     NoRing { dir: PathBuf },
     /// No ring of this process was found.
-    NoRingOf { pid: u32, is_alive: bool, dir: PathBuf },
+    ///
+    /// `owner` is the user of a file with its name that this user may not read.
+    NoRingOf { pid: u32, is_alive: bool, dir: PathBuf, owner: Option<String> },
     /// There are several rings. They have been listed.
     ManyRings { count: usize },
     /// A suppression file that cannot be used.
@@ -83,7 +85,12 @@ impl AppError {
             AppError::NoRing { dir } => {
                 (format!("no readable ring in {}", dir.display()), None, Some(NO_RING_HINT))
             }
-            AppError::NoRingOf { pid, is_alive, dir } => {
+            AppError::NoRingOf { pid, owner: Some(owner), .. } => (
+                format!("the ring of process {pid} belongs to {owner}, and you may not read it"),
+                None,
+                Some("read it as that user, or as root"),
+            ),
+            AppError::NoRingOf { pid, is_alive, dir, owner: None } => {
                 let (is, searched) = if *is_alive {
                     ("it is alive", " and its memory maps")
                 } else {

@@ -15,7 +15,7 @@ use crate::report::{self, Json, LockNames};
 
 /// `read-rip locks`.
 pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(&args.ring, &wanted.dir)?;
+    let path = super::rings::choose(&args.ring, wanted)?;
     let reading = Reading::of(&path, wanted)?;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let model = locks::build(&reading.input(None), &mut locations);

@@ -5,6 +5,7 @@
 mod check;
 mod collect;
 mod error;
+mod gc;
 mod install;
 mod locks;
 mod matching;
@@ -37,7 +38,7 @@ pub fn run_command(cli: Cli) -> ExitCode {
     let result = match cli.command {
         None => show::show(&cli.ring, &cli.show, &cli.common),
         Some(Command::List) => rings::list(&cli.common),
-        Some(Command::Gc { dry_run }) => rings::gc(dry_run, &cli.common),
+        Some(Command::Gc(args)) => gc::gc(&args, &cli.common),
         Some(Command::Info { ring }) => show::info(&ring, &cli.common),
         Some(Command::Locks(args)) => locks::locks(&args, &cli.common),
         Some(Command::Check(args)) => collect::check(&args, &cli.common),

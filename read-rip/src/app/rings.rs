@@ -1,107 +1,156 @@
-//! Rings as files: listed, chosen, removed. It does not show what is in them.
+//! Rings as files: listed and chosen. It does not show what is in them.
 
 use std::cell::LazyCell;
+use std::ffi::OsStr;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::error::AppError;
-use super::output::{ERROR, SOUND, now_ns, output, remark};
+use super::output::{SOUND, now_ns, output, remark};
 use crate::cli::{Common, RingArgs};
 use crate::process::{
-    Found, Liveness, MappedFiles, is_of_another_boot, living_threads, rings_in, rings_of_process,
+    Found, MappedFiles, Unreadable, directories_of_processes, living_threads, newest_first, rings_in,
+    rings_of_process, unreadable_in,
 };
 use crate::report::{self, Json, printable};
 
 /// `read-rip list`.
 pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
-    let rings = with_programs(look_in(&wanted.dir)?);
+    let rings = with_programs(look_everywhere(wanted)?);
+    let unreadable = unreadable(wanted);
     let mut out = output(wanted);
     if wanted.json {
         let mut json = Json(&mut out);
         for (ring, program) in &rings {
             json.found(ring, program)?;
         }
-    } else if rings.is_empty() {
-        let directory = wanted.dir.to_string_lossy();
-        remark(format_args!("No readable rings in {}", printable(&directory)));
+        for ring in &unreadable {
+            json.unreadable(ring)?;
+        }
+    } else if rings.is_empty() && unreadable.is_empty() {
+        remark(format_args!("No rings in {}", printable(&names(wanted))));
     } else {
-        report::list(&mut out, &rings, now_ns())?;
+        report::list(&mut out, &rings, &unreadable, now_ns())?;
     }
     out.flush()?;
     Ok(SOUND)
 }
 
-/// `read-rip gc`.
-pub(super) fn gc(dry_run: bool, wanted: &Common) -> Result<u8, AppError> {
-    let mut out = output(wanted);
-    let mut status = SOUND;
-    let mapped = LazyCell::new(MappedFiles::search as fn() -> MappedFiles);
-    for ring in look_in(&wanted.dir)?.into_iter().map(|ring| ring.with_children(&mapped, true)) {
-        let path = printable(&ring.path.to_string_lossy()).into_owned();
-        match &ring.liveness {
-            // Rings are in memory, which a restart clears. So this file is a copy, or comes from another machine.
-            Liveness::Dead if is_of_another_boot(&ring.header) => {
-                remark(format_args!(
-                    "kept {path}: it is a copy from another boot or another machine; remove it yourself"
-                ));
-                continue;
-            }
-            Liveness::Dead | Liveness::Replaced { .. } => {}
-            Liveness::Alive { .. } | Liveness::Dying { .. } | Liveness::Forked { .. } => continue,
-            Liveness::Unknown { why } => {
-                remark(format_args!("kept {path}: {why}"));
-                continue;
-            }
-        }
-        if !dry_run && let Err(error) = std::fs::remove_file(&ring.path) {
-            remark(format_args!("could not remove {path}: {error}"));
-            status = ERROR;
-            continue;
-        }
-        if wanted.json {
-            Json(&mut out).removed(&ring.path, dry_run)?;
-        } else {
-            let done = if dry_run { "would remove" } else { "removed" };
-            writeln!(out, "{done} {path}")?;
-        }
+/// The ring that the arguments name; without any, the only one there is, or the only one of a living process.
+pub(super) fn choose(args: &RingArgs, wanted: &Common) -> Result<PathBuf, AppError> {
+    let Some(name) = args.name() else {
+        let rings = look_in(wanted)?;
+        let rings = if rings.is_empty() { look_everywhere(wanted)? } else { rings };
+        return only(rings, AppError::NoRing { dir: names(wanted).into() });
+    };
+    let path = PathBuf::from(name);
+    if std::fs::symlink_metadata(&path).is_ok() {
+        return Ok(path);
     }
-    out.flush()?;
-    Ok(status)
+    match name.to_str().and_then(|name| name.parse().ok()) {
+        Some(pid) => of_process(pid, wanted),
+        None => Ok(of_program(name, wanted)?.unwrap_or(path)),
+    }
 }
 
-/// The ring that the arguments name; without any, the only one there is.
-pub(super) fn choose(args: &RingArgs, dir: &Path) -> Result<PathBuf, AppError> {
-    let (rings, error) = match args.name() {
-        Some(name) => {
-            let path = PathBuf::from(name);
-            let number = name.to_str().and_then(|name| name.parse::<u32>().ok());
-            let pid = number.filter(|_| std::fs::symlink_metadata(&path).is_err());
-            let Some(pid) = pid else { return Ok(path) };
-            let is_alive = !living_threads(pid as i32).is_empty();
-            (rings_of_process(pid, dir), AppError::NoRingOf { pid, is_alive, dir: dir.to_owned() })
+/// The ring of a process.
+fn of_process(pid: u32, wanted: &Common) -> Result<PathBuf, AppError> {
+    let is_alive = !living_threads(pid as i32).is_empty();
+    let owner = unreadable(wanted).into_iter().find(|ring| ring.pid == pid).map(|ring| ring.owner);
+    let none = AppError::NoRingOf { pid, is_alive, dir: names(wanted).into(), owner };
+    only(rings_of_process(pid, &wanted.directories()), none)
+}
+
+/// The ring of a program with this name: that of a living process, or else the newest.
+fn of_program(name: &OsStr, wanted: &Common) -> Result<Option<PathBuf>, AppError> {
+    if name.as_encoded_bytes().contains(&b'/') {
+        return Ok(None);
+    }
+    let mut rings = look_everywhere(wanted)?;
+    rings.retain(|ring| *program_of(ring) == *name);
+    let Some(newest) = rings.first().map(|ring| ring.path.clone()) else { return Ok(None) };
+    if rings.iter().any(|ring| !ring.liveness.is_final()) {
+        return only(rings, AppError::NoRing { dir: names(wanted).into() }).map(Some);
+    }
+    if rings.len() > 1 {
+        let newest = newest.to_string_lossy();
+        remark(format_args!("Chosen: {}, the newest of {} rings", printable(&newest), rings.len()));
+    }
+    Ok(Some(newest))
+}
+
+/// The only ring, or the only one whose process may be alive. Several are listed.
+fn only(mut rings: Vec<Found>, none: AppError) -> Result<PathBuf, AppError> {
+    let count = rings.len();
+    let mut living: Vec<usize> = (0..count).filter(|&at| !rings[at].liveness.is_final()).collect();
+    if living.len() != 1 && count == 1 {
+        living = vec![0];
+    }
+    match living[..] {
+        [at] => {
+            let path = rings.swap_remove(at).path;
+            if count > 1 {
+                let shown = path.to_string_lossy();
+                remark(format_args!(
+                    "Chosen: {}, the only one of {count} rings whose process may be alive",
+                    printable(&shown)
+                ));
+            }
+            Ok(path)
         }
-        None => (look_in(dir)?, AppError::NoRing { dir: dir.to_owned() }),
-    };
-    match <[Found; 1]>::try_from(rings) {
-        Ok([ring]) => Ok(ring.path),
-        Err(rings) if rings.is_empty() => Err(error),
-        Err(rings) => {
-            let count = rings.len();
+        _ if count == 0 => Err(none),
+        _ => {
             // If standard error cannot be written, nobody needs the list.
-            let _ = report::list(&mut std::io::stderr(), &with_programs(rings), now_ns());
+            let _ = report::list(&mut std::io::stderr(), &with_programs(rings), &[], now_ns());
             Err(AppError::ManyRings { count })
         }
     }
 }
 
-/// All rings of a directory, the newest first.
-pub(super) fn all(dir: &Path) -> Result<Vec<PathBuf>, AppError> {
-    let rings: Vec<PathBuf> = look_in(dir)?.into_iter().map(|ring| ring.path).collect();
-    if rings.is_empty() { Err(AppError::NoRing { dir: dir.to_owned() }) } else { Ok(rings) }
+/// The rings of the directories that are searched, the newest first.
+pub(super) fn look_in(wanted: &Common) -> Result<Vec<Found>, AppError> {
+    let mut found = Vec::new();
+    for directory in wanted.directories() {
+        let rings =
+            rings_in(&directory).map_err(|source| AppError::Directory { path: directory.clone(), source })?;
+        found.extend(rings);
+    }
+    Ok(newest_first(found))
 }
 
-fn look_in(dir: &Path) -> Result<Vec<Found>, AppError> {
-    rings_in(dir).map_err(|source| AppError::Directory { path: dir.to_owned(), source })
+/// The same, and if the user names no directory, the rings that containers and other processes have elsewhere.
+fn look_everywhere(wanted: &Common) -> Result<Vec<Found>, AppError> {
+    let mut found = look_in(wanted)?;
+    for directory in others(wanted) {
+        // The process may have ended.
+        found.extend(rings_in(&directory).unwrap_or_default());
+    }
+    Ok(newest_first(found))
+}
+
+/// Directories where other processes may have rings.
+fn others(wanted: &Common) -> Vec<PathBuf> {
+    if wanted.is_default_dir() { directories_of_processes(&wanted.directories()) } else { Vec::new() }
+}
+
+/// The files of other users that have the names of rings.
+fn unreadable(wanted: &Common) -> Vec<Unreadable> {
+    let mut directories = wanted.directories();
+    directories.extend(others(wanted));
+    directories.iter().flat_map(|directory| unreadable_in(directory)).collect()
+}
+
+/// The directories that are searched, for people.
+fn names(wanted: &Common) -> String {
+    let names: Vec<String> =
+        wanted.directories().iter().map(|directory| directory.to_string_lossy().into_owned()).collect();
+    names.join(" and ")
+}
+
+/// All rings of the directories that are searched, the newest first.
+pub(super) fn all(wanted: &Common) -> Result<Vec<PathBuf>, AppError> {
+    let rings: Vec<PathBuf> = look_in(wanted)?.into_iter().map(|ring| ring.path).collect();
+    if rings.is_empty() { Err(AppError::NoRing { dir: names(wanted).into() }) } else { Ok(rings) }
 }
 
 /// Each ring with the name of its program.
@@ -111,9 +160,14 @@ fn with_programs(rings: Vec<Found>) -> Vec<(Found, String)> {
         .into_iter()
         .map(|ring| ring.with_children(&mapped, false))
         .map(|ring| {
-            let program = crate::ring::read_program(&ring.path).unwrap_or_default();
-            let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            (ring, name)
+            let program = program_of(&ring);
+            (ring, program)
         })
         .collect()
+}
+
+/// The name of the program that made a ring; empty if the ring does not say.
+pub(super) fn program_of(ring: &Found) -> String {
+    let program = crate::ring::read_program(&ring.path).unwrap_or_default();
+    program.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -64,7 +64,7 @@ fn run_once(name: &OsStr, mut command: Command, wanted: &Common) -> Result<u8, A
         return Ok(SOUND);
     }
     report_end(name, status);
-    if let Some(ring) = rings_of_process(program.pid(), &wanted.dir).into_iter().next() {
+    if let Some(ring) = rings_of_process(program.pid(), &wanted.directories()).into_iter().next() {
         remark(format_args!("Its ring: {}", printable(&ring.path.to_string_lossy())));
         if status.signal().is_some() {
             let ring = || RingArgs { ring: Some(ring.path.clone().into()), ring_option: None };

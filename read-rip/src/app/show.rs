@@ -16,7 +16,7 @@ const SHOWN_WITH_TV: &str = " (-tv shows them)";
 
 /// `read-rip [RING]`.
 pub(super) fn show(ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(ring, &wanted.dir)?;
+    let path = super::rings::choose(ring, wanted)?;
     let reading = Reading::of(&path, wanted)?;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let threads = reading.threads();
@@ -30,7 +30,7 @@ pub(super) fn show(ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<
 
 /// `read-rip info`.
 pub(super) fn info(ring: &RingArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(ring, &wanted.dir)?;
+    let path = super::rings::choose(ring, wanted)?;
     let reading = Reading::of(&path, wanted)?;
     let mut out = output(wanted);
     if wanted.json {

@@ -105,7 +105,7 @@ impl Command {
             Command::Save(_) => "save",
             Command::Run(_) => "run",
             Command::List => "list",
-            Command::Gc { .. } => "gc",
+            Command::Gc(_) => "gc",
             Command::Info { .. } => "info",
             Command::Completions { .. } => "completions",
             Command::Man { .. } => "man",

@@ -1,9 +1,11 @@
-//! Finds rings: in a directory, or mapped by a process.
+//! Finds rings: in directories, or mapped by a process; and the directories where processes may have rings.
 //!
 //! It decides by the header alone whether a file is a ring, and does not choose among rings.
 
 use std::cell::LazyCell;
 use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use procfs::process::{MMapPath, Process};
@@ -11,7 +13,7 @@ use procfs::process::{MMapPath, Process};
 use super::children::liveness_of_children;
 use super::liveness::{Liveness, liveness};
 use super::mapped::MappedFiles;
-use crate::ring::{self, Header};
+use crate::ring::{self, DEFAULT_DIRECTORY, Header};
 
 /// A ring that was found.
 #[derive(Debug)]
@@ -26,11 +28,80 @@ pub struct Found {
     pub memory_bytes: u64,
 }
 
+/// The name of a user, for people.
+fn user_name(uid: u32) -> String {
+    match nix::unistd::User::from_uid(uid.into()) {
+        Ok(Some(user)) => format!("user {}", user.name),
+        _ => format!("user {uid}"),
+    }
+}
+
+/// A file with the name of a ring that this reader may not read.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// Its path.
+    pub path: PathBuf,
+    /// The user that it belongs to, for people.
+    pub owner: String,
+    /// The program that made it, by the file's name.
+    pub program: String,
+    /// The pid of that program, by the file's name.
+    pub pid: u32,
+    /// The memory that it occupies, bytes.
+    pub memory_bytes: u64,
+}
+
+/// The files of a directory that have the default names of rings, and may not be read.
+pub fn unreadable_in(directory: &Path) -> Vec<Unreadable> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let files = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    files.filter_map(|entry| unreadable(&entry)).collect()
+}
+
+fn unreadable(entry: &std::fs::DirEntry) -> Option<Unreadable> {
+    let name = entry.file_name();
+    // `rip.PROGRAM.PID.START`, and a number if that name was taken.
+    let mut parts = name.to_str()?.strip_prefix("rip.")?.rsplit('.').peekable();
+    let is_start = |part: &&str| part.len() > 3 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_number = |part: &&str| part.parse::<u32>().is_ok();
+    if parts.clone().nth(2).is_some_and(|part| is_number(&part))
+        && parts.clone().nth(1).is_some_and(|part| is_start(&part))
+    {
+        parts.next();
+    }
+    parts.next_if(is_start)?;
+    let pid = parts.next()?.parse().ok()?;
+    let program: Vec<&str> = parts.collect();
+    let path = entry.path();
+    let error = ring::read_header(&path).err()?;
+    if !error.is_denied() {
+        return None;
+    }
+    let metadata = entry.metadata().ok()?;
+    Some(Unreadable {
+        path,
+        owner: user_name(metadata.uid()),
+        program: program.into_iter().rev().collect::<Vec<_>>().join("."),
+        pid,
+        memory_bytes: metadata.blocks() * 512,
+    })
+}
+
 impl Found {
+    /// Whether the file belongs to the user of this reader.
+    pub fn is_own(&self) -> bool {
+        self.header.read_from.is_some_and(|file| file.owner == nix::unistd::geteuid().as_raw())
+    }
+
+    /// The user that the file belongs to, for people.
+    pub fn owner(&self) -> String {
+        self.header.read_from.map_or_else(|| "nobody".to_owned(), |file| user_name(file.owner))
+    }
+
     fn at(path: PathBuf) -> Option<Found> {
         let header = ring::read_header(&path).ok()?;
         let liveness = liveness(&header);
-        let memory_bytes = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&path).ok()?) * 512;
+        let memory_bytes = std::fs::metadata(&path).ok()?.blocks() * 512;
         Some(Found { path, header, liveness, memory_bytes })
     }
 
@@ -55,20 +126,71 @@ impl Found {
 ///
 /// If the directory cannot be read.
 pub fn rings_in(directory: &Path) -> std::io::Result<Vec<Found>> {
-    let mut found: Vec<Found> = std::fs::read_dir(directory)?
+    let found = std::fs::read_dir(directory)?
         .flatten()
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
-        .filter_map(|entry| Found::at(entry.path()))
-        .collect();
-    found.sort_by(|a, b| {
-        b.header.created_realtime_ns.cmp(&a.header.created_realtime_ns).then_with(|| a.path.cmp(&b.path))
-    });
-    Ok(found)
+        .filter_map(|entry| Found::at(entry.path()));
+    Ok(newest_first(found.collect()))
 }
 
-/// The rings of a process: those that it has mapped, in any directory, and those in `directory` that it made.
-pub fn rings_of_process(pid: u32, directory: &Path) -> Vec<Found> {
-    let mut found = rings_in(directory).unwrap_or_default();
+/// Sorts rings by age.
+pub fn newest_first(mut rings: Vec<Found>) -> Vec<Found> {
+    rings.sort_by(|a, b| {
+        b.header.created_realtime_ns.cmp(&a.header.created_realtime_ns).then_with(|| a.path.cmp(&b.path))
+    });
+    rings
+}
+
+/// The directories where processes may have rings, without those that are `known`: `/dev/shm` as the processes of
+/// containers see it, and where `RIP_RING` of this user's processes leads.
+///
+/// A hostile container cannot lead anywhere: its `/dev/shm` must be a mounted tmpfs.
+pub fn directories_of_processes(known: &[PathBuf]) -> Vec<PathBuf> {
+    let id = |path: &Path| {
+        std::fs::metadata(path).ok().filter(std::fs::Metadata::is_dir).map(|found| (found.dev(), found.ino()))
+    };
+    let mut ids: HashSet<_> = known.iter().filter_map(|path| id(path)).collect();
+    // One of each view of the file system: a mount namespace, and a root directory in it.
+    let view = |pid: &str| {
+        let namespace = std::fs::metadata(format!("/proc/{pid}/ns/mnt")).ok()?.ino();
+        Some((namespace, id(Path::new(&format!("/proc/{pid}/root/")))?))
+    };
+    let mut views: HashSet<_> = view("self").into_iter().collect();
+    let mut found = Vec::new();
+    let own_uid = nix::unistd::geteuid().as_raw();
+    for process in procfs::process::all_processes().into_iter().flatten().flatten() {
+        let root = PathBuf::from(format!("/proc/{}/root", process.pid));
+        let mut candidates = Vec::new();
+        if view(&process.pid.to_string()).is_some_and(|view| views.insert(view))
+            && has_own_memory_directory(&process)
+        {
+            candidates.push(root.join(DEFAULT_DIRECTORY.trim_start_matches('/')));
+        }
+        if process.uid().is_ok_and(|uid| uid == own_uid)
+            && let Some(path) =
+                process.environ().ok().and_then(|mut environ| environ.remove(OsStr::new("RIP_RING")))
+            && let Ok(within) = Path::new(&path).strip_prefix("/")
+        {
+            let path = root.join(within);
+            candidates.extend(if path.is_dir() { Some(path) } else { path.parent().map(Path::to_owned) });
+        }
+        found.extend(candidates.into_iter().filter(|path| id(path).is_some_and(|id| ids.insert(id))));
+    }
+    found
+}
+
+/// Whether a process has a tmpfs mounted where rings are.
+fn has_own_memory_directory(process: &Process) -> bool {
+    let mounts = process.mountinfo().map(|mounts| mounts.0).unwrap_or_default();
+    // The last one hides those before it.
+    let mount = mounts.into_iter().rfind(|mount| mount.mount_point == Path::new(DEFAULT_DIRECTORY));
+    mount.is_some_and(|mount| mount.fs_type == "tmpfs")
+}
+
+/// The rings of a process: those that it has mapped, in any directory, and those in `directories` that it made.
+pub fn rings_of_process(pid: u32, directories: &[PathBuf]) -> Vec<Found> {
+    let mut found: Vec<Found> =
+        directories.iter().flat_map(|directory| rings_in(directory).unwrap_or_default()).collect();
     found.retain(|ring| {
         ring.header.pid == pid
             || matches!(ring.liveness, Liveness::Alive { pid: alive, .. } if alive == pid as i32)

@@ -93,6 +93,7 @@ const NO_PROC: &str = "/proc is not mounted";
 const HIDDEN: &str = "/proc does not show whether the process with its pid is this one";
 const NO_START: &str = "its start time does not compare with that of the process with its pid";
 const NO_ANSWER: &str = "the kernel does not say whether it exists";
+const FORGED: &str = "the process with its pid belongs to another user than the file, which may be forged";
 const OTHER_NAMESPACE: &str =
     "it ran in another PID namespace, and not all processes of that one can be looked at here";
 
@@ -134,7 +135,10 @@ fn liveness_by(header: &Header, look: impl Fn(i32) -> Seen) -> Liveness {
 fn of_running(header: &Header, pid: i32, running: &Running) -> Liveness {
     // A recorder never unmaps its ring. So the program that it was part of is gone, if the ring is not mapped.
     if !header.is_copy() && maps(pid, header) == Some(false) {
-        return Liveness::Replaced { pid };
+        // Anybody may make a file that says what this one says. Root may make one for a process of others.
+        let is_forged =
+            header.read_from.is_some_and(|file| file.owner != 0 && !running.users.contains(&file.owner));
+        return if is_forged { Liveness::Unknown { why: FORGED } } else { Liveness::Replaced { pid } };
     }
     let activity = match running.tracer {
         Some(by) => {

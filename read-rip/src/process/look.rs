@@ -46,6 +46,8 @@ pub(super) struct Running {
     pub(super) is_stopped: bool,
     /// The process that traces it.
     pub(super) tracer: Option<i32>,
+    /// Its users: real, effective, saved, and of its files.
+    pub(super) users: [u32; 4],
 }
 
 /// `PF_EXITING`, `PF_POSTCOREDUMP` and `PF_SIGNALED` of Linux: the thread is on its way out.
@@ -86,6 +88,7 @@ fn look_in_proc(pid: i32) -> ProcResult<Seen> {
         start_ticks: stat.starttime,
         is_stopped: matches!(stat.state, 'T' | 't'),
         tracer: Some(status.tracerpid).filter(|&tracer| tracer != 0),
+        users: [status.ruid, status.euid, status.suid, status.fuid],
     };
     if Fate::of(&status, &stat) == Fate::GoesOn {
         return Ok(Seen::Running(running));

@@ -10,6 +10,7 @@
 //! | `children`, `mapped` | may a forked child record in it? which processes have it mapped? |
 //! | `find` | where are rings? |
 //! | `descendants` | which processes are beneath this one? |
+//! | `remove` | is this name still that of the ring that was judged? |
 
 mod children;
 mod descendants;
@@ -18,11 +19,15 @@ mod liveness;
 mod look;
 mod mapped;
 mod observer;
+mod remove;
 
 pub use children::{ended_children, liveness_of_children};
 pub use descendants::{children, descendants};
-pub use find::{Found, rings_in, rings_of_process};
+pub use find::{
+    Found, Unreadable, directories_of_processes, newest_first, rings_in, rings_of_process, unreadable_in,
+};
 pub use liveness::{
     Activity, Liveness, boottime_in_ring_ns, is_of_another_boot, liveness, living_threads, settled_liveness,
 };
 pub use mapped::MappedFiles;
+pub use remove::{Removal, remove};

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table};
 
 use super::units::age;
 use crate::printable::printable;
-use crate::process::{Activity, Found, Liveness};
+use crate::process::{Activity, Found, Liveness, Unreadable};
 use crate::ring::{Ending, Header};
 
 /// Whether a process is alive, or how it ended, as far as known, for people.
@@ -48,12 +48,51 @@ fn activity_text(activity: &Activity) -> String {
     }
 }
 
+/// The state of a process, and whose its ring is if it is not the reader's.
+fn listed_state(ring: &Found) -> String {
+    let state = process_state(&ring.header, &ring.liveness);
+    let copied = if ring.header.is_copy() { "copy; " } else { "" };
+    match ring.is_own() {
+        true => format!("{copied}{state}"),
+        false => format!("{copied}{state}; of {}", printable(&ring.owner())),
+    }
+}
+
+/// Writes that a ring was removed, or would be.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn removed(
+    out: &mut dyn Write,
+    ring: &Found,
+    program: &str,
+    dry_run: bool,
+    now_ns: u64,
+) -> io::Result<()> {
+    let done = if dry_run { "would remove" } else { "removed" };
+    let program = if program.is_empty() { "unknown".into() } else { printable(program) };
+    let age = age(now_ns.saturating_sub(ring.header.created_realtime_ns));
+    writeln!(
+        out,
+        "{done} {}: {program}[{}], {age} old, {} KiB",
+        printable(&ring.path.to_string_lossy()),
+        ring.header.pid,
+        ring.memory_bytes / 1024
+    )
+}
+
 /// Writes the rings as a table. `now_ns` is the time, ns since 1970.
 ///
 /// # Errors
 ///
 /// Those of `out`.
-pub fn list(out: &mut dyn Write, rings: &[(Found, String)], now_ns: u64) -> io::Result<()> {
+pub fn list(
+    out: &mut dyn Write,
+    rings: &[(Found, String)],
+    unreadable: &[Unreadable],
+    now_ns: u64,
+) -> io::Result<()> {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(["PROGRAM", "PID", "AGE", "THREADS", "MEMORY", "STATE", "RING"]);
@@ -64,7 +103,18 @@ pub fn list(out: &mut dyn Write, rings: &[(Found, String)], now_ns: u64) -> io::
             age(now_ns.saturating_sub(ring.header.created_realtime_ns)),
             ring.header.slots.used.to_string(),
             format!("{} KiB", ring.memory_bytes / 1024),
-            process_state(&ring.header, &ring.liveness),
+            listed_state(ring),
+            printable(&ring.path.to_string_lossy()).into_owned(),
+        ]);
+    }
+    for ring in unreadable {
+        table.add_row([
+            printable(&ring.program).into_owned(),
+            ring.pid.to_string(),
+            String::new(),
+            String::new(),
+            format!("{} KiB", ring.memory_bytes / 1024),
+            format!("not readable: belongs to {}", printable(&ring.owner)),
             printable(&ring.path.to_string_lossy()).into_owned(),
         ]);
     }

@@ -29,7 +29,7 @@ pub use crate::printable::printable;
 pub use findings::findings;
 pub use info::info;
 pub use json::Json;
-pub use list::{list, process_state};
+pub use list::{list, process_state, removed};
 pub use locks::locks;
 pub use names::{LocationTexts, LockNames, location_texts};
 pub use remarks::{Checked, OneReading};

@@ -38,6 +38,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the system denied access.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Error::Open { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         match self {

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::writer::{Json, SCHEMA, moment};
-use crate::process::{Found, Liveness};
+use crate::process::{Found, Liveness, Unreadable};
 use crate::report::list::process_state;
 use crate::ring::{ClockLevel, ClockSource, Ending, FileSystem, Header, Machine, Setting, Snapshot};
 use crate::threads::Losses;
@@ -136,6 +136,21 @@ impl<W: Write> Json<W> {
                 program: (!program.is_empty()).then(|| program.into()),
                 threads: header.slots.used,
                 ..Ring::of(&ring.path, Some(header), Some(&ring.liveness))
+            },
+        )
+    }
+
+    /// A ring in a list that cannot be read.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn unreadable(&mut self, ring: &Unreadable) -> io::Result<()> {
+        self.line(
+            "ring",
+            Ring {
+                program: Some(ring.program.as_str().into()),
+                pid: Some(ring.pid),
+                state: Some("unreadable"),
+                state_text: Some(format!("not readable: belongs to {}", ring.owner)),
+                ..Ring::of(&ring.path, None, None)
             },
         )
     }
