@@ -300,6 +300,7 @@ fn read(source: &Source) -> Result<(Snapshot, Option<Liveness>), AppError> {
     let liveness = liveness(header, &snapshot.slots);
     let has_others = snapshot.slots.iter().any(|slot| slot.pid != header.pid);
     if liveness.is_final() && (!was_final || has_others) {
+        drop(snapshot);
         return Ok((ring::read_source(source)?, Some(liveness)));
     }
     Ok((snapshot, Some(liveness)))
