@@ -20,7 +20,8 @@ use crate::ring::children;
 use crate::sys;
 use crate::sys::file::FileId;
 
-/// Removes a file if it is a ring that this process made, in which nobody records any more. Returns whether it did. A file that cannot be read or removed stays. It does no harm.
+/// Removes a file if it is a ring that this process made, in which nobody records any more. Returns whether it did. A
+/// file that cannot be read or removed stays. It does no harm.
 pub(super) fn remove_if_former(path: &Path) -> bool {
     // Look first: opening a device may do something.
     if !symlink_metadata(path).is_ok_and(|found| found.is_file()) {
