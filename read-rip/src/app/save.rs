@@ -30,7 +30,7 @@ const ATTEMPTS: u32 = 3;
 
 /// `read-rip save`.
 pub(super) fn save(args: &SaveArgs, wanted: &Common) -> Result<u8, AppError> {
-    let path = super::rings::choose(&args.ring, &wanted.dir)?;
+    let path = super::rings::choose(&args.ring, wanted)?;
     let source = Source::open(&path)?;
     if Saved::of(&source).is_some() {
         return Err(AppError::AlreadySaved { path });
