@@ -33,7 +33,8 @@ use crate::arch::{self, ModuleState, Settings, ThreadBlock};
 use crate::process::exit::RingFile;
 use crate::process::instance::{self, ANCHOR_ABI, Anchor, Request};
 use crate::process::loader::{self, Detail, FoundModule};
-use crate::process::{clock, current, exit, fork, sigbus, state, thread};
+use crate::process::{clock, current, exit, fork, image, sigbus, state, thread};
+use crate::ring::calls::{self, CallPlace};
 use crate::ring::module_registry::{self, LoadedModule};
 use crate::ring::{Ring, incidents, lock_names, remote_tables};
 use crate::start::config::Builder;
@@ -58,6 +59,7 @@ static ANCHOR: Anchor = Anchor {
     request,
     note_incident,
     name_lock,
+    enter_call,
     set_participation,
 };
 
@@ -237,6 +239,9 @@ fn open(plan: &Plan, when: When) {
     ANCHOR.mask.store(u64::from(plan.geometry.slot_words) - 1, Relaxed);
     ANCHOR.clock.store(plan.calibration.packed(), Relaxed);
     // This library has marks or an anchor, so `loader::keep_new` has pinned it.
+    if let Some(own) = MODULES.iter().find(|module| is_here(module)) {
+        image::note(&own.data);
+    }
     adopt(&ANCHOR);
     introduce(MODULES.iter());
     // A module that is loaded from now on registers itself. One that was loaded a moment ago has found no ring.
@@ -342,11 +347,20 @@ fn join_here(owner: &'static Anchor) -> bool {
     is_pinned
 }
 
+/// Whether this instance is part of a module.
+fn is_here(module: &FoundModule) -> bool {
+    module.contains((&raw const ANCHOR).addr() as u64)
+}
+
 /// Keeps the library that this instance is part of in memory for good. Returns whether it stays.
 fn pin_here() -> bool {
-    let here = (&raw const ANCHOR).addr() as u64;
     let modules = loader::loaded(Detail::Instances);
-    modules.iter().find(|module| module.contains(here)).is_none_or(FoundModule::pin)
+    let Some(own) = modules.iter().find(|module| is_here(module)) else { return true };
+    let is_pinned = own.pin();
+    if is_pinned {
+        image::note(&own.data);
+    }
+    is_pinned
 }
 
 extern "C" fn refresh() {
@@ -425,6 +439,12 @@ extern "C" fn name_lock(lock: u64, name: *const u8, len_bytes: usize) {
         // SAFETY: `instance::name_lock`, here or in another instance, passes the parts of a slice.
         let name = unsafe { core::slice::from_raw_parts(name, len_bytes) };
         lock_names::write(ring, lock, name);
+    }
+}
+
+extern "C" fn enter_call(place: &CallPlace<'_>) {
+    if let Some(ring) = current::ring() {
+        calls::write(ring, place);
     }
 }
 

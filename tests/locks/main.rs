@@ -78,8 +78,17 @@ fn state(held: Option<Held>) -> Option<Holding> {
     held.map(|held| held.state)
 }
 
-/// The kind and flags of the site where an entry was made.
+/// The kind and flags of the site where an entry was made. A call, which has no site, stands for one.
 fn site_of(ring: &Ring, held: Held) -> (u8, u16) {
+    if let Some(flags) = held.call {
+        assert!(ring.is_call(held.pc), "{held:?}");
+        let kind = match held.state {
+            Holding::Waiting => WAIT,
+            Holding::CondWait => CONDITION_WAIT,
+            _ => TAKES,
+        };
+        return (kind, flags);
+    }
     let site = ring.site_of(held.pc).unwrap();
     (site.kind, site.flags)
 }

@@ -36,9 +36,10 @@ pub const HELD_MAX: usize = 16;
 #[repr(C)]
 #[derive(Debug)]
 pub struct HeldLock {
-    /// The lock's address, packed as an operand word with the sequence of the event that entered it.
+    /// The lock's address, packed as an operand word with the sequence of the event that entered it. Without the
+    /// operand flag, `meta` has a [`call`](crate::call) in place of a PC.
     pub lock: AtomicU64,
-    /// The PC of the acquisition, the state, and flags: see [`held_meta`].
+    /// The PC or the call of the acquisition, the state, and flags: see [`held_meta`].
     pub meta: AtomicU64,
     /// Valid if `meta` has [`HELD_SINCE`]. The lower 48 bits say when the wait or the hold began, ticks, 0 if that is
     /// not known. The upper bits say how often the owner has acquired the lock again.
@@ -73,6 +74,9 @@ pub const HELD_SINCE: u64 = 1 << 52;
 pub const HELD_CALLER: u64 = 1 << 53;
 /// [`HeldLock::meta`], with [`HELD_CALLER`]: as [`SITE_TRY`](crate::SITE_TRY).
 pub const HELD_TRY: u64 = 1 << 54;
+/// [`HeldLock::meta`], with a call: as [`SITE_OWNED`](crate::SITE_OWNED). It is the bit of [`HELD_TRY`], which a call has
+/// itself.
+pub const HELD_OWNED: u64 = HELD_TRY;
 /// [`HeldLock::meta`]: the lock is in memory that processes share. A forked child does not inherit it.
 pub const HELD_PROCESS_SHARED: u64 = 1 << 55;
 /// The bits of [`HeldLock::meta`] that stay while an entry is in use, except on a downgrade.

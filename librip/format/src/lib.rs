@@ -21,6 +21,8 @@
 //! +------------------+
 //! | LockName ...     |  one name that the program gave to a lock
 //! +------------------+
+//! | CallLocation ... |  file:line of one call of a wrapped lock
+//! +------------------+
 //! | Slot ...         |  512 bytes of SlotHeader, then the words; Header::slot_len_bytes each
 //! +------------------+ Header::file_len_bytes
 //! ```
@@ -34,6 +36,7 @@
 //! | [`region`] | the tables that the header lists |
 //! | [`module`] | executables and shared libraries, texts, names of locks |
 //! | [`site`] | marks in the source, and the kinds of events |
+//! | [`call`] | callers of wrapped locks |
 //! | [`note`] | the ELF note that describes a site in the program's file |
 //! | [`slot`] | one thread's part of the ring, and its life |
 //! | [`incident`] | calls on locks that failed, or that are forbidden |
@@ -50,6 +53,7 @@
 //! | header, counters | any thread of the process or of its forked children, atomically | claims, refusals, exits |
 //! | header, incidents | the thread to which it happens, or a later one to count it | `kind` last |
 //! | modules, sites, texts | the process that makes the ring, or loads a library later | `state` last |
+//! | locations of calls | a thread that waits for a lock | `state` last |
 //! | a slot's header | the thread that claims or releases the slot | its `state` last |
 //! | a slot's count and words | the owner of the slot | on each mark |
 //!
@@ -67,6 +71,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod call;
 pub mod clock;
 pub mod header;
 pub mod held;
@@ -78,6 +83,7 @@ pub mod site;
 pub mod slot;
 pub mod word;
 
+pub use call::*;
 pub use clock::*;
 pub use header::*;
 pub use held::*;

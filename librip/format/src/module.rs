@@ -45,8 +45,12 @@ pub struct Module {
     pub file_len_bytes: u64,
     /// The file's modification time when it was registered, ns since 1970.
     pub modified_ns: u64,
+    /// The first module-relative address of the module's code.
+    pub code_begin: u64,
+    /// The module-relative address after the module's code: its executable segments are before it.
+    pub code_end: u64,
     /// Zero.
-    pub reserved: [u64; 4],
+    pub reserved: [u64; 2],
 }
 
 /// A name that the program gave to a lock.

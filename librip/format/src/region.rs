@@ -33,5 +33,7 @@ pub const REGION_TEXTS: u32 = 3;
 pub const REGION_SLOTS: u32 = 4;
 /// [`Region::kind`]: [`LockName`](crate::LockName) entries. `used` counts free entries too.
 pub const REGION_LOCK_NAMES: u32 = 5;
+/// [`Region::kind`]: [`CallLocation`](crate::CallLocation) entries.
+pub const REGION_CALLS: u32 = 6;
 
 const _: () = assert!(size_of::<Region>() == 32);

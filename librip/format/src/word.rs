@@ -11,7 +11,7 @@
 //! *s* mod 2^15. A word of all zeros was never written. Bit 48 is clear for a PC and set for an operand.
 //!
 //! An *event* is a PC word and the operand words directly before it. The site of the PC says how many operand words
-//! there are.
+//! there are. The payload of a PC word may also be a [`call`](crate::call), which has no site and one operand.
 
 /// The first bit of a word's sequence.
 pub const SEQUENCE_SHIFT: u32 = 49;

@@ -5,6 +5,7 @@
 //! calls besides, and `by_hand` is for locks that a program marks itself.
 
 pub(crate) mod by_hand;
+pub(crate) mod caller;
 #[cfg(feature = "interpose")]
 pub(crate) mod interposed;
 pub(crate) mod protocol;

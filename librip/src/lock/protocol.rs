@@ -69,7 +69,11 @@ impl Acquisition {
     ) -> Acquisition {
         match Slot::existing() {
             Some(slot) if !slot.times_all() => {
-                let sequence = origin.event(slot, [], [lock], pc);
+                // Unoptimised programs have time too.
+                if cfg!(debug_assertions) {
+                    origin.note(slot);
+                }
+                let sequence = origin.begin_event(slot, lock, pc);
                 Acquisition(slot.enter_lock(lock, sequence, origin.entry_pc(pc), flags))
             }
             _ => begin_slowly(origin, lock, flags, pc, pc_timed()),
@@ -96,6 +100,7 @@ impl Acquisition {
     #[inline(never)]
     pub fn begin_wait<O: Origin>(mut self, origin: O, lock: u64, flags: u64, pc: u64) -> Acquisition {
         let Some(slot) = Slot::existing() else { return self };
+        origin.note(slot);
         let time = slot.time();
         let sequence = origin.event(slot, [time], [lock], pc);
         self.0 = match self.0 {
@@ -157,8 +162,9 @@ impl Acquisition {
 #[inline(never)]
 fn begin_slowly<O: Origin>(origin: O, lock: u64, flags: u64, pc: u64, pc_timed: u64) -> Acquisition {
     let Some(slot) = Slot::current() else { return Acquisition(None) };
+    origin.note(slot);
     if !slot.times_all() {
-        let sequence = origin.event(slot, [], [lock], pc);
+        let sequence = origin.begin_event(slot, lock, pc);
         return Acquisition(slot.enter_lock(lock, sequence, origin.entry_pc(pc), flags));
     }
     let time = slot.time();
@@ -320,6 +326,7 @@ impl<O: Origin> CondWait<O> {
     pub fn begin(origin: O, lock: u64, condition: u64, pc: u64) -> CondWait<O> {
         let mut wait = CondWait { origin, entry: None, lock, condition };
         let Some(slot) = Slot::current() else { return wait };
+        origin.note(slot);
         let time = slot.time();
         let sequence = origin.event(slot, [time], [lock, condition], pc);
         let entry = slot.find(lock, is_held);
@@ -336,8 +343,11 @@ impl<O: Origin> CondWait<O> {
         if let Some(mut entry) = entry
             && entry.recursion() == 0
         {
+            // Otherwise the entry keeps the place of the acquisition.
+            if entry.is_call() == O::IS_CALL {
+                entry.set_pc(origin.entry_pc(pc));
+            }
             entry.set_since(time, 0);
-            entry.set_pc(origin.entry_pc(pc));
             entry.set_state(HELD_COND_WAIT);
             wait.entry = Some(entry);
         }

@@ -12,11 +12,11 @@ use librip_format::HELD_SHARED;
 
 #[inline(always)]
 fn begin<S: Sites>(sites: S, lock: u64) -> Acquisition {
-    let flags = Here::entry_flags(S::FLAGS);
+    let flags = S::Origin::entry_flags(S::FLAGS);
     // One site for both ways.
     let pc = sites.acquire_begin();
     Acquisition::begin(
-        Here,
+        sites.origin(),
         lock,
         flags,
         pc,
@@ -46,8 +46,12 @@ pub(crate) fn lock<S: Sites, G, H>(
         }
         Err(TryLockError::WouldBlock) => {
             cold();
-            let waiting =
-                Waiting(acquisition.begin_wait(Here, lock, Here::entry_flags(S::FLAGS), sites.wait()));
+            let waiting = Waiting(acquisition.begin_wait(
+                sites.origin(),
+                lock,
+                S::Origin::entry_flags(S::FLAGS),
+                sites.wait(),
+            ));
             let result = wait();
             waiting.into_acquisition().acquired_after_wait();
             mapped(result, map)
@@ -84,7 +88,7 @@ pub(crate) fn try_lock<S: Sites, G, H>(
         }
         Err(TryLockError::WouldBlock) => {
             cold();
-            acquisition.failed(Here, lock, sites.try_failed());
+            acquisition.failed(sites.origin(), lock, sites.try_failed());
             Err(TryLockError::WouldBlock)
         }
     }
@@ -116,13 +120,14 @@ pub(crate) fn lock_in_time<S: Sites, G>(
         acquisition.acquired();
         return Some(guard);
     }
-    let waiting = Waiting(acquisition.begin_wait(Here, lock, Here::entry_flags(S::FLAGS), sites.wait()));
+    let flags = S::Origin::entry_flags(S::FLAGS);
+    let waiting = Waiting(acquisition.begin_wait(sites.origin(), lock, flags, sites.wait()));
     let guard = wait();
     let acquisition = waiting.into_acquisition();
     if guard.is_some() {
         acquisition.acquired_after_wait();
     } else {
-        acquisition.failed(Here, lock, sites.try_failed());
+        acquisition.failed(sites.origin(), lock, sites.try_failed());
     }
     guard
 }
@@ -174,7 +179,7 @@ pub(crate) fn drop_guard<G>(lock: u64, guard: G, pc: u64, pc_timed: u64) {
 /// Waits on a condition variable. `wait` releases the lock meanwhile.
 #[inline(always)]
 pub(crate) fn wait<S: Sites, T>(sites: S, lock: u64, condition: u64, wait: impl FnOnce() -> T) -> T {
-    let waiting = CondWait::begin(Here, lock, condition, sites.condition_wait());
+    let waiting = CondWait::begin(sites.origin(), lock, condition, sites.condition_wait());
     let result = wait();
     waiting.end(true, sites.condition_woken());
     result

@@ -23,6 +23,9 @@ pub type Flags = u16;
 
 /// Where an event comes from: what its operands and its entry in the held-lock table say of the place.
 pub trait Origin: Copy {
+    /// Whether an entry has a call in place of a PC: see `librip_format::call`.
+    const IS_CALL: bool = false;
+
     /// An entry for a lock that is acquired at this site.
     fn entry_pc(self, site: u64) -> u64;
 
@@ -38,6 +41,18 @@ pub trait Origin: Copy {
         operands: [u64; B],
         pc: u64,
     ) -> u64;
+
+    /// Records that an acquisition begins, without a time, and returns the event's sequence.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn begin_event(self, slot: Slot, lock: u64, pc: u64) -> u64 {
+        self.event(slot, [], [lock], pc)
+    }
+
+    /// The thread is about to wait, and has time: notes in the ring what explains this place without the program.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn note(self, _slot: Slot) {}
 }
 
 /// The site is where the program is: a wrapper is inlined there, or the program has a mark there.
@@ -103,17 +118,21 @@ impl Origin for Caller {
 }
 
 #[inline(always)]
-fn held_flags(site_flags: Flags) -> u64 {
+pub(crate) fn held_flags(site_flags: Flags) -> u64 {
     if site_flags & SITE_SHARED != 0 { HELD_SHARED } else { 0 }
 }
 
 /// The sites of a wrapper's operations, but for those of its releases, which do not know their caller. Each method
-/// expands to a site in the function that it is inlined into.
+/// expands to a site in the function that it is inlined into; `acquire_begin` of a wrapper that knows its caller has
+/// none.
 ///
 /// Of two sites of one kind, the second is for an event with a time.
 pub(crate) trait Sites: Copy {
     /// The flags of the sites.
     const FLAGS: Flags;
+    /// What the events say of the caller.
+    type Origin: Origin;
+    fn origin(self) -> Self::Origin;
     fn acquire_begin(self) -> u64;
     fn acquire_begin_timed(self) -> u64;
     fn wait(self) -> u64;
@@ -122,38 +141,81 @@ pub(crate) trait Sites: Copy {
     fn condition_woken(self) -> u64;
 }
 
-/// Defines a type for [`Sites`], whose sites name the source file where this is: `define_sites!(NAME)`.
+/// Defines a type for [`Sites`], whose sites name the source file where this is.
+///
+/// `define_sites!(NAME)`: the caller is unknown, because code between the program and the wrapper does not pass it on.
+/// Debug information says which function the sites are inlined into. `define_sites!(NAME, knows its caller)`: the
+/// events name the caller.
 ///
 /// The type has the flags as a parameter, and the location of the call, which keeps sites apart: see [`apart`].
 macro_rules! define_sites {
     ($name:ident) => {
+        $crate::lock::site::define_sites! { type $name }
+
+        impl<const FLAGS: $crate::lock::site::Flags> $crate::lock::site::Sites for $name<FLAGS> {
+            const FLAGS: $crate::lock::site::Flags = FLAGS;
+            type Origin = $crate::lock::site::Here;
+
+            #[inline(always)]
+            fn origin(self) -> Self::Origin {
+                $crate::lock::site::Here
+            }
+
+            $crate::lock::site::define_sites! {
+                sites
+                acquire_begin: KIND_LOCK_ACQUIRE_BEGIN [OPERAND_LOCK];
+                acquire_begin_timed: KIND_LOCK_ACQUIRE_BEGIN [OPERAND_TIME, OPERAND_LOCK];
+                wait: KIND_LOCK_WAIT [OPERAND_TIME, OPERAND_LOCK];
+                try_failed: KIND_LOCK_TRY_FAILED [OPERAND_LOCK];
+                condition_wait: KIND_CONDITION_WAIT [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION];
+                condition_woken: KIND_CONDITION_WOKEN [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION];
+            }
+        }
+    };
+    ($name:ident, knows its caller) => {
+        $crate::lock::site::define_sites! { type $name }
+
+        impl<const FLAGS: $crate::lock::site::Flags> $crate::lock::site::Sites for $name<FLAGS> {
+            const FLAGS: $crate::lock::site::Flags = FLAGS;
+            type Origin = $crate::lock::caller::At<FLAGS>;
+
+            #[inline(always)]
+            fn origin(self) -> Self::Origin {
+                $crate::lock::caller::At(self.0)
+            }
+
+            /// Not used: the event is a call.
+            #[inline(always)]
+            fn acquire_begin(self) -> u64 {
+                0
+            }
+
+            $crate::lock::site::define_sites! {
+                sites
+                acquire_begin_timed: KIND_LOCK_ACQUIRE_BEGIN [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK];
+                wait: KIND_LOCK_WAIT [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK];
+                try_failed: KIND_LOCK_TRY_FAILED [OPERAND_LOCATION, OPERAND_LOCK];
+                condition_wait:
+                    KIND_CONDITION_WAIT [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK, OPERAND_CONDITION];
+                condition_woken:
+                    KIND_CONDITION_WOKEN [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK, OPERAND_CONDITION];
+            }
+        }
+    };
+    (type $name:ident) => {
         #[derive(Clone, Copy)]
         pub(crate) struct $name<const FLAGS: $crate::lock::site::Flags>(
             pub(crate) &'static ::core::panic::Location<'static>,
         );
-
-        $crate::lock::site::define_sites! {
-            $name
-            acquire_begin: KIND_LOCK_ACQUIRE_BEGIN [OPERAND_LOCK];
-            acquire_begin_timed: KIND_LOCK_ACQUIRE_BEGIN [OPERAND_TIME, OPERAND_LOCK];
-            wait: KIND_LOCK_WAIT [OPERAND_TIME, OPERAND_LOCK];
-            try_failed: KIND_LOCK_TRY_FAILED [OPERAND_LOCK];
-            condition_wait: KIND_CONDITION_WAIT [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION];
-            condition_woken: KIND_CONDITION_WOKEN [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION];
-        }
     };
-    ($name:ident $($site:ident: $kind:ident [$($operand:ident),*];)*) => {
-        impl<const FLAGS: $crate::lock::site::Flags> $crate::lock::site::Sites for $name<FLAGS> {
-            const FLAGS: $crate::lock::site::Flags = FLAGS;
-
-            $(
-                #[inline(always)]
-                fn $site(self) -> u64 {
-                    let pc = $crate::lock::site::wrapper_site!($kind, FLAGS, [$($operand),*]);
-                    $crate::lock::site::apart(pc, self.0)
-                }
-            )*
-        }
+    (sites $($site:ident: $kind:ident [$($operand:ident),*];)*) => {
+        $(
+            #[inline(always)]
+            fn $site(self) -> u64 {
+                let pc = $crate::lock::site::wrapper_site!($kind, FLAGS, [$($operand),*]);
+                $crate::lock::site::apart(pc, self.0)
+            }
+        )*
     };
 }
 pub(crate) use define_sites;

@@ -34,8 +34,11 @@ use crate::process::instance::{self, Request};
 use librip_format::{
     HELD_ACQUIRING, HELD_DESTROYED, HELD_FLAGS, HELD_HELD, HELD_NONE, HELD_RECURSION_SHIFT, HELD_RELEASING,
     HELD_SEQUENCE_SHIFT, HELD_SINCE, HELD_STATE_SHIFT, HeldLock, PAYLOAD_MASK, SEQUENCE_SHIFT, SlotHeader,
-    held_state, pack, payload,
+    held_state, is_operand, pack, payload,
 };
+
+/// In the flags of a new entry, not in those of the file: the entry has a call in place of a PC.
+pub(crate) const IS_CALL: u64 = 1 << 63;
 
 /// The calling thread's slot.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +124,7 @@ impl Slot {
     }
 
     /// Enters a lock into the table, as ACQUIRING. `None` if the table is full, which is counted: then
-    /// [`enter_last`](Slot::enter_last) has room for a wait.
+    /// [`enter_last`](Slot::enter_last) has room for a wait. `flags` may have [`IS_CALL`].
     #[inline(always)]
     pub(crate) fn enter_lock(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
         let first = &self.header().held[0];
@@ -282,6 +285,17 @@ impl Slot {
         self.header().held_overflowed.load(Relaxed) > 0
     }
 
+    /// The calls of the thread's entries.
+    pub(crate) fn calls(self) -> impl Iterator<Item = u64> {
+        let entries = self.header().held.iter();
+        // ORDERING: relaxed: this thread's own stores.
+        let lock = |held: &HeldLock| held.lock.load(Relaxed);
+        let entered = entries.take_while(move |held| lock(held) != 0 || is_used(held));
+        entered
+            .filter(move |held| is_used(held) && !is_operand(lock(held)))
+            .map(|held| payload(meta_of(held).0))
+    }
+
     /// Counts one overflowed lock less. Returns whether there was one: a lock that has no entry may be that one.
     pub(crate) fn forget_overflowed(self) -> bool {
         let overflowed = &self.header().held_overflowed;
@@ -374,9 +388,11 @@ impl Entry {
     fn enter(held: &'static HeldLock, lock: u64, sequence: u64, pc: u64, flags: u64) -> Entry {
         // The meta word first: it reserves the entry. Until the lock is there too, the sequences differ.
         // A PC has at most 48 bits, so it needs no mask.
-        let meta = Meta(sequence << HELD_SEQUENCE_SHIFT | HELD_ACQUIRING << HELD_STATE_SHIFT | flags | pc);
+        let is_call = flags & IS_CALL != 0;
+        let state = HELD_ACQUIRING << HELD_STATE_SHIFT;
+        let meta = Meta(sequence << HELD_SEQUENCE_SHIFT | state | flags & !IS_CALL | pc);
         held.meta.store(meta.0, Release);
-        held.lock.store(pack(sequence, lock, true), Release);
+        held.lock.store(pack(sequence, lock, !is_call), Release);
         // The old value of `since` means nothing: the meta word does not have HELD_SINCE.
         Entry { held, meta }
     }
@@ -426,7 +442,7 @@ impl Entry {
         }
         // ORDERING: relaxed: this thread's own.
         let sequence = slot.header().count.load(Relaxed);
-        slot.enter_lock(self.lock(), sequence, self.pc(), self.meta.0 & HELD_FLAGS)
+        slot.enter_lock(self.lock(), sequence, self.pc(), self.flags())
     }
 
     /// The entry of the same held lock in this slot: the entry itself, or in such a child the inherited one.
@@ -476,9 +492,20 @@ impl Entry {
         self.set_meta(Meta(if is_set { meta | flag } else { meta }));
     }
 
-    /// Sets where the lock was acquired or is waited for.
+    /// Sets where the lock was acquired or is waited for: a call if the entry [is one](Entry::is_call), a PC otherwise.
     pub(crate) fn set_pc(&mut self, pc: u64) {
         self.set_meta(Meta(self.meta.0 & !PAYLOAD_MASK | pc & PAYLOAD_MASK));
+    }
+
+    /// Whether the entry has a call in place of a PC.
+    pub(crate) fn is_call(self) -> bool {
+        // ORDERING: relaxed: this thread's own store.
+        !is_operand(self.held.lock.load(Relaxed))
+    }
+
+    /// The flags with which the lock was entered.
+    fn flags(self) -> u64 {
+        self.meta.0 & HELD_FLAGS | if self.is_call() { IS_CALL } else { 0 }
     }
 
     /// Where the lock was acquired or is waited for.

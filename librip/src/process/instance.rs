@@ -14,6 +14,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use crate::arch::{self, Settings, ThreadBlock};
+use crate::ring::calls::CallPlace;
 use crate::sys;
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
@@ -49,6 +50,8 @@ pub(crate) struct Anchor {
     pub(crate) note_incident: extern "C" fn(kind: u32, lock: u64, caller: u64),
     /// In the owner: names a lock. The name is this many bytes.
     pub(crate) name_lock: extern "C" fn(lock: u64, name: *const u8, len_bytes: usize),
+    /// In the owner: enters the location of a call.
+    pub(crate) enter_call: extern "C" fn(place: &CallPlace<'_>),
     /// In the owner: the calling thread releases its slot, or (true) may have one again.
     pub(crate) set_participation: extern "C" fn(takes_part: bool),
 }
@@ -141,6 +144,13 @@ pub(crate) fn lock_initialised(lock: u64) {
 pub(crate) fn name_lock(lock: u64, name: &[u8]) {
     if let Some(owner) = owner() {
         sys::with_signals_blocked(|| (owner.name_lock)(lock, name.as_ptr(), name.len()));
+    }
+}
+
+/// Enters the location of a call in the ring. Safe in a signal handler.
+pub(crate) fn enter_call(place: &CallPlace<'_>) {
+    if let Some(owner) = owner() {
+        sys::with_signals_blocked(|| (owner.enter_call)(place));
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct FoundModule {
     pub(crate) states: Vec<u64>,
     /// The segments that can be read, as start and end.
     readable: Vec<(u64, u64)>,
+    /// Those of them that are not code.
+    pub(crate) data: Vec<(u64, u64)>,
 }
 
 /// What tells a module from others, and from itself at another address.
@@ -233,17 +235,22 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
 fn describe(load_bias: u64, segments: &[libc::Elf64_Phdr]) -> FoundModule {
     let mapped = segments.iter().filter(|segment| segment.p_type == libc::PT_LOAD).map(|segment| {
         let begin = load_bias.wrapping_add(segment.p_vaddr);
-        (begin, begin.wrapping_add(segment.p_memsz), segment.p_flags & libc::PF_R != 0)
+        (begin, begin.wrapping_add(segment.p_memsz), segment.p_flags)
     });
+    let readable = mapped.clone().filter(|&(.., flags)| flags & libc::PF_R != 0);
+    let code = mapped.clone().filter(|&(.., flags)| flags & libc::PF_X != 0);
     FoundModule {
         module: LoadedModule {
             load_bias,
             begin: mapped.clone().map(|(begin, ..)| begin).min().unwrap_or(0),
-            end: mapped.clone().map(|(_, end, _)| end).max().unwrap_or(0),
+            end: mapped.map(|(_, end, _)| end).max().unwrap_or(0),
+            code_begin: code.clone().map(|(begin, ..)| begin).min().unwrap_or(load_bias),
+            code_end: code.map(|(_, end, _)| end).max().unwrap_or(load_bias),
             ..LoadedModule::default()
         },
-        readable: mapped
-            .filter(|&(.., is_readable)| is_readable)
+        readable: readable.clone().map(|(begin, end, _)| (begin, end)).collect(),
+        data: readable
+            .filter(|&(.., flags)| flags & libc::PF_X == 0)
             .map(|(begin, end, _)| (begin, end))
             .collect(),
         ..FoundModule::default()

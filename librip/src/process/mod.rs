@@ -7,6 +7,7 @@ pub(crate) mod clock;
 pub(crate) mod current;
 pub(crate) mod exit;
 pub(crate) mod fork;
+pub(crate) mod image;
 pub(crate) mod instance;
 pub(crate) mod loader;
 pub(crate) mod sigbus;

@@ -6,7 +6,8 @@
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use librip_format::{
-    HELD_HELD, HELD_MAX, HELD_PROCESS_SHARED, HELD_SEQUENCE_SHIFT, SlotHeader, held_state, pack, payload,
+    HELD_HELD, HELD_MAX, HELD_PROCESS_SHARED, HELD_SEQUENCE_SHIFT, SlotHeader, held_state, is_operand, pack,
+    payload,
 };
 
 /// A copy of a held-lock table: lock, meta and since of each entry. An entry of zeros stands for no lock.
@@ -39,7 +40,7 @@ pub(crate) fn enter(slot: &SlotHeader, locks: &HeldCopy) {
         // ORDERING: release, in the order that `lock::table` keeps. The slot is fresh, and its entries are free.
         entry.meta.store(meta | sequence << HELD_SEQUENCE_SHIFT, Release);
         entry.since.store(since, Release);
-        entry.lock.store(pack(sequence, payload(lock), true), Release);
+        entry.lock.store(pack(sequence, payload(lock), is_operand(lock)), Release);
     }
 }
 

@@ -3,8 +3,8 @@
 //! It touches no memory. The plan stays in private memory, so a damaged file cannot change it.
 
 use librip_format::{
-    Header, LockName, Module, REGION_ALIGN_BYTES, REGION_LOCK_NAMES, REGION_MODULES, REGION_SITES,
-    REGION_SLOTS, REGION_TEXTS, Region, Site, slot_len_bytes,
+    CallLocation, Header, LockName, Module, REGION_ALIGN_BYTES, REGION_CALLS, REGION_LOCK_NAMES,
+    REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_TEXTS, Region, Site, slot_len_bytes,
 };
 
 /// A table of the file.
@@ -14,13 +14,14 @@ pub(crate) enum Table {
     Sites,
     Texts,
     LockNames,
+    Calls,
     Slots,
 }
 
 impl Table {
     /// All tables, in the order in which the file and [`Header::regions`] have them.
-    pub(crate) const ALL: [Table; 5] =
-        [Table::Modules, Table::Sites, Table::Texts, Table::LockNames, Table::Slots];
+    pub(crate) const ALL: [Table; 6] =
+        [Table::Modules, Table::Sites, Table::Texts, Table::LockNames, Table::Calls, Table::Slots];
     /// The number of tables.
     pub(crate) const COUNT: usize = Table::ALL.len();
 
@@ -35,6 +36,7 @@ impl Table {
             Table::Sites => REGION_SITES,
             Table::Texts => REGION_TEXTS,
             Table::LockNames => REGION_LOCK_NAMES,
+            Table::Calls => REGION_CALLS,
             Table::Slots => REGION_SLOTS,
         }
     }
@@ -104,6 +106,8 @@ const SPARE_MODULES: u64 = 4096;
 const SPARE_SITES: u64 = 32_768;
 const SPARE_TEXT_BYTES: u64 = 4 << 20;
 const LOCK_NAMES: u64 = 131_072;
+/// Room for calls of locks at which a thread has waited, or held a lock meanwhile.
+const CALLS: u64 = 2048;
 /// If limits are tight, the spare room is divided by this.
 const TIGHT_PART: u64 = 64;
 
@@ -139,6 +143,7 @@ impl Geometry {
                 Table::Sites => (demand.sites + SPARE_SITES / spare_part, size_of::<Site>() as u64),
                 Table::Texts => (demand.text_len_bytes + SPARE_TEXT_BYTES / spare_part, 1),
                 Table::LockNames => (LOCK_NAMES / spare_part, size_of::<LockName>() as u64),
+                Table::Calls => (CALLS / spare_part, size_of::<CallLocation>() as u64),
                 Table::Slots => (slots, slot_len_bytes(demand.words)),
             };
             let extent = Extent { offset: end, entry_len_bytes, capacity };

@@ -16,7 +16,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
-use librip_format::{Header, LockName, Module, Site, SlotHeader};
+use librip_format::{CallLocation, Header, LockName, Module, Site, SlotHeader};
 
 use super::{Control, Geometry, Table};
 use crate::sys::file::File;
@@ -133,6 +133,12 @@ impl Ring {
         let name = self.entry(Table::LockNames, index);
         // SAFETY: within the mapping (`Geometry::offset` checks), aligned to 8 bytes, and all fields are atomics.
         unsafe { &*name.cast::<LockName>() }
+    }
+
+    pub(crate) fn call(&self, index: u64) -> &CallLocation {
+        let call = self.entry(Table::Calls, index);
+        // SAFETY: within the mapping (`Geometry::offset` checks), aligned to 8 bytes, and all fields are atomics.
+        unsafe { &*call.cast::<CallLocation>() }
     }
 
     pub(crate) fn slot(&self, index: u64) -> &SlotHeader {

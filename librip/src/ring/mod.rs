@@ -25,6 +25,7 @@ pub(crate) mod atomic {
     pub(crate) use core::hint::spin_loop;
     pub(crate) use core::sync::atomic::AtomicU64;
 }
+pub(crate) mod calls;
 pub(crate) mod children;
 pub(crate) mod control;
 pub(crate) mod exit_queue;

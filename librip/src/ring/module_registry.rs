@@ -27,6 +27,10 @@ pub(crate) struct LoadedModule {
     pub(crate) begin: u64,
     /// The address after the last one.
     pub(crate) end: u64,
+    /// The first address of its code.
+    pub(crate) code_begin: u64,
+    /// The address after its code.
+    pub(crate) code_end: u64,
     pub(crate) build_id: Vec<u8>,
     pub(crate) sites: Vec<ParsedSite>,
     /// The sites' texts, one after the other.
@@ -137,7 +141,9 @@ fn write_module(ring: &Ring, index: u64, module: &LoadedModule, path: Text) {
         build_id,
         file_len_bytes,
         modified_ns,
-        reserved: [0; 4],
+        code_begin: module.code_begin.wrapping_sub(module.load_bias),
+        code_end: module.code_end.wrapping_sub(module.load_bias),
+        reserved: [0; 2],
     };
     // SAFETY: `Ring::append` gave this entry to us alone, reserved. `Module` starts with its state.
     unsafe { write_then_complete(ring.module(index), entry) };

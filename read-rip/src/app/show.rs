@@ -7,8 +7,9 @@ use super::output::{now_ns, output, prose, remark};
 use super::reading::Reading;
 use crate::cli::{Common, RingArgs, ShowArgs};
 use crate::events::{self, Event};
-use crate::locations::{FileNames, LocationId, Locations};
+use crate::locations::{FileNames, Guards, LocationId, Locations};
 use crate::report::{self, Json};
+use crate::ring::Slot;
 use crate::threads::{self, Thread, ThreadState};
 
 /// What the heading adds to the number of exited threads.
@@ -58,7 +59,7 @@ fn show_condensed(
     for thread in threads.iter().filter(|thread| thread.state != ThreadState::Exited) {
         let slot = thread.slot;
         match events::last_event(slot, |pc| locations.operand_words(slot.pid, pc)) {
-            Some(event) => last.push((thread, locations.find(slot, &event))),
+            Some(event) => last.push((thread, last_location(slot, &event, locations))),
             None => silent += 1,
         }
     }
@@ -83,6 +84,19 @@ fn show_condensed(
     Ok(report::remarks::of_silent(silent).into_iter().collect())
 }
 
+/// The location of a slot's last event.
+fn last_location(slot: &Slot, last: &Event, locations: &mut Locations<'_>) -> LocationId {
+    let location = locations.find(slot, last);
+    if !locations.get(location).is_in_wrapper {
+        return location;
+    }
+    // The release of a guard: the acquisition is among the events before.
+    let (events, _) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
+    let mut guards = Guards::default();
+    let in_order = events.iter().map(|event| guards.find(slot, event, locations));
+    in_order.last().unwrap_or(location)
+}
+
 fn show_threads(
     args: &ShowArgs,
     wanted: &Common,
@@ -99,8 +113,9 @@ fn show_threads(
             events::events(thread.slot, |pc| locations.operand_words(thread.slot.pid, pc));
         leftover.incomplete_events += of_thread.incomplete_events;
         leftover.stray_operands += of_thread.stray_operands;
+        let mut guards = Guards::default();
         for event in events {
-            locations.find(thread.slot, &event);
+            guards.find(thread.slot, &event, locations);
             if args.verbose || wanted.json {
                 locations.find_lock(thread.slot, &event);
             }
@@ -117,10 +132,11 @@ fn show_threads(
     }
     for thread in shown() {
         let (events, _) = events::events(thread.slot, |pc| locations.operand_words(thread.slot.pid, pc));
+        let mut guards = Guards::default();
         let events: Vec<(Event, LocationId)> = events
             .into_iter()
             .map(|event| {
-                let location = locations.find(thread.slot, &event);
+                let location = guards.find(thread.slot, &event, locations);
                 (event, location)
             })
             .collect();

@@ -50,11 +50,11 @@ pub struct Meaning<'a> {
     /// Operand words before the PC word of an event; `None` if the marks differ, or an operand type is unknown.
     pub operand_words: Option<u32>,
     /// The flags that all marks have.
-    all_flags: SiteFlags,
+    pub(super) all_flags: SiteFlags,
     /// The flags that at least one mark has.
-    any_flags: SiteFlags,
+    pub(super) any_flags: SiteFlags,
     /// Whether the marks agree on the type of their lock.
-    is_type_known: bool,
+    pub(super) is_type_known: bool,
 }
 
 impl<'a> Meaning<'a> {

@@ -8,11 +8,15 @@
 //! | `meaning` | what do the marks at a PC mean? |
 //! | `function_name`, `file_names` | how are long names shortened? |
 //! | `shared_names` | how are names kept once? |
-//! | `wrapper` | where was a wrapper around a lock called? |
+//! | `wrapper` | where was a wrapper around a lock called, by debug information? |
+//! | `calls` | which addresses are callers of wrappers, and which line is that? |
+//! | `guards` | where did a dropped guard come from? |
 //! | `location`, `table` | where is a PC? |
 
+mod calls;
 mod file_names;
 mod function_name;
+mod guards;
 mod location;
 mod meaning;
 mod module_map;
@@ -21,6 +25,7 @@ mod table;
 mod wrapper;
 
 pub use file_names::FileNames;
+pub use guards::Guards;
 pub use location::{Location, LocationId};
 pub use meaning::{MARKS_MAX, Meaning};
 pub use table::Locations;

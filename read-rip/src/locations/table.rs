@@ -7,14 +7,15 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::calls::{self, Caller, Calls};
 use super::function_name::without_arguments;
 use super::meaning::{MARKS_MAX, Marks, Meaning};
 use super::module_map::ModuleMap;
 use super::shared_names::SharedNames;
-use super::wrapper::remove_wrapper_frames;
+use super::wrapper::{is_same_file, remove_wrapper_frames};
 use super::{Location, LocationId};
 use crate::events::Event;
-use crate::ring::{OperandType, Site, SiteKind, Slot, Snapshot};
+use crate::ring::{OperandType, Site, SiteKind, Slot, Snapshot, call_location, call_lock};
 use crate::symbols::{Frame, Resolver};
 
 /// The locations of all PCs that were looked up.
@@ -22,10 +23,14 @@ pub struct Locations<'a> {
     snapshot: &'a Snapshot,
     modules: ModuleMap,
     sites: HashMap<(usize, u64), Marks<'a>>,
-    by_pc: HashMap<(u32, u64), LocationId>,
+    calls: Calls<'a>,
+    /// By process, address and the location of a wrapper's caller, which is 0 where the address says it all.
+    by_pc: HashMap<(u32, u64, u64), LocationId>,
     /// The statics that locks are in. `None`: in none that is known.
     lock_symbols: HashMap<(u32, u64), Option<String>>,
     locations: Vec<Location>,
+    /// Releases by their own location and that of the acquisition.
+    of_guards: HashMap<(LocationId, LocationId), LocationId>,
     names: SharedNames,
     resolver: Resolver,
 }
@@ -41,46 +46,86 @@ impl<'a> Locations<'a> {
             let marks = sites.entry((site.module, site.pc)).or_insert_with(|| Marks::of(site));
             marks.add(index, &snapshot.sites);
         }
+        let modules = ModuleMap::new(&snapshot.modules);
         Locations {
             snapshot,
-            modules: ModuleMap::new(&snapshot.modules),
+            calls: Calls::new(snapshot, &modules),
+            modules,
             sites,
             by_pc: HashMap::new(),
             lock_symbols: HashMap::new(),
             locations: Vec::new(),
+            of_guards: HashMap::new(),
             names: SharedNames::default(),
             resolver,
         }
     }
 
-    /// The location of an event: its mark, or the call that an interposer recorded.
+    /// The location of an event: its mark, the caller that its wrapper names, or the call that an interposer recorded.
     pub fn find(&mut self, slot: &Slot, event: &Event) -> LocationId {
         match self.operand(slot, event, OperandType::Caller) {
             Some(caller) => self.find_call(slot.pid, caller),
-            None => self.find_in(slot.pid, event.pc),
+            None => {
+                let caller = self.operand(slot, event, OperandType::Location).unwrap_or(0);
+                self.find_at(slot.pid, event.pc, event.pc, caller)
+            }
         }
     }
 
-    /// The location of a mark, by its PC in a process.
+    /// The location of a mark or of a wrapper's call, by its PC in a process.
     pub fn find_in(&mut self, pid: u32, pc: u64) -> LocationId {
-        self.find_at(pid, pc, pc)
+        self.find_at(pid, pc, pc, 0)
     }
 
     /// The location of the call that returns to an address. The call is before that address. The code at the
     /// address may belong to another line, or to another function.
     pub fn find_call(&mut self, pid: u32, return_address: u64) -> LocationId {
-        self.find_at(pid, return_address, return_address.wrapping_sub(1))
+        self.find_at(pid, return_address, return_address.wrapping_sub(1), 0)
     }
 
-    fn find_at(&mut self, pid: u32, pc: u64, looked_up: u64) -> LocationId {
-        if let Some(&location) = self.by_pc.get(&(pid, looked_up)) {
+    fn find_at(&mut self, pid: u32, pc: u64, looked_up: u64, caller: u64) -> LocationId {
+        if let Some(&location) = self.by_pc.get(&(pid, looked_up, caller)) {
             return location;
         }
-        let location = Location { pc, ..self.look_up(pid, looked_up) };
+        let mut location = if self.is_call(pid, looked_up) {
+            self.look_up_call(pid, looked_up)
+        } else {
+            Location { pc, ..self.look_up(pid, looked_up) }
+        };
+        if caller != 0 {
+            self.name_caller(&mut location, pid, caller);
+        }
         let id = self.locations.len();
         self.locations.push(location);
-        self.by_pc.insert((pid, looked_up), id);
+        self.by_pc.insert((pid, looked_up, caller), id);
         id
+    }
+
+    /// The location of a release: its own, or that of the acquisition if the release's caller is not known.
+    pub(super) fn of_guard(&mut self, released: LocationId, acquired: LocationId) -> LocationId {
+        if !self.locations[released].is_in_wrapper || self.locations[acquired].is_in_wrapper {
+            return released;
+        }
+        if let Some(&known) = self.of_guards.get(&(released, acquired)) {
+            return known;
+        }
+        let (own, from) = (&self.locations[released], &self.locations[acquired]);
+        let location =
+            Location { pc: own.pc, address: own.address, sites: own.sites.clone(), ..from.clone() };
+        self.locations.push(location);
+        self.of_guards.insert((released, acquired), self.locations.len() - 1);
+        self.locations.len() - 1
+    }
+
+    /// Whether an address in a PC word is a call of a wrapper: it names the caller and has no mark.
+    pub fn is_call(&self, pid: u32, pc: u64) -> bool {
+        self.module_of(pid, call_location(pc)).is_some_and(|(module, address)| {
+            self.calls.is_possible(self.snapshot, module, address) && !self.has_mark(pid, pc)
+        })
+    }
+
+    fn has_mark(&self, pid: u32, pc: u64) -> bool {
+        self.module_of(pid, pc).is_some_and(|at| self.sites.contains_key(&at))
     }
 
     /// A location that was looked up.
@@ -110,7 +155,10 @@ impl<'a> Locations<'a> {
 
     /// What the marks at a PC of a process mean; `None` if there is no mark.
     pub fn meaning(&self, pid: u32, pc: u64) -> Option<&Meaning<'a>> {
-        self.sites.get(&self.module_of(pid, pc)?).map(|marks| &marks.meaning)
+        match self.sites.get(&self.module_of(pid, pc)?) {
+            Some(marks) => Some(&marks.meaning),
+            None => self.is_call(pid, pc).then(|| calls::meaning(pc)),
+        }
     }
 
     /// The number of operand words before this PC in an event; 0 if there is no mark.
@@ -120,7 +168,8 @@ impl<'a> Locations<'a> {
 
     /// The address of the lock that an event of a slot is about, if it is about one.
     pub fn lock_of(&self, slot: &Slot, event: &Event) -> Option<u64> {
-        self.operand(slot, event, OperandType::Lock)
+        let lock = self.operand(slot, event, OperandType::Lock)?;
+        Some(if self.is_call(slot.pid, event.pc) { call_lock(lock) } else { lock })
     }
 
     /// The time of an event that has one, ns since boot. `now_ns` is the time of the reading or of the process's end.
@@ -214,6 +263,64 @@ impl<'a> Locations<'a> {
             is_in_wrapper,
             sites: indices,
         }
+    }
+
+    /// The location of a wrapper's call.
+    fn look_up_call(&mut self, pid: u32, pc: u64) -> Location {
+        let mut location = Location { pc, is_in_wrapper: true, ..Location::default() };
+        self.name_caller(&mut location, pid, call_location(pc));
+        location
+    }
+
+    /// Completes a location by its wrapper's caller, a location in the program.
+    fn name_caller(&mut self, location: &mut Location, pid: u32, caller: u64) {
+        let Some((module, address)) = self.module_of(pid, caller) else { return };
+        if location.module.is_none() {
+            (location.module, location.address) = (Some(module), address);
+        }
+        let Some((file, line)) = self.calls.line(&mut self.resolver, module, address) else { return };
+        if location.is_in_wrapper && location.sites.is_empty() {
+            self.add_callers(module);
+            if let Some(Caller { file, frames }) = self.calls.caller(module, &file, line) {
+                location.full_function =
+                    frames.first().and_then(|frame| frame.function.clone()).unwrap_or_default();
+                location.function = self.names.share(&without_arguments(&location.full_function));
+                location.callers = frames.get(1..).unwrap_or_default().to_vec();
+                location.source = Some((Arc::clone(file), line));
+            }
+        }
+        location.is_in_wrapper = false;
+        // Debug information has the whole path.
+        let is_known = |(whole, of): &(Arc<str>, u32)| *of == line && is_same_file(whole, &file);
+        if !location.source.as_ref().is_some_and(is_known) {
+            location.source = Some((self.names.share(&file), line));
+        }
+    }
+
+    /// Asks debug information for the functions of a module that call wrappers.
+    fn add_callers(&mut self, module: usize) {
+        if self.calls.knows_callers_of(module) {
+            return;
+        }
+        let mut callers = Vec::new();
+        if self.resolver.has_debug_info(module) {
+            // Each call of a wrapper has one mark of these kinds.
+            let is_one_of_each = |site: &&Site| {
+                let has_time = site.operand_types.contains(&OperandType::Time);
+                let is_begin = site.kind == SiteKind::LockAcquireBegin && has_time;
+                site.module == module
+                    && site.flags.is_wrapper()
+                    && (is_begin || site.kind == SiteKind::ConditionWait)
+            };
+            for site in self.snapshot.sites.iter().filter(is_one_of_each) {
+                let code = self.code_at(module, site.pc, &[site], true);
+                if let Some((file, line)) = code.call {
+                    let frames = code.innermost.into_iter().chain(code.callers).collect();
+                    callers.push((line, Caller { file, frames }));
+                }
+            }
+        }
+        self.calls.add_callers(module, callers);
     }
 
     /// The frames at a module-relative address, without those of a wrapper around a lock.

@@ -74,6 +74,13 @@ fn is_of_crate(file: &str, wrapper_file: &str) -> bool {
     file.rfind(root).is_some_and(|at| at == 0 || root.starts_with('/') || file[..at].ends_with('/'))
 }
 
+/// Whether two names mean one source file: `src/a.rs`, as a wrapper names it, and `/home/me/src/a.rs`, as debug
+/// information does.
+pub(super) fn is_same_file(whole: &str, end: &str) -> bool {
+    let end = end.strip_prefix("./").unwrap_or(end);
+    whole.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
 /// The crate of a function's path. That of `<some::Type as some::Trait>::function` is the crate of the type.
 fn crate_of(function: &str) -> &str {
     let mut path = function.trim_start_matches(['<', '&', '*', ' ', '(', '[']);

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use crate::events::Event;
-use crate::locations::{LocationId, Locations};
-use crate::ring::{HeldLock, LockType, OperandType, SiteFlags, SiteKind, Slot};
+use crate::locations::{Guards, LocationId, Locations};
+use crate::ring::{self, HeldLock, LockType, OperandType, SiteFlags, SiteKind, Slot};
 
 /// A mark, as far as it concerns locks.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,9 @@ pub(super) struct Mark {
     pub(super) time: Option<u32>,
     pub(super) since: Option<u32>,
     pub(super) caller: Option<u32>,
+    pub(super) place: Option<u32>,
+    /// It is a call: its operand has flags too.
+    pub(super) is_call: bool,
 }
 
 impl Mark {
@@ -47,6 +50,8 @@ impl Mark {
             time: None,
             since: None,
             caller: None,
+            place: None,
+            is_call: false,
         }
     }
 }
@@ -62,7 +67,7 @@ impl<'p, 'a> Marks<'p, 'a> {
         Marks { locations, known: HashMap::new() }
     }
 
-    /// The mark at a PC of a process.
+    /// The mark at a PC of a process, or the call that the PC is.
     pub(super) fn at(&mut self, pid: u32, pc: u64) -> Mark {
         if let Some(&mark) = self.known.get(&(pid, pc)) {
             return mark;
@@ -74,6 +79,10 @@ impl<'p, 'a> Marks<'p, 'a> {
 
     /// The mark of an entry of a held-lock table. Less is known of a call that an interposer recorded.
     pub(super) fn of_entry(&mut self, pid: u32, held: &HeldLock) -> Mark {
+        if let Some(flags) = held.call {
+            let location = self.locations.find_in(pid, held.pc);
+            return Mark { kind: SiteKind::LockAcquireBegin, flags, ..Mark::plain(location) };
+        }
         if !held.is_caller {
             return self.at(pid, held.pc);
         }
@@ -87,19 +96,35 @@ impl<'p, 'a> Marks<'p, 'a> {
         }
     }
 
-    /// The mark of an event. Its location is that of the mark, or of the call that an interposer recorded.
+    /// The mark of an event. Its location is that of the mark, of the wrapper's caller, or of the call that an
+    /// interposer recorded.
     pub(super) fn of_event(&mut self, slot: &Slot, event: &Event) -> Mark {
         let mark = self.at(slot.pid, event.pc);
-        if mark.caller.is_none() {
+        if mark.is_call {
+            let operand = slot.words.get(event.operands.start).map_or(0, |word| word.payload());
+            return Mark { flags: ring::call_flags(event.pc, operand), ..mark };
+        }
+        if mark.caller.is_none() && mark.place.is_none() {
             return mark;
         }
         Mark { location: self.locations.find(slot, event), ..mark }
+    }
+
+    /// Like [`of_event`](Marks::of_event). A release whose caller is not known has the location of its acquisition.
+    pub(super) fn of_event_in_order(&mut self, slot: &Slot, event: &Event, guards: &mut Guards) -> Mark {
+        let mark = self.of_event(slot, event);
+        if !mark.flags.is_wrapper() {
+            return mark;
+        }
+        let lock = self.locations.lock_of(slot, event);
+        Mark { location: guards.follow(mark.kind, lock, mark.location, self.locations), ..mark }
     }
 
     fn look_up(&mut self, pid: u32, pc: u64) -> Mark {
         let mut mark = Mark::plain(self.locations.find_in(pid, pc));
         // If the operand types are not known, neither is the meaning of an event's words.
         let Some(meaning) = self.locations.meaning(pid, pc) else { return mark };
+        mark.is_call = self.locations.is_call(pid, pc);
         mark.is_ambiguous = meaning.is_ambiguous();
         let Some(operand_words) = meaning.operand_words else { return mark };
         mark.operand_words = operand_words;
@@ -110,6 +135,7 @@ impl<'p, 'a> Marks<'p, 'a> {
                 OperandType::Time => mark.time = mark.time.or(Some(at)),
                 OperandType::Since => mark.since = mark.since.or(Some(at)),
                 OperandType::Caller => mark.caller = mark.caller.or(Some(at)),
+                OperandType::Location => mark.place = mark.place.or(Some(at)),
                 _ => {}
             }
             at += operand_type.words().unwrap_or(0);

@@ -13,8 +13,8 @@ use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::{LockId, Step, StepKind, Steps, ThreadId};
 use crate::events::{self, Event};
-use crate::locations::LocationId;
-use crate::ring::{HeldLock, HeldState, SequenceBits, SiteKind, Slot, SlotState};
+use crate::locations::{Guards, LocationId};
+use crate::ring::{self, HeldLock, HeldState, SequenceBits, SiteKind, Slot, SlotState};
 
 /// A thread's history.
 #[derive(Debug, Default)]
@@ -75,8 +75,9 @@ pub(super) fn replay(
     };
     let mut history = History::default();
     let mut next = None;
+    let mut guards = Guards::default();
     for event in &events {
-        let mark = marks.of_event(slot, event);
+        let mark = marks.of_event_in_order(slot, event, &mut guards);
         let begin = event.sequence - event.operands.len() as u64;
         if next.is_some_and(|next| next != begin) {
             replay.gap();
@@ -115,7 +116,8 @@ impl Replay<'_, '_> {
         let time = |index| operand(index).and_then(|ticks| self.ledger.time_ns(self.slot, ticks));
         let (time_ns, since_ns) = (time(mark.time), time(mark.since));
         let kind = if mark.is_ambiguous { StepKind::Ambiguous } else { step_kind(mark.kind) };
-        let address = operand(mark.lock).filter(|_| !matches!(kind, StepKind::Snap | StepKind::Progress));
+        let address = operand(mark.lock).map(|lock| if mark.is_call { ring::call_lock(lock) } else { lock });
+        let address = address.filter(|_| !matches!(kind, StepKind::Snap | StepKind::Progress));
         let lock = address.map(|address| self.ledger.lock(self.slot.pid, address, mark));
         let step = Step {
             sequence: event.sequence,

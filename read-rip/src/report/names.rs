@@ -36,6 +36,11 @@ pub fn location_texts<'a>(
 }
 
 impl LocationTexts<'_> {
+    /// The short name of a source file.
+    pub(super) fn file<'f>(&'f self, file: &'f str) -> &'f str {
+        self.names.get(file)
+    }
+
     fn line(&self, location: &Location) -> Option<String> {
         let (file, line) = location.source.as_ref()?;
         let one = |file, line| format!("{}:{line}", printable(self.names.get(file)));
@@ -109,7 +114,10 @@ impl<'a> LockNames<'a> {
         match name {
             LockName::Given(name) => Some((name, "given")),
             LockName::Symbol(name) => Some((name, "symbol")),
-            LockName::Location(id) => Some((&self.locations.get(*id).function, "location")),
+            LockName::Location(id) => {
+                let function = &*self.locations.get(*id).function;
+                (!function.is_empty()).then_some((function, "location"))
+            }
             LockName::None => None,
         }
     }
@@ -146,7 +154,10 @@ impl<'a> LockNames<'a> {
     pub fn location(&self, id: LocationId) -> String {
         let location = self.locations.get(id);
         let (line, caller) = (self.texts.line_of(location), self.texts.caller(location));
-        format!("{} {line}{caller}", printable(&location.function))
+        let function = printable(&location.function);
+        // The function that calls a wrapper is not known without debug information.
+        let separator = if function.is_empty() { "" } else { " " };
+        format!("{function}{separator}{line}{caller}")
     }
 
     /// One thread by name, several by number; with `-v` all of them.

@@ -41,10 +41,16 @@ pub fn condensed(
 ) -> io::Result<()> {
     let bold = anstyle::Style::new().bold();
     for group in groups {
+        // The function that calls a wrapper is not known without debug information; its file is.
+        let first = group.locations.first().and_then(|at| locations.get(at.location).source.as_ref());
+        let name = match first {
+            Some((file, _)) if group.function.is_empty() => texts.file(file),
+            _ => &group.function,
+        };
         write!(
             out,
             "{bold}{}{bold:#} : {}, {}: ",
-            printable(&group.function),
+            printable(name),
             counted(group.threads as u64, "thread"),
             counted(group.locations.len() as u64, "location"),
         )?;

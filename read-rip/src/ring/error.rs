@@ -179,6 +179,7 @@ fn region_name(kind: RegionKind) -> &'static str {
         RegionKind::Texts => "text table",
         RegionKind::Slots => "slot table",
         RegionKind::LockNames => "table of lock names",
+        RegionKind::Calls => "table of callers",
     }
 }
 

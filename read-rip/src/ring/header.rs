@@ -89,6 +89,8 @@ pub struct Header {
     pub slots: Region,
     /// Where the names of locks are.
     pub lock_names: Region,
+    /// The locations of calls of wrapped locks.
+    pub calls: Region,
 }
 
 impl Header {

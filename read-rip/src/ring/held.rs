@@ -28,7 +28,7 @@ use std::mem::{offset_of, size_of};
 use librip_format::{HeldLock as Raw, SlotHeader};
 
 use super::bytes::Bytes;
-use super::{SequenceBits, Word};
+use super::{SequenceBits, SiteFlags, Word};
 
 /// A slot's held-lock table has this many entries.
 pub const HELD_LOCKS_MAX: usize = librip_format::HELD_MAX;
@@ -38,8 +38,10 @@ pub const HELD_LOCKS_MAX: usize = librip_format::HELD_MAX;
 pub struct HeldLock {
     /// The lock's address.
     pub lock: u64,
-    /// Actual address of the mark that entered the lock, or a return address.
+    /// Actual address of the mark that entered the lock, or a return address, or a call.
     pub pc: u64,
+    /// The flags of the call, if `pc` is one.
+    pub call: Option<SiteFlags>,
     /// Whether `pc` is a return address: an interposer entered the lock.
     pub is_caller: bool,
     /// With `is_caller`: whether the attempt ends by itself.
@@ -127,12 +129,14 @@ impl Table {
     fn add(&mut self, [lock, meta, since]: [u64; 3]) {
         let Some(state) = HeldState::from_meta(meta) else { return };
         let lock = Word::from_raw(lock);
+        let has = |flag: u64| meta & flag != 0;
         // A `lock` that was never written is being entered, whatever sequence its zeros stand for.
         if lock.is_missing() || !is_of_same_sequence(lock, meta) {
             self.in_flux += 1;
             return;
         }
-        if !lock.is_operand() || lock.payload() == 0 {
+        let is_call = !lock.is_operand();
+        if lock.payload() == 0 || is_call && has(librip_format::HELD_CALLER) {
             self.damaged += 1;
             return;
         }
@@ -141,8 +145,12 @@ impl Table {
         self.locks.push(HeldLock {
             lock: lock.payload(),
             pc: Word::from_raw(meta).payload(),
-            is_caller: meta & librip_format::HELD_CALLER != 0,
-            is_try: meta & librip_format::HELD_TRY != 0,
+            call: is_call.then(|| {
+                let (is_shared, is_owned) = (has(librip_format::HELD_SHARED), has(librip_format::HELD_OWNED));
+                SiteFlags::from_bits(librip_format::call_flags(meta, is_shared, is_owned))
+            }),
+            is_caller: has(librip_format::HELD_CALLER),
+            is_try: !is_call && has(librip_format::HELD_TRY),
             is_process_shared: meta & librip_format::HELD_PROCESS_SHARED != 0,
             state,
             is_shared: meta & librip_format::HELD_SHARED != 0,
@@ -162,9 +170,10 @@ fn is_of_same_sequence(lock: Word, meta: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ring::LockType;
     use librip_format::{
-        HELD_ACQUIRING, HELD_CALLER, HELD_HELD, HELD_PROCESS_SHARED, HELD_SEM_WAIT, HELD_SHARED, HELD_SINCE,
-        HELD_TRY, OPERAND_FLAG, held_meta, pack,
+        CALL_RWLOCK, CALL_TRY, HELD_ACQUIRING, HELD_CALLER, HELD_HELD, HELD_OWNED, HELD_PROCESS_SHARED,
+        HELD_SEM_WAIT, HELD_SHARED, HELD_SINCE, HELD_TRY, OPERAND_FLAG, held_meta, pack,
     };
 
     fn table(entry: [u64; 3]) -> Table {
@@ -181,6 +190,7 @@ mod tests {
         let expected = HeldLock {
             lock: 0x7000,
             pc: 0x1234,
+            call: None,
             is_caller: false,
             is_try: false,
             is_process_shared: false,
@@ -215,8 +225,21 @@ mod tests {
             assert_eq!((table.locks.len(), table.in_flux, table.damaged), (0, 1, 0));
         }
         let lock = pack(5000, 0x7000, true);
-        let table = table([lock & !OPERAND_FLAG, meta, 0]);
+        let called = meta | HELD_CALLER;
+        let table = table([lock & !OPERAND_FLAG, called, 0]);
         assert_eq!((table.locks.len(), table.in_flux, table.damaged), (0, 0, 1));
+    }
+
+    #[test]
+    fn an_entry_of_a_call_has_the_flags_of_the_call() {
+        let lock = pack(5000, 0x7000, false);
+        let meta = held_meta(5000, 0x1230 | CALL_RWLOCK | CALL_TRY, HELD_HELD, HELD_OWNED);
+        let found = table([lock, meta, 0]).locks;
+        let flags = SiteFlags::WRAPPER | SiteFlags::OWNED | SiteFlags::TRY;
+        assert_eq!(found[0].call, Some(flags.with_lock_type(LockType::RwLock)));
+        assert_eq!((found[0].lock, found[0].is_caller, found[0].is_try), (0x7000, false, false));
+        let downgraded = table([lock, meta | HELD_SHARED, 0]).locks;
+        assert!(downgraded[0].call.unwrap().is_shared());
     }
 
     #[test]

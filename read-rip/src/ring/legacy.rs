@@ -85,6 +85,7 @@ pub(super) fn read(source: &Source) -> Result<Snapshot, Error> {
         sites: Vec::new(),
         slots,
         lock_names: HashMap::new(),
+        calls: Vec::new(),
         defects,
         sequence_mask: 0xff,
     })

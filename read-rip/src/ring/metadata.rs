@@ -78,6 +78,7 @@ fn module(entry: &Bytes<'_>, texts: &mut Texts) -> Option<Module> {
         load_bias: entry.u64(offset_of!(RawModule, load_bias)),
         begin,
         end,
+        code: entry.u64(offset_of!(RawModule, code_begin))..entry.u64(offset_of!(RawModule, code_end)),
         path: OsString::from_vec(texts.take(entry, offset_of!(RawModule, path))?.to_vec()).into(),
         build_id: build_id.get(..build_id_len)?.to_vec(),
         is_executable: entry.u32(offset_of!(RawModule, is_executable)) != 0,

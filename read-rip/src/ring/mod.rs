@@ -8,13 +8,14 @@
 //! | `source`, `standard_input`, `unpacked` | opens a file or unpacks a copy, and reads it at any offset |
 //! | `bytes`, `table` | decodes integers and texts; splits a region into entries |
 //! | `parse`, `region_list`, `clock` | decode the header |
-//! | `metadata`, `names` | decode the tables of modules, sites and names of locks |
+//! | `metadata`, `names`, `call` | decode the tables of modules, sites, names of locks and callers |
 //! | `image`, `saved` | copy a ring as bytes, and take a saved one apart |
 //! | `copy`, `held` | copy slots and their held-lock tables while their owners write |
 //! | `legacy` | reads rings of the C header that preceded librip |
 //! | `word`, `words`, `site`, `slot`, `module`, `region`, `header`, `snapshot`, `error` | the values |
 
 mod bytes;
+mod call;
 mod clock;
 mod copy;
 mod error;
@@ -40,6 +41,7 @@ mod unpacked;
 mod word;
 mod words;
 
+pub use call::{CopiedCall, call_flags, call_is_try, call_location, call_lock};
 pub use clock::{Clock, ClockLevel, ClockSource};
 pub use error::{Defect, Error};
 pub use header::{
@@ -85,7 +87,17 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
     let (modules, sites) = metadata::read(source, &header, &mut defects);
     let slots = copy::slots(source, &header, &mut defects);
     let lock_names = names::read(source, &header, &mut defects);
-    Ok(Snapshot { header: Some(header), modules, sites, slots, lock_names, defects, sequence_mask: u64::MAX })
+    let calls = call::read(source, &header, &mut defects);
+    Ok(Snapshot {
+        header: Some(header),
+        modules,
+        sites,
+        slots,
+        lock_names,
+        calls,
+        defects,
+        sequence_mask: u64::MAX,
+    })
 }
 
 /// Reads only the header of a ring: enough to list it.

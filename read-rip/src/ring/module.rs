@@ -2,6 +2,7 @@
 //!
 //! It does not open the module's file.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// An executable or shared library that the recorded process had loaded.
@@ -15,6 +16,8 @@ pub struct Module {
     pub begin: u64,
     /// The module-relative address after the last one that is mapped.
     pub end: u64,
+    /// The module-relative addresses of its code. Outside of it are constants and variables.
+    pub code: Range<u64>,
     /// The file, in the recorded process's view of the file system. Do not trust it: it comes from the ring.
     pub path: PathBuf,
     /// The GNU build id; empty if the module has none.

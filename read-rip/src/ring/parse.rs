@@ -133,6 +133,7 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         texts: Region::default(),
         slots: Region::default(),
         lock_names: Region::default(),
+        calls: Region::default(),
     }
 }
 

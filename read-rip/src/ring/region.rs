@@ -35,6 +35,8 @@ pub enum RegionKind {
     Slots,
     /// Names of locks.
     LockNames,
+    /// Locations of calls of wrapped locks.
+    Calls,
 }
 
 impl RegionKind {
@@ -46,6 +48,7 @@ impl RegionKind {
             librip_format::REGION_TEXTS => Some(RegionKind::Texts),
             librip_format::REGION_SLOTS => Some(RegionKind::Slots),
             librip_format::REGION_LOCK_NAMES => Some(RegionKind::LockNames),
+            librip_format::REGION_CALLS => Some(RegionKind::Calls),
             _ => None,
         }
     }

@@ -19,7 +19,8 @@ type Wanted<'h> = (RegionKind, usize, &'h mut Region);
 /// Fills in the regions of the header.
 pub(super) fn read(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
     let file_len_bytes = header.file_len_bytes;
-    let mut wanted: [Wanted<'_>; 5] = [
+    let mut wanted: [Wanted<'_>; 6] = [
+        (RegionKind::Calls, size_of::<librip_format::CallLocation>(), &mut header.calls),
         (RegionKind::LockNames, size_of::<librip_format::LockName>(), &mut header.lock_names),
         (RegionKind::Modules, size_of::<librip_format::Module>(), &mut header.modules),
         (RegionKind::Sites, size_of::<librip_format::Site>(), &mut header.sites),

@@ -247,6 +247,8 @@ pub enum OperandType {
     Condition,
     /// The return address of a call that an interposer recorded.
     Caller,
+    /// The address of the location of a wrapper's caller.
+    Location,
     /// A type that this version does not know.
     Unknown(u8),
 }
@@ -262,6 +264,7 @@ impl From<u8> for OperandType {
             librip_format::OPERAND_SINCE => OperandType::Since,
             librip_format::OPERAND_CONDITION => OperandType::Condition,
             librip_format::OPERAND_CALLER => OperandType::Caller,
+            librip_format::OPERAND_LOCATION => OperandType::Location,
             _ => OperandType::Unknown(raw),
         }
     }
@@ -276,7 +279,8 @@ impl OperandType {
             | OperandType::Time
             | OperandType::Since
             | OperandType::Condition
-            | OperandType::Caller => Some(1),
+            | OperandType::Caller
+            | OperandType::Location => Some(1),
             OperandType::Double => Some(2),
             OperandType::Unknown(_) => None,
         }

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::{Defect, Header, Module, Site, Slot, Words};
+use super::{CopiedCall, Defect, Header, Module, Site, Slot, Words};
 
 /// One reading of a ring.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct Snapshot {
     pub slots: Vec<Slot>,
     /// The names that processes gave to their locks, by pid and address; may contain anything.
     pub lock_names: HashMap<(u32, u64), String>,
+    /// Callers of wrapped locks that the recorder copied; may contain anything.
+    pub calls: Vec<CopiedCall>,
     /// What could not be read.
     pub defects: Vec<Defect>,
     /// The bits of a sequence that were recorded: all, or 8 in the legacy format.

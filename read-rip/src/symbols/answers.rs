@@ -3,11 +3,12 @@
 //! It looks nothing up.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Frame;
+use super::{CallerLine, Frame};
 
 /// An address, relative to a module that is given by its index.
 type At = (usize, u64);
@@ -18,6 +19,9 @@ pub struct Answers {
     frames: HashMap<At, Vec<Frame>>,
     namesakes: HashMap<At, Vec<String>>,
     statics: HashMap<At, Option<(String, u64)>>,
+    caller_lines: HashMap<At, Option<CallerLine>>,
+    /// By module.
+    debug_info: HashMap<usize, bool>,
 }
 
 impl Answers {
@@ -45,9 +49,29 @@ impl Answers {
     ) -> Option<(String, u64)> {
         kept(&mut self.statics, at, keeps, find)
     }
+
+    /// As [`Answers::frames`].
+    pub(super) fn caller_line(
+        &mut self,
+        at: At,
+        keeps: bool,
+        find: impl FnOnce() -> Option<CallerLine>,
+    ) -> Option<CallerLine> {
+        kept(&mut self.caller_lines, at, keeps, find)
+    }
+
+    /// As [`Answers::frames`], for a module.
+    pub(super) fn has_debug_info(&mut self, module: usize, keeps: bool, find: impl FnOnce() -> bool) -> bool {
+        kept(&mut self.debug_info, module, keeps, find)
+    }
 }
 
-fn kept<T: Clone>(known: &mut HashMap<At, T>, at: At, keeps: bool, find: impl FnOnce() -> T) -> T {
+fn kept<K: Eq + Hash, T: Clone>(
+    known: &mut HashMap<K, T>,
+    at: K,
+    keeps: bool,
+    find: impl FnOnce() -> T,
+) -> T {
     if let Some(answer) = known.get(&at) {
         return answer.clone();
     }
@@ -64,6 +88,8 @@ pub struct SavedAnswers {
     frames: Vec<(At, Vec<SavedFrame>)>,
     namesakes: Vec<(At, Vec<String>)>,
     statics: Vec<(At, Option<(String, u64)>)>,
+    caller_lines: Vec<(At, Option<CallerLine>)>,
+    debug_info: Vec<(usize, bool)>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -90,11 +116,15 @@ impl From<&Answers> for SavedAnswers {
             frames: frames.collect(),
             namesakes: answers.namesakes.iter().map(|(&at, names)| (at, names.clone())).collect(),
             statics: answers.statics.iter().map(|(&at, found)| (at, found.clone())).collect(),
+            caller_lines: answers.caller_lines.iter().map(|(&at, found)| (at, found.clone())).collect(),
+            debug_info: answers.debug_info.iter().map(|(&module, &has)| (module, has)).collect(),
         };
         // So that equal rings make equal files.
         saved.frames.sort_by_key(|&(at, _)| at);
         saved.namesakes.sort_by_key(|&(at, _)| at);
         saved.statics.sort_by_key(|&(at, _)| at);
+        saved.caller_lines.sort_by_key(|&(at, _)| at);
+        saved.debug_info.sort_unstable();
         saved
     }
 }
@@ -114,6 +144,8 @@ impl From<SavedAnswers> for Answers {
             frames: frames.map(|(at, frames)| (at, frames.into_iter().map(frame).collect())).collect(),
             namesakes: saved.namesakes.into_iter().collect(),
             statics: saved.statics.into_iter().collect(),
+            caller_lines: saved.caller_lines.into_iter().collect(),
+            debug_info: saved.debug_info.into_iter().collect(),
         }
     }
 }

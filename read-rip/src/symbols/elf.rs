@@ -196,6 +196,27 @@ impl Image {
         self.sections.iter().find(is_of_type)
     }
 
+    /// All sections with this type.
+    pub(super) fn sections_of_type(&self, kind: elf::SectionType) -> impl Iterator<Item = &Section> {
+        self.sections.iter().filter(move |section| section.sh_type.get(self.endian) == kind)
+    }
+
+    /// What the file has for a range of module-relative addresses; `None` unless all of it is in one section.
+    pub(super) fn loaded(&self, address: u64, len_bytes: u64) -> Option<Vec<u8>> {
+        let endian = self.endian;
+        let section = self.sections.iter().find(|section| {
+            let begin = section.sh_addr.get(endian);
+            let (is_loaded, is_in_file) = (
+                section.sh_flags.get(endian).0 & elf::SHF_ALLOC.0 != 0,
+                section.sh_type.get(endian) != elf::SHT_NOBITS,
+            );
+            let rest = address.checked_sub(begin).and_then(|at| section.sh_size.get(endian).checked_sub(at));
+            is_loaded && is_in_file && rest.is_some_and(|rest| len_bytes <= rest)
+        })?;
+        let offset = section.sh_offset.get(endian).checked_add(address - section.sh_addr.get(endian))?;
+        self.read(offset, len_bytes).ok()
+    }
+
     /// The section to which another one refers, such as the names of a symbol table.
     pub(super) fn linked_section(&self, section: &Section) -> Option<&Section> {
         self.sections.get(section.sh_link.get(self.endian) as usize)

@@ -14,9 +14,11 @@
 //! | `frame`, `debug_sections`, `split`, `dwarf` | which frames has the address? |
 //! | `demangle`, `symbol_table` | which function or static covers the address, and what is its name in the source? |
 //! | `answers` | what was found, to be kept with a saved ring |
+//! | `caller` | which line called a wrapper? |
 //! | `resolver` | all of these for the modules of a ring |
 
 mod answers;
+mod caller;
 mod compressed;
 mod debug_sections;
 mod demangle;
@@ -31,6 +33,7 @@ mod split;
 mod symbol_table;
 
 pub use answers::SavedAnswers;
+pub use caller::CallerLine;
 pub use frame::Frame;
 pub use locate::Options;
 pub use problem::{ModuleProblem, Problem};

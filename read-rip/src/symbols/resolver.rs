@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::answers::{Answers, SavedAnswers};
+use super::caller::{self, CallerLine, Relocations};
 use super::dwarf::Dwarf;
 use super::frame::Frame;
 use super::locate::{Files, Options, Search};
@@ -95,6 +96,18 @@ impl Resolver {
         self.answers.static_at((module, address), self.keeps_answers, || find(&mut self.files))
     }
 
+    /// The caller whose location is at a module-relative address. It comes from the module's own file.
+    pub fn caller_line(&mut self, module: usize, address: u64) -> Option<CallerLine> {
+        let find = |files: &mut ModuleFiles| files.load(module)?.caller_line(address);
+        self.answers.caller_line((module, address), self.keeps_answers, || find(&mut self.files))
+    }
+
+    /// Whether the module has debug information.
+    pub fn has_debug_info(&mut self, module: usize) -> bool {
+        let find = |files: &mut ModuleFiles| files.load(module).is_some_and(|loaded| loaded.dwarf.is_some());
+        self.answers.has_debug_info(module, self.keeps_answers, || find(&mut self.files))
+    }
+
     /// Why frames of the modules that were asked about are missing or incomplete.
     pub fn problems(&self) -> impl Iterator<Item = &ModuleProblem> {
         self.files.loaded.iter().flat_map(|loaded| &loaded.problems)
@@ -130,6 +143,7 @@ struct Loaded {
     files: Files,
     dwarf: Option<Dwarf>,
     symbols: Option<SymbolTable>,
+    relocations: Option<Relocations>,
     problems: Vec<ModuleProblem>,
 }
 
@@ -138,7 +152,14 @@ impl Loaded {
         let search = Search { module, options };
         let mut files = search.files();
         let problems = std::mem::take(&mut files.problems);
-        let mut loaded = Self { module: index, files, dwarf: None, symbols: None, problems: Vec::new() };
+        let mut loaded = Self {
+            module: index,
+            files,
+            dwarf: None,
+            symbols: None,
+            relocations: None,
+            problems: Vec::new(),
+        };
         let files = &loaded.files;
         match files.debug.iter().chain(&files.own).find(|image| image.has_debug_info()) {
             Some(image) => {
@@ -190,6 +211,12 @@ impl Loaded {
             }
         }
         frames
+    }
+
+    fn caller_line(&mut self, address: u64) -> Option<CallerLine> {
+        let own = self.files.own.as_ref()?;
+        let relocations = self.relocations.get_or_insert_with(|| Relocations::read(own));
+        caller::caller_line(own, relocations, address)
     }
 
     /// The symbol table, read when it is first needed.

@@ -9,12 +9,12 @@ mod image;
 mod parts;
 
 pub use image::Image;
-pub use parts::{Held, Module, Site, Slot};
+pub use parts::{Call, Held, Module, Site, Slot};
 
-use crate::format::region::{LOCK_NAMES, MODULES, SITES, SLOTS, TEXTS};
+use crate::format::region::{CALLS, LOCK_NAMES, MODULES, SITES, SLOTS, TEXTS};
 use crate::format::{
-    BYTE_ORDER, MACHINES, MAGIC, REGION_ALIGN, header_at, held_at, module_at, pack, region_at, site_at,
-    slot_at, slot_state,
+    BYTE_ORDER, MACHINES, MAGIC, REGION_ALIGN, call_at, header_at, held_at, module_at, pack, region_at,
+    site_at, slot_at, slot_state,
 };
 use image::{put16, put32, put64};
 
@@ -54,6 +54,7 @@ pub struct Ring {
     pub clock: Option<(u32, u64, u64)>,
     /// Process, lock and name.
     pub lock_names: Vec<(u32, u64, String)>,
+    pub calls: Vec<Call>,
     /// The exit status, if the process called `exit`.
     pub exit_status: Option<i32>,
     pub slot_words: u32,
@@ -105,6 +106,7 @@ impl Ring {
             releases_unmatched: 0,
             clock: None,
             lock_names: Vec::new(),
+            calls: Vec::new(),
             exit_status: None,
             slot_words: 64,
             spare_slots: 2,
@@ -232,6 +234,8 @@ impl Ring {
         }
         let names: Vec<u8> = self.lock_names.iter().flat_map(parts::lock_name).collect();
         regions.push(region(LOCK_NAMES, 64, names, self.lock_names.len() + 5, self.lock_names.len()));
+        let calls: Vec<u8> = self.calls.iter().flat_map(Call::bytes).collect();
+        regions.push(region(CALLS, call_at::LEN, calls, self.calls.len() + 5, self.calls.len()));
         regions.push(region(SLOTS, self.slot_len(), Vec::new(), slots, self.slots.len()));
         regions
     }

@@ -122,7 +122,9 @@ structure! {
     BUILD_ID 48 + 32,
     FILE_LEN 80 + 8,
     MODIFIED 88 + 8,
-    RESERVED 96 + 32,
+    CODE_BEGIN 96 + 8,
+    CODE_END 104 + 8,
+    RESERVED 112 + 16,
 }
 
 structure! {
@@ -178,6 +180,19 @@ structure! {
     NAME 16 + 48,
 }
 
+structure! {
+    /// An entry of the table of calls' locations.
+    call_at, 128 bytes:
+    STATE 0 + 4,
+    PID 4 + 4,
+    ADDRESS 8 + 8,
+    LINE 16 + 4,
+    COLUMN 20 + 4,
+    FILE_LEN 24 + 4,
+    RESERVED 28 + 4,
+    FILE 32 + 96,
+}
+
 /// The header lists this many regions.
 pub const REGIONS: usize = 16;
 /// A held-lock table has this many entries.
@@ -199,6 +214,7 @@ pub mod region {
     pub const TEXTS: u32 = 3;
     pub const SLOTS: u32 = 4;
     pub const LOCK_NAMES: u32 = 5;
+    pub const CALLS: u32 = 6;
 }
 
 /// States of a slot.
@@ -236,6 +252,7 @@ pub mod operand {
     pub const SINCE: u8 = 5;
     pub const CONDITION: u8 = 6;
     pub const CALLER: u8 = 7;
+    pub const LOCATION: u8 = 8;
 }
 
 /// The states, and the bits, of an entry of the held-lock table.
@@ -256,6 +273,32 @@ pub mod held {
     pub const PROCESS_SHARED_BIT: u32 = 55;
     pub const SEQUENCE_SHIFT: u32 = 56;
     pub const RECURSION_SHIFT: u32 = 48;
+}
+
+/// The bits of a call, and of the operand before it, that are no address.
+pub mod call {
+    #![allow(missing_docs, reason = "the description of the format documents the bits")]
+    pub const BITS: u64 = 7;
+    pub const LOCK_BITS: u64 = 3;
+    pub const LOCK_SHARED: u64 = 1;
+    pub const LOCK_OWNED: u64 = 2;
+    /// In an entry of the held-lock table.
+    pub const HELD_OWNED_BIT: u32 = 54;
+
+    /// The flags of a site that a call stands for.
+    pub fn flags(call: u64, is_shared: bool, is_owned: bool) -> u16 {
+        const MUTEX: u16 = 1 << 8;
+        const RWLOCK: u16 = 2 << 8;
+        let how = match (is_shared, call >> 1 & 3) {
+            (false, 0) => MUTEX,
+            (false, _) => RWLOCK,
+            (true, 0) => 1,
+            (true, 1) => 1 | RWLOCK,
+            (true, 2) => 1 | 16 | RWLOCK,
+            (true, _) => 1 | 32 | RWLOCK,
+        };
+        how | 4 | (call as u16 & 1) << 1 | u16::from(is_owned) << 6
+    }
 }
 
 /// States of a lock's name.
@@ -343,13 +386,18 @@ mod tests {
         compare! { module_at, Module:
             STATE state, PID pid, LOAD_BIAS load_bias, BEGIN begin, END end, PATH path,
             BUILD_ID_LEN build_id_len_bytes, IS_EXECUTABLE is_executable, BUILD_ID build_id,
-            FILE_LEN file_len_bytes, MODIFIED modified_ns, RESERVED reserved,
+            FILE_LEN file_len_bytes, MODIFIED modified_ns, CODE_BEGIN code_begin, CODE_END code_end,
+            RESERVED reserved,
         }
         compare! { site_at, Site:
             STATE state, MODULE module, PC pc, TEXT text, LINE line, COLUMN column, KIND kind,
             OPERAND_COUNT operand_count, FLAGS flags, OPERAND_TYPES operand_types,
         }
         compare! { lock_name_at, LockName: STATE state, PID pid, LOCK lock, NAME name, }
+        compare! { call_at, CallLocation:
+            STATE state, PID pid, ADDRESS address, LINE line, COLUMN column, FILE_LEN file_len_bytes,
+            RESERVED reserved, FILE file,
+        }
     }
 
     #[test]
@@ -369,13 +417,14 @@ mod tests {
     fn the_regions_and_states_are_as_in_the_format_crate() {
         use librip_format as theirs;
         assert_eq!(
-            [region::MODULES, region::SITES, region::TEXTS, region::SLOTS, region::LOCK_NAMES],
+            [region::MODULES, region::SITES, region::TEXTS, region::SLOTS, region::LOCK_NAMES, region::CALLS,],
             [
                 theirs::REGION_MODULES,
                 theirs::REGION_SITES,
                 theirs::REGION_TEXTS,
                 theirs::REGION_SLOTS,
                 theirs::REGION_LOCK_NAMES,
+                theirs::REGION_CALLS,
             ]
         );
         assert_eq!(
@@ -430,9 +479,29 @@ mod tests {
             ]
         );
         assert_eq!(
-            [operand::CONDITION, operand::CALLER],
-            [theirs::OPERAND_CONDITION, theirs::OPERAND_CALLER]
+            [operand::CONDITION, operand::CALLER, operand::LOCATION],
+            [theirs::OPERAND_CONDITION, theirs::OPERAND_CALLER, theirs::OPERAND_LOCATION]
         );
+    }
+
+    #[test]
+    fn the_bits_of_calls_are_as_in_the_format_crate() {
+        use librip_format as theirs;
+        assert_eq!(
+            [call::BITS, call::LOCK_BITS, call::LOCK_SHARED, call::LOCK_OWNED, 1 << call::HELD_OWNED_BIT],
+            [
+                theirs::CALL_BITS,
+                theirs::CALL_LOCK_BITS,
+                theirs::CALL_LOCK_SHARED,
+                theirs::CALL_LOCK_OWNED,
+                theirs::HELD_OWNED,
+            ]
+        );
+        for bits in 0..32 {
+            let (is_shared, is_owned) = (bits & 8 != 0, bits & 16 != 0);
+            let expected = theirs::call_flags(bits, is_shared, is_owned);
+            assert_eq!(call::flags(bits, is_shared, is_owned), expected, "{bits}");
+        }
     }
 
     #[test]

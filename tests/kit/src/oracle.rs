@@ -8,7 +8,7 @@ mod parse;
 
 use std::fmt;
 
-use crate::format::{kind, operand, word};
+use crate::format::{call, kind, operand, word};
 
 /// The four states of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,8 @@ pub struct Ring {
     pub releases_unmatched: u64,
     /// The names that locks have now: process, address, name.
     pub lock_names: Vec<(u32, u64, String)>,
+    /// The locations of calls that were copied.
+    pub calls: Vec<Call>,
     /// The status that the creator passed to `exit`, if it called it.
     pub exit_status: Option<i32>,
     pub modules: Vec<Module>,
@@ -60,6 +62,20 @@ pub struct Module {
     pub end: u64,
     pub is_executable: bool,
     pub build_id: Vec<u8>,
+    pub code_begin: u64,
+    pub code_end: u64,
+}
+
+/// The location of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of librip_format::CallLocation")]
+pub struct Call {
+    pub pid: u32,
+    pub address: u64,
+    pub line: u32,
+    pub column: u32,
+    /// The end of the file's name.
+    pub file: String,
 }
 
 /// A mark in the source.
@@ -123,6 +139,8 @@ pub struct Held {
     pub pc: u64,
     /// It is a return address.
     pub is_caller: bool,
+    /// The flags of the site that `pc` stands for, if it is a call.
+    pub call: Option<u16>,
     /// What the owner does with it.
     pub state: Holding,
     /// In shared mode.
@@ -177,28 +195,62 @@ impl fmt::Display for Damage {
 impl Ring {
     /// Returns what a slot's owner did with locks: the kind of each event, its flags, and its operands by type.
     pub fn lock_events(&self, slot: &Slot) -> Vec<LockEvent> {
-        let events = slot.events().events;
-        let with_site = events.iter().filter_map(|event| Some((event, self.site_of(event.pc)?)));
-        with_site
-            .filter(|(event, site)| {
-                site.kind > kind::PROGRESS && event.operands.len() == site.operand_types.len()
-            })
-            .map(|(event, site)| {
-                let value = |wanted: u8| {
-                    let at = site.operand_types.iter().position(|&of| of == wanted)?;
-                    Some(event.operands[at])
-                };
-                LockEvent {
-                    kind: site.kind,
-                    flags: site.flags,
-                    pc: event.pc,
-                    lock: value(operand::LOCK).unwrap_or_default(),
-                    time: value(operand::TIME),
-                    since: value(operand::SINCE),
-                    condition: value(operand::CONDITION),
-                }
-            })
-            .collect()
+        slot.events().events.iter().filter_map(|event| self.lock_event(event)).collect()
+    }
+
+    fn lock_event(&self, event: &Event) -> Option<LockEvent> {
+        if self.is_call(event.pc) {
+            let &[lock] = &event.operands[..] else { return None };
+            let has = |bit: u64| lock & bit != 0;
+            return Some(LockEvent {
+                kind: kind::LOCK_ACQUIRE_BEGIN,
+                flags: call::flags(event.pc, has(call::LOCK_SHARED), has(call::LOCK_OWNED)),
+                pc: event.pc,
+                lock: lock & !call::LOCK_BITS,
+                time: None,
+                since: None,
+                condition: None,
+                location: Some(event.pc & !call::BITS),
+            });
+        }
+        let site = self.site_of(event.pc)?;
+        if site.kind <= kind::PROGRESS || event.operands.len() != site.operand_types.len() {
+            return None;
+        }
+        let value = |wanted: u8| {
+            let at = site.operand_types.iter().position(|&of| of == wanted)?;
+            Some(event.operands[at])
+        };
+        Some(LockEvent {
+            kind: site.kind,
+            flags: site.flags,
+            pc: event.pc,
+            lock: value(operand::LOCK).unwrap_or_default(),
+            time: value(operand::TIME),
+            since: value(operand::SINCE),
+            condition: value(operand::CONDITION),
+            location: value(operand::LOCATION),
+        })
+    }
+
+    /// Whether an actual address in a PC word is a call: it is in a module with wrappers, and not in its code.
+    pub fn is_call(&self, pc: u64) -> bool {
+        const WRAPPER: u16 = 4;
+        let home = self
+            .modules
+            .iter()
+            .rposition(|module| (module.begin..module.end).contains(&pc.wrapping_sub(module.load_bias)));
+        home.is_some_and(|home| {
+            let module = &self.modules[home];
+            !(module.code_begin..module.code_end).contains(&pc.wrapping_sub(module.load_bias))
+                && self.sites.iter().any(|site| site.module == home && site.flags & WRAPPER != 0)
+        })
+    }
+
+    /// The copied location of a call, as `FILE:LINE`.
+    pub fn call_of(&self, pc: u64) -> Option<String> {
+        let call = self.calls.iter().find(|call| call.address == pc & !call::BITS)?;
+        Some(format!("{}:{}", call.file, call.line))
     }
 
     /// The site of an actual address.
@@ -259,6 +311,7 @@ pub struct LockEvent {
     pub time: Option<u64>,
     pub since: Option<u64>,
     pub condition: Option<u64>,
+    pub location: Option<u64>,
 }
 
 impl Slot {

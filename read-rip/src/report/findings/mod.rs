@@ -147,6 +147,7 @@ mod tests {
             sites: Vec::new(),
             slots: Vec::new(),
             lock_names: Default::default(),
+            calls: Vec::new(),
             defects: Vec::new(),
             sequence_mask: u64::MAX,
         };

@@ -14,6 +14,7 @@ pub(super) struct JsonLocation<'a> {
     /// What evidence calls it.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<LocationId>,
+    #[serde(skip_serializing_if = "str::is_empty")]
     function: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,

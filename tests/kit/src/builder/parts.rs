@@ -4,7 +4,7 @@
 
 use super::BIAS;
 use super::image::{put16, put32, put64};
-use crate::format::{held, lock_name_at, module_at, name_state, pack, site_at, slot_state};
+use crate::format::{call_at, held, lock_name_at, module_at, name_state, pack, site_at, slot_state};
 
 /// A program or library.
 #[derive(Clone, Debug)]
@@ -19,6 +19,32 @@ pub struct Module {
     pub is_executable: bool,
     pub file_len: u64,
     pub modified_ns: u64,
+    /// Where its code is. Empty: all of it is code.
+    pub code: std::ops::Range<u64>,
+}
+
+/// The location of a call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub pid: u32,
+    pub address: u64,
+    pub file: String,
+    pub line: u32,
+}
+
+impl Call {
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; call_at::LEN];
+        put32(&mut bytes, call_at::STATE, 1);
+        put32(&mut bytes, call_at::PID, self.pid);
+        put64(&mut bytes, call_at::ADDRESS, self.address);
+        put32(&mut bytes, call_at::LINE, self.line);
+        put32(&mut bytes, call_at::COLUMN, 9);
+        put32(&mut bytes, call_at::FILE_LEN, self.file.len() as u32);
+        let end = &self.file.as_bytes()[self.file.len().saturating_sub(call_at::LEN - call_at::FILE)..];
+        bytes[call_at::FILE..][..end.len()].copy_from_slice(end);
+        bytes
+    }
 }
 
 impl Module {
@@ -35,6 +61,7 @@ impl Module {
             is_executable: true,
             file_len: 123_456,
             modified_ns: 1_699_999_999_000_000_000,
+            code: 0..0,
         }
     }
 
@@ -58,6 +85,9 @@ impl Module {
         bytes[module_at::BUILD_ID..][..self.build_id.len()].copy_from_slice(&self.build_id);
         put64(&mut bytes, module_at::FILE_LEN, self.file_len);
         put64(&mut bytes, module_at::MODIFIED, self.modified_ns);
+        let code = if self.code.is_empty() { self.begin..self.end } else { self.code.clone() };
+        put64(&mut bytes, module_at::CODE_BEGIN, code.start);
+        put64(&mut bytes, module_at::CODE_END, code.end);
         bytes
     }
 }

@@ -5,10 +5,11 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Damage, Held, Holding, Module, Ring, Site, Slot, State};
+use super::{Call, Damage, Held, Holding, Module, Ring, Site, Slot, State};
 use crate::format::{
-    BYTE_ORDER, HELD_ENTRIES, MACHINES, MAGIC, REGION_ALIGN, REGIONS, header_at, held, held_at, lock_name_at,
-    module_at, name_state, operand, region, region_at, site_at, slot_at, slot_state, word,
+    BYTE_ORDER, HELD_ENTRIES, MACHINES, MAGIC, REGION_ALIGN, REGIONS, call, call_at, header_at, held,
+    held_at, lock_name_at, module_at, name_state, operand, region, region_at, site_at, slot_at, slot_state,
+    word,
 };
 
 macro_rules! require {
@@ -96,7 +97,8 @@ impl Ring {
         let events = slot.events();
         for (index, event) in events.events.iter().enumerate() {
             let site = self.site_of(event.pc);
-            let wanted = site.map_or(0, |site| site.operand_types.len());
+            let without_site = usize::from(self.is_call(event.pc));
+            let wanted = site.map_or(without_site, |site| site.operand_types.len());
             // The oldest event may have lost operands to newer words, and the newest to the process's death.
             let first = event.sequence - event.operands.len() as u64;
             let is_cut = index == 0 || events.missing.contains(&(first.wrapping_sub(1)));
@@ -156,6 +158,7 @@ fn counters(bytes: &Bytes) -> Result<Ring, Damage> {
         held_overflows: bytes.u64(header_at::HELD_OVERFLOWS)?,
         releases_unmatched: bytes.u64(header_at::RELEASES_UNMATCHED)?,
         lock_names: lock_names(bytes)?,
+        calls: calls(bytes)?,
         exit_status,
         modules: Vec::new(),
         sites: Vec::new(),
@@ -182,6 +185,8 @@ fn module(bytes: &Bytes, at: usize, texts: &Region) -> Result<Module, Damage> {
         end: bytes.u64(at + module_at::END)?,
         is_executable: bytes.u32(at + module_at::IS_EXECUTABLE)? == 1,
         build_id: bytes.get::<32>(at + module_at::BUILD_ID)?[..id_len].to_vec(),
+        code_begin: bytes.u64(at + module_at::CODE_BEGIN)?,
+        code_end: bytes.u64(at + module_at::CODE_END)?,
     })
 }
 
@@ -204,7 +209,7 @@ fn site(bytes: &Bytes, at: usize, texts: &Region, modules: &[Module]) -> Result<
     let operand_types = bytes.get::<12>(at + site_at::OPERAND_TYPES)?;
     require!(operands <= 12, "the site at {at} has {operands} operands");
     require!(
-        operand_types[..operands].iter().all(|&of| matches!(of, operand::LOCK..=operand::CALLER))
+        operand_types[..operands].iter().all(|&of| matches!(of, operand::LOCK..=operand::LOCATION))
             && operand_types[operands..].iter().all(|&of| of == 0),
         "the site at {at} has operands of the types {operand_types:?}"
     );
@@ -264,6 +269,29 @@ fn lock_names(bytes: &Bytes) -> Result<Vec<(u32, u64, String)>, Damage> {
     Ok(names)
 }
 
+/// The locations of calls that are complete.
+fn calls(bytes: &Bytes) -> Result<Vec<Call>, Damage> {
+    let table = region(bytes, region::CALLS)?;
+    require!(table.entry_len >= call_at::LEN, "call entries");
+    let mut calls = Vec::new();
+    for at in table.entries() {
+        if bytes.u32(at + call_at::STATE)? == 0 {
+            continue;
+        }
+        let file = bytes.get::<{ call_at::LEN - call_at::FILE }>(at + call_at::FILE)?;
+        let len = (bytes.u32(at + call_at::FILE_LEN)? as usize).min(file.len());
+        require!(file[len..].iter().all(|&byte| byte == 0), "the call at {at} has a longer file name");
+        calls.push(Call {
+            pid: bytes.u32(at + call_at::PID)?,
+            address: bytes.u64(at + call_at::ADDRESS)?,
+            line: bytes.u32(at + call_at::LINE)?,
+            column: bytes.u32(at + call_at::COLUMN)?,
+            file: String::from_utf8_lossy(&file[..len]).into_owned(),
+        });
+    }
+    Ok(calls)
+}
+
 /// Parses a held-lock table. An entry whose halves have different sequences was being written.
 fn held_locks(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
     let mut entries = Vec::new();
@@ -285,7 +313,8 @@ fn held_locks(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
             require!(state == Holding::Acquiring, "an entry is {state:?} and not whole");
             continue;
         }
-        require!(lock >> word::OPERAND_BIT & 1 == 1, "a lock's address is no operand");
+        let is_call = lock >> word::OPERAND_BIT & 1 == 0;
+        require!(!is_call || !has(held::CALLER_BIT), "a call is no return address");
         let since = bytes.u64(at + held_at::SINCE)?;
         let has_since = has(held::SINCE_BIT);
         entries.push(Held {
@@ -293,6 +322,7 @@ fn held_locks(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
             sequence: lock >> word::SEQUENCE_SHIFT,
             pc: meta & word::PAYLOAD,
             is_caller: has(held::CALLER_BIT),
+            call: is_call.then(|| call::flags(meta, has(held::SHARED_BIT), has(call::HELD_OWNED_BIT))),
             state,
             shared: has(held::SHARED_BIT),
             since: has_since.then_some(since & word::PAYLOAD),

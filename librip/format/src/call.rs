@@ -1,0 +1,145 @@
+//! Calls of wrappers: how an event names the caller of a wrapped lock.
+//!
+//! A wrapper of a lock (`librip::sync`) is compiled for each place that calls it. Its caller is a
+//! `core::panic::Location`, a constant of the program with file, line and column. An acquisition that may take no more
+//! than two words records the address of that constant in place of a PC. It has no site, so the words say the rest:
+//!
+//! ```text
+//!  operand word   47                                        2 1 0
+//!                +-------------------------------------------+-+-+
+//!                | address of the lock, a multiple of 4      |O|S|    O: owned, S: shared
+//!                +-------------------------------------------+-+-+
+//!  PC word        47                                      3 2 1 0
+//!                +-----------------------------------------+---+-+
+//!                | address of the location, a multiple of 8|how|T|    T: a try; how: see `CALL_*`
+//!                +-----------------------------------------+---+-+
+//! ```
+//!
+//! The event is of the kind [`KIND_LOCK_ACQUIRE_BEGIN`](crate::KIND_LOCK_ACQUIRE_BEGIN). All other events of wrappers
+//! have sites; where the caller is known, their operand [`OPERAND_LOCATION`](crate::OPERAND_LOCATION) is the address of
+//! its location.
+//!
+//! An address is a call, and no PC, if it is in a module that has wrappers' sites, and not in the code of that module
+//! ([`Module::code_begin`](crate::Module::code_begin)). An entry of the held-lock table says so itself: see
+//! [`HeldLock::lock`](crate::HeldLock::lock).
+//!
+//! A reader finds file, line and column in the program's file: the constant is in read-only data, and the pointer to
+//! its file name has a relative relocation, which `strip` keeps. A [`CallLocation`] has them without the program.
+
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::{
+    LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_READERS_FIRST, SITE_SHARED,
+    SITE_TRY, SITE_UPGRADABLE, SITE_WRAPPER,
+};
+
+/// The bits of a call that are not the location's address.
+pub const CALL_BITS: u64 = 7;
+/// In a call: the attempt does not block, or ends after a time.
+pub const CALL_TRY: u64 = 1;
+/// In a call: the two bits that say how the lock is acquired.
+pub const CALL_HOW: u64 = 6;
+/// [`CALL_HOW`], exclusive: a mutex. Shared: the lock's type is not known.
+pub const CALL_PLAIN: u64 = 0;
+/// [`CALL_HOW`]: a readers-writer lock.
+pub const CALL_RWLOCK: u64 = 2;
+/// [`CALL_HOW`], shared: as [`SITE_READERS_FIRST`].
+pub const CALL_READERS_FIRST: u64 = 4;
+/// [`CALL_HOW`], shared: as [`SITE_UPGRADABLE`].
+pub const CALL_UPGRADABLE: u64 = 6;
+/// The bits of a call's operand that are not the lock's address.
+pub const CALL_LOCK_BITS: u64 = 3;
+/// In the operand: in shared mode.
+pub const CALL_LOCK_SHARED: u64 = 1;
+/// In the operand: as [`SITE_OWNED`].
+pub const CALL_LOCK_OWNED: u64 = 2;
+
+/// Returns the bits that a call has beside its location's address, for an acquisition with these `SITE_*` flags.
+///
+/// # Panics
+///
+/// If a call cannot express the flags. They are constants, so that is an error of the compilation.
+pub const fn call_bits(site_flags: u16) -> u64 {
+    let how = if site_flags & SITE_READERS_FIRST != 0 {
+        CALL_READERS_FIRST
+    } else if site_flags & SITE_UPGRADABLE != 0 {
+        CALL_UPGRADABLE
+    } else if site_flags >> SITE_LOCK_TYPE_SHIFT == LOCK_TYPE_RWLOCK {
+        CALL_RWLOCK
+    } else {
+        CALL_PLAIN
+    };
+    let bits = how | if site_flags & SITE_TRY != 0 { CALL_TRY } else { 0 };
+    let is_shared = site_flags & SITE_SHARED != 0;
+    let is_owned = site_flags & SITE_OWNED != 0;
+    assert!(
+        call_flags(bits, is_shared, is_owned) == site_flags | SITE_WRAPPER,
+        "a call has no room for these flags"
+    );
+    bits
+}
+
+/// Returns the bits that the operand of a call has beside the lock's address.
+pub const fn call_lock_bits(site_flags: u16) -> u64 {
+    let shared = if site_flags & SITE_SHARED != 0 { CALL_LOCK_SHARED } else { 0 };
+    shared | if site_flags & SITE_OWNED != 0 { CALL_LOCK_OWNED } else { 0 }
+}
+
+/// Returns the `SITE_*` flags of a call, of which only [`CALL_BITS`] matter.
+pub const fn call_flags(call: u64, is_shared: bool, is_owned: bool) -> u16 {
+    let flags = SITE_WRAPPER | if call & CALL_TRY != 0 { SITE_TRY } else { 0 };
+    let flags = flags | if is_owned { SITE_OWNED } else { 0 };
+    let rwlock = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT;
+    flags
+        | match (is_shared, call & CALL_HOW) {
+            (false, CALL_PLAIN) => LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT,
+            (false, _) => rwlock,
+            (true, CALL_PLAIN) => SITE_SHARED,
+            (true, CALL_READERS_FIRST) => SITE_SHARED | SITE_READERS_FIRST | rwlock,
+            (true, CALL_UPGRADABLE) => SITE_SHARED | SITE_UPGRADABLE | rwlock,
+            (true, _) => SITE_SHARED | rwlock,
+        }
+}
+
+/// The longest end of a file's name that a [`CallLocation`] has room for, bytes.
+pub const CALL_FILE_LEN_BYTES: usize = 96;
+
+/// The location of a call, copied from the program: an entry of [`REGION_CALLS`](crate::REGION_CALLS).
+///
+/// A thread that waits for a lock copies the locations of the wait and of the locks that it holds. A thread's first
+/// acquisition, an acquisition with a time, and each acquisition of an unoptimised program copy theirs. Some locations
+/// may be copied twice.
+#[repr(C)]
+#[derive(Debug)]
+pub struct CallLocation {
+    /// [`ENTRY_COMPLETE`](crate::ENTRY_COMPLETE), written last.
+    pub state: AtomicU32,
+    /// The process.
+    pub pid: AtomicU32,
+    /// The actual address of the location.
+    pub address: AtomicU64,
+    /// Line, from 1.
+    pub line: AtomicU32,
+    /// Column, from 1.
+    pub column: AtomicU32,
+    /// Length of the whole file name, bytes. If it is longer than `file`, then `file` has the end of it.
+    pub file_len_bytes: AtomicU32,
+    /// Zero.
+    pub reserved: AtomicU32,
+    /// The name of the source file, padded with zeros.
+    pub file: [AtomicU64; CALL_FILE_LEN_BYTES / 8],
+}
+
+const _: () = {
+    assert!(size_of::<CallLocation>() == 128);
+    let mut bits = 0;
+    while bits < 32 {
+        let (is_shared, is_owned) = (bits & 8 != 0, bits & 16 != 0);
+        let flags = call_flags(bits, is_shared, is_owned);
+        // An exclusive acquisition has two ways only.
+        if is_shared || bits & CALL_HOW <= CALL_RWLOCK {
+            assert!(call_bits(flags & !SITE_WRAPPER) == bits & CALL_BITS, "bits and flags are the same");
+        }
+        bits += 1;
+    }
+};

@@ -1,0 +1,205 @@
+//! [`At`]: the origin of a wrapper that knows its caller, and the copies of callers' locations that are made for the
+//! ring.
+//!
+//! `#[track_caller]` gives a wrapper the address of a `Location`, a constant of the program. An acquisition of a free
+//! lock records that address in place of a PC: see `librip_format::call`. So it costs what a PC costs, and needs no
+//! debug information.
+//!
+//! # When a location is copied
+//!
+//! A thread that waits has time. It copies the location of its call, and those of the locks that it holds. So a ring
+//! has the locations of all waits, and of all locks in a cycle of waits, without the program. A thread's first
+//! acquisition, an acquisition with a time, and each acquisition of an unoptimised program copy theirs too. Each
+//! location is copied once.
+//!
+//! The locations of held locks come from the thread's table, which is in the file. So they are read only where they are
+//! data of this module, and are checked.
+
+#![allow(unsafe_code, reason = "sites are assembly")]
+
+use core::panic::Location;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::lock::site::{Flags, Origin, held_flags};
+use crate::lock::table::{IS_CALL, Slot};
+use crate::process::{image, instance};
+use crate::ring::calls::CallPlace;
+use librip_format::{CALL_BITS, CALL_FILE_LEN_BYTES, HELD_OWNED, SITE_OWNED, call_bits, call_lock_bits};
+
+/// A call of a wrapper, whose sites have these flags.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At<const FLAGS: Flags>(pub(crate) &'static Location<'static>);
+
+const _: () = assert!(align_of::<Location<'_>>() > CALL_BITS as usize, "the bits of a call are free");
+
+impl<const FLAGS: Flags> At<FLAGS> {
+    const BITS: u64 = call_bits(FLAGS);
+    const LOCK_BITS: u64 = call_lock_bits(FLAGS);
+
+    #[inline(always)]
+    fn address(self) -> u64 {
+        core::ptr::from_ref(self.0).addr() as u64
+    }
+
+    #[inline(always)]
+    fn call(self) -> u64 {
+        // An addition to a constant address takes no instruction.
+        self.address().wrapping_add(Self::BITS)
+    }
+}
+
+impl<const FLAGS: Flags> Origin for At<FLAGS> {
+    const IS_CALL: bool = true;
+
+    #[inline(always)]
+    fn entry_pc(self, _site: u64) -> u64 {
+        self.call()
+    }
+
+    #[inline(always)]
+    fn entry_flags(site_flags: Flags) -> u64 {
+        let owned = if site_flags & SITE_OWNED != 0 { HELD_OWNED } else { 0 };
+        held_flags(site_flags) | owned | IS_CALL
+    }
+
+    #[inline(always)]
+    fn event<const A: usize, const B: usize>(
+        self,
+        slot: Slot,
+        times: [u64; A],
+        operands: [u64; B],
+        pc: u64,
+    ) -> u64 {
+        slot.event((times, [self.address()], operands), pc)
+    }
+
+    #[inline(always)]
+    fn begin_event(self, slot: Slot, lock: u64, _pc: u64) -> u64 {
+        slot.event(([], [], [lock | Self::LOCK_BITS]), self.call())
+    }
+
+    fn note(self, slot: Slot) {
+        note(self.0, slot);
+    }
+}
+
+/// Copies a location, and those of the locks that the thread has, unless they were copied before.
+#[cold]
+#[inline(never)]
+fn note(location: &'static Location<'static>, slot: Slot) {
+    let address = core::ptr::from_ref(location).expose_provenance() as u64;
+    if is_new(address) {
+        let file = location.file().as_bytes();
+        let mut end = [0; CALL_FILE_LEN_BYTES];
+        let kept = file.len().min(CALL_FILE_LEN_BYTES);
+        end[..kept].copy_from_slice(&file[file.len() - kept..]);
+        instance::enter_call(&CallPlace {
+            address,
+            line: location.line(),
+            column: location.column(),
+            file_len_bytes: file.len() as u32,
+            file: &end,
+        });
+    }
+    for call in slot.calls() {
+        let address = call & !CALL_BITS;
+        if is_new(address) {
+            enter_unverified(address);
+        }
+    }
+}
+
+/// Copies the location at an address, if there is one.
+fn enter_unverified(address: u64) {
+    /// No path is longer.
+    const FILE_LEN_MAX: u64 = 4096;
+    if !has_known_layout() {
+        return;
+    }
+    let Some([file, len_bytes, line_and_column]) = words(address) else { return };
+    let (line, column) = (line_and_column as u32, (line_and_column >> 32) as u32);
+    if len_bytes == 0 || len_bytes > FILE_LEN_MAX || line == 0 || column == 0 {
+        return;
+    }
+    let mut end = [0; CALL_FILE_LEN_BYTES];
+    let kept = len_bytes.min(CALL_FILE_LEN_BYTES as u64);
+    if image::copy(file.wrapping_add(len_bytes - kept), &mut end[..kept as usize]) {
+        let file_len_bytes = len_bytes as u32;
+        instance::enter_call(&CallPlace { address, line, column, file_len_bytes, file: &end });
+    }
+}
+
+/// The words of a location: the file's name, its length, line and column.
+fn words(address: u64) -> Option<[u64; 3]> {
+    let mut bytes = [0; 24];
+    if !address.is_multiple_of(align_of::<Location<'_>>() as u64) || !image::copy(address, &mut bytes) {
+        return None;
+    }
+    let (words, _) = bytes.as_chunks();
+    Some([u64::from_ne_bytes(words[0]), u64::from_ne_bytes(words[1]), u64::from_ne_bytes(words[2])])
+}
+
+/// Whether this compiler lays locations out as [`words`] has it. Rust does not promise that.
+fn has_known_layout() -> bool {
+    let known = here();
+    let file = known.file();
+    let expected = [
+        file.as_ptr().addr() as u64,
+        file.len() as u64,
+        u64::from(known.line()) | u64::from(known.column()) << 32,
+    ];
+    words(core::ptr::from_ref(known).expose_provenance() as u64) == Some(expected)
+}
+
+fn here() -> &'static Location<'static> {
+    Location::caller()
+}
+
+/// The set holds this many addresses. Locations that find no room are not copied.
+const SEEN_MAX: usize = 2048;
+/// An address is at most this far from where its hash says.
+const PROBES_MAX: usize = 8;
+
+/// The addresses of locations that were copied, or are no locations.
+static SEEN: [AtomicU64; SEEN_MAX] = [const { AtomicU64::new(0) }; SEEN_MAX];
+
+/// Adds an address to the set. Returns whether it was new.
+fn is_new(address: u64) -> bool {
+    // The multiplier is 2^64 divided by the golden ratio (Knuth).
+    let hash = (address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SEEN_MAX.ilog2());
+    for probe in 0..PROBES_MAX {
+        let entry = &SEEN[(hash as usize + probe) % SEEN_MAX];
+        // ORDERING: relaxed: the set says only who copies a location. The copy orders itself.
+        match entry.load(Relaxed) {
+            0 => match entry.compare_exchange(0, address, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(other) if other == address => return false,
+                Err(_) => {}
+            },
+            seen if seen == address => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_compiler_lays_locations_out_as_they_are_read() {
+        let begin = core::ptr::from_ref(here()).expose_provenance() as u64;
+        image::note(&[(begin, begin + 24)]);
+        assert!(has_known_layout());
+    }
+
+    #[test]
+    fn an_address_is_new_once() {
+        for address in (1..500).map(|index| index * 24) {
+            assert!(is_new(address), "{address}");
+        }
+        assert!((1..500).all(|index| !is_new(index * 24)));
+    }
+}

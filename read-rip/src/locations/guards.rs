@@ -1,0 +1,54 @@
+//! Where a dropped guard came from.
+//!
+//! A guard's destructor does not know its caller. Where debug information does not say it either, the line of a release
+//! is that of the acquisition whose guard was dropped. This file follows the events of one thread, in order.
+
+use std::collections::HashMap;
+
+use super::{LocationId, Locations};
+use crate::events::Event;
+use crate::ring::{SiteKind, Slot};
+
+/// The acquisitions of one thread so far.
+#[derive(Debug, Default)]
+pub struct Guards {
+    /// The location of the last acquisition of each lock.
+    acquired: HashMap<u64, LocationId>,
+}
+
+impl Guards {
+    /// The location of the next event of the thread.
+    pub fn find(&mut self, slot: &Slot, event: &Event, locations: &mut Locations<'_>) -> LocationId {
+        let location = locations.find(slot, event);
+        let meaning = locations.meaning(slot.pid, event.pc);
+        let Some(kind) =
+            meaning.filter(|meaning| meaning.flags().is_wrapper()).and_then(|meaning| meaning.kind)
+        else {
+            return location;
+        };
+        let lock = locations.lock_of(slot, event);
+        self.follow(kind, lock, location, locations)
+    }
+
+    /// The location of an event of a wrapper whose own location is `location`.
+    pub fn follow(
+        &mut self,
+        kind: SiteKind,
+        lock: Option<u64>,
+        location: LocationId,
+        locations: &mut Locations<'_>,
+    ) -> LocationId {
+        let Some(lock) = lock else { return location };
+        match kind {
+            SiteKind::LockAcquireBegin => {
+                self.acquired.insert(lock, location);
+                location
+            }
+            SiteKind::LockReleased => match self.acquired.get(&lock) {
+                Some(&acquired) => locations.of_guard(location, acquired),
+                None => location,
+            },
+            _ => location,
+        }
+    }
+}
