@@ -288,10 +288,13 @@ fn the_locks_of_the_golden_ring_need_no_program() {
     }
     let outcome = read_rip(["check".as_ref(), path.as_os_str()]);
     assert_eq!(outcome.status, 1, "{outcome:#?}");
-    // The process may have lived on when this copy was made, so short waits are no findings.
-    let findings: Vec<&str> = outcome.result().lines().filter(|line| line.starts_with("suspected")).collect();
-    assert_eq!(findings.len(), 1, "{outcome:#?}");
-    assert!(findings[0].starts_with("suspected unreleased: lock of golden::? main.rs:"), "{outcome:#?}");
+    // The threads that wait were left waiting for good.
+    for (kind, count) in [("unreleased: lock of golden::? main.rs:", 1), ("long-wait: 1 thread waits", 2)] {
+        let beginning = format!("suspected {kind}");
+        let findings = outcome.result().lines().filter(|line| line.starts_with(&beginning));
+        assert_eq!(findings.count(), count, "{kind}: {outcome:#?}");
+    }
+    assert_eq!(outcome.result().lines().filter(|line| line.starts_with("suspected")).count(), 3);
 }
 
 #[test]
