@@ -98,3 +98,16 @@ fn two_mutexes_at_one_address_have_no_order() {
     finds_nothing("one address");
     finds_nothing("one address, destroyed");
 }
+
+#[test]
+fn a_semaphore_of_one_unit_is_a_gate() {
+    finds_nothing("gate");
+    finds("wide gate", "potential lock-order");
+}
+
+#[test]
+fn a_mutex_that_is_handed_on_is_a_gate() {
+    for found in told("handed on") {
+        assert!(!found.contains("lock-order"), "{found}");
+    }
+}

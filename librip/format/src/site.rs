@@ -109,7 +109,7 @@ pub const LOCK_TYPE_MUTEX: u16 = 1;
 pub const LOCK_TYPE_RWLOCK: u16 = 2;
 /// A spin lock.
 pub const LOCK_TYPE_SPIN: u16 = 3;
-/// A semaphore. A semaphore has no owner.
+/// A semaphore. A semaphore has no owner. A unit is taken in shared mode if there was more than one.
 pub const LOCK_TYPE_SEMAPHORE: u16 = 4;
 
 /// [`Site::operand_types`]: 48 bits in one operand word.

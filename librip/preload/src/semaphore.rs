@@ -2,18 +2,22 @@
 //!
 //! The semaphore's value is read before a wait, and there is no try: `sem_wait` is a cancellation point even where it
 //! need not block, and must then leave the unit. The value may be out of date. So a wait may be recorded that did not
-//! happen, or a short one may be missed.
+//! happen, or a short one may be missed. The event also says whether there was more than one unit: a semaphore of one
+//! unit lets one thread in at a time, as a lock does.
 
 use core::ffi::{c_int, c_void};
 
-use librip::interpose::{Caller, Flags, SEMAPHORE, SEMAPHORE_TRY, SemWait, sem_posted, sem_tried};
+use librip::interpose::{
+    Caller, Flags, SEMAPHORE, SEMAPHORE_SHARED, SEMAPHORE_TRY, SEMAPHORE_TRY_SHARED, SemWait, sem_posted,
+    sem_tried,
+};
 
 use crate::incident;
 use crate::object::{Deadline, Object, Semaphore};
 use crate::real::{self, Cleanup};
 
 pub(crate) extern "C-unwind" fn wait(semaphore: Object<Semaphore>, caller: Caller) -> c_int {
-    acquire::<SEMAPHORE>(semaphore, caller, move || real::sem_wait(semaphore))
+    acquire::<SEMAPHORE, SEMAPHORE_SHARED>(semaphore, caller, move || real::sem_wait(semaphore))
 }
 
 pub(crate) extern "C-unwind" fn timedwait(
@@ -21,7 +25,9 @@ pub(crate) extern "C-unwind" fn timedwait(
     until: Deadline,
     caller: Caller,
 ) -> c_int {
-    acquire::<SEMAPHORE_TRY>(semaphore, caller, move || real::sem_timedwait(semaphore, until))
+    acquire::<SEMAPHORE_TRY, SEMAPHORE_TRY_SHARED>(semaphore, caller, move || {
+        real::sem_timedwait(semaphore, until)
+    })
 }
 
 pub(crate) extern "C-unwind" fn clockwait(
@@ -30,11 +36,13 @@ pub(crate) extern "C-unwind" fn clockwait(
     until: Deadline,
     caller: Caller,
 ) -> c_int {
-    acquire::<SEMAPHORE_TRY>(semaphore, caller, move || real::sem_clockwait(semaphore, clock, until))
+    acquire::<SEMAPHORE_TRY, SEMAPHORE_TRY_SHARED>(semaphore, caller, move || {
+        real::sem_clockwait(semaphore, clock, until)
+    })
 }
 
 #[inline(always)]
-fn acquire<const FLAGS: Flags>(
+fn acquire<const FLAGS: Flags, const FLAGS_IF_SHARED: Flags>(
     semaphore: Object<Semaphore>,
     caller: Caller,
     wait: impl FnOnce() -> c_int,
@@ -43,7 +51,11 @@ fn acquire<const FLAGS: Flags>(
     real::sem_getvalue(semaphore, &mut value);
     if value > 0 {
         let result = wait();
-        sem_tried::<FLAGS>(semaphore.address(), caller, result == 0);
+        if value > 1 {
+            sem_tried::<FLAGS_IF_SHARED>(semaphore.address(), caller, result == 0);
+        } else {
+            sem_tried::<FLAGS>(semaphore.address(), caller, result == 0);
+        }
         return result;
     }
     let mut waiting = SemWait::begin::<FLAGS>(semaphore.address(), caller);
@@ -64,8 +76,14 @@ extern "C" fn cancelled<const FLAGS: Flags>(waiting: *mut c_void) {
 }
 
 pub(crate) extern "C-unwind" fn trywait(semaphore: Object<Semaphore>, caller: Caller) -> c_int {
+    let mut value = 0;
+    real::sem_getvalue(semaphore, &mut value);
     let result = real::sem_trywait(semaphore);
-    sem_tried::<SEMAPHORE_TRY>(semaphore.address(), caller, result == 0);
+    if value > 1 {
+        sem_tried::<SEMAPHORE_TRY_SHARED>(semaphore.address(), caller, result == 0);
+    } else {
+        sem_tried::<SEMAPHORE_TRY>(semaphore.address(), caller, result == 0);
+    }
     result
 }
 

@@ -65,6 +65,11 @@ pub const SEMAPHORE: Flags = LOCK_TYPE_SEMAPHORE << SITE_LOCK_TYPE_SHIFT;
 /// See [`SITE_TRY`].
 pub const SEMAPHORE_TRY: Flags = SEMAPHORE | SITE_TRY;
 
+/// A semaphore that had more than one unit: other threads may take one too.
+pub const SEMAPHORE_SHARED: Flags = SEMAPHORE | SITE_SHARED;
+/// See [`SITE_TRY`].
+pub const SEMAPHORE_TRY_SHARED: Flags = SEMAPHORE_SHARED | SITE_TRY;
+
 /// The sites of interposed calls with these flags. Of two sites of one kind, the second is for an event with times.
 #[derive(Debug)]
 pub enum Sites<const FLAGS: Flags> {}

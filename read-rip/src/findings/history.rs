@@ -70,6 +70,8 @@ pub(super) fn replay(thread: &ThreadLocks, mut visit: impl FnMut(&Step, &[Held])
             StepKind::Snap
             | StepKind::Progress
             | StepKind::Ambiguous
+            | StepKind::UnitTaken
+            | StepKind::UnitPosted
             | StepKind::Wait
             | StepKind::TryFailed => {}
         }
@@ -90,7 +92,7 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
         if matches!(step.kind, StepKind::Wait | StepKind::TryFailed)
             || !seen.insert(lock)
             || is_acquisition(&step)
-            || step.kind == StepKind::Initialised
+            || matches!(step.kind, StepKind::Initialised | StepKind::UnitTaken | StepKind::UnitPosted)
         {
             continue;
         }

@@ -18,11 +18,15 @@
 //! What a thread held when its known history begins follows from the rest of the history and from its table; see
 //! `history`. Threads whose table was incomplete add no edges: a gate lock may be missing.
 //!
+//! Semaphores of one unit and locks that are handed over are gates too: see `gates`. A lock at whose address another one
+//! was initialised or destroyed adds no edges.
+//!
 //! # Blind spots
 //!
 //! Threads that cannot run at the same time (one starts the other when it is done) look like threads that can.
 //! A reader that queues after a waiting writer adds no edge: `deadlock` reports such a cycle if it happens. A lock at
-//! the address of an earlier lock has the earlier one's history. What was overwritten has no edges. If there are too many
+//! the address of an earlier lock has the earlier one's history, if nothing shows where that one ended. A semaphore with
+//! several units of which no history shows two at once looks like a gate. What was overwritten has no edges. If there are too many
 //! orders, or too many ways to combine them, only a part is searched, and the analysis says so.
 //!
 //! # Example output
@@ -37,12 +41,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
 use super::finding::{Analysis, Finding, Limit, locks_of};
+use super::gates::{self, Gates};
 use super::graph::Graph;
 use super::history::{self, Held};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::nesting::{Mode, NOTHING, Nesting, Node};
 use super::view::View;
-use crate::locks::{LockId, LockName, Step, StepKind, ThreadId, ThreadLocks};
+use crate::locks::{LockId, LockName, Step, StepKind, ThreadId};
 
 /// See the file's description.
 pub(super) struct LockOrder;
@@ -145,18 +150,20 @@ impl Orders {
         let steps = view.now.threads.iter().map(|thread| thread.steps.len()).sum::<usize>();
         let mut nesting = Nesting::new(NODES_SPARE + steps);
         let mut is_cut = false;
-        let replaced = replaced(view);
+        let (replaced, gates) = (replaced(view), Gates::new(view.now));
         let mut nested = Vec::new();
-        for (id, thread) in view.now.threads.iter().enumerate() {
+        for id in 0..view.now.threads.len() {
             let mut is_nested = false;
-            acquisitions(view, id, thread, |acquired, held| match nesting.node(gates(held)) {
-                Some(node) => {
-                    is_nested |= node != NOTHING;
-                    if !replaced.contains(&acquired.lock) {
-                        nesting.acquired(node, acquired.lock);
+            acquisitions(view, &gates, id, |acquired, held, passed| {
+                match nesting.node(modes(held, passed)) {
+                    Some(node) => {
+                        is_nested |= node != NOTHING;
+                        if !replaced.contains(&acquired.lock) {
+                            nesting.acquired(node, acquired.lock);
+                        }
                     }
+                    None => is_cut = true,
                 }
-                None => is_cut = true,
             });
             if is_nested {
                 nested.push(id);
@@ -164,8 +171,8 @@ impl Orders {
         }
         let mut edges = CyclicEdges::of(&nesting.cyclic_locks(view.now.locks.len()));
         for id in nested {
-            acquisitions(view, id, &view.now.threads[id], |acquired, held| {
-                if let Some(node) = nesting.node(gates(held)) {
+            acquisitions(view, &gates, id, |acquired, held, passed| {
+                if let Some(node) = nesting.node(modes(held, passed)) {
                     edges.add(id, acquired, held, node);
                 }
             });
@@ -214,26 +221,38 @@ fn replaced(view: &View<'_>) -> HashSet<LockId> {
     replaced
 }
 
-/// What a thread holds that keeps others out.
-fn gates(held: &[Held]) -> impl Iterator<Item = Mode> {
+/// What a thread holds, or passed, that keeps others out.
+fn modes(held: &[Held], passed: &[Mode]) -> impl Iterator<Item = Mode> {
     let held = held.iter().filter(|held| !held.is_in_condition_wait);
-    held.map(|held| (held.lock, held.is_shared))
+    held.map(|held| (held.lock, held.is_shared)).chain(passed.iter().copied())
 }
 
-/// Visits each acquisition of a thread that gives its locks an order, with what the thread held.
+/// Visits each acquisition of a thread that gives its locks an order, with what the thread held and which gates it had
+/// passed.
 fn acquisitions(
     view: &View<'_>,
+    gates: &Gates,
     id: ThreadId,
-    thread: &ThreadLocks,
-    mut visit: impl FnMut(Acquisition, &[Held]),
+    mut visit: impl FnMut(Acquisition, &[Held], &[Mode]),
 ) {
+    let thread = &view.now.threads[id];
     if !history::is_complete(thread) {
         return;
     }
-    // A thread that holds the lock already adds no order when it acquires it again.
-    let mut visit = |acquired: Acquisition, held: &[Held]| {
-        if !gates(held).any(|(lock, _)| lock == acquired.lock) {
-            visit(acquired, held);
+    let passages = gates.passages(thread);
+    let mut visit = |acquired: Acquisition, held: &[Held], sequence: u64| {
+        // A thread that holds the lock already adds no order when it acquires it again.
+        if modes(held, &[]).any(|(lock, _)| lock == acquired.lock) || gates.is_handed_over(acquired.lock) {
+            return;
+        }
+        let mut passed: Vec<Mode> = gates::passed(&passages, sequence).collect();
+        let (handed_over, own): (Vec<Held>, Vec<Held>) =
+            held.iter().partition(|held| gates.is_handed_over(held.lock));
+        if handed_over.is_empty() {
+            visit(acquired, held, &passed);
+        } else {
+            passed.extend(modes(&handed_over, &[]));
+            visit(acquired, &own, &passed);
         }
     };
     let blocks = |step: &Step| history::is_acquisition(step) && !step.is_try;
@@ -241,11 +260,11 @@ fn acquisitions(
         let Some(lock) = step.lock.filter(|_| !held.is_empty()) else { return };
         let (is_shared, location) = (step.is_shared, step.location);
         if blocks(step) {
-            visit(Acquisition { lock, location, is_shared }, held);
+            visit(Acquisition { lock, location, is_shared }, held, step.sequence);
         } else if step.kind == StepKind::ConditionWoken {
             // The end of a condition wait acquires the lock again.
             let others: Vec<Held> = held.iter().filter(|held| held.lock != lock).copied().collect();
-            visit(Acquisition { lock, location, is_shared: false }, &others);
+            visit(Acquisition { lock, location, is_shared: false }, &others, step.sequence);
         }
     });
     let Some(wait) = view.wait(id).filter(|wait| !wait.is_timed) else { return };
@@ -260,7 +279,8 @@ fn acquisitions(
             held.push(Held { lock, is_shared, location, times, is_in_condition_wait, is_older });
         }
     }
-    visit(Acquisition { lock: wait.lock, location: wait.location, is_shared: wait.is_shared }, &held);
+    let acquired = Acquisition { lock: wait.lock, location: wait.location, is_shared: wait.is_shared };
+    visit(acquired, &held, u64::MAX);
 }
 
 /// Collects the edges between locks of one group of cyclic locks.

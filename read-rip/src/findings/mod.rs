@@ -12,7 +12,7 @@
 //! | `kind`, `named` | kinds, confidence, doubts and advice, with their stable names |
 //! | `evidence`, `mentions` | what findings are based on, and which threads, locks and locations that mentions |
 //! | `finding`, `view` | what an analysis makes, and what it sees |
-//! | `history`, `nesting`, `graph`, `standstill`, `idle_pool` | tools of several analyses |
+//! | `history`, `gates`, `nesting`, `graph`, `standstill`, `idle_pool` | tools of several analyses |
 //! | `suppress` | findings that are not to be reported |
 //! | all others | an analysis each |
 
@@ -23,6 +23,7 @@ mod destroyed;
 mod double;
 mod evidence;
 mod finding;
+mod gates;
 mod graph;
 mod history;
 mod idle_pool;

@@ -20,6 +20,8 @@ pub(super) struct Mark {
     /// Whether the mark is an entry of a held-lock table that has a return address, and so does not have all flags of
     /// its site.
     pub(super) is_return_address: bool,
+    /// The lock is a semaphore.
+    pub(super) is_semaphore: bool,
     /// More about the event and its lock.
     pub(super) flags: SiteFlags,
     /// The mark says of which class the lock is.
@@ -43,6 +45,7 @@ impl Mark {
             kind: SiteKind::Snap,
             is_ambiguous: false,
             is_return_address: false,
+            is_semaphore: false,
             flags: SiteFlags::NONE,
             has_class: false,
             operand_words: 0,
@@ -140,8 +143,10 @@ impl<'p, 'a> Marks<'p, 'a> {
             }
             at += operand_type.words().unwrap_or(0);
         }
-        // Nobody holds a semaphore: a thread that takes a unit excludes no other thread.
-        if meaning.flags().lock_type() == LockType::Semaphore {
+        // Nobody holds a semaphore: only that a thread takes a unit, or posts one, counts.
+        mark.is_semaphore = meaning.flags().lock_type() == LockType::Semaphore;
+        if mark.is_semaphore && !matches!(meaning.kind, Some(SiteKind::LockAcquired | SiteKind::LockReleased))
+        {
             mark.lock = None;
         }
         if meaning.kind == Some(SiteKind::Progress) || mark.lock.is_some() {

@@ -289,6 +289,10 @@ pub enum StepKind {
     Destroyed,
     /// Initialised the lock: nobody holds it. Another lock may have been at its address.
     Initialised,
+    /// Took a unit of a semaphore; in shared mode if there was another one left. Nobody holds a semaphore.
+    UnitTaken,
+    /// Posted a unit of a semaphore.
+    UnitPosted,
     /// Passed marks that the linker folded into one. They differ in meaning.
     Ambiguous,
 }

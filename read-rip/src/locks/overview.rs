@@ -18,6 +18,7 @@ use std::collections::HashMap;
 
 use super::{Hold, HoldState, Lock, LockId, LockModel, ThreadId};
 use crate::locations::LocationId;
+use crate::ring::LockType;
 use crate::threads::ThreadState;
 
 /// At most this many idle, uncontended locks are shown unless all are requested.
@@ -113,7 +114,11 @@ impl Quantiles {
 pub fn overview(model: &LockModel, all: bool) -> Overview {
     let idle = model.locks.iter().filter(|lock| is_idle(lock)).count();
     let is_wanted = |lock: &Lock| all || idle <= IDLE_MAX || !is_idle(lock);
-    let wanted = (0..model.locks.len()).filter(|&id| is_wanted(&model.locks[id]));
+    // Nobody holds a semaphore: it is shown for the threads that wait.
+    let is_idle_semaphore =
+        |lock: &Lock| lock.nature.lock_type == LockType::Semaphore && lock.semaphore_waiters.is_empty();
+    let shown = (0..model.locks.len()).filter(|&id| !is_idle_semaphore(&model.locks[id]));
+    let wanted = shown.clone().filter(|&id| is_wanted(&model.locks[id]));
     let mut locks: Vec<Summary> = wanted.map(|id| summary(model, id)).collect();
     locks.sort_by_cached_key(|summary| {
         let lock = &model.locks[summary.lock];
@@ -123,7 +128,7 @@ pub fn overview(model: &LockModel, all: bool) -> Overview {
         let contention = (lock.waiters.len(), longest, record.contended, has_holder, record.acquisitions);
         (Reverse(contention), lock.pid, lock.address)
     });
-    Overview { hidden: model.locks.len() - locks.len(), locks }
+    Overview { hidden: shown.count() - locks.len(), locks }
 }
 
 /// Whether no thread holds the lock or waits for it, and no known acquisition waited or failed.

@@ -115,7 +115,12 @@ impl Replay<'_, '_> {
         };
         let time = |index| operand(index).and_then(|ticks| self.ledger.time_ns(self.slot, ticks));
         let (time_ns, since_ns) = (time(mark.time), time(mark.since));
-        let kind = if mark.is_ambiguous { StepKind::Ambiguous } else { step_kind(mark.kind) };
+        let kind = match mark.kind {
+            _ if mark.is_ambiguous => StepKind::Ambiguous,
+            SiteKind::LockAcquired if mark.is_semaphore => StepKind::UnitTaken,
+            SiteKind::LockReleased if mark.is_semaphore => StepKind::UnitPosted,
+            kind => step_kind(kind),
+        };
         let address = operand(mark.lock).map(|lock| if mark.is_call { ring::call_lock(lock) } else { lock });
         let address = address.filter(|_| !matches!(kind, StepKind::Snap | StepKind::Progress));
         let lock = address.map(|address| self.ledger.lock(self.slot.pid, address, mark));
@@ -176,7 +181,12 @@ impl Replay<'_, '_> {
                     self.open[at].acquired_ns = None;
                 }
             }
-            StepKind::ConditionWoken | StepKind::Snap | StepKind::Progress | StepKind::Ambiguous => {}
+            StepKind::UnitTaken
+            | StepKind::UnitPosted
+            | StepKind::ConditionWoken
+            | StepKind::Snap
+            | StepKind::Progress
+            | StepKind::Ambiguous => {}
         }
     }
 
