@@ -112,6 +112,9 @@ pub struct Common {
     /// Use colours; auto: on a terminal, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
     pub color: ColorChoice,
+    /// The process that RING names by its id: only this one is shown, of the processes that share a ring.
+    #[arg(skip)]
+    pub process: Option<u32>,
 }
 
 impl Common {

@@ -293,6 +293,42 @@ fn gc_keeps_the_ring_of_a_dead_process_whose_forked_child_records_in_it() {
 }
 
 #[test]
+fn processes_that_share_a_ring_are_listed_and_shown_one_by_one() {
+    let _alone = alone();
+    let (own, child) = (std::process::id(), 0x3fff_ff00);
+    let mut ring = lock_sites().of_this_process();
+    ring.file_system = 0xef53;
+    ring.children = (1, vec![child]);
+    ring.slots = vec![
+        Slot::thread("main", own).marks([DONE]),
+        Slot { pid: Some(child), ..Slot::thread("worker", child).marks([WAITS]) },
+        Slot { pid: Some(child), ..Slot::thread("helper", child + 1).marks([WAITS]) },
+    ];
+    let fixture = Fixture::of(&ring);
+    let lines = in_directory(&fixture, &["list", "--json"]).sound().json();
+    let listed: Vec<_> = lines
+        .iter()
+        .map(|line| &line["data"])
+        .map(|ring| (ring["pid"].as_u64(), ring["parent_pid"].as_u64(), ring["state"].as_str()))
+        .collect();
+    let (own_pid, child_pid) = (Some(u64::from(own)), Some(u64::from(child)));
+    assert_eq!(listed, [(own_pid, None, Some("alive")), (child_pid, own_pid, Some("dead"))]);
+    let text = in_directory(&fixture, &["list"]).sound().stdout;
+    assert!(text.contains(&format!("has ended; child of {own}")), "{text}");
+
+    let of_parent = in_directory(&fixture, &[&own.to_string()]).sound();
+    assert!(of_parent.heading().starts_with(&format!("server[{own}], alive: 1 thread")), "{of_parent:#?}");
+    let of_child = in_directory(&fixture, &["-t", "--json", &child.to_string()]).sound().json();
+    let names: Vec<_> = of_child.iter().filter_map(|line| line["data"]["name"].as_str()).collect();
+    assert_eq!(names, ["worker", "helper"]);
+    let of_child = in_directory(&fixture, &[&child.to_string()]).sound();
+    assert!(of_child.heading().starts_with(&format!("server[{child}], dead")), "{of_child:#?}");
+    assert!(of_child.heading().contains(": 2 threads"), "{of_child:#?}");
+    // The ring itself has all of them.
+    assert!(fixture.show(&[]).sound().heading().contains(": 3 threads"));
+}
+
+#[test]
 fn gc_keeps_the_ring_of_a_dead_process_whose_child_has_not_marked_yet() {
     // This process plays the child: it has the ring mapped, and no slot. The header notes it, or has announced it, or
     // has forgotten it since.

@@ -34,7 +34,8 @@ pub fn main() -> ExitCode {
 }
 
 /// Runs a command. Writes to standard output and standard error, as the program does.
-pub fn run_command(cli: Cli) -> ExitCode {
+pub fn run_command(mut cli: Cli) -> ExitCode {
+    cli.common.process = cli.process();
     let result = match cli.command {
         None => show::show(&cli.ring, &cli.show, &cli.common),
         Some(Command::List) => rings::list(&cli.common),

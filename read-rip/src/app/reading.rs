@@ -109,8 +109,12 @@ impl Reading {
     fn of_ring(source: &Source, wanted: &Common) -> Result<Reading, AppError> {
         let path = source.path();
         // Queried before and after the copy, so that a thread that starts or ends in between counts as existing.
-        let living_before = ring::read_header(path).map(|header| living_threads(header.pid as i32));
-        let (mut snapshot, liveness) = read(source)?;
+        let living_before =
+            ring::read_header(path).map(|header| living_threads(wanted.process.unwrap_or(header.pid) as i32));
+        let (mut snapshot, liveness) = match wanted.process {
+            Some(pid) => read_process(source, pid)?,
+            None => read(source)?,
+        };
         if snapshot.header.is_none() {
             name_program(&mut snapshot, wanted);
         }
@@ -304,6 +308,32 @@ fn read(source: &Source) -> Result<(Snapshot, Option<Liveness>), AppError> {
         return Ok((ring::read_source(source)?, Some(liveness)));
     }
     Ok((snapshot, Some(liveness)))
+}
+
+/// Reads one process of those that share a ring. A process of a PID namespace of its own has another id in the ring, and
+/// is not told from the others.
+fn read_process(source: &Source, pid: u32) -> Result<(Snapshot, Option<Liveness>), AppError> {
+    let (mut snapshot, liveness) = read(source)?;
+    let Some(header) = &snapshot.header else { return Ok((snapshot, liveness)) };
+    if header.pid == pid {
+        snapshot.slots.retain(|slot| slot.pid == pid);
+        let own = header.forks > 0 && matches!(liveness, Some(Liveness::Forked { .. }));
+        return Ok((snapshot, if own { Some(Liveness::Dead) } else { liveness }));
+    }
+    if snapshot.slots.iter().all(|slot| slot.pid != pid) {
+        return Ok((snapshot, liveness));
+    }
+    let child = process::liveness_of_child(header, &snapshot.slots, pid);
+    if child.is_final() {
+        // It may have gone on during the first reading.
+        drop(snapshot);
+        snapshot = ring::read_source(source)?;
+    }
+    snapshot.slots.retain(|slot| slot.pid == pid);
+    if let Some(header) = &mut snapshot.header {
+        header.treat_as_child(pid);
+    }
+    Ok((snapshot, Some(child)))
 }
 
 /// Whether the process of a ring, or a process that it forked, may still record. Waits for a process that is dying.

@@ -23,6 +23,9 @@ pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
         let mut json = Json(&mut out);
         for (ring, program) in &rings {
             json.found(ring, program)?;
+            for child in &ring.children {
+                json.child(ring, child)?;
+            }
         }
         for ring in &unreadable {
             json.unreadable(ring)?;
@@ -47,7 +50,7 @@ pub(super) fn choose(args: &RingArgs, wanted: &Common) -> Result<PathBuf, AppErr
     if std::fs::symlink_metadata(&path).is_ok() {
         return Ok(path);
     }
-    match name.to_str().and_then(|name| name.parse().ok()) {
+    match args.process() {
         Some(pid) => of_process(pid, wanted),
         None => Ok(of_program(name, wanted)?.unwrap_or(path)),
     }

@@ -143,7 +143,23 @@ impl Command {
     }
 }
 
+impl Cli {
+    /// The process that RING names by its id.
+    pub fn process(&mut self) -> Option<u32> {
+        match &mut self.command {
+            None => self.ring.process(),
+            Some(command) => command.ring()?.process(),
+        }
+    }
+}
+
 impl RingArgs {
+    /// The process that the ring is named by, unless a file has that name.
+    pub fn process(&self) -> Option<u32> {
+        let name = self.name().filter(|name| std::fs::symlink_metadata(name).is_err())?;
+        name.to_str()?.parse().ok()
+    }
+
     /// The ring that the user named.
     pub fn name(&self) -> Option<&OsStr> {
         self.ring.as_deref().or(self.ring_option.as_deref())

@@ -3,9 +3,9 @@
 //! It does not say whether the parent lives: `liveness` does.
 
 use std::cell::LazyCell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use super::liveness::{Liveness, tick_ns};
+use super::liveness::{HIDDEN, Liveness, OTHER_NAMESPACE, of_running, tick_ns};
 use super::look::{Seen, look};
 use super::mapped::{MappedFiles, Recorder, maps};
 use super::observer::observer;
@@ -58,6 +58,51 @@ pub fn liveness_of_children(
         Recorder::Found(pid) => Liveness::Forked { pid },
         Recorder::None => Liveness::Dead,
         Recorder::Unknown => Liveness::Unknown { why: MAY_BE_CHILD },
+    }
+}
+
+/// A process that was forked by the process that made a ring, and has recorded in it.
+#[derive(Clone, Debug)]
+pub struct Child {
+    /// Its pid.
+    pub pid: u32,
+    /// How many threads of it have slots.
+    pub threads: usize,
+    /// Whether it is alive.
+    pub liveness: Liveness,
+}
+
+/// The children that have recorded in a ring, by their pids.
+pub fn children_in(header: &Header, slots: &[Slot]) -> Vec<Child> {
+    let mut threads = BTreeMap::new();
+    for slot in slots.iter().filter(|slot| slot.pid != header.pid) {
+        *threads.entry(slot.pid).or_insert(0) += 1;
+    }
+    threads
+        .into_iter()
+        .map(|(pid, threads)| Child { pid, threads, liveness: liveness_of_child(header, slots, pid) })
+        .collect()
+}
+
+/// Whether a child is alive that has recorded in a ring.
+pub fn liveness_of_child(header: &Header, slots: &[Slot], pid: u32) -> Liveness {
+    let observer = observer();
+    if observer.is_of_another_boot(header) {
+        return Liveness::Dead;
+    }
+    let of_child = slots.iter().filter(|slot| slot.pid == pid);
+    let Some(first) = of_child.min_by_key(|slot| slot.claimed_boottime_ns) else { return Liveness::Dead };
+    if observer.pid_namespace == 0 || first.pid_namespace != observer.pid_namespace {
+        return Liveness::Unknown { why: OTHER_NAMESPACE };
+    }
+    if !is_recorder_alive(header, (pid, first.claimed_boottime_ns)) {
+        return Liveness::Dead;
+    }
+    match look(pid as i32, observer.has_own_proc) {
+        Seen::Gone => Liveness::Dead,
+        Seen::Hidden | Seen::Unknown => Liveness::Unknown { why: HIDDEN },
+        Seen::Dying(_) => Liveness::Dying { pid: pid as i32 },
+        Seen::Running(running) => of_running(header, pid as i32, &running),
     }
 }
 

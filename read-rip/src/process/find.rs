@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use procfs::process::{MMapPath, Process};
 
-use super::children::liveness_of_children;
+use super::children::{Child, children_in, liveness_of_children};
 use super::liveness::{Liveness, liveness};
 use super::mapped::MappedFiles;
 use crate::ring::{self, DEFAULT_DIRECTORY, Header};
@@ -26,6 +26,8 @@ pub struct Found {
     pub liveness: Liveness,
     /// The memory that it occupies, bytes.
     pub memory_bytes: u64,
+    /// The forked children that have recorded in it: see [`Found::with_children`].
+    pub children: Vec<Child>,
 }
 
 /// The name of a user, for people.
@@ -102,15 +104,19 @@ impl Found {
         let header = ring::read_header(&path).ok()?;
         let liveness = liveness(&header);
         let memory_bytes = std::fs::metadata(&path).ok()?.blocks() * 512;
-        Some(Found { path, header, liveness, memory_bytes })
+        Some(Found { path, header, liveness, memory_bytes, children: Vec::new() })
     }
 
-    /// Looks for living forked children if the process itself does not record any more. See `liveness_of_children`.
+    /// Lists forked children, and looks for living ones if the process itself does not record any more. See `liveness_of_children`.
     ///
     /// This reads the whole ring, so only callers that show or remove the ring do it.
     pub fn with_children(mut self, mapped: &LazyCell<MappedFiles>, is_thorough: bool) -> Found {
-        if self.liveness.is_final() {
+        if self.liveness.is_final() || self.header.forks > 0 {
             let slots = ring::read(&self.path).map(|snapshot| snapshot.slots).unwrap_or_default();
+            self.children = children_in(&self.header, &slots);
+            if !self.liveness.is_final() {
+                return self;
+            }
             let children = liveness_of_children(&self.header, &slots, mapped, is_thorough);
             if children != Liveness::Dead {
                 self.liveness = children;
@@ -179,6 +185,11 @@ pub fn directories_of_processes(known: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
+/// Whether a process has a slot in a ring.
+fn has_recorded(ring: &Found, pid: u32) -> bool {
+    ring::read(&ring.path).is_ok_and(|snapshot| snapshot.slots.iter().any(|slot| slot.pid == pid))
+}
+
 /// Whether a process has a tmpfs mounted where rings are.
 fn has_own_memory_directory(process: &Process) -> bool {
     let mounts = process.mountinfo().map(|mounts| mounts.0).unwrap_or_default();
@@ -194,6 +205,7 @@ pub fn rings_of_process(pid: u32, directories: &[PathBuf]) -> Vec<Found> {
     found.retain(|ring| {
         ring.header.pid == pid
             || matches!(ring.liveness, Liveness::Alive { pid: alive, .. } if alive == pid as i32)
+            || ring.header.forks > 0 && has_recorded(ring, pid)
     });
     let Ok(process) = Process::new(pid as i32) else { return found };
     let Ok(maps) = process.maps() else { return found };

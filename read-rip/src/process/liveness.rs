@@ -90,11 +90,11 @@ pub fn settled_liveness(header: &Header, patience: Duration) -> Liveness {
 
 const UNKNOWN_NAMESPACE: &str = "its ring does not say in which PID namespace it ran";
 const NO_PROC: &str = "/proc is not mounted";
-const HIDDEN: &str = "/proc does not show whether the process with its pid is this one";
+pub(super) const HIDDEN: &str = "/proc does not show whether the process with its pid is this one";
 const NO_START: &str = "its start time does not compare with that of the process with its pid";
 const NO_ANSWER: &str = "the kernel does not say whether it exists";
 const FORGED: &str = "the process with its pid belongs to another user than the file, which may be forged";
-const OTHER_NAMESPACE: &str =
+pub(super) const OTHER_NAMESPACE: &str =
     "it ran in another PID namespace, and not all processes of that one can be looked at here";
 
 fn liveness_by(header: &Header, look: impl Fn(i32) -> Seen) -> Liveness {
@@ -131,8 +131,8 @@ fn liveness_by(header: &Header, look: impl Fn(i32) -> Seen) -> Liveness {
     }
 }
 
-/// The process with the ring's pid runs, and started when the ring says so.
-fn of_running(header: &Header, pid: i32, running: &Running) -> Liveness {
+/// A process of the ring runs.
+pub(super) fn of_running(header: &Header, pid: i32, running: &Running) -> Liveness {
     // A recorder never unmaps its ring. So the program that it was part of is gone, if the ring is not mapped.
     if !header.is_copy() && maps(pid, header) == Some(false) {
         // Anybody may make a file that says what this one says. Root may make one for a process of others.

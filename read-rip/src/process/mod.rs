@@ -21,7 +21,7 @@ mod mapped;
 mod observer;
 mod remove;
 
-pub use children::{ended_children, liveness_of_children};
+pub use children::{Child, children_in, ended_children, liveness_of_child, liveness_of_children};
 pub use descendants::{children, descendants};
 pub use find::{
     Found, Unreadable, directories_of_processes, newest_first, rings_in, rings_of_process, unreadable_in,

@@ -48,6 +48,18 @@ fn activity_text(activity: &Activity) -> String {
     }
 }
 
+/// The state of a forked child.
+pub(super) fn state_of_child(parent: u32, liveness: &Liveness) -> String {
+    let state = match liveness {
+        Liveness::Alive { activity, .. } => activity_text(activity),
+        Liveness::Dying { .. } => "dying (killed)".to_owned(),
+        Liveness::Replaced { .. } => "alive, has called exec".to_owned(),
+        Liveness::Dead | Liveness::Forked { .. } => "has ended".to_owned(),
+        Liveness::Unknown { why } => format!("unknown: {why}"),
+    };
+    format!("{state}; child of {parent}")
+}
+
 /// The state of a process, and whose its ring is if it is not the reader's.
 fn listed_state(ring: &Found) -> String {
     let state = process_state(&ring.header, &ring.liveness);
@@ -106,6 +118,17 @@ pub fn list(
             listed_state(ring),
             printable(&ring.path.to_string_lossy()).into_owned(),
         ]);
+        for child in &ring.children {
+            table.add_row([
+                String::new(),
+                child.pid.to_string(),
+                String::new(),
+                child.threads.to_string(),
+                String::new(),
+                state_of_child(ring.header.pid, &child.liveness),
+                String::new(),
+            ]);
+        }
     }
     for ring in unreadable {
         table.add_row([

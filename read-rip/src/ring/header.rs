@@ -94,6 +94,12 @@ pub struct Header {
 }
 
 impl Header {
+    /// The header is that of a forked child of the process that made the ring. How a child ended is not recorded.
+    pub fn treat_as_child(&mut self, pid: u32) {
+        self.pid = pid;
+        self.ending = Ending::Unrecorded;
+    }
+
     /// Whether the file that was read is a copy: another file than the recorder made.
     pub fn is_copy(&self) -> bool {
         self.read_from.is_none_or(|opened| opened.id != self.file)

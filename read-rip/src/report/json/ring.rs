@@ -7,8 +7,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::writer::{Json, SCHEMA, moment};
-use crate::process::{Found, Liveness, Unreadable};
-use crate::report::list::process_state;
+use crate::process::{Child, Found, Liveness, Unreadable};
+use crate::report::list::{process_state, state_of_child};
 use crate::ring::{ClockLevel, ClockSource, Ending, FileSystem, Header, Machine, Setting, Snapshot};
 use crate::threads::Losses;
 
@@ -20,6 +20,9 @@ struct Ring<'a> {
     program: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
+    /// The process whose ring a forked child shares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,6 +143,22 @@ impl<W: Write> Json<W> {
         )
     }
 
+    /// A forked child that has recorded in a ring of a list.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn child(&mut self, ring: &Found, child: &Child) -> io::Result<()> {
+        let header = Header { ending: Ending::Unrecorded, ..ring.header.clone() };
+        self.line(
+            "ring",
+            Ring {
+                pid: Some(child.pid),
+                parent_pid: Some(header.pid),
+                state_text: Some(state_of_child(header.pid, &child.liveness)),
+                threads: child.threads as u64,
+                ..Ring::of(&ring.path, Some(&header), Some(&child.liveness))
+            },
+        )
+    }
+
     /// A ring in a list that cannot be read.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
     pub fn unreadable(&mut self, ring: &Unreadable) -> io::Result<()> {
@@ -221,6 +240,7 @@ impl<'a> Ring<'a> {
             path: path.to_string_lossy(),
             program: None,
             pid: header.map(|header| header.pid),
+            parent_pid: None,
             state: header.zip(liveness).map(|(header, liveness)| state_name(header, liveness)),
             exit_status: header.and_then(|header| match header.ending {
                 Ending::Exit { status, .. } => Some(status),
