@@ -107,3 +107,10 @@ fn a_robust_mutex_that_was_repaired_after_the_end_of_a_process_has_one_holder() 
         assert!(!found.contains("unreleased"), "{found}");
     }
 }
+
+#[test]
+fn a_writer_that_readers_starve_is_found_without_times_of_the_readers() {
+    let [alive, _] = told("starved writer");
+    assert!(alive.contains("suspected starvation: 1 thread waits for table (0x"), "{alive}");
+    assert!(alive.contains("at writes order.c:"), "{alive}");
+}

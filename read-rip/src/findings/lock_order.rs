@@ -183,7 +183,7 @@ impl Orders {
 
 /// The locks at whose address there was more than one lock: a lock was destroyed there, or initialised again. Which of
 /// them an event is about is not known there.
-fn replaced(view: &View<'_>) -> HashSet<LockId> {
+pub(super) fn replaced(view: &View<'_>) -> HashSet<LockId> {
     let mut replaced = HashSet::new();
     // When each lock was initialised.
     let mut initialised: HashMap<LockId, Option<u64>> = HashMap::new();

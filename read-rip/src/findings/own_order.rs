@@ -32,6 +32,7 @@ use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
 use super::finding::{Analysis, Finding, locks_of};
 use super::history::{self, Held};
 use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::lock_order::replaced;
 use super::view::View;
 use crate::locks::{LockId, LockName, Step, StepKind, ThreadLocks};
 
@@ -62,7 +63,7 @@ type Pairs = HashMap<(LockId, LockId), Vec<Occurrence>>;
 impl Analysis for OwnOrder {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let known = locks_of(found, &[Kind::Deadlock, Kind::LockOrder]);
-        let ended = ended(view);
+        let ended = replaced(view);
         // The first inversion of each pair of names, and how many pairs of locks have these names.
         let mut groups: BTreeMap<[String; 2], (OrderCycle, HashSet<[LockId; 2]>)> = BTreeMap::new();
         for (id, thread) in view.now.threads.iter().enumerate().filter(|(_, all)| history::is_complete(all)) {
@@ -93,12 +94,6 @@ impl Analysis for OwnOrder {
             found.push(finding);
         }
     }
-}
-
-/// The locks at whose address a lock ended: which of two locks an event is about is not known there.
-fn ended(view: &View<'_>) -> HashSet<LockId> {
-    let steps = view.now.threads.iter().flat_map(|thread| &thread.steps);
-    steps.filter(|step| step.kind == StepKind::Destroyed).filter_map(|step| step.lock).collect()
 }
 
 /// The name that groups locks: the name of the lock, or the location of its acquisition.

@@ -8,13 +8,19 @@
 //!
 //! For each wait with a known beginning, this analysis counts the acquisitions of the lock whose attempt began
 //! later: those threads have overtaken the wait. Acquisitions by threads that were in the queue before do not
-//! count: a long queue that is served in order starves no thread. A lock that one thread keeps without recording
-//! anything is left out: nobody overtakes anybody now. From sixteen overtakes and 100 ms on, the finding
+//! count: a long queue that is served in order starves no thread. From sixteen overtakes and 100 ms on, the finding
 //! is suspected. All threads that starve at one lock are one finding.
+//!
+//! Most acquisitions have no time. Two things are known of them all the same: an acquisition is later than what its
+//! thread recorded before, and what a thread recorded between two readings is later than a wait that both show. So a
+//! writer that waits while readers come and go is found without their times.
+//!
+//! A lock that one thread keeps without recording anything is left out, unless other threads acquired it between the
+//! readings: nobody overtakes anybody now.
 //!
 //! # Blind spots
 //!
-//! Acquisitions without a time are not counted, and overwritten ones are gone: the count is a lower bound.
+//! Overwritten acquisitions are gone, and of a dead process there is one reading: the count is a lower bound.
 //!
 //! # Example output
 //!
@@ -27,7 +33,7 @@ use super::evidence::{Evidence, Overtaken, OvertakenWait};
 use super::finding::{Analysis, Finding, locks_of};
 use super::kind::{Advice, Confidence, Kind};
 use super::view::View;
-use crate::locks::{Hold, LockId, LockModel, StepKind, Wait};
+use crate::locks::{Hold, LockId, LockModel, StepKind, ThreadLocks, Wait};
 
 /// See the file's description.
 pub(super) struct Starvation;
@@ -43,17 +49,19 @@ impl Analysis for Starvation {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let model = view.now;
         let explained = locks_of(found, &[Kind::Deadlock, Kind::Unreleased, Kind::LostOwner]);
-        let is_wanted = |lock: LockId| {
-            let is_awaited = !model.locks[lock].waiters.is_empty() && !explained.contains(&lock);
-            is_awaited && !stands_still(view, lock)
-        };
+        let is_wanted = |lock: LockId| !model.locks[lock].waiters.is_empty() && !explained.contains(&lock);
         let attempts = successful_attempts(model, is_wanted);
         for lock in (0..model.locks.len()).filter(|&lock| is_wanted(lock)) {
+            let Attempts { began_ns, recent } = &attempts[lock];
+            if *recent == 0 && stands_still(view, lock) {
+                continue;
+            }
             let overtakes = |wait: &Wait| {
                 let since_ns = wait.since_ns?;
                 view.ago_ns(Some(since_ns)).filter(|&waited_ns| waited_ns >= WAIT_MIN_NS)?;
-                let earlier = attempts[lock].partition_point(|&began_ns| began_ns <= since_ns);
-                let later = attempts[lock].len() - earlier;
+                let earlier = began_ns.partition_point(|&began_ns| began_ns <= since_ns);
+                let recent = if wait.is_steady && !model.is_final { *recent } else { 0 };
+                let later = began_ns.len() - earlier + recent;
                 (later >= OVERTAKES_MIN).then_some(later)
             };
             let mut starved: Vec<(&Wait, usize)> =
@@ -72,12 +80,29 @@ fn stands_still(view: &View<'_>, lock: LockId) -> bool {
     !view.now.is_final && view.now.locks[lock].holders.iter().any(keeps)
 }
 
-/// For each wanted lock, when the attempts began that acquired it, ns since boot, ascending.
-fn successful_attempts(model: &LockModel, is_wanted: impl Fn(LockId) -> bool) -> Vec<Vec<u64>> {
-    let mut attempts: Vec<Vec<u64>> = vec![Vec::new(); model.locks.len()];
+/// The attempts that acquired a lock.
+#[derive(Clone, Default)]
+struct Attempts {
+    /// When they began, at the earliest, ns since boot, ascending.
+    began_ns: Vec<u64>,
+    /// How many more there were between the two readings of a living process.
+    recent: usize,
+}
+
+/// A thread may be about to write the last words that it has reserved: so many are not taken for recent ones.
+const RESERVED_WORDS_MAX: u64 = 8;
+
+/// The known attempts for each wanted lock.
+fn successful_attempts(model: &LockModel, is_wanted: impl Fn(LockId) -> bool) -> Vec<Attempts> {
+    let mut attempts = vec![Attempts::default(); model.locks.len()];
     for thread in &model.threads {
         let mut begun: Option<(LockId, u64)> = None;
+        // What the thread recorded last has at least this time.
+        let mut latest_ns: Option<u64> = None;
+        let recent_from = recent_from(thread);
         for step in &thread.steps {
+            let before_ns = latest_ns;
+            latest_ns = latest_ns.max(step.time_ns);
             let Some(lock) = step.lock.filter(|&lock| is_wanted(lock)) else { continue };
             match step.kind {
                 StepKind::Wait => begun = step.time_ns.map(|time_ns| (lock, time_ns)),
@@ -87,14 +112,28 @@ fn successful_attempts(model: &LockModel, is_wanted: impl Fn(LockId) -> bool) ->
                     // The thread has not acquired a lock that it still waits for.
                     let is_pending =
                         thread.wait.is_some_and(|wait| wait.lock == lock && wait.since_ns <= step.time_ns);
-                    attempts[lock].extend(began_ns.filter(|_| !is_pending));
+                    if is_pending {
+                        continue;
+                    }
+                    let is_recent = recent_from.is_some_and(|from| step.sequence >= from);
+                    if began_ns.is_none() && is_recent {
+                        attempts[lock].recent += 1;
+                    } else {
+                        attempts[lock].began_ns.extend(began_ns.or(before_ns));
+                    }
                 }
                 _ => {}
             }
         }
     }
-    attempts.iter_mut().for_each(|attempts| attempts.sort_unstable());
+    attempts.iter_mut().for_each(|attempts| attempts.began_ns.sort_unstable());
     attempts
+}
+
+/// The first sequence that a thread certainly recorded after the earlier reading; `None` if there was one reading.
+fn recent_from(thread: &ThreadLocks) -> Option<u64> {
+    let last = thread.steps.iter().last()?.sequence;
+    Some(last.saturating_sub(thread.advanced?) + RESERVED_WORDS_MAX)
 }
 
 fn finding(view: &View<'_>, lock: LockId, starved: &[(&Wait, usize)]) -> Finding {
@@ -149,6 +188,32 @@ mod tests {
             scene.step(thread, StepKind::Acquired, lock).time_ns = Some(NOW - SECOND + at * MILLISECOND);
         }
         assert!(scene.run(&Starvation).is_empty());
+    }
+
+    #[test]
+    fn what_was_acquired_between_two_readings_is_later_than_a_wait_that_both_show() {
+        let mut scene = scene(20, NOW - SECOND);
+        scene.steps(1).iter_mut().for_each(|step| step.time_ns = None);
+        scene.model.threads[1].advanced = Some(40 + RESERVED_WORDS_MAX);
+        assert_eq!(scene.run(&Starvation).len(), 1);
+        scene.model.threads[1].advanced = Some(20);
+        assert!(scene.run(&Starvation).is_empty(), "most of it was before");
+        scene.model.threads[1].advanced = Some(40 + RESERVED_WORDS_MAX);
+        scene.model.locks[0].waiters[0].is_steady = false;
+        assert!(scene.run(&Starvation).is_empty(), "the wait may have begun between the readings");
+    }
+
+    #[test]
+    fn what_a_thread_acquires_is_later_than_what_it_recorded_before() {
+        let mut scene = Scene::dead();
+        let (starved, other, lock) = (scene.thread("starved"), scene.thread("other"), scene.lock("TABLE"));
+        scene.waits(starved, lock);
+        scene.step(other, StepKind::Released, lock).time_ns = Some(NOW - SECOND);
+        (0..20).for_each(|_| scene.nests(other, &[lock]));
+        scene.steps(other)[1..].iter_mut().for_each(|step| step.time_ns = None);
+        assert_eq!(scene.run(&Starvation).len(), 1);
+        scene.steps(other)[0].time_ns = Some(NOW - 13 * SECOND);
+        assert!(scene.run(&Starvation).is_empty(), "before the wait began");
     }
 
     #[test]
