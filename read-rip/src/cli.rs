@@ -223,6 +223,9 @@ pub struct CheckArgs {
     /// Files for CI.
     #[command(flatten)]
     pub ci: CiArgs,
+    /// Which source lines are shown.
+    #[command(flatten)]
+    pub source: SourceArgs,
     /// Only findings that REGEX matches: in the name of a lock, in the `name[tid]` of a thread, in a function or in
     /// `file:line`
     #[arg(short, long, value_name = "REGEX")]
@@ -250,6 +253,7 @@ impl CheckArgs {
             ring,
             all: false,
             ci: CiArgs::default(),
+            source: SourceArgs::default(),
             r#match: None,
             min_confidence: MinConfidence::Suspected,
             suppress: Vec::new(),
@@ -257,6 +261,17 @@ impl CheckArgs {
             threshold: THRESHOLD,
         }
     }
+}
+
+/// Which source lines are shown.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SourceArgs {
+    /// A directory to search for source files; findings show their lines on a terminal (can be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub source_dir: Vec<PathBuf>,
+    /// Show no source lines
+    #[arg(long, conflicts_with = "source_dir")]
+    pub no_source: bool,
 }
 
 /// Files for CI.
@@ -309,6 +324,9 @@ pub struct RunArgs {
     /// Files for CI.
     #[command(flatten)]
     pub ci: CiArgs,
+    /// Which source lines are shown.
+    #[command(flatten)]
+    pub source: SourceArgs,
     /// Preload librip_preload.so: it records the pthread locks of a program that was built without librip
     #[arg(long)]
     pub preload: bool,

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use support::fixture::Scratch;
-use support::run::{Outcome, read_rip};
+use support::run::{Outcome, command, finish, on_terminal, read_rip};
 use support::synth::{Held, Ring, Site, Slot};
 
 const A: u64 = 0x7f00_0000_1000;
@@ -225,4 +225,43 @@ fn the_colour_of_a_finding_is_that_of_its_confidence() {
     deadlock(ring()).build().write(&path);
     let outcome = check(&path, &["--color=always"]);
     assert!(outcome.result().starts_with("\x1b[1m\x1b[31mproven deadlock\x1b[0m: "), "{outcome:#?}");
+}
+
+#[test]
+fn a_terminal_gets_the_source_lines_of_a_finding_if_they_are_the_compiled_ones() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    deadlock(ring()).build().write(&path);
+    fs::create_dir(scratch.path("src")).unwrap();
+    let lines: Vec<String> = (1..50).map(|line| format!("\tline_{line}(\x1b[31m);")).collect();
+    let source = scratch.file("src/bank.rs", lines.join("\n").as_bytes());
+    let set_changed = |seconds| {
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        fs::File::options().write(true).open(&source).unwrap().set_modified(time).unwrap();
+    };
+    let shown = |options: &[&str]| {
+        let mut command = command();
+        command.args(["check", "--color=never"]).args(options).arg(&path);
+        on_terminal(command)
+    };
+    let directory = scratch.0.path().to_str().unwrap();
+    let named = ["--source-dir", directory];
+    // The program of the ring was built at 1,699,999,999 s.
+    set_changed(1_699_999_998);
+    let text = shown(&named);
+    assert!(text.contains(" --> src/bank.rs:"), "{text}");
+    assert!(text.contains("35 |     line_35(\\u{1b}[31m);\n"), "escaped: {text}");
+    let label = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(label.contains("saver[10] waits for CURRENT here; spender[11] waits for SAVINGS here"), "{text}");
+    // In the directory in which the program was built, the path of the ring leads to it.
+    let mut within = command();
+    within.args(["check"]).arg(&path).current_dir(directory);
+    assert!(on_terminal(within).contains("line_35"));
+    assert!(!shown(&[]).contains("line_35"), "elsewhere, it does not");
+    assert!(!shown(&["--no-source"]).contains("line_35"));
+    let mut piped = command();
+    piped.args(["check"]).args(named).arg(&path);
+    assert!(!finish(piped).stdout.contains("line_35"), "no source lines in a pipe");
+    set_changed(1_700_000_000);
+    assert!(!shown(&named).contains("line_35"), "it was changed after the build");
 }

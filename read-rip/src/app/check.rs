@@ -10,13 +10,14 @@ use std::time::Instant;
 
 use super::error::AppError;
 use super::matching::Matching;
-use super::output::{FINDINGS, SOUND, prose};
+use super::output::{FINDINGS, SOUND, is_terminal, prose};
 use super::reading::Reading;
-use crate::cli::{CheckArgs, Common, MinConfidence};
+use super::source::sources;
+use crate::cli::{CheckArgs, Common, MinConfidence, SourceArgs};
 use crate::findings::{self, Confidence, Finding, Limit, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{self, Input, LockModel};
-use crate::report::{self, Checked, Json, LockNames, OneReading};
+use crate::report::{self, Checked, Json, LockNames, OneReading, Sources};
 use crate::symbols::{Options, Resolver};
 
 /// What to do about a line that is not a rule.
@@ -101,6 +102,7 @@ pub(super) fn show(
     checked: &Checked,
     names: &LockNames<'_>,
     reading: &Reading,
+    source: &SourceArgs,
     wanted: &Common,
 ) -> Result<(), AppError> {
     let mut out = prose(wanted);
@@ -110,7 +112,12 @@ pub(super) fn show(
         json.findings(found, checked, names, &reading.snapshot)?;
     } else {
         writeln!(out, "{}", reading.heading(&reading.threads()))?;
-        report::findings(&mut out, found, checked, names)?;
+        let sources = if is_terminal() && !source.no_source {
+            sources(found, names.locations, &reading.path, source)
+        } else {
+            Sources::default()
+        };
+        report::findings(&mut out, found, checked, names, &sources)?;
     }
     Ok(out.flush()?)
 }

@@ -67,7 +67,7 @@ impl<'a> Collection<'a> {
             self.is_brief,
             &mut |found, checked, names, reading| {
                 case.findings = found.iter().map(|finding| CaseFinding::of(finding, names)).collect();
-                show(found, checked, names, reading, wanted)
+                show(found, checked, names, reading, &self.args.source, wanted)
             },
         );
         let status = match checked {

@@ -16,6 +16,7 @@ mod run;
 mod save;
 mod saved;
 mod show;
+mod source;
 mod wrap;
 
 use std::io;

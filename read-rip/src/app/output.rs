@@ -49,6 +49,11 @@ pub(super) fn remark(line: impl Display) {
     let _ = writeln!(io::stderr(), "{}", lines.collect::<Vec<String>>().join("\n"));
 }
 
+/// Whether standard output is a terminal.
+pub(super) fn is_terminal() -> bool {
+    width(io::stdout()).is_some()
+}
+
 /// The columns of a terminal; `None` if it is something else.
 fn width(stream: impl AsFd) -> Option<usize> {
     terminal_size::terminal_size_of(stream).map(|(width, _)| usize::from(width.0))

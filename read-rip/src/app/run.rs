@@ -52,11 +52,11 @@ pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
         }
         command.env("LD_PRELOAD", preload::with_others(&library, std::env::var_os("LD_PRELOAD")));
     }
-    if args.check { run_checked(name, command, args, wanted) } else { run_once(name, command, wanted) }
+    if args.check { run_checked(name, command, args, wanted) } else { run_once(name, command, args, wanted) }
 }
 
 /// Runs the program, and explains how it ended if it failed.
-fn run_once(name: &OsStr, mut command: Command, wanted: &Common) -> Result<u8, AppError> {
+fn run_once(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
     let failed = |error: std::io::Error| fails(name, &error.to_string());
     let mut program = Supervised::start(&mut command, false).map_err(failed)?;
     let Some(status) = program.wait(None).map_err(failed)? else { return Ok(NOT_RUN) };
@@ -70,7 +70,7 @@ fn run_once(name: &OsStr, mut command: Command, wanted: &Common) -> Result<u8, A
             let ring = || RingArgs { ring: Some(ring.path.clone().into()), ring_option: None };
             // Both print whether the ring is damaged. The exit status is that of the program.
             show::show(&ring(), &ShowArgs::default(), wanted)?;
-            collect::check(&CheckArgs::of(ring()), wanted)?;
+            collect::check(&CheckArgs { source: args.source.clone(), ..CheckArgs::of(ring()) }, wanted)?;
         }
     } else {
         remark(format_args!("It left no readable ring in {}", printable(&wanted.dir.to_string_lossy())));
@@ -80,7 +80,11 @@ fn run_once(name: &OsStr, mut command: Command, wanted: &Common) -> Result<u8, A
 
 /// Runs the program, and checks the rings of all processes beneath it.
 fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
-    let check = CheckArgs { min_confidence: args.min_confidence, ..CheckArgs::of(RingArgs::default()) };
+    let check = CheckArgs {
+        min_confidence: args.min_confidence,
+        source: args.source.clone(),
+        ..CheckArgs::of(RingArgs::default())
+    };
     let rules = check::suppressions(&args.suppress)?;
     let mut rings = RingDirectory::make(args.rings.as_deref(), &wanted.dir)?;
     command.env("RIP_RING", rings.name()).env("RIP_KEEP", "always");

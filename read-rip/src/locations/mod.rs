@@ -28,4 +28,4 @@ pub use file_names::FileNames;
 pub use guards::Guards;
 pub use location::{Location, LocationId};
 pub use meaning::{MARKS_MAX, Meaning};
-pub use table::Locations;
+pub use table::{Locations, SourceProof};

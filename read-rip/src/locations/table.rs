@@ -18,6 +18,15 @@ use crate::events::Event;
 use crate::ring::{OperandType, Site, SiteKind, Slot, Snapshot, call_location, call_lock};
 use crate::symbols::{Frame, Resolver};
 
+/// What the source file that was compiled is recognised by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SourceProof {
+    /// Its contents.
+    Md5([u8; 16]),
+    /// The time of the build: a file that was changed later is another one. ns since 1970.
+    NotNewerThan(u64),
+}
+
 /// The locations of all PCs that were looked up.
 pub struct Locations<'a> {
     snapshot: &'a Snapshot,
@@ -136,6 +145,18 @@ impl<'a> Locations<'a> {
     /// All locations that were looked up.
     pub fn iter(&self) -> impl Iterator<Item = &Location> {
         self.locations.iter()
+    }
+
+    /// How to recognise the source file of a location as the one that was compiled: by its MD5 where debug information
+    /// has it, and otherwise by the time at which the module was built, ns since 1970.
+    pub fn source_proof(&self, location: &Location) -> Option<SourceProof> {
+        let (file, _) = location.source.as_ref()?;
+        let module = location.module?;
+        if let Some(md5) = self.resolver.source_md5(module, location.address, file) {
+            return Some(SourceProof::Md5(md5));
+        }
+        let built_ns = self.snapshot.modules[module].modified_ns;
+        (built_ns > 0).then_some(SourceProof::NotNewerThan(built_ns))
     }
 
     /// A site of the snapshot.

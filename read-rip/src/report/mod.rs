@@ -26,7 +26,7 @@ mod threads;
 mod units;
 
 pub use crate::printable::printable;
-pub use findings::findings;
+pub use findings::{Sources, findings};
 pub use info::info;
 pub use json::Json;
 pub use list::{list, process_state, removed};

@@ -3,6 +3,7 @@
 //! It finds no files (`locate` does) and knows no symbol tables. addr2line does the work.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use addr2line::{Context, LookupContinuation, LookupResult};
 
@@ -56,6 +57,30 @@ impl Dwarf {
         (frames, problem)
     }
 
+    /// The MD5 of a source file as the compiler read it, if the line table of the code at an address has it (DWARF 5,
+    /// clang). `file` is a path of that line table, or its end.
+    pub(super) fn md5(&self, address: u64, file: &str) -> Option<[u8; 16]> {
+        let mut lookup = self.context.find_dwarf_and_unit(address);
+        let unit = loop {
+            lookup = match lookup {
+                LookupResult::Output(found) => break found?,
+                LookupResult::Load { load, continuation } => continuation.resume(self.split.load(&load)),
+            };
+        };
+        let program = unit.line_program.as_ref()?;
+        let header = program.header();
+        if !header.file_has_md5() {
+            return None;
+        }
+        let mut found = header.file_names().iter().filter(|entry| {
+            let name = unit.attr_string(entry.path_name());
+            name.is_ok_and(|name| gimli::Reader::to_string_lossy(&name).is_ok_and(|name| is_end(&name, file)))
+        });
+        let entry = found.next()?;
+        // Of two files with one name, it is not known which one it is.
+        found.all(|other| other.md5() == entry.md5()).then(|| *entry.md5())
+    }
+
     fn collect(&self, address: u64, frames: &mut Vec<Frame>) -> gimli::Result<()> {
         let mut lookup = self.context.find_frames(address);
         let mut found = loop {
@@ -72,6 +97,12 @@ impl Dwarf {
         }
         Ok(())
     }
+}
+
+/// Whether one of two paths is the other one, or its last components.
+fn is_end(name: &str, file: &str) -> bool {
+    let (name, file) = (Path::new(name), Path::new(file));
+    name.ends_with(file) || file.ends_with(name)
 }
 
 fn frame(function: Option<String>, location: Option<addr2line::Location<'_>>) -> Frame {

@@ -108,6 +108,13 @@ impl Resolver {
         self.answers.has_debug_info(module, self.keeps_answers, || find(&mut self.files))
     }
 
+    /// The MD5 of a source file as the compiler read it, if the debug information of the code at a module-relative
+    /// address has it. Only modules that were asked about before are looked at.
+    pub fn source_md5(&self, module: usize, address: u64, file: &str) -> Option<[u8; 16]> {
+        let loaded = self.files.loaded.get(self.files.modules.get(module)?.loaded?)?;
+        loaded.dwarf.as_ref()?.md5(address, file)
+    }
+
     /// Why frames of the modules that were asked about are missing or incomplete.
     pub fn problems(&self) -> impl Iterator<Item = &ModuleProblem> {
         self.files.loaded.iter().flat_map(|loaded| &loaded.problems)

@@ -1,8 +1,10 @@
 //! Runs `read-rip` as its users do, with a time limit.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 pub(crate) use librip_test_kit::run::{Outcome, clean, finish, wait};
 
@@ -16,6 +18,20 @@ pub(crate) fn read_rip<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Ou
     let mut command = command();
     command.args(args);
     finish(command)
+}
+
+/// What a command writes to a terminal of 80 columns as its standard output.
+pub(crate) fn on_terminal(mut command: Command) -> String {
+    let size = nix::pty::Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    let terminal = nix::pty::openpty(&size, None).unwrap();
+    command.env("TERM", "xterm").stderr(Stdio::null()).stdout(terminal.slave);
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    // Read what the program writes. The read ends with an error once the other end of the terminal is closed.
+    let mut shown = Vec::new();
+    let _ = File::from(terminal.master).read_to_end(&mut shown);
+    wait(&mut child);
+    String::from_utf8(shown).unwrap().replace("\r\n", "\n")
 }
 
 /// `read-rip OPTIONS RING`.

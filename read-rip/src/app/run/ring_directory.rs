@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::mkdtemp;
 
 use super::super::error::AppError;
-use crate::process::{Found, Liveness, MappedFiles, rings_in};
+use crate::process::{Found, Liveness, MappedFiles, remove, rings_in};
 
 /// A directory for rings.
 pub(super) struct RingDirectory {
@@ -73,10 +73,11 @@ impl RingDirectory {
         let mapped = LazyCell::new(MappedFiles::search as fn() -> MappedFiles);
         let mut stay = false;
         for ring in self.found()? {
-            let path = ring.path.clone();
+            let (path, file) = (ring.path.clone(), ring.header.read_from);
             let is_unneeded =
                 self.unneeded.contains(&path) && ring.with_children(&mapped, true).liveness == Liveness::Dead;
-            stay |= !is_unneeded || fs::remove_file(&path).is_err();
+            let is_removed = || file.is_some_and(|file| remove(&path, file.id).is_ok());
+            stay |= !(is_unneeded && is_removed());
         }
         Ok(stay)
     }

@@ -16,6 +16,7 @@ mod misuse;
 mod queues;
 mod remarks;
 mod sentences;
+mod snippets;
 mod waits;
 mod words;
 
@@ -30,9 +31,11 @@ use crate::findings::{Confidence, Finding};
 
 pub(super) use remarks::{advice, doubt, premise};
 pub(super) use sentences::paragraph;
+pub use snippets::Sources;
 pub(super) use words::Paragraph;
 
-/// Writes all findings; if there are none, how many threads and locks were analysed.
+/// Writes all findings, with the source lines that are at hand; if there are none, how many threads and locks were
+/// analysed.
 ///
 /// # Errors
 ///
@@ -42,6 +45,7 @@ pub fn findings(
     findings: &[Finding],
     checked: &Checked,
     names: &LockNames<'_>,
+    sources: &Sources,
 ) -> io::Result<()> {
     for finding in findings {
         let (confidence, kind) = (finding.confidence.name(), finding.kind.name());
@@ -51,6 +55,7 @@ pub fn findings(
         for line in &evidence {
             writeln!(out, "    {line}")?;
         }
+        write!(out, "{}", snippets::snippets(finding, names, sources))?;
         let joined = |texts: Vec<&str>| texts.join("; ");
         if !finding.doubts.is_empty() {
             let doubts = finding.doubts.iter().map(|&of| doubt(of)).collect();
@@ -205,7 +210,9 @@ mod tests {
     #[test]
     fn a_finding_is_a_paragraph_that_no_name_can_break() -> io::Result<()> {
         let mut out = Vec::new();
-        with_names(&model(), |names, _| findings(&mut out, &[finding()], &CHECKED, names))?;
+        with_names(&model(), |names, _| {
+            findings(&mut out, &[finding()], &CHECKED, names, &Sources::default())
+        })?;
         let out = anstream::adapter::strip_bytes(&out).into_vec();
         let text = String::from_utf8_lossy(&out);
         let lines: Vec<&str> = text.lines().collect();
@@ -239,7 +246,7 @@ mod tests {
         let mentions = Mentions { locks: vec![0, 1], ..Mentions::default() };
         let finding = Finding { kind: Kind::LockOrder, evidence, mentions, ..finding() };
         let mut out = Vec::new();
-        with_names(&model, |names, _| findings(&mut out, &[finding], &CHECKED, names))?;
+        with_names(&model, |names, _| findings(&mut out, &[finding], &CHECKED, names, &Sources::default()))?;
         let text = String::from_utf8_lossy(&out);
         assert_eq!((text.matches("(0x1234)").count(), text.matches("(0x5678)").count()), (2, 2), "{text}");
         Ok(())
@@ -248,7 +255,7 @@ mod tests {
     #[test]
     fn without_findings_it_says_what_was_analysed() -> io::Result<()> {
         let mut out = Vec::new();
-        with_names(&model(), |names, _| findings(&mut out, &[], &CHECKED, names))?;
+        with_names(&model(), |names, _| findings(&mut out, &[], &CHECKED, names, &Sources::default()))?;
         assert_eq!(String::from_utf8_lossy(&out), "no findings in 1 thread and 1 lock\n");
         Ok(())
     }

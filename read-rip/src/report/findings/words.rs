@@ -24,6 +24,8 @@ pub(super) struct Words<'a> {
     named: HashSet<LockId>,
     /// The locks of this finding that are called like another one of it.
     namesakes: HashSet<LockId>,
+    /// Whether the names of two locks end alike.
+    is_last_part_shared: bool,
 }
 
 impl<'a> Words<'a> {
@@ -33,8 +35,10 @@ impl<'a> Words<'a> {
         for &id in locks {
             by_name.entry(names.lock(&names.model.locks[id])).or_default().push(id);
         }
-        let namesakes = by_name.into_values().filter(|ids| ids.len() > 1).flatten().collect();
-        Words { names, named: HashSet::new(), namesakes }
+        let mut last_parts = HashSet::new();
+        let is_last_part_shared = by_name.keys().any(|name| !last_parts.insert(last_part(name)));
+        let namesakes = by_name.values().filter(|ids| ids.len() > 1).flatten().copied().collect();
+        Words { names, named: HashSet::new(), namesakes, is_last_part_shared }
     }
 
     pub(super) fn thread(&self, thread: ThreadId) -> String {
@@ -66,6 +70,19 @@ impl<'a> Words<'a> {
         lasting(&format!("{before}{at_least}"), duration_ns)
     }
 
+    /// The name of a lock, for labels: of a static without the modules around it, and with the address only if another
+    /// lock of this finding has the same name.
+    pub(super) fn short_lock(&self, id: LockId) -> String {
+        let lock = &self.names.model.locks[id];
+        let name = self.names.lock(lock);
+        let name = match &lock.name {
+            LockName::Symbol(_) if !self.is_last_part_shared => last_part(&name).to_owned(),
+            _ => name,
+        };
+        let is_clear = !self.namesakes.contains(&id) || lock.name == LockName::None;
+        if is_clear { name } else { format!("{name} ({:#x})", lock.address) }
+    }
+
     /// `THREAD has held it for 2 s, acquired at LOCATION`.
     pub(super) fn holder(&self, hold: &HoldFact) -> String {
         let (thread, location) = (self.thread(hold.thread), self.location(hold.location));
@@ -85,6 +102,11 @@ impl<'a> Words<'a> {
         lines.extend(and_more(waiters.count - waiters.first.len()));
         lines
     }
+}
+
+/// A name without the modules before it.
+fn last_part(name: &str) -> &str {
+    name.rsplit("::").next().unwrap_or(name)
 }
 
 /// `1 more thread`, `2 more threads`.
