@@ -271,3 +271,27 @@ fn writers_exclude_each_other_and_readers_do_not() {
         assert_eq!((total.into_inner().unwrap(), count.into_inner().unwrap()), (2000, 8000));
     });
 }
+
+/// Compiles only if the types are the standard library's.
+#[test]
+fn results_and_constants_are_those_of_the_standard_library() {
+    let (mutex, condition) = (Mutex::new(0), Condvar::new());
+    let waited = condition.wait_timeout(mutex.lock().unwrap(), Duration::from_millis(1)).unwrap();
+    let result: std::sync::WaitTimeoutResult = waited.1;
+    assert!(result.timed_out());
+    let (guard, result) =
+        condition.wait_timeout_while(waited.0, Duration::from_millis(1), |value| *value == 0).unwrap();
+    assert!(result.timed_out());
+    let (guard, result) = condition.wait_timeout_while(guard, Duration::ZERO, |value| *value == 0).unwrap();
+    assert!(result.timed_out());
+    let (guard, result) = condition.wait_timeout_while(guard, Duration::MAX, |value| *value == 1).unwrap();
+    assert!(!result.timed_out());
+    #[allow(deprecated, reason = "it exists")]
+    let (guard, was_notified) = condition.wait_timeout_ms(guard, 1).unwrap();
+    assert!(!was_notified);
+    drop(guard);
+    #[allow(deprecated, reason = "it exists")]
+    static ONCE: librip::sync::Once = librip::sync::ONCE_INIT;
+    ONCE.call_once(|| ());
+    assert!(ONCE.is_completed());
+}

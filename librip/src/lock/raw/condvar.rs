@@ -23,8 +23,7 @@ define_sites!(CondvarSites);
 /// A condition variable like that of `parking_lot`, for any mutex that is [`Recorded`].
 ///
 /// The ring says that a thread waits here for a condition and not for a lock. Unlike `parking_lot`'s, it may wake up
-/// spuriously, and does not return the number of threads that it woke. A notification costs an uncontended lock and
-/// unlock even if no thread waits.
+/// spuriously. A notification costs an uncontended lock and unlock even if no thread waits.
 ///
 /// # Examples
 ///
@@ -44,8 +43,34 @@ define_sites!(CondvarSites);
 /// ```
 #[derive(Debug, Default)]
 pub struct Condvar {
-    gate: sync::Mutex<()>,
+    gate: sync::Mutex<Waiters>,
     inner: sync::Condvar,
+}
+
+/// The threads that wait.
+#[derive(Debug, Default)]
+struct Waiters {
+    /// Those that nobody has notified.
+    waiting: usize,
+    /// Those that were notified and have not left yet.
+    notified: usize,
+    /// The address of their mutex, if there are any.
+    mutex: usize,
+}
+
+impl Waiters {
+    fn is_free_for(&self, mutex: usize) -> bool {
+        self.waiting + self.notified == 0 || self.mutex == mutex
+    }
+
+    /// A thread waits no longer. One of two threads may leave in place of the other: only the numbers matter.
+    fn leave(&mut self, is_timed_out: bool) {
+        if self.notified > 0 && (!is_timed_out || self.waiting == 0) {
+            self.notified -= 1;
+        } else {
+            self.waiting -= 1;
+        }
+    }
 }
 
 /// The result of a wait with a time limit.
@@ -64,15 +89,20 @@ impl Condvar {
     /// Creates a condition variable.
     #[must_use]
     pub const fn new() -> Condvar {
-        Condvar { gate: sync::Mutex::new(()), inner: sync::Condvar::new() }
+        let waiters = Waiters { waiting: 0, notified: 0, mutex: 0 };
+        Condvar { gate: sync::Mutex::new(waiters), inner: sync::Condvar::new() }
     }
 
     /// Releases the mutex, waits for a notification, and locks the mutex again.
+    ///
+    /// # Panics
+    ///
+    /// If another thread waits with another mutex. This holds for all functions that wait.
     #[inline(always)]
     #[track_caller]
     pub fn wait<R: RawMutex, T: ?Sized>(&self, guard: &mut MutexGuard<'_, Recorded<R>, T>) {
         self.wait_behind_gate(guard, CondvarSites::<MUTEX>(Location::caller()), |gate| {
-            drop(self.inner.wait(gate))
+            (self.inner.wait(gate).unwrap_or_else(sync::PoisonError::into_inner), false)
         });
     }
 
@@ -98,10 +128,11 @@ impl Condvar {
         timeout: Duration,
     ) -> WaitTimeoutResult {
         let sites = CondvarSites::<{ MUTEX | SITE_TRY }>(Location::caller());
-        self.wait_behind_gate(guard, sites, |gate| {
+        WaitTimeoutResult(self.wait_behind_gate(guard, sites, |gate| {
             let result = self.inner.wait_timeout(gate, timeout);
-            WaitTimeoutResult(result.unwrap_or_else(sync::PoisonError::into_inner).1.timed_out())
-        })
+            let (gate, result) = result.unwrap_or_else(sync::PoisonError::into_inner);
+            (gate, result.timed_out())
+        }))
     }
 
     /// Like [`wait`](Condvar::wait), at most until then.
@@ -115,43 +146,95 @@ impl Condvar {
         self.wait_for(guard, timeout.saturating_duration_since(Instant::now()))
     }
 
-    /// Wakes one waiting thread, if there is one.
-    pub fn notify_one(&self) {
-        let _gate = self.gate();
-        self.inner.notify_one();
+    /// Waits as long as `condition` is true, for at most this time.
+    #[inline(always)]
+    #[track_caller]
+    pub fn wait_while_for<R: RawMutex, T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, Recorded<R>, T>,
+        condition: impl FnMut(&mut T) -> bool,
+        timeout: Duration,
+    ) -> WaitTimeoutResult {
+        match Instant::now().checked_add(timeout) {
+            Some(until) => self.wait_while_until(guard, condition, until),
+            None => {
+                self.wait_while(guard, condition);
+                WaitTimeoutResult(false)
+            }
+        }
     }
 
-    /// Wakes all waiting threads.
-    pub fn notify_all(&self) {
-        let _gate = self.gate();
+    /// Waits as long as `condition` is true, at most until then.
+    #[inline(always)]
+    #[track_caller]
+    pub fn wait_while_until<R: RawMutex, T: ?Sized>(
+        &self,
+        guard: &mut MutexGuard<'_, Recorded<R>, T>,
+        mut condition: impl FnMut(&mut T) -> bool,
+        timeout: Instant,
+    ) -> WaitTimeoutResult {
+        let mut result = WaitTimeoutResult(false);
+        while !result.timed_out() && condition(&mut **guard) {
+            result = self.wait_until(guard, timeout);
+        }
+        result
+    }
+
+    /// Wakes one waiting thread. Returns whether there was one.
+    pub fn notify_one(&self) -> bool {
+        let mut gate = self.gate();
+        let is_any = gate.waiting > 0;
+        if is_any {
+            gate.waiting -= 1;
+            gate.notified += 1;
+            self.inner.notify_one();
+        }
+        is_any
+    }
+
+    /// Wakes all waiting threads. Returns how many there were.
+    pub fn notify_all(&self) -> usize {
+        let mut gate = self.gate();
+        let count = core::mem::take(&mut gate.waiting);
+        gate.notified += count;
         self.inner.notify_all();
+        count
     }
 
-    fn gate(&self) -> sync::MutexGuard<'_, ()> {
-        // Nothing panics while the gate is held, and it protects no data.
+    fn gate(&self) -> sync::MutexGuard<'_, Waiters> {
+        // Nothing panics while the gate is held.
         self.gate.lock().unwrap_or_else(sync::PoisonError::into_inner)
     }
 
-    /// Releases the mutex, calls `wait`, and locks the mutex again.
+    /// Releases the mutex, calls `wait`, and locks the mutex again. Returns what `wait` says: whether its time was up.
     #[inline(always)]
-    fn wait_behind_gate<S: Sites, R: RawMutex, T: ?Sized, U>(
+    fn wait_behind_gate<S: Sites, R: RawMutex, T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, Recorded<R>, T>,
         sites: S,
-        wait: impl FnOnce(sync::MutexGuard<'_, ()>) -> U,
-    ) -> U {
+        wait: impl FnOnce(sync::MutexGuard<'_, Waiters>) -> (sync::MutexGuard<'_, Waiters>, bool),
+    ) -> bool {
         // SAFETY: unlocked below, and locked again before the guard can be used.
         let raw = unsafe { MutexGuard::mutex(guard).raw() };
         let condition = core::ptr::from_ref(self).addr() as u64;
+        let mutex = core::ptr::from_ref(raw).addr();
+        assert!(
+            self.gate().is_free_for(mutex),
+            "attempted to use a condition variable with more than one mutex"
+        );
         record::wait(sites, raw.identity.address(), condition, || {
-            let gate = self.gate();
+            let mut gate = self.gate();
+            gate.waiting += 1;
+            gate.mutex = mutex;
             // SAFETY: there is a guard, so this thread holds the mutex. The guard is borrowed, so nobody uses it
             // meanwhile.
             unsafe { raw.inner.unlock() };
             let relock = Relock(&raw.inner);
-            let result = wait(gate);
+            let (mut gate, is_timed_out) = wait(gate);
+            gate.leave(is_timed_out);
+            drop(gate);
             drop(relock);
-            result
+            is_timed_out
         })
     }
 }

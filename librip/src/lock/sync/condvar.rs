@@ -9,7 +9,7 @@ use std::sync;
 use std::time::Instant;
 
 use super::locking::MUTEX;
-use super::{LockResult, MutexGuard};
+use super::{LockResult, MutexGuard, WaitTimeoutResult};
 use crate::lock::record;
 use crate::lock::site::define_sites;
 use librip_format::SITE_TRY;
@@ -38,18 +38,6 @@ define_sites!(Sites, knows its caller);
 #[derive(Default)]
 pub struct Condvar {
     inner: sync::Condvar,
-}
-
-/// See [`std::sync::WaitTimeoutResult`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WaitTimeoutResult(bool);
-
-impl WaitTimeoutResult {
-    /// Returns whether the wait ended because its time was up.
-    #[must_use]
-    pub fn timed_out(&self) -> bool {
-        self.0
-    }
 }
 
 impl Condvar {
@@ -109,9 +97,24 @@ impl Condvar {
         let (lock, inner) = guard.into_parts();
         let sites = Sites::<{ MUTEX | SITE_TRY }>(Location::caller());
         let result = record::wait(sites, lock, self.address(), || self.inner.wait_timeout(inner, timeout));
-        record::mapped(result, |(inner, result)| {
-            (MutexGuard::new(lock, inner), WaitTimeoutResult(result.timed_out()))
-        })
+        record::mapped(result, |(inner, result)| (MutexGuard::new(lock, inner), result))
+    }
+
+    /// See [`std::sync::Condvar::wait_timeout_ms`].
+    ///
+    /// # Errors
+    ///
+    /// If the mutex is poisoned.
+    #[deprecated(note = "replaced by `wait_timeout`, as in the standard library")]
+    #[inline(always)]
+    #[track_caller]
+    pub fn wait_timeout_ms<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        ms: u32,
+    ) -> LockResult<(MutexGuard<'a, T>, bool)> {
+        let result = self.wait_timeout(guard, Duration::from_millis(u64::from(ms)));
+        record::mapped(result, |(guard, result)| (guard, !result.timed_out()))
     }
 
     /// See [`std::sync::Condvar::wait_timeout_while`].
@@ -133,10 +136,10 @@ impl Condvar {
         let start = Instant::now();
         loop {
             if !condition(&mut *guard) {
-                return Ok((guard, WaitTimeoutResult(false)));
+                return Ok((guard, timed_out(false)));
             }
             let Some(left) = timeout.checked_sub(start.elapsed()) else {
-                return Ok((guard, WaitTimeoutResult(true)));
+                return Ok((guard, timed_out(true)));
             };
             guard = self.wait_timeout(guard, left)?.0;
         }
@@ -155,6 +158,14 @@ impl Condvar {
     pub fn notify_all(&self) {
         self.inner.notify_all();
     }
+}
+
+/// The standard library's result, which only a wait gives. This one waits for nobody.
+fn timed_out(is_timed_out: bool) -> WaitTimeoutResult {
+    let mutex = sync::Mutex::new(());
+    let guard = mutex.lock().unwrap_or_else(sync::PoisonError::into_inner);
+    let waited = sync::Condvar::new().wait_timeout_while(guard, Duration::ZERO, |()| is_timed_out);
+    waited.unwrap_or_else(sync::PoisonError::into_inner).1
 }
 
 impl fmt::Debug for Condvar {

@@ -18,6 +18,18 @@
 //! word is stored after the acquisition, and one before the release. Everything else is written outside. A lock takes
 //! eight bytes more, and so does a guard.
 //!
+//! # What differs from `std::sync`
+//!
+//! A mutex and a readers-writer lock record their end, so that another lock at the same address is not taken for them.
+//! So they have a destructor, and the standard library's have none. It shows in two places:
+//!
+//! * in a `thread_local!`, such a lock is gone when the destructors of other thread-locals run, and `with` panics there.
+//!   Put it into a `static`, or a `thread_local!` of `std::mem::ManuallyDrop`.
+//! * a `const fn` cannot drop one (error E0493), for instance in `into_inner`. `new` is a `const fn` as in the standard
+//!   library.
+//!
+//! Locks and guards are larger, and `WaitTimeoutResult`, `LockResult` and all re-exports are the same types.
+//!
 //! # What it does not see
 //!
 //! If a lock is acquired through a function pointer (`.map(Mutex::lock)`), its location is where the pointer was
@@ -29,11 +41,13 @@ mod locking;
 mod mutex;
 mod rwlock;
 
-pub use condvar::{Condvar, WaitTimeoutResult};
+pub use condvar::Condvar;
 pub use mutex::{Mutex, MutexGuard};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+#[allow(deprecated, reason = "programs that use it replace one import")]
+pub use std::sync::ONCE_INIT;
 pub use std::sync::{
     Arc, Barrier, BarrierWaitResult, LazyLock, LockResult, Once, OnceLock, OnceState, PoisonError,
-    TryLockError, TryLockResult, Weak, atomic, mpsc,
+    TryLockError, TryLockResult, WaitTimeoutResult, Weak, atomic, mpsc,
 };
