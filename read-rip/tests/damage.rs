@@ -228,7 +228,7 @@ fn an_empty_region_costs_only_what_refers_to_it() {
     let outcome = outcome.fails_with("Damaged: 2 damaged entries in the module table: ");
     assert_eq!(outcome.stdout.lines().count(), 3);
     let outcome = after(|image| image.set64(image.region(SITES) + region_at::USED, 0)).sound();
-    assert!(outcome.stdout.starts_with("one[1]: {70}0x1000, {71}0x2000\n"), "{outcome:#?}");
+    assert!(outcome.stdout.starts_with("one[1]: {70}server+0x1000, {71}server+0x2000\n"), "{outcome:#?}");
     assert_eq!(after(|image| image.set64(image.region(SLOTS) + region_at::USED, 0)).sound().stdout, "");
 }
 
@@ -349,7 +349,9 @@ fn sites_that_point_at_nothing_are_counted() {
     ] {
         for value in values {
             let outcome = after(|image| image.set32(image.entry(SITES, 1) + field, value));
-            assert!(outcome.fails_with(expected).stdout.starts_with("one[1]: {70}a.rs:1, {71}0x2000\n"));
+            assert!(
+                outcome.fails_with(expected).stdout.starts_with("one[1]: {70}a.rs:1, {71}server+0x2000\n")
+            );
         }
     }
 }

@@ -178,5 +178,5 @@ fn a_lock_that_is_held_at_a_mark_of_two_meanings_is_held() {
         .event(FOLDED, &[A])
         .has(Held { sequence: 1, ..Held::new(HELD, A, FOLDED) })]);
     let shown = run(&ring, &["locks"]).sound().stdout;
-    assert!(shown.contains("held by one[1] at unknown a.c:1|a.c:2\n"), "the table says so: {shown}");
+    assert!(shown.contains("held by one[1] at a.c:1|a.c:2\n"), "the table says so: {shown}");
 }

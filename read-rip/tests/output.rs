@@ -182,9 +182,9 @@ fn unknown_pcs_are_shown_as_addresses() {
     ])]);
     let fixture = Fixture::of(&ring);
     let outcome = fixture.show(&["-t"]).sound();
-    assert_eq!(outcome.stdout, "a[1]: {0}0x7fff12345678, {1}0x2000, {2}source_a.c:129\n");
+    assert_eq!(outcome.stdout, "a[1]: {0}0x7fff12345678, {1}server+0x2000, {2}source_a.c:129\n");
     let outcome = fixture.show(&["-t", "-v"]).sound();
-    assert_eq!(outcome.stdout, "a[1]: {0}0x7fff12345678, {1}0x2000, {2}source_a.c:129<0x442c00>\n");
+    assert_eq!(outcome.stdout, "a[1]: {0}0x7fff12345678, {1}server+0x2000, {2}source_a.c:129<0x442c00>\n");
 }
 
 #[test]

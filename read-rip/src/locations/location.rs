@@ -7,6 +7,9 @@ use std::sync::Arc;
 use super::wrapper::is_standard_library;
 use crate::symbols::Frame;
 
+/// What stands for a function that nothing names.
+pub(super) const UNKNOWN: &str = "unknown";
+
 /// An index into [`Locations`](super::Locations).
 pub type LocationId = usize;
 
@@ -17,6 +20,8 @@ pub struct Location {
     pub pc: u64,
     /// Index of the module; `None` if no module is known.
     pub module: Option<usize>,
+    /// The name of the module's file.
+    pub module_name: Option<Arc<str>>,
     /// Module-relative address; the actual address if no module is known.
     pub address: u64,
     /// Indices of the sites at this address, one for each different site. There are several if the linker folded
@@ -44,8 +49,13 @@ pub struct Location {
 impl Location {
     /// A location in no known module.
     pub(super) fn unknown(pc: u64) -> Location {
-        let function: Arc<str> = "unknown".into();
+        let function: Arc<str> = UNKNOWN.into();
         Location { pc, address: pc, full_function: function.clone(), function, ..Location::default() }
+    }
+
+    /// Whether nothing names the function.
+    pub fn has_no_function(&self) -> bool {
+        self.function.is_empty() || *self.function == *UNKNOWN
     }
 
     /// The innermost caller that is not in the standard library.

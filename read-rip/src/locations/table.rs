@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::calls::{self, Caller, Calls};
 use super::function_name::without_arguments;
+use super::location::UNKNOWN;
 use super::meaning::{MARKS_MAX, Marks, Meaning};
 use super::module_map::ModuleMap;
 use super::shared_names::SharedNames;
@@ -274,6 +275,7 @@ impl<'a> Locations<'a> {
         Location {
             pc,
             module: Some(module),
+            module_name: self.module_name(module),
             address,
             function: self.names.share(&short.join("|")),
             full_function: self.names.share(&functions.join("|")),
@@ -284,6 +286,11 @@ impl<'a> Locations<'a> {
             is_in_wrapper,
             sites: indices,
         }
+    }
+
+    fn module_name(&mut self, module: usize) -> Option<Arc<str>> {
+        let name = self.snapshot.modules[module].path.file_name()?;
+        Some(self.names.share(&name.to_string_lossy()))
     }
 
     /// The location of a wrapper's call.
@@ -298,6 +305,7 @@ impl<'a> Locations<'a> {
         let Some((module, address)) = self.module_of(pid, caller) else { return };
         if location.module.is_none() {
             (location.module, location.address) = (Some(module), address);
+            location.module_name = self.module_name(module);
         }
         let Some((file, line)) = self.calls.line(&mut self.resolver, module, address) else { return };
         if location.is_in_wrapper && location.sites.is_empty() {
@@ -429,5 +437,5 @@ fn modules(sites: &[&Site]) -> Vec<Arc<str>> {
     let paths = sites.iter().map(|site| &site.module_path).filter(|path| !path.is_empty());
     let mut modules: Vec<Arc<str>> = paths.map(|path| format!("{path}::?").into()).collect();
     modules.dedup();
-    if modules.is_empty() { vec!["unknown".into()] } else { modules }
+    if modules.is_empty() { vec![UNKNOWN.into()] } else { modules }
 }

@@ -55,10 +55,13 @@ impl LocationTexts<'_> {
         Some(all)
     }
 
-    /// `file:line`, `file:line<0xADDRESS>`, or an address alone where no source is known.
+    /// `file:line`, `file:line<0xADDRESS>`, or `module+0xADDRESS` where no source is known.
     pub fn of(&self, location: &Location) -> String {
         match self.line(location) {
-            None => format!("{:#x}", location.address),
+            None => match &location.module_name {
+                Some(module) => format!("{}+{:#x}", printable(module), location.address),
+                None => format!("{:#x}", location.address),
+            },
             Some(line)
                 if self.is_verbose || self.addresses.get(&hash(&line)).is_some_and(|&count| count > 1) =>
             {
@@ -154,10 +157,11 @@ impl<'a> LockNames<'a> {
     pub fn location(&self, id: LocationId) -> String {
         let location = self.locations.get(id);
         let (line, caller) = (self.texts.line_of(location), self.texts.caller(location));
-        let function = printable(&location.function);
-        // The function that calls a wrapper is not known without debug information.
-        let separator = if function.is_empty() { "" } else { " " };
-        format!("{function}{separator}{line}{caller}")
+        // A line or `module+0xADDRESS` says enough.
+        if location.has_no_function() && (location.source.is_some() || location.module_name.is_some()) {
+            return format!("{line}{caller}");
+        }
+        format!("{} {line}{caller}", printable(&location.function))
     }
 
     /// One thread by name, several by number; with `-v` all of them.
