@@ -33,7 +33,8 @@ const TEMPLATE: &str = "\
 {all-args}{after-help}";
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 success; 1 `check` has findings; 2 an error, or part of the ring could not be read.
+Exit status: 0 success; 1 `check` has findings; 2 an error, or part of the ring could not be read; 3 `check` found \
+nothing in the ring that it could judge.
 Results go to standard output, remarks to standard error.";
 
 const RUN_EXIT_STATUS: &str = "\

@@ -21,6 +21,7 @@ const WAIT: u64 = 0x1100;
 /// States of an entry of the held-lock table.
 const WAITING: u64 = 2;
 const HELD: u64 = 3;
+const COND_WAIT: u64 = 5;
 
 /// Seconds since boot as ticks of a ring with a clock.
 fn at(seconds: f64) -> u64 {
@@ -77,7 +78,8 @@ fn a_deadlock_of_a_dead_process_is_reported_and_fails_a_build() {
              held by saver[10] for at least 2.0 s, acquired at bank::? bank.rs:35<0x1000>\n    \
              1 more thread is blocked by them\n    \
              next: acquire these locks in one order everywhere, or release the first before waiting for the second; \
-             only ending the process frees these threads\n\n"
+             only ending the process frees these threads\n\n    \
+             of 3 threads: 3 wait for locks (the longest for at least 1.0 s)\n"
     );
 }
 
@@ -214,7 +216,7 @@ fn a_pattern_selects_findings_by_lock_thread_or_location() {
         assert_eq!(read_rip(["-m", pattern, "check", path.to_str().unwrap()]).status, 1, "{pattern}");
     }
     let outcome = check(&path, &["-m", "other"]).sound();
-    assert_eq!(outcome.result(), "no findings in 3 threads and 2 locks\n");
+    assert!(outcome.result().starts_with("no findings in 3 threads and 2 locks\n"), "{outcome:#?}");
     assert!(outcome.stderr.contains("1 finding does not match the pattern.\n"), "{outcome:#?}");
 }
 
@@ -264,4 +266,36 @@ fn a_terminal_gets_the_source_lines_of_a_finding_if_they_are_the_compiled_ones()
     assert!(!finish(piped).stdout.contains("line_35"), "no source lines in a pipe");
     set_changed(1_700_000_000);
     assert!(!shown(&named).contains("line_35"), "it was changed after the build");
+}
+
+#[test]
+fn a_ring_without_locks_is_not_called_sound() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    let plain = Site::new(0x1200, "src/bank.rs", 1).within("bank");
+    let mut ring = ring();
+    ring.sites.push(plain);
+    ring.with_slots([Slot::thread("one", 10).marks([0x1200])]).build().write(&path);
+    let outcome = check(&path, &[]);
+    assert_eq!(outcome.status, 3, "{outcome:#?}");
+    assert!(
+        outcome.result().starts_with("nothing to judge: no lock is in the record of 1 thread\n"),
+        "{outcome:#?}"
+    );
+    assert!(outcome.result().contains("librip::sync"), "a remedy: {outcome:#?}");
+    let lines = check(&path, &["--json"]).json();
+    let checked = lines.iter().find(|line| line["type"] == "checked").unwrap();
+    assert_eq!(checked["data"]["balance"]["outcome"], "nothing-recorded");
+}
+
+#[test]
+fn a_dead_process_whose_threads_all_wait_on_conditions_is_not_called_sound() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    let sleeper = |tid| Slot::thread("sleeper", tid).has(Held::new(COND_WAIT, A, TAKES).since(at(3.0)));
+    ring().with_slots([sleeper(10), sleeper(11)]).build().write(&path);
+    let outcome = check(&path, &[]);
+    assert_eq!(outcome.status, 3, "{outcome:#?}");
+    assert!(outcome.result().starts_with("not judged: all recorded threads wait"), "{outcome:#?}");
+    assert!(outcome.result().contains("\n    of 2 threads: 2 wait on condition variables\n"), "{outcome:#?}");
 }

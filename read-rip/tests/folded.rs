@@ -153,7 +153,7 @@ fn a_mark_that_may_be_a_release_gives_no_lock_order() {
     let site = |line, kind| Site::new(FOLDED, "src/a.c", line).of(kind, 0, &[3]);
     let ring = two_locks([site(1, 5), site(2, 4)]);
     let outcome = run(&ring, &["check"]).sound();
-    assert_eq!(outcome.result(), "no findings in 2 threads and 2 locks\n");
+    assert!(outcome.result().starts_with("no findings in 2 threads and 2 locks\n"), "{outcome:#?}");
     assert!(outcome.stderr.contains("Warning: a.c:1|a.c:2: "), "{outcome:#?}");
     // The lock is still known.
     let threads = run(&ring, &["-tv"]).sound().stdout;

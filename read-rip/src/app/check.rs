@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use super::error::AppError;
 use super::matching::Matching;
-use super::output::{FINDINGS, SOUND, is_terminal, prose};
+use super::output::{FINDINGS, SOUND, UNJUDGED, is_terminal, prose};
 use super::reading::Reading;
 use super::source::sources;
 use crate::cli::{CheckArgs, Common, MinConfidence, SourceArgs};
-use crate::findings::{self, Confidence, Finding, Limit, Suppression, View};
+use crate::findings::{self, Balance, Confidence, Finding, Limit, Outcome, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{self, Input, LockModel};
 use crate::report::{self, Checked, Json, LockNames, OneReading, Sources};
@@ -58,6 +58,8 @@ pub(super) fn examine(
     if reading.is_copy() {
         findings::doubt_copy(&mut found);
     }
+    let balance = Balance::of(&view, &found);
+    let outcome = balance.outcome;
     found.retain(|finding| finding.confidence >= confidence(args.min_confidence));
     let suppressed =
         remove(&mut found, |finding| suppressions.iter().any(|rule| rule.applies_to(finding, &view)));
@@ -69,6 +71,7 @@ pub(super) fn examine(
         threads: now.threads.len(),
         locks: now.locks.len(),
         findings: found.len(),
+        balance,
         suppressed,
         not_matching,
         window_ns: now.window_ns,
@@ -79,14 +82,19 @@ pub(super) fn examine(
         is_order_search_cut: limits.contains(&Limit::LockOrders),
     };
     if is_brief && found.is_empty() && !wanted.json {
-        return reading.report_defects(wanted);
+        return Ok(status(reading.report_defects(wanted)?, &found, outcome));
     }
     show(&found, &checked, &names, reading)?;
     let remarks = report::remarks::of_check(&now, &checked);
-    // Parts that could not be read may hide findings, so their status takes precedence.
-    match reading.remarks(wanted, &locations, &remarks)? {
-        SOUND if !found.is_empty() => Ok(FINDINGS),
-        status => Ok(status),
+    Ok(status(reading.remarks(wanted, &locations, &remarks)?, &found, outcome))
+}
+
+/// The exit status. Parts that could not be read may hide findings, so the status of the reading takes precedence.
+fn status(of_reading: u8, found: &[Finding], outcome: Outcome) -> u8 {
+    match (of_reading, outcome) {
+        (SOUND, _) if !found.is_empty() => FINDINGS,
+        (SOUND, Outcome::NothingRecorded | Outcome::AllWait) => UNJUDGED,
+        (status, _) => status,
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::check::{examine, show, suppressions};
 use super::error::AppError;
-use super::output::{ERROR, SOUND};
+use super::output::{ERROR, FINDINGS, SOUND, UNJUDGED};
 use super::rings;
 use crate::cli::{CheckArgs, CiArgs, Common};
 use crate::findings::Suppression;
@@ -37,12 +37,42 @@ pub(super) struct Collection<'a> {
     is_brief: bool,
     cases: Vec<Case>,
     rings: usize,
-    status: u8,
+    /// `None` before the first ring.
+    status: Option<Severity>,
+}
+
+/// The exit status of a ring. Of several, the most severe counts: nothing was judged only if that is so for all.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Severity {
+    Unjudged,
+    Sound,
+    Findings,
+    Error,
+}
+
+impl Severity {
+    fn of(status: u8) -> Severity {
+        match status {
+            UNJUDGED => Severity::Unjudged,
+            SOUND => Severity::Sound,
+            FINDINGS => Severity::Findings,
+            _ => Severity::Error,
+        }
+    }
+
+    fn status(self) -> u8 {
+        match self {
+            Severity::Unjudged => UNJUDGED,
+            Severity::Sound => SOUND,
+            Severity::Findings => FINDINGS,
+            Severity::Error => ERROR,
+        }
+    }
 }
 
 impl<'a> Collection<'a> {
     pub(super) fn new(args: &'a CheckArgs, rules: &'a [Suppression], wanted: &'a Common) -> Collection<'a> {
-        Collection { args, rules, wanted, is_brief: false, cases: Vec::new(), rings: 0, status: SOUND }
+        Collection { args, rules, wanted, is_brief: false, cases: Vec::new(), rings: 0, status: None }
     }
 
     /// Passes over rings without findings in silence.
@@ -82,8 +112,8 @@ impl<'a> Collection<'a> {
         self.cases.push(case);
         self.rings += 1;
         // An error takes precedence: what could not be read may hide findings.
-        self.status = self.status.max(status);
-        Ok(status == SOUND)
+        self.status = self.status.max(Some(Severity::of(status)));
+        Ok(matches!(status, SOUND | UNJUDGED))
     }
 
     /// Adds a process that was not checked.
@@ -102,9 +132,9 @@ impl<'a> Collection<'a> {
         self.cases.iter().filter(|case| !case.findings.is_empty()).count()
     }
 
-    /// The exit status that follows from all of them: an error, findings, or neither.
+    /// The exit status that follows from all of them: an error, findings, neither, or nothing to judge.
     pub(super) fn status(&self) -> u8 {
-        self.status
+        self.status.map_or(SOUND, Severity::status)
     }
 
     /// Writes the files for CI.

@@ -16,6 +16,9 @@ pub(super) const FINDINGS: u8 = 1;
 /// An error, or part of the ring could not be read.
 pub(super) const ERROR: u8 = 2;
 
+/// The ring was read, and there is nothing in it that could be judged.
+pub(super) const UNJUDGED: u8 = 3;
+
 /// Output is written in pieces of this length.
 const BUFFER_BYTES: usize = 64 << 10;
 

@@ -13,9 +13,11 @@
 //! | `evidence`, `mentions` | what findings are based on, and which threads, locks and locations that mentions |
 //! | `finding`, `view` | what an analysis makes, and what it sees |
 //! | `history`, `gates`, `nesting`, `graph`, `standstill`, `idle_pool` | tools of several analyses |
+//! | `balance` | what the threads do, and what the record cannot show |
 //! | `suppress` | findings that are not to be reported |
 //! | all others | an analysis each |
 
+mod balance;
 mod contention;
 mod convoy;
 mod deadlock;
@@ -50,6 +52,7 @@ mod unlock;
 mod unreleased;
 mod view;
 
+pub use balance::{Balance, Outcome};
 pub use evidence::*;
 pub use finding::{Analysis, Finding, Limit};
 pub use idle_pool::IdlePool;

@@ -16,7 +16,7 @@ use super::shared_names::SharedNames;
 use super::wrapper::{is_same_file, remove_wrapper_frames};
 use super::{Location, LocationId};
 use crate::events::Event;
-use crate::ring::{OperandType, Site, SiteKind, Slot, Snapshot, call_location, call_lock};
+use crate::ring::{Module, OperandType, Site, SiteKind, Slot, Snapshot, call_location, call_lock};
 use crate::symbols::{Frame, Resolver};
 
 /// What the source file that was compiled is recognised by.
@@ -69,6 +69,11 @@ impl<'a> Locations<'a> {
             names: SharedNames::default(),
             resolver,
         }
+    }
+
+    /// The modules of the recorded process.
+    pub fn modules(&self) -> &[Module] {
+        &self.snapshot.modules
     }
 
     /// The location of an event: its mark, the caller that its wrapper names, or the call that an interposer recorded.

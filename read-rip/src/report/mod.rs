@@ -10,10 +10,12 @@
 //! | `findings/` | findings: all sentences about them are made there |
 //! | `list`, `info` | rings, and what a ring says about itself |
 //! | `json/` | all of these as JSON |
+//! | `balance` | the end of `check`: what the threads do, and what the record cannot show |
 //! | `ci/` | findings as JUnit and SARIF |
 //! | `remarks` | what a result does not show |
 //! | `names`, `units` | what things are called, and how numbers are written |
 
+mod balance;
 pub mod ci;
 mod findings;
 mod info;

@@ -10,6 +10,7 @@ use super::list::process_state;
 use super::names::location_texts;
 use super::units::{age, counted};
 use crate::events::Leftover;
+use crate::findings::Balance;
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{LockModel, Overview, Summary};
 use crate::printable::printable;
@@ -18,7 +19,7 @@ use crate::ring::{ClockLevel, HELD_LOCKS_MAX, Snapshot};
 use crate::threads::{Losses, Thread, ThreadState};
 
 /// What `check` looked at, and what came of it.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Checked {
     /// Threads.
     pub threads: usize,
@@ -26,6 +27,8 @@ pub struct Checked {
     pub locks: usize,
     /// Findings that are reported.
     pub findings: usize,
+    /// What the threads do, and what the record cannot show.
+    pub balance: Balance,
     /// Findings that are not reported, because of rules.
     pub suppressed: usize,
     /// Findings that are not reported, because they do not match what was asked for.
@@ -151,7 +154,6 @@ pub fn of_check(model: &LockModel, checked: &Checked) -> Vec<String> {
         let findings = agreeing(checked.not_matching as u64, "finding", "does", "do");
         remarks.push(format!("{findings} not match the pattern."));
     }
-    remarks.extend(of_no_lock(model));
     remarks.extend(of_overflowed(model));
     remarks.extend(of_unmatched(model));
     if checked.is_order_search_cut {

@@ -24,9 +24,9 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 
+use super::balance::balance;
 use super::names::LockNames;
 use super::remarks::Checked;
-use super::units::counted;
 use crate::findings::{Confidence, Finding};
 
 pub(super) use remarks::{advice, doubt, premise};
@@ -34,8 +34,8 @@ pub(super) use sentences::paragraph;
 pub use snippets::Sources;
 pub(super) use words::Paragraph;
 
-/// Writes all findings, with the source lines that are at hand; if there are none, how many threads and locks were
-/// analysed.
+/// Writes all findings, with the source lines that are at hand; then what else there is to say of the threads, and what
+/// the record cannot show.
 ///
 /// # Errors
 ///
@@ -68,12 +68,7 @@ pub fn findings(
         let next = finding.advice.iter().map(|&of| advice(of)).collect();
         writeln!(out, "    next: {}\n", joined(next))?;
     }
-    if findings.is_empty() {
-        let (threads, locks) =
-            (counted(checked.threads as u64, "thread"), counted(checked.locks as u64, "lock"));
-        writeln!(out, "no findings in {threads} and {locks}")?;
-    }
-    Ok(())
+    balance(out, checked, findings.is_empty(), names)
 }
 
 /// The colour of a confidence.
@@ -90,8 +85,8 @@ fn style(confidence: Confidence) -> Style {
 mod tests {
     use super::*;
     use crate::findings::{
-        Advice, Blocker, Confidence, Doubt, Evidence, HoldFact, Kind, Mentions, Premise, WaitCycle, WaitEdge,
-        WaitFact,
+        Advice, Balance, Blocker, Confidence, Doubt, Evidence, HoldFact, Kind, Mentions, Outcome, Premise,
+        WaitCycle, WaitEdge, WaitFact,
     };
     use crate::locations::{FileNames, Locations};
     use crate::locks::{Lock, LockModel, LockName, ThreadLocks};
@@ -197,6 +192,18 @@ mod tests {
         threads: 1,
         locks: 1,
         findings: 1,
+        balance: Balance {
+            outcome: Outcome::NothingFound,
+            present: 1,
+            on_locks: 0,
+            on_conditions: 0,
+            on_semaphores: 0,
+            longest_ns: None,
+            longest_at_most_ns: None,
+            unrecorded: None,
+            overwritten: 0,
+            pools: Vec::new(),
+        },
         suppressed: 0,
         not_matching: 0,
         window_ns: None,

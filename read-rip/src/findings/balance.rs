@@ -1,0 +1,140 @@
+//! The balance: what the threads of a ring do, and what the record cannot show. It is no analysis, and finds nothing.
+//!
+//! A process in which threads wait is not silent, even if no rule fires.
+
+use serde::Serialize;
+
+use super::idle_pool::{self, IdlePool};
+use super::named::named;
+use super::nobody_left::asleep;
+use super::view::View;
+use super::{Asleep, Finding};
+use crate::threads::ThreadState;
+
+named! {
+    /// What follows from all findings and the balance together.
+    pub enum Outcome {
+        /// There are findings.
+        Findings = "findings",
+        /// The record was examined, and nothing is wrong.
+        NothingFound = "nothing-found",
+        /// No lock is in the record, and no mark of progress is in the program.
+        NothingRecorded = "nothing-recorded",
+        /// All recorded threads wait, no finding says why, and nobody who could wake them is recorded.
+        AllWait = "all-wait",
+    }
+}
+
+/// What the threads of a ring do, and what the record cannot show.
+#[derive(Clone, Debug, Serialize)]
+pub struct Balance {
+    /// What follows.
+    pub outcome: Outcome,
+    /// Recorded threads that exist, or existed when the process died.
+    pub present: usize,
+    /// How many of them wait for locks.
+    pub on_locks: usize,
+    /// How many wait on condition variables.
+    pub on_conditions: usize,
+    /// How many wait for units of semaphores.
+    pub on_semaphores: usize,
+    /// For how long the first of those that wait for locks has waited, ns.
+    #[serde(rename = "longest_wait_ns", skip_serializing_if = "Option::is_none")]
+    pub longest_ns: Option<u64>,
+    /// For how long at most, ns, if the process died at an unknown time.
+    #[serde(rename = "longest_wait_at_most_ns", skip_serializing_if = "Option::is_none")]
+    pub longest_at_most_ns: Option<u64>,
+    /// Threads of the living process that have recorded nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrecorded: Option<usize>,
+    /// Threads that use locks, and whose older events were overwritten.
+    pub overwritten: usize,
+    /// Idle pools, and what looks like one.
+    pub pools: Vec<IdlePool>,
+}
+
+impl Balance {
+    /// The balance of a view. `found` are all findings, also those that are not reported.
+    pub fn of(view: &View<'_>, found: &[Finding]) -> Balance {
+        let model = view.now;
+        let present = || model.threads.iter().filter(|thread| thread.state == ThreadState::Present);
+        let blocked = || present().filter(|thread| thread.is_blocked());
+        let count = |what: Asleep| blocked().filter(|thread| asleep(thread) == what).count();
+        let first_ns = present().filter_map(|thread| thread.wait?.since_ns).min();
+        let ends_by_itself = blocked().any(|thread| thread.sleep.is_some_and(|sleep| sleep.is_timed));
+        let all_wait = present().next().is_some()
+            && blocked().count() == present().count()
+            && !ends_by_itself
+            && model.unrecorded.is_none_or(|unrecorded| unrecorded == 0);
+        let outcome = match () {
+            () if !found.is_empty() => Outcome::Findings,
+            () if model.locks.is_empty() && !model.has_progress_sites => Outcome::NothingRecorded,
+            () if all_wait => Outcome::AllWait,
+            () => Outcome::NothingFound,
+        };
+        let uses_locks = |kind, _| kind != crate::locks::StepKind::Snap;
+        let is_cut = |thread: &&crate::locks::ThreadLocks| {
+            thread.overwritten > 0 && thread.steps.locations().any(|(kind, at)| uses_locks(kind, at))
+        };
+        Balance {
+            outcome,
+            present: present().count(),
+            on_locks: count(Asleep::Lock),
+            on_conditions: count(Asleep::Condition),
+            on_semaphores: count(Asleep::Semaphore),
+            longest_ns: view.ago_ns(first_ns),
+            longest_at_most_ns: first_ns
+                .filter(|_| model.is_end_unknown)
+                .and_then(|first_ns| view.at_most_ns(first_ns)),
+            unrecorded: model.unrecorded,
+            overwritten: model.threads.iter().filter(is_cut).count(),
+            pools: idle_pool::pools(view),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::testing::{SECOND, Scene};
+
+    fn balance(scene: &Scene) -> Balance {
+        scene.with_view(|view| Balance::of(view, &[]))
+    }
+
+    #[test]
+    fn threads_are_counted_by_what_they_wait_for() {
+        let mut scene = Scene::new();
+        let (lock, units) = (scene.lock("LOCK"), scene.lock("UNITS"));
+        let threads: Vec<usize> = (0..6).map(|_| scene.thread("worker")).collect();
+        scene.waits(threads[0], lock);
+        scene.waits(threads[1], lock);
+        scene.waits_on_condition(threads[2], lock);
+        scene.sleeps_on_semaphore(threads[3], units);
+        scene.model.threads[threads[4]].state = ThreadState::Exited;
+        let of = balance(&scene);
+        assert_eq!((of.present, of.on_locks, of.on_conditions, of.on_semaphores), (5, 2, 1, 1));
+        assert_eq!((of.longest_ns, of.outcome), (Some(12 * SECOND), Outcome::NothingFound));
+    }
+
+    #[test]
+    fn a_process_whose_threads_all_wait_is_not_called_sound() {
+        let mut scene = Scene::dead();
+        let lock = scene.lock("LOCK");
+        let threads = [scene.thread("one"), scene.thread("other")];
+        threads.iter().for_each(|&thread| scene.waits_on_condition(thread, lock));
+        assert_eq!(balance(&scene).outcome, Outcome::AllWait);
+        scene.model.unrecorded = Some(1);
+        assert_eq!(balance(&scene).outcome, Outcome::NothingFound, "somebody else may wake them");
+        scene.model.unrecorded = None;
+        scene.model.threads[1].sleep.as_mut().unwrap().is_timed = true;
+        assert_eq!(balance(&scene).outcome, Outcome::NothingFound, "one wakes by itself");
+    }
+
+    #[test]
+    fn without_locks_there_is_nothing_to_judge() {
+        let mut scene = Scene::new();
+        scene.thread("worker");
+        assert_eq!(balance(&scene).outcome, Outcome::NothingRecorded);
+    }
+}

@@ -1,0 +1,151 @@
+//! The end of `check`'s text: what the threads do, and what the record cannot show. It counts nothing itself.
+//!
+//! ```text
+//! no findings in 12 threads and 3 locks
+//!     of 12 threads: 3 wait for locks (the longest for 600 ms), 9 run, or wait for what is not recorded
+//!     11 of its 23 threads recorded nothing: ...
+//! ```
+
+use std::io::{self, Write};
+
+use super::names::LockNames;
+use super::remarks::Checked;
+use super::units::{counted, duration};
+use crate::findings::{Balance, IdlePool, Outcome};
+use crate::ring::Module;
+
+/// What a program brings along whose locks no pthread function takes, and what its locks are called.
+const OTHER_LOCKS: &[(&str, &str)] = &[
+    ("libjvm.", "Java's monitors"),
+    ("libgomp.", "OpenMP's locks"),
+    ("libomp.", "OpenMP's locks"),
+    ("libiomp", "OpenMP's locks"),
+    ("libtbb.", "TBB's locks"),
+    ("libQt", "Qt's locks"),
+    ("libglib-2.", "GLib's locks"),
+    ("libcoreclr.", ".NET's monitors"),
+];
+
+/// The file name of the interposer.
+const INTERPOSER: &str = "librip_preload.so";
+
+/// Writes what there is to say besides the findings.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub(super) fn balance(
+    out: &mut dyn Write,
+    checked: &Checked,
+    is_without_findings: bool,
+    names: &LockNames<'_>,
+) -> io::Result<()> {
+    let balance = &checked.balance;
+    let (all, locks) = (counted(checked.threads as u64, "thread"), counted(checked.locks as u64, "lock"));
+    match balance.outcome {
+        _ if !is_without_findings => {}
+        Outcome::NothingRecorded => writeln!(out, "nothing to judge: no lock is in the record of {all}")?,
+        Outcome::AllWait => writeln!(
+            out,
+            "not judged: all recorded threads wait, and who could wake them is not recorded ({all}, {locks})"
+        )?,
+        // All findings may be suppressed, or less certain than what was asked for.
+        Outcome::NothingFound | Outcome::Findings => writeln!(out, "no findings in {all} and {locks}")?,
+    }
+    let modules = names.locations.modules();
+    let lines =
+        [waits(balance, names.model.is_end_unknown), unrecorded(balance, modules), histories(balance, names)];
+    for line in lines.into_iter().flatten().chain(balance.pools.iter().map(|one| pool(one, names))) {
+        writeln!(out, "    {line}")?;
+    }
+    Ok(())
+}
+
+fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
+    if of.on_locks + of.on_conditions + of.on_semaphores == 0 {
+        return None;
+    }
+    let at_least = if is_end_unknown { "at least " } else { "" };
+    let longest = of.longest_ns.filter(|&longest_ns| longest_ns > 0).map(duration);
+    let longest = match (longest, of.longest_at_most_ns.map(duration)) {
+        (None, None) => String::new(),
+        (None, Some(at_most)) => format!(" (the longest for at most {at_most})"),
+        (Some(longest), None) => format!(" (the longest for {at_least}{longest})"),
+        (Some(longest), Some(at_most)) => {
+            format!(" (the longest for {at_least}{longest} and at most {at_most})")
+        }
+    };
+    let others = of.present - of.on_locks - of.on_conditions - of.on_semaphores;
+    let kinds = [
+        (of.on_locks, "wait for locks", &*longest),
+        (of.on_conditions, "wait on condition variables", ""),
+        (of.on_semaphores, "wait for semaphores", ""),
+        (others, "run, or wait for what is not recorded", ""),
+    ];
+    let wanted = kinds.into_iter().filter(|&(count, ..)| count > 0);
+    let parts: Vec<String> = wanted.map(|(count, what, more)| format!("{count} {what}{more}")).collect();
+    Some(format!("of {}: {}", counted(of.present as u64, "thread"), parts.join(", ")))
+}
+
+fn unrecorded(of: &Balance, modules: &[Module]) -> Option<String> {
+    let is_interposed = modules.iter().any(|module| module.path.ends_with(INTERPOSER));
+    let others = of.unrecorded.filter(|&unrecorded| unrecorded > 0);
+    let what = match (others, of.outcome) {
+        (Some(others), _) => {
+            let all = counted((of.present + others) as u64, "thread");
+            format!("{others} of its {all} recorded nothing: ")
+        }
+        (None, Outcome::NothingRecorded) => String::new(),
+        (None, _) => return None,
+    };
+    let names = modules.iter().filter_map(|module| module.path.file_name()?.to_str());
+    let mut brought: Vec<&str> = names
+        .flat_map(|name| OTHER_LOCKS.iter().filter(move |(prefix, _)| name.starts_with(prefix)))
+        .map(|&(_, locks)| locks)
+        .collect();
+    brought.sort_unstable();
+    brought.dedup();
+    let why = match (is_interposed, brought.is_empty()) {
+        (true, false) => {
+            format!("{} are no pthread locks, and the interposer does not see them", brought.join(" and "))
+        }
+        (true, true) => {
+            "the interposer sees pthread locks only, and not those of Rust's standard library, of \
+                         parking_lot, or of async runtimes: use librip::sync, or librip::raw, and rebuild"
+                .to_owned()
+        }
+        (false, _) => {
+            "they use no recorded lock and pass no mark: use the locks of librip::sync, mark the locks, or \
+                       use read-rip run --preload"
+                .to_owned()
+        }
+    };
+    Some(format!("{what}{why}"))
+}
+
+fn histories(of: &Balance, names: &LockNames<'_>) -> Option<String> {
+    // An order takes two locks.
+    (of.overwritten > 0 && names.model.locks.len() > 1).then(|| {
+        format!(
+            "older events of {} were overwritten, so earlier orders of locks are not known; RIP_WORDS=1024 keeps more",
+            counted(of.overwritten as u64, "thread")
+        )
+    })
+}
+
+fn pool(of: &IdlePool, names: &LockNames<'_>) -> String {
+    let lock = names.lock(&names.model.locks[of.lock]);
+    let wait = if of.waiting == 1 { "waits its turn" } else { "wait their turn" };
+    let lasting = of.longest_ns.filter(|&longest_ns| longest_ns > 0);
+    let lasting = lasting.map_or_else(String::new, |longest_ns| {
+        let at_least = if names.model.is_end_unknown { "at least " } else { "" };
+        format!(", the longest for {at_least}{}", duration(longest_ns))
+    });
+    format!(
+        "{} {wait} for {lock} at {}{lasting}, and {} has it: an idle pool looks like this, and so does a thread that \
+         is stuck there",
+        counted(of.waiting as u64, "thread"),
+        names.location(of.location),
+        names.thread(of.holder)
+    )
+}
