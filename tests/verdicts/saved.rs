@@ -22,12 +22,19 @@ fn save(ring: &Path, to: &Path) {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
-/// What a command prints, without how long ago the ring was saved.
+/// What a command prints, without how long ago the ring was saved, and how long before the reading a wait began.
 fn said(arguments: &[&str], ring: &Path) -> String {
     let output = String::from_utf8(read_rip(arguments, ring).stdout).unwrap();
     let (heading, rest) = output.split_once('\n').unwrap_or((&output, ""));
     let heading = heading.split_once(" (saved").map_or(heading, |(heading, _)| heading);
-    format!("{heading}\n{rest}")
+    // `(the longest for at least 3 ms and at most 1 s)`
+    let lines = rest.lines().map(|line| match line.split_once("at most ") {
+        Some((before, after)) => {
+            format!("{before}{}\n", after.trim_start_matches(|at: char| at != ')' && at != ','))
+        }
+        None => format!("{line}\n"),
+    });
+    format!("{heading}\n{}", lines.collect::<String>())
 }
 
 /// The findings without their times, which pass on while the process lives.
