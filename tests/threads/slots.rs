@@ -96,6 +96,14 @@ fn when_no_slot_is_left_that_of_a_killed_child_is_reused_and_those_of_living_thr
 }
 
 #[test]
+fn the_first_child_that_crashed_keeps_its_slots_however_many_crash_after_it() {
+    let remains = ended(plan(&["crash_loop"]).env("RIP_SLOTS", "16").env("RIP_KEEP", "always").run());
+    let ring = remains.ring();
+    assert!(ring.slots_reused > 0, "the later ones had to take turns");
+    assert_eq!(ring.labels(ring.slot_named("first")), ["crashes"]);
+}
+
+#[test]
 fn a_thread_that_ends_itself_with_pthread_exit_is_recorded_as_exited() {
     let ring = run(&["pthread_exit"]).ring();
     let slot = ring.slot_named("leaver");

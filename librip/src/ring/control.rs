@@ -46,6 +46,8 @@ pub(crate) struct Counters {
     exit_tail: AtomicU64,
     /// When to look for slots of dead threads again, `CLOCK_BOOTTIME` ns.
     pub(crate) reclaim_after_ns: AtomicU64,
+    /// The first process that was found dead with slots: some of them stay as they are. 0: none yet.
+    pub(crate) first_dead: AtomicU32,
     /// The number of children that the creator and its children have forked.
     pub(crate) forks: AtomicU32,
     /// Process ids of the last of these children; the n-th is at index n modulo [`CHILDREN_MAX`].

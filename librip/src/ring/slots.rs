@@ -8,7 +8,8 @@
 //! * One owner at a time writes a slot's words. An exchange hands out each fresh index once. A used slot passes through
 //!   the exit queue, which gives it to one thread.
 //! * Memory is reserved before the index is handed out, so an owner's plain stores cannot fault.
-//! * An exited slot is reused only when no fresh one is left, the oldest exit first.
+//! * An exited slot is reused only when no fresh one is left, the oldest exit first. Of the first process that was found
+//!   dead, some slots are never reused.
 //! * The control block decides. The slot's header in the file is a copy for the reader.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -39,6 +40,10 @@ pub(crate) enum Refusal {
 
 /// While the ring is full, threads look for dead owners at most once in this time.
 const RECLAIM_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// The first process that died without giving up its slots keeps at most one part of all slots in this many. So children
+/// that crash again and again do not overwrite what the first crash left.
+const FIRST_DEAD_PART: u64 = 4;
 
 /// Gives the claimant a slot and returns its index.
 pub(crate) fn claim(ring: &Ring, claimant: Claimant) -> Result<u64, Refusal> {
@@ -165,15 +170,35 @@ fn reclaim(ring: &Ring, claimant: Claimant) {
     if now < due || after.compare_exchange(due, now + RECLAIM_INTERVAL_NS, Relaxed, Relaxed).is_err() {
         return;
     }
+    let (mut kept, kept_max) = (0, ring.geometry.capacity(Table::Slots) / FIRST_DEAD_PART);
     for (index, _, owner) in handed_out_from(ring, 0) {
         let life = owner.life();
         // ORDERING: relaxed: `end_of_dead` fails if these are the ids of a later owner.
         if life.state != SLOT_LIVE || owner.pid_namespace.load(Relaxed) != claimant.pid_namespace {
             continue;
         }
-        if sys::thread_is_gone(owner.pid.load(Relaxed), owner.tid.load(Relaxed)) && owner.end_of_dead(life) {
+        let pid = owner.pid.load(Relaxed);
+        if !sys::thread_is_gone(pid, owner.tid.load(Relaxed)) {
+            continue;
+        }
+        if kept < kept_max && is_of_first_dead(ring, pid) {
+            kept += 1;
+        } else if owner.end_of_dead(life) {
             release(ring, index);
         }
+    }
+}
+
+/// Whether a process is dead, and the first one that was found dead with slots.
+fn is_of_first_dead(ring: &Ring, pid: u32) -> bool {
+    if sys::process_exists(pid) {
+        return false;
+    }
+    let first = &ring.control.counters().first_dead;
+    // ORDERING: relaxed: it is a pid, and hands nothing over.
+    match first.compare_exchange(0, pid, Relaxed, Relaxed) {
+        Ok(_) => true,
+        Err(first) => first == pid,
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn main(arguments: &[&str]) {
         "fork_storm" => forks::fork_storm(),
         "fork_signals" => forks::fork_signals(),
         "atfork" => forks::atfork(),
+        "crash_loop" => slots::crash_loop(),
         "reclaim" => slots::reclaim(),
         "exec" => state::exec(),
         "name" => state::name(),

@@ -142,3 +142,17 @@ pub(crate) fn reclaim() {
     run("heir", || (0..3).for_each(cycle));
     rip_snap!("parent again");
 }
+
+/// Sixteen slots. Forty children crash, one after the other.
+pub(crate) fn crash_loop() {
+    rip_snap!("parent");
+    for child in 0..40 {
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            crate::common::rename(if child == 0 { "first" } else { "later" });
+            rip_snap!("crashes");
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        }
+        reap(pid);
+    }
+}
