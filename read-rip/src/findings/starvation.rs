@@ -13,7 +13,8 @@
 //!
 //! Most acquisitions have no time. Two things are known of them all the same: an acquisition is later than what its
 //! thread recorded before, and what a thread recorded between two readings is later than a wait that both show. So a
-//! writer that waits while readers come and go is found without their times.
+//! writer that waits while readers come and go is found without their times. Other waits need times: threads that queue
+//! for an unfair lock all overtake one another now and then, which is a convoy.
 //!
 //! A lock that one thread keeps without recording anything is left out, unless other threads acquired it between the
 //! readings: nobody overtakes anybody now.
@@ -52,16 +53,19 @@ impl Analysis for Starvation {
         let is_wanted = |lock: LockId| !model.locks[lock].waiters.is_empty() && !explained.contains(&lock);
         let attempts = successful_attempts(model, is_wanted);
         for lock in (0..model.locks.len()).filter(|&lock| is_wanted(lock)) {
-            let Attempts { began_ns, recent } = &attempts[lock];
+            let Attempts { began_ns, read_after_ns, recent } = &attempts[lock];
             if *recent == 0 && stands_still(view, lock) {
                 continue;
             }
             let overtakes = |wait: &Wait| {
                 let since_ns = wait.since_ns?;
                 view.ago_ns(Some(since_ns)).filter(|&waited_ns| waited_ns >= WAIT_MIN_NS)?;
-                let earlier = began_ns.partition_point(|&began_ns| began_ns <= since_ns);
+                let later = |began_ns: &[u64]| {
+                    began_ns.len() - began_ns.partition_point(|&began_ns| began_ns <= since_ns)
+                };
                 let recent = if wait.is_steady && !model.is_final { *recent } else { 0 };
-                let later = began_ns.len() - earlier + recent;
+                let reads = if wait.is_shared { 0 } else { later(read_after_ns) + recent };
+                let later = later(began_ns) + reads;
                 (later >= OVERTAKES_MIN).then_some(later)
             };
             let mut starved: Vec<(&Wait, usize)> =
@@ -83,9 +87,11 @@ fn stands_still(view: &View<'_>, lock: LockId) -> bool {
 /// The attempts that acquired a lock.
 #[derive(Clone, Default)]
 struct Attempts {
-    /// When they began, at the earliest, ns since boot, ascending.
+    /// When those began that have a time, ns since boot, ascending.
     began_ns: Vec<u64>,
-    /// How many more there were between the two readings of a living process.
+    /// Of readers without a time: what they began after, ns since boot, ascending.
+    read_after_ns: Vec<u64>,
+    /// How many more readers there were between the two readings of a living process.
     recent: usize,
 }
 
@@ -115,18 +121,25 @@ fn successful_attempts(model: &LockModel, is_wanted: impl Fn(LockId) -> bool) ->
                     if is_pending {
                         continue;
                     }
-                    let is_recent = recent_from.is_some_and(|from| step.sequence >= from);
-                    if began_ns.is_none() && is_recent {
-                        attempts[lock].recent += 1;
+                    let attempts = &mut attempts[lock];
+                    attempts.began_ns.extend(began_ns);
+                    if began_ns.is_some() || !step.is_shared {
+                        continue;
+                    }
+                    if recent_from.is_some_and(|from| step.sequence >= from) {
+                        attempts.recent += 1;
                     } else {
-                        attempts[lock].began_ns.extend(began_ns.or(before_ns));
+                        attempts.read_after_ns.extend(before_ns);
                     }
                 }
                 _ => {}
             }
         }
     }
-    attempts.iter_mut().for_each(|attempts| attempts.began_ns.sort_unstable());
+    for Attempts { began_ns, read_after_ns, .. } in &mut attempts {
+        began_ns.sort_unstable();
+        read_after_ns.sort_unstable();
+    }
     attempts
 }
 
@@ -195,6 +208,8 @@ mod tests {
         let mut scene = scene(20, NOW - SECOND);
         scene.steps(1).iter_mut().for_each(|step| step.time_ns = None);
         scene.model.threads[1].advanced = Some(40 + RESERVED_WORDS_MAX);
+        assert!(scene.run(&Starvation).is_empty(), "a convoy");
+        scene.steps(1).iter_mut().for_each(|step| step.is_shared = true);
         assert_eq!(scene.run(&Starvation).len(), 1);
         scene.model.threads[1].advanced = Some(20);
         assert!(scene.run(&Starvation).is_empty(), "most of it was before");
@@ -210,7 +225,9 @@ mod tests {
         scene.waits(starved, lock);
         scene.step(other, StepKind::Released, lock).time_ns = Some(NOW - SECOND);
         (0..20).for_each(|_| scene.nests(other, &[lock]));
-        scene.steps(other)[1..].iter_mut().for_each(|step| step.time_ns = None);
+        for step in scene.steps(other)[1..].iter_mut() {
+            (step.time_ns, step.is_shared) = (None, true);
+        }
         assert_eq!(scene.run(&Starvation).len(), 1);
         scene.steps(other)[0].time_ns = Some(NOW - 13 * SECOND);
         assert!(scene.run(&Starvation).is_empty(), "before the wait began");
