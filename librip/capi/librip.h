@@ -291,7 +291,7 @@ struct librip_slot_1 {
         uint64_t meta;
         uint64_t since;
     } held[LIBRIP_HELD_MAX_];
-    uint64_t reserved_before_count;
+    uint64_t first_slot_count;
     uint64_t count;
 };
 

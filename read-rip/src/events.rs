@@ -107,6 +107,7 @@ mod tests {
             pid_namespace: 0,
             claimed_boottime_ns: 0,
             exited_boottime_ns: 0,
+            first_slot_count: 0,
             name: String::new(),
             held: Vec::new(),
             held_overflowed: 0,

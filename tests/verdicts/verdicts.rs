@@ -178,6 +178,12 @@ fn finds_a_potential_deadlock_of_three_lock_orders() {
 }
 
 #[test]
+fn two_lock_orders_of_which_one_was_over_before_the_other_thread_began_are_suspected_only() {
+    finds("inversion-before-the-threads", &["suspected lock-order"], |_| ());
+    finds("inversion-one-after-the-other", &["suspected lock-order"], |_| ());
+}
+
+#[test]
 fn two_lock_orders_under_a_common_lock_are_no_finding() {
     finds_nothing("inversion-under-a-gate");
 }

@@ -56,8 +56,9 @@ pub struct SlotHeader {
     pub name: [AtomicU64; NAME_LEN_BYTES / 8],
     /// The locks that the owner holds or waits for: see [`held`](crate::held).
     pub held: [HeldLock; HELD_MAX],
-    /// Zero.
-    pub reserved_before_count: AtomicU64,
+    /// The count of the ring's first slot when the owner claimed this one: what that slot's owner did before it, it did
+    /// before this owner's first mark.
+    pub first_slot_count: AtomicU64,
     /// The number of words that the slot has ever taken: the sequence of the next word. A mark advances it before it
     /// writes the word.
     pub count: AtomicU64,

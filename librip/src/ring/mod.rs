@@ -12,7 +12,7 @@
 //! in which memory a store goes, how long a loop runs, or by how much something is shifted:
 //!
 //! * the count of the calling thread's own slot. A mask in private memory limits it to the words of that slot
-//!   (`arch`, `lock::table`). A claim copies it ([`slots`]).
+//!   (`arch`, `lock::table`). A claim copies it, and that of the first slot ([`slots`]).
 //! * the counts of all slots at exit, to find out whether anything was recorded ([`slots::has_events`]).
 //! * entries of held-lock tables, the own one (`lock::table`, [`fork_copy`]) and those of other threads
 //!   ([`remote_tables`]). They are compared with the lock that is sought. All loops end after 16 entries.

@@ -223,6 +223,7 @@ fn init(ring: &Ring, index: u64, claimant: Claimant) {
     slot.claimed_boottime_ns.store(sys::boottime_ns(), Relaxed);
     slot.exited_boottime_ns.store(0, Relaxed);
     slot.first_sequence.store(slot.count.load(Relaxed), Relaxed);
+    slot.first_slot_count.store(ring.slot(0).count.load(Relaxed), Relaxed);
     slot.held_overflowed.store(0, Relaxed);
     for entry in &slot.held {
         // The meta word first: an entry without a state means nothing.

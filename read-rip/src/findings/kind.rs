@@ -168,6 +168,8 @@ named! {
         MaybeRobust = "maybe-robust",
         /// One thread did both, and cannot wait for itself in this way.
         OneThread = "one-thread",
+        /// The threads did not run at the same time in this run.
+        OneAfterTheOther = "one-after-the-other",
         /// The program has no marks of progress.
         NoProgressMarks = "no-progress-marks",
         /// Marks of progress may be overwritten.

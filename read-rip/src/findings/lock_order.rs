@@ -23,8 +23,9 @@
 //!
 //! # Blind spots
 //!
-//! Threads that cannot run at the same time (one starts the other when it is done) look like threads that can.
-//! A reader that queues after a waiting writer adds no edge: `deadlock` reports such a cycle if it happens. A lock at
+//! Threads that cannot run at the same time look like threads that did not: the finding is suspected if one thread had
+//! exited before another one recorded anything, and if the main thread, if it was the first to record, did its part
+//! for the last time before that. Who started or joined whom is not known. A reader that queues after a waiting writer adds no edge: `deadlock` reports such a cycle if it happens. A lock at
 //! the address of an earlier lock has the earlier one's history, if nothing shows where that one ended. A semaphore with
 //! several units of which no history shows two at once looks like a gate. What was overwritten has no edges. If there are too many
 //! orders, or too many ways to combine them, only a part is searched, and the analysis says so.
@@ -77,6 +78,8 @@ struct Occurrence {
     acquired: Acquisition,
     /// All that it held.
     gates: Node,
+    /// The sequence of the last time that it did so.
+    last: u64,
     /// How many of the locks that it held it acquired after `held`.
     inner: usize,
 }
@@ -102,7 +105,7 @@ impl Analysis for LockOrder {
         let mut steps_all = SEARCH_STEPS_ALL;
         for component in graph.cyclic_components() {
             let steps = SEARCH_STEPS.min(steps_all);
-            let mut search = Search::new(&edges, &graph, &nesting, steps);
+            let mut search = Search::new(view, (&edges, &graph, &nesting), steps);
             let cycles = search.cycles(&component);
             is_cut |= search.is_cut;
             steps_all -= steps - search.steps;
@@ -113,13 +116,18 @@ impl Analysis for LockOrder {
                 let mut names: Vec<String> =
                     cycle.iter().map(|occurrence| group_name(view, occurrence.held.lock)).collect();
                 names.sort_unstable();
-                groups.entry(names).or_insert_with(|| (cycle, 0)).1 += 1;
+                let is_harmless = |cycle: &Cycle| is_one_after_the_other(view, cycle);
+                let (first, count) = groups.entry(names).or_insert_with(|| (cycle.clone(), 0));
+                *count += 1;
+                if is_harmless(first) && !is_harmless(&cycle) {
+                    *first = cycle;
+                }
             }
         }
         let all = groups.len();
         for (at, (cycle, count)) in groups.into_values().take(FINDINGS_MAX).enumerate() {
             let unlisted = if at + 1 == FINDINGS_MAX { all - FINDINGS_MAX } else { 0 };
-            found.push(finding(cycle, count - 1, unlisted));
+            found.push(finding(view, cycle, count - 1, unlisted));
         }
         is_cut.then_some(Limit::LockOrders)
     }
@@ -154,7 +162,7 @@ impl Orders {
         let mut nested = Vec::new();
         for id in 0..view.now.threads.len() {
             let mut is_nested = false;
-            acquisitions(view, &gates, id, |acquired, held, passed| {
+            acquisitions(view, &gates, id, |acquired, held, passed, _| {
                 match nesting.node(modes(held, passed)) {
                     Some(node) => {
                         is_nested |= node != NOTHING;
@@ -171,9 +179,9 @@ impl Orders {
         }
         let mut edges = CyclicEdges::of(&nesting.cyclic_locks(view.now.locks.len()));
         for id in nested {
-            acquisitions(view, &gates, id, |acquired, held, passed| {
+            acquisitions(view, &gates, id, |acquired, held, passed, sequence| {
                 if let Some(node) = nesting.node(modes(held, passed)) {
-                    edges.add(id, acquired, held, node);
+                    edges.add(id, (acquired, sequence), held, node);
                 }
             });
         }
@@ -233,7 +241,7 @@ fn acquisitions(
     view: &View<'_>,
     gates: &Gates,
     id: ThreadId,
-    mut visit: impl FnMut(Acquisition, &[Held], &[Mode]),
+    mut visit: impl FnMut(Acquisition, &[Held], &[Mode], u64),
 ) {
     let thread = &view.now.threads[id];
     if !history::is_complete(thread) {
@@ -249,10 +257,10 @@ fn acquisitions(
         let (handed_over, own): (Vec<Held>, Vec<Held>) =
             held.iter().partition(|held| gates.is_handed_over(held.lock));
         if handed_over.is_empty() {
-            visit(acquired, held, &passed);
+            visit(acquired, held, &passed, sequence);
         } else {
             passed.extend(modes(&handed_over, &[]));
-            visit(acquired, &own, &passed);
+            visit(acquired, &own, &passed, sequence);
         }
     };
     let blocks = |step: &Step| history::is_acquisition(step) && !step.is_try;
@@ -309,7 +317,7 @@ impl CyclicEdges {
     }
 
     /// Adds the edges from all that a thread holds to what it acquires.
-    fn add(&mut self, thread: ThreadId, acquired: Acquisition, held: &[Held], gates: Node) {
+    fn add(&mut self, thread: ThreadId, (acquired, last): (Acquisition, u64), held: &[Held], gates: Node) {
         let Some(&group) = self.groups.get(&acquired.lock) else { return };
         let innermost = held.iter().rev().filter(|held| !held.is_in_condition_wait).enumerate();
         for (inner, from) in innermost.take(self.reach) {
@@ -321,9 +329,11 @@ impl CyclicEdges {
                 return;
             }
             let held = Acquisition { lock: from.lock, location: from.location, is_shared: from.is_shared };
-            let new = Occurrence { thread, held, acquired, gates, inner };
+            let new = Occurrence { thread, held, acquired, gates, last, inner };
             let occurrences = self.edges.entry((from.lock, acquired.lock)).or_default();
-            if occurrences.len() < OCCURRENCES_MAX && !occurrences.iter().any(|known| known.is_alike(&new)) {
+            if let Some(known) = occurrences.iter_mut().find(|known| known.is_alike(&new)) {
+                known.last = known.last.max(last);
+            } else if occurrences.len() < OCCURRENCES_MAX {
                 occurrences.push(new);
                 self.occurrences += 1;
             }
@@ -353,8 +363,21 @@ impl Occurrence {
     }
 }
 
+/// Whether one thread did its part of a cycle before another one recorded anything, the last time that it did it.
+fn is_one_after_the_other(view: &View<'_>, cycle: &[Occurrence]) -> bool {
+    let is_before = |one: &Occurrence, other: &Occurrence| {
+        let (first, then) = (&view.now.threads[one.thread], &view.now.threads[other.thread]);
+        let has_exited = first.exited_ns.is_some_and(|exited_ns| exited_ns < then.claimed_ns);
+        let is_main = first.is_first && first.tid == first.pid;
+        let is_earlier = is_main && first.pid == then.pid && one.last < then.first_slot_count;
+        has_exited || is_earlier
+    };
+    cycle.iter().any(|one| cycle.iter().any(|other| one.thread != other.thread && is_before(one, other)))
+}
+
 /// Searches a component for cycles of growing length.
 struct Search<'a> {
+    view: &'a View<'a>,
     edges: &'a Edges,
     graph: &'a Graph,
     nesting: &'a Nesting,
@@ -367,8 +390,12 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(edges: &'a Edges, graph: &'a Graph, nesting: &'a Nesting, steps: usize) -> Search<'a> {
-        Search { edges, graph, nesting, steps, is_cut: false, path: Vec::new(), gates: HashMap::new() }
+    fn new(
+        view: &'a View<'a>,
+        (edges, graph, nesting): (&'a Edges, &'a Graph, &'a Nesting),
+        steps: usize,
+    ) -> Search<'a> {
+        Search { view, edges, graph, nesting, steps, is_cut: false, path: Vec::new(), gates: HashMap::new() }
     }
 
     /// All shortest cycles, each once, as the occurrences of their edges.
@@ -389,10 +416,12 @@ impl<'a> Search<'a> {
         cycles
     }
 
-    /// A cycle whose least lock is `start`. Depth first; the stack has the edges that are still to be tried.
+    /// A cycle whose least lock is `start`, if there is one of threads that ran at the same time. Depth first; the stack
+    /// has the edges that are still to be tried.
     fn cycle(&mut self, start: LockId, length: usize, members: &HashSet<LockId>) -> Option<Cycle> {
         self.path.clear();
         self.gates.clear();
+        let mut one_after_the_other = None;
         let mut stack = vec![self.next(start, start, length, members)];
         while let Some(untried) = stack.last_mut() {
             let Some(occurrence) = untried.pop() else {
@@ -402,7 +431,7 @@ impl<'a> Search<'a> {
             };
             self.spend(1);
             if self.steps == 0 {
-                return None;
+                break;
             }
             if !self.fits(occurrence) {
                 continue;
@@ -413,10 +442,14 @@ impl<'a> Search<'a> {
                 let untried = self.next(to, start, length, members);
                 stack.push(untried);
             } else if self.path.first().is_none_or(|first| excludes(occurrence, first)) {
-                return Some(self.path.iter().copied().chain([occurrence]).copied().collect());
+                let cycle: Cycle = self.path.iter().copied().chain([occurrence]).copied().collect();
+                if !is_one_after_the_other(self.view, &cycle) {
+                    return Some(cycle);
+                }
+                one_after_the_other.get_or_insert(cycle);
             }
         }
-        None
+        one_after_the_other
     }
 
     /// The edges from a lock that can be next on a path: back to its start if the path is long enough, else further.
@@ -484,16 +517,20 @@ fn excludes(waiter: &Occurrence, holder: &Occurrence) -> bool {
     !(waiter.acquired.is_shared && holder.held.is_shared)
 }
 
-fn finding(cycle: Cycle, similar: usize, unlisted: usize) -> Finding {
+fn finding(view: &View<'_>, cycle: Cycle, similar: usize, unlisted: usize) -> Finding {
+    let (confidence, doubt) = match is_one_after_the_other(view, &cycle) {
+        true => (Confidence::Suspected, Doubt::OneAfterTheOther),
+        false => (Confidence::Potential, Doubt::MaybeNeverConcurrent),
+    };
     let edges: Vec<OrderEdge> = cycle
         .into_iter()
         .map(|Occurrence { thread, held, acquired, .. }| OrderEdge { thread, held, acquired })
         .collect();
     let threads_hurt = edges.len();
     let evidence = Evidence::OrderCycle(OrderCycle { edges, similar, unlisted });
-    let mut finding = Finding::new(Kind::LockOrder, Confidence::Potential, evidence, Advice::OneOrder);
+    let mut finding = Finding::new(Kind::LockOrder, confidence, evidence, Advice::OneOrder);
     finding.threads_hurt = threads_hurt;
-    finding.doubts = vec![Doubt::MaybeNeverConcurrent];
+    finding.doubts = vec![doubt];
     finding
 }
 

@@ -1,7 +1,7 @@
 //! Tests of `lock_order`. They build scenes by hand, and run no program.
 
 use super::*;
-use crate::findings::testing::{Scene, finding_about};
+use crate::findings::testing::{NOW, SECOND, Scene, finding_about};
 use crate::locks::StepKind;
 
 /// Two threads and these locks.
@@ -215,4 +215,36 @@ fn too_many_opposite_orders_are_compared_in_part_and_that_is_said() {
     let few = nested(100, 2);
     let view = View { now: &few.model, ..view };
     assert_eq!(LockOrder.run_bounded(&view, &mut Vec::new()), None);
+}
+
+/// Two threads that acquire two locks in opposite orders.
+fn opposite_orders() -> Scene {
+    let mut scene = Scene::of_two_threads_and_a_lock();
+    scene.lock("OTHER");
+    scene.nests(0, &[0, 1]);
+    scene.nests(1, &[1, 0]);
+    scene
+}
+
+#[test]
+fn threads_of_which_one_exited_before_the_other_began_are_suspected_only() {
+    let mut scene = opposite_orders();
+    scene.model.threads[1].claimed_ns = NOW - 10 * SECOND;
+    scene.model.threads[0].exited_ns = Some(NOW - 9 * SECOND);
+    assert_eq!(scene.run(&LockOrder)[0].confidence, Confidence::Potential);
+    scene.model.threads[0].exited_ns = Some(NOW - 11 * SECOND);
+    let found = scene.run(&LockOrder);
+    assert_eq!(found[0].confidence, Confidence::Suspected);
+    assert_eq!(found[0].doubts, [Doubt::OneAfterTheOther]);
+}
+
+#[test]
+fn what_the_main_thread_did_before_another_thread_began_is_suspected_only() {
+    let mut scene = opposite_orders();
+    let main = &mut scene.model.threads[0];
+    (main.is_first, main.tid) = (true, main.pid);
+    scene.model.threads[1].first_slot_count = 4;
+    assert_eq!(scene.run(&LockOrder)[0].confidence, Confidence::Suspected);
+    scene.nests(0, &[0, 1]);
+    assert_eq!(scene.run(&LockOrder)[0].confidence, Confidence::Potential, "it did it again");
 }

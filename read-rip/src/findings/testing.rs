@@ -85,6 +85,8 @@ impl Scene {
             name: name.into(),
             state: ThreadState::Present,
             claimed_ns: NOW - 60 * SECOND,
+            is_first: false,
+            first_slot_count: 0,
             exited_ns: None,
             holds: Vec::new(),
             wait: None,

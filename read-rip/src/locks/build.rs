@@ -211,6 +211,8 @@ fn one_thread(
         name: slot.name.clone(),
         state: thread.state,
         claimed_ns: slot.claimed_boottime_ns,
+        is_first: slot.index == 0 && slot.generation == 1,
+        first_slot_count: slot.first_slot_count,
         exited_ns: Some(slot.exited_boottime_ns).filter(|_| thread.state == ThreadState::Exited),
         holds: Vec::new(),
         wait: None,

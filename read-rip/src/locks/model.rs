@@ -205,6 +205,10 @@ pub struct ThreadLocks {
     pub state: ThreadState,
     /// When it recorded first, ns since boot.
     pub claimed_ns: u64,
+    /// Whether its slot is the ring's first one.
+    pub is_first: bool,
+    /// The count of the ring's first slot when it recorded first.
+    pub first_slot_count: u64,
     /// When it exited, ns since boot; `None` if it did not, or did so unnoticed.
     pub exited_ns: Option<u64>,
     /// The locks that the thread holds for certain, in the order of acquisition.

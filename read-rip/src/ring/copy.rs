@@ -352,6 +352,7 @@ impl SlotReader<'_> {
             pid_namespace: bytes.u64(offset_of!(SlotHeader, pid_namespace)),
             claimed_boottime_ns: bytes.u64(offset_of!(SlotHeader, claimed_boottime_ns)),
             exited_boottime_ns: bytes.u64(offset_of!(SlotHeader, exited_boottime_ns)),
+            first_slot_count: bytes.u64(offset_of!(SlotHeader, first_slot_count)),
             name: bytes.text(offset_of!(SlotHeader, name), librip_format::NAME_LEN_BYTES),
             held: Vec::new(),
             held_overflowed: 0,

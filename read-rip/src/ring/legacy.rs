@@ -147,6 +147,7 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         pid_namespace: 0,
         claimed_boottime_ns: 0,
         exited_boottime_ns: 0,
+        first_slot_count: 0,
         name: bytes.text(0, NAME_LEN),
         held: Vec::new(),
         held_overflowed: 0,

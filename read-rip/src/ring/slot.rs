@@ -64,6 +64,8 @@ pub struct Slot {
     pub claimed_boottime_ns: u64,
     /// When the owner exited, ns since boot; 0 otherwise.
     pub exited_boottime_ns: u64,
+    /// The count of the ring's first slot when the owner claimed this one.
+    pub first_slot_count: u64,
     /// The owner's name; may contain anything.
     pub name: String,
     /// The owner's first sequence.

@@ -159,7 +159,7 @@ structure! {
     RESERVED 60 + 4,
     NAME 64 + 48,
     HELD 112 + 384,
-    RESERVED_BEFORE_COUNT 496 + 8,
+    FIRST_SLOT_COUNT 496 + 8,
     COUNT 504 + 8,
 }
 
@@ -407,7 +407,7 @@ mod tests {
             RESERVED_RUNNING_TID reserved_running_tid, CLAIMED claimed_boottime_ns, EXITED exited_boottime_ns,
             FIRST_SEQUENCE first_sequence, PID_NAMESPACE pid_namespace,
             HELD_OVERFLOWED held_overflowed, RESERVED reserved, NAME name, HELD held,
-            RESERVED_BEFORE_COUNT reserved_before_count, COUNT count,
+            FIRST_SLOT_COUNT first_slot_count, COUNT count,
         }
         compare! { held_at, HeldLock: LOCK lock, META meta, SINCE since, }
         assert_eq!(HELD_ENTRIES, librip_format::HELD_MAX);

@@ -102,6 +102,8 @@ mod tests {
             name: "evil\x1b[31m".into(),
             state: crate::threads::ThreadState::Present,
             claimed_ns: 0,
+            is_first: false,
+            first_slot_count: 0,
             exited_ns: None,
             holds: Vec::new(),
             wait: None,

@@ -53,6 +53,10 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
              nobody uses it any more"
         }
         Doubt::OneThread => "one thread did both: this is harmless if no other thread ever does the same",
+        Doubt::OneAfterTheOther => {
+            "in this run, one of the threads did it before another one began: this is harmless if that is always so, as \
+             when a thread is started or joined in between"
+        }
         Doubt::NoProgressMarks => {
             "the program marks no progress, so these threads may do useful work as well; rip_progress!() lets `check` \
              tell a livelock from progress"

@@ -15,6 +15,8 @@ pub(crate) const ALL: &[Scenario] = &[
     ("inversion-in-one-thread-by-trying", one_thread_trying),
     ("inversion-by-trying", trying),
     ("address-used-again", address_used_again),
+    ("inversion-before-the-threads", before_the_threads),
+    ("inversion-one-after-the-other", one_after_the_other),
 ];
 
 /// Acquires the first lock, then the second, on a new thread that stays alive.
@@ -26,6 +28,18 @@ fn in_order(name: &str, locks: &[&'static Mutex<i64>]) {
         park()
     });
     drop(taken.until_blocked());
+}
+
+/// The main thread uses both locks before there is another thread.
+fn before_the_threads() {
+    drop((CURRENT.lock().unwrap(), SAVINGS.lock().unwrap()));
+    in_order("spender", &[&SAVINGS, &CURRENT]);
+}
+
+/// One thread has ended before the other one is started.
+fn one_after_the_other() {
+    actor("saver", || drop((CURRENT.lock().unwrap(), SAVINGS.lock().unwrap()))).until_ended();
+    in_order("spender", &[&SAVINGS, &CURRENT]);
 }
 
 static SAVINGS: Mutex<i64> = Mutex::new(0);
