@@ -97,3 +97,20 @@ fn recording_goes_on_if_exec_fails() {
         assert!(slot.count >= 6 * 4, "{way}: {}", slot.count);
     }
 }
+
+/// They are looked at once each, and all of them fit.
+#[test]
+fn hundreds_of_libraries_are_all_in_the_ring() {
+    let directory = tempfile::tempdir().unwrap();
+    let library = compile("plugin", &["-fPIC", "-shared"]);
+    for index in 0..600 {
+        std::fs::copy(&library, directory.path().join(format!("library-{index}.so"))).unwrap();
+    }
+    let program = compile("trouble", &[]);
+    let arguments = ["libraries", directory.path().to_str().unwrap()];
+    let remains = plan(&program, &arguments, &[preload()]).run();
+    assert_eq!((remains.stdout.as_str(), remains.signal()), ("loaded 600\n", Some(libc::SIGKILL)));
+    let ring = remains.ring();
+    let names = |module: &librip_test_kit::oracle::Module| module.path.contains("library-");
+    assert_eq!((ring.modules.iter().filter(|module| names(module)).count(), ring.metadata_refused), (600, 0));
+}
