@@ -33,7 +33,7 @@ use crate::arch::{self, ModuleState, Settings, ThreadBlock};
 use crate::process::exit::RingFile;
 use crate::process::instance::{self, ANCHOR_ABI, Anchor, Request};
 use crate::process::loader::{self, Detail, FoundModule};
-use crate::process::{clock, current, exit, fork, image, sigbus, state, thread};
+use crate::process::{clock, current, exit, fork, image, sigbus, thread};
 use crate::ring::calls::{self, CallPlace};
 use crate::ring::module_registry::{self, LoadedModule};
 use crate::ring::{Ring, incidents, lock_names, remote_tables};
@@ -175,7 +175,6 @@ fn make_named(plan: &Plan, pid: u32, naming: Naming) -> Result<Ring, Failure> {
     let made = create::make(plan, pid, naming, path)?;
     module_registry::register(&made.ring, loaded_modules(MODULES.iter()));
     let (ring, id) = made.publish(plan, path)?;
-    state::note_pid_namespace();
     thread::watch_exits();
     // SAFETY: one thread makes the ring.
     unsafe { exit::install(RingFile::new(path.as_c_str(), id, plan.wish.keep, pid)) };

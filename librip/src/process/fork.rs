@@ -59,9 +59,7 @@ unsafe extern "C" fn forked() {
     if current::forked() {
         thread::forget_slot();
         state::note_forked_child();
-        if !state::avoids_system_calls() {
-            state::note_pid_namespace();
-        }
+        state::forget_pid_namespace();
     }
     restore_mask();
     // Not while SIGBUS is blocked: somebody may have truncated the file at this moment.

@@ -12,8 +12,10 @@ use crate::sys;
 
 /// Whether this process was forked since the ring was made.
 static IS_FORKED_CHILD: AtomicBool = AtomicBool::new(false);
-/// Inode of this process's PID namespace; 0 if it is not known.
-static PID_NAMESPACE: AtomicU64 = AtomicU64::new(0);
+/// Inode of this process's PID namespace; 0 if it is not known; [`UNREAD`].
+static PID_NAMESPACE: AtomicU64 = AtomicU64::new(UNREAD);
+/// Nobody has looked.
+const UNREAD: u64 = u64::MAX;
 /// Whether the program may be killed for system calls that are not its own.
 static AVOIDS_SYSTEM_CALLS: AtomicBool = AtomicBool::new(false);
 
@@ -22,16 +24,22 @@ std::thread_local! {
     static HELD_BEFORE_FORK: Cell<HeldCopy> = const { Cell::new(NONE_HELD) };
 }
 
-/// Notes the PID namespace of the process.
-pub(crate) fn note_pid_namespace() {
-    // ORDERING: relaxed: a single word, written before there is a second thread that needs it.
-    PID_NAMESPACE.store(sys::pid_namespace(), Relaxed);
+/// Inode of this process's PID namespace; 0 if it is not known.
+///
+/// The first caller looks: most forked children never do, and looking takes a tenth of the time of a fork.
+pub(super) fn pid_namespace() -> u64 {
+    // ORDERING: relaxed, here and below: a single word. All threads store the same value.
+    let mut namespace = PID_NAMESPACE.load(Relaxed);
+    if namespace == UNREAD {
+        namespace = sys::pid_namespace();
+        PID_NAMESPACE.store(namespace, Relaxed);
+    }
+    namespace
 }
 
-/// Inode of this process's PID namespace; 0 if it is not known.
-pub(super) fn pid_namespace() -> u64 {
-    // ORDERING: relaxed, see `note_pid_namespace`.
-    PID_NAMESPACE.load(Relaxed)
+/// A forked child may be in another namespace.
+pub(super) fn forget_pid_namespace() {
+    PID_NAMESPACE.store(UNREAD, Relaxed);
 }
 
 /// Notes that this process is a forked child.
