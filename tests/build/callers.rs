@@ -44,9 +44,9 @@ fn read_rip(arguments: &[&str], ring: &Path) -> String {
     finish(reader).stdout
 }
 
-/// Checks that the views have the lines of all callers. `has_program`: also the lines that only the program has.
+/// Checks that the views have the lines of all callers.
 #[track_caller]
-fn check(name: &str, ring: &Path, has_program: bool) {
+fn check(name: &str, ring: &Path) {
     let threads = read_rip(&["-t"], ring);
     let locks = read_rip(&["locks"], ring);
     let findings = read_rip(&["check"], ring);
@@ -65,9 +65,8 @@ fn check(name: &str, ring: &Path, has_program: bool) {
         let at = line(what);
         let has = |text: &str| text.split([' ', ',', '\n']).any(|part| part.contains(&at));
         let is_of_word = |mark: &str| mark.contains(&at) && mark.ends_with(&format!("({word})"));
-        let is_known = has_program || what != "fails";
         let is_shown = threads.split([',', '\n']).any(|mark| is_of_word(mark.trim()));
-        assert!(is_shown || !is_known, "{what}: {at} in {shown}");
+        assert!(is_shown, "{what}: {at} in {shown}");
         if !matches!(what, "fails" | "idles") {
             assert!(has(&locks), "{what}: {at} in {shown}");
         }
@@ -77,11 +76,11 @@ fn check(name: &str, ring: &Path, has_program: bool) {
     }
     for what in ["alone", "tries", "writes"] {
         let at = line(what);
-        assert!(!has_program || threads.contains(&at), "{what}: {at} in {shown}");
+        assert!(threads.contains(&at), "{what}: {at} in {shown}");
     }
     assert!(findings.contains(" deadlock: 2 threads"), "{shown}");
     for wrapper in ["mutex.rs", "rwlock.rs", "condvar.rs", "unknown"] {
-        assert!(!has_program || !shown.contains(wrapper), "{wrapper} in {shown}");
+        assert!(!shown.contains(wrapper), "{wrapper} in {shown}");
     }
 }
 
@@ -99,9 +98,9 @@ fn a_recorded_lock_shows_the_line_of_its_caller_in_every_kind_of_build() {
     for (name, flags) in builds {
         let program = compile("callers.rs", &format!("callers-{name}"), flags);
         let ring = stuck(&program, &format!("callers-{name}.ring"));
-        check(name, &ring, true);
+        check(name, &ring);
         std::fs::remove_file(program).unwrap();
-        check(&format!("{name}, without the program"), &ring, false);
+        check(&format!("{name}, without the program"), &ring);
         std::fs::remove_file(ring).unwrap();
     }
 }

@@ -107,8 +107,8 @@ pub const CALL_FILE_LEN_BYTES: usize = 96;
 /// The location of a call, copied from the program: an entry of [`REGION_CALLS`](crate::REGION_CALLS).
 ///
 /// A thread that waits for a lock copies the locations of the wait and of the locks that it holds. A thread's first
-/// acquisition, an acquisition with a time, and each acquisition of an unoptimised program copy theirs. Some locations
-/// may be copied twice.
+/// acquisition, an acquisition with a time, and each acquisition of an unoptimised program copy theirs. With a location
+/// that is new, those of the thread's last words are copied. Some locations may be copied twice.
 #[repr(C)]
 #[derive(Debug)]
 pub struct CallLocation {

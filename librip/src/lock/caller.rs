@@ -9,11 +9,11 @@
 //!
 //! A thread that waits has time. It copies the location of its call, and those of the locks that it holds. So a ring
 //! has the locations of all waits, and of all locks in a cycle of waits, without the program. A thread's first
-//! acquisition, an acquisition with a time, and each acquisition of an unoptimised program copy theirs too. Each
-//! location is copied once.
+//! acquisition, an acquisition with a time, and each acquisition of an unoptimised program copy theirs too. If the
+//! location is new, the thread also copies those of its last words. Each location is copied once.
 //!
-//! The locations of held locks come from the thread's table, which is in the file. So they are read only where they are
-//! data of this module, and are checked.
+//! The locations of held locks and of words come from the file. So they are read only where they are data of this
+//! module, and are checked.
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
@@ -101,10 +101,18 @@ fn note(location: &'static Location<'static>, slot: Slot) {
             file_len_bytes: file.len() as u32,
             file: &end,
         });
+        enter_all(slot.last_payloads(HISTORY_MAX));
     }
-    for call in slot.calls() {
-        let address = call & !CALL_BITS;
-        if is_new(address) {
+    enter_all(slot.calls());
+}
+
+/// How many words of its history a thread looks through.
+const HISTORY_MAX: u64 = 64;
+
+/// Copies the locations of calls, unless they were copied before. What is no call is left out.
+fn enter_all(calls: impl Iterator<Item = u64>) {
+    for address in calls.map(|call| call & !CALL_BITS) {
+        if image::contains(address, 1) && is_new(address) {
             enter_unverified(address);
         }
     }

@@ -285,6 +285,19 @@ impl Slot {
         self.header().held_overflowed.load(Relaxed) > 0
     }
 
+    /// The payloads of the thread's last words, at most this many, in any order. They may be anything.
+    pub(crate) fn last_payloads(self, at_most: u64) -> impl Iterator<Item = u64> {
+        // ORDERING: relaxed: written before there was a cursor.
+        let mask = arch::module().mask.load(Relaxed);
+        (0..=mask.min(at_most - 1)).map(move |index| {
+            // ORDERING: relaxed: this thread's own stores.
+            let last = self.header().count.load(Relaxed).wrapping_sub(1);
+            let word_at = self.words.as_ptr().wrapping_add((last.wrapping_sub(index) & mask) as usize);
+            // SAFETY: the mask keeps the index within the slot's words, which are in a mapping that stays.
+            payload(unsafe { AtomicU64::from_ptr(word_at) }.load(Relaxed))
+        })
+    }
+
     /// The calls of the thread's entries.
     pub(crate) fn calls(self) -> impl Iterator<Item = u64> {
         let entries = self.header().held.iter();

@@ -45,7 +45,8 @@ pub(crate) fn copy(address: u64, to: &mut [u8]) -> bool {
     is_data
 }
 
-fn contains(address: u64, len_bytes: u64) -> bool {
+/// Whether this many bytes from an address on are data of this module.
+pub(crate) fn contains(address: u64, len_bytes: u64) -> bool {
     let Some(end) = address.checked_add(len_bytes) else { return false };
     // ORDERING: acquire, pairs with the release in `note`.
     SEGMENTS.iter().any(|segment| end <= segment.end.load(Acquire) && segment.begin.load(Relaxed) <= address)
