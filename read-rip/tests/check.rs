@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use support::fixture::Scratch;
-use support::run::{Outcome, command, finish, on_terminal, read_rip};
+use support::run::{Outcome, command, finish, on_terminal, read_rip, show};
 use support::synth::{Held, Ring, Site, Slot};
 
 const A: u64 = 0x7f00_0000_1000;
@@ -298,4 +298,17 @@ fn a_dead_process_whose_threads_all_wait_on_conditions_is_not_called_sound() {
     assert_eq!(outcome.status, 3, "{outcome:#?}");
     assert!(outcome.result().starts_with("not judged: all recorded threads wait"), "{outcome:#?}");
     assert!(outcome.result().contains("\n    of 2 threads: 2 wait on condition variables\n"), "{outcome:#?}");
+}
+
+#[test]
+fn the_view_ends_with_the_verdict_and_the_next_command() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    deadlock(ring()).build().write(&path);
+    let outcome = read_rip([path.as_os_str()]).sound();
+    let expected = format!("check: proven deadlock of 2 threads; next: read-rip check {}\n", path.display());
+    assert!(outcome.stdout.ends_with(&expected), "{outcome:#?}");
+    // Scripts read these.
+    assert!(!show(&["-t"], &path).sound().stdout.contains("check:"));
+    assert!(!show(&["--json"], &path).sound().stdout.contains("check:"));
 }

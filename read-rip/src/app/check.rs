@@ -131,19 +131,19 @@ pub(super) fn show(
 }
 
 /// One reading, or two of a living process.
-struct Readings {
-    earlier: Option<Earlier>,
-    reading: Reading,
+pub(super) struct Readings {
+    pub(super) earlier: Option<Earlier>,
+    pub(super) reading: Reading,
     /// Why there is only one reading, where there should be two.
     one_reading: Option<OneReading>,
 }
 
 /// The first of two readings, without the words of its slots.
-struct Earlier {
-    reading: Reading,
-    model: LockModel,
+pub(super) struct Earlier {
+    pub(super) reading: Reading,
+    pub(super) model: LockModel,
     /// The time from its end to the start of the second reading, ns.
-    window_ns: u64,
+    pub(super) window_ns: u64,
 }
 
 impl Earlier {
@@ -158,7 +158,7 @@ impl Earlier {
 }
 
 impl Readings {
-    fn of(path: &Path, args: &CheckArgs, wanted: &Common) -> Result<Readings, AppError> {
+    pub(super) fn of(path: &Path, args: &CheckArgs, wanted: &Common) -> Result<Readings, AppError> {
         let mut first = Reading::of(path, wanted)?;
         if let Some((earlier, window_ns)) = first.take_earlier(wanted)? {
             let earlier = Some(Earlier::of(earlier, window_ns));

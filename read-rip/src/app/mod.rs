@@ -17,6 +17,7 @@ mod save;
 mod saved;
 mod show;
 mod source;
+mod verdict;
 mod wrap;
 
 use std::io;

@@ -8,7 +8,7 @@ use super::reading::Reading;
 use crate::cli::{Common, RingArgs, ShowArgs};
 use crate::events::{self, Event};
 use crate::locations::{FileNames, Guards, LocationId, Locations};
-use crate::report::{self, Json};
+use crate::report::{self, Json, printable};
 use crate::ring::Slot;
 use crate::threads::{self, Thread, ThreadState};
 
@@ -26,7 +26,20 @@ pub(super) fn show(ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<
     } else {
         show_condensed(args, wanted, &reading, &threads, &mut locations)?
     };
-    reading.remarks(wanted, &locations, &remarks)
+    let status = reading.remarks(wanted, &locations, &remarks)?;
+    if !args.threads && !wanted.json && args.r#match.is_none() {
+        // The view is complete, and its memory is not needed any more.
+        let count = threads.len();
+        drop(threads);
+        drop(locations);
+        drop(reading);
+        if let Some(verdict) = super::verdict::verdict(&path, count, ring, wanted)? {
+            let mut out = prose(wanted);
+            writeln!(out, "{}", printable(&verdict))?;
+            out.flush()?;
+        }
+    }
+    Ok(status)
 }
 
 /// `read-rip info`.
