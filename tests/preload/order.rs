@@ -114,3 +114,8 @@ fn a_writer_that_readers_starve_is_found_without_times_of_the_readers() {
     assert!(alive.contains("suspected starvation: 1 thread waits for table (0x"), "{alive}");
     assert!(alive.contains("at writes order.c:"), "{alive}");
 }
+
+#[test]
+fn a_mutex_that_is_initialised_while_a_thread_waits_for_it_is_misuse() {
+    finds_misuse("initialised in use", &["initialised outer (0x"]);
+}

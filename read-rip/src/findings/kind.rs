@@ -73,6 +73,8 @@ named! {
         SemaphoreFull = "semaphore-full",
         /// A wait on a condition variable with a mutex that the caller did not hold.
         WaitWithoutLock = "wait-without-lock",
+        /// A lock was initialised while a thread waited for it.
+        InitialisedInUse = "initialised-in-use",
     }
 }
 
@@ -104,7 +106,7 @@ impl Refusal {
             Refusal::TooOften => "EAGAIN",
             Refusal::Destroyed => "EINVAL",
             Refusal::SemaphoreFull => "EOVERFLOW",
-            Refusal::WaitWithoutLock => return None,
+            Refusal::WaitWithoutLock | Refusal::InitialisedInUse => return None,
         })
     }
 }

@@ -12,6 +12,9 @@
 //! the finding is proven: the call was made, and it had that result. A program that expects the error and handles it
 //! can suppress the finding.
 //!
+//! A lock that was initialised while a thread waited for it, and still waits, is misuse too: the thread began to wait
+//! earlier than the initialisation was recorded.
+//!
 //! A try that found a lock taken, and a wait whose time was up, are no errors.
 //!
 //! # Blind spots
@@ -28,9 +31,9 @@
 
 use super::evidence::{Evidence, RefusedCall};
 use super::finding::{Analysis, Finding};
-use super::kind::{Advice, Confidence, Kind};
+use super::kind::{Advice, Confidence, Kind, Refusal};
 use super::view::View;
-use crate::locks::LockIncident;
+use crate::locks::{LockIncident, StepKind};
 use crate::ring::IncidentKind;
 
 /// See the file's description.
@@ -51,6 +54,39 @@ impl Analysis for Misuse {
             let mut finding = Finding::new(Kind::Misuse, Confidence::Proven, evidence, advice(incident));
             // The call is over. Nobody suffers now, as far as this finding shows.
             finding.threads_hurt = 0;
+            found.push(finding);
+        }
+        initialised_in_use(view, found);
+    }
+}
+
+/// A wait that began this long before an initialisation had begun: the recorder may be late by less than this, ns.
+const BEGUN_NS: u64 = 1_000_000;
+
+/// Finds locks that were initialised while a thread waited for them.
+fn initialised_in_use(view: &View<'_>, found: &mut Vec<Finding>) {
+    for (id, thread) in view.now.threads.iter().enumerate() {
+        for step in thread.steps.iter().filter(|step| step.kind == StepKind::Initialised) {
+            let (Some(lock), Some(at_ns)) = (step.lock, step.time_ns) else { continue };
+            let has_begun = |since_ns: u64| since_ns.saturating_add(BEGUN_NS) < at_ns;
+            let waiting =
+                view.waits(lock).filter(|wait| wait.thread != id && wait.since_ns.is_some_and(has_begun));
+            let hurt = waiting.count();
+            if hurt == 0 {
+                continue;
+            }
+            let evidence = Evidence::RefusedCall(RefusedCall {
+                what: Refusal::InitialisedInUse,
+                thread: Some(id),
+                tid: thread.tid,
+                lock,
+                location: step.location,
+                count: 1,
+                first_ago_ns: view.ago_ns(Some(at_ns)),
+            });
+            let kind = Kind::Misuse;
+            let mut finding = Finding::new(kind, Confidence::Proven, evidence, Advice::KeepLockAlive);
+            finding.threads_hurt = hurt;
             found.push(finding);
         }
     }
@@ -93,5 +129,18 @@ mod tests {
         let Evidence::RefusedCall(call) = &found[0].evidence else { panic!("{found:?}") };
         assert_eq!((call.what.error(), call.first_ago_ns), (Some("EPERM"), Some(12 * SECOND)));
         assert_eq!((&found[0].mentions.threads[..], &found[1].mentions.threads[..]), (&[1][..], &[][..]));
+    }
+
+    #[test]
+    fn a_lock_that_is_initialised_while_a_thread_waits_for_it_is_misuse() {
+        let mut scene = Scene::of_two_threads_and_a_lock();
+        scene.waits(1, 0);
+        scene.step(0, StepKind::Initialised, 0).time_ns = Some(NOW - 2 * SECOND);
+        let found = scene.run(&Misuse);
+        assert_eq!((found.len(), found[0].confidence, found[0].threads_hurt), (1, Confidence::Proven, 1));
+        scene.steps(0)[0].time_ns = Some(NOW - 20 * SECOND);
+        assert!(scene.run(&Misuse).is_empty(), "before the wait");
+        scene.steps(0)[0].time_ns = None;
+        assert!(scene.run(&Misuse).is_empty(), "it is not known when");
     }
 }

@@ -33,6 +33,9 @@ pub(super) fn refused_call(words: &mut Words<'_>, call: &RefusedCall) -> Paragra
         Refusal::TooOften => format!("{thread} cannot lock {lock} once more: it is held too many times"),
         Refusal::Destroyed => format!("{thread} used {lock} after it was destroyed"),
         Refusal::SemaphoreFull => format!("{thread} cannot post {lock}: it has as many units as it can have"),
+        Refusal::InitialisedInUse => {
+            format!("{thread} initialised {lock} while another thread waited for it")
+        }
         Refusal::WaitWithoutLock => {
             format!("{thread} waited on a condition with {lock}, which it did not hold")
         }
