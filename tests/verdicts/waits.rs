@@ -1,5 +1,10 @@
 //! Threads that wait for long: what is told, live and dead, and what stays silent.
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::ask::{Answer, check, start};
@@ -151,4 +156,34 @@ fn finds_a_process_in_which_all_threads_wait() {
     assert_eq!(finding(&answer)["evidence"]["on_conditions"], 3);
     assert_eq!(codes(&finding(&answer)["doubts"]), ["unrecorded-waker"]);
     victim.kill();
+}
+
+#[test]
+fn a_parent_knows_when_the_program_was_killed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_reader"));
+    command.args(["run", "--json", "--dir"]).arg(scratch.path()).arg("--");
+    command.args([env!("CARGO_BIN_EXE_scenario"), "holder-joins"]).env("RIP_RING", scratch.path());
+    let mut reader = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(reader.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.next().as_deref(), Some("ready"));
+    nix::sys::signal::kill(child_of(reader.id()), Signal::SIGKILL).unwrap();
+    let answers: Vec<Value> = lines.map(|line| serde_json::from_str(&line).expect(&line)).collect();
+    reader.wait().unwrap();
+    let checked =
+        answers.iter().find(|line| line["type"] == "checked").unwrap_or_else(|| panic!("{answers:#?}"));
+    assert_eq!(checked["data"]["is_up_to_last_time"], false, "{answers:#?}");
+    assert!(checked["data"]["balance"]["longest_wait_ns"].as_u64() > Some(0), "{answers:#?}");
+}
+
+/// The only child of a process.
+fn child_of(parent: u32) -> Pid {
+    let is_child = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        after_name.split(' ').nth(1) == Some(&parent.to_string())
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    Pid::from_raw(pids.into_iter().find(is_child).expect("a child"))
 }

@@ -160,6 +160,7 @@ impl Earlier {
 impl Readings {
     pub(super) fn of(path: &Path, args: &CheckArgs, wanted: &Common) -> Result<Readings, AppError> {
         let mut first = Reading::of(path, wanted)?;
+        first.ended(args.ended);
         if let Some((earlier, window_ns)) = first.take_earlier(wanted)? {
             let earlier = Some(Earlier::of(earlier, window_ns));
             return Ok(Readings { earlier, reading: first, one_reading: None });

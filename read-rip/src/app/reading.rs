@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 
@@ -99,6 +99,15 @@ impl Reading {
             return Ok(None);
         };
         Ok(Some((Reading::of_image(&image, &saved.context, wanted)?, window_ns)))
+    }
+
+    /// The parent of the process knows when the process ended, if the ring does not say it.
+    pub(super) fn ended(&mut self, at: Option<Instant>) {
+        let Some((at, header)) = at.zip(self.snapshot.header.as_ref()) else { return };
+        if self.now_ns.is_none() && self.is_final() {
+            let ago_ns = u64::try_from(at.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.now_ns = present_ns(header).and_then(|present_ns| present_ns.checked_sub(ago_ns));
+        }
     }
 
     /// When the ring was saved, ns since 1970; `None` if it was not.

@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::collect::{self, Collection};
 use super::error::AppError;
@@ -60,6 +60,7 @@ fn run_once(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Common)
     let failed = |error: std::io::Error| fails(name, &error.to_string());
     let mut program = Supervised::start(&mut command, false).map_err(failed)?;
     let Some(status) = program.wait(None).map_err(failed)? else { return Ok(NOT_RUN) };
+    let ended = Some(Instant::now());
     if status.success() {
         return Ok(SOUND);
     }
@@ -70,7 +71,8 @@ fn run_once(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Common)
             let ring = || RingArgs { ring: Some(ring.path.clone().into()), ring_option: None };
             // Both print whether the ring is damaged. The exit status is that of the program.
             show::show(&ring(), &ShowArgs::default(), wanted)?;
-            collect::check(&CheckArgs { source: args.source.clone(), ..CheckArgs::of(ring()) }, wanted)?;
+            let check = CheckArgs { source: args.source.clone(), ended, ..CheckArgs::of(ring()) };
+            collect::check(&check, wanted)?;
         }
     } else {
         remark(format_args!("It left no readable ring in {}", printable(&wanted.dir.to_string_lossy())));
