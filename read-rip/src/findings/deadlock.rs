@@ -346,6 +346,8 @@ impl<'a> WaitsFor<'a> {
         doubts.sort_unstable();
         doubts.dedup();
         premises.dedup();
+        // A suspicion does not rest on it.
+        premises.retain(|_| level > Confidence::Suspected);
         let evidence = Evidence::WaitCycle(WaitCycle {
             threads: threads.len(),
             for_ns: self.view.ago_ns(since_ns),

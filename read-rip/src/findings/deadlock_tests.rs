@@ -217,6 +217,7 @@ fn what_the_recorder_remembers_of_locks_that_were_handed_over_proves_nothing() {
             } else {
                 assert_eq!(found[0].confidence, Confidence::Suspected, "{ownership:?}");
                 assert_eq!(found[0].doubts, [Doubt::HandedOver], "{ownership:?}");
+                assert_eq!(found[0].premises, [], "a suspicion assumes nothing");
             }
         }
     }
