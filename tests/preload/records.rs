@@ -207,8 +207,20 @@ fn a_child_forked_in_a_signal_handler_does_not_write_into_its_parents_slot() {
 fn the_interposer_exports_the_functions_that_it_replaces_and_nothing_else() {
     let output = Command::new("nm").args(["-D", "--defined-only"]).arg(preload()).output().unwrap();
     let names = String::from_utf8_lossy(&output.stdout);
-    let prefixes =
-        ["pthread_", "sem_", "mtx_", "cnd_", "dl", "prctl", "syscall", "_exit", "_Exit", "librip_preload_1"];
+    let prefixes = [
+        "pthread_",
+        "sem_",
+        "mtx_",
+        "cnd_",
+        "dl",
+        "exec",
+        "fexecve",
+        "prctl",
+        "syscall",
+        "_exit",
+        "_Exit",
+        "librip_preload_1",
+    ];
     for name in names.lines().filter_map(|line| line.split(' ').nth(2)) {
         assert!(prefixes.iter().any(|prefix| name.starts_with(prefix)), "{name}");
     }
