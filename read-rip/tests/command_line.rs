@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use support::fixture::{Fixture, pile_up, sound_ring};
-use support::run::{command, finish, read_rip, show};
+use support::run::{command, finish, on_terminal, read_rip, show};
 
 #[test]
 fn a_ring_before_the_command_is_the_ring_that_is_read() {
@@ -72,4 +72,20 @@ fn completions_name_the_commands_and_manual_pages_their_options() {
     let outcome = read_rip(["man", "nonsense"]);
     assert_eq!(outcome.status, 2);
     assert!(outcome.stderr.contains("there is no command nonsense"), "{outcome:#?}");
+}
+
+#[test]
+fn a_list_fits_a_terminal() {
+    let fixture = Fixture::of(&pile_up());
+    let directory = fixture.directory.path().to_str().unwrap();
+    let mut command = command();
+    command.args(["list", "--dir", directory]);
+    let shown = on_terminal(command);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{shown}");
+    assert!(lines[0].ends_with("STATE") && lines[1].contains("4321"), "{shown}");
+    assert_eq!(lines[2], format!("     {}", fixture.path.display()));
+    let piped = read_rip(["list", "--dir", directory]).sound().stdout;
+    assert_eq!(piped.lines().count(), 2, "a line for each ring: {piped}");
+    assert!(piped.ends_with(&format!("  {}\n", fixture.path.display())), "{piped}");
 }

@@ -157,3 +157,33 @@ fn a_module_that_does_not_exist_has_no_frames() {
     assert_eq!(resolver.resolve(3, 0), []);
     assert_eq!(resolver.static_at(3, 0), None);
 }
+
+#[test]
+fn the_md5_of_a_source_file_is_found_where_the_line_table_has_it() {
+    // gcc writes no MD5. Its assembly gets one, as clang's has it.
+    let fixture = Fixture::c("-gdwarf-5");
+    let md5 = |module: &str| {
+        let mut resolver = fixture.resolver(module);
+        let address = address(&fixture.path(module), "c_mark");
+        assert!(resolver.source_md5(0, address, "fixture.c").is_none(), "no file was opened yet");
+        assert!(!resolver.resolve(0, address).is_empty());
+        let of = |file: &str| resolver.source_md5(0, address, file);
+        (of("fixture.c"), of("other.c"))
+    };
+    assert_eq!(md5("prog"), (None, None));
+    fixture.run("gcc -gdwarf-5 -O1 -S fixture.c -o fixture.s");
+    let assembly = std::fs::read_to_string(fixture.path("fixture.s")).unwrap();
+    let sum = "0x11223344556677888877665544332211";
+    let is_file =
+        |line: &&str| line.trim_start().starts_with(".file") && !line.trim_start().starts_with(".file\t\"");
+    let lines: Vec<String> = assembly
+        .lines()
+        .map(|line| if is_file(&line) { format!("{line} md5 {sum}") } else { line.to_owned() })
+        .collect();
+    std::fs::write(fixture.path("with.s"), lines.join("\n") + "\n").unwrap();
+    fixture.run("gcc with.s -o with");
+    // The same in both directions: versions of the assembler differ in the order of the bytes.
+    let half: [u8; 8] = std::array::from_fn(|index| (index as u8 + 1) * 0x11);
+    let bytes: [u8; 16] = std::array::from_fn(|index| half[index.min(15 - index)]);
+    assert_eq!(md5("with"), (Some(bytes), None));
+}

@@ -58,7 +58,7 @@ pub(super) fn is_terminal() -> bool {
 }
 
 /// The columns of a terminal; `None` if it is something else.
-fn width(stream: impl AsFd) -> Option<usize> {
+pub(super) fn width(stream: impl AsFd) -> Option<usize> {
     terminal_size::terminal_size_of(stream).map(|(width, _)| usize::from(width.0))
 }
 

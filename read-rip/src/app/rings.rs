@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::error::AppError;
-use super::output::{SOUND, now_ns, output, remark};
+use super::output::{SOUND, now_ns, output, remark, width};
 use crate::cli::{Common, RingArgs};
 use crate::process::{
     Found, MappedFiles, Unreadable, directories_of_processes, living_threads, newest_first, rings_in,
@@ -33,7 +33,7 @@ pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
     } else if rings.is_empty() && unreadable.is_empty() {
         remark(format_args!("No rings in {}", printable(&names(wanted))));
     } else {
-        report::list(&mut out, &rings, &unreadable, now_ns())?;
+        report::list(&mut out, &rings, &unreadable, now_ns(), width(std::io::stdout()))?;
     }
     out.flush()?;
     Ok(SOUND)
@@ -104,7 +104,13 @@ fn only(mut rings: Vec<Found>, none: AppError) -> Result<PathBuf, AppError> {
         _ if count == 0 => Err(none),
         _ => {
             // If standard error cannot be written, nobody needs the list.
-            let _ = report::list(&mut std::io::stderr(), &with_programs(rings), &[], now_ns());
+            let _ = report::list(
+                &mut std::io::stderr(),
+                &with_programs(rings),
+                &[],
+                now_ns(),
+                width(std::io::stderr()),
+            );
             Err(AppError::ManyRings { count })
         }
     }

@@ -94,7 +94,8 @@ pub fn removed(
     )
 }
 
-/// Writes the rings as a table. `now_ns` is the time, ns since 1970.
+/// Writes the rings as a table. `now_ns` is the time, ns since 1970. If a line is longer than a terminal of `width`
+/// columns, the files are on lines of their own.
 ///
 /// # Errors
 ///
@@ -104,10 +105,12 @@ pub fn list(
     rings: &[(Found, String)],
     unreadable: &[Unreadable],
     now_ns: u64,
+    width: Option<usize>,
 ) -> io::Result<()> {
+    let mut files = vec![String::new()];
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
-    table.set_header(["PROGRAM", "PID", "AGE", "THREADS", "MEMORY", "STATE", "RING"]);
+    table.set_header(["PROGRAM", "PID", "AGE", "THREADS", "MEMORY", "STATE"]);
     for (ring, program) in rings {
         table.add_row([
             if program.is_empty() { "unknown".to_owned() } else { printable(program).into_owned() },
@@ -116,8 +119,8 @@ pub fn list(
             ring.header.slots.used.to_string(),
             format!("{} KiB", ring.memory_bytes / 1024),
             listed_state(ring),
-            printable(&ring.path.to_string_lossy()).into_owned(),
         ]);
+        files.push(printable(&ring.path.to_string_lossy()).into_owned());
         for child in &ring.children {
             table.add_row([
                 String::new(),
@@ -126,8 +129,8 @@ pub fn list(
                 child.threads.to_string(),
                 String::new(),
                 state_of_child(ring.header.pid, &child.liveness),
-                String::new(),
             ]);
+            files.push(String::new());
         }
     }
     for ring in unreadable {
@@ -138,16 +141,28 @@ pub fn list(
             String::new(),
             format!("{} KiB", ring.memory_bytes / 1024),
             format!("not readable: belongs to {}", printable(&ring.owner)),
-            printable(&ring.path.to_string_lossy()).into_owned(),
         ]);
+        files.push(printable(&ring.path.to_string_lossy()).into_owned());
     }
     for column in [1, 3, 4] {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
+    let columns = |text: &str| text.chars().count();
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    let widest = lines.iter().map(|line| columns(line)).max().unwrap_or_default();
+    let longest = files.iter().map(|file| columns(file)).max().unwrap_or_default();
+    let is_too_long = width.is_some_and(|width| widest + 2 + longest > width);
+    files[0] = if is_too_long { String::new() } else { "RING".to_owned() };
+    for (line, file) in lines.iter().zip(&files) {
+        if file.is_empty() {
+            writeln!(out, "{line}")?;
+        } else if is_too_long {
+            writeln!(out, "{line}\n     {file}")?;
+        } else {
+            writeln!(out, "{line:widest$}  {file}")?;
+        }
     }
     Ok(())
 }
