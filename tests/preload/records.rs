@@ -225,3 +225,17 @@ fn the_interposer_exports_the_functions_that_it_replaces_and_nothing_else() {
         assert!(prefixes.iter().any(|prefix| name.starts_with(prefix)), "{name}");
     }
 }
+
+#[test]
+fn the_interposers_own_debug_information_is_not_missed() {
+    let mut victim = plan(&compile("stuck", &[]), &[], &[preload()]).start();
+    addresses(&mut victim);
+    victim.kill();
+    let remains = victim.wait();
+    for view in [&["check"][..], &["locks"], &["-t"], &[]] {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_reader")).args(view).arg(remains.ring_path()).output().unwrap();
+        let remarks = String::from_utf8(output.stderr).unwrap();
+        assert!(!remarks.contains("Warning"), "{view:?}: {remarks}");
+    }
+}

@@ -270,6 +270,11 @@ impl<'a> Locations<'a> {
         let indices = marks.map(|marks| marks.different.clone()).unwrap_or_default();
         let sites: Vec<&Site> = indices.iter().take(MARKS_MAX).map(|&at| self.site(at)).collect();
         let is_wrapper = meaning.is_some_and(|meaning| meaning.flags().is_wrapper());
+        let types = meaning.and_then(|meaning| meaning.operand_types).unwrap_or_default();
+        if types.contains(&OperandType::Caller) {
+            // The location of the event is its caller. So the files of the interposer are not asked, nor missed.
+            return Location { pc, module: Some(module), address, sites: indices, ..Location::default() };
+        }
         let code = self.code_at(module, address, &sites, is_wrapper);
         let is_in_wrapper = is_wrapper && code.call.is_none();
         let mut sources = sources(&code, &sites).into_iter();
