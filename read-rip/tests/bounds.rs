@@ -88,7 +88,11 @@ fn texts_that_many_entries_claim_take_the_memory_of_the_texts() {
     let overlapping: fn(u32) -> u32 = |n| n % LONGEST;
     for (what, offset, damaged) in [("shared", shared, "module"), ("overlapping", overlapping, "site")] {
         let scratch = Scratch::new();
-        let path = scratch.file("ring", &vast_texts(offset).bytes);
+        let mut image = vast_texts(offset);
+        if what == "shared" {
+            image.seal();
+        }
+        let path = scratch.file("ring", &image.bytes);
         for args in [&["info"][..], &["-t"], &[], &["locks"], &["check"]] {
             let outcome = within(150 * MIB, args, &path);
             assert_eq!(outcome.status, 2, "{what} {args:?}: {outcome:#?}");

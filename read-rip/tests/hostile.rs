@@ -34,6 +34,7 @@ fn a_sparse_file_of_terabytes_takes_only_the_time_of_its_content() {
     image.set64(header_at::FILE_LEN, file_len);
     image.set64(image.region(SLOTS) + region_at::CAPACITY, SLOT_COUNT);
     image.set64(image.region(SLOTS) + region_at::USED, SLOT_COUNT);
+    image.seal();
     let scratch = Scratch::new();
     let path = scratch.file("ring", &image.bytes);
     let file = File::options().write(true).open(&path).unwrap();

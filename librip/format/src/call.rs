@@ -33,6 +33,9 @@ use crate::{
     SITE_TRY, SITE_UPGRADABLE, SITE_WRAPPER,
 };
 
+/// [`CallLocation::state`]: the entry is complete.
+pub const ENTRY_COMPLETE: u32 = 1;
+
 /// The bits of a call that are not the location's address.
 pub const CALL_BITS: u64 = 7;
 /// In a call: the attempt does not block, or ends after a time.

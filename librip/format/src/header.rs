@@ -67,8 +67,8 @@ pub struct Header {
     pub slot_len_bytes: u64,
     /// Length of the file when it was made, bytes. A shorter file was truncated.
     pub file_len_bytes: u64,
-    /// Zero.
-    pub reserved: u64,
+    /// [`header_checksum`](crate::header_checksum) of the fields that are written once.
+    pub checksum: u64,
     /// Where everything else is. Entries with kind 0 are unused.
     pub regions: [Region; REGIONS_MAX],
     /// `CLOCK_LEVEL_*`: which events have times.

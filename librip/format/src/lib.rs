@@ -42,6 +42,7 @@
 //! | [`incident`] | calls on locks that failed, or that are forbidden |
 //! | [`held`] | the table of locks that a thread holds or waits for |
 //! | [`clock`] | the unit of times |
+//! | [`checksum`] | the checksums of what is written once |
 //!
 //! Everything is re-exported at the root of the crate.
 //!
@@ -72,6 +73,7 @@
 #![forbid(unsafe_code)]
 
 pub mod call;
+pub mod checksum;
 pub mod clock;
 pub mod header;
 pub mod held;
@@ -84,6 +86,7 @@ pub mod slot;
 pub mod word;
 
 pub use call::*;
+pub use checksum::*;
 pub use clock::*;
 pub use header::*;
 pub use held::*;

@@ -15,14 +15,11 @@ pub struct Text {
     pub len_bytes: u32,
 }
 
-/// [`Module::state`] and [`Site::state`](crate::Site::state): the entry is complete.
-pub const ENTRY_COMPLETE: u32 = 1;
-
 /// An executable or shared library of the recorded process.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Module {
-    /// [`ENTRY_COMPLETE`], written last.
+    /// The entry's [checksum](crate::checksum), written last; 0 before.
     pub state: AtomicU32,
     /// The process that has loaded it. A forked child may load another library at the same address.
     pub pid: u32,
@@ -57,7 +54,8 @@ pub struct Module {
 #[repr(C)]
 #[derive(Debug)]
 pub struct LockName {
-    /// `NAME_*`. The other fields change only while it is [`NAME_CLAIMED`].
+    /// [`NAME_FREE`], [`NAME_CLAIMED`], or the [checksum](crate::checksum) of a complete entry. The other fields change
+    /// only while it is [`NAME_CLAIMED`].
     pub state: AtomicU32,
     /// The process.
     pub pid: AtomicU32,
@@ -69,8 +67,6 @@ pub struct LockName {
 
 /// [`LockName::state`]: free, or the lock was destroyed.
 pub const NAME_FREE: u32 = 0;
-/// [`LockName::state`]: complete.
-pub const NAME_COMPLETE: u32 = 1;
 /// [`LockName::state`]: a thread is writing the entry.
 pub const NAME_CLAIMED: u32 = 2;
 

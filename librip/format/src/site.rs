@@ -36,7 +36,7 @@ pub const OPERANDS_MAX: usize = 12;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Site {
-    /// [`ENTRY_COMPLETE`](crate::ENTRY_COMPLETE), written last.
+    /// The entry's [checksum](crate::checksum), written last; 0 before.
     pub state: AtomicU32,
     /// Index of the site's module.
     pub module: u32,

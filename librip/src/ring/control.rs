@@ -149,7 +149,7 @@ pub(crate) struct NameKey {
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct ModuleKey {
-    /// [`librip_format::ENTRY_COMPLETE`], written last.
+    /// 1 if the key is complete, written last.
     pub(crate) state: AtomicU32,
     pub(crate) load_bias: AtomicU64,
     /// The first actual address.

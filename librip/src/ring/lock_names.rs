@@ -8,7 +8,7 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use librip_format::{NAME_CLAIMED, NAME_COMPLETE, NAME_FREE};
+use librip_format::{Checksum, NAME_CLAIMED, NAME_FREE};
 
 use super::control::NameKey;
 use super::names;
@@ -24,6 +24,8 @@ const PAGE_GROUPS: usize = 32;
 /// Locks whose addresses have the same bits from this one on try the same page of keys first.
 const NEIGHBOURS_SHIFT: u32 = 16;
 
+/// [`NameKey::owner`]: the key is complete.
+const NAME_COMPLETE: u32 = 1;
 /// [`NameKey::owner`]: the first bit of the `NAME_*`. A process id of Linux has 22 bits.
 const STATE_SHIFT: u32 = 30;
 
@@ -34,7 +36,7 @@ pub(crate) fn write(ring: &Ring, lock: u64, name: &[u8]) {
     if name.is_empty() {
         // If two threads named the lock for the first time at the same time, it has two keys.
         while let Some(key) = claimed_own(ring, pid, lock) {
-            set_state(ring, key, NAME_FREE, pid);
+            set_free(ring, key);
         }
         return;
     }
@@ -43,7 +45,7 @@ pub(crate) fn write(ring: &Ring, lock: u64, name: &[u8]) {
         ring.header().lock_names_refused.fetch_add(1, Relaxed);
         return;
     };
-    // ORDERING: relaxed for the key: `set_state` publishes it.
+    // ORDERING: relaxed for the key: `publish` publishes it.
     key.lock.store(lock, Relaxed);
     if let Some(index) = entry_of(key) {
         let entry = ring.lock_name(index);
@@ -53,21 +55,21 @@ pub(crate) fn write(ring: &Ring, lock: u64, name: &[u8]) {
         entry.lock.store(lock, Release);
         names::store(&entry.name, name);
     }
-    set_state(ring, key, NAME_COMPLETE, pid);
+    set_complete(ring, key, pid, lock, name);
 }
 
 /// The key of this lock's name, claimed.
 fn claimed_own(ring: &Ring, pid: u32, lock: u64) -> Option<&NameKey> {
     let complete = owner(NAME_COMPLETE, pid);
     groups(ring.control.name_keys(), pid, lock).into_iter().flatten().find(|key| {
-        // ORDERING: acquire, pairs with the release in `set_state`: the lock belongs to this owner or a later one.
+        // ORDERING: acquire, pairs with the release in `publish`: the lock belongs to this owner or a later one.
         if key.owner.load(Acquire) != complete || key.lock.load(Relaxed) != lock || !claim(key, complete) {
             return false;
         }
         let is_own = key.lock.load(Relaxed) == lock;
         if !is_own {
             // Between the two loads the key was freed, and this process took it for another lock.
-            // ORDERING: release: as in `set_state`.
+            // ORDERING: release: as in `publish`.
             key.owner.store(complete, Release);
         }
         is_own
@@ -79,11 +81,11 @@ fn claimed_free(ring: &Ring, pid: u32, lock: u64) -> Option<&NameKey> {
     let key = take_free(ring.control.name_keys(), pid, lock)?;
     if entry_of(key).is_none() {
         let Ok(index) = ring.append(Table::LockNames, 1) else {
-            // ORDERING: release: as in `set_state`.
+            // ORDERING: release: as in `publish`.
             key.owner.store(owner(NAME_FREE, 0), Release);
             return None;
         };
-        // ORDERING: relaxed: `set_state` publishes it.
+        // ORDERING: relaxed: `publish` publishes it.
         key.entry.store(index as u32 + 1, Relaxed);
     }
     Some(key)
@@ -133,7 +135,7 @@ const fn owner(state: u32, pid: u32) -> u32 {
 }
 
 fn claim(key: &NameKey, seen: u32) -> bool {
-    // ORDERING: acquire, pairs with the release in `set_state`: the claim comes after the last owner's stores.
+    // ORDERING: acquire, pairs with the release in `publish`: the claim comes after the last owner's stores.
     key.owner.compare_exchange(seen, owner(NAME_CLAIMED, 0), Acquire, Relaxed).is_ok()
 }
 
@@ -143,12 +145,25 @@ fn entry_of(key: &NameKey) -> Option<u64> {
     key.entry.load(Relaxed).checked_sub(1).map(u64::from)
 }
 
-fn set_state(ring: &Ring, key: &NameKey, state: u32, pid: u32) {
+fn set_free(ring: &Ring, key: &NameKey) {
+    publish(ring, key, NAME_FREE, owner(NAME_FREE, 0));
+}
+
+fn set_complete(ring: &Ring, key: &NameKey, pid: u32, lock: u64, name: &[u8]) {
+    let mut covered = [0; 60];
+    covered[..4].copy_from_slice(&pid.to_le_bytes());
+    covered[4..12].copy_from_slice(&lock.to_le_bytes());
+    covered[12..].copy_from_slice(&names::padded(name));
+    publish(ring, key, Checksum::new().with(&covered).state(), owner(NAME_COMPLETE, pid));
+}
+
+/// Ends the claim of a key, with the state of its entry in the file.
+fn publish(ring: &Ring, key: &NameKey, state: u32, owner: u32) {
     // ORDERING: release on both: a thread or a reader that sees the state sees the key or the entry.
     if let Some(index) = entry_of(key) {
         ring.lock_name(index).state.store(state, Release);
     }
-    key.owner.store(owner(state, if state == NAME_COMPLETE { pid } else { 0 }), Release);
+    key.owner.store(owner, Release);
 }
 
 #[cfg(test)]

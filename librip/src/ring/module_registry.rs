@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 use std::hash::DefaultHasher;
 
-use librip_format::{ENTRY_COMPLETE, Module, ParsedSite, Site, Text};
+use librip_format::{Checksum, Module, ParsedSite, Site, Text};
 
 use super::control::ModuleKey;
 use super::{Ring, Table};
@@ -37,6 +37,8 @@ pub(crate) struct LoadedModule {
     pub(crate) texts: Vec<u8>,
 }
 
+/// [`ModuleKey::state`] of a complete key.
+const KEY_COMPLETE: u32 = 1;
 /// A ring keeps build ids up to this length, bytes. Usual ones have 20.
 const BUILD_ID_LEN_MAX: usize = 32;
 
@@ -89,7 +91,7 @@ fn is_registered(ring: &Ring, module: &LoadedModule) -> bool {
     let used = ring.used(Table::Modules).load(Acquire) as usize;
     let newest_there = ring.control.module_keys()[..used].iter().rev().find(|key| {
         // ORDERING: acquire, pairs with the release in `enter`. Complete keys do not change.
-        key.state.load(Acquire) == ENTRY_COMPLETE
+        key.state.load(Acquire) == KEY_COMPLETE
             && key.begin.load(Relaxed) < module.end
             && module.begin < key.end.load(Relaxed)
     });
@@ -114,11 +116,15 @@ fn enter(ring: &Ring, module: &LoadedModule) -> Result<(), NoMemory> {
     let sites = ring.append(Table::Sites, module.sites.len() as u64)?;
     let index = ring.append(Table::Modules, 1)?;
     write_module(ring, index, module, path);
+    let mut rest = &module.texts[..];
     let mut offset = texts.offset;
     for (position, site) in module.sites.iter().enumerate() {
         let text = Text { offset, len_bytes: site.text_len_bytes };
         offset += site.text_len_bytes;
-        write_site(ring, sites + position as u64, index, site, site.pc.wrapping_sub(module.load_bias), text);
+        let (bytes, others) = rest.split_at_checked(site.text_len_bytes as usize).unwrap_or_default();
+        rest = others;
+        let pc = site.pc.wrapping_sub(module.load_bias);
+        write_site(ring, sites + position as u64, index, site, pc, (text, bytes));
     }
     note_key(&ring.control.module_keys()[index as usize], module);
     Ok(())
@@ -145,8 +151,9 @@ fn write_module(ring: &Ring, index: u64, module: &LoadedModule, path: Text) {
         code_end: module.code_end.wrapping_sub(module.load_bias),
         reserved: [0; 2],
     };
-    // SAFETY: `Ring::append` gave this entry to us alone, reserved. `Module` starts with its state.
-    unsafe { write_then_complete(ring.module(index), entry) };
+    // SAFETY: `Ring::append` gave this entry to us alone, reserved. `Module` starts with its state, and has no padding:
+    // its fields add up to its length.
+    unsafe { write_then_complete(ring.module(index), entry, &module.path) };
 }
 
 /// Returns a file's length and modification time, bytes and ns since 1970; zeros if the file cannot be examined, or its
@@ -159,7 +166,14 @@ fn file_identity(path: &[u8]) -> (u64, u64) {
     len_and_time(terminated.as_c_str()).unwrap_or((0, 0))
 }
 
-fn write_site(ring: &Ring, index: u64, module: u64, site: &ParsedSite, pc: u64, text: Text) {
+fn write_site(
+    ring: &Ring,
+    index: u64,
+    module: u64,
+    site: &ParsedSite,
+    pc: u64,
+    (text, bytes): (Text, &[u8]),
+) {
     let entry = Site {
         state: 0.into(),
         module: module as u32,
@@ -172,26 +186,32 @@ fn write_site(ring: &Ring, index: u64, module: u64, site: &ParsedSite, pc: u64, 
         flags: site.flags,
         operand_types: site.operand_types,
     };
-    // SAFETY: `Ring::append` gave this entry to us alone, reserved. `Site` starts with its state.
-    unsafe { write_then_complete(ring.site(index), entry) };
+    // SAFETY: `Ring::append` gave this entry to us alone, reserved. `Site` starts with its state, and has no padding:
+    // its fields add up to its length.
+    unsafe { write_then_complete(ring.site(index), entry, bytes) };
 }
 
-/// Writes an entry, whose state is 0, and then the state that makes it complete.
+/// Writes an entry, whose state is 0, and then the state that makes it complete: the checksum of the entry and its text.
 ///
 /// The reader is another process that copies the file. It accepts an entry if its state is complete.
 ///
 /// # Safety
 ///
 /// `target` is aligned and within the ring's mapping; `Ring::append` gave it to the calling thread alone, reserved. `T`
-/// starts with an `AtomicU32`, its state.
-unsafe fn write_then_complete<T>(target: *mut T, entry: T) {
+/// starts with an `AtomicU32`, its state, and has no padding.
+unsafe fn write_then_complete<T>(target: *mut T, entry: T, text: &[u8]) {
+    let start = (&raw const entry).cast::<u8>();
+    // SAFETY: all bytes of our own entry, which has no padding, as the caller promises.
+    let bytes = unsafe { core::slice::from_raw_parts(start, size_of::<T>()) };
+    let own = Checksum::new().with(&bytes[size_of::<AtomicU32>()..]);
+    let complete = own.with_sum(Checksum::new().with(text)).state();
     // SAFETY: the caller promises a valid target that no other thread has. No thread of the recorder reads entries,
     // also later. Volatile, because other processes read the file; they see a state of 0 until the store below.
     unsafe { target.write_volatile(entry) };
     // SAFETY: the caller promises that the entry starts with an atomic, which lives as long as the mapping.
     let state = unsafe { AtomicU32::from_ptr(target.cast()) };
     // ORDERING: release: a reader that sees the state sees the entry.
-    state.store(ENTRY_COMPLETE, Release);
+    state.store(complete, Release);
 }
 
 /// Writes the key by which `is_registered` finds a module again, in this process and in its children.
@@ -202,7 +222,7 @@ fn note_key(key: &ModuleKey, module: &LoadedModule) {
     key.end.store(module.end, Relaxed);
     key.build_id.store(hash(&module.build_id), Relaxed);
     // ORDERING: release, pairs with the acquire in `is_registered`.
-    key.state.store(ENTRY_COMPLETE, Release);
+    key.state.store(KEY_COMPLETE, Release);
 }
 
 fn append_text(ring: &Ring, bytes: &[u8]) -> Result<Text, NoMemory> {

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use librip_format::{
     BYTE_ORDER, HANDED_OVER_MAX, Header, INCIDENTS_MAX, Incident, MAGIC, SETTING_SLOTS_LIMITED,
-    VERSION_MAJOR, VERSION_MINOR,
+    VERSION_MAJOR, VERSION_MINOR, header_checksum,
 };
 
 use super::file::{Name, Naming, NewFile};
@@ -99,8 +99,13 @@ fn build(plan: &Plan, pid: u32, new: &NewFile) -> Result<Ring, Failure> {
         Ok(control) => control,
         Err(error) => return fail(Failure::Map(error)),
     };
+    let mut header = header(plan, pid, new);
+    let start = (&raw const header).cast::<u8>();
+    // SAFETY: a part of our own header. What the checksum covers has no padding: its fields follow one another.
+    header.checksum =
+        header_checksum(|at, len| unsafe { core::slice::from_raw_parts(start.wrapping_add(at), len) });
     // SAFETY: the start of a new mapping, which is reserved above, and to which no other reference exists.
-    unsafe { base.cast::<Header>().write(header(plan, pid, new)) };
+    unsafe { base.cast::<Header>().write(header) };
     // SAFETY: the mapping has this length and stays, and `control` was made for this geometry.
     Ok(unsafe { Ring::new(base, geometry, control) })
 }
@@ -134,7 +139,7 @@ fn header(plan: &Plan, pid: u32, new: &NewFile) -> Header {
         slot_words: geometry.slot_words,
         slot_len_bytes: geometry.extent(Table::Slots).entry_len_bytes,
         file_len_bytes: geometry.file_len_bytes,
-        reserved: 0,
+        checksum: 0,
         regions: geometry.regions(),
         clock_level: calibration.level,
         clock_source: calibration.source,

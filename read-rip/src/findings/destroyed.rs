@@ -7,7 +7,8 @@
 //! # Method
 //!
 //! When a lock is destroyed, the recorder sets the state of its held-lock entries to *destroyed*. This analysis reads
-//! that state, not the event of the same name: the recorder writes the event for every lock, held or not.
+//! that state. The recorder writes an event of the same name for every lock, held or not. With that event the finding is
+//! proven. Without, it is potential: a single bit of damaged memory makes a waiting thread look like this.
 //!
 //! # Blind spots
 //!
@@ -24,6 +25,7 @@ use std::collections::HashSet;
 
 use super::evidence::{DestroyedWhileHeld, Evidence};
 use super::finding::{Analysis, Finding};
+use super::history;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
 use crate::locks::{HoldState, LockId, ThreadId};
@@ -34,16 +36,22 @@ pub(super) struct Destroyed;
 impl Analysis for Destroyed {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let mut seen: HashSet<(ThreadId, LockId)> = HashSet::new();
+        let destroyed = history::destroyed(view.now);
         let holds = view.now.locks.iter().flat_map(|lock| lock.holders.iter().chain(&lock.possible_holders));
         for hold in holds.filter(|hold| hold.state == HoldState::Destroyed) {
             if !seen.insert((hold.thread, hold.lock)) {
                 continue;
             }
             let is_wrapped = view.now.locks[hold.lock].nature.is_wrapped;
-            let confidence = if is_wrapped { Confidence::Proven } else { Confidence::Suspected };
+            let is_seen = || destroyed.contains(&hold.lock);
+            let (confidence, doubt) = match is_wrapped {
+                true if is_seen() => (Confidence::Proven, None),
+                true => (Confidence::Potential, Some(Doubt::DestructionNotSeen)),
+                false => (Confidence::Suspected, Some(Doubt::MarkedByHand)),
+            };
             let evidence = Evidence::DestroyedWhileHeld(DestroyedWhileHeld { hold: view.hold_fact(hold) });
             let mut finding = Finding::new(Kind::DestroyedLock, confidence, evidence, Advice::KeepLockAlive);
-            finding.doubts.extend((!is_wrapped).then_some(Doubt::MarkedByHand));
+            finding.doubts.extend(doubt);
             finding.since_ns = hold.since_ns;
             found.push(finding);
         }
@@ -64,6 +72,16 @@ mod tests {
         scene.step(thread, StepKind::Destroyed, lock);
         let found = scene.run(&Destroyed);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Proven));
+    }
+
+    #[test]
+    fn without_the_event_of_the_destruction_it_is_not_proven() {
+        let mut scene = Scene::new();
+        let (thread, lock) = (scene.thread("worker"), scene.lock("SESSION"));
+        scene.holds_with(thread, lock, |hold| hold.state = HoldState::Destroyed);
+        let found = scene.run(&Destroyed);
+        assert_eq!((found.len(), found[0].confidence), (1, Confidence::Potential));
+        assert_eq!(found[0].doubts, [Doubt::DestructionNotSeen]);
     }
 
     #[test]

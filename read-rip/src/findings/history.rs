@@ -120,6 +120,12 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
     held
 }
 
+/// The locks at whose address a lock was destroyed in the known histories.
+pub(super) fn destroyed(model: &LockModel) -> HashSet<LockId> {
+    let steps = model.threads.iter().flat_map(|thread| &thread.steps);
+    steps.filter(|step| step.kind == StepKind::Destroyed).filter_map(|step| step.lock).collect()
+}
+
 /// A release of a lock that the thread did not hold.
 pub(super) struct Stray {
     pub(super) lock: LockId,

@@ -142,6 +142,8 @@ named! {
         MaybeSent = "maybe-sent",
         /// Two threads are recorded as exclusive holders of one lock.
         TwoHolders = "two-holders",
+        /// The event of the destruction is not in the known histories.
+        DestructionNotSeen = "destruction-not-seen",
         /// Some releases were not matched to a holder.
         UnmatchedReleases = "unmatched-releases",
         /// Threads release a lock that other threads acquired.

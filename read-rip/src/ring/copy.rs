@@ -208,19 +208,19 @@ impl SlotReader<'_> {
         self.held(&mut slot, bytes, bytes);
         let from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
         slot.words_from = from;
-        slot.words = Words::missing((slot.count - from) as usize);
-        for sequence in from..slot.count {
+        let (mut unwritten, mut damaged) = (0, 0);
+        slot.words = Words::from_fn((slot.count - from) as usize, |index| {
+            let sequence = from + index as u64;
             let word = Word::from_raw(bytes.u64(HEADER_LEN + 8 * (sequence % n) as usize));
-            let is_known = !word.is_missing() && word.sequence() == SequenceBits::of(sequence);
-            if !is_known {
-                let is_lap_before =
-                    word.is_missing() || word.sequence() == SequenceBits::of(sequence.wrapping_sub(n));
-                *if is_lap_before { &mut slot.unwritten } else { &mut slot.damaged } += 1;
+            if !word.is_missing() && word.sequence() == SequenceBits::of(sequence) {
+                return word;
             }
-            if is_known {
-                slot.words.set((sequence - from) as usize, word);
-            }
-        }
+            let is_lap_before =
+                word.is_missing() || word.sequence() == SequenceBits::of(sequence.wrapping_sub(n));
+            *if is_lap_before { &mut unwritten } else { &mut damaged } += 1;
+            Word::MISSING
+        });
+        (slot.unwritten, slot.damaged) = (unwritten, damaged);
         if slot.damaged > 0 {
             Damaged::note(&mut self.damaged.words, index);
         }

@@ -140,6 +140,8 @@ pub enum Defect {
     DecompressedPart { format: &'static str, why: &'static str, bytes: u64 },
     /// The offset or size of a region is impossible.
     Region { kind: RegionKind, what: &'static str, found: u64 },
+    /// The header's identity, geometry or clock does not have its checksum.
+    HeaderChecksum,
     /// The header does not list a region that every ring has.
     RegionMissing { kind: RegionKind },
     /// Entries of a region contradict themselves, or refer to something that does not exist.
@@ -161,6 +163,7 @@ impl Defect {
             }
             Defect::DecompressedPart { .. } => "make the compressed copy again",
             Defect::Region { .. }
+            | Defect::HeaderChecksum
             | Defect::RegionMissing { .. }
             | Defect::Entries { .. }
             | Defect::Clock { .. }
@@ -195,6 +198,13 @@ impl fmt::Display for Defect {
             }
             Defect::Region { kind, what, found } => {
                 write!(f, "the header has an impossible {}: {what} is {found}", region_name(*kind))
+            }
+            Defect::HeaderChecksum => {
+                write!(
+                    f,
+                    "the header does not have its checksum: what it says of the process, the tables and the clock may \
+                     be wrong"
+                )
             }
             Defect::RegionMissing { kind } => write!(f, "the header lists no {}", region_name(*kind)),
             Defect::Entries { kind, count, what } => {

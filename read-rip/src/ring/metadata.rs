@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use librip_format::{Module as RawModule, Site as RawSite, Text};
+use librip_format::{Checksum, Module as RawModule, Site as RawSite, Text};
 
 use super::bytes::Bytes;
 use super::table::{entries, used_bytes};
@@ -32,7 +32,7 @@ pub(super) fn read(source: &Source, header: &Header, defects: &mut Vec<Defect>) 
 pub(super) fn program(source: &Source, header: &Header) -> Option<PathBuf> {
     let table = used_bytes(source, header.modules, RegionKind::Modules, &mut Vec::new());
     let is_program = |entry: &Bytes<'_>| {
-        entry.u32(offset_of!(RawModule, state)) == librip_format::ENTRY_COMPLETE
+        librip_format::is_complete(entry.u32(offset_of!(RawModule, state)))
             && entry.u32(offset_of!(RawModule, is_executable)) != 0
     };
     let entry = entries(&table, header.modules).find(is_program)?;
@@ -47,40 +47,39 @@ pub(super) fn program(source: &Source, header: &Header) -> Option<PathBuf> {
 fn modules(source: &Source, header: &Header, texts: &mut Texts, defects: &mut Vec<Defect>) -> Vec<Module> {
     let kind = RegionKind::Modules;
     let mut modules = Vec::new();
-    let mut damaged = 0;
+    let mut damaged = Damaged::default();
     let table = used_bytes(source, header.modules, kind, defects);
     for entry in entries(&table, header.modules) {
         // A damaged or unfinished entry keeps its index, because sites refer to modules by index.
         let module = match entry.u32(offset_of!(RawModule, state)) {
-            librip_format::ENTRY_COMPLETE => module(&entry, texts),
-            _ => Some(Module::default()),
+            state if librip_format::is_complete(state) => module(&entry, texts),
+            _ => Ok(Module::default()),
         };
-        damaged += u64::from(module.is_none());
-        modules.push(module.unwrap_or_default());
+        modules.push(module.unwrap_or_else(|problem| damaged.note(problem)));
     }
-    if damaged > 0 {
-        let what = "a path, range or build id is impossible";
-        defects.push(Defect::Entries { kind, count: damaged, what });
-    }
+    damaged.report(kind, "a path, range or build id is impossible", defects);
     modules
 }
 
-fn module(entry: &Bytes<'_>, texts: &mut Texts) -> Option<Module> {
+fn module(entry: &Bytes<'_>, texts: &mut Texts) -> Result<Module, Problem> {
     let build_id_len = entry.u32(offset_of!(RawModule, build_id_len_bytes)) as usize;
     let build_id = entry.array::<32>(offset_of!(RawModule, build_id));
     let begin = entry.u64(offset_of!(RawModule, begin));
     let end = entry.u64(offset_of!(RawModule, end));
     if begin > end {
-        return None;
+        return Err(Problem::Impossible);
     }
-    Some(Module {
+    let path = texts.take(entry, offset_of!(RawModule, path)).ok_or(Problem::Impossible)?;
+    let build_id = build_id.get(..build_id_len).ok_or(Problem::Impossible)?.to_vec();
+    check(entry, Checksum::new().with(path))?;
+    Ok(Module {
         pid: entry.u32(offset_of!(RawModule, pid)),
         load_bias: entry.u64(offset_of!(RawModule, load_bias)),
         begin,
         end,
         code: entry.u64(offset_of!(RawModule, code_begin))..entry.u64(offset_of!(RawModule, code_end)),
-        path: OsString::from_vec(texts.take(entry, offset_of!(RawModule, path))?.to_vec()).into(),
-        build_id: build_id.get(..build_id_len)?.to_vec(),
+        path: OsString::from_vec(path.to_vec()).into(),
+        build_id,
         is_executable: entry.u32(offset_of!(RawModule, is_executable)) != 0,
         file_len_bytes: entry.u64(offset_of!(RawModule, file_len_bytes)),
         modified_ns: entry.u64(offset_of!(RawModule, modified_ns)),
@@ -96,31 +95,34 @@ fn sites(
 ) -> Vec<Site> {
     let kind = RegionKind::Sites;
     let mut sites = Vec::new();
-    let mut damaged = 0;
+    let mut damaged = Damaged::default();
     let table = used_bytes(source, header.sites, kind, defects);
     for entry in entries(&table, header.sites) {
-        if entry.u32(offset_of!(RawSite, state)) != librip_format::ENTRY_COMPLETE {
+        if !librip_format::is_complete(entry.u32(offset_of!(RawSite, state))) {
             continue;
         }
-        match site(&entry, texts).filter(|site| site.module < module_count) {
-            Some(site) => sites.push(site),
-            None => damaged += 1,
+        match site(&entry, texts, module_count) {
+            Ok(site) => sites.push(site),
+            Err(problem) => damaged.note(problem),
         }
     }
-    if damaged > 0 {
-        defects.push(Defect::Entries { kind, count: damaged, what: "a module or text is impossible" });
-    }
+    damaged.report(kind, "a module or text is impossible", defects);
     sites
 }
 
-fn site(entry: &Bytes<'_>, texts: &mut Texts) -> Option<Site> {
-    let [file, module_path, label] = texts.parts(entry, offset_of!(RawSite, text))?;
+fn site(entry: &Bytes<'_>, texts: &mut Texts, module_count: usize) -> Result<Site, Problem> {
+    let module = entry.u32(offset_of!(RawSite, module)) as usize;
+    let ([file, module_path, label], sum) = texts
+        .parts(entry, offset_of!(RawSite, text))
+        .filter(|_| module < module_count)
+        .ok_or(Problem::Impossible)?;
+    check(entry, sum)?;
     let operand_count = usize::from(entry.u8(offset_of!(RawSite, operand_count)));
     let operand_types = entry.array::<{ librip_format::OPERANDS_MAX }>(offset_of!(RawSite, operand_types));
     let operand_types: Option<Vec<OperandType>> =
         operand_types.get(..operand_count).map(|types| types.iter().map(|&raw| raw.into()).collect());
-    Some(Site {
-        module: entry.u32(offset_of!(RawSite, module)) as usize,
+    Ok(Site {
+        module,
         pc: entry.u64(offset_of!(RawSite, pc)),
         file,
         module_path,
@@ -136,6 +138,48 @@ fn site(entry: &Bytes<'_>, texts: &mut Texts) -> Option<Site> {
     })
 }
 
+/// What can be wrong with an entry.
+enum Problem {
+    /// A field has a value that no recorder writes.
+    Impossible,
+    /// The entry or its text does not have its checksum.
+    Changed,
+}
+
+/// How many entries of a table have each of these problems.
+#[derive(Default)]
+struct Damaged {
+    impossible: u64,
+    changed: u64,
+}
+
+impl Damaged {
+    /// Counts an entry. Returns what stands for it.
+    fn note<T: Default>(&mut self, problem: Problem) -> T {
+        match problem {
+            Problem::Impossible => self.impossible += 1,
+            Problem::Changed => self.changed += 1,
+        }
+        T::default()
+    }
+
+    fn report(self, kind: RegionKind, impossible: &'static str, defects: &mut Vec<Defect>) {
+        let what = "the entry or its text does not have its checksum";
+        for (count, what) in [(self.impossible, impossible), (self.changed, what)] {
+            if count > 0 {
+                defects.push(Defect::Entries { kind, count, what });
+            }
+        }
+    }
+}
+
+/// Checks that an entry and its text have the checksum that is the entry's state.
+fn check(entry: &Bytes<'_>, text: Checksum) -> Result<(), Problem> {
+    let covered = entry.0.get(size_of::<u32>()..).unwrap_or_default();
+    let is_right = Checksum::new().with(covered).with_sum(text).state() == entry.u32(0);
+    if is_right { Ok(()) } else { Err(Problem::Changed) }
+}
+
 /// The text region.
 ///
 /// A recorder writes each text once, so all different texts together are no longer than the region. Texts that overlap
@@ -145,11 +189,14 @@ struct Texts {
     bytes: Vec<u8>,
     /// How many bytes of texts may still be copied.
     budget: usize,
-    /// The parts of sites' texts, by offset and length. Sites can share a text.
-    known: HashMap<(u32, u32), [Arc<str>; 3]>,
+    /// The parts of sites' texts and their checksums, by offset and length. Sites can share a text.
+    known: HashMap<(u32, u32), Parts>,
     /// The parts of texts, each once: most sites share their file and their module path with others.
     parts: HashSet<Arc<str>>,
 }
+
+/// The file, module path and label of a site, and the checksum of all.
+type Parts = ([Arc<str>; 3], Checksum);
 
 impl Texts {
     fn new(bytes: Vec<u8>) -> Texts {
@@ -164,20 +211,22 @@ impl Texts {
         Some(text)
     }
 
-    /// The text of a site: its file, module path and label.
-    fn parts(&mut self, entry: &Bytes<'_>, at: usize) -> Option<[Arc<str>; 3]> {
+    /// The text of a site.
+    fn parts(&mut self, entry: &Bytes<'_>, at: usize) -> Option<Parts> {
         let range = text_range(entry, at)?;
         if let Some(known) = self.known.get(&range) {
             return Some(known.clone());
         }
-        let text = String::from_utf8_lossy(self.take(entry, at)?).into_owned();
+        let bytes = self.take(entry, at)?;
+        let sum = Checksum::new().with(bytes);
+        let text = String::from_utf8_lossy(bytes).into_owned();
         let mut parts = text.splitn(3, '\0');
         let parts = [(); 3].map(|()| self.part(parts.next().unwrap_or_default()));
         if parts[0].len() > FILE_MAX_BYTES {
             return None;
         }
-        self.known.insert(range, parts.clone());
-        Some(parts)
+        self.known.insert(range, (parts.clone(), sum));
+        Some((parts, sum))
     }
 
     fn part(&mut self, part: &str) -> Arc<str> {

@@ -3,9 +3,9 @@
 //! It does not choose what a lock is called: it reads a table.
 
 use std::collections::HashMap;
-use std::mem::offset_of;
+use std::mem::{offset_of, size_of};
 
-use librip_format::LockName;
+use librip_format::{Checksum, LockName, is_complete};
 
 use super::bytes::Bytes;
 use super::table::{entries, used_bytes};
@@ -21,18 +21,27 @@ pub(super) fn read(
     defects: &mut Vec<Defect>,
 ) -> HashMap<(u32, u64), String> {
     let region = header.lock_names;
-    let mut table = || used_bytes(source, region, RegionKind::LockNames, defects);
-    let first = table();
-    let second = if source.may_change() && !first.is_empty() { Some(table()) } else { None };
+    let first = used_bytes(source, region, RegionKind::LockNames, defects);
+    let is_twice = source.may_change() && !first.is_empty();
+    let second = is_twice.then(|| used_bytes(source, region, RegionKind::LockNames, defects));
     let second = second.as_ref().unwrap_or(&first);
     let pairs = entries(&first, region).zip(entries(second, region));
-    pairs.filter(|(first, second)| first.0 == second.0).filter_map(|(entry, _)| name(&entry)).collect()
+    let complete = pairs.filter(|(first, second)| first.0 == second.0).map(|(entry, _)| entry);
+    let complete = complete.filter(|entry| is_complete(entry.u32(offset_of!(LockName, state))));
+    let (right, changed): (Vec<_>, Vec<_>) = complete.partition(has_its_checksum);
+    if !changed.is_empty() {
+        let (kind, count) = (RegionKind::LockNames, changed.len() as u64);
+        defects.push(Defect::Entries { kind, count, what: "the entry does not have its checksum" });
+    }
+    right.iter().filter_map(name).collect()
+}
+
+fn has_its_checksum(entry: &Bytes<'_>) -> bool {
+    let covered = entry.0.get(size_of::<u32>()..).unwrap_or_default();
+    Checksum::new().with(covered).state() == entry.u32(offset_of!(LockName, state))
 }
 
 fn name(entry: &Bytes<'_>) -> Option<((u32, u64), String)> {
-    if entry.u32(offset_of!(LockName, state)) != librip_format::NAME_COMPLETE {
-        return None;
-    }
     let name = entry.text(offset_of!(LockName, name), librip_format::NAME_LEN_BYTES);
     let lock = (entry.u32(offset_of!(LockName, pid)), entry.u64(offset_of!(LockName, lock)));
     (!name.is_empty()).then_some((lock, name))

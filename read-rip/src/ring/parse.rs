@@ -34,6 +34,10 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
         let (found_bytes, expected_bytes) = (source.len_bytes(), header.file_len_bytes);
         defects.push(Defect::Truncated { found_bytes, expected_bytes });
     }
+    if bytes.u64(offset_of!(Raw, checksum)) != librip_format::header_checksum(|at, len| &buffer[at..at + len])
+    {
+        defects.push(Defect::HeaderChecksum);
+    }
     match Clock::read(&bytes) {
         Ok(clock) => header.clock = clock,
         Err(defect) => defects.push(defect),

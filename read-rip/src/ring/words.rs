@@ -21,6 +21,22 @@ impl Words {
         Words { len, pieces: vec![Box::default(); len.div_ceil(PIECE)] }
     }
 
+    /// This many words, each as the function says, which is called for one index after the other.
+    pub fn from_fn(len: usize, mut word: impl FnMut(usize) -> Word) -> Words {
+        let mut pieces = Vec::with_capacity(len.div_ceil(PIECE));
+        for begin in (0..len).step_by(PIECE) {
+            let mut is_known = false;
+            let words = (begin..len.min(begin + PIECE)).map(|index| {
+                let word = word(index);
+                is_known |= !word.is_missing();
+                word
+            });
+            let words: Box<[Word]> = words.collect();
+            pieces.push(if is_known { words } else { Box::default() });
+        }
+        Words { len, pieces }
+    }
+
     /// The number of words, known or not.
     pub fn len(&self) -> usize {
         self.len
@@ -67,9 +83,7 @@ impl Words {
 impl FromIterator<Word> for Words {
     fn from_iter<I: IntoIterator<Item = Word>>(words: I) -> Words {
         let all: Vec<Word> = words.into_iter().collect();
-        let mut words = Words::missing(all.len());
-        all.into_iter().enumerate().for_each(|(index, word)| words.set(index, word));
-        words
+        Words::from_fn(all.len(), |index| all[index])
     }
 }
 

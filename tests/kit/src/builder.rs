@@ -187,7 +187,9 @@ impl Ring {
         }
         let file_len = (bytes.len() + slot_capacity * slot_len).next_multiple_of(REGION_ALIGN);
         self.header(&mut bytes, file_len);
-        Image { bytes, file_len }
+        let mut image = Image { bytes, file_len };
+        image.seal();
+        image
     }
 
     /// The regions in the order of the file.

@@ -55,7 +55,7 @@ structure! {
     SLOT_WORDS 164 + 4,
     SLOT_LEN 168 + 8,
     FILE_LEN 176 + 8,
-    RESERVED 184 + 8,
+    CHECKSUM 184 + 8,
     REGIONS 192 + 512,
     CLOCK_LEVEL 704 + 4,
     CLOCK_SOURCE 708 + 4,
@@ -305,7 +305,6 @@ pub mod call {
 pub mod name_state {
     #![allow(missing_docs, reason = "the description of the format documents the states")]
     pub const FREE: u32 = 0;
-    pub const COMPLETE: u32 = 1;
     pub const CLAIMED: u32 = 2;
 }
 
@@ -356,7 +355,7 @@ mod tests {
             TICKS_PER_SECOND ticks_per_second, START_TIME start_time_ticks, PID_NAMESPACE pid_namespace,
             CREATED_REALTIME created_realtime_ns, CREATED_BOOTTIME created_boottime_ns, FILE_SYSTEM file_system,
             HOST host, SETTINGS_IGNORED settings_ignored, SLOT_WORDS slot_words, SLOT_LEN slot_len_bytes,
-            FILE_LEN file_len_bytes, RESERVED reserved, REGIONS regions, CLOCK_LEVEL clock_level,
+            FILE_LEN file_len_bytes, CHECKSUM checksum, REGIONS regions, CLOCK_LEVEL clock_level,
             CLOCK_SOURCE clock_source, CLOCK_SHIFT clock_shift, RESERVED_CLOCK reserved_clock,
             CLOCK_BASE_TICKS clock_base_ticks, CLOCK_BASE_BOOTTIME clock_base_boottime_ns,
             CLOCK_TICKS_PER_KILOSECOND clock_ticks_per_kilosecond, REFUSED_FULL threads_refused_full,
@@ -431,10 +430,7 @@ mod tests {
             [slot_state::FREE, slot_state::LIVE, slot_state::EXITED, slot_state::CLAIMING],
             [theirs::SLOT_FREE, theirs::SLOT_LIVE, theirs::SLOT_EXITED, theirs::SLOT_CLAIMING]
         );
-        assert_eq!(
-            [name_state::FREE, name_state::COMPLETE, name_state::CLAIMED],
-            [theirs::NAME_FREE, theirs::NAME_COMPLETE, theirs::NAME_CLAIMED]
-        );
+        assert_eq!([name_state::FREE, name_state::CLAIMED], [theirs::NAME_FREE, theirs::NAME_CLAIMED]);
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         Doubt::TwoHolders => {
             "two threads are recorded as holders of one lock, which is impossible: a release may have no mark"
         }
+        Doubt::DestructionNotSeen => {
+            "the event of the destruction is not in the known histories, so only the thread's table says this"
+        }
         Doubt::UnmatchedReleases => {
             "some releases were not matched to a holder: a lock that looks held may be free"
         }

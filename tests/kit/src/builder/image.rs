@@ -2,12 +2,14 @@
 //!
 //! Nothing here checks what a test writes.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use crate::format::{REGIONS, header_at, region_at};
+use crate::checksum;
+use crate::format::{REGIONS, header_at, module_at, region, region_at, site_at};
 
 /// The bytes of a ring, for a test to damage.
 #[derive(Clone, Debug)]
@@ -24,6 +26,10 @@ impl Image {
 
     pub fn set64(&mut self, at: usize, value: u64) {
         put64(&mut self.bytes, at, value);
+    }
+
+    fn get32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.bytes[at..at + 4].try_into().unwrap())
     }
 
     fn get64(&self, at: usize) -> u64 {
@@ -52,6 +58,48 @@ impl Image {
         self.begin(kind) + index * len as usize
     }
 
+    /// Gives the header, the modules, the sites and the names of locks their checksums. A test calls it after it has
+    /// changed what they cover, if a reader should not notice that. It leaves out incomplete entries, and those whose
+    /// text does not exist.
+    pub fn seal(&mut self) -> &mut Image {
+        let checksum = checksum::of_header(&self.bytes);
+        self.set64(header_at::CHECKSUM, checksum);
+        let texts = self.begin(region::TEXTS);
+        let mut known: HashMap<(u32, u32), u64> = HashMap::new();
+        for (kind, text_at) in [
+            (region::MODULES, Some(module_at::PATH)),
+            (region::SITES, Some(site_at::TEXT)),
+            (region::LOCK_NAMES, None),
+        ] {
+            let header = self.region(kind);
+            let (len, used) =
+                (self.get32(header + region_at::ENTRY_LEN) as usize, self.get64(header + region_at::USED));
+            for index in 0..used as usize {
+                let at = self.begin(kind).saturating_add(index.saturating_mul(len));
+                let Some(entry) = at.checked_add(len).and_then(|end| self.bytes.get(at..end)) else { break };
+                if entry[0] & 1 == 0 {
+                    continue;
+                }
+                let state = match text_at {
+                    None => Some(checksum::state(entry)),
+                    Some(text_at) => {
+                        let (offset, len) = (self.get32(at + text_at), self.get32(at + text_at + 4));
+                        let text = self.bytes.get(texts + offset as usize..);
+                        let text = text.and_then(|rest| rest.get(..len as usize));
+                        text.map(|text| {
+                            let sum = known.entry((offset, len)).or_insert_with(|| checksum::of_text(text));
+                            checksum::state_with_sum(entry, *sum)
+                        })
+                    }
+                };
+                if let Some(state) = state {
+                    self.set32(at, state);
+                }
+            }
+        }
+        self
+    }
+
     /// Writes the bytes to a file, with a hole for the zeros at the end. Unless the header says otherwise already, it
     /// says that this very file is the ring, and not a copy.
     pub fn write(&self, path: &Path) {
@@ -65,6 +113,13 @@ impl Image {
             let metadata = file.metadata().unwrap();
             let identity = [metadata.dev().to_le_bytes(), metadata.ino().to_le_bytes()].concat();
             file.write_all_at(&identity, header_at::FILE_DEVICE as u64).unwrap();
+            // The checksum stays wrong if a test has made it wrong.
+            let mut bytes = self.bytes[..header_at::LEN].to_vec();
+            if checksum::of_header(&bytes) == self.get64(header_at::CHECKSUM) {
+                bytes[header_at::FILE_DEVICE..][..identity.len()].copy_from_slice(&identity);
+                let checksum = checksum::of_header(&bytes).to_le_bytes();
+                file.write_all_at(&checksum, header_at::CHECKSUM as u64).unwrap();
+            }
         }
     }
 }

@@ -4,7 +4,8 @@
 
 use super::BIAS;
 use super::image::{put16, put32, put64};
-use crate::format::{call_at, held, lock_name_at, module_at, name_state, pack, site_at, slot_state};
+use crate::checksum;
+use crate::format::{call_at, held, lock_name_at, module_at, pack, site_at, slot_state};
 
 /// A program or library.
 #[derive(Clone, Debug)]
@@ -308,9 +309,10 @@ impl Held {
 /// An entry of the table of names.
 pub(super) fn lock_name((pid, lock, name): &(u32, u64, String)) -> Vec<u8> {
     let mut bytes = vec![0; lock_name_at::LEN];
-    put32(&mut bytes, lock_name_at::STATE, name_state::COMPLETE);
     put32(&mut bytes, lock_name_at::PID, *pid);
     put64(&mut bytes, lock_name_at::LOCK, *lock);
     bytes[lock_name_at::NAME..][..name.len()].copy_from_slice(name.as_bytes());
+    let state = checksum::state(&bytes);
+    put32(&mut bytes, lock_name_at::STATE, state);
     bytes
 }

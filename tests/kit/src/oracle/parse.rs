@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{Call, Damage, Held, Holding, Module, Ring, Site, Slot, State};
+use crate::checksum;
 use crate::format::{
     BYTE_ORDER, HELD_ENTRIES, MACHINES, MAGIC, REGION_ALIGN, REGIONS, call, call_at, header_at, held,
     held_at, lock_name_at, module_at, name_state, operand, region, region_at, site_at, slot_at, slot_state,
@@ -124,6 +125,8 @@ fn check_header(bytes: &Bytes) -> Result<(), Damage> {
     let machine = if cfg!(target_arch = "x86_64") { MACHINES[0] } else { MACHINES[1] };
     require!(bytes.u32(header_at::MACHINE)? == machine, "machine");
     require!(bytes.u64(header_at::FILE_LEN)? == bytes.0.len() as u64, "file length");
+    let expected = checksum::of_header(&bytes.0);
+    require!(bytes.u64(header_at::CHECKSUM)? == expected, "the header does not have its checksum");
     let words = bytes.u32(header_at::SLOT_WORDS)?;
     require!(words.is_power_of_two() && (16..=16384).contains(&words), "{words} words a slot");
     let slot_len = bytes.u64(header_at::SLOT_LEN)?;
@@ -174,8 +177,18 @@ fn text(bytes: &Bytes, at: usize, texts: &Region) -> Result<String, Damage> {
     Ok(String::from_utf8_lossy(&bytes.0[start..start + len]).into_owned())
 }
 
+/// Checks the state of a module or site, which is the checksum of the entry and of the text at `text`.
+fn check_entry(bytes: &Bytes, at: usize, len: usize, text: usize, texts: &Region) -> Result<(), Damage> {
+    let (offset, text_len) = (bytes.u32(text)? as usize, bytes.u32(text + 4)? as usize);
+    require!((offset + text_len) as u64 <= texts.used, "text outside its region");
+    let text = &bytes.0[texts.offset + offset..][..text_len];
+    let expected = checksum::state_with_text(&bytes.0[at..at + len], text);
+    require!(bytes.u32(at)? == expected, "the entry at {at} does not have its checksum");
+    Ok(())
+}
+
 fn module(bytes: &Bytes, at: usize, texts: &Region) -> Result<Module, Damage> {
-    require!(bytes.u32(at + module_at::STATE)? == 1, "the module at {at} is incomplete");
+    check_entry(bytes, at, module_at::LEN, at + module_at::PATH, texts)?;
     let id_len = bytes.u32(at + module_at::BUILD_ID_LEN)? as usize;
     require!(id_len <= 32, "build id of {id_len} bytes");
     Ok(Module {
@@ -191,7 +204,7 @@ fn module(bytes: &Bytes, at: usize, texts: &Region) -> Result<Module, Damage> {
 }
 
 fn site(bytes: &Bytes, at: usize, texts: &Region, modules: &[Module]) -> Result<Site, Damage> {
-    require!(bytes.u32(at + site_at::STATE)? == 1, "the site at {at} is incomplete");
+    check_entry(bytes, at, site_at::LEN, at + site_at::TEXT, texts)?;
     let text = text(bytes, at + site_at::TEXT, texts)?;
     let mut parts = text.split('\0').map(str::to_owned);
     let (Some(file), Some(module_path), Some(label), None) =
@@ -258,8 +271,9 @@ fn lock_names(bytes: &Bytes) -> Result<Vec<(u32, u64, String)>, Damage> {
     let mut names = Vec::new();
     for at in table.entries() {
         let state = bytes.u32(at + lock_name_at::STATE)?;
-        require!(state <= name_state::CLAIMED, "the lock name at {at} has state {state}");
-        if state == name_state::COMPLETE {
+        if state != name_state::FREE && state != name_state::CLAIMED {
+            let expected = checksum::state(&bytes.0[at..at + lock_name_at::LEN]);
+            require!(state == expected, "the lock name at {at} does not have its checksum");
             let name = bytes.get::<NAME_LEN>(at + lock_name_at::NAME)?;
             let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
             let (pid, lock) = (bytes.u32(at + lock_name_at::PID)?, bytes.u64(at + lock_name_at::LOCK)?);

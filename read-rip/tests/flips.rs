@@ -1,0 +1,110 @@
+//! Flipped bits: what the reader still shows as a fact. Each test flips one bit after the other.
+//!
+//! Not tested here: larger damage, which `damage.rs` and `fuzz.rs` do.
+
+mod support;
+
+use std::path::Path;
+
+use librip_test_kit::format::{header_at, lock_name_at, module_at, site_at, slot_at};
+use read_rip::ring::{self, Snapshot};
+use support::fixture::Scratch;
+use support::locks::*;
+use support::run::read_rip;
+use support::synth::{Held, Image, MODULES, NAMES, Ring, SITES, SLOTS, Slot, TEXTS};
+
+/// Two threads of a dead process in a deadlock, with names, a clock and their events.
+fn deadlock() -> Ring {
+    let transfer = |name, tid, holds, waits_for| {
+        Slot::thread(name, tid)
+            .event(TAKES, &[at(3.0), holds])
+            .event(TAKES, &[at(3.5), waits_for])
+            .event(WAIT, &[at(3.5), waits_for])
+            .has(Held { sequence: 2, ..Held::new(HELD, holds, TAKES) })
+            .has(Held { sequence: 8, ..Held::new(WAITING, waits_for, WAIT).since(at(3.5)) })
+    };
+    const OWNED: u16 = 64;
+    let mut sites = ring();
+    sites.sites.iter_mut().for_each(|site| site.flags |= OWNED);
+    let ring = sites.with_slots([transfer("saver", 10, A, B), transfer("spender", 11, B, A)]);
+    Ring { lock_names: vec![(4321, A, "SAVINGS".into()), (4321, B, "CURRENT".into())], ..ring }
+}
+
+/// What a reader is told of the parts that are written once.
+fn facts(snapshot: &Snapshot) -> String {
+    let header = snapshot.header.as_ref().unwrap();
+    let mut names: Vec<_> = snapshot.lock_names.iter().collect();
+    names.sort();
+    let identity =
+        (header.pid, header.boot_id, header.start_time_ticks, header.uid, header.created_realtime_ns);
+    let clock = header.clock.map(|clock| (clock.level, clock.source, clock.shift, clock.base_ticks));
+    format!("{identity:?} {clock:?} {} {:?} {:?} {names:?}", header.host, snapshot.modules, snapshot.sites)
+}
+
+/// How many of these flips are shown as facts without a defect, and how many flips there are.
+fn undetected(image: &Image, bits: impl Iterator<Item = usize>) -> (usize, usize) {
+    let scratch = Scratch::new();
+    let expected = facts(&ring::read(&scratch.file("ring", &image.bytes)).unwrap());
+    let (mut undetected, mut all) = (0, 0);
+    for bit in bits {
+        let mut changed = image.bytes.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        all += 1;
+        // A ring that is refused is not shown.
+        if let Ok(snapshot) = ring::read(&scratch.file("ring", &changed)) {
+            undetected += usize::from(snapshot.defects.is_empty() && facts(&snapshot) != expected);
+        }
+    }
+    (undetected, all)
+}
+
+#[test]
+fn a_flipped_bit_in_what_is_written_once_is_noticed() {
+    let image = deadlock().build();
+    let texts =
+        deadlock().sites.iter().map(|site| site.file.len() + site.module_path.len() + 4).sum::<usize>();
+    for (what, begin, len) in [
+        ("header", 0, header_at::CHECKSUM),
+        ("clock", header_at::CLOCK_LEVEL, header_at::CLOCK_TICKS_PER_KILOSECOND - header_at::CLOCK_LEVEL),
+        ("modules", image.begin(MODULES), module_at::LEN),
+        ("sites", image.begin(SITES), 3 * site_at::LEN),
+        ("texts", image.begin(TEXTS), texts),
+        ("names", image.begin(NAMES), 2 * lock_name_at::LEN),
+    ] {
+        // Every third bit: all positions in a byte.
+        let bits = (8 * begin..8 * (begin + len)).step_by(3);
+        let (undetected, all) = undetected(&image, bits);
+        println!("{what}: {undetected} of {all} flips are shown as facts");
+        assert!(20 * undetected <= all, "{what}: {undetected} of {all}");
+    }
+}
+
+/// The proven findings of a ring, by kind and the threads in them.
+fn proven(path: &Path) -> Vec<String> {
+    let lines = read_rip(["check", "--json", path.to_str().unwrap()]).json();
+    let findings = lines.iter().filter(|line| line["type"] == "finding");
+    let proven = findings.filter(|line| line["data"]["confidence"] == "proven");
+    proven.map(|line| format!("{} {}", line["data"]["kind"], line["data"]["threads"])).collect()
+}
+
+#[test]
+fn no_flipped_bit_of_a_held_entry_makes_a_proven_finding() {
+    let image = deadlock().of_a_dead_process().build();
+    let image_of = |bytes: &[u8]| Image { bytes: bytes.to_vec(), ..image.clone() };
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    image.write(&path);
+    let expected = proven(&path);
+    assert_eq!(expected.len(), 1);
+    for slot in 0..2 {
+        let begin = image.entry(SLOTS, slot) + slot_at::HELD;
+        for bit in 8 * begin..8 * (begin + 48) {
+            let mut changed = image.bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            image_of(&changed).write(&path);
+            let new: Vec<_> =
+                proven(&path).into_iter().filter(|finding| !expected.contains(finding)).collect();
+            assert!(new.is_empty(), "bit {} of slot {slot}: {new:?}", bit - 8 * begin);
+        }
+    }
+}
