@@ -269,6 +269,35 @@ fn a_terminal_gets_the_source_lines_of_a_finding_if_they_are_the_compiled_ones()
 }
 
 #[test]
+fn the_source_lines_of_a_long_wait_say_who_holds_and_who_waits() {
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    let keeper = Slot::thread("keeper", 10)
+        .event(TAKES, &[at(3.0), A])
+        .has(Held { sequence: 2, ..Held::new(HELD, A, TAKES).since(at(3.0)) });
+    let waiter = Slot::thread("waiter", 11)
+        .event(TAKES, &[at(4.0), A])
+        .event(WAIT, &[at(4.0), A])
+        .has(Held { sequence: 5, ..Held::new(WAITING, A, WAIT).since(at(4.0)) });
+    let later = Slot::thread("later", 12).event(TAKES, &[at(60.0), B]);
+    let ring = ring().with_slots([keeper, waiter, later]);
+    let names = vec![(ring.pid, A, "SAVINGS".into())];
+    Ring { lock_names: names, ..ring }.build().write(&path);
+    fs::create_dir(scratch.path("src")).unwrap();
+    let lines: Vec<String> = (1..50).map(|line| format!("line_{line}();")).collect();
+    let source = scratch.file("src/bank.rs", lines.join("\n").as_bytes());
+    let old = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_600_000_000);
+    fs::File::options().write(true).open(&source).unwrap().set_modified(old).unwrap();
+    let mut command = command();
+    command.args(["check", "--color=never", "--source-dir"]).arg(scratch.0.path()).arg(&path);
+    let text = on_terminal(command);
+    assert!(text.contains("suspected long-wait"), "{text}");
+    let label = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(label.contains("line_35(); | ---------- keeper[10] holds SAVINGS since here"), "{text}");
+    assert!(label.contains("line_37(); | ^^^^^^^^^^ waiter[11] waits for SAVINGS here"), "{text}");
+}
+
+#[test]
 fn a_ring_without_locks_is_not_called_sound() {
     let scratch = Scratch::new();
     let path = scratch.path("ring");

@@ -15,6 +15,7 @@ mod holders;
 mod misuse;
 mod queues;
 mod remarks;
+mod roles;
 mod sentences;
 mod snippets;
 mod waits;
