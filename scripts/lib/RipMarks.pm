@@ -18,12 +18,19 @@ package RipMarks;
 use strict;
 use warnings;
 
-# Reads threads from a file handle. Returns a list of { line, name, tid, exited, marks }. A mark is { sequence, file,
-# files (all files that it may be in), at (FILE:LINE), address (or undef), word (or undef) }. A line that begins with a
-# blank continues the line before it.
+# The program can have tens of thousands of threads, and most of them have passed the same marks. So threads with the
+# same marks share a history, and each distinct mark is parsed once.
+
+# Stands for the comma and the sequence before a mark. read-rip prints no such character.
+my $next = "\x01";
+
+# Reads threads from a file handle. Returns a list of { line, name, tid, exited, marks (their text), history }. A
+# history is { marks, count (the number of its threads), from_start (whether it begins with a thread's very first mark,
+# number 0) }. A mark is { file, files (all files that it may be in), at (FILE:LINE), address (or undef), word (or
+# undef) }. A line that begins with a blank continues the line before it.
 sub threads {
     my ($input) = @_;
-    my @lines;
+    my (@lines, %histories, %marks);
     while (my $line = <$input>) {
         $line =~ s/[\r\n]+\z//;
         if (@lines && $line =~ /\A[ \t]+\{\d+\}/) {
@@ -32,63 +39,78 @@ sub threads {
             push @lines, $line;
         }
     }
-    return map { thread($_) } @lines;
+    return map { thread($_, \%histories, \%marks) } @lines;
 }
 
 # Parses the line of a thread. Returns nothing for any other line. The name of a thread may contain anything, also text
 # that looks like a thread id: the last such text before the marks is the id.
 sub thread {
-    my ($line) = @_;
-    (my $joined = $line) =~ s/,?[ \t]*\n[ \t]+/, /g;
-    $joined =~ s/[ \t,]+\z//;
-    my $exited = $joined =~ s/,[ \t]+EXIT\z// ? 1 : 0;
-    return unless $joined =~ /\A(.*)\[(\d+)\]([^\[\]{}]*):[ \t]+(\{\d+\}.*)\z/;
-    my ($name, $tid, $marks) = ($1, $2, $4);
-    my @marks = grep { defined } map { mark($_) } split /,[ \t]+(?=\{\d+\})/, $marks;
-    return { line => $line, name => $name, tid => $tid, exited => $exited, marks => \@marks };
+    my ($line, $histories, $known) = @_;
+    my $joined = $line;
+    $joined =~ s/,?[ \t]*\n[ \t]+/, /g if index($line, "\n") >= 0;
+    $joined =~ s/[ \t,]+\z// if $joined =~ /[ \t,]\z/;
+    my $exited = $joined =~ /EXIT\z/ && $joined =~ s/,[ \t]+EXIT\z// ? 1 : 0;
+    return unless $joined =~ /\A(.*)\[(\d+)\][^\[\]{}]*:[ \t]+(?=\{\d+\})/;
+    my ($name, $tid, $marks) = ($1, $2, ', ' . substr $joined, $+[0]);
+    my $from_start = $marks =~ /\A, \{0+\}/ ? 1 : 0;
+    (my $places = $marks) =~ s/,[ \t]+\{\d+\}/$next/g;
+    my $history = $histories->{"$from_start$places"} //= {
+        marks => [ map { $known->{$_} //= mark($_) } split /$next/, substr($places, 1), -1 ],
+        count => 0,
+        from_start => $from_start,
+    };
+    $history->{count}++;
+    return { line => $line, name => $name, tid => $tid, exited => $exited, marks => $marks, history => $history };
 }
 
-# Parses a mark. A mark without file and line (an address without symbols) is never one around a lock.
+# The sequences of a thread's marks.
+sub sequences {
+    my ($thread) = @_;
+    return $thread->{marks} =~ /,[ \t]+\{(\d+)\}/g;
+}
+
+# Parses a mark without its sequence. A mark without file and line (an address without symbols) is never one around a
+# lock.
 sub mark {
-    my ($text) = @_;
-    return unless $text =~ /\A\{(\d+)\}(.*)\z/;
-    my ($sequence, $place) = ($1, $2);
+    my ($place) = @_;
     my $line = qr/[^|<]+?:\d+/;
     if ($place =~ /\A((?:$line\|)+(?:$line|\.\.\.))/) {
         my $at = $1;
         my @files = map { /\A(.+):\d+\z/ ? $1 : () } split /\|/, $at;
-        return { sequence => $sequence, file => '', files => \@files, at => $at, address => undef, word => undef };
+        return { file => '', files => \@files, at => $at, address => undef, word => undef };
     }
     if ($place =~ /\A(.+?):(\d+)(?:<0x([0-9a-fA-F]+)>)?(?:\(([a-z]+)\))?(?![\d:])/) {
-        return { sequence => $sequence, file => $1, files => [$1], at => "$1:$2", address => $3, word => $4 };
+        return { file => $1, files => [$1], at => "$1:$2", address => $3, word => $4 };
     }
-    return { sequence => $sequence, file => '', files => [''], at => $place, address => undef, word => undef };
+    return { file => '', files => [''], at => $place, address => undef, word => undef };
 }
 
 # Learns from all threads which addresses of a line mean "waits" and which "acquired". $roles->{at}{address} is the
 # number of pairs in which the address is first, minus the number of pairs in which it is second.
 sub learn {
     my @threads = @_;
-    my (%roles, %pairs, %alone);
-    for my $thread (@threads) {
-        my $marks = [ grep { !defined $_->{word} } @{ $thread->{marks} } ];
+    my (%seen, %roles, %pairs, %alone);
+    for my $history (grep { !$seen{$_}++ } map { $_->{history} } @threads) {
+        my $count = $history->{count};
+        my @marks = grep { !defined $_->{word} } @{ $history->{marks} };
+        my @places = map { $_->{at} } @marks;
         my $from = 0;
-        while ($from < @$marks) {
+        while ($from < @places) {
+            my $at = $places[$from];
             my $to = $from;
-            $to++ while $to + 1 < @$marks && $marks->[ $to + 1 ]{at} eq $marks->[$from]{at};
+            $to++ while $to < $#places && $places[ $to + 1 ] eq $at;
             my $length = $to - $from + 1;
-            my $at = $marks->[$from]{at};
-            # The first mark of a pair may be missing at the start of a history, and the second at its end.
-            my $lost = $length % 2 && $from == 0 && $to < $#$marks ? 1 : 0;
-            for (my $i = $from + $lost ; $i + 1 <= $to ; $i += 2) {
-                my ($first, $second) = map { $_->{address} } @$marks[ $i, $i + 1 ];
-                next unless defined $first && defined $second && $first ne $second;
-                $pairs{$at}++;
-                $roles{$at}{$first}++;
-                $roles{$at}{$second}--;
-            }
             # Elsewhere in a history, a mark around a lock has its partner next to it.
-            $alone{$at}++ if $length % 2 && $from > 0 && $to < $#$marks;
+            $alone{$at} += $count if $length % 2 && $from > 0 && $to < $#places;
+            # The first mark of a pair may be missing at the start of a history, and the second at its end.
+            my $lost = $length % 2 && $from == 0 && $to < $#places ? 1 : 0;
+            for (my $i = $from + $lost ; $i + 1 <= $to ; $i += 2) {
+                my ($first, $second) = map { $_->{address} } @marks[ $i, $i + 1 ];
+                next unless defined $first && defined $second && $first ne $second;
+                $pairs{$at} += $count;
+                $roles{$at}{$first} += $count;
+                $roles{$at}{$second} -= $count;
+            }
             $from = $to + 1;
         }
     }
@@ -96,15 +118,23 @@ sub learn {
     return \%roles;
 }
 
-# What the marks of a thread mean, one word for each: 'waits', 'acquired', 'unknown' (one of these two), 'released' (of
-# a recorded lock), 'nothing' or 'other'.
+# What the marks of a history mean, one word for each: 'waits', 'acquired', 'unknown' (one of these two), 'released' (of
+# a recorded lock), 'nothing' or 'other'. A history is looked at once.
 sub meanings {
-    my ($roles, $marks) = @_;
+    my ($roles, $history) = @_;
+    my $known = $history->{meanings} //= [ find_meanings($roles, $history) ];
+    return @$known;
+}
+
+sub find_meanings {
+    my ($roles, $history) = @_;
+    my $marks = $history->{marks};
+    my @recorded = recorded($marks);
     my (@meanings, $before);
     for my $i (0 .. $#$marks) {
         my $mark = $marks->[$i];
-        if (defined $mark->{word}) {
-            push @meanings, recorded($marks, $i);
+        if (defined $recorded[$i]) {
+            push @meanings, $recorded[$i];
             $before = undef;
             next;
         }
@@ -112,9 +142,9 @@ sub meanings {
         my $balance = $line ? $line->{ $mark->{address} } // 0 : 0;
         my $meaning = !$line ? 'other' : $balance > 0 ? 'waits' : $balance < 0 ? 'acquired' : undef;
         # Another inlined copy of the line, which no thread in the input has passed. The mark means "waits" unless the
-        # mark before it is the first of the pair. A thread's very first mark, number 0, has none before it.
+        # mark before it is the first of the pair. A thread's very first mark has none before it.
         $meaning //=
-              !$before                     ? $mark->{sequence} == 0 ? 'waits' : 'unknown'
+              !$before                     ? $i == 0 && $history->{from_start} ? 'waits' : 'unknown'
             : $before->{at} ne $mark->{at} ? 'waits'
             : $meanings[-1] eq 'waits'     ? 'acquired'
             : $meanings[-1] eq 'acquired'  ? 'waits'
@@ -125,19 +155,29 @@ sub meanings {
     return @meanings;
 }
 
-# What a mark of a lock means. After "takes", the mark of a recorded lock, the thread has the lock unless it waits or
-# fails next. A thread that goes on after "waits" has the lock unless it failed. If the lock is marked by hand, "acquired"
-# follows instead. A thread that is "idle" waits on a condition variable and has released the lock meanwhile.
+# What the marks of locks mean; undef for other marks. After "takes", the mark of a recorded lock, the thread has the
+# lock unless it waits or fails next. A thread that goes on after "waits" has the lock unless it failed. If the lock is
+# marked by hand, "acquired" follows instead. A thread that is "idle" waits on a condition variable and has released the
+# lock meanwhile.
 sub recorded {
-    my ($marks, $i) = @_;
-    my $word = $marks->[$i]{word};
-    my $next = (grep { defined } map { $_->{word} } @$marks[ $i + 1 .. $#$marks ])[0] // '';
-    return 'released' if $word eq 'released' || $word eq 'idle';
-    return 'acquired' if $word eq 'acquired' || $word eq 'woken';
-    return $next eq 'waits' || $next eq 'failed' ? 'nothing' : 'acquired' if $word eq 'takes';
-    return $i == $#$marks ? 'waits' : $next eq 'failed' || $next eq 'acquired' ? 'nothing' : 'acquired'
-        if $word eq 'waits';
-    return 'nothing';
+    my ($marks) = @_;
+    my @meanings = (undef) x @$marks;
+    # The word of the next mark of a lock.
+    my $next_word = '';
+    for my $i (reverse 0 .. $#$marks) {
+        my $word = $marks->[$i]{word};
+        next unless defined $word;
+        $meanings[$i] =
+              $word eq 'released' || $word eq 'idle'  ? 'released'
+            : $word eq 'acquired' || $word eq 'woken' ? 'acquired'
+            : $word eq 'takes' ? $next_word eq 'waits' || $next_word eq 'failed' ? 'nothing' : 'acquired'
+            : $word ne 'waits' ? 'nothing'
+            : $i == $#$marks   ? 'waits'
+            : $next_word eq 'failed' || $next_word eq 'acquired' ? 'nothing'
+            :                                                      'acquired';
+        $next_word = $word;
+    }
+    return @meanings;
 }
 
 # Whether $wanted is the whole name of a file as shown, or the last parts of its path.

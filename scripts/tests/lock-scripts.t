@@ -206,5 +206,14 @@ for my $script (qw(lock-holders lock-waiters)) {
     is("${script}_survives_nonsense", (run("\0\xff[1]: {1}\n[]: {}\n\n{1}a\n  {2}b\nx[1]: {1}a.c:1\n", $script))[1], 0);
 }
 
+# Threads whose marks are alike share what is found out about them, but for their sequences.
+my $alike = join '', map { "w[$_]: {$_}a.c:1(takes), {1$_}a.c:2(takes), {2$_}b.c:3(released)\n" } 5, 7;
+is('threads_with_the_same_marks_hold_since_their_own_sequences', (run($alike, 'lock-holders', '-s'))[0],
+    "w[5]: holds a.c:1 since {5}\nw[7]: holds a.c:1 since {7}\n");
+# The address <0xff> is in no pair. At the start of a thread, it means that the thread waits.
+my $first = "x[1]: {0}a.c:1<0xff>\ny[2]: {9}a.c:1<0xff>\n" . "z[3]: {4}a.c:1<0xa>, {5}a.c:1<0xb>, {6}a.c:2\n";
+is('a_thread_that_begins_with_a_mark_is_not_like_one_that_lost_those_before', (run($first, 'lock-waiters', '-v'))[0],
+    "1 a.c:1\n    x[1]\n");
+
 printf "test result: %s. %d passed; %d failed\n", $failed ? 'FAILED' : 'ok', $passed, $failed;
 exit($failed ? 1 : 0);
