@@ -13,9 +13,13 @@
 #[cfg(feature = "interpose")]
 use core::mem::offset_of;
 use core::ptr::NonNull;
+#[cfg(feature = "interpose")]
+use core::slice;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
+#[cfg(feature = "interpose")]
+use librip_format::header_checksum;
 use librip_format::{CallLocation, Header, LockName, Module, Site, SlotHeader};
 
 use super::{Control, Geometry, Table};
@@ -81,12 +85,14 @@ impl Ring {
         former.copy_data(self.base(), file)?;
         // SAFETY: the mapping is the ring's, and the file is a copy of what it maps. No other thread writes meanwhile.
         unsafe { file.map_over(self.base, self.geometry.file_len_bytes as usize) }?;
-        for (offset, value) in
-            [(offset_of!(Header, file_device), id.device), (offset_of!(Header, file_inode), id.inode)]
-        {
-            // SAFETY: a field of the header, aligned, which nobody else in this process accesses.
-            unsafe { self.base().wrapping_add(offset).cast::<u64>().write_volatile(value) };
-        }
+        // SAFETY: an aligned field of the header, which nobody else in this process accesses.
+        let write =
+            |at: usize, value| unsafe { self.base().wrapping_add(at).cast::<u64>().write_volatile(value) };
+        write(offset_of!(Header, file_device), id.device);
+        write(offset_of!(Header, file_inode), id.inode);
+        // SAFETY: a part of the header, all of whose bytes were written. Nobody writes to it meanwhile.
+        let part = |at, len| unsafe { slice::from_raw_parts(self.base().wrapping_add(at).cast_const(), len) };
+        write(offset_of!(Header, checksum), header_checksum(part));
         Ok(())
     }
 
