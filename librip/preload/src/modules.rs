@@ -19,8 +19,10 @@ static REFRESHING: AtomicPtr<i32> = AtomicPtr::new(ptr::null_mut());
 /// In a forked child, no other thread registers libraries.
 pub(crate) fn watch_forks() {
     unsafe extern "C" fn forked() {
-        // ORDERING: relaxed: the child has one thread.
-        REFRESHING.store(ptr::null_mut(), Relaxed);
+        // ORDERING: relaxed: the child has one thread. A store would copy the page: look first.
+        if !REFRESHING.load(Relaxed).is_null() {
+            REFRESHING.store(ptr::null_mut(), Relaxed);
+        }
     }
     // SAFETY: the handler stores a word. Failure (no memory) means that such a child registers no more libraries.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };

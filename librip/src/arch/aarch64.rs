@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "the entry is assembly, and the block is reached through tpidr_el0")]
 
-use super::{Dlopen, ThreadBlock};
+use super::{Dlopen, ForkBlock, ThreadBlock};
 
 /// The instructions of a mark, and the note that describes its site.
 ///
@@ -285,6 +285,26 @@ pub(crate) fn thread_block<'a>() -> &'a ThreadBlock {
     }
     // SAFETY: `define_entry!` makes thread-local memory of this size and alignment. It is zero at first, which is
     // valid. Only this thread accesses it, in marks and signal handlers too, and all fields are cells.
+    unsafe { &*block }
+}
+
+/// Returns the calling thread's memory of a fork. The same holds as for [`thread_block`].
+#[inline(always)]
+pub(crate) fn fork_block<'a>() -> &'a ForkBlock {
+    let block: *const ForkBlock;
+    // SAFETY: as in `thread_block`.
+    unsafe {
+        core::arch::asm!(
+            "mrs {scratch}, tpidr_el0",
+            "adrp {block}, :gottprel:librip_fork_1",
+            "ldr {block}, [{block}, :gottprel_lo12:librip_fork_1]",
+            "add {block}, {block}, {scratch}",
+            block = out(reg) block,
+            scratch = out(reg) _,
+            options(nostack, readonly, pure),
+        );
+    }
+    // SAFETY: as in `thread_block`.
     unsafe { &*block }
 }
 

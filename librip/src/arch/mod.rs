@@ -70,6 +70,11 @@ macro_rules! symbols {
             ".type librip_tls_1,@object\n",
             ".size librip_tls_1,32\n",
             "librip_tls_1: .zero 32\n",
+            ".globl librip_fork_1\n",
+            ".hidden librip_fork_1\n",
+            ".type librip_fork_1,@object\n",
+            ".size librip_fork_1,408\n",
+            "librip_fork_1: .zero 408\n",
             ".popsection\n",
             ".pushsection .bss.librip,\"aw\",@nobits\n",
             ".balign 8\n",
@@ -123,6 +128,23 @@ pub(crate) struct ThreadBlock {
     pub(crate) next: Cell<*const ThreadBlock>,
     /// Rounds of thread-specific destructors so far.
     pub(crate) exit_rounds: Cell<u64>,
+}
+
+/// What a thread remembers while it forks, `librip_fork_1`. All zero outside of a fork, in a child up to its first mark.
+///
+/// It is here, and not in a `thread_local!`, because a child would call `__tls_get_addr`: that takes two page faults,
+/// each of which costs a fiftieth of a fork.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct ForkBlock {
+    /// Not 0: the thread forks, and has blocked signals.
+    pub(crate) has_mask: Cell<u64>,
+    /// The signals that were blocked before.
+    pub(crate) mask: Cell<u64>,
+    /// One more than the number of the child; 0 if it has none.
+    pub(crate) child: Cell<u64>,
+    /// The locks that the thread holds.
+    pub(crate) held: Cell<[[u64; 3]; librip_format::HELD_MAX]>,
 }
 
 /// The state of a module, `librip_module_1`: what its marks need to know of the ring.
@@ -198,6 +220,7 @@ pub(crate) type Dlopen = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_vo
 const _: () = {
     use core::mem::{offset_of, size_of};
     assert!(size_of::<ThreadBlock>() == 32, "librip_tls_1 has this size in assembly");
+    assert!(size_of::<ForkBlock>() == 408, "librip_fork_1 has this size in assembly");
     assert!(offset_of!(ThreadBlock, cursor) == 0, "marks load the cursor from the block's start");
     assert!(offset_of!(ThreadBlock, is_absent) == 8, "marks look here before they enter");
     assert!(size_of::<ModuleState>() == 16, "librip_module_1 has this size in assembly");

@@ -104,7 +104,8 @@ pub(crate) fn ring_for_mark() -> Option<&'static Ring> {
 /// Runs in a forked child. Returns whether it has a ring, which is its parent's.
 pub(super) fn forked() -> bool {
     let has_ring = ring().is_some();
-    if !has_ring {
+    // ORDERING: relaxed: the child has one thread.
+    if !has_ring && STATE.load(Relaxed) != NONE {
         // The child makes a ring of its own if it marks.
         PID.store(sys::pid(), Relaxed);
         // ORDERING: relaxed: the child has one thread. If another thread of the parent was making the ring, that one is

@@ -174,7 +174,7 @@ pub(crate) fn exec_failed(former: &File) {
 /// A forked child ends. It must not remove its parent's ring while others record.
 fn child_ends(ring: &Ring, file: &RingFile, status: c_int, may_call: bool) {
     thread::release_slot_with_process();
-    if !may_call || !ring.has_header() || file.is_kept(ring, status) {
+    if !may_call || file.is_kept_by_child(ring, status) {
         return;
     }
     children::forget_own(ring);
@@ -205,6 +205,12 @@ impl RingFile {
             Keep::OnFailure => status & 0xff != 0 && slots::has_events(ring),
             Keep::Never => false,
         }
+    }
+
+    /// Whether the ring stays when a forked child ends with this status.
+    fn is_kept_by_child(&self, ring: &Ring, status: c_int) -> bool {
+        // Somebody may have truncated the file. Few children fail, so few look.
+        self.is_kept(ring, 0) || status & 0xff != 0 && (!ring.has_header() || self.is_kept(ring, status))
     }
 
     /// Removes the file, unless another file has its name now.

@@ -7,20 +7,11 @@
 
 #![allow(unsafe_code, reason = "the C library calls the handlers")]
 
-use core::cell::Cell;
-
 use super::{current, state, thread};
 use crate::arch;
 use crate::ring::children;
 use crate::ring::fork_copy::{self, NONE_HELD};
 use crate::sys;
-
-std::thread_local! {
-    /// The signals that were blocked before a fork; `None` outside of one.
-    static MASK_BEFORE_FORK: Cell<Option<sys::Signals>> = const { Cell::new(None) };
-    /// The number of the child that is being forked: see [`children::announce`].
-    static CHILD_NUMBER: Cell<Option<u32>> = const { Cell::new(None) };
-}
 
 /// Registers the handlers.
 pub(crate) fn watch() {
@@ -32,8 +23,10 @@ pub(crate) fn watch() {
 
 unsafe extern "C" fn before_fork() {
     if let Some(ring) = current::ring() {
-        CHILD_NUMBER.set(Some(children::announce(ring)));
-        MASK_BEFORE_FORK.set(Some(sys::block_signals()));
+        let block = arch::fork_block();
+        block.child.set(u64::from(children::announce(ring)) + 1);
+        block.mask.set(sys::block_signals());
+        block.has_mask.set(1);
         let slot = thread::slot_of(arch::thread_block());
         state::keep_held(slot.map_or(NONE_HELD, fork_copy::copy));
     }
@@ -41,12 +34,15 @@ unsafe extern "C" fn before_fork() {
 
 unsafe extern "C" fn after_fork() {
     state::take_held();
-    CHILD_NUMBER.set(None);
+    arch::fork_block().child.set(0);
     restore_mask();
 }
 
+/// A handler that runs when signals are unblocked may fork again.
 fn restore_mask() {
-    if let Some(mask) = MASK_BEFORE_FORK.take() {
+    let block = arch::fork_block();
+    let mask = block.mask.get();
+    if block.has_mask.replace(0) != 0 {
         sys::restore_signals(mask);
     }
 }
@@ -54,8 +50,8 @@ fn restore_mask() {
 /// Runs in the child, on its only thread. The child claims a slot when it marks, if it ever does; most children call
 /// `exec` soon.
 unsafe extern "C" fn forked() {
-    // Read now: a handler that runs when signals are unblocked may fork again.
-    let number = CHILD_NUMBER.take();
+    // Read now, before signals are unblocked.
+    let number = arch::fork_block().child.replace(0).checked_sub(1);
     if current::forked() {
         thread::forget_slot();
         state::note_forked_child();
@@ -67,6 +63,6 @@ unsafe extern "C" fn forked() {
         && !state::avoids_system_calls()
     {
         // Without a number, another thread has made the ring since `before_fork`.
-        children::note(ring, number.unwrap_or_else(|| children::announce(ring)));
+        children::note(ring, number.map_or_else(|| children::announce(ring), |number| number as u32));
     }
 }

@@ -3,26 +3,22 @@
 //!
 //! It decides nothing: `fork` and the interposer write it, and `thread` and `exit` read it.
 
-use core::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU64};
 
+use crate::arch;
 use crate::ring::fork_copy::{HeldCopy, NONE_HELD};
 use crate::sys;
 
 /// Whether this process was forked since the ring was made.
 static IS_FORKED_CHILD: AtomicBool = AtomicBool::new(false);
-/// Inode of this process's PID namespace; 0 if it is not known; [`UNREAD`].
-static PID_NAMESPACE: AtomicU64 = AtomicU64::new(UNREAD);
-/// Nobody has looked.
-const UNREAD: u64 = u64::MAX;
+/// Inode of this process's PID namespace; [`UNKNOWN`]; 0 if nobody has looked. It is zero at first, so that it is in the
+/// same page as the flags: a forked child writes to all of them, and copies the page.
+static PID_NAMESPACE: AtomicU64 = AtomicU64::new(0);
+/// It cannot be known.
+const UNKNOWN: u64 = u64::MAX;
 /// Whether the program may be killed for system calls that are not its own.
 static AVOIDS_SYSTEM_CALLS: AtomicBool = AtomicBool::new(false);
-
-std::thread_local! {
-    /// The locks that the forking thread held; none outside of a fork and in other threads.
-    static HELD_BEFORE_FORK: Cell<HeldCopy> = const { Cell::new(NONE_HELD) };
-}
 
 /// Inode of this process's PID namespace; 0 if it is not known.
 ///
@@ -30,16 +26,16 @@ std::thread_local! {
 pub(super) fn pid_namespace() -> u64 {
     // ORDERING: relaxed, here and below: a single word. All threads store the same value.
     let mut namespace = PID_NAMESPACE.load(Relaxed);
-    if namespace == UNREAD {
+    if namespace == 0 {
         namespace = sys::pid_namespace();
-        PID_NAMESPACE.store(namespace, Relaxed);
+        PID_NAMESPACE.store(if namespace == 0 { UNKNOWN } else { namespace }, Relaxed);
     }
-    namespace
+    if namespace == UNKNOWN { 0 } else { namespace }
 }
 
 /// A forked child may be in another namespace.
 pub(super) fn forget_pid_namespace() {
-    PID_NAMESPACE.store(UNREAD, Relaxed);
+    PID_NAMESPACE.store(0, Relaxed);
 }
 
 /// Notes that this process is a forked child.
@@ -56,12 +52,12 @@ pub(super) fn is_forked_child() -> bool {
 
 /// Keeps the locks that the calling thread holds, for its image in a forked child.
 pub(super) fn keep_held(locks: HeldCopy) {
-    HELD_BEFORE_FORK.set(locks);
+    arch::fork_block().held.set(locks);
 }
 
 /// Takes the locks that were kept.
 pub(super) fn take_held() -> HeldCopy {
-    HELD_BEFORE_FORK.replace(NONE_HELD)
+    arch::fork_block().held.replace(NONE_HELD)
 }
 
 /// From now on the recorder makes no system call that a program with threads does not make anyway. Threads without a

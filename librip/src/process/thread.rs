@@ -147,15 +147,23 @@ pub(crate) fn rejoin() {
     }
 }
 
-/// Releases the calling thread's slot because its process ends, and clears its held locks.
+/// Releases the calling thread's slot because its process ends, and clears its held locks. A thread without a slot gets
+/// none any more. Inlined, because most forked children have no slot, and another page of code costs them a page fault.
+#[inline(always)]
 pub(crate) fn release_slot_with_process() {
-    if let Some(slot) = slot_of(arch::thread_block()) {
-        fork_copy::clear(slot);
+    let own = arch::thread_block();
+    // First: a signal handler that marks later claims no slot.
+    for block in blocks(own) {
+        block.is_absent.set(1);
     }
-    release_slot();
+    if let Some(slot) = slot_of(own) {
+        fork_copy::clear(slot);
+        release_slot();
+    }
 }
 
 /// Releases the calling thread's slot. Its marks record nowhere from now on.
+#[inline(never)]
 pub(crate) fn release_slot() {
     sys::with_errno_kept(|| {
         sys::with_signals_blocked(|| {

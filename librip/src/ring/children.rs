@@ -53,14 +53,14 @@ pub(crate) fn is_removal_left(ring: &Ring) -> bool {
     ring.control.counters().removal_is_left.load(Relaxed) != 0
 }
 
-/// The calling child ends: it does not count as left any more.
+/// The calling child ends: it does not count as left any more. The reader's copy stays: a reader sees that the process
+/// is gone.
 pub(crate) fn forget_own(ring: &Ring) {
     let own = sys::pid();
-    for (index, noted) in ring.control.counters().recent_children.iter().enumerate() {
+    for noted in &ring.control.counters().recent_children {
         // ORDERING: relaxed: the caller's fence orders it.
         if noted.load(Relaxed) == own {
             noted.store(0, Relaxed);
-            ring.header().recent_children[index].store(0, Relaxed);
         }
     }
 }
