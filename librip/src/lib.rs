@@ -118,7 +118,8 @@ pub fn ring_path() -> Option<PathBuf> {
 
 /// Names the calling thread in the ring: up to 48 bytes, where the kernel's name for it has 15.
 ///
-/// Without this call the thread's name is the one that it had at its first mark.
+/// Without this call the thread has the name that the kernel has for it: as long as the process lives the present one,
+/// later the one that it had at its first mark.
 pub fn set_thread_name(name: &str) {
     process::thread::set_name(name.as_bytes());
 }

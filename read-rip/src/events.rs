@@ -109,6 +109,7 @@ mod tests {
             exited_boottime_ns: 0,
             first_slot_count: 0,
             name: String::new(),
+            is_named: false,
             held: Vec::new(),
             held_overflowed: 0,
             held_in_flux: 0,

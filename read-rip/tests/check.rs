@@ -158,6 +158,36 @@ fn locks_of_threads_that_disappeared_from_a_living_process_are_unreleased() {
 }
 
 #[test]
+fn a_living_thread_has_the_name_that_it_has_now_unless_the_program_named_it_in_the_ring() {
+    let (say, said) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::Builder::new().name("renamed".into()).spawn(move || {
+        say.send(nix::unistd::gettid().as_raw() as u32).unwrap();
+        // Until the test has ended.
+        let _ = ended.recv();
+    });
+    let tid = said.recv().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let (path, saved) = (directory.path().join("ring"), directory.path().join("saved.gz"));
+    let line = |slot: Slot| {
+        let slot = slot.event(TAKES, &[at(3.0), A]).has(Held::new(HELD, A, TAKES).since(at(3.0)));
+        ring().of_this_process().with_slots([slot]).build().write(&path);
+        let _mapped = support::map(&path);
+        let shown = read_rip(["-t", path.to_str().unwrap()]).sound().stdout;
+        let locks = read_rip(["locks", path.to_str().unwrap()]).sound();
+        let name = shown.split('[').next().unwrap().to_owned();
+        assert!(locks.stdout.contains(&format!("{name}[{tid}]")), "{locks:#?}");
+        read_rip(["save", "--window=1ms", "-o", saved.to_str().unwrap(), path.to_str().unwrap()]);
+        assert_eq!(read_rip(["-t", saved.to_str().unwrap()]).sound().stdout, shown);
+        name
+    };
+    assert_eq!(line(Slot::thread("at first", tid)), "renamed");
+    assert_eq!(line(Slot { is_named: true, ..Slot::thread("by the program", tid) }), "by the program");
+    drop(end);
+    thread.unwrap().join().unwrap();
+}
+
+#[test]
 fn a_copy_proves_nothing_whether_its_process_lives_or_not() {
     let scratch = Scratch::new();
     let (path, copy) = (scratch.path("ring"), scratch.path("copy"));

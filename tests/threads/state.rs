@@ -9,6 +9,7 @@ fn a_thread_can_name_itself_before_its_first_mark_and_after() {
     assert_eq!(ring.labels(long), ["named first"]);
     let renamed = ring.slot_named("new name");
     assert_eq!(ring.labels(renamed), ["marked first", "named"]);
+    assert!(long.is_named && renamed.is_named);
 }
 
 #[test]
@@ -25,5 +26,7 @@ fn no_register_is_changed_by_a_first_mark() {
     let remains = run(&["registers"]);
     assert_eq!(remains.stdout, "registers were kept\n");
     let ring = remains.ring();
-    assert_eq!(ring.labels(ring.slot_named("thread")), ["after all that"]);
+    let thread = ring.slot_named("thread");
+    assert_eq!(ring.labels(thread), ["after all that"]);
+    assert!(!thread.is_named, "it has the kernel's name");
 }

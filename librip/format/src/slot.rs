@@ -50,9 +50,10 @@ pub struct SlotHeader {
     pub pid_namespace: AtomicU64,
     /// The number of locks that the owner holds and that are not in [`SlotHeader::held`], because it was full.
     pub held_overflowed: AtomicU32,
-    /// Zero.
-    pub reserved: AtomicU32,
-    /// The thread's name, padded with zeros.
+    /// `SLOT_FLAG_*`.
+    pub flags: AtomicU32,
+    /// The thread's name, padded with zeros: the one that it had when it claimed the slot, unless the program gave it
+    /// another one ([`SLOT_FLAG_NAMED`]).
     pub name: [AtomicU64; NAME_LEN_BYTES / 8],
     /// The locks that the owner holds or waits for: see [`held`](crate::held).
     pub held: [HeldLock; HELD_MAX],
@@ -75,6 +76,9 @@ pub const SLOT_CLAIMING: u32 = 3;
 
 /// [`SlotHeader::kind`]: the slot of a thread.
 pub const SLOT_KIND_THREAD: u32 = 1;
+
+/// [`SlotHeader::flags`]: the program named the thread in the ring. The kernel may have another name for it.
+pub const SLOT_FLAG_NAMED: u32 = 1;
 
 /// Bytes of a slot before its words.
 pub const SLOT_HEADER_LEN_BYTES: u64 = size_of::<SlotHeader>() as u64;

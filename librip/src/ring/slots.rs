@@ -15,7 +15,7 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::fence;
 
-use librip_format::{SLOT_CLAIMING, SLOT_EXITED, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader};
+use librip_format::{SLOT_CLAIMING, SLOT_EXITED, SLOT_FLAG_NAMED, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader};
 
 use super::control::SlotOwner;
 use super::{Ring, Table};
@@ -96,9 +96,11 @@ pub(crate) fn has_events(ring: &Ring) -> bool {
     handed_out_from(ring, 0).any(|(_, slot, _)| slot.count.load(Relaxed) > 0)
 }
 
-/// Writes the owner's name; longer names are cut.
+/// Writes the name that the program gives the owner; longer names are cut.
 pub(crate) fn set_name(slot: &SlotHeader, name: &[u8]) {
     super::names::store(&slot.name, name);
+    // ORDERING: relaxed: a reader that sees only one of the two shows a former name of the thread.
+    slot.flags.store(SLOT_FLAG_NAMED, Relaxed);
 }
 
 /// Hands out an index that had no owner before; `None` if all were handed out.
@@ -230,7 +232,8 @@ fn init(ring: &Ring, index: u64, claimant: Claimant) {
         entry.meta.store(0, Relaxed);
         entry.lock.store(0, Relaxed);
     }
-    set_name(slot, &sys::thread_name());
+    slot.flags.store(0, Relaxed);
+    super::names::store(&slot.name, &sys::thread_name());
     // ORDERING: release: the reader sees the fields before the state.
     slot.state.store(SLOT_LIVE, Release);
     owner.end_claim();

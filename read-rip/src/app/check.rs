@@ -43,22 +43,22 @@ pub(super) fn examine(
     let Readings { earlier, reading, .. } = &readings;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let input = reading.input(earlier.as_ref().map(|earlier| (&earlier.reading, earlier.window_ns)));
-    let now = locks::build_of_words(&input, words, &mut locations);
+    let mut now = locks::build_of_words(&input, words, &mut locations);
     let by_id: Vec<&Location> = locations.iter().collect();
-    let view = View {
-        now: &now,
-        before: earlier.as_ref().map(|earlier| &earlier.model),
-        locations: &by_id,
-        threshold_ns: u64::try_from(args.threshold.as_nanos()).unwrap_or(u64::MAX),
-    };
-    let files = FileNames::choose(locations.iter());
-    let texts = report::location_texts(&locations, &files, false);
-    let names = LockNames { model: &now, locations: &locations, texts: &texts };
+    let threshold_ns = u64::try_from(args.threshold.as_nanos()).unwrap_or(u64::MAX);
+    let before = earlier.as_ref().map(|earlier| &earlier.model);
+    let view = View { now: &now, before, locations: &by_id, threshold_ns };
     let (mut found, limits) = findings::run_bounded(&view);
     if reading.is_copy() {
         findings::doubt_copy(&mut found);
     }
     let balance = Balance::of(&view, &found);
+    let holders: Vec<_> = balance.pools.iter().map(|pool| pool.holder).collect();
+    reading.name_threads(&mut now, &found, &holders);
+    let view = View { now: &now, before, locations: &by_id, threshold_ns };
+    let files = FileNames::choose(locations.iter());
+    let texts = report::location_texts(&locations, &files, false);
+    let names = LockNames { model: &now, locations: &locations, texts: &texts };
     let outcome = balance.outcome;
     found.retain(|finding| finding.confidence >= confidence(args.min_confidence));
     let suppressed =

@@ -16,7 +16,7 @@ use crate::report::{self, Json, LockNames};
 /// `read-rip locks`.
 pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, wanted)?;
-    let reading = Reading::of(&path, wanted)?;
+    let reading = Reading::of(&path, wanted)?.with_present_names();
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let model = locks::build(&reading.input(None), &mut locations);
     let mut overview = locks::overview(&model, args.all);

@@ -17,6 +17,7 @@ mod save;
 mod saved;
 mod show;
 mod source;
+mod thread_names;
 mod verdict;
 mod wrap;
 

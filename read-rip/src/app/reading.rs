@@ -44,6 +44,8 @@ pub(super) struct Reading {
     /// If `now_ns` is not known: when the ring was read, ns since boot. The process was dead by then. `None` if it ran
     /// on another machine, or before a restart.
     pub(super) latest_end_ns: Option<u64>,
+    /// Whether the kernel can be asked about the process: the reading is of a ring, and not of a saved one.
+    pub(super) asks_kernel: bool,
     /// What a saved ring has besides.
     saved: Option<SavedRest>,
 }
@@ -79,7 +81,7 @@ impl Reading {
             Some(_) => {}
             None => name_program(&mut snapshot, wanted),
         }
-        Ok(Reading {
+        let mut reading = Reading {
             path: image.path().to_owned(),
             losses: threads::losses(&snapshot),
             snapshot,
@@ -88,8 +90,11 @@ impl Reading {
             ended: context.ended.clone(),
             now_ns: context.now_ns,
             latest_end_ns: context.latest_end_ns,
+            asks_kernel: false,
             saved: None,
-        })
+        };
+        reading.apply_names(&context.names);
+        Ok(reading)
     }
 
     /// If the ring was saved with an earlier image: a reading of it, and the time between the two, ns. Once.
@@ -163,6 +168,7 @@ impl Reading {
             ended,
             now_ns,
             latest_end_ns,
+            asks_kernel: true,
             saved: None,
         })
     }

@@ -137,6 +137,7 @@ fn context(reading: Reading, window_ns: Option<u64>) -> Context {
         saved_realtime_ns: now_ns(),
         state: reading.liveness.as_ref().map(State::from),
         is_copy: reading.is_copy(),
+        names: reading.present_names(),
         living: reading.living,
         ended: reading.ended,
         now_ns: reading.now_ns,

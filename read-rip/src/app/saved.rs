@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::process::{Activity, Liveness};
 use crate::symbols::SavedAnswers;
 
+/// The present name of a thread: its process, its id, its name.
+pub(super) type PresentName = (u32, u32, String);
+
 /// What was known of a ring when it was saved.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Context {
@@ -22,6 +25,8 @@ pub(super) struct Context {
     pub(super) living: HashSet<u32>,
     /// Its children that had ended.
     pub(super) ended: HashSet<u32>,
+    /// The names of its threads then, where they are not the recorded ones.
+    pub(super) names: Vec<PresentName>,
     /// The moment that the ring describes, ns since boot.
     pub(super) now_ns: Option<u64>,
     /// If that is not known: when the ring was read, ns since boot. The process was dead by then.

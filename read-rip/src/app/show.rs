@@ -18,7 +18,11 @@ const SHOWN_WITH_TV: &str = " (-tv shows them)";
 /// `read-rip [RING]`.
 pub(super) fn show(ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(ring, wanted)?;
-    let reading = Reading::of(&path, wanted)?;
+    let mut reading = Reading::of(&path, wanted)?;
+    // The condensed view names no threads.
+    if args.threads || args.r#match.is_some() {
+        reading = reading.with_present_names();
+    }
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let threads = reading.threads();
     let remarks = if args.threads {

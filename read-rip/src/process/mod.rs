@@ -10,6 +10,7 @@
 //! | `children`, `mapped` | may a forked child record in it? which processes have it mapped? |
 //! | `find` | where are rings? |
 //! | `descendants` | which processes are beneath this one? |
+//! | `thread_name` | what does the kernel call a thread? |
 //! | `remove` | is this name still that of the ring that was judged? |
 
 mod children;
@@ -20,6 +21,7 @@ mod look;
 mod mapped;
 mod observer;
 mod remove;
+mod thread_name;
 
 pub use children::{Child, children_in, ended_children, liveness_of_child, liveness_of_children};
 pub use descendants::{children, descendants};
@@ -31,3 +33,4 @@ pub use liveness::{
 };
 pub use mapped::MappedFiles;
 pub use remove::{Removal, remove};
+pub use thread_name::thread_name;

@@ -354,6 +354,7 @@ impl SlotReader<'_> {
             exited_boottime_ns: bytes.u64(offset_of!(SlotHeader, exited_boottime_ns)),
             first_slot_count: bytes.u64(offset_of!(SlotHeader, first_slot_count)),
             name: bytes.text(offset_of!(SlotHeader, name), librip_format::NAME_LEN_BYTES),
+            is_named: bytes.u32(offset_of!(SlotHeader, flags)) & librip_format::SLOT_FLAG_NAMED != 0,
             held: Vec::new(),
             held_overflowed: 0,
             held_in_flux: 0,

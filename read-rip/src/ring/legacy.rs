@@ -149,6 +149,7 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         exited_boottime_ns: 0,
         first_slot_count: 0,
         name: bytes.text(0, NAME_LEN),
+        is_named: true,
         held: Vec::new(),
         held_overflowed: 0,
         held_in_flux: 0,

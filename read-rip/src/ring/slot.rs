@@ -68,6 +68,8 @@ pub struct Slot {
     pub first_slot_count: u64,
     /// The owner's name; may contain anything.
     pub name: String,
+    /// Whether the program gave the owner this name. Otherwise it is the one of the kernel, at the time of the claim.
+    pub is_named: bool,
     /// The owner's first sequence.
     pub first_sequence: u64,
     /// The locks that the owner holds or waits for, in the order of their table entries.

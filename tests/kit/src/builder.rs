@@ -320,6 +320,7 @@ impl Ring {
         put64(&mut bytes, slot_at::PID_NAMESPACE, self.pid_namespace);
         bytes[slot_at::NAME..][..slot.name.len()].copy_from_slice(&slot.name);
         put32(&mut bytes, slot_at::HELD_OVERFLOWED, slot.held_overflowed);
+        put32(&mut bytes, slot_at::FLAGS, u32::from(slot.is_named));
         for (index, entry) in slot.held.iter().enumerate() {
             for (field, &value) in entry.iter().enumerate() {
                 put64(&mut bytes, slot_at::HELD + held_at::LEN * index + 8 * field, value);

@@ -156,7 +156,7 @@ structure! {
     FIRST_SEQUENCE 40 + 8,
     PID_NAMESPACE 48 + 8,
     HELD_OVERFLOWED 56 + 4,
-    RESERVED 60 + 4,
+    FLAGS 60 + 4,
     NAME 64 + 48,
     HELD 112 + 384,
     FIRST_SLOT_COUNT 496 + 8,
@@ -405,7 +405,7 @@ mod tests {
             STATE state, KIND kind, GENERATION generation, PID pid, TID tid,
             RESERVED_RUNNING_TID reserved_running_tid, CLAIMED claimed_boottime_ns, EXITED exited_boottime_ns,
             FIRST_SEQUENCE first_sequence, PID_NAMESPACE pid_namespace,
-            HELD_OVERFLOWED held_overflowed, RESERVED reserved, NAME name, HELD held,
+            HELD_OVERFLOWED held_overflowed, FLAGS flags, NAME name, HELD held,
             FIRST_SLOT_COUNT first_slot_count, COUNT count,
         }
         compare! { held_at, HeldLock: LOCK lock, META meta, SINCE since, }

@@ -108,6 +108,8 @@ pub struct Slot {
     pub exited_ns: u64,
     pub first_sequence: u64,
     pub name: String,
+    /// The program gave it the name.
+    pub is_named: bool,
     pub count: u64,
     pub words: Vec<u64>,
     pub held_overflowed: u32,

@@ -167,6 +167,8 @@ pub struct Slot {
     pub tid: u32,
     pub claimed_ns: u64,
     pub name: Vec<u8>,
+    /// Whether the program gave the thread this name.
+    pub is_named: bool,
     pub first_sequence: u64,
     pub count: u64,
     /// Entries of the held-lock table: lock, meta, since.
@@ -186,6 +188,7 @@ impl Slot {
             tid,
             claimed_ns: 1_000 + u64::from(tid),
             name: name.into(),
+            is_named: false,
             first_sequence: 0,
             count: 0,
             held: Vec::new(),
