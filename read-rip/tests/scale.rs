@@ -32,7 +32,7 @@ fn a_hundred_thousand_threads_are_read_in_memory_of_two_and_a_half_rings() {
 
     // Many threads, with slots of the default size.
     let ring_bytes = write_ring(&path, 64, 100_000);
-    assert_eq!(lines_of(&["-v"], &path, directory.path()), 2, "a heading and a function");
+    assert_eq!(lines_of(&["-v"], &path, directory.path()), 3, "a heading, a function and a verdict");
     let threads = std::fs::read_to_string(directory.path().join("output")).unwrap();
     assert!(threads.contains(" : 100000 threads, 50 locations: "), "{}", &threads[..200]);
     assert!(threads.contains("[100000, ") || threads.contains(", 100000]"));

@@ -118,8 +118,9 @@ fn a_terminal_gets_colours_unless_no_color_is_set() {
 fn a_view_begins_with_its_heading_and_the_lines_for_scripts_with_a_thread() {
     let fixture = Fixture::of(&pile_up());
     let heading = "server[4321], dead (killed, crashed or _exit): 5 threads, 1 of them exited";
-    for view in [&[][..], &["locks"], &["check"]] {
-        let outcome = fixture.show(view).sound();
+    for (view, status) in [(&[][..], 0), (&["locks"], 0), (&["check"], 3)] {
+        let outcome = fixture.show(view);
+        assert_eq!(outcome.status, status, "{outcome:#?}");
         assert!(outcome.stdout.starts_with(heading), "{outcome:#?}");
         assert!(!outcome.stderr.contains(heading), "{outcome:#?}");
     }

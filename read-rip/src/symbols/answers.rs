@@ -82,7 +82,7 @@ fn kept<K: Eq + Hash, T: Clone>(
     answer
 }
 
-/// [`Answers`] as a file has them.
+/// `Answers` as a file has them.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct SavedAnswers {
     frames: Vec<(At, Vec<SavedFrame>)>,
