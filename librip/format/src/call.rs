@@ -115,7 +115,7 @@ pub const CALL_FILE_LEN_BYTES: usize = 96;
 #[repr(C)]
 #[derive(Debug)]
 pub struct CallLocation {
-    /// [`ENTRY_COMPLETE`](crate::ENTRY_COMPLETE), written last.
+    /// [`ENTRY_COMPLETE`], written last.
     pub state: AtomicU32,
     /// The process.
     pub pid: AtomicU32,
