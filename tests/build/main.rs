@@ -36,7 +36,7 @@ fn librip() -> &'static Built {
 /// Compiles a fixture with these flags, as `name`.
 fn compile(source: &str, name: &str, flags: &[&str]) -> PathBuf {
     let out = directory().join(name);
-    let mut command = librip().rustc(&["librip"]);
+    let mut command = librip().rustc(&["librip", "lock_api", "parking_lot"]);
     command.arg(fixture(source)).arg("--crate-name").arg(source.trim_end_matches(".rs"));
     tool(command.arg("-o").arg(&out).args(flags));
     out

@@ -75,7 +75,7 @@ fn a_condition_wait_releases_the_lock_and_acquires_it_again() {
     let ring = until(&mut victim, Holding::CondWait, &sleepers.map(|(name, lock, _)| (name, lock)));
     for (name, lock, condition) in sleepers {
         let held = ring.slot_named(name).held_of(lock).unwrap();
-        let owned = if lock == mutex { OWNED } else { 0 };
+        let owned = if lock == mutex { OWNED } else { OWNED_BY_RULE };
         assert_eq!(site_of(&ring, held), (CONDITION_WAIT, MUTEX | WRAPPER | owned));
         let events = events(&ring, name);
         let last = events.last().unwrap();

@@ -1,13 +1,13 @@
 //! Calls of wrappers: how an event names the caller of a wrapped lock.
 //!
-//! A wrapper of a lock (`librip::sync`) is compiled for each place that calls it. Its caller is a
+//! A wrapper of a lock (`librip::sync`, `librip::raw`) is compiled for each place that calls it. Its caller is a
 //! `core::panic::Location`, a constant of the program with file, line and column. An acquisition that may take no more
 //! than two words records the address of that constant in place of a PC. It has no site, so the words say the rest:
 //!
 //! ```text
 //!  operand word   47                                        2 1 0
 //!                +-------------------------------------------+-+-+
-//!                | address of the lock, a multiple of 4      |O|S|    O: owned, S: shared
+//!                | address of the lock, a multiple of 4      |O|S|    O: owned, or so by rule, S: shared
 //!                +-------------------------------------------+-+-+
 //!  PC word        47                                      3 2 1 0
 //!                +-----------------------------------------+---+-+
@@ -29,8 +29,8 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::{
-    LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_READERS_FIRST, SITE_SHARED,
-    SITE_TRY, SITE_UPGRADABLE, SITE_WRAPPER,
+    LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE,
+    SITE_READERS_FIRST, SITE_SHARED, SITE_TRY, SITE_UPGRADABLE, SITE_WRAPPER,
 };
 
 /// [`CallLocation::state`]: the entry is complete.
@@ -42,19 +42,23 @@ pub const CALL_BITS: u64 = 7;
 pub const CALL_TRY: u64 = 1;
 /// In a call: the two bits that say how the lock is acquired.
 pub const CALL_HOW: u64 = 6;
-/// [`CALL_HOW`], exclusive: a mutex. Shared: the lock's type is not known.
+/// [`CALL_HOW`], exclusive: a mutex. Shared: the lock's type is not known. Shared and [`CALL_LOCK_OWNED`]: a
+/// readers-writer lock, as [`SITE_OWNED_BY_RULE`].
 pub const CALL_PLAIN: u64 = 0;
-/// [`CALL_HOW`]: a readers-writer lock.
+/// [`CALL_HOW`]: a readers-writer lock. Shared and [`CALL_LOCK_OWNED`]: as [`SITE_OWNED`].
 pub const CALL_RWLOCK: u64 = 2;
-/// [`CALL_HOW`], shared: as [`SITE_READERS_FIRST`].
+/// [`CALL_HOW`], exclusive: a bit beside [`CALL_PLAIN`] or [`CALL_RWLOCK`]. With it, [`CALL_LOCK_OWNED`] is as
+/// [`SITE_OWNED_BY_RULE`].
+pub const CALL_BY_RULE: u64 = 4;
+/// [`CALL_HOW`], shared: as [`SITE_READERS_FIRST`]. [`CALL_LOCK_OWNED`] is as [`SITE_OWNED_BY_RULE`].
 pub const CALL_READERS_FIRST: u64 = 4;
-/// [`CALL_HOW`], shared: as [`SITE_UPGRADABLE`].
+/// [`CALL_HOW`], shared: as [`SITE_UPGRADABLE`]. [`CALL_LOCK_OWNED`] is as [`SITE_OWNED_BY_RULE`].
 pub const CALL_UPGRADABLE: u64 = 6;
 /// The bits of a call's operand that are not the lock's address.
 pub const CALL_LOCK_BITS: u64 = 3;
 /// In the operand: in shared mode.
 pub const CALL_LOCK_SHARED: u64 = 1;
-/// In the operand: as [`SITE_OWNED`].
+/// In the operand: as [`SITE_OWNED`] or [`SITE_OWNED_BY_RULE`]. [`CALL_HOW`] says which.
 pub const CALL_LOCK_OWNED: u64 = 2;
 
 /// Returns the bits that a call has beside its location's address, for an acquisition with these `SITE_*` flags.
@@ -63,18 +67,21 @@ pub const CALL_LOCK_OWNED: u64 = 2;
 ///
 /// If a call cannot express the flags. They are constants, so that is an error of the compilation.
 pub const fn call_bits(site_flags: u16) -> u64 {
+    let is_shared = site_flags & SITE_SHARED != 0;
+    let is_by_rule = site_flags & SITE_OWNED_BY_RULE != 0;
+    let is_rwlock = site_flags >> SITE_LOCK_TYPE_SHIFT == LOCK_TYPE_RWLOCK;
     let how = if site_flags & SITE_READERS_FIRST != 0 {
         CALL_READERS_FIRST
     } else if site_flags & SITE_UPGRADABLE != 0 {
         CALL_UPGRADABLE
-    } else if site_flags >> SITE_LOCK_TYPE_SHIFT == LOCK_TYPE_RWLOCK {
-        CALL_RWLOCK
+    } else if is_shared {
+        if is_rwlock && !is_by_rule { CALL_RWLOCK } else { CALL_PLAIN }
     } else {
-        CALL_PLAIN
+        let how = if is_rwlock { CALL_RWLOCK } else { CALL_PLAIN };
+        how | if is_by_rule { CALL_BY_RULE } else { 0 }
     };
     let bits = how | if site_flags & SITE_TRY != 0 { CALL_TRY } else { 0 };
-    let is_shared = site_flags & SITE_SHARED != 0;
-    let is_owned = site_flags & SITE_OWNED != 0;
+    let is_owned = call_lock_bits(site_flags) & CALL_LOCK_OWNED != 0;
     assert!(
         call_flags(bits, is_shared, is_owned) == site_flags | SITE_WRAPPER,
         "a call has no room for these flags"
@@ -85,23 +92,27 @@ pub const fn call_bits(site_flags: u16) -> u64 {
 /// Returns the bits that the operand of a call has beside the lock's address.
 pub const fn call_lock_bits(site_flags: u16) -> u64 {
     let shared = if site_flags & SITE_SHARED != 0 { CALL_LOCK_SHARED } else { 0 };
-    shared | if site_flags & SITE_OWNED != 0 { CALL_LOCK_OWNED } else { 0 }
+    shared | if site_flags & (SITE_OWNED | SITE_OWNED_BY_RULE) != 0 { CALL_LOCK_OWNED } else { 0 }
 }
 
 /// Returns the `SITE_*` flags of a call, of which only [`CALL_BITS`] matter.
 pub const fn call_flags(call: u64, is_shared: bool, is_owned: bool) -> u16 {
-    let flags = SITE_WRAPPER | if call & CALL_TRY != 0 { SITE_TRY } else { 0 };
-    let flags = flags | if is_owned { SITE_OWNED } else { 0 };
     let rwlock = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT;
-    flags
-        | match (is_shared, call & CALL_HOW) {
-            (false, CALL_PLAIN) => LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT,
-            (false, _) => rwlock,
-            (true, CALL_PLAIN) => SITE_SHARED,
-            (true, CALL_READERS_FIRST) => SITE_SHARED | SITE_READERS_FIRST | rwlock,
-            (true, CALL_UPGRADABLE) => SITE_SHARED | SITE_UPGRADABLE | rwlock,
-            (true, _) => SITE_SHARED | rwlock,
+    let how = call & CALL_HOW;
+    let (mode, owned) = if is_shared {
+        match how {
+            CALL_PLAIN if is_owned => (SITE_SHARED | rwlock, SITE_OWNED_BY_RULE),
+            CALL_PLAIN => (SITE_SHARED, 0),
+            CALL_READERS_FIRST => (SITE_SHARED | SITE_READERS_FIRST | rwlock, SITE_OWNED_BY_RULE),
+            CALL_UPGRADABLE => (SITE_SHARED | SITE_UPGRADABLE | rwlock, SITE_OWNED_BY_RULE),
+            _ => (SITE_SHARED | rwlock, SITE_OWNED),
         }
+    } else {
+        let is_rwlock = how & CALL_RWLOCK != 0;
+        let mode = if is_rwlock { rwlock } else { LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT };
+        (mode, if how & CALL_BY_RULE != 0 { SITE_OWNED_BY_RULE } else { SITE_OWNED })
+    };
+    SITE_WRAPPER | mode | if is_owned { owned } else { 0 } | if call & CALL_TRY != 0 { SITE_TRY } else { 0 }
 }
 
 /// The longest end of a file's name that a [`CallLocation`] has room for, bytes.
@@ -139,8 +150,8 @@ const _: () = {
     while bits < 32 {
         let (is_shared, is_owned) = (bits & 8 != 0, bits & 16 != 0);
         let flags = call_flags(bits, is_shared, is_owned);
-        // An exclusive acquisition has two ways only.
-        if is_shared || bits & CALL_HOW <= CALL_RWLOCK {
+        // What nobody owns is not so by rule.
+        if is_shared || is_owned || bits & CALL_BY_RULE == 0 {
             assert!(call_bits(flags & !SITE_WRAPPER) == bits & CALL_BITS, "bits and flags are the same");
         }
         bits += 1;

@@ -74,8 +74,8 @@ pub const HELD_SINCE: u64 = 1 << 52;
 pub const HELD_CALLER: u64 = 1 << 53;
 /// [`HeldLock::meta`], with [`HELD_CALLER`]: as [`SITE_TRY`](crate::SITE_TRY).
 pub const HELD_TRY: u64 = 1 << 54;
-/// [`HeldLock::meta`], with a call: as [`SITE_OWNED`](crate::SITE_OWNED). It is the bit of [`HELD_TRY`], which a call has
-/// itself.
+/// [`HeldLock::meta`], with a call: as [`CALL_LOCK_OWNED`](crate::CALL_LOCK_OWNED). It is the bit of [`HELD_TRY`],
+/// which a call has itself.
 pub const HELD_OWNED: u64 = HELD_TRY;
 /// [`HeldLock::meta`]: the lock is in memory that processes share. A forked child does not inherit it.
 pub const HELD_PROCESS_SHARED: u64 = 1 << 55;

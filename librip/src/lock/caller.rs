@@ -25,7 +25,7 @@ use crate::lock::site::{Flags, Origin, held_flags};
 use crate::lock::table::{IS_CALL, Slot};
 use crate::process::{image, instance};
 use crate::ring::calls::CallPlace;
-use librip_format::{CALL_BITS, CALL_FILE_LEN_BYTES, HELD_OWNED, SITE_OWNED, call_bits, call_lock_bits};
+use librip_format::{CALL_BITS, CALL_FILE_LEN_BYTES, CALL_LOCK_OWNED, HELD_OWNED, call_bits, call_lock_bits};
 
 /// A call of a wrapper, whose sites have these flags.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ impl<const FLAGS: Flags> Origin for At<FLAGS> {
 
     #[inline(always)]
     fn entry_flags(site_flags: Flags) -> u64 {
-        let owned = if site_flags & SITE_OWNED != 0 { HELD_OWNED } else { 0 };
+        let owned = if call_lock_bits(site_flags) & CALL_LOCK_OWNED != 0 { HELD_OWNED } else { 0 };
         held_flags(site_flags) | owned | IS_CALL
     }
 

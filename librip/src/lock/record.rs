@@ -10,16 +10,17 @@ use crate::lock::site::{Here, Origin, Sites};
 use crate::lock::table::Slot;
 use librip_format::HELD_SHARED;
 
+/// A call has no site.
+const NO_SITE: u64 = 0;
+
 #[inline(always)]
 fn begin<S: Sites>(sites: S, lock: u64) -> Acquisition {
     let flags = S::Origin::entry_flags(S::FLAGS);
-    // One site for both ways.
-    let pc = sites.acquire_begin();
     Acquisition::begin(
         sites.origin(),
         lock,
         flags,
-        pc,
+        NO_SITE,
         #[inline(always)]
         || sites.acquire_begin_timed(),
     )

@@ -122,18 +122,14 @@ pub(crate) fn held_flags(site_flags: Flags) -> u64 {
     if site_flags & SITE_SHARED != 0 { HELD_SHARED } else { 0 }
 }
 
-/// The sites of a wrapper's operations, but for those of its releases, which do not know their caller. Each method
-/// expands to a site in the function that it is inlined into; `acquire_begin` of a wrapper that knows its caller has
-/// none.
-///
-/// Of two sites of one kind, the second is for an event with a time.
+/// The sites of a wrapper's operations, but for those of its releases, which do not know their caller, and for
+/// acquisitions without a time, which are calls. Each method expands to a site in the function that it is inlined into.
 pub(crate) trait Sites: Copy {
     /// The flags of the sites.
     const FLAGS: Flags;
     /// What the events say of the caller.
     type Origin: Origin;
     fn origin(self) -> Self::Origin;
-    fn acquire_begin(self) -> u64;
     fn acquire_begin_timed(self) -> u64;
     fn wait(self) -> u64;
     fn try_failed(self) -> u64;
@@ -141,39 +137,16 @@ pub(crate) trait Sites: Copy {
     fn condition_woken(self) -> u64;
 }
 
-/// Defines a type for [`Sites`], whose sites name the source file where this is.
+/// Defines a type for [`Sites`], whose sites name the source file where this is: `define_sites!(NAME)`.
 ///
-/// `define_sites!(NAME)`: the caller is unknown, because code between the program and the wrapper does not pass it on.
-/// Debug information says which function the sites are inlined into. `define_sites!(NAME, knows its caller)`: the
-/// events name the caller.
-///
-/// The type has the flags as a parameter, and the location of the call, which keeps sites apart: see [`apart`].
+/// The type has the flags as a parameter, and the location of the call, which events name and which keeps sites apart:
+/// see [`apart`].
 macro_rules! define_sites {
     ($name:ident) => {
-        $crate::lock::site::define_sites! { type $name }
-
-        impl<const FLAGS: $crate::lock::site::Flags> $crate::lock::site::Sites for $name<FLAGS> {
-            const FLAGS: $crate::lock::site::Flags = FLAGS;
-            type Origin = $crate::lock::site::Here;
-
-            #[inline(always)]
-            fn origin(self) -> Self::Origin {
-                $crate::lock::site::Here
-            }
-
-            $crate::lock::site::define_sites! {
-                sites
-                acquire_begin: KIND_LOCK_ACQUIRE_BEGIN [OPERAND_LOCK];
-                acquire_begin_timed: KIND_LOCK_ACQUIRE_BEGIN [OPERAND_TIME, OPERAND_LOCK];
-                wait: KIND_LOCK_WAIT [OPERAND_TIME, OPERAND_LOCK];
-                try_failed: KIND_LOCK_TRY_FAILED [OPERAND_LOCK];
-                condition_wait: KIND_CONDITION_WAIT [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION];
-                condition_woken: KIND_CONDITION_WOKEN [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION];
-            }
-        }
-    };
-    ($name:ident, knows its caller) => {
-        $crate::lock::site::define_sites! { type $name }
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name<const FLAGS: $crate::lock::site::Flags>(
+            pub(crate) &'static ::core::panic::Location<'static>,
+        );
 
         impl<const FLAGS: $crate::lock::site::Flags> $crate::lock::site::Sites for $name<FLAGS> {
             const FLAGS: $crate::lock::site::Flags = FLAGS;
@@ -182,12 +155,6 @@ macro_rules! define_sites {
             #[inline(always)]
             fn origin(self) -> Self::Origin {
                 $crate::lock::caller::At(self.0)
-            }
-
-            /// Not used: the event is a call.
-            #[inline(always)]
-            fn acquire_begin(self) -> u64 {
-                0
             }
 
             $crate::lock::site::define_sites! {
@@ -201,12 +168,6 @@ macro_rules! define_sites {
                     KIND_CONDITION_WOKEN [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK, OPERAND_CONDITION];
             }
         }
-    };
-    (type $name:ident) => {
-        #[derive(Clone, Copy)]
-        pub(crate) struct $name<const FLAGS: $crate::lock::site::Flags>(
-            pub(crate) &'static ::core::panic::Location<'static>,
-        );
     };
     (sites $($site:ident: $kind:ident [$($operand:ident),*];)*) => {
         $(

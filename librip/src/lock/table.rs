@@ -510,6 +510,13 @@ impl Entry {
         self.set_meta(Meta(self.meta.0 & !PAYLOAD_MASK | pc & PAYLOAD_MASK));
     }
 
+    /// Sets that, and the flags with which the lock was entered, in one store. Whether the entry is a call stays.
+    #[cfg(any(feature = "lock_api", feature = "lock_api_05"))]
+    pub(crate) fn set_place(&mut self, pc: u64, flags: u64) {
+        let meta = self.meta.0 & !(PAYLOAD_MASK | HELD_FLAGS);
+        self.set_meta(Meta(meta | flags & HELD_FLAGS | pc & PAYLOAD_MASK));
+    }
+
     /// Whether the entry has a call in place of a PC.
     pub(crate) fn is_call(self) -> bool {
         // ORDERING: relaxed: this thread's own store.
@@ -517,7 +524,7 @@ impl Entry {
     }
 
     /// The flags with which the lock was entered.
-    fn flags(self) -> u64 {
+    pub(crate) fn flags(self) -> u64 {
         self.meta.0 & HELD_FLAGS | if self.is_call() { IS_CALL } else { 0 }
     }
 

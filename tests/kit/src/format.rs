@@ -289,15 +289,20 @@ pub mod call {
     pub fn flags(call: u64, is_shared: bool, is_owned: bool) -> u16 {
         const MUTEX: u16 = 1 << 8;
         const RWLOCK: u16 = 2 << 8;
-        let how = match (is_shared, call >> 1 & 3) {
-            (false, 0) => MUTEX,
-            (false, _) => RWLOCK,
-            (true, 0) => 1,
-            (true, 1) => 1 | RWLOCK,
-            (true, 2) => 1 | 16 | RWLOCK,
-            (true, _) => 1 | 32 | RWLOCK,
+        const OWNED: u16 = 1 << 6;
+        const BY_RULE: u16 = 1 << 7;
+        let (how, owned) = match (is_shared, call >> 1 & 3) {
+            (false, 0) => (MUTEX, OWNED),
+            (false, 1) => (RWLOCK, OWNED),
+            (false, 2) => (MUTEX, BY_RULE),
+            (false, _) => (RWLOCK, BY_RULE),
+            (true, 0) if is_owned => (1 | RWLOCK, BY_RULE),
+            (true, 0) => (1, 0),
+            (true, 1) => (1 | RWLOCK, OWNED),
+            (true, 2) => (1 | 16 | RWLOCK, BY_RULE),
+            (true, _) => (1 | 32 | RWLOCK, BY_RULE),
         };
-        how | 4 | (call as u16 & 1) << 1 | u16::from(is_owned) << 6
+        how | 4 | (call as u16 & 1) << 1 | if is_owned { owned } else { 0 }
     }
 }
 

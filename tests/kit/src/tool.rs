@@ -100,8 +100,11 @@ pub fn cargo(arguments: &[&str], target: &Path, environment: &[(&str, &str)]) ->
 }
 
 /// Builds librip in release, with bitcode for tests that want it. Tests of one package share what is built.
+///
+/// `parking_lot` is built too: a benchmark of librip uses it.
 pub fn librip(directory: &Path) -> Built {
-    let arguments = ["build", "--release", "--package", "librip", "--features", "lock_api"];
+    let arguments =
+        ["build", "--release", "--package", "librip", "--features", "lock_api", "--lib", "--bench", "locks"];
     cargo(&arguments, &directory.join("librip"), &[("RUSTFLAGS", "-Cembed-bitcode=yes")])
 }
 

@@ -14,9 +14,10 @@ use lock_api::{MutexGuard, RawMutex};
 
 use super::Recorded;
 use super::record::MUTEX;
+use super::v04::stays_on_its_thread;
 use crate::lock::record;
 use crate::lock::site::{Sites, define_sites};
-use librip_format::SITE_TRY;
+use librip_format::{SITE_OWNED_BY_RULE, SITE_TRY};
 
 define_sites!(CondvarSites);
 
@@ -101,9 +102,13 @@ impl Condvar {
     #[inline(always)]
     #[track_caller]
     pub fn wait<R: RawMutex, T: ?Sized>(&self, guard: &mut MutexGuard<'_, Recorded<R>, T>) {
-        self.wait_behind_gate(guard, CondvarSites::<MUTEX>(Location::caller()), |gate| {
-            (self.inner.wait(gate).unwrap_or_else(sync::PoisonError::into_inner), false)
-        });
+        let wait = waits(|gate| (self.inner.wait(gate).unwrap_or_else(sync::PoisonError::into_inner), false));
+        let caller = Location::caller();
+        if const { stays_on_its_thread::<R::GuardMarker>() } {
+            self.wait_behind_gate(guard, CondvarSites::<{ MUTEX | SITE_OWNED_BY_RULE }>(caller), wait);
+        } else {
+            self.wait_behind_gate(guard, CondvarSites::<MUTEX>(caller), wait);
+        }
     }
 
     /// Waits as long as `condition` is true.
@@ -127,12 +132,18 @@ impl Condvar {
         guard: &mut MutexGuard<'_, Recorded<R>, T>,
         timeout: Duration,
     ) -> WaitTimeoutResult {
-        let sites = CondvarSites::<{ MUTEX | SITE_TRY }>(Location::caller());
-        WaitTimeoutResult(self.wait_behind_gate(guard, sites, |gate| {
+        let wait = waits(|gate| {
             let result = self.inner.wait_timeout(gate, timeout);
             let (gate, result) = result.unwrap_or_else(sync::PoisonError::into_inner);
             (gate, result.timed_out())
-        }))
+        });
+        let caller = Location::caller();
+        WaitTimeoutResult(if const { stays_on_its_thread::<R::GuardMarker>() } {
+            let sites = CondvarSites::<{ MUTEX | SITE_TRY | SITE_OWNED_BY_RULE }>(caller);
+            self.wait_behind_gate(guard, sites, wait)
+        } else {
+            self.wait_behind_gate(guard, CondvarSites::<{ MUTEX | SITE_TRY }>(caller), wait)
+        })
     }
 
     /// Like [`wait`](Condvar::wait), at most until then.
@@ -237,6 +248,11 @@ impl Condvar {
             is_timed_out
         })
     }
+}
+
+/// Returns a closure that waits. So the compiler knows its type: it returns the guard that it was given.
+fn waits<F: FnOnce(sync::MutexGuard<'_, Waiters>) -> (sync::MutexGuard<'_, Waiters>, bool)>(wait: F) -> F {
+    wait
 }
 
 /// Locks when it goes out of scope, also after a panic: the program's guard still exists and will unlock.

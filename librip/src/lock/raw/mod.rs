@@ -16,7 +16,8 @@
 //! assert_eq!(*TOTAL.lock(), 1);
 //! ```
 //!
-//! The feature `lock_api` is for `lock_api` 0.4 and `parking_lot` 0.12; `lock_api_05` for 0.5 and 0.13.
+//! The feature `lock_api` is for `lock_api` 0.4 (0.4.14 or later) and `parking_lot` 0.12; `lock_api_05` for 0.5 and
+//! 0.13.
 //!
 //! # What is recorded
 //!
@@ -39,9 +40,10 @@
 //!
 //! # What it does not see
 //!
-//! The functions of `lock_api` are between the program and this module. Optimised builds inline them, and the locations
-//! shown are the program's. In unoptimised builds, all acquisitions of a kind have one location, in `lock_api`. Its
-//! `bump` is recorded, and done, as a fair unlock followed by a lock.
+//! `lock_api` passes the program's line on to this module, so `read-rip` shows it in every kind of build, as for
+//! [`sync`](crate::sync). Where `lock_api` itself acquires a lock again, after `unlocked` or `bump`, it shows a line of
+//! `lock_api`. The condition variables of `lock_api` 0.5 do not pass the line on: debug information has it. A `bump` is
+//! recorded, and done, as a fair unlock followed by a lock.
 //!
 //! A lock of `lock_api` is identified by the address of its raw lock, which need not be the lock's own address: name it
 //! with [`SetName`] and not with `rip_lock_name!`. With `lock_api_05` it is not known whether readers pass waiting
@@ -63,12 +65,20 @@ pub use condvar::{Condvar, WaitTimeoutResult};
 use crate::lock::Identity;
 
 /// A raw lock, recorded: the ring has its holder and its waiters. See the [module](self).
-#[repr(C)]
+///
+/// It takes at least four bytes, and its address is a multiple of four.
+// The two low bits of the address are free for what an event says of the lock: see `librip_format::call`.
+#[repr(C, align(4))]
 #[derive(Debug)]
 pub struct Recorded<R> {
     identity: Identity,
     inner: R,
 }
+
+const _: () = {
+    assert!(core::mem::offset_of!(Recorded<u8>, identity) == 0);
+    assert!(align_of::<Recorded<u8>>() as u64 > librip_format::CALL_LOCK_BITS);
+};
 
 impl<R> Recorded<R> {
     /// Records a raw lock, which nobody holds.

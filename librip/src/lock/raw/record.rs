@@ -10,11 +10,11 @@ use std::sync::{PoisonError, TryLockError};
 
 use crate::lock::protocol::is_held;
 use crate::lock::record;
-use crate::lock::site::{Flags, Sites, define_sites, wrapper_site};
+use crate::lock::site::{Flags, Origin, Sites, define_sites, wrapper_site};
 use crate::lock::table::{Entry, Slot};
 use librip_format::{
-    HELD_HELD, HELD_SHARED, HELD_WAITING, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT,
-    SITE_SHARED, SITE_UPGRADABLE,
+    HELD_HELD, HELD_WAITING, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT, SITE_SHARED,
+    SITE_UPGRADABLE,
 };
 
 /// A mutex.
@@ -66,7 +66,7 @@ pub(super) fn unlock<const FLAGS: Flags>(lock: u64, unlock: impl FnOnce()) {
 #[inline(always)]
 pub(super) fn downgrade<S: Sites, G>(sites: S, lock: u64, downgrade: impl FnOnce() -> G) -> G {
     // Before: another thread must not appear to share a lock that is recorded as held in exclusive mode.
-    set_mode(lock, true, sites.acquire_begin());
+    set_mode(sites.origin(), lock, S::FLAGS);
     downgrade()
 }
 
@@ -78,7 +78,7 @@ pub(super) fn try_upgrade<S: Sites, G, U>(
     upgrade: impl FnOnce() -> Result<G, U>,
 ) -> Result<G, U> {
     let guard = upgrade()?;
-    set_mode(lock, false, sites.acquire_begin());
+    set_mode(sites.origin(), lock, S::FLAGS);
     Ok(guard)
 }
 
@@ -93,23 +93,31 @@ pub(super) fn upgrade<S: Sites, G, U, E>(
 ) -> Result<G, E> {
     let guard = match try_upgrade(guard) {
         Ok(guard) => {
-            set_mode(lock, false, sites.acquire_begin());
+            set_mode(sites.origin(), lock, S::FLAGS);
             return Ok(guard);
         }
         Err(guard) => guard,
     };
-    let upgrading = Upgrading::begin(lock, sites.wait());
+    let upgrading = Upgrading::begin(sites.origin(), lock, S::FLAGS, sites.wait());
     let result = wait(guard);
     upgrading.end(result.is_ok());
     result
 }
 
+/// A held lock has another mode from now on, and this call is where it was acquired.
 #[inline(never)]
-fn set_mode(lock: u64, is_shared: bool, pc: u64) {
+fn set_mode<O: Origin>(origin: O, lock: u64, site_flags: Flags) {
     let entry = Slot::current().and_then(|slot| slot.find(lock, is_held));
     if let Some(mut entry) = entry {
-        entry.set_pc(pc);
-        entry.set_flag(HELD_SHARED, is_shared);
+        set_call(&mut entry, origin, site_flags);
+    }
+}
+
+/// Sets the call of an entry and its flags.
+fn set_call<O: Origin>(entry: &mut Entry, origin: O, site_flags: Flags) {
+    // A mark by hand has no call.
+    if entry.is_call() == O::IS_CALL {
+        entry.set_place(origin.entry_pc(0), O::entry_flags(site_flags));
     }
 }
 
@@ -124,18 +132,18 @@ struct Upgrading {
 impl Upgrading {
     #[cold]
     #[inline(never)]
-    fn begin(lock: u64, pc: u64) -> Upgrading {
+    fn begin<O: Origin>(origin: O, lock: u64, site_flags: Flags, pc: u64) -> Upgrading {
         let Some(slot) = Slot::current() else { return Upgrading { entries: None, since: 0 } };
+        origin.note(slot);
         let time = slot.time();
-        slot.event(([time], [], [lock]), pc);
+        origin.event(slot, [time], [lock], pc);
         let before = slot.find(lock, is_held);
         let since = before.map_or(0, Entry::since);
         let entries = before.map(|before| {
             let mut entry = before;
             entry.set_state(HELD_WAITING);
             entry.set_since(time, 0);
-            entry.set_pc(pc);
-            entry.set_flag(HELD_SHARED, false);
+            set_call(&mut entry, origin, site_flags);
             (before, entry)
         });
         Upgrading { entries, since }
@@ -149,8 +157,7 @@ impl Upgrading {
             entry.set_since(Slot::existing().map_or(0, Slot::time), 0);
         } else {
             entry.set_since(self.since, 0);
-            entry.set_pc(before.pc());
-            entry.set_flag(HELD_SHARED, true);
+            entry.set_place(before.pc(), before.flags());
             entry.set_state(HELD_HELD);
         }
     }

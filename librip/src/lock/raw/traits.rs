@@ -11,7 +11,7 @@
 //!   whether a guard stays on its thread;
 //! * the flags `MUTEX`, `READ`, `WRITE` and `UPGRADABLE`.
 
-/// Evaluates `BODY` with the sites of an acquisition, which say whether its guard stays on its thread:
+/// Evaluates `BODY` with the sites of an acquisition, which know the caller, and whether the guard stays on its thread:
 /// `with_sites!(GUARD, { FLAGS }, |SITES| BODY)`.
 ///
 /// One branch is left in the program, because the condition is a constant.

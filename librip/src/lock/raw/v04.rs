@@ -51,7 +51,7 @@ macro_rules! version {
 /// `lock_api` demands one of two types as a marker, and only the size tells them apart in a constant: that of a guard
 /// that can be sent is empty. A lock that is used without a guard is not known here, so this is a rule of the
 /// interface: see [`SITE_OWNED_BY_RULE`].
-const fn stays_on_its_thread<Marker>() -> bool {
+pub(super) const fn stays_on_its_thread<Marker>() -> bool {
     const { assert!(size_of::<api::GuardSend>() != size_of::<api::GuardNoSend>()) };
     size_of::<Marker>() == size_of::<api::GuardNoSend>()
 }

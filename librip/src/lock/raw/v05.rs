@@ -14,7 +14,9 @@ use lock_api_05 as api;
 use super::record::{self as raw, MUTEX, RawSites, UPGRADABLE, WRITE};
 use super::traits::{implement, method, with_sites};
 use super::{Recorded, SetName};
+use crate::lock::protocol::CondWait;
 use crate::lock::record;
+use crate::lock::site::{Flags, Here, wrapper_site};
 use librip_format::{SITE_OWNED_BY_RULE, SITE_SHARED, SITE_TRY};
 
 /// Shared mode, without the type of readers-writer locks. That type says that readers queue after waiting writers, and
@@ -36,6 +38,18 @@ macro_rules! version {
 
 implement!([guard]);
 
+/// Waits on a condition variable. `lock_api` 0.5 does not pass its caller on here, so debug information says where that
+/// is. An entry keeps the line of the acquisition.
+#[inline(always)]
+fn wait_on_condition<const FLAGS: Flags, T>(lock: u64, condition: u64, wait: impl FnOnce() -> T) -> T {
+    let pc = wrapper_site!(KIND_CONDITION_WAIT, FLAGS, [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION]);
+    let waiting = CondWait::begin(Here, lock, condition, pc);
+    let result = wait();
+    let pc = wrapper_site!(KIND_CONDITION_WOKEN, FLAGS, [OPERAND_TIME, OPERAND_LOCK, OPERAND_CONDITION]);
+    waiting.end(true, pc);
+    result
+}
+
 // SAFETY: the inner condition variable unlocks and locks the inner mutex.
 unsafe impl<C: api::RawCondvar> api::RawCondvar for Recorded<C> {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait has it so")]
@@ -44,10 +58,9 @@ unsafe impl<C: api::RawCondvar> api::RawCondvar for Recorded<C> {
     type RawMutex = Recorded<C::RawMutex>;
 
     #[inline(always)]
-    #[track_caller]
     unsafe fn wait(&self, mutex: &Self::RawMutex, guard: &mut <C::RawMutex as api::RawMutex>::Guard) {
         let (lock, condition) = (mutex.identity.address(), self.identity.address());
-        record::wait(RawSites::<MUTEX>(Location::caller()), lock, condition, || {
+        wait_on_condition::<MUTEX, _>(lock, condition, || {
             // SAFETY: the caller holds the mutex, and with it the inner one.
             unsafe { self.inner.wait(&mutex.inner, guard) }
         });
@@ -76,7 +89,6 @@ where
     }
 
     #[inline(always)]
-    #[track_caller]
     unsafe fn wait_until(
         &self,
         mutex: &Self::RawMutex,
@@ -84,14 +96,13 @@ where
         timeout: &<C::RawMutex as api::RawMutexTimed>::Instant,
     ) -> bool {
         let (lock, condition) = (mutex.identity.address(), self.identity.address());
-        record::wait(RawSites::<{ MUTEX | SITE_TRY }>(Location::caller()), lock, condition, || {
+        wait_on_condition::<{ MUTEX | SITE_TRY }, _>(lock, condition, || {
             // SAFETY: the caller holds the mutex, and with it the inner one.
             unsafe { self.inner.wait_until(&mutex.inner, guard, timeout) }
         })
     }
 
     #[inline(always)]
-    #[track_caller]
     unsafe fn wait_for(
         &self,
         mutex: &Self::RawMutex,
@@ -99,7 +110,7 @@ where
         timeout: &<C::RawMutex as api::RawMutexTimed>::Duration,
     ) -> bool {
         let (lock, condition) = (mutex.identity.address(), self.identity.address());
-        record::wait(RawSites::<{ MUTEX | SITE_TRY }>(Location::caller()), lock, condition, || {
+        wait_on_condition::<{ MUTEX | SITE_TRY }, _>(lock, condition, || {
             // SAFETY: the caller holds the mutex, and with it the inner one.
             unsafe { self.inner.wait_for(&mutex.inner, guard, timeout) }
         })

@@ -14,7 +14,7 @@ use crate::lock::record;
 use crate::lock::site::define_sites;
 use librip_format::SITE_TRY;
 
-define_sites!(Sites, knows its caller);
+define_sites!(Sites);
 
 /// [`std::sync::Condvar`], for [`super::Mutex`].
 ///

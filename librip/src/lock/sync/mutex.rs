@@ -15,7 +15,7 @@ use super::locking::{MUTEX, guard, locking};
 use crate::lock::Identity;
 use crate::lock::site::define_sites;
 
-define_sites!(Sites, knows its caller);
+define_sites!(Sites);
 
 /// [`std::sync::Mutex`], recorded: the ring has its holder and its waiters.
 ///

@@ -16,7 +16,7 @@ use crate::lock::Identity;
 use crate::lock::record::downgraded;
 use crate::lock::site::define_sites;
 
-define_sites!(Sites, knows its caller);
+define_sites!(Sites);
 
 /// [`std::sync::RwLock`], recorded: the ring has its readers, its writer and its waiters.
 ///
