@@ -13,6 +13,7 @@
 use core::ffi::c_int;
 #[cfg(feature = "capi")]
 use core::ptr;
+use std::os::unix::ffi::OsStrExt;
 
 pub(crate) mod file;
 pub(crate) mod raw;
@@ -56,6 +57,18 @@ pub(crate) fn effective_uid() -> u32 {
 pub(crate) fn is_privileged() -> bool {
     // SAFETY: it reads a value that the kernel passes to each program.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// The path that was executed: of a link, if the program was started through one. `None` if the kernel does not say.
+pub(crate) fn executed_path() -> Option<std::path::PathBuf> {
+    // SAFETY: it reads a value that the kernel passes to each program.
+    let path =
+        core::ptr::with_exposed_provenance::<core::ffi::c_char>(
+            unsafe { libc::getauxval(libc::AT_EXECFN) } as usize
+        );
+    // SAFETY: it is null or the address of a terminated string, which the kernel puts on the first stack.
+    let path = (!path.is_null()).then(|| unsafe { core::ffi::CStr::from_ptr(path) })?;
+    Some(std::ffi::OsStr::from_bytes(path.to_bytes()).into())
 }
 
 /// Whether there is memory for a list of the modules with their sites, which is made once or rarely.

@@ -8,6 +8,7 @@
 mod collecting;
 mod dying;
 mod former;
+mod links;
 mod namespaces;
 
 use librip_test_kit::victim::{Plan, Victim};

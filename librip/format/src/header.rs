@@ -17,6 +17,14 @@ pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// The recorder makes rings here, and the reader looks for them here, unless told otherwise: tmpfs on every Linux.
 pub const DEFAULT_DIRECTORY: &str = "/dev/shm";
 
+/// The default name of a ring's file is `rip.PROGRAM.PID.START`. It has at most this many letters of the program's name.
+pub const PROGRAM_LETTERS_MAX: usize = 64;
+
+/// What stands for a letter of the program's name in the name of a ring's file.
+pub fn letter_in_file_name(letter: char) -> char {
+    if letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-') { letter } else { '_' }
+}
+
 /// The start of the file.
 ///
 /// Fields are plain if only the creator writes them, before [`Header::magic`]. They are atomic if threads or processes

@@ -12,7 +12,7 @@ use std::ffi::{CStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use librip_format::DEFAULT_DIRECTORY;
+use librip_format::{DEFAULT_DIRECTORY, PROGRAM_LETTERS_MAX};
 
 use super::bound::remove_surplus;
 use super::error::InitError;
@@ -133,14 +133,21 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 
 /// The program's name as part of a file's. The whole name is `rip.PROGRAM.PID.START`. Containers that share a directory
 /// have equal pids, but seldom two processes with the same pid and the same start time.
+///
+/// A program that was started through a link has the name of the link.
 fn program_name() -> String {
-    let program = std::env::current_exe().ok();
-    let program = program.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
-    program
-        .chars()
-        .map(|letter| if letter.is_ascii_alphanumeric() || "._-".contains(letter) { letter } else { '_' })
-        .take(64)
-        .collect()
+    let executable = std::env::current_exe().ok();
+    let link = sys::executed_path().filter(|path| Some(path) != executable.as_ref());
+    let link = link.filter(|path| is_link_to(path, executable.as_deref()));
+    let program = link.as_deref().or(executable.as_deref()).and_then(Path::file_name);
+    let program = program.unwrap_or_default().to_string_lossy();
+    program.chars().map(librip_format::letter_in_file_name).take(PROGRAM_LETTERS_MAX).collect()
+}
+
+/// Whether a path leads to the executable and is a name of it. `fexecve` executes a path of a descriptor, which is none.
+fn is_link_to(path: &Path, executable: Option<&Path>) -> bool {
+    let is_descriptor = path.starts_with("/dev/fd") || path.starts_with("/proc");
+    !is_descriptor && std::fs::canonicalize(path).ok().as_deref() == executable
 }
 
 /// How the file gets its name.

@@ -279,6 +279,16 @@ impl Reading {
         Ok(if self.snapshot.defects.is_empty() { SOUND } else { ERROR })
     }
 
+    /// The name of the program; empty if it is not known.
+    pub(super) fn program(&self) -> String {
+        if let Some(saved) = &self.saved {
+            return saved.context.program.clone();
+        }
+        let executable = self.snapshot.program().map(|module| module.path.clone()).unwrap_or_default();
+        let pid = self.snapshot.header.as_ref().map_or(0, |header| header.pid);
+        ring::program_name(&self.path, pid, &executable)
+    }
+
     /// One line about the process and its threads.
     pub(super) fn heading(&self, threads: &[Thread<'_>]) -> String {
         self.heading_with(threads, "")
@@ -286,7 +296,8 @@ impl Reading {
 
     /// Like `heading`, with an addition to the number of exited threads.
     pub(super) fn heading_with(&self, threads: &[Thread<'_>], of_exited: &str) -> String {
-        let heading = report::remarks::heading(&self.snapshot, self.liveness.as_ref(), threads, of_exited);
+        let (program, liveness) = (self.program(), self.liveness.as_ref());
+        let heading = report::remarks::heading(&self.snapshot, &program, liveness, threads, of_exited);
         match self.saved_realtime_ns() {
             Some(saved_ns) => heading + &report::remarks::of_saved(now_ns().saturating_sub(saved_ns)),
             None => heading,

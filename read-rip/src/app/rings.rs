@@ -70,7 +70,10 @@ fn of_program(name: &OsStr, wanted: &Common) -> Result<Option<PathBuf>, AppError
         return Ok(None);
     }
     let mut rings = look_everywhere(wanted)?;
-    rings.retain(|ring| *program_of(ring) == *name);
+    rings.retain(|ring| {
+        let executable = crate::ring::read_program(&ring.path).unwrap_or_default();
+        executable.file_name() == Some(name) || *program_of(ring) == *name
+    });
     let Some(newest) = rings.first().map(|ring| ring.path.clone()) else { return Ok(None) };
     if rings.iter().any(|ring| !ring.liveness.is_final()) {
         return only(rings, AppError::NoRing { dir: names(wanted).into() }).map(Some);
@@ -177,6 +180,6 @@ fn with_programs(rings: Vec<Found>) -> Vec<(Found, String)> {
 
 /// The name of the program that made a ring; empty if the ring does not say.
 pub(super) fn program_of(ring: &Found) -> String {
-    let program = crate::ring::read_program(&ring.path).unwrap_or_default();
-    program.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    let executable = crate::ring::read_program(&ring.path).unwrap_or_default();
+    crate::ring::program_name(&ring.path, ring.header.pid, &executable)
 }

@@ -136,6 +136,7 @@ fn context(reading: Reading, window_ns: Option<u64>) -> Context {
     Context {
         saved_realtime_ns: now_ns(),
         state: reading.liveness.as_ref().map(State::from),
+        program: reading.program(),
         is_copy: reading.is_copy(),
         names: reading.present_names(),
         living: reading.living,

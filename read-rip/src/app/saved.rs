@@ -17,6 +17,8 @@ pub(super) type PresentName = (u32, u32, String);
 pub(super) struct Context {
     /// When it was saved, ns since 1970.
     pub(super) saved_realtime_ns: u64,
+    /// What its program was called.
+    pub(super) program: String,
     /// The state of its process.
     pub(super) state: Option<State>,
     /// Whether the file that was saved was a copy itself.

@@ -13,7 +13,7 @@ use procfs::process::{MMapPath, Process};
 use super::children::{Child, children_in, liveness_of_children};
 use super::liveness::{Liveness, liveness};
 use super::mapped::MappedFiles;
-use crate::ring::{self, DEFAULT_DIRECTORY, Header};
+use crate::ring::{self, DEFAULT_DIRECTORY, FileName, Header};
 
 /// A ring that was found.
 #[derive(Debug)]
@@ -62,18 +62,7 @@ pub fn unreadable_in(directory: &Path) -> Vec<Unreadable> {
 
 fn unreadable(entry: &std::fs::DirEntry) -> Option<Unreadable> {
     let name = entry.file_name();
-    // `rip.PROGRAM.PID.START`, and a number if that name was taken.
-    let mut parts = name.to_str()?.strip_prefix("rip.")?.rsplit('.').peekable();
-    let is_start = |part: &&str| part.len() > 3 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_number = |part: &&str| part.parse::<u32>().is_ok();
-    if parts.clone().nth(2).is_some_and(|part| is_number(&part))
-        && parts.clone().nth(1).is_some_and(|part| is_start(&part))
-    {
-        parts.next();
-    }
-    parts.next_if(is_start)?;
-    let pid = parts.next()?.parse().ok()?;
-    let program: Vec<&str> = parts.collect();
+    let FileName { program, pid } = FileName::parse(name.to_str()?)?;
     let path = entry.path();
     let error = ring::read_header(&path).err()?;
     if !error.is_denied() {
@@ -83,7 +72,7 @@ fn unreadable(entry: &std::fs::DirEntry) -> Option<Unreadable> {
     Some(Unreadable {
         path,
         owner: user_name(metadata.uid()),
-        program: program.into_iter().rev().collect::<Vec<_>>().join("."),
+        program,
         pid,
         memory_bytes: metadata.blocks() * 512,
     })

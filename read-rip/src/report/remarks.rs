@@ -60,6 +60,7 @@ fn agreeing(count: u64, thing: &str, one: &str, several: &str) -> String {
 /// One line about the process and its threads. `of_exited` is added to the number of exited threads.
 pub fn heading(
     snapshot: &Snapshot,
+    program: &str,
     liveness: Option<&Liveness>,
     threads: &[Thread<'_>],
     of_exited: &str,
@@ -68,10 +69,9 @@ pub fn heading(
     let (exited, abandoned) = (count(ThreadState::Exited), count(ThreadState::Abandoned));
     let mut heading = match (&snapshot.header, liveness) {
         (Some(header), Some(liveness)) => {
-            let program = snapshot.program().and_then(|module| module.path.file_name());
-            let program = program.unwrap_or("unknown program".as_ref());
+            let program = if program.is_empty() { "unknown program" } else { program };
             let state = process_state(header, liveness);
-            format!("{}[{}], {state}: ", printable(&program.to_string_lossy()), header.pid)
+            format!("{}[{}], {state}: ", printable(program), header.pid)
         }
         _ => String::new(),
     };

@@ -19,6 +19,7 @@ mod call;
 mod clock;
 mod copy;
 mod error;
+mod file_name;
 mod header;
 mod held;
 mod image;
@@ -44,6 +45,7 @@ mod words;
 pub use call::{CopiedCall, call_flags, call_is_try, call_location, call_lock};
 pub use clock::{Clock, ClockLevel, ClockSource};
 pub use error::{Defect, Error};
+pub use file_name::{FileName, program_name};
 pub use header::{
     Ending, FileId, FileSystem, HandedOver, Header, IgnoredSettings, Machine, OpenedFile, Setting,
 };
