@@ -30,7 +30,8 @@ pub struct Leftover {
 
 /// All events of a slot, oldest first. `operand_words` returns the number of operand words that the site of a PC has.
 pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> (Vec<Event>, Leftover) {
-    let mut events = Vec::new();
+    // There are at most as many events as words.
+    let mut events = Vec::with_capacity(slot.words.len());
     let mut leftover = Leftover::default();
     // The number of operand words directly before the current word.
     let mut pending = 0usize;

@@ -22,7 +22,7 @@
 //!
 //! `ring` decodes the numbers of the format; the others see types. `symbols` alone knows ELF and DWARF. `process`
 //! alone asks the running system. `threads`, `locks` and `findings` do no input or output. `report` computes
-//! nothing. `printable`, which escapes text for a terminal, imports nothing.
+//! nothing. `printable`, which escapes text for a terminal, and `hash`, whose tables are fast, import nothing.
 //!
 //! # Examples
 //!
@@ -36,6 +36,7 @@ pub mod app;
 pub mod cli;
 pub mod events;
 pub mod findings;
+mod hash;
 pub mod locations;
 pub mod locks;
 pub mod printable;

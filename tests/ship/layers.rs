@@ -16,6 +16,7 @@ const RECORDER: &[&str] =
 /// The reader's. `process` stands beside the ring, and knows nothing else.
 const READER: &[&str] = &[
     "printable",
+    "hash",
     "ring",
     "process",
     "events",

@@ -14,7 +14,7 @@ use super::output::{FINDINGS, SOUND, UNJUDGED, is_terminal, prose};
 use super::reading::Reading;
 use super::source::sources;
 use crate::cli::{CheckArgs, Common, MinConfidence, SourceArgs};
-use crate::findings::{self, Balance, Confidence, Finding, Limit, Outcome, Suppression, View};
+use crate::findings::{self, Balance, Confidence, Finding, Limit, Memo, Outcome, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{self, Input, LockModel};
 use crate::report::{self, Checked, Json, LockNames, OneReading, Sources};
@@ -47,7 +47,7 @@ pub(super) fn examine(
     let by_id: Vec<&Location> = locations.iter().collect();
     let threshold_ns = u64::try_from(args.threshold.as_nanos()).unwrap_or(u64::MAX);
     let before = earlier.as_ref().map(|earlier| &earlier.model);
-    let view = View { now: &now, before, locations: &by_id, threshold_ns };
+    let view = View { now: &now, before, locations: &by_id, threshold_ns, memo: Memo::default() };
     let (mut found, limits) = findings::run_bounded(&view);
     if reading.is_copy() {
         findings::doubt_copy(&mut found);
@@ -55,7 +55,7 @@ pub(super) fn examine(
     let balance = Balance::of(&view, &found);
     let holders: Vec<_> = balance.pools.iter().map(|pool| pool.holder).collect();
     reading.name_threads(&mut now, &found, &holders);
-    let view = View { now: &now, before, locations: &by_id, threshold_ns };
+    let view = View { now: &now, before, locations: &by_id, threshold_ns, memo: Memo::default() };
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(&locations, &files, false);
     let names = LockNames { model: &now, locations: &locations, texts: &texts };

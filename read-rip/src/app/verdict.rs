@@ -7,7 +7,7 @@ use std::path::Path;
 use super::check::Readings;
 use super::error::AppError;
 use crate::cli::{CheckArgs, Common, RingArgs};
-use crate::findings::{self, Balance, Finding, Outcome, View};
+use crate::findings::{self, Balance, Finding, Memo, Outcome, View};
 use crate::locations::{Location, Locations};
 use crate::locks;
 
@@ -39,6 +39,7 @@ pub(super) fn verdict(
         before: earlier.as_ref().map(|earlier| &earlier.model),
         locations: &by_id,
         threshold_ns: u64::try_from(args.threshold.as_nanos()).unwrap_or(u64::MAX),
+        memo: Memo::default(),
     };
     let (mut found, _) = findings::run_bounded(&view);
     if reading.is_copy() {

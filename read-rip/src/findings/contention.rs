@@ -61,7 +61,7 @@ impl Analysis for Contention {
         let queues = (0..view.now.locks.len()).filter(|&lock| is_queue(view, lock));
         let pasts = standstill::pasts(view, queues);
         let hurts = |&(id, lock): &(LockId, &Lock)| {
-            let hurts_now = pasts.get(&id).is_some_and(|past| moves(view, id, past));
+            let hurts_now = pasts.get(id).is_some_and(|past| moves(view, id, past));
             hurts_now || has_hurt(&lock.record)
         };
         let locks = view.now.locks.iter().enumerate();

@@ -57,7 +57,7 @@ impl Analysis for Convoy {
         let queues: Vec<LockId> = (0..view.now.locks.len()).filter(is_queue).collect();
         let pasts = standstill::pasts(view, queues.iter().copied());
         for lock in queues {
-            let Some(past) = pasts.get(&lock) else { continue };
+            let Some(past) = pasts.get(lock) else { continue };
             let holder = view.now.locks[lock].holders.iter().find(|hold| hold.state == HoldState::Held);
             let holder_waits = holder.is_some_and(|hold| view.wait(hold.thread).is_some());
             let is_most = view.waits(lock).count() * 2 > past.users.len();

@@ -54,14 +54,13 @@
 //!     14 more threads are blocked by them
 //! ```
 
-use std::collections::HashSet;
-
 use super::evidence::{Blocker, Evidence, WaitCycle, WaitEdge};
 use super::finding::{Analysis, Finding};
 use super::graph::Graph;
 use super::history::HandedOver;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
+use crate::hash::HashSet;
 use crate::locks::{Hold, HoldState, Lock, LockId, Ownership, ThreadId, Wait};
 use crate::ring::SequenceBits;
 
@@ -101,7 +100,7 @@ impl Analysis for Deadlock {
 /// Who waits for whom, and how certain each part of that is.
 struct WaitsFor<'a> {
     view: &'a View<'a>,
-    handed_over: HandedOver,
+    handed_over: &'a HandedOver,
     /// One for each lock: computed once, because a lock can have thousands of readers.
     locks: Vec<LockState>,
 }
@@ -137,7 +136,7 @@ impl<'a> WaitsFor<'a> {
             }
         };
         let locks = view.now.locks.iter().enumerate().map(state).collect();
-        WaitsFor { view, handed_over: HandedOver::new(view.now), locks }
+        WaitsFor { view, handed_over: view.handed_over(), locks }
     }
 
     /// A thread's own hold on a lock.
@@ -169,7 +168,7 @@ impl<'a> WaitsFor<'a> {
     /// One cycle for each component of the graph that has any, the most certain first.
     fn cycles(&self) -> Vec<Found> {
         let mut cycles = Vec::new();
-        let mut known = HashSet::new();
+        let mut known = HashSet::default();
         for level in [Confidence::Proven, Confidence::Potential, Confidence::Suspected] {
             let graph = self.graph(level);
             for component in graph.cyclic_components() {

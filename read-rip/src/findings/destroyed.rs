@@ -21,13 +21,12 @@
 //!     worker[12] acquired it at open session.rs:20
 //! ```
 
-use std::collections::HashSet;
-
 use super::evidence::{DestroyedWhileHeld, Evidence};
 use super::finding::{Analysis, Finding};
 use super::history;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
+use crate::hash::HashSet;
 use crate::locks::{HoldState, LockId, ThreadId};
 
 /// See the file's description.
@@ -35,7 +34,7 @@ pub(super) struct Destroyed;
 
 impl Analysis for Destroyed {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let mut seen: HashSet<(ThreadId, LockId)> = HashSet::new();
+        let mut seen: HashSet<(ThreadId, LockId)> = HashSet::default();
         let destroyed = history::destroyed(view.now);
         let holds = view.now.locks.iter().flat_map(|lock| lock.holders.iter().chain(&lock.possible_holders));
         for hold in holds.filter(|hold| hold.state == HoldState::Destroyed) {

@@ -22,13 +22,12 @@
 //!     worker[12] acquired it at drain queue.rs:70, after acquiring it at fill queue.rs:40
 //! ```
 
-use std::collections::HashSet;
-
 use super::evidence::{Evidence, SecondAcquisition};
 use super::finding::{Analysis, Finding, locks_of};
-use super::history::{self, HandedOver, is_acquisition};
+use super::history::{self, is_acquisition};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
+use crate::hash::HashSet;
 use crate::locks::{HoldState, LockId, ThreadId};
 
 /// See the file's description.
@@ -37,12 +36,12 @@ pub(super) struct Double;
 impl Analysis for Double {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let model = view.now;
-        let handed_over = HandedOver::new(model);
+        let handed_over = view.handed_over();
         let deadlocked = locks_of(found, &[Kind::Deadlock]);
         let is_fine = |lock: LockId| {
             model.locks[lock].nature.is_reentrant || handed_over.contains(lock) || deadlocked.contains(&lock)
         };
-        let mut seen: HashSet<(ThreadId, LockId)> = HashSet::new();
+        let mut seen: HashSet<(ThreadId, LockId)> = HashSet::default();
         let mut add = |of: SecondAcquisition| {
             if !seen.insert((of.thread, of.lock)) {
                 return;

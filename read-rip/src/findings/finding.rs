@@ -2,12 +2,11 @@
 //!
 //! It analyses nothing itself.
 
-use std::collections::HashSet;
-
 use super::evidence::Evidence;
 use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
 use super::mentions::Mentions;
 use super::view::View;
+use crate::hash::HashSet;
 use crate::locks::LockId;
 
 /// One thing that is wrong.

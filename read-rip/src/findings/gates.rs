@@ -10,15 +10,15 @@
 //!
 //! Who handed over a lock, and when, is not known. So such a lock keeps others out, but has no order with other locks.
 
-use std::collections::{HashMap, HashSet};
-
 use super::history::HandedOver;
 use super::nesting::Mode;
-use crate::locks::{LockId, LockModel, StepKind, ThreadLocks};
+use super::view::View;
+use crate::hash::{HashMap, HashSet};
+use crate::locks::{LockId, StepKind, ThreadLocks};
 
 /// What is known of all gates.
-pub(super) struct Gates {
-    handed_over: HandedOver,
+pub(super) struct Gates<'v> {
+    handed_over: &'v HandedOver,
     /// Semaphores that let in more than one thread.
     wide: HashSet<LockId>,
 }
@@ -31,11 +31,11 @@ pub(super) struct Passage {
     to: u64,
 }
 
-impl Gates {
-    pub(super) fn new(model: &LockModel) -> Gates {
-        let steps = model.threads.iter().flat_map(|thread| &thread.steps);
+impl<'v> Gates<'v> {
+    pub(super) fn new(view: &'v View<'_>) -> Gates<'v> {
+        let steps = view.now.threads.iter().flat_map(|thread| &thread.steps);
         let wide = steps.filter(|step| step.kind == StepKind::UnitTaken && step.is_shared);
-        Gates { wide: wide.filter_map(|step| step.lock).collect(), handed_over: HandedOver::new(model) }
+        Gates { wide: wide.filter_map(|step| step.lock).collect(), handed_over: view.handed_over() }
     }
 
     /// Whether a lock is one that threads hand over.
@@ -47,10 +47,10 @@ impl Gates {
     pub(super) fn passages(&self, thread: &ThreadLocks) -> Vec<Passage> {
         let mut passages = Vec::new();
         // When the thread took a unit that it has not posted yet, and when it last did something with a lock.
-        let mut taken: HashMap<LockId, u64> = HashMap::new();
-        let mut acquired: HashMap<LockId, (u64, bool)> = HashMap::new();
+        let mut taken: HashMap<LockId, u64> = HashMap::default();
+        let mut acquired: HashMap<LockId, (u64, bool)> = HashMap::default();
         // Semaphores of which the thread posted a unit that it had taken.
-        let mut posted: HashSet<LockId> = HashSet::new();
+        let mut posted: HashSet<LockId> = HashSet::default();
         for step in &thread.steps {
             let (Some(gate), to) = (step.lock, step.sequence) else { continue };
             match step.kind {
@@ -92,8 +92,10 @@ mod tests {
     use crate::findings::testing::Scene;
 
     fn passages(scene: &Scene, thread: usize) -> Vec<(LockId, u64, u64)> {
-        let passages = Gates::new(&scene.model).passages(&scene.model.threads[thread]);
-        passages.iter().map(|passage| (passage.gate, passage.from, passage.to)).collect()
+        scene.with_view(|view| {
+            let passages = Gates::new(view).passages(&view.now.threads[thread]);
+            passages.iter().map(|passage| (passage.gate, passage.from, passage.to)).collect()
+        })
     }
 
     #[test]

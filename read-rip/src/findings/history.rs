@@ -4,8 +4,8 @@
 //! released in the known steps, or is still in the thread's table of held locks. This does not hold for a thread
 //! whose table overflowed, or changed while it was read; see [`is_complete`].
 
-use std::collections::{HashMap, HashSet};
-
+use super::per_lock::PerLock;
+use crate::hash::HashSet;
 use crate::locations::LocationId;
 use crate::locks::{Hold, HoldState, LockId, LockModel, Ownership, Step, StepKind, ThreadId, ThreadLocks};
 
@@ -85,7 +85,7 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
     if thread.overwritten == 0 {
         return held;
     }
-    let mut seen = HashSet::new();
+    let mut seen = HashSet::default();
     for step in &thread.steps {
         let Some(lock) = step.lock else { continue };
         // A wait or a failed try does not show what was held before: a reader may wait again.
@@ -137,9 +137,10 @@ pub(super) struct Stray {
 /// Visits each release by a thread that certainly did not hold the lock. Locks that only their owner can release have
 /// none.
 pub(super) fn stray_releases(model: &LockModel, mut visit: impl FnMut(ThreadId, Stray)) {
+    // How often the thread holds each lock; a lock has a value from its first acquisition or release on.
+    let mut holds: PerLock<u32> = PerLock::new(model.locks.len());
     for (id, thread) in model.threads.iter().enumerate() {
-        // How often the thread holds each lock; a lock is listed from its first acquisition or release on.
-        let mut holds: HashMap<LockId, u32> = HashMap::new();
+        holds.forget();
         // The first release in a history that lost its beginning may belong to what was lost, and in a child to what
         // its parent held at the fork.
         let may_have_held = thread.overwritten > 0 || thread.pid != model.pid;
@@ -150,22 +151,21 @@ pub(super) fn stray_releases(model: &LockModel, mut visit: impl FnMut(ThreadId, 
                 continue;
             };
             match step.kind {
-                StepKind::Acquired | StepKind::AcquireBegin => *holds.entry(lock).or_default() += 1,
-                StepKind::ConditionWait | StepKind::ConditionWoken => {
-                    let times = holds.entry(lock).or_default();
-                    *times = (*times).max(1);
+                StepKind::Acquired | StepKind::AcquireBegin => {
+                    holds.set(lock, holds.get(lock).unwrap_or(0).saturating_add(1));
                 }
-                StepKind::Released => match holds.get_mut(&lock) {
-                    Some(times) if *times > 0 => *times -= 1,
-                    None if may_have_held => {
-                        holds.insert(lock, 0);
-                    }
+                StepKind::ConditionWait | StepKind::ConditionWoken => {
+                    holds.set(lock, holds.get(lock).unwrap_or(0).max(1));
+                }
+                StepKind::Released => match holds.get(lock) {
+                    Some(times) if times > 0 => holds.set(lock, times - 1),
+                    None if may_have_held => holds.set(lock, 0),
                     // The thread may have acquired the lock several times in the part that is lost.
                     _ if thread.overwritten > 0
                         && (model.locks[lock].nature.is_reentrant || step.is_shared) => {}
                     before => visit(id, Stray { lock, step, released_before: before.is_some() }),
                 },
-                StepKind::Initialised => drop(holds.insert(lock, 0)),
+                StepKind::Initialised => holds.set(lock, 0),
                 _ => {}
             }
         }
@@ -173,6 +173,7 @@ pub(super) fn stray_releases(model: &LockModel, mut visit: impl FnMut(ThreadId, 
 }
 
 /// The locks that threads hand over: a thread other than the one that acquired the lock may release it.
+#[derive(Debug)]
 pub(super) struct HandedOver(HashSet<LockId>);
 
 impl HandedOver {

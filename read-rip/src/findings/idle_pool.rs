@@ -23,10 +23,9 @@
 //! A thread that is stuck under a lock which only threads of its kind acquire, at one place, looks the same. A pool
 //! with a second place that takes the lock, for instance to close the queue, is reported once a thread waits there.
 
-use std::collections::HashMap;
-
 use super::standstill::{Group, Root};
 use super::view::View;
+use crate::hash::HashMap;
 use crate::locations::{Location, LocationId};
 use crate::locks::{HoldState, LockId, Step, StepKind, ThreadId};
 
@@ -37,8 +36,8 @@ pub(super) type Place<'v> = (&'v str, Option<(&'v str, u32)>, Option<u64>);
 pub(super) fn which_are_pools(view: &View<'_>, groups: &[Group]) -> Vec<bool> {
     let mut candidates: Vec<Option<Place<'_>>> =
         groups.iter().map(|group| common_place(view, group)).collect();
-    let mut by_lock: HashMap<LockId, usize> = HashMap::new();
-    let mut by_place: HashMap<Place<'_>, usize> = HashMap::new();
+    let mut by_lock: HashMap<LockId, usize> = HashMap::default();
+    let mut by_place: HashMap<Place<'_>, usize> = HashMap::default();
     for at in 0..groups.len() {
         let Some(place) = candidates[at] else { continue };
         by_lock.insert(groups[at].lock, at);

@@ -33,12 +33,13 @@
 //!     flusher[88] seems to hold a lock of this file, acquired at locking_function ssl.c:210, last at flush ssl.c:240
 //! ```
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::evidence::{ApparentHolder, CrowdedLine, Evidence};
 use super::finding::{Analysis, Finding};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
+use crate::hash::HashMap;
 use crate::locations::{Location, LocationId};
 use crate::locks::{StepKind, ThreadId, ThreadLocks};
 use crate::threads::ThreadState;
@@ -74,7 +75,7 @@ impl Analysis for Lines {
         if pattern.roles.is_empty() {
             return;
         }
-        let mut all: HashMap<u32, usize> = HashMap::new();
+        let mut all: HashMap<u32, usize> = HashMap::default();
         for thread in &view.now.threads {
             if thread.state == ThreadState::Present && !thread.steps.is_empty() {
                 *all.entry(thread.pid).or_default() += 1;
@@ -99,8 +100,9 @@ struct Pattern<'a> {
 impl<'a> Pattern<'a> {
     /// Learns from all histories which addresses of a line are the first of a pair, and which the second.
     fn learn(view: &'a View<'a>) -> Pattern<'a> {
-        let mut roles = Roles::new();
-        let (mut pairs, mut alone) = (HashMap::<Line<'_>, usize>::new(), HashMap::<Line<'_>, usize>::new());
+        let mut roles = Roles::default();
+        let (mut pairs, mut alone) =
+            (HashMap::<Line<'_>, usize>::default(), HashMap::<Line<'_>, usize>::default());
         for thread in &view.now.threads {
             let marks: Vec<(Option<Line<'_>>, Address)> = snaps(thread)
                 .map(|at| {

@@ -30,7 +30,7 @@
 //!     neighbour 0[31] failed 15 times to acquire FORK_1 at dine polite.rs:40, which neighbour 1[32] acquires
 //! ```
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use super::evidence::{BusyLoop, BusyLoops, Evidence, FailedTries, MutualFailure};
 use super::finding::{Analysis, Finding};
@@ -38,6 +38,7 @@ use super::graph::Graph;
 use super::history;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
+use crate::hash::{HashMap, HashSet};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, StepKind, ThreadId, ThreadLocks};
 use crate::threads::ThreadState;

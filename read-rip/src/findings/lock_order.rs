@@ -38,7 +38,7 @@
 //!     spender[124] acquired CURRENT at transfer bank.rs:37 while it held SAVINGS, acquired at transfer bank.rs:35
 //! ```
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
 use super::finding::{Analysis, Finding, Limit, locks_of};
@@ -47,7 +47,9 @@ use super::graph::Graph;
 use super::history::{self, Held};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::nesting::{Mode, NOTHING, Nesting, Node};
+use super::per_lock::PerLock;
 use super::view::View;
+use crate::hash::{HashMap, HashSet};
 use crate::locks::{LockId, LockName, Step, StepKind, ThreadId};
 
 /// See the file's description.
@@ -158,7 +160,7 @@ impl Orders {
         let steps = view.now.threads.iter().map(|thread| thread.steps.len()).sum::<usize>();
         let mut nesting = Nesting::new(NODES_SPARE + steps);
         let mut is_cut = false;
-        let (replaced, gates) = (replaced(view), Gates::new(view.now));
+        let (replaced, gates) = (replaced(view), Gates::new(view));
         let mut nested = Vec::new();
         for id in 0..view.now.threads.len() {
             let mut is_nested = false;
@@ -192,20 +194,22 @@ impl Orders {
 /// The locks at whose address there was more than one lock: a lock was destroyed there, or initialised again. Which of
 /// them an event is about is not known there.
 pub(super) fn replaced(view: &View<'_>) -> HashSet<LockId> {
-    let mut replaced = HashSet::new();
+    let mut replaced = HashSet::default();
     // When each lock was initialised.
-    let mut initialised: HashMap<LockId, Option<u64>> = HashMap::new();
+    let mut initialised: HashMap<LockId, Option<u64>> = HashMap::default();
+    // The locks that the thread has used.
+    let mut used: PerLock<()> = PerLock::new(view.now.locks.len());
     for thread in &view.now.threads {
-        let mut used = HashSet::new();
+        used.forget();
         for step in &thread.steps {
             let Some(lock) = step.lock else { continue };
             let is_first = match step.kind {
                 StepKind::Destroyed => false,
                 StepKind::Initialised => {
-                    initialised.insert(lock, step.time_ns).is_none() && !used.contains(&lock)
+                    initialised.insert(lock, step.time_ns).is_none() && used.get(lock).is_none()
                 }
                 _ => {
-                    used.insert(lock);
+                    used.set(lock, ());
                     continue;
                 }
             };
@@ -239,7 +243,7 @@ fn modes(held: &[Held], passed: &[Mode]) -> impl Iterator<Item = Mode> {
 /// passed.
 fn acquisitions(
     view: &View<'_>,
-    gates: &Gates,
+    gates: &Gates<'_>,
     id: ThreadId,
     mut visit: impl FnMut(Acquisition, &[Held], &[Mode], u64),
 ) {
@@ -304,7 +308,7 @@ struct CyclicEdges {
 
 impl CyclicEdges {
     fn of(groups: &[Vec<LockId>]) -> CyclicEdges {
-        let mut group_of = HashMap::new();
+        let mut group_of = HashMap::default();
         for (group, locks) in groups.iter().enumerate() {
             group_of.extend(locks.iter().map(|&lock| (lock, group)));
         }
@@ -395,7 +399,16 @@ impl<'a> Search<'a> {
         (edges, graph, nesting): (&'a Edges, &'a Graph, &'a Nesting),
         steps: usize,
     ) -> Search<'a> {
-        Search { view, edges, graph, nesting, steps, is_cut: false, path: Vec::new(), gates: HashMap::new() }
+        Search {
+            view,
+            edges,
+            graph,
+            nesting,
+            steps,
+            is_cut: false,
+            path: Vec::new(),
+            gates: HashMap::default(),
+        }
     }
 
     /// All shortest cycles, each once, as the occurrences of their edges.

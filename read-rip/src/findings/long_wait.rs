@@ -38,14 +38,13 @@
 //!     worker[90] waits for it at get cache.rs:91, for 13 s
 //! ```
 
-use std::collections::{HashMap, HashSet};
-
 use super::evidence::{Evidence, HolderSleep, StandingHolder, Standstill};
 use super::finding::{Analysis, Finding, locks_of};
 use super::idle_pool;
 use super::kind::{Advice, Confidence, Doubt, Kind};
-use super::standstill::{self, Group, Past, Root};
+use super::standstill::{self, Group, Pasts, Root};
 use super::view::{Length, View};
+use crate::hash::HashSet;
 use crate::locks::{Hold, LockId, Quantiles, ThreadLocks};
 use crate::threads::ThreadState;
 
@@ -90,7 +89,7 @@ impl Analysis for LongWait {
 struct Judge<'j, 'v> {
     view: &'j View<'v>,
     group: &'j Group,
-    pasts: &'j HashMap<LockId, Past>,
+    pasts: &'j Pasts,
 }
 
 impl Judge<'_, '_> {
@@ -126,7 +125,7 @@ impl Judge<'_, '_> {
             return hold.is_steady;
         }
         let first_ns = self.group.first_wait_ns(self.view);
-        let released_ns = self.pasts.get(&hold.lock).and_then(|past| past.released_ns);
+        let released_ns = self.pasts.get(hold.lock).and_then(|past| past.released_ns);
         match (hold.since_ns, released_ns, first_ns) {
             (Some(since_ns), _, Some(first_ns)) => since_ns <= first_ns,
             (None, Some(released_ns), Some(first_ns)) => released_ns <= first_ns,
@@ -147,9 +146,9 @@ impl Judge<'_, '_> {
 
     /// How many threads use the locks of the group.
     fn users(&self) -> usize {
-        let users = self.group.locks.iter().filter_map(|lock| self.pasts.get(lock)).map(|past| &past.users);
+        let users = self.group.locks.iter().filter_map(|&lock| self.pasts.get(lock)).map(|past| &past.users);
         match self.group.locks.len() {
-            1 => users.map(HashSet::len).sum(),
+            1 => users.map(Vec::len).sum(),
             _ => users.flatten().collect::<HashSet<_>>().len(),
         }
     }
@@ -185,7 +184,7 @@ impl Judge<'_, '_> {
         // The first of those that wait for this very lock.
         let first_ns = view.first_wait_ns(hold.lock);
         let is_kept_since =
-            |since_ns: u64| self.pasts.get(&hold.lock).is_some_and(|past| past.is_kept_since(since_ns));
+            |since_ns: u64| self.pasts.get(hold.lock).is_some_and(|past| past.is_kept_since(since_ns));
         let bound_ns = first_ns.filter(|&first_ns| !hold.is_shared && is_kept_since(first_ns));
         StandingHolder {
             hold: view.hold_fact(hold),

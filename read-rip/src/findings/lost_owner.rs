@@ -29,13 +29,12 @@
 //!     a thread of the parent held it at the fork; that thread does not exist in the child
 //! ```
 
-use std::collections::HashMap;
-
 use super::evidence::{Evidence, Orphan};
 use super::finding::{Analysis, Finding};
 use super::history::is_acquisition;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
+use crate::hash::HashMap;
 use crate::locks::{Lock, LockId, LockModel, Step, StepKind};
 
 /// See the file's description.
@@ -106,7 +105,7 @@ struct Past {
 
 impl Past {
     fn new(model: &LockModel) -> Past {
-        let mut past = Past { is_complete: HashMap::new(), held: vec![None; model.locks.len()] };
+        let mut past = Past { is_complete: HashMap::default(), held: vec![None; model.locks.len()] };
         for thread in &model.threads {
             let all = thread.overwritten == 0 && thread.overflowed == 0 && thread.in_flux == 0;
             *past.is_complete.entry(thread.pid).or_insert(true) &= all;

@@ -2,9 +2,8 @@
 //!
 //! It makes no text. Suppressions, the JSON output and later analyses ask what a finding is about.
 
-use std::collections::HashSet;
-
 use super::evidence::{Blocker, Evidence, FailedTries, HoldFact, OrderEdge, WaitEdge, WaitFact, Waiters};
+use crate::hash::HashSet;
 use crate::locations::LocationId;
 use crate::locks::{LockId, ThreadId};
 
@@ -25,7 +24,7 @@ impl Mentions {
         let mut all = Mentions::default();
         all.add(evidence);
         for ids in [&mut all.threads, &mut all.locks, &mut all.locations] {
-            let mut seen = HashSet::new();
+            let mut seen = HashSet::default();
             ids.retain(|&id| seen.insert(id));
         }
         all

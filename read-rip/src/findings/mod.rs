@@ -12,7 +12,7 @@
 //! | `kind`, `named` | kinds, confidence, doubts and advice, with their stable names |
 //! | `evidence`, `mentions` | what findings are based on, and which threads, locks and locations that mentions |
 //! | `finding`, `view` | what an analysis makes, and what it sees |
-//! | `history`, `gates`, `nesting`, `graph`, `standstill`, `idle_pool` | tools of several analyses |
+//! | `history`, `gates`, `nesting`, `graph`, `standstill`, `idle_pool`, `per_lock` | tools of several analyses |
 //! | `balance` | what the threads do, and what the record cannot show |
 //! | `suppress` | findings that are not to be reported |
 //! | all others | an analysis each |
@@ -43,6 +43,7 @@ mod nested_read;
 mod nesting;
 mod nobody_left;
 mod own_order;
+mod per_lock;
 mod standstill;
 mod starvation;
 mod suppress;
@@ -59,7 +60,7 @@ pub use idle_pool::IdlePool;
 pub use kind::{Advice, Confidence, Doubt, Kind, Premise, Refusal};
 pub use mentions::Mentions;
 pub use suppress::{BadRule, BadRuleReason, Suppression};
-pub use view::View;
+pub use view::{Memo, View};
 
 /// All analyses, in the order in which they run.
 pub const ANALYSES: &[&dyn Analysis] = &[
@@ -146,7 +147,13 @@ mod tests {
     fn time_does_not_grow_with_the_square_of_the_threads() {
         let scene = server(40_000);
         let locations: Vec<&Location> = scene.locations.iter().collect();
-        let view = View { now: &scene.model, before: None, locations: &locations, threshold_ns: u64::MAX };
+        let view = View {
+            now: &scene.model,
+            before: None,
+            locations: &locations,
+            threshold_ns: u64::MAX,
+            memo: Memo::default(),
+        };
         let began = std::time::Instant::now();
         let found = run(&view);
         let took = began.elapsed();
@@ -173,7 +180,13 @@ mod tests {
         let (thread, lock) = (scene.thread("keeps"), scene.lock("KEPT"));
         scene.holds(thread, lock);
         let locations: Vec<&Location> = scene.locations.iter().collect();
-        let view = View { now: &scene.model, before: None, locations: &locations, threshold_ns: 1 };
+        let view = View {
+            now: &scene.model,
+            before: None,
+            locations: &locations,
+            threshold_ns: 1,
+            memo: Memo::default(),
+        };
         let found: Vec<_> = run(&view).iter().map(|finding| (finding.confidence, finding.kind)).collect();
         assert_eq!(found, [(Confidence::Proven, Kind::Deadlock), (Confidence::Suspected, Kind::LongHold)]);
     }

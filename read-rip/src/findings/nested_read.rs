@@ -24,13 +24,12 @@
 //!     writer[13] acquired it exclusively at reload routes.rs:90
 //! ```
 
-use std::collections::{HashMap, HashSet};
-
 use super::evidence::{Evidence, NestedReads};
 use super::finding::{Analysis, Finding, locks_of};
 use super::history::{self, is_acquisition};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
+use crate::hash::{HashMap, HashSet};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockModel, ThreadId};
 
@@ -49,7 +48,7 @@ impl Analysis for NestedRead {
         }
         let deadlocked = locks_of(found, &[Kind::Deadlock]);
         // Once for each pair of locations.
-        let mut seen: HashSet<(LocationId, LocationId)> = HashSet::new();
+        let mut seen: HashSet<(LocationId, LocationId)> = HashSet::default();
         for (id, thread) in model.threads.iter().enumerate() {
             history::replay(thread, |step, held| {
                 let reads = is_acquisition(step) && step.is_shared && !step.is_try && !step.is_readers_first;
@@ -83,7 +82,7 @@ impl Analysis for NestedRead {
 
 /// For each lock whose readers may queue: at most two threads that acquired it exclusively or wait for that.
 fn writers(model: &LockModel) -> HashMap<LockId, Vec<Writer>> {
-    let mut writers: HashMap<LockId, Vec<Writer>> = HashMap::new();
+    let mut writers: HashMap<LockId, Vec<Writer>> = HashMap::default();
     let queues = |lock: LockId| model.locks[lock].nature.readers_first == Some(false);
     let mut add = |lock: LockId, writer: Writer| {
         let known = writers.entry(lock).or_default();

@@ -4,9 +4,8 @@
 //! nodes, and a thread that acquires a thousand locks one inside the other has a thousand nodes, not a thousand lists.
 //! It draws no conclusions.
 
-use std::collections::{HashMap, HashSet};
-
 use super::graph::Graph;
+use crate::hash::{HashMap, HashSet};
 use crate::locks::LockId;
 
 /// A lock, and whether it is held shared.
@@ -34,8 +33,8 @@ impl Nesting {
     pub(super) fn new(nodes_max: usize) -> Nesting {
         Nesting {
             nodes: vec![(NOTHING, (0, false))],
-            children: HashMap::new(),
-            acquired: HashSet::new(),
+            children: HashMap::default(),
+            acquired: HashSet::default(),
             latest: Vec::new(),
             nodes_max,
         }

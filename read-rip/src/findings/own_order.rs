@@ -26,7 +26,7 @@
 //!     doubt: one thread did both ...
 //! ```
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
 use super::finding::{Analysis, Finding, locks_of};
@@ -34,6 +34,7 @@ use super::history::{self, Held};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::lock_order::replaced;
 use super::view::View;
+use crate::hash::{HashMap, HashSet};
 use crate::locks::{LockId, LockName, Step, StepKind, ThreadLocks};
 
 /// See the file's description.
@@ -78,7 +79,7 @@ impl Analysis for OwnOrder {
                 let new = || OrderCycle { edges: vec![edge(first), edge(second)], similar: 0, unlisted: 0 };
                 let mut names = locks.map(|lock| group_name(view, lock));
                 names.sort_unstable();
-                let (_, pairs) = groups.entry(names).or_insert_with(|| (new(), HashSet::new()));
+                let (_, pairs) = groups.entry(names).or_insert_with(|| (new(), HashSet::default()));
                 pairs.insert([locks[0].min(locks[1]), locks[0].max(locks[1])]);
             };
             inversions(thread, &mut add);
@@ -107,7 +108,7 @@ fn group_name(view: &View<'_>, lock: LockId) -> String {
 
 /// Calls `add` with the two sides of each inversion within a thread.
 fn inversions(thread: &ThreadLocks, add: &mut impl FnMut(&Occurrence, &Occurrence)) {
-    let mut pairs = Pairs::new();
+    let mut pairs = Pairs::default();
     history::replay(thread, |step, held| {
         let Some(acquired) = acquired(step) else { return };
         let others = || held.iter().filter(|held| held.lock != acquired.lock && !held.is_in_condition_wait);

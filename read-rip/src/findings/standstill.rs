@@ -9,9 +9,8 @@
 //! A thread of a cycle has no root: `deadlock` reports cycles. Each thread, wait and step is visited a fixed number of
 //! times, however long the queues are.
 
-use std::collections::{HashMap, HashSet};
-
 use super::view::View;
+use crate::hash::HashMap;
 use crate::locks::{Hold, HoldState, LockId, StepKind, ThreadId, Wait};
 use crate::threads::ThreadState;
 
@@ -63,7 +62,7 @@ pub(super) fn groups(view: &View<'_>) -> Vec<Group> {
     let holders = chosen_holders(view);
     let mut found = vec![Search::New; view.now.threads.len()];
     let mut groups: Vec<Group> = Vec::new();
-    let mut by_root: HashMap<Root, usize> = HashMap::new();
+    let mut by_root: HashMap<Root, usize> = HashMap::default();
     for start in 0..found.len() {
         let Some(wait) = steady_wait(view, start) else { continue };
         let Some(root) = root_of(view, &holders, &mut found, start) else { continue };
@@ -110,7 +109,7 @@ fn root_of(
 
 /// Fills in the locks of a group.
 fn complete(view: &View<'_>, holders: &[Option<ThreadId>], group: &mut Group) {
-    let mut waiters: HashMap<LockId, usize> = HashMap::new();
+    let mut waiters: HashMap<LockId, usize> = HashMap::default();
     for &thread in &group.threads {
         if let Some(wait) = view.wait(thread) {
             *waiters.entry(wait.lock).or_default() += 1;
@@ -157,62 +156,95 @@ pub(super) struct Past {
     pub(super) released_ns: Option<u64>,
     /// A release without a time, by a thread of which nothing later has a time: it may be recent.
     pub(super) has_undated_release: bool,
-    /// The threads that are known to have acquired the lock, or wait for it.
-    pub(super) users: HashSet<ThreadId>,
+    /// The threads that are known to have acquired the lock, or wait for it, each once.
+    pub(super) users: Vec<ThreadId>,
+}
+
+/// The pasts of some locks.
+#[derive(Debug)]
+pub(super) struct Pasts {
+    pasts: Vec<Past>,
+    /// For each lock, 0, or the index of its past plus 1.
+    of_lock: Vec<u32>,
+}
+
+impl Pasts {
+    /// The past of a lock; `None` if it was not asked for.
+    pub(super) fn get(&self, lock: LockId) -> Option<&Past> {
+        self.pasts.get((self.of_lock[lock] as usize).checked_sub(1)?)
+    }
+
+    fn get_mut(&mut self, lock: LockId) -> Option<&mut Past> {
+        self.pasts.get_mut((self.of_lock[lock] as usize).checked_sub(1)?)
+    }
+
+    /// The locks were released at this time at the latest.
+    fn release_until(&mut self, locks: &mut Vec<LockId>, time_ns: u64) {
+        for lock in locks.drain(..) {
+            if let Some(past) = self.get_mut(lock) {
+                past.released_ns = past.released_ns.max(Some(time_ns));
+            }
+        }
+    }
 }
 
 /// The past of these locks, from one pass over all histories.
-pub(super) fn pasts(view: &View<'_>, locks: impl IntoIterator<Item = LockId>) -> HashMap<LockId, Past> {
-    let mut pasts: HashMap<LockId, Past> = locks.into_iter().map(|lock| (lock, Past::default())).collect();
-    if pasts.is_empty() {
+pub(super) fn pasts(view: &View<'_>, locks: impl IntoIterator<Item = LockId>) -> Pasts {
+    let mut pasts = Pasts { pasts: Vec::new(), of_lock: vec![0; view.now.locks.len()] };
+    for lock in locks {
+        if pasts.of_lock[lock] == 0 {
+            pasts.pasts.push(Past::default());
+            pasts.of_lock[lock] = u32::try_from(pasts.pasts.len()).unwrap_or(0);
+        }
+    }
+    if pasts.pasts.is_empty() {
         return pasts;
     }
+    // Releases without a time, and after the last step with one.
+    let mut undated: Vec<LockId> = Vec::new();
     for (id, thread) in view.now.threads.iter().enumerate() {
-        // Releases without a time, and after the last step with one.
-        let mut undated: Vec<LockId> = Vec::new();
         for step in &thread.steps {
             if let Some(time_ns) = step.time_ns {
                 // They came before this.
-                release_until(&mut pasts, &mut undated, time_ns);
+                pasts.release_until(&mut undated, time_ns);
             }
-            let Some(past) = step.lock.and_then(|lock| pasts.get_mut(&lock)) else { continue };
-            past.users.insert(id);
+            let Some(lock) = step.lock else { continue };
+            let Some(past) = pasts.get_mut(lock) else { continue };
+            past.is_used_by(id);
             if matches!(step.kind, StepKind::Released | StepKind::ConditionWait) {
                 match step.time_ns {
                     Some(time_ns) => past.released_ns = past.released_ns.max(Some(time_ns)),
-                    None => undated.extend(step.lock),
+                    None => undated.push(lock),
                 }
             }
         }
         // A wait that goes on came after all steps.
         let waits = [thread.wait, thread.sleep].into_iter().flatten();
         if let Some(since_ns) = waits.filter_map(|wait| wait.since_ns).min() {
-            release_until(&mut pasts, &mut undated, since_ns);
+            pasts.release_until(&mut undated, since_ns);
         }
-        for lock in undated {
-            if let Some(past) = pasts.get_mut(&lock) {
+        for lock in undated.drain(..) {
+            if let Some(past) = pasts.get_mut(lock) {
                 past.has_undated_release = true;
             }
         }
         for lock in thread.holds.iter().map(|hold| hold.lock).chain(thread.wait.map(|wait| wait.lock)) {
-            if let Some(past) = pasts.get_mut(&lock) {
-                past.users.insert(id);
+            if let Some(past) = pasts.get_mut(lock) {
+                past.is_used_by(id);
             }
         }
     }
     pasts
 }
 
-/// The locks were released at this time at the latest.
-fn release_until(pasts: &mut HashMap<LockId, Past>, locks: &mut Vec<LockId>, time_ns: u64) {
-    for lock in locks.drain(..) {
-        if let Some(past) = pasts.get_mut(&lock) {
-            past.released_ns = past.released_ns.max(Some(time_ns));
+impl Past {
+    /// Notes that a thread uses the lock. Threads come one after the other.
+    fn is_used_by(&mut self, thread: ThreadId) {
+        if self.users.last() != Some(&thread) {
+            self.users.push(thread);
         }
     }
-}
 
-impl Past {
     /// Whether the lock was certainly not released after this moment, as far as histories show.
     pub(super) fn is_kept_since(&self, since_ns: u64) -> bool {
         !self.has_undated_release && self.released_ns.is_none_or(|released_ns| released_ns <= since_ns)
@@ -280,7 +312,7 @@ mod tests {
     fn an_undated_release_may_be_recent_unless_the_thread_waits_since() {
         let mut scene = Scene::of_two_threads_and_a_lock();
         scene.step(0, StepKind::Released, 0).time_ns = None;
-        let past = |scene: &Scene| scene.with_view(|view| pasts(view, [0]).remove(&0).unwrap());
+        let past = |scene: &Scene| scene.with_view(|view| pasts(view, [0]).pasts.remove(0));
         assert!(past(&scene).has_undated_release);
         scene.waits(0, 0);
         assert!(!past(&scene).has_undated_release);

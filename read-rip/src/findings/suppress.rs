@@ -120,6 +120,7 @@ fn names_of(location: &Location) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::Memo;
     use crate::findings::testing::{Scene, finding_about};
 
     /// Whether some of these rules suppress a finding of this kind about a lock of this name.
@@ -128,7 +129,13 @@ mod tests {
         scene.lock(name);
         scene.location("/src/bank.rs", 35);
         let locations: Vec<&Location> = scene.locations.iter().collect();
-        let view = View { now: &scene.model, before: None, locations: &locations, threshold_ns: 0 };
+        let view = View {
+            now: &scene.model,
+            before: None,
+            locations: &locations,
+            threshold_ns: 0,
+            memo: Memo::default(),
+        };
         let finding = finding_about(kind, &[0]);
         rules.iter().any(|rule| rule.applies_to(&finding, &view))
     }

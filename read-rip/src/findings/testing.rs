@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 
 use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
-use super::{Advice, Analysis, Confidence, Finding, Kind, View};
+use super::{Advice, Analysis, Confidence, Finding, Kind, Memo, View};
 use crate::locations::{Location, LocationId};
 use crate::locks::{
     Hold, HoldState, Lock, LockId, LockModel, LockName, Nature, Ownership, Step, StepKind, Steps, ThreadId,
@@ -289,6 +289,7 @@ impl Scene {
             before: self.before.as_ref(),
             locations: &locations,
             threshold_ns: 10 * SECOND,
+            memo: Memo::default(),
         })
     }
 

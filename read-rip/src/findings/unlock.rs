@@ -23,13 +23,12 @@
 //!     worker[12] released it at drain queue.rs:70 without having acquired it
 //! ```
 
-use std::collections::{HashMap, HashSet};
-
 use super::evidence::{Evidence, StrayRelease};
 use super::finding::{Analysis, Finding};
 use super::history::{self, is_acquisition};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
+use crate::hash::{HashMap, HashSet};
 use crate::locks::{LockId, LockModel, StepKind, ThreadId};
 
 /// See the file's description.
@@ -39,7 +38,7 @@ impl Analysis for Unlock {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let model = view.now;
         let owners = Owners::new(model);
-        let mut seen: HashSet<(ThreadId, LockId)> = HashSet::new();
+        let mut seen: HashSet<(ThreadId, LockId)> = HashSet::default();
         history::stray_releases(model, |thread, stray| {
             let (lock, step) = (stray.lock, stray.step);
             if !owners.has_no_other(lock, thread) || !seen.insert((thread, lock)) {
@@ -72,7 +71,7 @@ struct Owners {
 
 impl Owners {
     fn new(model: &LockModel) -> Owners {
-        let mut owners = Owners { of_lock: HashMap::new(), is_complete: HashMap::new() };
+        let mut owners = Owners { of_lock: HashMap::default(), is_complete: HashMap::default() };
         for (id, thread) in model.threads.iter().enumerate() {
             let is_complete = owners.is_complete.entry(thread.pid).or_insert(model.threads_refused == 0);
             *is_complete &= thread.overwritten == 0;

@@ -27,13 +27,12 @@
 //!     waiter[78] waits for it at main leaked.rs:44, for 19 s
 //! ```
 
-use std::collections::HashMap;
-
 use super::evidence::{DeadHolder, Evidence};
 use super::finding::{Analysis, Finding};
 use super::history::{self, HandedOver};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
+use crate::hash::HashMap;
 use crate::locks::{Hold, HoldState, LockId, Ownership, StepKind, ThreadId};
 use crate::threads::ThreadState;
 
@@ -42,7 +41,7 @@ pub(super) struct Unreleased;
 
 impl Analysis for Unreleased {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let (past, handed_over) = (Past::new(view), HandedOver::new(view.now));
+        let (past, handed_over) = (Past::new(view), view.handed_over());
         let holds = view.now.locks.iter().flat_map(|lock| &lock.holders);
         for hold in holds.filter(|hold| hold.state == HoldState::Held && hold.is_steady) {
             let holder = &view.now.threads[hold.thread];
@@ -58,7 +57,7 @@ impl Analysis for Unreleased {
             let waiters = view.waiters(hold.lock);
             // The kernel wakes a thread that waits for a robust mutex whose owner has ended.
             let maybe_robust = has_process_ended && waiters.count == 0;
-            let doubt = past.doubt(view, hold).or_else(|| doubt_of_owner(view, hold, &handed_over));
+            let doubt = past.doubt(view, hold).or_else(|| doubt_of_owner(view, hold, handed_over));
             let doubt = doubt.or(maybe_robust.then_some(Doubt::MaybeRobust));
             let confidence = if doubt.is_some() { Confidence::Suspected } else { Confidence::Proven };
             let threads_hurt = waiters.count;

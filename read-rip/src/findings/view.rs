@@ -2,7 +2,10 @@
 //!
 //! It draws no conclusions.
 
+use std::cell::OnceCell;
+
 use super::evidence::{HoldFact, LockHistory, WaitFact, Waiters};
+use super::history::HandedOver;
 use super::kind::Premise;
 use crate::locations::Location;
 use crate::locks::{Hold, LockId, LockModel, Ownership, Quantiles, ThreadId, Wait};
@@ -12,7 +15,7 @@ use crate::threads::ThreadState;
 const LISTED_MAX: usize = 5;
 
 /// What an analysis sees.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct View<'a> {
     /// The ring; for a living process the later of two readings.
     pub now: &'a LockModel,
@@ -23,6 +26,14 @@ pub struct View<'a> {
     pub locations: &'a [&'a Location],
     /// A hold that lasts at least this long counts as long, ns.
     pub threshold_ns: u64,
+    /// What analyses have found out about `now` and other analyses need too.
+    pub memo: Memo,
+}
+
+/// What takes long to find out, and several analyses need. It is empty at first.
+#[derive(Debug, Default)]
+pub struct Memo {
+    handed_over: OnceCell<HandedOver>,
 }
 
 /// Whether something lasted for at least some time.
@@ -37,6 +48,11 @@ pub(super) enum Length {
 }
 
 impl View<'_> {
+    /// The locks that threads hand over.
+    pub(super) fn handed_over(&self) -> &HandedOver {
+        self.memo.handed_over.get_or_init(|| HandedOver::new(self.now))
+    }
+
     /// Whether something that began then has lasted for `limit_ns`.
     pub(super) fn length(&self, since_ns: Option<u64>, limit_ns: u64) -> Length {
         match (self.ago_ns(since_ns), since_ns.and_then(|since_ns| self.at_most_ns(since_ns))) {

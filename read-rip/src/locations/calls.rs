@@ -3,11 +3,11 @@
 //! A call is the address of a constant of the program, not of code. Its line comes from the ring, if the recorder has
 //! copied it, or else from the program's file.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::module_map::ModuleMap;
 use super::wrapper::is_same_file;
+use crate::hash::{HashMap, HashSet};
 use crate::ring::{CopiedCall, LockType, OperandType, SiteFlags, SiteKind, Snapshot, call_is_try};
 use crate::symbols::{CallerLine, Frame, Resolver};
 
@@ -45,7 +45,7 @@ impl<'a> Calls<'a> {
         let copied = snapshot.calls.iter().filter_map(|call| Some((key(call)?, call))).collect();
         let wrapping =
             snapshot.sites.iter().filter(|site| site.flags.is_wrapper()).map(|site| site.module).collect();
-        Calls { copied, wrapping, callers: HashMap::new() }
+        Calls { copied, wrapping, callers: HashMap::default() }
     }
 
     /// Whether a location can be there: the module has wrappers, and the address is none of code.

@@ -3,8 +3,9 @@
 //! It does not open modules. It is a map because a list would be too slow: a ring may claim millions of modules, and
 //! every word needs a lookup.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use crate::hash::HashMap;
 use crate::ring::Module;
 
 /// The modules of all processes that share a ring, by address.

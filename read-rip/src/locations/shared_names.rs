@@ -2,7 +2,7 @@
 //!
 //! Debug information can give each of a million addresses a name of 64 KiB. It does not look names up.
 
-use std::collections::HashSet;
+use crate::hash::HashSet;
 use std::sync::Arc;
 
 /// When all names together are longer than this, only the beginning of a long name is kept, bytes.

@@ -4,7 +4,6 @@
 //! function and the inlined callers; `symbols` reads it. Nothing is printed here.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::calls::{self, Caller, Calls};
@@ -16,6 +15,7 @@ use super::shared_names::SharedNames;
 use super::wrapper::{is_same_file, remove_wrapper_frames};
 use super::{Location, LocationId};
 use crate::events::Event;
+use crate::hash::HashMap;
 use crate::ring::{Module, OperandType, Site, SiteKind, Slot, Snapshot, call_location, call_lock};
 use crate::symbols::{Frame, Resolver};
 
@@ -51,7 +51,7 @@ const CALLERS_MAX: usize = 100;
 impl<'a> Locations<'a> {
     /// An empty table. `resolver` must have been made for the snapshot's modules.
     pub fn new(snapshot: &'a Snapshot, resolver: Resolver) -> Locations<'a> {
-        let mut sites: HashMap<_, Marks<'_>> = HashMap::new();
+        let mut sites: HashMap<_, Marks<'_>> = HashMap::default();
         for (index, site) in snapshot.sites.iter().enumerate() {
             let marks = sites.entry((site.module, site.pc)).or_insert_with(|| Marks::of(site));
             marks.add(index, &snapshot.sites);
@@ -62,10 +62,10 @@ impl<'a> Locations<'a> {
             calls: Calls::new(snapshot, &modules),
             modules,
             sites,
-            by_pc: HashMap::new(),
-            lock_symbols: HashMap::new(),
+            by_pc: HashMap::default(),
+            lock_symbols: HashMap::default(),
             locations: Vec::new(),
-            of_guards: HashMap::new(),
+            of_guards: HashMap::default(),
             names: SharedNames::default(),
             resolver,
         }

@@ -2,10 +2,9 @@
 //!
 //! `build` and `replay` fill it in, thread by thread. It does not interpret entries or events itself.
 
-use std::collections::HashMap;
-
 use super::marks::Mark;
 use super::{Lock, LockId, LockName, Nature, Ownership, Record, ThreadId};
+use crate::hash::HashMap;
 use crate::locations::{LocationId, Locations};
 use crate::ring::{Clock, HandedOver, LockType, SiteFlags, SiteKind, Slot, Snapshot};
 
@@ -52,7 +51,7 @@ impl<'s> Ledger<'s> {
         Ledger {
             locks: Vec::new(),
             notes: Vec::new(),
-            by_address: HashMap::new(),
+            by_address: HashMap::default(),
             clock,
             handed_over,
             now_ns,

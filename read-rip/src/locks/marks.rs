@@ -2,9 +2,8 @@
 //!
 //! It knows sites, and nothing of threads or histories.
 
-use std::collections::HashMap;
-
 use crate::events::Event;
+use crate::hash::HashMap;
 use crate::locations::{Guards, LocationId, Locations};
 use crate::ring::{self, HeldLock, LockType, OperandType, SiteFlags, SiteKind, Slot};
 
@@ -67,7 +66,7 @@ pub(super) struct Marks<'p, 'a> {
 
 impl<'p, 'a> Marks<'p, 'a> {
     pub(super) fn new(locations: &'p mut Locations<'a>) -> Marks<'p, 'a> {
-        Marks { locations, known: HashMap::new() }
+        Marks { locations, known: HashMap::default() }
     }
 
     /// The mark at a PC of a process, or the call that the PC is.

@@ -5,9 +5,8 @@
 //! of each lock that is in use whether it was initialised so. A spin lock does not say that of itself, so all of them
 //! count as perhaps shared, and stay apart. Processes that map a lock at different addresses seem to use different locks.
 
-use std::collections::HashMap;
-
 use super::{Lock, LockId, LockModel, Nature, Step};
+use crate::hash::HashMap;
 use crate::ring::LockType;
 
 impl Nature {
@@ -20,7 +19,7 @@ impl Nature {
 /// Makes one lock of all that are the same.
 pub(super) fn merge(model: &mut LockModel) {
     // For each address, the first of its locks that is for several processes, in whichever process.
-    let mut shared: HashMap<u64, LockId> = HashMap::new();
+    let mut shared: HashMap<u64, LockId> = HashMap::default();
     for (id, lock) in model.locks.iter().enumerate().filter(|(_, lock)| lock.nature.is_for_processes()) {
         shared.entry(lock.address).or_insert(id);
     }
@@ -34,7 +33,7 @@ pub(super) fn merge(model: &mut LockModel) {
     };
     let targets: Vec<LockId> = model.locks.iter().enumerate().map(target).collect();
     // A target may come after a lock that becomes part of it: the first of them is the place of all.
-    let mut places: HashMap<LockId, LockId> = HashMap::new();
+    let mut places: HashMap<LockId, LockId> = HashMap::default();
     let mut locks: Vec<Lock> = Vec::with_capacity(model.locks.len());
     let mut ids = Vec::with_capacity(targets.len());
     for (lock, target) in std::mem::take(&mut model.locks).into_iter().zip(targets) {

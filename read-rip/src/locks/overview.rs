@@ -14,9 +14,9 @@
 //! A lock without marks is missing. So is a free lock whose events were all overwritten.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 
 use super::{Hold, HoldState, Lock, LockId, LockModel, ThreadId};
+use crate::hash::HashMap;
 use crate::locations::LocationId;
 use crate::ring::LockType;
 use crate::threads::ThreadState;
@@ -148,7 +148,7 @@ fn summary(model: &LockModel, id: LockId) -> Summary {
     // known then.
     let ago = |since: Option<u64>| model.now_ns?.checked_sub(since?);
     let mut holders: Vec<Holders> = Vec::new();
-    let mut by_kind = HashMap::new();
+    let mut by_kind = HashMap::default();
     for hold in lock.holders.iter().chain(&lock.possible_holders) {
         let &Hold { thread, state, is_shared, location, since_ns, .. } = hold;
         let thread_state = model.threads[thread].state;
@@ -168,7 +168,7 @@ fn summary(model: &LockModel, id: LockId) -> Summary {
         holders[at].longest_ns = holders[at].longest_ns.max(ago(since_ns));
     }
     let mut waiters: Vec<Waiters> = Vec::new();
-    let mut by_location = HashMap::new();
+    let mut by_location = HashMap::default();
     for wait in &lock.waiters {
         let (is_shared, is_timed, location) = (wait.is_shared, wait.is_timed, wait.location);
         let at = *by_location.entry((is_shared, is_timed, location)).or_insert_with(|| {

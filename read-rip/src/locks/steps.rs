@@ -126,14 +126,19 @@ pub struct StepsIter<'a> {
 impl Iterator for StepsIter<'_> {
     type Item = Step;
 
+    // Inlined, so that a loop unpacks only what it uses.
+    #[inline]
     fn next(&mut self) -> Option<Step> {
         let packed = self.packed.next()?;
-        let mut extra = |flag: u8| if packed.has(flag) { self.extra.next().copied() } else { None };
-        let sequence = extra(SEQUENCE).unwrap_or(self.sequence + u64::from(packed.advance));
-        let (time_ns, since_ns) = (extra(TIME), extra(SINCE));
-        self.sequence = sequence;
+        self.sequence = self.sequence.wrapping_add(u64::from(packed.advance));
+        let (mut time_ns, mut since_ns) = (None, None);
+        if packed.flags & (SEQUENCE | TIME | SINCE) != 0 {
+            let mut extra = |flag: u8| if packed.has(flag) { self.extra.next().copied() } else { None };
+            self.sequence = extra(SEQUENCE).unwrap_or(self.sequence);
+            (time_ns, since_ns) = (extra(TIME), extra(SINCE));
+        }
         Some(Step {
-            sequence,
+            sequence: self.sequence,
             kind: packed.kind,
             lock: (packed.lock != NO_LOCK).then_some(packed.lock as LockId),
             is_shared: packed.has(SHARED),

@@ -19,8 +19,7 @@
 //! locking_function : 19126 threads, 2 locations: ssl.c:210 (19116); ssl.c:220 (10)
 //! ```
 
-use std::collections::HashMap;
-
+use crate::hash::HashMap;
 use crate::locations::{Location, LocationId, Locations};
 
 /// A function, and the threads whose last mark is in it.
@@ -45,12 +44,12 @@ pub struct LocationThreads {
 
 /// Groups threads, given by thread id and last location. The largest group comes first.
 pub fn condense(last: &[(u32, LocationId)], locations: &Locations<'_>) -> Vec<Group> {
-    let mut by_location: HashMap<LocationId, Vec<u32>> = HashMap::new();
+    let mut by_location: HashMap<LocationId, Vec<u32>> = HashMap::default();
     for &(tid, location) in last {
         by_location.entry(location).or_default().push(tid);
     }
     // Functions with one name in different files are different functions.
-    let mut by_function: HashMap<(&str, Option<&str>), Vec<LocationThreads>> = HashMap::new();
+    let mut by_function: HashMap<(&str, Option<&str>), Vec<LocationThreads>> = HashMap::default();
     for (location, mut tids) in by_location {
         tids.sort_unstable();
         let Location { function, source, .. } = locations.get(location);
