@@ -22,7 +22,7 @@ pub(crate) mod symbols;
 mod vdso;
 pub(crate) mod written;
 
-pub(crate) use reserve::{NoMemory, reserve};
+pub(crate) use reserve::{Unreserved, reserve};
 
 /// Looks for what the other functions use if it is there. To be called once, before threads record.
 pub(crate) fn prepare() {

@@ -316,6 +316,7 @@ fn json_has_one_object_a_line_with_schema_and_addresses_as_strings() {
             "created_realtime_ns": "1700000000000000000",
             "refused_full": 0,
             "refused_memory": 0,
+            "refused_filter": 0,
             "words": 8,
             "overwritten": 0,
             "torn": 0,
@@ -372,6 +373,7 @@ fn info_shows_what_the_header_and_the_tables_say() {
     let mut ring = pile_up();
     ring.refused_full = 3;
     ring.refused_memory = 2;
+    ring.refused_filter = 1;
     ring.without_exit = 4;
     ring.reused = 6;
     ring.metadata_refused = 1;
@@ -393,6 +395,7 @@ fn info_shows_what_the_header_and_the_tables_say() {
          geometry    7 slots of 1024 bytes, 64 words each; 5 used\n\
          threads     5 in the ring, 1 of them exited; 6 slots were reused\n\
          refused     3 threads because no slot was free, 2 because no memory was available\n\
+         filtered    1 thread under a filter of system calls (seccomp)\n\
          unwatched   the exit of 4 threads cannot be noticed\n\
          metadata    1 module did not fit in the ring\n\
          setting     RIP_SLOTS was ignored: it is not a number from 1 to 16777216\n\
@@ -410,8 +413,9 @@ fn threads_without_a_slot_are_mentioned() {
     let mut ring = pile_up();
     ring.refused_full = 3;
     ring.refused_memory = 2;
+    ring.refused_filter = 1;
     let outcome = Fixture::of(&ring).show(&[]).sound();
-    let expected = "5 threads were not recorded: no free slot for 3 (RIP_SLOTS), no memory for 2.\n";
+    let expected = "6 threads were not recorded: no free slot for 3 (RIP_SLOTS), no memory for 2, system calls refused to 1 (seccomp).\n";
     assert!(outcome.stderr.contains(expected), "{outcome:#?}");
 }
 

@@ -57,3 +57,13 @@ fn a_daemon_that_closes_all_descriptors_continues_to_record_and_its_files_stay_u
         assert_eq!(ring.labels(ring.slot_named(&format!("late{index}"))).len(), 6);
     }
 }
+
+#[test]
+fn threads_that_a_filter_refuses_system_calls_are_counted_as_such() {
+    let ring = survives(&["filtered"], |plan| plan).ring();
+    let recorded = ring.slots.iter().filter(|slot| slot.name.starts_with('r')).count();
+    assert_eq!((ring.refused_full, ring.refused_memory), (0, 0));
+    assert!(recorded < 8, "the page of the thread before them has room for four");
+    assert_eq!(recorded as u64 + ring.refused_filter, 8 + 1, "each of the 9 has a slot or was counted");
+    assert!(ring.slots.iter().all(|slot| slot.name != "i0"), "a thread without an id has no slot");
+}

@@ -66,8 +66,8 @@ fn a_filter_that_kills_for_unknown_system_calls_does_not_kill() {
     remains.expect_success();
     let ring = remains.ring();
     assert_eq!(
-        (ring.exit_status, ring.refused_memory),
-        (Some(0), 1),
+        (ring.exit_status, ring.refused_memory, ring.refused_filter),
+        (Some(0), 0, 1),
         "the thread under the filter has no slot"
     );
 }

@@ -140,6 +140,8 @@ pub struct Header {
     pub handed_over_places: [AtomicU64; HANDED_OVER_MAX],
     /// Addresses of locks that other threads than their holders released, the first ones. 0 where there is none.
     pub handed_over_locks: [AtomicU64; HANDED_OVER_MAX],
+    /// Threads that record nowhere because the program restricts its system calls, or the kernel refused one (seccomp).
+    pub threads_refused_filter: AtomicU64,
 }
 
 /// How many children [`Header::recent_children`] has room for.
@@ -173,7 +175,7 @@ pub const SETTING_SLOTS_LIMITED: u32 = 8;
 pub const SETTING_CLOCK: u32 = 16;
 
 const _: () = {
-    assert!(size_of::<Header>() == 1432 + 40 * INCIDENTS_MAX);
+    assert!(size_of::<Header>() == 1440 + 40 * INCIDENTS_MAX);
     assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
     assert!(align_of::<Header>() == 8);
     assert!(offset_of!(Header, byte_order) == 8);
@@ -191,4 +193,5 @@ const _: () = {
     assert!(offset_of!(Header, time_namespace) == 888);
     assert!(offset_of!(Header, incidents) == 920);
     assert!(offset_of!(Header, handed_over_places) == 920 + 40 * INCIDENTS_MAX);
+    assert!(offset_of!(Header, threads_refused_filter) == 1432 + 40 * INCIDENTS_MAX);
 };

@@ -30,7 +30,7 @@ use librip_format::SlotHeader;
 use super::{clock, current, instance, state};
 use crate::arch::{self, ThreadBlock};
 use crate::ring::fork_copy::{self, NONE_HELD};
-use crate::ring::slots::{self, Claimant};
+use crate::ring::slots::{self, Claimant, Refusal};
 use crate::sys;
 
 /// The key whose destructor runs when a thread ends; -1 if there is none.
@@ -202,13 +202,16 @@ fn first_mark(own: &ThreadBlock) -> Option<*mut u64> {
     if state::avoids_system_calls() {
         if let Some(ring) = current::ring() {
             // ORDERING: relaxed, a statistic.
-            ring.header().threads_refused_memory.fetch_add(1, Relaxed);
+            ring.header().threads_refused_filter.fetch_add(1, Relaxed);
         }
         return None;
     }
     let ring = current::ring_for_mark()?;
     let claimant = Claimant { pid: sys::pid(), tid: sys::tid(), pid_namespace: state::pid_namespace() };
-    match slots::claim(ring, claimant) {
+    // A refused call returns an error, as a negative number.
+    let is_known = claimant.pid.max(claimant.tid) <= i32::MAX as u32;
+    let claimed = if is_known { slots::claim(ring, claimant) } else { Err(Refusal::Filter) };
+    match claimed {
         Ok(index) => {
             if !watch_exit(own) {
                 // ORDERING: relaxed, a statistic.

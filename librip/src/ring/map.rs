@@ -26,7 +26,7 @@ use super::{Control, Geometry, Table};
 use crate::sys::file::File;
 #[cfg(feature = "interpose")]
 use crate::sys::file::{Errno, FileId};
-use crate::sys::{self, NoMemory};
+use crate::sys::{self, Unreserved};
 
 /// A mapped ring.
 #[derive(Debug)]
@@ -113,9 +113,11 @@ impl Ring {
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 
-    /// Returns whether the header can be written to: somebody may have truncated the file.
+    /// Returns whether the header can be written to: somebody may have truncated the file. If a filter of system calls
+    /// (seccomp) does not allow to ask, the file is taken for whole, as every mark does.
     pub(crate) fn has_header(&self) -> bool {
-        sys::reserve(self.base(), size_of::<Header>(), self.geometry.page_len_bytes).is_ok()
+        let reserved = sys::reserve(self.base(), size_of::<Header>(), self.geometry.page_len_bytes);
+        reserved != Err(Unreserved::NoMemory)
     }
 
     /// Where an entry is in the mapping.
@@ -174,13 +176,13 @@ impl Ring {
 
     /// Hands out `count` entries of a table, and reserves their memory. Returns the index of the first. A full table
     /// counts as no memory.
-    pub(crate) fn append(&self, table: Table, count: u64) -> Result<u64, NoMemory> {
+    pub(crate) fn append(&self, table: Table, count: u64) -> Result<u64, Unreserved> {
         let used = self.used(table);
         loop {
             // ORDERING: relaxed: the exchange decides who gets the entries, other processes included.
             let first = used.load(Relaxed);
             let capacity = self.geometry.capacity(table);
-            let end = first.checked_add(count).filter(|&end| end <= capacity).ok_or(NoMemory)?;
+            let end = first.checked_add(count).filter(|&end| end <= capacity).ok_or(Unreserved::NoMemory)?;
             self.reserve(table, first, end)?;
             // ORDERING: release, pairs with the acquires of `lock_names` and `module_registry`: the memory is reserved.
             if used.compare_exchange(first, end, Release, Relaxed).is_ok() {
@@ -198,7 +200,7 @@ impl Ring {
     }
 
     /// Makes entries `from..to` of a table safe to write to.
-    pub(crate) fn reserve(&self, table: Table, from: u64, to: u64) -> Result<(), NoMemory> {
+    pub(crate) fn reserve(&self, table: Table, from: u64, to: u64) -> Result<(), Unreserved> {
         if from >= to {
             return Ok(());
         }

@@ -15,7 +15,7 @@ use librip_format::{Checksum, Module, ParsedSite, Site, Text};
 use super::control::ModuleKey;
 use super::{Ring, Table};
 use crate::sys::file::{Terminated, len_and_time};
-use crate::sys::{self, NoMemory};
+use crate::sys::{self, Unreserved};
 
 /// A loaded executable or library. Addresses are actual ones.
 #[derive(Debug, Default)]
@@ -110,7 +110,7 @@ fn hash(build_id: &[u8]) -> u64 {
     hasher.finish()
 }
 
-fn enter(ring: &Ring, module: &LoadedModule) -> Result<(), NoMemory> {
+fn enter(ring: &Ring, module: &LoadedModule) -> Result<(), Unreserved> {
     let path = append_text(ring, &module.path)?;
     let texts = append_text(ring, &module.texts)?;
     let sites = ring.append(Table::Sites, module.sites.len() as u64)?;
@@ -225,7 +225,7 @@ fn note_key(key: &ModuleKey, module: &LoadedModule) {
     key.state.store(KEY_COMPLETE, Release);
 }
 
-fn append_text(ring: &Ring, bytes: &[u8]) -> Result<Text, NoMemory> {
+fn append_text(ring: &Ring, bytes: &[u8]) -> Result<Text, Unreserved> {
     let offset = ring.append(Table::Texts, bytes.len() as u64)?;
     if !bytes.is_empty() {
         let target = ring.text(offset);

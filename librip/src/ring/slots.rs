@@ -19,7 +19,7 @@ use librip_format::{SLOT_CLAIMING, SLOT_EXITED, SLOT_FLAG_NAMED, SLOT_KIND_THREA
 
 use super::control::SlotOwner;
 use super::{Ring, Table};
-use crate::sys::{self, NoMemory};
+use crate::sys::{self, Unreserved};
 
 /// A thread that claims a slot.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,8 @@ pub(crate) enum Refusal {
     Full,
     /// The kernel has no memory for another slot, or the file is damaged.
     Memory,
+    /// The kernel refuses system calls.
+    Filter,
 }
 
 /// While the ring is full, threads look for dead owners at most once in this time.
@@ -54,7 +56,11 @@ pub(crate) fn claim(ring: &Ring, claimant: Claimant) -> Result<u64, Refusal> {
     let index = match fresh(ring) {
         Ok(Some(index)) => index,
         no_fresh => {
-            let refusal = if no_fresh.is_err() { Refusal::Memory } else { Refusal::Full };
+            let refusal = match no_fresh {
+                Ok(_) => Refusal::Full,
+                Err(Unreserved::NoMemory) => Refusal::Memory,
+                Err(Unreserved::Refused) => Refusal::Filter,
+            };
             let index = used(ring, claimant).ok_or(refusal)?;
             // ORDERING: relaxed, a statistic.
             ring.header().slots_reused.fetch_add(1, Relaxed);
@@ -72,6 +78,7 @@ pub(crate) fn count_refusal(ring: &Ring, refusal: Refusal) {
         let counter = match refusal {
             Refusal::Full => &ring.header().threads_refused_full,
             Refusal::Memory => &ring.header().threads_refused_memory,
+            Refusal::Filter => &ring.header().threads_refused_filter,
         };
         // ORDERING: relaxed, a statistic.
         counter.fetch_add(1, Relaxed);
@@ -104,7 +111,7 @@ pub(crate) fn set_name(slot: &SlotHeader, name: &[u8]) {
 }
 
 /// Hands out an index that had no owner before; `None` if all were handed out.
-fn fresh(ring: &Ring) -> Result<Option<u64>, NoMemory> {
+fn fresh(ring: &Ring) -> Result<Option<u64>, Unreserved> {
     let used = ring.used(Table::Slots);
     loop {
         // ORDERING: relaxed: the exchange decides which thread gets the index, and nobody has written to its slot.
@@ -122,7 +129,7 @@ fn fresh(ring: &Ring) -> Result<Option<u64>, NoMemory> {
 }
 
 /// Makes slot `index` safe to write to, with all slots before it and those that share its page.
-fn reserve_through(ring: &Ring, index: u64) -> Result<(), NoMemory> {
+fn reserve_through(ring: &Ring, index: u64) -> Result<(), Unreserved> {
     let reserved = &ring.control.counters().slots_reserved;
     // ORDERING: relaxed on both accesses: reserving again does no harm. A reserved page is in the file, so a store of
     // any thread or process finds it, whatever its mapping looked like before.

@@ -168,6 +168,7 @@ fn header(plan: &Plan, pid: u32, new: &NewFile) -> Header {
         incidents: [const { unused_incident() }; INCIDENTS_MAX],
         handed_over_places: [const { AtomicU64::new(0) }; HANDED_OVER_MAX],
         handed_over_locks: [const { AtomicU64::new(0) }; HANDED_OVER_MAX],
+        threads_refused_filter: 0.into(),
     }
 }
 

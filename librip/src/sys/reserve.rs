@@ -11,9 +11,15 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::raw;
 
-/// The kernel could not provide memory: the tmpfs is full, a limit was reached, or the file was truncated.
+/// Why there is no memory to store to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoMemory;
+pub(crate) enum Unreserved {
+    /// The kernel could not provide it: the tmpfs is full, a limit was reached, or the file was truncated. Or a table of
+    /// the ring is full.
+    NoMemory,
+    /// The kernel refuses the system calls, above all because of a filter (seccomp).
+    Refused,
+}
 
 /// Makes sure that stores to `len_bytes` from `start` do not fault because there is no memory.
 ///
@@ -21,8 +27,8 @@ pub(crate) struct NoMemory;
 ///
 /// # Errors
 ///
-/// [`NoMemory`]; part of the range may have been reserved.
-pub(crate) fn reserve(start: *mut u8, len_bytes: usize, page_len_bytes: usize) -> Result<(), NoMemory> {
+/// [`Unreserved`]; part of the range may have been reserved.
+pub(crate) fn reserve(start: *mut u8, len_bytes: usize, page_len_bytes: usize) -> Result<(), Unreserved> {
     let begin = start.addr() & !(page_len_bytes - 1);
     let pages = Pages { start: start.with_addr(begin), end: start.addr() + len_bytes, page_len_bytes };
     if kernel_populates(page_len_bytes)
@@ -42,14 +48,13 @@ struct Pages {
 
 impl Pages {
     /// Lets the kernel populate the pages, in one call. `None` if it does not do that here.
-    fn populate(&self) -> Option<Result<(), NoMemory>> {
+    fn populate(&self) -> Option<Result<(), Unreserved>> {
         let len = (self.end - self.start.addr()).next_multiple_of(self.page_len_bytes);
         // SAFETY: it changes no byte. The kernel checks the addresses.
         let result = unsafe { populate(self.start.expose_provenance(), len) };
         match -result as i32 {
             0 => Some(Ok(())),
-            // EFAULT: a store would raise SIGBUS. ENOMEM: no memory, or no mapping. EHWPOISON: the memory is broken.
-            libc::EFAULT | libc::ENOMEM | libc::EHWPOISON => Some(Err(NoMemory)),
+            error if is_no_memory(error) => Some(Err(Unreserved::NoMemory)),
             // A filter of system calls, or a kernel that does not know the advice.
             _ => None,
         }
@@ -63,19 +68,26 @@ impl Pages {
     /// FOLKLORE: without `FUTEX_PRIVATE_FLAG`, although nobody else uses the address. Linux 6.16 and later keep private
     /// futexes in a small table of the process. If 20,000 threads wait in one of its buckets, such a call takes 240
     /// microseconds, and starting a thread makes one. The table of shared futexes is large.
-    fn touch(&self) -> Result<(), NoMemory> {
+    fn touch(&self) -> Result<(), Unreserved> {
         const ADD_ZERO: usize = (libc::FUTEX_OP_ADD as usize) << 28;
         for page in (self.start.addr()..self.end).step_by(self.page_len_bytes) {
             let word = self.start.with_addr(page).expose_provenance();
             let arguments = [word, libc::FUTEX_WAKE_OP as usize, 0, 0, word, ADD_ZERO];
             // SAFETY: the kernel checks the address; adding zero atomically changes nothing.
             let result = unsafe { raw::call(libc::SYS_futex, arguments) };
-            if result < 0 {
-                return Err(NoMemory);
+            match -result as i32 {
+                ..=0 => {}
+                error if is_no_memory(error) => return Err(Unreserved::NoMemory),
+                _ => return Err(Unreserved::Refused),
             }
         }
         Ok(())
     }
+}
+
+/// EFAULT: a store would raise SIGBUS. ENOMEM: no memory, or no mapping. EHWPOISON: the memory is broken.
+fn is_no_memory(error: i32) -> bool {
+    matches!(error, libc::EFAULT | libc::ENOMEM | libc::EHWPOISON)
 }
 
 /// `madvise(MADV_POPULATE_WRITE)`: Linux 5.14.
@@ -129,7 +141,7 @@ mod tests {
         file
     }
 
-    fn touch(start: *mut u8, len_bytes: usize, page_len_bytes: usize) -> Result<(), NoMemory> {
+    fn touch(start: *mut u8, len_bytes: usize, page_len_bytes: usize) -> Result<(), Unreserved> {
         Pages { start, end: start.addr() + len_bytes, page_len_bytes }.touch()
     }
 
@@ -139,8 +151,8 @@ mod tests {
         for reserve in [reserve, touch] {
             let map = mapping(4096, 3 * 4096);
             assert_eq!(reserve(map.as_mut_ptr(), 4096, 4096), Ok(()));
-            assert_eq!(reserve(map.as_mut_ptr().wrapping_add(4096), 1, 4096), Err(NoMemory));
-            assert_eq!(reserve(map.as_mut_ptr(), 4097, 4096), Err(NoMemory));
+            assert_eq!(reserve(map.as_mut_ptr().wrapping_add(4096), 1, 4096), Err(Unreserved::NoMemory));
+            assert_eq!(reserve(map.as_mut_ptr(), 4097, 4096), Err(Unreserved::NoMemory));
         }
     }
 

@@ -12,7 +12,7 @@ use super::merge;
 use super::replay::replay;
 use super::{Hold, HoldState, LockId, LockIncident, LockModel, StepKind, Steps, ThreadId, ThreadLocks, Wait};
 use crate::locations::Locations;
-use crate::ring::{HeldLock, HeldState, Incident, LockType, SiteKind, Slot, Snapshot, Words};
+use crate::ring::{Header, HeldLock, HeldState, Incident, LockType, SiteKind, Slot, Snapshot, Words};
 use crate::threads::{self, Thread, ThreadState};
 
 /// What a model is built from.
@@ -86,8 +86,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
             own
         })
         .collect();
-    let refused =
-        header.map_or(0, |header| header.threads_refused_full.saturating_add(header.threads_refused_memory));
+    let refused = header.map_or(0, Header::threads_refused);
     let pid = header.map_or(0, |header| header.pid);
     let unrecorded = (!input.living.is_empty()).then(|| {
         let own = threads.iter().filter(|thread| thread.pid == pid && thread.state == ThreadState::Present);

@@ -108,6 +108,10 @@ impl Lines<'_> {
             "refused",
             format!("{full} threads because no slot was free, {memory} because no memory was available"),
         )?;
+        if header.threads_refused_filter > 0 {
+            let filtered = counted(header.threads_refused_filter, "thread");
+            self.line("filtered", format!("{filtered} under a filter of system calls (seccomp)"))?;
+        }
         if header.threads_without_exit > 0 {
             let count = header.threads_without_exit;
             self.line("unwatched", format!("the exit of {} cannot be noticed", counted(count, "thread")))?;

@@ -108,10 +108,14 @@ pub fn of_losses(losses: &Losses) -> String {
 /// Threads that the recorder refused.
 pub fn of_refused(snapshot: &Snapshot) -> Option<String> {
     let header = snapshot.header.as_ref()?;
-    let refused = header.threads_refused_full.saturating_add(header.threads_refused_memory);
+    let refused = header.threads_refused();
     (refused > 0).then(|| {
+        let filter = match header.threads_refused_filter {
+            0 => String::new(),
+            filtered => format!(", system calls refused to {filtered} (seccomp)"),
+        };
         format!(
-            "{} not recorded: no free slot for {} (RIP_SLOTS), no memory for {}.",
+            "{} not recorded: no free slot for {} (RIP_SLOTS), no memory for {}{filter}.",
             agreeing(refused, "thread", "was", "were"),
             header.threads_refused_full,
             header.threads_refused_memory

@@ -46,6 +46,8 @@ pub struct Header {
     pub threads_refused_full: u64,
     /// Threads that do not record because no memory was available.
     pub threads_refused_memory: u64,
+    /// Threads that record nowhere because of a filter of system calls (seccomp).
+    pub threads_refused_filter: u64,
     /// Threads whose exit the recorder cannot notice.
     pub threads_without_exit: u64,
     /// Slots that were given to another thread.
@@ -94,6 +96,12 @@ pub struct Header {
 }
 
 impl Header {
+    /// Threads that record nowhere, for whatever reason.
+    pub fn threads_refused(&self) -> u64 {
+        let counts = [self.threads_refused_full, self.threads_refused_memory, self.threads_refused_filter];
+        counts.into_iter().fold(0, u64::saturating_add)
+    }
+
     /// The header is that of a forked child of the process that made the ring. How a child ended is not recorded.
     pub fn treat_as_child(&mut self, pid: u32) {
         self.pid = pid;

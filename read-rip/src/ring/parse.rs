@@ -107,6 +107,7 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         file_len_bytes: bytes.u64(offset_of!(Raw, file_len_bytes)),
         threads_refused_full: bytes.u64(offset_of!(Raw, threads_refused_full)),
         threads_refused_memory: bytes.u64(offset_of!(Raw, threads_refused_memory)),
+        threads_refused_filter: bytes.u64(offset_of!(Raw, threads_refused_filter)),
         threads_without_exit: bytes.u64(offset_of!(Raw, threads_without_exit)),
         slots_reused: bytes.u64(offset_of!(Raw, slots_reused)),
         metadata_refused: bytes.u64(offset_of!(Raw, metadata_refused)),

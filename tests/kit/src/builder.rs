@@ -45,6 +45,7 @@ pub struct Ring {
     pub settings_ignored: u32,
     pub refused_full: u64,
     pub refused_memory: u64,
+    pub refused_filter: u64,
     pub without_exit: u64,
     pub reused: u64,
     pub metadata_refused: u64,
@@ -99,6 +100,7 @@ impl Ring {
             settings_ignored: 0,
             refused_full: 0,
             refused_memory: 0,
+            refused_filter: 0,
             without_exit: 0,
             reused: 0,
             metadata_refused: 0,
@@ -250,6 +252,7 @@ impl Ring {
         put64(bytes, header_at::FILE_LEN, file_len as u64);
         put64(bytes, header_at::REFUSED_FULL, self.refused_full);
         put64(bytes, header_at::REFUSED_MEMORY, self.refused_memory);
+        put64(bytes, header_at::REFUSED_FILTER, self.refused_filter);
         put64(bytes, header_at::WITHOUT_EXIT, self.without_exit);
         put64(bytes, header_at::SLOTS_REUSED, self.reused);
         put64(bytes, header_at::METADATA_REFUSED, self.metadata_refused);

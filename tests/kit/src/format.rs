@@ -33,7 +33,7 @@ macro_rules! structure {
 
 structure! {
     /// The header, at the start of the file.
-    header_at, 2872 bytes:
+    header_at, 2880 bytes:
     MAGIC 0 + 8,
     BYTE_ORDER 8 + 4,
     VERSION_MAJOR 12 + 2,
@@ -84,6 +84,7 @@ structure! {
     INCIDENTS 920 + 1440,
     HANDED_OVER_PLACES 2360 + 256,
     HANDED_OVER_LOCKS 2616 + 256,
+    REFUSED_FILTER 2872 + 8,
 }
 
 structure! {
@@ -372,6 +373,7 @@ mod tests {
             INCIDENTS incidents,
             HANDED_OVER_PLACES handed_over_places,
             HANDED_OVER_LOCKS handed_over_locks,
+            REFUSED_FILTER threads_refused_filter,
         }
         compare! { incident_at, Incident:
             KIND kind, COUNT count, PID pid, TID tid, LOCK lock, CALLER caller, BOOTTIME boottime_ns,

@@ -33,6 +33,7 @@ pub struct Ring {
     pub slots_used: u64,
     pub refused_full: u64,
     pub refused_memory: u64,
+    pub refused_filter: u64,
     pub without_exit: u64,
     pub slots_reused: u64,
     pub metadata_refused: u64,

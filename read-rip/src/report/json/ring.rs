@@ -36,6 +36,7 @@ struct Ring<'a> {
     refused_full: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused_memory: Option<u64>,
+    refused_filter: Option<u64>,
     #[serde(flatten)]
     words: Option<Words>,
 }
@@ -251,6 +252,7 @@ impl<'a> Ring<'a> {
             created_realtime_ns: header.map(|header| moment(header.created_realtime_ns)),
             refused_full: header.map(|header| header.threads_refused_full),
             refused_memory: header.map(|header| header.threads_refused_memory),
+            refused_filter: header.map(|header| header.threads_refused_filter),
             words: None,
         }
     }

@@ -153,6 +153,7 @@ fn counters(bytes: &Bytes) -> Result<Ring, Damage> {
         slots_used: slots.used,
         refused_full: bytes.u64(header_at::REFUSED_FULL)?,
         refused_memory: bytes.u64(header_at::REFUSED_MEMORY)?,
+        refused_filter: bytes.u64(header_at::REFUSED_FILTER)?,
         without_exit: bytes.u64(header_at::WITHOUT_EXIT)?,
         slots_reused: bytes.u64(header_at::SLOTS_REUSED)?,
         metadata_refused: bytes.u64(header_at::METADATA_REFUSED)?,

@@ -1,5 +1,7 @@
 //! Programs whose ring cannot be made, or is damaged. Each prints the same whether it records or not.
 
+mod filter;
+
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::ptr;
@@ -32,6 +34,7 @@ pub(crate) fn main(arguments: &[&str]) {
         }
         ["sigbus", handler, origin] => sigbus(handler, origin),
         ["removed"] => removed(),
+        ["filtered"] => filter::filtered(),
         ["memory"] => memory(),
         ["no_descriptors"] => no_descriptors(),
         ["closes_all"] => closes_all(),
