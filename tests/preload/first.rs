@@ -63,6 +63,18 @@ fn a_first_mark_in_a_child_of_vfork_makes_the_ring_of_its_parent() {
 }
 
 #[test]
+fn processes_that_share_a_lock_share_a_ring_even_if_their_parent_only_initialises_the_lock() {
+    for lock in ["mutex", "rwlock"] {
+        let remains = first_mark(&format!("prefork-{lock}"), "always");
+        assert_eq!(rings(&remains), ["ring"], "{lock}");
+        let mut pids: Vec<u32> = remains.ring().slots.iter().map(|slot| slot.pid).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        assert_eq!(pids.len(), 3, "{lock}: the slots of {pids:?}");
+    }
+}
+
+#[test]
 fn no_ring_stays_after_a_clean_end() {
     for place in ["threads", "children", "quick_exit", "exit_group"] {
         assert_eq!(rings(&first_mark(place, "failure")), [""; 0], "{place}");
