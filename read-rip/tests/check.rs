@@ -299,7 +299,7 @@ fn a_terminal_gets_the_source_lines_of_a_finding_if_they_are_the_compiled_ones()
 }
 
 #[test]
-fn the_source_lines_of_a_long_wait_say_who_holds_and_who_waits() {
+fn a_long_wait_says_who_holds_and_who_waits_and_its_source_lines_do() {
     let scratch = Scratch::new();
     let path = scratch.path("ring");
     let keeper = Slot::thread("keeper", 10)
@@ -325,6 +325,10 @@ fn the_source_lines_of_a_long_wait_say_who_holds_and_who_waits() {
     let label = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(label.contains("line_35(); | ---------- keeper[10] holds SAVINGS since here"), "{text}");
     assert!(label.contains("line_37(); | ^^^^^^^^^^ waiter[11] waits for SAVINGS here"), "{text}");
+    let counts = "of 3 threads: 1 waits for a lock, 2 run, or wait";
+    assert!(label.contains(counts), "{text}");
+    let holder = label.split("keeper[10] has held it").nth(1).unwrap().split("waiter[11]").next().unwrap();
+    assert_eq!(holder.matches("bank.rs:35").count(), 1, "a place is named once: {holder}");
 }
 
 #[test]

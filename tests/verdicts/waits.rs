@@ -130,6 +130,10 @@ fn the_thread_pool_of_the_rust_book_is_no_finding() {
             (Some(1), &3.into()),
             "it is told"
         );
+        let mentions = &checked["data"]["mentions"];
+        assert_eq!(mentions["threads"][0]["id"], pools[0]["holder"]);
+        assert!(mentions["threads"][0]["name"].as_str().unwrap().starts_with("worker "), "{mentions}");
+        assert_eq!(mentions["locations"][0]["id"], pools[0]["location"]);
     }
 }
 

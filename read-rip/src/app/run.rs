@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use super::collect::{self, Collection};
 use super::error::AppError;
-use super::output::{SOUND, remark};
+use super::output::{SOUND, UNJUDGED, remark};
 use super::{check, show};
 use crate::cli::{CheckArgs, Common, RingArgs, RunArgs, ShowArgs};
 use crate::process::rings_of_process;
@@ -34,8 +34,6 @@ const NOT_FOUND: &str = "no executable file of this name";
 const NOT_RUN: u8 = 127;
 /// The status that timeout(1) gives.
 const TIMED_OUT: u8 = 124;
-/// No process recorded anything: nothing was checked.
-const NOTHING_RECORDED: u8 = 3;
 /// The history of a thread with `--check`, words. What a test does once must not be overwritten before its end.
 const WORDS: &str = "1024";
 
@@ -121,7 +119,7 @@ fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Comm
             report_end(name, status);
             code(status)
         }
-        Some(_) if is_unused => NOTHING_RECORDED,
+        Some(_) if is_unused => UNJUDGED,
         Some(_) => collection.status(),
     })
 }
@@ -145,6 +143,12 @@ fn summarise(rings: RingDirectory, collection: &Collection<'_>) -> Result<(), Ap
     } else {
         let (all, bad) = (counted(collection.rings() as u64, "ring"), collection.with_findings());
         remark(format_args!("{all} checked, {bad} of them with findings."));
+        if collection.status() == UNJUDGED {
+            remark(
+                "Nothing could be judged: no ring has locks, or all recorded threads wait.\n\
+                 Hint: `read-rip run --check --rings DIR` keeps the rings, and `read-rip check` says why of each",
+            );
+        }
     }
     let path = rings.path().to_owned();
     if rings.clear()? {

@@ -67,23 +67,25 @@ fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
     }
     let at_least = if is_end_unknown { "at least " } else { "" };
     let longest = of.longest_ns.filter(|&longest_ns| longest_ns > 0).map(duration);
+    let first = if of.on_locks == 1 { "" } else { "the longest " };
     let longest = match (longest, of.longest_at_most_ns.map(duration)) {
         (None, None) => String::new(),
-        (None, Some(at_most)) => format!(" (the longest for at most {at_most})"),
-        (Some(longest), None) => format!(" (the longest for {at_least}{longest})"),
-        (Some(longest), Some(at_most)) => {
-            format!(" (the longest for {at_least}{longest} and at most {at_most})")
-        }
+        (None, Some(at_most)) => format!(" ({first}for at most {at_most})"),
+        (Some(longest), None) => format!(" ({first}for {at_least}{longest})"),
+        (Some(longest), Some(at_most)) => format!(" ({first}for {at_least}{longest} and at most {at_most})"),
     };
     let others = of.present - of.on_locks - of.on_conditions - of.on_semaphores;
     let kinds = [
-        (of.on_locks, "wait for locks", &*longest),
-        (of.on_conditions, "wait on condition variables", ""),
-        (of.on_semaphores, "wait for semaphores", ""),
-        (others, "run, or wait for what is not recorded", ""),
+        (of.on_locks, ["waits for a lock", "wait for locks"], &*longest),
+        (of.on_conditions, ["waits on a condition variable", "wait on condition variables"], ""),
+        (of.on_semaphores, ["waits for a semaphore", "wait for semaphores"], ""),
+        (others, ["runs, or waits for what is not recorded", "run, or wait for what is not recorded"], ""),
     ];
     let wanted = kinds.into_iter().filter(|&(count, ..)| count > 0);
-    let parts: Vec<String> = wanted.map(|(count, what, more)| format!("{count} {what}{more}")).collect();
+    let part = |(count, [one, several], more): (usize, [&str; 2], &str)| {
+        format!("{count} {}{more}", if count == 1 { one } else { several })
+    };
+    let parts: Vec<String> = wanted.map(part).collect();
     Some(format!("of {}: {}", counted(of.present as u64, "thread"), parts.join(", ")))
 }
 
@@ -115,9 +117,11 @@ fn unrecorded(of: &Balance, modules: &[Module]) -> Option<String> {
                 .to_owned()
         }
         (false, _) => {
-            "they use no recorded lock and pass no mark: use the locks of librip::sync, mark the locks, or \
-                       use read-rip run --preload"
-                .to_owned()
+            let these = match others {
+                Some(1) => "it uses no recorded lock and passes no mark",
+                _ => "they use no recorded lock and pass no mark",
+            };
+            format!("{these}: use the locks of librip::sync, mark the locks, or use read-rip run --preload")
         }
     };
     Some(format!("{what}{why}"))

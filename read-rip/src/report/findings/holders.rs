@@ -49,6 +49,7 @@ pub(super) fn idle_holder(words: &mut Words<'_>, holder: &IdleHolder) -> Paragra
         shared(hold.is_shared),
         duration(*at_least_ns)
     );
+    let last = last.filter(|&last| last != hold.location);
     let last = last.map(|last| format!(", and was last at {}", words.location(last)));
     let location = words.location(hold.location);
     let mut evidence = vec![format!("{thread} acquired it at {location}{}", last.unwrap_or_default())];

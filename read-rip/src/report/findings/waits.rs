@@ -90,7 +90,8 @@ fn holder_line(words: &Words<'_>, holder: &StandingHolder) -> String {
         Some(count) => line += &format!("; it recorded {count} words between the readings"),
         None => {}
     }
-    if let Some(last) = holder.last {
+    // The place of the acquisition is in the line already.
+    if let Some(last) = holder.last.filter(|&last| last != hold.location) {
         line += &format!(", last at {}", words.location(last));
     }
     line

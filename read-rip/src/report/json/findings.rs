@@ -3,6 +3,7 @@
 //! The evidence is written as it is: its threads, locks and locations are numbers, and the lists beside it say what
 //! each number stands for. Texts are for people; all that they say is in other fields too.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -69,6 +70,22 @@ struct JsonLock<'a> {
     address: String,
 }
 
+#[derive(Serialize)]
+struct JsonChecked<'a> {
+    #[serde(flatten)]
+    checked: &'a Checked,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mentions: Option<JsonMentions<'a>>,
+}
+
+/// What the numbers of the balance stand for.
+#[derive(Serialize)]
+struct JsonMentions<'a> {
+    threads: Vec<JsonThread<'a>>,
+    locks: Vec<JsonLock<'a>>,
+    locations: Vec<JsonLocation<'a>>,
+}
+
 impl<W: Write> Json<W> {
     /// All findings, and how much was analysed.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
@@ -82,23 +99,38 @@ impl<W: Write> Json<W> {
         for finding in findings {
             self.line("finding", json_finding(finding, names, snapshot))?;
         }
-        self.line("checked", checked)
+        self.line("checked", json_checked(checked, names, snapshot))
     }
 }
 
+fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonChecked<'a> {
+    let pools = &checked.balance.pools;
+    let mentions = (!pools.is_empty()).then(|| {
+        let locations: BTreeSet<_> = pools.iter().map(|pool| pool.location).collect();
+        let location = |id| json_location(names.locations.get(id), names.locations, snapshot).with_id(id);
+        JsonMentions {
+            threads: pools.iter().map(|pool| json_thread(pool.holder, names)).collect(),
+            locks: pools.iter().map(|pool| json_lock(pool.lock, names)).collect(),
+            locations: locations.into_iter().map(location).collect(),
+        }
+    });
+    JsonChecked { checked, mentions }
+}
+
+fn json_thread<'a>(id: ThreadId, names: &LockNames<'a>) -> JsonThread<'a> {
+    let thread = &names.model.threads[id];
+    JsonThread { id, name: &thread.name, pid: thread.pid, tid: thread.tid }
+}
+
+fn json_lock<'a>(id: LockId, names: &LockNames<'a>) -> JsonLock<'a> {
+    let lock = &names.model.locks[id];
+    let (name, name_from) = names.origin(&lock.name).unzip();
+    let class = lock.class.as_deref();
+    JsonLock { id, name, name_from, class, pid: lock.pid, address: format!("{:#x}", lock.address) }
+}
+
 fn json_finding<'a>(finding: &'a Finding, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonFinding<'a> {
-    let model = names.model;
     let Paragraph { summary, evidence } = paragraph(finding, names);
-    let thread = |&id: &ThreadId| {
-        let thread = &model.threads[id];
-        JsonThread { id, name: &thread.name, pid: thread.pid, tid: thread.tid }
-    };
-    let lock = |&id: &LockId| {
-        let lock = &model.locks[id];
-        let (name, name_from) = names.origin(&lock.name).unzip();
-        let class = lock.class.as_deref();
-        JsonLock { id, name, name_from, class, pid: lock.pid, address: format!("{:#x}", lock.address) }
-    };
     JsonFinding {
         kind: finding.kind,
         confidence: finding.confidence,
@@ -109,8 +141,8 @@ fn json_finding<'a>(finding: &'a Finding, names: &LockNames<'a>, snapshot: &'a S
         doubts: finding.doubts.iter().map(|&of| Coded { code: of.name(), text: doubt(of) }).collect(),
         premises: finding.premises.iter().map(|&of| Coded { code: of.name(), text: premise(of) }).collect(),
         advice: finding.advice.iter().map(|&of| Coded { code: of.name(), text: advice(of) }).collect(),
-        threads: finding.mentions.threads.iter().map(thread).collect(),
-        locks: finding.mentions.locks.iter().map(lock).collect(),
+        threads: finding.mentions.threads.iter().map(|&id| json_thread(id, names)).collect(),
+        locks: finding.mentions.locks.iter().map(|&id| json_lock(id, names)).collect(),
         locations: finding
             .mentions
             .locations
