@@ -17,12 +17,14 @@ use std::time::{Duration, Instant};
 
 use librip_test_kit::format::slot_at;
 use nix::sys::resource::{Resource, setrlimit};
-use read_rip::locations::{FileNames, Locations};
+use read_rip::findings::{self, View};
+use read_rip::locations::{FileNames, Location, Locations};
+use read_rip::locks::LockModel;
 use read_rip::process::Liveness;
 use read_rip::ring::Snapshot;
 use read_rip::symbols::{Options, Resolver};
 use read_rip::{events, locks, report, ring, threads};
-use support::synth::{Held, Module, Ring, Site, Slot};
+use support::synth::{Held, Image, Module, Ring, Site, Slot};
 use support::{Random, setting};
 
 /// A round takes well below a millisecond; only a loop takes this long.
@@ -133,7 +135,33 @@ fn report_locks(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Location
         let overview = locks::overview(&model, is_final);
         report::locks(out, &overview, &lock_names, is_final, !is_final).unwrap();
         report::Json(&mut *out).locks(&overview, &lock_names, snapshot).unwrap();
+        report_findings(out, &model, &lock_names, snapshot);
     }
+}
+
+/// All analyses, and what they find, as text and JSON.
+fn report_findings(out: &mut Vec<u8>, model: &LockModel, names: &report::LockNames<'_>, snapshot: &Snapshot) {
+    let by_id: Vec<&Location> = names.locations.iter().collect();
+    let before = (!model.is_final).then_some(model);
+    let memo = findings::Memo::default();
+    let view = View { now: model, before, locations: &by_id, threshold_ns: 1000, memo };
+    let (found, limits) = findings::run_bounded(&view);
+    let checked = report::Checked {
+        threads: model.threads.len(),
+        locks: model.locks.len(),
+        findings: found.len(),
+        balance: findings::Balance::of(&view, &found),
+        suppressed: 0,
+        not_matching: 0,
+        window_ns: model.window_ns,
+        one_reading: None,
+        is_up_to_last_time: model.is_final,
+        held_overflowed: report::remarks::overflowed(model),
+        releases_unmatched: model.releases_unmatched,
+        is_order_search_cut: !limits.is_empty(),
+    };
+    report::findings(out, &found, &checked, names, &report::Sources::default()).unwrap();
+    report::Json(out).findings(&found, &checked, names, snapshot).unwrap();
 }
 
 /// Makes one to four changes to the bytes.
@@ -183,6 +211,11 @@ fn no_random_damage_stops_the_reader() {
         let mut random = Random(round);
         let mut bytes = if round % 8 == 0 { legacy.clone() } else { sound.clone() };
         mutate(&mut bytes, &mut random);
+        // With the right checksums, the reader believes tables that are damaged.
+        if round % 2 == 1 {
+            let file_len = bytes.len();
+            bytes = std::mem::take(&mut Image { bytes, file_len }.seal().bytes);
+        }
         // A compressed copy of a damaged ring, or a damaged copy of a compressed ring.
         if round % 16 == 1 {
             support::gzip(&bytes, &path);

@@ -38,11 +38,12 @@ impl Image {
 
     /// Returns where the header describes the region of this kind: see [`region_at`].
     pub fn region(&self, kind: u32) -> usize {
+        self.find_region(kind).expect("such a region")
+    }
+
+    fn find_region(&self, kind: u32) -> Option<usize> {
         let entry = |index: usize| header_at::REGIONS + region_at::LEN * index;
-        (0..REGIONS)
-            .map(entry)
-            .find(|&at| self.bytes[at..at + 4] == kind.to_le_bytes())
-            .expect("such a region")
+        (0..REGIONS).map(entry).find(|&at| self.bytes[at..at + 4] == kind.to_le_bytes())
     }
 
     /// The offset of that region.
@@ -59,24 +60,32 @@ impl Image {
     }
 
     /// Gives the header, the modules, the sites and the names of locks their checksums. A test calls it after it has
-    /// changed what they cover, if a reader should not notice that. It leaves out incomplete entries, and those whose
-    /// text does not exist.
+    /// changed what they cover, if a reader should not notice that. It leaves out incomplete entries, and what does not
+    /// exist: any bytes can be sealed.
     pub fn seal(&mut self) -> &mut Image {
+        if self.bytes.len() < header_at::LEN {
+            return self;
+        }
         let checksum = checksum::of_header(&self.bytes);
         self.set64(header_at::CHECKSUM, checksum);
-        let texts = self.begin(region::TEXTS);
+        let texts =
+            self.find_region(region::TEXTS).map_or(0, |at| self.get64(at + region_at::OFFSET) as usize);
         let mut known: HashMap<(u32, u32), u64> = HashMap::new();
         for (kind, text_at) in [
             (region::MODULES, Some(module_at::PATH)),
             (region::SITES, Some(site_at::TEXT)),
             (region::LOCK_NAMES, None),
         ] {
-            let header = self.region(kind);
+            let Some(header) = self.find_region(kind) else { continue };
+            let begin = self.get64(header + region_at::OFFSET) as usize;
             let (len, used) =
                 (self.get32(header + region_at::ENTRY_LEN) as usize, self.get64(header + region_at::USED));
             for index in 0..used as usize {
-                let at = self.begin(kind).saturating_add(index.saturating_mul(len));
+                let at = begin.saturating_add(index.saturating_mul(len));
                 let Some(entry) = at.checked_add(len).and_then(|end| self.bytes.get(at..end)) else { break };
+                if len < 8 || text_at.is_some_and(|text_at| text_at + 8 > len) {
+                    break;
+                }
                 if entry[0] & 1 == 0 {
                     continue;
                 }
@@ -84,7 +93,7 @@ impl Image {
                     None => Some(checksum::state(entry)),
                     Some(text_at) => {
                         let (offset, len) = (self.get32(at + text_at), self.get32(at + text_at + 4));
-                        let text = self.bytes.get(texts + offset as usize..);
+                        let text = self.bytes.get(texts.saturating_add(offset as usize)..);
                         let text = text.and_then(|rest| rest.get(..len as usize));
                         text.map(|text| {
                             let sum = known.entry((offset, len)).or_insert_with(|| checksum::of_text(text));
