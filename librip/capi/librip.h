@@ -126,7 +126,7 @@ LIBRIP_CALL_ bool rip_is_recording(void);
  * it. */
 LIBRIP_CALL_ size_t rip_ring_path(char *path, size_t size);
 
-/* Names the calling thread in the ring: up to 48 bytes. Without this call, the thread has the name that the kernel has
+/* Names the calling thread in the ring: up to 40 bytes. Without this call, the thread has the name that the kernel has
    for it: as long as the process lives the present one, later the one that it had at its first mark. */
 LIBRIP_CALL_ void rip_set_thread_name(const char *name);
 

@@ -1,6 +1,7 @@
 //! Functions of the recorder for the package `librip-preload`. They are not part of the public interface.
 
 pub use crate::lock::interposed::*;
+pub use crate::ring::slots::Position;
 pub use crate::sys::symbols::Symbols;
 
 /// Starts recording with the defaults: the process's first mark makes the ring. A process that marks nothing leaves
@@ -11,6 +12,22 @@ pub use crate::sys::symbols::Symbols;
 /// Those of [`init`](crate::init) that are known before the ring is made.
 pub fn start_at_first_mark() -> Result<(), crate::InitError> {
     crate::runtime::start(crate::Builder::new(), crate::runtime::When::AtFirstMark)
+}
+
+/// How far the calling thread has come, for a thread that it creates now; `None` if it has recorded nothing, and nor has
+/// the thread that created it.
+pub fn position_of_creator() -> Option<Position> {
+    crate::process::thread::position_of_creator()
+}
+
+/// The calling thread has just begun. Its creator had come so far.
+pub fn created_at(position: Position) {
+    crate::process::kin::created_at(position);
+}
+
+/// The calling thread has joined the thread with this `pthread_t`.
+pub fn joined(thread: usize) {
+    crate::process::thread::joined(thread);
 }
 
 /// From now on the recorder makes no system call that a program with threads does not make anyway. Later threads record

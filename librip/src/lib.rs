@@ -116,7 +116,7 @@ pub fn ring_path() -> Option<PathBuf> {
     runtime::ring_path()
 }
 
-/// Names the calling thread in the ring: up to 48 bytes, where the kernel's name for it has 15.
+/// Names the calling thread in the ring: up to 40 bytes, where the kernel's name for it has 15.
 ///
 /// Without this call the thread has the name that the kernel has for it: as long as the process lives the present one,
 /// later the one that it had at its first mark.

@@ -109,6 +109,8 @@ mod tests {
             claimed_boottime_ns: 0,
             exited_boottime_ns: 0,
             first_slot_count: 0,
+            creator: None,
+            joiner: None,
             name: String::new(),
             is_named: false,
             held: Vec::new(),

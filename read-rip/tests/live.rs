@@ -162,7 +162,7 @@ impl MappedSlot<'_> {
         self.at64(slot_at::CLAIMED).store(u64::from(generation), Relaxed);
         self.at64(slot_at::EXITED).store(0, Relaxed);
         self.at64(slot_at::FIRST_SEQUENCE).store(self.count().load(Relaxed), Relaxed);
-        let mut name = [0; 48];
+        let mut name = [0; 40];
         let text = owner_name(self.index, generation);
         name[..text.len()].copy_from_slice(text.as_bytes());
         for (part, bytes) in name.chunks_exact(8).enumerate() {

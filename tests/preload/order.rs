@@ -119,3 +119,33 @@ fn a_writer_that_readers_starve_is_found_without_times_of_the_readers() {
 fn a_mutex_that_is_initialised_while_a_thread_waits_for_it_is_misuse() {
     finds_misuse("initialised in use", &["initialised outer (0x"]);
 }
+
+#[test]
+fn what_a_thread_did_before_it_created_another_one_has_no_order_with_that() {
+    for story in ["order before create", "order before create of creator"] {
+        for found in told(story) {
+            assert!(!found.contains("lock-order"), "{story}: {found}");
+        }
+    }
+}
+
+#[test]
+fn what_a_thread_does_after_it_has_joined_another_one_has_no_order_with_that() {
+    for story in ["order after join", "order around c11"] {
+        for found in told(story) {
+            assert!(!found.contains("lock-order"), "{story}: {found}");
+        }
+    }
+}
+
+#[test]
+fn what_a_thread_does_while_another_one_runs_has_an_order() {
+    for found in told("order after create") {
+        assert!(found.contains("potential lock-order: "), "{found}");
+    }
+}
+
+#[test]
+fn threads_begin_and_end_as_without_the_interposer() {
+    told("beginnings and ends");
+}

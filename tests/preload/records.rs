@@ -212,6 +212,7 @@ fn the_interposer_exports_the_functions_that_it_replaces_and_nothing_else() {
         "sem_",
         "mtx_",
         "cnd_",
+        "thrd_",
         "dl",
         "exec",
         "fexecve",

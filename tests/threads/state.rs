@@ -5,7 +5,7 @@ use crate::{ended, plan, run};
 #[test]
 fn a_thread_can_name_itself_before_its_first_mark_and_after() {
     let ring = run(&["name"]).ring();
-    let long = ring.slot_named("a name of more than 48 bytes, which is what fits");
+    let long = ring.slot_named("a name of more than 40 bytes, which is w");
     assert_eq!(ring.labels(long), ["named first"]);
     let renamed = ring.slot_named("new name");
     assert_eq!(ring.labels(renamed), ["marked first", "named"]);

@@ -56,6 +56,7 @@
 //! | modules, sites, texts | the process that makes the ring, or loads a library later | `state` last |
 //! | locations of calls | a thread that waits for a lock | `state` last |
 //! | a slot's header | the thread that claims or releases the slot | its `state` last |
+//! | who joined a slot's owner | the thread that joined it, after its exit | the joiner's slot last |
 //! | a slot's count and words | the owner of the slot | on each mark |
 //!
 //! The recorder never reads a value back from the file to decide where it stores, how often it loops, or by how much it

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Names of threads and of locks are cut to this length, bytes.
+/// Names of locks are cut to this length, bytes.
 pub const NAME_LEN_BYTES: usize = 48;
 
 /// A string in the text region.

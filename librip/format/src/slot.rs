@@ -15,7 +15,7 @@
 use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use crate::{HELD_MAX, HeldLock, NAME_LEN_BYTES, SEQUENCE_BITS};
+use crate::{HELD_MAX, HeldLock, SEQUENCE_BITS};
 
 /// The fewest words that a slot can have.
 pub const SLOT_WORDS_MIN: u32 = 16;
@@ -23,6 +23,9 @@ pub const SLOT_WORDS_MIN: u32 = 16;
 pub const SLOT_WORDS_MAX: u32 = 1 << 14;
 /// The words of a slot unless the environment or the program says otherwise. A slot then takes 1 KiB.
 pub const SLOT_WORDS_DEFAULT: u32 = 64;
+
+/// Names of threads are cut to this length, bytes.
+pub const THREAD_NAME_LEN_BYTES: usize = 40;
 
 /// The part of a slot before its words.
 #[repr(C)]
@@ -38,28 +41,37 @@ pub struct SlotHeader {
     pub pid: AtomicU32,
     /// The owner's thread, in its own PID namespace.
     pub tid: AtomicU32,
-    /// Zero.
-    pub reserved_running_tid: AtomicU32,
+    /// Who created the owner: one more than the index of the creator's slot; 0 when unknown. See
+    /// [`SlotHeader::creator_count`].
+    pub creator_slot: AtomicU32,
     /// `CLOCK_BOOTTIME` of the claim, ns. A thread with this tid that started later is another thread.
     pub claimed_boottime_ns: AtomicU64,
     /// `CLOCK_BOOTTIME` of the exit, ns; 0 before.
     pub exited_boottime_ns: AtomicU64,
     /// The owner's first sequence. Earlier words are a predecessor's.
     pub first_sequence: AtomicU64,
-    /// Inode of the owner's PID namespace. Pids and tids are valid in that namespace only.
-    pub pid_namespace: AtomicU64,
+    /// Inode of the owner's PID namespace: the kernel's inodes of namespaces have 32 bits. Pids and tids are valid in
+    /// that namespace only.
+    pub pid_namespace: AtomicU32,
+    /// Who joined the owner after its exit: one more than the index of the joiner's slot; 0 when unknown. See
+    /// [`SlotHeader::joiner_count`]. The joiner writes both, the slot last.
+    pub joiner_slot: AtomicU32,
     /// The number of locks that the owner holds and that are not in [`SlotHeader::held`], because it was full.
     pub held_overflowed: AtomicU32,
     /// `SLOT_FLAG_*`.
     pub flags: AtomicU32,
     /// The thread's name, padded with zeros: the one that it had when it claimed the slot, unless the program gave it
     /// another one ([`SLOT_FLAG_NAMED`]).
-    pub name: [AtomicU64; NAME_LEN_BYTES / 8],
+    pub name: [AtomicU64; THREAD_NAME_LEN_BYTES / 8],
+    /// The count of the joiner's slot when the join had returned: what the joiner did from then on, it did after all
+    /// that the owner did.
+    pub joiner_count: AtomicU64,
     /// The locks that the owner holds or waits for: see [`held`](crate::held).
     pub held: [HeldLock; HELD_MAX],
-    /// The count of the ring's first slot when the owner claimed this one: what that slot's owner did before it, it did
-    /// before this owner's first mark.
-    pub first_slot_count: AtomicU64,
+    /// The count of the creator's slot at the creation: what the creator did before it, it did before all that the
+    /// owner did. If the creator is unknown, the count of the ring's first slot when the owner claimed this one: what
+    /// that slot's owner did before it, it did before this owner's first mark.
+    pub creator_count: AtomicU64,
     /// The number of words that the slot has ever taken: the sequence of the next word. A mark advances it before it
     /// writes the word.
     pub count: AtomicU64,
@@ -95,6 +107,7 @@ const _: () = {
     assert!(size_of::<SlotHeader>() == 512);
     assert!(offset_of!(SlotHeader, held_overflowed) == 56);
     assert!(offset_of!(SlotHeader, name) == 64);
+    assert!(offset_of!(SlotHeader, joiner_count) == 104);
     assert!(offset_of!(SlotHeader, held) == 112);
     assert!(offset_of!(SlotHeader, count) == 504);
     assert!(align_of::<SlotHeader>() == 8);

@@ -23,9 +23,10 @@
 //!
 //! `calls` has the entries, which find out where they were called. `object` has the types of what the program passes.
 //! `mutex`, `rwlock`, `spin`, `condition`, `semaphore` and `c11` have a function for each entry; `acquire` is what the
-//! locks among them have in common, and `incident` what their errors mean. `real` has the C library's functions, and `elf` finds them. `modules` notices
-//! libraries that are loaded later, `filters` that the program restricts its system calls, `exit` that it ends without
-//! `exit`, and `exec` that it becomes another program.
+//! locks among them have in common, and `incident` what their errors mean. `thread` tells who creates and joins whom.
+//! `real` has the C library's functions, and `elf` finds them. `modules` notices libraries that are loaded later,
+//! `filters` that the program restricts its system calls, `exit` that it ends without `exit`, and `exec` that it becomes
+//! another program.
 
 #![allow(unsafe_code, reason = "the functions of the C library, by their own names")]
 
@@ -48,6 +49,7 @@ mod real;
 mod rwlock;
 mod semaphore;
 mod spin;
+mod thread;
 
 /// Marks the libraries that are interposers. Of several copies, the first that the dynamic linker finds does the
 /// work, and skips the others by this symbol.

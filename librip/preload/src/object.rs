@@ -127,6 +127,45 @@ impl Deadline {
 #[repr(transparent)]
 pub(crate) struct Attributes(*const c_void);
 
+/// A `pthread_t *` or `thrd_t *`, which the program has passed.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Thread(*mut c_void);
+
+/// The function in which a thread begins.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Routine(*const c_void);
+
+impl Routine {
+    /// A function of ours that takes its argument from where the C library passes it.
+    pub(crate) fn of(function: unsafe extern "C-unwind" fn()) -> Routine {
+        Routine(function as *const c_void)
+    }
+
+    /// Where it is.
+    pub(crate) fn address(self) -> usize {
+        self.0.expose_provenance()
+    }
+}
+
+/// What the function in which a thread begins gets, or where a join stores what it returned.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Argument(*mut c_void);
+
+impl Argument {
+    /// A number, for a function of ours.
+    pub(crate) fn of(number: usize) -> Argument {
+        Argument(core::ptr::without_provenance_mut(number))
+    }
+
+    /// The pointer as a number.
+    pub(crate) fn address(self) -> usize {
+        self.0.expose_provenance()
+    }
+}
+
 /// A string, which the program has passed.
 #[derive(Clone, Copy)]
 #[repr(transparent)]

@@ -15,7 +15,10 @@ use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::elf;
-use crate::object::{Attributes, Condition, Deadline, Mutex, Object, Rwlock, Semaphore, Spin, Text, Texts};
+use crate::object::{
+    Argument, Attributes, Condition, Deadline, Mutex, Object, Routine, Rwlock, Semaphore, Spin, Text, Texts,
+    Thread,
+};
 
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => {
@@ -46,8 +49,8 @@ macro_rules! functions {
         /// What the pointers lead to at first.
         mod first {
             use super::{
-                Attributes, Condition, Deadline, Mutex, Object, Relaxed, Rwlock, Semaphore, Spin, Text, Texts, c_int,
-                c_void,
+                Argument, Attributes, Condition, Deadline, Mutex, Object, Relaxed, Routine, Rwlock, Semaphore, Spin,
+                Text, Texts, Thread, c_int, c_void,
             };
             $(
                 pub(super) extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
@@ -121,6 +124,13 @@ functions! {
     mtx_unlock(mutex: Object<Mutex>);
     mtx_destroy(mutex: Object<Mutex>);
     cnd_wait(condition: Object<Condition>, mutex: Object<Mutex>);
+    pthread_create(thread: Thread, attributes: Attributes, routine: Routine, argument: Argument);
+    pthread_join(thread: usize, value: Argument);
+    pthread_tryjoin_np(thread: usize, value: Argument);
+    pthread_timedjoin_np(thread: usize, value: Argument, until: Deadline);
+    pthread_clockjoin_np(thread: usize, value: Argument, clock: c_int, until: Deadline);
+    thrd_create(thread: Thread, routine: Routine, argument: Argument);
+    thrd_join(thread: usize, value: Argument);
     execve(path: Text, arguments: Texts, environment: Texts);
     execv(path: Text, arguments: Texts);
     execvp(file: Text, arguments: Texts);

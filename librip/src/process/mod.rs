@@ -9,6 +9,8 @@ pub(crate) mod exit;
 pub(crate) mod fork;
 pub(crate) mod image;
 pub(crate) mod instance;
+#[cfg(feature = "interpose")]
+pub(crate) mod kin;
 pub(crate) mod loader;
 pub(crate) mod sigbus;
 pub(crate) mod state;

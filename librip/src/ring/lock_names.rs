@@ -8,7 +8,7 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use librip_format::{Checksum, NAME_CLAIMED, NAME_FREE};
+use librip_format::{Checksum, NAME_CLAIMED, NAME_FREE, NAME_LEN_BYTES};
 
 use super::control::NameKey;
 use super::names;
@@ -153,7 +153,7 @@ fn set_complete(ring: &Ring, key: &NameKey, pid: u32, lock: u64, name: &[u8]) {
     let mut covered = [0; 60];
     covered[..4].copy_from_slice(&pid.to_le_bytes());
     covered[4..12].copy_from_slice(&lock.to_le_bytes());
-    covered[12..].copy_from_slice(&names::padded(name));
+    covered[12..].copy_from_slice(&names::padded::<NAME_LEN_BYTES>(name));
     publish(ring, key, Checksum::new().with(&covered).state(), owner(NAME_COMPLETE, pid));
 }
 

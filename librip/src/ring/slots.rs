@@ -27,6 +27,18 @@ pub(crate) struct Claimant {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     pub(crate) pid_namespace: u64,
+    /// Where the thread that created it was then, if that is known.
+    pub(crate) creator: Option<Position>,
+}
+
+/// How far a thread had come.
+#[allow(unreachable_pub, reason = "the feature `interpose` exports it")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The index of its slot.
+    pub index: u64,
+    /// The slot's count.
+    pub count: u64,
 }
 
 /// Why a thread gets no slot.
@@ -95,6 +107,30 @@ pub(crate) fn release(ring: &Ring, index: u64) {
     slot.state.store(SLOT_EXITED, Release);
     owner.end();
     ring.control.exit_queue().put(index);
+}
+
+/// The owner of a slot has exited, and a thread that has come to `joiner` has joined it. If the slot has another owner
+/// meanwhile, nothing happens.
+#[cfg(feature = "interpose")]
+pub(crate) fn joined(ring: &Ring, index: u64, is_generation: impl Fn(u32) -> bool, joiner: Position) {
+    if index >= ring.geometry.capacity(Table::Slots) {
+        return;
+    }
+    let life = ring.control.owners()[index as usize].life();
+    if life.state != SLOT_EXITED || !is_generation(life.generation) {
+        return;
+    }
+    let slot = ring.slot(index);
+    slot.joiner_count.store(joiner.count, Relaxed);
+    // ORDERING: release: a reader that sees the joiner sees its count. A thread that claims the slot at this moment may
+    // be said to be joined while it lives, and the reader does not believe that.
+    slot.joiner_slot.store(joiner.index as u32 + 1, Release);
+}
+
+/// How many owners a slot has had.
+#[cfg(feature = "interpose")]
+pub(crate) fn generation(ring: &Ring, index: u64) -> u32 {
+    ring.control.owners()[index as usize].life().generation
 }
 
 /// Whether any thread has recorded anything.
@@ -228,11 +264,18 @@ fn init(ring: &Ring, index: u64, claimant: Claimant) {
         copy.store(value, Relaxed);
     }
     owner.pid_namespace.store(claimant.pid_namespace, Relaxed);
-    slot.pid_namespace.store(claimant.pid_namespace, Relaxed);
+    slot.pid_namespace.store(claimant.pid_namespace as u32, Relaxed);
     slot.claimed_boottime_ns.store(sys::boottime_ns(), Relaxed);
     slot.exited_boottime_ns.store(0, Relaxed);
     slot.first_sequence.store(slot.count.load(Relaxed), Relaxed);
-    slot.first_slot_count.store(ring.slot(0).count.load(Relaxed), Relaxed);
+    // Without a creator, the first slot says something about the order too.
+    let in_first_slot = || (0, ring.slot(0).count.load(Relaxed));
+    let of_creator = |creator: Position| (creator.index as u32 + 1, creator.count);
+    let (creator_slot, creator_count) = claimant.creator.map_or_else(in_first_slot, of_creator);
+    slot.creator_slot.store(creator_slot, Relaxed);
+    slot.creator_count.store(creator_count, Relaxed);
+    slot.joiner_slot.store(0, Relaxed);
+    slot.joiner_count.store(0, Relaxed);
     slot.held_overflowed.store(0, Relaxed);
     for entry in &slot.held {
         // The meta word first: an entry without a state means nothing.

@@ -395,3 +395,19 @@ fn threads_behind_a_condition_of_a_deadlock_are_blocked_too() {
     scene.waits_on_condition(other, 0);
     assert_eq!(cycle(&scene.run(&Deadlock)).also_blocked, 1);
 }
+
+#[test]
+fn locks_that_were_initialised_where_a_handed_over_lock_was_are_not_certain() {
+    let mut scene = circle(Scene::new(), 2);
+    let (sent, place) = (scene.lock("SENT"), scene.location("made.rs", 7));
+    for lock in [0, 1, sent] {
+        scene.model.locks[lock].nature.ownership = Ownership::ByRule;
+    }
+    scene.model.locks[sent].is_handed_over = true;
+    scene.model.locks[sent].initialised_at = Some(place);
+    assert_eq!(scene.run(&Deadlock)[0].confidence, Confidence::Proven);
+    scene.model.locks[0].initialised_at = Some(place);
+    let found = scene.run(&Deadlock);
+    assert_eq!(found[0].confidence, Confidence::Suspected);
+    assert_eq!(found[0].doubts, [Doubt::HandedOver]);
+}

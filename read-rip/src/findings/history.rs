@@ -20,6 +20,8 @@ pub(super) struct Held {
     pub(super) times: u32,
     /// The thread waits on a condition variable, and the lock is released meanwhile.
     pub(super) is_in_condition_wait: bool,
+    /// The sequence of the acquisition; 0 if the thread held it before the first known step.
+    pub(super) since: u64,
     /// The thread held it before the first known step.
     pub(super) is_older: bool,
 }
@@ -50,6 +52,7 @@ pub(super) fn replay(thread: &ThreadLocks, mut visit: impl FnMut(&Step, &[Held])
                     location: step.location,
                     times: 1,
                     is_in_condition_wait: false,
+                    since: step.sequence,
                     is_older: false,
                 }),
             },
@@ -102,6 +105,7 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
             location: step.location,
             times: 1,
             is_in_condition_wait: step.kind == StepKind::ConditionWoken,
+            since: 0,
             is_older: true,
         });
     }
@@ -113,6 +117,7 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
                 location: hold.location,
                 times: u32::from(hold.recursion) + 1,
                 is_in_condition_wait: false,
+                since: 0,
                 is_older: true,
             });
         }
@@ -174,7 +179,11 @@ pub(super) fn stray_releases(model: &LockModel, mut visit: impl FnMut(ThreadId, 
 
 /// The locks that threads hand over: a thread other than the one that acquired the lock may release it.
 #[derive(Debug)]
-pub(super) struct HandedOver(HashSet<LockId>);
+pub(super) struct HandedOver {
+    locks: HashSet<LockId>,
+    /// Locks that were initialised where one of those was.
+    alike: HashSet<LockId>,
+}
 
 impl HandedOver {
     /// Finds the locks that some thread released without having acquired them, by the histories and by what the
@@ -184,21 +193,29 @@ impl HandedOver {
             let lock = &model.locks[lock];
             lock.is_handed_over && lock.nature.ownership != Ownership::Enforced
         });
-        let mut handed_over = HandedOver(remembered.collect());
+        let mut locks: HashSet<LockId> = remembered.collect();
         stray_releases(model, |_, stray| {
-            handed_over.0.insert(stray.lock);
+            locks.insert(stray.lock);
         });
-        handed_over
+        let places: HashSet<LocationId> =
+            locks.iter().filter_map(|&lock| model.locks[lock].initialised_at).collect();
+        let is_alike = |&lock: &LockId| {
+            let lock = &model.locks[lock];
+            lock.nature.ownership != Ownership::Enforced
+                && lock.initialised_at.is_some_and(|place| places.contains(&place))
+        };
+        let alike = (0..model.locks.len()).filter(is_alike).collect();
+        HandedOver { locks, alike }
     }
 
     /// Whether a lock was handed over.
     pub(super) fn contains(&self, lock: LockId) -> bool {
-        self.0.contains(&lock)
+        self.locks.contains(&lock)
     }
 
     /// Whether a lock that is held may be handed over: it was before, or another lock that was acquired at the same
-    /// place was.
+    /// place, or initialised at the same place, was.
     pub(super) fn includes(&self, hold: &Hold) -> bool {
-        hold.has_place_of_handed_over || self.contains(hold.lock)
+        hold.has_place_of_handed_over || self.contains(hold.lock) || self.alike.contains(&hold.lock)
     }
 }

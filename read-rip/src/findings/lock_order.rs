@@ -25,7 +25,8 @@
 //!
 //! Threads that cannot run at the same time look like threads that did not: the finding is suspected if one thread had
 //! exited before another one recorded anything, and if the main thread, if it was the first to record, did its part
-//! for the last time before that. Who started or joined whom is not known. A reader that queues after a waiting writer adds no edge: `deadlock` reports such a cycle if it happens. A lock at
+//! for the last time before that. Where it is known that one thread created or joined the other, `kin` says what it did
+//! before and after, and there is no finding. A reader that queues after a waiting writer adds no edge: `deadlock` reports such a cycle if it happens. A lock at
 //! the address of an earlier lock has the earlier one's history, if nothing shows where that one ended. A semaphore with
 //! several units of which no history shows two at once looks like a gate. What was overwritten has no edges. If there are too many
 //! orders, or too many ways to combine them, only a part is searched, and the analysis says so.
@@ -45,6 +46,7 @@ use super::finding::{Analysis, Finding, Limit, locks_of};
 use super::gates::{self, Gates};
 use super::graph::Graph;
 use super::history::{self, Held};
+use super::kin::Kin;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::nesting::{Mode, NOTHING, Nesting, Node};
 use super::per_lock::PerLock;
@@ -57,6 +59,8 @@ pub(super) struct LockOrder;
 
 /// At most this many occurrences of an edge are kept; they differ in thread, modes or gates.
 const OCCURRENCES_MAX: usize = 16;
+/// At most this many of them are of one thread in the same modes; they differ in whom it had created and joined before.
+const STRETCHES_MAX: usize = 4;
 /// At most this many occurrences of all edges are kept. If there are more, those from the outer ones of many held locks
 /// are left out.
 const OCCURRENCES_ALL: usize = 100_000;
@@ -80,7 +84,9 @@ struct Occurrence {
     acquired: Acquisition,
     /// All that it held.
     gates: Node,
-    /// The sequence of the last time that it did so.
+    /// The sequence of the first time that it acquired the lock that it held.
+    first: u64,
+    /// The sequence of the last time that it acquired the other one.
     last: u64,
     /// How many of the locks that it held it acquired after `held`.
     inner: usize,
@@ -98,7 +104,8 @@ impl Analysis for LockOrder {
     }
 
     fn run_bounded(&self, view: &View<'_>, found: &mut Vec<Finding>) -> Option<Limit> {
-        let Orders { edges, nesting, mut is_cut } = Orders::of(view);
+        let kin = Kin::of(view.now);
+        let Orders { edges, nesting, mut is_cut } = Orders::of(view, &kin);
         let mut graph = Graph::new(view.now.locks.len());
         edges.keys().for_each(|&(from, to)| graph.add(from, to));
         let known = locks_of(found, &[Kind::Deadlock]);
@@ -107,7 +114,7 @@ impl Analysis for LockOrder {
         let mut steps_all = SEARCH_STEPS_ALL;
         for component in graph.cyclic_components() {
             let steps = SEARCH_STEPS.min(steps_all);
-            let mut search = Search::new(view, (&edges, &graph, &nesting), steps);
+            let mut search = Search::new(view, &kin, (&edges, &graph, &nesting), steps);
             let cycles = search.cycles(&component);
             is_cut |= search.is_cut;
             steps_all -= steps - search.steps;
@@ -156,7 +163,7 @@ impl Orders {
     /// Looks at the threads twice. A thread that acquires N locks one inside the other makes N*N/2 edges, and mostly
     /// none of them is in a cycle. So the first look finds the locks that are in cycles, and only the second collects
     /// edges.
-    fn of(view: &View<'_>) -> Orders {
+    fn of(view: &View<'_>, kin: &Kin<'_>) -> Orders {
         let steps = view.now.threads.iter().map(|thread| thread.steps.len()).sum::<usize>();
         let mut nesting = Nesting::new(NODES_SPARE + steps);
         let mut is_cut = false;
@@ -179,7 +186,7 @@ impl Orders {
                 nested.push(id);
             }
         }
-        let mut edges = CyclicEdges::of(&nesting.cyclic_locks(view.now.locks.len()));
+        let mut edges = CyclicEdges::of(&nesting.cyclic_locks(view.now.locks.len()), kin);
         for id in nested {
             acquisitions(view, &gates, id, |acquired, held, passed, sequence| {
                 if let Some(node) = nesting.node(modes(held, passed)) {
@@ -287,8 +294,8 @@ fn acquisitions(
     for hold in &thread.holds {
         if hold.lock != wait.lock && !held.iter().any(|held| held.lock == hold.lock) {
             let (lock, is_shared, location) = (hold.lock, hold.is_shared, hold.location);
-            let (times, is_in_condition_wait, is_older) = (1, false, true);
-            held.push(Held { lock, is_shared, location, times, is_in_condition_wait, is_older });
+            let (times, is_in_condition_wait, since, is_older) = (1, false, 0, true);
+            held.push(Held { lock, is_shared, location, times, is_in_condition_wait, since, is_older });
         }
     }
     let acquired = Acquisition { lock: wait.lock, location: wait.location, is_shared: wait.is_shared };
@@ -296,7 +303,8 @@ fn acquisitions(
 }
 
 /// Collects the edges between locks of one group of cyclic locks.
-struct CyclicEdges {
+struct CyclicEdges<'a> {
+    kin: &'a Kin<'a>,
     edges: Edges,
     occurrences: usize,
     /// The group of each cyclic lock.
@@ -306,14 +314,14 @@ struct CyclicEdges {
     is_full: bool,
 }
 
-impl CyclicEdges {
-    fn of(groups: &[Vec<LockId>]) -> CyclicEdges {
+impl<'a> CyclicEdges<'a> {
+    fn of(groups: &[Vec<LockId>], kin: &'a Kin<'a>) -> CyclicEdges<'a> {
         let mut group_of = HashMap::default();
         for (group, locks) in groups.iter().enumerate() {
             group_of.extend(locks.iter().map(|&lock| (lock, group)));
         }
         let (edges, reach) = (Edges::new(), usize::MAX);
-        CyclicEdges { edges, occurrences: 0, groups: group_of, reach, is_full: false }
+        CyclicEdges { kin, edges, occurrences: 0, groups: group_of, reach, is_full: false }
     }
 
     fn is_cut(&self) -> bool {
@@ -333,10 +341,12 @@ impl CyclicEdges {
                 return;
             }
             let held = Acquisition { lock: from.lock, location: from.location, is_shared: from.is_shared };
-            let new = Occurrence { thread, held, acquired, gates, last, inner };
+            let new = Occurrence { thread, held, acquired, gates, first: from.since, last, inner };
             let occurrences = self.edges.entry((from.lock, acquired.lock)).or_default();
-            if let Some(known) = occurrences.iter_mut().find(|known| known.is_alike(&new)) {
+            if let Some(at) = place_of(occurrences, &new, self.kin) {
+                let known = &mut occurrences[at];
                 known.last = known.last.max(last);
+                known.first = known.first.min(from.since);
             } else if occurrences.len() < OCCURRENCES_MAX {
                 occurrences.push(new);
                 self.occurrences += 1;
@@ -359,12 +369,31 @@ impl CyclicEdges {
     }
 }
 
+/// Which of the known occurrences of an edge a new one is like: of the same thread, in the same modes, and between the
+/// same creations and joins of threads. If there are many such stretches of time, the last one takes the others in.
+fn place_of(known: &[Occurrence], new: &Occurrence, kin: &Kin<'_>) -> Option<usize> {
+    let alike = || known.iter().enumerate().filter(|(_, known)| known.is_alike(new));
+    let stretch = |of: &Occurrence| (kin.stretch(of.thread, of.first), kin.stretch(of.thread, of.last));
+    let same = alike().find(|(_, known)| stretch(known) == stretch(new));
+    same.or_else(|| alike().nth(STRETCHES_MAX - 1)).map(|(at, _)| at)
+}
+
 impl Occurrence {
     /// Whether the same thread did the same, maybe elsewhere in the source.
     fn is_alike(&self, other: &Occurrence) -> bool {
         let modes = |occurrence: &Occurrence| (occurrence.held.is_shared, occurrence.acquired.is_shared);
         self.thread == other.thread && modes(self) == modes(other) && self.gates == other.gates
     }
+}
+
+/// Whether two parts of a cycle cannot happen at the same time: one thread did its part before it created the other
+/// thread, or after it had joined it.
+fn is_ordered(kin: &Kin<'_>, cycle: &[Occurrence]) -> bool {
+    let is_before = |one: &Occurrence, other: &Occurrence| {
+        kin.is_before_creation(one.thread, one.last, other.thread)
+            || kin.is_after_join(other.thread, other.first, one.thread)
+    };
+    cycle.iter().any(|one| cycle.iter().any(|other| one.thread != other.thread && is_before(one, other)))
 }
 
 /// Whether one thread did its part of a cycle before another one recorded anything, the last time that it did it.
@@ -382,6 +411,7 @@ fn is_one_after_the_other(view: &View<'_>, cycle: &[Occurrence]) -> bool {
 /// Searches a component for cycles of growing length.
 struct Search<'a> {
     view: &'a View<'a>,
+    kin: &'a Kin<'a>,
     edges: &'a Edges,
     graph: &'a Graph,
     nesting: &'a Nesting,
@@ -396,11 +426,13 @@ struct Search<'a> {
 impl<'a> Search<'a> {
     fn new(
         view: &'a View<'a>,
+        kin: &'a Kin<'a>,
         (edges, graph, nesting): (&'a Edges, &'a Graph, &'a Nesting),
         steps: usize,
     ) -> Search<'a> {
         Search {
             view,
+            kin,
             edges,
             graph,
             nesting,
@@ -456,6 +488,9 @@ impl<'a> Search<'a> {
                 stack.push(untried);
             } else if self.path.first().is_none_or(|first| excludes(occurrence, first)) {
                 let cycle: Cycle = self.path.iter().copied().chain([occurrence]).copied().collect();
+                if is_ordered(self.kin, &cycle) {
+                    continue;
+                }
                 if !is_one_after_the_other(self.view, &cycle) {
                     return Some(cycle);
                 }

@@ -3,7 +3,8 @@
 use super::*;
 use crate::findings::Memo;
 use crate::findings::testing::{NOW, SECOND, Scene, finding_about};
-use crate::locks::StepKind;
+use crate::locks::{StepKind, Steps};
+use crate::ring::Position;
 
 /// Two threads and these locks.
 fn scene(locks: &[&str]) -> Scene {
@@ -206,7 +207,7 @@ fn a_thousand_locks_held_at_once_make_no_edge_if_there_is_one_order() {
         threshold_ns: 1,
         memo: Memo::default(),
     };
-    let Orders { edges, nesting, is_cut } = Orders::of(&view);
+    let Orders { edges, nesting, is_cut } = Orders::of(&view, &Kin::of(view.now));
     assert!(edges.is_empty() && !is_cut);
     assert_eq!(nesting.len(), 1000, "each list of held locks adds one lock to another list");
 }
@@ -260,4 +261,66 @@ fn what_the_main_thread_did_before_another_thread_began_is_suspected_only() {
     assert_eq!(scene.run(&LockOrder)[0].confidence, Confidence::Suspected);
     scene.nests(0, &[0, 1]);
     assert_eq!(scene.run(&LockOrder)[0].confidence, Confidence::Potential, "it did it again");
+}
+
+#[test]
+fn what_the_creator_of_a_thread_did_before_is_ordered() {
+    let mut scene = opposite_orders();
+    scene.model.threads[1].creator = Some(Position { index: 0, count: 4 });
+    assert!(scene.run(&LockOrder).is_empty());
+    scene.nests(0, &[0, 1]);
+    assert_eq!(scene.run(&LockOrder)[0].confidence, Confidence::Potential, "it did it again");
+}
+
+#[test]
+fn what_the_creator_of_a_threads_creator_did_before_is_ordered() {
+    let mut scene = opposite_orders();
+    let creator = scene.thread("creator");
+    scene.model.threads[creator].creator = Some(Position { index: 0, count: 4 });
+    scene.model.threads[1].creator = Some(Position { index: creator as u64, count: 7 });
+    assert!(scene.run(&LockOrder).is_empty());
+    scene.model.threads[creator].first_sequence = 7;
+    assert_eq!(scene.run(&LockOrder)[0].confidence, Confidence::Potential, "the slot has another owner");
+}
+
+#[test]
+fn what_a_thread_does_after_it_has_joined_another_is_ordered() {
+    let mut scene = opposite_orders();
+    scene.model.threads[1].joiner = Some(Position { index: 0, count: 1 });
+    assert_eq!(scene.run(&LockOrder)[0].confidence, Confidence::Potential, "it held one lock already");
+    scene.model.threads[0].steps = Steps::default();
+    scene.nests(0, &[]);
+    scene.step(0, StepKind::Progress, 0);
+    scene.nests(0, &[0, 1]);
+    assert!(scene.run(&LockOrder).is_empty());
+}
+
+#[test]
+fn threads_that_are_joined_and_created_one_after_the_other_are_not_ordered() {
+    let mut scene = opposite_orders();
+    let main = scene.thread("main");
+    scene.model.threads[0].joiner = Some(Position { index: main as u64, count: 3 });
+    scene.model.threads[1].creator = Some(Position { index: main as u64, count: 5 });
+    assert_eq!(scene.run(&LockOrder).len(), 1);
+}
+
+#[test]
+fn threads_that_created_one_another_are_damage() {
+    let mut scene = opposite_orders();
+    for thread in [0, 1] {
+        scene.model.threads[thread].creator = Some(Position { index: 1 - thread as u64, count: 1 });
+    }
+    scene.run(&LockOrder);
+}
+
+#[test]
+fn what_a_thread_did_before_and_after_the_life_of_another_is_ordered() {
+    let mut scene = opposite_orders();
+    scene.nests(0, &[0, 1]);
+    scene.model.threads[1].creator = Some(Position { index: 0, count: 4 });
+    assert_eq!(scene.run(&LockOrder).len(), 1);
+    scene.model.threads[1].joiner = Some(Position { index: 0, count: 4 });
+    assert!(scene.run(&LockOrder).is_empty());
+    scene.model.threads[1].joiner = Some(Position { index: 0, count: 6 });
+    assert_eq!(scene.run(&LockOrder).len(), 1, "it held a lock during the join");
 }

@@ -12,7 +12,7 @@
 //! | `kind`, `named` | kinds, confidence, doubts and advice, with their stable names |
 //! | `evidence`, `mentions` | what findings are based on, and which threads, locks and locations that mentions |
 //! | `finding`, `view` | what an analysis makes, and what it sees |
-//! | `history`, `gates`, `nesting`, `graph`, `standstill`, `idle_pool`, `per_lock` | tools of several analyses |
+//! | `history`, `gates`, `kin`, `nesting`, `graph`, `standstill`, `idle_pool`, `per_lock` | tools of several analyses |
 //! | `balance` | what the threads do, and what the record cannot show |
 //! | `suppress` | findings that are not to be reported |
 //! | all others | an analysis each |
@@ -29,6 +29,7 @@ mod gates;
 mod graph;
 mod history;
 mod idle_pool;
+mod kin;
 mod kind;
 mod lines;
 mod livelock;

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::Steps;
 use crate::locations::LocationId;
-use crate::ring::{IncidentKind, LockType};
+use crate::ring::{IncidentKind, LockType, Position};
 use crate::threads::ThreadState;
 
 /// An index into [`LockModel::locks`].
@@ -207,8 +207,16 @@ pub struct ThreadLocks {
     pub claimed_ns: u64,
     /// Whether its slot is the ring's first one.
     pub is_first: bool,
-    /// The count of the ring's first slot when it recorded first.
+    /// The count of the ring's first slot when it recorded first; 0 if its creator is known.
     pub first_slot_count: u64,
+    /// Index of its slot in the ring.
+    pub slot_index: u64,
+    /// Its first sequence. Earlier ones are those of the slot's earlier owners.
+    pub first_sequence: u64,
+    /// How far the thread that created it had come then; `None` if unknown.
+    pub creator: Option<Position>,
+    /// How far the thread that joined it had come then; `None` if unknown.
+    pub joiner: Option<Position>,
     /// When it exited, ns since boot; `None` if it did not, or did so unnoticed.
     pub exited_ns: Option<u64>,
     /// The locks that the thread holds for certain, in the order of acquisition.

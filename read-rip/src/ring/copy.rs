@@ -55,7 +55,7 @@ use std::sync::atomic::{Ordering, fence};
 use librip_format::SlotHeader;
 
 use super::bytes::Bytes;
-use super::{Defect, Header, SequenceBits, Slot, SlotKind, SlotState, Source, Word, Words, held};
+use super::{Defect, Header, Position, SequenceBits, Slot, SlotKind, SlotState, Source, Word, Words, held};
 
 /// Slots are copied this many bytes at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -349,11 +349,25 @@ impl SlotReader<'_> {
             generation: bytes.u32(offset_of!(SlotHeader, generation)),
             pid: bytes.u32(offset_of!(SlotHeader, pid)),
             tid: bytes.u32(offset_of!(SlotHeader, tid)),
-            pid_namespace: bytes.u64(offset_of!(SlotHeader, pid_namespace)),
+            pid_namespace: u64::from(bytes.u32(offset_of!(SlotHeader, pid_namespace))),
             claimed_boottime_ns: bytes.u64(offset_of!(SlotHeader, claimed_boottime_ns)),
             exited_boottime_ns: bytes.u64(offset_of!(SlotHeader, exited_boottime_ns)),
-            first_slot_count: bytes.u64(offset_of!(SlotHeader, first_slot_count)),
-            name: bytes.text(offset_of!(SlotHeader, name), librip_format::NAME_LEN_BYTES),
+            first_slot_count: if bytes.u32(offset_of!(SlotHeader, creator_slot)) == 0 {
+                bytes.u64(offset_of!(SlotHeader, creator_count))
+            } else {
+                0
+            },
+            creator: position(
+                bytes,
+                offset_of!(SlotHeader, creator_slot),
+                offset_of!(SlotHeader, creator_count),
+            ),
+            joiner: (state == SlotState::Exited)
+                .then(|| {
+                    position(bytes, offset_of!(SlotHeader, joiner_slot), offset_of!(SlotHeader, joiner_count))
+                })
+                .flatten(),
+            name: bytes.text(offset_of!(SlotHeader, name), librip_format::THREAD_NAME_LEN_BYTES),
             is_named: bytes.u32(offset_of!(SlotHeader, flags)) & librip_format::SLOT_FLAG_NAMED != 0,
             held: Vec::new(),
             held_overflowed: 0,
@@ -367,6 +381,12 @@ impl SlotReader<'_> {
             damaged: 0,
         })
     }
+}
+
+/// A position in another slot, from these fields; `None` when unknown.
+fn position(bytes: &Bytes<'_>, slot: usize, count: usize) -> Option<Position> {
+    let index = u64::from(bytes.u32(slot)).checked_sub(1)?;
+    Some(Position { index, count: bytes.u64(count) })
 }
 
 /// Whether two copies of a slot's header have the same owner. Other fields, such as the name, may change while a

@@ -148,6 +148,8 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         claimed_boottime_ns: 0,
         exited_boottime_ns: 0,
         first_slot_count: 0,
+        creator: None,
+        joiner: None,
         name: bytes.text(0, NAME_LEN),
         is_named: true,
         held: Vec::new(),

@@ -56,7 +56,7 @@ pub use module::Module;
 pub use region::{Region, RegionKind};
 pub use saved::Saved;
 pub use site::{LockType, OperandType, Site, SiteFlags, SiteKind};
-pub use slot::{Slot, SlotKind, SlotState};
+pub use slot::{Position, Slot, SlotKind, SlotState};
 pub use snapshot::Snapshot;
 pub use source::{STANDARD_INPUT, Source};
 pub use word::{SequenceBits, Word};

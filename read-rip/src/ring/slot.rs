@@ -43,6 +43,15 @@ impl From<u32> for SlotKind {
     }
 }
 
+/// How far a thread had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The index of its slot in the ring. Later the slot may have another owner, with higher sequences.
+    pub index: u64,
+    /// The sequence of the next word.
+    pub count: u64,
+}
+
 /// A thread's history.
 #[derive(Clone, Debug)]
 pub struct Slot {
@@ -64,8 +73,12 @@ pub struct Slot {
     pub claimed_boottime_ns: u64,
     /// When the owner exited, ns since boot; 0 otherwise.
     pub exited_boottime_ns: u64,
-    /// The count of the ring's first slot when the owner claimed this one.
+    /// The count of the ring's first slot when the owner claimed this one; 0 if the owner's creator is known.
     pub first_slot_count: u64,
+    /// How far the owner's creator had come when it created the owner; `None` if unknown.
+    pub creator: Option<Position>,
+    /// How far the thread that joined the owner had come when the join had returned; `None` if unknown.
+    pub joiner: Option<Position>,
     /// The owner's name; may contain anything.
     pub name: String,
     /// Whether the program gave the owner this name. Otherwise it is the one of the kernel, at the time of the claim.

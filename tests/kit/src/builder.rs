@@ -320,7 +320,7 @@ impl Ring {
         let exited_ns = if slot.state == slot_state::EXITED { slot.claimed_ns + 1 } else { 0 };
         put64(&mut bytes, slot_at::EXITED, exited_ns);
         put64(&mut bytes, slot_at::FIRST_SEQUENCE, slot.first_sequence);
-        put64(&mut bytes, slot_at::PID_NAMESPACE, self.pid_namespace);
+        put32(&mut bytes, slot_at::PID_NAMESPACE, self.pid_namespace as u32);
         bytes[slot_at::NAME..][..slot.name.len()].copy_from_slice(&slot.name);
         put32(&mut bytes, slot_at::HELD_OVERFLOWED, slot.held_overflowed);
         put32(&mut bytes, slot_at::FLAGS, u32::from(slot.is_named));

@@ -151,16 +151,18 @@ structure! {
     GENERATION 8 + 4,
     PID 12 + 4,
     TID 16 + 4,
-    RESERVED_RUNNING_TID 20 + 4,
+    CREATOR_SLOT 20 + 4,
     CLAIMED 24 + 8,
     EXITED 32 + 8,
     FIRST_SEQUENCE 40 + 8,
-    PID_NAMESPACE 48 + 8,
+    PID_NAMESPACE 48 + 4,
+    JOINER_SLOT 52 + 4,
     HELD_OVERFLOWED 56 + 4,
     FLAGS 60 + 4,
-    NAME 64 + 48,
+    NAME 64 + 40,
+    JOINER_COUNT 104 + 8,
     HELD 112 + 384,
-    FIRST_SLOT_COUNT 496 + 8,
+    CREATOR_COUNT 496 + 8,
     COUNT 504 + 8,
 }
 
@@ -410,10 +412,10 @@ mod tests {
     fn the_slot_and_its_held_lock_table_are_as_in_the_format_crate() {
         compare! { slot_at, SlotHeader:
             STATE state, KIND kind, GENERATION generation, PID pid, TID tid,
-            RESERVED_RUNNING_TID reserved_running_tid, CLAIMED claimed_boottime_ns, EXITED exited_boottime_ns,
+            CREATOR_SLOT creator_slot, CLAIMED claimed_boottime_ns, EXITED exited_boottime_ns,
             FIRST_SEQUENCE first_sequence, PID_NAMESPACE pid_namespace,
-            HELD_OVERFLOWED held_overflowed, FLAGS flags, NAME name, HELD held,
-            FIRST_SLOT_COUNT first_slot_count, COUNT count,
+            JOINER_SLOT joiner_slot, HELD_OVERFLOWED held_overflowed, FLAGS flags, NAME name,
+            JOINER_COUNT joiner_count, HELD held, CREATOR_COUNT creator_count, COUNT count,
         }
         compare! { held_at, HeldLock: LOCK lock, META meta, SINCE since, }
         assert_eq!(HELD_ENTRIES, librip_format::HELD_MAX);

@@ -27,7 +27,7 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         }
         Doubt::HandedOver => {
             "a lock has no guard, or was released by another thread than its owner: this lock, or one that was acquired \
-             at the same place"
+             or initialised at the same place"
         }
         Doubt::QueueOrderUnknown => "the reader may have come before the writer",
         Doubt::QueueRuleUnknown => "readers of this lock may be allowed to overtake waiting writers",

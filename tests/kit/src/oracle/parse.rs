@@ -241,8 +241,10 @@ fn site(bytes: &Bytes, at: usize, texts: &Region, modules: &[Module]) -> Result<
     })
 }
 
-/// Names of threads and of locks have this many bytes.
+/// Names of locks have this many bytes.
 const NAME_LEN: usize = 48;
+/// Names of threads have this many bytes.
+const THREAD_NAME_LEN: usize = 40;
 
 fn region(bytes: &Bytes, wanted: u32) -> Result<Region, Damage> {
     for index in 0..REGIONS {
@@ -356,7 +358,7 @@ fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Dama
         slot_state::CLAIMING => State::Claiming,
         other => return Err(Damage::Defect(format!("slot {index} has state {other}"))),
     };
-    let name = &bytes.0[at + slot_at::NAME..at + slot_at::NAME + NAME_LEN];
+    let name = &bytes.0[at + slot_at::NAME..at + slot_at::NAME + THREAD_NAME_LEN];
     let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
     let slot = Slot {
         index,

@@ -29,7 +29,7 @@ pub(crate) fn look() {
 }
 
 pub(crate) fn name() {
-    let long = "a name of more than 48 bytes, which is what fits into a slot";
+    let long = "a name of more than 40 bytes, which is what fits into a slot";
     run("kernel", move || {
         librip::set_thread_name(long);
         rip_snap!("named first");
