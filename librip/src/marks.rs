@@ -342,12 +342,12 @@ pub const fn text_bytes<const LEN: usize>(text: &str) -> [u8; LEN] {
 
 /// Packs the operand types of a site as its note has them.
 #[doc(hidden)]
-pub const fn types(operands: &[u8]) -> u32 {
-    assert!(operands.len() <= 4, "the assembly of a site has room for four");
+pub const fn types(operands: &[u8]) -> u64 {
+    assert!(operands.len() <= 8, "the assembly of a site has room for eight");
     let mut packed = 0;
     let mut at = 0;
     while at < operands.len() {
-        packed |= (operands[at] as u32) << (8 * at);
+        packed |= (operands[at] as u64) << (8 * at);
         at += 1;
     }
     packed

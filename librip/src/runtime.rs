@@ -30,6 +30,8 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use std::path::PathBuf;
 
 use crate::arch::{self, ModuleState, Settings, ThreadBlock};
+#[cfg(feature = "interpose")]
+use crate::process::code;
 use crate::process::exit::RingFile;
 use crate::process::instance::{self, ANCHOR_ABI, Anchor, Request};
 use crate::process::loader::{self, Detail, FoundModule};
@@ -141,7 +143,7 @@ fn start_alone(wish: Builder, when: When) -> Result<(), InitError> {
     };
     let modules = loader::keep_new();
     let plan = Plan::new(wish, &modules)?;
-    MODULES.add(modules);
+    note_code(MODULES.add(modules));
     if when == When::Now {
         let ring = make(&plan, sys::pid()).map_err(|failure| error(&plan, failure))?;
         // SAFETY: this thread alone starts, and there is no plan yet.
@@ -368,9 +370,19 @@ extern "C" fn refresh() {
         return;
     }
     let added = MODULES.add(modules);
+    note_code(added);
     introduce(added.iter());
     if let Some(ring) = current::settled_ring() {
         module_registry::register(ring, loaded_modules(added.iter()));
+    }
+}
+
+/// Notes where there is code of the program. Only interposed calls look at the stack.
+#[cfg_attr(not(feature = "interpose"), expect(unused_variables, reason = "nobody asks where code is"))]
+fn note_code(modules: &[FoundModule]) {
+    #[cfg(feature = "interpose")]
+    for found in modules.iter().filter(|module| !is_here(module)) {
+        code::note(found.module.code_begin, found.module.code_end);
     }
 }
 

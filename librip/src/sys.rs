@@ -89,6 +89,17 @@ pub(crate) fn has_one_thread() -> bool {
     file::links_at(c"/proc/self/task") == Ok(3)
 }
 
+/// Whether the kernel can read the word at an address. It makes no other system call than a thread that waits.
+#[cfg(feature = "interpose")]
+pub(crate) fn can_read(address: u64) -> bool {
+    let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let no_time = core::ptr::from_ref(&no_time).expose_provenance();
+    // SAFETY: the kernel checks the addresses. It compares the word with 0, and waits for no time if they are equal.
+    let result = unsafe { raw::call(libc::SYS_futex, [address as usize, wait as usize, 0, no_time]) };
+    raw::is_error(result, libc::EAGAIN) || raw::is_error(result, libc::ETIMEDOUT)
+}
+
 /// Whether a process exists. A process that may not be signalled exists.
 pub(crate) fn process_exists(pid: u32) -> bool {
     // SAFETY: signal 0 only asks, and changes nothing.

@@ -14,6 +14,7 @@ mod owners;
 mod records;
 mod scribble;
 mod stories;
+mod wrapped;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -7,17 +7,18 @@
 //! |---|---|---|
 //! | [`KIND_SNAP`] | | the thread passed this mark |
 //! | [`KIND_PROGRESS`] | | the thread did useful work |
-//! | [`KIND_LOCK_WAIT`] | time, (place,) lock | the thread is about to block until it gets the lock |
+//! | [`KIND_LOCK_WAIT`] | time, (place,) (stack,) lock | the thread is about to block until it gets the lock |
 //! | [`KIND_LOCK_ACQUIRED`] | (time,) (place,) lock | the thread has acquired the lock |
 //! | [`KIND_LOCK_RELEASED`] | (time, since,) (place,) lock | the thread has released the lock |
 //! | [`KIND_LOCK_TRY_FAILED`] | (place,) lock | an attempt failed, or a wait timed out |
 //! | [`KIND_LOCK_ACQUIRE_BEGIN`] | (time,) (place,) lock | a wrapper begins to acquire the lock: see below |
-//! | [`KIND_CONDITION_WAIT`] | time, (place,) lock, condition | the thread releases the lock, and waits on the condition |
+//! | [`KIND_CONDITION_WAIT`] | time, (place,) (stack,) lock, condition | the thread releases the lock, and waits on the condition |
 //! | [`KIND_CONDITION_WOKEN`] | time, (place,) lock, condition | the thread has the lock again |
 //! | [`KIND_LOCK_DESTROYED`] | (place,) lock | the lock was destroyed; another lock may be created at its address |
 //! | [`KIND_LOCK_INITIALISED`] | time, (place,) lock | a lock begins at this address: nobody holds it, and what an earlier lock there did is not about this one |
 //!
 //! The place is [`OPERAND_CALLER`] or [`OPERAND_LOCATION`]: it says where the program called the function that records.
+//! The stack is up to four [`OPERAND_STACK`]s: a hint at who called the caller.
 //! An `ACQUIRE_BEGIN` may be a [`call`](crate::call), which has no site.
 //!
 //! A wrapper records no `ACQUIRED` event: it has acquired the lock after `ACQUIRE_BEGIN` unless a `TRY_FAILED` follows.
@@ -129,13 +130,18 @@ pub const OPERAND_CONDITION: u8 = 6;
 pub const OPERAND_CALLER: u8 = 7;
 /// [`Site::operand_types`]: the address of the location of a wrapper's caller, in one word: see [`call`](crate::call).
 pub const OPERAND_LOCATION: u8 = 8;
+/// [`Site::operand_types`]: a word that stood on the thread's stack above the return address of [`OPERAND_CALLER`] and
+/// points into code, in one word; 0 if there is none. It may be the return address of a function further out. It may as
+/// well be a pointer to a function, or be left over from an earlier call. Several operands of this type have the order
+/// of the stack, the innermost first.
+pub const OPERAND_STACK: u8 = 9;
 
 /// Returns how many operand words a value of an `OPERAND_*` type takes; `None` for a type that this version does not
 /// know.
 pub const fn operand_words(operand_type: u8) -> Option<u32> {
     match operand_type {
         OPERAND_WORD | OPERAND_LOCK | OPERAND_TIME | OPERAND_SINCE | OPERAND_CONDITION | OPERAND_CALLER
-        | OPERAND_LOCATION => Some(1),
+        | OPERAND_LOCATION | OPERAND_STACK => Some(1),
         OPERAND_DOUBLE => Some(2),
         _ => None,
     }

@@ -7,8 +7,8 @@
 use core::ffi::c_int;
 
 use librip::interpose::{
-    Acquisition, Caller, FastAcquisition, FastRelease, Flags, Recursion, Release, Sites, begin_acquire,
-    begin_wait, drop_stale_entries, holds_alone, owner_died,
+    Acquisition, Caller, FastAcquisition, FastRelease, Flags, Recursion, Release, Sites, StackPointer,
+    begin_acquire, begin_wait, drop_stale_entries, holds_alone, owner_died,
 };
 
 use crate::incident;
@@ -108,7 +108,13 @@ pub(crate) fn acquire<C: Calls, const FLAGS: Flags>(
         }
         Manner::Direct { seems_taken } => {
             if seems_taken {
-                acquisition = begin_wait::<FLAGS>(acquisition, lock, caller, call.is_process_shared);
+                acquisition = begin_wait::<FLAGS>(
+                    acquisition,
+                    lock,
+                    caller,
+                    call.is_process_shared,
+                    StackPointer::here(),
+                );
             }
             record_outcome::<C::Kind, FLAGS>(acquisition, call.lock, caller, wait())
         }
@@ -129,7 +135,7 @@ fn acquire_slowly<C: Calls, const FLAGS: Flags>(
         return record_outcome::<C::Kind, FLAGS>(acquisition, call.lock, caller, result);
     }
     let acquisition = if result == C::BUSY {
-        begin_wait::<FLAGS>(acquisition, lock, caller, call.is_process_shared)
+        begin_wait::<FLAGS>(acquisition, lock, caller, call.is_process_shared, StackPointer::here())
     } else {
         acquisition
     };

@@ -2,7 +2,10 @@
 
 use core::ffi::{c_int, c_void};
 
-use librip::interpose::{Caller, CondWait, Flags, MUTEX, MUTEX_TRY, Sites, has_no_entry, owner_died, tid};
+use librip::interpose::{
+    Caller, CondWait, Flags, MUTEX, MUTEX_TRY, Sites, StackPointer, begin_condition_wait, has_no_entry,
+    owner_died, tid,
+};
 
 use crate::incident;
 use crate::mutex::Kind;
@@ -53,7 +56,8 @@ pub(crate) fn record_wait<const FLAGS: Flags>(
     if has_no_entry(mutex.address()) && Kind::of(mutex).names_another_owner(mutex, tid()) {
         incident::wait_without_mutex(mutex, caller);
     }
-    let mut waiting = CondWait::begin(caller, mutex.address(), condition.address(), pc);
+    let (lock, condition) = (mutex.address(), condition.address());
+    let mut waiting = begin_condition_wait(caller, lock, condition, pc, StackPointer::here());
     let mut cleanup = Cleanup::new();
     // SAFETY: both stay in this frame, and `pop` is below.
     unsafe { cleanup.push(cancelled::<FLAGS>, (&raw mut waiting).cast()) };

@@ -8,8 +8,8 @@
 use core::ffi::{c_int, c_void};
 
 use librip::interpose::{
-    Caller, Flags, SEMAPHORE, SEMAPHORE_SHARED, SEMAPHORE_TRY, SEMAPHORE_TRY_SHARED, SemWait, sem_posted,
-    sem_tried,
+    Caller, Flags, SEMAPHORE, SEMAPHORE_SHARED, SEMAPHORE_TRY, SEMAPHORE_TRY_SHARED, SemWait, StackPointer,
+    sem_posted, sem_tried,
 };
 
 use crate::incident;
@@ -58,7 +58,7 @@ fn acquire<const FLAGS: Flags, const FLAGS_IF_SHARED: Flags>(
         }
         return result;
     }
-    let mut waiting = SemWait::begin::<FLAGS>(semaphore.address(), caller);
+    let mut waiting = SemWait::begin::<FLAGS>(semaphore.address(), caller, StackPointer::here());
     let mut cleanup = Cleanup::new();
     // SAFETY: both stay in this frame, and `pop` is below.
     unsafe { cleanup.push(cancelled::<FLAGS>, (&raw mut waiting).cast()) };

@@ -236,6 +236,21 @@ pub(crate) fn cursor() -> *mut u64 {
     cursor
 }
 
+/// Returns the calling thread's pointer to its own data. The C library puts that data above the stacks that it makes.
+#[cfg(feature = "interpose")]
+pub(crate) fn thread_pointer() -> u64 {
+    let pointer;
+    // SAFETY: reads the register that the ABI keeps the thread pointer in.
+    unsafe {
+        core::arch::asm!(
+            "mrs {pointer}, tpidr_el0",
+            pointer = out(reg) pointer,
+            options(nomem, nostack, pure, preserves_flags),
+        );
+    }
+    pointer
+}
+
 /// Reserves `words` words of the slot whose words are at `cursor`, and returns the first one's sequence.
 ///
 /// A signal handler that records in between makes the store fail, and the loop repeats: see the mark.

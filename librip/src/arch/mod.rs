@@ -53,7 +53,8 @@ macro_rules! __rip_note {
             ".4byte {text_len}, {line}, {column}\n",
             ".byte {kind}, {operands}\n",
             ".2byte {flags}\n",
-            ".4byte {types}, 0, 0\n",
+            ".8byte {types}\n",
+            ".4byte 0\n",
             ".popsection",
         )
     };

@@ -243,6 +243,21 @@ pub(crate) unsafe fn reserve(cursor: *mut u64, words: u64) -> u64 {
     first
 }
 
+/// Returns the calling thread's pointer to its own data. The C library puts that data above the stacks that it makes.
+#[cfg(feature = "interpose")]
+pub(crate) fn thread_pointer() -> u64 {
+    let pointer;
+    // SAFETY: reads the thread pointer, which the ABI keeps at fs:0. It writes nothing.
+    unsafe {
+        core::arch::asm!(
+            "mov {pointer}, qword ptr fs:[0]",
+            pointer = out(reg) pointer,
+            options(nostack, readonly, pure, preserves_flags),
+        );
+    }
+    pointer
+}
+
 /// Returns the calling thread's block. The block lives as long as the thread, and the reference cannot leave the
 /// thread: it is not `Send`.
 #[inline(always)]

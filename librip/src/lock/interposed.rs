@@ -19,6 +19,8 @@ use crate::lock::protocol::is_held;
 pub use crate::lock::protocol::{Acquisition, CondWait, FastRelease, Release};
 pub use crate::lock::site::{Caller, Flags};
 use crate::lock::site::{Origin, wrapper_site};
+pub use crate::lock::stack::StackPointer;
+use crate::lock::stack::Waiter;
 use crate::lock::table::{Entry, FastEntry, Slot};
 use crate::process::instance::{self, Request};
 use crate::sys;
@@ -91,13 +93,16 @@ macro_rules! sites {
 sites! {
     acquire_begin: KIND_LOCK_ACQUIRE_BEGIN [OPERAND_CALLER, OPERAND_LOCK];
     acquire_begin_timed: KIND_LOCK_ACQUIRE_BEGIN [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK];
-    wait: KIND_LOCK_WAIT [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK];
+    wait: KIND_LOCK_WAIT
+        [OPERAND_TIME, OPERAND_CALLER, OPERAND_STACK, OPERAND_STACK, OPERAND_STACK, OPERAND_STACK, OPERAND_LOCK];
     acquired: KIND_LOCK_ACQUIRED [OPERAND_CALLER, OPERAND_LOCK];
     acquired_timed: KIND_LOCK_ACQUIRED [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK];
     try_failed: KIND_LOCK_TRY_FAILED [OPERAND_CALLER, OPERAND_LOCK];
     released: KIND_LOCK_RELEASED [OPERAND_CALLER, OPERAND_LOCK];
     released_timed: KIND_LOCK_RELEASED [OPERAND_TIME, OPERAND_SINCE, OPERAND_CALLER, OPERAND_LOCK];
-    condition_wait: KIND_CONDITION_WAIT [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK, OPERAND_CONDITION];
+    condition_wait: KIND_CONDITION_WAIT
+        [OPERAND_TIME, OPERAND_CALLER, OPERAND_STACK, OPERAND_STACK, OPERAND_STACK, OPERAND_STACK, OPERAND_LOCK,
+            OPERAND_CONDITION];
     condition_woken: KIND_CONDITION_WOKEN [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK, OPERAND_CONDITION];
     destroyed: KIND_LOCK_DESTROYED [OPERAND_CALLER, OPERAND_LOCK];
     initialised: KIND_LOCK_INITIALISED [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK];
@@ -147,7 +152,8 @@ fn entry_flags<const FLAGS: Flags>(is_process_shared: bool) -> u64 {
     Caller::entry_flags(FLAGS) | if is_process_shared { HELD_PROCESS_SHARED } else { 0 }
 }
 
-/// The lock was not free, and the thread is about to wait for it. Continue with what is returned.
+/// The lock was not free, and the thread is about to wait for it. `stack` is that of a function that the program has
+/// called. Continue with what is returned.
 #[cold]
 #[inline(never)]
 pub fn begin_wait<const FLAGS: Flags>(
@@ -155,8 +161,14 @@ pub fn begin_wait<const FLAGS: Flags>(
     lock: u64,
     caller: Caller,
     is_process_shared: bool,
+    stack: StackPointer,
 ) -> Acquisition {
-    acquisition.begin_wait(caller, lock, entry_flags::<FLAGS>(is_process_shared), Sites::<FLAGS>::wait())
+    acquisition.begin_wait(
+        Waiter::new(caller, stack),
+        lock,
+        entry_flags::<FLAGS>(is_process_shared),
+        Sites::<FLAGS>::wait(),
+    )
 }
 
 /// Begins an acquisition, before the lock is touched. `is_process_shared`: see [`HELD_PROCESS_SHARED`].
@@ -268,14 +280,14 @@ pub struct SemWait {
 }
 
 impl SemWait {
-    /// Before the thread blocks.
+    /// Before the thread blocks. `stack` is as in [`begin_wait`].
     #[inline(never)]
-    pub fn begin<const FLAGS: Flags>(semaphore: u64, caller: Caller) -> SemWait {
+    pub fn begin<const FLAGS: Flags>(semaphore: u64, caller: Caller, stack: StackPointer) -> SemWait {
         let mut wait = SemWait { entry: None, semaphore, caller };
         let Some(slot) = Slot::current() else { return wait };
         let time = slot.time();
         let pc = Sites::<FLAGS>::wait();
-        let sequence = caller.event(slot, [time], [semaphore], pc);
+        let sequence = Waiter::new(caller, stack).event(slot, [time], [semaphore], pc);
         let flags = Caller::entry_flags(FLAGS);
         let pc = caller.entry_pc(pc);
         wait.entry = slot.enter_lock(semaphore, sequence, pc, flags).or_else(|| {
@@ -298,6 +310,18 @@ impl SemWait {
         }
         sem_tried::<FLAGS>(self.semaphore, self.caller, is_acquired);
     }
+}
+
+/// Begins a wait on a condition variable, before the lock is released. `pc` is a site of the kind CONDITION_WAIT, and
+/// `stack` is as in [`begin_wait`].
+pub fn begin_condition_wait(
+    caller: Caller,
+    lock: u64,
+    condition: u64,
+    pc: u64,
+    stack: StackPointer,
+) -> CondWait<Caller> {
+    CondWait::begin(Waiter::new(caller, stack), lock, condition, pc).with_origin(caller)
 }
 
 /// A thread has tried to acquire a unit of a semaphore. `is_acquired`: whether it has acquired one.

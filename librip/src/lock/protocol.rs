@@ -354,6 +354,13 @@ impl<O: Origin> CondWait<O> {
         wait
     }
 
+    /// The same wait, whose end comes from another origin.
+    #[cfg(feature = "interpose")]
+    pub(crate) fn with_origin<P: Origin>(self, origin: P) -> CondWait<P> {
+        let CondWait { entry, lock, condition, .. } = self;
+        CondWait { origin, entry, lock, condition }
+    }
+
     /// A wait that began with another call: for marks by hand.
     pub(crate) fn begun(origin: O, lock: u64, condition: u64) -> CondWait<O> {
         let entry = Slot::existing().and_then(|slot| slot.find(lock, |state| state == HELD_COND_WAIT));

@@ -4,6 +4,8 @@
 //! that owns the ring; `runtime` fills it in.
 
 pub(crate) mod clock;
+#[cfg(feature = "interpose")]
+pub(crate) mod code;
 pub(crate) mod current;
 pub(crate) mod exit;
 pub(crate) mod fork;

@@ -16,7 +16,8 @@ impl FileNames {
         let mut files: Vec<&str> = locations
             .flat_map(|location| {
                 let own = location.source.iter().chain(&location.folded).map(|(file, _)| &**file);
-                own.chain(location.caller().and_then(|caller| caller.file.as_deref()))
+                let callers = location.caller().into_iter().chain(&location.outer);
+                own.chain(callers.filter_map(|caller| caller.file.as_deref()))
             })
             .collect();
         files.sort_unstable();

@@ -42,6 +42,8 @@ pub struct Location {
     pub is_ambiguous: bool,
     /// The functions into which the function was inlined, innermost first.
     pub callers: Vec<Frame>,
+    /// The calls further out that the stack of the waiting thread proves, innermost first: one frame for each.
+    pub outer: Vec<Frame>,
     /// Whether the source is that of a wrapper, because the wrapper's caller is not known.
     pub is_in_wrapper: bool,
 }

@@ -41,12 +41,18 @@ pub struct Locations<'a> {
     locations: Vec<Location>,
     /// Releases by their own location and that of the acquisition.
     of_guards: HashMap<(LocationId, LocationId), LocationId>,
+    /// Calls by their own location and the return addresses further out.
+    by_calls: HashMap<(LocationId, Vec<u64>), LocationId>,
+    /// Whether the call that returns to an address of a module calls the function of another address.
+    proofs: HashMap<(usize, u64, u64), bool>,
     names: SharedNames,
     resolver: Resolver,
 }
 
 /// At most this many of the functions into which one function was inlined are kept.
 const CALLERS_MAX: usize = 100;
+/// At most this many calls further out are shown.
+const OUTER_MAX: usize = 2;
 
 impl<'a> Locations<'a> {
     /// An empty table. `resolver` must have been made for the snapshot's modules.
@@ -66,6 +72,8 @@ impl<'a> Locations<'a> {
             lock_symbols: HashMap::default(),
             locations: Vec::new(),
             of_guards: HashMap::default(),
+            by_calls: HashMap::default(),
+            proofs: HashMap::default(),
             names: SharedNames::default(),
             resolver,
         }
@@ -79,7 +87,11 @@ impl<'a> Locations<'a> {
     /// The location of an event: its mark, the caller that its wrapper names, or the call that an interposer recorded.
     pub fn find(&mut self, slot: &Slot, event: &Event) -> LocationId {
         match self.operand(slot, event, OperandType::Caller) {
-            Some(caller) => self.find_call(slot.pid, caller),
+            Some(caller) => {
+                let at = self.find_call(slot.pid, caller);
+                let stack = self.stack(slot, event);
+                self.called_from(slot.pid, at, caller, &stack)
+            }
             None => {
                 let caller = self.operand(slot, event, OperandType::Location).unwrap_or(0);
                 self.find_at(slot.pid, event.pc, event.pc, caller)
@@ -114,6 +126,62 @@ impl<'a> Locations<'a> {
         self.locations.push(location);
         self.by_pc.insert((pid, looked_up, caller), id);
         id
+    }
+
+    /// The location of a call, with the calls further out that the words of a stack prove.
+    fn called_from(&mut self, pid: u32, at: LocationId, caller: u64, stack: &[u64]) -> LocationId {
+        let mut callee = caller.wrapping_sub(1);
+        let mut proven = Vec::new();
+        for &word in stack {
+            if proven.len() < OUTER_MAX && self.is_call_of(pid, word, callee) {
+                proven.push(word);
+                callee = word.wrapping_sub(1);
+            }
+        }
+        if proven.is_empty() {
+            return at;
+        }
+        let key = (at, proven);
+        if let Some(&known) = self.by_calls.get(&key) {
+            return known;
+        }
+        let outer = key.1.iter().filter_map(|&word| self.frame_of_call(pid, word)).collect();
+        self.locations.push(Location { outer, ..self.locations[at].clone() });
+        let id = self.locations.len() - 1;
+        self.by_calls.insert(key, id);
+        id
+    }
+
+    /// Whether a word of a stack is the return address of a direct call of the function that `callee` is in.
+    fn is_call_of(&mut self, pid: u32, word: u64, callee: u64) -> bool {
+        let (Some((home, address)), Some((module, callee))) =
+            (self.module_of(pid, word), self.module_of(pid, callee))
+        else {
+            return false;
+        };
+        if home != module {
+            return false;
+        }
+        let resolver = &mut self.resolver;
+        *self.proofs.entry((module, address, callee)).or_insert_with(|| {
+            let target = resolver.call_target(module, address);
+            target.is_some() && target == resolver.function_begin(module, callee)
+        })
+    }
+
+    /// The frame of a call, by its return address. If nothing is known of it, the module and the address are its name.
+    fn frame_of_call(&mut self, pid: u32, return_address: u64) -> Option<Frame> {
+        let (module, address) = self.module_of(pid, return_address)?;
+        let mut code = self.code_at(module, address.wrapping_sub(1), &[], false);
+        let name = self.module_name(module).unwrap_or_default();
+        let frame = code.innermost.get_or_insert_default();
+        if let Some((file, line)) = code.call {
+            (frame.file, frame.line) = (Some(file), Some(line));
+        }
+        if frame.file.is_none() {
+            frame.function = Some(self.names.share(&format!("{name}+{:#x}", address.wrapping_sub(1))));
+        }
+        code.innermost
     }
 
     /// The location of a release: its own, or that of the acquisition if the release's caller is not known.
@@ -240,6 +308,23 @@ impl<'a> Locations<'a> {
         slot.words.get(at).filter(|_| event.operands.contains(&at)).map(|word| word.payload())
     }
 
+    /// The words of the stack in an event; empty if it has none.
+    fn stack(&self, slot: &Slot, event: &Event) -> Vec<u64> {
+        let types = self.meaning(slot.pid, event.pc).and_then(|meaning| meaning.operand_types);
+        let mut at = event.operands.start;
+        let mut found = Vec::new();
+        for operand in types.unwrap_or_default() {
+            if *operand == OperandType::Stack
+                && let Some(word) = slot.words.get(at).filter(|_| event.operands.contains(&at))
+                && word.payload() != 0
+            {
+                found.push(word.payload());
+            }
+            at += operand.words().unwrap_or(0) as usize;
+        }
+        found
+    }
+
     /// The name that its process gave to a lock.
     pub fn given_name(&self, pid: u32, lock: u64) -> Option<&'a str> {
         self.snapshot.lock_names.get(&(pid, lock)).map(String::as_str)
@@ -293,6 +378,7 @@ impl<'a> Locations<'a> {
             folded,
             is_ambiguous: meaning.is_some_and(|meaning| meaning.is_ambiguous()),
             callers: code.callers,
+            outer: Vec::new(),
             is_in_wrapper,
             sites: indices,
         }

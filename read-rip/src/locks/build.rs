@@ -11,7 +11,8 @@ use super::marks::{Mark, Marks};
 use super::merge;
 use super::replay::replay;
 use super::{Hold, HoldState, LockId, LockIncident, LockModel, StepKind, Steps, ThreadId, ThreadLocks, Wait};
-use crate::locations::Locations;
+use crate::events;
+use crate::locations::{LocationId, Locations};
 use crate::ring::{Header, HeldLock, HeldState, Incident, LockType, SiteKind, Slot, Snapshot, Words};
 use crate::threads::{self, Thread, ThreadState};
 
@@ -195,9 +196,9 @@ impl Entry<'_> {
     }
 }
 
-fn one_thread(
+fn one_thread<'a>(
     id: ThreadId,
-    thread: &Thread<'_>,
+    thread: &Thread<'a>,
     steadiness: &Steadiness<'_>,
     marks: &mut Marks<'_, '_>,
     ledger: &mut Ledger<'_>,
@@ -230,9 +231,18 @@ fn one_thread(
         overwritten: 0,
         advanced: steadiness.earlier.map(|earlier| slot.count.saturating_sub(earlier.count)),
     };
-    let entry = |held| {
-        let mark = marks.of_entry(slot.pid, held);
+    // The event of a wait says more of the place than the entry.
+    let last_wait = last_wait(slot, marks);
+    let entry = |held: &'a HeldLock| {
+        let mut mark = marks.of_entry(slot.pid, held);
         let lock = ledger.lock(slot.pid, held.lock, &mark);
+        if let Some((waited_for, pc, location)) = last_wait
+            && is_wait(held.state)
+            && held.is_caller
+            && (held.lock, held.pc) == (waited_for, pc)
+        {
+            mark.location = location;
+        }
         let since_ns = held.since_ticks.and_then(|ticks| ledger.time_ns(slot, ticks));
         let has_place_of_handed_over = ledger.is_place_of_handed_over(held.pc);
         let is_steady = steadiness.is_steady(held);
@@ -253,6 +263,22 @@ fn one_thread(
         sleep.is_timed |= last.is_some_and(|last| last.kind == StepKind::ConditionWait && last.is_try);
     }
     own
+}
+
+/// Whether the thread waits, by an entry of its table.
+fn is_wait(state: HeldState) -> bool {
+    matches!(state, HeldState::Waiting | HeldState::ConditionWait | HeldState::SemaphoreWait)
+}
+
+/// If the last event of a thread is a wait: the lock, the PC and the location.
+fn last_wait(slot: &Slot, marks: &mut Marks<'_, '_>) -> Option<(u64, u64, LocationId)> {
+    if !slot.held.iter().any(|held| is_wait(held.state) && held.is_caller) {
+        return None;
+    }
+    let event = events::last_event(slot, |pc| marks.at(slot.pid, pc).operand_words)?;
+    let lock = marks.locations.lock_of(slot, &event)?;
+    let location = marks.of_event(slot, &event).location;
+    Some((lock, marks.locations.get(location).pc, location))
 }
 
 /// The incidents of a ring, with their threads, locks and locations.

@@ -10,6 +10,7 @@ use super::units::counted;
 use crate::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
 use crate::locks::{Lock, LockModel, LockName, ThreadId};
 use crate::printable::printable;
+use crate::symbols::Frame;
 
 /// Where a mark is, as `file:line`. An address follows if several marks have the same `file:line`.
 #[derive(Debug)]
@@ -27,7 +28,8 @@ pub fn location_texts<'a>(
     is_verbose: bool,
 ) -> LocationTexts<'a> {
     let mut texts = LocationTexts { names, addresses: HashMap::new(), is_verbose };
-    for location in locations.iter() {
+    // Others with the same mark differ in their callers only.
+    for location in locations.iter().filter(|location| location.outer.is_empty()) {
         if let Some(line) = texts.line(location) {
             *texts.addresses.entry(hash(&line)).or_default() += 1;
         }
@@ -82,15 +84,28 @@ impl LocationTexts<'_> {
         }
     }
 
-    /// The caller that a mark was inlined into, as ` from file:line`.
+    /// The caller that a mark was inlined into, and the callers further out, each as ` from file:line`.
     pub(super) fn caller(&self, location: &Location) -> String {
-        match location.caller() {
-            Some(caller) => match (&caller.file, caller.line) {
-                (Some(file), Some(line)) => format!(" from {}:{line}", printable(self.names.get(file))),
-                _ => String::new(),
-            },
-            None => String::new(),
+        self.from(location.caller().into_iter().chain(&location.outer))
+    }
+
+    /// The callers further out that a stack proves, each as ` from file:line`.
+    pub(super) fn outer(&self, location: &Location) -> String {
+        self.from(location.outer.iter())
+    }
+
+    fn from<'f>(&self, callers: impl Iterator<Item = &'f Frame>) -> String {
+        let mut text = String::new();
+        for caller in callers {
+            match (&caller.file, caller.line, &caller.function) {
+                (Some(file), Some(line), _) => {
+                    text += &format!(" from {}:{line}", printable(self.names.get(file)));
+                }
+                (None, _, Some(function)) => text += &format!(" from {}", printable(function)),
+                _ => {}
+            }
         }
+        text
     }
 }
 

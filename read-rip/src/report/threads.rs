@@ -151,6 +151,7 @@ pub fn thread(
         if let Some(word) = word(thread, event, locations) {
             write!(out, "({word})")?;
         }
+        write!(out, "{}", texts.outer(locations.get(*location)))?;
         if texts.is_verbose {
             details(out, thread, event, locations.get(*location), locations, now_ns)?;
         }

@@ -249,6 +249,8 @@ pub enum OperandType {
     Caller,
     /// The address of the location of a wrapper's caller.
     Location,
+    /// A word of the thread's stack that may be the return address of a caller further out; 0 if there is none.
+    Stack,
     /// A type that this version does not know.
     Unknown(u8),
 }
@@ -265,6 +267,7 @@ impl From<u8> for OperandType {
             librip_format::OPERAND_CONDITION => OperandType::Condition,
             librip_format::OPERAND_CALLER => OperandType::Caller,
             librip_format::OPERAND_LOCATION => OperandType::Location,
+            librip_format::OPERAND_STACK => OperandType::Stack,
             _ => OperandType::Unknown(raw),
         }
     }
@@ -280,7 +283,8 @@ impl OperandType {
             | OperandType::Since
             | OperandType::Condition
             | OperandType::Caller
-            | OperandType::Location => Some(1),
+            | OperandType::Location
+            | OperandType::Stack => Some(1),
             OperandType::Double => Some(2),
             OperandType::Unknown(_) => None,
         }

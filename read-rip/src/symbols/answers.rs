@@ -20,6 +20,8 @@ pub struct Answers {
     namesakes: HashMap<At, Vec<String>>,
     statics: HashMap<At, Option<(String, u64)>>,
     caller_lines: HashMap<At, Option<CallerLine>>,
+    call_targets: HashMap<At, Option<u64>>,
+    function_begins: HashMap<At, Option<u64>>,
     /// By module.
     debug_info: HashMap<usize, bool>,
 }
@@ -60,6 +62,26 @@ impl Answers {
         kept(&mut self.caller_lines, at, keeps, find)
     }
 
+    /// As [`Answers::frames`].
+    pub(super) fn call_target(
+        &mut self,
+        at: At,
+        keeps: bool,
+        find: impl FnOnce() -> Option<u64>,
+    ) -> Option<u64> {
+        kept(&mut self.call_targets, at, keeps, find)
+    }
+
+    /// As [`Answers::frames`].
+    pub(super) fn function_begin(
+        &mut self,
+        at: At,
+        keeps: bool,
+        find: impl FnOnce() -> Option<u64>,
+    ) -> Option<u64> {
+        kept(&mut self.function_begins, at, keeps, find)
+    }
+
     /// As [`Answers::frames`], for a module.
     pub(super) fn has_debug_info(&mut self, module: usize, keeps: bool, find: impl FnOnce() -> bool) -> bool {
         kept(&mut self.debug_info, module, keeps, find)
@@ -89,6 +111,10 @@ pub struct SavedAnswers {
     namesakes: Vec<(At, Vec<String>)>,
     statics: Vec<(At, Option<(String, u64)>)>,
     caller_lines: Vec<(At, Option<CallerLine>)>,
+    #[serde(default)]
+    call_targets: Vec<(At, Option<u64>)>,
+    #[serde(default)]
+    function_begins: Vec<(At, Option<u64>)>,
     debug_info: Vec<(usize, bool)>,
 }
 
@@ -117,6 +143,8 @@ impl From<&Answers> for SavedAnswers {
             namesakes: answers.namesakes.iter().map(|(&at, names)| (at, names.clone())).collect(),
             statics: answers.statics.iter().map(|(&at, found)| (at, found.clone())).collect(),
             caller_lines: answers.caller_lines.iter().map(|(&at, found)| (at, found.clone())).collect(),
+            call_targets: answers.call_targets.iter().map(|(&at, &found)| (at, found)).collect(),
+            function_begins: answers.function_begins.iter().map(|(&at, &found)| (at, found)).collect(),
             debug_info: answers.debug_info.iter().map(|(&module, &has)| (module, has)).collect(),
         };
         // So that equal rings make equal files.
@@ -124,6 +152,8 @@ impl From<&Answers> for SavedAnswers {
         saved.namesakes.sort_by_key(|&(at, _)| at);
         saved.statics.sort_by_key(|&(at, _)| at);
         saved.caller_lines.sort_by_key(|&(at, _)| at);
+        saved.call_targets.sort_unstable();
+        saved.function_begins.sort_unstable();
         saved.debug_info.sort_unstable();
         saved
     }
@@ -145,6 +175,8 @@ impl From<SavedAnswers> for Answers {
             namesakes: saved.namesakes.into_iter().collect(),
             statics: saved.statics.into_iter().collect(),
             caller_lines: saved.caller_lines.into_iter().collect(),
+            call_targets: saved.call_targets.into_iter().collect(),
+            function_begins: saved.function_begins.into_iter().collect(),
             debug_info: saved.debug_info.into_iter().collect(),
         }
     }

@@ -46,6 +46,7 @@ pub(super) struct Image {
     /// ns since 1970.
     pub(super) modified_ns: u64,
     pub(super) endian: Endianness,
+    pub(super) machine: elf::Machine,
     /// Empty if there is none.
     pub(super) build_id: Vec<u8>,
     file: File,
@@ -70,6 +71,7 @@ impl Image {
             len_bytes: opened.len_bytes,
             modified_ns: opened.modified_ns,
             endian: Endianness::Little,
+            machine: elf::EM_NONE,
             build_id: Vec::new(),
             file: opened.file,
             sections: Vec::new(),
@@ -78,6 +80,7 @@ impl Image {
         };
         let header: FileHeader = image.read_one(0)?;
         image.endian = byte_order(&header)?;
+        image.machine = header.e_machine.get(image.endian);
         image.read_sections(&header)?;
         image.build_id = image.find_build_id(&header);
         Ok(image)
@@ -228,6 +231,12 @@ impl Image {
             section.sh_type.get(self.endian) != elf::SHT_NOBITS && section.sh_size.get(self.endian) > 0
         };
         self.sections.iter().find(|section| has_content(section) && self.name(section) == name)
+    }
+
+    /// The unwind tables that the program itself has, and their module-relative address.
+    pub(super) fn unwind_tables(&self) -> Option<(u64, Vec<u8>)> {
+        let section = self.section_named(b".eh_frame")?;
+        Some((section.sh_addr.get(self.endian), self.raw(section).ok()?))
     }
 
     /// Whether there is DWARF, or the part of DWARF that refers to split DWARF.

@@ -15,6 +15,7 @@
 //! | `demangle`, `symbol_table` | which function or static covers the address, and what is its name in the source? |
 //! | `answers` | what was found, to be kept with a saved ring |
 //! | `caller` | which line called a wrapper? |
+//! | `direct_call` | which function does a call instruction call? |
 //! | `resolver` | all of these for the modules of a ring |
 
 mod answers;
@@ -22,6 +23,7 @@ mod caller;
 mod compressed;
 mod debug_sections;
 mod demangle;
+mod direct_call;
 mod dwarf;
 mod elf;
 mod frame;

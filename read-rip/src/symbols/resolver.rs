@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use super::answers::{Answers, SavedAnswers};
 use super::caller::{self, CallerLine, Relocations};
+use super::direct_call::{self, Unwinds};
 use super::dwarf::Dwarf;
 use super::frame::Frame;
 use super::locate::{Files, Options, Search};
@@ -102,6 +103,21 @@ impl Resolver {
         self.answers.caller_line((module, address), self.keeps_answers, || find(&mut self.files))
     }
 
+    /// The target of the direct call that returns to a module-relative address; `None` if the instruction before the
+    /// address is no direct call.
+    pub fn call_target(&mut self, module: usize, return_address: u64) -> Option<u64> {
+        let find = |files: &mut ModuleFiles| {
+            direct_call::target(files.load(module)?.files.own.as_ref()?, return_address)
+        };
+        self.answers.call_target((module, return_address), self.keeps_answers, || find(&mut self.files))
+    }
+
+    /// Where the function begins that a module-relative address is in.
+    pub fn function_begin(&mut self, module: usize, address: u64) -> Option<u64> {
+        let find = |files: &mut ModuleFiles| files.load(module)?.function_begin(address);
+        self.answers.function_begin((module, address), self.keeps_answers, || find(&mut self.files))
+    }
+
     /// Whether the module has debug information.
     pub fn has_debug_info(&mut self, module: usize) -> bool {
         let find = |files: &mut ModuleFiles| files.load(module).is_some_and(|loaded| loaded.dwarf.is_some());
@@ -151,6 +167,7 @@ struct Loaded {
     dwarf: Option<Dwarf>,
     symbols: Option<SymbolTable>,
     relocations: Option<Relocations>,
+    unwinds: Option<Unwinds>,
     problems: Vec<ModuleProblem>,
 }
 
@@ -165,6 +182,7 @@ impl Loaded {
             dwarf: None,
             symbols: None,
             relocations: None,
+            unwinds: None,
             problems: Vec::new(),
         };
         let files = &loaded.files;
@@ -224,6 +242,14 @@ impl Loaded {
         let own = self.files.own.as_ref()?;
         let relocations = self.relocations.get_or_insert_with(|| Relocations::read(own));
         caller::caller_line(own, relocations, address)
+    }
+
+    fn function_begin(&mut self, address: u64) -> Option<u64> {
+        if let Some(begin) = self.symbols().function_begin(address) {
+            return Some(begin);
+        }
+        let own = self.files.own.as_ref()?;
+        self.unwinds.get_or_insert_with(|| Unwinds::read(own)).begin(address)
     }
 
     /// The symbol table, read when it is first needed.

@@ -82,6 +82,11 @@ impl SymbolTable {
         self.name(containing(&self.functions, address)?)
     }
 
+    /// Where the function begins that covers a module-relative address.
+    pub(super) fn function_begin(&self, address: u64) -> Option<u64> {
+        containing(&self.functions, address).map(|function| function.address)
+    }
+
     /// The demangled names of all functions with the same range as the one that covers a module-relative address,
     /// each once.
     pub(super) fn namesakes(&self, address: u64) -> Vec<String> {

@@ -256,6 +256,7 @@ pub mod operand {
     pub const CONDITION: u8 = 6;
     pub const CALLER: u8 = 7;
     pub const LOCATION: u8 = 8;
+    pub const STACK: u8 = 9;
 }
 
 /// The states, and the bits, of an entry of the held-lock table.
@@ -484,8 +485,13 @@ mod tests {
             ]
         );
         assert_eq!(
-            [operand::CONDITION, operand::CALLER, operand::LOCATION],
-            [theirs::OPERAND_CONDITION, theirs::OPERAND_CALLER, theirs::OPERAND_LOCATION]
+            [operand::CONDITION, operand::CALLER, operand::LOCATION, operand::STACK],
+            [
+                theirs::OPERAND_CONDITION,
+                theirs::OPERAND_CALLER,
+                theirs::OPERAND_LOCATION,
+                theirs::OPERAND_STACK
+            ]
         );
     }
 

@@ -101,6 +101,7 @@ pub(super) fn json_location<'a>(
         callers: location
             .callers
             .iter()
+            .chain(&location.outer)
             .map(|caller| Caller {
                 function: caller.function.as_deref(),
                 file: caller.file.as_deref(),
