@@ -55,7 +55,10 @@ pub(super) fn wrap(line: &[u8], width: usize) -> Vec<u8> {
     }
     let (text, end) = text.strip_suffix('\n').map_or((text, ""), |text| (text, "\n"));
     let own = text.len() - text.trim_start_matches(' ').len();
-    let indent = " ".repeat(own + INDENT);
+    let indent = match gutter(text) {
+        Some(column) => format!("{}|{}", " ".repeat(column), " ".repeat(2 * INDENT)),
+        None => " ".repeat(own + INDENT),
+    };
     let first = " ".repeat(own);
     let options = Options::new(width)
         .initial_indent(&first)
@@ -64,6 +67,22 @@ pub(super) fn wrap(line: &[u8], width: usize) -> Vec<u8> {
         .word_splitter(WordSplitter::NoHyphenation)
         .wrap_algorithm(WrapAlgorithm::FirstFit);
     (textwrap::fill(&text[own..], options) + end).into_bytes()
+}
+
+/// The column of the bar in a line of source code with its number, or of the labels below it, as `26 |`.
+fn gutter(text: &str) -> Option<usize> {
+    let mut column = 0;
+    let mut rest = text.chars();
+    while let Some(letter) = rest.next() {
+        match letter {
+            '|' => return Some(column),
+            ' ' | '0'..='9' => column += 1,
+            // A colour.
+            '\x1b' => drop(rest.find(|&letter| letter == 'm')),
+            _ => break,
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -84,6 +103,20 @@ mod tests {
             wrapped("  held by worker[11] at server::cache::get cache.rs:12, for 3.2 s\nshort\n"),
             "  held by worker[11] at\n      server::cache::get cache.rs:12,\n      for 3.2 s\nshort\n"
         );
+    }
+
+    #[test]
+    fn source_lines_and_their_labels_continue_beside_their_bar() {
+        assert_eq!(
+            wrapped("\x1b[94m26\x1b[0m \x1b[94m|\x1b[0m   let guard = cache.lock().unwrap();\n"),
+            "\x1b[94m26\x1b[0m \x1b[94m|\x1b[0m   let guard =\n   |        cache.lock().unwrap();\n"
+        );
+        assert_eq!(
+            wrapped("   |     ------------- writer[1] holds cache\n"),
+            "   |     ------------- writer[1] holds\n   |        cache\n"
+        );
+        assert_eq!(gutter("  1 | x"), Some(4));
+        assert_eq!(gutter("26 threads | x"), None);
     }
 
     #[test]

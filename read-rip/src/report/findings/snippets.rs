@@ -25,6 +25,8 @@ impl Sources {
     }
 }
 
+/// At most this many columns of a line are underlined: the label stands beside them.
+const UNDERLINED_MAX: usize = 40;
 /// More lines of one finding say little.
 const LINES_MAX: usize = 8;
 
@@ -70,7 +72,7 @@ fn snippet(FileRoles { path, text, lines }: &FileRoles<'_>) -> String {
         let start = *starts.get((line as usize).checked_sub(1)?)?;
         let code = text[start..].split('\n').next()?;
         let indent = code.len() - code.trim_start().len();
-        let len = code.trim().len();
+        let len = code.trim().chars().take(UNDERLINED_MAX).map(char::len_utf8).sum::<usize>();
         (len > 0).then(|| start + indent..start + indent + len)
     };
     // A line with two roles has one label for both.
