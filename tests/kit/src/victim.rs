@@ -55,8 +55,20 @@ pub struct Victim {
     taken: usize,
     stderr: Vec<u8>,
     pipes: [Option<OwnedFd>; 2],
+    group: Group,
     dir: tempfile::TempDir,
     deadline: Instant,
+}
+
+/// The process group of a victim. It ends with its owner: a test leaves no forked child behind.
+#[derive(Debug)]
+struct Group(u32);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // SAFETY: a signal to the group that was made for the victim. If nobody is left in it, nothing happens.
+        unsafe { libc::kill(-(self.0 as i32), libc::SIGKILL) };
+    }
 }
 
 /// What a victim left.
@@ -68,6 +80,8 @@ pub struct Remains {
     pub stdout: String,
     /// All that it wrote to standard error.
     pub stderr: String,
+    #[expect(dead_code, reason = "ends the victim's children when it is dropped")]
+    group: Group,
     dir: tempfile::TempDir,
 }
 
@@ -87,7 +101,7 @@ impl Plan {
         command.env("RIP_SLOTS", "64");
         command.env("VICTIM_DIR", dir.path());
         command.env_remove("RUST_BACKTRACE");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         Plan { command, dir }.before(|| {
             // SAFETY: takes plain numbers. If the test dies, the victim dies too.
             unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
@@ -137,6 +151,7 @@ impl Plan {
     /// Starts it.
     pub fn start(mut self) -> Victim {
         let mut child = self.command.spawn().unwrap();
+        let group = Group(child.id());
         // SAFETY: asks for a descriptor of our own child, which has not been waited for.
         let pidfd = unsafe { libc::syscall(libc::SYS_pidfd_open, child.id(), 0) };
         assert!(pidfd >= 0, "pidfd_open: {}", std::io::Error::last_os_error());
@@ -151,6 +166,7 @@ impl Plan {
             taken: 0,
             stderr: Vec::new(),
             pipes,
+            group,
             dir: self.dir,
             deadline: Instant::now() + DEADLINE,
         }
@@ -300,7 +316,8 @@ impl Victim {
         while self.pump(true) {}
         let status = self.child.wait().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Remains { status, stdout: text(&self.stdout), stderr: text(&self.stderr), dir: self.dir }
+        let (stdout, stderr) = (text(&self.stdout), text(&self.stderr));
+        Remains { status, stdout, stderr, group: self.group, dir: self.dir }
     }
 }
 
