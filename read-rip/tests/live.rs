@@ -4,7 +4,7 @@
 //! payload is a hash of its slot, its owner and its sequence. So the test notices a word with a wrong sequence or a
 //! wrong owner, and a mixture of two words.
 //!
-//! `READ_RIP_TORTURE_SECONDS` sets the duration, ten seconds by default. The test can fail: see the sabotages at
+//! `READ_RIP_TORTURE_SECONDS` sets the duration, six seconds by default. The test can fail: see the sabotages at
 //! [`words_are_what_was_recorded_however_fast_the_writers_are`].
 
 #![allow(unsafe_code, reason = "the ring is written through a mapping, as the recorder does")]
@@ -346,7 +346,7 @@ fn torture(slot_words: u32, writers: &[Pace], time: Duration) -> Seen {
 /// if the reader was interrupted in the few instructions between the second copy and the count.
 #[test]
 fn words_are_what_was_recorded_however_fast_the_writers_are() {
-    let time = Duration::from_secs(setting("READ_RIP_TORTURE_SECONDS", 10)) / 3;
+    let time = Duration::from_secs(setting("READ_RIP_TORTURE_SECONDS", 6)) / 3;
     for slot_words in [16, 64, 16_384] {
         let seen = torture(slot_words, &[Pace::Full, Pace::Full, Pace::Brisk, Pace::Bursts], time);
         assert_eq!((seen.wrong, seen.damaged), (0, 0), "{seen:?}");

@@ -27,7 +27,7 @@
 //!
 //! A thread that waits on a condition variable needs the condition's lock to return: after a signal, when its time is
 //! up, and when it is cancelled. So it waits for the thread that holds that lock, and this edge is as certain as that
-//! of an ordinary wait. Who could signal is another question: see `nested_monitor`.
+//! of an ordinary wait. Who could signal is another question: see `long_wait`.
 //!
 //! # Who can release a lock
 //!

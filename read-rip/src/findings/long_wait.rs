@@ -111,7 +111,11 @@ impl Judge<'_, '_> {
         };
         let evidence = self.evidence(hold, first_ns);
         let advice = self.advice(hold, is_silent, &evidence);
+        let sleeps = evidence.holder.as_ref().and_then(|holder| holder.sleep.as_ref());
+        let is_nested_monitor = sleeps.is_some_and(|sleep| !sleep.on_semaphore);
         let mut finding = Finding::new(kind, Confidence::Suspected, Evidence::Standstill(evidence), advice);
+        // Whoever should signal may need the lock that the holder keeps meanwhile: a nested monitor.
+        finding.advice.extend(is_nested_monitor.then_some(Advice::NoLocksInWait));
         finding.since_ns = first_ns;
         finding.threads_hurt = group.threads.len();
         finding.doubts = self.doubts(kind, length, holder);
