@@ -18,7 +18,7 @@
 //! # Blind spots
 //!
 //! A queue at a lock that changes hands fast, and that is the only work of the program, looks the same. So the
-//! finding is only suspected.
+//! finding is only suspected. How long the last holder of a killed process kept the lock is not recorded.
 //!
 //! # Example output
 //!
@@ -30,7 +30,7 @@
 
 use super::evidence::{ActiveHolder, Evidence, Queue};
 use super::finding::{Analysis, Finding, locks_of};
-use super::kind::{Advice, Confidence, Kind};
+use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::standstill::{self, Past};
 use super::view::View;
 use crate::locks::{Hold, HoldState, LockId};
@@ -109,6 +109,11 @@ fn finding(view: &View<'_>, lock: LockId, holder: Option<&Hold>, users: usize) -
         history: view.lock_history(lock),
     });
     let mut finding = Finding::new(Kind::Convoy, Confidence::Suspected, evidence, Advice::ShortenHold);
+    if view.now.is_end_unknown && holder.is_some() {
+        // It changed hands before the last holder took it. How long that one then kept it was not recorded.
+        finding.doubts.push(Doubt::MovementUnknown);
+        finding.advice.insert(0, Advice::CheckSilentHolder);
+    }
     finding.threads_hurt = threads_hurt;
     finding.since_ns = view.first_wait_ns(lock);
     finding
