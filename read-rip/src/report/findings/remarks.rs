@@ -65,7 +65,9 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
              tell a livelock from progress"
         }
         Doubt::ProgressOverwritten => "marks of progress may have been overwritten by more frequent marks",
-        Doubt::MovementUnknown => "it is not known whether the lock went on changing hands, or its last holder kept it",
+        Doubt::MovementUnknown => {
+            "it is not known whether the lock went on changing hands, or its last holder kept it"
+        }
         Doubt::UnmarkedWork => "the thread may be busy in code without marks",
         Doubt::EndUnknown => "when the process died is not recorded: the wait may have been short",
         Doubt::NoTimes => "how long threads waited is not recorded (RIP_CLOCK=contended records it)",
