@@ -119,7 +119,7 @@ fn a_holder_that_waits_on_a_condition_is_said_to() {
     scene.waits_on_condition(0, queue);
     let found = scene.run(&LongWait);
     assert_eq!(holder(&found).sleep.map(|sleep| (sleep.lock, sleep.on_semaphore)), Some((queue, false)));
-    assert_eq!(found[0].advice, [Advice::CheckSignal]);
+    assert_eq!(found[0].advice, [Advice::CheckSignal, Advice::NoLocksInWait]);
     let mut scene = pile(Scene::new(), 1, 13 * SECOND);
     let units = scene.lock("UNITS");
     scene.sleeps_on_semaphore(0, units);
