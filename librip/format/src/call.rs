@@ -150,7 +150,7 @@ const _: () = {
     while bits < 32 {
         let (is_shared, is_owned) = (bits & 8 != 0, bits & 16 != 0);
         let flags = call_flags(bits, is_shared, is_owned);
-        // What nobody owns is not so by rule.
+        // "By rule" needs an owner, so the other combinations of bits are not in use.
         if is_shared || is_owned || bits & CALL_BY_RULE == 0 {
             assert!(call_bits(flags & !SITE_WRAPPER) == bits & CALL_BITS, "bits and flags are the same");
         }

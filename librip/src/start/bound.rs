@@ -17,9 +17,9 @@ use super::identity::boot_id;
 use crate::sys;
 use crate::sys::file::{self, File};
 
-/// So many of the first rings stay.
+/// The number of rings that stay, of the first ones.
 const FIRST: usize = 4;
-/// So many of the last rings stay, this process's included.
+/// The number of rings that stay, of the last ones. It counts this process's ring.
 const LAST: usize = 12;
 
 /// Removes rings of dead processes, if there are too many. These are rings of one program, or under one path.

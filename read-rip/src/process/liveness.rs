@@ -169,8 +169,8 @@ pub(super) fn tick_ns(header: &Header) -> u64 {
     1_000_000_000 / u64::from(header.ticks_per_second.clamp(1, 1_000_000_000))
 }
 
-/// Looks for the process of a ring of another PID namespace, which has another pid here. `Err` if it may be there, but
-/// cannot be told.
+/// Looks for the process of a ring of another PID namespace, which has another pid here. `Err` if the reader may not
+/// look at a process that may be this one.
 fn find_in_namespace(header: &Header, observer: &Observer) -> Result<Option<i32>, ()> {
     let mut is_complete = true;
     for process in all_processes().map_err(drop)? {

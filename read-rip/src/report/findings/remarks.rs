@@ -52,8 +52,8 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         }
         Doubt::MaybeNeverConcurrent => "this is harmless if these threads never run at the same time",
         Doubt::MaybeRobust => {
-            "the holder's process has ended: if the lock is robust, the next thread to lock it is told, and perhaps \
-             nobody uses it any more"
+            "the holder's process has ended: if the lock is robust, the next thread that locks it gets EOWNERDEAD; \
+             or nobody uses the lock any more"
         }
         Doubt::OneThread => "one thread did both: this is harmless if no other thread ever does the same",
         Doubt::OneAfterTheOther => {
