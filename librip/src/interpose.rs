@@ -14,8 +14,8 @@ pub fn start_at_first_mark() -> Result<(), crate::InitError> {
     crate::runtime::start(crate::Builder::new(), crate::runtime::When::AtFirstMark)
 }
 
-/// How far the calling thread has come, for a thread that it creates now; `None` if it has recorded nothing, and nor has
-/// the thread that created it.
+/// How far the calling thread has come, for a thread that it creates now; `None` if it has recorded nothing, and nor
+/// has the thread that created it.
 pub fn position_of_creator() -> Option<Position> {
     crate::process::thread::position_of_creator()
 }

@@ -118,10 +118,10 @@ macro_rules! __rip_lock_flag {
 /// `shared` for a reader, `reentrant` if the owner may acquire the lock again, `readers_first` if readers overtake
 /// waiting writers, `try_for` if the wait has a timeout.
 ///
-/// A class may precede the lock, as in `rip_lock_wait!(class "session", &lock)`: a string literal that says what kind of
-/// lock this is. `read-rip` shows it for locks that have no name of their own. Like a label, it is kept in the program's
-/// notes and costs nothing at run time. `rip_lock_acquired!`, `rip_lock_released!` and `rip_lock_try_failed!` take a
-/// class too.
+/// A class may precede the lock, as in `rip_lock_wait!(class "session", &lock)`: a string literal that says what kind
+/// of lock this is. `read-rip` shows it for locks that have no name of their own. Like a label, it is kept in the
+/// program's notes and costs nothing at run time. `rip_lock_acquired!`, `rip_lock_released!` and `rip_lock_try_failed!`
+/// take a class too.
 ///
 /// Place it directly before the call that blocks. It records the time, which takes some nanoseconds more than other
 /// marks do (`RIP_CLOCK=off` saves them). [`rip_lock_acquired!`](crate::rip_lock_acquired) or
@@ -287,8 +287,8 @@ macro_rules! rip_lock_destroyed {
 /// Names a lock in the ring, up to 48 bytes. `read-rip` shows the name instead of the address.
 ///
 /// A lock that is a `static` needs no name: `read-rip` shows the name of the static. Naming takes about a microsecond,
-/// however many names there are. A ring has room for more than 100,000 names. For locks of which there are many, a class
-/// costs nothing: see [`rip_lock_wait!`](crate::rip_lock_wait).
+/// however many names there are. A ring has room for more than 100,000 names. For locks of which there are many, a
+/// class costs nothing: see [`rip_lock_wait!`](crate::rip_lock_wait).
 ///
 /// # Examples
 ///

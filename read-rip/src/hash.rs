@@ -1,8 +1,8 @@
 //! Hash tables with a fast hash function.
 //!
-//! The tables of a ring of 40,000 threads are asked millions of times, by small numbers. The hash function of std is made
-//! for text from the network, and takes four times as long. That of `foldhash` has a random seed too, so a damaged or
-//! hostile ring cannot choose addresses that collide.
+//! The tables of a ring of 40,000 threads are asked millions of times, by small numbers. The hash function of std is
+//! made for text from the network, and takes four times as long. That of `foldhash` has a random seed too, so a damaged
+//! or hostile ring cannot choose addresses that collide.
 
 /// std's map, with another hash function.
 pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;

@@ -1,4 +1,5 @@
-//! Locks in optimised programs: separate locations, their lines without debug information, the recorder's share of a critical section, and locks of libraries.
+//! Locks in optimised programs: separate locations, their lines without debug information, the recorder's share of a
+//! critical section, and locks of libraries.
 
 use std::process::Command;
 

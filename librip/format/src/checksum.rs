@@ -13,7 +13,8 @@
 //! | [`LockName`](crate::LockName) | the entry after its state |
 //! | [`Header`] | [`HEADER_CHECKED`], in [`Header::checksum`] |
 //!
-//! A [`CallLocation`](crate::CallLocation) has none yet. What changes while the process runs has none: counters, slots, words, held-lock tables.
+//! A [`CallLocation`](crate::CallLocation) has none yet. What changes while the process runs has none: counters, slots,
+//! words, held-lock tables.
 
 use core::mem::{offset_of, size_of};
 

@@ -17,7 +17,8 @@ pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// The recorder makes rings here, and the reader looks for them here, unless told otherwise: tmpfs on every Linux.
 pub const DEFAULT_DIRECTORY: &str = "/dev/shm";
 
-/// The default name of a ring's file is `rip.PROGRAM.PID.START`. It has at most this many letters of the program's name.
+/// The default name of a ring's file is `rip.PROGRAM.PID.START`. It has at most this many letters of the program's
+/// name.
 pub const PROGRAM_LETTERS_MAX: usize = 64;
 
 /// What stands for a letter of the program's name in the name of a ring's file.
@@ -119,8 +120,8 @@ pub struct Header {
     pub exited_boottime_ns: AtomicU64,
     /// How many children were forked, by the creator and by its children.
     pub forks: AtomicU32,
-    /// Process ids of the last of these children; the n-th is at index n modulo [`RECENT_CHILDREN`]. [`CHILD_ANNOUNCED`]: the child has
-    /// not noted its id yet.
+    /// Process ids of the last of these children; the n-th is at index n modulo [`RECENT_CHILDREN`].
+    /// [`CHILD_ANNOUNCED`]: the child has not noted its id yet.
     pub recent_children: [AtomicU32; RECENT_CHILDREN],
     /// Names of locks that found no room.
     pub lock_names_refused: AtomicU64,

@@ -47,8 +47,8 @@ functions! {
 
 /// Arguments in registers after the first one. All others are on the stack.
 const IN_REGISTERS: usize = if cfg!(target_arch = "x86_64") { 5 } else { 7 };
-/// So many arguments are collected on the stack. More take memory from the kernel, because the program may not be able to
-/// allocate, in a child that was forked from several threads.
+/// So many arguments are collected on the stack. More take memory from the kernel, because the program may not be able
+/// to allocate, in a child that was forked from several threads.
 const ON_STACK_MAX: usize = 256;
 
 /// The arguments of a call that passes them one by one, up to a null pointer.

@@ -135,7 +135,8 @@ pub(crate) struct ThreadBlock {
     pub(crate) exit_rounds: Cell<u64>,
 }
 
-/// What a thread remembers while it forks, `librip_fork_1`. All zero outside of a fork, in a child up to its first mark.
+/// What a thread remembers while it forks, `librip_fork_1`. All zero outside of a fork, in a child up to its first
+/// mark.
 ///
 /// It is here, and not in a `thread_local!`, because a child would call `__tls_get_addr`: that takes two page faults,
 /// each of which costs a fiftieth of a fork.

@@ -149,8 +149,8 @@ impl Slot {
         Some(Entry::enter(free?, lock, sequence, pc, flags))
     }
 
-    /// Enters a lock that the thread waits for into the last entry, in this state. `None` if another wait is there: that
-    /// of the code which a signal handler has interrupted.
+    /// Enters a lock that the thread waits for into the last entry, in this state. `None` if another wait is there:
+    /// that of the code which a signal handler has interrupted.
     #[cold]
     #[inline(never)]
     pub(crate) fn enter_last(

@@ -126,8 +126,8 @@ pub(crate) fn process_ends(status: c_int) {
 /// The process is about to call `exec`, which ends it if it succeeds. Removes the ring if it would be removed after a
 /// clean end and nobody else records in it. Returns the file of a ring that was removed.
 ///
-/// In a process with several threads the ring stays: the others go on until the new program starts, and if `exec` fails,
-/// no copy of the ring could be exact.
+/// In a process with several threads the ring stays: the others go on until the new program starts, and if `exec`
+/// fails, no copy of the ring could be exact.
 #[cfg(feature = "interpose")]
 pub(crate) fn exec_begins() -> Option<File> {
     let (ring, file) = (current::ring()?, FILE.get()?);

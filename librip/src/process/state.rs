@@ -12,8 +12,8 @@ use crate::sys;
 
 /// Whether this process was forked since the ring was made.
 static IS_FORKED_CHILD: AtomicBool = AtomicBool::new(false);
-/// Inode of this process's PID namespace; [`UNKNOWN`]; 0 if nobody has looked. It is zero at first, so that it is in the
-/// same page as the flags: a forked child writes to all of them, and copies the page.
+/// Inode of this process's PID namespace; [`UNKNOWN`]; 0 if nobody has looked. It is zero at first, so that it is in
+/// the same page as the flags: a forked child writes to all of them, and copies the page.
 static PID_NAMESPACE: AtomicU64 = AtomicU64::new(0);
 /// It cannot be known.
 const UNKNOWN: u64 = u64::MAX;

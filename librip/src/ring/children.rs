@@ -85,8 +85,8 @@ fn maps(pid: u32, inode: u64) -> bool {
 
 /// Whether a process has a file mapped, by the file's device and inode; true if that cannot be known.
 ///
-/// FOLKLORE: on btrfs and overlayfs, `stat` and `/proc/PID/maps` have different devices for one file. `device` is `None`
-/// then.
+/// FOLKLORE: on btrfs and overlayfs, `stat` and `/proc/PID/maps` have different devices for one file. `device` is
+/// `None` then.
 pub(crate) fn maps_on(pid: u32, device: Option<u64>, inode: u64) -> bool {
     let mut path = [0u8; 32];
     let mut word = [0u8; 64];

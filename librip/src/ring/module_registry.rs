@@ -191,7 +191,8 @@ fn write_site(
     unsafe { write_then_complete(ring.site(index), entry, bytes) };
 }
 
-/// Writes an entry, whose state is 0, and then the state that makes it complete: the checksum of the entry and its text.
+/// Writes an entry, whose state is 0, and then the state that makes it complete: the checksum of the entry and its
+/// text.
 ///
 /// The reader is another process that copies the file. It accepts an entry if its state is complete.
 ///

@@ -55,8 +55,8 @@ pub(crate) enum Refusal {
 /// While the ring is full, threads look for dead owners at most once in this time.
 const RECLAIM_INTERVAL_NS: u64 = 1_000_000_000;
 
-/// The first process that died without giving up its slots keeps at most one part of all slots in this many. So children
-/// that crash again and again do not overwrite what the first crash left.
+/// The first process that died without giving up its slots keeps at most one part of all slots in this many. So
+/// children that crash again and again do not overwrite what the first crash left.
 const FIRST_DEAD_PART: u64 = 4;
 
 /// Gives the claimant a slot and returns its index.

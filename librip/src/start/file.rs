@@ -43,8 +43,8 @@ impl Place {
         if let Some(path) = wish {
             let absolute = std::path::absolute(path)
                 .map_err(|source| InitError::Create { path: path.to_owned(), source })?;
-            // A symlink counts as a directory only if the path ends in a slash: somebody may have planted the symlink in
-            // a directory that others can write to.
+            // A symlink counts as a directory only if the path ends in a slash: somebody may have planted the symlink
+            // in a directory that others can write to.
             let is_directory = if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
                 absolute.is_dir()
             } else {
@@ -144,7 +144,8 @@ fn program_name() -> String {
     program.chars().map(librip_format::letter_in_file_name).take(PROGRAM_LETTERS_MAX).collect()
 }
 
-/// Whether a path leads to the executable and is a name of it. `fexecve` executes a path of a descriptor, which is none.
+/// Whether a path leads to the executable and is a name of it. `fexecve` executes a path of a descriptor, which is
+/// none.
 fn is_link_to(path: &Path, executable: Option<&Path>) -> bool {
     let is_descriptor = path.starts_with("/dev/fd") || path.starts_with("/proc");
     !is_descriptor && std::fs::canonicalize(path).ok().as_deref() == executable

@@ -1,7 +1,7 @@
 //! Starting: what ring to make, where, and making it.
 //!
-//! [`plan`] runs once, in ordinary code. [`create`] makes the ring by that plan, at once or at the first mark. `runtime`
-//! decides when, and opens the ring to threads.
+//! [`plan`] runs once, in ordinary code. [`create`] makes the ring by that plan, at once or at the first mark.
+//! `runtime` decides when, and opens the ring to threads.
 
 mod bound;
 pub(crate) mod config;

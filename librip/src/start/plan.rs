@@ -1,7 +1,7 @@
 //! The plan of a ring: everything that can be known before the ring is made.
 //!
-//! Planning is ordinary code: it reads the environment, and allocates. Making the ring ([`create`](super::create)) needs
-//! nothing but the plan and system calls, so that it can happen at the process's first mark, wherever that is.
+//! Planning is ordinary code: it reads the environment, and allocates. Making the ring ([`create`](super::create))
+//! needs nothing but the plan and system calls, so that it can happen at the process's first mark, wherever that is.
 
 #![allow(unsafe_code, reason = "system calls")]
 
@@ -59,9 +59,9 @@ fn limits(place: &Place) -> Limits {
     };
     /// If the address space is limited, the program needs it: the ring takes at most one part in this many.
     const ADDRESS_SPACE_PART: u64 = 16;
-    // Threads that come and go use one slot after the other, in the end all of them. The ring leaves half of what is free
-    // to the program's own shared memory: of the 64 MiB that a container has by default, the ring takes 32. It takes
-    // nothing of 64 KiB, because half of them are too little.
+    // Threads that come and go use one slot after the other, in the end all of them. The ring leaves half of what is
+    // free to the program's own shared memory: of the 64 MiB that a container has by default, the ring takes 32. It
+    // takes nothing of 64 KiB, because half of them are too little.
     let memory_bytes = nix::sys::statvfs::statvfs(place.directory())
         .ok()
         .filter(|status| status.blocks() > 0)

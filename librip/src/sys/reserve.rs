@@ -14,8 +14,8 @@ use super::raw;
 /// Why there is no memory to store to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unreserved {
-    /// The kernel could not provide it: the tmpfs is full, a limit was reached, or the file was truncated. Or a table of
-    /// the ring is full.
+    /// The kernel could not provide it: the tmpfs is full, a limit was reached, or the file was truncated. Or a table
+    /// of the ring is full.
     NoMemory,
     /// The kernel refuses the system calls, above all because of a filter (seccomp).
     Refused,

@@ -336,8 +336,8 @@ fn read(source: &Source) -> Result<(Snapshot, Option<Liveness>), AppError> {
     Ok((snapshot, Some(liveness)))
 }
 
-/// Reads one process of those that share a ring. A process of a PID namespace of its own has another id in the ring, and
-/// is not told from the others.
+/// Reads one process of those that share a ring. A process of a PID namespace of its own has another id in the ring,
+/// and is not told from the others.
 fn read_process(source: &Source, pid: u32) -> Result<(Snapshot, Option<Liveness>), AppError> {
     let (mut snapshot, liveness) = read(source)?;
     let Some(header) = &snapshot.header else { return Ok((snapshot, liveness)) };

@@ -1,7 +1,7 @@
 //! The names of the threads of a living process: those that the kernel has now, not those at their first marks.
 //!
-//! A name that the program gave a thread in the ring stays. Asking the kernel takes about 10 microseconds a thread. So a
-//! view that names all threads of a large process leaves the names as recorded. A finding names few.
+//! A name that the program gave a thread in the ring stays. Asking the kernel takes about 10 microseconds a thread. So
+//! a view that names all threads of a large process leaves the names as recorded. A finding names few.
 
 use super::reading::Reading;
 use super::saved::PresentName;

@@ -8,8 +8,8 @@
 //!
 //! A lock is reported if it changes hands while at least two threads wait for it, one of them for 100 ms, and its
 //! holder does not wait itself. If its ownership stands still, no thread is slowed down by the others: that is a long
-//! wait or a pile-up. It is also reported if half of at least 32 known acquisitions came after a wait, and one wait in ten
-//! took 10 ms. The evidence has the distribution of the known waits and holds.
+//! wait or a pile-up. It is also reported if half of at least 32 known acquisitions came after a wait, and one wait in
+//! ten took 10 ms. The evidence has the distribution of the known waits and holds.
 //!
 //! # Blind spots
 //!

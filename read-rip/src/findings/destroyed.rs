@@ -7,8 +7,8 @@
 //! # Method
 //!
 //! When a lock is destroyed, the recorder sets the state of its held-lock entries to *destroyed*. This analysis reads
-//! that state. The recorder writes an event of the same name for every lock, held or not. With that event the finding is
-//! proven. Without, it is potential: a single bit of damaged memory makes a waiting thread look like this.
+//! that state. The recorder writes an event of the same name for every lock, held or not. With that event the finding
+//! is proven. Without, it is potential: a single bit of damaged memory makes a waiting thread look like this.
 //!
 //! # Blind spots
 //!

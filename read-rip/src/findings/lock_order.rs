@@ -18,18 +18,19 @@
 //! What a thread held when its known history begins follows from the rest of the history and from its table; see
 //! `history`. Threads whose table was incomplete add no edges: a gate lock may be missing.
 //!
-//! Semaphores of one unit and locks that are handed over are gates too: see `gates`. A lock at whose address another one
-//! was initialised or destroyed adds no edges.
+//! Semaphores of one unit and locks that are handed over are gates too: see `gates`. A lock at whose address another
+//! one was initialised or destroyed adds no edges.
 //!
 //! # Blind spots
 //!
 //! Threads that cannot run at the same time look like threads that did not: the finding is suspected if one thread had
-//! exited before another one recorded anything, and if the main thread, if it was the first to record, did its part
-//! for the last time before that. Where it is known that one thread created or joined the other, `kin` says what it did
-//! before and after, and there is no finding. A reader that queues after a waiting writer adds no edge: `deadlock` reports such a cycle if it happens. A lock at
-//! the address of an earlier lock has the earlier one's history, if nothing shows where that one ended. A semaphore with
-//! several units of which no history shows two at once looks like a gate. What was overwritten has no edges. If there are too many
-//! orders, or too many ways to combine them, only a part is searched, and the analysis says so.
+//! exited before another one recorded anything, and if the main thread, if it was the first to record, did its part for
+//! the last time before that. Where it is known that one thread created or joined the other, `kin` says what it did
+//! before and after, and there is no finding. A reader that queues after a waiting writer adds no edge: `deadlock`
+//! reports such a cycle if it happens. A lock at the address of an earlier lock has the earlier one's history, if
+//! nothing shows where that one ended. A semaphore with several units of which no history shows two at once looks like
+//! a gate. What was overwritten has no edges. If there are too many orders, or too many ways to combine them, only a
+//! part is searched, and the analysis says so.
 //!
 //! # Example output
 //!
@@ -461,8 +462,8 @@ impl<'a> Search<'a> {
         cycles
     }
 
-    /// A cycle whose least lock is `start`, if there is one of threads that ran at the same time. Depth first; the stack
-    /// has the edges that are still to be tried.
+    /// A cycle whose least lock is `start`, if there is one of threads that ran at the same time. Depth first; the
+    /// stack has the edges that are still to be tried.
     fn cycle(&mut self, start: LockId, length: usize, members: &HashSet<LockId>) -> Option<Cycle> {
         self.path.clear();
         self.gates.clear();

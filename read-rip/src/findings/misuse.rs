@@ -7,10 +7,10 @@
 //! # Method
 //!
 //! The interposer notes errors that the C library returns: EDEADLK, EPERM, EBUSY when a lock is destroyed, EOWNERDEAD,
-//! ENOTRECOVERABLE, EAGAIN, EINVAL for a lock that was destroyed, EOVERFLOW. It also notes a wait on a condition variable
-//! with a mutex that names another owner, or none. The ring keeps the first callers of each kind, whatever comes later. So
-//! the finding is proven: the call was made, and it had that result. A program that expects the error and handles it
-//! can suppress the finding.
+//! ENOTRECOVERABLE, EAGAIN, EINVAL for a lock that was destroyed, EOVERFLOW. It also notes a wait on a condition
+//! variable with a mutex that names another owner, or none. The ring keeps the first callers of each kind, whatever
+//! comes later. So the finding is proven: the call was made, and it had that result. A program that expects the error
+//! and handles it can suppress the finding.
 //!
 //! A lock that was initialised while a thread waited for it, and still waits, is misuse too: the thread began to wait
 //! earlier than the initialisation was recorded.
@@ -19,8 +19,8 @@
 //!
 //! # Blind spots
 //!
-//! Locks of `librip::sync` and `librip::raw` do not return such errors. The functions of `threads.h` return one code for
-//! all of them, which is not noted. Of each kind, four callers are kept.
+//! Locks of `librip::sync` and `librip::raw` do not return such errors. The functions of `threads.h` return one code
+//! for all of them, which is not noted. Of each kind, four callers are kept.
 //!
 //! # Example output
 //!

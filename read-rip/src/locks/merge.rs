@@ -3,7 +3,8 @@
 //! A ledger has a lock for each process and address. A forked child inherits a shared mapping at its address, so a lock
 //! that is initialised for several processes, and is at one address in a parent and its child, is one lock. Tables say
 //! of each lock that is in use whether it was initialised so. A spin lock does not say that of itself, so all of them
-//! count as perhaps shared, and stay apart. Processes that map a lock at different addresses seem to use different locks.
+//! count as perhaps shared, and stay apart. Processes that map a lock at different addresses seem to use different
+//! locks.
 
 use super::{Lock, LockId, LockModel, Nature, Step};
 use crate::hash::HashMap;

@@ -28,8 +28,8 @@ pub struct LockModel {
     pub is_final: bool,
     /// The time of the reading, ns since boot. For a dead process, the time of its end or the last time in the ring.
     pub now_ns: Option<u64>,
-    /// Whether `now_ns` is only the last recorded moment of a process that died later. Lengths of time up to `now_ns` are
-    /// lower bounds then.
+    /// Whether `now_ns` is only the last recorded moment of a process that died later. Lengths of time up to `now_ns`
+    /// are lower bounds then.
     pub is_end_unknown: bool,
     /// If `is_end_unknown`: the latest moment at which the process can have died, ns since boot; `None` if that is not
     /// known either.

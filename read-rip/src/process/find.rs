@@ -96,7 +96,8 @@ impl Found {
         Some(Found { path, header, liveness, memory_bytes, children: Vec::new() })
     }
 
-    /// Lists forked children, and looks for living ones if the process itself does not record any more. See `liveness_of_children`.
+    /// Lists forked children, and looks for living ones if the process itself does not record any more. See
+    /// `liveness_of_children`.
     ///
     /// This reads the whole ring, so only callers that show or remove the ring do it.
     pub fn with_children(mut self, mapped: &LazyCell<MappedFiles>, is_thorough: bool) -> Found {

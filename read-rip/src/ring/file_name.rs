@@ -38,8 +38,8 @@ impl FileName {
     }
 }
 
-/// What the program of a ring is called: by the name by which it was started, if the name of the file says it, or else by
-/// the name of its executable. Empty if neither is known.
+/// What the program of a ring is called: by the name by which it was started, if the name of the file says it, or else
+/// by the name of its executable. Empty if neither is known.
 pub fn program_name(ring: &Path, pid: u32, executable: &Path) -> String {
     let executable = executable.file_name().unwrap_or_default().to_string_lossy();
     let of_file = ring.file_name().and_then(|name| FileName::parse(name.to_str()?));

@@ -1,6 +1,7 @@
 //! Where a ring's bytes come from: a file that is read piece by piece, or a decompressed copy in memory.
 //!
-//! It reads regular files and standard input only. It maps nothing: if a mapped file is truncated, an access kills the reader.
+//! It reads regular files and standard input only. It maps nothing: if a mapped file is truncated, an access kills the
+//! reader.
 
 use std::fs::File;
 use std::io;
