@@ -44,4 +44,5 @@ pub mod process;
 pub mod report;
 pub mod ring;
 pub mod symbols;
+pub mod target;
 pub mod threads;
