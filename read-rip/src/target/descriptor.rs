@@ -1,0 +1,56 @@
+//! What is behind a file descriptor.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// A file descriptor of the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Its number.
+    pub number: u32,
+    /// What is behind it.
+    pub kind: DescriptorKind,
+}
+
+/// What is behind a file descriptor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DescriptorKind {
+    /// A file or a device.
+    File(PathBuf),
+    /// A TCP connection or a listening socket.
+    Tcp {
+        /// This end.
+        local: SocketAddr,
+        /// The other end; `None` if the socket listens.
+        peer: Option<SocketAddr>,
+        /// The kernel's word for its state, as in `ESTABLISHED`.
+        state: &'static str,
+    },
+    /// A UDP socket.
+    Udp {
+        /// This end.
+        local: SocketAddr,
+        /// The other end, if the socket is connected.
+        peer: Option<SocketAddr>,
+    },
+    /// A unix socket.
+    Unix {
+        /// Its path, or its abstract name after an `@`; `None` if it has neither.
+        name: Option<String>,
+        /// The processes that have the other end, as far as this reader may know.
+        peers: Vec<u32>,
+    },
+    /// A socket of another kind; its inode.
+    Socket(u64),
+    /// A pipe.
+    Pipe {
+        /// Its inode.
+        inode: u64,
+        /// Other processes that have it open, as far as this reader may know.
+        peers: Vec<u32>,
+    },
+    /// A file without a path: `eventfd`, `eventpoll`, `timerfd`, `signalfd`, `inotify` and so on.
+    Anonymous(String),
+    /// It is open, and nothing else is known.
+    Unknown,
+}

@@ -1,0 +1,35 @@
+//! The ranges of the target's memory, and the modules that they make up.
+
+use std::path::PathBuf;
+
+use crate::ring::Module;
+
+/// A range of the target's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its first address.
+    pub begin: u64,
+    /// The address after its last one.
+    pub end: u64,
+    /// Whether it can be written to.
+    pub is_writable: bool,
+    /// Whether its contents can be executed.
+    pub is_executable: bool,
+    /// Whether writes reach the file, or other processes.
+    pub is_shared: bool,
+    /// The offset of `begin` in the file, bytes.
+    pub offset: u64,
+    /// The device and the inode of the file; `None` if no file is mapped, or if that is not known.
+    pub file: Option<(u64, u64)>,
+    /// The path of the file, as the target sees it. Special ranges have a name in brackets, as in `[stack]`.
+    pub path: Option<PathBuf>,
+    /// Whether the file has been removed since.
+    pub is_deleted: bool,
+}
+
+/// The modules that mappings make up: one for each file with code that is mapped from its beginning.
+///
+/// The build id, the length and the time of a file are not known from its mappings. The module's `pid` is 0.
+pub fn modules_of(_mappings: &[Mapping]) -> Vec<Module> {
+    Vec::new()
+}

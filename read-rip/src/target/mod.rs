@@ -1,0 +1,51 @@
+//! A process as its kernel and its memory describe it: tasks, what each sleeps in, memory, mappings, descriptors.
+//!
+//! These are values: of living processes, or of core files. Nothing here reads anything, and nothing here knows rings,
+//! symbols or locks.
+//!
+//! *Target* is the debuggers' word for the process that is looked at.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `task` | a thread of the target, at one moment |
+//! | `syscall` | the system call that a thread sleeps in, and its arguments |
+//! | `memory` | the target's memory, as something that can be read |
+//! | `mapping` | the ranges of the target's memory, and the modules that they make up |
+//! | `descriptor` | what is behind a file descriptor |
+
+mod descriptor;
+mod mapping;
+mod memory;
+mod syscall;
+mod task;
+
+pub use descriptor::{Descriptor, DescriptorKind};
+pub use mapping::{Mapping, modules_of};
+pub use memory::{Memory, Unreadable};
+pub use syscall::{Architecture, Call, CallKind};
+pub use task::{Registers, RunState, Schedule, Sleep, Task};
+
+use crate::ring::Module;
+
+/// What is known of a target at one moment. Its memory is read when it is needed.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Its process id in this reader's PID namespace. In a core file: the one that the file has.
+    pub pid: u32,
+    /// Its process id in its own PID namespace.
+    pub own_pid: u32,
+    /// The name of its program.
+    pub name: String,
+    /// The processor that it runs on.
+    pub architecture: Architecture,
+    /// When it started, clock ticks since boot; `None` in a core file.
+    pub start_ticks: Option<u64>,
+    /// When its tasks were read, ns since boot; `None` in a core file.
+    pub taken_ns: Option<u64>,
+    /// Its threads, by `tid`.
+    pub tasks: Vec<Task>,
+    /// Its memory's ranges, by address. Empty if this reader may not see them.
+    pub mappings: Vec<Mapping>,
+    /// The executable and its libraries, from the mappings. Empty if this reader may not see them.
+    pub modules: Vec<Module>,
+}

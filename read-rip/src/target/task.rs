@@ -1,0 +1,110 @@
+//! A thread of the target, at one moment.
+
+use super::Call;
+
+/// A thread, as the kernel or a core file describes it.
+///
+/// What could not be read is `None`: [`Task::hidden`] says whether rights were missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its id in this reader's PID namespace. In a core file: the id that the file has.
+    pub tid: u32,
+    /// Its id in its own PID namespace. The target's memory has this one.
+    pub own_tid: u32,
+    /// What the kernel calls it now; may contain anything.
+    pub name: String,
+    /// Whether it runs, sleeps, is stopped and so on.
+    pub state: RunState,
+    /// When it started, clock ticks since boot. With `tid` this identifies it.
+    pub start_ticks: u64,
+    /// What it sleeps in; `None` if it runs, or if that is not known.
+    pub sleep: Option<Sleep>,
+    /// Its registers; `None` if it runs, or if they are not known.
+    pub registers: Option<Registers>,
+    /// The kernel's account of its processor time.
+    pub schedule: Option<Schedule>,
+    /// Its nice value, from -20 to 19.
+    pub nice: Option<i32>,
+    /// The process that traces it.
+    pub tracer: Option<u32>,
+    /// Whether the kernel refused to say what the thread sleeps in, because this reader lacks the rights.
+    pub hidden: bool,
+}
+
+/// What the kernel's scheduler says of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// It runs, or is ready to run: `R`.
+    Running,
+    /// It sleeps, and a signal wakes it: `S`.
+    Sleeping,
+    /// It sleeps, mostly for a disk, and no signal wakes it: `D`.
+    DiskSleep,
+    /// A signal has stopped it: `T`.
+    Stopped,
+    /// Its tracer has stopped it: `t`.
+    Traced,
+    /// It has ended, and its parent has not asked for it yet: `Z`.
+    Zombie,
+    /// It is ending: `X`.
+    Dead,
+    /// A thread of the kernel that has nothing to do: `I`.
+    Idle,
+    /// Another letter. In a core file: not known.
+    Unknown(char),
+}
+
+impl From<char> for RunState {
+    /// Decodes the third field of `/proc/PID/stat`.
+    fn from(letter: char) -> RunState {
+        match letter {
+            'R' => RunState::Running,
+            'S' => RunState::Sleeping,
+            'D' => RunState::DiskSleep,
+            'T' => RunState::Stopped,
+            't' => RunState::Traced,
+            'Z' => RunState::Zombie,
+            'X' | 'x' => RunState::Dead,
+            'I' => RunState::Idle,
+            other => RunState::Unknown(other),
+        }
+    }
+}
+
+/// What a thread sleeps in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleep {
+    /// A system call.
+    Call(Call),
+    /// The kernel, and not in a system call: a page fault.
+    Fault,
+}
+
+/// The registers of a thread, as far as they are known.
+///
+/// The kernel shows `pc` and `sp` of a sleeping thread to anybody who may read its memory. The others take a tracer or a
+/// core file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Registers {
+    /// The program counter: the address of the next instruction.
+    pub pc: u64,
+    /// The stack pointer.
+    pub sp: u64,
+    /// The frame pointer: `rbp` or `x29`.
+    pub fp: Option<u64>,
+    /// The link register of aarch64, `x30`.
+    pub lr: Option<u64>,
+    /// The base of the thread's thread-local storage: `fs_base` or `tpidr_el0`.
+    pub tls: Option<u64>,
+}
+
+/// The kernel's account of a thread's processor time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    /// How long it ran, ns.
+    pub ran_ns: u64,
+    /// How long it was ready to run and did not, ns.
+    pub delayed_ns: u64,
+    /// How often it was given a processor. If this has not changed, the thread has not run in between.
+    pub turns: u64,
+}
