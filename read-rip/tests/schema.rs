@@ -179,7 +179,7 @@ fn evidence_of_every_kind_fits_the_schema() {
 }
 
 fn hold() -> HoldFact {
-    HoldFact { thread: 1, lock: 2, location: 3, is_shared: true, for_ns: Some(4) }
+    HoldFact { thread: 1, lock: 2, location: Some(3), is_shared: true, for_ns: Some(4) }
 }
 
 fn wait() -> WaitFact {
@@ -247,7 +247,9 @@ fn nobody_left() -> Evidence {
 
 fn wait_cycle() -> Evidence {
     let blockers = [Blocker::Holder(hold()), Blocker::QueuedWriter(7)];
-    let edges = blockers.map(|blocker| WaitEdge { wait: wait(), blocker }).into();
+    let lock = |blocker| WaitEdge::Lock(LockEdge { wait: wait(), blocker });
+    let join = JoinFact { thread: 1, joined: 2, location: 3, is_timed: true, for_ns: Some(4) };
+    let edges = blockers.map(lock).into_iter().chain([WaitEdge::Join { join }]).collect();
     Evidence::WaitCycle(WaitCycle { threads: 2, for_ns: Some(1), edges, also_blocked: 3 })
 }
 

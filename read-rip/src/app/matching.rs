@@ -27,12 +27,13 @@ impl Matching<'_> {
 
     /// Whether a lock, one of its holders or one of its waiters matches.
     pub(super) fn has_use(&self, lock: &Summary) -> bool {
-        let of = |threads: &[ThreadId], location| {
-            self.has_location(location) || threads.iter().any(|&id| self.has_thread(id))
+        let of = |threads: &[ThreadId], location: Option<LocationId>| {
+            location.is_some_and(|location| self.has_location(location))
+                || threads.iter().any(|&id| self.has_thread(id))
         };
         self.has_lock(lock.lock)
             || lock.holders.iter().any(|group| of(&group.threads, group.location))
-            || lock.waiters.iter().any(|group| of(&group.threads, group.location))
+            || lock.waiters.iter().any(|group| of(&group.threads, Some(group.location)))
     }
 
     fn has_lock(&self, id: LockId) -> bool {

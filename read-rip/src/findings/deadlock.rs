@@ -29,6 +29,8 @@
 //! up, and when it is cancelled. So it waits for the thread that holds that lock, and this edge is as certain as that
 //! of an ordinary wait. Who could signal is another question: see `long_wait`.
 //!
+//! A thread that waits for the end of another thread is an edge too: the other one has to continue.
+//!
 //! # Who can release a lock
 //!
 //! A hold is a certain edge if only the holder can release the lock: the standard library's locks, and recursive,
@@ -41,7 +43,7 @@
 //!
 //! # Blind spots
 //!
-//! A wait for something else than a lock (a channel, a join, the signal of a condition) is not in the graph. Cycles
+//! A wait for something else than a lock or a thread (a channel, the signal of a condition) is not in the graph. Cycles
 //! through locks that are marked by hand are potential. A copy may have been made while its process ran, and does not
 //! show one moment: see `doubt_copy`.
 //!
@@ -54,14 +56,14 @@
 //!     14 more threads are blocked by them
 //! ```
 
-use super::evidence::{Blocker, Evidence, WaitCycle, WaitEdge};
+use super::evidence::{Blocker, Evidence, LockEdge, WaitCycle, WaitEdge};
 use super::finding::{Analysis, Finding};
 use super::graph::Graph;
 use super::history::HandedOver;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
 use crate::hash::HashSet;
-use crate::locks::{Hold, HoldState, Lock, LockId, Ownership, ThreadId, Wait};
+use crate::locks::{Hold, HoldState, Join, Lock, LockId, Ownership, ThreadId, Wait};
 use crate::ring::SequenceBits;
 
 /// See the file's description.
@@ -195,6 +197,9 @@ impl<'a> WaitsFor<'a> {
             if let Some(wait) = self.steady_wait(thread).filter(|wait| self.grade_wait(wait).0 >= level) {
                 self.target(wait, level).into_iter().for_each(|target| graph.add(thread, target));
             }
+            if let Some(join) = self.steady_join(thread).filter(|join| grade_join(join).0 >= level) {
+                graph.add(thread, join.joined);
+            }
         }
         for (id, lock) in model.locks.iter().enumerate() {
             if lock.waiters.is_empty() && lock.condition_waiters.is_empty() {
@@ -244,6 +249,11 @@ impl<'a> WaitsFor<'a> {
         let is_recursive = self.view.now.locks[wait.lock].nature.is_reentrant;
         let is_own = is_recursive && self.own_hold(thread, wait.lock).is_some();
         (!is_own).then_some(wait)
+    }
+
+    /// The wait of a thread for the end of another one, if it lasted throughout.
+    fn steady_join(&self, thread: ThreadId) -> Option<&Join> {
+        self.view.join(thread).filter(|join| join.is_steady)
     }
 
     /// The wait of a thread for the lock of its condition, if that lock is not its own meanwhile.
@@ -315,6 +325,12 @@ impl<'a> WaitsFor<'a> {
         let mut premises = Vec::new();
         for (at, &thread) in threads.iter().enumerate() {
             let next = threads[(at + 1) % threads.len()];
+            if let Some(join) = self.steady_join(thread).filter(|join| join.joined == next) {
+                since.push(join.since_ns);
+                doubts.extend(grade_join(join).1);
+                edges.push(WaitEdge::Join { join: self.view.join_fact(join) });
+                continue;
+            }
             let Some(wait) = self.steady_wait(thread) else { continue };
             since.push(wait.since_ns);
             doubts.extend(self.grade_wait(wait).1);
@@ -330,14 +346,17 @@ impl<'a> WaitsFor<'a> {
                     Blocker::QueuedWriter(next)
                 }
             };
-            edges.push(WaitEdge { wait: self.view.wait_fact(wait), blocker });
+            edges.push(WaitEdge::Lock(LockEdge { wait: self.view.wait_fact(wait), blocker }));
         }
         // All have waited since the last of them began to.
         let since_ns = since.into_iter().collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max());
-        let has_queue = edges.iter().any(|edge| matches!(edge.blocker, Blocker::QueuedWriter(_)));
+        let of_locks = || edges.iter().filter_map(WaitEdge::of_lock);
+        let has_queue = of_locks().any(|edge| matches!(edge.blocker, Blocker::QueuedWriter(_)));
+        let has_join = of_locks().count() < edges.len();
         let advice = match threads.len() {
             _ if has_queue => Advice::NoNestedReads,
-            _ if edges.iter().any(|edge| edge.wait.is_relock) => Advice::NoLocksInWait,
+            _ if has_join => Advice::NoLocksInJoin,
+            _ if of_locks().any(|edge| edge.wait.is_relock) => Advice::NoLocksInWait,
             1 => Advice::ReleaseBeforeCall,
             _ => Advice::OneOrder,
         };
@@ -373,6 +392,10 @@ impl<'a> WaitsFor<'a> {
 /// The holds on a lock that are certain and lasted throughout.
 fn steady_holds(lock: &Lock) -> impl Iterator<Item = &Hold> {
     lock.holders.iter().filter(|hold| hold.state == HoldState::Held && hold.is_steady)
+}
+
+fn grade_join(join: &Join) -> Grade {
+    if join.is_timed { (Confidence::Potential, Some(Doubt::TimedWait)) } else { CERTAIN }
 }
 
 fn has_begun(view: &View<'_>, wait: &Wait) -> bool {

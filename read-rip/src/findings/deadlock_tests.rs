@@ -24,8 +24,13 @@ fn cycle(found: &[Finding]) -> &WaitCycle {
     cycle
 }
 
+/// An edge of the cycle that is a wait for a lock.
+fn edge(found: &[Finding], at: usize) -> &LockEdge {
+    cycle(found).edges[at].of_lock().expect("a wait for a lock")
+}
+
 fn holder(found: &[Finding], edge: usize) -> &HoldFact {
-    let Blocker::Holder(hold) = &cycle(found).edges[edge].blocker else { panic!("{found:?}") };
+    let Blocker::Holder(hold) = &self::edge(found, edge).blocker else { panic!("{found:?}") };
     hold
 }
 
@@ -65,7 +70,7 @@ fn cycles_of_2_to_50_threads_are_proven() {
 fn each_edge_has_the_wait_and_the_hold_that_blocks_it() {
     let found = circle(Scene::new(), 2).run(&Deadlock);
     assert_eq!(cycle(&found).for_ns, Some(12 * SECOND));
-    let (wait, hold) = (cycle(&found).edges[0].wait, holder(&found, 0));
+    let (wait, hold) = (edge(&found, 0).wait, holder(&found, 0));
     assert_eq!((wait.thread, wait.lock, wait.for_ns), (0, 1, Some(12 * SECOND)));
     assert_eq!((hold.thread, hold.lock, hold.for_ns), (1, 1, Some(30 * SECOND)));
     assert_eq!(found[0].advice, [Advice::OneOrder, Advice::EndTheProcess]);
@@ -267,7 +272,7 @@ fn reads_again(readers_first: Option<bool>) -> Scene {
 fn a_nested_read_and_a_queued_writer_are_a_deadlock() {
     let found = reads_again(Some(false)).run(&Deadlock);
     assert_eq!(found[0].confidence, Confidence::Proven);
-    assert_eq!(cycle(&found).edges[0].blocker, Blocker::QueuedWriter(1));
+    assert_eq!(edge(&found, 0).blocker, Blocker::QueuedWriter(1));
     assert_eq!(found[0].advice, [Advice::NoNestedReads, Advice::EndTheProcess]);
     assert_eq!(found[0].mentions.threads.len(), 2);
     assert!(reads_again(Some(true)).run(&Deadlock).is_empty(), "readers pass writers");
@@ -357,7 +362,8 @@ fn a_thread_that_waits_on_a_condition_needs_the_lock_to_return() {
     for scene in [Scene::new(), Scene::dead()] {
         let found = circle_through_a_condition(scene).run(&Deadlock);
         assert_eq!((found.len(), found[0].confidence), (1, Confidence::Proven));
-        let relocks: Vec<bool> = cycle(&found).edges.iter().map(|edge| edge.wait.is_relock).collect();
+        let relocks: Vec<bool> =
+            (0..cycle(&found).edges.len()).map(|at| edge(&found, at).wait.is_relock).collect();
         assert_eq!(relocks, [true, false]);
         assert_eq!(found[0].advice, [Advice::NoLocksInWait, Advice::EndTheProcess]);
     }
@@ -410,4 +416,43 @@ fn locks_that_were_initialised_where_a_handed_over_lock_was_are_not_certain() {
     let found = scene.run(&Deadlock);
     assert_eq!(found[0].confidence, Confidence::Suspected);
     assert_eq!(found[0].doubts, [Doubt::HandedOver]);
+}
+
+/// The first thread holds a lock and waits for the end of the second one, which waits for the lock.
+fn joined_under_a_lock(change: impl Fn(&mut Join)) -> Scene {
+    let mut scene = Scene::of_two_threads_and_a_lock();
+    scene.holds(0, 0);
+    scene.waits(1, 0);
+    scene.joins(0, 1, change);
+    scene
+}
+
+#[test]
+fn a_lock_held_over_a_join_whose_thread_waits_for_it_is_a_deadlock() {
+    let found = joined_under_a_lock(|_| {}).run(&Deadlock);
+    assert_eq!((found.len(), found[0].confidence), (1, Confidence::Proven), "{found:?}");
+    assert_eq!(found[0].advice, [Advice::NoLocksInJoin, Advice::EndTheProcess]);
+    assert_eq!(cycle(&found).threads, 2);
+    assert!(
+        matches!(cycle(&found).edges[0], WaitEdge::Join { join } if (join.thread, join.joined) == (0, 1))
+    );
+    assert_eq!(found[0].mentions.threads, [0, 1]);
+}
+
+#[test]
+fn a_join_is_judged_like_a_wait() {
+    assert_eq!(confidences(&joined_under_a_lock(|join| join.is_timed = true)), [Confidence::Potential]);
+    assert_eq!(confidences(&joined_under_a_lock(|join| join.is_steady = false)), []);
+    let mut ended = joined_under_a_lock(|_| {});
+    ended.model.threads[1].state = ThreadState::Exited;
+    assert_eq!(confidences(&ended), []);
+}
+
+#[test]
+fn threads_that_join_each_other_are_a_deadlock() {
+    let mut scene = Scene::of_two_threads_and_a_lock();
+    scene.joins(0, 1, |_| {});
+    assert_eq!(confidences(&scene), []);
+    scene.joins(1, 0, |_| {});
+    assert_eq!(confidences(&scene), [Confidence::Proven]);
 }

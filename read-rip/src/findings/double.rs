@@ -60,13 +60,9 @@ impl Analysis for Double {
                     && !hold.is_shared
                     && hold.state == HoldState::Held
                     && !is_fine(hold.lock)
+                    && let Some(first) = hold.location
                 {
-                    add(SecondAcquisition {
-                        thread: id,
-                        lock: hold.lock,
-                        first: hold.location,
-                        second: None,
-                    });
+                    add(SecondAcquisition { thread: id, lock: hold.lock, first, second: None });
                 }
             }
             history::replay(thread, |step, held| {

@@ -41,8 +41,9 @@ pub struct HoldFact {
     pub thread: ThreadId,
     /// The lock.
     pub lock: LockId,
-    /// Where the thread acquired it.
-    pub location: LocationId,
+    /// Where the thread acquired it; `None`: only the process's memory says that it holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<LocationId>,
     /// In shared mode.
     #[serde(rename = "shared")]
     pub is_shared: bool,
@@ -99,7 +100,47 @@ pub struct WaitCycle {
 
 /// A thread of a cycle, and the next thread, which blocks it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WaitEdge {
+#[serde(untagged)]
+pub enum WaitEdge {
+    /// It waits for a lock.
+    Lock(LockEdge),
+    /// It waits for the end of the next thread.
+    Join {
+        /// The wait.
+        join: JoinFact,
+    },
+}
+
+impl WaitEdge {
+    /// The wait for a lock, if it is one.
+    pub fn of_lock(&self) -> Option<&LockEdge> {
+        match self {
+            WaitEdge::Lock(edge) => Some(edge),
+            WaitEdge::Join { .. } => None,
+        }
+    }
+}
+
+/// A thread that waits for the end of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct JoinFact {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The thread whose end it waits for.
+    pub joined: ThreadId,
+    /// Where the thread waits.
+    pub location: LocationId,
+    /// The wait ends by itself after a time.
+    #[serde(rename = "timed")]
+    pub is_timed: bool,
+    /// For how long; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+}
+
+/// A thread of a cycle that waits for a lock, and the next thread, which blocks it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LockEdge {
     /// The wait.
     pub wait: WaitFact,
     /// What blocks it.

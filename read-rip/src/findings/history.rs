@@ -110,11 +110,13 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
         });
     }
     for hold in thread.holds.iter().filter(|hold| hold.state == HoldState::Held) {
-        if !seen.contains(&hold.lock) {
+        if !seen.contains(&hold.lock)
+            && let Some(location) = hold.location
+        {
             held.push(Held {
                 lock: hold.lock,
                 is_shared: hold.is_shared,
-                location: hold.location,
+                location,
                 times: u32::from(hold.recursion) + 1,
                 is_in_condition_wait: false,
                 since: 0,

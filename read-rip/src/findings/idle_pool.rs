@@ -65,7 +65,7 @@ pub(super) fn which_are_pools(view: &View<'_>, groups: &[Group]) -> Vec<bool> {
 fn common_place<'v>(view: &View<'v>, group: &Group) -> Option<Place<'v>> {
     let Root::Holder(holder) = group.root else { return None };
     let hold = group.hold(view)?;
-    let place = place_of(view.locations[hold.location]);
+    let place = place_of(view.locations[hold.location?]);
     let stem = stem(&view.now.threads[holder].name);
     let is_like_the_holder = |&thread: &ThreadId| {
         let own = &view.now.threads[thread];
@@ -120,7 +120,7 @@ pub(super) fn pools(view: &View<'_>) -> Vec<IdlePool> {
         Some(IdlePool {
             lock: group.lock,
             holder: hold.thread,
-            location: hold.location,
+            location: hold.location?,
             waiting: group.threads.len(),
             longest_ns: view.ago_ns(group.first_wait_ns(view)),
         })
@@ -163,7 +163,7 @@ mod tests {
         for at in 0..4 {
             let thread = scene.thread(&format!("worker {at}"));
             match at {
-                0 => scene.holds_with(thread, lock, |hold| hold.location = turn),
+                0 => scene.holds_with(thread, lock, |hold| hold.location = Some(turn)),
                 _ => scene.waits_with(thread, lock, |wait| wait.location = turn),
             }
             // A turn of each, before.
@@ -210,7 +210,7 @@ mod tests {
             // The place acquires another lock: it is a wrapper.
             |scene| {
                 let other = scene.lock("OTHER");
-                let turn = scene.model.threads[0].holds[0].location;
+                let turn = scene.model.threads[0].holds[0].location.unwrap();
                 scene.step(3, StepKind::AcquireBegin, other).location = turn;
             },
             // The holder went on.

@@ -210,6 +210,8 @@ named! {
         NoNestedReads = "no-nested-reads",
         /// Hold no other lock while waiting on a condition variable.
         NoLocksInWait = "no-locks-in-wait",
+        /// Hold no lock that a thread needs while waiting for the end of that thread.
+        NoLocksInJoin = "no-locks-in-join",
         /// Release the lock before the call that acquires it again.
         ReleaseBeforeCall = "release-before-call",
         /// Only the end of the process frees these threads.

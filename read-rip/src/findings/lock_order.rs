@@ -293,8 +293,11 @@ fn acquisitions(
     let mut held: Vec<Held> =
         held.iter().filter(is_held).filter(|held| held.lock != wait.lock).copied().collect();
     for hold in &thread.holds {
-        if hold.lock != wait.lock && !held.iter().any(|held| held.lock == hold.lock) {
-            let (lock, is_shared, location) = (hold.lock, hold.is_shared, hold.location);
+        if hold.lock != wait.lock
+            && !held.iter().any(|held| held.lock == hold.lock)
+            && let Some(location) = hold.location
+        {
+            let (lock, is_shared) = (hold.lock, hold.is_shared);
             let (times, is_in_condition_wait, since, is_older) = (1, false, 0, true);
             held.push(Held { lock, is_shared, location, times, is_in_condition_wait, since, is_older });
         }

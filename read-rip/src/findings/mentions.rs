@@ -2,7 +2,9 @@
 //!
 //! It makes no text. Suppressions, the JSON output and later analyses ask what a finding is about.
 
-use super::evidence::{Blocker, Evidence, FailedTries, HoldFact, OrderEdge, WaitEdge, WaitFact, Waiters};
+use super::evidence::{
+    Blocker, Evidence, FailedTries, HoldFact, LockEdge, OrderEdge, WaitEdge, WaitFact, Waiters,
+};
 use crate::hash::HashSet;
 use crate::locations::LocationId;
 use crate::locks::{LockId, ThreadId};
@@ -107,10 +109,18 @@ impl Mentions {
     }
 
     fn wait_edge(&mut self, edge: &WaitEdge) {
-        self.wait(&edge.wait);
-        match &edge.blocker {
-            Blocker::Holder(hold) => self.hold(hold),
-            Blocker::QueuedWriter(writer) => self.threads.push(*writer),
+        match edge {
+            WaitEdge::Lock(LockEdge { wait, blocker }) => {
+                self.wait(wait);
+                match blocker {
+                    Blocker::Holder(hold) => self.hold(hold),
+                    Blocker::QueuedWriter(writer) => self.threads.push(*writer),
+                }
+            }
+            WaitEdge::Join { join } => {
+                self.passed(join.thread, [join.location]);
+                self.threads.push(join.joined);
+            }
         }
     }
 
@@ -135,7 +145,7 @@ impl Mentions {
     }
 
     fn hold(&mut self, hold: &HoldFact) {
-        self.one(hold.thread, hold.lock, [hold.location]);
+        self.one(hold.thread, hold.lock, hold.location);
     }
 
     fn wait(&mut self, wait: &WaitFact) {

@@ -93,7 +93,8 @@ fn writers(model: &LockModel) -> HashMap<LockId, Vec<Writer>> {
     for (id, thread) in model.threads.iter().enumerate() {
         let writes = thread.steps.iter().filter(|step| is_acquisition(step) && !step.is_shared);
         let steps = writes.filter_map(|step| Some((step.lock?, step.location)));
-        let holds = thread.holds.iter().filter(|hold| !hold.is_shared).map(|hold| (hold.lock, hold.location));
+        let holds = thread.holds.iter().filter(|hold| !hold.is_shared);
+        let holds = holds.filter_map(|hold| Some((hold.lock, hold.location?)));
         let wait = thread.wait.iter().filter(|wait| !wait.is_shared).map(|wait| (wait.lock, wait.location));
         for (lock, location) in steps.chain(holds).chain(wait).filter(|(lock, _)| queues(*lock)) {
             add(lock, (id, location));

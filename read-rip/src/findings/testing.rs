@@ -9,8 +9,8 @@ use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
 use super::{Advice, Analysis, Confidence, Finding, Kind, Memo, View};
 use crate::locations::{Location, LocationId};
 use crate::locks::{
-    Hold, HoldState, Lock, LockId, LockModel, LockName, Nature, Ownership, Step, StepKind, Steps, ThreadId,
-    ThreadLocks, Wait,
+    Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Step, StepKind, Steps,
+    ThreadId, ThreadLocks, Wait,
 };
 use crate::ring::LockType;
 use crate::threads::ThreadState;
@@ -98,6 +98,7 @@ impl Scene {
             relock: None,
             semaphore_wait: None,
             sleep: None,
+            join: None,
             overflowed: 0,
             in_flux: 0,
             last,
@@ -157,7 +158,7 @@ impl Scene {
             lock,
             is_shared: false,
             is_upgradable: false,
-            location,
+            location: Some(location),
             since_ns: Some(NOW - 30 * SECOND),
             recursion: 0,
             state: HoldState::Held,
@@ -206,6 +207,15 @@ impl Scene {
     /// The thread waits on a condition variable, and has released this lock meanwhile.
     pub(super) fn waits_on_condition(&mut self, thread: ThreadId, lock: LockId) {
         self.waits_with(thread, lock, |wait| wait.is_relock = true);
+    }
+
+    /// The thread waits for the end of another one.
+    pub(super) fn joins(&mut self, thread: ThreadId, joined: ThreadId, change: impl Fn(&mut Join)) {
+        let location = self.location("join.rs", 10 + joined as u32);
+        let since_ns = Some(NOW - 12 * SECOND);
+        let mut join = Join { thread, joined, location, since_ns, is_timed: false, is_steady: true };
+        change(&mut join);
+        self.model.threads[thread].join = Some(join);
     }
 
     /// The thread waits for a unit of a semaphore.

@@ -4,11 +4,11 @@
 
 use std::cell::OnceCell;
 
-use super::evidence::{HoldFact, LockHistory, WaitFact, Waiters};
+use super::evidence::{HoldFact, JoinFact, LockHistory, WaitFact, Waiters};
 use super::history::HandedOver;
 use super::kind::Premise;
 use crate::locations::Location;
-use crate::locks::{Hold, LockId, LockModel, Ownership, Quantiles, ThreadId, Wait};
+use crate::locks::{Hold, Join, LockId, LockModel, Ownership, Quantiles, ThreadId, Wait};
 use crate::threads::ThreadState;
 
 /// This many waiting threads are listed one by one.
@@ -92,6 +92,13 @@ impl View<'_> {
         thread.wait.as_ref().filter(|_| thread.state == ThreadState::Present)
     }
 
+    /// The wait of a thread for the end of another one, if both still exist.
+    pub(super) fn join(&self, thread: ThreadId) -> Option<&Join> {
+        let is_present = |id: ThreadId| self.now.threads[id].state == ThreadState::Present;
+        let join = self.now.threads[thread].join.as_ref()?;
+        (is_present(thread) && is_present(join.joined)).then_some(join)
+    }
+
     /// The wait of a thread for the lock of its condition variable, if the thread still exists.
     pub(super) fn relock(&self, thread: ThreadId) -> Option<&Wait> {
         let thread = &self.now.threads[thread];
@@ -141,6 +148,12 @@ impl View<'_> {
             is_relock: wait.is_relock,
             for_ns: self.ago_ns(wait.since_ns),
         }
+    }
+
+    /// A wait for the end of a thread, as evidence.
+    pub(super) fn join_fact(&self, join: &Join) -> JoinFact {
+        let &Join { thread, joined, location, is_timed, since_ns, .. } = join;
+        JoinFact { thread, joined, location, is_timed, for_ns: self.ago_ns(since_ns) }
     }
 
     /// A hold, as evidence.

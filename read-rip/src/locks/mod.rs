@@ -21,7 +21,7 @@ mod steps;
 
 pub use build::{Input, build, build_of_words};
 pub use model::{
-    Hold, HoldState, Lock, LockId, LockIncident, LockModel, LockName, Nature, Ownership, Record, Step,
+    Hold, HoldState, Join, Lock, LockId, LockIncident, LockModel, LockName, Nature, Ownership, Record, Step,
     StepKind, ThreadId, ThreadLocks, Wait,
 };
 pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, overview};

@@ -140,8 +140,8 @@ pub struct Hold {
     pub is_shared: bool,
     /// Whether it is held in a shared mode that may become exclusive. A lock grants that mode to one thread at a time.
     pub is_upgradable: bool,
-    /// The location of the acquisition.
-    pub location: LocationId,
+    /// The location of the acquisition; `None` if only the process's memory says that the thread holds the lock.
+    pub location: Option<LocationId>,
     /// When the hold began, ns since boot; `None` if that was not recorded.
     pub since_ns: Option<u64>,
     /// How often the owner has acquired the lock again.
@@ -190,6 +190,23 @@ pub struct Wait {
     pub is_steady: bool,
 }
 
+/// A thread that waits for the end of another thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// The thread that waits.
+    pub thread: ThreadId,
+    /// The thread whose end it waits for.
+    pub joined: ThreadId,
+    /// The location of the wait.
+    pub location: LocationId,
+    /// When the wait began, ns since boot; `None` if that was not recorded.
+    pub since_ns: Option<u64>,
+    /// Whether the wait ends by itself after a time.
+    pub is_timed: bool,
+    /// Whether the thread waited for it in the earlier reading too. True for a dead process.
+    pub is_steady: bool,
+}
+
 /// A thread and its locks.
 #[derive(Clone, Debug)]
 pub struct ThreadLocks {
@@ -231,6 +248,8 @@ pub struct ThreadLocks {
     pub semaphore_wait: Option<LockId>,
     /// The wait on that condition variable or semaphore, with its place and time.
     pub sleep: Option<Wait>,
+    /// The thread whose end it waits for.
+    pub join: Option<Join>,
     /// The number of locks that the thread holds and that are not listed, because its table was full.
     pub overflowed: u32,
     /// The number of entries of its table that changed while they were read.
@@ -247,9 +266,11 @@ pub struct ThreadLocks {
 }
 
 impl ThreadLocks {
-    /// Whether the thread waits: for a lock, on a condition variable, or for a unit of a semaphore.
+    /// Whether the thread waits: for a lock, on a condition variable, for a unit of a semaphore, or for the end of a
+    /// thread.
     pub fn is_blocked(&self) -> bool {
-        self.wait.is_some() || self.condition_wait.is_some() || self.semaphore_wait.is_some()
+        let waits = [self.wait.is_some(), self.condition_wait.is_some(), self.semaphore_wait.is_some()];
+        self.join.is_some() || waits.contains(&true)
     }
 }
 

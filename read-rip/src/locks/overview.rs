@@ -63,8 +63,8 @@ pub struct Holders {
     pub thread_state: ThreadState,
     /// Whether in shared mode.
     pub is_shared: bool,
-    /// The location of the acquisition.
-    pub location: LocationId,
+    /// The location of the acquisition, if it is known.
+    pub location: Option<LocationId>,
     /// The longest time, ns; `None` if no time was recorded.
     pub longest_ns: Option<u64>,
 }

@@ -122,19 +122,21 @@ impl LockWriter<'_> {
 
     fn holder(&mut self, group: &Holders) -> io::Result<()> {
         let who = self.names.threads(&group.threads, self.is_verbose);
-        let location = self.names.location(group.location);
+        let place = group.location.map(|location| self.names.location(location));
+        let at = place.as_ref().map_or_else(String::new, |place| format!(" at {place}"));
+        let acquired = place.map_or_else(String::new, |place| format!(", acquired at {place}"));
         let is_one = group.threads.len() == 1;
         let (lasting, fate) = (self.lasting(group.threads.len(), group.longest_ns), fate(group));
         let shared = if group.is_shared { " shared" } else { "" };
         let is = if is_one { "is" } else { "are" };
         match group.state {
-            HoldState::Held => writeln!(self.out, "  held{shared} by {who}{fate} at {location}{lasting}"),
-            HoldState::Acquiring => writeln!(self.out, "  {who}{fate} {is} acquiring it at {location}"),
+            HoldState::Held => writeln!(self.out, "  held{shared} by {who}{fate}{at}{lasting}"),
+            HoldState::Acquiring => writeln!(self.out, "  {who}{fate} {is} acquiring it{at}"),
             HoldState::Releasing => {
-                writeln!(self.out, "  {who}{fate} {is} releasing it, acquired at {location}")
+                writeln!(self.out, "  {who}{fate} {is} releasing it{acquired}")
             }
             HoldState::Destroyed => {
-                writeln!(self.out, "  destroyed while held{shared} by {who}{fate}, acquired at {location}")
+                writeln!(self.out, "  destroyed while held{shared} by {who}{fate}{acquired}")
             }
         }
     }

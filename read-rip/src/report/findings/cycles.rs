@@ -1,14 +1,21 @@
 //! Sentences about cycles: deadlocks, lock orders and livelocks. It decides nothing.
 
 use super::words::{Paragraph, Words, agree, and_more, in_parentheses, more_threads, shared, threads};
-use crate::findings::{Blocker, BusyLoops, MutualFailure, OrderCycle, OrderEdge, WaitCycle, WaitEdge};
+use crate::findings::{
+    Blocker, BusyLoops, JoinFact, LockEdge, MutualFailure, OrderCycle, OrderEdge, WaitCycle, WaitEdge,
+};
 
 pub(super) fn wait_cycle(words: &mut Words<'_>, cycle: &WaitCycle) -> Paragraph {
     let lasting = words.lasting(", for ", cycle.for_ns);
     let summary = match &cycle.edges[..] {
-        [edge] if cycle.threads == 1 => {
-            format!("{} waits for a lock that it holds itself{lasting}", words.thread(edge.wait.thread))
-        }
+        [edge] if cycle.threads == 1 => match edge {
+            WaitEdge::Lock(edge) => {
+                format!("{} waits for a lock that it holds itself{lasting}", words.thread(edge.wait.thread))
+            }
+            WaitEdge::Join { join } => {
+                format!("{} waits for its own end{lasting}", words.thread(join.thread))
+            }
+        },
         _ => format!("{} wait for one another{lasting}", threads(cycle.threads)),
     };
     let mut evidence: Vec<String> = cycle.edges.iter().map(|edge| wait_edge(words, edge)).collect();
@@ -28,7 +35,10 @@ pub(super) fn wait_cycle(words: &mut Words<'_>, cycle: &WaitCycle) -> Paragraph 
 }
 
 fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
-    let WaitEdge { wait, blocker } = edge;
+    let LockEdge { wait, blocker } = match edge {
+        WaitEdge::Lock(edge) => edge,
+        WaitEdge::Join { join } => return join_edge(words, join),
+    };
     let thread = words.thread(wait.thread);
     let (lock, mode) = (words.lock(wait.lock), in_parentheses(wait.is_shared));
     let limit = if wait.is_timed { ", with a time limit" } else { "" };
@@ -37,7 +47,7 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
             let holder =
                 if hold.thread == wait.thread { "itself".to_owned() } else { words.thread(hold.thread) };
             let (shared, lasting) = (shared(hold.is_shared), words.lasting(" for ", hold.for_ns));
-            format!("held{shared} by {holder}{lasting}, acquired at {}", words.location(hold.location))
+            format!("held{shared} by {holder}{lasting}{}", words.acquired(hold))
         }
         Blocker::QueuedWriter(writer) => {
             format!("queued after {}, which waits to acquire it exclusively", words.thread(*writer))
@@ -50,6 +60,17 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
         );
     }
     format!("{thread} waits for {lock}{mode} at {location}{limit}, {blocked_by}")
+}
+
+fn join_edge(words: &Words<'_>, join: &JoinFact) -> String {
+    let limit = if join.is_timed { ", with a time limit" } else { "" };
+    format!(
+        "{} waits for the end of {} at {}{limit}{}",
+        words.thread(join.thread),
+        words.thread(join.joined),
+        words.location(join.location),
+        words.lasting(", for ", join.for_ns)
+    )
 }
 
 pub(super) fn order_cycle(words: &mut Words<'_>, cycle: &OrderCycle) -> Paragraph {

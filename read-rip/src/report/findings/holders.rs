@@ -33,8 +33,8 @@ pub(super) fn orphan(words: &mut Words<'_>, orphan: &Orphan) -> Paragraph {
         evidence.push(why.to_owned());
     }
     if let Some(hold) = &orphan.parent {
-        let (thread, location) = (words.thread(hold.thread), words.location(hold.location));
-        evidence.push(format!("in the parent, {thread} holds it now, acquired at {location}"));
+        let (thread, acquired) = (words.thread(hold.thread), words.acquired(hold));
+        evidence.push(format!("in the parent, {thread} holds it now{acquired}"));
     }
     Paragraph { summary, evidence }
 }
@@ -49,10 +49,12 @@ pub(super) fn idle_holder(words: &mut Words<'_>, holder: &IdleHolder) -> Paragra
         shared(hold.is_shared),
         duration(*at_least_ns)
     );
-    let last = last.filter(|&last| last != hold.location);
+    let last = last.filter(|&last| Some(last) != hold.location);
     let last = last.map(|last| format!(", and was last at {}", words.location(last)));
-    let location = words.location(hold.location);
-    let mut evidence = vec![format!("{thread} acquired it at {location}{}", last.unwrap_or_default())];
+    let acquired =
+        hold.location.map(|location| format!("{thread} acquired it at {}", words.location(location)));
+    let mut evidence: Vec<String> =
+        acquired.map(|acquired| acquired + &last.unwrap_or_default()).into_iter().collect();
     evidence.extend(words.waiters(waiters));
     Paragraph { summary, evidence }
 }

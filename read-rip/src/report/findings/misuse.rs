@@ -10,10 +10,12 @@ use crate::report::units::duration;
 
 pub(super) fn destroyed(words: &mut Words<'_>, destroyed: &DestroyedWhileHeld) -> Paragraph {
     let hold = &destroyed.hold;
-    let (thread, location) = (words.thread(hold.thread), words.location(hold.location));
+    let thread = words.thread(hold.thread);
+    let acquired =
+        hold.location.map(|location| format!("{thread} acquired it at {}", words.location(location)));
     Paragraph {
         summary: format!("{} was destroyed while {thread} held it", words.lock(hold.lock)),
-        evidence: vec![format!("{thread} acquired it at {location}")],
+        evidence: acquired.into_iter().collect(),
     }
 }
 

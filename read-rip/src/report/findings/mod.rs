@@ -86,8 +86,8 @@ fn style(confidence: Confidence) -> Style {
 mod tests {
     use super::*;
     use crate::findings::{
-        Advice, Balance, Blocker, Confidence, Doubt, Evidence, HoldFact, Kind, Mentions, Outcome, Premise,
-        WaitCycle, WaitEdge, WaitFact,
+        Advice, Balance, Blocker, Confidence, Doubt, Evidence, HoldFact, Kind, LockEdge, Mentions, Outcome,
+        Premise, WaitCycle, WaitEdge, WaitFact,
     };
     use crate::locations::{FileNames, Locations};
     use crate::locks::{Lock, LockModel, LockName, ThreadLocks};
@@ -116,6 +116,7 @@ mod tests {
             relock: None,
             semaphore_wait: None,
             sleep: None,
+            join: None,
             overflowed: 0,
             in_flux: 0,
             last: None,
@@ -175,7 +176,7 @@ mod tests {
             is_relock: false,
             for_ns: Some(3_000_000_000),
         };
-        let hold = HoldFact { thread: 0, lock: 0, location: 0, is_shared: true, for_ns: None };
+        let hold = HoldFact { thread: 0, lock: 0, location: Some(0), is_shared: true, for_ns: None };
         Finding {
             kind: Kind::Deadlock,
             confidence: Confidence::Potential,
@@ -185,7 +186,7 @@ mod tests {
             evidence: Evidence::WaitCycle(WaitCycle {
                 threads: 1,
                 for_ns: Some(3_000_000_000),
-                edges: vec![WaitEdge { wait, blocker: Blocker::Holder(hold) }],
+                edges: vec![WaitEdge::Lock(LockEdge { wait, blocker: Blocker::Holder(hold) })],
                 also_blocked: 2,
             }),
             doubts: vec![Doubt::TimedWait, Doubt::MarkedByHand],

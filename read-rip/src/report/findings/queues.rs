@@ -26,7 +26,7 @@ fn active_holder(words: &Words<'_>, holder: &ActiveHolder) -> String {
         Some(count) => line += &format!("; it recorded {count} words between the readings"),
         None => {}
     }
-    if let Some(last) = holder.last.filter(|&last| last != holder.hold.location) {
+    if let Some(last) = holder.last.filter(|&last| Some(last) != holder.hold.location) {
         line += &format!(", last at {}", words.location(last));
     }
     line

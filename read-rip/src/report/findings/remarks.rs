@@ -100,6 +100,7 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
             "do not acquire a lock shared while holding it shared: a writer that comes in between blocks both; read \
              once and pass the result on"
         }
+        Advice::NoLocksInJoin => "hold no lock that a thread needs while waiting for the end of that thread",
         Advice::NoLocksInWait => {
             "hold no other lock while waiting on a condition: release it before the wait, or acquire it before the \
              condition's lock everywhere and wait without it"

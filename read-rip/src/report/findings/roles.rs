@@ -107,9 +107,17 @@ impl Roles<'_> {
     }
 
     fn wait_edge(&mut self, edge: &WaitEdge) {
-        self.wait(&edge.wait);
-        if let Blocker::Holder(hold) = &edge.blocker {
-            self.hold(hold);
+        match edge {
+            WaitEdge::Lock(edge) => {
+                self.wait(&edge.wait);
+                if let Blocker::Holder(hold) = &edge.blocker {
+                    self.hold(hold);
+                }
+            }
+            WaitEdge::Join { join } => {
+                let (thread, joined) = (self.words.thread(join.thread), self.words.thread(join.joined));
+                self.main(join.location, format!("{thread} waits for the end of {joined} here"));
+            }
         }
     }
 
@@ -131,8 +139,9 @@ impl Roles<'_> {
     }
 
     fn hold(&mut self, hold: &HoldFact) {
+        let Some(location) = hold.location else { return };
         let (thread, lock) = (self.words.thread(hold.thread), self.words.short_lock(hold.lock));
-        self.other(hold.location, format!("{thread} holds {lock}{} since here", shared(hold.is_shared)));
+        self.other(location, format!("{thread} holds {lock}{} since here", shared(hold.is_shared)));
     }
 
     /// The first one: others wait at the same few lines.

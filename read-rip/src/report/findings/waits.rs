@@ -77,21 +77,21 @@ fn longest(words: &Words<'_>, of: &Standstill, direct: usize) -> String {
 
 fn holder_line(words: &Words<'_>, holder: &StandingHolder) -> String {
     let StandingHolder { hold, held_at_least_ns, .. } = holder;
-    let (thread, location) = (words.thread(hold.thread), words.location(hold.location));
+    let (thread, acquired) = (words.thread(hold.thread), words.acquired(hold));
     // Of a hold with a time, the time is exact, unless the end of the process is not known.
     let bound = match hold.for_ns {
         Some(_) => words.lasting(" for ", hold.for_ns),
         None => lasting(" for at least ", *held_at_least_ns),
     };
     let verb = if bound.is_empty() { "holds" } else { "has held" };
-    let mut line = format!("{thread} {verb} it{}{bound}, acquired at {location}", shared(hold.is_shared));
+    let mut line = format!("{thread} {verb} it{}{bound}{acquired}", shared(hold.is_shared));
     match holder.words_recorded {
         Some(0) => line += &lasting("; it recorded nothing for ", holder.window_ns),
         Some(count) => line += &format!("; it recorded {count} words between the readings"),
         None => {}
     }
     // The place of the acquisition is in the line already.
-    if let Some(last) = holder.last.filter(|&last| last != hold.location) {
+    if let Some(last) = holder.last.filter(|&last| Some(last) != hold.location) {
         line += &format!(", last at {}", words.location(last));
     }
     line

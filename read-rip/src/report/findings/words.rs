@@ -83,12 +83,18 @@ impl<'a> Words<'a> {
         if is_clear { name } else { format!("{name} ({:#x})", lock.address) }
     }
 
+    /// `, acquired at LOCATION`; nothing if only the process's memory says that the thread holds the lock.
+    pub(super) fn acquired(&self, hold: &HoldFact) -> String {
+        let at = hold.location.map(|location| format!(", acquired at {}", self.location(location)));
+        at.unwrap_or_default()
+    }
+
     /// `THREAD has held it for 2 s, acquired at LOCATION`.
     pub(super) fn holder(&self, hold: &HoldFact) -> String {
-        let (thread, location) = (self.thread(hold.thread), self.location(hold.location));
+        let (thread, acquired) = (self.thread(hold.thread), self.acquired(hold));
         let verb = if is_known(hold.for_ns) { "has held" } else { "holds" };
         let (shared, lasting) = (shared(hold.is_shared), self.lasting(" for ", hold.for_ns));
-        format!("{thread} {verb} it{shared}{lasting}, acquired at {location}")
+        format!("{thread} {verb} it{shared}{lasting}{acquired}")
     }
 
     /// A line for each of the first threads that wait for a lock, and one for all others.

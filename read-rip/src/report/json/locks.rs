@@ -65,7 +65,8 @@ struct Holder<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     for_ns: Option<u64>,
     steady: bool,
-    location: JsonLocation<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<JsonLocation<'a>>,
 }
 
 #[derive(Serialize)]
@@ -129,7 +130,7 @@ impl<W: Write> Json<W> {
             since_boottime_ns: hold.since_ns.map(moment),
             for_ns: model.now_ns.zip(hold.since_ns).and_then(|(now, since)| now.checked_sub(since)),
             steady: hold.is_steady,
-            location: location(hold.location),
+            location: hold.location.map(location),
         };
         let waiters = summary.waiters.iter().map(|group| Waiters {
             threads: group.threads.len(),
