@@ -11,11 +11,13 @@
 //! | `find` | where are rings? |
 //! | `descendants` | which processes are beneath this one? |
 //! | `thread_name` | what does the kernel call a thread? |
+//! | `live` | what do the kernel and the memory of a process say of it? |
 //! | `remove` | is this name still that of the ring that was judged? |
 
 mod children;
 mod descendants;
 mod find;
+pub mod live;
 mod liveness;
 mod look;
 mod mapped;

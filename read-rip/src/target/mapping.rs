@@ -1,8 +1,6 @@
-//! The ranges of the target's memory, and the modules that they make up.
+//! The ranges of the target's memory.
 
 use std::path::PathBuf;
-
-use crate::ring::Module;
 
 /// A range of the target's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,11 +23,4 @@ pub struct Mapping {
     pub path: Option<PathBuf>,
     /// Whether the file has been removed since.
     pub is_deleted: bool,
-}
-
-/// The modules that mappings make up: one for each file with code that is mapped from its beginning.
-///
-/// The build id, the length and the time of a file are not known from its mappings. The module's `pid` is 0.
-pub fn modules_of(_mappings: &[Mapping]) -> Vec<Module> {
-    Vec::new()
 }

@@ -7,22 +7,28 @@
 //!
 //! | file | what it has |
 //! |---|---|
+//! | `hidden` | why a part of it cannot be read |
 //! | `task` | a thread of the target, at one moment |
 //! | `syscall` | the system call that a thread sleeps in, and its arguments |
 //! | `memory` | the target's memory, as something that can be read |
-//! | `mapping` | the ranges of the target's memory, and the modules that they make up |
+//! | `mapping` | the ranges of the target's memory |
+//! | `module` | the executable and the libraries that are mapped |
 //! | `descriptor` | what is behind a file descriptor |
 
 mod descriptor;
+mod hidden;
 mod mapping;
 mod memory;
+mod module;
 mod syscall;
 mod task;
 
 pub use descriptor::{Descriptor, DescriptorKind};
-pub use mapping::{Mapping, modules_of};
+pub use hidden::Hidden;
+pub use mapping::Mapping;
 pub use memory::{Memory, Unreadable};
-pub use syscall::{Architecture, Call, CallKind};
+pub use module::modules_of;
+pub use syscall::{Architecture, Call, CallKind, Child, Futex, FutexOperation};
 pub use task::{Registers, RunState, Schedule, Sleep, Task};
 
 use crate::ring::Module;
@@ -48,4 +54,8 @@ pub struct Target {
     pub mappings: Vec<Mapping>,
     /// The executable and its libraries, from the mappings. Empty if this reader may not see them.
     pub modules: Vec<Module>,
+    /// Why its memory, its mappings and what its threads sleep in cannot be read; `None` if they can.
+    pub hidden: Option<Hidden>,
+    /// Whether its control group is frozen; `None` if that is not known, and in a core file.
+    pub is_frozen: Option<bool>,
 }

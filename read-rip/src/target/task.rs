@@ -27,6 +27,9 @@ pub struct Task {
     pub nice: Option<i32>,
     /// The process that traces it.
     pub tracer: Option<u32>,
+    /// The function of the kernel that it sleeps in, where the system call says little: it is in a disk sleep, in no
+    /// system call, or this reader may not know the system call. `None` otherwise, and if that is not known.
+    pub wchan: Option<String>,
     /// Whether the kernel refused to say what the thread sleeps in, because this reader lacks the rights.
     pub hidden: bool,
 }

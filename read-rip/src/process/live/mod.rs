@@ -1,0 +1,247 @@
+//! What the kernel and the memory of a living process say of it: a [`Target`], and its memory.
+//!
+//! Nothing is stopped, traced, signalled or written. The process runs on, so the values are of slightly different
+//! moments: what must be true at one moment takes two equal readings.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `folder` | a directory of `/proc`, held open |
+//! | `text` | the texts of `/proc`, parsed |
+//! | `tasks` | the threads |
+//! | `maps` | the ranges of memory |
+//! | `memory` | the memory |
+//! | `executable` | the program's file, and the processor that it is for |
+//! | `rights` | why the kernel refuses something |
+//! | `error` | why a process cannot be looked at |
+
+mod error;
+mod executable;
+mod folder;
+mod maps;
+mod memory;
+mod rights;
+mod tasks;
+mod text;
+
+pub use error::Error;
+pub use memory::LiveMemory;
+
+use std::fs::File;
+
+use nix::time::{ClockId, clock_gettime};
+
+use self::executable::Executable;
+use self::folder::{Failure, Folder};
+use self::tasks::{Common, tasks};
+use self::text::Status;
+use super::look::{Seen, look};
+use super::observer::observer;
+use crate::ring::Module;
+use crate::target::{Architecture, Hidden, Mapping, RunState, Target, Task, modules_of};
+
+/// A living process that is looked at.
+#[derive(Debug)]
+pub struct LiveTarget {
+    pid: u32,
+    start_ticks: u64,
+    status: Status,
+    /// `/proc/PID/task`.
+    tasks: Folder,
+    /// The directory of a thread that has not ended. Once the first thread has ended, `/proc/PID` has no memory and no
+    /// descriptors any more.
+    thread: Folder,
+    executable: Executable,
+    hidden: Option<Hidden>,
+}
+
+impl LiveTarget {
+    /// Opens a process by its pid, as this reader's `/proc` numbers it. The id of one of its threads will do too.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such process, if it has ended, if it is a thread of the kernel, or if `/proc` does not show it.
+    /// If the kernel refuses only parts of it, that is no error: see [`Target::hidden`].
+    pub fn open(pid: u32) -> Result<LiveTarget, Error> {
+        let failed = |failure| Error::of(pid, failure);
+        let process = Folder::open(&format!("/proc/{pid}")).map_err(failed)?;
+        let status = status_of(&process).map_err(failed)?;
+        if status.tgid != pid {
+            return LiveTarget::open(status.tgid);
+        }
+        let stat = process.read("stat").map_err(failed)?;
+        let stat = text::stat(&stat).ok_or_else(|| Error::unreadable(pid, "`stat` is not as expected"))?;
+        if stat.is_kernel_thread {
+            return Err(Error::KernelThread { pid, name: stat.name });
+        }
+        let tasks = process.folder("task").map_err(failed)?;
+        let thread = if matches!(stat.state, 'Z' | 'X' | 'x') {
+            let living = living_thread(&tasks).map_err(failed)?;
+            living.ok_or(Error::Zombie { pid, name: stat.name, parent: stat.parent })?
+        } else {
+            process
+        };
+        let executable = Executable::of(&thread);
+        let hidden = match &executable.other_architecture {
+            Some(other) => Some(Hidden::OtherArchitecture(other.clone())),
+            // What may be read from the memory may be read of its system calls.
+            None => match thread.file("mem") {
+                Err(Failure::Refused) => Some(rights::why(&thread, status.effective_uid)),
+                _ => None,
+            },
+        };
+        Ok(LiveTarget { pid, start_ticks: stat.start_ticks, status, tasks, thread, executable, hidden })
+    }
+
+    /// Its pid in this reader's `/proc`.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// All that is known of the process now.
+    ///
+    /// # Errors
+    ///
+    /// If the process has ended.
+    pub fn target(&self) -> Result<Target, Error> {
+        let taken_ns = boottime_ns();
+        let tasks = self.tasks()?;
+        let mappings = self.mappings();
+        let modules = self.modules(&mappings);
+        Ok(Target {
+            pid: self.pid,
+            own_pid: self.status.ids.last().copied().unwrap_or(self.pid),
+            name: self.name(&tasks),
+            architecture: self.executable.architecture,
+            start_ticks: Some(self.start_ticks),
+            taken_ns,
+            tasks,
+            mappings,
+            modules,
+            hidden: self.hidden.clone(),
+            is_frozen: None,
+        })
+    }
+
+    /// Its threads now, by their ids.
+    ///
+    /// # Errors
+    ///
+    /// If the process has ended.
+    pub fn tasks(&self) -> Result<Vec<Task>, Error> {
+        let tids = self.tasks.numbers().map_err(|failure| self.failed(failure))?;
+        let tasks = self.tasks_of(&tids);
+        let has_ended = tasks.iter().all(|task| matches!(task.state, RunState::Zombie | RunState::Dead));
+        if has_ended { Err(Error::Ended { pid: self.pid }) } else { Ok(tasks) }
+    }
+
+    /// Some of its threads now: those of these ids that have not ended, in this order.
+    pub fn tasks_of(&self, tids: &[u32]) -> Vec<Task> {
+        let common = Common {
+            has_own_ids: self.status.ids.len() > 1,
+            is_traced: self.is_traced(),
+            architecture: self
+                .executable
+                .other_architecture
+                .is_none()
+                .then_some(self.executable.architecture),
+        };
+        tasks(&self.tasks, tids, common)
+    }
+
+    /// The ranges of its memory now, by address; none if the kernel refuses them.
+    pub fn mappings(&self) -> Vec<Mapping> {
+        if matches!(self.hidden, Some(Hidden::OtherArchitecture(_))) {
+            return Vec::new();
+        }
+        self.thread.read("maps").map(|text| maps::mappings(&text)).unwrap_or_default()
+    }
+
+    /// Its memory. Never fails: what cannot be read is said by each read.
+    pub fn memory(&self, mappings: &[Mapping]) -> LiveMemory {
+        LiveMemory::new(self.thread.file("mem").ok().map(File::from), mappings)
+    }
+
+    /// Whether the process has not ended since it was opened. If so, all that was read before is this process's.
+    pub fn is_there(&self) -> bool {
+        status_of(&self.thread).is_ok()
+    }
+
+    fn modules(&self, mappings: &[Mapping]) -> Vec<Module> {
+        let entry = self.thread.read("auxv").ok().and_then(|auxv| executable::entry(&auxv));
+        let mut modules = modules_of(mappings, &self.memory(mappings), entry);
+        for module in &mut modules {
+            let file = mappings.iter().find(|mapping| mapping.path.as_ref() == Some(&module.path));
+            if let Some(found) = file.and_then(|mapping| executable::file_of(&self.thread, mapping)) {
+                (module.file_len_bytes, module.modified_ns) = found;
+            }
+        }
+        modules
+    }
+
+    /// The name of its program; if this reader may not see that, of its first thread.
+    fn name(&self, tasks: &[Task]) -> String {
+        let of_thread = || tasks.first().map(|task| task.name.clone());
+        self.executable.name.clone().or_else(of_thread).unwrap_or_default()
+    }
+
+    fn is_traced(&self) -> bool {
+        status_of(&self.thread).is_ok_and(|status| status.tracer != 0)
+    }
+
+    fn failed(&self, failure: Failure) -> Error {
+        match failure {
+            Failure::Gone => Error::Ended { pid: self.pid },
+            other => Error::of(self.pid, other),
+        }
+    }
+}
+
+impl Error {
+    /// A failure to open a process.
+    fn of(pid: u32, failure: Failure) -> Error {
+        let seen = match failure {
+            Failure::Other(errno) => return Error::unreadable(pid, &errno.to_string()),
+            Failure::Gone | Failure::Refused => {
+                i32::try_from(pid).map(|pid| look(pid, observer().has_own_proc))
+            }
+        };
+        match seen {
+            Ok(Seen::Hidden | Seen::Unknown) => Error::Invisible { pid },
+            _ if failure == Failure::Refused => Error::Invisible { pid },
+            _ => Error::NoProcess { pid },
+        }
+    }
+
+    fn unreadable(pid: u32, reason: &str) -> Error {
+        Error::System { pid, reason: reason.to_owned() }
+    }
+}
+
+/// `status` of a process or a thread.
+fn status_of(folder: &Folder) -> Result<Status, Failure> {
+    text::status(&folder.read("status")?).ok_or(Failure::Gone)
+}
+
+/// The directory of a thread that has not ended.
+fn living_thread(tasks: &Folder) -> Result<Option<Folder>, Failure> {
+    for tid in tasks.numbers()? {
+        let Ok(thread) = tasks.folder(&tid.to_string()) else { continue };
+        let stat = thread.read("stat").ok().and_then(|stat| text::stat(&stat));
+        if stat.is_some_and(|stat| !matches!(stat.state, 'Z' | 'X' | 'x')) {
+            return Ok(Some(thread));
+        }
+    }
+    Ok(None)
+}
+
+/// The time since boot, ns.
+fn boottime_ns() -> Option<u64> {
+    let now = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
+    u64::try_from(std::time::Duration::from(now).as_nanos()).ok()
+}
+
+/// What this program can decode.
+const OWN: Architecture = match Architecture::own() {
+    Some(own) => own,
+    None => Architecture::X86_64,
+};

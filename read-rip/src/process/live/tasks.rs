@@ -1,0 +1,113 @@
+//! The threads of a living process, by their files in `/proc/PID/task`.
+//!
+//! A thread takes three short files: `schedstat`, `syscall` and `stat`, in this order. So if two readings have the same
+//! count of turns, the thread did not run between them, and slept in what the first one says until the second one.
+
+use super::folder::{Failure, Folder};
+use super::text::{self, Position};
+use crate::target::{Architecture, Call, Registers, RunState, Sleep, Task};
+
+/// A thread that falls asleep while it is read is read again, so often at most.
+const TRIES: u32 = 3;
+/// Enough for each file that is read here.
+const FILE_MAX_BYTES: usize = 4096;
+
+/// What the threads of a process have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Common {
+    /// Whether the process has other ids in its own PID namespace.
+    pub(super) has_own_ids: bool,
+    /// Whether its first thread has a tracer.
+    pub(super) is_traced: bool,
+    /// The processor; `None` if this program does not understand the process's system calls.
+    pub(super) architecture: Option<Architecture>,
+}
+
+/// Reads threads. Those that have ended are left out.
+pub(super) fn tasks(folder: &Folder, tids: &[u32], common: Common) -> Vec<Task> {
+    let mut reader = Reader { folder, common, path: String::new(), buffer: [0; FILE_MAX_BYTES] };
+    tids.iter().filter_map(|&tid| reader.task(tid)).collect()
+}
+
+struct Reader<'a> {
+    folder: &'a Folder,
+    common: Common,
+    path: String,
+    buffer: [u8; FILE_MAX_BYTES],
+}
+
+impl Reader<'_> {
+    fn read(&mut self, tid: u32, name: &str) -> Result<&[u8], Failure> {
+        use std::fmt::Write;
+        self.path.clear();
+        // SANITY: writing to a string succeeds.
+        let _ = write!(self.path, "{tid}/{name}");
+        self.folder.read_into(&self.path, &mut self.buffer)
+    }
+
+    /// Reads a thread; `None` if it has ended.
+    fn task(&mut self, tid: u32) -> Option<Task> {
+        let mut tries = 0;
+        let (schedule, position, stat) = loop {
+            let schedule = self.read(tid, "schedstat").ok().and_then(text::schedstat);
+            let position = self.read(tid, "syscall").map(text::syscall);
+            let stat = text::stat(self.read(tid, "stat").ok()?)?;
+            tries += 1;
+            let fell_asleep = position == Ok(Some(Position::Running)) && matches!(stat.state, 'S' | 'D');
+            if !fell_asleep || tries == TRIES {
+                break (schedule, position, stat);
+            }
+        };
+        let state = RunState::from(stat.state);
+        let (sleep, registers) = self.sleep(position.ok().flatten(), state);
+        let has_ended = matches!(state, RunState::Zombie | RunState::Dead);
+        let hidden = position == Err(Failure::Refused) && !has_ended;
+        let is_stopped = matches!(state, RunState::Stopped | RunState::Traced);
+        let status = if self.common.has_own_ids || self.common.is_traced || is_stopped {
+            self.read(tid, "status").ok().and_then(text::status)
+        } else {
+            None
+        };
+        let asks_kernel = state == RunState::DiskSleep
+            || sleep == Some(Sleep::Fault)
+            || hidden && state == RunState::Sleeping;
+        Some(Task {
+            tid,
+            own_tid: status.as_ref().and_then(|status| status.ids.last().copied()).unwrap_or(tid),
+            name: stat.name,
+            state,
+            start_ticks: stat.start_ticks,
+            sleep,
+            registers,
+            schedule,
+            nice: Some(stat.nice),
+            tracer: status.map(|status| status.tracer).filter(|&tracer| tracer != 0),
+            wchan: if asks_kernel { self.wchan(tid) } else { None },
+            hidden,
+        })
+    }
+
+    fn sleep(&self, position: Option<Position>, state: RunState) -> (Option<Sleep>, Option<Registers>) {
+        let Some(architecture) = self.common.architecture else { return (None, None) };
+        match position {
+            // It was woken after its position was read.
+            _ if state == RunState::Running => (None, None),
+            Some(Position::InCall { number, arguments, registers }) => {
+                let call = Call::new(architecture, number, arguments);
+                (Some(Sleep::Call(call)), Some(registers))
+            }
+            // A thread that is ending has no registers.
+            Some(Position::Elsewhere(registers)) if registers.sp != 0 => {
+                let is_asleep = matches!(state, RunState::Sleeping | RunState::DiskSleep);
+                (is_asleep.then_some(Sleep::Fault), Some(registers))
+            }
+            Some(Position::Elsewhere(_) | Position::Running) | None => (None, None),
+        }
+    }
+
+    /// The function of the kernel that a thread sleeps in.
+    fn wchan(&mut self, tid: u32) -> Option<String> {
+        let name = self.read(tid, "wchan").ok()?;
+        (!matches!(name, b"" | b"0")).then(|| String::from_utf8_lossy(name).into_owned())
+    }
+}

@@ -1,0 +1,52 @@
+//! Why a part of a target cannot be read, and what would help.
+
+use std::fmt;
+
+/// Why the memory, the mappings and the system calls of a target cannot be read. The states and names of its threads
+/// can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hidden {
+    /// It belongs to another user; the user's id.
+    OtherUser(u32),
+    /// It is not dumpable: it has gained rights (set-user-id, capabilities of its file), or it asked for that.
+    NotDumpable,
+    /// `/proc/sys/kernel/yama/ptrace_scope` has this value.
+    PtraceScope(u8),
+    /// The kernel refuses, for none of these reasons: a user namespace, capabilities, a security module.
+    Refused,
+    /// It runs instructions of another processor, or of a 32-bit one.
+    OtherArchitecture(String),
+}
+
+impl Hidden {
+    /// What the user can do about it; `None` if nothing would help.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Hidden::OtherUser(_) => Some("run read-rip as that user or as root"),
+            Hidden::NotDumpable | Hidden::Refused => Some("run read-rip as root, outside of the container"),
+            Hidden::PtraceScope(0..=2) => Some(
+                "run read-rip as root, or with CAP_SYS_PTRACE, or write 0 to /proc/sys/kernel/yama/ptrace_scope",
+            ),
+            Hidden::PtraceScope(_) => Some("restart the machine with a lower kernel.yama.ptrace_scope"),
+            Hidden::OtherArchitecture(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Hidden {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Hidden::OtherUser(uid) => write!(out, "the process belongs to another user ({uid})"),
+            Hidden::NotDumpable => out.write_str(
+                "the process has gained rights, or asked for protection, and only root may look into it",
+            ),
+            Hidden::PtraceScope(scope) => {
+                write!(out, "kernel.yama.ptrace_scope is {scope}, so only a tracer may look into the process")
+            }
+            Hidden::Refused => out.write_str("the kernel does not let this user look into the process"),
+            Hidden::OtherArchitecture(found) => {
+                write!(out, "the process runs {found} code, which this program does not understand")
+            }
+        }
+    }
+}
