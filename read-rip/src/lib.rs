@@ -20,7 +20,8 @@
 //!                   cli ---> app                   the commands
 //! ```
 //!
-//! `ring` decodes the numbers of the format; the others see types. `symbols` alone knows ELF and DWARF. `process`
+//! `ring` decodes the numbers of the format; the others see types. `symbols` alone knows ELF and DWARF, but for unwind
+//! tables: `stacks` applies them to the memory of a `target`, which is a process without a ring, as values. `process`
 //! alone asks the running system. `threads`, `locks` and `findings` do no input or output. `report` computes
 //! nothing. `printable`, which escapes text for a terminal, and `hash`, whose tables are fast, import nothing.
 //!
@@ -43,6 +44,7 @@ pub mod printable;
 pub mod process;
 pub mod report;
 pub mod ring;
+pub mod stacks;
 pub mod symbols;
 pub mod target;
 pub mod threads;

@@ -25,15 +25,15 @@ pub(super) fn target(image: &Image, return_address: u64) -> Option<u64> {
     }
 }
 
-/// CALL rel32.
-fn target_x86_64(code: &[u8], return_address: u64) -> Option<u64> {
+/// The target of CALL rel32, by its five bytes.
+pub(crate) fn target_x86_64(code: &[u8], return_address: u64) -> Option<u64> {
     let (&opcode, distance) = code.split_first()?;
     let distance = i32::from_le_bytes(distance.try_into().ok()?);
     (opcode == 0xe8).then(|| return_address.wrapping_add_signed(distance.into()))
 }
 
-/// BL imm26, in units of instructions.
-fn target_aarch64(code: u32, return_address: u64) -> Option<u64> {
+/// The target of BL imm26, which counts instructions.
+pub(crate) fn target_aarch64(code: u32, return_address: u64) -> Option<u64> {
     let distance = i64::from((code << 6) as i32 >> 6) * 4;
     (code >> 26 == 0b10_0101).then(|| return_address.wrapping_sub(4).wrapping_add_signed(distance))
 }
@@ -48,7 +48,7 @@ pub(super) struct Unwinds {
 impl Unwinds {
     /// Reads `.eh_frame`. What follows a damaged entry is not read.
     pub(super) fn read(image: &Image) -> Unwinds {
-        let Some((address, bytes)) = image.unwind_tables() else { return Unwinds::default() };
+        let Some((address, bytes)) = image.placed_section(".eh_frame") else { return Unwinds::default() };
         let endian = match image.endian {
             Endianness::Little => RunTimeEndian::Little,
             Endianness::Big => RunTimeEndian::Big,

@@ -233,10 +233,15 @@ impl Image {
         self.sections.iter().find(|section| has_content(section) && self.name(section) == name)
     }
 
-    /// The unwind tables that the program itself has, and their module-relative address.
-    pub(super) fn unwind_tables(&self) -> Option<(u64, Vec<u8>)> {
-        let section = self.section_named(b".eh_frame")?;
+    /// The section with this name that a program has in its memory: its module-relative address and its bytes.
+    pub(super) fn placed_section(&self, name: &str) -> Option<(u64, Vec<u8>)> {
+        let section = self.section_named(name.as_bytes())?;
         Some((section.sh_addr.get(self.endian), self.raw(section).ok()?))
+    }
+
+    /// The module-relative address of the section with this name.
+    pub(super) fn section_address(&self, name: &str) -> Option<u64> {
+        Some(self.section_named(name.as_bytes())?.sh_addr.get(self.endian))
     }
 
     /// Whether there is DWARF, or the part of DWARF that refers to split DWARF.

@@ -88,7 +88,8 @@ impl Search<'_> {
         self.options.executable.as_deref().filter(|_| self.module.is_executable)
     }
 
-    fn own(&self) -> Result<Image, (PathBuf, Problem)> {
+    /// The program or library itself.
+    pub(super) fn own(&self) -> Result<Image, (PathBuf, Problem)> {
         if let Some(given) = self.given() {
             return self.open_recorded(given, true).map_err(|problem| (given.to_owned(), problem));
         }

@@ -16,6 +16,7 @@
 //! | `answers` | what was found, to be kept with a saved ring |
 //! | `caller` | which line called a wrapper? |
 //! | `direct_call` | which function does a call instruction call? |
+//! | `unwind_index`, `unwind_sections` | which bytes say how a stack is unwound? |
 //! | `resolver` | all of these for the modules of a ring |
 
 mod answers;
@@ -33,10 +34,15 @@ mod problem;
 mod resolver;
 mod split;
 mod symbol_table;
+mod unwind_index;
+mod unwind_sections;
 
 pub use answers::SavedAnswers;
 pub use caller::CallerLine;
+pub(crate) use direct_call::{target_aarch64, target_x86_64};
 pub use frame::Frame;
 pub use locate::Options;
 pub use problem::{ModuleProblem, Problem};
 pub use resolver::Resolver;
+pub use unwind_index::{Placed, UnwindIndex};
+pub use unwind_sections::UnwindSections;

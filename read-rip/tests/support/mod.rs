@@ -8,6 +8,7 @@ pub(crate) mod compiled;
 pub(crate) mod fixture;
 pub(crate) mod locks;
 pub(crate) mod run;
+pub(crate) mod sleepers;
 
 pub(crate) use librip_test_kit::{Random, gzip, legacy, map, setting};
 

@@ -1,0 +1,285 @@
+//! Calls in machine code: whether an address is one that a call returns to, and what that call calls.
+//!
+//! It decodes the instruction before an address. On x86-64 instructions have no fixed length, so bytes that look like
+//! a call may be a part of something else: that an address can be a return address does not mean that it is one.
+
+use crate::hash::HashMap;
+use crate::symbols::{target_aarch64, target_x86_64};
+use crate::target::{Architecture, Mapping, Memory};
+
+/// The longest call instruction of x86-64 that is decoded, bytes.
+const CALL_MAX_BYTES: u64 = 7;
+
+/// A call instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Call {
+    /// It calls the function at this address, or a stub of the linker that jumps to it.
+    Direct(u64),
+    /// It calls what the word at this address points to.
+    Pointer(u64),
+    /// It calls what a register says.
+    Register,
+}
+
+/// The code of a target.
+pub(super) struct Code<'m> {
+    memory: &'m dyn Memory,
+    architecture: Architecture,
+    /// Ranges of executable memory, ascending.
+    ranges: Vec<(u64, u64)>,
+    calls: HashMap<u64, Option<Call>>,
+    destinations: HashMap<Call, u64>,
+}
+
+impl<'m> Code<'m> {
+    pub(super) fn new(memory: &'m dyn Memory, architecture: Architecture, mappings: &[Mapping]) -> Code<'m> {
+        let executable = mappings.iter().filter(|mapping| mapping.is_executable);
+        let mut ranges: Vec<(u64, u64)> = executable.map(|mapping| (mapping.begin, mapping.end)).collect();
+        ranges.sort_unstable();
+        Code { memory, architecture, ranges, calls: HashMap::default(), destinations: HashMap::default() }
+    }
+
+    /// Whether an address is in executable memory.
+    pub(super) fn contains(&self, address: u64) -> bool {
+        let after = self.ranges.partition_point(|&(begin, _)| begin <= address);
+        after.checked_sub(1).is_some_and(|last| address < self.ranges[last].1)
+    }
+
+    /// The call that returns to an address; `None` if the instruction before it is no call.
+    ///
+    /// `from_file` gives code that the memory does not have.
+    pub(super) fn call_before(
+        &mut self,
+        return_address: u64,
+        from_file: impl FnOnce(u64, usize) -> Option<Vec<u8>>,
+    ) -> Option<Call> {
+        // A call may be the last instruction of its range.
+        if !self.contains(return_address.wrapping_sub(1)) {
+            return None;
+        }
+        if let Some(&known) = self.calls.get(&return_address) {
+            return known;
+        }
+        let begin = return_address.saturating_sub(CALL_MAX_BYTES);
+        let mut code = [0; CALL_MAX_BYTES as usize];
+        let is_read = self.memory.read(begin, &mut code).is_ok();
+        if !is_read
+            && let Some(bytes) = from_file(begin, code.len())
+            && bytes.len() == code.len()
+        {
+            code.copy_from_slice(&bytes);
+        }
+        let call = match self.architecture {
+            Architecture::X86_64 => call_x86_64(&code, return_address).filter(|&call| match call {
+                Call::Direct(target) => self.contains(target),
+                Call::Pointer(_) | Call::Register => true,
+            }),
+            Architecture::Aarch64 => call_aarch64(&code, return_address),
+        };
+        self.calls.insert(return_address, call);
+        call
+    }
+
+    /// The function that a call calls, as far as it can be told.
+    pub(super) fn destination(&mut self, call: Call) -> Option<u64> {
+        if call == Call::Register {
+            return None;
+        }
+        if let Some(&known) = self.destinations.get(&call) {
+            return Some(known);
+        }
+        let destination = match call {
+            Call::Direct(target) => self.behind_stub(target).unwrap_or(target),
+            Call::Pointer(address) => self.memory.u64(address).ok()?,
+            Call::Register => return None,
+        };
+        self.destinations.insert(call, destination);
+        Some(destination)
+    }
+
+    /// Where a stub of the linker jumps to; `None` if this is no stub.
+    fn behind_stub(&self, address: u64) -> Option<u64> {
+        match self.architecture {
+            Architecture::X86_64 => {
+                let code: [u8; 11] = self.memory.bytes(address).ok()?;
+                self.memory.u64(stub_x86_64(&code, address)?).ok()
+            }
+            Architecture::Aarch64 => {
+                let code: [u8; 8] = self.memory.bytes(address).ok()?;
+                self.memory.u64(stub_aarch64(&code, address)?).ok()
+            }
+        }
+    }
+
+    /// Whether the instructions at an address end a signal handler: they call `rt_sigreturn`.
+    pub(super) fn is_signal_return(&self, address: u64) -> bool {
+        if !self.contains(address) {
+            return false;
+        }
+        match self.architecture {
+            // mov $15, %rax (or %eax); syscall
+            Architecture::X86_64 => {
+                let code: [u8; 9] = self.memory.bytes(address).unwrap_or_default();
+                code == [0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05]
+                    || code.starts_with(&[0xb8, 15, 0, 0, 0, 0x0f, 0x05])
+            }
+            // mov x8, #139; svc #0
+            Architecture::Aarch64 => {
+                let code: [u8; 8] = self.memory.bytes(address).unwrap_or_default();
+                code == [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4]
+            }
+        }
+    }
+}
+
+/// The call whose last byte is the last of these.
+fn call_x86_64(code: &[u8; CALL_MAX_BYTES as usize], return_address: u64) -> Option<Call> {
+    if let Some(target) = target_x86_64(&code[2..], return_address) {
+        return Some(Call::Direct(target));
+    }
+    // FF /2. The lengths of its operand follow from the byte after it.
+    (2..=code.len()).find_map(|len| {
+        let call = &code[code.len() - len..];
+        let (mode, operand, register) = (call[1] >> 6, call[1] & 7, call[1] >> 3 & 7);
+        if call[0] != 0xff || register != 2 {
+            return None;
+        }
+        let has_index = mode != 3 && operand == 4;
+        let is_absolute =
+            mode == 0 && (operand == 5 || has_index && call.get(2).is_some_and(|&sib| sib & 7 == 5));
+        let distance_len = match mode {
+            1 => 1,
+            2 => 4,
+            0 if is_absolute => 4,
+            _ => 0,
+        };
+        if len != 2 + usize::from(has_index) + distance_len {
+            return None;
+        }
+        if mode == 0 && operand == 5 {
+            let distance = i32::from_le_bytes(call[2..].try_into().ok()?);
+            return Some(Call::Pointer(return_address.wrapping_add_signed(distance.into())));
+        }
+        Some(Call::Register)
+    })
+}
+
+/// BL or BLR, also with a signed pointer.
+fn call_aarch64(code: &[u8; CALL_MAX_BYTES as usize], return_address: u64) -> Option<Call> {
+    let code = u32::from_le_bytes(code[3..].try_into().ok()?);
+    if let Some(target) = target_aarch64(code, return_address) {
+        return Some(Call::Direct(target));
+    }
+    let is_blr = code & 0xffff_fc1f == 0xd63f_0000 || code & 0xfeff_f800 == 0xd63f_0800;
+    is_blr.then_some(Call::Register)
+}
+
+/// `endbr64` or not, `bnd` or not, then a jump through a pointer: the pointer's address.
+fn stub_x86_64(code: &[u8; 11], address: u64) -> Option<u64> {
+    let mut at = if code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) { 4 } else { 0 };
+    if code.get(at) == Some(&0xf2) {
+        at += 1;
+    }
+    let jump = code.get(at..at + 6)?;
+    let distance = i32::from_le_bytes(jump.strip_prefix(&[0xff, 0x25])?.try_into().ok()?);
+    let next = address.wrapping_add(at as u64 + 6);
+    Some(next.wrapping_add_signed(distance.into()))
+}
+
+/// `adrp x16, page; ldr x17, [x16, offset]`: the pointer's address.
+fn stub_aarch64(code: &[u8; 8], address: u64) -> Option<u64> {
+    let word = |at: usize| Some(u32::from_le_bytes(code.get(at..at + 4)?.try_into().ok()?));
+    let (adrp, ldr) = (word(0)?, word(4)?);
+    if adrp & 0x9f00_001f != 0x9000_0010 || ldr & 0xffc0_03ff != 0xf940_0211 {
+        return None;
+    }
+    let pages = i64::from((adrp << 8) as i32 >> 13) << 2 | i64::from(adrp >> 29 & 3);
+    let page = (address & !0xfff).wrapping_add_signed(pages << 12);
+    Some(page.wrapping_add(u64::from(ldr >> 10 & 0xfff) * 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(code: &[u8]) -> Option<Call> {
+        let mut bytes = [0x90; CALL_MAX_BYTES as usize];
+        bytes[CALL_MAX_BYTES as usize - code.len()..].copy_from_slice(code);
+        call_x86_64(&bytes, 0x1000)
+    }
+
+    #[test]
+    fn all_forms_of_a_call_of_x86_64_are_known() {
+        assert_eq!(call(&[0xe8, 0x10, 0, 0, 0]), Some(Call::Direct(0x1010)));
+        assert_eq!(call(&[0xff, 0x15, 0x10, 0, 0, 0]), Some(Call::Pointer(0x1010)));
+        // call *%rax; *%r12; *(%rax); *(%r12); *8(%rax); *8(%rsp); *(%rax,%rbx,8); *0x1234(%rbx); *0x1234(%rsp);
+        // *0x1234; *0x1234(,%rax,8)
+        for code in [
+            &[0xff, 0xd0][..],
+            &[0x41, 0xff, 0xd4],
+            &[0xff, 0x10],
+            &[0x41, 0xff, 0x14, 0x24],
+            &[0xff, 0x50, 8],
+            &[0xff, 0x54, 0x24, 8],
+            &[0xff, 0x14, 0xd8],
+            &[0xff, 0x93, 0x34, 0x12, 0, 0],
+            &[0xff, 0x94, 0x24, 0x34, 0x12, 0, 0],
+            &[0xff, 0x14, 0x25, 0x34, 0x12, 0, 0],
+            &[0xff, 0x14, 0xc5, 0x34, 0x12, 0, 0],
+        ] {
+            assert_eq!(call(code), Some(Call::Register), "{code:x?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_call_of_x86_64_is_none() {
+        // jmp rel32; jmp *%rax; push %rax; inc (%rax); nops; a call with a byte too few or too many.
+        for code in [
+            &[0xe9, 0x10, 0, 0, 0][..],
+            &[0xff, 0xe0],
+            &[0xff, 0xf0],
+            &[0xff, 0x00],
+            &[],
+            &[0xff, 0x50],
+            &[0xff, 0x50, 8, 0x90],
+            &[0xff, 0x15, 0x10, 0, 0],
+        ] {
+            assert_eq!(call(code), None, "{code:x?}");
+        }
+    }
+
+    #[test]
+    fn calls_of_aarch64_are_known() {
+        let call = |code: u32| {
+            let mut bytes = [0; CALL_MAX_BYTES as usize];
+            bytes[3..].copy_from_slice(&code.to_le_bytes());
+            call_aarch64(&bytes, 0x1004)
+        };
+        // bl .+8; blr x8; blraaz x8; blraa x8, x9; b .+8; br x8; ret
+        assert_eq!(call(0x9400_0002), Some(Call::Direct(0x1008)));
+        assert_eq!(call(0xd63f_0100), Some(Call::Register));
+        assert_eq!(call(0xd63f_091f), Some(Call::Register));
+        assert_eq!(call(0xd73f_0909), Some(Call::Register));
+        for code in [0x1400_0002, 0xd61f_0100, 0xd65f_03c0] {
+            assert_eq!(call(code), None, "{code:x}");
+        }
+    }
+
+    #[test]
+    fn stubs_of_the_linker_name_their_pointer() {
+        let stub = |code: &[u8]| {
+            let mut bytes = [0x90; 11];
+            bytes[..code.len()].copy_from_slice(code);
+            stub_x86_64(&bytes, 0x1000)
+        };
+        assert_eq!(stub(&[0xff, 0x25, 0x10, 0, 0, 0]), Some(0x1016));
+        assert_eq!(stub(&[0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0x10, 0, 0, 0]), Some(0x101a));
+        assert_eq!(stub(&[0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x10, 0, 0, 0]), Some(0x101b));
+        assert_eq!(stub(&[0x55, 0x48, 0x89, 0xe5]), None);
+        // adrp x16, .+0x11000; ldr x17, [x16, #0x18]
+        let mut code = [0; 8];
+        code[..4].copy_from_slice(&0xb000_0090_u32.to_le_bytes());
+        code[4..].copy_from_slice(&0xf940_0e11_u32.to_le_bytes());
+        assert_eq!(stub_aarch64(&code, 0x1008), Some(0x1000 + 0x11000 + 0x18));
+    }
+}

@@ -1,0 +1,34 @@
+//! Unwinds the stacks of a target's threads, from their registers, the target's memory and the unwind tables of its
+//! modules.
+//!
+//! It resolves no names, and stops, traces and loads nothing.
+//!
+//! | file | question |
+//! |---|---|
+//! | `stack` | which functions is a thread in, and was its beginning found? |
+//! | `group` | which threads have equal stacks? |
+//! | `registers` | which registers are known in a frame, and what does a call do to them? |
+//! | `window` | what is on a thread's stack? |
+//! | `calls` | can a call return to this address, and what does it call? |
+//! | `rule` | where is the caller, by one row of an unwind table? |
+//! | `tables` | which row holds at this address? |
+//! | `signal_frame` | what did a signal interrupt, where no table says it? |
+//! | `walk` | what does a walk up a stack start from, and what does it find? |
+//! | `unwinder` | all of these, frame by frame |
+//! | `search` | what was in a register that is not known? |
+
+mod calls;
+mod group;
+mod registers;
+mod rule;
+mod search;
+mod signal_frame;
+mod stack;
+mod tables;
+mod unwinder;
+mod walk;
+mod window;
+
+pub use group::{Group, group};
+pub use stack::{Cut, End, Frame, Stack};
+pub use unwinder::Unwinder;
