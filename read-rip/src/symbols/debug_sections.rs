@@ -8,6 +8,7 @@ use gimli::{EndianReader, RunTimeEndian};
 use object::Endianness;
 
 use super::elf::Image;
+use super::line_budget::LineBudget;
 use super::problem::Problem;
 
 /// Sections are read and not mapped. All values that refer to a section share it.
@@ -35,10 +36,16 @@ fn endian(image: &Image) -> RunTimeEndian {
     }
 }
 
+/// Refuses what would take too much stack, memory or time.
+pub(super) fn check(dwarf: &gimli::Dwarf<Bytes>, budget: &LineBudget) -> Result<(), Problem> {
+    check_nesting(dwarf)?;
+    budget.spend(dwarf)
+}
+
 /// Refuses entries that are nested deeper than [`NESTING_MAX`].
 ///
 /// A unit that cannot be parsed ends early, here and in addr2line. Neither descends into its rest.
-pub(super) fn check_nesting(dwarf: &gimli::Dwarf<Bytes>) -> Result<(), Problem> {
+fn check_nesting(dwarf: &gimli::Dwarf<Bytes>) -> Result<(), Problem> {
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {
         let Ok(abbreviations) = dwarf.abbreviations(&header) else { continue };

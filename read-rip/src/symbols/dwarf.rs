@@ -7,7 +7,7 @@ use std::path::Path;
 
 use addr2line::{Context, LookupContinuation, LookupResult};
 
-use super::debug_sections::{Bytes, check_nesting, empty, section};
+use super::debug_sections::{Bytes, check, empty, section};
 use super::demangle::demangle;
 use super::elf::Image;
 use super::frame::Frame;
@@ -28,10 +28,12 @@ impl Dwarf {
         };
         let mut dwarf = gimli::Dwarf::load(|id| load(image, id))?;
         if let Some(supplementary) = supplementary {
+            split.budget.grant(supplementary.len_bytes);
             dwarf.load_sup(|id| load(supplementary, id))?;
         }
         dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
-        check_nesting(&dwarf)?;
+        split.budget.grant(image.len_bytes);
+        check(&dwarf, &split.budget)?;
         Ok(Self { context: Context::from_dwarf(dwarf)?, split })
     }
 

@@ -12,6 +12,7 @@
 //! | `compressed`, `elf` | what are the file's sections? |
 //! | `locate` | which file is the recorded one, and which is its debug file? |
 //! | `frame`, `debug_sections`, `split`, `dwarf` | which frames has the address? |
+//! | `line_budget` | do the line tables take too much memory or time? |
 //! | `demangle`, `symbol_table` | which function or static covers the address, and what is its name in the source? |
 //! | `answers` | what was found, to be kept with a saved ring |
 //! | `caller` | which line called a wrapper? |
@@ -28,6 +29,7 @@ mod direct_call;
 mod dwarf;
 mod elf;
 mod frame;
+mod line_budget;
 mod locate;
 mod path;
 mod problem;

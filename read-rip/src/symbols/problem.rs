@@ -72,6 +72,11 @@ pub enum Problem {
         /// The limit, bytes.
         limit_bytes: u64,
     },
+    /// Its line tables would take too much memory. Functions come from the symbol table.
+    LineTables {
+        /// The limit, bytes.
+        limit_bytes: u64,
+    },
 }
 
 impl ModuleProblem {
@@ -107,7 +112,7 @@ impl ModuleProblem {
             Problem::MissingSplit => {
                 "keep the .dwo files where the compiler wrote them, or put a .dwp file beside the program"
             }
-            Problem::Damaged(_) | Problem::TooLarge { .. } => {
+            Problem::Damaged(_) | Problem::TooLarge { .. } | Problem::LineTables { .. } => {
                 "the file may be damaged: compare it with the one that was built"
             }
             Problem::Unreadable(_) => "read it as a user with permission, or name a copy with -e",
@@ -159,6 +164,11 @@ impl Display for Problem {
             Self::TooLarge { len_bytes, limit_bytes } => {
                 write!(f, "expected at most {limit_bytes} bytes, found {len_bytes}")
             }
+            Self::LineTables { limit_bytes } => write!(
+                f,
+                "its line tables would take more than {} MiB of memory: functions only, from the symbol table",
+                limit_bytes >> 20
+            ),
         }
     }
 }

@@ -4,12 +4,14 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use super::answers::{Answers, SavedAnswers};
 use super::caller::{self, CallerLine, Relocations};
 use super::direct_call::{self, Unwinds};
 use super::dwarf::Dwarf;
 use super::frame::Frame;
+use super::line_budget::LineBudget;
 use super::locate::{Files, Options, Search};
 use super::problem::{ModuleProblem, Problem};
 use super::split::Split;
@@ -33,6 +35,7 @@ struct ModuleFiles {
     /// different addresses.
     by_file: HashMap<FileIdentity, usize>,
     options: Options,
+    budget: Rc<LineBudget>,
 }
 
 /// Path, build id, whether it is the program, length and modification time.
@@ -53,6 +56,7 @@ impl Resolver {
             loaded: Vec::new(),
             by_file: HashMap::new(),
             options,
+            budget: Rc::default(),
         };
         Self { files, answers: Answers::default(), keeps_answers: false }
     }
@@ -144,7 +148,7 @@ impl ModuleFiles {
             None => {
                 let module = &self.modules[index].module;
                 let position = *self.by_file.entry(identity(module)).or_insert_with(|| {
-                    self.loaded.push(Loaded::new(index, module, &self.options));
+                    self.loaded.push(Loaded::new(index, module, &self.options, &self.budget));
                     self.loaded.len() - 1
                 });
                 self.modules[index].loaded = Some(position);
@@ -172,7 +176,7 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn new(index: usize, module: &Module, options: &Options) -> Self {
+    fn new(index: usize, module: &Module, options: &Options, budget: &Rc<LineBudget>) -> Self {
         let search = Search { module, options };
         let mut files = search.files();
         let problems = std::mem::take(&mut files.problems);
@@ -189,7 +193,7 @@ impl Loaded {
         match files.debug.iter().chain(&files.own).find(|image| image.has_debug_info()) {
             Some(image) => {
                 let supplementary = search.supplementary(image);
-                let split = Split::new(files, options.root.as_deref(), image.endian);
+                let split = Split::new(files, options.root.as_deref(), image.endian, budget.clone());
                 let path = image.path.clone();
                 match Dwarf::read(image, supplementary.as_ref(), split) {
                     Ok(dwarf) => loaded.dwarf = Some(dwarf),

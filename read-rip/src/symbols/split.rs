@@ -7,14 +7,16 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use addr2line::SplitDwarfLoad;
 use gimli::Reader;
 use object::Endianness;
 
-use super::debug_sections::{Bytes, check_nesting, empty, section};
+use super::debug_sections::{Bytes, check, empty, section};
 use super::elf::Image;
+use super::line_budget::LineBudget;
 use super::locate::Files;
 use super::path::{find, with_suffix};
 use super::problem::Problem;
@@ -28,18 +30,26 @@ pub(super) struct Split {
     /// The paths of the module's file and of its debug file.
     files: Vec<PathBuf>,
     endian: Endianness,
+    /// What the line tables of all modules may still cost.
+    pub(super) budget: Rc<LineBudget>,
     package: OnceCell<Option<gimli::DwarfPackage<Bytes>>>,
     loaded: Cell<usize>,
     missing: RefCell<Option<PathBuf>>,
 }
 
 impl Split {
-    pub(super) fn new(files: &Files, root: Option<&Path>, endian: Endianness) -> Self {
+    pub(super) fn new(
+        files: &Files,
+        root: Option<&Path>,
+        endian: Endianness,
+        budget: Rc<LineBudget>,
+    ) -> Self {
         let images = files.own.iter().chain(&files.debug);
         Self {
             root: root.map(Path::to_owned),
             files: images.map(|image| image.path.clone()).collect(),
             endian,
+            budget,
             package: OnceCell::new(),
             loaded: 0.into(),
             missing: None.into(),
@@ -54,7 +64,6 @@ impl Split {
     /// The debug information of one compilation unit; `None` if it is not found.
     pub(super) fn load(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<Arc<gimli::Dwarf<Bytes>>> {
         let found = self.packed(wanted).or_else(|| self.unpacked(wanted));
-        let found = found.filter(|dwarf| check_nesting(dwarf).is_ok());
         if found.is_none() {
             let path = text(wanted.path.as_ref()).unwrap_or_default();
             self.missing.borrow_mut().get_or_insert(path);
@@ -64,7 +73,9 @@ impl Split {
 
     fn packed(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<gimli::Dwarf<Bytes>> {
         let package = self.package.get_or_init(|| self.open_package()).as_ref()?;
-        package.find_cu(wanted.dwo_id, &wanted.parent).ok()?
+        let found = package.find_cu(wanted.dwo_id, &wanted.parent).ok()??;
+        check(&found, &self.budget).ok()?;
+        Some(found)
     }
 
     /// Opens `prog.dwp` beside `prog`, or beside the debug file.
@@ -75,7 +86,9 @@ impl Split {
                 Some(name) => section(&image, name),
                 None => Ok(empty(&image)),
             };
-            gimli::DwarfPackage::load(load, empty(&image)).map_err(|_: Problem| ()).ok()
+            let package = gimli::DwarfPackage::load(load, empty(&image)).map_err(|_: Problem| ()).ok()?;
+            self.budget.grant(image.len_bytes);
+            Some(package)
         };
         self.files.iter().find_map(|path| open(with_suffix(path, ".dwp")))
     }
@@ -110,6 +123,8 @@ impl Split {
             None => Ok(empty(&image)),
         };
         let mut dwarf = gimli::Dwarf::load(load).map_err(|_: Problem| ()).ok()?;
+        self.budget.grant(image.len_bytes);
+        check(&dwarf, &self.budget).ok()?;
         let unit = dwarf.unit(dwarf.units().next().ok()??).ok()?;
         if unit.dwo_id != Some(wanted.dwo_id) {
             return None;
