@@ -1,7 +1,8 @@
 //! A model of the exit queue: loom explores every interleaving of its steps, and all reorderings that the memory model
 //! allows.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p librip --release --test exit_queue_model`. Without `--cfg loom` it is empty.
+//! `RUSTFLAGS="--cfg loom" cargo test -p librip --profile model --test exit_queue_model`. Without `--cfg loom` it is
+//! empty.
 
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "loom's cells report unsynchronised accesses")]

@@ -22,10 +22,13 @@ fn build(arguments: &[&str]) -> (Built, MutexGuard<'static, ()>) {
     (cargo(&[&["build"], arguments].concat(), target, &[]), guard)
 }
 
+/// The whole workspace, with the features that its tests turn on too. It is built already: `cargo test` does that.
+const EVERYTHING: [&str; 2] = ["--workspace", "--all-targets"];
+
 /// All ways to build everything: at once, and with each feature of librip.
 fn ways() -> Vec<Vec<String>> {
     let packages = ["librip", "librip-preload", "librip-capi"];
-    let mut ways = vec![vec!["--workspace".to_owned()]];
+    let mut ways = vec![EVERYTHING.map(str::to_owned).to_vec()];
     let features = features();
     let mut sets: Vec<String> = features.iter().map(|feature| format!("librip/{feature}")).collect();
     sets.push(sets.join(","));
@@ -89,7 +92,7 @@ fn the_c_library_exports_the_listed_symbols_however_it_is_built() {
 #[test]
 fn the_reader_contains_no_recorder_however_it_is_built() {
     // It does not depend on librip, so no feature of librip can change it.
-    let ways: [&[&str]; 2] = [&["--workspace"], &["--package", "read-rip"]];
+    let ways: [&[&str]; 2] = [&EVERYTHING, &["--package", "read-rip"]];
     for way in ways {
         let (built, _guard) = build(way);
         let program = built.executable("read-rip");
