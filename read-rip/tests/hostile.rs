@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use flate2::Compression;
 use librip_test_kit::format::{header_at, module_at, region_at};
+use librip_test_kit::tool::copy_program;
 use read_rip::ring::{self, Error};
 use support::fixture::{ONE, QUICK, Scratch, sound_ring};
 use support::run::{clean, command, finish, read_rip, show, show_within};
@@ -129,7 +130,7 @@ fn a_ring_of_another_user_needs_that_users_rights() {
     if nix::unistd::geteuid().is_root() {
         // Root may read every file, so run as another user, who must be able to run the program.
         let program = scratch.path("read-rip");
-        fs::copy(env!("CARGO_BIN_EXE_read-rip"), &program).unwrap();
+        copy_program(env!("CARGO_BIN_EXE_read-rip"), &program);
         fs::set_permissions(scratch.0.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         command = clean(Command::new(program));

@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use librip_test_kit::oracle::Holding;
 use librip_test_kit::run::{clean, finish};
-use librip_test_kit::victim::Plan;
+use librip_test_kit::victim::{DEADLINE, Plan};
 
 use crate::{compile, directory, fixture};
 
@@ -26,7 +26,7 @@ fn stuck(program: &Path, copy: &str) -> PathBuf {
         let held = ring.slots.iter().flat_map(|slot| slot.held.iter());
         held.filter(|held| matches!(held.state, Holding::Waiting | Holding::CondWait)).count()
     };
-    let patience = Instant::now() + Duration::from_secs(60);
+    let patience = Instant::now() + DEADLINE;
     while waiting(&victim) < 5 {
         assert!(Instant::now() < patience, "{copy}: all threads wait in the end");
         std::thread::yield_now();

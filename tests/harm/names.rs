@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 
 use librip_test_kit::oracle::Ring;
+use librip_test_kit::tool::copy_program;
 use librip_test_kit::victim::{is_root, tempdir};
 
 use crate::{compare, survives};
@@ -150,7 +151,7 @@ fn a_setuid_program_does_not_let_its_caller_choose_the_path() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
     let program = dir.path().join("setuid-victim");
-    std::fs::copy(env!("CARGO_BIN_EXE_victim"), &program).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_victim"), &program);
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).unwrap();
     let nobody = 65534;
     let child = {

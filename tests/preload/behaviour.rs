@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use librip_test_kit::tool::can;
+use librip_test_kit::tool::{can, copy_program};
 use librip_test_kit::victim::{Remains, is_root, tempdir};
 
 use crate::{compile, directory, expect_same, plan, preload};
@@ -111,7 +111,7 @@ fn a_setuid_program_is_left_alone() {
     }
     // In a directory that other users may enter, on a file system that allows setuid programs.
     let program = std::env::temp_dir().join(format!("rip-test-setuid.{}", std::process::id()));
-    std::fs::copy(compile("trouble", &[]), &program).unwrap();
+    copy_program(compile("trouble", &[]), &program);
     chown(&program, Some(65533), None).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();
     let dir = tempdir();

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use librip_test_kit::oracle::{Held, Holding, Ring, Slot};
-use librip_test_kit::victim::Victim;
+use librip_test_kit::victim::{DEADLINE, Victim};
 
 use crate::{compile, plan, preload};
 
@@ -153,7 +153,7 @@ fn a_forked_child_holds_the_locks_of_its_parent() {
 fn the_ring_of_a_daemon_is_kept_when_its_first_process_ends() {
     // The victim ends with its first process. The daemon starts its work then.
     let remains = plan(&compile("trouble", &[]), &["daemon"], &[preload()]).run();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + DEADLINE;
     loop {
         assert!(remains.has_ring() && Instant::now() < deadline, "no marks of a daemon");
         if let Ok(ring) = Ring::read(remains.ring_path())
@@ -168,7 +168,7 @@ fn the_ring_of_a_daemon_is_kept_when_its_first_process_ends() {
 #[test]
 fn a_daemon_whose_first_process_has_marked_nothing_has_a_ring_of_its_own() {
     let remains = plan(&compile("trouble", &[]), &["daemon-late"], &[preload()]).run();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + DEADLINE;
     loop {
         assert!(Instant::now() < deadline, "no marks of a daemon");
         if let Ok(ring) = Ring::read(remains.ring_path())
@@ -183,7 +183,7 @@ fn a_daemon_whose_first_process_has_marked_nothing_has_a_ring_of_its_own() {
 #[test]
 fn the_last_child_removes_the_ring_that_the_first_process_has_left_to_it() {
     let remains = plan(&compile("trouble", &[]), &["daemon-ends"], &[preload()]).run();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + DEADLINE;
     while remains.has_ring() {
         assert!(Instant::now() < deadline, "the ring is still there");
         std::thread::yield_now();

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use librip_test_kit::tool::copy_program;
 use librip_test_kit::victim::{Plan, Victim, is_root};
 
 use crate::{READER, ready, scenario};
@@ -107,7 +108,7 @@ fn a_reader_that_may_not_see_the_process_calls_it_unknown_and_keeps_its_ring() {
     // The reader's program must be where everybody may run it.
     let programs = tempfile::tempdir().unwrap();
     let reader = programs.path().join("reader");
-    std::fs::copy(READER, &reader).unwrap();
+    copy_program(READER, &reader);
     allow(programs.path(), 0o755);
     let as_nobody = |arguments: &str| {
         let script = format!(

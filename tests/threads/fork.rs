@@ -1,10 +1,10 @@
 //! fork: the child records as itself, and the parent keeps its slot. exec: nothing stays open or mapped.
 
 use std::io::Read;
-use std::time::Duration;
 
 use librip_test_kit::oracle::State;
 use librip_test_kit::progress;
+use librip_test_kit::victim::DEADLINE;
 
 use crate::{ended, plan, run};
 
@@ -47,7 +47,7 @@ fn the_ring_of_a_daemon_outlives_the_process_that_started_it() {
     let remains = plan.run();
     let (says, hears) = std::sync::mpsc::channel();
     std::thread::spawn(move || says.send(done.read_exact(&mut [0; 5]).is_ok()));
-    assert_eq!(hears.recv_timeout(Duration::from_secs(60)), Ok(true));
+    assert_eq!(hears.recv_timeout(DEADLINE), Ok(true));
     assert_eq!(remains.status.code(), Some(0), "{remains:?}");
     let ring = remains.ring();
     assert_eq!(ring.labels(ring.slot_named("daemon")), ["in the background", "alone"]);

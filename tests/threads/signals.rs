@@ -51,8 +51,8 @@ fn no_mark_is_lost_or_doubled_or_torn_under_a_storm_of_signals() {
         in_handlers += cell[3];
     }
     eprintln!("{in_handlers} marks in handlers, {} outside", 12_000 * threads);
-    // On a busy machine, the sender runs rarely while a thread lives.
-    assert!(in_handlers > 20, "only {in_handlers} signals came: the test is too kind");
+    // The timer alone sends some to each thread, also on a busy machine.
+    assert!(in_handlers > u64::from(threads), "only {in_handlers} signals came: the test is too kind");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use librip_test_kit::tool::copy_program;
 use librip_test_kit::victim::{Plan, Victim};
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use super::ask::{check, read_rip};
 fn start(scenario: &str) -> (Victim, PathBuf) {
     let directory = librip_test_kit::victim::tempdir().keep();
     let program = directory.join("program");
-    std::fs::copy(env!("CARGO_BIN_EXE_scenario"), &program).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_scenario"), &program);
     let mut victim = Plan::new(&program, &[scenario]).start();
     victim.until("ready");
     (victim, directory)

@@ -7,8 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// More than any sound run takes on a busy machine.
-const TIME_LIMIT: Duration = Duration::from_secs(60);
+use crate::victim::DEADLINE;
 
 /// What a run left.
 #[derive(Debug)]
@@ -90,7 +89,7 @@ pub fn finish(mut command: Command) -> Outcome {
 /// Waits for a child, within the time limit.
 #[track_caller]
 pub fn wait(child: &mut Child) -> std::process::ExitStatus {
-    let deadline = Instant::now() + TIME_LIMIT;
+    let deadline = Instant::now() + DEADLINE;
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
@@ -98,7 +97,7 @@ pub fn wait(child: &mut Child) -> std::process::ExitStatus {
         if Instant::now() > deadline {
             child.kill().unwrap();
             child.wait().unwrap();
-            panic!("still running after {TIME_LIMIT:?}");
+            panic!("still running after {DEADLINE:?}");
         }
         thread::sleep(Duration::from_millis(2));
     }

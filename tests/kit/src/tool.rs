@@ -72,6 +72,14 @@ pub fn can(compiler: &str, flags: &[&str], directory: &Path) -> bool {
     reason.is_none()
 }
 
+/// Copies a program that a test then runs.
+///
+/// FOLKLORE: if this process copied it, a child that another test forks meanwhile would have the open copy too, until
+/// its `exec`, and the kernel runs no program that is open for writing (`ETXTBSY`).
+pub fn copy_program(program: impl AsRef<Path>, copy: &Path) {
+    tool(Command::new("cp").arg(program.as_ref()).arg(copy));
+}
+
 /// Returns whether to rewrite golden files: `scripts/bless` sets `RIP_BLESS`.
 pub fn blessing() -> bool {
     std::env::var_os("RIP_BLESS").is_some()
@@ -153,7 +161,9 @@ impl Built {
     /// When there is none.
     pub fn executable(&self, target: &str) -> PathBuf {
         let of_target = self.0.iter().filter(|message| message["target"]["name"] == target);
-        let program = of_target.filter_map(|message| message["executable"].as_str()).next();
+        // The program of its unit tests has the same name.
+        let mut programs = of_target.filter(|message| message["profile"]["test"] == false);
+        let program = programs.find_map(|message| message["executable"].as_str());
         program.unwrap_or_else(|| panic!("cargo has built no program {target}")).into()
     }
 }

@@ -34,7 +34,37 @@ extern "C" fn marks_in_handler(_signal: i32) {
     });
 }
 
-/// Threads that mark 12000 times each, under a storm of signals whose handler marks too: at most 4000 times.
+/// A timer that signals the calling thread, until it is dropped.
+///
+/// On a busy machine, a thread that sends signals may not run while another one marks; the kernel does. A thread whose
+/// signals come faster than it can handle them gets no further, so the interval is many times the time of one.
+struct Timer(libc::timer_t);
+
+impl Timer {
+    fn start(signal: i32) -> Timer {
+        const INTERVAL: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
+        let mut timer = ptr::null_mut();
+        unsafe {
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = signal;
+            event.sigev_notify_thread_id = tid() as i32;
+            assert_eq!(libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer), 0);
+            let times = libc::itimerspec { it_interval: INTERVAL, it_value: INTERVAL };
+            assert_eq!(libc::timer_settime(timer, 0, &raw const times, ptr::null_mut()), 0);
+        }
+        Timer(timer)
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        unsafe { libc::timer_delete(self.0) };
+    }
+}
+
+/// Threads that mark 12000 times each, under a storm of signals whose handler marks too: at most 4000 times. Another
+/// thread and a timer send them.
 pub(crate) fn storm(threads: usize) {
     handle(libc::SIGUSR1, marks_in_handler, libc::SA_RESTART);
     let cells = cells();
@@ -46,7 +76,9 @@ pub(crate) fn storm(threads: usize) {
                 begin(cell);
                 HANDLER.with(|(left, _)| left.set(4000));
                 target.store(tid(), Relaxed);
+                let timer = Timer::start(libc::SIGUSR1);
                 cycle_through(cell, 12_000);
+                drop(timer);
                 HANDLER.with(|(left, made)| {
                     left.set(0);
                     cell.extra.store(made.get(), Relaxed);
