@@ -4,8 +4,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use read_rip::process::live::{Error, LiveTarget};
-use read_rip::target::{CallKind, Memory, RunState, Sleep, Target, Task};
+use read_rip::process::live::{Error, LiveTarget, processes_with_pid_in_container};
+use read_rip::target::{CallKind, DescriptorKind, Hidden, Memory, RunState, Sleep, Target, Task, Unreadable};
 
 /// A machine under load may take long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -169,4 +169,238 @@ fn the_id_of_a_thread_leads_to_its_process() {
         tid
     });
     tid.join().expect("no panic");
+}
+
+/// Compiles a program of C and runs it.
+fn run_c(directory: &tempfile::TempDir, source: &str) -> Ended {
+    let file = directory.path().join("program.c");
+    std::fs::write(&file, source).expect("a file");
+    let program = directory.path().join("program");
+    let mut gcc = Command::new("gcc");
+    let compiled = gcc.args(["-pthread", "-o"]).arg(&program).arg(&file).output().expect("gcc");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    run(program.to_str().expect("a path of text"), &[])
+}
+
+#[test]
+fn a_thread_that_waits_in_vfork_has_the_child_that_runs_on_its_memory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source =
+        "#include <unistd.h>\nint main(void) { if (vfork() == 0) { char c; read(0, &c, 1); _exit(0); } }\n";
+    let child = run_c(&directory, source);
+    let pid = child.0.id();
+    let target = wait_until(pid, "in vfork", |target| {
+        let call = target.tasks[0].sleep;
+        matches!(call, Some(Sleep::Call(call)) if call.kind == CallKind::Spawn)
+            && target.tasks[0].state == RunState::DiskSleep
+    });
+    // Some kernels do not name the functions that threads sleep in.
+    let is_named = std::fs::read_to_string(format!("/proc/{pid}/wchan")).is_ok_and(|name| name != "0");
+    assert_eq!(target.tasks[0].wchan.is_some(), is_named);
+    let live = LiveTarget::open(pid).expect("it lives");
+    let [grandchild] = live.children_of(pid)[..] else { panic!("not one child") };
+    let grandchild = wait_until(grandchild, "reading", |target| sleeps_in(&target.tasks[0], CallKind::Read));
+    assert_eq!(grandchild.name, "program");
+}
+
+#[test]
+fn a_process_whose_first_thread_has_ended_still_has_memory_and_descriptors() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = "#include <pthread.h>\n#include <unistd.h>\n\
+        static void *rest(void *a) { char c; read(0, &c, 1); return a; }\n\
+        int main(void) { pthread_t t; pthread_create(&t, 0, rest, 0); pthread_exit(0); }\n";
+    let child = run_c(&directory, source);
+    let pid = child.0.id();
+    let target = wait_until(pid, "without its first thread", |target| {
+        target.tasks.len() == 2
+            && target.tasks[0].state == RunState::Zombie
+            && sleeps_in(&target.tasks[1], CallKind::Read)
+    });
+    assert!(target.modules.iter().any(|module| module.is_executable));
+    assert!(!target.tasks[0].hidden);
+    let live = LiveTarget::open(pid).expect("it lives");
+    let mut bytes = [0; 8];
+    let sp = target.tasks[1].registers.expect("its registers").sp;
+    assert_eq!(live.memory(&target.mappings).read(sp, &mut bytes), Ok(()));
+    let input = live.descriptors().get(0).expect("its input");
+    assert!(matches!(input.kind, DescriptorKind::Pipe { .. }), "{input:?}");
+}
+
+#[test]
+fn a_traced_thread_names_its_tracer() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = "#include <signal.h>\n#include <sys/ptrace.h>\n#include <unistd.h>\n\
+        int main(void) { if (fork() == 0) { ptrace(PTRACE_TRACEME, 0, 0, 0); raise(SIGSTOP); _exit(0); }\n\
+        char c; read(0, &c, 1); }\n";
+    let tracer = run_c(&directory, source);
+    let tracer_pid = tracer.0.id();
+    let live = LiveTarget::open(tracer_pid).expect("it lives");
+    let deadline = Instant::now() + PATIENCE;
+    let child = loop {
+        match live.children_of(tracer_pid)[..] {
+            [child] => break child,
+            _ => assert!(Instant::now() < deadline, "no child"),
+        }
+    };
+    let target = wait_until(child, "traced", |target| target.tasks[0].state == RunState::Traced);
+    assert_eq!(target.tasks[0].tracer, Some(tracer_pid));
+}
+
+#[test]
+fn descriptors_say_what_they_are() {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixListener;
+
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let client = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a socket");
+    let unix = UnixListener::bind(&path).expect("a socket");
+    let file = std::fs::File::create(directory.path().join("file")).expect("a file");
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let live = own();
+    let descriptors = live.descriptors();
+    let kind = |descriptor: &dyn AsRawFd| {
+        descriptors.get(descriptor.as_raw_fd() as u32).map(|descriptor| descriptor.kind)
+    };
+    let address = |address: std::io::Result<std::net::SocketAddr>| address.expect("an address");
+    let local = address(listener.local_addr());
+    assert_eq!(kind(&listener), Some(DescriptorKind::Tcp { local, peer: None, state: "LISTEN" }));
+    let (local, peer) = (address(client.local_addr()), Some(address(client.peer_addr())));
+    assert_eq!(kind(&client), Some(DescriptorKind::Tcp { local, peer, state: "ESTABLISHED" }));
+    let name = Some(path.to_str().expect("text").to_owned());
+    assert_eq!(kind(&unix), Some(DescriptorKind::Unix { name, peers: Vec::new() }));
+    assert_eq!(kind(&file), Some(DescriptorKind::File(directory.path().join("file"))));
+    let peers = |descriptor: &dyn AsRawFd| match descriptors
+        .get_with_peers(descriptor.as_raw_fd() as u32)
+        .map(|descriptor| descriptor.kind)
+    {
+        Some(DescriptorKind::Pipe { peers, .. }) => peers,
+        other => panic!("no pipe: {other:?}"),
+    };
+    // Children of other tests may have inherited it for a moment.
+    assert!(peers(&reader).contains(&std::process::id()));
+    let mut child = Command::new("cat").stdin(reader).stdout(Stdio::null()).spawn().expect("a program");
+    let found = peers(&writer);
+    drop(writer);
+    let status = child.wait().expect("it ends");
+    assert!(status.success());
+    assert!(found.contains(&child.id()), "{found:?}");
+    assert_eq!(descriptors.get(u32::MAX), None);
+}
+
+#[test]
+fn a_thread_of_the_kernel_is_none_of_a_program() {
+    let threads = (2..100).map(LiveTarget::open);
+    let found = threads.filter_map(Result::err).find(|error| matches!(error, Error::KernelThread { .. }));
+    let Some(error) = found else {
+        println!(
+            "a_thread_of_the_kernel_is_none_of_a_program: this PID namespace has no thread of the kernel"
+        );
+        return;
+    };
+    assert!(error.to_string().ends_with("is a thread of the kernel, and no program"), "{error}");
+}
+
+/// Whether this is root, who alone can provoke what the test is about.
+fn is_root(test: &str) -> bool {
+    let is_root = nix::unistd::geteuid().is_root();
+    if !is_root {
+        println!("{test}: skipped, only root can do this");
+    }
+    is_root
+}
+
+#[test]
+fn a_process_of_another_user_shows_states_and_names_and_says_why_not_more() {
+    if !is_root("a_process_of_another_user_shows_states_and_names_and_says_why_not_more") {
+        return;
+    }
+    let child = run("cat", &[]);
+    let pid = child.0.id();
+    wait_until(pid, "reading", |target| sleeps_in(&target.tasks[0], CallKind::Read));
+    // This changes the rights of one thread, and not of the process.
+    let reader = std::thread::spawn(move || {
+        let nobody = rustix::process::Uid::from_raw(65534);
+        rustix::thread::set_thread_res_uid(nobody, nobody, nobody).expect("root can");
+        let live = LiveTarget::open(pid).expect("it may be seen");
+        let target = live.target().expect("it lives");
+        let read = live.memory(&target.mappings).read(0x1000, &mut [0]);
+        (target, read)
+    });
+    let (target, read) = reader.join().expect("no panic");
+    let task = &target.tasks[0];
+    assert_eq!((task.name.as_str(), task.state, task.sleep), ("cat", RunState::Sleeping, None));
+    assert!(task.hidden && task.registers.is_none());
+    assert_eq!(read, Err(Unreadable::Refused));
+    assert_eq!((target.name.as_str(), target.mappings.len(), target.modules.len()), ("cat", 0, 0));
+    let hidden = target.hidden.expect("a reason");
+    assert_eq!(hidden, Hidden::OtherUser(0));
+    assert_eq!(hidden.to_string(), "the process belongs to another user (0)");
+    assert!(hidden.remedy().is_some());
+}
+
+#[test]
+fn a_process_of_a_container_has_the_ids_of_both_sides() {
+    if !is_root("a_process_of_a_container_has_the_ids_of_both_sides") {
+        return;
+    }
+    let outer = run("unshare", &["--pid", "--fork", "--kill-child", "cat"]);
+    let outer_pid = outer.0.id();
+    let live = LiveTarget::open(outer_pid).expect("it lives");
+    let deadline = Instant::now() + PATIENCE;
+    let pid = loop {
+        match live.children_of(outer_pid)[..] {
+            [pid] => break pid,
+            _ => assert!(Instant::now() < deadline, "no child"),
+        }
+    };
+    let target = wait_until(pid, "reading", |target| sleeps_in(&target.tasks[0], CallKind::Read));
+    assert_eq!((target.pid, target.own_pid), (pid, 1));
+    assert_eq!((target.tasks[0].tid, target.tasks[0].own_tid), (pid, 1));
+    assert!(processes_with_pid_in_container(1).contains(&pid));
+    assert!(!processes_with_pid_in_container(1).contains(&std::process::id()));
+}
+
+/// A control group of this test, removed with it.
+struct Group(std::path::PathBuf);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_frozen_process_says_so() {
+    let test = "a_frozen_process_says_so";
+    let name = format!("rip-test-{}", std::process::id());
+    let roots =
+        ["/sys/fs/cgroup/freezer", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(std::path::Path::new);
+    let root = roots.into_iter().find(|root| root.join("cgroup.procs").exists());
+    let group = root.map(|root| root.join(&name)).filter(|path| std::fs::create_dir(path).is_ok()).map(Group);
+    let Some(group) = group else {
+        println!("{test}: skipped, no control group can be made here");
+        return;
+    };
+    let child = run("cat", &[]);
+    let pid = child.0.id();
+    let write =
+        |file: &str, text: &str| std::fs::write(group.0.join(file), text).expect("a file of the group");
+    write("cgroup.procs", &pid.to_string());
+    assert_eq!(
+        LiveTarget::open(pid).and_then(|live| live.target()).expect("it lives").is_frozen,
+        Some(false)
+    );
+    let (file, frozen, thawed) = if group.0.join("freezer.state").exists() {
+        ("freezer.state", "FROZEN", "THAWED")
+    } else {
+        ("cgroup.freeze", "1", "0")
+    };
+    write(file, frozen);
+    wait_until(pid, "frozen", |target| target.is_frozen == Some(true));
+    write(file, thawed);
+    wait_until(pid, "thawed", |target| target.is_frozen == Some(false));
+    drop(child);
 }

@@ -49,7 +49,17 @@ pub enum DescriptorKind {
         /// Other processes that have it open, as far as this reader may know.
         peers: Vec<u32>,
     },
-    /// A file without a path: `eventfd`, `eventpoll`, `timerfd`, `signalfd`, `inotify` and so on.
+    /// An epoll instance.
+    Epoll {
+        /// The numbers of the descriptors that it watches.
+        watched: Vec<u32>,
+    },
+    /// A process: a pidfd.
+    Process {
+        /// Its pid in this reader's PID namespace; `None` if it has ended, or is of another namespace.
+        pid: Option<u32>,
+    },
+    /// Another file without a path: `eventfd`, `timerfd`, `signalfd`, `inotify` and so on.
     Anonymous(String),
     /// It is open, and nothing else is known.
     Unknown,

@@ -12,17 +12,26 @@
 //! | `memory` | the memory |
 //! | `executable` | the program's file, and the processor that it is for |
 //! | `rights` | why the kernel refuses something |
+//! | `descriptors`, `sockets` | what is behind its descriptors |
+//! | `freezer` | whether it is frozen |
+//! | `containers` | the processes that have a pid in their containers |
 //! | `error` | why a process cannot be looked at |
 
+mod containers;
+mod descriptors;
 mod error;
 mod executable;
 mod folder;
+mod freezer;
 mod maps;
 mod memory;
 mod rights;
+mod sockets;
 mod tasks;
 mod text;
 
+pub use containers::processes_with_pid_in_container;
+pub use descriptors::Descriptors;
 pub use error::Error;
 pub use memory::LiveMemory;
 
@@ -55,18 +64,30 @@ pub struct LiveTarget {
 }
 
 impl LiveTarget {
-    /// Opens a process by its pid, as this reader's `/proc` numbers it. The id of one of its threads will do too.
+    /// Opens a process by its pid, as this reader's `/proc` numbers it. The id of one of its threads will do too. If
+    /// there is no such process here, the one that has the pid in its container is opened.
     ///
     /// # Errors
     ///
     /// If there is no such process, if it has ended, if it is a thread of the kernel, or if `/proc` does not show it.
     /// If the kernel refuses only parts of it, that is no error: see [`Target::hidden`].
     pub fn open(pid: u32) -> Result<LiveTarget, Error> {
+        match LiveTarget::open_here(pid) {
+            Err(Error::NoProcess { .. }) => match processes_with_pid_in_container(pid).as_slice() {
+                [] => Err(Error::NoProcess { pid }),
+                &[found] => LiveTarget::open_here(found),
+                found => Err(Error::Ambiguous { pid, found: found.to_vec() }),
+            },
+            opened => opened,
+        }
+    }
+
+    fn open_here(pid: u32) -> Result<LiveTarget, Error> {
         let failed = |failure| Error::of(pid, failure);
         let process = Folder::open(&format!("/proc/{pid}")).map_err(failed)?;
         let status = status_of(&process).map_err(failed)?;
         if status.tgid != pid {
-            return LiveTarget::open(status.tgid);
+            return LiveTarget::open_here(status.tgid);
         }
         let stat = process.read("stat").map_err(failed)?;
         let stat = text::stat(&stat).ok_or_else(|| Error::unreadable(pid, "`stat` is not as expected"))?;
@@ -118,7 +139,7 @@ impl LiveTarget {
             mappings,
             modules,
             hidden: self.hidden.clone(),
-            is_frozen: None,
+            is_frozen: freezer::is_frozen(&self.thread),
         })
     }
 
@@ -159,6 +180,23 @@ impl LiveTarget {
     /// Its memory. Never fails: what cannot be read is said by each read.
     pub fn memory(&self, mappings: &[Mapping]) -> LiveMemory {
         LiveMemory::new(self.thread.file("mem").ok().map(File::from), mappings)
+    }
+
+    /// Its descriptors.
+    pub fn descriptors(&self) -> Descriptors<'_> {
+        Descriptors::of(&self.thread)
+    }
+
+    /// The children of one of its threads, by their pids. A thread that waits in `vfork` has one that still runs on its
+    /// memory.
+    pub fn children_of(&self, tid: u32) -> Vec<u32> {
+        let text = self.tasks.read(&format!("{tid}/children")).unwrap_or_default();
+        text::numbers(&text)
+    }
+
+    /// The processors that one of its threads may run on, as the kernel writes them: `0-3,8`.
+    pub fn affinity_of(&self, tid: u32) -> Option<String> {
+        text::affinity(&self.tasks.read(&format!("{tid}/status")).ok()?)
     }
 
     /// Whether the process has not ended since it was opened. If so, all that was read before is this process's.

@@ -1,0 +1,152 @@
+//! The sockets of a network namespace, by inode: `/proc/PID/net/{tcp,tcp6,udp,udp6,unix}`.
+//!
+//! The tables do not name the other end of a unix socket.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::folder::Folder;
+use super::text::{decimal, hexadecimal};
+use crate::target::DescriptorKind;
+
+/// The states of TCP, from 1 on, as in the kernel's `tcp_states.h`.
+const TCP_STATES: [&str; 12] = [
+    "ESTABLISHED",
+    "SYN_SENT",
+    "SYN_RECV",
+    "FIN_WAIT1",
+    "FIN_WAIT2",
+    "TIME_WAIT",
+    "CLOSE",
+    "CLOSE_WAIT",
+    "LAST_ACK",
+    "LISTEN",
+    "CLOSING",
+    "NEW_SYN_RECV",
+];
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Sockets(HashMap<u64, DescriptorKind>);
+
+impl Sockets {
+    /// Those of a thread's network namespace. A table that cannot be read is left out.
+    pub(super) fn of(thread: &Folder) -> Sockets {
+        let mut sockets = Sockets::default();
+        for (table, parse) in [
+            ("net/tcp", tcp as fn(&[u8]) -> Option<(u64, DescriptorKind)>),
+            ("net/tcp6", tcp),
+            ("net/udp", udp),
+            ("net/udp6", udp),
+            ("net/unix", unix),
+        ] {
+            let text = thread.read(table).unwrap_or_default();
+            sockets.0.extend(text.split(|&byte| byte == b'\n').skip(1).filter_map(parse));
+        }
+        sockets
+    }
+
+    /// The socket with this inode.
+    pub(super) fn get(&self, inode: u64) -> Option<DescriptorKind> {
+        self.0.get(&inode).cloned()
+    }
+}
+
+fn tcp(line: &[u8]) -> Option<(u64, DescriptorKind)> {
+    let (local, peer, state, inode) = internet(line)?;
+    let state = TCP_STATES.get(usize::try_from(state).ok()?.checked_sub(1)?)?;
+    Some((inode, DescriptorKind::Tcp { local, peer, state }))
+}
+
+fn udp(line: &[u8]) -> Option<(u64, DescriptorKind)> {
+    let (local, peer, _, inode) = internet(line)?;
+    Some((inode, DescriptorKind::Udp { local, peer }))
+}
+
+/// Both ends, the state and the inode. A peer without a port is none.
+fn internet(line: &[u8]) -> Option<(SocketAddr, Option<SocketAddr>, u64, u64)> {
+    let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+    let local = address(fields.nth(1)?)?;
+    let peer = address(fields.next()?)?;
+    let state = hexadecimal(fields.next()?)?;
+    // Then follow: queues, timer, retransmissions, user, time-out.
+    let inode = decimal(fields.nth(5)?)?;
+    Some((local, (peer.port() != 0).then_some(peer), state, inode))
+}
+
+/// An address and a port. The kernel prints each 32 bits of an address as a number of the machine's byte order.
+fn address(text: &[u8]) -> Option<SocketAddr> {
+    let colon = text.iter().position(|&byte| byte == b':')?;
+    let port = u16::try_from(hexadecimal(&text[colon + 1..])?).ok()?;
+    let (words, rest) = text[..colon].as_chunks::<8>();
+    let mut bytes = [0; 16];
+    for (word, four) in words.iter().zip(bytes.as_chunks_mut::<4>().0) {
+        *four = u32::try_from(hexadecimal(word)?).ok()?.to_ne_bytes();
+    }
+    let ip = match (words.len(), rest) {
+        (1, []) => IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3])),
+        (4, []) => IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+fn unix(line: &[u8]) -> Option<(u64, DescriptorKind)> {
+    // Address, references, protocol, flags, type, state, inode, then perhaps a space and a name with any characters.
+    let mut rest = line;
+    let mut inode = None;
+    for index in 0..7 {
+        rest = rest.trim_ascii_start();
+        let end = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());
+        if index == 6 {
+            inode = decimal(&rest[..end]);
+        }
+        rest = &rest[end..];
+    }
+    let name = rest.strip_prefix(b" ").filter(|name| !name.is_empty());
+    let name = name.map(|name| String::from_utf8_lossy(name).into_owned());
+    Some((inode?, DescriptorKind::Unix { name, peers: Vec::new() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn a_table_has_both_ends_of_a_connection() {
+        let line = b"   0: 0100007F:1F90 0700000A:1538 01 00000000:00000000 00:00000000 00000000  1000        0 61234 1";
+        let expected = DescriptorKind::Tcp {
+            local: "127.0.0.1:8080".parse().expect("an address"),
+            peer: Some("10.0.0.7:5432".parse().expect("an address")),
+            state: "ESTABLISHED",
+        };
+        assert_eq!(tcp(line), Some((61234, expected)));
+        let listens = b" 1: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A \
+            00000000:00000000 00:00000000 00000000 0 0 7 1";
+        let expected = DescriptorKind::Tcp {
+            local: "[::1]:80".parse().expect("an address"),
+            peer: None,
+            state: "LISTEN",
+        };
+        assert_eq!(tcp(listens), Some((7, expected)));
+        assert_eq!(tcp(b"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt"), None);
+        assert_eq!(tcp(b""), None);
+        assert_eq!(tcp(b"0: 0100007F 0100007F:1 01 0:0 0:0 0 0 0 1"), None);
+    }
+
+    #[test]
+    fn a_unix_socket_may_have_any_name() {
+        let named = |name: &str| {
+            unix(format!("0000000000000000: 00000002 00000000 00010000 0001 01 26049{name}").as_bytes())
+        };
+        let socket = |name: Option<&str>| {
+            Some((26049, DescriptorKind::Unix { name: name.map(str::to_owned), peers: Vec::new() }))
+        };
+        assert_eq!(named(" /run/a b"), socket(Some("/run/a b")));
+        assert_eq!(named(" @/tmp/.X11-unix/X0"), socket(Some("@/tmp/.X11-unix/X0")));
+        assert_eq!(named(""), socket(None));
+        assert_eq!(unix(b"Num       RefCount Protocol Flags    Type St Inode Path"), None);
+        assert_eq!(unix(b""), None);
+    }
+}
