@@ -85,8 +85,8 @@ pub enum Sleep {
 
 /// The registers of a thread, as far as they are known.
 ///
-/// The kernel shows `pc` and `sp` of a sleeping thread to anybody who may read its memory. The others take a tracer or a
-/// core file.
+/// The kernel shows `pc` and `sp` of a sleeping thread to anybody who may read its memory. The others take a tracer or
+/// a core file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
     /// The program counter: the address of the next instruction.

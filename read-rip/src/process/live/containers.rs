@@ -1,7 +1,7 @@
 //! Processes by the pids that they have in their containers.
 
 use super::folder::Folder;
-use super::status_of;
+use super::status::status_of;
 
 /// The processes that have this pid in a PID namespace below this reader's, by their pids here.
 pub fn processes_with_pid_in_container(pid: u32) -> Vec<u32> {

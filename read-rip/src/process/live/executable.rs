@@ -10,6 +10,12 @@ use rustix::fs::{AtFlags, statat};
 use super::folder::Folder;
 use crate::target::{Architecture, Mapping};
 
+/// The processor that is assumed if it is not known.
+const OWN: Architecture = match Architecture::own() {
+    Some(own) => own,
+    None => Architecture::X86_64,
+};
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Executable {
@@ -37,8 +43,8 @@ impl Executable {
         let (architecture, other_architecture) = match found {
             Some(Ok(found)) if Some(found) == own => (found, None),
             Some(Ok(found)) => (found, Some(format!("{found:?}"))),
-            Some(Err(other)) => (super::OWN, Some(other)),
-            None => (super::OWN, None),
+            Some(Err(other)) => (OWN, Some(other)),
+            None => (OWN, None),
         };
         Executable { name, architecture, other_architecture }
     }

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `folder` | a directory of `/proc`, held open |
 //! | `text` | the texts of `/proc`, parsed |
+//! | `status` | the ids, the user and the tracer |
 //! | `tasks` | the threads |
 //! | `maps` | the ranges of memory |
 //! | `memory` | the memory |
@@ -27,6 +28,7 @@ mod maps;
 mod memory;
 mod rights;
 mod sockets;
+mod status;
 mod tasks;
 mod text;
 
@@ -41,12 +43,13 @@ use nix::time::{ClockId, clock_gettime};
 
 use self::executable::Executable;
 use self::folder::{Failure, Folder};
+use self::status::status_of;
 use self::tasks::{Common, tasks};
 use self::text::Status;
 use super::look::{Seen, look};
 use super::observer::observer;
 use crate::ring::Module;
-use crate::target::{Architecture, Hidden, Mapping, RunState, Target, Task, modules_of};
+use crate::target::{Hidden, Mapping, RunState, Target, Task, modules_of};
 
 /// A living process that is looked at.
 #[derive(Debug)]
@@ -255,11 +258,6 @@ impl Error {
     }
 }
 
-/// `status` of a process or a thread.
-fn status_of(folder: &Folder) -> Result<Status, Failure> {
-    text::status(&folder.read("status")?).ok_or(Failure::Gone)
-}
-
 /// The directory of a thread that has not ended.
 fn living_thread(tasks: &Folder) -> Result<Option<Folder>, Failure> {
     for tid in tasks.numbers()? {
@@ -277,9 +275,3 @@ fn boottime_ns() -> Option<u64> {
     let now = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
     u64::try_from(std::time::Duration::from(now).as_nanos()).ok()
 }
-
-/// What this program can decode.
-const OWN: Architecture = match Architecture::own() {
-    Some(own) => own,
-    None => Architecture::X86_64,
-};

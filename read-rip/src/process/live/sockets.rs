@@ -115,7 +115,8 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn a_table_has_both_ends_of_a_connection() {
-        let line = b"   0: 0100007F:1F90 0700000A:1538 01 00000000:00000000 00:00000000 00000000  1000        0 61234 1";
+        let line =
+            b" 0: 0100007F:1F90 0700000A:1538 01 00000000:00000000 00:00000000 00000000  1000  0 61234 1";
         let expected = DescriptorKind::Tcp {
             local: "127.0.0.1:8080".parse().expect("an address"),
             peer: Some("10.0.0.7:5432".parse().expect("an address")),
