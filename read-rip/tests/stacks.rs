@@ -7,6 +7,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use read_rip::stacks::{Cut, End};
 use support::compiled::Fixture;
 use support::sleepers::{Named, Sleepers};
 
@@ -97,6 +98,19 @@ fn c_that_is_linked_statically() {
 #[test]
 fn c_whose_unwind_tables_are_debug_information() {
     check_c("-O2 -g -fno-asynchronous-unwind-tables -fno-unwind-tables");
+}
+
+#[test]
+fn a_c_library_without_unwind_tables_cuts_stacks_and_says_so() {
+    if Command::new("musl-gcc").arg("--version").output().is_err() {
+        println!("skipped: musl-gcc is not installed; apt install musl-tools");
+        return;
+    }
+    let fixture = compile("prog.c", C, "musl-gcc -pthread -O0 -static prog.c -o prog");
+    for stack in start(&fixture).stacks() {
+        assert!(!stack.names.is_empty());
+        assert_eq!(stack.stack.end, End::Cut(Cut::NoTable), "{stack:?}");
+    }
 }
 
 #[test]

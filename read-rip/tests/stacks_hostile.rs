@@ -4,6 +4,7 @@
 mod support;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use read_rip::process::live::LiveMemory;
@@ -71,7 +72,7 @@ fn a_made_up_stack_neither_hangs_nor_is_complete_unless_it_leads_to_a_threads_be
     let code = code_addresses(&sleepers, &target);
     let mut random = Random(77);
     let (mut complete, mut cut) = (0, 0);
-    for round in 0..60 {
+    for round in 0..12 {
         let mut word = |index: u64| match random.below(6) {
             0 => random.next(),
             1 => 0,
@@ -103,6 +104,30 @@ fn a_made_up_stack_neither_hangs_nor_is_complete_unless_it_leads_to_a_threads_be
         }
     }
     assert!(cut > complete, "{complete} complete, {cut} cut");
+}
+
+#[test]
+fn registers_that_point_nowhere_cut_a_stack() {
+    let (_fixture, sleepers) = program("-O0");
+    let target = sleepers.target();
+    let memory = sleepers.memory(&target);
+    let code = code_addresses(&sleepers, &target);
+    let mut unwinder = Unwinder::new(&target, &memory, Options::default());
+    let edges = [0, 1, 8, 1 << 12, i64::MAX as u64, 1 << 63, u64::MAX - 8, u64::MAX - 7, u64::MAX];
+    let mut complete = BTreeSet::new();
+    for &pc in edges.iter().chain(&code) {
+        for &sp in &edges {
+            for fp in edges.iter().map(|&fp| Some(fp)).chain([None]) {
+                let stack = unwinder.stack(Some(&Registers { pc, sp, fp, ..Registers::default() }));
+                assert_eq!(stack.frames.len(), 1, "{stack:?}");
+                if stack.is_complete() {
+                    complete.insert(pc);
+                }
+            }
+        }
+    }
+    // Where threads begin is a whole stack by itself: `_start` and `clone3`.
+    assert!((1..=4).contains(&complete.len()), "{complete:x?}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl<'m> Window<'m> {
     /// The word at an address; `None` if it cannot be read, or if too much was read.
     pub(super) fn word(&mut self, address: u64) -> Option<u64> {
         let end = address.checked_add(8)?;
-        let known_end = self.begin + self.bytes.len() as u64;
+        let known_end = self.begin.saturating_add(self.bytes.len() as u64);
         if address >= self.begin && end <= known_end.saturating_add(GAP_MAX_BYTES) {
             if end > known_end {
                 // Twice as much each time, so that long stacks take few reads.
