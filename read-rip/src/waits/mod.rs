@@ -1,0 +1,180 @@
+//! What a thread that sleeps in a futex waits for, and who has it.
+//!
+//! The kernel says at which address a thread sleeps, and which value it expects there. The function names of its stack
+//! say which lock function it called ([`Clue`]). The memory at the address then says the rest: the kind of a mutex, its
+//! owner, the value of a semaphore. [`Waits`] puts the three together into a [`Wait`].
+//!
+//! This is data in, data out: it reads the target's memory and nothing else, and makes no text. It names no symbols. It
+//! finds no cycles: it says what one thread waits for at one moment.
+//!
+//! # What is believed
+//!
+//! Memory moves while it is read, and a hostile process can have anything there. So
+//!
+//! * the bytes of an object are read by one call. The kernel may still copy them while a processor changes them: two
+//!   words of one object can be of two moments. A wait that is the same in two readings, by a thread that did not run
+//!   between them, is not torn;
+//! * the word must be what the call expects. If not, the wait is about to end: [`Doubt::Changing`];
+//! * an owner must be a living thread of this process, by its id in its own PID namespace;
+//! * fields that are always zero must be zero, and so on: each file says what it checks;
+//! * what does not pass is *unknown*.
+//!
+//! All of this shows that an object makes sense, and not that the process is honest.
+//!
+//! # Without function names
+//!
+//! Stripped static programs have none. Then only objects count that store an owner and have many bytes to check:
+//! `glibc::mutex` says how likely an error is. [`Wait::basis`] says where the knowledge comes from.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `wait` | the values: a wait, its kind, its owner |
+//! | `construct` | the values: what the function that a thread waits in is for |
+//! | `clue` | what the function names of a stack say |
+//! | `names` | the table of these function names |
+//! | `case` | one wait that is examined: its futex, the memory, the living threads |
+//! | `library` | which C library the target uses |
+//! | `glibc`, `musl` | the layouts of their objects |
+
+mod case;
+mod clue;
+mod construct;
+mod glibc;
+mod library;
+mod musl;
+mod names;
+mod wait;
+
+pub use clue::Clue;
+pub use construct::{Construct, Role};
+pub use wait::{Basis, Doubt, MutexType, Owner, Preference, Protocol, Wait, WaitKind};
+
+use crate::hash::HashSet;
+use crate::target::{FutexOperation, Memory, RunState, Sleep, Target};
+use case::{Case, Found, only};
+use construct::{Place, Primitive};
+use library::Library;
+
+/// Examines the waits of a target's threads.
+pub struct Waits<'a> {
+    target: &'a Target,
+    memory: &'a dyn Memory,
+    /// The threads that have not ended, by their ids in their own PID namespace.
+    living: HashSet<u32>,
+    library: Library,
+}
+
+impl std::fmt::Debug for Waits<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Waits").field("pid", &self.target.pid).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Waits<'a> {
+    /// Prepares to examine the threads of a target.
+    pub fn new(target: &'a Target, memory: &'a dyn Memory) -> Waits<'a> {
+        let living =
+            target.tasks.iter().filter(|task| !matches!(task.state, RunState::Zombie | RunState::Dead));
+        Waits {
+            target,
+            memory,
+            living: living.map(|task| task.own_tid).collect(),
+            library: Library::of(&target.mappings),
+        }
+    }
+
+    /// Returns what the thread at this index of [`Target::tasks`] waits for, given what its stack says.
+    ///
+    /// `None` if it does not sleep in a futex, or if that is not known.
+    pub fn of(&self, task: usize, clue: &Clue) -> Option<Wait> {
+        let Some(Sleep::Call(call)) = self.target.tasks.get(task)?.sleep else { return None };
+        let futex = call.futex()?;
+        let case =
+            Case { memory: self.memory, living: &self.living, futex, architecture: self.target.architecture };
+        let wait = |found: Found, basis| Wait {
+            kind: found.kind,
+            object: found.object,
+            futex: futex.address,
+            owner: found.owner,
+            is_exclusive: found.is_exclusive,
+            is_timed: futex.is_timed,
+            basis,
+            construct: clue.construct,
+        };
+        let found = match clue.primitive {
+            Some(primitive) => self.named(&case, primitive).map(|found| wait(found, Basis::Stack)),
+            None => self.unnamed(&case).map(|found| wait(found, Basis::Bytes)),
+        };
+        let found = found.or_else(|| pi_futex(&case).map(|found| wait(found, Basis::Call)));
+        Some(found.unwrap_or_else(|| {
+            // The functions may be known, and the bytes senseless.
+            let doubt = if clue.primitive.is_some() { Doubt::Senseless } else { Doubt::Unrecognised };
+            let kind = WaitKind::Unknown;
+            wait(Found { kind, object: None, owner: Owner::Unknown(doubt), is_exclusive: true }, Basis::None)
+        }))
+    }
+
+    /// Interprets the bytes as the object that the stack says.
+    fn named(&self, case: &Case<'_>, primitive: Primitive) -> Option<Found> {
+        if let Primitive::Opaque { place, is_exclusive } = primitive {
+            return Some(opaque(case, place, is_exclusive));
+        }
+        let glibc = || glibc::named(case, primitive);
+        let musl = || musl::named(case, primitive);
+        match self.library {
+            Library::Glibc => glibc(),
+            Library::Musl => musl(),
+            // musl finds some objects by their functions alone, and these have no address.
+            Library::Unknown => match (glibc(), musl()) {
+                (Some(found), Some(other)) => other.object.is_none().then_some(found),
+                (found, other) => found.or(other),
+            },
+        }
+    }
+
+    /// Interprets the bytes as any object with an owner.
+    fn unnamed(&self, case: &Case<'_>) -> Option<Found> {
+        let glibc = || only(glibc::unnamed(case));
+        let musl = || musl::unnamed(case);
+        match self.library {
+            Library::Glibc => glibc(),
+            Library::Musl => musl(),
+            Library::Unknown => only([glibc(), musl()]),
+        }
+    }
+}
+
+/// A lock whose kind only the stack tells: it stores no owner that this reader knows.
+fn opaque(case: &Case<'_>, place: Place, is_exclusive: bool) -> Found {
+    let address = case.futex.address;
+    let object = match place {
+        Place::AtFutex => Some(address),
+        Place::Elsewhere => None,
+        // While a writer waits for a std::sync::RwLock, the highest bit of the state is set. The state is before the
+        // word at which writers sleep.
+        Place::BeforeFutex => {
+            let state = address.checked_sub(4);
+            state.filter(|&state| case.memory.u32(state).is_ok_and(|word| word >> 31 == 1))
+        }
+    };
+    Found { kind: WaitKind::Opaque, object, owner: Owner::Unknown(Doubt::NotStored), is_exclusive }
+}
+
+/// A futex of the kernel's priority inheritance: the kernel itself keeps the owner's id in the word.
+fn pi_futex(case: &Case<'_>) -> Option<Found> {
+    if case.futex.operation != FutexOperation::LockPi {
+        return None;
+    }
+    let [word] = case.words(case.futex.address)?;
+    Some(Found {
+        kind: WaitKind::PiFutex,
+        object: Some(case.futex.address),
+        owner: case.owner_in_word(word),
+        is_exclusive: true,
+    })
+}
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

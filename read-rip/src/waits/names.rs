@@ -1,0 +1,465 @@
+//! The functions in which threads wait, by name.
+//!
+//! Adding a library takes lines of the table and a line of the test.
+
+use super::construct::Place::{AtFutex, BeforeFutex, Elsewhere};
+use super::construct::{Construct, Place, Primitive, Role};
+
+/// What a function's name says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// It is between the system call and the function that tells the object.
+    Glue,
+    /// It waits for an object of this kind.
+    Object(Primitive, Construct),
+    /// It uses the object that was found, for this.
+    Purpose(Construct),
+}
+
+/// Returns what a name says, given the role of what was found further inside.
+pub(super) fn meaning(name: &str, inside: Option<Role>) -> Option<Meaning> {
+    let plain = plain(name);
+    // Names of the C libraries are only exact with their underscores where a user's function may have the same name.
+    let matches = |pattern: &str| glob(pattern, if pattern.starts_with("__") { name } else { &plain });
+    let purposes = PURPOSES.iter().filter(|(roles, ..)| inside.is_some_and(|inside| roles.contains(&inside)));
+    let mut purposes =
+        purposes.flat_map(|&(_, name, role, patterns)| patterns.iter().map(move |p| (p, name, role)));
+    if let Some((_, name, role)) = purposes.find(|(pattern, ..)| matches(pattern)) {
+        return Some(Meaning::Purpose(Construct { name, role }));
+    }
+    let mut objects = OBJECTS.iter();
+    if let Some(&(_, primitive, name, role)) = objects.find(|(pattern, ..)| matches(pattern)) {
+        return Some(Meaning::Object(primitive, Construct { name, role }));
+    }
+    GLUE.iter().any(|pattern| matches(pattern)).then_some(Meaning::Glue)
+}
+
+/// Removes what compilers and linkers add to a function's name: versions, parts, brackets, leading underscores.
+fn plain(name: &str) -> String {
+    let name = name.split('@').next().unwrap_or_default();
+    if name.contains("::") {
+        // `<a::B<T> as c::D>::e` is matched from its beginning.
+        return name.trim_start_matches('<').replace(">::", "::");
+    }
+    let name = PARTS.iter().fold(name, |name, part| name.split(part).next().unwrap_or_default());
+    let name = name.trim_start_matches('_');
+    name.strip_prefix("GI_").unwrap_or(name).trim_start_matches('_').to_owned()
+}
+
+/// What begins what compilers add to a C function's name. A Go function has other dots.
+const PARTS: &[&str] = &["(", ".constprop.", ".part.", ".isra.", ".cold", ".llvm.", ".lto_priv."];
+
+/// Whether a name matches a pattern, in which `*` is any text.
+fn glob(pattern: &str, name: &str) -> bool {
+    let Some((head, mut rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(head) else { return false };
+    while let Some((middle, next)) = rest.split_once('*') {
+        let Some(at) = name.find(middle) else { return false };
+        (name, rest) = (&name[at + middle.len()..], next);
+    }
+    name.ends_with(rest)
+}
+
+/// Functions between the system call and the function that tells the object.
+const GLUE: &[&str] = &[
+    // glibc; `_L_lock_1` and so on are parts of functions before 2.20.
+    "syscall",
+    "futex_wait*",
+    "futex_abstimed_wait*",
+    "futex_lock_pi*",
+    "lll_lock_wait",
+    "lll_timedlock_wait",
+    "lll_clocklock_wait",
+    "lll_robust_lock_wait",
+    "lll_robust_timedlock_wait",
+    "lll_mutex_lock_optimized",
+    "do_futex_wait",
+    "L_*lock_*",
+    // musl
+    "__timedwait",
+    "__timedwait_cp",
+    "__wait",
+    "__futexwait",
+    "__futex4_cp",
+    "__syscall_cp*",
+    // Rust
+    "std::sys::*futex_wait*",
+    "core::*",
+    "parking_lot_core::*",
+    "parking_lot::*deadlock*",
+    // C++: what absl waits in.
+    "absl::*synchronization_internal::*",
+    "absl::*PerThreadSem*",
+    "absl::*Mutex::Block*",
+    "AbslInternalPerThreadSemWait*",
+    // Go
+    "runtime.futex*",
+    "runtime.notesleep*",
+    "runtime.notetsleep*",
+    "runtime.semasleep*",
+];
+
+type Object = (&'static str, Primitive, &'static str, Role);
+
+const fn opaque(
+    pattern: &'static str,
+    place: Place,
+    is_exclusive: bool,
+    name: &'static str,
+    role: Role,
+) -> Object {
+    (pattern, Primitive::Opaque { place, is_exclusive }, name, role)
+}
+
+const fn lock(pattern: &'static str, place: Place, name: &'static str) -> Object {
+    opaque(pattern, place, true, name, Role::Lock)
+}
+
+const fn read_lock(pattern: &'static str, place: Place, name: &'static str) -> Object {
+    opaque(pattern, place, false, name, Role::Lock)
+}
+
+const fn other(pattern: &'static str, place: Place, name: &'static str, role: Role) -> Object {
+    opaque(pattern, place, false, name, role)
+}
+
+/// Functions that wait for an object. The first line that matches counts.
+const OBJECTS: &[Object] = &[
+    // POSIX
+    ("pthread_mutex_*lock*", Primitive::Mutex, "pthread mutex", Role::Lock),
+    ("pthread_rwlock_*rdlock*", Primitive::ReadLock, "pthread readers-writer lock", Role::Lock),
+    ("pthread_rwlock_*wrlock*", Primitive::WriteLock, "pthread readers-writer lock", Role::Lock),
+    ("pthread_cond_*wait*", Primitive::Condition, "pthread condition variable", Role::Condition),
+    ("pthread_barrier_wait*", Primitive::Barrier, "pthread barrier", Role::Barrier),
+    ("pthread_once*", Primitive::Once, "pthread_once", Role::Initialisation),
+    ("pthread_*join*", Primitive::Join, "pthread_join", Role::Join),
+    ("sem_*wait*", Primitive::Semaphore, "POSIX semaphore", Role::Semaphore),
+    ("new_sem_*wait*", Primitive::Semaphore, "POSIX semaphore", Role::Semaphore),
+    ("lll_*wait_tid*", Primitive::Join, "pthread_join", Role::Join),
+    ("lll_lock_wait_private", Primitive::LibraryLock, "C library", Role::Lock),
+    ("__lockfile", Primitive::LibraryLock, "stdio stream", Role::Stream),
+    ("__lock", Primitive::LibraryLock, "C library", Role::Lock),
+    ("cxa_guard_acquire", Primitive::Guard, "C++ static variable", Role::Initialisation),
+    // Rust's standard library since 1.62. Earlier ones use POSIX objects.
+    lock("std::sys::*mutex*::lock*", AtFutex, "std::sync::Mutex"),
+    read_lock("std::sys::*rwlock*::read*", AtFutex, "std::sync::RwLock"),
+    lock("std::sys::*rwlock*::write*", BeforeFutex, "std::sync::RwLock"),
+    other("std::sys::*condvar*::wait*", AtFutex, "std::sync::Condvar", Role::Condition),
+    other("std::sys::*once*::call*", AtFutex, "std::sync::Once", Role::Initialisation),
+    other("std::sys::*once*::wait*", AtFutex, "std::sync::Once", Role::Initialisation),
+    other("std::sys::*Parker::park*", Elsewhere, "std::thread::park", Role::Park),
+    // parking_lot: each thread sleeps in a futex of its own.
+    lock("parking_lot::raw_mutex::*lock*", Elsewhere, "parking_lot::Mutex"),
+    read_lock("parking_lot::raw_rwlock::*shared*", Elsewhere, "parking_lot::RwLock"),
+    lock("parking_lot::raw_rwlock::*", Elsewhere, "parking_lot::RwLock"),
+    other("parking_lot::condvar::*wait*", Elsewhere, "parking_lot::Condvar", Role::Condition),
+    other("parking_lot::once::*", Elsewhere, "parking_lot::Once", Role::Initialisation),
+    // C++
+    read_lock("absl::*Mutex::ReaderLock*", Elsewhere, "absl::Mutex"),
+    read_lock("absl::*Mutex::lock_shared*", Elsewhere, "absl::Mutex"),
+    other("absl::*Mutex::Await*", Elsewhere, "absl::Mutex", Role::Condition),
+    lock("absl::*Mutex::*ock*", Elsewhere, "absl::Mutex"),
+    other("absl::*CondVar::Wait*", Elsewhere, "absl::CondVar", Role::Condition),
+    other("std::*atomic_futex_unsigned*", AtFutex, "std::future", Role::Park),
+    other("std::*atomic_wait*", Elsewhere, "std::atomic::wait", Role::Park),
+    other("std::*platform_wait*", AtFutex, "std::atomic::wait", Role::Park),
+    // OpenMP
+    other("gomp_*barrier_wait*", AtFutex, "OpenMP barrier", Role::Barrier),
+    lock("gomp_mutex_lock*", AtFutex, "OpenMP lock"),
+    other("gomp_sem_wait*", AtFutex, "OpenMP semaphore", Role::Semaphore),
+    // Go: its goroutines' locks are not seen here.
+    lock("runtime.lock*", AtFutex, "Go runtime lock"),
+    other("runtime.stopm*", Elsewhere, "Go runtime", Role::Idle),
+    other("runtime.mPark*", Elsewhere, "Go runtime", Role::Idle),
+    other("runtime.notetsleepg*", Elsewhere, "Go runtime", Role::Idle),
+];
+
+type Purpose = (&'static [Role], &'static str, Role, &'static [&'static str]);
+
+/// Functions that say what an object is for. The first list: the roles of what they use. The first line that matches
+/// counts.
+const PURPOSES: &[Purpose] = &[
+    (
+        &[Role::Lock, Role::Allocator],
+        "malloc",
+        Role::Allocator,
+        &[
+            "malloc",
+            "calloc",
+            "realloc",
+            "free",
+            "cfree",
+            "memalign",
+            "posix_memalign",
+            "aligned_alloc",
+            "valloc",
+            "libc_malloc",
+            "libc_calloc",
+            "libc_realloc",
+            "libc_free",
+            "libc_memalign",
+            "int_malloc",
+            "int_free",
+            "int_realloc",
+            "int_memalign",
+            "arena_get*",
+            "tcache_init",
+            "malloc_*",
+            "mid_memalign",
+            "sysmalloc",
+            "arena_thread_freeres",
+            "mallinfo*",
+            "mallopt",
+        ],
+    ),
+    (
+        &[Role::Lock, Role::Stream],
+        "stdio stream",
+        Role::Stream,
+        &[
+            "IO_*",
+            "fputs*",
+            "puts",
+            "fwrite*",
+            "fread*",
+            "fgets*",
+            "printf*",
+            "vprintf*",
+            "fprintf*",
+            "vfprintf*",
+            "printf_chk",
+            "fprintf_chk",
+            "vfprintf_internal",
+            "flockfile",
+            "fflush*",
+            "fclose*",
+            "getc",
+            "putc",
+            "fputc",
+            "fgetc",
+            "putchar",
+            "getchar",
+            "getline",
+            "getdelim",
+            "ungetc",
+            "perror",
+            "fseek*",
+            "ftell*",
+        ],
+    ),
+    (
+        &[Role::Lock, Role::Loader],
+        "dynamic loader",
+        Role::Loader,
+        &[
+            "dl_*",
+            "dlopen*",
+            "dlsym*",
+            "dlclose*",
+            "dladdr*",
+            "dlerror*",
+            "tls_get_addr*",
+            "cxa_thread_atexit_impl",
+        ],
+    ),
+    (
+        &[Role::Lock, Role::Lifecycle],
+        "fork",
+        Role::Lifecycle,
+        &[
+            "fork",
+            "libc_fork",
+            "run_fork_handlers",
+            "run_prefork_handlers",
+            "register_atfork",
+            "unregister_atfork",
+        ],
+    ),
+    (
+        &[Role::Lock, Role::Lifecycle],
+        "exit",
+        Role::Lifecycle,
+        &["exit", "run_exit_handlers", "cxa_atexit", "on_exit", "new_exitfn", "cxa_finalize"],
+    ),
+    (
+        &[Role::Lock, Role::Lifecycle],
+        "pthread_create",
+        Role::Lifecycle,
+        &["start_thread", "pthread_create*", "allocate_stack", "nptl_deallocate_stack", "nptl_free_tcb"],
+    ),
+    // Rust's standard library
+    (
+        &[Role::Join],
+        "std::thread::JoinHandle",
+        Role::Join,
+        &["std::*thread*::join*", "std::*JoinInner*::join*"],
+    ),
+    (&[Role::Condition], "std::sync::Barrier", Role::Barrier, &["std::sync::*arrier::wait*"]),
+    (&[Role::Condition], "std::sync::Condvar", Role::Condition, &["std::s*condvar*::wait*"]),
+    (
+        &[Role::Initialisation],
+        "std::sync::LazyLock",
+        Role::Initialisation,
+        &["std::sync::lazy_lock::*", "std::sync::*lazy_lock::LazyLock*"],
+    ),
+    (
+        &[Role::Initialisation],
+        "std::sync::OnceLock",
+        Role::Initialisation,
+        &["std::sync::once_lock::*", "std::sync::*once_lock::OnceLock*"],
+    ),
+    (&[Role::Initialisation], "std::sync::Once", Role::Initialisation, &["std::sync::*once::Once*"]),
+    (&[Role::Park], "std::thread::scope", Role::Join, &["std::thread::scope*"]),
+    (&[Role::Park, Role::Channel], "std::sync::mpsc", Role::Channel, &["std::sync::mp*"]),
+    (
+        &[Role::Park, Role::Channel],
+        "crossbeam channel",
+        Role::Channel,
+        &["crossbeam_channel::*recv*", "crossbeam_channel::*send*", "crossbeam_channel::*select*"],
+    ),
+    (&[Role::Park], "std::thread::park", Role::Park, &["std::thread::*park*", "std::sys::*park*"]),
+    (&[Role::Condition, Role::Park, Role::Idle], "tokio worker", Role::Idle, &["tokio::runtime::*park*"]),
+    (&[Role::Condition, Role::Idle], "rayon worker", Role::Idle, &["rayon_core::sleep::*"]),
+    // C++
+    (
+        &[Role::Condition, Role::Semaphore, Role::Lock],
+        "absl::Mutex",
+        Role::Lock,
+        &["absl::*Mutex::Lock*", "absl::*Mutex::ReaderLock*"],
+    ),
+    // Java
+    (&[Role::Condition, Role::Lock], "Java monitor", Role::Lock, &["ObjectMonitor::*nter*"]),
+    (&[Role::Condition], "Java Object.wait", Role::Condition, &["ObjectMonitor::wait*"]),
+    (&[Role::Condition, Role::Park], "Java LockSupport.park", Role::Park, &["Unsafe_Park*"]),
+    (
+        &[Role::Condition],
+        "Java virtual machine",
+        Role::Condition,
+        &["os::*PlatformEvent::park*", "PlatformEvent::park*", "Parker::park*", "PlatformMonitor::wait*"],
+    ),
+    // Python
+    (&[Role::Condition], "Python's global interpreter lock", Role::Lock, &["take_gil"]),
+    (&[Role::Condition, Role::Semaphore, Role::Lock], "Python lock", Role::Lock, &["PyThread_acquire_lock*"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::Clue;
+    use super::*;
+
+    /// Stacks, innermost first; the last functions are the user's. Those of libraries are as debuggers show them.
+    const STACKS: &[(&[&str], &str, Role)] = &[
+        (&["__GI___lll_lock_wait", "___pthread_mutex_lock", "main"], "pthread mutex", Role::Lock),
+        (&["", "pthread_mutex_lock@@GLIBC_2.2.5", "main"], "pthread mutex", Role::Lock),
+        (&["__lll_lock_wait", "_L_lock_791", "__pthread_mutex_lock"], "pthread mutex", Role::Lock),
+        (&["", "", "__pthread_rwlock_wrlock_full64", "f"], "pthread readers-writer lock", Role::Lock),
+        (
+            &[
+                "__futex_abstimed_wait_common64",
+                "do_futex_wait.constprop.0",
+                "__new_sem_wait_slow64.constprop.1",
+            ],
+            "POSIX semaphore",
+            Role::Semaphore,
+        ),
+        (&["__lll_lock_wait_private", "_int_malloc", "malloc", "main"], "malloc", Role::Allocator),
+        (&["__lll_lock_wait_private", "_IO_fwrite", "main"], "stdio stream", Role::Stream),
+        (&["__lll_lock_wait_private", "user", "malloc"], "C library", Role::Lock),
+        (&["__lll_lock_wait", "pthread_mutex_lock", "dl_iterate_phdr"], "dynamic loader", Role::Loader),
+        (&["__timedwait_cp", "__lockfile", "fputs"], "stdio stream", Role::Stream),
+        (
+            &["syscall", "std::sys::sync::mutex::futex::Mutex::lock_contended", "main"],
+            "std::sync::Mutex",
+            Role::Lock,
+        ),
+        (
+            &[
+                "std::sys::pal::unix::futex::futex_wait",
+                "<std::sys::sync::mutex::futex::Mutex>::lock_contended",
+            ],
+            "std::sync::Mutex",
+            Role::Lock,
+        ),
+        (&["std::sys::unix::locks::futex_mutex::Mutex::lock_contended"], "std::sync::Mutex", Role::Lock),
+        (&["std::sys::sync::rwlock::futex::RwLock::write_contended"], "std::sync::RwLock", Role::Lock),
+        (
+            &["", "pthread_join", "std::sys::thread::unix::Thread::join", "std::thread::JoinHandle<T>::join"],
+            "std::thread::JoinHandle",
+            Role::Join,
+        ),
+        (
+            &[
+                "std::sys::pal::unix::futex::futex_wait",
+                "std::sys::sync::thread_parking::futex::Parker::park",
+                "std::thread::park",
+                "std::sync::mpmc::context::Context::wait_until",
+                "<std::sync::mpmc::list::Channel<T>>::recv::{{closure}}",
+                "user",
+            ],
+            "std::sync::mpsc",
+            Role::Channel,
+        ),
+        (
+            &["std::sys::sync::thread_parking::futex::Parker::park", "std::thread::scoped::scope", "main"],
+            "std::thread::scope",
+            Role::Join,
+        ),
+        (
+            &["std::sys::sync::once::futex::Once::call", "std::sync::once_lock::OnceLock<T>::initialize"],
+            "std::sync::OnceLock",
+            Role::Initialisation,
+        ),
+        (
+            &[
+                "syscall",
+                "parking_lot_core::thread_parker::imp::ThreadParker::futex_wait",
+                "parking_lot_core::parking_lot::park",
+                "parking_lot::raw_mutex::RawMutex::lock_slow",
+            ],
+            "parking_lot::Mutex",
+            Role::Lock,
+        ),
+        (
+            &[
+                "absl::lts_20230125::synchronization_internal::FutexWaiter::Wait(int)",
+                "absl::lts_20230125::Mutex::LockSlow(absl::MuHow, int)",
+            ],
+            "absl::Mutex",
+            Role::Lock,
+        ),
+        (
+            &["pthread_cond_wait", "os::PlatformEvent::park()", "ObjectMonitor::enter(JavaThread*)"],
+            "Java monitor",
+            Role::Lock,
+        ),
+        (&["pthread_cond_timedwait", "take_gil", "main"], "Python's global interpreter lock", Role::Lock),
+        (&["sem_clockwait", "PyThread_acquire_lock_timed"], "Python lock", Role::Lock),
+        (&["runtime.futex.abi0", "runtime.futexsleep", "runtime.lock2"], "Go runtime lock", Role::Lock),
+    ];
+
+    #[test]
+    fn stacks_of_known_libraries_are_recognised() {
+        for &(frames, name, role) in STACKS {
+            let clue = Clue::of(frames);
+            assert_eq!(clue.construct, Some(Construct { name, role }), "{frames:?}");
+            assert!(clue.primitive.is_some(), "{frames:?}");
+        }
+    }
+
+    #[test]
+    fn a_function_of_the_user_ends_the_walk() {
+        assert_eq!(Clue::of(&["syscall", "my_wait", "initialise", "pthread_once"]), Clue::default());
+        assert_eq!(Clue::of(&["lock"]), Clue::default());
+        assert_eq!(Clue::of(&["malloc"]), Clue::default());
+        assert_eq!(Clue::of(&[]), Clue::default());
+        // The mutex is the user's, and not the loader's.
+        let clue = Clue::of(&["pthread_mutex_lock", "a_constructor", "call_init", "dlopen"]);
+        assert_eq!(clue.construct.unwrap().role, Role::Lock);
+    }
+
+    #[test]
+    fn a_pattern_matches_in_order_and_at_both_ends() {
+        assert!(glob("a*b*c", "a1b2c") && glob("a*", "a") && glob("*::x", "a::x") && glob("ab", "ab"));
+        assert!(!glob("a*b*c", "a1c2b") && !glob("ab", "abc") && !glob("a*b", "ab1") && !glob("a*aa", "aa"));
+    }
+}

@@ -1,0 +1,79 @@
+//! Targets made by hand, for the tests of this layer.
+
+use std::collections::BTreeMap;
+
+use crate::target::*;
+
+/// Memory that has these pieces.
+#[derive(Debug, Default)]
+pub(super) struct Pieces(pub BTreeMap<u64, Vec<u8>>);
+
+impl Pieces {
+    /// Puts words at an address.
+    pub(super) fn put(&mut self, address: u64, words: &[u32]) {
+        self.0.insert(address, words.iter().flat_map(|word| word.to_le_bytes()).collect());
+    }
+}
+
+impl Memory for Pieces {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable> {
+        let (&begin, bytes) = self.0.range(..=address).next_back().ok_or(Unreadable::Absent)?;
+        let at = usize::try_from(address - begin).map_err(|_| Unreadable::Absent)?;
+        let found =
+            at.checked_add(into.len()).and_then(|end| bytes.get(at..end)).ok_or(Unreadable::Absent)?;
+        into.copy_from_slice(found);
+        Ok(())
+    }
+
+    fn read_some(&self, _: u64, _: &mut [u8]) -> usize {
+        unreachable!("waits read objects, all or nothing")
+    }
+}
+
+/// A mapping of a file.
+pub(super) fn mapping(path: &str) -> Mapping {
+    Mapping {
+        begin: 0x1000,
+        end: 0x2000,
+        is_writable: false,
+        is_executable: true,
+        is_shared: false,
+        offset: 0,
+        file: Some((1, 1)),
+        path: Some(path.into()),
+        is_deleted: false,
+    }
+}
+
+/// A target with threads of these ids. Each sleeps in the futex call of these arguments.
+pub(super) fn target(tids: &[u32], arguments: [u64; 4]) -> Target {
+    let [address, operation, value, timeout] = arguments;
+    let arguments = [address, operation, value, timeout, 0, 0];
+    let task = |&own_tid| Task {
+        tid: own_tid + 100_000,
+        own_tid,
+        name: String::new(),
+        state: RunState::Sleeping,
+        start_ticks: 1,
+        sleep: Some(Sleep::Call(Call::new(Architecture::X86_64, 202, arguments))),
+        registers: None,
+        schedule: None,
+        nice: None,
+        tracer: None,
+        wchan: None,
+        hidden: false,
+    };
+    Target {
+        pid: 100_001,
+        own_pid: 1,
+        name: "target".to_owned(),
+        architecture: Architecture::X86_64,
+        start_ticks: None,
+        taken_ns: None,
+        tasks: tids.iter().map(task).collect(),
+        mappings: Vec::new(),
+        modules: Vec::new(),
+        hidden: None,
+        is_frozen: None,
+    }
+}

@@ -1,0 +1,154 @@
+//! The values: a wait, its kind, its owner.
+
+use super::construct::Construct;
+
+/// What a thread waits for, and who has it, at one moment.
+///
+/// Two readings of one wait are equal if nothing has changed that matters: counts of other waiters are left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// What kind of object it is.
+    pub kind: WaitKind,
+    /// The address of the object; `None` if it is not known. It can differ from the futex's.
+    pub object: Option<u64>,
+    /// The address at which the thread sleeps. Waits with one futex are waits for one object.
+    pub futex: u64,
+    /// Who has the object, or must end, before the thread can go on.
+    pub owner: Owner,
+    /// Whether the thread wants the object for itself alone. A reader does not.
+    pub is_exclusive: bool,
+    /// Whether the wait ends by itself after a time.
+    pub is_timed: bool,
+    /// How the kind is known.
+    pub basis: Basis,
+    /// What the function names of the stack say that the object is for.
+    pub construct: Option<Construct>,
+}
+
+/// What kind of object a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitKind {
+    /// A POSIX mutex.
+    Mutex {
+        /// What happens if its owner locks it again.
+        of_type: MutexType,
+        /// Whether it notices the death of its owner.
+        is_robust: bool,
+        /// What it does to the priority of its owner.
+        protocol: Protocol,
+        /// Whether several processes may use it. Then its owner may be in another one.
+        is_shared: bool,
+    },
+    /// A POSIX readers-writer lock.
+    ReadWriteLock {
+        /// How many readers have it.
+        readers: u32,
+        /// Whom it lets in first; `None` where it is not stored.
+        preference: Option<Preference>,
+    },
+    /// A POSIX condition variable.
+    Condition {
+        /// The mutex that the thread locks when it wakes. Only glibc before 2.25 stores it.
+        mutex: Option<u64>,
+    },
+    /// A POSIX semaphore, and its value.
+    Semaphore {
+        /// How often it can be taken.
+        value: u32,
+    },
+    /// A POSIX barrier.
+    Barrier {
+        /// How many threads have arrived, and how many it takes; `None` where they are not at the futex.
+        arrived: Option<(u32, u32)>,
+    },
+    /// An initialisation that another thread runs: `pthread_once`, or a static variable of C++.
+    Once,
+    /// The end of a thread, which is the owner.
+    Join,
+    /// A lock of the C library's own, as that of a stream or of `malloc`.
+    LibraryLock,
+    /// A lock of the kernel's priority inheritance, and no mutex that is known.
+    PiFutex,
+    /// An object of another library or language: see [`Wait::construct`].
+    Opaque,
+    /// Not known.
+    Unknown,
+}
+
+/// What a POSIX mutex does if its owner locks it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MutexType {
+    /// It deadlocks: the default.
+    Normal,
+    /// It counts.
+    Recursive,
+    /// It returns an error.
+    ErrorChecking,
+    /// It deadlocks, and spins before it sleeps.
+    Adaptive,
+}
+
+/// What a POSIX mutex does to the priority of its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Nothing.
+    None,
+    /// The owner inherits the priority of the threads that wait.
+    Inherit,
+    /// The owner gets the priority of the mutex.
+    Protect,
+}
+
+/// Whom a readers-writer lock lets in first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preference {
+    /// Readers.
+    Readers,
+    /// Readers too: glibc treats `PTHREAD_RWLOCK_PREFER_WRITER_NP` like the default.
+    WritersInName,
+    /// Writers: a reader waits behind a writer that waits.
+    Writers,
+}
+
+/// Who has what a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// This thread, by its id in its own PID namespace.
+    Tid(u32),
+    /// Nobody: such an object has no owner, or its owner has died and the next one may take it.
+    Nobody,
+    /// Somebody, and it is not known who.
+    Unknown(Doubt),
+}
+
+/// Why an owner is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// Objects of this kind do not store who has them.
+    NotStored,
+    /// This many readers have it, and which ones is not stored.
+    Readers(u32),
+    /// It changed while it was read, or is being handed over: the wait is about to end, or another one to begin.
+    Changing,
+    /// The object names this thread, which is no living thread of the process.
+    ///
+    /// It ended without a release, or is a thread of another process if the object is shared.
+    NotHere(u32),
+    /// The stack names a function of the object, and the bytes make no sense, or cannot be read.
+    Senseless,
+    /// Neither the stack nor the bytes tell what it is.
+    Unrecognised,
+}
+
+/// How the kind of a wait is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The stack says it, and the bytes agree.
+    Stack,
+    /// The bytes alone say it.
+    Bytes,
+    /// The system call says it: the kernel defines what the word means.
+    Call,
+    /// It is not known.
+    None,
+}
