@@ -12,10 +12,10 @@
 //! | [`KIND_LOCK_RELEASED`] | (time, since,) (place,) lock | the thread has released the lock |
 //! | [`KIND_LOCK_TRY_FAILED`] | (place,) lock | an attempt failed, or a wait timed out |
 //! | [`KIND_LOCK_ACQUIRE_BEGIN`] | (time,) (place,) lock | a wrapper begins to acquire the lock: see below |
-//! | [`KIND_CONDITION_WAIT`] | time, (place,) (stack,) lock, condition | the thread releases the lock, and waits on the condition |
+//! | [`KIND_CONDITION_WAIT`] | time, (place,) (stack,) lock, condition | the thread releases the lock, and waits |
 //! | [`KIND_CONDITION_WOKEN`] | time, (place,) lock, condition | the thread has the lock again |
 //! | [`KIND_LOCK_DESTROYED`] | (place,) lock | the lock was destroyed; another lock may be created at its address |
-//! | [`KIND_LOCK_INITIALISED`] | time, (place,) lock | a lock begins at this address: nobody holds it, and what an earlier lock there did is not about this one |
+//! | [`KIND_LOCK_INITIALISED`] | time, (place,) lock | a new lock begins at this address, and nobody holds it |
 //!
 //! The place is [`OPERAND_CALLER`] or [`OPERAND_LOCATION`]: it says where the program called the function that records.
 //! The stack is up to four [`OPERAND_STACK`]s: a hint at who called the caller.

@@ -25,8 +25,8 @@
 //! `mutex`, `rwlock`, `spin`, `condition`, `semaphore` and `c11` have a function for each entry; `acquire` is what the
 //! locks among them have in common, and `incident` what their errors mean. `thread` tells who creates and joins whom.
 //! `real` has the C library's functions, and `elf` finds them. `modules` notices libraries that are loaded later,
-//! `filters` that the program restricts its system calls, `exit` that it ends without `exit`, and `exec` that it becomes
-//! another program.
+//! `filters` that the program restricts its system calls, `exit` that it ends without `exit`, and `exec` that it
+//! becomes another program.
 
 #![allow(unsafe_code, reason = "the functions of the C library, by their own names")]
 

@@ -7,8 +7,8 @@
 //! The creator's position goes with the thread into thread-local memory, and the thread's claim writes it into the
 //! slot. A thread that has no slot yet passes on the position of its own creator.
 //!
-//! A join knows the thread's `pthread_t` and not its slot. So the exit of a thread notes which slot that was, in a table
-//! by `pthread_t`. A later exit may take the place, and then nobody knows of the join. That the C library uses a
+//! A join knows the thread's `pthread_t` and not its slot. So the exit of a thread notes which slot that was, in a
+//! table by `pthread_t`. A later exit may take the place, and then nobody knows of the join. That the C library uses a
 //! `pthread_t` again does no harm: a thread that exited earlier with the same `pthread_t` has exited before the join
 //! returns too.
 //!

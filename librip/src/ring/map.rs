@@ -4,8 +4,8 @@
 //!
 //! # Invariants
 //!
-//! * A `Ring` that is used is never dropped. The mapping stays until the process ends, because cursors of any thread, destructors and exit
-//!   handlers point into it.
+//! * A `Ring` that is used is never dropped. The mapping stays until the process ends, because cursors of any thread,
+//!   destructors and exit handlers point into it.
 //! * An address in the mapping comes from the geometry and an index that was checked against it.
 
 #![allow(unsafe_code, reason = "a shared mapping is raw memory")]

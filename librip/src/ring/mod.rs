@@ -16,8 +16,8 @@
 //! * the counts of all slots at exit, to find out whether anything was recorded ([`slots::has_events`]).
 //! * entries of held-lock tables, the own one (`lock::table`, [`fork_copy`]) and those of other threads
 //!   ([`remote_tables`]). They are compared with the lock that is sought. All loops end after 16 entries.
-//! * the last words of the calling thread's own slot (`lock::caller`). Of those and of the own held-lock table, it reads
-//!   what they refer to, but only where that is data of the recorder's own module (`process::image`).
+//! * the last words of the calling thread's own slot (`lock::caller`). Of those and of the own held-lock table, it
+//!   reads what they refer to, but only where that is data of the recorder's own module (`process::image`).
 //! * statistics in the header, to add to them.
 //!
 //! Reserving memory ([`sys::reserve`](crate::sys::reserve)) lets the kernel add zero to words of the file.

@@ -8,8 +8,8 @@
 //! * One owner at a time writes a slot's words. An exchange hands out each fresh index once. A used slot passes through
 //!   the exit queue, which gives it to one thread.
 //! * Memory is reserved before the index is handed out, so an owner's plain stores cannot fault.
-//! * An exited slot is reused only when no fresh one is left, the oldest exit first. Of the first process that was found
-//!   dead, some slots are never reused.
+//! * An exited slot is reused only when no fresh one is left, the oldest exit first. Of the first process that was
+//!   found dead, some slots are never reused.
 //! * The control block decides. The slot's header in the file is a copy for the reader.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};

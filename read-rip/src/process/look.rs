@@ -8,9 +8,9 @@
 //! matters. It is gone once none of its threads can execute another instruction of its own:
 //!
 //! * a thread that is a zombie, or is on its way out in the kernel (`PF_EXITING` and its like), never returns;
-//! * a thread with SIGKILL pending that is not running is in the kernel. The kernel handles the signal before it returns
-//!   to the program. Whatever ends a process (a signal, `exit_group`, a core dump) makes SIGKILL pending for each
-//!   thread.
+//! * a thread with SIGKILL pending that is not running is in the kernel. The kernel handles the signal before it
+//!   returns to the program. Whatever ends a process (a signal, `exit_group`, a core dump) makes SIGKILL pending for
+//!   each thread.
 //!
 //! A thread with SIGKILL pending that is running may execute a few more instructions, so its process is dying.
 

@@ -33,8 +33,8 @@
 //!   thread that acquired the lock is corrected. Where the marker of `lock_api` 0.4 says that guards can be sent, a
 //!   deadlock is potential and not proven, because another thread may have the guard. So it is with `lock_api_05`,
 //!   whose guards are of any type.
-//! * *Raw locks without guards* can be released by any thread. They are known by [`Recorded::new`]; a lock that was made
-//!   of `INIT` is taken for one with guards, until a thread releases it that did not acquire it.
+//! * *Raw locks without guards* can be released by any thread. They are known by [`Recorded::new`]; a lock that was
+//!   made of `INIT` is taken for one with guards, until a thread releases it that did not acquire it.
 //! * *Condition variables*: `parking_lot` 0.12 accepts its own mutex only, so there is a `raw::Condvar` for the
 //!   feature `lock_api`. With `lock_api_05`, use `lock_api::Condvar<Recorded<parking_lot::RawCondvar>>`.
 //!

@@ -23,8 +23,8 @@
 //! A mutex and a readers-writer lock record their end, so that another lock at the same address is not taken for them.
 //! So they have a destructor, and the standard library's have none. It shows in two places:
 //!
-//! * in a `thread_local!`, such a lock is gone when the destructors of other thread-locals run, and `with` panics there.
-//!   Put it into a `static`, or a `thread_local!` of `std::mem::ManuallyDrop`.
+//! * in a `thread_local!`, such a lock is gone when the destructors of other thread-locals run, and `with` panics
+//!   there. Put it into a `static`, or a `thread_local!` of `std::mem::ManuallyDrop`.
 //! * a `const fn` cannot drop one (error E0493), for instance in `into_inner`. `new` is a `const fn` as in the standard
 //!   library.
 //!

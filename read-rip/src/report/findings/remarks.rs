@@ -26,8 +26,8 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
             "some releases were not matched to a holder: a lock that looks held may be free"
         }
         Doubt::HandedOver => {
-            "a lock has no guard, or was released by another thread than its owner: this lock, or one that was acquired \
-             or initialised at the same place"
+            "a lock has no guard, or was released by another thread than its owner: this lock, or one that was \
+             acquired or initialised at the same place"
         }
         Doubt::QueueOrderUnknown => "the reader may have come before the writer",
         Doubt::QueueRuleUnknown => "readers of this lock may be allowed to overtake waiting writers",
@@ -57,8 +57,8 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         }
         Doubt::OneThread => "one thread did both: this is harmless if no other thread ever does the same",
         Doubt::OneAfterTheOther => {
-            "in this run, one of the threads did it before another one began: this is harmless if that is always so, as \
-             when a thread is started or joined in between"
+            "in this run, one of the threads did it before another one began: this is harmless if that is always so, \
+             as when a thread is started or joined in between"
         }
         Doubt::NoProgressMarks => {
             "the program marks no progress, so these threads may do useful work as well; rip_progress!() lets `check` \
