@@ -90,7 +90,8 @@ pub struct ShowArgs {
     /// Also addresses, labels and thread ids; with -t also exited threads
     #[arg(short, long)]
     pub verbose: bool,
-    /// Only threads that REGEX matches: in `name[tid]`, or in the function or `file:line` of the last mark
+    /// Only threads that REGEX matches: in `name[tid]`, in the function or `file:line` of the last mark, or where
+    /// several processes share the ring, in `process PID`
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
 }
@@ -206,8 +207,8 @@ pub struct LocksArgs {
     /// Also addresses, and the names of all threads
     #[arg(short, long)]
     pub verbose: bool,
-    /// Only locks that REGEX matches: in their name, in the `name[tid]` of a holder or waiter, or in the function or
-    /// `file:line` of a holder or waiter
+    /// Only locks that REGEX matches: in their name, in the `name[tid]` of a holder or waiter, in the function or
+    /// `file:line` of a holder or waiter, or where several processes share the ring, in `process PID`
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
 }
@@ -227,8 +228,8 @@ pub struct CheckArgs {
     /// Which source lines are shown.
     #[command(flatten)]
     pub source: SourceArgs,
-    /// Only findings that REGEX matches: in the name of a lock, in the `name[tid]` of a thread, in a function or in
-    /// `file:line`
+    /// Only findings that REGEX matches: in the name of a lock, in the `name[tid]` of a thread, in a function, in
+    /// `file:line`, or where several processes share the ring, in `process PID`
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
     /// Report only findings that are at least this certain

@@ -71,8 +71,8 @@ fn read_and_report(path: &Path) -> usize {
         out.extend(defect.to_string().into_bytes());
     }
     let losses = threads::losses(&snapshot);
-    report::info(&mut out, path, &snapshot, Some(&Liveness::Dead), &losses, 1 << 60).unwrap();
-    report::Json(&mut out).ring(path, &snapshot, Some(&Liveness::Dead), &losses).unwrap();
+    report::info(&mut out, path, "fuzzed", &snapshot, Some(&Liveness::Dead), &losses, 1 << 60).unwrap();
+    report::Json(&mut out).ring(path, "fuzzed", &snapshot, Some(&Liveness::Dead), &losses).unwrap();
     let mut locations = Locations::new(&snapshot, Resolver::new(&snapshot.modules, Options::default()));
     report_threads(&mut out, &snapshot, &mut locations);
     report_locks(&mut out, &snapshot, &mut locations);
@@ -109,7 +109,9 @@ fn report_threads(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Locati
         report::Json(&mut *out).thread(thread, events, locations, snapshot, None).unwrap();
     }
     for group in &groups {
-        report::Json(&mut *out).group(group, locations, snapshot).unwrap();
+        report::Json(&mut *out)
+            .group(snapshot.header.as_ref().map_or(0, |header| header.pid), group, locations, snapshot)
+            .unwrap();
     }
 }
 
@@ -133,7 +135,7 @@ fn report_locks(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Location
         let texts = report::location_texts(locations, &names, is_final);
         let lock_names = report::LockNames { model: &model, locations, texts: &texts };
         let overview = locks::overview(&model, is_final);
-        report::locks(out, &overview, &lock_names, is_final, !is_final).unwrap();
+        report::locks(out, overview.locks.iter(), model.pid, &lock_names, is_final, !is_final).unwrap();
         report::Json(&mut *out).locks(&overview, &lock_names, snapshot).unwrap();
         report_findings(out, &model, &lock_names, snapshot);
     }

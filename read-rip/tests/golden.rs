@@ -277,8 +277,9 @@ fn the_locks_of_the_golden_ring_need_no_program() {
             line("(&ROUTES, try")
         ),
         format!(
-            "  sleeper[{}] is waiting on a condition variable (the lock is released meanwhile)\n",
-            tids[3]
+            "  sleeper[{}] waits on a condition variable at main.rs:{}, for at least ",
+            tids[3],
+            line("WORK.wait(")
         ),
         format!("  held by keeper[{}] at main.rs:{}\n", tids[0], line("_cache = CACHE.lock()")),
         format!("  waiter[{}] waits at main.rs:{}, for", tids[1], line("drop(CACHE.lock())")),

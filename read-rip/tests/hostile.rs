@@ -378,9 +378,10 @@ fn paths_and_names_that_are_not_utf8_are_shown_in_all_views() {
     let path = scratch.file("ring", &ring.build().bytes);
     assert_eq!(show(&["-t"], &path).sound().stdout, "n\u{fffd}me[1]: {0}a.rs:1\n");
     let lines = show(&["-t", "--json"], &path).sound().json();
-    assert_eq!(lines[0]["data"]["program"], "/nowhere/s\u{fffd}rver");
+    assert_eq!(lines[0]["data"]["program"], "s\u{fffd}rver");
+    assert_eq!(lines[0]["data"]["executable"], "/nowhere/s\u{fffd}rver");
     assert_eq!(lines[1]["data"]["events"][0]["location"]["module"], "/nowhere/s\u{fffd}rver");
-    assert!(show(&["info"], &path).sound().stdout.contains("program     /nowhere/s\u{fffd}rver\n"));
+    assert!(show(&["info"], &path).sound().stdout.contains("executable  /nowhere/s\u{fffd}rver\n"));
 }
 
 // Hostile paths and tables of modules.

@@ -8,7 +8,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use serde_json::Value;
+use serde_json::{Value, json as value};
 use support::fixture::Fixture;
 use support::locks::*;
 use support::run::{Outcome, read_rip, show};
@@ -168,12 +168,41 @@ fn a_thread_that_may_hold_a_lock_is_not_a_holder() {
         "lock of server::cache::? cache.rs:10<0x1000>  mutex at 0x7f0000001000\n  \
            a[1] is acquiring it at server::cache::? cache.rs:10<0x1000>\n  \
            b[2] is releasing it, acquired at server::cache::? cache.rs:10<0x1000>\n  \
-           c[3] is waiting on a condition variable (the lock is released meanwhile)\n  \
+           c[3] waits on a condition variable at server::cache::? cache.rs:10<0x1000> \
+           (the lock is released meanwhile)\n  \
            no thread certainly holds it\n  \
            d[4] waits at server::cache::? cache.rs:11<0x1100>\n\
          lock of server::cache::? cache.rs:10<0x1000>  mutex at 0x7f0000002000\n  \
            destroyed while held by e[5], acquired at server::cache::? cache.rs:10<0x1000>\n"
     );
+}
+
+#[test]
+fn threads_that_wait_on_a_condition_or_for_units_at_one_place_are_one_line() {
+    let sleeper = |tid| Slot::thread("sleeper", tid).has(Held::new(CONDITION, A, WAIT).since(at(3.0)));
+    let taker = |tid| Slot::thread("taker", tid).has(Held::new(SEMAPHORE, B, WAIT).since(at(4.0)));
+    let other = Slot::thread("other", 9).has(Held::new(CONDITION, A, TAKES));
+    let ring = ring().with_slots([sleeper(1), sleeper(2), sleeper(3), taker(5), taker(6), other]);
+    let text = shown(&ring);
+    for expected in [
+        "  3 threads wait on a condition variable at server::cache::? cache.rs:11<0x1100>, the longest for at least \
+         1.0 s (the lock is released meanwhile)\n  \
+           other[9] waits on a condition variable at server::cache::? cache.rs:10<0x1000> (",
+        "  2 threads wait for a unit at server::cache::? cache.rs:11<0x1100>\n",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    let lines = json(&ring);
+    let groups = |of: &str| -> Vec<Value> {
+        lines.iter().flat_map(|lock| lock[of].as_array().unwrap().clone()).collect()
+    };
+    let [conditions, units] = ["condition_waiters", "semaphore_waiters"].map(groups);
+    assert_eq!((conditions.len(), units.len()), (2, 1));
+    assert_eq!(
+        (&conditions[0]["tids"], &conditions[0]["location"]["line"]),
+        (&value!([1, 2, 3]), &value!(11))
+    );
+    assert_eq!((&units[0]["threads"], &units[0]["location"]["line"]), (&value!(2), &value!(11)));
 }
 
 #[test]
@@ -272,7 +301,8 @@ fn a_forked_child_has_another_lock_at_the_same_address() {
     ]);
     let text = shown(&ring);
     assert!(text.contains("mutex at 0x7f0000001000\n  held by a[1] at "), "{text}");
-    assert!(text.contains("mutex at 0x7f0000001000 of process 4400\n  held by child[4400] of process 4400"));
+    let (_, of_child) = text.split_once("\nserver[4400], has ended; child of 4321: 1 thread\n").unwrap();
+    assert!(of_child.contains("mutex at 0x7f0000001000\n  held by child[4400] of process 4400"), "{text}");
     assert!(!text.contains("contradictory"), "{text}");
 }
 

@@ -308,7 +308,8 @@ fn json_has_one_object_a_line_with_schema_and_addresses_as_strings() {
         serde_json::json!({
             "schema": 1,
             "path": fixture.path,
-            "program": "/nowhere/server",
+            "program": "server",
+            "executable": "/nowhere/server",
             "pid": 4321,
             "state": "dead",
             "state_text": "dead (killed, crashed or _exit)",
@@ -327,6 +328,7 @@ fn json_has_one_object_a_line_with_schema_and_addresses_as_strings() {
     assert_eq!(
         lines[1],
         serde_json::json!({"type": "function", "data": {
+            "pid": 4321,
             "function": "server::cache::?",
             "threads": 3,
             "locations": [
@@ -387,7 +389,8 @@ fn info_shows_what_the_header_and_the_tables_say() {
     let expected = format!(
         "ring        {}\n\
          format      1.0, x86-64\n\
-         program     /nowhere/server\n\
+         program     server\n\
+         executable  /nowhere/server\n\
          process     pid 4321, user 1000 on build-host\n\
          state       dead (killed, crashed or _exit)\n\
          {made}\n\

@@ -30,6 +30,18 @@ fn a_ring_has_the_name_of_the_link_through_which_its_program_was_started() {
         let text = shown(&rings, &["locks", name]);
         assert!(text.starts_with(&format!("known-by[{}], alive", victim.pid())), "{name}: {text}");
     }
+    let info = shown(&rings, &["info"]);
+    assert!(info.contains("\nprogram     known-by\n"), "{info}");
+    assert!(info.contains(&format!("\nexecutable  {EXECUTABLE}\n")), "{info}");
+    for arguments in [&["--json"][..], &["info", "--json"], &["check", "--json"], &["locks", "--json"]] {
+        let text = shown(&rings, arguments);
+        assert!(text.contains(r#""program":"known-by""#), "{arguments:?}: {text}");
+    }
+    let junit = dir.path().join("junit.xml");
+    shown(&rings, &["check", "--junit", junit.to_str().unwrap()]);
+    let junit = std::fs::read_to_string(junit).unwrap();
+    let case = format!(r#"<testcase name="known-by[{}]" classname="known-by""#, victim.pid());
+    assert!(junit.contains(&case), "{junit}");
     let saved = dir.path().join("saved.gz");
     shown(&rings, &["save", "-o", saved.to_str().unwrap(), "known-by"]);
     assert!(shown(&rings, &["locks", saved.to_str().unwrap()]).starts_with("known-by["));

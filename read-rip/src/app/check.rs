@@ -64,7 +64,7 @@ pub(super) fn examine(
     let suppressed =
         remove(&mut found, |finding| suppressions.iter().any(|rule| rule.applies_to(finding, &view)));
     let not_matching = args.r#match.as_ref().map_or(0, |pattern| {
-        let matching = Matching { pattern, names: &names };
+        let matching = Matching::new(pattern, &names);
         remove(&mut found, |finding| !matching.has_finding(finding))
     });
     let checked = Checked {
@@ -116,7 +116,7 @@ pub(super) fn show(
     let mut out = prose(wanted);
     if wanted.json {
         let mut json = Json(&mut out);
-        json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
+        reading.write_ring(&mut json)?;
         json.findings(found, checked, names, &reading.snapshot)?;
     } else {
         writeln!(out, "{}", reading.heading(&reading.threads()))?;

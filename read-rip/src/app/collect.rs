@@ -10,11 +10,11 @@ use std::path::Path;
 use super::check::{examine, show, suppressions};
 use super::error::AppError;
 use super::output::{ERROR, FINDINGS, SOUND, UNJUDGED};
-use super::rings;
+use super::rings::{self, program_of_ring};
 use crate::cli::{CheckArgs, CiArgs, Common};
 use crate::findings::Suppression;
 use crate::report::ci::{Case, CaseFinding, junit, sarif};
-use crate::ring::{read_header, read_program};
+use crate::ring::read_header;
 
 /// `read-rip check`.
 pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
@@ -82,9 +82,10 @@ impl<'a> Collection<'a> {
 
     /// Checks a ring and shows its findings. Returns whether nothing is wrong with it.
     pub(super) fn check(&mut self, path: &Path) -> Result<bool, AppError> {
+        let header = read_header(path).ok();
         let mut case = Case {
-            program: program(path),
-            pid: read_header(path).ok().map(|header| header.pid),
+            program: header.as_ref().map_or_else(String::new, |header| program_of_ring(path, header)),
+            pid: header.map(|header| header.pid),
             findings: Vec::new(),
             error: None,
         };
@@ -96,10 +97,14 @@ impl<'a> Collection<'a> {
             wanted,
             self.is_brief,
             &mut |found, checked, names, reading| {
+                (case.program, case.pid) = (reading.program(), reading.pid());
                 case.findings = found.iter().map(|finding| CaseFinding::of(finding, names)).collect();
                 show(found, checked, names, reading, &self.args.source, wanted)
             },
         );
+        if case.program.is_empty() {
+            case.program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        }
         let status = match checked {
             Ok(status) => status,
             Err(AppError::Ring(error)) => {
@@ -148,13 +153,6 @@ impl<'a> Collection<'a> {
         }
         Ok(())
     }
-}
-
-/// The name of the recorded program.
-fn program(path: &Path) -> String {
-    let program = read_program(path).unwrap_or_default();
-    let name = program.file_name().or(path.file_name()).unwrap_or_default();
-    name.to_string_lossy().into_owned()
 }
 
 fn write(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), AppError> {

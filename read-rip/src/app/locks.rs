@@ -10,7 +10,7 @@ use super::output::prose;
 use super::reading::Reading;
 use crate::cli::{Common, LocksArgs};
 use crate::locations::{FileNames, Locations};
-use crate::locks;
+use crate::locks::{self, Summary};
 use crate::report::{self, Json, LockNames};
 
 /// `read-rip locks`.
@@ -24,17 +24,30 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     let texts = report::location_texts(&locations, &files, args.verbose);
     let names = LockNames { model: &model, locations: &locations, texts: &texts };
     if let Some(pattern) = &args.r#match {
-        let matching = Matching { pattern, names: &names };
+        let matching = Matching::new(pattern, &names);
         overview.locks.retain(|lock| matching.has_use(lock));
     }
     let mut out = prose(wanted);
     if wanted.json {
         let mut json = Json(&mut out);
-        json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
+        reading.write_ring(&mut json)?;
         json.locks(&overview, &names, &reading.snapshot)?;
     } else {
-        writeln!(out, "{}", reading.heading(&reading.threads()))?;
-        report::locks(&mut out, &overview, &names, args.verbose, reading.now_ns.is_none())?;
+        let processes = reading.processes(&reading.threads(), "");
+        let is_listed = |pid| processes.iter().any(|process| process.pid == pid);
+        for (index, process) in processes.iter().enumerate() {
+            // The slots of some processes may have other owners now: their locks come first.
+            let is_own = |lock: &&Summary| {
+                let pid = model.locks[lock.lock].pid;
+                pid == process.pid || index == 0 && !is_listed(pid)
+            };
+            let mut locks = overview.locks.iter().filter(is_own).peekable();
+            if index > 0 && args.r#match.is_some() && locks.peek().is_none() {
+                continue;
+            }
+            writeln!(out, "{}", process.heading)?;
+            report::locks(&mut out, locks, process.pid, &names, args.verbose, reading.now_ns.is_none())?;
+        }
     }
     out.flush()?;
     let remarks = report::remarks::of_locks(&model, &overview, &reading.snapshot, &reading.losses);

@@ -1,22 +1,69 @@
 //! `--match`: which locks and findings are shown.
 //!
-//! It reads the names that the text output shows, and full function names. It knows nothing about threads' histories:
-//! `show` selects threads.
+//! It reads the names that the text output shows, and full function names. Where several processes share a ring, a
+//! thread or a lock also has the name of its process, `process PID`.
+
+use std::fmt::Write;
 
 use regex::Regex;
 
 use crate::findings::Finding;
-use crate::locations::LocationId;
+use crate::locations::{LocationId, Locations};
 use crate::locks::{LockId, Summary, ThreadId};
-use crate::report::LockNames;
+use crate::report::{LocationTexts, LockNames};
+use crate::ring::Slot;
 
 /// A pattern, and the names that it is looked for in.
-pub(super) struct Matching<'a> {
+#[derive(Clone, Copy)]
+pub(super) struct Pattern<'a> {
     pub(super) pattern: &'a Regex,
-    pub(super) names: &'a LockNames<'a>,
+    /// Whether several processes share the ring.
+    pub(super) names_process: bool,
 }
 
-impl Matching<'_> {
+impl Pattern<'_> {
+    /// Whether a thread matches, or the location of its last mark.
+    pub(super) fn has_slot(
+        &self,
+        slot: &Slot,
+        last: Option<LocationId>,
+        locations: &Locations<'_>,
+        texts: &LocationTexts<'_>,
+    ) -> bool {
+        self.has_thread(&slot.name, slot.tid, slot.pid)
+            || last.is_some_and(|location| {
+                let location = locations.get(location);
+                self.pattern.is_match(&location.function) || self.pattern.is_match(&texts.of(location))
+            })
+    }
+
+    /// Whether a thread matches: its `name[tid]`, and its process if there are several.
+    fn has_thread(&self, name: &str, tid: u32, pid: u32) -> bool {
+        let mut text = format!("{name}[{tid}]");
+        if self.names_process {
+            // A string takes all text.
+            let _ = write!(text, " of process {pid}");
+        }
+        self.pattern.is_match(&text)
+    }
+
+    fn has_process(&self, pid: u32) -> bool {
+        self.names_process && self.pattern.is_match(&format!("process {pid}"))
+    }
+}
+
+/// A pattern, and the locks and threads among which it selects.
+pub(super) struct Matching<'a> {
+    pattern: Pattern<'a>,
+    names: &'a LockNames<'a>,
+}
+
+impl<'a> Matching<'a> {
+    pub(super) fn new(pattern: &'a Regex, names: &'a LockNames<'a>) -> Matching<'a> {
+        let names_process = names.model.threads.iter().any(|thread| thread.pid != names.model.pid);
+        Matching { pattern: Pattern { pattern, names_process }, names }
+    }
+
     /// Whether a finding mentions something that matches.
     pub(super) fn has_finding(&self, finding: &Finding) -> bool {
         let about = &finding.mentions;
@@ -25,7 +72,7 @@ impl Matching<'_> {
             || about.locations.iter().any(|&id| self.has_location(id))
     }
 
-    /// Whether a lock, one of its holders or one of its waiters matches.
+    /// Whether a lock, one of its holders or one of its waiters matches. So do those on conditions and for units.
     pub(super) fn has_use(&self, lock: &Summary) -> bool {
         let of = |threads: &[ThreadId], location: Option<LocationId>| {
             location.is_some_and(|location| self.has_location(location))
@@ -33,20 +80,25 @@ impl Matching<'_> {
         };
         self.has_lock(lock.lock)
             || lock.holders.iter().any(|group| of(&group.threads, group.location))
-            || lock.waiters.iter().any(|group| of(&group.threads, Some(group.location)))
+            || [&lock.waiters, &lock.condition_waiters, &lock.semaphore_waiters]
+                .into_iter()
+                .flatten()
+                .any(|group| of(&group.threads, Some(group.location)))
     }
 
     fn has_lock(&self, id: LockId) -> bool {
-        self.pattern.is_match(&self.names.lock(&self.names.model.locks[id]))
+        let lock = &self.names.model.locks[id];
+        self.pattern.has_process(lock.pid) || self.pattern.pattern.is_match(&self.names.lock(lock))
     }
 
     fn has_thread(&self, id: ThreadId) -> bool {
-        self.pattern.is_match(&self.names.thread(id))
+        let thread = &self.names.model.threads[id];
+        self.pattern.has_thread(&thread.name, thread.tid, thread.pid)
     }
 
     fn has_location(&self, id: LocationId) -> bool {
         let location = self.names.locations.get(id);
-        self.pattern.is_match(&location.full_function)
-            || self.pattern.is_match(&self.names.texts.of(location))
+        let pattern = self.pattern.pattern;
+        pattern.is_match(&location.full_function) || pattern.is_match(&self.names.texts.of(location))
     }
 }

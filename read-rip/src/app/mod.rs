@@ -10,6 +10,7 @@ mod install;
 mod locks;
 mod matching;
 mod output;
+mod processes;
 mod reading;
 mod rings;
 mod run;

@@ -285,8 +285,17 @@ impl Reading {
             return saved.context.program.clone();
         }
         let executable = self.snapshot.program().map(|module| module.path.clone()).unwrap_or_default();
-        let pid = self.snapshot.header.as_ref().map_or(0, |header| header.pid);
-        ring::program_name(&self.path, pid, &executable)
+        ring::program_name(&self.path, self.pid().unwrap_or_default(), &executable)
+    }
+
+    /// The id of the process; `None` if the ring has none.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.snapshot.header.as_ref().map(|header| header.pid)
+    }
+
+    /// The first line of JSON output.
+    pub(super) fn write_ring<W: Write>(&self, json: &mut Json<W>) -> std::io::Result<()> {
+        json.ring(&self.path, &self.program(), &self.snapshot, self.liveness.as_ref(), &self.losses)
     }
 
     /// One line about the process and its threads.
@@ -297,11 +306,13 @@ impl Reading {
     /// Like `heading`, with an addition to the number of exited threads.
     pub(super) fn heading_with(&self, threads: &[Thread<'_>], of_exited: &str) -> String {
         let (program, liveness) = (self.program(), self.liveness.as_ref());
-        let heading = report::remarks::heading(&self.snapshot, &program, liveness, threads, of_exited);
-        match self.saved_realtime_ns() {
-            Some(saved_ns) => heading + &report::remarks::of_saved(now_ns().saturating_sub(saved_ns)),
-            None => heading,
-        }
+        report::remarks::heading(&self.snapshot, &program, liveness, threads, of_exited) + &self.saved_when()
+    }
+
+    /// What a heading says of a saved ring besides.
+    pub(super) fn saved_when(&self) -> String {
+        self.saved_realtime_ns()
+            .map_or_else(String::new, |saved_ns| report::remarks::of_saved(now_ns().saturating_sub(saved_ns)))
     }
 }
 

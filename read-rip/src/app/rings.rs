@@ -3,7 +3,7 @@
 use std::cell::LazyCell;
 use std::ffi::OsStr;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::error::AppError;
 use super::output::{SOUND, now_ns, output, remark, width};
@@ -13,6 +13,7 @@ use crate::process::{
     rings_of_process, unreadable_in,
 };
 use crate::report::{self, Json, printable};
+use crate::ring::Header;
 
 /// `read-rip list`.
 pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
@@ -180,6 +181,11 @@ fn with_programs(rings: Vec<Found>) -> Vec<(Found, String)> {
 
 /// The name of the program that made a ring; empty if the ring does not say.
 pub(super) fn program_of(ring: &Found) -> String {
-    let executable = crate::ring::read_program(&ring.path).unwrap_or_default();
-    crate::ring::program_name(&ring.path, ring.header.pid, &executable)
+    program_of_ring(&ring.path, &ring.header)
+}
+
+/// The same, of the ring at a path.
+pub(super) fn program_of_ring(path: &Path, header: &Header) -> String {
+    let executable = crate::ring::read_program(path).unwrap_or_default();
+    crate::ring::program_name(path, header.pid, &executable)
 }

@@ -3,10 +3,12 @@
 use std::io::Write;
 
 use super::error::AppError;
+use super::matching::Pattern;
 use super::output::{now_ns, output, prose, remark};
 use super::reading::Reading;
 use crate::cli::{Common, RingArgs, ShowArgs};
 use crate::events::{self, Event};
+use crate::hash::HashMap;
 use crate::locations::{FileNames, Guards, LocationId, Locations};
 use crate::report::{self, Json, printable};
 use crate::ring::Slot;
@@ -53,11 +55,12 @@ pub(super) fn info(ring: &RingArgs, wanted: &Common) -> Result<u8, AppError> {
     let mut out = output(wanted);
     if wanted.json {
         let mut json = Json(&mut out);
-        json.ring(&path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
+        reading.write_ring(&mut json)?;
         json.info(&reading.snapshot)?;
     } else {
         let liveness = reading.liveness.as_ref();
-        report::info(&mut out, &path, &reading.snapshot, liveness, &reading.losses, now_ns())?;
+        let program = reading.program();
+        report::info(&mut out, &path, &program, &reading.snapshot, liveness, &reading.losses, now_ns())?;
     }
     out.flush()?;
     drop(out);
@@ -82,20 +85,35 @@ fn show_condensed(
     }
     let names = FileNames::choose(locations.iter());
     let texts = report::location_texts(locations, &names, args.verbose);
-    last.retain(|&(thread, location)| is_wanted(args, thread, Some(location), locations, &texts));
-    let last: Vec<(u32, LocationId)> =
-        last.iter().map(|&(thread, location)| (thread.slot.tid, location)).collect();
-    let groups = threads::condense(&last, locations);
+    let processes = reading.processes(threads, SHOWN_WITH_TV);
+    let matching =
+        args.r#match.as_ref().map(|pattern| Pattern { pattern, names_process: processes.len() > 1 });
+    last.retain(|&(thread, location)| {
+        matching.as_ref().is_none_or(|of| of.has_slot(thread.slot, Some(location), locations, &texts))
+    });
+    let mut by_process: HashMap<u32, Vec<(u32, LocationId)>> = HashMap::default();
+    for (thread, location) in last {
+        by_process.entry(thread.slot.pid).or_default().push((thread.slot.tid, location));
+    }
     let mut out = prose(wanted);
     if wanted.json {
-        let mut json = Json(&mut out);
-        json.ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
-        for group in &groups {
-            json.group(group, locations, &reading.snapshot)?;
+        reading.write_ring(&mut Json(&mut out))?;
+    }
+    for process in &processes {
+        let last = by_process.remove(&process.pid).unwrap_or_default();
+        // Of processes in which nothing matches, only that of the ring is mentioned.
+        if last.is_empty() && args.r#match.is_some() && process.pid != processes[0].pid {
+            continue;
         }
-    } else {
-        writeln!(out, "{}", reading.heading_with(threads, SHOWN_WITH_TV))?;
-        report::condensed(&mut out, &groups, locations, &texts, args.verbose)?;
+        let groups = threads::condense(&last, locations);
+        if wanted.json {
+            for group in &groups {
+                Json(&mut out).group(process.pid, group, locations, &reading.snapshot)?;
+            }
+        } else {
+            writeln!(out, "{}", process.heading)?;
+            report::condensed(&mut out, &groups, locations, &texts, args.verbose)?;
+        }
     }
     out.flush()?;
     Ok(report::remarks::of_silent(silent).into_iter().collect())
@@ -121,11 +139,11 @@ fn show_threads(
     threads: &[Thread<'_>],
     locations: &mut Locations<'_>,
 ) -> Result<Vec<String>, AppError> {
-    let shown = || threads.iter().filter(|thread| args.verbose || thread.state != ThreadState::Exited);
+    let is_shown = |thread: &&Thread<'_>| args.verbose || thread.state != ThreadState::Exited;
     // Events are decoded twice: first to find all locations, whose short names depend on one another, then to show
     // them. Keeping all events would take several times the memory of the ring.
     let mut leftover = events::Leftover::default();
-    for thread in shown() {
+    for thread in threads.iter().filter(is_shown) {
         let (events, of_thread) =
             events::events(thread.slot, |pc| locations.operand_words(thread.slot.pid, pc));
         leftover.incomplete_events += of_thread.incomplete_events;
@@ -142,49 +160,39 @@ fn show_threads(
     let texts = report::location_texts(locations, &names, args.verbose);
     let mut out = output(wanted);
     if wanted.json {
-        Json(&mut out).ring(&reading.path, &reading.snapshot, reading.liveness.as_ref(), &reading.losses)?;
-    } else {
-        // Scripts read these lines, one a thread: what precedes them is no result.
-        remark(reading.heading_with(threads, SHOWN_WITH_TV));
+        reading.write_ring(&mut Json(&mut out))?;
     }
-    for thread in shown() {
-        let (events, _) = events::events(thread.slot, |pc| locations.operand_words(thread.slot.pid, pc));
-        let mut guards = Guards::default();
-        let events: Vec<(Event, LocationId)> = events
-            .into_iter()
-            .map(|event| {
-                let location = guards.find(thread.slot, &event, locations);
-                (event, location)
-            })
-            .collect();
-        let last = events.last().map(|&(_, location)| location);
-        if !is_wanted(args, thread, last, locations, &texts) {
-            continue;
+    let processes = reading.processes(threads, SHOWN_WITH_TV);
+    let matching =
+        args.r#match.as_ref().map(|pattern| Pattern { pattern, names_process: processes.len() > 1 });
+    for process in &processes {
+        if !wanted.json {
+            // Scripts read these lines, one a thread: what precedes them is no result.
+            out.flush()?;
+            remark(&process.heading);
         }
-        if wanted.json {
-            Json(&mut out).thread(thread, &events, locations, &reading.snapshot, reading.now_ns)?;
-        } else {
-            let mask = reading.snapshot.sequence_mask;
-            report::thread(&mut out, thread, &events, locations, &texts, mask, reading.now_ns)?;
+        for thread in process.threads.iter().filter(is_shown) {
+            let (events, _) = events::events(thread.slot, |pc| locations.operand_words(thread.slot.pid, pc));
+            let mut guards = Guards::default();
+            let events: Vec<(Event, LocationId)> = events
+                .into_iter()
+                .map(|event| {
+                    let location = guards.find(thread.slot, &event, locations);
+                    (event, location)
+                })
+                .collect();
+            let last = events.last().map(|&(_, location)| location);
+            if matching.as_ref().is_some_and(|of| !of.has_slot(thread.slot, last, locations, &texts)) {
+                continue;
+            }
+            if wanted.json {
+                Json(&mut out).thread(thread, &events, locations, &reading.snapshot, reading.now_ns)?;
+            } else {
+                let mask = reading.snapshot.sequence_mask;
+                report::thread(&mut out, thread, &events, locations, &texts, mask, reading.now_ns)?;
+            }
         }
     }
     out.flush()?;
     Ok(report::remarks::of_leftover(&leftover))
-}
-
-/// Whether `--match` lets a thread through.
-fn is_wanted(
-    args: &ShowArgs,
-    thread: &Thread<'_>,
-    last: Option<LocationId>,
-    locations: &Locations<'_>,
-    texts: &report::LocationTexts<'_>,
-) -> bool {
-    let Some(pattern) = &args.r#match else { return true };
-    let name = format!("{}[{}]", thread.slot.name, thread.slot.tid);
-    pattern.is_match(&name)
-        || last.is_some_and(|location| {
-            let location = locations.get(location);
-            pattern.is_match(&location.function) || pattern.is_match(&texts.of(location))
-        })
 }

@@ -222,7 +222,8 @@ impl Judge<'_, '_> {
             Root::Holder(thread) => Some(thread),
             Root::Lock(_) => None,
         };
-        waiters.filter(|&&thread| Some(thread) != root && is_other(&view.now.threads[thread])).count()
+        let threads = waiters.map(|wait| wait.thread);
+        threads.filter(|&thread| Some(thread) != root && is_other(&view.now.threads[thread])).count()
     }
 
     fn advice(&self, hold: Option<&Hold>, is_silent: bool, evidence: &Standstill) -> Advice {

@@ -196,8 +196,9 @@ impl Scene {
         if wait.is_relock {
             self.model.threads[thread].condition_wait = Some(lock);
             self.model.threads[thread].relock = Some(wait);
-            self.model.threads[thread].sleep = Some(Wait { is_relock: false, ..wait });
-            self.model.locks[lock].condition_waiters.push(thread);
+            let sleep = Wait { is_relock: false, ..wait };
+            self.model.threads[thread].sleep = Some(sleep);
+            self.model.locks[lock].condition_waiters.push(sleep);
             return;
         }
         self.model.threads[thread].wait = Some(wait);
@@ -221,9 +222,8 @@ impl Scene {
     /// The thread waits for a unit of a semaphore.
     pub(super) fn sleeps_on_semaphore(&mut self, thread: ThreadId, semaphore: LockId) {
         self.model.threads[thread].semaphore_wait = Some(semaphore);
-        self.model.locks[semaphore].semaphore_waiters.push(thread);
         let location = self.location("sleep.rs", 10 + semaphore as u32);
-        self.model.threads[thread].sleep = Some(Wait {
+        let sleep = Wait {
             thread,
             lock: semaphore,
             is_shared: false,
@@ -233,7 +233,9 @@ impl Scene {
             is_timed: false,
             is_relock: false,
             is_steady: true,
-        });
+        };
+        self.model.threads[thread].sleep = Some(sleep);
+        self.model.locks[semaphore].semaphore_waiters.push(sleep);
     }
 
     pub(super) fn step(&mut self, thread: ThreadId, kind: StepKind, lock: LockId) -> NewStep<'_> {

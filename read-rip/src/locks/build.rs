@@ -336,7 +336,7 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
             ledger.owned(hold.lock, id);
         }
         HeldState::ConditionWait => {
-            lock.condition_waiters.push(id);
+            lock.condition_waiters.push(entry.wait(id));
             own.condition_wait = Some(entry.lock);
             // A time limit ends the wait for the signal, not that for the lock.
             own.relock = Some(Wait { is_relock: true, is_timed: false, ..entry.wait(id) });
@@ -344,7 +344,7 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
         }
         HeldState::SemaphoreWait => {
             lock.nature.lock_type = LockType::Semaphore;
-            lock.semaphore_waiters.push(id);
+            lock.semaphore_waiters.push(entry.wait(id));
             own.semaphore_wait = Some(entry.lock);
             own.sleep = Some(entry.wait(id));
         }

@@ -82,11 +82,13 @@ fn join(known: &mut Lock, other: Lock) {
 fn rename(model: &mut LockModel, ids: &[LockId]) {
     for (id, lock) in model.locks.iter_mut().enumerate() {
         lock.holders.iter_mut().chain(&mut lock.possible_holders).for_each(|hold| hold.lock = id);
-        lock.waiters.iter_mut().for_each(|wait| wait.lock = id);
+        let on_objects = lock.condition_waiters.iter_mut().chain(&mut lock.semaphore_waiters);
+        lock.waiters.iter_mut().chain(on_objects).for_each(|wait| wait.lock = id);
     }
     for thread in &mut model.threads {
         thread.holds.iter_mut().for_each(|hold| hold.lock = ids[hold.lock]);
-        thread.wait.iter_mut().chain(&mut thread.relock).for_each(|wait| wait.lock = ids[wait.lock]);
+        let waits = thread.wait.iter_mut().chain(&mut thread.relock).chain(&mut thread.sleep);
+        waits.for_each(|wait| wait.lock = ids[wait.lock]);
         for lock in thread.condition_wait.iter_mut().chain(&mut thread.semaphore_wait) {
             *lock = ids[*lock];
         }
@@ -98,7 +100,7 @@ fn rename(model: &mut LockModel, ids: &[LockId]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LockName, Record};
+    use super::super::{LockName, Record, Wait};
     use super::*;
 
     fn lock(pid: u32, address: u64, lock_type: LockType, is_process_shared: bool) -> Lock {
@@ -112,7 +114,17 @@ mod tests {
             holders: Vec::new(),
             possible_holders: Vec::new(),
             waiters: Vec::new(),
-            condition_waiters: vec![pid as usize],
+            condition_waiters: vec![Wait {
+                thread: pid as usize,
+                lock: 0,
+                is_shared: false,
+                is_upgradable: false,
+                location: 0,
+                since_ns: None,
+                is_timed: false,
+                is_relock: false,
+                is_steady: false,
+            }],
             semaphore_waiters: Vec::new(),
             initialised_at: None,
             is_handed_over: false,
@@ -123,7 +135,8 @@ mod tests {
     fn merged(locks: Vec<Lock>) -> Vec<(u64, Vec<usize>, u64)> {
         let mut model = LockModel { locks, ..LockModel::default() };
         merge(&mut model);
-        let of = |lock: Lock| (lock.address, lock.condition_waiters, lock.record.acquisitions);
+        let waiters = |lock: &Lock| lock.condition_waiters.iter().map(|wait| wait.thread).collect();
+        let of = |lock: Lock| (lock.address, waiters(&lock), lock.record.acquisitions);
         model.locks.into_iter().map(of).collect()
     }
 

@@ -74,9 +74,9 @@ pub struct Lock {
     /// The threads that wait for the lock.
     pub waiters: Vec<Wait>,
     /// The threads that have released the lock while they wait on a condition variable.
-    pub condition_waiters: Vec<ThreadId>,
+    pub condition_waiters: Vec<Wait>,
     /// The threads that wait for a unit of this semaphore.
-    pub semaphore_waiters: Vec<ThreadId>,
+    pub semaphore_waiters: Vec<Wait>,
     /// Where the lock was initialised, as far as known.
     pub initialised_at: Option<LocationId>,
     /// Whether the recorder remembers that a thread other than its holder released it.

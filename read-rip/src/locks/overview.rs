@@ -15,7 +15,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Hold, HoldState, Lock, LockId, LockModel, ThreadId};
+use super::{Hold, HoldState, Lock, LockId, LockModel, ThreadId, Wait};
 use crate::hash::HashMap;
 use crate::locations::LocationId;
 use crate::ring::LockType;
@@ -42,6 +42,10 @@ pub struct Summary {
     pub holders: Vec<Holders>,
     /// The threads that wait for the lock, the largest group first.
     pub waiters: Vec<Waiters>,
+    /// The threads that have released the lock while they wait on a condition variable, likewise.
+    pub condition_waiters: Vec<Waiters>,
+    /// The threads that wait for a unit of this semaphore, likewise.
+    pub semaphore_waiters: Vec<Waiters>,
     /// Whether one thread holds the lock exclusively and another holds it too, so that some record is wrong.
     pub is_contradictory: bool,
     /// Like `is_contradictory`, but in a living process, where the lock may have changed hands while it was read.
@@ -69,7 +73,7 @@ pub struct Holders {
     pub longest_ns: Option<u64>,
 }
 
-/// Threads that wait for a lock at the same location.
+/// Threads that wait at the same location.
 #[derive(Debug)]
 pub struct Waiters {
     /// The threads, in the order of the model.
@@ -167,30 +171,36 @@ fn summary(model: &LockModel, id: LockId) -> Summary {
         holders[at].threads.push(thread);
         holders[at].longest_ns = holders[at].longest_ns.max(ago(since_ns));
     }
-    let mut waiters: Vec<Waiters> = Vec::new();
-    let mut by_location = HashMap::default();
-    for wait in &lock.waiters {
-        let (is_shared, is_timed, location) = (wait.is_shared, wait.is_timed, wait.location);
-        let at = *by_location.entry((is_shared, is_timed, location)).or_insert_with(|| {
-            waiters.push(Waiters { threads: Vec::new(), is_shared, is_timed, location, longest_ns: None });
-            waiters.len() - 1
-        });
-        waiters[at].threads.push(wait.thread);
-        waiters[at].longest_ns = waiters[at].longest_ns.max(ago(wait.since_ns));
-    }
     holders.sort_by_key(|group| (group.state != HoldState::Held, Reverse(group.threads.len())));
-    waiters.sort_by_key(|group| (Reverse(group.threads.len()), Reverse(group.longest_ns)));
     let is_impossible = lock.holders.len() > 1 && lock.holders.iter().any(|hold| !hold.is_shared);
     let is_steady = lock.holders.iter().all(|hold| hold.is_steady);
     Summary {
         lock: id,
         holders,
-        waiters,
+        waiters: grouped(&lock.waiters, ago),
+        condition_waiters: grouped(&lock.condition_waiters, ago),
+        semaphore_waiters: grouped(&lock.semaphore_waiters, ago),
         is_contradictory: is_impossible && is_steady,
         has_moved: is_impossible && !is_steady,
         waits: Quantiles::of(&lock.record.waits_ns),
         holds: Quantiles::of(&lock.record.holds_ns),
     }
+}
+
+/// The threads that wait in the same way at the same location. `ago` says how long ago a moment was.
+fn grouped(waits: &[Wait], ago: impl Fn(Option<u64>) -> Option<u64>) -> Vec<Waiters> {
+    let mut groups: Vec<Waiters> = Vec::new();
+    let mut by_location = HashMap::default();
+    for &Wait { thread, is_shared, is_timed, location, since_ns, .. } in waits {
+        let at = *by_location.entry((is_shared, is_timed, location)).or_insert_with(|| {
+            groups.push(Waiters { threads: Vec::new(), is_shared, is_timed, location, longest_ns: None });
+            groups.len() - 1
+        });
+        groups[at].threads.push(thread);
+        groups[at].longest_ns = groups[at].longest_ns.max(ago(since_ns));
+    }
+    groups.sort_by_key(|group| (Reverse(group.threads.len()), Reverse(group.longest_ns)));
+    groups
 }
 
 #[cfg(test)]

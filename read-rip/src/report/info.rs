@@ -12,7 +12,7 @@ use crate::ring::{
 };
 use crate::threads::Losses;
 
-/// Writes a line for each thing that is known.
+/// Writes a line for each thing that is known. `program` is what the program is called.
 ///
 /// # Errors
 ///
@@ -20,6 +20,7 @@ use crate::threads::Losses;
 pub fn info(
     out: &mut dyn Write,
     path: &Path,
+    program: &str,
     snapshot: &Snapshot,
     liveness: Option<&Liveness>,
     losses: &Losses,
@@ -33,7 +34,7 @@ pub fn info(
             lines.line("threads", snapshot.slots.len().to_string())?;
         }
         Some(header) => {
-            lines.identity(snapshot, header, liveness, now_ns)?;
+            lines.identity(program, snapshot, header, liveness, now_ns)?;
             lines.slots(snapshot, header)?;
             lines.clock(header.clock.as_ref())?;
             lines.losses_of_locks(header)?;
@@ -63,6 +64,7 @@ impl Lines<'_> {
     /// Which process made the ring, where and when.
     fn identity(
         &mut self,
+        program: &str,
         snapshot: &Snapshot,
         header: &Header,
         liveness: Option<&Liveness>,
@@ -73,9 +75,11 @@ impl Lines<'_> {
             Machine::Aarch64 => "aarch64",
         };
         self.line("format", format!("{}.{}, {machine}", header.version.0, header.version.1))?;
-        let program = snapshot.program();
-        let program = program.map_or_else(|| "unknown".into(), |module| module.path.display().to_string());
-        self.line("program", program)?;
+        let executable = snapshot.program();
+        let executable =
+            executable.map_or_else(|| "unknown".into(), |module| module.path.display().to_string());
+        self.line("program", if program.is_empty() { "unknown".into() } else { program.to_owned() })?;
+        self.line("executable", executable)?;
         let host = if header.host.is_empty() { String::new() } else { format!(" on {}", header.host) };
         self.line("process", format!("pid {}, user {}{host}", header.pid, header.uid))?;
         if let Some(liveness) = liveness {

@@ -16,32 +16,33 @@ use std::io::{self, Write};
 
 use super::names::LockNames;
 use super::units::{counted, duration};
-use crate::locks::{HoldState, Holders, Lock, Overview, Quantiles, Summary, Waiters};
+use crate::locks::{HoldState, Holders, Lock, Quantiles, Summary, Waiters};
 use crate::ring::LockType;
 use crate::threads::ThreadState;
 
-/// Writes all locks. `at_least` is set if the end of the process is not known: times then end at the last recorded
+/// Writes locks below the heading of a process. `at_least` is set if the end of the process is not known: times then end at the last recorded
 /// moment, and are lower bounds.
 ///
 /// # Errors
 ///
 /// Those of `out`.
-pub fn locks(
+pub fn locks<'s>(
     out: &mut dyn Write,
-    overview: &Overview,
+    summaries: impl Iterator<Item = &'s Summary>,
+    pid: u32,
     names: &LockNames<'_>,
     is_verbose: bool,
     at_least: bool,
 ) -> io::Result<()> {
     let overflowed = names.model.threads.iter().filter(|thread| thread.overflowed > 0);
     let full: HashSet<u32> = overflowed.map(|thread| thread.pid).collect();
-    for summary in &overview.locks {
+    for summary in summaries {
         let lock = &names.model.locks[summary.lock];
-        heading(out, lock, names)?;
+        heading(out, lock, pid, names)?;
         let mut writer = LockWriter { out: &mut *out, names, is_verbose, at_least, full: &full };
         writer.holders(summary, lock)?;
         for waiters in &summary.waiters {
-            writer.waiters(waiters)?;
+            writer.waiters(waiters, "", "")?;
         }
         writer.record(lock)?;
         writer.quantiles("waits", summary.waits.as_ref())?;
@@ -50,10 +51,10 @@ pub fn locks(
     Ok(())
 }
 
-fn heading(out: &mut dyn Write, lock: &Lock, names: &LockNames<'_>) -> io::Result<()> {
+fn heading(out: &mut dyn Write, lock: &Lock, pid: u32, names: &LockNames<'_>) -> io::Result<()> {
     let bold = anstyle::Style::new().bold();
     write!(out, "{bold}{}{bold:#}  {} at {:#x}", names.lock(lock), type_name(lock), lock.address)?;
-    if lock.pid != names.model.pid {
+    if lock.pid != pid {
         write!(out, " of process {}", lock.pid)?;
     }
     writeln!(out)
@@ -94,18 +95,11 @@ impl LockWriter<'_> {
         for group in &summary.holders {
             self.holder(group)?;
         }
-        if !lock.semaphore_waiters.is_empty() {
-            let who = self.names.threads(&lock.semaphore_waiters, self.is_verbose);
-            let waits = if lock.semaphore_waiters.len() == 1 { "waits" } else { "wait" };
-            writeln!(self.out, "  {who} {waits} for a unit")?;
+        for group in &summary.semaphore_waiters {
+            self.waiters(group, "for a unit ", "")?;
         }
-        if !lock.condition_waiters.is_empty() {
-            let who = self.names.threads(&lock.condition_waiters, self.is_verbose);
-            let is = if lock.condition_waiters.len() == 1 { "is" } else { "are" };
-            writeln!(
-                self.out,
-                "  {who} {is} waiting on a condition variable (the lock is released meanwhile)"
-            )?;
+        for group in &summary.condition_waiters {
+            self.waiters(group, "on a condition variable ", " (the lock is released meanwhile)")?;
         }
         if lock.holders.is_empty() && !lock.waiters.is_empty() {
             let what = if !lock.possible_holders.is_empty() {
@@ -141,14 +135,15 @@ impl LockWriter<'_> {
         }
     }
 
-    fn waiters(&mut self, group: &Waiters) -> io::Result<()> {
+    /// `what` they wait for, and what has to be said besides.
+    fn waiters(&mut self, group: &Waiters, what: &str, besides: &str) -> io::Result<()> {
         let who = self.names.threads(&group.threads, self.is_verbose);
         let waits = if group.threads.len() == 1 { "waits" } else { "wait" };
-        let shared = if group.is_shared { " (shared)" } else { "" };
-        let timed = if group.is_timed { " with a time limit" } else { "" };
+        let shared = if group.is_shared && what.is_empty() { "(shared) " } else { "" };
+        let timed = if group.is_timed { "with a time limit " } else { "" };
         let location = self.names.location(group.location);
         let lasting = self.lasting(group.threads.len(), group.longest_ns);
-        writeln!(self.out, "  {who} {waits}{shared}{timed} at {location}{lasting}")
+        writeln!(self.out, "  {who} {waits} {shared}{what}{timed}at {location}{lasting}{besides}")
     }
 
     /// For how long, after a comma.

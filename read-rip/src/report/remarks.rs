@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde::{Serialize, Serializer};
 
-use super::list::process_state;
+use super::list::{process_state, state_of_child};
 use super::names::location_texts;
 use super::units::{age, counted};
 use crate::events::Leftover;
@@ -14,7 +14,7 @@ use crate::findings::Balance;
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{LockModel, Overview, Summary};
 use crate::printable::printable;
-use crate::process::Liveness;
+use crate::process::{Child, Liveness};
 use crate::ring::{ClockLevel, HELD_LOCKS_MAX, Snapshot};
 use crate::threads::{Losses, Thread, ThreadState};
 
@@ -65,17 +65,36 @@ pub fn heading(
     threads: &[Thread<'_>],
     of_exited: &str,
 ) -> String {
+    match (&snapshot.header, liveness) {
+        (Some(header), Some(liveness)) => {
+            let state = process_state(header, liveness);
+            format!("{}{}", of_process(program, header.pid, &state), of_threads(threads, of_exited))
+        }
+        _ => of_threads(threads, of_exited),
+    }
+}
+
+/// The same about a forked child that records in its parent's ring.
+pub fn heading_of_child(
+    program: &str,
+    parent: u32,
+    child: &Child,
+    threads: &[Thread<'_>],
+    of_exited: &str,
+) -> String {
+    let state = state_of_child(parent, &child.liveness);
+    of_process(program, child.pid, &state) + &of_threads(threads, of_exited)
+}
+
+fn of_process(program: &str, pid: u32, state: &str) -> String {
+    let program = if program.is_empty() { "unknown program" } else { program };
+    format!("{}[{pid}], {state}: ", printable(program))
+}
+
+fn of_threads(threads: &[Thread<'_>], of_exited: &str) -> String {
     let count = |state| threads.iter().filter(|thread| thread.state == state).count();
     let (exited, abandoned) = (count(ThreadState::Exited), count(ThreadState::Abandoned));
-    let mut heading = match (&snapshot.header, liveness) {
-        (Some(header), Some(liveness)) => {
-            let program = if program.is_empty() { "unknown program" } else { program };
-            let state = process_state(header, liveness);
-            format!("{}[{}], {state}: ", printable(program), header.pid)
-        }
-        _ => String::new(),
-    };
-    heading += &counted(threads.len() as u64, "thread");
+    let mut heading = counted(threads.len() as u64, "thread");
     if exited > 0 {
         heading += &format!(", {exited} of them exited{of_exited}");
     }

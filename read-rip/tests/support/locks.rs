@@ -29,6 +29,7 @@ pub(crate) const HELD: u64 = 3;
 pub(crate) const RELEASING: u64 = 4;
 pub(crate) const CONDITION: u64 = 5;
 pub(crate) const DESTROYED: u64 = 6;
+pub(crate) const SEMAPHORE: u64 = 7;
 
 /// Seconds since boot as ticks of a ring with a clock.
 pub(crate) fn at(seconds: f64) -> u64 {

@@ -8,7 +8,7 @@ use super::location::{JsonLocation, json_location};
 use super::ring::level_name;
 use super::threads::state_name;
 use super::writer::{Json, moment};
-use crate::locks::{Hold, HoldState, Overview, Quantiles, Summary};
+use crate::locks::{Hold, HoldState, Overview, Quantiles, Summary, Waiters as WaitingGroup};
 use crate::report::locks::type_name;
 use crate::report::names::LockNames;
 use crate::ring::Snapshot;
@@ -40,8 +40,8 @@ struct Lock<'a> {
     contradictory: bool,
     holders: Vec<Holder<'a>>,
     waiters: Vec<Waiters<'a>>,
-    condition_waiters: Vec<u32>,
-    semaphore_waiters: Vec<u32>,
+    condition_waiters: Vec<Waiters<'a>>,
+    semaphore_waiters: Vec<Waiters<'a>>,
     acquisitions: u64,
     contended: u64,
     failed_tries: u64,
@@ -132,14 +132,15 @@ impl<W: Write> Json<W> {
             steady: hold.is_steady,
             location: hold.location.map(location),
         };
-        let waiters = summary.waiters.iter().map(|group| Waiters {
+        let waiters = |group: &WaitingGroup| Waiters {
             threads: group.threads.len(),
             tids: tids(&group.threads),
             shared: group.is_shared,
             timed: group.is_timed,
             longest_ns: group.longest_ns,
             location: location(group.location),
-        });
+        };
+        let all = |groups: &[_]| groups.iter().map(waiters).collect();
         self.line(
             "lock",
             Lock {
@@ -152,9 +153,9 @@ impl<W: Write> Json<W> {
                 wrapped: lock.nature.is_wrapped,
                 contradictory: summary.is_contradictory,
                 holders: lock.holders.iter().chain(&lock.possible_holders).map(holder).collect(),
-                waiters: waiters.collect(),
-                condition_waiters: tids(&lock.condition_waiters),
-                semaphore_waiters: tids(&lock.semaphore_waiters),
+                waiters: all(&summary.waiters),
+                condition_waiters: all(&summary.condition_waiters),
+                semaphore_waiters: all(&summary.semaphore_waiters),
                 acquisitions: lock.record.acquisitions,
                 contended: lock.record.contended,
                 failed_tries: lock.record.failed_tries,

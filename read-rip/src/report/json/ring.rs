@@ -19,6 +19,8 @@ struct Ring<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    executable: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
     /// The process whose ring a forked child shares.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,7 +108,7 @@ struct Removed<'a> {
 }
 
 impl<W: Write> Json<W> {
-    /// The first line of a view.
+    /// The first line of a view. `program` is what the program is called; empty if that is not known.
     ///
     /// # Errors
     ///
@@ -114,6 +116,7 @@ impl<W: Write> Json<W> {
     pub fn ring(
         &mut self,
         path: &Path,
+        program: &str,
         snapshot: &Snapshot,
         liveness: Option<&Liveness>,
         losses: &Losses,
@@ -122,7 +125,8 @@ impl<W: Write> Json<W> {
         self.line(
             "ring",
             Ring {
-                program: snapshot.program().map(|module| module.path.to_string_lossy()),
+                program: (!program.is_empty()).then(|| program.into()),
+                executable: snapshot.program().map(|module| module.path.to_string_lossy()),
                 threads: snapshot.slots.len() as u64,
                 words: Some(Words { words, overwritten, torn, unwritten, damaged }),
                 ..Ring::of(path, snapshot.header.as_ref(), liveness)
@@ -240,6 +244,7 @@ impl<'a> Ring<'a> {
             schema: SCHEMA,
             path: path.to_string_lossy(),
             program: None,
+            executable: None,
             pid: header.map(|header| header.pid),
             parent_pid: None,
             state: header.zip(liveness).map(|(header, liveness)| state_name(header, liveness)),

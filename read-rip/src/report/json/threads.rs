@@ -13,6 +13,7 @@ use crate::threads::{Group, Thread, ThreadState};
 
 #[derive(Serialize)]
 struct Function<'a> {
+    pid: u32,
     function: &'a str,
     threads: usize,
     locations: Vec<LocationThreads<'a>>,
@@ -49,9 +50,15 @@ struct JsonEvent<'a> {
 }
 
 impl<W: Write> Json<W> {
-    /// A group of the condensed view.
+    /// A group of the condensed view, of threads of a process.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
-    pub fn group(&mut self, group: &Group, locations: &Locations<'_>, snapshot: &Snapshot) -> io::Result<()> {
+    pub fn group(
+        &mut self,
+        pid: u32,
+        group: &Group,
+        locations: &Locations<'_>,
+        snapshot: &Snapshot,
+    ) -> io::Result<()> {
         let entries = group.locations.iter().map(|at| LocationThreads {
             location: json_location(locations.get(at.location), locations, snapshot),
             threads: at.tids.len(),
@@ -59,7 +66,7 @@ impl<W: Write> Json<W> {
         });
         self.line(
             "function",
-            Function { function: &group.function, threads: group.threads, locations: entries.collect() },
+            Function { pid, function: &group.function, threads: group.threads, locations: entries.collect() },
         )
     }
 

@@ -1,0 +1,60 @@
+//! The processes of a ring: the one that made it, and the forked children that recorded in it.
+//!
+//! Each has a heading and threads of its own. It shows nothing: the commands do.
+
+use super::reading::Reading;
+use crate::process::{Child, Liveness, children_in};
+use crate::report;
+use crate::threads::Thread;
+
+/// Why nothing is known of a child's state: a saved ring only says which children had ended.
+const NOT_SAVED: &str = "the saved ring does not say whether it was alive";
+
+/// A process that recorded in a ring.
+pub(super) struct Process<'a> {
+    pub(super) pid: u32,
+    /// One line about the process and its threads.
+    pub(super) heading: String,
+    pub(super) threads: Vec<Thread<'a>>,
+}
+
+impl Reading {
+    /// The processes that these threads are of: first the one that made the ring, then its children by their pids. The
+    /// threads are sorted by process. `of_exited` is added to the numbers of exited threads.
+    pub(super) fn processes<'a>(&self, threads: &[Thread<'a>], of_exited: &str) -> Vec<Process<'a>> {
+        let header = self.snapshot.header.as_ref();
+        let Some(header) = header.filter(|header| threads.iter().any(|of| of.slot.pid != header.pid)) else {
+            let heading = self.heading_with(threads, of_exited);
+            return vec![Process { pid: self.pid().unwrap_or_default(), heading, threads: threads.to_vec() }];
+        };
+        let program = self.program();
+        let of = |pid| threads.iter().filter(|of| of.slot.pid == pid).copied().collect::<Vec<Thread<'_>>>();
+        let own = of(header.pid);
+        // That a child lives is said in the heading of the child.
+        let liveness = match &self.liveness {
+            Some(Liveness::Forked { .. }) => Some(&Liveness::Dead),
+            other => other.as_ref(),
+        };
+        let heading = report::remarks::heading(&self.snapshot, &program, liveness, &own, of_exited);
+        let heading = heading + &self.saved_when();
+        let mut processes = vec![Process { pid: header.pid, heading, threads: own }];
+        for mut child in children_in(header, &self.snapshot.slots) {
+            if !self.asks_kernel {
+                child.liveness = self.saved_state(&child);
+            }
+            let threads = of(child.pid);
+            let heading =
+                report::remarks::heading_of_child(&program, header.pid, &child, &threads, of_exited);
+            processes.push(Process { pid: child.pid, heading, threads });
+        }
+        processes
+    }
+
+    /// What is known of a child in a saved ring.
+    fn saved_state(&self, child: &Child) -> Liveness {
+        match self.is_final() || self.ended.contains(&child.pid) {
+            true => Liveness::Dead,
+            false => Liveness::Unknown { why: NOT_SAVED },
+        }
+    }
+}
