@@ -259,15 +259,16 @@ LIBRIP_CALL_ void rip_lock_name(const volatile void *lock, const char *name);
 #define LIBRIP_PAYLOAD_MASK_ (LIBRIP_OPERAND_FLAG_ - 1)
 
 #define LIBRIP_HELD_MAX_ 16
-#define LIBRIP_HELD_STATE_SHIFT_ 48
-#define LIBRIP_HELD_STATE_MASK_ (UINT64_C(7) << LIBRIP_HELD_STATE_SHIFT_)
+#define LIBRIP_HELD_STATE_SHIFT_ 60
 #define LIBRIP_HELD_NONE_ UINT64_C(0)
 #define LIBRIP_HELD_ACQUIRING_ UINT64_C(1)
 #define LIBRIP_HELD_HELD_ UINT64_C(3)
-#define LIBRIP_HELD_SHARED_ (UINT64_C(1) << 51)
-#define LIBRIP_HELD_SINCE_ (UINT64_C(1) << 52)
-#define LIBRIP_HELD_SEQUENCE_SHIFT_ 56
-#define LIBRIP_HELD_SEQUENCE_MASK_ ((UINT64_C(1) << (64 - LIBRIP_HELD_SEQUENCE_SHIFT_)) - 1)
+#define LIBRIP_HELD_SHARED_ (UINT64_C(1) << 56)
+#define LIBRIP_HELD_BITS_SHIFT_ 56
+#define LIBRIP_HELD_PC_SHIFT_ 8
+#define LIBRIP_CHECKSUM_FACTOR_ UINT64_C(0x9e3779b97f4a7c15)
+/* What is xored with `meta` to change these bits of the state and the flags: the checksum covers them. */
+#define LIBRIP_HELD_CHANGE_(bits) ((bits) ^ (bits) >> LIBRIP_HELD_BITS_SHIFT_)
 #define LIBRIP_CLOCK_LEVEL_ALL_ 2
 
 #ifndef RIP_DISABLE
@@ -533,6 +534,15 @@ LIBRIP_INLINE_ uint64_t librip_lock_event_(uint64_t *cursor, uint64_t lock, uint
     return sequence + 1;
 }
 
+/* The checksum of an entry of the held-lock table: see held_meta in librip/format/src/held.rs. Sanitizers are told that
+ * the product may overflow. */
+#if defined(__clang__)
+__attribute__((no_sanitize("unsigned-integer-overflow")))
+#endif
+LIBRIP_INLINE_ uint64_t librip_held_check_(uint64_t lock, uint64_t pc) {
+    return (lock + pc) * LIBRIP_CHECKSUM_FACTOR_ >> (64 - LIBRIP_HELD_PC_SHIFT_);
+}
+
 /* The cursor for a lock mark; null if there is no ring. The first mark of a thread in this module sets the cursor, so
  * that the next mark finds it. */
 LIBRIP_INLINE_ uint64_t *librip_lock_cursor_(void) {
@@ -567,19 +577,17 @@ LIBRIP_INLINE_ void librip_acquired_(const volatile void *lock, uint64_t pc, uin
     uint64_t *cursor = librip_lock_cursor_();
     struct librip_slot_1 *slot = librip_slot_(cursor);
     if (LIBRIP_LIKELY_(slot && !librip_times_all_() &&
-                       !(librip_load_(&slot->held[0].meta) & LIBRIP_HELD_STATE_MASK_) &&
-                       !(slot->held[1].lock | slot->held[1].meta))) {
+                       !(librip_load_(&slot->held[0].meta) | slot->held[1].lock | slot->held[1].meta))) {
         uint64_t address = LIBRIP_CAST_(uintptr_t, lock);
         uint64_t sequence = librip_lock_event_(cursor, address, pc);
-        uint64_t meta = (sequence & LIBRIP_HELD_SEQUENCE_MASK_) << LIBRIP_HELD_SEQUENCE_SHIFT_ |
-                         LIBRIP_HELD_ACQUIRING_ << LIBRIP_HELD_STATE_SHIFT_ | pc |
-                         ((flags & RIP_SHARED) ? LIBRIP_HELD_SHARED_ : 0);
+        uint64_t word = (sequence & LIBRIP_SEQUENCE_MASK_) << LIBRIP_SEQUENCE_SHIFT_ | LIBRIP_OPERAND_FLAG_ |
+                        (address & LIBRIP_PAYLOAD_MASK_);
+        uint64_t bits = LIBRIP_HELD_ACQUIRING_ << LIBRIP_HELD_STATE_SHIFT_ |
+                        ((flags & RIP_SHARED) ? LIBRIP_HELD_SHARED_ : 0);
+        uint64_t meta = librip_held_check_(word, pc) ^ LIBRIP_HELD_CHANGE_(bits) ^ pc << LIBRIP_HELD_PC_SHIFT_;
         __atomic_store_n(&slot->held[0].meta, meta, __ATOMIC_RELEASE);
-        __atomic_store_n(&slot->held[0].lock,
-                         (sequence & LIBRIP_SEQUENCE_MASK_) << LIBRIP_SEQUENCE_SHIFT_ | LIBRIP_OPERAND_FLAG_ |
-                             (address & LIBRIP_PAYLOAD_MASK_),
-                         __ATOMIC_RELEASE);
-        meta ^= (LIBRIP_HELD_ACQUIRING_ ^ LIBRIP_HELD_HELD_) << LIBRIP_HELD_STATE_SHIFT_;
+        __atomic_store_n(&slot->held[0].lock, word, __ATOMIC_RELEASE);
+        meta ^= LIBRIP_HELD_CHANGE_((LIBRIP_HELD_ACQUIRING_ ^ LIBRIP_HELD_HELD_) << LIBRIP_HELD_STATE_SHIFT_);
         __atomic_store_n(&slot->held[0].meta, meta, __ATOMIC_RELEASE);
     } else if (cursor) {
         librip_lock_acquired_1(lock, pc, pc_timed, flags);
@@ -587,15 +595,14 @@ LIBRIP_INLINE_ void librip_acquired_(const volatile void *lock, uint64_t pc, uin
     __asm__ __volatile__("" : : : "memory");
 }
 
-/* Implements RIP_LOCK_RELEASED if the first entry is that of this lock, held, without a time. The library does all
- * other cases. */
+/* Implements RIP_LOCK_RELEASED if the first entry is that of this lock, held, without a time, which the bit above the
+ * state would say. The library does all other cases. */
 LIBRIP_INLINE_ void librip_released_(const volatile void *lock, uint64_t pc, uint64_t pc_timed) {
     uint64_t *cursor = librip_lock_cursor_();
     struct librip_slot_1 *slot = librip_slot_(cursor);
     uint64_t address = LIBRIP_CAST_(uintptr_t, lock);
     if (LIBRIP_LIKELY_(slot && !librip_times_all_() &&
-                       (librip_load_(&slot->held[0].meta) & (LIBRIP_HELD_STATE_MASK_ | LIBRIP_HELD_SINCE_)) ==
-                           LIBRIP_HELD_HELD_ << LIBRIP_HELD_STATE_SHIFT_ &&
+                       librip_load_(&slot->held[0].meta) >> LIBRIP_HELD_STATE_SHIFT_ == LIBRIP_HELD_HELD_ &&
                        !((librip_load_(&slot->held[0].lock) ^ address) & LIBRIP_PAYLOAD_MASK_))) {
         __atomic_store_n(&slot->held[0].meta, UINT64_C(0), __ATOMIC_RELEASE);
         librip_lock_event_(cursor, address, pc);

@@ -249,8 +249,7 @@ fn an_exited_holder_still_holds_its_lock() {
 
 #[test]
 fn an_entry_that_was_being_written_is_counted_and_ignored() {
-    let torn = Held { sequence: 4999, place_sequence: Some(5000), ..Held::new(HELD, A, TAKES) };
-    // The meta word holds 8 bits of the sequence, the lock word 15.
+    let torn = Held { sequence: 4999, place_sequence: Some(5000), ..Held::new(TAKING, A, TAKES) };
     let whole = Held { sequence: 5000, ..Held::new(HELD, B, TAKES) };
     let outcome = locks(&ring().with_slots([Slot::thread("a", 1).has(torn).has(whole)]), &[]).sound();
     assert!(!outcome.stdout.contains("0x7f0000001000"), "{outcome:#?}");

@@ -14,16 +14,19 @@
 //! | [`Header`] | [`HEADER_CHECKED`], in [`Header::checksum`] |
 //!
 //! A [`CallLocation`](crate::CallLocation) has none yet. What changes while the process runs has none: counters, slots,
-//! words, held-lock tables.
+//! words. Entries of held-lock tables have small ones of their own: see [`held_meta`](crate::held_meta).
 
 use core::mem::{offset_of, size_of};
 
 use crate::{Header, REGIONS_MAX, Region};
 
+/// 2^64 divided by the golden ratio.
+pub const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// The checksum of bytes that are added piece by piece.
 ///
 /// The bytes of a piece are taken in words of eight, little-endian; the last one is padded with zeros. Each word is
-/// xored into the sum, which is then multiplied by 2^64 divided by the golden ratio, and xored with its own upper half.
+/// xored into the sum, which is then multiplied by [`FACTOR`], and xored with its own upper half.
 /// Each step can be reversed, so a change in one word always changes the sum. After a piece, its length is added as one
 /// more word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +56,7 @@ impl Checksum {
     }
 
     const fn with_word(self, word: u64) -> Checksum {
-        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ word).wrapping_mul(FACTOR);
         Checksum(mixed ^ mixed >> 32)
     }
 

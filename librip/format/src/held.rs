@@ -17,9 +17,10 @@
 //!   after the signal.
 //! * In `SEM_WAIT`, which is entered from `NONE` and left to `NONE`, the owner blocks on a semaphore. Nobody holds
 //!   that.
-//! * The lower 8 bits of the sequence in `meta` must equal those in `lock`. Otherwise the entry was being written and
-//!   means nothing.
-//! * Marks by hand enter `HELD` without `ACQUIRING`, and may leave out `RELEASING`.
+//! * 8 bits of `meta` are a checksum of `lock` and of the rest of `meta`: see [`held_meta`]. If it does not fit and the
+//!   state is `ACQUIRING`, the entry was being written and means nothing. In any other state it is damaged, and so is a
+//!   free entry whose `meta` is not zero.
+//! * Marks by hand pass `ACQUIRING` at once on their way to `HELD`, and may leave out `RELEASING`.
 //! * The last entry is for a wait: of a lock, on a condition variable or for a semaphore, if there is no other free
 //!   entry. It is never `HELD`. So a thread that holds many locks still says what it waits for.
 //! * [`SlotHeader::held_overflowed`](crate::SlotHeader::held_overflowed) counts locks that found no free entry, or have
@@ -28,6 +29,7 @@
 use core::sync::atomic::AtomicU64;
 
 use crate::PAYLOAD_MASK;
+use crate::checksum::FACTOR;
 
 /// A slot's held-lock table has this many entries. The last one is for a wait.
 pub const HELD_MAX: usize = 16;
@@ -39,15 +41,17 @@ pub struct HeldLock {
     /// The lock's address, packed as an operand word with the sequence of the event that entered it. Without the
     /// operand flag, `meta` has a [`call`](crate::call) in place of a PC.
     pub lock: AtomicU64,
-    /// The PC or the call of the acquisition, the state, and flags: see [`held_meta`].
+    /// The PC or the call of the acquisition, the state, flags and a checksum: see [`held_meta`]. 0 if the entry is
+    /// free.
     pub meta: AtomicU64,
-    /// Valid if `meta` has [`HELD_SINCE`]. The lower 48 bits say when the wait or the hold began, ticks, 0 if that is
-    /// not known. The upper bits say how often the owner has acquired the lock again.
+    /// Valid if `meta` has [`HELD_SINCE`]. The time of the wait or the hold, and how often the owner has acquired the
+    /// lock again: see [`held_since`].
     pub since: AtomicU64,
 }
 
-/// [`HeldLock::meta`]: the first of the three bits of the state.
-pub const HELD_STATE_SHIFT: u32 = 48;
+/// [`HeldLock::meta`]: the first of the three bits of the state. They and [`HELD_SINCE`] are on top, where one shift
+/// tests them together.
+pub const HELD_STATE_SHIFT: u32 = 60;
 /// State: the entry is free.
 pub const HELD_NONE: u64 = 0;
 /// State: the owner tries to acquire the lock, and may have succeeded already.
@@ -65,31 +69,84 @@ pub const HELD_DESTROYED: u64 = 6;
 /// State: the owner blocks on a semaphore until it can take a unit.
 pub const HELD_SEM_WAIT: u64 = 7;
 /// [`HeldLock::meta`]: in shared mode.
-pub const HELD_SHARED: u64 = 1 << 51;
+pub const HELD_SHARED: u64 = 1 << 56;
 /// [`HeldLock::meta`]: [`HeldLock::since`] belongs to this entry. Without it the time is not known, and the owner has
 /// acquired the lock once.
-pub const HELD_SINCE: u64 = 1 << 52;
+pub const HELD_SINCE: u64 = 1 << 63;
 /// [`HeldLock::meta`]: the PC is a return address, as with [`OPERAND_CALLER`](crate::OPERAND_CALLER), and the entry is
 /// a wrapper's. Without it the PC is a site.
-pub const HELD_CALLER: u64 = 1 << 53;
+pub const HELD_CALLER: u64 = 1 << 57;
 /// [`HeldLock::meta`], with [`HELD_CALLER`]: as [`SITE_TRY`](crate::SITE_TRY).
-pub const HELD_TRY: u64 = 1 << 54;
+pub const HELD_TRY: u64 = 1 << 58;
 /// [`HeldLock::meta`], with a call: as [`CALL_LOCK_OWNED`](crate::CALL_LOCK_OWNED). It is the bit of [`HELD_TRY`],
 /// which a call has itself.
 pub const HELD_OWNED: u64 = HELD_TRY;
 /// [`HeldLock::meta`]: the lock is in memory that processes share. A forked child does not inherit it.
-pub const HELD_PROCESS_SHARED: u64 = 1 << 55;
+pub const HELD_PROCESS_SHARED: u64 = 1 << 59;
 /// The bits of [`HeldLock::meta`] that stay while an entry is in use, except on a downgrade.
 pub const HELD_FLAGS: u64 = HELD_SHARED | HELD_CALLER | HELD_TRY | HELD_PROCESS_SHARED;
-/// [`HeldLock::meta`]: the first bit of the lower 8 bits of the sequence.
-pub const HELD_SEQUENCE_SHIFT: u32 = 56;
-/// [`HeldLock::since`]: the first bit of the number of further acquisitions by the owner.
+/// [`HeldLock::meta`]: the first bit of state and flags.
+pub const HELD_BITS_SHIFT: u32 = 56;
+/// [`HeldLock::meta`]: the first of the 48 bits of the PC. The checksum is below.
+pub const HELD_PC_SHIFT: u32 = 8;
+/// [`HeldLock::since`]: the first of the 12 bits that say how often the owner has acquired the lock again.
 pub const HELD_RECURSION_SHIFT: u32 = 48;
+/// The most further acquisitions by the owner that [`HeldLock::since`] can count.
+pub const HELD_RECURSION_MAX: u64 = (1 << (HELD_SINCE_CHECK_SHIFT - HELD_RECURSION_SHIFT)) - 1;
+/// [`HeldLock::since`]: the first of the 4 bits of its own checksum.
+pub const HELD_SINCE_CHECK_SHIFT: u32 = 60;
 
-/// Packs [`HeldLock::meta`]. `flags` is a set of [`HELD_FLAGS`] and [`HELD_SINCE`]. Only the lower 8 bits of `sequence`
-/// are kept.
-pub const fn held_meta(sequence: u64, pc: u64, state: u64, flags: u64) -> u64 {
-    (sequence << HELD_SEQUENCE_SHIFT) | (state << HELD_STATE_SHIFT) | flags | (pc & PAYLOAD_MASK)
+/// Packs [`HeldLock::meta`]. `lock` is [`HeldLock::lock`]. `flags` is a set of [`HELD_FLAGS`] and [`HELD_SINCE`]. `pc`
+/// must have at most 48 bits.
+///
+/// The checksum has two parts, which are xored:
+///
+/// * the upper 8 bits of the sum of `lock` and `pc`, times [`FACTOR`]. One changed bit in the lock or in the PC changes
+///   it, because no 8 bits of the factor in a row are equal;
+/// * state and flags. So to change these, both are xored with the same bits: see [`held_change`].
+#[inline(always)]
+pub const fn held_meta(lock: u64, pc: u64, state: u64, flags: u64) -> u64 {
+    let sum = lock.wrapping_add(pc).wrapping_mul(FACTOR);
+    // The constant comes last: in another order LLVM takes one instruction more.
+    (sum >> (u64::BITS - HELD_PC_SHIFT) ^ pc << HELD_PC_SHIFT)
+        ^ held_change(state << HELD_STATE_SHIFT | flags)
+}
+
+/// What must be xored with a [`HeldLock::meta`] to change these bits of its state and its flags.
+#[inline(always)]
+pub const fn held_change(bits: u64) -> u64 {
+    bits ^ bits >> HELD_BITS_SHIFT
+}
+
+/// Returns the PC or the call in a [`HeldLock::meta`].
+pub const fn held_pc(meta: u64) -> u64 {
+    meta >> HELD_PC_SHIFT & PAYLOAD_MASK
+}
+
+/// Returns whether the checksum in `meta` fits it and `lock`.
+pub const fn is_held_meta_sound(lock: u64, meta: u64) -> bool {
+    meta == held_meta(lock, held_pc(meta), 0, meta >> HELD_BITS_SHIFT << HELD_BITS_SHIFT)
+}
+
+/// Packs [`HeldLock::since`]. Its checksum is the xor of all its other groups of 4 bits. Only the lower 48 bits of
+/// `ticks` are kept, and at most [`HELD_RECURSION_MAX`] further acquisitions.
+pub const fn held_since(ticks: u64, recursion: u64) -> u64 {
+    let recursion = if recursion > HELD_RECURSION_MAX { HELD_RECURSION_MAX } else { recursion };
+    let since = ticks & PAYLOAD_MASK | recursion << HELD_RECURSION_SHIFT;
+    let by_32 = since ^ since >> 32;
+    let by_16 = by_32 ^ by_32 >> 16;
+    let by_8 = by_16 ^ by_16 >> 8;
+    since | (by_8 ^ by_8 >> 4) << HELD_SINCE_CHECK_SHIFT
+}
+
+/// Returns whether the checksum in a [`HeldLock::since`] fits the rest.
+pub const fn is_held_since_sound(since: u64) -> bool {
+    since == held_since(since, held_recursion(since))
+}
+
+/// Returns how often the owner has acquired the lock again, by [`HeldLock::since`].
+pub const fn held_recursion(since: u64) -> u64 {
+    since >> HELD_RECURSION_SHIFT & HELD_RECURSION_MAX
 }
 
 /// Returns the state of a [`HeldLock::meta`].
@@ -98,3 +155,50 @@ pub const fn held_state(meta: u64) -> u64 {
 }
 
 const _: () = assert!(size_of::<HeldLock>() == 24);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pack;
+
+    #[test]
+    fn each_changed_bit_of_an_entry_contradicts_a_checksum() {
+        for (sequence, address, pc) in
+            [(0, 0x10, 0x55ff_0000_1000), (77, 0x7fff_ffff_fff8, 0x1), (1 << 14, 0xff, 0xff)]
+        {
+            let lock = pack(sequence, address, true);
+            let meta = held_meta(lock, pc, HELD_HELD, HELD_SHARED | HELD_SINCE);
+            let since = held_since(0x1234_5678_9abc, 7);
+            assert!(is_held_meta_sound(lock, meta) && is_held_since_sound(since));
+            for bit in 0..64 {
+                assert!(!is_held_meta_sound(lock ^ 1 << bit, meta), "lock {bit}");
+                assert!(!is_held_meta_sound(lock, meta ^ 1 << bit), "meta {bit}");
+                assert!(!is_held_since_sound(since ^ 1 << bit), "since {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn state_and_flags_change_by_a_constant() {
+        let (lock, pc) = (pack(77, 0x7000, false), 0x55ff_0000_1000);
+        let meta = held_meta(lock, pc, HELD_ACQUIRING, HELD_CALLER);
+        let changed = meta ^ held_change((HELD_ACQUIRING ^ HELD_HELD) << HELD_STATE_SHIFT | HELD_SINCE);
+        assert_eq!(changed, held_meta(lock, pc, HELD_HELD, HELD_CALLER | HELD_SINCE));
+    }
+
+    #[test]
+    fn an_entry_that_is_entered_again_a_few_words_later_does_not_fit_its_former_lock() {
+        let lock = |sequence| pack(sequence, 0x7000, true);
+        for words in 1..64 {
+            let meta = held_meta(lock(1000 + words), 0x1234, HELD_ACQUIRING, 0);
+            assert!(!is_held_meta_sound(lock(1000), meta), "{words}");
+        }
+    }
+
+    #[test]
+    fn further_acquisitions_are_counted_up_to_a_limit() {
+        assert_eq!(held_recursion(held_since(5, HELD_RECURSION_MAX)), 4095);
+        assert_eq!(held_since(5, u64::MAX), held_since(5, HELD_RECURSION_MAX));
+        assert_eq!(held_since(5, 3) & PAYLOAD_MASK, 5);
+    }
+}

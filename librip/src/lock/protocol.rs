@@ -186,6 +186,9 @@ fn begin_slowly<O: Origin>(origin: O, lock: u64, flags: u64, pc: u64, pc_timed: 
 pub struct FastRelease<const INDEX: usize>(Slot);
 
 impl<const INDEX: usize> FastRelease<INDEX> {
+    /// Another case.
+    pub(crate) const NONE: FastRelease<INDEX> = FastRelease(Slot::NOWHERE);
+
     /// Before the lock is released. `None`: it is another case, and nothing was recorded.
     #[inline(always)]
     pub fn begin(lock: u64) -> Option<FastRelease<INDEX>> {
@@ -196,13 +199,13 @@ impl<const INDEX: usize> FastRelease<INDEX> {
     /// Released. `pc` and `pc_timed` are as in [`Release::done`].
     #[inline(always)]
     pub fn done<O: Origin>(self, origin: O, lock: u64, pc: u64, pc_timed: impl FnOnce() -> u64) {
-        FastRelease::done_or(Some(self), Release(None), origin, lock, pc, pc_timed);
+        FastRelease::done_or(self, Release(None), origin, lock, pc, pc_timed);
     }
 
-    /// Released, in the usual case or else in another one, by any thread.
+    /// Released, in the usual case or else, if `fast` is [`NONE`](FastRelease::NONE), in another one, by any thread.
     #[inline(always)]
     pub(crate) fn done_or<O: Origin>(
-        fast: Option<FastRelease<INDEX>>,
+        fast: FastRelease<INDEX>,
         slow: Release,
         origin: O,
         lock: u64,
@@ -210,12 +213,12 @@ impl<const INDEX: usize> FastRelease<INDEX> {
         pc_timed: impl FnOnce() -> u64,
     ) {
         // If a signal handler has forked meanwhile and this is the child, its table does not have the lock.
-        match fast.filter(|fast| fast.0.is_current()) {
-            Some(FastRelease(slot)) => {
-                slot.clear::<INDEX>();
-                origin.event(slot, [], [lock], pc);
-            }
-            None => slow.done(origin, lock, pc, pc_timed()),
+        let FastRelease(slot) = fast;
+        if slot.is_current() {
+            slot.clear::<INDEX>();
+            origin.event(slot, [], [lock], pc);
+        } else {
+            slow.done(origin, lock, pc, pc_timed());
         }
     }
 

@@ -159,8 +159,8 @@ pub(crate) fn unlock(
     pc_timed: impl FnOnce() -> u64,
 ) {
     let (fast, slow) = match FastRelease::<0>::begin(lock) {
-        Some(fast) => (Some(fast), Release::of(None)),
-        None => (None, Release::begin(lock, true)),
+        Some(fast) => (fast, Release::of(None)),
+        None => (FastRelease::NONE, Release::begin(lock, true)),
     };
     unlock();
     // One site for both ways.

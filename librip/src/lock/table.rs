@@ -32,13 +32,13 @@ use crate::arch;
 use crate::process::clock;
 use crate::process::instance::{self, Request};
 use librip_format::{
-    HELD_ACQUIRING, HELD_DESTROYED, HELD_FLAGS, HELD_HELD, HELD_NONE, HELD_RECURSION_SHIFT, HELD_RELEASING,
-    HELD_SEQUENCE_SHIFT, HELD_SINCE, HELD_STATE_SHIFT, HeldLock, PAYLOAD_MASK, SEQUENCE_SHIFT, SlotHeader,
-    held_state, is_operand, pack, payload,
+    HELD_ACQUIRING, HELD_DESTROYED, HELD_FLAGS, HELD_HELD, HELD_RELEASING, HELD_SINCE, HELD_STATE_SHIFT,
+    HeldLock, PAYLOAD_MASK, SEQUENCE_SHIFT, SlotHeader, held_change, held_meta, held_pc, held_recursion,
+    held_since, held_state, is_operand, pack, payload,
 };
 
 /// In the flags of a new entry, not in those of the file: the entry has a call in place of a PC.
-pub(crate) const IS_CALL: u64 = 1 << 63;
+pub(crate) const IS_CALL: u64 = 1;
 
 /// The calling thread's slot.
 #[derive(Clone, Copy, Debug)]
@@ -137,11 +137,22 @@ impl Slot {
     /// Like [`enter_lock`](Slot::enter_lock) where the first entry is in use: the thread has other locks.
     #[inline(never)]
     fn enter_lock_further(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
+        // Few threads have three locks. A search needs more registers.
+        let second = &self.header().held[1];
+        if !is_used(second) {
+            return Some(Entry::enter(second, lock, sequence, pc, flags));
+        }
+        self.enter_lock_anywhere(lock, sequence, pc, flags)
+    }
+
+    /// Like [`enter_lock`](Slot::enter_lock) where the first two entries are in use.
+    #[inline(never)]
+    fn enter_lock_anywhere(self, lock: u64, sequence: u64, pc: u64, flags: u64) -> Option<Entry> {
         let header = self.header();
         let [_, others @ .., _] = &header.held;
-        let in_state = |state| others.iter().find(move |held| meta_of(held).state() == state);
+        let is_destroyed = |held: &&HeldLock| meta_of(held).state() == HELD_DESTROYED;
         // A destroyed lock makes room for one that exists.
-        let free = in_state(HELD_NONE).or_else(|| in_state(HELD_DESTROYED));
+        let free = others.iter().find(|held| !is_used(held)).or_else(|| others.iter().find(is_destroyed));
         if free.is_none() {
             header.held_overflowed.fetch_add(1, Relaxed);
             instance::request(Request::TABLE_OVERFLOWED, 0);
@@ -211,8 +222,8 @@ impl Slot {
     #[inline(always)]
     pub(crate) fn fast_release<const INDEX: usize>(self, lock: u64) -> bool {
         let held = &self.header().held[INDEX];
-        let Some(Meta(meta)) = plain_meta(held, lock) else { return false };
-        held.meta.store(meta ^ (HELD_HELD ^ HELD_RELEASING) << HELD_STATE_SHIFT, Release);
+        let Some(meta) = plain_meta(held, lock) else { return false };
+        held.meta.store(meta.changed(HELD_HELD, HELD_RELEASING).0, Release);
         true
     }
 
@@ -238,6 +249,9 @@ impl Slot {
         let held = &self.header().held[INDEX];
         Entry { held, meta: meta_of(held) }
     }
+
+    /// No slot: it is never the current one.
+    pub(crate) const NOWHERE: Slot = Slot { words: NonNull::dangling() };
 
     /// Whether it is still the calling thread's slot. It is not in a child that a signal handler forked.
     #[inline(always)]
@@ -271,7 +285,7 @@ impl Slot {
                 return Some(Entry { held, meta });
             }
             // ORDERING: relaxed: this thread's own store.
-            if held.lock.load(Relaxed) == 0 && meta.state() == HELD_NONE {
+            if held.lock.load(Relaxed) == 0 && meta.0 == 0 {
                 // The table has never been this full.
                 return None;
             }
@@ -306,7 +320,7 @@ impl Slot {
         let entered = entries.take_while(move |held| lock(held) != 0 || is_used(held));
         entered
             .filter(move |held| is_used(held) && !is_operand(lock(held)))
-            .map(|held| payload(meta_of(held).0))
+            .map(|held| held_pc(meta_of(held).0))
     }
 
     /// Counts one overflowed lock less. Returns whether there was one: a lock that has no entry may be that one.
@@ -344,15 +358,18 @@ impl FastEntry {
 #[derive(Clone, Copy, Debug)]
 struct Meta(u64);
 
+const _: () = assert!(HELD_SINCE >> HELD_STATE_SHIFT == 8, "`plain_meta` tests both");
+
 impl Meta {
     #[inline(always)]
     fn state(self) -> u64 {
         held_state(self.0)
     }
 
+    /// With another state, if it has the one that the caller knows.
     #[inline(always)]
-    fn with_state(self, state: u64) -> Meta {
-        Meta(self.0 & !(7 << HELD_STATE_SHIFT) | state << HELD_STATE_SHIFT)
+    fn changed(self, from: u64, to: u64) -> Meta {
+        Meta(self.0 ^ held_change((from ^ to) << HELD_STATE_SHIFT))
     }
 }
 
@@ -364,7 +381,8 @@ fn meta_of(held: &HeldLock) -> Meta {
 
 #[inline(always)]
 fn is_used(held: &HeldLock) -> bool {
-    meta_of(held).state() != HELD_NONE
+    // A free entry is zero. The whole word takes fewer instructions than the state.
+    meta_of(held).0 != 0
 }
 
 #[inline(always)]
@@ -376,7 +394,8 @@ fn is_of(held: &HeldLock, lock: u64) -> bool {
 #[inline(always)]
 fn plain_meta(held: &HeldLock, lock: u64) -> Option<Meta> {
     let meta = meta_of(held);
-    let is_plain = meta.0 & (7 << HELD_STATE_SHIFT | HELD_SINCE) == HELD_HELD << HELD_STATE_SHIFT;
+    // The state is next to the flag on top.
+    let is_plain = meta.0 >> HELD_STATE_SHIFT == HELD_HELD;
     (is_plain && is_of(held, lock)).then_some(meta)
 }
 
@@ -399,13 +418,13 @@ impl Entry {
     /// Fills a free entry.
     #[inline(always)]
     fn enter(held: &'static HeldLock, lock: u64, sequence: u64, pc: u64, flags: u64) -> Entry {
-        // The meta word first: it reserves the entry. Until the lock is there too, the sequences differ.
-        // A PC has at most 48 bits, so it needs no mask.
+        // The meta word first: it reserves the entry. Until the lock is there too, the checksum does not fit.
+        // A PC has at most 48 bits.
         let is_call = flags & IS_CALL != 0;
-        let state = HELD_ACQUIRING << HELD_STATE_SHIFT;
-        let meta = Meta(sequence << HELD_SEQUENCE_SHIFT | state | flags & !IS_CALL | pc);
+        let lock = pack(sequence, lock, !is_call);
+        let meta = Meta(held_meta(lock, pc, HELD_ACQUIRING, flags & !IS_CALL));
         held.meta.store(meta.0, Release);
-        held.lock.store(pack(sequence, lock, !is_call), Release);
+        held.lock.store(lock, Release);
         // The old value of `since` means nothing: the meta word does not have HELD_SINCE.
         Entry { held, meta }
     }
@@ -481,7 +500,7 @@ impl Entry {
     /// Changes the state: one store.
     #[inline(always)]
     pub(crate) fn set_state(&mut self, state: u64) {
-        self.set_meta(self.meta.with_state(state));
+        self.change_state(self.state(), state);
     }
 
     /// Changes the state from a known one: one instruction less before the store.
@@ -490,7 +509,7 @@ impl Entry {
     /// state is a wrong one.
     #[inline(always)]
     pub(crate) fn change_state(&mut self, from: u64, to: u64) {
-        self.set_meta(Meta(self.meta.0 ^ (from ^ to) << HELD_STATE_SHIFT));
+        self.set_meta(self.meta.changed(from, to));
     }
 
     /// Whether any of these bits is set in the meta word.
@@ -501,20 +520,22 @@ impl Entry {
 
     /// Sets a flag of the meta word, or clears it.
     pub(crate) fn set_flag(&mut self, flag: u64, is_set: bool) {
-        let meta = self.meta.0 & !flag;
-        self.set_meta(Meta(if is_set { meta | flag } else { meta }));
+        if self.has_flag(flag) != is_set {
+            self.set_meta(Meta(self.meta.0 ^ held_change(flag)));
+        }
     }
 
     /// Sets where the lock was acquired or is waited for: a call if the entry [is one](Entry::is_call), a PC otherwise.
     pub(crate) fn set_pc(&mut self, pc: u64) {
-        self.set_meta(Meta(self.meta.0 & !PAYLOAD_MASK | pc & PAYLOAD_MASK));
+        self.set_place(pc, self.flags());
     }
 
     /// Sets that, and the flags with which the lock was entered, in one store. Whether the entry is a call stays.
-    #[cfg(any(feature = "lock_api", feature = "lock_api_05"))]
     pub(crate) fn set_place(&mut self, pc: u64, flags: u64) {
-        let meta = self.meta.0 & !(PAYLOAD_MASK | HELD_FLAGS);
-        self.set_meta(Meta(meta | flags & HELD_FLAGS | pc & PAYLOAD_MASK));
+        // ORDERING: relaxed: this thread's own store.
+        let lock = self.held.lock.load(Relaxed);
+        let flags = self.meta.0 & HELD_SINCE | flags & HELD_FLAGS;
+        self.set_meta(Meta(held_meta(lock, pc & PAYLOAD_MASK, self.state(), flags)));
     }
 
     /// Whether the entry has a call in place of a PC.
@@ -530,7 +551,7 @@ impl Entry {
 
     /// Where the lock was acquired or is waited for.
     pub(crate) fn pc(self) -> u64 {
-        self.meta.0 & PAYLOAD_MASK
+        held_pc(self.meta.0)
     }
 
     /// The lock's address.
@@ -547,7 +568,7 @@ impl Entry {
 
     /// How many times the owner has acquired the lock again.
     pub(crate) fn recursion(self) -> u64 {
-        self.since_word() >> HELD_RECURSION_SHIFT
+        held_recursion(self.since_word())
     }
 
     fn since_word(self) -> u64 {
@@ -557,8 +578,7 @@ impl Entry {
     /// Sets when the wait or the hold began, ticks, 0 for not known, and how many times the owner has acquired the lock
     /// again.
     pub(crate) fn set_since(&mut self, ticks: u64, recursion: u64) {
-        let recursion = recursion.min(u64::MAX >> HELD_RECURSION_SHIFT);
-        self.held.since.store(ticks & PAYLOAD_MASK | recursion << HELD_RECURSION_SHIFT, Release);
+        self.held.since.store(held_since(ticks, recursion), Release);
         self.set_flag(HELD_SINCE, true);
     }
 

@@ -6,8 +6,8 @@
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use librip_format::{
-    HELD_HELD, HELD_MAX, HELD_PROCESS_SHARED, HELD_SEQUENCE_SHIFT, SlotHeader, held_state, is_operand, pack,
-    payload,
+    HELD_FLAGS, HELD_HELD, HELD_MAX, HELD_PROCESS_SHARED, HELD_SINCE, SlotHeader, held_meta, held_pc,
+    held_state, is_operand, pack, payload,
 };
 
 /// A copy of a held-lock table: lock, meta and since of each entry. An entry of zeros stands for no lock.
@@ -36,11 +36,13 @@ pub(crate) fn enter(slot: &SlotHeader, locks: &HeldCopy) {
     let held = locks.iter().filter(|entry| **entry != [0; 3]);
     for (entry, &[lock, meta, since]) in slot.held.iter().zip(held) {
         // The entry had a sequence of the parent's slot, and gets one of this slot.
-        let meta = meta << (u64::BITS - HELD_SEQUENCE_SHIFT) >> (u64::BITS - HELD_SEQUENCE_SHIFT);
-        // ORDERING: release, in the order that `lock::table` keeps. The slot is fresh, and its entries are free.
-        entry.meta.store(meta | sequence << HELD_SEQUENCE_SHIFT, Release);
+        let lock = pack(sequence, payload(lock), is_operand(lock));
+        let meta = held_meta(lock, held_pc(meta), HELD_HELD, meta & (HELD_FLAGS | HELD_SINCE));
+        // ORDERING: release: the state comes last, because it is not ACQUIRING. The slot is fresh, and its entries are
+        // free.
         entry.since.store(since, Release);
-        entry.lock.store(pack(sequence, payload(lock), is_operand(lock)), Release);
+        entry.lock.store(lock, Release);
+        entry.meta.store(meta, Release);
     }
 }
 

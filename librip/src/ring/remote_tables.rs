@@ -15,7 +15,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use librip_format::{
     HELD_COND_WAIT, HELD_DESTROYED, HELD_HELD, HELD_PROCESS_SHARED, HELD_STATE_SHIFT, HeldLock, PAYLOAD_MASK,
-    held_state, payload,
+    held_change, held_pc, held_state, payload,
 };
 
 use super::handed_over::{self, Noted};
@@ -41,7 +41,7 @@ pub(crate) fn released(ring: &Ring, lock: u64) {
     }
     let found = search(ring, lock, freed);
     if let Some(meta) = found
-        && handed_over::note_place(ring, meta & PAYLOAD_MASK) == Noted::NoRoom
+        && handed_over::note_place(ring, held_pc(meta)) == Noted::NoRoom
     {
         count_unmatched(ring);
     }
@@ -77,7 +77,7 @@ pub(crate) fn destroyed(ring: &Ring, lock: u64) {
     }
     search(ring, lock, |meta| {
         let is_held = matches!(held_state(meta), HELD_HELD | HELD_COND_WAIT);
-        is_held.then_some(meta & !(7 << HELD_STATE_SHIFT) | HELD_DESTROYED << HELD_STATE_SHIFT)
+        is_held.then_some(meta ^ held_change((held_state(meta) ^ HELD_DESTROYED) << HELD_STATE_SHIFT))
     });
 }
 

@@ -4,16 +4,18 @@
 //!
 //! # Why a believed entry was in the table
 //!
-//! An entry is three words: `lock`, `meta` and `since`. Its owner enters a lock in this order: first `meta`, with
-//! the state and the new sequence, which reserves the entry; then `since`; then `lock`, with the same sequence. A
-//! change of state writes `meta` again with that sequence. The owner frees the entry by storing zero in `meta`
-//! alone. So:
+//! An entry is three words: `lock`, `meta` and `since`. Its owner enters a lock in this order: first `meta`, in the
+//! state ACQUIRING, which reserves the entry; then `lock`, with the new sequence. A change of state writes `meta`
+//! again. A time goes into `since`, then `meta` says that it is there. The owner frees the entry by storing zero in
+//! `meta` alone. So:
 //!
-//! * If `meta` and `lock` have different sequences, the owner is entering a lock. The entry is counted as in flux:
-//!   the owner may be about to acquire the lock or, with marks by hand, hold it.
-//! * Otherwise `lock` belongs to `meta`, unless 8 bits of two sequences are equal by accident: the entry's previous
-//!   lock was entered a multiple of 256 words ago, and the owner is between two stores. The state is ACQUIRING
-//!   then, so the previous lock would be reported as one that the thread may hold.
+//! * A checksum in `meta` covers `lock` and `meta`. If it does not fit in the state ACQUIRING, the owner is entering a
+//!   lock. The entry is counted as in flux: the owner may be about to acquire the lock or, with marks by hand, hold it.
+//! * In any other state `lock` was there before. So if the checksum does not fit, the entry is damaged.
+//! * If it fits, `lock` belongs to `meta`, unless two checksums of 8 bits are equal by accident: that of the entry's
+//!   previous lock, and the owner is between two stores. The state is ACQUIRING then, so the previous lock would be
+//!   reported as one that the thread may hold.
+//! * `since` has a checksum of its own, because it changes on its own.
 //! * All three words are the same in two copies. `lock` carries 15 bits of a sequence that only grows. So `lock`
 //!   did not change between the moments at which it was copied (unless the owner wrote a multiple of 2^15 words in
 //!   between, and entered the same lock again). `meta` and `since` were copied between these moments, so they
@@ -127,27 +129,37 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>) -> Table {
 
 impl Table {
     fn add(&mut self, [lock, meta, since]: [u64; 3]) {
-        let Some(state) = HeldState::from_meta(meta) else { return };
-        let lock = Word::from_raw(lock);
-        let has = |flag: u64| meta & flag != 0;
-        // A `lock` that was never written is being entered, whatever sequence its zeros stand for.
-        if lock.is_missing() || !is_of_same_sequence(lock, meta) {
+        // A free entry is zero.
+        if meta == 0 {
+            return;
+        }
+        let state = HeldState::from_meta(meta);
+        let is_sound = librip_format::is_held_meta_sound(lock, meta);
+        if state == Some(HeldState::Acquiring) && !is_sound {
             self.in_flux += 1;
             return;
         }
+        let lock = Word::from_raw(lock);
+        let has = |flag: u64| meta & flag != 0;
         let is_call = !lock.is_operand();
-        if lock.payload() == 0 || is_call && has(librip_format::HELD_CALLER) {
+        let is_possible = lock.payload() != 0 && !(is_call && has(librip_format::HELD_CALLER));
+        let since = if has(librip_format::HELD_SINCE) { since } else { 0 };
+        let is_sound = is_sound && librip_format::is_held_since_sound(since);
+        let Some(state) = state.filter(|_| is_sound && is_possible) else {
             self.damaged += 1;
             return;
-        }
-        let since = if meta & librip_format::HELD_SINCE != 0 { since } else { 0 };
+        };
         let ticks = Word::from_raw(since).payload();
         self.locks.push(HeldLock {
             lock: lock.payload(),
-            pc: Word::from_raw(meta).payload(),
+            pc: librip_format::held_pc(meta),
             call: is_call.then(|| {
                 let (is_shared, is_owned) = (has(librip_format::HELD_SHARED), has(librip_format::HELD_OWNED));
-                SiteFlags::from_bits(librip_format::call_flags(meta, is_shared, is_owned))
+                SiteFlags::from_bits(librip_format::call_flags(
+                    librip_format::held_pc(meta),
+                    is_shared,
+                    is_owned,
+                ))
             }),
             is_caller: has(librip_format::HELD_CALLER),
             is_try: !is_call && has(librip_format::HELD_TRY),
@@ -155,16 +167,10 @@ impl Table {
             state,
             is_shared: meta & librip_format::HELD_SHARED != 0,
             since_ticks: (ticks != 0).then_some(ticks),
-            recursion: (since >> librip_format::HELD_RECURSION_SHIFT) as u16,
+            recursion: librip_format::held_recursion(since) as u16,
             sequence: lock.sequence(),
         });
     }
-}
-
-/// Whether `meta`, which keeps fewer bits of the sequence, was written with `lock`.
-fn is_of_same_sequence(lock: Word, meta: u64) -> bool {
-    let meta_mask = u64::MAX >> librip_format::HELD_SEQUENCE_SHIFT;
-    librip_format::sequence_bits(lock.raw()) & meta_mask == meta >> librip_format::HELD_SEQUENCE_SHIFT
 }
 
 #[cfg(test)]
@@ -172,8 +178,9 @@ mod tests {
     use super::*;
     use crate::ring::LockType;
     use librip_format::{
-        CALL_RWLOCK, CALL_TRY, HELD_ACQUIRING, HELD_CALLER, HELD_HELD, HELD_OWNED, HELD_PROCESS_SHARED,
-        HELD_SEM_WAIT, HELD_SHARED, HELD_SINCE, HELD_TRY, OPERAND_FLAG, held_meta, pack,
+        CALL_RWLOCK, CALL_TRY, HELD_ACQUIRING, HELD_CALLER, HELD_HELD, HELD_NONE, HELD_OWNED,
+        HELD_PROCESS_SHARED, HELD_SEM_WAIT, HELD_SHARED, HELD_SINCE, HELD_TRY, OPERAND_FLAG, held_change,
+        held_meta, held_since, pack,
     };
 
     fn table(entry: [u64; 3]) -> Table {
@@ -183,10 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_believed_if_its_sequences_agree() {
+    fn an_entry_is_believed_if_its_checksums_fit() {
         let lock = pack(5000, 0x7000, true);
-        let meta = held_meta(5000, 0x1234, HELD_HELD, HELD_SHARED);
-        let found = table([lock, meta, 3 << 48 | 77]).locks;
+        let meta = held_meta(lock, 0x1234, HELD_HELD, HELD_SHARED);
+        let since = held_since(77, 3);
+        let found = table([lock, meta, since]).locks;
         let expected = HeldLock {
             lock: 0x7000,
             pc: 0x1234,
@@ -201,10 +209,10 @@ mod tests {
             sequence: SequenceBits::of(5000),
         };
         assert_eq!(found, [expected]);
-        let timed = table([lock, meta | HELD_SINCE, 3 << 48 | 77]).locks;
+        let timed = table([lock, meta ^ held_change(HELD_SINCE), since]).locks;
         assert_eq!((timed[0].since_ticks, timed[0].recursion), (Some(77), 3));
         let flags = HELD_CALLER | HELD_TRY | HELD_PROCESS_SHARED;
-        let called = table([lock, held_meta(5000, 0x1234, HELD_SEM_WAIT, flags), 0]).locks;
+        let called = table([lock, held_meta(lock, 0x1234, HELD_SEM_WAIT, flags), 0]).locks;
         let expected = HeldLock {
             is_caller: true,
             is_try: true,
@@ -218,32 +226,42 @@ mod tests {
 
     #[test]
     fn entries_in_flux_and_damaged_entries_are_counted_and_not_believed() {
-        let lock = pack(4999, 0x7000, true);
-        let meta = held_meta(5000, 0x1234, HELD_ACQUIRING, 0);
-        for entry in [[lock, meta, 0], [0, held_meta(0, 0x1234, HELD_HELD, 0), 0]] {
+        let (old, new) = (pack(4999, 0x7000, true), pack(5000, 0x7000, true));
+        // Being entered: the lock is that of the previous entry, or there was none.
+        let meta = held_meta(new, 0x1234, HELD_ACQUIRING, 0);
+        for entry in [[old, meta, 0], [0, meta, 0]] {
             let table = table(entry);
             assert_eq!((table.locks.len(), table.in_flux, table.damaged), (0, 1, 0));
         }
-        let lock = pack(5000, 0x7000, true);
-        let called = meta | HELD_CALLER;
-        let table = table([lock & !OPERAND_FLAG, called, 0]);
-        assert_eq!((table.locks.len(), table.in_flux, table.damaged), (0, 0, 1));
+        let held = held_meta(new, 0x1234, HELD_HELD, 0);
+        let timed = held ^ held_change(HELD_SINCE);
+        for entry in [
+            [old, held, 0],
+            [0, held, 0],
+            // Not free, and without a state.
+            [new, held_meta(new, 0x1234, HELD_NONE, 0), 0],
+            [new, timed, held_since(77, 3) ^ 1],
+            [new & !OPERAND_FLAG, held_meta(new & !OPERAND_FLAG, 0x1234, HELD_ACQUIRING, HELD_CALLER), 0],
+        ] {
+            let table = table(entry);
+            assert_eq!((table.locks.len(), table.in_flux, table.damaged), (0, 0, 1), "{entry:x?}");
+        }
     }
 
     #[test]
     fn an_entry_of_a_call_has_the_flags_of_the_call() {
         let lock = pack(5000, 0x7000, false);
-        let meta = held_meta(5000, 0x1230 | CALL_RWLOCK | CALL_TRY, HELD_HELD, HELD_OWNED);
+        let meta = held_meta(lock, 0x1230 | CALL_RWLOCK | CALL_TRY, HELD_HELD, HELD_OWNED);
         let found = table([lock, meta, 0]).locks;
         let flags = SiteFlags::WRAPPER | SiteFlags::OWNED | SiteFlags::TRY;
         assert_eq!(found[0].call, Some(flags.with_lock_type(LockType::RwLock)));
         assert_eq!((found[0].lock, found[0].is_caller, found[0].is_try), (0x7000, false, false));
-        let downgraded = table([lock, meta | HELD_SHARED, 0]).locks;
+        let downgraded = table([lock, meta ^ held_change(HELD_SHARED), 0]).locks;
         assert!(downgraded[0].call.unwrap().is_shared());
     }
 
     #[test]
-    fn a_free_entry_is_ignored_whatever_its_words_are() {
+    fn a_free_entry_is_ignored_whatever_its_other_words_are() {
         let table = table([pack(5000, 0x7000, true), 0, u64::MAX]);
         assert_eq!((table.locks.len(), table.in_flux, table.damaged), (0, 0, 0));
     }

@@ -174,8 +174,12 @@ fn keep_common(first: &mut [u8], second: &[u8]) {
     for index in 0..HELD_LOCKS_MAX {
         let at = offset_of!(SlotHeader, held) + index * size_of::<HeldLock>();
         if first[at..at + size_of::<HeldLock>()] != second[at..at + size_of::<HeldLock>()] {
-            // The last byte of `meta` has the lowest bits of the sequence. Those in `lock` must be equal.
-            first[at + offset_of!(HeldLock, meta) + 7] ^= 1;
+            // As an entry that is being entered: its checksum does not fit.
+            let lock = Bytes(first).u64(at + offset_of!(HeldLock, lock));
+            let sound = librip_format::held_meta(lock, 0, librip_format::HELD_ACQUIRING, 0);
+            let in_flux = sound ^ 1;
+            let meta = at + offset_of!(HeldLock, meta);
+            first[meta..meta + 8].copy_from_slice(&in_flux.to_le_bytes());
         }
     }
     let count = Bytes(first).u64(offset_of!(SlotHeader, count));
@@ -195,7 +199,9 @@ fn keep_common(first: &mut [u8], second: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use librip_format::{HELD_HELD, held_meta, held_state, pack, sequence_bits};
+    use librip_format::{
+        HELD_ACQUIRING, HELD_HELD, held_meta, held_state, is_held_meta_sound, pack, sequence_bits,
+    };
 
     const WORDS: u64 = 16;
 
@@ -239,12 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_changed_contradicts_itself() {
+    fn an_entry_that_changed_is_in_flux() {
         let with_entry = |sequence: u64| {
             let mut slot = slot(20);
             let at = offset_of!(SlotHeader, held);
-            let meta = held_meta(sequence, 0x5000, HELD_HELD, 0);
-            slot[at..at + 8].copy_from_slice(&pack(sequence, 0x7000, true).to_le_bytes());
+            let lock = pack(sequence, 0x7000, true);
+            let meta = held_meta(lock, 0x5000, HELD_HELD, 0);
+            slot[at..at + 8].copy_from_slice(&lock.to_le_bytes());
             slot[at + 8..at + 16].copy_from_slice(&meta.to_le_bytes());
             slot
         };
@@ -252,8 +259,8 @@ mod tests {
         keep_common(&mut copy, &with_entry(12));
         let at = offset_of!(SlotHeader, held);
         let (lock, meta) = (Bytes(&copy).u64(at), Bytes(&copy).u64(at + 8));
-        assert_eq!(held_state(meta), HELD_HELD);
-        assert_ne!(sequence_bits(lock) & 0xff, meta >> 56);
+        assert_eq!(held_state(meta), HELD_ACQUIRING);
+        assert!(!is_held_meta_sound(lock, meta));
         let mut same = with_entry(12);
         keep_common(&mut same, &with_entry(12));
         assert_eq!(same, with_entry(12));

@@ -56,6 +56,19 @@ pub fn of_header(header: &[u8]) -> u64 {
     u64::from(sum as u32 | 1)
 }
 
+/// Returns the meta word of an entry of a held-lock table, from its lock's word and its own without the lowest 8 bits.
+pub fn held_meta(lock: u64, meta: u64) -> u64 {
+    let pc = meta << 8 >> 16;
+    let hash = lock.wrapping_add(pc).wrapping_mul(FACTOR).to_be_bytes()[0];
+    meta | u64::from(hash ^ meta.to_be_bytes()[0])
+}
+
+/// Returns the third word of an entry of a held-lock table, with its checksum in the upper 4 bits.
+pub fn held_since(since: u64) -> u64 {
+    let nibbles = (0..15).map(|index| since >> (4 * index) & 15);
+    since | nibbles.fold(0, |sum, nibble| sum ^ nibble) << 60
+}
+
 #[cfg(test)]
 mod tests {
     use librip_format::Checksum;
@@ -82,6 +95,17 @@ mod tests {
             let mut changed = entry.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             assert_ne!(state(&changed), state(&entry), "{bit}");
+        }
+    }
+
+    #[test]
+    fn those_of_held_locks_are_as_in_the_format_crate() {
+        let words = [0, 1, 0x7fff_1234_5678_9ab0, 0xdead_beef_0bad_f00d, u64::MAX];
+        for (lock, word) in words.iter().flat_map(|&lock| words.map(|word| (lock, word))) {
+            let (pc, bits) = (word << 8 >> 16, word >> 56 << 56);
+            assert_eq!(held_meta(lock, word & !0xff), librip_format::held_meta(lock, pc, 0, bits));
+            let (ticks, recursion) = (word << 16 >> 16, word >> 48 & 4095);
+            assert_eq!(held_since(word << 4 >> 4), librip_format::held_since(ticks, recursion));
         }
     }
 }

@@ -269,14 +269,15 @@ pub mod held {
     pub const COND_WAIT: u64 = 5;
     pub const DESTROYED: u64 = 6;
     pub const SEM_WAIT: u64 = 7;
-    pub const STATE_SHIFT: u32 = 48;
-    pub const SHARED_BIT: u32 = 51;
-    pub const SINCE_BIT: u32 = 52;
-    pub const CALLER_BIT: u32 = 53;
-    pub const TRY_BIT: u32 = 54;
-    pub const PROCESS_SHARED_BIT: u32 = 55;
-    pub const SEQUENCE_SHIFT: u32 = 56;
+    pub const SHARED_BIT: u32 = 56;
+    pub const CALLER_BIT: u32 = 57;
+    pub const TRY_BIT: u32 = 58;
+    pub const PROCESS_SHARED_BIT: u32 = 59;
+    pub const STATE_SHIFT: u32 = 60;
+    pub const SINCE_BIT: u32 = 63;
+    pub const PC_SHIFT: u32 = 8;
     pub const RECURSION_SHIFT: u32 = 48;
+    pub const RECURSION_MAX: u64 = 4095;
 }
 
 /// The bits of a call, and of the operand before it, that are no address.
@@ -287,7 +288,7 @@ pub mod call {
     pub const LOCK_SHARED: u64 = 1;
     pub const LOCK_OWNED: u64 = 2;
     /// In an entry of the held-lock table.
-    pub const HELD_OWNED_BIT: u32 = 54;
+    pub const HELD_OWNED_BIT: u32 = 58;
 
     /// The flags of a site that a call stands for.
     pub fn flags(call: u64, is_shared: bool, is_owned: bool) -> u16 {
@@ -539,8 +540,8 @@ mod tests {
             ]
         );
         assert_eq!(
-            [held::STATE_SHIFT, held::SEQUENCE_SHIFT, held::RECURSION_SHIFT],
-            [theirs::HELD_STATE_SHIFT, theirs::HELD_SEQUENCE_SHIFT, theirs::HELD_RECURSION_SHIFT]
+            [held::STATE_SHIFT, held::PC_SHIFT, held::RECURSION_SHIFT],
+            [theirs::HELD_STATE_SHIFT, theirs::HELD_PC_SHIFT, theirs::HELD_RECURSION_SHIFT]
         );
         for (bit, mask) in [
             (held::SHARED_BIT, theirs::HELD_SHARED),

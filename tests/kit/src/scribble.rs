@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 use memmap2::MmapRaw;
 
+use crate::checksum;
 use crate::format::{
     Field, HELD_ENTRIES, REGIONS, header_at, held, held_at, lock_name_at, module_at, region, region_at,
-    site_at, slot_at, word,
+    site_at, slot_at,
 };
 use crate::victim::{Plan, torture};
 use crate::{Random, map};
@@ -267,10 +268,9 @@ impl Target {
                     let at = slot + slot_at::HELD + held_at::LEN * entry;
                     let state =
                         [held::HELD, held::WAITING, held::ACQUIRING, held::RELEASING][random.below(4)];
-                    let sequence = lock >> word::SEQUENCE_SHIFT & 0xff;
-                    let flags = (random.next() & 0x1f) << held::SHARED_BIT;
+                    let flags = (random.next() & 0x8f) << held::SHARED_BIT;
                     self.set(at + held_at::LOCK, 8, lock);
-                    let meta = sequence << held::SEQUENCE_SHIFT | flags | state << held::STATE_SHIFT;
+                    let meta = checksum::held_meta(lock, flags | state << held::STATE_SHIFT);
                     self.set(at + held_at::META, 8, meta);
                     self.set(at + held_at::SINCE, 8, u64::MAX);
                 }

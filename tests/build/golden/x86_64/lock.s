@@ -13,40 +13,38 @@
     test rdi, rdi
     je L2
 L16:
-    mov rcx, qword ptr [rip + librip_module_1@GOTPCREL]
-    mov eax, dword ptr [rcx + 8]
-    cmp al, 2
+    mov rax, qword ptr [rip + librip_module_1@GOTPCREL]
+    mov ecx, dword ptr [rax + 8]
+    cmp cl, 2
     je L2
-    mov eax, 2
-    xadd qword ptr [rdi - 8], rax
-    mov r8, qword ptr [rcx]
-    mov rdx, rax
-    shl rdx, 49
+    mov edx, 2
+    xadd qword ptr [rdi - 8], rdx
+    mov r8, qword ptr [rax]
+    mov rax, rdx
+    shl rax, 49
     movabs rsi, 281474976710648
     mov rcx, rbx
     and rcx, rsi
-    or rdx, rcx
-    add rdx, rsi
-    add rdx, 10
+    or rax, rcx
+    add rax, rsi
+    add rax, 10
     mov rsi, r8
-    and rsi, rax
-    mov qword ptr [rdi + 8*rsi], rdx
-    inc rax
-    mov rsi, rax
-    shl rsi, 49
-    lea rdx, [rip + .Lanon._.2]
-    mov r9, rsi
-    or r9, rdx
-    and r8, rax
+    and rsi, rdx
+    mov qword ptr [rdi + 8*rsi], rax
+    inc rdx
+    mov rax, rdx
+    shl rax, 49
+    lea rsi, [rip + .Lanon._.2]
+    mov r9, rax
+    or r9, rsi
+    and r8, rdx
     mov qword ptr [rdi + 8*r8], r9
     mov r8, qword ptr [rdi - 392]
-    movabs r9, 1970324836974592
-    test r8, r9
+    test r8, r8
     je L3
     lea rcx, [rip + .Lanon._.2]
-    movabs r8, -9205357638345293824
+    movabs r8, 288230376151711745
     mov rsi, rbx
-    mov rdx, rax
     call qword ptr [rip + _ZN6librip4lock5table4Slot18enter_lock_further@GOTPCREL]
 L18:
     mov r14, rax
@@ -73,7 +71,7 @@ L19:
     sub rax, r14
     cmp rax, 513
     jae L8
-    movabs rax, 562949953421312
+    movabs rax, 2305843009213693984
     xor rdx, rax
     mov qword ptr [r14 + 8], rdx
 L7:
@@ -96,13 +94,15 @@ L15:
 L3:
     mov r14, rdi
     add r14, -400
-    shl rax, 56
-    movabs r8, 18295873486192640
-    or rdx, r8
-    or rdx, rax
+    or rax, rcx
+    lea rcx, [rax + rsi]
+    movabs r8, -7046029254386353131
+    imul r8, rcx
+    shrd r8, rsi, 56
+    movabs rdx, 1441151880758558740
+    xor rdx, r8
     mov qword ptr [rdi - 392], rdx
-    or rsi, rcx
-    mov qword ptr [rdi - 400], rsi
+    mov qword ptr [rdi - 400], rax
     mov ecx, 1
     xor eax, eax
     lock cmpxchg dword ptr [rbx + 8], ecx

@@ -270,7 +270,7 @@ pub struct Held {
     pub recursion: u64,
     /// The sequence in the lock's word.
     pub sequence: u64,
-    /// The sequence in the meta word, if it differs.
+    /// The sequence for which the checksum in the meta word fits, if it differs.
     pub place_sequence: Option<u64>,
 }
 
@@ -293,16 +293,15 @@ impl Held {
     }
 
     fn words(&self) -> [u64; 3] {
-        let place_sequence = self.place_sequence.unwrap_or(self.sequence) % 2048;
         let has_since = self.since.is_some() || self.recursion > 0;
-        let meta = place_sequence << held::SEQUENCE_SHIFT
-            | u64::from(has_since) << held::SINCE_BIT
+        let bits = u64::from(has_since) << held::SINCE_BIT
             | u64::from(self.shared) << held::SHARED_BIT
-            | self.state << held::STATE_SHIFT
-            | (BIAS + self.address);
+            | self.state << held::STATE_SHIFT;
+        let place = pack(self.place_sequence.unwrap_or(self.sequence), true, self.lock);
+        let meta = checksum::held_meta(place, bits | (BIAS + self.address) << held::PC_SHIFT);
         // Without its bit, the third word has no meaning.
         let since = match has_since {
-            true => self.recursion << held::RECURSION_SHIFT | self.since.unwrap_or(0),
+            true => checksum::held_since(self.recursion << held::RECURSION_SHIFT | self.since.unwrap_or(0)),
             false => 0x7777_0000_1234_5678,
         };
         [pack(self.sequence, true, self.lock), meta, since]

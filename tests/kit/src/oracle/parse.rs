@@ -309,15 +309,18 @@ fn calls(bytes: &Bytes) -> Result<Vec<Call>, Damage> {
     Ok(calls)
 }
 
-/// Parses a held-lock table. An entry whose halves have different sequences was being written.
+/// Parses a held-lock table. An entry whose checksum does not fit was being written.
 fn held_locks(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
     let mut entries = Vec::new();
     for index in 0..HELD_ENTRIES {
         let at = at + index * held_at::LEN;
         let (lock, meta) = (bytes.u64(at + held_at::LOCK)?, bytes.u64(at + held_at::META)?);
         let has = |bit: u32| meta >> bit & 1 == 1;
+        if meta == 0 {
+            continue;
+        }
         let state = match meta >> held::STATE_SHIFT & 7 {
-            0 => continue,
+            0 => return Err(Damage::Defect("an entry has no state and is not free".into())),
             held::ACQUIRING => Holding::Acquiring,
             held::WAITING => Holding::Waiting,
             held::HELD => Holding::Held,
@@ -326,7 +329,7 @@ fn held_locks(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
             held::DESTROYED => Holding::Destroyed,
             _ => Holding::SemWait,
         };
-        if lock >> word::SEQUENCE_SHIFT & 0xff != meta >> held::SEQUENCE_SHIFT {
+        if meta != checksum::held_meta(lock, meta & !0xff) {
             require!(state == Holding::Acquiring, "an entry is {state:?} and not whole");
             continue;
         }
@@ -334,16 +337,19 @@ fn held_locks(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
         require!(!is_call || !has(held::CALLER_BIT), "a call is no return address");
         let since = bytes.u64(at + held_at::SINCE)?;
         let has_since = has(held::SINCE_BIT);
+        let is_sound = !has_since || since == checksum::held_since(since << 4 >> 4);
+        require!(is_sound, "the time of an entry is not whole");
+        let pc = meta >> held::PC_SHIFT & word::PAYLOAD;
         entries.push(Held {
             lock: lock & word::PAYLOAD,
             sequence: lock >> word::SEQUENCE_SHIFT,
-            pc: meta & word::PAYLOAD,
+            pc,
             is_caller: has(held::CALLER_BIT),
-            call: is_call.then(|| call::flags(meta, has(held::SHARED_BIT), has(call::HELD_OWNED_BIT))),
+            call: is_call.then(|| call::flags(pc, has(held::SHARED_BIT), has(call::HELD_OWNED_BIT))),
             state,
             shared: has(held::SHARED_BIT),
             since: has_since.then_some(since & word::PAYLOAD),
-            recursion: if has_since { since >> held::RECURSION_SHIFT } else { 0 },
+            recursion: if has_since { since >> held::RECURSION_SHIFT & held::RECURSION_MAX } else { 0 },
         });
     }
     Ok(entries)
