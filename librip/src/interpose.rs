@@ -54,6 +54,7 @@ pub fn exec_failed(removed: Option<RemovedByExec>) {
 
 /// The process ends with this status, in a way that the C library does not announce. Safe in a signal handler, and in a
 /// child of `vfork`.
+#[inline]
 pub fn process_ends(status: core::ffi::c_int) {
     crate::process::exit::process_ends(status);
 }

@@ -6,6 +6,7 @@
 
 mod behaviour;
 mod first;
+mod forks;
 mod headers;
 mod mixed;
 mod neighbours;

@@ -114,6 +114,8 @@ calls! {
 ///
 /// The C library's function looks at its return address, or has any number of arguments. So we jump to it, with the
 /// stack and the arguments as they were.
+///
+/// A forked child executes `_exit`: see `librip::process::fork` on the section.
 macro_rules! hooks {
     ($($name:ident: $before:path, $real:path;)*) => {
         $(
@@ -123,6 +125,7 @@ macro_rules! hooks {
             ///
             /// As for the C library's function. The caller passes that function's arguments.
             #[unsafe(naked)]
+            #[unsafe(link_section = ".text_of_forks")]
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C-unwind" fn $name() {
                 #[cfg(target_arch = "x86_64")]

@@ -4,7 +4,8 @@ use core::ffi::c_int;
 
 use crate::real;
 
-/// Runs before `_exit` and `_Exit`.
+/// Runs before `_exit` and `_Exit`. On the section, see `librip::process::fork`.
+#[unsafe(link_section = ".text_of_forks")]
 pub(crate) extern "C" fn before_exit(status: c_int) {
     real::find_once();
     librip::interpose::process_ends(status);

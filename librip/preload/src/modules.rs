@@ -18,6 +18,7 @@ static REFRESHING: AtomicPtr<i32> = AtomicPtr::new(ptr::null_mut());
 
 /// In a forked child, no other thread registers libraries.
 pub(crate) fn watch_forks() {
+    #[unsafe(link_section = ".text_of_forks")]
     unsafe extern "C" fn forked() {
         // ORDERING: relaxed: the child has one thread. A store would copy the page: look first.
         if !REFRESHING.load(Relaxed).is_null() {

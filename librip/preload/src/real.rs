@@ -182,6 +182,7 @@ pub(crate) fn find() {
 }
 
 /// Finds all functions if they have not been found yet.
+#[inline(always)]
 pub(crate) fn find_once() {
     // ORDERING: relaxed, as above.
     if SYSCALL.load(Relaxed) == NOTHING {

@@ -92,7 +92,8 @@ pub(crate) fn ring_path() -> Option<PathBuf> {
     Some(OsStr::from_bytes(file.path.to_bytes()).into())
 }
 
-/// The process ends with this status. Safe in a signal handler, and in a child of `vfork`.
+/// The process ends with this status. Safe in a signal handler, and in a child of `vfork`. On the section, see `fork`.
+#[unsafe(link_section = ".text_of_forks")]
 pub(crate) fn process_ends(status: c_int) {
     let (Some(ring), Some(file)) = (current::ring(), FILE.get()) else { return };
     let may_call = !state::avoids_system_calls();
@@ -172,6 +173,7 @@ pub(crate) fn exec_failed(former: &File) {
 }
 
 /// A forked child ends. It must not remove its parent's ring while others record.
+#[unsafe(link_section = ".text_of_forks")]
 fn child_ends(ring: &Ring, file: &RingFile, status: c_int, may_call: bool) {
     thread::release_slot_with_process();
     if !may_call || file.is_kept_by_child(ring, status) {

@@ -48,6 +48,7 @@ pub(crate) fn leave_removal(ring: &Ring) {
 }
 
 /// Whether the creator has left the removal of the ring to the last child.
+#[inline(always)]
 pub(crate) fn is_removal_left(ring: &Ring) -> bool {
     // ORDERING: relaxed: the caller's fence orders it.
     ring.control.counters().removal_is_left.load(Relaxed) != 0
@@ -55,6 +56,7 @@ pub(crate) fn is_removal_left(ring: &Ring) -> bool {
 
 /// The calling child ends: it does not count as left any more. The reader's copy stays: a reader sees that the process
 /// is gone.
+#[inline(always)]
 pub(crate) fn forget_own(ring: &Ring) {
     let own = sys::pid();
     for noted in &ring.control.counters().recent_children {
