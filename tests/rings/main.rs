@@ -10,6 +10,7 @@ mod dying;
 mod former;
 mod links;
 mod namespaces;
+mod unfinished;
 
 use librip_test_kit::victim::{Plan, Victim};
 

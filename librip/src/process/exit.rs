@@ -154,7 +154,7 @@ pub(crate) fn exec_begins() -> Option<File> {
 pub(crate) fn exec_failed(former: &File) {
     let (Some(ring), Some(file)) = (current::ring(), FILE.get()) else { return };
     let signals = sys::block_signals();
-    if let Ok(new) = File::open(file.path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL) {
+    if let Ok(new) = File::create_locked(file.path) {
         new.restrict_to_owner();
         let moved = new
             .set_len(ring.geometry.file_len_bytes)

@@ -6,7 +6,8 @@
 //!
 //! The file has no name while the ring is made (`O_TMPFILE`), and gets it when the ring is complete. If the program is
 //! killed meanwhile, nothing is left. Where the file system or a missing `/proc` does not allow that, the file has its
-//! name from the start.
+//! name from the start. Then it is locked (`flock`) until it is complete: a collector that finds an unfinished file that
+//! nobody has locked knows that its maker is dead.
 
 use std::ffi::{CStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -171,9 +172,7 @@ impl NewFile {
     /// Makes the file. Its path is in `name` if it has one already.
     pub(crate) fn create(place: &Place, pid: u32, naming: Naming, name: &mut Name) -> Result<NewFile, Errno> {
         let file = match naming {
-            Naming::AtTheStart => at_free_name(place, pid, name, |path| {
-                File::open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
-            })?,
+            Naming::AtTheStart => at_free_name(place, pid, name, File::create_locked)?,
             Naming::AtTheEnd => {
                 name.clear();
                 // The slash: the directory may be a symlink, as in the path of a file in it.

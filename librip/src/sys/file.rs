@@ -54,6 +54,22 @@ impl File {
         checked(result).map(|descriptor| File(descriptor as c_int))
     }
 
+    /// Creates a file, and locks it as [`try_lock`](File::try_lock) does. The lock stays as long as the file is open, or
+    /// mapped through this value.
+    ///
+    /// # Errors
+    ///
+    /// EEXIST if the name is taken, or if somebody has locked or removed the file before it was locked here. On a file
+    /// system without locks, the file is not locked.
+    pub(crate) fn create_locked(path: &CStr) -> Result<File, Errno> {
+        let file = File::open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)?;
+        match file.lock() {
+            Err(Errno(libc::EWOULDBLOCK)) => Err(Errno(libc::EEXIST)),
+            _ if id_at(path, false) != file.id() => Err(Errno(libc::EEXIST)),
+            _ => Ok(file),
+        }
+    }
+
     pub(crate) fn descriptor(&self) -> c_int {
         self.0
     }
@@ -67,9 +83,13 @@ impl File {
 
     /// Locks the file for this process alone (`flock`), until it is closed; false if somebody else has locked it.
     pub(crate) fn try_lock(&self) -> bool {
+        self.lock().is_ok()
+    }
+
+    fn lock(&self) -> Result<(), Errno> {
         let operation = libc::LOCK_EX | libc::LOCK_NB;
         // SAFETY: takes numbers.
-        checked(unsafe { raw::call(libc::SYS_flock, [self.0 as usize, operation as usize]) }).is_ok()
+        checked(unsafe { raw::call(libc::SYS_flock, [self.0 as usize, operation as usize]) }).map(drop)
     }
 
     /// Gives its owner, and nobody else, the right to read and write it, whatever the umask.
@@ -333,5 +353,23 @@ mod tests {
         assert_eq!(opened.read(&mut [0; 8]), Ok(0));
         unlink(&path);
         assert_eq!(id_at(&path, false), Err(Errno(libc::ENOENT)));
+    }
+
+    #[test]
+    fn a_created_file_is_locked_while_it_is_open_or_mapped() {
+        let path = std::env::temp_dir().join(format!("librip-locked.{}", std::process::id()));
+        let name = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).unwrap();
+        let file = File::create_locked(&name).unwrap();
+        assert_eq!(File::create_locked(&name).err(), Some(Errno(libc::EEXIST)));
+        let other = File::open(&name, libc::O_RDONLY).unwrap();
+        assert!(!other.try_lock());
+        file.set_len(4096).unwrap();
+        let base = file.map(4096).unwrap();
+        drop(file);
+        assert!(!other.try_lock(), "the mapping keeps the lock");
+        // SAFETY: mapped above, and not used.
+        unsafe { unmap(base, 4096) };
+        assert!(other.try_lock());
+        std::fs::remove_file(path).unwrap();
     }
 }

@@ -1,4 +1,5 @@
-//! `read-rip gc`: removes the rings of dead processes. It decides which; it finds none itself.
+//! `read-rip gc`: removes the rings of dead processes, and what processes have left that were killed while they made
+//! theirs. It decides which; it finds none itself.
 
 use std::cell::LazyCell;
 use std::collections::HashMap;
@@ -6,7 +7,7 @@ use std::io::Write;
 
 use super::error::AppError;
 use super::output::{ERROR, SOUND, now_ns, output, remark};
-use super::rings::{look_in, program_of};
+use super::rings::{look_in, program_of, unfinished};
 use crate::cli::{Common, GcArgs};
 use crate::process::{Found, Liveness, MappedFiles, Removal, is_of_another_boot, remove};
 use crate::report::{self, Json, printable};
@@ -45,6 +46,25 @@ pub(super) fn gc(args: &GcArgs, wanted: &Common) -> Result<u8, AppError> {
             Json(&mut out).removed(&ring.path, args.dry_run)?;
         } else {
             report::removed(&mut out, &ring, &program, args.dry_run, now_ns())?;
+        }
+    }
+    for file in unfinished(wanted)? {
+        let path = printable(&file.path.to_string_lossy()).into_owned();
+        if !args.all && !file.is_own() {
+            remark(format_args!(
+                "kept {path}: it is unfinished and belongs to another user; --all removes it"
+            ));
+            continue;
+        }
+        match file.remove(args.dry_run) {
+            Ok(Removal::Removed) if wanted.json => Json(&mut out).removed(&file.path, args.dry_run)?,
+            Ok(Removal::Removed) => report::removed_unfinished(&mut out, &file.path, args.dry_run)?,
+            // Its process makes it at this moment, or somebody else has removed it.
+            Ok(Removal::Gone | Removal::Busy) => {}
+            Err(error) => {
+                remark(format_args!("could not remove {path}: {error}"));
+                status = ERROR;
+            }
         }
     }
     out.flush()?;

@@ -9,8 +9,8 @@ use super::error::AppError;
 use super::output::{SOUND, now_ns, output, remark, width};
 use crate::cli::{Common, RingArgs};
 use crate::process::{
-    Found, MappedFiles, Unreadable, directories_of_processes, living_threads, newest_first, rings_in,
-    rings_of_process, unreadable_in,
+    Found, MappedFiles, Unfinished, Unreadable, directories_of_processes, living_threads, newest_first,
+    rings_in, rings_of_process, unfinished_in, unreadable_in,
 };
 use crate::report::{self, Json, printable};
 use crate::ring::Header;
@@ -131,7 +131,18 @@ pub(super) fn look_in(wanted: &Common) -> Result<Vec<Found>, AppError> {
     Ok(newest_first(found))
 }
 
-/// The same, and if the user names no directory, the rings that containers and other processes have elsewhere.
+/// The files of these directories that look like unfinished rings.
+pub(super) fn unfinished(wanted: &Common) -> Result<Vec<Unfinished>, AppError> {
+    let mut found = Vec::new();
+    for directory in wanted.directories() {
+        let files = unfinished_in(&directory)
+            .map_err(|source| AppError::Directory { path: directory.clone(), source })?;
+        found.extend(files);
+    }
+    Ok(found)
+}
+
+/// The rings of these directories, and if the user names no directory, the rings that containers and other processes have elsewhere.
 fn look_everywhere(wanted: &Common) -> Result<Vec<Found>, AppError> {
     let mut found = look_in(wanted)?;
     for directory in others(wanted) {

@@ -13,6 +13,7 @@
 //! | `thread_name` | what does the kernel call a thread? |
 //! | `live` | what do the kernel and the memory of a process say of it? |
 //! | `remove` | is this name still that of the ring that was judged? |
+//! | `unfinished` | which rings did a process that was killed begin to make? |
 
 mod children;
 mod descendants;
@@ -24,6 +25,7 @@ mod mapped;
 mod observer;
 mod remove;
 mod thread_name;
+mod unfinished;
 
 pub use children::{Child, children_in, ended_children, liveness_of_child, liveness_of_children};
 pub use descendants::{children, descendants};
@@ -36,3 +38,4 @@ pub use liveness::{
 pub use mapped::MappedFiles;
 pub use remove::{Removal, remove};
 pub use thread_name::thread_name;
+pub use unfinished::{Unfinished, unfinished_in};

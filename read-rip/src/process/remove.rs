@@ -30,29 +30,52 @@ pub enum Removal {
 ///
 /// Those of opening and removing. A file that is gone is none.
 pub fn remove(path: &Path, judged: FileId) -> io::Result<Removal> {
-    let gone = |error: io::Error| match error.kind() {
+    match open(path) {
+        Ok(file) if OpenedFile::from(&file.metadata()?).id == judged => {
+            Locked::of(&file, path)?.map_or_else(Ok, |locked| locked.remove(path))
+        }
+        Ok(_) => Ok(Removal::Gone),
+        Err(error) => gone(error),
+    }
+}
+
+/// Opens a file to lock it.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW;
+    File::options().read(true).custom_flags(flags).open(path)
+}
+
+/// The removal, if an error says that the file is gone.
+pub(super) fn gone(error: io::Error) -> io::Result<Removal> {
+    match error.kind() {
         io::ErrorKind::NotFound => Ok(Removal::Gone),
         _ => Err(error),
-    };
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW;
-    let file = match File::options().read(true).custom_flags(flags).open(path) {
-        Ok(file) => file,
-        Err(error) => return gone(error),
-    };
-    if OpenedFile::from(&file.metadata()?).id != judged {
-        return Ok(Removal::Gone);
     }
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(fs::TryLockError::WouldBlock) => return Ok(Removal::Busy),
-        Err(fs::TryLockError::Error(error)) => return Err(error),
+}
+
+/// A locked file that has a name.
+pub(super) struct Locked;
+
+impl Locked {
+    /// Locks a file. `Err` within: it cannot be removed, and why.
+    pub(super) fn of(file: &File, path: &Path) -> io::Result<Result<Locked, Removal>> {
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(Err(Removal::Busy)),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+        let id = OpenedFile::from(&file.metadata()?).id;
+        Ok(match fs::symlink_metadata(path) {
+            Ok(found) if OpenedFile::from(&found).id == id => Ok(Locked),
+            Ok(_) => Err(Removal::Gone),
+            Err(error) => Err(gone(error)?),
+        })
     }
-    match fs::symlink_metadata(path) {
-        Ok(found) if OpenedFile::from(&found).id == judged => {}
-        Ok(_) => return Ok(Removal::Gone),
-        Err(error) => return gone(error),
+
+    /// Removes the file.
+    pub(super) fn remove(self, path: &Path) -> io::Result<Removal> {
+        fs::remove_file(path).map(|()| Removal::Removed).or_else(gone)
     }
-    fs::remove_file(path).map(|()| Removal::Removed).or_else(gone)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The table of rings, and the words for the state of a process. It finds no rings.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use comfy_table::{CellAlignment, Table};
 
@@ -92,6 +93,16 @@ pub fn removed(
         ring.header.pid,
         ring.memory_bytes / 1024
     )
+}
+
+/// Writes that an unfinished ring was removed, or would be.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn removed_unfinished(out: &mut dyn Write, path: &Path, dry_run: bool) -> io::Result<()> {
+    let done = if dry_run { "would remove" } else { "removed" };
+    writeln!(out, "{done} {}: unfinished, nothing was recorded", printable(&path.to_string_lossy()))
 }
 
 /// Writes the rings as a table. `now_ns` is the time, ns since 1970. If a line is longer than a terminal of `width`

@@ -31,7 +31,7 @@ pub use crate::printable::printable;
 pub use findings::{Sources, findings};
 pub use info::info;
 pub use json::Json;
-pub use list::{list, process_state, removed};
+pub use list::{list, process_state, removed, removed_unfinished};
 pub use locks::locks;
 pub use names::{LocationTexts, LockNames, location_texts};
 pub use remarks::{Checked, OneReading};

@@ -112,6 +112,16 @@ pub fn read_header(path: &Path) -> Result<Header, Error> {
     parse::header(&Source::open_packed(path)?).map(|(header, _)| header)
 }
 
+/// Whether a file is the beginning of a ring whose maker has not finished it, by its content or by its name. It reads
+/// from the file's position on, which is the start.
+///
+/// # Errors
+///
+/// Those of reading.
+pub fn is_unfinished(file: &std::fs::File, path: &Path) -> std::io::Result<bool> {
+    parse::is_unfinished(file, path)
+}
+
 /// Reads only which program made a ring.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 //! `offset_of!`: no number is typed twice.
 
 use std::collections::HashSet;
+use std::io::Read;
 use std::mem::{offset_of, size_of};
 use std::path::Path;
 
@@ -11,8 +12,8 @@ use librip_format::Header as Raw;
 
 use super::bytes::Bytes;
 use super::{
-    Clock, Defect, Ending, Error, FileId, FileSystem, HandedOver, Header, IgnoredSettings, Machine, Region,
-    Source, region_list,
+    Clock, Defect, Ending, Error, FileId, FileName, FileSystem, HandedOver, Header, IgnoredSettings, Machine,
+    Region, Source, region_list,
 };
 
 /// A ring of a later minor version may have a longer header. Its first fields are the same.
@@ -44,6 +45,20 @@ pub(super) fn header(source: &Source) -> Result<(Header, Vec<Defect>), Error> {
     }
     region_list::read(&bytes, &mut header, &mut defects);
     Ok((header, defects))
+}
+
+/// Whether a file is the beginning of a ring whose maker has not finished it. The maker writes the magic last, and may
+/// not have written anything yet: then only the default name of a ring tells.
+pub(super) fn is_unfinished(file: &std::fs::File, path: &Path) -> std::io::Result<bool> {
+    let mut buffer = Vec::new();
+    file.take(HEADER_LEN_BYTES as u64).read_to_end(&mut buffer)?;
+    buffer.resize(HEADER_LEN_BYTES, 0);
+    let bytes = Bytes(&buffer);
+    let has_header = bytes.u32(offset_of!(Raw, byte_order)) == librip_format::BYTE_ORDER
+        && bytes.u64(offset_of!(Raw, checksum))
+            == librip_format::header_checksum(|at, len| &buffer[at..at + len]);
+    let has_name = path.file_name().and_then(|name| FileName::parse(name.to_str()?)).is_some();
+    Ok(bytes.u64(offset_of!(Raw, magic)) == 0 && (has_header || has_name))
 }
 
 /// Checks that this reader understands the ring: magic, version, byte order and architecture.
