@@ -23,7 +23,7 @@
 //! A thread that is stuck under a lock which only threads of its kind acquire, at one place, looks the same. A pool
 //! with a second place that takes the lock, for instance to close the queue, is reported once a thread waits there.
 
-use super::standstill::{Group, Root};
+use super::standstill::{Group, Root, groups};
 use super::view::View;
 use crate::hash::HashMap;
 use crate::locations::{Location, LocationId};
@@ -32,8 +32,12 @@ use crate::locks::{HoldState, LockId, Step, StepKind, ThreadId};
 /// A place in the source, for comparisons.
 pub(super) type Place<'v> = (&'v str, Option<(&'v str, u32)>, Option<u64>);
 
-/// For each group, whether it looks like an idle pool.
-pub(super) fn which_are_pools(view: &View<'_>, groups: &[Group]) -> Vec<bool> {
+/// For each group of [`groups`], whether it looks like an idle pool.
+pub(super) fn which_are_pools<'v>(view: &'v View<'_>) -> &'v [bool] {
+    view.memo.are_pools.get_or_init(|| judge(view, groups(view)))
+}
+
+fn judge(view: &View<'_>, groups: &[Group]) -> Vec<bool> {
     let mut candidates: Vec<Option<Place<'_>>> =
         groups.iter().map(|group| common_place(view, group)).collect();
     let mut by_lock: HashMap<LockId, usize> = HashMap::default();
@@ -113,9 +117,8 @@ pub(super) fn place_of(location: &Location) -> Place<'_> {
 
 /// All idle pools, and what looks like one.
 pub(super) fn pools(view: &View<'_>) -> Vec<IdlePool> {
-    let groups = super::standstill::groups(view);
-    let judged = groups.iter().zip(which_are_pools(view, &groups)).filter(|&(_, is_pool)| is_pool);
-    let pool = |(group, _): (&Group, bool)| {
+    let judged = groups(view).iter().zip(which_are_pools(view)).filter(|&(_, &is_pool)| is_pool);
+    let pool = |(group, _): (&Group, &bool)| {
         let hold = group.hold(view)?;
         Some(IdlePool {
             lock: group.lock,

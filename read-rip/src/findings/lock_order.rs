@@ -50,7 +50,7 @@ use super::history::{self, Held};
 use super::kin::Kin;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::nesting::{Mode, NOTHING, Nesting, Node};
-use super::per_lock::PerLock;
+use super::replaced::replaced;
 use super::view::View;
 use crate::hash::{HashMap, HashSet};
 use crate::locks::{LockId, LockName, Step, StepKind, ThreadId};
@@ -197,48 +197,6 @@ impl Orders {
         }
         Orders { nesting, is_cut: is_cut || edges.is_cut(), edges: edges.edges }
     }
-}
-
-/// The locks at whose address there was more than one lock: a lock was destroyed there, or initialised again. Which of
-/// them an event is about is not known there.
-pub(super) fn replaced(view: &View<'_>) -> HashSet<LockId> {
-    let mut replaced = HashSet::default();
-    // When each lock was initialised.
-    let mut initialised: HashMap<LockId, Option<u64>> = HashMap::default();
-    // The locks that the thread has used.
-    let mut used: PerLock<()> = PerLock::new(view.now.locks.len());
-    for thread in &view.now.threads {
-        used.forget();
-        for step in &thread.steps {
-            let Some(lock) = step.lock else { continue };
-            let is_first = match step.kind {
-                StepKind::Destroyed => false,
-                StepKind::Initialised => {
-                    initialised.insert(lock, step.time_ns).is_none() && used.get(lock).is_none()
-                }
-                _ => {
-                    used.set(lock, ());
-                    continue;
-                }
-            };
-            if !is_first {
-                replaced.insert(lock);
-            }
-        }
-    }
-    // What was done before the known beginning of a lock was done to another one.
-    for thread in view.now.threads.iter().filter(|_| !initialised.is_empty()) {
-        for step in thread.steps.iter().filter(|step| step.kind != StepKind::Initialised) {
-            let done_ns = step.time_ns.or(thread.exited_ns);
-            if let Some(lock) = step.lock
-                && let Some(&Some(begun_ns)) = initialised.get(&lock)
-                && done_ns.is_some_and(|done_ns| done_ns < begun_ns)
-            {
-                replaced.insert(lock);
-            }
-        }
-    }
-    replaced
 }
 
 /// What a thread holds, or passed, that keeps others out.

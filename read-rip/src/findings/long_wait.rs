@@ -69,12 +69,12 @@ impl Analysis for LongWait {
         let kinds = [Kind::Deadlock, Kind::Unreleased, Kind::LostOwner, Kind::Convoy, Kind::Starvation];
         let explained = locks_of(found, &kinds);
         let is_new = |group: &Group| !group.locks.iter().any(|lock| explained.contains(lock));
-        let groups: Vec<Group> = standstill::groups(view).into_iter().filter(is_new).collect();
-        let pools = idle_pool::which_are_pools(view, &groups);
+        let judged = standstill::groups(view).iter().zip(idle_pool::which_are_pools(view));
+        let judged = judged.filter(|&(group, &is_pool)| !is_pool && is_new(group));
+        let groups: Vec<&Group> = judged.map(|(group, _)| group).collect();
         let pasts = standstill::pasts(view, groups.iter().flat_map(|group| group.locks.iter().copied()));
-        let judged = groups.iter().zip(pools).filter(|&(_, is_pool)| !is_pool);
         let mut new: Vec<Finding> =
-            judged.filter_map(|(group, _)| Judge { view, group, pasts: &pasts }.finding()).collect();
+            groups.iter().filter_map(|group| Judge { view, group, pasts: &pasts }.finding()).collect();
         new.sort_by_key(|finding| std::cmp::Reverse(finding.threads_hurt));
         let unlisted = new.len().saturating_sub(FINDINGS_MAX);
         new.truncate(FINDINGS_MAX);

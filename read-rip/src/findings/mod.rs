@@ -12,7 +12,8 @@
 //! | `kind`, `named` | kinds, confidence, doubts and advice, with their stable names |
 //! | `evidence`, `mentions` | what findings are based on, and which threads, locks and locations that mentions |
 //! | `finding`, `view` | what an analysis makes, and what it sees |
-//! | `history`, `gates`, `kin`, `nesting`, `graph`, `standstill`, `idle_pool`, `per_lock` | tools of several analyses |
+//! | `history`, `gates`, `kin`, `nesting`, `graph`, `per_lock`, `replaced` | tools of several analyses |
+//! | `group`, `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
 //! | `balance` | what the threads do, and what the record cannot show |
 //! | `suppress` | findings that are not to be reported |
 //! | all others | an analysis each |
@@ -27,6 +28,7 @@ mod evidence;
 mod finding;
 mod gates;
 mod graph;
+mod group;
 mod history;
 mod idle_pool;
 mod kin;
@@ -45,6 +47,7 @@ mod nesting;
 mod nobody_left;
 mod own_order;
 mod per_lock;
+mod replaced;
 mod standstill;
 mod starvation;
 mod suppress;

@@ -32,7 +32,7 @@ use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
 use super::finding::{Analysis, Finding, locks_of};
 use super::history::{self, Held};
 use super::kind::{Advice, Confidence, Doubt, Kind};
-use super::lock_order::replaced;
+use super::replaced::replaced;
 use super::view::View;
 use crate::hash::{HashMap, HashSet};
 use crate::locks::{LockId, LockName, Step, StepKind, ThreadLocks};

@@ -9,31 +9,11 @@
 //! A thread of a cycle has no root: `deadlock` reports cycles. Each thread, wait and step is visited a fixed number of
 //! times, however long the queues are.
 
+pub(super) use super::group::{Group, Root};
 use super::view::View;
 use crate::hash::HashMap;
 use crate::locks::{Hold, HoldState, LockId, StepKind, ThreadId, Wait};
 use crate::threads::ThreadState;
-
-/// What keeps a group of threads waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Root {
-    /// This thread holds a lock, and does not wait for one itself.
-    Holder(ThreadId),
-    /// This lock, and no recorded thread is known to hold it.
-    Lock(LockId),
-}
-
-/// Threads that wait, directly or behind others, for one root.
-#[derive(Debug)]
-pub(super) struct Group {
-    pub(super) root: Root,
-    /// Of the locks that the root keeps, the one for which most threads wait.
-    pub(super) lock: LockId,
-    /// All threads that wait.
-    pub(super) threads: Vec<ThreadId>,
-    /// The locks for which they wait, each once.
-    pub(super) locks: Vec<LockId>,
-}
 
 impl Group {
     /// How the root holds the lock; `None` if no holder is known.
@@ -58,7 +38,11 @@ enum Search {
 }
 
 /// All groups, in the order of their first thread.
-pub(super) fn groups(view: &View<'_>) -> Vec<Group> {
+pub(super) fn groups<'v>(view: &'v View<'_>) -> &'v [Group] {
+    view.memo.groups.get_or_init(|| find(view))
+}
+
+fn find(view: &View<'_>) -> Vec<Group> {
     let holders = chosen_holders(view);
     let mut found = vec![Search::New; view.now.threads.len()];
     let mut groups: Vec<Group> = Vec::new();
@@ -257,7 +241,7 @@ mod tests {
     use crate::findings::testing::{NOW, SECOND, Scene};
 
     fn found(scene: &Scene) -> Vec<Group> {
-        scene.with_view(groups)
+        scene.with_view(find)
     }
 
     #[test]

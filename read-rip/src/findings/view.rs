@@ -5,8 +5,10 @@
 use std::cell::OnceCell;
 
 use super::evidence::{HoldFact, JoinFact, LockHistory, WaitFact, Waiters};
+use super::group::Group;
 use super::history::HandedOver;
 use super::kind::Premise;
+use crate::hash::HashSet;
 use crate::locations::Location;
 use crate::locks::{Hold, Join, LockId, LockModel, Ownership, Quantiles, ThreadId, Wait};
 use crate::threads::ThreadState;
@@ -34,6 +36,12 @@ pub struct View<'a> {
 #[derive(Debug, Default)]
 pub struct Memo {
     handed_over: OnceCell<HandedOver>,
+    /// See `standstill`.
+    pub(super) groups: OnceCell<Vec<Group>>,
+    /// For each group, whether it looks like an idle pool. See `idle_pool`.
+    pub(super) are_pools: OnceCell<Vec<bool>>,
+    /// See `replaced`.
+    pub(super) replaced: OnceCell<HashSet<LockId>>,
 }
 
 /// Whether something lasted for at least some time.

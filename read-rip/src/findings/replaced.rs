@@ -1,0 +1,52 @@
+//! Which addresses were those of several locks, one after the other. It makes no findings.
+
+use super::per_lock::PerLock;
+use super::view::View;
+use crate::hash::{HashMap, HashSet};
+use crate::locks::{LockId, StepKind};
+
+/// The locks at whose address there was more than one lock: a lock was destroyed there, or initialised again. Which of
+/// them an event is about is not known there.
+pub(super) fn replaced<'v>(view: &'v View<'_>) -> &'v HashSet<LockId> {
+    view.memo.replaced.get_or_init(|| find(view))
+}
+
+fn find(view: &View<'_>) -> HashSet<LockId> {
+    let mut replaced = HashSet::default();
+    // When each lock was initialised.
+    let mut initialised: HashMap<LockId, Option<u64>> = HashMap::default();
+    // The locks that the thread has used.
+    let mut used: PerLock<()> = PerLock::new(view.now.locks.len());
+    for thread in &view.now.threads {
+        used.forget();
+        for step in &thread.steps {
+            let Some(lock) = step.lock else { continue };
+            let is_first = match step.kind {
+                StepKind::Destroyed => false,
+                StepKind::Initialised => {
+                    initialised.insert(lock, step.time_ns).is_none() && used.get(lock).is_none()
+                }
+                _ => {
+                    used.set(lock, ());
+                    continue;
+                }
+            };
+            if !is_first {
+                replaced.insert(lock);
+            }
+        }
+    }
+    // What was done before the known beginning of a lock was done to another one.
+    for thread in view.now.threads.iter().filter(|_| !initialised.is_empty()) {
+        for step in thread.steps.iter().filter(|step| step.kind != StepKind::Initialised) {
+            let done_ns = step.time_ns.or(thread.exited_ns);
+            if let Some(lock) = step.lock
+                && let Some(&Some(begun_ns)) = initialised.get(&lock)
+                && done_ns.is_some_and(|done_ns| done_ns < begun_ns)
+            {
+                replaced.insert(lock);
+            }
+        }
+    }
+    replaced
+}
