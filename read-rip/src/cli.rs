@@ -13,7 +13,9 @@ pub use typed::{parse, similar_command};
 const EXAMPLES: &str = "\
 Examples:
   read-rip                          where threads pile up, by function (if there is only one ring)
-  read-rip 1234                     the ring of process 1234, alive or dead
+  read-rip 1234                     the ring of process 1234, alive or dead; without a ring, where its
+                                    threads stand and what they wait for
+  read-rip stacks 1234              the stacks of its threads, grouped
   read-rip server                   the ring of the program server: the living one, or the newest
   read-rip -t RING | less           the history of each thread
   read-rip locks RING               who holds each lock, who waits for it, and where
@@ -42,8 +44,8 @@ Exit status: that of the program, or 128 plus the number of the signal that ende
 With --check: 124 after the time-out. If the program ended with 0: 1 if there are findings, 2 if a ring could not be \
 read, 3 if no process recorded anything.";
 
-/// Shows where each thread of a process is, from the ring that librip records. The process may be alive or dead; it is
-/// not stopped.
+/// Shows where each thread of a process is, from the ring that librip records, or without a ring from the kernel and its
+/// memory. The process may be alive or dead; it is not stopped.
 #[derive(Debug, Parser)]
 #[command(
     name = "read-rip",
@@ -164,6 +166,8 @@ pub struct GcArgs {
 pub enum Command {
     /// Shows each lock: who holds it, who waits for it and where, and how it was used
     Locks(LocksArgs),
+    /// Shows the stacks of a living process: which threads do what, and in which functions
+    Stacks(StacksArgs),
     /// Finds deadlocks and other problems with locks
     Check(CheckArgs),
     /// Saves a compressed copy of a ring, which another machine reads with the same result
@@ -209,6 +213,17 @@ pub struct LocksArgs {
     pub verbose: bool,
     /// Only locks that REGEX matches: in their name, in the `name[tid]` of a holder or waiter, in the function or
     /// `file:line` of a holder or waiter, or where several processes share the ring, in `process PID`
+    #[arg(short, long, value_name = "REGEX")]
+    pub r#match: Option<regex::Regex>,
+}
+
+/// What `stacks` shows.
+#[derive(Args, Debug)]
+pub struct StacksArgs {
+    /// Which ring, or which process.
+    #[command(flatten)]
+    pub ring: RingArgs,
+    /// Only threads that REGEX matches: in `name[tid]`, or in the function or `file:line` where they stand
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
 }
@@ -347,7 +362,7 @@ pub struct RunArgs {
 /// The default of `--window`.
 const WINDOW: Duration = Duration::from_millis(200);
 /// The default of `--threshold`.
-const THRESHOLD: Duration = Duration::from_secs(10);
+pub(crate) const THRESHOLD: Duration = Duration::from_secs(10);
 
 /// The values of `--min-confidence`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -46,6 +46,7 @@ pub mod process;
 pub mod report;
 pub mod ring;
 pub mod stacks;
+pub mod standing;
 pub mod symbols;
 pub mod target;
 pub mod threads;

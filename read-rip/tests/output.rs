@@ -440,6 +440,7 @@ fn the_help_is_as_in_the_snapshot() {
         &["gc", "--help"],
         &["info", "--help"],
         &["locks", "--help"],
+        &["stacks", "--help"],
         &["check", "--help"],
         &["save", "--help"],
         &["run", "--help"],

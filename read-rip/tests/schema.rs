@@ -114,6 +114,10 @@ fn every_command_writes_lines_that_fit_the_schema() {
         let arguments = command.iter().copied().chain(["--json", "--dir", directory]);
         lines.extend(all_valid(read_rip(arguments).sound().json()));
     }
+    // This program has no ring.
+    let own = std::process::id().to_string();
+    lines.extend(all_valid(read_rip(["--json", "--dir", directory, &own]).sound().json()));
+    lines.extend(all_valid(read_rip(["stacks", "--json", "--dir", directory, &own]).sound().json()));
     let types: BTreeSet<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
     let schema = schema();
     let described = schema["$defs"].as_object().unwrap().keys();
@@ -245,6 +249,24 @@ fn nobody_left() -> Evidence {
     })
 }
 
+fn stall() -> Evidence {
+    use read_rip::locks::Doing;
+    let all = [
+        Doing::WaitsForLock,
+        Doing::WaitsForThread,
+        Doing::WaitsInside,
+        Doing::WaitsOutside,
+        Doing::Kernel,
+        Doing::Runs,
+        Doing::Starves,
+        Doing::Stopped,
+        Doing::Unknown,
+    ];
+    let one = |doing| StandingFact { thread: 1, count: 2, doing, location: Some(3) };
+    let first = all.map(one).into();
+    Evidence::Stall(Stall { threads: 3, on_locks: 1, on_threads: 1, inside: 1, window_ns: Some(1), first })
+}
+
 fn wait_cycle() -> Evidence {
     let blockers = [Blocker::Holder(hold()), Blocker::QueuedWriter(7)];
     let lock = |blocker| WaitEdge::Lock(LockEdge { wait: wait(), blocker });
@@ -313,6 +335,7 @@ fn evidence(kind: Kind) -> Vec<Evidence> {
         Kind::LockOrder => vec![order_cycle()],
         Kind::Livelock => livelock().into(),
         Kind::LongWait => vec![standstill(), nobody_left()],
+        Kind::Stall => vec![stall()],
         Kind::PileUp => vec![standstill()],
         Kind::Convoy => vec![queue()],
         Kind::LongHold => {

@@ -25,6 +25,7 @@ const READER: &[&str] = &[
     "symbols",
     "stacks",
     "waits",
+    "standing",
     "locations",
     "threads",
     "locks",

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::error::AppError;
+use super::look::{Look, process_of};
 use super::matching::Matching;
 use super::output::{FINDINGS, SOUND, UNJUDGED, is_terminal, prose};
 use super::reading::Reading;
@@ -17,7 +18,9 @@ use crate::cli::{CheckArgs, Common, MinConfidence, SourceArgs};
 use crate::findings::{self, Balance, Confidence, Finding, Limit, Memo, Outcome, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{self, Input, LockModel};
+use crate::process::Liveness;
 use crate::report::{self, Checked, Json, LockNames, OneReading, Sources};
+use crate::ring::Words;
 use crate::symbols::{Options, Resolver};
 
 /// What to do about a line that is not a rule.
@@ -42,8 +45,7 @@ pub(super) fn examine(
     let words = readings.reading.snapshot.take_words();
     let Readings { earlier, reading, .. } = &readings;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
-    let input = reading.input(earlier.as_ref().map(|earlier| (&earlier.reading, earlier.window_ns)));
-    let mut now = locks::build_of_words(&input, words, &mut locations);
+    let mut now = readings.model(words, &mut locations);
     let by_id: Vec<&Location> = locations.iter().collect();
     let threshold_ns = u64::try_from(args.threshold.as_nanos()).unwrap_or(u64::MAX);
     let before = earlier.as_ref().map(|earlier| &earlier.model);
@@ -158,7 +160,28 @@ impl Earlier {
 }
 
 impl Readings {
+    /// One reading, where nobody compares.
+    pub(super) fn one(reading: Reading) -> Readings {
+        Readings { earlier: None, reading, one_reading: None }
+    }
+
+    /// The model of the locks, with what the kernel and the memory say.
+    pub(super) fn model(&self, words: Vec<Words>, locations: &mut Locations<'_>) -> LockModel {
+        let earlier = self.earlier.as_ref().map(|earlier| (&earlier.reading, earlier.window_ns));
+        let mut model = locks::build_of_words(&self.reading.input(earlier), words, locations);
+        if let Some(seen) = &self.reading.seen {
+            locks::observe(&mut model, seen, locations);
+        }
+        model
+    }
+
     pub(super) fn of(path: &Path, args: &CheckArgs, wanted: &Common) -> Result<Readings, AppError> {
+        if let Some(pid) = process_of(path) {
+            let look = Look::begin(pid, wanted)?;
+            std::thread::sleep(args.window);
+            let reading = Reading::of_process(path, look.end());
+            return Ok(Readings { earlier: None, reading, one_reading: None });
+        }
         let mut first = Reading::of(path, wanted)?;
         first.ended(args.ended);
         if let Some((earlier, window_ns)) = first.take_earlier(wanted)? {
@@ -173,17 +196,28 @@ impl Readings {
             return one(first, None);
         }
         let read = Instant::now();
+        // Without rights to look at the process, the record alone has to do.
+        let look = match first.liveness {
+            Some(Liveness::Alive { pid, .. }) => {
+                u32::try_from(pid).ok().and_then(|pid| Look::begin(pid, wanted).ok())
+            }
+            _ => None,
+        };
         std::thread::sleep(args.window);
+        let seen = look.map(Look::end);
         let window_ns = u64::try_from(read.elapsed().as_nanos()).unwrap_or(u64::MAX);
         if !path.exists() {
             return one(first, Some(OneReading::Removed));
         }
         // The words of both readings at once could be too much for the memory.
         let earlier = Earlier::of(first, window_ns);
-        let second = Reading::of(path, wanted)?;
+        let mut second = Reading::of(path, wanted)?;
         // The last state is one moment by itself.
         if second.is_final() {
             return one(second, None);
+        }
+        if let Some(seen) = seen {
+            second.add_seen(seen);
         }
         Ok(Readings { earlier: Some(earlier), reading: second, one_reading: None })
     }

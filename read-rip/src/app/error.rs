@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use super::output::remark;
 use crate::cli::similar_command;
+use crate::process;
 use crate::report::printable;
 use crate::ring;
 
@@ -17,6 +18,10 @@ pub(super) enum AppError {
     Ring(ring::Error),
     /// A directory that cannot be searched.
     Directory { path: PathBuf, source: io::Error },
+    /// A process that cannot be looked at.
+    Process(process::live::Error),
+    /// Stacks of a process that has ended, or that this user may not look at.
+    NoStacks { path: PathBuf },
     /// The directory has no ring that this user can read.
     NoRing { dir: PathBuf },
     /// No ring of this process was found.
@@ -81,6 +86,15 @@ impl AppError {
                 format!("could not search {} for rings", path.display()),
                 Some(source.to_string()),
                 Some("name the file of a ring, or another directory with --dir"),
+            ),
+            AppError::Process(error) => (error.to_string(), None, error.remedy()),
+            AppError::NoStacks { path } => (
+                format!(
+                    "the process of {} has ended, or may not be looked at; a ring has no stacks",
+                    path.display()
+                ),
+                None,
+                Some("show the record of its marks with `read-rip RING`"),
             ),
             AppError::NoRing { dir } => {
                 (format!("no readable ring in {}", dir.display()), None, Some(NO_RING_HINT))

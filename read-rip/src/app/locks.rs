@@ -4,11 +4,13 @@
 
 use std::io::Write;
 
+use super::check::Readings;
 use super::error::AppError;
+use super::look::process_of;
 use super::matching::Matching;
 use super::output::prose;
 use super::reading::Reading;
-use crate::cli::{Common, LocksArgs};
+use crate::cli::{CheckArgs, Common, LocksArgs, RingArgs};
 use crate::locations::{FileNames, Locations};
 use crate::locks::{self, Summary};
 use crate::report::{self, Json, LockNames};
@@ -16,9 +18,20 @@ use crate::report::{self, Json, LockNames};
 /// `read-rip locks`.
 pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, wanted)?;
-    let reading = Reading::of(&path, wanted)?.with_present_names();
+    let readings = match process_of(&path) {
+        Some(_) => Readings::of(&path, &CheckArgs::of(RingArgs::default()), wanted)?,
+        None => {
+            let mut reading = Reading::of(&path, wanted)?.with_present_names();
+            reading.see(wanted);
+            Readings::one(reading)
+        }
+    };
+    let reading = &readings.reading;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
-    let model = locks::build(&reading.input(None), &mut locations);
+    let mut model = locks::build(&reading.input(None), &mut locations);
+    if let Some(seen) = &reading.seen {
+        locks::observe(&mut model, seen, &mut locations);
+    }
     let mut overview = locks::overview(&model, args.all);
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(&locations, &files, args.verbose);

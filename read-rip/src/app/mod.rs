@@ -2,12 +2,14 @@
 //!
 //! The commands connect the layers. They decode, analyse and format nothing themselves.
 
+mod bare;
 mod check;
 mod collect;
 mod error;
 mod gc;
 mod install;
 mod locks;
+mod look;
 mod matching;
 mod output;
 mod processes;
@@ -46,6 +48,7 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
         Some(Command::Gc(args)) => gc::gc(&args, &cli.common),
         Some(Command::Info { ring }) => show::info(&ring, &cli.common),
         Some(Command::Locks(args)) => locks::locks(&args, &cli.common),
+        Some(Command::Stacks(args)) => bare::stacks(&args, &cli.common),
         Some(Command::Check(args)) => collect::check(&args, &cli.common),
         Some(Command::Save(args)) => save::save(&args, &cli.common),
         Some(Command::Run(args)) => run::run(&args, &cli.common),

@@ -20,6 +20,7 @@ use crate::locks::Input;
 use crate::process::{self, Liveness, MappedFiles, is_of_another_boot, living_threads};
 use crate::report::{self, Json, printable};
 use crate::ring::{self, Ending, Module, Saved, Snapshot, Source};
+use crate::standing::Standings;
 use crate::symbols::{Options, Resolver};
 use crate::threads::{self, Losses, Thread};
 
@@ -46,12 +47,14 @@ pub(super) struct Reading {
     pub(super) latest_end_ns: Option<u64>,
     /// Whether the kernel can be asked about the process: the reading is of a ring, and not of a saved one.
     pub(super) asks_kernel: bool,
+    /// What the kernel and the memory say of the living process, if they were asked.
+    pub(super) seen: Option<Standings>,
     /// What a saved ring has besides.
-    saved: Option<SavedRest>,
+    pub(super) saved: Option<SavedRest>,
 }
 
 /// What a saved ring has besides its later image.
-struct SavedRest {
+pub(super) struct SavedRest {
     context: Rc<Context>,
     earlier: Option<Source>,
 }
@@ -91,6 +94,7 @@ impl Reading {
             now_ns: context.now_ns,
             latest_end_ns: context.latest_end_ns,
             asks_kernel: false,
+            seen: None,
             saved: None,
         };
         reading.apply_names(&context.names);
@@ -169,6 +173,7 @@ impl Reading {
             now_ns,
             latest_end_ns,
             asks_kernel: true,
+            seen: None,
             saved: None,
         })
     }
@@ -230,13 +235,17 @@ impl Reading {
     ) -> Result<u8, AppError> {
         let mut warnings: Vec<(String, String, String)> = Vec::new();
         let own = self.path.to_string_lossy().into_owned();
-        if self.snapshot.header.is_none() && wanted.exe.is_none() {
+        if self.snapshot.header.is_none() && self.seen.is_none() && wanted.exe.is_none() {
             let (what, hint) = report::remarks::UNNAMED_PROGRAM;
             warnings.push((own.clone(), what.to_owned(), hint.to_owned()));
         }
         for problem in locations.resolver().problems() {
             let about = problem.path.to_string_lossy().into_owned();
             warnings.push((about, problem.to_string(), problem.hint().to_owned()));
+        }
+        if let Some(hidden) = self.seen.as_ref().and_then(|seen| seen.target.hidden.as_ref()) {
+            let what = format!("memory, stacks and system calls are not shown: {hidden}");
+            warnings.push((own.clone(), what, hidden.remedy().unwrap_or_default().to_owned()));
         }
         if let Some((what, hint)) = report::remarks::of_ambiguous(locations) {
             warnings.push((own, what, hint.to_owned()));
@@ -250,11 +259,15 @@ impl Reading {
             return self.report_defects(wanted);
         }
         remarks.iter().for_each(remark);
-        remark(report::remarks::of_losses(&self.losses));
+        if self.bare().is_none() {
+            remark(report::remarks::of_losses(&self.losses));
+        }
         report::remarks::of_refused(&self.snapshot).iter().for_each(remark);
         for (_, what, hint) in &warnings {
             remark(format_args!("Warning: {}", printable(what)));
-            remark(format_args!("Hint: {hint}"));
+            if !hint.is_empty() {
+                remark(format_args!("Hint: {hint}"));
+            }
         }
         self.report_defects(wanted)
     }
@@ -284,6 +297,9 @@ impl Reading {
         if let Some(saved) = &self.saved {
             return saved.context.program.clone();
         }
+        if let Some(seen) = self.bare() {
+            return seen.target.name.clone();
+        }
         let executable = self.snapshot.program().map(|module| module.path.clone()).unwrap_or_default();
         ring::program_name(&self.path, self.pid().unwrap_or_default(), &executable)
     }
@@ -298,6 +314,11 @@ impl Reading {
         json.ring(&self.path, &self.program(), &self.snapshot, self.liveness.as_ref(), &self.losses)
     }
 
+    /// What was seen of a process that has no ring.
+    pub(super) fn bare(&self) -> Option<&Standings> {
+        self.seen.as_ref().filter(|_| self.snapshot.header.is_none())
+    }
+
     /// One line about the process and its threads.
     pub(super) fn heading(&self, threads: &[Thread<'_>]) -> String {
         self.heading_with(threads, "")
@@ -306,6 +327,9 @@ impl Reading {
     /// Like `heading`, with an addition to the number of exited threads.
     pub(super) fn heading_with(&self, threads: &[Thread<'_>], of_exited: &str) -> String {
         let (program, liveness) = (self.program(), self.liveness.as_ref());
+        if let Some(seen) = self.bare() {
+            return report::standing_heading(seen);
+        }
         report::remarks::heading(&self.snapshot, &program, liveness, threads, of_exited) + &self.saved_when()
     }
 

@@ -61,8 +61,12 @@ pub(super) fn choose(args: &RingArgs, wanted: &Common) -> Result<PathBuf, AppErr
 fn of_process(pid: u32, wanted: &Common) -> Result<PathBuf, AppError> {
     let is_alive = !living_threads(pid as i32).is_empty();
     let owner = unreadable(wanted).into_iter().find(|ring| ring.pid == pid).map(|ring| ring.owner);
+    let rings = rings_of_process(pid, &wanted.directories());
+    if rings.is_empty() && is_alive {
+        return Ok(super::look::path_of(pid));
+    }
     let none = AppError::NoRingOf { pid, is_alive, dir: names(wanted).into(), owner };
-    only(rings_of_process(pid, &wanted.directories()), none)
+    only(rings, none)
 }
 
 /// The ring of a program with this name: that of a living process, or else the newest.

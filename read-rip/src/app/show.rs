@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::error::AppError;
+use super::look::process_of;
 use super::matching::Pattern;
 use super::output::{now_ns, output, prose, remark};
 use super::reading::Reading;
@@ -20,6 +21,9 @@ const SHOWN_WITH_TV: &str = " (-tv shows them)";
 /// `read-rip [RING]`.
 pub(super) fn show(ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(ring, wanted)?;
+    if process_of(&path).is_some() {
+        return super::bare::show(&path, ring, args, wanted);
+    }
     let mut reading = Reading::of(&path, wanted)?;
     // The condensed view names no threads.
     if args.threads || args.r#match.is_some() {

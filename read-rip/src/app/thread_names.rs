@@ -51,7 +51,7 @@ impl Reading {
         mentioned.dedup();
         for id in mentioned.into_iter().take(NAMES_MAX) {
             let Some(thread) = model.threads.get_mut(id) else { continue };
-            let slot = self.snapshot.slots.get(thread.slot);
+            let slot = thread.slot.and_then(|slot| self.snapshot.slots.get(slot));
             if slot.is_some_and(|slot| self.may_have_another_name(slot))
                 && let Some(name) = thread_name(thread.pid, thread.tid)
             {

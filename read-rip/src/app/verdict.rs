@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::check::Readings;
 use super::error::AppError;
-use crate::cli::{CheckArgs, Common, RingArgs};
+use crate::cli::{CheckArgs, Common, RingArgs, THRESHOLD};
 use crate::findings::{self, Balance, Finding, Memo, Outcome, View};
 use crate::locations::{Location, Locations};
-use crate::locks;
+use crate::locks::LockModel;
 
 /// A ring with more threads than this is not judged unasked: that takes several times as long as the view.
 const THREADS_MAX: usize = 20_000;
@@ -29,16 +29,26 @@ pub(super) fn verdict(
     let args = CheckArgs::of(RingArgs::default());
     let mut readings = Readings::of(path, &args, wanted)?;
     let words = readings.reading.snapshot.take_words();
-    let Readings { earlier, reading, .. } = &readings;
+    let reading = &readings.reading;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
-    let input = reading.input(earlier.as_ref().map(|earlier| (&earlier.reading, earlier.window_ns)));
-    let now = locks::build_of_words(&input, words, &mut locations);
+    let now = readings.model(words, &mut locations);
+    Ok(of_model(&readings, &now, &locations, &command))
+}
+
+/// Judges a model of the locks of a process.
+pub(super) fn of_model(
+    readings: &Readings,
+    now: &LockModel,
+    locations: &Locations<'_>,
+    command: &str,
+) -> Option<String> {
+    let Readings { earlier, reading, .. } = readings;
     let by_id: Vec<&Location> = locations.iter().collect();
     let view = View {
-        now: &now,
+        now,
         before: earlier.as_ref().map(|earlier| &earlier.model),
         locations: &by_id,
-        threshold_ns: u64::try_from(args.threshold.as_nanos()).unwrap_or(u64::MAX),
+        threshold_ns: u64::try_from(THRESHOLD.as_nanos()).unwrap_or(u64::MAX),
         memo: Memo::default(),
     };
     let (mut found, _) = findings::run_bounded(&view);
@@ -46,11 +56,11 @@ pub(super) fn verdict(
         findings::doubt_copy(&mut found);
     }
     let what = match Balance::of(&view, &found).outcome {
-        Outcome::NothingRecorded => return Ok(None),
+        Outcome::NothingRecorded => return None,
         Outcome::AllWait => "all recorded threads wait, and no finding says why".to_owned(),
         Outcome::Findings | Outcome::NothingFound => sentence(&found),
     };
-    Ok(Some(format!("check: {what}; next: {command}")))
+    Some(format!("check: {what}; next: {command}"))
 }
 
 /// The worst finding, and how many there are besides.

@@ -101,6 +101,7 @@ impl Command {
     fn name(&self) -> &'static str {
         match self {
             Command::Locks(_) => "locks",
+            Command::Stacks(_) => "stacks",
             Command::Check(_) => "check",
             Command::Save(_) => "save",
             Command::Run(_) => "run",
@@ -115,6 +116,7 @@ impl Command {
     fn ring(&mut self) -> Option<&mut RingArgs> {
         match self {
             Command::Locks(args) => Some(&mut args.ring),
+            Command::Stacks(args) => Some(&mut args.ring),
             Command::Check(args) => Some(&mut args.ring),
             Command::Info { ring } => Some(ring),
             Command::Save(args) => Some(&mut args.ring),
@@ -137,6 +139,7 @@ impl Command {
     fn matching(&mut self) -> Option<&mut Option<regex::Regex>> {
         match self {
             Command::Locks(args) => Some(&mut args.r#match),
+            Command::Stacks(args) => Some(&mut args.r#match),
             Command::Check(args) => Some(&mut args.r#match),
             _ => None,
         }

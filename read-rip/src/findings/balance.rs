@@ -2,6 +2,8 @@
 //!
 //! A process in which threads wait is not silent, even if no rule fires.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::idle_pool::{self, IdlePool};
@@ -9,6 +11,7 @@ use super::named::named;
 use super::nobody_left::asleep;
 use super::view::View;
 use super::{Asleep, Finding};
+use crate::locks::{Doing, ThreadLocks};
 use crate::threads::ThreadState;
 
 named! {
@@ -49,6 +52,9 @@ pub struct Balance {
     pub unrecorded: Option<usize>,
     /// Threads that use locks, and whose older events were overwritten.
     pub overwritten: usize,
+    /// How many of the threads that wait for none of these do what, by the kernel; empty if it was not asked.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub doing: BTreeMap<Doing, usize>,
     /// Idle pools, and what looks like one.
     pub pools: Vec<IdlePool>,
 }
@@ -59,7 +65,12 @@ impl Balance {
         let model = view.now;
         let present = || model.threads.iter().filter(|thread| thread.state == ThreadState::Present);
         let blocked = || present().filter(|thread| thread.is_blocked());
-        let count = |what: Asleep| blocked().filter(|thread| asleep(thread) == what).count();
+        let counted = || present().filter(|thread| is_counted(thread));
+        let count = |what: Asleep| counted().filter(|thread| asleep(thread) == what).count();
+        let mut doing = BTreeMap::new();
+        for seen in present().filter(|thread| !is_counted(thread)).filter_map(|thread| thread.seen) {
+            *doing.entry(seen.doing).or_insert(0) += 1;
+        }
         let first_ns = present().filter_map(|thread| thread.wait?.since_ns).min();
         let ends_by_itself = blocked().any(|thread| thread.sleep.is_some_and(|sleep| sleep.is_timed));
         let all_wait = present().next().is_some()
@@ -68,7 +79,9 @@ impl Balance {
             && model.unrecorded.is_none_or(|unrecorded| unrecorded == 0);
         let outcome = match () {
             () if !found.is_empty() => Outcome::Findings,
-            () if model.locks.is_empty() && !model.has_progress_sites => Outcome::NothingRecorded,
+            () if model.locks.is_empty() && !model.has_progress_sites && doing.is_empty() => {
+                Outcome::NothingRecorded
+            }
             () if all_wait => Outcome::AllWait,
             () => Outcome::NothingFound,
         };
@@ -88,9 +101,15 @@ impl Balance {
                 .and_then(|first_ns| view.at_most_ns(first_ns)),
             unrecorded: model.unrecorded,
             overwritten: model.threads.iter().filter(is_cut).count(),
+            doing,
             pools: idle_pool::pools(view),
         }
     }
+}
+
+/// Whether a thread waits for a lock, on a condition variable or for a semaphore, as far as the record says.
+fn is_counted(thread: &ThreadLocks) -> bool {
+    thread.is_blocked() && thread.join.is_none()
 }
 
 #[cfg(test)]

@@ -338,7 +338,7 @@ impl<'a> WaitsFor<'a> {
             let blocker = match self.own_hold(next, wait.lock).filter(|_| !is_queued) {
                 Some(hold) => {
                     doubts.extend(self.grade_hold(hold).1);
-                    premises.extend(self.view.premise(hold.lock));
+                    premises.extend(self.view.premises(hold.lock));
                     Blocker::Holder(self.view.hold_fact(hold))
                 }
                 None => {
@@ -363,6 +363,7 @@ impl<'a> WaitsFor<'a> {
         edges.truncate(EDGES_MAX);
         doubts.sort_unstable();
         doubts.dedup();
+        premises.sort_unstable();
         premises.dedup();
         // A suspicion does not rest on it.
         premises.retain(|_| level > Confidence::Suspected);

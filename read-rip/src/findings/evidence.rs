@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::kind::Refusal;
 use crate::locations::LocationId;
-use crate::locks::{LockId, Quantiles, ThreadId};
+use crate::locks::{Doing, LockId, Quantiles, ThreadId};
 
 /// What a finding is based on. Each analysis has its own type.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,6 +27,7 @@ pub enum Evidence {
     BusyLoops(BusyLoops),
     Standstill(Standstill),
     Abandoned(Abandoned),
+    Stall(Stall),
     Queue(Queue),
     IdleHolder(IdleHolder),
     Overtaken(Overtaken),
@@ -410,6 +411,38 @@ pub struct HolderSleep {
     /// For how long; `None`: not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
+}
+
+/// A process in which no thread moves, and threads wait for locks or for one another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stall {
+    /// How many threads the process has.
+    pub threads: usize,
+    /// How many of them wait for locks.
+    pub on_locks: usize,
+    /// How many wait for the end of a thread, or for an initialisation.
+    pub on_threads: usize,
+    /// How many wait for what only another thread can bring, as a signal on a condition variable.
+    pub inside: usize,
+    /// For how long none of them moved, ns: the time between the two readings; `None`: the process is dead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<u64>,
+    /// Threads that do the same at the same place, those that wait for locks first. Of many groups the first ones.
+    pub first: Vec<StandingFact>,
+}
+
+/// Threads that do the same at the same place.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct StandingFact {
+    /// One of them.
+    pub thread: ThreadId,
+    /// How many they are.
+    pub count: usize,
+    /// What they do.
+    pub doing: Doing,
+    /// Where they stand in the program; `None`: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<LocationId>,
 }
 
 /// A process all of whose threads wait, so that no thread is left to wake another one.

@@ -30,6 +30,8 @@ named! {
         Livelock = "livelock",
         /// Threads wait for long for what a holder keeps, or nobody can give.
         LongWait = "long-wait",
+        /// No thread of a process moves, and threads wait for locks or for one another.
+        Stall = "stall",
         /// Most threads that use a lock wait for it, and its holder keeps it.
         PileUp = "pile-up",
         /// Most threads that use a lock wait for it, and it changes hands.
@@ -198,6 +200,8 @@ named! {
     pub enum Premise {
         /// A thread releases only locks that it acquired itself, as the interface of the lock demands.
         OwnerReleases = "owner-releases",
+        /// The memory of a lock says who owns it: the process has not written anything else there.
+        MemoryIntact = "memory-intact",
     }
 }
 
@@ -242,6 +246,8 @@ named! {
         CheckSilentHolder = "check-silent-holder",
         /// Look for the thread that has to signal or post.
         CheckSignal = "check-signal",
+        /// Look at the stacks of all threads.
+        ShowStacks = "show-stacks",
         /// Look for a holder that is not recorded.
         FindHolder = "find-holder",
         /// Do the slow work without the lock.

@@ -74,6 +74,9 @@ impl Mentions {
                 }
                 self.waiters(&standstill.waiters);
             }
+            Evidence::Stall(stall) => {
+                stall.first.iter().for_each(|fact| self.passed(fact.thread, fact.location));
+            }
             Evidence::Abandoned(abandoned) => {
                 abandoned.first.iter().for_each(|one| self.one(one.thread, one.lock, [one.location]));
             }

@@ -48,6 +48,7 @@ mod nobody_left;
 mod own_order;
 mod per_lock;
 mod replaced;
+mod stall;
 mod standstill;
 mod starvation;
 mod suppress;
@@ -83,6 +84,7 @@ pub const ANALYSES: &[&dyn Analysis] = &[
     &starvation::Starvation,
     &long_wait::LongWait,
     &nobody_left::NobodyLeft,
+    &stall::Stalled,
     &long_hold::LongHold,
     &contention::Contention,
     &lines::Lines,

@@ -37,7 +37,7 @@ pub(super) struct NobodyLeft;
 /// At most this many threads are listed.
 const LISTED_MAX: usize = 5;
 /// What explains why threads wait.
-const EXPLANATIONS: &[Kind] = &[
+pub(super) const EXPLANATIONS: &[Kind] = &[
     Kind::Deadlock,
     Kind::Unreleased,
     Kind::LostOwner,

@@ -79,7 +79,7 @@ impl Scene {
         let id = self.model.threads.len();
         let last = Some(self.location("idle.rs", 1));
         self.model.threads.push(ThreadLocks {
-            slot: id,
+            slot: Some(id),
             pid: PID,
             tid: 5000 + id as u32,
             name: name.into(),
@@ -105,6 +105,7 @@ impl Scene {
             steps: Steps::default(),
             overwritten: 0,
             advanced: (!self.model.is_final).then_some(0),
+            seen: None,
         });
         id
     }
@@ -126,6 +127,7 @@ impl Scene {
             semaphore_waiters: Vec::new(),
             initialised_at: None,
             is_handed_over: false,
+            is_from_memory: false,
             record: Default::default(),
         });
         self.model.locks.len() - 1

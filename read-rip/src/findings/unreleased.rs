@@ -68,7 +68,7 @@ impl Analysis for Unreleased {
             });
             let mut finding = Finding::new(Kind::Unreleased, confidence, evidence, Advice::CheckExits);
             finding.doubts.extend(doubt);
-            finding.premises.extend(view.premise(hold.lock).filter(|_| confidence > Confidence::Suspected));
+            finding.premises.extend(view.premises(hold.lock).filter(|_| confidence > Confidence::Suspected));
             finding.since_ns = hold.since_ns;
             finding.threads_hurt = threads_hurt;
             found.push(finding);

@@ -89,9 +89,12 @@ impl View<'_> {
         self.now.now_ns?.checked_sub(since_ns?)
     }
 
-    /// What a conclusion from a hold of a lock takes for granted: that only the holder releases the lock.
-    pub(super) fn premise(&self, lock: LockId) -> Option<Premise> {
-        (self.now.locks[lock].nature.ownership == Ownership::ByRule).then_some(Premise::OwnerReleases)
+    /// What a conclusion from a hold of a lock takes for granted: that only the holder releases the lock, and that the
+    /// lock's memory can be trusted.
+    pub(super) fn premises(&self, lock: LockId) -> impl Iterator<Item = Premise> {
+        let lock = &self.now.locks[lock];
+        let by_rule = (lock.nature.ownership == Ownership::ByRule).then_some(Premise::OwnerReleases);
+        by_rule.into_iter().chain(lock.is_from_memory.then_some(Premise::MemoryIntact))
     }
 
     /// The wait of a thread, if the thread still exists.

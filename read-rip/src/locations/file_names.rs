@@ -13,13 +13,16 @@ pub struct FileNames(HashMap<String, String>);
 impl FileNames {
     /// Chooses names for the files of these locations.
     pub fn choose<'p>(locations: impl Iterator<Item = &'p Location>) -> FileNames {
-        let mut files: Vec<&str> = locations
-            .flat_map(|location| {
-                let own = location.source.iter().chain(&location.folded).map(|(file, _)| &**file);
-                let callers = location.caller().into_iter().chain(&location.outer);
-                own.chain(callers.filter_map(|caller| caller.file.as_deref()))
-            })
-            .collect();
+        FileNames::of_paths(locations.flat_map(|location| {
+            let own = location.source.iter().chain(&location.folded).map(|(file, _)| &**file);
+            let callers = location.caller().into_iter().chain(&location.outer);
+            own.chain(callers.filter_map(|caller| caller.file.as_deref()))
+        }))
+    }
+
+    /// Chooses names for these files.
+    pub fn of_paths<'p>(paths: impl Iterator<Item = &'p str>) -> FileNames {
+        let mut files: Vec<&str> = paths.collect();
         files.sort_unstable();
         files.dedup();
         // Bounds the work: there can be many files, and nobody reads longer names.

@@ -20,6 +20,7 @@ mod guards;
 mod location;
 mod meaning;
 mod module_map;
+mod place;
 mod shared_names;
 mod table;
 mod wrapper;

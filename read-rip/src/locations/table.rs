@@ -342,8 +342,12 @@ impl<'a> Locations<'a> {
         &self.resolver
     }
 
+    pub(super) fn resolver_mut(&mut self) -> &mut Resolver {
+        &mut self.resolver
+    }
+
     /// The module that an actual address is in, and the address relative to it.
-    fn module_of(&self, pid: u32, pc: u64) -> Option<(usize, u64)> {
+    pub(super) fn module_of(&self, pid: u32, pc: u64) -> Option<(usize, u64)> {
         let module = self.modules.find(pid, pc)?;
         Some((module, self.snapshot.modules[module].relative(pc)?))
     }
@@ -384,7 +388,7 @@ impl<'a> Locations<'a> {
         }
     }
 
-    fn module_name(&mut self, module: usize) -> Option<Arc<str>> {
+    pub(super) fn module_name(&mut self, module: usize) -> Option<Arc<str>> {
         let name = self.snapshot.modules[module].path.file_name()?;
         Some(self.names.share(&name.to_string_lossy()))
     }

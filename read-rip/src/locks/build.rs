@@ -205,7 +205,7 @@ fn one_thread<'a>(
 ) -> ThreadLocks {
     let slot = thread.slot;
     let mut own = ThreadLocks {
-        slot: thread.position,
+        slot: Some(thread.position),
         pid: slot.pid,
         tid: slot.tid,
         name: slot.name.clone(),
@@ -231,6 +231,7 @@ fn one_thread<'a>(
         steps: Steps::default(),
         overwritten: 0,
         advanced: steadiness.earlier.map(|earlier| slot.count.saturating_sub(earlier.count)),
+        seen: None,
     };
     // The event of a wait says more of the place than the entry.
     let last_wait = last_wait(slot, marks);
@@ -291,7 +292,7 @@ fn incidents(
 ) -> Vec<LockIncident> {
     let all = snapshot.header.as_ref().map_or(&[][..], |header| &header.incidents);
     let known = |incident: &Incident| {
-        let claimed = |id: &ThreadId| snapshot.slots[threads[*id].slot].claimed_boottime_ns;
+        let claimed = |id: &ThreadId| threads[*id].claimed_ns;
         let is_same = |id: &ThreadId| {
             let thread = &threads[*id];
             (thread.pid, thread.tid) == (incident.pid, incident.tid) && claimed(id) <= incident.boottime_ns

@@ -73,6 +73,7 @@ impl<'s> Ledger<'s> {
                 condition_waiters: Vec::new(),
                 semaphore_waiters: Vec::new(),
                 initialised_at: None,
+                is_from_memory: false,
                 is_handed_over: self.handed_over.is_some_and(|known| known.locks.contains(&address)),
                 record: Record::default(),
             });

@@ -128,6 +128,7 @@ mod tests {
             semaphore_waiters: Vec::new(),
             initialised_at: None,
             is_handed_over: false,
+            is_from_memory: false,
             record: Record { acquisitions: 1, ..Record::default() },
         }
     }

@@ -8,6 +8,7 @@
 //! | `replay` | what did a thread do, step by step? |
 //! | `steps` | how are a thread's steps kept? |
 //! | `build` | which threads hold or wait for each lock now? |
+//! | `observe` | what do the kernel and the memory add? |
 //! | `overview` | which locks are shown first? |
 
 mod build;
@@ -15,14 +16,16 @@ mod ledger;
 mod marks;
 mod merge;
 mod model;
+mod observe;
 mod overview;
 mod replay;
 mod steps;
 
 pub use build::{Input, build, build_of_words};
 pub use model::{
-    Hold, HoldState, Join, Lock, LockId, LockIncident, LockModel, LockName, Nature, Ownership, Record, Step,
-    StepKind, ThreadId, ThreadLocks, Wait,
+    Doing, Hold, HoldState, Join, Lock, LockId, LockIncident, LockModel, LockName, Nature, Ownership, Record,
+    Seen, Step, StepKind, ThreadId, ThreadLocks, Wait,
 };
+pub use observe::observe;
 pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, overview};
 pub use steps::{Steps, StepsIter};

@@ -5,6 +5,8 @@
 
 use std::collections::HashSet;
 
+use serde::Serialize;
+
 use super::Steps;
 use crate::locations::LocationId;
 use crate::ring::{IncidentKind, LockType, Position};
@@ -81,6 +83,8 @@ pub struct Lock {
     pub initialised_at: Option<LocationId>,
     /// Whether the recorder remembers that a thread other than its holder released it.
     pub is_handed_over: bool,
+    /// Whether only the process's memory says who holds the lock.
+    pub is_from_memory: bool,
     /// What the known histories say of the lock.
     pub record: Record,
 }
@@ -190,6 +194,44 @@ pub struct Wait {
     pub is_steady: bool,
 }
 
+/// What the kernel says of a thread, as far as analyses want to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its index among the threads that were seen.
+    pub index: usize,
+    /// Where it stands in the program.
+    pub place: Option<LocationId>,
+    /// What it does.
+    pub doing: Doing,
+    /// Whether it stood still between two readings; `None` if there was one.
+    pub is_still: Option<bool>,
+}
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doing {
+    /// It waits for a lock, without a time limit.
+    WaitsForLock,
+    /// It waits for the end of a thread, or for an initialisation that another thread runs.
+    WaitsForThread,
+    /// It waits for what only another thread of the process can bring: a signal on a condition variable, a unit of a
+    /// semaphore, a message.
+    WaitsInside,
+    /// It waits for what comes from outside of the process, or for a time.
+    WaitsOutside,
+    /// The kernel works for it: a disk, a page of memory.
+    Kernel,
+    /// It runs.
+    Runs,
+    /// It is ready to run, and got no processor between two readings.
+    Starves,
+    /// A signal or a tracer has stopped it.
+    Stopped,
+    /// Not known.
+    Unknown,
+}
+
 /// A thread that waits for the end of another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {
@@ -210,8 +252,8 @@ pub struct Join {
 /// A thread and its locks.
 #[derive(Clone, Debug)]
 pub struct ThreadLocks {
-    /// Index of the thread's slot in the snapshot's list of slots.
-    pub slot: usize,
+    /// Index of the thread's slot in the snapshot's list of slots; `None` if the thread recorded nothing.
+    pub slot: Option<usize>,
     /// The process.
     pub pid: u32,
     /// The thread.
@@ -263,6 +305,8 @@ pub struct ThreadLocks {
     pub overwritten: u64,
     /// The number of words that it wrote between the two readings; `None` if there was one reading.
     pub advanced: Option<u64>,
+    /// What the kernel says of it; `None` if the kernel was not asked.
+    pub seen: Option<Seen>,
 }
 
 impl ThreadLocks {

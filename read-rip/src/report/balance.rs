@@ -8,6 +8,7 @@
 
 use std::io::{self, Write};
 
+use super::doing::doing;
 use super::names::LockNames;
 use super::remarks::Checked;
 use super::units::{counted, duration};
@@ -62,7 +63,7 @@ pub(super) fn balance(
 }
 
 fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
-    if of.on_locks + of.on_conditions + of.on_semaphores == 0 {
+    if of.on_locks + of.on_conditions + of.on_semaphores == 0 && of.doing.is_empty() {
         return None;
     }
     let at_least = if is_end_unknown { "at least " } else { "" };
@@ -74,7 +75,8 @@ fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
         (Some(longest), None) => format!(" ({first}for {at_least}{longest})"),
         (Some(longest), Some(at_most)) => format!(" ({first}for {at_least}{longest} and at most {at_most})"),
     };
-    let others = of.present - of.on_locks - of.on_conditions - of.on_semaphores;
+    let seen: usize = of.doing.values().sum();
+    let others = of.present - of.on_locks - of.on_conditions - of.on_semaphores - seen;
     let kinds = [
         (of.on_locks, ["waits for a lock", "wait for locks"], &*longest),
         (of.on_conditions, ["waits on a condition variable", "wait on condition variables"], ""),
@@ -85,7 +87,8 @@ fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
     let part = |(count, [one, several], more): (usize, [&str; 2], &str)| {
         format!("{count} {}{more}", if count == 1 { one } else { several })
     };
-    let parts: Vec<String> = wanted.map(part).collect();
+    let seen = of.doing.iter().map(|(&what, &count)| format!("{count} {}", doing(what, count)));
+    let parts: Vec<String> = wanted.map(part).chain(seen).collect();
     Some(format!("of {}: {}", counted(of.present as u64, "thread"), parts.join(", ")))
 }
 

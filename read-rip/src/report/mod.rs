@@ -12,11 +12,14 @@
 //! | `json/` | all of these as JSON |
 //! | `balance` | the end of `check`: what the threads do, and what the record cannot show |
 //! | `ci/` | findings as JUnit and SARIF |
+//! | `activity`, `standing` | what threads do by the kernel and the memory, where they stand, and their stacks |
 //! | `remarks` | what a result does not show |
 //! | `names`, `units` | what things are called, and how numbers are written |
 
+mod activity;
 mod balance;
 pub mod ci;
+mod doing;
 mod findings;
 mod info;
 mod json;
@@ -24,10 +27,12 @@ mod list;
 mod locks;
 mod names;
 pub mod remarks;
+mod standing;
 mod threads;
 mod units;
 
 pub use crate::printable::printable;
+pub use activity::ActivityWords;
 pub use findings::{Sources, findings};
 pub use info::info;
 pub use json::Json;
@@ -35,5 +40,6 @@ pub use list::{list, process_state, removed, removed_unfinished};
 pub use locks::locks;
 pub use names::{LocationTexts, LockNames, location_texts};
 pub use remarks::{Checked, OneReading};
+pub use standing::{StackFrames, stacks, standing_heading, standing_threads, standings};
 pub use threads::{condensed, thread};
 pub use units::{age, counted, duration};

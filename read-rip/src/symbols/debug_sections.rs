@@ -1,6 +1,6 @@
 //! The sections of DWARF, as gimli reads them.
 //!
-//! It does not look up addresses. It refuses debug information that gimli or addr2line could not read safely.
+//! It does not look up addresses.
 
 use std::sync::Arc;
 
@@ -8,15 +8,10 @@ use gimli::{EndianReader, RunTimeEndian};
 use object::Endianness;
 
 use super::elf::Image;
-use super::line_budget::LineBudget;
 use super::problem::Problem;
 
 /// Sections are read and not mapped. All values that refer to a section share it.
 pub(super) type Bytes = EndianReader<RunTimeEndian, Arc<[u8]>>;
-
-/// addr2line descends into the tree of inlined calls by recursion. A file whose tree is deeper than any compiler's
-/// would overflow the stack, and is refused.
-const NESTING_MAX: isize = 1000;
 
 /// A section of a file; empty if the file has none.
 pub(super) fn section(image: &Image, name: &str) -> Result<Bytes, Problem> {
@@ -34,34 +29,6 @@ fn endian(image: &Image) -> RunTimeEndian {
         Endianness::Little => RunTimeEndian::Little,
         Endianness::Big => RunTimeEndian::Big,
     }
-}
-
-/// Refuses what would take too much stack, memory or time.
-pub(super) fn check(dwarf: &gimli::Dwarf<Bytes>, budget: &LineBudget) -> Result<(), Problem> {
-    check_nesting(dwarf)?;
-    budget.spend(dwarf)
-}
-
-/// Refuses entries that are nested deeper than [`NESTING_MAX`].
-///
-/// A unit that cannot be parsed ends early, here and in addr2line. Neither descends into its rest.
-fn check_nesting(dwarf: &gimli::Dwarf<Bytes>) -> Result<(), Problem> {
-    let mut units = dwarf.units();
-    while let Ok(Some(header)) = units.next() {
-        let Ok(abbreviations) = dwarf.abbreviations(&header) else { continue };
-        let Ok(mut entries) = header.entries_raw(&abbreviations, None) else { continue };
-        while !entries.is_empty() {
-            if entries.next_depth() > NESTING_MAX {
-                return Err(Problem::Damaged("functions are nested too deeply".to_owned()));
-            }
-            let Ok(abbreviation) = entries.read_abbreviation() else { break };
-            let Some(abbreviation) = abbreviation else { continue };
-            if entries.skip_attributes(abbreviation.attributes()).is_err() {
-                break;
-            }
-        }
-    }
-    Ok(())
 }
 
 impl From<gimli::Error> for Problem {

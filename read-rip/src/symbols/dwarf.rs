@@ -7,7 +7,8 @@ use std::path::Path;
 
 use addr2line::{Context, LookupContinuation, LookupResult};
 
-use super::debug_sections::{Bytes, check, empty, section};
+use super::bounds::check;
+use super::debug_sections::{Bytes, empty, section};
 use super::demangle::demangle;
 use super::elf::Image;
 use super::frame::Frame;

@@ -12,15 +12,18 @@
 //! | `compressed`, `elf` | what are the file's sections? |
 //! | `locate` | which file is the recorded one, and which is its debug file? |
 //! | `frame`, `debug_sections`, `split`, `dwarf` | which frames has the address? |
+//! | `bounds` | can the debug information be read safely? |
 //! | `line_budget` | do the line tables take too much memory or time? |
 //! | `demangle`, `symbol_table` | which function or static covers the address, and what is its name in the source? |
 //! | `answers` | what was found, to be kept with a saved ring |
 //! | `caller` | which line called a wrapper? |
 //! | `direct_call` | which function does a call instruction call? |
 //! | `unwind_index`, `unwind_sections` | which bytes say how a stack is unwound? |
+//! | `function_names` | which function has the address, by symbol tables alone? |
 //! | `resolver` | all of these for the modules of a ring |
 
 mod answers;
+mod bounds;
 mod caller;
 mod compressed;
 mod debug_sections;
@@ -29,6 +32,7 @@ mod direct_call;
 mod dwarf;
 mod elf;
 mod frame;
+mod function_names;
 mod line_budget;
 mod locate;
 mod path;
@@ -43,6 +47,7 @@ pub use answers::SavedAnswers;
 pub use caller::CallerLine;
 pub(crate) use direct_call::{target_aarch64, target_x86_64};
 pub use frame::Frame;
+pub use function_names::FunctionNames;
 pub use locate::Options;
 pub use problem::{ModuleProblem, Problem};
 pub use resolver::Resolver;

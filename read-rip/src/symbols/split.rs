@@ -14,7 +14,8 @@ use addr2line::SplitDwarfLoad;
 use gimli::Reader;
 use object::Endianness;
 
-use super::debug_sections::{Bytes, check, empty, section};
+use super::bounds::check;
+use super::debug_sections::{Bytes, empty, section};
 use super::elf::Image;
 use super::line_budget::LineBudget;
 use super::locate::Files;

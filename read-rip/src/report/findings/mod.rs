@@ -97,7 +97,7 @@ mod tests {
 
     fn model() -> LockModel {
         let thread = ThreadLocks {
-            slot: 0,
+            slot: Some(0),
             pid: 7,
             tid: 12,
             name: "evil\x1b[31m".into(),
@@ -123,6 +123,7 @@ mod tests {
             steps: crate::locks::Steps::default(),
             overwritten: 0,
             advanced: None,
+            seen: None,
         };
         let lock = Lock {
             pid: 7,
@@ -137,6 +138,7 @@ mod tests {
             semaphore_waiters: Vec::new(),
             initialised_at: None,
             is_handed_over: false,
+            is_from_memory: false,
             record: Default::default(),
         };
         LockModel {
@@ -210,6 +212,7 @@ mod tests {
             longest_at_most_ns: None,
             unrecorded: None,
             overwritten: 0,
+            doing: std::collections::BTreeMap::new(),
             pools: Vec::new(),
         },
         suppressed: 0,

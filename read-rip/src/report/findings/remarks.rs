@@ -83,6 +83,9 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
 /// What a finding takes for granted, as a fragment.
 pub(in crate::report) fn premise(premise: Premise) -> &'static str {
     match premise {
+        Premise::MemoryIntact => {
+            "the memory of these locks is as the C library left it: it says who owns them, and nothing recorded it"
+        }
         Premise::OwnerReleases => {
             "no other thread releases what these threads acquired: nothing enforces it, and POSIX and `lock_api` \
              demand it"
@@ -100,6 +103,7 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
             "do not acquire a lock shared while holding it shared: a writer that comes in between blocks both; read \
              once and pass the result on"
         }
+        Advice::ShowStacks => "`read-rip stacks PID` shows what each thread does, and in which functions",
         Advice::NoLocksInJoin => "hold no lock that a thread needs while waiting for the end of that thread",
         Advice::NoLocksInWait => {
             "hold no other lock while waiting on a condition: release it before the wait, or acquire it before the \

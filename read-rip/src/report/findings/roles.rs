@@ -7,6 +7,7 @@ use crate::findings::{
 };
 use crate::locations::LocationId;
 use crate::locks::{LockId, ThreadId};
+use crate::report::doing::doing;
 use crate::report::names::LockNames;
 
 /// What happens at a line.
@@ -68,6 +69,13 @@ impl Roles<'_> {
                     }
                 }
                 self.waiters(&standstill.waiters);
+            }
+            Evidence::Stall(stall) => {
+                for fact in &stall.first {
+                    let thread = self.words.thread(fact.thread);
+                    let label = format!("{thread} {} here", doing(fact.doing, 1));
+                    fact.location.iter().for_each(|&location| self.main(location, label.clone()));
+                }
             }
             Evidence::Abandoned(abandoned) => abandoned.first.iter().for_each(|one| self.sleep(one)),
             Evidence::Queue(queue) => {

@@ -2,7 +2,11 @@
 //! nothing.
 
 use super::words::{Paragraph, Words, agree, and_more, history, lasting, more_threads, shared, threads};
-use crate::findings::{Abandoned, Asleep, HolderSleep, SleepFact, StandingHolder, Standstill};
+use crate::findings::{
+    Abandoned, Asleep, HolderSleep, SleepFact, Stall, StandingFact, StandingHolder, Standstill,
+};
+use crate::locks::Doing;
+use crate::report::doing::doing;
 use crate::report::units::{counted, duration};
 
 pub(super) fn standstill(words: &mut Words<'_>, of: &Standstill) -> Paragraph {
@@ -108,6 +112,31 @@ fn sleep_line(words: &mut Words<'_>, sleep: &HolderSleep) -> String {
     );
     let location = words.location(sleep.location);
     format!("meanwhile it waits {on} {what}, at {location}{limit}{}", words.lasting(", for ", sleep.for_ns))
+}
+
+pub(super) fn stall(words: &Words<'_>, of: &Stall) -> Paragraph {
+    let kinds = [
+        (of.on_locks, Doing::WaitsForLock),
+        (of.on_threads, Doing::WaitsForThread),
+        (of.inside, Doing::WaitsInside),
+    ];
+    let kinds = kinds.into_iter().filter(|&(count, _)| count > 0);
+    let parts: Vec<String> = kinds.map(|(count, kind)| format!("{count} {}", doing(kind, count))).collect();
+    let summary = format!(
+        "no thread moves{}; of {}, {}",
+        lasting(", for at least ", of.window_ns),
+        threads(of.threads),
+        parts.join(", ")
+    );
+    let line = |fact: &StandingFact| {
+        let place = fact.location.map_or_else(String::new, |place| format!(" at {}", words.location(place)));
+        let others = match fact.count - 1 {
+            0 => String::new(),
+            others => format!("; so {} {}", agree(others, "does", "do"), more_threads(others)),
+        };
+        format!("{} {}{place}{others}", words.thread(fact.thread), doing(fact.doing, 1))
+    };
+    Paragraph { summary, evidence: of.first.iter().map(line).collect() }
 }
 
 pub(super) fn abandoned(words: &mut Words<'_>, of: &Abandoned) -> Paragraph {

@@ -11,6 +11,7 @@ mod findings;
 mod location;
 mod locks;
 mod ring;
+mod standing;
 mod threads;
 mod writer;
 

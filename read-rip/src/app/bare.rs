@@ -1,0 +1,116 @@
+//! The views of a process by the kernel and its memory: where its threads stand without a ring, and `stacks`.
+//!
+//! It formats nothing: `report` does.
+
+use std::io::Write;
+use std::path::Path;
+
+use super::check::Readings;
+use super::error::AppError;
+use super::output::{output, prose};
+use super::verdict;
+use crate::cli::{CheckArgs, Common, RingArgs, ShowArgs, StacksArgs};
+use crate::locations::{FileNames, LocationId, Locations};
+use crate::locks::LockModel;
+use crate::report::{self, ActivityWords, Json, LockNames, printable};
+use crate::standing::Standings;
+
+/// `read-rip PID` for a process without a ring.
+pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<u8, AppError> {
+    let readings = Readings::of(path, &CheckArgs::of(RingArgs::default()), wanted)?;
+    let reading = &readings.reading;
+    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
+    let model = readings.model(Vec::new(), &mut locations);
+    let Some(seen) = &reading.seen else { return Err(AppError::NoStacks { path: path.to_owned() }) };
+    let symbols = reading.symbols(&mut locations);
+    let files = FileNames::choose(locations.iter());
+    let texts = report::location_texts(&locations, &files, args.verbose);
+    let names = LockNames { model: &model, locations: &locations, texts: &texts };
+    let words = ActivityWords { seen, names: &names, symbols: &symbols };
+    let places = places(seen, &model);
+    let threads: Vec<usize> = (0..seen.threads.len())
+        .filter(|&thread| is_wanted(args.r#match.as_ref(), thread, &places, &words))
+        .collect();
+    let mut out: Box<dyn Write> = if args.threads { Box::new(output(wanted)) } else { prose(wanted) };
+    if wanted.json {
+        Json(&mut out).standings(&words, &threads, |thread| places[thread], &reading.snapshot)?;
+    } else {
+        writeln!(out, "{}", reading.heading(&[]))?;
+        match args.threads {
+            true => report::standing_threads(&mut out, &words, &threads, |thread| places[thread])?,
+            false => report::standings(&mut out, &words, &threads, |thread| places[thread])?,
+        }
+        if !args.threads && args.r#match.is_none() {
+            let name = ring.name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
+            let verdict = verdict::of_model(&readings, &model, &locations, &format!("read-rip check {name}"));
+            if let Some(verdict) = verdict {
+                writeln!(out, "{}", printable(&verdict))?;
+            }
+        }
+    }
+    out.flush()?;
+    reading.remarks(wanted, &locations, &[])
+}
+
+/// `read-rip stacks`.
+pub(super) fn stacks(args: &StacksArgs, wanted: &Common) -> Result<u8, AppError> {
+    let path = super::rings::choose(&args.ring, wanted)?;
+    let readings = Readings::of(&path, &CheckArgs::of(RingArgs::default()), wanted)?;
+    let reading = &readings.reading;
+    let Some(seen) = &reading.seen else { return Err(AppError::NoStacks { path }) };
+    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
+    let model = readings.model(Vec::new(), &mut locations);
+    let symbols = reading.symbols(&mut locations);
+    let frames = frames(seen, &mut locations);
+    let paths = frames.values().flatten().filter_map(|frame| frame.file.as_deref());
+    let files = FileNames::of_paths(paths);
+    let texts = report::location_texts(&locations, &files, false);
+    let names = LockNames { model: &model, locations: &locations, texts: &texts };
+    let words = ActivityWords { seen, names: &names, symbols: &symbols };
+    let places = places(seen, &model);
+    let is_wanted = |thread| is_wanted(args.r#match.as_ref(), thread, &places, &words);
+    let mut out = prose(wanted);
+    if wanted.json {
+        Json(&mut out).stacks(&words, is_wanted, &frames)?;
+    } else {
+        writeln!(out, "{}", reading.heading(&reading.threads()))?;
+        report::stacks(&mut out, &words, is_wanted, |path| files.get(path).to_owned(), &frames)?;
+    }
+    out.flush()?;
+    reading.remarks(wanted, &locations, &[])
+}
+
+/// Where each thread that was seen stands.
+fn places(seen: &Standings, model: &LockModel) -> Vec<Option<LocationId>> {
+    let mut places = vec![None; seen.threads.len()];
+    for known in model.threads.iter().filter_map(|thread| thread.seen) {
+        places[known.index] = known.place;
+    }
+    places
+}
+
+/// The frames of all addresses of all stacks, inlined ones first.
+fn frames(seen: &Standings, locations: &mut Locations<'_>) -> report::StackFrames {
+    let all = seen.stacks.iter().flat_map(|group| &group.stack.frames);
+    let mut frames = report::StackFrames::default();
+    for &frame in all {
+        frames.entry(frame).or_insert_with(|| locations.frames(seen.target.own_pid, frame.lookup()));
+    }
+    frames
+}
+
+/// Whether `--match` lets a thread through.
+fn is_wanted(
+    pattern: Option<&regex::Regex>,
+    thread: usize,
+    places: &[Option<LocationId>],
+    words: &ActivityWords<'_>,
+) -> bool {
+    let Some(pattern) = pattern else { return true };
+    let task = &words.seen.target.tasks[thread];
+    pattern.is_match(&format!("{}[{}]", task.name, task.own_tid))
+        || places[thread].is_some_and(|place| {
+            let location = words.names.locations.get(place);
+            pattern.is_match(&location.function) || pattern.is_match(&words.names.texts.of(location))
+        })
+}

@@ -1,0 +1,152 @@
+//! A living process is looked at from outside, in two readings: by the kernel's account and in its memory.
+//!
+//! `standing` and `locks::observe` say what that means. Nothing of the process is stopped or changed.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::error::AppError;
+use super::reading::Reading;
+use crate::cli::Common;
+use crate::locations::Locations;
+use crate::process::live::{LiveMemory, LiveTarget};
+use crate::process::{Activity, Liveness};
+use crate::ring::{Module, Snapshot};
+use crate::stacks::Unwinder;
+use crate::standing::Standings;
+use crate::symbols::{FunctionNames, Options};
+use crate::target::Sleep;
+use crate::threads::Losses;
+
+/// More descriptors are not looked up.
+const DESCRIPTORS_MAX: usize = 100;
+
+/// A living process, after the first of two readings.
+pub(super) struct Look {
+    live: LiveTarget,
+    memory: LiveMemory,
+    seen: Standings,
+    taken: Instant,
+}
+
+impl Look {
+    /// Reads a process for the first time.
+    pub(super) fn begin(pid: u32, wanted: &Common) -> Result<Look, AppError> {
+        let live = LiveTarget::open(pid).map_err(AppError::Process)?;
+        let target = live.target().map_err(AppError::Process)?;
+        let memory = live.memory(&target.mappings);
+        let options = || options(pid, wanted);
+        let mut unwinder = Unwinder::new(&target, &memory, options());
+        let mut names = FunctionNames::new(&target.modules, options());
+        let seen = Standings::new(target, &memory, &mut unwinder, |address| names.at(address));
+        Ok(Look { live, memory, seen, taken: Instant::now() })
+    }
+
+    /// Reads it again, and compares. The descriptors that threads wait for are looked up.
+    pub(super) fn end(self) -> Standings {
+        let Look { live, memory, mut seen, taken } = self;
+        let tids: Vec<u32> = seen.target.tasks.iter().map(|task| task.tid).collect();
+        let window_ns = u64::try_from(taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        seen.compare(live.tasks_of(&tids), &memory, window_ns);
+        let called = seen.target.tasks.iter().filter_map(|task| match task.sleep {
+            Some(Sleep::Call(call)) => call.descriptor(),
+            _ => None,
+        });
+        let numbers: BTreeSet<u32> = called.collect();
+        let descriptors = live.descriptors();
+        seen.descriptors = numbers
+            .into_iter()
+            .take(DESCRIPTORS_MAX)
+            .filter_map(|number| Some((number, descriptors.get_with_peers(number)?)))
+            .collect();
+        seen
+    }
+}
+
+/// How the files of a living process are found.
+pub(super) fn options(pid: u32, wanted: &Common) -> Options {
+    let mut options = Options { executable: wanted.exe.clone(), ..Options::default() };
+    options.debug_dirs.splice(0..0, wanted.debug_dir.iter().cloned());
+    options.root = Some(PathBuf::from(format!("/proc/{pid}/root")));
+    options.live_executable = Some(PathBuf::from(format!("/proc/{pid}/exe")));
+    options
+}
+
+/// The process that a path names: `/proc/PID`.
+pub(super) fn process_of(path: &Path) -> Option<u32> {
+    let rest = path.strip_prefix("/proc").ok()?;
+    rest.to_str()?.parse().ok()
+}
+
+/// The path that stands for a process without a ring.
+pub(super) fn path_of(pid: u32) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}"))
+}
+
+/// A snapshot of a process without a ring: its modules, and no history.
+pub(super) fn snapshot_of(seen: &Standings) -> Snapshot {
+    Snapshot {
+        header: None,
+        modules: seen.target.modules.clone(),
+        sites: Vec::new(),
+        slots: Vec::new(),
+        lock_names: HashMap::default(),
+        calls: Vec::new(),
+        defects: Vec::new(),
+        sequence_mask: u64::MAX,
+    }
+}
+
+impl Reading {
+    /// A process without a ring.
+    pub(super) fn of_process(path: &Path, seen: Standings) -> Reading {
+        let snapshot = snapshot_of(&seen);
+        let pid = i32::try_from(seen.target.pid).unwrap_or(0);
+        Reading {
+            path: path.to_owned(),
+            losses: Losses::default(),
+            snapshot,
+            liveness: Some(Liveness::Alive { pid, activity: Activity::default() }),
+            living: HashSet::new(),
+            ended: HashSet::new(),
+            now_ns: seen.target.taken_ns,
+            latest_end_ns: None,
+            asks_kernel: true,
+            seen: Some(seen),
+            saved: None,
+        }
+    }
+
+    /// Looks at the process once, if it lives and may be looked at.
+    pub(super) fn see(&mut self, wanted: &Common) {
+        if let Some(Liveness::Alive { pid, .. }) = self.liveness
+            && let Ok(pid) = u32::try_from(pid)
+            && let Ok(look) = Look::begin(pid, wanted)
+        {
+            self.add_seen(look.seen);
+        }
+    }
+
+    /// Adds what the kernel and the memory say of the process, and its modules that the ring does not have.
+    pub(super) fn add_seen(&mut self, seen: Standings) {
+        let known: HashSet<(u64, PathBuf)> =
+            self.snapshot.modules.iter().map(|module| (module.load_bias, module.path.clone())).collect();
+        let missing = seen.target.modules.iter();
+        let missing = missing.filter(|module| !known.contains(&(module.load_bias, module.path.clone())));
+        // A ring says more of its modules: these come first where they overlap.
+        let mut modules: Vec<Module> = missing.cloned().collect();
+        modules.iter_mut().for_each(|module| module.pid = seen.target.own_pid);
+        self.snapshot.modules.extend(modules);
+        self.seen = Some(seen);
+    }
+
+    /// The names of the objects that threads wait for, where a static has them.
+    pub(super) fn symbols(&self, locations: &mut Locations<'_>) -> HashMap<u64, String> {
+        let Some(seen) = &self.seen else { return HashMap::new() };
+        let waits = seen.threads.iter().filter_map(|thread| thread.wait.as_ref());
+        let addresses: HashSet<u64> = waits.map(|wait| wait.object.unwrap_or(wait.futex)).collect();
+        let name = |address| Some((address, locations.symbol_of(seen.target.own_pid, address)?));
+        addresses.into_iter().filter_map(name).collect()
+    }
+}

@@ -1,0 +1,185 @@
+//! Stalls: no thread of a process moves, and threads wait for locks or for one another.
+//!
+//! # Question
+//!
+//! Is the process stuck, although no other analysis can say why?
+//!
+//! # Method
+//!
+//! The kernel says of each thread whether it was given a processor between the two readings, and what it sleeps in. If
+//! no thread was, one of two things makes that a stall:
+//!
+//! * threads wait for locks, and are not the idle part of a pool. A thread that idles in a pool waits for a lock in the
+//!   function in which another thread of the pool waits for work;
+//! * all threads wait for what only a thread of the process can bring: locks, conditions, semaphores, the end of a
+//!   thread. None waits for input, for a time or for a signal.
+//!
+//! It is reported only where no other finding explains why threads wait.
+//!
+//! # Blind spots
+//!
+//! A process that stands still for a moment, because the holder of a lock waits for a disk or for another process, looks
+//! the same: a longer `--window` tells them apart. Other processes, timers and signal handlers may wake a thread. So
+//! the finding is only suspected. A process that does anything at all meanwhile is no stall: `long_wait` finds what is
+//! stuck in it.
+//!
+//! # Example output
+//!
+//! ```text
+//! suspected stall: no thread moved for 200 ms, and 40 of 42 threads wait for locks
+//!     worker[12] waits for a lock at Sessions::lookup server.rs:42; 39 more threads wait there
+//!     janitor[13] waits for what comes from outside, at Sessions::expire server.rs:77
+//! ```
+
+use super::evidence::{Evidence, Stall, StandingFact};
+use super::finding::{Analysis, Finding};
+use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::nobody_left::EXPLANATIONS;
+use super::view::View;
+use crate::hash::{HashMap, HashSet};
+use crate::locations::LocationId;
+use crate::locks::{Doing, Seen, ThreadId};
+use crate::threads::ThreadState;
+
+/// See the file's description.
+pub(super) struct Stalled;
+
+/// At most this many groups of threads are listed.
+const LISTED_MAX: usize = 6;
+
+impl Analysis for Stalled {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+        if found.iter().any(|finding| EXPLANATIONS.contains(&finding.kind)) {
+            return;
+        }
+        let Some(threads) = all_still(view) else { return };
+        let count = |doing| threads.iter().filter(|(_, seen)| seen.doing == doing).count();
+        let inside = count(Doing::WaitsForLock) + count(Doing::WaitsForThread) + count(Doing::WaitsInside);
+        let is_stuck = wait_for_locks(view, &threads) || (inside > 1 && inside == threads.len());
+        if is_stuck {
+            found.push(finding(view, &threads));
+        }
+    }
+}
+
+type Threads = [(ThreadId, Seen)];
+
+/// All threads of the process that exist, if the kernel was asked about each and none of them moved. It is not known
+/// whether a thread moves that a tracer or a signal has stopped.
+fn all_still(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
+    let model = view.now;
+    let own = model.threads.iter().enumerate();
+    let present = own.filter(|(_, thread)| thread.pid == model.pid && thread.state == ThreadState::Present);
+    let still =
+        |seen: &Seen| seen.is_still == Some(true) && !matches!(seen.doing, Doing::Stopped | Doing::Unknown);
+    present.map(|(id, thread)| Some((id, thread.seen.filter(still)?))).collect()
+}
+
+/// Whether threads wait for locks that are not the idle part of a pool.
+fn wait_for_locks(view: &View<'_>, threads: &Threads) -> bool {
+    let function = |seen: &Seen| seen.place.map(|place| &*view.locations[place].full_function);
+    let waits_for_work = |seen: &Seen| matches!(seen.doing, Doing::WaitsInside | Doing::WaitsOutside);
+    let working: HashSet<&str> = threads
+        .iter()
+        .filter(|(_, seen)| waits_for_work(seen))
+        .filter_map(|(_, seen)| function(seen))
+        .collect();
+    let is_idle = |seen: &Seen| function(seen).is_none_or(|function| working.contains(function));
+    threads.iter().any(|(_, seen)| seen.doing == Doing::WaitsForLock && !is_idle(seen))
+}
+
+fn finding(view: &View<'_>, threads: &Threads) -> Finding {
+    let mut groups: HashMap<(Doing, Option<LocationId>), (ThreadId, usize)> = HashMap::default();
+    for (id, seen) in threads {
+        groups.entry((seen.doing, seen.place)).or_insert((*id, 0)).1 += 1;
+    }
+    let fact = |((doing, location), (thread, count))| StandingFact { thread, count, doing, location };
+    let mut first: Vec<StandingFact> = groups.into_iter().map(fact).collect();
+    // What waits for locks says most.
+    first.sort_by_key(|fact| (fact.doing, std::cmp::Reverse(fact.count), fact.thread));
+    first.truncate(LISTED_MAX);
+    let count = |doing| threads.iter().filter(|(_, seen)| seen.doing == doing).count();
+    let evidence = Evidence::Stall(Stall {
+        threads: threads.len(),
+        on_locks: count(Doing::WaitsForLock),
+        on_threads: count(Doing::WaitsForThread),
+        inside: count(Doing::WaitsInside),
+        window_ns: view.now.window_ns,
+        first,
+    });
+    let mut finding = Finding::new(Kind::Stall, Confidence::Suspected, evidence, Advice::ShowStacks);
+    finding.doubts = vec![Doubt::UnrecordedWaker];
+    finding.threads_hurt = threads.len();
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::testing::Scene;
+
+    /// Threads that stand still at these places, and do this.
+    fn scene(threads: &[(&str, Doing)]) -> Scene {
+        let mut scene = Scene::new();
+        for (index, &(file, doing)) in threads.iter().enumerate() {
+            let id = scene.thread("worker");
+            let place = scene.location(file, 1);
+            scene.locations[place].full_function = file.into();
+            scene.model.threads[id].seen =
+                Some(Seen { index, place: Some(place), doing, is_still: Some(true) });
+        }
+        scene.model.window_ns = Some(200_000_000);
+        scene
+    }
+
+    fn is_stall(scene: &Scene) -> bool {
+        let found = scene.run(&Stalled);
+        assert!(found.iter().all(|finding| finding.confidence == Confidence::Suspected));
+        !found.is_empty()
+    }
+
+    #[test]
+    fn threads_that_wait_for_a_lock_while_nobody_moves_are_a_stall() {
+        let threads = [("lookup.c", Doing::WaitsForLock), ("expire.c", Doing::WaitsOutside)];
+        let mut scene = scene(&threads);
+        let found = scene.run(&Stalled);
+        let Evidence::Stall(stall) = &found[0].evidence else { panic!("{found:?}") };
+        assert_eq!((stall.threads, stall.on_locks, stall.first.len()), (2, 1, 2));
+        assert_eq!(stall.first[0].doing, Doing::WaitsForLock);
+        // One of them runs: the process may be slow, and is not stuck.
+        scene.model.threads[1].seen.as_mut().unwrap().is_still = Some(false);
+        assert!(!is_stall(&scene));
+        scene.model.threads[1].seen = None;
+        assert!(!is_stall(&scene), "of one of them nothing is known");
+    }
+
+    #[test]
+    fn threads_that_wait_for_one_another_are_a_stall_unless_something_may_come_from_outside() {
+        let mut threads = vec![("main.c", Doing::WaitsForThread), ("queue.c", Doing::WaitsInside)];
+        assert!(is_stall(&scene(&threads)));
+        threads.push(("signals.c", Doing::WaitsOutside));
+        assert!(!is_stall(&scene(&threads)));
+        assert!(!is_stall(&scene(&[("main.c", Doing::WaitsInside)])), "a thread of its own that sleeps");
+    }
+
+    #[test]
+    fn idle_pools_are_no_stall() {
+        let pool = [
+            ("take.c", Doing::WaitsForLock),
+            ("take.c", Doing::WaitsInside),
+            ("main.c", Doing::WaitsOutside),
+        ];
+        assert!(!is_stall(&scene(&pool)));
+        let leader = [("serve.c", Doing::WaitsForLock), ("serve.c", Doing::WaitsOutside)];
+        assert!(!is_stall(&scene(&leader)), "one of them accepts connections");
+        let idle = [("pool.c", Doing::WaitsInside), ("main.c", Doing::WaitsOutside)];
+        assert!(!is_stall(&scene(&idle)));
+    }
+
+    #[test]
+    fn what_is_explained_is_not_reported_again() {
+        let scene = scene(&[("lookup.c", Doing::WaitsForLock), ("expire.c", Doing::WaitsOutside)]);
+        let explained = crate::findings::testing::finding_about(Kind::Deadlock, &[]);
+        assert!(scene.run_after(&Stalled, vec![explained]).is_empty());
+    }
+}

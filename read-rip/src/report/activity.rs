@@ -1,0 +1,228 @@
+//! What a thread does, in words: what it waits for and who has that, or which system call it is in.
+//!
+//! The words follow a thread or a number of threads: `3 threads, waiting for the mutex CACHE, owned by saver[12]`.
+
+use std::collections::HashMap;
+
+use super::names::LockNames;
+use super::units::{counted, duration};
+use crate::printable::printable;
+use crate::standing::{Activity, Standings};
+use crate::target::{Call, CallKind, Child, Descriptor, DescriptorKind};
+use crate::waits::{Doubt, MutexType, Owner, Role, Wait, WaitKind};
+
+/// What the words about a target's threads need.
+#[derive(Clone, Copy)]
+pub struct ActivityWords<'a> {
+    /// The threads.
+    pub seen: &'a Standings,
+    /// Names of threads, and of locks that are in the model.
+    pub names: &'a LockNames<'a>,
+    /// Names of other objects that threads wait for, by their addresses.
+    pub symbols: &'a HashMap<u64, String>,
+}
+
+impl ActivityWords<'_> {
+    /// What a thread does, by its index among those that were seen.
+    pub fn of(&self, thread: usize) -> String {
+        match self.seen.activity(thread) {
+            Activity::Waits(wait) => self.wait(wait),
+            Activity::Calls(call) => self.call(call),
+            Activity::Faults => "waiting for a page of memory".to_owned(),
+            Activity::Sleeps => "sleeping in an unknown call".to_owned(),
+            Activity::DiskSleep(call) => match call {
+                Some(call) => format!("in disk sleep (state D), {}", self.call(call)),
+                None => "in disk sleep (state D)".to_owned(),
+            },
+            Activity::Runs => self.running(thread),
+            Activity::Starves => self.starving(thread),
+            Activity::IsStopped => "stopped by a signal".to_owned(),
+            Activity::IsTraced(Some(tracer)) => format!("stopped by its tracer, process {tracer}"),
+            Activity::IsTraced(None) => "stopped by its tracer".to_owned(),
+            Activity::HasEnded => "ended".to_owned(),
+            Activity::Unknown => "doing what is not known".to_owned(),
+        }
+    }
+
+    fn running(&self, thread: usize) -> String {
+        match (self.seen.threads[thread].scheduled_ns, self.seen.window_ns) {
+            (Some((ran_ns, _)), Some(window_ns)) if window_ns > 0 => {
+                let share = 100.0 * ran_ns as f64 / window_ns as f64;
+                format!("running, for {share:.0} % of {}", duration(window_ns))
+            }
+            _ => "running".to_owned(),
+        }
+    }
+
+    fn starving(&self, thread: usize) -> String {
+        let nice = self.seen.target.tasks[thread].nice.filter(|&nice| nice != 0);
+        let nice = nice.map_or_else(String::new, |nice| format!(" (nice {nice})"));
+        let lasting =
+            self.seen.window_ns.map_or_else(String::new, |window_ns| format!(" for {}", duration(window_ns)));
+        format!("ready to run, and without a processor{lasting}{nice}")
+    }
+
+    fn wait(&self, wait: &Wait) -> String {
+        let limit = if wait.is_timed { ", with a time limit" } else { "" };
+        if wait.kind == WaitKind::Join {
+            return format!("waiting for the end of {}{limit}", self.joined(wait.owner));
+        }
+        format!("waiting {}{}{limit}", self.object(wait), self.owner(wait))
+    }
+
+    fn joined(&self, owner: Owner) -> String {
+        match owner {
+            Owner::Tid(tid) => self.thread(tid),
+            _ => "a thread".to_owned(),
+        }
+    }
+
+    /// `for the mutex CACHE`.
+    fn object(&self, wait: &Wait) -> String {
+        let mode = if wait.is_exclusive { "" } else { " (shared)" };
+        let construct = wait.construct.map(|construct| construct.name);
+        let what = match wait.kind {
+            WaitKind::Mutex { of_type, is_robust, .. } => {
+                let of_type = match of_type {
+                    MutexType::Normal | MutexType::Adaptive => "",
+                    MutexType::Recursive => "recursive ",
+                    MutexType::ErrorChecking => "error-checking ",
+                };
+                let robust = if is_robust { "robust " } else { "" };
+                format!("for the {robust}{of_type}mutex ")
+            }
+            WaitKind::ReadWriteLock { .. } => "for the readers-writer lock ".to_owned(),
+            WaitKind::Condition { .. } => "on the condition variable ".to_owned(),
+            WaitKind::Semaphore { .. } => "for the semaphore ".to_owned(),
+            WaitKind::Barrier { arrived: Some((arrived, needed)) } => {
+                return format!(
+                    "at the barrier {}, where {arrived} of {needed} threads are",
+                    self.name(wait.object.unwrap_or(wait.futex))
+                );
+            }
+            WaitKind::Barrier { arrived: None } => "at the barrier ".to_owned(),
+            WaitKind::Once => "for an initialisation by another thread, ".to_owned(),
+            WaitKind::Join => "for the end of a thread, ".to_owned(),
+            WaitKind::LibraryLock => match construct {
+                Some(name) => format!("for a lock of the C library ({name}) "),
+                None => "for a lock of the C library ".to_owned(),
+            },
+            WaitKind::PiFutex => "for a lock with priority inheritance ".to_owned(),
+            WaitKind::Opaque => match wait.construct.map(|construct| (construct.role, construct.name)) {
+                Some((Role::Idle, name)) => return format!("for work ({name})"),
+                Some((Role::Park, name)) => return format!("to be woken ({name})"),
+                Some((Role::Join, name)) => return format!("for threads to end ({name})"),
+                Some((_, name)) => format!("for {name} "),
+                None => "for ".to_owned(),
+            },
+            WaitKind::Unknown => return format!("for what is not known, at {}", self.name(wait.futex)),
+        };
+        match wait.object {
+            Some(object) => format!("{what}{}{mode}", self.name(object)),
+            None => format!("{}{mode}", what.trim_end_matches([' ', ','])),
+        }
+    }
+
+    fn owner(&self, wait: &Wait) -> String {
+        let readers = match wait.kind {
+            WaitKind::ReadWriteLock { readers, .. } => readers,
+            _ => 0,
+        };
+        match wait.owner {
+            Owner::Tid(tid) => format!(", owned by {}", self.thread(tid)),
+            Owner::Unknown(Doubt::Readers(_)) => {
+                format!(", held by {} that it does not name", counted(readers.into(), "reader"))
+            }
+            Owner::Unknown(Doubt::NotHere(tid)) => {
+                format!(", owned by thread {tid}, which is not in this process")
+            }
+            Owner::Unknown(Doubt::Changing) => ", which is changing hands".to_owned(),
+            Owner::Unknown(Doubt::NotStored) if wait.construct.is_some_and(|of| of.role == Role::Lock) => {
+                ", which does not store its holder".to_owned()
+            }
+            Owner::Nobody | Owner::Unknown(_) => String::new(),
+        }
+    }
+
+    fn call(&self, call: Call) -> String {
+        let name = call.name.map_or_else(|| format!("system call {}", call.number), str::to_owned);
+        let limit = if call.is_timed() == Some(true) && call.kind != CallKind::Sleep {
+            ", with a time limit"
+        } else {
+            ""
+        };
+        match (call.kind, call.child(), call.descriptor()) {
+            (CallKind::Sleep, ..) => format!("sleeping for a time ({name})"),
+            (_, Some(child), _) => format!("waiting for {} ({name})", child_words(child)),
+            (CallKind::SignalWait, ..) => format!("waiting for a signal ({name}){limit}"),
+            (CallKind::Restarted, ..) => {
+                "in a call that was interrupted and goes on (restart_syscall)".to_owned()
+            }
+            (CallKind::Spawn, ..) => format!("starting a process or thread ({name})"),
+            (_, _, Some(number)) => {
+                let what =
+                    self.seen.descriptors.get(&number).map(|found| format!(" ({})", descriptor(found)));
+                format!("in {name} on descriptor {number}{}{limit}", what.unwrap_or_default())
+            }
+            _ => format!("in {name}{limit}"),
+        }
+    }
+
+    /// A thread, by its id in its own PID namespace.
+    fn thread(&self, tid: u32) -> String {
+        let model = self.names.model;
+        let found = model.threads.iter().position(|thread| thread.tid == tid && thread.seen.is_some());
+        found.map_or_else(|| format!("thread {tid}"), |id| self.names.thread(id))
+    }
+
+    /// The name of an object.
+    fn name(&self, address: u64) -> String {
+        match self.symbols.get(&address) {
+            Some(symbol) => format!("{} ({address:#x})", printable(symbol)),
+            None => format!("{address:#x}"),
+        }
+    }
+}
+
+fn child_words(child: Child) -> String {
+    match child {
+        Child::Any => "any child process".to_owned(),
+        Child::Process(pid) => format!("the child process {pid}"),
+        Child::Group(group) => format!("a child of process group {group}"),
+        Child::OwnGroup => "a child of its process group".to_owned(),
+        Child::Descriptor(number) => format!("the process of descriptor {number}"),
+    }
+}
+
+/// What is behind a descriptor.
+fn descriptor(of: &Descriptor) -> String {
+    match &of.kind {
+        DescriptorKind::File(path) => printable(&path.to_string_lossy()).into_owned(),
+        DescriptorKind::Tcp { local, peer: None, .. } => format!("TCP, listening at {local}"),
+        DescriptorKind::Tcp { peer: Some(peer), state, .. } => format!("TCP to {peer}, {state}"),
+        DescriptorKind::Udp { local, peer: None } => format!("UDP at {local}"),
+        DescriptorKind::Udp { peer: Some(peer), .. } => format!("UDP to {peer}"),
+        DescriptorKind::Unix { name, peers } => {
+            let name = name.as_deref().map_or_else(String::new, |name| format!(" {}", printable(name)));
+            format!("unix socket{name}{}", processes(peers))
+        }
+        DescriptorKind::Socket(inode) => format!("socket {inode}"),
+        DescriptorKind::Pipe { peers, .. } => format!("pipe{}", processes(peers)),
+        DescriptorKind::Epoll { watched } => {
+            format!("epoll of {}", counted(watched.len() as u64, "descriptor"))
+        }
+        DescriptorKind::Process { pid: Some(pid) } => format!("process {pid}"),
+        DescriptorKind::Process { pid: None } => "a process".to_owned(),
+        DescriptorKind::Anonymous(kind) => printable(kind).into_owned(),
+        DescriptorKind::Unknown => "not known".to_owned(),
+    }
+}
+
+/// The other ends.
+fn processes(peers: &[u32]) -> String {
+    match peers {
+        [] => String::new(),
+        [one] => format!(" to process {one}"),
+        [first, rest @ ..] => format!(" to process {first} and {}", counted(rest.len() as u64, "other")),
+    }
+}

@@ -1,0 +1,119 @@
+//! Threads and stacks by the kernel and the memory, as JSON.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::location::{JsonLocation, json_location};
+use super::writer::Json;
+use crate::locations::LocationId;
+use crate::report::{ActivityWords, StackFrames};
+use crate::ring::Snapshot;
+use crate::symbols::Frame;
+
+#[derive(Serialize)]
+struct JsonThread<'a> {
+    name: &'a str,
+    pid: u32,
+    tid: u32,
+    doing: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    still: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<JsonLocation<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonStack<'a> {
+    threads: usize,
+    tids: Vec<u32>,
+    doing: String,
+    complete: bool,
+    frames: Vec<JsonFrame<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonFrame<'a> {
+    pc: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    inlined: bool,
+    inferred: bool,
+}
+
+impl<W: Write> Json<W> {
+    /// The process, and a line for each thread.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn standings(
+        &mut self,
+        words: &ActivityWords<'_>,
+        threads: &[usize],
+        place_of: impl Fn(usize) -> Option<LocationId>,
+        snapshot: &Snapshot,
+    ) -> io::Result<()> {
+        for &thread in threads {
+            let task = &words.seen.target.tasks[thread];
+            let locations = words.names.locations;
+            let location =
+                place_of(thread).map(|place| json_location(locations.get(place), locations, snapshot));
+            self.line(
+                "standing",
+                JsonThread {
+                    name: &task.name,
+                    pid: words.seen.target.own_pid,
+                    tid: task.own_tid,
+                    doing: words.of(thread),
+                    still: words.seen.threads[thread].is_still,
+                    location,
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// A line for each different stack.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn stacks(
+        &mut self,
+        words: &ActivityWords<'_>,
+        is_wanted: impl Fn(usize) -> bool,
+        frames: &StackFrames,
+    ) -> io::Result<()> {
+        for group in &words.seen.stacks {
+            let threads: Vec<usize> = group.tasks.iter().copied().filter(|&task| is_wanted(task)).collect();
+            let Some(&first) = threads.first() else { continue };
+            let inferred_from = group.stack.inferred_from.unwrap_or(usize::MAX);
+            let of_frame = |(at, frame): (usize, &crate::stacks::Frame)| {
+                let pc = format!("{:#x}", frame.pc);
+                let one = move |named: &'_ Frame| (pc.clone(), at >= inferred_from, named.clone());
+                frames.get(frame).map_or_else(Vec::new, |named| named.iter().map(one).collect())
+            };
+            let named: Vec<_> = group.stack.frames.iter().enumerate().flat_map(of_frame).collect();
+            self.line(
+                "stack",
+                JsonStack {
+                    threads: threads.len(),
+                    tids: threads.iter().map(|&task| words.seen.target.tasks[task].own_tid).collect(),
+                    doing: words.of(first),
+                    complete: group.stack.is_complete(),
+                    frames: named
+                        .iter()
+                        .map(|(pc, inferred, frame)| JsonFrame {
+                            pc: pc.clone(),
+                            function: frame.function.as_deref(),
+                            file: frame.file.as_deref(),
+                            line: frame.line,
+                            inlined: frame.is_inlined,
+                            inferred: *inferred,
+                        })
+                        .collect(),
+                },
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! The views of a process that is looked at without a ring: where its threads stand, and their stacks.
+
+use std::io::{self, Write};
+
+use super::activity::ActivityWords;
+use super::units::counted;
+use crate::locations::LocationId;
+use crate::printable::printable;
+use crate::stacks::{Cut, End};
+use crate::standing::Standings;
+use crate::symbols::Frame;
+use crate::target::RunState;
+
+/// The functions at each address of stacks, the inlined ones first.
+pub type StackFrames = std::collections::HashMap<crate::stacks::Frame, Vec<Frame>>;
+
+/// Threads that stand at one place and do the same.
+struct Crowd {
+    place: Option<LocationId>,
+    doing: String,
+    threads: Vec<usize>,
+}
+
+/// Writes the condensed view: threads by where they stand and what they do, the most first.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn standings(
+    out: &mut dyn Write,
+    words: &ActivityWords<'_>,
+    threads: &[usize],
+    place_of: impl Fn(usize) -> Option<LocationId>,
+) -> io::Result<()> {
+    for crowd in crowds(words, threads, place_of) {
+        let count = counted(crowd.threads.len() as u64, "thread");
+        let place = crowd.place.map(|place| words.names.locations.get(place));
+        match place {
+            Some(location) if location.has_no_function() => {
+                writeln!(out, "{} : {count}, {}", words.names.texts.line_of(location), crowd.doing)?;
+            }
+            Some(location) => {
+                let line = words.names.texts.line_of(location);
+                writeln!(out, "{} : {count} at {line}, {}", printable(&location.function), crowd.doing)?;
+            }
+            None => writeln!(out, "unknown : {count}, {}", crowd.doing)?,
+        }
+    }
+    Ok(())
+}
+
+/// Writes a line for each thread.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn standing_threads(
+    out: &mut dyn Write,
+    words: &ActivityWords<'_>,
+    threads: &[usize],
+    place_of: impl Fn(usize) -> Option<LocationId>,
+) -> io::Result<()> {
+    for &thread in threads {
+        let task = &words.seen.target.tasks[thread];
+        let at =
+            place_of(thread).map(|place| format!("{}, ", words.names.location(place))).unwrap_or_default();
+        writeln!(out, "{}[{}]: {at}{}", printable(&task.name), task.own_tid, words.of(thread))?;
+    }
+    Ok(())
+}
+
+/// Writes whole stacks, grouped, the most frequent first.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn stacks(
+    out: &mut dyn Write,
+    words: &ActivityWords<'_>,
+    is_wanted: impl Fn(usize) -> bool,
+    file: impl Fn(&str) -> String,
+    frames: &StackFrames,
+) -> io::Result<()> {
+    for group in &words.seen.stacks {
+        let threads: Vec<usize> = group.tasks.iter().copied().filter(|&task| is_wanted(task)).collect();
+        let Some(&first) = threads.first() else { continue };
+        let count = counted(threads.len() as u64, "thread");
+        writeln!(out, "{count}: {}", names(words.seen, &threads))?;
+        writeln!(out, "  {}", words.of(first))?;
+        for (at, &frame) in group.stack.frames.iter().enumerate() {
+            let mark = if group.stack.inferred_from.is_some_and(|from| at >= from) { "?" } else { " " };
+            let named = frames.get(&frame).map_or(&[][..], Vec::as_slice);
+            if named.is_empty() {
+                writeln!(out, "  {mark} {:#x}", frame.pc)?;
+            }
+            for one in named {
+                let function = one.function.as_deref().map_or("unknown".into(), printable);
+                let line = match (&one.file, one.line) {
+                    (Some(path), Some(line)) => format!(" {}:{line}", printable(&file(path))),
+                    _ => String::new(),
+                };
+                let inlined = if one.is_inlined { " (inlined)" } else { "" };
+                writeln!(out, "  {mark} {function}{line}{inlined}")?;
+            }
+        }
+        if let End::Cut(cut) = group.stack.end {
+            writeln!(out, "    cut: {}", why(cut))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// How many threads of a group are named.
+const NAMED_MAX: usize = 4;
+
+fn names(seen: &Standings, threads: &[usize]) -> String {
+    let name = |&thread: &usize| {
+        let task = &seen.target.tasks[thread];
+        format!("{}[{}]", printable(&task.name), task.own_tid)
+    };
+    let mut all: Vec<String> = threads.iter().take(NAMED_MAX).map(name).collect();
+    if threads.len() > NAMED_MAX {
+        all.push("...".to_owned());
+    }
+    all.join(", ")
+}
+
+fn why(cut: Cut) -> &'static str {
+    match cut {
+        Cut::NoRegisters => "the thread runs, or the kernel does not show its registers",
+        Cut::NoModule => "the next address is in no file that is mapped",
+        Cut::NoTable => "the code has no unwind table here",
+        Cut::UnknownRegister => "the unwind table needs a register that is not known",
+        Cut::Unreadable => "the stack cannot be read",
+        Cut::NotACall => "what should be a return address is none",
+        Cut::NoProgress => "the unwind table leads in a circle",
+        Cut::TooLong => "the stack is longer than what is read",
+    }
+}
+
+fn crowds(
+    words: &ActivityWords<'_>,
+    threads: &[usize],
+    place_of: impl Fn(usize) -> Option<LocationId>,
+) -> Vec<Crowd> {
+    let mut positions = std::collections::HashMap::new();
+    let mut crowds: Vec<Crowd> = Vec::new();
+    for &thread in threads {
+        if words.seen.target.tasks[thread].state == RunState::Dead {
+            continue;
+        }
+        let (place, doing) = (place_of(thread), words.of(thread));
+        let at = *positions.entry((place, doing.clone())).or_insert_with(|| {
+            crowds.push(Crowd { place, doing, threads: Vec::new() });
+            crowds.len() - 1
+        });
+        crowds[at].threads.push(thread);
+    }
+    crowds.sort_by_key(|crowd| std::cmp::Reverse(crowd.threads.len()));
+    crowds
+}
+
+/// The first line about a process without a ring.
+pub fn standing_heading(seen: &Standings) -> String {
+    let target = &seen.target;
+    let frozen = if target.is_frozen == Some(true) { ", frozen by its control group" } else { "" };
+    format!(
+        "{}[{}], alive{frozen}, records nothing: {}, as the kernel and its memory show them",
+        printable(&target.name),
+        target.pid,
+        counted(target.tasks.len() as u64, "thread")
+    )
+}

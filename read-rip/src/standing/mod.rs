@@ -1,0 +1,167 @@
+//! Where each thread of a target stands: its stack, what it waits for, and whether it moved between two readings.
+//!
+//! It puts together what `target`, `stacks` and `waits` say. It reads the target's memory through [`Memory`], and makes
+//! no text. Where an address is in the source is `locations`' question.
+//!
+//! A living process moves while it is looked at. A thread *stood still* between two readings if the kernel gave it no
+//! processor in between, and if it slept in the same call at the same place in both. What such a thread waits for
+//! counts as the same if the memory said the same in both readings.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `activity` | what a thread does, in one value |
+
+mod activity;
+
+pub use activity::Activity;
+
+use std::collections::BTreeMap;
+
+use crate::hash::HashMap;
+use crate::stacks::{Group, Stack, Unwinder, group};
+use crate::target::{Descriptor, Memory, RunState, Sleep, Target, Task};
+use crate::waits::{Clue, Wait, Waits};
+
+/// How many functions of a stack may say something about a wait.
+const NAMES_MAX: usize = 32;
+
+/// What is known of all threads of a target.
+#[derive(Debug)]
+pub struct Standings {
+    /// The target, at the last reading.
+    pub target: Target,
+    /// Different stacks, the most frequent first. Their tasks are indices of [`Target::tasks`].
+    pub stacks: Vec<Group>,
+    /// One for each task.
+    pub threads: Vec<Standing>,
+    /// What is behind the descriptors that threads wait for, as far as it was asked for.
+    pub descriptors: BTreeMap<u32, Descriptor>,
+    /// The time between the two readings, ns; `None` if there was one.
+    pub window_ns: Option<u64>,
+    /// Whether nothing can move: the target is a core file.
+    pub is_final: bool,
+    clues: Vec<Clue>,
+}
+
+/// What is known of a thread.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Its stack's index in [`Standings::stacks`].
+    pub stack: usize,
+    /// What it waits for, if it sleeps in a futex.
+    pub wait: Option<Wait>,
+    /// Whether it stood still between two readings; `None` if there was one. `Some(true)` in a core file.
+    pub is_still: Option<bool>,
+    /// Whether what it waits for was the same in both readings.
+    pub is_steady: bool,
+    /// How long it ran between the two readings, and how long it was ready to run and did not, ns.
+    pub scheduled_ns: Option<(u64, u64)>,
+}
+
+impl Standings {
+    /// Unwinds the stacks of a target's threads, and examines what they wait for. `name` gives the name of the function
+    /// at an address, demangled.
+    pub fn new(
+        target: Target,
+        memory: &dyn Memory,
+        unwinder: &mut Unwinder<'_>,
+        mut name: impl FnMut(u64) -> Option<String>,
+    ) -> Standings {
+        let stacks = group(target.tasks.iter().map(|task| unwinder.stack(task.registers.as_ref())));
+        let mut names: HashMap<u64, String> = HashMap::default();
+        let clues: Vec<Clue> = stacks.iter().map(|group| clue(&group.stack, &mut names, &mut name)).collect();
+        let mut stack_of = vec![0; target.tasks.len()];
+        for (at, group) in stacks.iter().enumerate() {
+            group.tasks.iter().for_each(|&task| stack_of[task] = at);
+        }
+        let standing =
+            |stack| Standing { stack, wait: None, is_still: None, is_steady: false, scheduled_ns: None };
+        let threads = stack_of.into_iter().map(standing).collect();
+        let descriptors = BTreeMap::new();
+        let mut standings =
+            Standings { target, stacks, threads, descriptors, window_ns: None, is_final: false, clues };
+        let waits = standings.waits(memory);
+        for (thread, wait) in standings.threads.iter_mut().zip(waits) {
+            thread.wait = wait;
+        }
+        standings
+    }
+
+    /// The target is a core file: nothing moves any more.
+    pub fn finish(&mut self) {
+        self.is_final = true;
+        for thread in &mut self.threads {
+            (thread.is_still, thread.is_steady) = (Some(true), true);
+        }
+    }
+
+    /// Compares with a later reading of the same threads. Threads that have ended since are [`RunState::Dead`] then.
+    pub fn compare(&mut self, later: Vec<Task>, memory: &dyn Memory, window_ns: u64) {
+        let mut later: HashMap<u32, Task> = later.into_iter().map(|task| (task.tid, task)).collect();
+        for (task, thread) in self.target.tasks.iter_mut().zip(&mut self.threads) {
+            let same = later.remove(&task.tid).filter(|now| now.start_ticks == task.start_ticks);
+            let Some(now) = same else {
+                task.state = RunState::Dead;
+                (task.sleep, task.registers) = (None, None);
+                (thread.is_still, thread.wait) = (Some(false), None);
+                continue;
+            };
+            thread.is_still = Some(stood_still(task, &now));
+            thread.scheduled_ns = task.schedule.zip(now.schedule).map(|(before, now)| {
+                (now.ran_ns.saturating_sub(before.ran_ns), now.delayed_ns.saturating_sub(before.delayed_ns))
+            });
+            *task = now;
+        }
+        self.window_ns = Some(window_ns);
+        let waits = self.waits(memory);
+        for (thread, wait) in self.threads.iter_mut().zip(waits) {
+            thread.is_steady = thread.is_still == Some(true) && thread.wait == wait;
+            // The stack of a thread that moved on is not the one that this wait was examined with.
+            thread.wait = wait.filter(|_| thread.is_still == Some(true));
+        }
+    }
+
+    /// The stack of a thread.
+    pub fn stack(&self, thread: usize) -> &Stack {
+        &self.stacks[self.threads[thread].stack].stack
+    }
+
+    /// What the function names of a thread's stack say about its wait.
+    pub fn clue(&self, thread: usize) -> &Clue {
+        &self.clues[self.threads[thread].stack]
+    }
+
+    /// What each thread waits for now, by its index.
+    fn waits(&self, memory: &dyn Memory) -> Vec<Option<Wait>> {
+        let waits = Waits::new(&self.target, memory);
+        (0..self.threads.len()).map(|thread| waits.of(thread, self.clue(thread))).collect()
+    }
+}
+
+/// Whether a thread did not run between two readings, and slept in the same call in both.
+fn stood_still(before: &Task, now: &Task) -> bool {
+    let is_asleep =
+        matches!(now.state, RunState::Sleeping | RunState::DiskSleep | RunState::Stopped | RunState::Traced);
+    let has_same_turns = match (before.schedule, now.schedule) {
+        (Some(before), Some(now)) => before.turns == now.turns && before.ran_ns == now.ran_ns,
+        // The kernel keeps no account. The registers do not tell a second call of the same function.
+        _ => false,
+    };
+    let is_same_call = before.sleep == now.sleep && before.registers == now.registers;
+    is_asleep && has_same_turns && is_same_call && !matches!(now.sleep, Some(Sleep::Fault))
+}
+
+/// Interprets the function names of a stack.
+fn clue(
+    stack: &Stack,
+    names: &mut HashMap<u64, String>,
+    name: &mut impl FnMut(u64) -> Option<String>,
+) -> Clue {
+    let addresses: Vec<u64> = stack.frames.iter().take(NAMES_MAX).map(|frame| frame.lookup()).collect();
+    for &address in &addresses {
+        names.entry(address).or_insert_with(|| name(address).unwrap_or_default());
+    }
+    let frames: Vec<&str> =
+        addresses.iter().filter_map(|address| names.get(address).map(String::as_str)).collect();
+    Clue::of(&frames)
+}
