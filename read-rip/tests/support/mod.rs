@@ -9,6 +9,7 @@ pub(crate) mod fixture;
 pub(crate) mod locks;
 pub(crate) mod run;
 pub(crate) mod sleepers;
+pub(crate) mod unprepared;
 
 pub(crate) use librip_test_kit::{Random, gzip, legacy, map, setting};
 

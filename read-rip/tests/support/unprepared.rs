@@ -1,0 +1,98 @@
+//! Programs that nothing prepares: no ring, no interposer, no marks. They are compiled here and get stuck.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use librip_test_kit::tool::{can, tool};
+use librip_test_kit::victim::{DEADLINE, Plan, Victim, tempdir};
+use read_rip::process::live::LiveTarget;
+use read_rip::target::{Futex, Sleep, Task};
+
+use super::run::{Outcome, read_rip};
+
+/// A directory for what a test binary compiles. It stays until the binary ends.
+pub(crate) fn directory() -> &'static Path {
+    static DIRECTORY: OnceLock<tempfile::TempDir> = OnceLock::new();
+    DIRECTORY.get_or_init(tempdir).path()
+}
+
+/// Compiles a source of `tests/programs`. `None` if the compiler cannot link with these flags.
+pub(crate) fn compile(source: &str, name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
+    if !can(compiler, flags, directory()) {
+        return None;
+    }
+    let program = directory().join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
+    tool(Command::new(compiler).args(flags).arg(source).arg("-o").arg(&program));
+    Some(program)
+}
+
+/// `programs/deadlocks.c`, linked with this machine's C library.
+pub(crate) fn deadlocks() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let flags = ["-g", "-O1", "-pthread"];
+        compile("deadlocks.c", "deadlocks", "cc", &flags).expect("a C compiler")
+    })
+}
+
+/// A running program, some of whose threads wait for ever.
+pub(crate) struct Stuck(pub(crate) Victim);
+
+impl Stuck {
+    /// Returns when so many threads sleep in a futex. They must not sleep in one on their way there.
+    pub(crate) fn start(program: &Path, arguments: &[&str], sleepers: usize) -> Stuck {
+        Stuck::start_until(program, arguments, sleepers, |_| true)
+    }
+
+    /// As [`Stuck::start`]. On their way there, threads may sleep with a time limit.
+    pub(crate) fn start_untimed(program: &Path, arguments: &[&str], sleepers: usize) -> Stuck {
+        Stuck::start_until(program, arguments, sleepers, |futex| !futex.is_timed)
+    }
+
+    fn start_until(
+        program: &Path,
+        arguments: &[&str],
+        sleepers: usize,
+        counts: impl Fn(&Futex) -> bool,
+    ) -> Stuck {
+        let stuck = Stuck(Plan::new(program, arguments).start());
+        let live = LiveTarget::open(stuck.0.pid()).unwrap();
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let tasks = live.tasks().unwrap_or_else(|error| panic!("{program:?} {arguments:?}: {error}"));
+            let asleep = tasks.iter().filter_map(futex).filter(&counts).count();
+            if asleep == sleepers {
+                return stuck;
+            }
+            assert!(Instant::now() < deadline, "{arguments:?}: {asleep} of {sleepers} threads wait");
+            std::thread::yield_now();
+        }
+    }
+
+    /// `read-rip COMMAND... PID`.
+    pub(crate) fn read(&self, command: &[&str]) -> Outcome {
+        let pid = self.0.pid().to_string();
+        read_rip(command.iter().copied().chain([pid.as_str()]))
+    }
+
+    /// What `check --json` finds: the objects of type `finding`.
+    pub(crate) fn findings(&self) -> Vec<serde_json::Value> {
+        let lines = self.read(&["check", "--json"]).json();
+        lines
+            .into_iter()
+            .filter(|line| line["type"] == "finding")
+            .map(|mut line| line["data"].take())
+            .collect()
+    }
+}
+
+/// What a thread sleeps in, if it is a futex.
+fn futex(task: &Task) -> Option<Futex> {
+    match task.sleep {
+        Some(Sleep::Call(call)) => call.futex(),
+        _ => None,
+    }
+}

@@ -1,0 +1,182 @@
+//! `read-rip PID`, `stacks` and `check` on programs that nothing prepared: what is proven, and what must not be.
+//!
+//! `programs/deadlocks.c` gets threads stuck. What the C library's objects look like in memory: see `waits`.
+
+mod support;
+
+use std::fs;
+use std::process::Command;
+
+use librip_test_kit::tool::{is_installed, tool};
+use support::unprepared::{Stuck, compile, deadlocks, directory};
+
+/// Lines of `programs/deadlocks.c`.
+fn line_of(text: &str) -> usize {
+    let source = include_str!("programs/deadlocks.c");
+    source.lines().position(|line| line.contains(text)).expect(text) + 1
+}
+
+/// The only finding is a proven deadlock that says whom it trusts. Returns it.
+#[track_caller]
+fn the_proven_deadlock(stuck: &Stuck) -> serde_json::Value {
+    let mut found = stuck.findings();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let finding = found.remove(0);
+    assert_eq!(
+        (&finding["kind"], &finding["confidence"]),
+        (&"deadlock".into(), &"proven".into()),
+        "{finding:#}"
+    );
+    let premises = finding["premises"].as_array().unwrap();
+    assert!(premises.iter().any(|premise| premise["code"] == "memory-intact"), "{finding:#}");
+    finding
+}
+
+#[track_caller]
+fn contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn two_mutexes_in_opposite_orders_are_a_proven_deadlock() {
+    let at = format!("at transfer deadlocks.c:{}", line_of("/* the second lock */"));
+    for case in ["normal", "recursive", "error-checking", "robust"] {
+        let stuck = Stuck::start(deadlocks(), &[case], 2);
+        let finding = the_proven_deadlock(&stuck);
+        // A kind whose unlock fails in other threads takes no rule for granted.
+        let is_by_rule = finding["premises"].as_array().unwrap().len() == 2;
+        assert_eq!(is_by_rule, case == "normal", "{finding:#}");
+        let check = stuck.read(&["check"]);
+        assert_eq!(check.status, 1, "{check:#?}");
+        contains(&check.stdout, &["proven deadlock: 2 threads wait for one another", "saver[", "spender["]);
+        contains(&check.stdout, &["waits for savings (0x", "waits for current_account (0x", &at, "memory"]);
+        let view = stuck.read(&[]).sound();
+        contains(&view.stdout, &["mutex savings (0x", "owned by saver[", "proven deadlock of 2 threads"]);
+        let stacks = stuck.read(&["stacks"]).sound();
+        contains(
+            &stacks.stdout,
+            &["pthread_mutex_lock", "    transfer deadlocks.c:", "    transfers deadlocks.c:"],
+        );
+    }
+}
+
+#[test]
+fn the_same_deadlock_is_proven_in_static_and_in_stripped_programs() {
+    let flags: [(&str, &[&str]); 3] = [
+        ("stripped", &["-O2", "-pthread", "-s"]),
+        ("static", &["-g", "-O1", "-pthread", "-static"]),
+        ("static-stripped", &["-O3", "-pthread", "-static", "-s"]),
+    ];
+    for (name, flags) in flags {
+        let Some(program) = compile("deadlocks.c", name, "cc", flags) else { continue };
+        let stuck = Stuck::start(&program, &["normal"], 2);
+        the_proven_deadlock(&stuck);
+        let check = stuck.read(&["check"]);
+        let lock = if name == "static" { "waits for savings (0x" } else { "waits for lock 0x" };
+        // A stripped dynamic program exports no variable of its own either.
+        contains(&check.stdout, &[lock, "held by saver["]);
+    }
+}
+
+#[test]
+fn locks_on_the_heap_are_shown_by_their_addresses() {
+    let stuck = Stuck::start(deadlocks(), &["heap"], 2);
+    the_proven_deadlock(&stuck);
+    contains(&stuck.read(&["check"]).stdout, &["waits for lock 0x"]);
+}
+
+#[test]
+fn readers_writer_locks_that_writers_hold_are_part_of_a_proven_deadlock() {
+    let stuck = Stuck::start(deadlocks(), &["rwlocks"], 2);
+    the_proven_deadlock(&stuck);
+    let check = stuck.read(&["check"]).stdout;
+    contains(&check, &["writer[", "waits for table_index (0x", "at writes_the_table deadlocks.c:"]);
+    contains(
+        &check,
+        &["reader[", "waits for table (0x", "(shared) at looks_up deadlocks.c:", "held by writer["],
+    );
+}
+
+#[test]
+fn a_join_under_a_lock_that_the_thread_wants_is_a_proven_deadlock() {
+    let stuck = Stuck::start(deadlocks(), &["join"], 2);
+    the_proven_deadlock(&stuck);
+    let check = stuck.read(&["check"]).stdout;
+    contains(&check, &["joiner[", "waits for the end of ", "at joins_under_a_lock deadlocks.c:"]);
+    contains(&check, &["waits for savings (0x", "at saves deadlocks.c:", "held by joiner["]);
+}
+
+#[test]
+fn a_thread_that_locks_a_normal_mutex_twice_is_a_proven_deadlock() {
+    let stuck = Stuck::start(deadlocks(), &["self"], 1);
+    the_proven_deadlock(&stuck);
+    contains(
+        &stuck.read(&["check"]).stdout,
+        &["waits for a lock that it holds itself", "at locks_twice deadlocks.c:"],
+    );
+}
+
+#[test]
+fn a_cycle_that_a_time_limit_ends_is_not_proven() {
+    let stuck = Stuck::start(deadlocks(), &["timed"], 2);
+    let found = stuck.findings();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!((&found[0]["kind"], &found[0]["confidence"]), (&"deadlock".into(), &"potential".into()));
+    contains(&stuck.read(&["check"]).stdout, &["with a time limit"]);
+}
+
+#[test]
+fn objects_without_an_owner_are_in_no_deadlock() {
+    for (case, object) in [("semaphores", "right_fork"), ("conditions", "changed")] {
+        let stuck = Stuck::start(deadlocks(), &[case], 2);
+        let found = stuck.findings();
+        assert!(found.iter().all(|finding| finding["kind"] != "deadlock"), "{case}: {found:#?}");
+        assert!(found.iter().all(|finding| finding["confidence"] != "proven"), "{case}: {found:#?}");
+        contains(&stuck.read(&[]).sound().stdout, &[object]);
+    }
+}
+
+#[test]
+fn the_mutexes_of_cplusplus_are_those_of_the_c_library() {
+    let flags = ["-g", "-O1", "-pthread"];
+    let Some(program) = compile("deadlock.cpp", "deadlock-cpp", "c++", &flags) else { return };
+    let stuck = Stuck::start(&program, &[], 2);
+    the_proven_deadlock(&stuck);
+    contains(&stuck.read(&["check"]).stdout, &["waits for savings (0x", "at transfer(", "deadlock.cpp:"]);
+}
+
+#[test]
+fn locks_of_rust_are_named_and_their_holders_are_not_known() {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/deadlock.rs");
+    let program = directory().join("deadlock-rust");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    tool(Command::new(rustc).args(["--edition", "2024", "-g", "-O", source, "-o"]).arg(&program));
+    let stuck = Stuck::start(&program, &[], 4);
+    let view = stuck.read(&[]).sound().stdout;
+    contains(&view, &["std::sync::Mutex deadlock::SAVINGS (0x", "std::sync::Mutex deadlock::CURRENT (0x"]);
+    contains(
+        &view,
+        &["std::sync::RwLock 0x", "which does not store its holder", "deadlock::transfer : 1 thread"],
+    );
+    let found = stuck.findings();
+    assert!(!found.is_empty(), "a stuck program");
+    assert!(found.iter().all(|finding| finding["confidence"] == "suspected"), "{found:#?}");
+}
+
+#[test]
+fn a_stuck_python_program_has_whole_stacks_and_no_proof() {
+    if !is_installed("python3") {
+        eprintln!("SKIPPED python: it is not installed");
+        return;
+    }
+    let script = directory().join("deadlock.py");
+    fs::write(&script, include_str!("programs/deadlock.py")).unwrap();
+    let stuck = Stuck::start_untimed("python3".as_ref(), &[script.to_str().unwrap()], 3);
+    let found = stuck.findings();
+    assert!(!found.is_empty(), "a stuck program");
+    assert!(found.iter().all(|finding| finding["confidence"] == "suspected"), "{found:#?}");
+    contains(&stuck.read(&[]).sound().stdout, &["3 threads", "waiting for "]);
+    contains(&stuck.read(&["stacks"]).sound().stdout, &["2 threads: "]);
+}
