@@ -4,7 +4,7 @@ mod typed;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
@@ -261,9 +261,6 @@ pub struct CheckArgs {
     /// nothing
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub threshold: Duration,
-    /// When the process ended, if the parent asks
-    #[arg(skip)]
-    pub ended: Option<Instant>,
 }
 
 impl CheckArgs {
@@ -279,7 +276,6 @@ impl CheckArgs {
             suppress: Vec::new(),
             window: WINDOW,
             threshold: THRESHOLD,
-            ended: None,
         }
     }
 }

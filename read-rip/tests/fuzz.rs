@@ -160,6 +160,7 @@ fn report_findings(out: &mut Vec<u8>, model: &LockModel, names: &report::LockNam
         is_up_to_last_time: model.is_final,
         held_overflowed: report::remarks::overflowed(model),
         releases_unmatched: model.releases_unmatched,
+        longer_slot_words: None,
         is_order_search_cut: !limits.is_empty(),
     };
     report::findings(out, &found, &checked, names, &report::Sources::default()).unwrap();

@@ -157,6 +157,28 @@ fn signals_that_are_sent_to_the_reader_alone_reach_the_program() {
 }
 
 #[test]
+fn the_end_of_an_orphan_is_known() {
+    let scratch = tempfile::tempdir().unwrap();
+    // The subshell ends before the scenario does. `kill -0` fails when the reader has waited for the orphan.
+    let script = "\
+        mkfifo $DIR/ready\n\
+        ($SCENARIO holder-joins > $DIR/ready & echo $! > $DIR/orphan)\n\
+        read ready < $DIR/ready\n\
+        read orphan < $DIR/orphan\n\
+        kill -KILL $orphan\n\
+        while kill -0 $orphan 2> $DIR/gone; do sleep 0.01; done\n\
+        exit 0";
+    let rings = scratch.path().join("rings");
+    let options = ["--json", "--check", "--rings", rings.to_str().unwrap()];
+    let outcome = run(scratch.path(), &options, script, &[]);
+    let lines = outcome.stdout.lines().map(|line| serde_json::from_str(line).expect(line));
+    let checked: Vec<serde_json::Value> =
+        lines.filter(|line: &serde_json::Value| line["type"] == "checked").collect();
+    assert_eq!(checked.len(), 1, "{outcome:#?}");
+    assert_eq!(checked[0]["data"]["is_up_to_last_time"], false, "{outcome:#?}");
+}
+
+#[test]
 fn the_recipe_of_the_readme_works() {
     let readme = std::fs::read_to_string(repository().join("README.md")).unwrap();
     let recipe = readme.lines().find(|line| line.starts_with("read-rip run --check")).expect("a recipe");

@@ -1,6 +1,7 @@
 //! Threads that wait for long: what is told, live and dead, and what stays silent.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
@@ -165,9 +166,16 @@ fn finds_a_process_in_which_all_threads_wait() {
 #[test]
 fn a_parent_knows_when_the_program_was_killed() {
     let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().to_str().unwrap();
+    for options in [&["--dir", dir][..], &["--check", "--rings", dir]] {
+        knows_when_the_program_was_killed(scratch.path(), options);
+    }
+}
+
+fn knows_when_the_program_was_killed(scratch: &Path, options: &[&str]) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_reader"));
-    command.args(["run", "--json", "--dir"]).arg(scratch.path()).arg("--");
-    command.args([env!("CARGO_BIN_EXE_scenario"), "holder-joins"]).env("RIP_RING", scratch.path());
+    command.args(["run", "--json"]).args(options).arg("--");
+    command.args([env!("CARGO_BIN_EXE_scenario"), "holder-joins"]).env("RIP_RING", scratch);
     let mut reader = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(reader.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().as_deref(), Some("ready"));

@@ -12,12 +12,13 @@ use super::verdict;
 use crate::cli::{CheckArgs, Common, RingArgs, ShowArgs, StacksArgs};
 use crate::locations::{FileNames, LocationId, Locations};
 use crate::locks::LockModel;
+use crate::process::Ends;
 use crate::report::{self, ActivityWords, Json, LockNames, printable};
 use crate::standing::Standings;
 
 /// `read-rip PID` for a process without a ring.
 pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<u8, AppError> {
-    let readings = Readings::of(path, &CheckArgs::of(RingArgs::default()), wanted)?;
+    let readings = Readings::of(path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted)?;
     let reading = &readings.reading;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let model = readings.model(Vec::new(), &mut locations);
@@ -55,7 +56,7 @@ pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Commo
 /// `read-rip stacks`.
 pub(super) fn stacks(args: &StacksArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, wanted)?;
-    let readings = Readings::of(&path, &CheckArgs::of(RingArgs::default()), wanted)?;
+    let readings = Readings::of(&path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted)?;
     let reading = &readings.reading;
     let Some(seen) = &reading.seen else { return Err(AppError::NoStacks { path }) };
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));

@@ -18,9 +18,9 @@ use crate::cli::{CheckArgs, Common, MinConfidence, SourceArgs};
 use crate::findings::{self, Balance, Confidence, Finding, Limit, Memo, Outcome, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{self, Input, LockModel};
-use crate::process::Liveness;
+use crate::process::{Ends, Liveness};
 use crate::report::{self, Checked, Json, LockNames, OneReading, Sources};
-use crate::ring::Words;
+use crate::ring::{Header, Words};
 use crate::symbols::{Options, Resolver};
 
 /// What to do about a line that is not a rule.
@@ -32,16 +32,17 @@ pub(super) type Show<'a> =
 
 /// Reads and analyses a ring, shows the findings and writes the remarks. Returns the exit status.
 ///
-/// If `is_brief`, nothing is shown or written about a sound ring without findings.
+/// `ends` says when processes ended. If `is_brief`, nothing is shown or written about a sound ring without findings.
 pub(super) fn examine(
     path: &Path,
     args: &CheckArgs,
+    ends: &Ends,
     suppressions: &[Suppression],
     wanted: &Common,
     is_brief: bool,
     show: &mut Show<'_>,
 ) -> Result<u8, AppError> {
-    let mut readings = Readings::of(path, args, wanted)?;
+    let mut readings = Readings::of(path, args, ends, wanted)?;
     let words = readings.reading.snapshot.take_words();
     let Readings { earlier, reading, .. } = &readings;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
@@ -81,6 +82,7 @@ pub(super) fn examine(
         is_up_to_last_time: reading.now_ns.is_none() && now.now_ns.is_some(),
         held_overflowed: report::remarks::overflowed(&now),
         releases_unmatched: now.releases_unmatched,
+        longer_slot_words: reading.snapshot.header.as_ref().and_then(Header::longer_slot_words),
         is_order_search_cut: limits.contains(&Limit::LockOrders),
     };
     if is_brief && found.is_empty() && !wanted.json {
@@ -175,7 +177,13 @@ impl Readings {
         model
     }
 
-    pub(super) fn of(path: &Path, args: &CheckArgs, wanted: &Common) -> Result<Readings, AppError> {
+    /// Reads a ring as `args` ask for. `ends` says when processes ended.
+    pub(super) fn of(
+        path: &Path,
+        args: &CheckArgs,
+        ends: &Ends,
+        wanted: &Common,
+    ) -> Result<Readings, AppError> {
         if let Some(pid) = process_of(path) {
             let look = Look::begin(pid, wanted)?;
             std::thread::sleep(args.window);
@@ -183,7 +191,7 @@ impl Readings {
             return Ok(Readings { earlier: None, reading, one_reading: None });
         }
         let mut first = Reading::of(path, wanted)?;
-        first.ended(args.ended);
+        first.ended(ends);
         if let Some((earlier, window_ns)) = first.take_earlier(wanted)? {
             let earlier = Some(Earlier::of(earlier, window_ns));
             return Ok(Readings { earlier, reading: first, one_reading: None });

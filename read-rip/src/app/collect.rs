@@ -13,6 +13,7 @@ use super::output::{ERROR, FINDINGS, SOUND, UNJUDGED};
 use super::rings::{self, program_of_ring};
 use crate::cli::{CheckArgs, CiArgs, Common};
 use crate::findings::Suppression;
+use crate::process::Ends;
 use crate::report::ci::{Case, CaseFinding, junit, sarif};
 use crate::ring::read_header;
 
@@ -22,7 +23,7 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     let paths = if args.all { rings::all(wanted)? } else { vec![rings::choose(&args.ring, wanted)?] };
     let mut collection = Collection::new(args, &rules, wanted);
     for path in paths {
-        collection.check(&path)?;
+        collection.check(&path, &Ends::default())?;
     }
     collection.write(&args.ci)?;
     Ok(collection.status())
@@ -80,8 +81,8 @@ impl<'a> Collection<'a> {
         Collection { is_brief: true, ..self }
     }
 
-    /// Checks a ring and shows its findings. Returns whether nothing is wrong with it.
-    pub(super) fn check(&mut self, path: &Path) -> Result<bool, AppError> {
+    /// Checks a ring and shows its findings; `ends` says when processes ended. Returns whether nothing is wrong with it.
+    pub(super) fn check(&mut self, path: &Path, ends: &Ends) -> Result<bool, AppError> {
         let header = read_header(path).ok();
         let mut case = Case {
             program: header.as_ref().map_or_else(String::new, |header| program_of_ring(path, header)),
@@ -93,6 +94,7 @@ impl<'a> Collection<'a> {
         let checked = examine(
             path,
             self.args,
+            ends,
             self.rules,
             wanted,
             self.is_brief,

@@ -13,13 +13,14 @@ use super::reading::Reading;
 use crate::cli::{CheckArgs, Common, LocksArgs, RingArgs};
 use crate::locations::{FileNames, Locations};
 use crate::locks::{self, Summary};
+use crate::process::Ends;
 use crate::report::{self, Json, LockNames};
 
 /// `read-rip locks`.
 pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, wanted)?;
     let readings = match process_of(&path) {
-        Some(_) => Readings::of(&path, &CheckArgs::of(RingArgs::default()), wanted)?,
+        Some(_) => Readings::of(&path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted)?,
         None => {
             let mut reading = Reading::of(&path, wanted)?.with_present_names();
             reading.see(wanted);

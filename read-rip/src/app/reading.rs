@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
@@ -17,7 +17,7 @@ use super::saved::Context;
 use crate::cli::Common;
 use crate::locations::Locations;
 use crate::locks::Input;
-use crate::process::{self, Liveness, MappedFiles, is_of_another_boot, living_threads};
+use crate::process::{self, Ends, Liveness, MappedFiles, is_of_another_boot, living_threads};
 use crate::report::{self, Json, printable};
 use crate::ring::{self, Ending, Module, Saved, Snapshot, Source};
 use crate::standing::Standings;
@@ -110,9 +110,11 @@ impl Reading {
         Ok(Some((Reading::of_image(&image, &saved.context, wanted)?, window_ns)))
     }
 
-    /// The parent of the process knows when the process ended, if the ring does not say it.
-    pub(super) fn ended(&mut self, at: Option<Instant>) {
-        let Some((at, header)) = at.zip(self.snapshot.header.as_ref()) else { return };
+    /// The parent of the processes knows when they ended, if the ring does not say it.
+    pub(super) fn ended(&mut self, ends: &Ends) {
+        let Some(header) = &self.snapshot.header else { return };
+        let others = self.snapshot.slots.iter().map(|slot| slot.pid);
+        let Some(at) = ends.last_of(header.pid, others) else { return };
         if self.now_ns.is_none() && self.is_final() {
             let ago_ns = u64::try_from(at.elapsed().as_nanos()).unwrap_or(u64::MAX);
             self.now_ns = present_ns(header).and_then(|present_ns| present_ns.checked_sub(ago_ns));

@@ -14,14 +14,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::collect::{self, Collection};
+use super::collect::Collection;
 use super::error::AppError;
 use super::output::{SOUND, UNJUDGED, remark};
 use super::{check, show};
 use crate::cli::{CheckArgs, Common, RingArgs, RunArgs, ShowArgs};
-use crate::process::rings_of_process;
+use crate::process::{Ends, rings_of_process};
 use crate::report::{counted, duration, printable};
 use ring_directory::RingDirectory;
 use supervise::Supervised;
@@ -58,7 +58,6 @@ fn run_once(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Common)
     let failed = |error: std::io::Error| fails(name, &error.to_string());
     let mut program = Supervised::start(&mut command, false).map_err(failed)?;
     let Some(status) = program.wait(None).map_err(failed)? else { return Ok(NOT_RUN) };
-    let ended = Some(Instant::now());
     if status.success() {
         return Ok(SOUND);
     }
@@ -66,11 +65,11 @@ fn run_once(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Common)
     if let Some(ring) = rings_of_process(program.pid(), &wanted.directories()).into_iter().next() {
         remark(format_args!("Its ring: {}", printable(&ring.path.to_string_lossy())));
         if status.signal().is_some() {
-            let ring = || RingArgs { ring: Some(ring.path.clone().into()), ring_option: None };
+            let asked = || RingArgs { ring: Some(ring.path.clone().into()), ring_option: None };
             // Both print whether the ring is damaged. The exit status is that of the program.
-            show::show(&ring(), &ShowArgs::default(), wanted)?;
-            let check = CheckArgs { source: args.source.clone(), ended, ..CheckArgs::of(ring()) };
-            collect::check(&check, wanted)?;
+            show::show(&asked(), &ShowArgs::default(), wanted)?;
+            let check = CheckArgs { source: args.source.clone(), ..CheckArgs::of(asked()) };
+            Collection::new(&check, &[], wanted).check(&ring.path, &program.ends())?;
         }
     } else {
         remark(format_args!("It left no readable ring in {}", printable(&wanted.dir.to_string_lossy())));
@@ -102,14 +101,14 @@ fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Comm
             "{} still runs after {after}. What it waits for, before it is ended:",
             printable(&name)
         ));
-        check_new(&mut rings, &mut collection)?;
+        check_new(&mut rings, &mut collection, &program.ends())?;
         collection.add_error(OsStr::new(&*name), program.pid(), format!("still ran after {after}"));
         let left = program.stop(args.grace).map_err(failed)?;
         if left > 0 {
             remark(format_args!("{} cannot be ended", counted(left as u64, "process")));
         }
     }
-    check_new(&mut rings, &mut collection)?;
+    check_new(&mut rings, &mut collection, &program.ends())?;
     collection.write(&args.ci)?;
     let is_unused = rings.is_unused();
     summarise(rings, &collection)?;
@@ -124,10 +123,14 @@ fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Comm
     })
 }
 
-/// Checks the rings that have not been checked yet.
-fn check_new(rings: &mut RingDirectory, collection: &mut Collection<'_>) -> Result<(), AppError> {
+/// Checks the rings that have not been checked yet. `ends` says when processes ended.
+fn check_new(
+    rings: &mut RingDirectory,
+    collection: &mut Collection<'_>,
+    ends: &Ends,
+) -> Result<(), AppError> {
     for ring in rings.take_new()? {
-        let is_sound = collection.check(&ring)?;
+        let is_sound = collection.check(&ring, ends)?;
         rings.checked(&ring, is_sound);
     }
     Ok(())

@@ -10,6 +10,7 @@ use crate::cli::{CheckArgs, Common, RingArgs, THRESHOLD};
 use crate::findings::{self, Balance, Finding, Memo, Outcome, View};
 use crate::locations::{Location, Locations};
 use crate::locks::LockModel;
+use crate::process::Ends;
 
 /// A ring with more threads than this is not judged unasked: that takes several times as long as the view.
 const THREADS_MAX: usize = 20_000;
@@ -27,7 +28,7 @@ pub(super) fn verdict(
         return Ok(Some(format!("check: not done unasked for so many threads; next: {command}")));
     }
     let args = CheckArgs::of(RingArgs::default());
-    let mut readings = Readings::of(path, &args, wanted)?;
+    let mut readings = Readings::of(path, &args, &Ends::default(), wanted)?;
     let words = readings.reading.snapshot.take_words();
     let reading = &readings.reading;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));

@@ -10,6 +10,7 @@
 //! | `children`, `mapped` | may a forked child record in it? which processes have it mapped? |
 //! | `find` | where are rings? |
 //! | `descendants` | which processes are beneath this one? |
+//! | `ends` | when did the children of this process end? |
 //! | `thread_name` | what does the kernel call a thread? |
 //! | `live` | what do the kernel and the memory of a process say of it? |
 //! | `remove` | is this name still that of the ring that was judged? |
@@ -17,6 +18,7 @@
 
 mod children;
 mod descendants;
+mod ends;
 mod find;
 pub mod live;
 mod liveness;
@@ -29,6 +31,7 @@ mod unfinished;
 
 pub use children::{Child, children_in, ended_children, liveness_of_child, liveness_of_children};
 pub use descendants::{children, descendants};
+pub use ends::Ends;
 pub use find::{
     Found, Unreadable, directories_of_processes, newest_first, rings_in, rings_of_process, unreadable_in,
 };

@@ -55,7 +55,7 @@ pub(super) fn balance(
     }
     let modules = names.locations.modules();
     let lines =
-        [waits(balance, names.model.is_end_unknown), unrecorded(balance, modules), histories(balance, names)];
+        [waits(balance, names.model.is_end_unknown), unrecorded(balance, modules), histories(checked, names)];
     for line in lines.into_iter().flatten().chain(balance.pools.iter().map(|one| pool(one, names))) {
         writeln!(out, "    {line}")?;
     }
@@ -130,12 +130,16 @@ fn unrecorded(of: &Balance, modules: &[Module]) -> Option<String> {
     Some(format!("{what}{why}"))
 }
 
-fn histories(of: &Balance, names: &LockNames<'_>) -> Option<String> {
+fn histories(checked: &Checked, names: &LockNames<'_>) -> Option<String> {
+    let overwritten = checked.balance.overwritten;
     // An order takes two locks.
-    (of.overwritten > 0 && names.model.locks.len() > 1).then(|| {
+    (overwritten > 0 && names.model.locks.len() > 1).then(|| {
+        let keeps_more = checked
+            .longer_slot_words
+            .map_or_else(String::new, |words| format!("; RIP_WORDS={words} keeps more"));
         format!(
-            "older events of {} were overwritten, so earlier orders of locks are not known; RIP_WORDS=1024 keeps more",
-            counted(of.overwritten as u64, "thread")
+            "older events of {} were overwritten, so earlier orders of locks are not known{keeps_more}",
+            counted(overwritten as u64, "thread")
         )
     })
 }

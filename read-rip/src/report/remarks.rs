@@ -45,6 +45,9 @@ pub struct Checked {
     pub held_overflowed: u64,
     /// Releases by another thread than the holder that were not matched to the holder.
     pub releases_unmatched: u64,
+    /// The value of `RIP_WORDS` that keeps more history; `None`: there is none, or the ring has no header.
+    #[serde(skip)]
+    pub longer_slot_words: Option<u32>,
     /// There were too many orders of acquisition to compare all of them.
     pub is_order_search_cut: bool,
 }

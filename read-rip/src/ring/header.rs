@@ -102,6 +102,12 @@ impl Header {
         counts.into_iter().fold(0, u64::saturating_add)
     }
 
+    /// A length of slots, words, that keeps more history; `None`: no ring has longer slots.
+    pub fn longer_slot_words(&self) -> Option<u32> {
+        let words = self.slot_words.saturating_mul(4).min(librip_format::SLOT_WORDS_MAX);
+        (words > self.slot_words).then_some(words)
+    }
+
     /// The header is that of a forked child of the process that made the ring. How a child ended is not recorded.
     pub fn treat_as_child(&mut self, pid: u32) {
         self.pid = pid;

@@ -16,10 +16,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::process::{children, descendants};
+use crate::process::{Ends, children, descendants};
 
 /// Signals that are meant for the program.
 const PASSED_ON: [Signal; 7] = [
@@ -44,6 +44,8 @@ pub(super) struct Supervised {
     signals: SignalFd,
     /// Afterwards its pid may be another process's.
     has_ended: bool,
+    /// When the program and its orphans ended.
+    ends: Ends,
 }
 
 impl Supervised {
@@ -60,11 +62,17 @@ impl Supervised {
         let signals = SignalFd::with_flags(&awaited, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         // If this fails, orphans of the program are not ended. The program itself still is.
         let _ = set_child_subreaper(adopts);
-        Ok(Supervised { child: command.spawn()?, signals, has_ended: false })
+        Ok(Supervised { child: command.spawn()?, signals, has_ended: false, ends: Ends::default() })
     }
 
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// When the program and its orphans ended, as far as they have. Who waited for the others knows when those did.
+    pub(super) fn ends(&mut self) -> Ends {
+        self.reap();
+        self.ends.clone()
     }
 
     /// Waits for the program's end; `None` if it runs for longer than the limit.
@@ -75,8 +83,7 @@ impl Supervised {
     pub(super) fn wait(&mut self, limit: Option<Duration>) -> io::Result<Option<ExitStatus>> {
         let deadline = limit.map(|limit| Instant::now() + limit);
         loop {
-            if let Some(status) = self.child.try_wait()? {
-                self.has_ended = true;
+            if let Some(status) = self.ended()? {
                 return Ok(Some(status));
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -98,8 +105,8 @@ impl Supervised {
             let deadline = Instant::now() + limit;
             let mut asked: Vec<i32> = Vec::new();
             loop {
-                self.has_ended |= self.child.try_wait()?.is_some();
-                reap(self.pid());
+                self.ended()?;
+                self.reap();
                 let living = descendants();
                 if living.is_empty() {
                     return Ok(0);
@@ -120,8 +127,29 @@ impl Supervised {
         Ok(descendants().len())
     }
 
+    /// The status of the program, if it has ended.
+    fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        let status = self.child.try_wait()?;
+        if status.is_some() && !self.has_ended {
+            self.has_ended = true;
+            self.ends.note(self.pid(), Instant::now());
+        }
+        Ok(status)
+    }
+
+    /// Removes ended orphans from the table of processes. The program itself is left: `Child` waits for it.
+    fn reap(&mut self) {
+        let program = (!self.has_ended).then_some(self.pid() as i32);
+        for pid in children().into_iter().filter(|&pid| Some(pid) != program) {
+            let ended = waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG));
+            if matches!(ended, Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..))) {
+                self.ends.note(pid as u32, Instant::now());
+            }
+        }
+    }
+
     /// Waits until a signal arrives, and passes it on.
-    fn next_signals(&self, limit: Option<Duration>) -> io::Result<()> {
+    fn next_signals(&mut self, limit: Option<Duration>) -> io::Result<()> {
         // Rounded up: a limit of less than a millisecond would not wait.
         let limit = limit.map_or(PollTimeout::NONE, |limit| {
             PollTimeout::try_from(limit + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
@@ -134,7 +162,7 @@ impl Supervised {
             // The kernel sends what the user types to the whole group, and so to the program too.
             let is_from_terminal = signal.ssi_code > 0;
             match Signal::try_from(signal.ssi_signo as i32) {
-                Ok(Signal::SIGCHLD) => reap(self.pid()),
+                Ok(Signal::SIGCHLD) => self.reap(),
                 Ok(signal) if !is_from_terminal && !self.has_ended => send(self.pid() as i32, signal),
                 _ => {}
             }
@@ -149,12 +177,5 @@ fn send(pid: i32, signal: Signal) {
     if signal == Signal::SIGTERM {
         // A stopped process does not see SIGTERM before it continues.
         let _ = kill(Pid::from_raw(pid), Signal::SIGCONT);
-    }
-}
-
-/// Removes ended orphans from the table of processes. The program itself is left: `Child` waits for it.
-fn reap(program: u32) {
-    for pid in children().into_iter().filter(|&pid| pid != program as i32) {
-        let _ = waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG));
     }
 }

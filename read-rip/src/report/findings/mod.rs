@@ -222,6 +222,7 @@ mod tests {
         is_up_to_last_time: false,
         held_overflowed: 0,
         releases_unmatched: 0,
+        longer_slot_words: Some(256),
         is_order_search_cut: false,
     };
 
@@ -275,6 +276,24 @@ mod tests {
         let mut out = Vec::new();
         with_names(&model(), |names, _| findings(&mut out, &[], &CHECKED, names, &Sources::default()))?;
         assert_eq!(String::from_utf8_lossy(&out), "no findings in 1 thread and 1 lock\n");
+        Ok(())
+    }
+
+    #[test]
+    fn the_advice_on_histories_fits_the_ring() -> io::Result<()> {
+        let mut model = model();
+        model.locks.push(Lock { address: 0x5678, ..model.locks[0].clone() });
+        for (longer_slot_words, end) in [
+            (Some(256), "earlier orders of locks are not known; RIP_WORDS=256 keeps more\n"),
+            (None, "earlier orders of locks are not known\n"),
+        ] {
+            let balance = Balance { overwritten: 1, ..CHECKED.balance };
+            let checked = Checked { longer_slot_words, balance, ..CHECKED };
+            let mut out = Vec::new();
+            with_names(&model, |names, _| findings(&mut out, &[], &checked, names, &Sources::default()))?;
+            let text = String::from_utf8_lossy(&out);
+            assert!(text.ends_with(end), "{text}");
+        }
         Ok(())
     }
 
