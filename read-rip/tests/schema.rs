@@ -183,7 +183,7 @@ fn evidence_of_every_kind_fits_the_schema() {
 }
 
 fn hold() -> HoldFact {
-    HoldFact { thread: 1, lock: 2, location: Some(3), is_shared: true, for_ns: Some(4) }
+    HoldFact { thread: 1, lock: 2, location: Some(3), is_shared: true, for_ns: Some(4), is_inherited: true }
 }
 
 fn wait() -> WaitFact {

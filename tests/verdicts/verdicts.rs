@@ -1,5 +1,7 @@
 //! One test per scenario.
 
+use serde_json::Value;
+
 use super::ask::{Answer, check, read_rip, start};
 
 /// Asks about a scenario while it lives and after its death, and compares with the whole list of expected findings.
@@ -248,6 +250,23 @@ fn a_lock_that_is_held_for_long_is_suspicious_while_the_program_lives() {
 #[test]
 fn finds_a_lock_whose_owner_is_not_in_the_forked_child() {
     finds("holder-missing-in-the-child", &["proven lost-owner"], |_| ());
+}
+
+#[test]
+fn a_child_that_waits_for_a_lock_of_its_parents_thread_has_inherited_it() {
+    finds("child-waits-for-its-own-lock", &["proven deadlock"], |answer| {
+        assert_eq!(holder(answer)["inherited"], true, "{answer:#?}");
+        assert!(holder(answer)["location"].is_u64(), "where the parent's thread acquired it: {answer:#?}");
+    });
+    finds("cycle-2", &["proven deadlock"], |answer| {
+        assert_eq!(holder(answer).get("inherited"), None, "{answer:#?}");
+    });
+}
+
+/// Who holds the lock of the first edge of the first finding.
+fn holder(answer: &Answer) -> &Value {
+    let found = answer.lines.iter().find(|line| line["type"] == "finding").expect("a finding");
+    &found["data"]["evidence"]["edges"][0]["holder"]
 }
 
 #[test]

@@ -51,6 +51,9 @@ pub struct HoldFact {
     /// For how long; `None`: not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
+    /// The thread did not acquire it: the thread that forked its process did.
+    #[serde(rename = "inherited", skip_serializing_if = "std::ops::Not::not")]
+    pub is_inherited: bool,
 }
 
 /// A thread that waits for a lock.

@@ -165,6 +165,7 @@ impl Scene {
             recursion: 0,
             state: HoldState::Held,
             has_place_of_handed_over: false,
+            is_inherited: false,
             is_steady: true,
         };
         change(&mut hold);

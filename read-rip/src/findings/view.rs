@@ -175,6 +175,7 @@ impl View<'_> {
             location: hold.location,
             is_shared: hold.is_shared,
             for_ns: self.ago_ns(hold.since_ns),
+            is_inherited: hold.is_inherited,
         }
     }
 }

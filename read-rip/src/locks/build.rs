@@ -13,7 +13,9 @@ use super::replay::replay;
 use super::{Hold, HoldState, LockId, LockIncident, LockModel, StepKind, Steps, ThreadId, ThreadLocks, Wait};
 use crate::events;
 use crate::locations::{LocationId, Locations};
-use crate::ring::{Header, HeldLock, HeldState, Incident, LockType, SiteKind, Slot, Snapshot, Words};
+use crate::ring::{
+    Header, HeldLock, HeldState, Incident, LockType, SequenceBits, SiteKind, Slot, Snapshot, Words,
+};
 use crate::threads::{self, Thread, ThreadState};
 
 /// What a model is built from.
@@ -147,6 +149,7 @@ struct Entry<'a> {
     since_ns: Option<u64>,
     has_place_of_handed_over: bool,
     is_steady: bool,
+    is_inherited: bool,
 }
 
 impl Entry<'_> {
@@ -162,6 +165,7 @@ impl Entry<'_> {
             state,
             has_place_of_handed_over: self.has_place_of_handed_over,
             is_steady: self.is_steady,
+            is_inherited: self.is_inherited,
         }
     }
 
@@ -248,7 +252,8 @@ fn one_thread<'a>(
         let since_ns = held.since_ticks.and_then(|ticks| ledger.time_ns(slot, ticks));
         let has_place_of_handed_over = ledger.is_place_of_handed_over(held.pc);
         let is_steady = steadiness.is_steady(held);
-        Entry { held, mark, lock, since_ns, has_place_of_handed_over, is_steady }
+        let is_inherited = is_inherited(slot, held);
+        Entry { held, mark, lock, since_ns, has_place_of_handed_over, is_steady, is_inherited }
     };
     let mut entries: Vec<Entry<'_>> = slot.held.iter().map(entry).collect();
     entries.sort_by_key(|entry| entry.sort_key(slot));
@@ -265,6 +270,14 @@ fn one_thread<'a>(
         sleep.is_timed |= last.is_some_and(|last| last.kind == StepKind::ConditionWait && last.is_try);
     }
     own
+}
+
+/// Whether a thread has an entry since its process was forked. Such an entry has the sequence of the slot's first word.
+/// An event's entry has a later one: that of its PC word, and each event of a lock has an operand before that. After as
+/// many words as a sequence tells apart it is not known, and the answer is no.
+fn is_inherited(slot: &Slot, held: &HeldLock) -> bool {
+    slot.count.saturating_sub(slot.first_sequence) < SequenceBits::PERIOD
+        && held.sequence == SequenceBits::of(slot.first_sequence)
 }
 
 /// Whether the thread waits, by an entry of its table.

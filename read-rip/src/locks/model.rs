@@ -156,6 +156,8 @@ pub struct Hold {
     pub has_place_of_handed_over: bool,
     /// Whether the earlier reading had the same entry. True for a dead process.
     pub is_steady: bool,
+    /// Whether the thread has it since its process was forked: the thread that forked held the lock.
+    pub is_inherited: bool,
 }
 
 /// How certain it is that a thread holds a lock.

@@ -178,6 +178,7 @@ impl Observer<'_> {
             state: HoldState::Held,
             has_place_of_handed_over: false,
             is_steady,
+            is_inherited: false,
         };
         lock.is_from_memory = true;
         lock.holders.push(hold);

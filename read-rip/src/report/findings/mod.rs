@@ -178,7 +178,14 @@ mod tests {
             is_relock: false,
             for_ns: Some(3_000_000_000),
         };
-        let hold = HoldFact { thread: 0, lock: 0, location: Some(0), is_shared: true, for_ns: None };
+        let hold = HoldFact {
+            thread: 0,
+            lock: 0,
+            location: Some(0),
+            is_shared: true,
+            for_ns: None,
+            is_inherited: false,
+        };
         Finding {
             kind: Kind::Deadlock,
             confidence: Confidence::Potential,
@@ -250,6 +257,23 @@ mod tests {
         assert_eq!(lines[4], format!("    assumed: {}", premise(Premise::OwnerReleases)));
         assert!(lines[5].starts_with("    next: release the lock before the call"), "{}", lines[5]);
         assert_eq!((lines[6], lines.len()), ("", 7));
+        Ok(())
+    }
+
+    #[test]
+    fn a_lock_that_a_child_has_since_its_fork_is_called_inherited() -> io::Result<()> {
+        let mut finding = finding();
+        if let Evidence::WaitCycle(WaitCycle { edges, .. }) = &mut finding.evidence
+            && let [WaitEdge::Lock(LockEdge { blocker: Blocker::Holder(hold), .. })] = &mut edges[..]
+        {
+            hold.is_inherited = true;
+        }
+        let mut out = Vec::new();
+        with_names(&model(), |names, _| {
+            findings(&mut out, &[finding], &CHECKED, names, &Sources::default())
+        })?;
+        let text = String::from_utf8_lossy(&out);
+        assert!(text.contains("held shared by itself, inherited by fork, acquired at "), "{text}");
         Ok(())
     }
 

@@ -83,9 +83,12 @@ impl<'a> Words<'a> {
         if is_clear { name } else { format!("{name} ({:#x})", lock.address) }
     }
 
-    /// `, acquired at LOCATION`; nothing if only the process's memory says that the thread holds the lock.
+    /// `, acquired at LOCATION`; nothing if only the process's memory says that the thread holds the lock. Of a lock
+    /// that a child has since its fork, it is the location where its parent's thread acquired it.
     pub(super) fn acquired(&self, hold: &HoldFact) -> String {
-        let at = hold.location.map(|location| format!(", acquired at {}", self.location(location)));
+        let inherited = if hold.is_inherited { ", inherited by fork" } else { "" };
+        let at =
+            hold.location.map(|location| format!("{inherited}, acquired at {}", self.location(location)));
         at.unwrap_or_default()
     }
 

@@ -16,6 +16,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("held-long", held_long),
     ("holder-missing-in-the-child", lost_in_the_child),
     ("child-has-its-own-lock", child_has_its_own),
+    ("child-waits-for-its-own-lock", child_waits_for_its_own),
     ("destroyed-while-held", destroyed_while_held),
     ("pile-up", pile_up),
     ("holder-long-overwritten", long_overwritten),
@@ -71,6 +72,12 @@ fn child_has_its_own() {
         park();
     }
     park()
+}
+
+/// The forking thread holds the lock. Its copy in the child holds it too, and waits for it.
+fn child_waits_for_its_own() {
+    mem::forget(CACHE.lock().unwrap());
+    fork_and_lock()
 }
 
 fn fork_and_lock() -> ! {
