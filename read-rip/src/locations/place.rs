@@ -33,17 +33,24 @@ impl Locations<'_> {
     pub fn place(&mut self, pid: u32, stack: &Stack) -> Option<LocationId> {
         let mut outside = None;
         for frame in stack.frames.iter().take(DEPTH) {
-            let id = self.of_frame(pid, *frame);
-            let location = self.get(id);
-            if is_of_system(location) {
+            // Nothing is looked up in the debug information of system libraries: it is large.
+            if self.is_of_system(pid, *frame) {
                 continue;
             }
-            if is_of_program(location) {
+            let id = self.of_frame(pid, *frame);
+            if is_of_program(self.get(id)) {
                 return Some(id);
             }
             outside = outside.or(Some(id));
         }
         outside.or_else(|| stack.frames.first().map(|&frame| self.of_frame(pid, frame)))
+    }
+
+    /// Whether a frame is in a system library.
+    fn is_of_system(&mut self, pid: u32, frame: Frame) -> bool {
+        let Some((module, _)) = self.module_of(pid, frame.lookup()) else { return false };
+        let name = self.module_name(module);
+        name.is_some_and(|name| SYSTEM_LIBRARIES.iter().any(|library| name.starts_with(library)))
     }
 
     /// The frames at an address of a process, the inlined ones first. Empty if nothing is known of it.
@@ -66,11 +73,6 @@ impl Locations<'_> {
             false => self.find_in(pid, frame.pc),
         }
     }
-}
-
-fn is_of_system(location: &Location) -> bool {
-    let name = location.module_name.as_deref();
-    name.is_some_and(|name| SYSTEM_LIBRARIES.iter().any(|library| name.starts_with(library)))
 }
 
 /// Whether the source is known, and is not that of a standard library.
