@@ -77,9 +77,10 @@ impl Balance {
             && blocked().count() == present().count()
             && !ends_by_itself
             && model.unrecorded.is_none_or(|unrecorded| unrecorded == 0);
+        let is_unknown = doing.keys().all(|&what| what == Doing::Unknown);
         let outcome = match () {
             () if !found.is_empty() => Outcome::Findings,
-            () if model.locks.is_empty() && !model.has_progress_sites && doing.is_empty() => {
+            () if model.locks.is_empty() && !model.has_progress_sites && is_unknown => {
                 Outcome::NothingRecorded
             }
             () if all_wait => Outcome::AllWait,
@@ -116,6 +117,7 @@ fn is_counted(thread: &ThreadLocks) -> bool {
 mod tests {
     use super::*;
     use crate::findings::testing::{SECOND, Scene};
+    use crate::locks::Seen;
 
     fn balance(scene: &Scene) -> Balance {
         scene.with_view(|view| Balance::of(view, &[]))
@@ -155,5 +157,10 @@ mod tests {
         let mut scene = Scene::new();
         scene.thread("worker");
         assert_eq!(balance(&scene).outcome, Outcome::NothingRecorded);
+        let seen = |doing| Some(Seen { index: 0, place: None, doing, is_still: Some(true) });
+        scene.model.threads[0].seen = seen(Doing::Unknown);
+        assert_eq!(balance(&scene).outcome, Outcome::NothingRecorded, "the kernel may not say anything");
+        scene.model.threads[0].seen = seen(Doing::WaitsOutside);
+        assert_eq!(balance(&scene).outcome, Outcome::NothingFound);
     }
 }

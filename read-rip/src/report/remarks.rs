@@ -230,7 +230,7 @@ pub fn of_locks(model: &LockModel, overview: &Overview, snapshot: &Snapshot, los
     }
     let clock = snapshot.header.as_ref().and_then(|header| header.clock);
     let is_timed = clock.is_some_and(|clock| clock.level != ClockLevel::Off);
-    if !is_timed && !model.locks.is_empty() {
+    if !is_timed && model.locks.iter().any(|lock| !lock.is_from_memory) {
         remarks.push("No times were recorded (set RIP_CLOCK=contended or all).".to_owned());
     }
     if losses.overwritten > 0 && model.locks.iter().any(|lock| lock.record.acquisitions > 0) {
