@@ -427,7 +427,8 @@ extern "C" fn request(request: Request, lock: u64) {
     match request {
         Request::LOCK_RELEASED => remote_tables::released(ring, lock),
         Request::LOCK_ABANDONED => remote_tables::abandoned(ring, lock),
-        Request::LOCK_DESTROYED => remote_tables::destroyed(ring, lock),
+        Request::LOCK_DESTROYED => remote_tables::destroyed(ring, lock, false),
+        Request::HELD_LOCK_DESTROYED => remote_tables::destroyed(ring, lock, true),
         Request::LOCK_WITHOUT_GUARD => remote_tables::without_guard(ring, lock),
         Request::LOCK_INITIALISED => remote_tables::initialised(ring, lock),
         // ORDERING: relaxed, a statistic.

@@ -177,7 +177,7 @@ pub enum Command {
     Run(RunArgs),
     /// Lists all rings: program, pid, age, and how the process ended
     List,
-    /// Removes the rings of dead processes
+    /// Removes the rings of dead processes, and what those left that died while they made a ring
     Gc(GcArgs),
     /// Shows what a ring says about itself: process, geometry, counters, modules, damage
     Info {

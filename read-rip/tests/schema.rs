@@ -313,7 +313,9 @@ fn evidence(kind: Kind) -> Vec<Evidence> {
         Kind::LostOwner => {
             vec![Evidence::Orphan(Orphan { pid: 1, lock, waiters, locked_at_fork: true, parent: Some(hold) })]
         }
-        Kind::DestroyedLock => vec![Evidence::DestroyedWhileHeld(DestroyedWhileHeld { hold })],
+        Kind::DestroyedLock => {
+            vec![Evidence::DestroyedWhileHeld(DestroyedWhileHeld { hold, is_initialised: true })]
+        }
         Kind::Misuse => {
             let call = |&what: &Refusal| {
                 let (thread, tid, count, first_ago_ns) = (Some(thread), 12, 3, Some(4));

@@ -67,6 +67,23 @@ fn the_end_of_a_robust_mutexs_owner_is_told_and_that_nobody_repaired_the_mutex()
 }
 
 #[test]
+fn a_mutex_that_is_initialised_while_it_is_held_is_destroyed() {
+    for found in told("initialised while held") {
+        assert_eq!(found.matches("proven destroyed-lock: ").count(), 2, "{found}");
+        assert!(found.contains("outer (0x") && found.contains("inner (0x"), "{found}");
+        assert_eq!(found.matches(" was initialised while ").count(), 2, "{found}");
+    }
+}
+
+#[test]
+fn each_readers_writer_lock_that_is_destroyed_while_it_is_held_is_found() {
+    for found in told("rwlocks destroyed while held") {
+        assert_eq!(found.matches("proven destroyed-lock: ").count(), 8, "{found}");
+        assert_eq!(found.matches(" was destroyed while ").count(), 8, "{found}");
+    }
+}
+
+#[test]
 fn the_use_of_a_destroyed_mutex_is_misuse() {
     finds_misuse("use after destroy", &["used gone (0x", "used gone (0x"]);
 }

@@ -64,7 +64,7 @@ pub const HELD_HELD: u64 = 3;
 pub const HELD_RELEASING: u64 = 4;
 /// State: the owner waits on a condition variable without the lock, or waits to get the lock back.
 pub const HELD_COND_WAIT: u64 = 5;
-/// State: the lock was destroyed while the owner held it.
+/// State: the lock was destroyed while the owner held it, or another one was initialised in its place.
 pub const HELD_DESTROYED: u64 = 6;
 /// State: the owner blocks on a semaphore until it can take a unit.
 pub const HELD_SEM_WAIT: u64 = 7;

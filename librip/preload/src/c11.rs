@@ -5,7 +5,7 @@
 
 use core::ffi::c_int;
 
-use librip::interpose::{Caller, MUTEX, MUTEX_TRY, destroyed, initialised};
+use librip::interpose::{Caller, LastHolder, MUTEX, MUTEX_TRY, destroyed, initialised};
 
 use crate::acquire::{lock_calls, release};
 use crate::condition::record_wait;
@@ -38,15 +38,17 @@ pub(crate) extern "C-unwind" fn unlock(mutex: Object<Mutex>, caller: Caller) -> 
 }
 
 pub(crate) extern "C-unwind" fn destroy(mutex: Object<Mutex>, caller: Caller) {
+    let holder = if mutex.owner().is_some() { LastHolder::Certain } else { LastHolder::Possible };
     // It has no result.
     real::mtx_destroy(mutex);
-    destroyed::<MUTEX>(mutex.address(), caller, true);
+    destroyed::<MUTEX>(mutex.address(), caller, holder);
 }
 
 pub(crate) extern "C-unwind" fn init(mutex: Object<Mutex>, kind: c_int, caller: Caller) -> c_int {
+    let owner = mutex.owner();
     let result = real::mtx_init(mutex, kind);
     if result == SUCCESS {
-        initialised::<MUTEX>(mutex.address(), caller);
+        initialised::<MUTEX>(mutex.address(), caller, owner);
     }
     result
 }

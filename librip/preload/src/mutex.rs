@@ -3,8 +3,8 @@
 use core::ffi::c_int;
 
 use librip::interpose::{
-    Caller, FastAcquisition, Flags, MUTEX, MUTEX_TRY, OWNED, OWNED_TRY, RECURSIVE, RECURSIVE_TRY, destroyed,
-    initialised,
+    Caller, FastAcquisition, Flags, LastHolder, MUTEX, MUTEX_TRY, OWNED, OWNED_TRY, RECURSIVE, RECURSIVE_TRY,
+    destroyed, initialised,
 };
 
 use crate::acquire::{
@@ -232,7 +232,8 @@ pub(crate) extern "C-unwind" fn destroy(mutex: Object<Mutex>, caller: Caller) ->
     let result = real::pthread_mutex_destroy(mutex);
     if result == 0 {
         // The C library refuses to destroy any other mutex while it is held.
-        destroyed::<MUTEX>(mutex.address(), caller, kind.is_robust());
+        let holder = if kind.is_robust() { LastHolder::Possible } else { LastHolder::None };
+        destroyed::<MUTEX>(mutex.address(), caller, holder);
     } else {
         not_destroyed(mutex, caller, result);
     }
@@ -240,9 +241,10 @@ pub(crate) extern "C-unwind" fn destroy(mutex: Object<Mutex>, caller: Caller) ->
 }
 
 pub(crate) extern "C-unwind" fn init(mutex: Object<Mutex>, attributes: Attributes, caller: Caller) -> c_int {
+    let owner = mutex.owner();
     let result = real::pthread_mutex_init(mutex, attributes);
     if result == 0 {
-        initialised::<MUTEX>(mutex.address(), caller);
+        initialised::<MUTEX>(mutex.address(), caller, owner);
     }
     result
 }

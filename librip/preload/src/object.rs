@@ -68,6 +68,13 @@ impl Object<Mutex> {
         word.load(Relaxed)
     }
 
+    /// The thread that owns the mutex, by the mutex itself. What is initialised now may be no mutex yet, so the answer
+    /// may be any number.
+    pub(crate) fn owner(self) -> Option<u32> {
+        let owner = u32::try_from(self.owner_word()).ok().filter(|&owner| owner != 0);
+        owner.filter(|_| self.lock_word() != 0)
+    }
+
     /// The mutex's type and protocol. Their offset and values are part of glibc's binary interface, because
     /// `PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP` and others are compiled into programs.
     #[inline(always)]
@@ -96,11 +103,24 @@ impl Object<Rwlock> {
         self.word(28) != 0
     }
 
+    /// The thread that holds the lock in exclusive mode, by the lock itself. What is initialised now may be no lock
+    /// yet, so the answer may be any number.
+    pub(crate) fn writer(self) -> Option<u32> {
+        Some(self.word(24)).filter(|&writer| writer != 0)
+    }
+
+    /// Whether a thread holds the lock, in whatever mode. glibc counts the readers from the fourth bit of the first
+    /// word on. A debugger that shows the holders reads both words.
+    pub(crate) fn is_taken(self) -> bool {
+        const READERS_SHIFT: u32 = 3;
+        self.word(0) >> READERS_SHIFT != 0 || self.writer().is_some()
+    }
+
     #[inline(always)]
     fn word(self, offset: usize) -> u32 {
-        // SAFETY: see the module. Both offsets are within the lock.
+        // SAFETY: see the module. All these offsets are within the lock.
         let word = unsafe { AtomicU32::from_ptr(self.0.wrapping_byte_add(offset).cast()) };
-        // ORDERING: relaxed: it does not change while the lock is in use.
+        // ORDERING: relaxed: it does not change while the lock is in use, or is a hint.
         word.load(Relaxed)
     }
 }

@@ -3,8 +3,8 @@
 use core::ffi::c_int;
 
 use librip::interpose::{
-    Caller, FastAcquisition, Flags, READ, READ_FIRST, READ_FIRST_TRY, READ_TRY, WRITE, WRITE_TRY, destroyed,
-    initialised,
+    Caller, FastAcquisition, Flags, LastHolder, READ, READ_FIRST, READ_FIRST_TRY, READ_TRY, WRITE, WRITE_TRY,
+    destroyed, initialised,
 };
 
 use crate::acquire::{
@@ -134,9 +134,10 @@ pub(crate) extern "C-unwind" fn unlock(rwlock: Object<Rwlock>, caller: Caller) -
 }
 
 pub(crate) extern "C-unwind" fn destroy(rwlock: Object<Rwlock>, caller: Caller) -> c_int {
+    let holder = if rwlock.is_taken() { LastHolder::Certain } else { LastHolder::None };
     let result = real::pthread_rwlock_destroy(rwlock);
     if result == 0 {
-        destroyed::<WRITE>(rwlock.address(), caller, true);
+        destroyed::<WRITE>(rwlock.address(), caller, holder);
     }
     result
 }
@@ -146,9 +147,10 @@ pub(crate) extern "C-unwind" fn init(
     attributes: Attributes,
     caller: Caller,
 ) -> c_int {
+    let writer = rwlock.writer();
     let result = real::pthread_rwlock_init(rwlock, attributes);
     if result == 0 {
-        initialised::<WRITE>(rwlock.address(), caller);
+        initialised::<WRITE>(rwlock.address(), caller, writer);
     }
     result
 }

@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use librip::interpose::{Caller, FastAcquisition, SPIN, SPIN_TRY, destroyed, initialised};
+use librip::interpose::{Caller, FastAcquisition, LastHolder, SPIN, SPIN_TRY, destroyed, initialised};
 
 use crate::acquire::{
     Call, Calls as _, Manner, OnRelock, acquire, acquire_fast, lock_calls, release, try_acquire,
@@ -37,7 +37,7 @@ pub(crate) extern "C-unwind" fn unlock(spin: Object<Spin>, caller: Caller) -> c_
 pub(crate) extern "C-unwind" fn destroy(spin: Object<Spin>, caller: Caller) -> c_int {
     let result = real::pthread_spin_destroy(spin);
     if result == 0 {
-        destroyed::<SPIN>(spin.address(), caller, true);
+        destroyed::<SPIN>(spin.address(), caller, LastHolder::Possible);
     }
     result
 }
@@ -45,7 +45,7 @@ pub(crate) extern "C-unwind" fn destroy(spin: Object<Spin>, caller: Caller) -> c
 pub(crate) extern "C-unwind" fn init(spin: Object<Spin>, is_process_shared: c_int, caller: Caller) -> c_int {
     let result = real::pthread_spin_init(spin, is_process_shared);
     if result == 0 {
-        initialised::<SPIN>(spin.address(), caller);
+        initialised::<SPIN>(spin.address(), caller, None);
     }
     result
 }

@@ -351,21 +351,41 @@ pub fn incident(kind: u32, lock: u64, caller: Caller) {
     instance::note_incident(kind, lock, caller.0);
 }
 
-/// A lock was destroyed. `may_be_held`: the C library does not refuse to destroy this lock while a thread holds it.
+/// What is known of the holder of a lock whose life ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastHolder {
+    /// Nobody held it.
+    None,
+    /// A thread may have held it.
+    Possible,
+    /// The lock itself says that a thread held it.
+    Certain,
+}
+
+/// A lock was destroyed.
 #[inline(never)]
-pub fn destroyed<const FLAGS: Flags>(lock: u64, caller: Caller, may_be_held: bool) {
+pub fn destroyed<const FLAGS: Flags>(lock: u64, caller: Caller, holder: LastHolder) {
     let Some(slot) = Slot::current() else { return };
     instance::name_lock(lock, b"");
-    if may_be_held {
-        instance::request(Request::LOCK_DESTROYED, lock);
+    match holder {
+        LastHolder::None => {}
+        LastHolder::Possible => instance::request(Request::LOCK_DESTROYED, lock),
+        LastHolder::Certain => instance::request(Request::HELD_LOCK_DESTROYED, lock),
     }
     caller.event(slot, [], [lock], Sites::<FLAGS>::destroyed());
 }
 
 /// A lock was initialised. Nobody holds it, whatever the tables say of an earlier lock at its address.
+///
+/// `owner`: the thread that owned the earlier lock, if the memory was one. If that thread lives, this is the end of the
+/// earlier lock, while it was held. The memory of another kind of object, or of a parent before a fork, names no thread
+/// of this process.
 #[inline(never)]
-pub fn initialised<const FLAGS: Flags>(lock: u64, caller: Caller) {
+pub fn initialised<const FLAGS: Flags>(lock: u64, caller: Caller, owner: Option<u32>) {
     let Some(slot) = Slot::current() else { return };
+    if owner.is_some_and(|owner| !sys::thread_is_gone(sys::pid(), owner)) {
+        destroyed::<FLAGS>(lock, caller, LastHolder::Certain);
+    }
     // Limited, as in `drop_stale_entries`.
     for _ in 0..HELD_MAX {
         let Some(entry) = slot.find(lock, is_held) else { break };

@@ -78,6 +78,8 @@ impl Request {
     pub(crate) const LOCK_INITIALISED: Request = Request(6);
     /// The calling thread is about to use a lock that any thread may release.
     pub(crate) const LOCK_WITHOUT_GUARD: Request = Request(7);
+    /// A lock was destroyed that a thread holds.
+    pub(crate) const HELD_LOCK_DESTROYED: Request = Request(8);
 }
 
 /// The owner, as this instance knows it.

@@ -70,9 +70,10 @@ pub(crate) fn initialised(ring: &Ring, lock: u64) {
     }
 }
 
-/// A lock was destroyed that a thread may hold: the holder's entry says so from now on.
-pub(crate) fn destroyed(ring: &Ring, lock: u64) {
-    if is_resting(ring) {
+/// A lock was destroyed that a thread may hold, or holds for certain: the holder's entry says so from now on. In the
+/// second case it is always searched for: that is an error in the program, so it is rare.
+pub(crate) fn destroyed(ring: &Ring, lock: u64, is_held: bool) {
+    if !is_held && is_resting(ring) {
         return;
     }
     search(ring, lock, |meta| {

@@ -10,6 +10,9 @@
 //! that state. The recorder writes an event of the same name for every lock, held or not. With that event the finding
 //! is proven. Without, it is potential: a single bit of damaged memory makes a waiting thread look like this.
 //!
+//! A mutex that is initialised while its own memory names a living thread as its owner is destroyed by that. The
+//! interposer records both.
+//!
 //! # Blind spots
 //!
 //! A destruction without a mark is missed: of a lock marked by hand, or of memory freed without a destructor.
@@ -27,7 +30,7 @@ use super::history;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
 use crate::hash::HashSet;
-use crate::locks::{HoldState, LockId, ThreadId};
+use crate::locks::{HoldState, LockId, LockModel, Step, StepKind, ThreadId};
 
 /// See the file's description.
 pub(super) struct Destroyed;
@@ -36,6 +39,7 @@ impl Analysis for Destroyed {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let mut seen: HashSet<(ThreadId, LockId)> = HashSet::default();
         let destroyed = history::destroyed(view.now);
+        let initialised = initialised(view.now);
         let holds = view.now.locks.iter().flat_map(|lock| lock.holders.iter().chain(&lock.possible_holders));
         for hold in holds.filter(|hold| hold.state == HoldState::Destroyed) {
             if !seen.insert((hold.thread, hold.lock)) {
@@ -48,7 +52,9 @@ impl Analysis for Destroyed {
                 true => (Confidence::Potential, Some(Doubt::DestructionNotSeen)),
                 false => (Confidence::Suspected, Some(Doubt::MarkedByHand)),
             };
-            let evidence = Evidence::DestroyedWhileHeld(DestroyedWhileHeld { hold: view.hold_fact(hold) });
+            let is_initialised = initialised.contains(&hold.lock);
+            let evidence = DestroyedWhileHeld { hold: view.hold_fact(hold), is_initialised };
+            let evidence = Evidence::DestroyedWhileHeld(evidence);
             let mut finding = Finding::new(Kind::DestroyedLock, confidence, evidence, Advice::KeepLockAlive);
             finding.doubts.extend(doubt);
             finding.since_ns = hold.since_ns;
@@ -57,11 +63,28 @@ impl Analysis for Destroyed {
     }
 }
 
+/// Locks that an initialisation destroyed: the recorder notes both, with the caller of the one call.
+fn initialised(model: &LockModel) -> HashSet<LockId> {
+    let mut found = HashSet::default();
+    for thread in &model.threads {
+        let mut last: Option<Step> = None;
+        for step in thread.steps.iter() {
+            let is_one_call = |end: Step| {
+                end.kind == StepKind::Destroyed && (end.lock, end.location) == (step.lock, step.location)
+            };
+            if step.kind == StepKind::Initialised && last.is_some_and(is_one_call) {
+                found.extend(step.lock);
+            }
+            last = Some(step);
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::findings::testing::Scene;
-    use crate::locks::StepKind;
 
     #[test]
     fn a_lock_destroyed_while_held_is_reported_once() {

@@ -195,6 +195,9 @@ pub struct Orphan {
 pub struct DestroyedWhileHeld {
     /// The hold.
     pub hold: HoldFact,
+    /// A new lock was initialised in its place, and nothing else destroyed it.
+    #[serde(rename = "initialised", skip_serializing_if = "std::ops::Not::not")]
+    pub is_initialised: bool,
 }
 
 /// A call on a lock that failed, or that is forbidden.

@@ -10,11 +10,12 @@ use crate::report::units::duration;
 
 pub(super) fn destroyed(words: &mut Words<'_>, destroyed: &DestroyedWhileHeld) -> Paragraph {
     let hold = &destroyed.hold;
+    let what = if destroyed.is_initialised { "initialised" } else { "destroyed" };
     let thread = words.thread(hold.thread);
     let acquired =
         hold.location.map(|location| format!("{thread} acquired it at {}", words.location(location)));
     Paragraph {
-        summary: format!("{} was destroyed while {thread} held it", words.lock(hold.lock)),
+        summary: format!("{} was {what} while {thread} held it", words.lock(hold.lock)),
         evidence: acquired.into_iter().collect(),
     }
 }
