@@ -67,7 +67,7 @@ use std::path::PathBuf;
 pub use crate::lock::by_hand::LockAddress;
 pub use crate::process::clock::Clock;
 pub use crate::process::exit::Keep;
-pub use crate::start::config::{Builder, DEFAULT_SLOTS, SLOTS_MAX};
+pub use crate::start::config::{Builder, DEFAULT_SLOTS, SLOTS_MAX, ignored_settings};
 pub use crate::start::error::InitError;
 
 /// What the expansions of the macros use.

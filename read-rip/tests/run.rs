@@ -22,6 +22,22 @@ fn output_and_status_are_the_programs_own() {
 }
 
 #[test]
+fn settings_that_the_recorder_ignores_are_named_before_the_program_runs() {
+    let warned = |options: &[&str]| {
+        let mut command = support::run::command();
+        command.arg("run").args(options).args(["--", "true"]);
+        command.env("RIP_WORDS", "many").env("RIP_SLOTS", "9").env("RIP_KEEP", "");
+        let output = command.output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let words = "Warning: RIP_WORDS=many is ignored: it is not a number from 16 to 16384\n";
+    let keep = "Warning: RIP_KEEP= is ignored: it is not always, failure or never\n";
+    assert_eq!(warned(&[]), format!("{words}{keep}"));
+    // Here the reader chooses which rings stay.
+    assert!(warned(&["--check"]).starts_with(&format!("{words}Nothing was checked: ")));
+}
+
+#[test]
 fn a_signal_gives_the_exit_status_that_shells_use() {
     let outcome = run(&["--", "sh", "-c", "kill -KILL $$"]);
     assert_eq!(outcome.status, 128 + 9, "{outcome:#?}");

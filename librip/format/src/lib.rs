@@ -42,6 +42,7 @@
 //! | [`incident`] | calls on locks that failed, or that are forbidden |
 //! | [`held`] | the table of locks that a thread holds or waits for |
 //! | [`clock`] | the unit of times |
+//! | [`settings`] | the environment variables of the recorder, and their values |
 //! | [`checksum`] | the checksums of what is written once |
 //!
 //! Everything is re-exported at the root of the crate.
@@ -82,6 +83,7 @@ pub mod incident;
 pub mod module;
 pub mod note;
 pub mod region;
+pub mod settings;
 pub mod site;
 pub mod slot;
 pub mod word;

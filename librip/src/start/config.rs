@@ -12,14 +12,13 @@ use super::error::InitError;
 use crate::process::clock::Clock;
 use crate::process::exit::Keep;
 use crate::sys;
-use librip_format::{
-    SETTING_CLOCK, SETTING_KEEP, SETTING_SLOTS, SETTING_WORDS, SLOT_WORDS_MAX, SLOT_WORDS_MIN,
-};
+use librip_format::settings::{self, CLOCK, KEEP, SETTINGS, SLOTS, WORDS};
+use librip_format::{SLOT_WORDS_MAX, SLOT_WORDS_MIN};
 
 /// The slots of a ring by default. The file is sparse: unused slots take no memory.
 pub const DEFAULT_SLOTS: u32 = 65_536;
 /// The most slots a ring can have.
-pub const SLOTS_MAX: u32 = 1 << 24;
+pub const SLOTS_MAX: u32 = settings::SLOTS_MAX;
 
 /// Makes a ring with settings of your own; [`init`](crate::init) makes one with the defaults.
 ///
@@ -128,43 +127,55 @@ impl Builder {
             }
             self.path = Some(path.into());
         }
-        let mut ignored = 0;
-        if let Some(value) = get("RIP_WORDS") {
-            match number(&value, SLOT_WORDS_MIN, SLOT_WORDS_MAX) {
-                Some(words) => self = self.words(words),
-                None => ignored |= SETTING_WORDS,
-            }
+        let number = |setting: settings::Setting| setting.number(get(setting.name)?.to_str()?);
+        if let Some(words) = number(WORDS) {
+            self = self.words(words);
         }
-        if let Some(value) = get("RIP_SLOTS") {
-            match number(&value, 1, SLOTS_MAX) {
-                Some(slots) => self = self.slots(slots),
-                None => ignored |= SETTING_SLOTS,
-            }
+        if let Some(slots) = number(SLOTS) {
+            self = self.slots(slots);
         }
-        if let Some(value) = get("RIP_KEEP") {
-            match value.to_str() {
-                Some("always") => self.keep = Keep::Always,
-                Some("failure") => self.keep = Keep::OnFailure,
-                Some("never") => self.keep = Keep::Never,
-                _ => ignored |= SETTING_KEEP,
-            }
+        match get(KEEP.name).as_deref().and_then(OsStr::to_str) {
+            Some("always") => self.keep = Keep::Always,
+            Some("failure") => self.keep = Keep::OnFailure,
+            Some("never") => self.keep = Keep::Never,
+            _ => {}
         }
-        if let Some(value) = get("RIP_CLOCK") {
-            match value.to_str() {
-                Some("off") => self.clock = Clock::Off,
-                Some("contended") => self.clock = Clock::Contended,
-                Some("all") => self.clock = Clock::All,
-                _ => ignored |= SETTING_CLOCK,
-            }
+        match get(CLOCK.name).as_deref().and_then(OsStr::to_str) {
+            Some("off") => self.clock = Clock::Off,
+            Some("contended") => self.clock = Clock::Contended,
+            Some("all") => self.clock = Clock::All,
+            _ => {}
         }
-        self.settings_ignored |= ignored;
+        self.settings_ignored |= ignored(&get).fold(0, |bits, setting| bits | setting.bit);
         Ok(self)
     }
 }
 
-fn number(value: &OsStr, min: u32, max: u32) -> Option<u32> {
-    let number = value.to_str()?.trim().parse().ok()?;
-    (min..=max).contains(&number).then_some(number)
+/// The settings whose values are ignored.
+fn ignored(get: &impl Fn(&str) -> Option<OsString>) -> impl Iterator<Item = settings::Setting> {
+    let is_ignored = move |setting: &settings::Setting| {
+        get(setting.name).is_some_and(|value| !value.to_str().is_some_and(|value| setting.accepts(value)))
+    };
+    SETTINGS.into_iter().filter(is_ignored)
+}
+
+/// Returns the names of the `RIP_*` variables of this process whose values the recorder does not understand, and so
+/// ignores. For a program that wants to tell its operator.
+///
+/// A program that runs with more rights than its caller ignores all of them, and the list is empty.
+///
+/// # Examples
+///
+/// ```
+/// for name in librip::ignored_settings() {
+///     eprintln!("{name} has a value that is ignored");
+/// }
+/// ```
+pub fn ignored_settings() -> Vec<&'static str> {
+    if sys::is_privileged() {
+        return Vec::new();
+    }
+    ignored(&|name: &str| std::env::var_os(name)).map(|setting| setting.name).collect()
 }
 
 #[cfg(test)]
@@ -198,7 +209,7 @@ mod tests {
         let made = configured(&settings).unwrap();
         assert_eq!((made.words, made.slots, made.keep), (32, 7, Keep::OnFailure));
         assert_eq!(made.clock, Clock::Contended);
-        assert_eq!(made.settings_ignored, SETTING_WORDS | SETTING_SLOTS | SETTING_KEEP | SETTING_CLOCK);
+        assert_eq!(made.settings_ignored, SETTINGS.iter().fold(0, |bits, setting| bits | setting.bit));
     }
 
     #[test]

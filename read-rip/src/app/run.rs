@@ -16,6 +16,8 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
+use librip_format::settings;
+
 use super::collect::Collection;
 use super::error::AppError;
 use super::output::{SOUND, UNJUDGED, remark};
@@ -53,9 +55,26 @@ pub(super) fn run(args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
     if args.check { run_checked(name, command, args, wanted) } else { run_once(name, command, args, wanted) }
 }
 
+/// Says which settings in the program's environment the recorder will not understand.
+fn warn_of_settings(command: &Command) {
+    for setting in settings::SETTINGS {
+        let own = command.get_envs().find(|(name, _)| *name == setting.name);
+        let value = match own {
+            Some((_, value)) => value.map(OsStr::to_owned),
+            None => std::env::var_os(setting.name),
+        };
+        let Some(value) = value else { continue };
+        if !value.to_str().is_some_and(|value| setting.accepts(value)) {
+            let (name, takes, value) = (setting.name, setting.takes, value.to_string_lossy());
+            remark(format_args!("Warning: {name}={} is ignored: it is not {takes}", printable(&value)));
+        }
+    }
+}
+
 /// Runs the program, and explains how it ended if it failed.
 fn run_once(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Common) -> Result<u8, AppError> {
     let failed = |error: std::io::Error| fails(name, &error.to_string());
+    warn_of_settings(&command);
     let mut program = Supervised::start(&mut command, false).map_err(failed)?;
     let Some(status) = program.wait(None).map_err(failed)? else { return Ok(NOT_RUN) };
     if status.success() {
@@ -91,6 +110,7 @@ fn run_checked(name: &OsStr, mut command: Command, args: &RunArgs, wanted: &Comm
         command.env("RIP_WORDS", WORDS);
     }
     let failed = |error: std::io::Error| fails(name, &error.to_string());
+    warn_of_settings(&command);
     let mut program = Supervised::start(&mut command, true).map_err(failed)?;
     let mut collection = Collection::new(&check, &rules, wanted).briefly();
     let ended = program.wait(args.timeout).map_err(failed)?;

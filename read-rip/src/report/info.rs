@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use librip_format::settings;
+
 use super::list::process_state;
 use super::units::{age, counted};
 use crate::printable::printable;
@@ -174,16 +176,20 @@ impl Lines<'_> {
 
     fn settings(&mut self, header: &Header) -> io::Result<()> {
         for setting in header.settings_ignored.iter() {
+            let ignored = |setting: settings::Setting| {
+                format!("{} was ignored: it is not {}", setting.name, setting.takes)
+            };
             let meaning = match setting {
-                Setting::Words => "RIP_WORDS was ignored: it is not a number from 16 to 16384",
-                Setting::Slots => "RIP_SLOTS was ignored: it is not a number from 1 to 16777216",
-                Setting::Keep => "RIP_KEEP was ignored: it is not always, failure or never",
-                Setting::Clock => "RIP_CLOCK was ignored: it is not off, contended or all",
+                Setting::Words => ignored(settings::WORDS),
+                Setting::Slots => ignored(settings::SLOTS),
+                Setting::Keep => ignored(settings::KEEP),
+                Setting::Clock => ignored(settings::CLOCK),
                 Setting::SlotsLimited => {
                     "fewer slots than asked for: limited by ulimit -f or -v, or by the size of the file system"
+                        .to_owned()
                 }
             };
-            self.line("setting", meaning.into())?;
+            self.line("setting", meaning)?;
         }
         Ok(())
     }
