@@ -16,6 +16,7 @@ Examples:
   read-rip 1234                     the ring of process 1234, alive or dead; without a ring, where its
                                     threads stand and what they wait for
   read-rip stacks 1234              the stacks of its threads, grouped
+  read-rip core.1234                why a process died, and the same from its core file
   read-rip server                   the ring of the program server: the living one, or the newest
   read-rip -t RING | less           the history of each thread
   read-rip locks RING               who holds each lock, who waits for it, and where
@@ -45,7 +46,7 @@ With --check: 124 after the time-out. If the program ended with 0: 1 if there ar
 read, 3 if no process recorded anything.";
 
 /// Shows where each thread of a process is, from the ring that librip records, or without a ring from the kernel and its
-/// memory. The process may be alive or dead; it is not stopped.
+/// memory, or from a core file. The process may be alive or dead; it is not stopped.
 #[derive(Debug, Parser)]
 #[command(
     name = "read-rip",
@@ -74,8 +75,8 @@ pub struct Cli {
 /// Which ring.
 #[derive(Args, Debug, Default)]
 pub struct RingArgs {
-    /// The file of a ring or of a compressed copy (gzip, zlib, zstd, xz), a pid, the name of a program, or - for
-    /// standard input; not needed if there is one ring, or one of a living process
+    /// The file of a ring, a core file, a compressed copy of either (gzip, zlib, zstd, xz, lz4), a pid, the name of a
+    /// program, or - for a ring on standard input; not needed if there is one ring, or one of a living process
     #[arg(value_name = "RING")]
     pub ring: Option<OsString>,
     /// The ring, as an option instead of an argument
@@ -110,6 +111,9 @@ pub struct Common {
     /// The directory to search for rings, besides the one that RIP_RING names
     #[arg(long, value_name = "DIR", default_value = crate::ring::DEFAULT_DIRECTORY, global = true)]
     pub dir: PathBuf,
+    /// With a core file: the ring of the same process, if it is not where the process had it
+    #[arg(id = "core_ring", long = "ring", value_name = "FILE", global = true)]
+    pub core_ring: Option<PathBuf>,
     /// Write JSON, one object per line
     #[arg(long, global = true)]
     pub json: bool,
@@ -166,7 +170,7 @@ pub struct GcArgs {
 pub enum Command {
     /// Shows each lock: who holds it, who waits for it and where, and how it was used
     Locks(LocksArgs),
-    /// Shows the stacks of a living process: which threads do what, and in which functions
+    /// Shows the stacks of a living process or of a core file: which threads do what, and in which functions
     Stacks(StacksArgs),
     /// Finds deadlocks and other problems with locks
     Check(CheckArgs),
@@ -220,7 +224,7 @@ pub struct LocksArgs {
 /// What `stacks` shows.
 #[derive(Args, Debug)]
 pub struct StacksArgs {
-    /// Which ring, or which process.
+    /// Which ring, which process, or which core file.
     #[command(flatten)]
     pub ring: RingArgs,
     /// Only threads that REGEX matches: in `name[tid]`, or in the function or `file:line` where they stand

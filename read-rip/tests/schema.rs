@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use support::fixture::{Fixture, Scratch, lock_sites, pile_up};
 use support::run::read_rip;
 use support::synth::{Held, Ring, Site, Slot};
+use support::unprepared::{Stuck, deadlocks};
 
 fn schema() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("json-schema.json");
@@ -118,6 +119,13 @@ fn every_command_writes_lines_that_fit_the_schema() {
     let own = std::process::id().to_string();
     lines.extend(all_valid(read_rip(["--json", "--dir", directory, &own]).sound().json()));
     lines.extend(all_valid(read_rip(["stacks", "--json", "--dir", directory, &own]).sound().json()));
+    let stuck = Stuck::start(deadlocks(), &["normal"], 2);
+    let core = fixture.directory.path().join("core");
+    librip_test_kit::core::write(stuck.0.pid(), 6, &core);
+    for command in [&["--json"][..], &["stacks", "--json"], &["locks", "--json"], &["check", "--json"]] {
+        let core = core.to_str().unwrap();
+        lines.extend(all_valid(read_rip(command.iter().copied().chain([core])).json()));
+    }
     let types: BTreeSet<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
     let schema = schema();
     let described = schema["$defs"].as_object().unwrap().keys();

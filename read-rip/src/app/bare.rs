@@ -1,4 +1,5 @@
-//! The views of a process by the kernel and its memory: where its threads stand without a ring, and `stacks`.
+//! The views of a process by the kernel and its memory: where its threads stand without a ring or in a core file, and
+//! `stacks`.
 //!
 //! It formats nothing: `report` does.
 
@@ -10,13 +11,14 @@ use super::error::AppError;
 use super::output::{output, prose};
 use super::verdict;
 use crate::cli::{CheckArgs, Common, RingArgs, ShowArgs, StacksArgs};
+use crate::core::Death;
 use crate::locations::{FileNames, LocationId, Locations};
 use crate::locks::LockModel;
 use crate::process::Ends;
 use crate::report::{self, ActivityWords, Json, LockNames, printable};
 use crate::standing::Standings;
 
-/// `read-rip PID` for a process without a ring.
+/// `read-rip PID` for a process without a ring, and `read-rip CORE`.
 pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<u8, AppError> {
     let readings = Readings::of(path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted)?;
     let reading = &readings.reading;
@@ -24,7 +26,11 @@ pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Commo
     let model = readings.model(Vec::new(), &mut locations);
     let Some(seen) = &reading.seen else { return Err(AppError::NoStacks { path: path.to_owned() }) };
     let symbols = reading.symbols(&mut locations);
-    let files = FileNames::choose(locations.iter());
+    let crashed = reading.core.as_ref().map(|core| crashed(&core.death, seen, &mut locations));
+    let crashed = crashed.unwrap_or_default();
+    let of_frames = crashed.values().flatten().filter_map(|frame| frame.file.as_deref());
+    let of_locations = locations.iter().filter_map(|location| location.source.as_ref());
+    let files = FileNames::of_paths(of_frames.chain(of_locations.map(|(file, _)| &**file)));
     let texts = report::location_texts(&locations, &files, args.verbose);
     let names = LockNames { model: &model, locations: &locations, texts: &texts };
     let words = ActivityWords { seen, names: &names, symbols: &symbols };
@@ -34,9 +40,16 @@ pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Commo
         .collect();
     let mut out: Box<dyn Write> = if args.threads { Box::new(output(wanted)) } else { prose(wanted) };
     if wanted.json {
+        reading.write_core(&mut Json(&mut out))?;
         Json(&mut out).standings(&words, &threads, |thread| places[thread], &reading.snapshot)?;
     } else {
         writeln!(out, "{}", reading.heading(&[]))?;
+        if !args.threads
+            && let Some(core) = &reading.core
+        {
+            let file = |path: &str| files.get(path).to_owned();
+            report::death(&mut out, &core.death, seen, &core.command_line, file, &crashed)?;
+        }
         match args.threads {
             true => report::standing_threads(&mut out, &words, &threads, |thread| places[thread])?,
             false => report::standings(&mut out, &words, &threads, |thread| places[thread])?,
@@ -72,6 +85,7 @@ pub(super) fn stacks(args: &StacksArgs, wanted: &Common) -> Result<u8, AppError>
     let is_wanted = |thread| is_wanted(args.r#match.as_ref(), thread, &places, &words);
     let mut out = prose(wanted);
     if wanted.json {
+        reading.write_core(&mut Json(&mut out))?;
         Json(&mut out).stacks(&words, is_wanted, &frames)?;
     } else {
         writeln!(out, "{}", reading.heading(&reading.threads()))?;
@@ -95,6 +109,17 @@ fn frames(seen: &Standings, locations: &mut Locations<'_>) -> report::StackFrame
     let all = seen.stacks.iter().flat_map(|group| &group.stack.frames);
     let mut frames = report::StackFrames::default();
     for &frame in all {
+        frames.entry(frame).or_insert_with(|| locations.frames(seen.target.own_pid, frame.lookup()));
+    }
+    frames
+}
+
+/// The frames of the thread that got the signal.
+fn crashed(death: &Death, seen: &Standings, locations: &mut Locations<'_>) -> report::StackFrames {
+    let thread = seen.target.tasks.iter().position(|task| task.own_tid == death.tid);
+    let stack = thread.map(|thread| seen.stack(thread).frames.as_slice()).unwrap_or_default();
+    let mut frames = report::StackFrames::default();
+    for &frame in stack {
         frames.entry(frame).or_insert_with(|| locations.frames(seen.target.own_pid, frame.lookup()));
     }
     frames

@@ -15,6 +15,7 @@ use super::output::{FINDINGS, SOUND, UNJUDGED, is_terminal, prose};
 use super::reading::Reading;
 use super::source::sources;
 use crate::cli::{CheckArgs, Common, MinConfidence, SourceArgs};
+use crate::core::is_core;
 use crate::findings::{self, Balance, Confidence, Finding, Limit, Memo, Outcome, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{self, Input, LockModel};
@@ -121,6 +122,7 @@ pub(super) fn show(
     if wanted.json {
         let mut json = Json(&mut out);
         reading.write_ring(&mut json)?;
+        reading.write_core(&mut json)?;
         json.findings(found, checked, names, &reading.snapshot)?;
     } else {
         writeln!(out, "{}", reading.heading(&reading.threads()))?;
@@ -184,6 +186,9 @@ impl Readings {
         ends: &Ends,
         wanted: &Common,
     ) -> Result<Readings, AppError> {
+        if is_core(path) {
+            return Ok(Readings::one(Reading::of_core(path, wanted)?));
+        }
         if let Some(pid) = process_of(path) {
             let look = Look::begin(pid, wanted)?;
             std::thread::sleep(args.window);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use super::output::remark;
 use crate::cli::similar_command;
+use crate::core;
 use crate::process;
 use crate::report::printable;
 use crate::ring;
@@ -22,6 +23,12 @@ pub(super) enum AppError {
     Process(process::live::Error),
     /// Stacks of a process that has ended, or that this user may not look at.
     NoStacks { path: PathBuf },
+    /// A core file that cannot be used.
+    Core(core::Error),
+    /// The ring that the user named is not of the core's process.
+    OtherRing { path: PathBuf, pid: u32 },
+    /// A command for rings was given a core file.
+    NotForCores { path: PathBuf },
     /// The directory has no ring that this user can read.
     NoRing { dir: PathBuf },
     /// No ring of this process was found.
@@ -88,6 +95,17 @@ impl AppError {
                 Some("name the file of a ring, or another directory with --dir"),
             ),
             AppError::Process(error) => (error.to_string(), None, error.remedy()),
+            AppError::Core(error) => (error.to_string(), cause(error), Some(error.hint())),
+            AppError::OtherRing { path, pid } => (
+                format!("{} is not the ring of process {pid}, of which the core file is", path.display()),
+                None,
+                Some("name the ring of that process with --ring, or leave it out"),
+            ),
+            AppError::NotForCores { path } => (
+                format!("{} is a core file, and this command is for rings", path.display()),
+                None,
+                Some("show the core file with `read-rip FILE`, `stacks`, `locks` or `check`"),
+            ),
             AppError::NoStacks { path } => (
                 format!(
                     "the process of {} has ended, or may not be looked at; a ring has no stacks",

@@ -11,6 +11,7 @@ use super::matching::Matching;
 use super::output::prose;
 use super::reading::Reading;
 use crate::cli::{CheckArgs, Common, LocksArgs, RingArgs};
+use crate::core::is_core;
 use crate::locations::{FileNames, Locations};
 use crate::locks::{self, Summary};
 use crate::process::Ends;
@@ -20,6 +21,7 @@ use crate::report::{self, Json, LockNames};
 pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, wanted)?;
     let readings = match process_of(&path) {
+        None if is_core(&path) => Readings::one(Reading::of_core(&path, wanted)?),
         Some(_) => Readings::of(&path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted)?,
         None => {
             let mut reading = Reading::of(&path, wanted)?.with_present_names();

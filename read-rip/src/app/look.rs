@@ -114,6 +114,7 @@ impl Reading {
             latest_end_ns: None,
             asks_kernel: true,
             seen: Some(seen),
+            core: None,
             saved: None,
         }
     }

@@ -5,6 +5,7 @@
 mod bare;
 mod check;
 mod collect;
+mod cores;
 mod error;
 mod gc;
 mod install;

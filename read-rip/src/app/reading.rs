@@ -15,6 +15,7 @@ use super::error::AppError;
 use super::output::{ERROR, SOUND, now_ns, output, remark};
 use super::saved::Context;
 use crate::cli::Common;
+use crate::core::{Death, Gap};
 use crate::locations::Locations;
 use crate::locks::Input;
 use crate::process::{self, Ends, Liveness, MappedFiles, is_of_another_boot, living_threads};
@@ -49,8 +50,17 @@ pub(super) struct Reading {
     pub(super) asks_kernel: bool,
     /// What the kernel and the memory say of the living process, if they were asked.
     pub(super) seen: Option<Standings>,
+    /// What a core file has besides.
+    pub(super) core: Option<CoreRest>,
     /// What a saved ring has besides.
     pub(super) saved: Option<SavedRest>,
+}
+
+/// What a core file says besides its threads and its memory.
+pub(super) struct CoreRest {
+    pub(super) death: Death,
+    pub(super) gaps: Vec<Gap>,
+    pub(super) command_line: String,
 }
 
 /// What a saved ring has besides its later image.
@@ -95,6 +105,7 @@ impl Reading {
             latest_end_ns: context.latest_end_ns,
             asks_kernel: false,
             seen: None,
+            core: None,
             saved: None,
         };
         reading.apply_names(&context.names);
@@ -176,6 +187,7 @@ impl Reading {
             latest_end_ns,
             asks_kernel: true,
             seen: None,
+            core: None,
             saved: None,
         })
     }
@@ -249,6 +261,9 @@ impl Reading {
             let what = format!("memory, stacks and system calls are not shown: {hidden}");
             warnings.push((own.clone(), what, hidden.remedy().unwrap_or_default().to_owned()));
         }
+        for gap in self.core.iter().flat_map(|core| &core.gaps).filter(|gap| !gap.is_damage()) {
+            warnings.push((own.clone(), gap.to_string(), gap.hint().to_owned()));
+        }
         if let Some((what, hint)) = report::remarks::of_ambiguous(locations) {
             warnings.push((own, what, hint.to_owned()));
         }
@@ -278,20 +293,23 @@ impl Reading {
     pub(super) fn report_defects(&self, wanted: &Common) -> Result<u8, AppError> {
         let about = self.path.to_string_lossy();
         let mut hints = Vec::new();
-        for defect in &self.snapshot.defects {
+        let of_ring = self.snapshot.defects.iter().map(|defect| (defect.to_string(), defect.hint()));
+        let gaps = self.core.iter().flat_map(|core| &core.gaps).filter(|gap| gap.is_damage());
+        let all: Vec<_> = of_ring.chain(gaps.map(|gap| (gap.to_string(), gap.hint()))).collect();
+        for (what, hint) in &all {
             if wanted.json {
                 let mut out = output(wanted);
-                Json(&mut out).problem(&about, &defect.to_string(), Some(defect.hint()))?;
+                Json(&mut out).problem(&about, what, Some(hint))?;
                 out.flush()?;
             } else {
-                remark(format_args!("Damaged: {}", printable(&defect.to_string())));
-                if !hints.contains(&defect.hint()) {
-                    hints.push(defect.hint());
+                remark(format_args!("Damaged: {}", printable(what)));
+                if !hints.contains(hint) {
+                    hints.push(hint);
                 }
             }
         }
         hints.iter().for_each(|hint| remark(format_args!("Hint: {hint}")));
-        Ok(if self.snapshot.defects.is_empty() { SOUND } else { ERROR })
+        Ok(if all.is_empty() { SOUND } else { ERROR })
     }
 
     /// The name of the program; empty if it is not known.
@@ -316,6 +334,16 @@ impl Reading {
         json.ring(&self.path, &self.program(), &self.snapshot, self.liveness.as_ref(), &self.losses)
     }
 
+    /// The line of JSON about a core file.
+    pub(super) fn write_core<W: Write>(&self, json: &mut Json<W>) -> std::io::Result<()> {
+        match self.core.as_ref().zip(self.seen.as_ref()) {
+            Some((core, seen)) => {
+                json.core(&self.path, &core.death, seen, &core.command_line, self.snapshot.header.is_some())
+            }
+            None => Ok(()),
+        }
+    }
+
     /// What was seen of a process that has no ring.
     pub(super) fn bare(&self) -> Option<&Standings> {
         self.seen.as_ref().filter(|_| self.snapshot.header.is_none())
@@ -329,8 +357,9 @@ impl Reading {
     /// Like `heading`, with an addition to the number of exited threads.
     pub(super) fn heading_with(&self, threads: &[Thread<'_>], of_exited: &str) -> String {
         let (program, liveness) = (self.program(), self.liveness.as_ref());
-        if let Some(seen) = self.bare() {
-            return report::standing_heading(seen);
+        let of_core = self.seen.as_ref().filter(|_| self.core.is_some());
+        if let Some(seen) = of_core.or(self.bare()) {
+            return report::standing_heading(seen, self.snapshot.header.is_some());
         }
         report::remarks::heading(&self.snapshot, &program, liveness, threads, of_exited) + &self.saved_when()
     }

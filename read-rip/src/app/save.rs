@@ -18,6 +18,7 @@ use super::output::{now_ns, remark};
 use super::reading::Reading;
 use super::saved::{Context, State};
 use crate::cli::{CheckArgs, Common, RingArgs, SaveArgs};
+use crate::core::is_core;
 use crate::events;
 use crate::locations::Locations;
 use crate::locks;
@@ -31,6 +32,9 @@ const ATTEMPTS: u32 = 3;
 /// `read-rip save`.
 pub(super) fn save(args: &SaveArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, wanted)?;
+    if is_core(&path) {
+        return Err(AppError::NotForCores { path });
+    }
     let source = Source::open(&path)?;
     if Saved::of(&source).is_some() {
         return Err(AppError::AlreadySaved { path });

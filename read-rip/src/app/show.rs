@@ -8,6 +8,7 @@ use super::matching::Pattern;
 use super::output::{now_ns, output, prose, remark};
 use super::reading::Reading;
 use crate::cli::{Common, RingArgs, ShowArgs};
+use crate::core::is_core;
 use crate::events::{self, Event};
 use crate::hash::HashMap;
 use crate::locations::{FileNames, Guards, LocationId, Locations};
@@ -21,7 +22,7 @@ const SHOWN_WITH_TV: &str = " (-tv shows them)";
 /// `read-rip [RING]`.
 pub(super) fn show(ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(ring, wanted)?;
-    if process_of(&path).is_some() {
+    if process_of(&path).is_some() || is_core(&path) {
         return super::bare::show(&path, ring, args, wanted);
     }
     let mut reading = Reading::of(&path, wanted)?;
@@ -55,6 +56,9 @@ pub(super) fn show(ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<
 /// `read-rip info`.
 pub(super) fn info(ring: &RingArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(ring, wanted)?;
+    if is_core(&path) {
+        return Err(AppError::NotForCores { path });
+    }
     let reading = Reading::of(&path, wanted)?;
     let mut out = output(wanted);
     if wanted.json {

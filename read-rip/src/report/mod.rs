@@ -12,6 +12,7 @@
 //! | `json/` | all of these as JSON |
 //! | `balance` | the end of `check`: what the threads do, and what the record cannot show |
 //! | `ci/` | findings as JUnit and SARIF |
+//! | `death` | why a process died, by its core file |
 //! | `activity`, `standing` | what threads do by the kernel and the memory, where they stand, and their stacks |
 //! | `remarks` | what a result does not show |
 //! | `names`, `units` | what things are called, and how numbers are written |
@@ -19,6 +20,7 @@
 mod activity;
 mod balance;
 pub mod ci;
+mod death;
 mod doing;
 mod findings;
 mod info;
@@ -33,6 +35,7 @@ mod units;
 
 pub use crate::printable::printable;
 pub use activity::ActivityWords;
+pub use death::death;
 pub use findings::{Sources, findings};
 pub use info::info;
 pub use json::Json;

@@ -6,7 +6,7 @@ use super::activity::ActivityWords;
 use super::units::counted;
 use crate::locations::LocationId;
 use crate::printable::printable;
-use crate::stacks::{Cut, End};
+use crate::stacks::{Cut, End, Stack};
 use crate::standing::Standings;
 use crate::symbols::Frame;
 use crate::target::RunState;
@@ -87,26 +87,37 @@ pub fn stacks(
         let count = counted(threads.len() as u64, "thread");
         writeln!(out, "{count}: {}", names(words.seen, &threads))?;
         writeln!(out, "  {}", words.of(first))?;
-        for (at, &frame) in group.stack.frames.iter().enumerate() {
-            let mark = if group.stack.inferred_from.is_some_and(|from| at >= from) { "?" } else { " " };
-            let named = frames.get(&frame).map_or(&[][..], Vec::as_slice);
-            if named.is_empty() {
-                writeln!(out, "  {mark} {:#x}", frame.pc)?;
-            }
-            for one in named {
-                let function = one.function.as_deref().map_or("unknown".into(), printable);
-                let line = match (&one.file, one.line) {
-                    (Some(path), Some(line)) => format!(" {}:{line}", printable(&file(path))),
-                    _ => String::new(),
-                };
-                let inlined = if one.is_inlined { " (inlined)" } else { "" };
-                writeln!(out, "  {mark} {function}{line}{inlined}")?;
-            }
-        }
-        if let End::Cut(cut) = group.stack.end {
-            writeln!(out, "    cut: {}", why(cut))?;
-        }
+        stack_lines(out, &group.stack, &file, frames)?;
         writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// Writes the functions of a stack, the innermost first.
+pub(super) fn stack_lines(
+    out: &mut dyn Write,
+    stack: &Stack,
+    file: impl Fn(&str) -> String,
+    frames: &StackFrames,
+) -> io::Result<()> {
+    for (at, &frame) in stack.frames.iter().enumerate() {
+        let mark = if stack.inferred_from.is_some_and(|from| at >= from) { "?" } else { " " };
+        let named = frames.get(&frame).map_or(&[][..], Vec::as_slice);
+        if named.is_empty() {
+            writeln!(out, "  {mark} {:#x}", frame.pc)?;
+        }
+        for one in named {
+            let function = one.function.as_deref().map_or("unknown".into(), printable);
+            let line = match (&one.file, one.line) {
+                (Some(path), Some(line)) => format!(" {}:{line}", printable(&file(path))),
+                _ => String::new(),
+            };
+            let inlined = if one.is_inlined { " (inlined)" } else { "" };
+            writeln!(out, "  {mark} {function}{line}{inlined}")?;
+        }
+    }
+    if let End::Cut(cut) = stack.end {
+        writeln!(out, "    cut: {}", why(cut))?;
     }
     Ok(())
 }
@@ -161,9 +172,18 @@ fn crowds(
     crowds
 }
 
-/// The first line about a process without a ring.
-pub fn standing_heading(seen: &Standings) -> String {
+/// The first line about a process without a ring, or about a core file with a ring or without.
+pub fn standing_heading(seen: &Standings, has_ring: bool) -> String {
     let target = &seen.target;
+    if seen.is_final {
+        return format!(
+            "{}[{}], core file{}: {}",
+            printable(&target.name),
+            target.pid,
+            if has_ring { " and ring" } else { "" },
+            counted(target.tasks.len() as u64, "thread")
+        );
+    }
     let frozen = if target.is_frozen == Some(true) { ", frozen by its control group" } else { "" };
     format!(
         "{}[{}], alive{frozen}, records nothing: {}, as the kernel and its memory show them",

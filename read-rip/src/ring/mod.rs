@@ -67,7 +67,7 @@ use std::path::Path;
 /// Where recorders make rings unless configured otherwise.
 pub const DEFAULT_DIRECTORY: &str = librip_format::DEFAULT_DIRECTORY;
 
-/// Opens and copies a ring, or a gzip, zlib, zstd or xz copy of one. The ring may have the legacy format.
+/// Opens and copies a ring, or a gzip, zlib, zstd, xz or lz4 copy of one. The ring may have the legacy format.
 ///
 /// # Errors
 ///

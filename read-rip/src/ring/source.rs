@@ -4,7 +4,7 @@
 //! reader.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -107,8 +107,32 @@ impl Source {
         Ok(Source { path: path.to_owned(), data, base: 0, len_bytes, is_saved: false, opened, cut })
     }
 
-    /// An image in a file that `read-rip save` has written.
-    pub(super) fn part(&self, begin: u64, len_bytes: u64) -> Source {
+    /// Reads the beginning of a file, unpacked. Returns how many bytes that are. No more is unpacked than that.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening, reading and unpacking.
+    pub fn read_start(path: &Path, start: &mut [u8]) -> io::Result<usize> {
+        let Ok(Source { data, .. }) = Source::open_packed(path) else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let Data::File(file) = &*data else { return Ok(0) };
+        let mut first = [0; 4];
+        let got = read_fully_at(file, &mut first, 0)?;
+        let Some(format) = format_of(&first[..got]) else { return read_fully_at(file, start, 0) };
+        let mut stream = decoder(file.try_clone()?, format)?;
+        let mut got = 0;
+        while got < start.len() {
+            match stream.read(&mut start[got..])? {
+                0 => break,
+                count => got += count,
+            }
+        }
+        Ok(got)
+    }
+
+    /// A part of it: an image in a file that `read-rip save` has written, or one in a core file.
+    pub(crate) fn part(&self, begin: u64, len_bytes: u64) -> Source {
         Source {
             path: self.path.clone(),
             data: Arc::clone(&self.data),
@@ -209,13 +233,14 @@ fn read_fully_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Res
     Ok(total)
 }
 
-/// The compression that the first bytes of a file announce (RFC 1952, RFC 1950, RFC 8878, and
-/// the description of the .xz format).
+/// The compression that the first bytes of a file announce (RFC 1952, RFC 1950, RFC 8878, and the descriptions of the
+/// .xz format and of LZ4 frames).
 fn format_of(start: &[u8]) -> Option<&'static str> {
     match start {
         [0x1f, 0x8b, 8, ..] => Some("gzip"),
         [0x28, 0xb5, 0x2f, 0xfd] => Some("zstd"),
         [0xfd, b'7', b'z', b'X'] => Some("xz"),
+        [0x04, 0x22, 0x4d, 0x18] => Some("lz4"),
         [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] => Some("zlib"),
         _ => None,
     }
@@ -227,17 +252,9 @@ fn format_of(start: &[u8]) -> Option<&'static str> {
 ///
 /// If not a single byte could be unpacked.
 fn unpack(file: File, format: &'static str) -> io::Result<(Unpacked, Option<&'static str>)> {
-    let file = io::BufReader::new(file);
     let mut bytes = Unpacked::default();
     let limit = UNPACKED_MAX_BYTES;
-    let result = match format {
-        "gzip" => bytes.append(flate2::bufread::MultiGzDecoder::new(file), limit),
-        "zlib" => bytes.append(flate2::bufread::ZlibDecoder::new(file), limit),
-        "xz" => bytes.append(XzReader::new_mem_limit(file, true, XZ_MEMORY_MAX_KIB), limit),
-        _ => ruzstd::decoding::StreamingDecoder::new(file)
-            .map_err(io::Error::other)
-            .and_then(|decoder| bytes.append(decoder, limit)),
-    };
+    let result = decoder(file, format).and_then(|decoder| bytes.append(decoder, limit));
     match result {
         Ok(_) if bytes.len_bytes() == 0 => Err(io::ErrorKind::UnexpectedEof.into()),
         Ok(true) => Ok((bytes, None)),
@@ -245,4 +262,16 @@ fn unpack(file: File, format: &'static str) -> io::Result<(Unpacked, Option<&'st
         Err(error) if bytes.len_bytes() == 0 => Err(error),
         Err(_) => Ok((bytes, Some("is damaged or was cut"))),
     }
+}
+
+/// What unpacks a file, from its position on.
+fn decoder(file: File, format: &'static str) -> io::Result<Box<dyn Read>> {
+    let file = io::BufReader::new(file);
+    Ok(match format {
+        "gzip" => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
+        "zlib" => Box::new(flate2::bufread::ZlibDecoder::new(file)),
+        "xz" => Box::new(XzReader::new_mem_limit(file, true, XZ_MEMORY_MAX_KIB)),
+        "lz4" => Box::new(lz4_flex::frame::FrameDecoder::new(file)),
+        _ => Box::new(ruzstd::decoding::StreamingDecoder::new(file).map_err(io::Error::other)?),
+    })
 }

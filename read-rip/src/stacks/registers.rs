@@ -34,6 +34,8 @@ impl RegisterFile {
 /// What the calling convention says about registers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Convention {
+    /// How many general registers there are. They have the first numbers.
+    pub(super) general: u16,
     /// The stack pointer.
     pub(super) sp: u16,
     /// The frame pointer.
@@ -52,6 +54,7 @@ impl Convention {
     pub(super) fn of(architecture: Architecture) -> Convention {
         match architecture {
             Architecture::X86_64 => Convention {
+                general: 16,
                 sp: 7,
                 fp: 6,
                 ra: 16,
@@ -60,6 +63,7 @@ impl Convention {
                 alignment: 16,
             },
             Architecture::Aarch64 => Convention {
+                general: 32,
                 sp: 31,
                 fp: 29,
                 ra: 30,

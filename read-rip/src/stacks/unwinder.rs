@@ -70,6 +70,10 @@ impl<'m> Unwinder<'m> {
     pub fn stack(&mut self, registers: Option<&Registers>) -> Stack {
         let Some(given) = registers else { return Stack::unknown() };
         let mut registers = RegisterFile::new();
+        let all = given.all.iter().flatten().take(self.convention.general.into());
+        for (register, &value) in (0..).zip(all) {
+            registers.set(register, Some(value));
+        }
         registers.set(self.convention.sp, Some(given.sp));
         registers.set(self.convention.fp, given.fp);
         if self.architecture == Architecture::Aarch64 {

@@ -99,6 +99,8 @@ pub struct Registers {
     pub lr: Option<u64>,
     /// The base of the thread's thread-local storage: `fs_base` or `tpidr_el0`.
     pub tls: Option<u64>,
+    /// All general registers by their DWARF numbers, these among them; the rest of the array is 0.
+    pub all: Option<[u64; 32]>,
 }
 
 /// The kernel's account of a thread's processor time.

@@ -58,16 +58,25 @@ impl Stuck {
         sleepers: usize,
         counts: impl Fn(&Futex) -> bool,
     ) -> Stuck {
-        let stuck = Stuck(Plan::new(program, arguments).start());
+        Stuck::start_plan_until(Plan::new(program, arguments), sleepers, counts)
+    }
+
+    /// As [`Stuck::start`], of a plan.
+    pub(crate) fn start_plan(plan: Plan, sleepers: usize) -> Stuck {
+        Stuck::start_plan_until(plan, sleepers, |_| true)
+    }
+
+    fn start_plan_until(plan: Plan, sleepers: usize, counts: impl Fn(&Futex) -> bool) -> Stuck {
+        let stuck = Stuck(plan.start());
         let live = LiveTarget::open(stuck.0.pid()).unwrap();
         let deadline = Instant::now() + DEADLINE;
         loop {
-            let tasks = live.tasks().unwrap_or_else(|error| panic!("{program:?} {arguments:?}: {error}"));
+            let tasks = live.tasks().unwrap_or_else(|error| panic!("{error}"));
             let asleep = tasks.iter().filter_map(futex).filter(&counts).count();
             if asleep == sleepers {
                 return stuck;
             }
-            assert!(Instant::now() < deadline, "{arguments:?}: {asleep} of {sleepers} threads wait");
+            assert!(Instant::now() < deadline, "{asleep} of {sleepers} threads wait");
             std::thread::yield_now();
         }
     }

@@ -3,6 +3,7 @@
 //! * [`mod@format`] is one table of literal offsets and kinds. `oracle` and `builder` use it.
 //! * [`oracle`] reads rings, strictly; [`builder`] writes them, and [`legacy`] writes rings in the legacy format.
 //! * [`checksum`] computes the checksums of the format.
+//! * [`mod@core`] writes core files of stuck processes.
 //! * [`victim`] runs a program that may die, and [`progress`] is what such a program knows of its own marks.
 //! * [`scribble`] is the hostile process that writes into a ring in use.
 //! * [`run`] runs a program under a time limit and keeps what it wrote; [`tool`] runs compilers.
@@ -11,6 +12,7 @@
 
 pub mod builder;
 pub mod checksum;
+pub mod core;
 pub mod format;
 pub mod legacy;
 pub mod oracle;

@@ -38,6 +38,7 @@ struct Ring<'a> {
     refused_full: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refused_memory: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     refused_filter: Option<u64>,
     #[serde(flatten)]
     words: Option<Words>,

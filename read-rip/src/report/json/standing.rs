@@ -1,15 +1,20 @@
 //! Threads and stacks by the kernel and the memory, as JSON.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::location::{JsonLocation, json_location};
 use super::writer::Json;
+use crate::core::Death;
 use crate::locations::LocationId;
 use crate::report::{ActivityWords, StackFrames};
 use crate::ring::Snapshot;
+use crate::standing::Standings;
 use crate::symbols::Frame;
+use crate::target::Architecture;
 
 #[derive(Serialize)]
 struct JsonThread<'a> {
@@ -45,7 +50,71 @@ struct JsonFrame<'a> {
     inferred: bool,
 }
 
+#[derive(Serialize)]
+struct JsonCore<'a> {
+    file: Cow<'a, str>,
+    program: &'a str,
+    pid: u32,
+    command_line: &'a str,
+    threads: usize,
+    has_ring: bool,
+    tid: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault_address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sender_pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sender_uid: Option<u32>,
+    /// By their DWARF numbers.
+    registers: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pc: Option<String>,
+}
+
 impl<W: Write> Json<W> {
+    /// A core file: why the process died.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn core(
+        &mut self,
+        path: &Path,
+        death: &Death,
+        seen: &Standings,
+        command_line: &str,
+        has_ring: bool,
+    ) -> io::Result<()> {
+        let hexadecimal = |value: u64| format!("{value:#x}");
+        let thread = seen.target.tasks.iter().find(|task| task.own_tid == death.tid);
+        let registers = thread.and_then(|thread| thread.registers);
+        let count = match seen.target.architecture {
+            Architecture::X86_64 => 16,
+            Architecture::Aarch64 => 32,
+        };
+        let all = registers.and_then(|registers| registers.all);
+        self.line(
+            "core",
+            JsonCore {
+                file: path.to_string_lossy(),
+                program: &seen.target.name,
+                pid: seen.target.own_pid,
+                command_line,
+                threads: seen.target.tasks.len(),
+                has_ring,
+                tid: death.tid,
+                signal: death.signal,
+                code: death.code,
+                fault_address: death.fault_address.map(hexadecimal),
+                sender_pid: death.sender.map(|(pid, _)| pid),
+                sender_uid: death.sender.map(|(_, uid)| uid),
+                registers: all.iter().flatten().take(count).copied().map(hexadecimal).collect(),
+                pc: registers.map(|registers| hexadecimal(registers.pc)),
+            },
+        )
+    }
+
     /// The process, and a line for each thread.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
     pub fn standings(

@@ -1,0 +1,139 @@
+//! A core file is read: its threads and its memory, and the ring of the same process where there is one.
+//!
+//! # Which ring is joined
+//!
+//! One that the user names with `--ring`, if it has the core's process id. Otherwise the core says which files were
+//! mapped. If it has the ring's pages, these are of the same moment as its memory. If not, the file is read, unless the
+//! process went on after the core was made: then the ring is of another moment.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::error::AppError;
+use super::look::snapshot_of;
+use super::reading::{CoreRest, Reading};
+use crate::cli::Common;
+use crate::core::Core;
+use crate::process::Liveness;
+use crate::ring::{self, SlotState, Snapshot};
+use crate::stacks::Unwinder;
+use crate::standing::Standings;
+use crate::symbols::{FunctionNames, Options};
+use crate::threads;
+
+/// How the files of a core are found: at their recorded paths.
+fn options(wanted: &Common) -> Options {
+    let mut options = Options { executable: wanted.exe.clone(), ..Options::default() };
+    options.debug_dirs.splice(0..0, wanted.debug_dir.iter().cloned());
+    options
+}
+
+impl Reading {
+    /// Reads a core file, and the ring of its process.
+    pub(super) fn of_core(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
+        let core = Core::open(path).map_err(AppError::Core)?;
+        let target = core.target(options(wanted));
+        let memory = core.memory(&target.modules, options(wanted));
+        let mut unwinder = Unwinder::new(&target, &memory, options(wanted));
+        let mut names = FunctionNames::new(&target.modules, options(wanted));
+        let pid = target.pid;
+        let mut seen = Standings::new(target, &memory, &mut unwinder, |address| names.at(address));
+        seen.finish();
+        let mut reading = match ring_of(&core, pid, wanted)? {
+            Some(snapshot) => {
+                name_tasks(&mut seen, &snapshot);
+                let mut reading = Reading::dead(path, snapshot);
+                reading.add_seen(seen);
+                reading
+            }
+            None => {
+                let mut reading = Reading::dead(path, snapshot_of(&seen));
+                reading.seen = Some(seen);
+                reading
+            }
+        };
+        reading.core = Some(CoreRest {
+            death: core.death().clone(),
+            gaps: core.gaps().to_vec(),
+            command_line: core.command_line().to_owned(),
+        });
+        Ok(reading)
+    }
+
+    /// A process that has ended, and that the system is not asked about.
+    fn dead(path: &Path, snapshot: Snapshot) -> Reading {
+        Reading {
+            path: path.to_owned(),
+            losses: threads::losses(&snapshot),
+            snapshot,
+            liveness: Some(Liveness::Dead),
+            living: HashSet::new(),
+            ended: HashSet::new(),
+            now_ns: None,
+            latest_end_ns: None,
+            asks_kernel: false,
+            seen: None,
+            core: None,
+            saved: None,
+        }
+    }
+}
+
+/// The ring of a core's process.
+fn ring_of(core: &Core, pid: u32, wanted: &Common) -> Result<Option<Snapshot>, AppError> {
+    if let Some(path) = &wanted.core_ring {
+        let snapshot = ring::read(path)?;
+        return match of_process(snapshot, pid) {
+            Some(snapshot) => Ok(Some(snapshot)),
+            None => Err(AppError::OtherRing { path: path.clone(), pid }),
+        };
+    }
+    for (path, image) in core.rings() {
+        let in_core = image.and_then(|image| of_process(ring::read_source(&image).ok()?, pid));
+        if in_core.is_some() {
+            return Ok(in_core);
+        }
+        // After a signal that ends it, a process records nothing more. A debugger lets it go on.
+        let is_last_moment = core.death().signal.is_some_and(|signal| signal != libc::SIGTRAP);
+        let is_dead = || {
+            ring::read_header(&path).is_ok_and(|header| {
+                let own = crate::process::liveness(&header);
+                own.is_final() && header.pid == pid
+            })
+        };
+        if is_last_moment
+            && is_dead()
+            && let Ok(snapshot) = ring::read(&path)
+            && let Some(snapshot) = of_process(snapshot, pid)
+        {
+            return Ok(Some(snapshot));
+        }
+    }
+    Ok(None)
+}
+
+/// The part of a ring that is of this process; `None` if it has none.
+fn of_process(mut snapshot: Snapshot, pid: u32) -> Option<Snapshot> {
+    let header = snapshot.header.as_mut()?;
+    let has_slots = snapshot.slots.iter().any(|slot| slot.pid == pid);
+    if header.pid != pid {
+        if !has_slots {
+            return None;
+        }
+        header.treat_as_child(pid);
+    }
+    header.treat_as_original();
+    snapshot.slots.retain(|slot| slot.pid == pid);
+    Some(snapshot)
+}
+
+/// Gives threads the names that the ring has.
+fn name_tasks(seen: &mut Standings, snapshot: &Snapshot) {
+    let slots = snapshot.slots.iter().filter(|slot| slot.state == SlotState::Live && !slot.name.is_empty());
+    let names: std::collections::HashMap<u32, &str> = slots.map(|slot| (slot.tid, &*slot.name)).collect();
+    for task in &mut seen.target.tasks {
+        if let Some(&name) = names.get(&task.own_tid) {
+            name.clone_into(&mut task.name);
+        }
+    }
+}
