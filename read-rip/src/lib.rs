@@ -23,8 +23,9 @@
 //! `ring` decodes the numbers of the format; the others see types. `symbols` alone knows ELF and DWARF, but for unwind
 //! tables: `stacks` applies them to the memory of a `target`, which is a process without a ring, as values. `waits`
 //! alone knows the C libraries' objects: it says which one a thread of a `target` waits for, and who has it. `process`
-//! alone asks the running system, and `core` alone knows core files: both make a `target`. `threads`, `locks` and `findings` do no input or output. `report` computes nothing.
-//! `printable`, which escapes text for a terminal, and `hash`, whose tables are fast, import nothing.
+//! alone asks the running system, and `core` alone knows core files: both make a `target`. `threads`, `locks` and
+//! `findings` do no input or output. `report` computes nothing. `printable`, which escapes text for a terminal, `hash`,
+//! whose tables are fast, and `shares`, which works on several processors, import nothing.
 //!
 //! # Examples
 //!
@@ -46,6 +47,7 @@ pub mod printable;
 pub mod process;
 pub mod report;
 pub mod ring;
+mod shares;
 pub mod stacks;
 pub mod standing;
 pub mod symbols;

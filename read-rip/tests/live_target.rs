@@ -404,3 +404,21 @@ fn a_frozen_process_says_so() {
     wait_until(pid, "thawed", |target| target.is_frozen == Some(false));
     drop(child);
 }
+
+#[test]
+fn a_second_reading_completes_what_the_first_one_leaves_out() {
+    let sleeper = run("sleep", &["1000"]);
+    let pid = sleeper.0.id();
+    wait_until(pid, "asleep", |target| sleeps_in(&target.tasks[0], CallKind::Sleep));
+    let live = LiveTarget::open(pid).expect("a process");
+    let whole = live.tasks().expect("its thread");
+    let first = live.tasks_at_first().expect("its thread");
+    assert_eq!((first[0].name.as_str(), first[0].start_ticks), ("", 0));
+    assert_eq!((first[0].sleep, first[0].registers), (whole[0].sleep, whole[0].registers));
+    assert_eq!(live.tasks_again(&first), whole);
+    // One that ran between the two readings is read as a whole.
+    let moved = Task { schedule: None, ..first[0].clone() };
+    assert_eq!(live.tasks_again(&[moved]), whole);
+    drop(sleeper);
+    assert_eq!(live.tasks_again(&first), []);
+}

@@ -17,6 +17,7 @@ const RECORDER: &[&str] =
 const READER: &[&str] = &[
     "printable",
     "hash",
+    "shares",
     "ring",
     "target",
     "process",

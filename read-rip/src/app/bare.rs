@@ -5,6 +5,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use super::check::Readings;
 use super::error::AppError;
@@ -69,7 +70,9 @@ pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Commo
 /// `read-rip stacks`.
 pub(super) fn stacks(args: &StacksArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, wanted)?;
-    let readings = Readings::of(&path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted)?;
+    // The second reading follows at once: it shows which stacks were read while their threads ran.
+    let args_of_check = CheckArgs { window: Duration::ZERO, ..CheckArgs::of(RingArgs::default()) };
+    let readings = Readings::of(&path, &args_of_check, &Ends::default(), wanted)?;
     let reading = &readings.reading;
     let Some(seen) = &reading.seen else { return Err(AppError::NoStacks { path }) };
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));

@@ -10,13 +10,13 @@ use super::error::AppError;
 use super::reading::Reading;
 use crate::cli::Common;
 use crate::locations::Locations;
-use crate::process::live::{LiveMemory, LiveTarget};
+use crate::process::live::{self, LiveMemory, LiveTarget};
 use crate::process::{Activity, Liveness};
 use crate::ring::{Module, Snapshot};
-use crate::stacks::Unwinder;
+use crate::stacks;
 use crate::standing::Standings;
 use crate::symbols::{FunctionNames, Options};
-use crate::target::Sleep;
+use crate::target::{Sleep, Target};
 use crate::threads::Losses;
 
 /// More descriptors are not looked up.
@@ -33,22 +33,34 @@ pub(super) struct Look {
 impl Look {
     /// Reads a process for the first time.
     pub(super) fn begin(pid: u32, wanted: &Common) -> Result<Look, AppError> {
+        Look::with(pid, wanted, LiveTarget::target_at_first)
+    }
+
+    /// Reads a process, and nobody reads it again.
+    fn once(pid: u32, wanted: &Common) -> Result<Standings, AppError> {
+        Look::with(pid, wanted, LiveTarget::target).map(|look| look.seen)
+    }
+
+    fn with(
+        pid: u32,
+        wanted: &Common,
+        target: impl Fn(&LiveTarget) -> Result<Target, live::Error>,
+    ) -> Result<Look, AppError> {
         let live = LiveTarget::open(pid).map_err(AppError::Process)?;
-        let target = live.target().map_err(AppError::Process)?;
+        let target = target(&live).map_err(AppError::Process)?;
         let memory = live.memory(&target.mappings);
-        let options = || options(pid, wanted);
-        let mut unwinder = Unwinder::new(&target, &memory, options());
-        let mut names = FunctionNames::new(&target.modules, options());
-        let seen = Standings::new(target, &memory, &mut unwinder, |address| names.at(address));
+        let options = options(pid, wanted);
+        let stacks = stacks::all(&target, &memory, &options);
+        let mut names = FunctionNames::new(&target.modules, options);
+        let seen = Standings::of_stacks(target, &memory, stacks, |address| names.at(address));
         Ok(Look { live, memory, seen, taken: Instant::now() })
     }
 
     /// Reads it again, and compares. The descriptors that threads wait for are looked up.
     pub(super) fn end(self) -> Standings {
         let Look { live, memory, mut seen, taken } = self;
-        let tids: Vec<u32> = seen.target.tasks.iter().map(|task| task.tid).collect();
         let window_ns = u64::try_from(taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        seen.compare(live.tasks_of(&tids), &memory, window_ns);
+        seen.compare(live.tasks_again(&seen.target.tasks), &memory, window_ns);
         let called = seen.target.tasks.iter().filter_map(|task| match task.sleep {
             Some(Sleep::Call(call)) => call.descriptor(),
             _ => None,
@@ -123,9 +135,9 @@ impl Reading {
     pub(super) fn see(&mut self, wanted: &Common) {
         if let Some(Liveness::Alive { pid, .. }) = self.liveness
             && let Ok(pid) = u32::try_from(pid)
-            && let Ok(look) = Look::begin(pid, wanted)
+            && let Ok(seen) = Look::once(pid, wanted)
         {
-            self.add_seen(look.seen);
+            self.add_seen(seen);
         }
     }
 

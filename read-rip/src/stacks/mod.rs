@@ -16,7 +16,9 @@
 //! | `walk` | what does a walk up a stack start from, and what does it find? |
 //! | `unwinder` | all of these, frame by frame |
 //! | `search` | what was in a register that is not known? |
+//! | `all` | the stacks of all threads |
 
+mod all;
 mod calls;
 mod group;
 mod registers;
@@ -29,6 +31,7 @@ mod unwinder;
 mod walk;
 mod window;
 
+pub use all::all;
 pub use group::{Group, group};
 pub use stack::{Cut, End, Frame, Stack};
 pub use unwinder::Unwinder;

@@ -65,9 +65,21 @@ impl Standings {
         target: Target,
         memory: &dyn Memory,
         unwinder: &mut Unwinder<'_>,
+        name: impl FnMut(u64) -> Option<String>,
+    ) -> Standings {
+        let stacks: Vec<Stack> =
+            target.tasks.iter().map(|task| unwinder.stack(task.registers.as_ref())).collect();
+        Standings::of_stacks(target, memory, stacks, name)
+    }
+
+    /// As [`Standings::new`], with the stacks of the target's tasks.
+    pub fn of_stacks(
+        target: Target,
+        memory: &dyn Memory,
+        stacks: Vec<Stack>,
         mut name: impl FnMut(u64) -> Option<String>,
     ) -> Standings {
-        let stacks = group(target.tasks.iter().map(|task| unwinder.stack(task.registers.as_ref())));
+        let stacks = group(stacks);
         let mut names: HashMap<u64, String> = HashMap::default();
         let clues: Vec<Clue> = stacks.iter().map(|group| clue(&group.stack, &mut names, &mut name)).collect();
         let mut stack_of = vec![0; target.tasks.len()];
@@ -99,7 +111,9 @@ impl Standings {
     pub fn compare(&mut self, later: Vec<Task>, memory: &dyn Memory, window_ns: u64) {
         let mut later: HashMap<u32, Task> = later.into_iter().map(|task| (task.tid, task)).collect();
         for (task, thread) in self.target.tasks.iter_mut().zip(&mut self.threads) {
-            let same = later.remove(&task.tid).filter(|now| now.start_ticks == task.start_ticks);
+            // Another thread with the same id has another account of the scheduler.
+            let is_same = |now: &Task| task.start_ticks == 0 || now.start_ticks == task.start_ticks;
+            let same = later.remove(&task.tid).filter(is_same);
             let Some(now) = same else {
                 task.state = RunState::Dead;
                 (task.sleep, task.registers) = (None, None);

@@ -15,7 +15,7 @@ pub struct Task {
     pub name: String,
     /// Whether it runs, sleeps, is stopped and so on.
     pub state: RunState,
-    /// When it started, clock ticks since boot. With `tid` this identifies it.
+    /// When it started, clock ticks since boot. With `tid` this identifies it. 0: only the second reading says it.
     pub start_ticks: u64,
     /// What it sleeps in; `None` if it runs, or if that is not known.
     pub sleep: Option<Sleep>,

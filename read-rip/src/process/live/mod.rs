@@ -44,7 +44,7 @@ use nix::time::{ClockId, clock_gettime};
 use self::executable::Executable;
 use self::folder::{Failure, Folder};
 use self::status::status_of;
-use self::tasks::{Common, tasks};
+use self::tasks::{Common, tasks, tasks_again, tasks_at_first};
 use self::text::Status;
 use super::look::{Seen, look};
 use super::observer::observer;
@@ -127,8 +127,21 @@ impl LiveTarget {
     ///
     /// If the process has ended.
     pub fn target(&self) -> Result<Target, Error> {
+        self.target_with(LiveTarget::tasks)
+    }
+
+    /// As [`LiveTarget::target`], for the first of two readings: see [`LiveTarget::tasks_at_first`].
+    ///
+    /// # Errors
+    ///
+    /// If the process has ended.
+    pub fn target_at_first(&self) -> Result<Target, Error> {
+        self.target_with(LiveTarget::tasks_at_first)
+    }
+
+    fn target_with(&self, tasks: impl Fn(&LiveTarget) -> Result<Vec<Task>, Error>) -> Result<Target, Error> {
         let taken_ns = boottime_ns();
-        let tasks = self.tasks()?;
+        let tasks = tasks(self)?;
         let mappings = self.mappings();
         let modules = self.modules(&mappings);
         Ok(Target {
@@ -152,24 +165,44 @@ impl LiveTarget {
     ///
     /// If the process has ended.
     pub fn tasks(&self) -> Result<Vec<Task>, Error> {
+        self.existing(tasks)
+    }
+
+    /// As [`LiveTarget::tasks`], and faster. Of a thread that sleeps in a system call it leaves out the name, the start
+    /// and the nice value, and whether it sleeps for a disk or is stopped: [`LiveTarget::tasks_again`] adds them.
+    ///
+    /// # Errors
+    ///
+    /// If the process has ended.
+    pub fn tasks_at_first(&self) -> Result<Vec<Task>, Error> {
+        self.existing(tasks_at_first)
+    }
+
+    fn existing(&self, read: fn(&Folder, &[u32], Common) -> Vec<Task>) -> Result<Vec<Task>, Error> {
         let tids = self.tasks.numbers().map_err(|failure| self.failed(failure))?;
-        let tasks = self.tasks_of(&tids);
+        let tasks = read(&self.tasks, &tids, self.common());
         let has_ended = tasks.iter().all(|task| matches!(task.state, RunState::Zombie | RunState::Dead));
         if has_ended { Err(Error::Ended { pid: self.pid }) } else { Ok(tasks) }
     }
 
     /// Some of its threads now: those of these ids that have not ended, in this order.
     pub fn tasks_of(&self, tids: &[u32]) -> Vec<Task> {
-        let common = Common {
+        tasks(&self.tasks, tids, self.common())
+    }
+
+    /// The same threads now, those that have not ended, in this order. It does not ask again in what a thread sleeps that
+    /// has not run since.
+    pub fn tasks_again(&self, before: &[Task]) -> Vec<Task> {
+        tasks_again(&self.tasks, before, self.common())
+    }
+
+    fn common(&self) -> Common {
+        let has_other_architecture = self.executable.other_architecture.is_some();
+        Common {
             has_own_ids: self.status.ids.len() > 1,
             is_traced: self.is_traced(),
-            architecture: self
-                .executable
-                .other_architecture
-                .is_none()
-                .then_some(self.executable.architecture),
-        };
-        tasks(&self.tasks, tids, common)
+            architecture: (!has_other_architecture).then_some(self.executable.architecture),
+        }
     }
 
     /// The ranges of its memory now, by address; none if the kernel refuses them.

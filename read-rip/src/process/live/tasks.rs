@@ -2,17 +2,17 @@
 //!
 //! A thread takes three short files: `schedstat`, `syscall` and `stat`, in this order. So if two readings have the same
 //! count of turns, the thread did not run between them, and slept in what the first one says until the second one.
+//!
+//! Where two readings follow one another, each leaves out a file of a thread that sleeps in a system call: the first one
+//! `stat`, and the second one `syscall`, if the thread has not run since. So what the first one says of it stands.
 
 use super::folder::{Failure, Folder};
 use super::text::{self, Position};
+use crate::shares::in_shares;
 use crate::target::{Architecture, Call, Registers, RunState, Sleep, Task};
 
 /// A thread that falls asleep while it is read is read again, so often at most.
 const TRIES: u32 = 3;
-/// More processors than this would wait for the locks of the target's process.
-const PROCESSORS_MAX: usize = 8;
-/// Fewer threads than this are not worth a thread of this program.
-const SHARE_MIN: usize = 1000;
 /// Enough for each file that is read here.
 const FILE_MAX_BYTES: usize = 4096;
 
@@ -29,31 +29,27 @@ pub(super) struct Common {
 
 /// Reads threads, in this order. Those that have ended are left out.
 pub(super) fn tasks(folder: &Folder, tids: &[u32], common: Common) -> Vec<Task> {
-    // A thread takes about 25 microseconds, nearly all of them in the kernel. So many threads are read on several
-    // processors.
-    let processors = std::thread::available_parallelism().map_or(1, usize::from).min(PROCESSORS_MAX);
-    let share = tids.len().div_ceil(processors).max(SHARE_MIN);
-    if tids.len() <= share {
-        return read_all(folder, tids, common);
-    }
-    std::thread::scope(|scope| {
-        let readers = tids.chunks(share).map(|share| {
-            let read = move || read_all(folder, share, common);
-            (share, std::thread::Builder::new().spawn_scoped(scope, read))
-        });
-        let readers: Vec<_> = readers.collect();
-        let tasks = readers.into_iter().flat_map(|(share, reader)| {
-            let read = reader.ok().and_then(|reader| reader.join().ok());
-            // Where no thread can be started, this one reads.
-            read.unwrap_or_else(|| read_all(folder, share, common))
-        });
-        tasks.collect()
+    // Nearly all of the time is spent in the kernel.
+    in_shares(tids, |tids| {
+        let mut reader = Reader::new(folder, common);
+        tids.iter().filter_map(|&tid| reader.task(tid)).collect()
     })
 }
 
-fn read_all(folder: &Folder, tids: &[u32], common: Common) -> Vec<Task> {
-    let mut reader = Reader { folder, common, path: String::new(), buffer: [0; FILE_MAX_BYTES] };
-    tids.iter().filter_map(|&tid| reader.task(tid)).collect()
+/// Reads threads for the first time, in this order. Those that have ended are left out.
+pub(super) fn tasks_at_first(folder: &Folder, tids: &[u32], common: Common) -> Vec<Task> {
+    in_shares(tids, |tids| {
+        let mut reader = Reader::new(folder, common);
+        tids.iter().filter_map(|&tid| reader.sleeper(tid).or_else(|| reader.task(tid))).collect()
+    })
+}
+
+/// Reads threads again, in this order. Those that have ended are left out.
+pub(super) fn tasks_again(folder: &Folder, before: &[Task], common: Common) -> Vec<Task> {
+    in_shares(before, |before| {
+        let mut reader = Reader::new(folder, common);
+        before.iter().filter_map(|task| reader.task_again(task)).collect()
+    })
 }
 
 struct Reader<'a> {
@@ -64,6 +60,10 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn new(folder: &Folder, common: Common) -> Reader<'_> {
+        Reader { folder, common, path: String::new(), buffer: [0; FILE_MAX_BYTES] }
+    }
+
     fn read(&mut self, tid: u32, name: &str) -> Result<&[u8], Failure> {
         use std::fmt::Write;
         self.path.clear();
@@ -111,6 +111,56 @@ impl Reader<'_> {
             tracer: status.map(|status| status.tracer).filter(|&tracer| tracer != 0),
             wchan: if asks_kernel { self.wchan(tid) } else { None },
             hidden,
+        })
+    }
+
+    /// Reads a thread that sleeps in a system call, without its name and what else `stat` says. `None` if that does not
+    /// suffice: it does not sleep so, more must be asked about it, or a second reading could not tell that it ran.
+    fn sleeper(&mut self, tid: u32) -> Option<Task> {
+        if self.common.has_own_ids || self.common.is_traced {
+            return None;
+        }
+        let schedule = Some(text::schedstat(self.read(tid, "schedstat").ok()?)?);
+        let position = text::syscall(self.read(tid, "syscall").ok()?);
+        let state = RunState::Sleeping;
+        let (sleep, registers) = self.sleep(position, state);
+        matches!(sleep, Some(Sleep::Call(_))).then_some(Task {
+            tid,
+            own_tid: tid,
+            name: String::new(),
+            state,
+            start_ticks: 0,
+            sleep,
+            registers,
+            schedule,
+            nice: None,
+            tracer: None,
+            wchan: None,
+            hidden: false,
+        })
+    }
+
+    /// Reads a thread again; `None` if it has ended.
+    fn task_again(&mut self, before: &Task) -> Option<Task> {
+        self.sleeper_again(before).or_else(|| self.task(before.tid))
+    }
+
+    /// Reads a thread again that sleeps in a system call; `None` if it may have run since.
+    fn sleeper_again(&mut self, before: &Task) -> Option<Task> {
+        let slept = matches!(before.sleep, Some(Sleep::Call(_))) && before.schedule.is_some();
+        if !slept || self.common.is_traced {
+            return None;
+        }
+        if self.read(before.tid, "schedstat").ok().and_then(text::schedstat) != before.schedule {
+            return None;
+        }
+        let stat = text::stat(self.read(before.tid, "stat").ok()?)?;
+        // A thread that was woken and has not run yet has the same account, and another state.
+        (RunState::from(stat.state) == before.state).then(|| Task {
+            name: stat.name,
+            start_ticks: stat.start_ticks,
+            nice: Some(stat.nice),
+            ..before.clone()
         })
     }
 

@@ -1,0 +1,14 @@
+//! The stacks of all threads of a target, unwound on several processors.
+
+use super::{Stack, Unwinder};
+use crate::shares::in_shares;
+use crate::symbols::Options;
+use crate::target::{Memory, Target};
+
+/// The stacks of a target's tasks, in their order. `options` say how files are found.
+pub fn all(target: &Target, memory: &(dyn Memory + Sync), options: &Options) -> Vec<Stack> {
+    in_shares(&target.tasks, |tasks| {
+        let mut unwinder = Unwinder::new(target, memory, options.clone());
+        tasks.iter().map(|task| unwinder.stack(task.registers.as_ref())).collect()
+    })
+}
