@@ -221,7 +221,7 @@ fn queue() -> Evidence {
 }
 
 fn standstill() -> Evidence {
-    let sleep = HolderSleep { lock: 2, on_semaphore: true, location: 3, is_timed: true, for_ns: Some(4) };
+    let sleep = HolderSleep { lock: 2, what: Asleep::Barrier, location: 3, is_timed: true, for_ns: Some(4) };
     let holder = StandingHolder {
         hold: hold(),
         held_at_least_ns: Some(1),
@@ -230,6 +230,7 @@ fn standstill() -> Evidence {
         window_ns: Some(2),
         last: Some(4),
         sleep: Some(sleep),
+        join: Some(JoinFact { thread: 1, joined: 2, location: 3, is_timed: true, for_ns: Some(4) }),
     };
     Evidence::Standstill(Standstill {
         lock: 2,
@@ -252,8 +253,19 @@ fn nobody_left() -> Evidence {
         on_locks: 1,
         on_conditions: 1,
         on_semaphores: 1,
+        on_barriers: 1,
+        on_messages: 1,
         for_ns: Some(1),
-        first: [Asleep::Lock, Asleep::Condition, Asleep::Semaphore].map(one).into(),
+        first: [
+            Asleep::Lock,
+            Asleep::Condition,
+            Asleep::Semaphore,
+            Asleep::Barrier,
+            Asleep::Message,
+            Asleep::Thread,
+        ]
+        .map(one)
+        .into(),
     })
 }
 

@@ -8,6 +8,7 @@ mod behaviour;
 mod first;
 mod forks;
 mod headers;
+mod joins;
 mod mixed;
 mod neighbours;
 mod order;

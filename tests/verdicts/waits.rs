@@ -86,7 +86,7 @@ fn finds_a_waiter_behind_a_guard_that_is_not_dropped() {
 fn finds_a_waiter_behind_a_thread_in_a_nested_monitor() {
     waits_long("holder-in-a-monitor", |finding| {
         assert_eq!(codes(&finding["advice"]), ["check-signal", "no-locks-in-wait"]);
-        assert_eq!(finding["evidence"]["holder"]["sleep"]["on_semaphore"], false);
+        assert_eq!(finding["evidence"]["holder"]["sleep"]["what"], "condition");
     });
 }
 

@@ -15,8 +15,8 @@
 //!   In `ACQUIRING` and `RELEASING`, which last a few instructions, the owner may hold the lock or not.
 //! * In `WAITING` the owner does not hold the lock. In `COND_WAIT` it has released the lock, or waits to get it back
 //!   after the signal.
-//! * In `SEM_WAIT`, which is entered from `NONE` and left to `NONE`, the owner blocks on a semaphore. Nobody holds
-//!   that.
+//! * In `SEM_WAIT`, which is entered from `NONE` and left to `NONE`, the owner blocks on something that nobody holds: a
+//!   semaphore, the end of a thread, a barrier or a message. [`HELD_FOR`] says which.
 //! * 8 bits of `meta` are a checksum of `lock` and of the rest of `meta`: see [`held_meta`]. If it does not fit and the
 //!   state is `ACQUIRING`, the entry was being written and means nothing. In any other state it is damaged, and so is a
 //!   free entry whose `meta` is not zero.
@@ -66,7 +66,7 @@ pub const HELD_RELEASING: u64 = 4;
 pub const HELD_COND_WAIT: u64 = 5;
 /// State: the lock was destroyed while the owner held it, or another one was initialised in its place.
 pub const HELD_DESTROYED: u64 = 6;
-/// State: the owner blocks on a semaphore until it can take a unit.
+/// State: the owner blocks on something that nobody holds: see [`HELD_FOR`].
 pub const HELD_SEM_WAIT: u64 = 7;
 /// [`HeldLock::meta`]: in shared mode.
 pub const HELD_SHARED: u64 = 1 << 56;
@@ -83,6 +83,18 @@ pub const HELD_TRY: u64 = 1 << 58;
 pub const HELD_OWNED: u64 = HELD_TRY;
 /// [`HeldLock::meta`]: the lock is in memory that processes share. A forked child does not inherit it.
 pub const HELD_PROCESS_SHARED: u64 = 1 << 59;
+/// [`HeldLock::meta`]: in the state [`HELD_SEM_WAIT`], the two bits that say what the owner blocks on. Nobody holds
+/// that, so the bits are not needed for what they mean in other states.
+pub const HELD_FOR: u64 = HELD_SHARED | HELD_PROCESS_SHARED;
+/// [`HELD_FOR`]: a unit of the semaphore at this address.
+pub const HELD_FOR_UNIT: u64 = 0;
+/// [`HELD_FOR`]: other threads at the barrier at this address.
+pub const HELD_FOR_BARRIER: u64 = HELD_SHARED;
+/// [`HELD_FOR`]: the end of a thread. The entry has the thread's id in place of an address, in the owner's PID
+/// namespace.
+pub const HELD_FOR_THREAD: u64 = HELD_PROCESS_SHARED;
+/// [`HELD_FOR`]: a message through the channel at this address, or room for one, or to be woken by another thread.
+pub const HELD_FOR_MESSAGE: u64 = HELD_SHARED | HELD_PROCESS_SHARED;
 /// The bits of [`HeldLock::meta`] that stay while an entry is in use, except on a downgrade.
 pub const HELD_FLAGS: u64 = HELD_SHARED | HELD_CALLER | HELD_TRY | HELD_PROCESS_SHARED;
 /// [`HeldLock::meta`]: the first bit of state and flags.

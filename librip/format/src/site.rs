@@ -21,6 +21,10 @@
 //! The stack is up to four [`OPERAND_STACK`]s: a hint at who called the caller.
 //! An `ACQUIRE_BEGIN` may be a [`call`](crate::call), which has no site.
 //!
+//! A thread also blocks on things that nobody holds: [`LOCK_TYPE_SEMAPHORE`], [`LOCK_TYPE_THREAD`],
+//! [`LOCK_TYPE_BARRIER`] and [`LOCK_TYPE_MESSAGE`]. Their events have the kinds `WAIT`, `ACQUIRED` when the wait has
+//! ended, `TRY_FAILED` when it has ended without what the thread waited for, and `RELEASED` for a posted unit.
+//!
 //! A wrapper records no `ACQUIRED` event: it has acquired the lock after `ACQUIRE_BEGIN` unless a `TRY_FAILED` follows.
 //! So it writes only one word of the held-lock table between the acquisition of a free lock and the program's own work.
 //! If the lock is not free at once, the wrapper records a `WAIT` after `ACQUIRE_BEGIN`.
@@ -112,6 +116,13 @@ pub const LOCK_TYPE_RWLOCK: u16 = 2;
 pub const LOCK_TYPE_SPIN: u16 = 3;
 /// A semaphore. A semaphore has no owner. A unit is taken in shared mode if there was more than one.
 pub const LOCK_TYPE_SEMAPHORE: u16 = 4;
+
+/// A thread, whose end another thread waits for. The operand [`OPERAND_LOCK`] is its id.
+pub const LOCK_TYPE_THREAD: u16 = 5;
+/// A barrier.
+pub const LOCK_TYPE_BARRIER: u16 = 6;
+/// A channel, or whatever else brings a message or wakes a thread.
+pub const LOCK_TYPE_MESSAGE: u16 = 7;
 
 /// [`Site::operand_types`]: 48 bits in one operand word.
 pub const OPERAND_WORD: u8 = 1;

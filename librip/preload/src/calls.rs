@@ -15,7 +15,7 @@
 use core::arch::naked_asm;
 use core::ffi::c_int;
 
-use crate::{c11, condition, exit, filters, modules, mutex, real, rwlock, semaphore, spin};
+use crate::{barrier, c11, condition, exit, filters, modules, mutex, real, rwlock, semaphore, spin, thread};
 
 /// Defines the functions: `REGISTERS { NAME => BODY, }`, with the registers of the argument after the last one.
 macro_rules! calls {
@@ -79,6 +79,7 @@ calls! {
         sem_wait => semaphore::wait,
         sem_trywait => semaphore::trywait,
         sem_post => semaphore::post,
+        pthread_barrier_wait => barrier::wait,
         mtx_lock => c11::lock,
         mtx_trylock => c11::trylock,
         mtx_unlock => c11::unlock,
@@ -96,6 +97,8 @@ calls! {
         sem_timedwait => semaphore::timedwait,
         mtx_timedlock => c11::timedlock,
         cnd_wait => c11::cnd_wait,
+        pthread_join => thread::join,
+        thrd_join => thread::thrd_join,
     }
     "rcx" / "x3" {
         pthread_mutex_clocklock => mutex::clocklock,
@@ -104,9 +107,11 @@ calls! {
         pthread_cond_timedwait => condition::timedwait,
         sem_clockwait => semaphore::clockwait,
         cnd_timedwait => c11::cnd_timedwait,
+        pthread_timedjoin_np => thread::timedjoin,
     }
     "r8" / "x4" {
         pthread_cond_clockwait => condition::clockwait,
+        pthread_clockjoin_np => thread::clockjoin,
     }
 }
 

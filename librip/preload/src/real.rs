@@ -16,8 +16,8 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::elf;
 use crate::object::{
-    Argument, Attributes, Condition, Deadline, Mutex, Object, Routine, Rwlock, Semaphore, Spin, Text, Texts,
-    Thread,
+    Argument, Attributes, Barrier, Condition, Deadline, Joined, Mutex, Object, Routine, Rwlock, Semaphore,
+    Spin, Text, Texts, Thread,
 };
 
 macro_rules! functions {
@@ -49,8 +49,8 @@ macro_rules! functions {
         /// What the pointers lead to at first.
         mod first {
             use super::{
-                Argument, Attributes, Condition, Deadline, Mutex, Object, Relaxed, Routine, Rwlock, Semaphore, Spin,
-                Text, Texts, Thread, c_int, c_void,
+                Argument, Attributes, Barrier, Condition, Deadline, Joined, Mutex, Object, Relaxed, Routine, Rwlock,
+                Semaphore, Spin, Text, Texts, Thread, c_int, c_void,
             };
             $(
                 pub(super) extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
@@ -124,13 +124,14 @@ functions! {
     mtx_unlock(mutex: Object<Mutex>);
     mtx_destroy(mutex: Object<Mutex>);
     cnd_wait(condition: Object<Condition>, mutex: Object<Mutex>);
+    pthread_barrier_wait(barrier: Object<Barrier>);
     pthread_create(thread: Thread, attributes: Attributes, routine: Routine, argument: Argument);
-    pthread_join(thread: usize, value: Argument);
-    pthread_tryjoin_np(thread: usize, value: Argument);
-    pthread_timedjoin_np(thread: usize, value: Argument, until: Deadline);
-    pthread_clockjoin_np(thread: usize, value: Argument, clock: c_int, until: Deadline);
+    pthread_join(thread: Joined, value: Argument);
+    pthread_tryjoin_np(thread: Joined, value: Argument);
+    pthread_timedjoin_np(thread: Joined, value: Argument, until: Deadline);
+    pthread_clockjoin_np(thread: Joined, value: Argument, clock: c_int, until: Deadline);
     thrd_create(thread: Thread, routine: Routine, argument: Argument);
-    thrd_join(thread: usize, value: Argument);
+    thrd_join(thread: Joined, value: Argument);
     execve(path: Text, arguments: Texts, environment: Texts);
     execv(path: Text, arguments: Texts);
     execvp(file: Text, arguments: Texts);

@@ -5,16 +5,17 @@
 //! happen, or a short one may be missed. The event also says whether there was more than one unit: a semaphore of one
 //! unit lets one thread in at a time, as a lock does.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
 use librip::interpose::{
-    Caller, Flags, SEMAPHORE, SEMAPHORE_SHARED, SEMAPHORE_TRY, SEMAPHORE_TRY_SHARED, SemWait, StackPointer,
-    sem_posted, sem_tried,
+    Blocking, Caller, Flags, SEMAPHORE, SEMAPHORE_SHARED, SEMAPHORE_TRY, SEMAPHORE_TRY_SHARED, StackPointer,
+    sem_posted, tried,
 };
 
+use crate::blocking::block;
 use crate::incident;
 use crate::object::{Deadline, Object, Semaphore};
-use crate::real::{self, Cleanup};
+use crate::real;
 
 pub(crate) extern "C-unwind" fn wait(semaphore: Object<Semaphore>, caller: Caller) -> c_int {
     acquire::<SEMAPHORE, SEMAPHORE_SHARED>(semaphore, caller, move || real::sem_wait(semaphore))
@@ -52,27 +53,14 @@ fn acquire<const FLAGS: Flags, const FLAGS_IF_SHARED: Flags>(
     if value > 0 {
         let result = wait();
         if value > 1 {
-            sem_tried::<FLAGS_IF_SHARED>(semaphore.address(), caller, result == 0);
+            tried::<FLAGS_IF_SHARED>(semaphore.address(), caller, result == 0);
         } else {
-            sem_tried::<FLAGS>(semaphore.address(), caller, result == 0);
+            tried::<FLAGS>(semaphore.address(), caller, result == 0);
         }
         return result;
     }
-    let mut waiting = SemWait::begin::<FLAGS>(semaphore.address(), caller, StackPointer::here());
-    let mut cleanup = Cleanup::new();
-    // SAFETY: both stay in this frame, and `pop` is below.
-    unsafe { cleanup.push(cancelled::<FLAGS>, (&raw mut waiting).cast()) };
-    let result = wait();
-    // SAFETY: pushed above.
-    unsafe { cleanup.pop() };
-    waiting.end::<FLAGS>(result == 0);
-    result
-}
-
-extern "C" fn cancelled<const FLAGS: Flags>(waiting: *mut c_void) {
-    // SAFETY: the thread unwinds, but the frame of `acquire` is still there.
-    let waiting = unsafe { waiting.cast::<SemWait>().read() };
-    waiting.end::<FLAGS>(false);
+    let waiting = Blocking::begin::<FLAGS>(semaphore.address(), caller, StackPointer::here());
+    block::<FLAGS>(waiting, |result| result == 0, wait)
 }
 
 pub(crate) extern "C-unwind" fn trywait(semaphore: Object<Semaphore>, caller: Caller) -> c_int {
@@ -80,9 +68,9 @@ pub(crate) extern "C-unwind" fn trywait(semaphore: Object<Semaphore>, caller: Ca
     real::sem_getvalue(semaphore, &mut value);
     let result = real::sem_trywait(semaphore);
     if value > 1 {
-        sem_tried::<SEMAPHORE_TRY_SHARED>(semaphore.address(), caller, result == 0);
+        tried::<SEMAPHORE_TRY_SHARED>(semaphore.address(), caller, result == 0);
     } else {
-        sem_tried::<SEMAPHORE_TRY>(semaphore.address(), caller, result == 0);
+        tried::<SEMAPHORE_TRY>(semaphore.address(), caller, result == 0);
     }
     result
 }

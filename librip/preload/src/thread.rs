@@ -1,5 +1,5 @@
 //! `pthread_create` and `pthread_join`, and the like: what a thread did before it created another one, and after it
-//! joined it, is ordered.
+//! joined it, is ordered. A thread that joins another one waits for it meanwhile.
 //!
 //! # How a new thread learns of its creator
 //!
@@ -18,9 +18,13 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU64, AtomicUsize};
 
-use librip::interpose::{Position, created_at, joined, position_of_creator};
+use librip::interpose::{
+    Blocking, Caller, Flags, JOIN, JOIN_TRY, Position, StackPointer, created_at, joined, position_of_creator,
+    recorded_tid,
+};
 
-use crate::object::{Argument, Attributes, Deadline, Routine, Thread};
+use crate::blocking::block;
+use crate::object::{Argument, Attributes, Deadline, Joined, Routine, Thread};
 use crate::real;
 
 /// Threads that can be on their way at a time.
@@ -145,15 +149,6 @@ unsafe extern "C-unwind" fn enter() {
     );
 }
 
-/// Passes on the result of a join, and notes the join if it succeeded.
-#[inline(always)]
-fn joins(thread: usize, result: c_int) -> c_int {
-    if result == 0 {
-        joined(thread);
-    }
-    result
-}
-
 /// Replaces the C library's function.
 #[unsafe(no_mangle)]
 extern "C-unwind" fn pthread_create(
@@ -173,37 +168,59 @@ extern "C-unwind" fn thrd_create(thread: Thread, routine: Routine, argument: Arg
     create(routine, argument, move |routine, argument| real::thrd_create(thread, routine, argument))
 }
 
-/// Replaces the C library's function.
-#[unsafe(no_mangle)]
-extern "C-unwind" fn pthread_join(thread: usize, value: Argument) -> c_int {
-    joins(thread, real::pthread_join(thread, value))
+/// Joins a thread by the program's own call, and records for which thread the caller waits. If that one has ended,
+/// there is nothing to wait for.
+#[inline(always)]
+fn join_by<const FLAGS: Flags>(thread: Joined, caller: Caller, join: impl FnOnce() -> c_int) -> c_int {
+    let joined_tid = recorded_tid().and_then(|own| thread.tid(own)).filter(|&tid| tid != 0);
+    let result = match joined_tid {
+        Some(tid) => {
+            let blocking = Blocking::begin::<FLAGS>(tid.into(), caller, StackPointer::here());
+            block::<FLAGS>(blocking, |result| result == 0, join)
+        }
+        None => join(),
+    };
+    joins(thread, result)
 }
 
-/// Replaces the C library's function.
-#[unsafe(no_mangle)]
-extern "C-unwind" fn pthread_tryjoin_np(thread: usize, value: Argument) -> c_int {
-    joins(thread, real::pthread_tryjoin_np(thread, value))
+/// Passes on the result of a join, and notes the join if it succeeded.
+#[inline(always)]
+fn joins(thread: Joined, result: c_int) -> c_int {
+    if result == 0 {
+        joined(thread.address());
+    }
+    result
 }
 
-/// Replaces the C library's function.
-#[unsafe(no_mangle)]
-extern "C-unwind" fn pthread_timedjoin_np(thread: usize, value: Argument, until: Deadline) -> c_int {
-    joins(thread, real::pthread_timedjoin_np(thread, value, until))
+pub(crate) extern "C-unwind" fn join(thread: Joined, value: Argument, caller: Caller) -> c_int {
+    join_by::<JOIN>(thread, caller, move || real::pthread_join(thread, value))
 }
 
-/// Replaces the C library's function.
-#[unsafe(no_mangle)]
-extern "C-unwind" fn pthread_clockjoin_np(
-    thread: usize,
+pub(crate) extern "C-unwind" fn timedjoin(
+    thread: Joined,
+    value: Argument,
+    until: Deadline,
+    caller: Caller,
+) -> c_int {
+    join_by::<JOIN_TRY>(thread, caller, move || real::pthread_timedjoin_np(thread, value, until))
+}
+
+pub(crate) extern "C-unwind" fn clockjoin(
+    thread: Joined,
     value: Argument,
     clock: c_int,
     until: Deadline,
+    caller: Caller,
 ) -> c_int {
-    joins(thread, real::pthread_clockjoin_np(thread, value, clock, until))
+    join_by::<JOIN_TRY>(thread, caller, move || real::pthread_clockjoin_np(thread, value, clock, until))
 }
 
-/// Replaces the C library's function.
+pub(crate) extern "C-unwind" fn thrd_join(thread: Joined, value: Argument, caller: Caller) -> c_int {
+    join_by::<JOIN>(thread, caller, move || real::thrd_join(thread, value))
+}
+
+/// Replaces the C library's function, which does not wait.
 #[unsafe(no_mangle)]
-extern "C-unwind" fn thrd_join(thread: usize, value: Argument) -> c_int {
-    joins(thread, real::thrd_join(thread, value))
+extern "C-unwind" fn pthread_tryjoin_np(thread: Joined, value: Argument) -> c_int {
+    joins(thread, real::pthread_tryjoin_np(thread, value))
 }

@@ -12,9 +12,12 @@
 //! * Nobody holds a semaphore. WAIT says that a thread is about to block on it, ACQUIRED that the thread has acquired a
 //!   unit, RELEASED that it has posted one. In the table, a thread that blocks is in the state SEM_WAIT: it waits for
 //!   other threads to do something, and not for an owner.
+//! * Nobody holds a thread or a barrier either. WAIT says that a thread is about to block until the other one has ended,
+//!   or until enough threads have come; ACQUIRED that it goes on.
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
+use crate::lock::blocked::Blocked;
 use crate::lock::protocol::is_held;
 pub use crate::lock::protocol::{Acquisition, CondWait, FastRelease, Release};
 pub use crate::lock::site::{Caller, Flags};
@@ -22,12 +25,15 @@ use crate::lock::site::{Origin, wrapper_site};
 pub use crate::lock::stack::StackPointer;
 use crate::lock::stack::Waiter;
 use crate::lock::table::{Entry, FastEntry, Slot};
+use core::sync::atomic::Ordering::Relaxed;
+
 use crate::process::instance::{self, Request};
 use crate::sys;
 use librip_format::{
-    HELD_MAX, HELD_PROCESS_SHARED, HELD_SEM_WAIT, HELD_SHARED, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK,
-    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE,
-    SITE_READERS_FIRST, SITE_REENTRANT, SITE_SHARED, SITE_TRY,
+    HELD_FOR, HELD_FOR_BARRIER, HELD_FOR_THREAD, HELD_FOR_UNIT, HELD_MAX, HELD_PROCESS_SHARED, HELD_SHARED,
+    LOCK_TYPE_BARRIER, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN,
+    LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE, SITE_READERS_FIRST,
+    SITE_REENTRANT, SITE_SHARED, SITE_TRY,
 };
 pub use librip_format::{
     INCIDENT_DESTROY, INCIDENT_DESTROYED, INCIDENT_NOT_RECOVERABLE, INCIDENT_OWNER_DIED, INCIDENT_RELOCK,
@@ -66,6 +72,13 @@ pub const SPIN_TRY: Flags = SPIN | SITE_TRY;
 pub const SEMAPHORE: Flags = LOCK_TYPE_SEMAPHORE << SITE_LOCK_TYPE_SHIFT;
 /// See [`SITE_TRY`].
 pub const SEMAPHORE_TRY: Flags = SEMAPHORE | SITE_TRY;
+
+/// A thread, whose end is waited for.
+pub const JOIN: Flags = LOCK_TYPE_THREAD << SITE_LOCK_TYPE_SHIFT;
+/// See [`SITE_TRY`].
+pub const JOIN_TRY: Flags = JOIN | SITE_TRY;
+/// A barrier.
+pub const BARRIER: Flags = LOCK_TYPE_BARRIER << SITE_LOCK_TYPE_SHIFT;
 
 /// A semaphore that had more than one unit: other threads may take one too.
 pub const SEMAPHORE_SHARED: Flags = SEMAPHORE | SITE_SHARED;
@@ -116,6 +129,12 @@ pub fn enter() {
 /// The calling thread's id.
 pub fn tid() -> u32 {
     sys::tid()
+}
+
+/// The calling thread's id as its slot has it, without a system call; `None` if the thread does not record.
+pub fn recorded_tid() -> Option<u32> {
+    // ORDERING: relaxed: the thread wrote it with its claim. It decides only what is recorded.
+    Slot::current().map(|slot| slot.header().tid.load(Relaxed))
 }
 
 /// Whether the calling thread does not hold a lock, by its table, which has room for all that the thread holds.
@@ -271,44 +290,38 @@ impl Recursion {
     }
 }
 
-/// A thread that blocks on a semaphore.
+/// A thread that blocks on something that nobody holds: a semaphore, the end of a thread, or a barrier.
 #[derive(Clone, Copy, Debug)]
-pub struct SemWait {
-    entry: Option<Entry>,
-    semaphore: u64,
+pub struct Blocking {
+    blocked: Blocked,
+    object: u64,
     caller: Caller,
 }
 
-impl SemWait {
-    /// Before the thread blocks. `stack` is as in [`begin_wait`].
+impl Blocking {
+    /// Before the thread blocks. `object` is the address of what it waits for, or with [`JOIN`] the id of a thread.
+    /// `stack` is as in [`begin_wait`].
     #[inline(never)]
-    pub fn begin<const FLAGS: Flags>(semaphore: u64, caller: Caller, stack: StackPointer) -> SemWait {
-        let mut wait = SemWait { entry: None, semaphore, caller };
-        let Some(slot) = Slot::current() else { return wait };
-        let time = slot.time();
-        let pc = Sites::<FLAGS>::wait();
-        let sequence = Waiter::new(caller, stack).event(slot, [time], [semaphore], pc);
-        let flags = Caller::entry_flags(FLAGS);
-        let pc = caller.entry_pc(pc);
-        wait.entry = slot.enter_lock(semaphore, sequence, pc, flags).or_else(|| {
-            // Nobody holds it, so it does not count as overflowed.
-            slot.forget_overflowed();
-            slot.enter_last(semaphore, sequence, pc, flags, HELD_SEM_WAIT)
-        });
-        if let Some(entry) = &mut wait.entry {
-            entry.set_since(time, 0);
-            entry.set_state(HELD_SEM_WAIT);
-        }
-        wait
+    pub fn begin<const FLAGS: Flags>(object: u64, caller: Caller, stack: StackPointer) -> Blocking {
+        let flags = Caller::entry_flags(FLAGS) & !HELD_FOR | waits_for::<FLAGS>();
+        let blocked = Blocked::begin(Waiter::new(caller, stack), object, flags, Sites::<FLAGS>::wait());
+        Blocking { blocked, object, caller }
     }
 
-    /// The thread no longer blocks. `is_acquired`: whether it has acquired a unit.
+    /// The thread no longer blocks. `has_it`: whether it has what it waited for.
     #[inline(never)]
-    pub fn end<const FLAGS: Flags>(self, is_acquired: bool) {
-        if let (Some(entry), Some(slot)) = (self.entry, Slot::existing()) {
-            entry.clear_within(slot);
-        }
-        sem_tried::<FLAGS>(self.semaphore, self.caller, is_acquired);
+    pub fn end<const FLAGS: Flags>(self, has_it: bool) {
+        self.blocked.end();
+        tried::<FLAGS>(self.object, self.caller, has_it);
+    }
+}
+
+/// One of `HELD_FOR_*`.
+const fn waits_for<const FLAGS: Flags>() -> u64 {
+    match FLAGS >> SITE_LOCK_TYPE_SHIFT {
+        LOCK_TYPE_THREAD => HELD_FOR_THREAD,
+        LOCK_TYPE_BARRIER => HELD_FOR_BARRIER,
+        _ => HELD_FOR_UNIT,
     }
 }
 
@@ -324,16 +337,17 @@ pub fn begin_condition_wait(
     CondWait::begin(Waiter::new(caller, stack), lock, condition, pc).with_origin(caller)
 }
 
-/// A thread has tried to acquire a unit of a semaphore. `is_acquired`: whether it has acquired one.
+/// A thread has tried to acquire a unit of a semaphore, or has waited for what else nobody holds. `has_it`: whether it
+/// has it.
 #[inline(never)]
-pub fn sem_tried<const FLAGS: Flags>(semaphore: u64, caller: Caller, is_acquired: bool) {
+pub fn tried<const FLAGS: Flags>(object: u64, caller: Caller, has_it: bool) {
     let Some(slot) = Slot::current() else { return };
-    if !is_acquired {
-        caller.event(slot, [], [semaphore], Sites::<FLAGS>::try_failed());
+    if !has_it {
+        caller.event(slot, [], [object], Sites::<FLAGS>::try_failed());
     } else if slot.times_all() {
-        caller.event(slot, [slot.time()], [semaphore], Sites::<FLAGS>::acquired_timed());
+        caller.event(slot, [slot.time()], [object], Sites::<FLAGS>::acquired_timed());
     } else {
-        caller.event(slot, [], [semaphore], Sites::<FLAGS>::acquired());
+        caller.event(slot, [], [object], Sites::<FLAGS>::acquired());
     }
 }
 

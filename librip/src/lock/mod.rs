@@ -2,8 +2,10 @@
 //!
 //! It locks nothing itself. `protocol` is the one protocol that all locks follow. It writes through `table`, and `site`
 //! says where an event comes from. `record` is what wrappers call (`sync`, `raw`), `interposed` what an interposer
-//! calls besides, and `by_hand` is for locks that a program marks itself.
+//! calls besides, and `by_hand` is for locks that a program marks itself. `blocked` is for what nobody holds.
 
+#[cfg(feature = "interpose")]
+pub(crate) mod blocked;
 pub(crate) mod by_hand;
 pub(crate) mod caller;
 #[cfg(feature = "interpose")]

@@ -41,6 +41,12 @@ pub struct Balance {
     pub on_conditions: usize,
     /// How many wait for units of semaphores.
     pub on_semaphores: usize,
+    /// How many wait at barriers.
+    pub on_barriers: usize,
+    /// How many wait for messages.
+    pub on_messages: usize,
+    /// How many wait for the ends of threads, if the kernel was not asked.
+    pub on_threads: usize,
     /// For how long the first of those that wait for locks has waited, ns.
     #[serde(rename = "longest_wait_ns", skip_serializing_if = "Option::is_none")]
     pub longest_ns: Option<u64>,
@@ -66,7 +72,7 @@ impl Balance {
         let present = || model.threads.iter().filter(|thread| thread.state == ThreadState::Present);
         let blocked = || present().filter(|thread| thread.is_blocked());
         let counted = || present().filter(|thread| is_counted(thread));
-        let count = |what: Asleep| counted().filter(|thread| asleep(thread) == what).count();
+        let count = |what: Asleep| counted().filter(|thread| asleep(model, thread) == what).count();
         let mut doing = BTreeMap::new();
         for seen in present().filter(|thread| !is_counted(thread)).filter_map(|thread| thread.seen) {
             *doing.entry(seen.doing).or_insert(0) += 1;
@@ -96,6 +102,9 @@ impl Balance {
             on_locks: count(Asleep::Lock),
             on_conditions: count(Asleep::Condition),
             on_semaphores: count(Asleep::Semaphore),
+            on_barriers: count(Asleep::Barrier),
+            on_messages: count(Asleep::Message),
+            on_threads: count(Asleep::Thread),
             longest_ns: view.ago_ns(first_ns),
             longest_at_most_ns: first_ns
                 .filter(|_| model.is_end_unknown)
@@ -108,9 +117,10 @@ impl Balance {
     }
 }
 
-/// Whether a thread waits for a lock, on a condition variable or for a semaphore, as far as the record says.
+/// Whether a thread is counted by what the record says it waits for. What the kernel says of a join is counted already.
 fn is_counted(thread: &ThreadLocks) -> bool {
-    thread.is_blocked() && thread.join.is_none()
+    let waits_for_thread = thread.join.is_some() && thread.wait.is_none() && thread.sleep.is_none();
+    thread.is_blocked() && !(waits_for_thread && thread.seen.is_some())
 }
 
 #[cfg(test)]

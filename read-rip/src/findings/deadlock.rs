@@ -241,8 +241,7 @@ impl<'a> WaitsFor<'a> {
     /// The wait of a thread, if it lasted throughout.
     fn steady_wait(&self, thread: ThreadId) -> Option<&Wait> {
         let wait = self.view.wait(thread).or_else(|| self.relock(thread)).filter(|wait| wait.is_steady)?;
-        let is_same_lap = self.view.now.threads[thread].advanced.is_none_or(|words| words < LAP_WORDS);
-        if !is_same_lap {
+        if !self.is_same_lap(thread) {
             return None;
         }
         // The holder of a recursive lock does not wait for it.
@@ -251,9 +250,14 @@ impl<'a> WaitsFor<'a> {
         (!is_own).then_some(wait)
     }
 
+    /// Whether the thread recorded so little between the readings that its entries are those of the first one.
+    fn is_same_lap(&self, thread: ThreadId) -> bool {
+        self.view.now.threads[thread].advanced.is_none_or(|words| words < LAP_WORDS)
+    }
+
     /// The wait of a thread for the end of another one, if it lasted throughout.
     fn steady_join(&self, thread: ThreadId) -> Option<&Join> {
-        self.view.join(thread).filter(|join| join.is_steady)
+        self.view.join(thread).filter(|join| join.is_steady && self.is_same_lap(thread))
     }
 
     /// The wait of a thread for the lock of its condition, if that lock is not its own meanwhile.

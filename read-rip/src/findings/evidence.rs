@@ -397,18 +397,21 @@ pub struct StandingHolder {
     /// Where it was last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<LocationId>,
-    /// The condition variable or semaphore on which it waits.
+    /// The condition variable, semaphore, barrier or channel on which it waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sleep: Option<HolderSleep>,
+    /// The thread whose end it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub join: Option<JoinFact>,
 }
 
-/// A wait of a holder on a condition variable or semaphore.
+/// A wait of a holder on a condition variable, semaphore, barrier or channel.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HolderSleep {
-    /// The lock that it has released for the condition variable; or the semaphore.
+    /// The lock that it has released for the condition variable; or the semaphore, barrier or channel.
     pub lock: LockId,
-    /// It is a semaphore.
-    pub on_semaphore: bool,
+    /// On what it waits.
+    pub what: Asleep,
     /// Where it waits.
     pub location: LocationId,
     /// The wait ends by itself after a time.
@@ -462,6 +465,10 @@ pub struct Abandoned {
     pub on_conditions: usize,
     /// How many wait for units of semaphores.
     pub on_semaphores: usize,
+    /// How many wait at barriers.
+    pub on_barriers: usize,
+    /// How many wait for messages.
+    pub on_messages: usize,
     /// For how long all of them have waited, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
@@ -474,7 +481,8 @@ pub struct Abandoned {
 pub struct SleepFact {
     /// The thread.
     pub thread: ThreadId,
-    /// The lock for which it waits, or which it has released for a condition variable; or the semaphore.
+    /// The lock for which it waits, or which it has released for a condition variable; or the semaphore, barrier or
+    /// channel.
     pub lock: LockId,
     /// On what it waits.
     pub what: Asleep,
@@ -495,6 +503,12 @@ pub enum Asleep {
     Condition,
     /// A semaphore.
     Semaphore,
+    /// A barrier.
+    Barrier,
+    /// A message, room for one, or to be woken by another thread.
+    Message,
+    /// The end of a thread.
+    Thread,
 }
 
 /// A lock for which most of the threads that use it wait.

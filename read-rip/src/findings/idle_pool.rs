@@ -99,7 +99,11 @@ fn has_only_waited_since(view: &View<'_>, thread: ThreadId, lock: LockId) -> boo
     let slept: Vec<LockId> = sleeps.filter_map(|step| step.lock).collect();
     // A step of a condition variable is about its lock.
     let is_waiting = |lock: LockId| slept.contains(&lock) || thread.semaphore_wait == Some(lock);
-    since.iter().all(|step| step.lock.is_some_and(is_waiting))
+    // A wait for what nobody holds is a step without a lock.
+    let sleeps_at =
+        thread.sleep.filter(|sleep| thread.semaphore_wait == Some(sleep.lock)).map(|sleep| sleep.location);
+    let is_wait = |step: &Step| step.kind == StepKind::Snap && sleeps_at == Some(step.location);
+    since.iter().all(|step| step.lock.is_some_and(is_waiting) || is_wait(step))
 }
 
 fn acquires(step: &Step) -> bool {

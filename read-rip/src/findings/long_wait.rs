@@ -16,7 +16,8 @@
 //! half of those that use these locks, and they are sixteen or more, or one of them has waited for 100 ms. Threads
 //! that never use the locks do not count.
 //!
-//! The evidence says what the root does: it waits on a condition variable or semaphore, or for something that is not
+//! The evidence says what the root does: it waits on a condition variable, semaphore, barrier or
+//! channel, for the end of a thread, or for something that is not
 //! recorded, or works. Threads that wait on condition variables whose locks the waiting threads have used may wait for
 //! those; they are counted too. The first wait bounds the time of the hold from below, unless a history shows a release
 //! that may be later.
@@ -38,10 +39,11 @@
 //!     worker[90] waits for it at get cache.rs:91, for 13 s
 //! ```
 
-use super::evidence::{Evidence, HolderSleep, StandingHolder, Standstill};
+use super::evidence::{Asleep, Evidence, HolderSleep, StandingHolder, Standstill};
 use super::finding::{Analysis, Finding, locks_of};
 use super::idle_pool;
 use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::nobody_left::asleep;
 use super::standstill::{self, Group, Pasts, Root};
 use super::view::{Length, View};
 use crate::hash::HashSet;
@@ -112,7 +114,7 @@ impl Judge<'_, '_> {
         let evidence = self.evidence(hold, first_ns);
         let advice = self.advice(hold, is_silent, &evidence);
         let sleeps = evidence.holder.as_ref().and_then(|holder| holder.sleep.as_ref());
-        let is_nested_monitor = sleeps.is_some_and(|sleep| !sleep.on_semaphore);
+        let is_nested_monitor = sleeps.is_some_and(|sleep| sleep.what == Asleep::Condition);
         let mut finding = Finding::new(kind, Confidence::Suspected, Evidence::Standstill(evidence), advice);
         // Whoever should signal may need the lock that the holder keeps meanwhile: a nested monitor.
         finding.advice.extend(is_nested_monitor.then_some(Advice::NoLocksInWait));
@@ -197,9 +199,10 @@ impl Judge<'_, '_> {
             words_recorded: thread.advanced,
             window_ns: view.now.window_ns,
             last: thread.last,
+            join: view.join(hold.thread).map(|join| view.join_fact(join)),
             sleep: thread.sleep.as_ref().map(|sleep| HolderSleep {
                 lock: sleep.lock,
-                on_semaphore: thread.semaphore_wait == Some(sleep.lock),
+                what: asleep(view.now, thread),
                 location: sleep.location,
                 is_timed: sleep.is_timed,
                 for_ns: view.ago_ns(sleep.since_ns),

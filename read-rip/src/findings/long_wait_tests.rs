@@ -118,13 +118,13 @@ fn a_holder_that_waits_on_a_condition_is_said_to() {
     let queue = scene.lock("QUEUE");
     scene.waits_on_condition(0, queue);
     let found = scene.run(&LongWait);
-    assert_eq!(holder(&found).sleep.map(|sleep| (sleep.lock, sleep.on_semaphore)), Some((queue, false)));
+    assert_eq!(holder(&found).sleep.map(|sleep| (sleep.lock, sleep.what)), Some((queue, Asleep::Condition)));
     assert_eq!(found[0].advice, [Advice::CheckSignal, Advice::NoLocksInWait]);
     let mut scene = pile(Scene::new(), 1, 13 * SECOND);
     let units = scene.lock("UNITS");
     scene.sleeps_on_semaphore(0, units);
-    let sleep = holder(&scene.run(&LongWait)).sleep.map(|sleep| (sleep.lock, sleep.on_semaphore));
-    assert_eq!(sleep, Some((units, true)));
+    let sleep = holder(&scene.run(&LongWait)).sleep.map(|sleep| (sleep.lock, sleep.what));
+    assert_eq!(sleep, Some((units, Asleep::Semaphore)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! It makes no text. Suppressions, the JSON output and later analyses ask what a finding is about.
 
 use super::evidence::{
-    Blocker, Evidence, FailedTries, HoldFact, LockEdge, OrderEdge, WaitEdge, WaitFact, Waiters,
+    Blocker, Evidence, FailedTries, HoldFact, JoinFact, LockEdge, OrderEdge, WaitEdge, WaitFact, Waiters,
 };
 use crate::hash::HashSet;
 use crate::locations::LocationId;
@@ -71,6 +71,7 @@ impl Mentions {
                     if let Some(sleep) = &holder.sleep {
                         self.one(holder.hold.thread, sleep.lock, [sleep.location]);
                     }
+                    holder.join.iter().for_each(|join| self.join(join));
                 }
                 self.waiters(&standstill.waiters);
             }
@@ -120,11 +121,13 @@ impl Mentions {
                     Blocker::QueuedWriter(writer) => self.threads.push(*writer),
                 }
             }
-            WaitEdge::Join { join } => {
-                self.passed(join.thread, [join.location]);
-                self.threads.push(join.joined);
-            }
+            WaitEdge::Join { join } => self.join(join),
         }
+    }
+
+    fn join(&mut self, join: &JoinFact) {
+        self.passed(join.thread, [join.location]);
+        self.threads.push(join.joined);
     }
 
     fn order_edge(&mut self, edge: &OrderEdge) {

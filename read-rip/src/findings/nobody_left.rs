@@ -28,7 +28,8 @@ use super::evidence::{Abandoned, Asleep, Evidence, SleepFact};
 use super::finding::{Analysis, Finding};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
-use crate::locks::{ThreadId, ThreadLocks, Wait};
+use crate::locks::{LockModel, ThreadId, ThreadLocks, Wait};
+use crate::ring::LockType;
 use crate::threads::ThreadState;
 
 /// See the file's description.
@@ -82,17 +83,23 @@ fn endless_wait(thread: &ThreadLocks) -> Option<&Wait> {
 }
 
 /// On what a blocked thread waits.
-pub(super) fn asleep(thread: &ThreadLocks) -> Asleep {
-    match (&thread.wait, thread.semaphore_wait) {
-        (Some(_), _) => Asleep::Lock,
-        (None, Some(_)) => Asleep::Semaphore,
-        (None, None) => Asleep::Condition,
+pub(super) fn asleep(model: &LockModel, thread: &ThreadLocks) -> Asleep {
+    if thread.wait.is_some() {
+        return Asleep::Lock;
+    }
+    let blocked_on = thread.semaphore_wait.map(|id| model.locks[id].nature.lock_type);
+    match blocked_on {
+        Some(LockType::Barrier) => Asleep::Barrier,
+        Some(LockType::Message) => Asleep::Message,
+        Some(_) => Asleep::Semaphore,
+        None if thread.condition_wait.is_none() && thread.join.is_some() => Asleep::Thread,
+        None => Asleep::Condition,
     }
 }
 
 fn finding(view: &View<'_>, mut waits: Vec<(ThreadId, &Wait)>, last_ns: u64) -> Finding {
     waits.sort_by_key(|(_, wait)| wait.since_ns);
-    let what = |thread: ThreadId| asleep(&view.now.threads[thread]);
+    let what = |thread: ThreadId| asleep(view.now, &view.now.threads[thread]);
     let count = |wanted: Asleep| waits.iter().filter(|&&(thread, _)| what(thread) == wanted).count();
     let fact = |&(thread, wait): &(ThreadId, &Wait)| SleepFact {
         thread,
@@ -106,6 +113,8 @@ fn finding(view: &View<'_>, mut waits: Vec<(ThreadId, &Wait)>, last_ns: u64) -> 
         on_locks: count(Asleep::Lock),
         on_conditions: count(Asleep::Condition),
         on_semaphores: count(Asleep::Semaphore),
+        on_barriers: count(Asleep::Barrier),
+        on_messages: count(Asleep::Message),
         for_ns: view.ago_ns(Some(last_ns)),
         first: waits.iter().take(LISTED_MAX).map(fact).collect(),
     });

@@ -224,6 +224,7 @@ impl Scene {
 
     /// The thread waits for a unit of a semaphore.
     pub(super) fn sleeps_on_semaphore(&mut self, thread: ThreadId, semaphore: LockId) {
+        self.model.locks[semaphore].nature.lock_type = LockType::Semaphore;
         self.model.threads[thread].semaphore_wait = Some(semaphore);
         let location = self.location("sleep.rs", 10 + semaphore as u32);
         let sleep = Wait {

@@ -10,7 +10,9 @@ use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::merge;
 use super::replay::replay;
-use super::{Hold, HoldState, LockId, LockIncident, LockModel, StepKind, Steps, ThreadId, ThreadLocks, Wait};
+use super::{
+    Hold, HoldState, Join, LockId, LockIncident, LockModel, StepKind, Steps, ThreadId, ThreadLocks, Wait,
+};
 use crate::events;
 use crate::locations::{LocationId, Locations};
 use crate::ring::{
@@ -67,6 +69,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
     let header = snapshot.header.as_ref();
     let mut ledger = Ledger::new(snapshot, input.now_ns);
     let mut marks = Marks::new(locations);
+    let mut pending_joins = Vec::new();
     let threads = threads::threads(snapshot, input.living, input.ended);
     let threads: Vec<ThreadLocks> = threads
         .iter()
@@ -82,7 +85,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
                 }),
             };
             let thread = Thread { slot: with_words.as_ref().unwrap_or(thread.slot), ..*thread };
-            let mut own = one_thread(id, &thread, &steadiness, &mut marks, &mut ledger);
+            let mut own = one_thread(id, &thread, &steadiness, &mut marks, &mut ledger, &mut pending_joins);
             if !input.wants_steps {
                 own.steps = own.steps.iter().filter(|step| step.kind.may_be_progress()).take(1).collect();
             }
@@ -114,6 +117,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         locks: ledger.close(snapshot, locations),
         threads,
     };
+    pending_joins.into_iter().for_each(|join| join.enter(&mut model));
     merge::merge(&mut model);
     model
 }
@@ -206,6 +210,7 @@ fn one_thread<'a>(
     steadiness: &Steadiness<'_>,
     marks: &mut Marks<'_, '_>,
     ledger: &mut Ledger<'_>,
+    pending_joins: &mut Vec<PendingJoin>,
 ) -> ThreadLocks {
     let slot = thread.slot;
     let mut own = ThreadLocks {
@@ -237,28 +242,38 @@ fn one_thread<'a>(
         advanced: steadiness.earlier.map(|earlier| slot.count.saturating_sub(earlier.count)),
         seen: None,
     };
-    // The event of a wait says more of the place than the entry.
-    let last_wait = last_wait(slot, marks);
+    let last_wait = LastWait::of(slot, marks);
     let entry = |held: &'a HeldLock| {
-        let mut mark = marks.of_entry(slot.pid, held);
+        let mark = mark_of_entry(slot.pid, held, last_wait.as_ref(), marks);
         let lock = ledger.lock(slot.pid, held.lock, &mark);
-        if let Some((waited_for, pc, location)) = last_wait
-            && is_wait(held.state)
-            && held.is_caller
-            && (held.lock, held.pc) == (waited_for, pc)
-        {
-            mark.location = location;
-        }
         let since_ns = held.since_ticks.and_then(|ticks| ledger.time_ns(slot, ticks));
         let has_place_of_handed_over = ledger.is_place_of_handed_over(held.pc);
         let is_steady = steadiness.is_steady(held);
         let is_inherited = is_inherited(slot, held);
         Entry { held, mark, lock, since_ns, has_place_of_handed_over, is_steady, is_inherited }
     };
-    let mut entries: Vec<Entry<'_>> = slot.held.iter().map(entry).collect();
+    let (joins, of_locks): (Vec<&HeldLock>, Vec<&HeldLock>) =
+        slot.held.iter().partition(|held| held.state == HeldState::ThreadWait);
+    let mut entries: Vec<Entry<'_>> = of_locks.into_iter().map(entry).collect();
     entries.sort_by_key(|entry| entry.sort_key(slot));
     for entry in &entries {
         add_entry(entry, id, &mut own, ledger);
+    }
+    // If a signal handler joins a thread too, the later entry is its.
+    if let Some(held) = joins.last() {
+        let mark = mark_of_entry(slot.pid, held, last_wait.as_ref(), marks);
+        pending_joins.push(PendingJoin {
+            pid: slot.pid,
+            joined_tid: held.lock as u32,
+            join: Join {
+                thread: id,
+                joined: id,
+                location: mark.location,
+                since_ns: held.since_ticks.and_then(|ticks| ledger.time_ns(slot, ticks)),
+                is_timed: held.is_try || mark.flags.is_try(),
+                is_steady: steadiness.is_steady(held),
+            },
+        });
     }
     let history = replay(slot, id, marks, ledger);
     own.last = history.last;
@@ -282,18 +297,76 @@ fn is_inherited(slot: &Slot, held: &HeldLock) -> bool {
 
 /// Whether the thread waits, by an entry of its table.
 fn is_wait(state: HeldState) -> bool {
-    matches!(state, HeldState::Waiting | HeldState::ConditionWait | HeldState::SemaphoreWait)
+    matches!(state, HeldState::Waiting | HeldState::ConditionWait) || state.is_blocked()
 }
 
-/// If the last event of a thread is a wait: the lock, the PC and the location.
-fn last_wait(slot: &Slot, marks: &mut Marks<'_, '_>) -> Option<(u64, u64, LocationId)> {
-    if !slot.held.iter().any(|held| is_wait(held.state) && held.is_caller) {
-        return None;
+/// The last event of a thread, if it is a wait.
+struct LastWait {
+    /// The lock, or what else it waits for.
+    lock: u64,
+    /// The PC of the event's site.
+    site: u64,
+    /// The return address of the call, if an interposer recorded it.
+    call: u64,
+    location: LocationId,
+}
+
+impl LastWait {
+    fn of(slot: &Slot, marks: &mut Marks<'_, '_>) -> Option<LastWait> {
+        if !slot.held.iter().any(|held| is_wait(held.state) && held.call.is_none()) {
+            return None;
+        }
+        let event = events::last_event(slot, |pc| marks.at(slot.pid, pc).operand_words)?;
+        let lock = marks.locations.lock_of(slot, &event)?;
+        let location = marks.of_event(slot, &event).location;
+        let call = marks.locations.get(location).pc;
+        Some(LastWait { lock, site: event.pc, call, location })
     }
-    let event = events::last_event(slot, |pc| marks.at(slot.pid, pc).operand_words)?;
-    let lock = marks.locations.lock_of(slot, &event)?;
-    let location = marks.of_event(slot, &event).location;
-    Some((lock, marks.locations.get(location).pc, location))
+
+    /// Whether it is the wait of this entry.
+    fn is_of(&self, held: &HeldLock) -> bool {
+        let place = if held.is_caller { self.call } else { self.site };
+        is_wait(held.state) && held.call.is_none() && (held.lock, held.pc) == (self.lock, place)
+    }
+}
+
+/// The mark of an entry. The event of a wait says more of the place than the entry.
+fn mark_of_entry(pid: u32, held: &HeldLock, last_wait: Option<&LastWait>, marks: &mut Marks<'_, '_>) -> Mark {
+    let mark = marks.of_entry(pid, held);
+    match last_wait.filter(|wait| wait.is_of(held)) {
+        Some(wait) => Mark { location: wait.location, ..mark },
+        None => mark,
+    }
+}
+
+/// A wait for the end of a thread, whose id is known and not yet its place in the model.
+#[derive(Debug)]
+struct PendingJoin {
+    pid: u32,
+    joined_tid: u32,
+    join: Join,
+}
+
+impl PendingJoin {
+    /// Finds the joined thread. One that recorded nothing becomes part of the model.
+    fn enter(mut self, model: &mut LockModel) {
+        let threads = model.threads.iter().enumerate();
+        let is_joined = |thread: &ThreadLocks| (thread.pid, thread.tid) == (self.pid, self.joined_tid);
+        // The id of a thread that has ended may be in use again: the last one is meant.
+        let found =
+            threads.filter(|(_, thread)| is_joined(thread)).max_by_key(|(_, thread)| thread.claimed_ns);
+        self.join.joined = match found {
+            Some((joined, _)) => joined,
+            None => {
+                model.threads.push(ThreadLocks::unrecorded(self.pid, self.joined_tid, String::new()));
+                if self.pid == model.pid {
+                    model.unrecorded = model.unrecorded.map(|unrecorded| unrecorded.saturating_sub(1));
+                }
+                model.threads.len() - 1
+            }
+        };
+        model.threads[self.join.thread].join = Some(self.join);
+    }
 }
 
 /// The incidents of a ring, with their threads, locks and locations.
@@ -356,8 +429,14 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
             own.relock = Some(Wait { is_relock: true, is_timed: false, ..entry.wait(id) });
             own.sleep = Some(entry.wait(id));
         }
-        HeldState::SemaphoreWait => {
-            lock.nature.lock_type = LockType::Semaphore;
+        // A thread is no lock: see `PendingJoin`.
+        HeldState::ThreadWait => {}
+        HeldState::SemaphoreWait | HeldState::BarrierWait | HeldState::MessageWait => {
+            lock.nature.lock_type = match entry.held.state {
+                HeldState::BarrierWait => LockType::Barrier,
+                HeldState::MessageWait => LockType::Message,
+                _ => LockType::Semaphore,
+            };
             lock.semaphore_waiters.push(entry.wait(id));
             own.semaphore_wait = Some(entry.lock);
             own.sleep = Some(entry.wait(id));

@@ -142,10 +142,12 @@ impl<'p, 'a> Marks<'p, 'a> {
             }
             at += operand_type.words().unwrap_or(0);
         }
-        // Nobody holds a semaphore: only that a thread takes a unit, or posts one, counts.
-        mark.is_semaphore = meaning.flags().lock_type() == LockType::Semaphore;
-        if mark.is_semaphore && !matches!(meaning.kind, Some(SiteKind::LockAcquired | SiteKind::LockReleased))
-        {
+        // Nobody holds a semaphore: only that a thread takes a unit, or posts one, counts. Nothing else that a thread
+        // blocks on is a lock.
+        let lock_type = meaning.flags().lock_type();
+        mark.is_semaphore = lock_type == LockType::Semaphore;
+        let is_of_unit = matches!(meaning.kind, Some(SiteKind::LockAcquired | SiteKind::LockReleased));
+        if lock_type.is_unowned() && !(mark.is_semaphore && is_of_unit) {
             mark.lock = None;
         }
         if meaning.kind == Some(SiteKind::Progress) || mark.lock.is_some() {

@@ -77,7 +77,7 @@ pub struct Lock {
     pub waiters: Vec<Wait>,
     /// The threads that have released the lock while they wait on a condition variable.
     pub condition_waiters: Vec<Wait>,
-    /// The threads that wait for a unit of this semaphore.
+    /// The threads that wait for a unit of this semaphore, at this barrier, or for a message of this channel.
     pub semaphore_waiters: Vec<Wait>,
     /// Where the lock was initialised, as far as known.
     pub initialised_at: Option<LocationId>,
@@ -288,9 +288,9 @@ pub struct ThreadLocks {
     pub condition_wait: Option<LockId>,
     /// The same as a wait for that lock: signalled or not, the thread returns with the lock, or not at all.
     pub relock: Option<Wait>,
-    /// The semaphore, if the thread waits for a unit of one.
+    /// The semaphore, barrier or channel, if the thread waits for a unit or a message, or for others at a barrier.
     pub semaphore_wait: Option<LockId>,
-    /// The wait on that condition variable or semaphore, with its place and time.
+    /// The wait on that condition variable, semaphore, barrier or channel, with its place and time.
     pub sleep: Option<Wait>,
     /// The thread whose end it waits for.
     pub join: Option<Join>,
@@ -312,8 +312,41 @@ pub struct ThreadLocks {
 }
 
 impl ThreadLocks {
-    /// Whether the thread waits: for a lock, on a condition variable, for a unit of a semaphore, or for the end of a
-    /// thread.
+    /// A thread that exists, or existed when its process died, and recorded nothing.
+    pub fn unrecorded(pid: u32, tid: u32, name: String) -> ThreadLocks {
+        ThreadLocks {
+            slot: None,
+            pid,
+            tid,
+            name,
+            state: ThreadState::Present,
+            claimed_ns: 0,
+            is_first: false,
+            first_slot_count: 0,
+            slot_index: 0,
+            first_sequence: 0,
+            creator: None,
+            joiner: None,
+            exited_ns: None,
+            holds: Vec::new(),
+            wait: None,
+            condition_wait: None,
+            relock: None,
+            semaphore_wait: None,
+            sleep: None,
+            join: None,
+            overflowed: 0,
+            in_flux: 0,
+            last: None,
+            steps: Steps::default(),
+            overwritten: 0,
+            advanced: None,
+            seen: None,
+        }
+    }
+
+    /// Whether the thread waits: for a lock, on a condition variable, for a unit of a semaphore, at a barrier, for a
+    /// message, or for the end of a thread.
     pub fn is_blocked(&self) -> bool {
         let waits = [self.wait.is_some(), self.condition_wait.is_some(), self.semaphore_wait.is_some()];
         self.join.is_some() || waits.contains(&true)

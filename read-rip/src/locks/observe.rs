@@ -7,7 +7,7 @@
 //! Nothing here is about the past: a wait has no beginning, and a hold has no place.
 
 use super::{
-    Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Record, Seen, Steps,
+    Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Record, Seen,
     ThreadId, ThreadLocks, Wait,
 };
 use crate::hash::HashMap;
@@ -76,10 +76,15 @@ impl Observer<'_> {
     /// The thread of a task. Adds it if it recorded nothing.
     fn thread(&mut self, task: &Task) -> ThreadId {
         let (pid, threads) = (self.pid, &mut self.model.threads);
-        *self.threads.entry(task.own_tid).or_insert_with(|| {
-            threads.push(unrecorded(pid, task));
+        let id = *self.threads.entry(task.own_tid).or_insert_with(|| {
+            threads.push(ThreadLocks::unrecorded(pid, task.own_tid, String::new()));
             threads.len() - 1
-        })
+        });
+        let own = &mut threads[id];
+        if own.slot.is_none() {
+            own.name.clone_from(&task.name);
+        }
+        id
     }
 
     fn wait(&mut self, at: usize, thread: ThreadId, locations: &mut Locations<'_>) {
@@ -93,8 +98,10 @@ impl Observer<'_> {
         };
         if wait.kind == WaitKind::Join {
             let own = &mut self.model.threads[thread];
-            own.join =
+            let join =
                 owner.map(|joined| Join { thread, joined, location, since_ns: None, is_timed, is_steady });
+            // The record has the time and the place too.
+            own.join = own.join.or(join);
             return;
         }
         let (Some(address), Some(nature)) = (wait.object, nature(wait)) else { return };
@@ -183,39 +190,6 @@ impl Observer<'_> {
         lock.is_from_memory = true;
         lock.holders.push(hold);
         self.model.threads[thread].holds.push(hold);
-    }
-}
-
-/// A thread that recorded nothing.
-fn unrecorded(pid: u32, task: &Task) -> ThreadLocks {
-    ThreadLocks {
-        slot: None,
-        pid,
-        tid: task.own_tid,
-        name: task.name.clone(),
-        state: ThreadState::Present,
-        claimed_ns: 0,
-        is_first: false,
-        first_slot_count: 0,
-        slot_index: 0,
-        first_sequence: 0,
-        creator: None,
-        joiner: None,
-        exited_ns: None,
-        holds: Vec::new(),
-        wait: None,
-        condition_wait: None,
-        relock: None,
-        semaphore_wait: None,
-        sleep: None,
-        join: None,
-        overflowed: 0,
-        in_flux: 0,
-        last: None,
-        steps: Steps::default(),
-        overwritten: 0,
-        advanced: None,
-        seen: None,
     }
 }
 

@@ -63,7 +63,15 @@ pub(super) fn balance(
 }
 
 fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
-    if of.on_locks + of.on_conditions + of.on_semaphores == 0 && of.doing.is_empty() {
+    let recorded = [
+        (of.on_conditions, ["waits on a condition variable", "wait on condition variables"]),
+        (of.on_semaphores, ["waits for a semaphore", "wait for semaphores"]),
+        (of.on_barriers, ["waits at a barrier", "wait at barriers"]),
+        (of.on_messages, ["waits for a message", "wait for messages"]),
+        (of.on_threads, ["waits for the end of a thread", "wait for the ends of threads"]),
+    ];
+    let waiting = of.on_locks + recorded.iter().map(|(count, _)| count).sum::<usize>();
+    if waiting == 0 && of.doing.is_empty() {
         return None;
     }
     let at_least = if is_end_unknown { "at least " } else { "" };
@@ -76,14 +84,11 @@ fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
         (Some(longest), Some(at_most)) => format!(" ({first}for {at_least}{longest} and at most {at_most})"),
     };
     let seen: usize = of.doing.values().sum();
-    let others = of.present - of.on_locks - of.on_conditions - of.on_semaphores - seen;
-    let kinds = [
-        (of.on_locks, ["waits for a lock", "wait for locks"], &*longest),
-        (of.on_conditions, ["waits on a condition variable", "wait on condition variables"], ""),
-        (of.on_semaphores, ["waits for a semaphore", "wait for semaphores"], ""),
-        (others, ["runs, or waits for what is not recorded", "run, or wait for what is not recorded"], ""),
-    ];
-    let wanted = kinds.into_iter().filter(|&(count, ..)| count > 0);
+    let others = of.present - waiting - seen;
+    let on_locks = (of.on_locks, ["waits for a lock", "wait for locks"], &*longest);
+    let unknown = ["runs, or waits for what is not recorded", "run, or wait for what is not recorded"];
+    let kinds = recorded.into_iter().chain([(others, unknown)]).map(|(count, words)| (count, words, ""));
+    let wanted = [on_locks].into_iter().chain(kinds).filter(|&(count, ..)| count > 0);
     let part = |(count, [one, several], more): (usize, [&str; 2], &str)| {
         format!("{count} {}{more}", if count == 1 { one } else { several })
     };

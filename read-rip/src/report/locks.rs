@@ -67,6 +67,8 @@ pub(super) fn type_name(lock: &Lock) -> &'static str {
         LockType::RwLock => "rwlock",
         LockType::Spin => "spin lock",
         LockType::Semaphore => "semaphore",
+        LockType::Barrier => "barrier",
+        LockType::Message => "channel",
         _ => "lock",
     }
 }
@@ -96,7 +98,12 @@ impl LockWriter<'_> {
             self.holder(group)?;
         }
         for group in &summary.semaphore_waiters {
-            self.waiters(group, "for a unit ", "")?;
+            let what = match lock.nature.lock_type {
+                LockType::Barrier => "for others ",
+                LockType::Message => "for a message ",
+                _ => "for a unit ",
+            };
+            self.waiters(group, what, "")?;
         }
         for group in &summary.condition_waiters {
             self.waiters(group, "on a condition variable ", " (the lock is released meanwhile)")?;

@@ -79,9 +79,21 @@ pub enum HeldState {
     Destroyed,
     /// Waits for a unit of a semaphore, which nobody holds.
     SemaphoreWait,
+    /// Waits for the end of a thread. The entry has its id in place of the address of a lock.
+    ThreadWait,
+    /// Waits for other threads at a barrier.
+    BarrierWait,
+    /// Waits for a message, for room for one, or to be woken by another thread.
+    MessageWait,
 }
 
 impl HeldState {
+    /// Whether the owner blocks on something that nobody holds.
+    pub fn is_blocked(self) -> bool {
+        use HeldState::{BarrierWait, MessageWait, SemaphoreWait, ThreadWait};
+        matches!(self, SemaphoreWait | ThreadWait | BarrierWait | MessageWait)
+    }
+
     /// Decodes the state in a `meta` word; `None` for a free entry.
     fn from_meta(meta: u64) -> Option<HeldState> {
         Some(match librip_format::held_state(meta) {
@@ -93,7 +105,12 @@ impl HeldState {
             librip_format::HELD_COND_WAIT => HeldState::ConditionWait,
             librip_format::HELD_DESTROYED => HeldState::Destroyed,
             // HELD_SEM_WAIT, the last value of three bits.
-            _ => HeldState::SemaphoreWait,
+            _ => match meta & librip_format::HELD_FOR {
+                librip_format::HELD_FOR_THREAD => HeldState::ThreadWait,
+                librip_format::HELD_FOR_BARRIER => HeldState::BarrierWait,
+                librip_format::HELD_FOR_MESSAGE => HeldState::MessageWait,
+                _ => HeldState::SemaphoreWait,
+            },
         })
     }
 }
@@ -163,9 +180,10 @@ impl Table {
             }),
             is_caller: has(librip_format::HELD_CALLER),
             is_try: !is_call && has(librip_format::HELD_TRY),
-            is_process_shared: meta & librip_format::HELD_PROCESS_SHARED != 0,
+            // These bits say something else where nobody holds what the owner waits for.
+            is_process_shared: !state.is_blocked() && has(librip_format::HELD_PROCESS_SHARED),
             state,
-            is_shared: meta & librip_format::HELD_SHARED != 0,
+            is_shared: !state.is_blocked() && has(librip_format::HELD_SHARED),
             since_ticks: (ticks != 0).then_some(ticks),
             recursion: librip_format::held_recursion(since) as u16,
             sequence: lock.sequence(),
@@ -178,9 +196,10 @@ mod tests {
     use super::*;
     use crate::ring::LockType;
     use librip_format::{
-        CALL_RWLOCK, CALL_TRY, HELD_ACQUIRING, HELD_CALLER, HELD_HELD, HELD_NONE, HELD_OWNED,
-        HELD_PROCESS_SHARED, HELD_SEM_WAIT, HELD_SHARED, HELD_SINCE, HELD_TRY, OPERAND_FLAG, held_change,
-        held_meta, held_since, pack,
+        CALL_RWLOCK, CALL_TRY, HELD_ACQUIRING, HELD_CALLER, HELD_FOR_BARRIER, HELD_FOR_MESSAGE,
+        HELD_FOR_THREAD, HELD_FOR_UNIT, HELD_HELD, HELD_NONE, HELD_OWNED, HELD_PROCESS_SHARED, HELD_SEM_WAIT,
+        HELD_SHARED, HELD_SINCE, HELD_TRY, HELD_WAITING, OPERAND_FLAG, held_change, held_meta, held_since,
+        pack,
     };
 
     fn table(entry: [u64; 3]) -> Table {
@@ -212,16 +231,32 @@ mod tests {
         let timed = table([lock, meta ^ held_change(HELD_SINCE), since]).locks;
         assert_eq!((timed[0].since_ticks, timed[0].recursion), (Some(77), 3));
         let flags = HELD_CALLER | HELD_TRY | HELD_PROCESS_SHARED;
-        let called = table([lock, held_meta(lock, 0x1234, HELD_SEM_WAIT, flags), 0]).locks;
+        let called = table([lock, held_meta(lock, 0x1234, HELD_WAITING, flags), 0]).locks;
         let expected = HeldLock {
             is_caller: true,
             is_try: true,
             is_process_shared: true,
-            state: HeldState::SemaphoreWait,
+            state: HeldState::Waiting,
             is_shared: false,
             ..expected
         };
         assert_eq!(called, [expected]);
+    }
+
+    #[test]
+    fn two_bits_say_what_a_thread_blocks_on_that_nobody_holds() {
+        let lock = pack(5000, 4711, true);
+        for (bits, expected) in [
+            (HELD_FOR_UNIT, HeldState::SemaphoreWait),
+            (HELD_FOR_THREAD, HeldState::ThreadWait),
+            (HELD_FOR_BARRIER, HeldState::BarrierWait),
+            (HELD_FOR_MESSAGE, HeldState::MessageWait),
+        ] {
+            let meta = held_meta(lock, 0x1234, HELD_SEM_WAIT, HELD_CALLER | bits);
+            let [found] = table([lock, meta, 0]).locks[..] else { panic!("one entry") };
+            assert_eq!((found.lock, found.state), (4711, expected));
+            assert_eq!((found.is_shared, found.is_process_shared), (false, false), "{expected:?}");
+        }
     }
 
     #[test]

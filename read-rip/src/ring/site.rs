@@ -96,11 +96,22 @@ pub enum LockType {
     Spin,
     /// A semaphore. Nobody owns a semaphore.
     Semaphore,
+    /// No lock but a thread, whose end another one waits for.
+    Thread,
+    /// A barrier. Nobody owns a barrier.
+    Barrier,
+    /// A channel, or whatever else brings a message or wakes a thread. Nobody owns it.
+    Message,
     /// A type that this version does not know.
     Other(u8),
 }
 
 impl LockType {
+    /// Whether nobody can own it.
+    pub const fn is_unowned(self) -> bool {
+        matches!(self, LockType::Semaphore | LockType::Thread | LockType::Barrier | LockType::Message)
+    }
+
     const fn bits(self) -> u16 {
         let raw = match self {
             LockType::Unknown => librip_format::LOCK_TYPE_UNKNOWN,
@@ -108,6 +119,9 @@ impl LockType {
             LockType::RwLock => librip_format::LOCK_TYPE_RWLOCK,
             LockType::Spin => librip_format::LOCK_TYPE_SPIN,
             LockType::Semaphore => librip_format::LOCK_TYPE_SEMAPHORE,
+            LockType::Thread => librip_format::LOCK_TYPE_THREAD,
+            LockType::Barrier => librip_format::LOCK_TYPE_BARRIER,
+            LockType::Message => librip_format::LOCK_TYPE_MESSAGE,
             LockType::Other(raw) => raw as u16,
         };
         raw << librip_format::SITE_LOCK_TYPE_SHIFT
@@ -204,6 +218,9 @@ impl SiteFlags {
             librip_format::LOCK_TYPE_RWLOCK => LockType::RwLock,
             librip_format::LOCK_TYPE_SPIN => LockType::Spin,
             librip_format::LOCK_TYPE_SEMAPHORE => LockType::Semaphore,
+            librip_format::LOCK_TYPE_THREAD => LockType::Thread,
+            librip_format::LOCK_TYPE_BARRIER => LockType::Barrier,
+            librip_format::LOCK_TYPE_MESSAGE => LockType::Message,
             _ => LockType::Other(raw as u8),
         }
     }

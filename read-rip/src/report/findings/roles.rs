@@ -2,7 +2,7 @@
 
 use super::words::{Words, shared};
 use crate::findings::{
-    Asleep, Blocker, Evidence, FailedTries, Finding, HoldFact, HolderSleep, NestedReads, OrderEdge,
+    Asleep, Blocker, Evidence, FailedTries, Finding, HoldFact, HolderSleep, JoinFact, NestedReads, OrderEdge,
     RefusedCall, SecondAcquisition, SleepFact, WaitEdge, WaitFact, Waiters,
 };
 use crate::locations::LocationId;
@@ -63,9 +63,10 @@ impl Roles<'_> {
             Evidence::Standstill(standstill) => {
                 if let Some(holder) = &standstill.holder {
                     self.hold(&holder.hold);
-                    match &holder.sleep {
-                        Some(sleep) => self.holder_sleep(holder.hold.thread, sleep),
-                        None => self.last(holder.hold.thread, holder.last),
+                    match (&holder.sleep, &holder.join) {
+                        (Some(sleep), _) => self.holder_sleep(holder.hold.thread, sleep),
+                        (None, Some(join)) => self.holder_join(join),
+                        (None, None) => self.last(holder.hold.thread, holder.last),
                     }
                 }
                 self.waiters(&standstill.waiters);
@@ -167,8 +168,12 @@ impl Roles<'_> {
     }
 
     fn holder_sleep(&mut self, thread: ThreadId, sleep: &HolderSleep) {
-        let what = if sleep.on_semaphore { Asleep::Semaphore } else { Asleep::Condition };
-        self.asleep(thread, what, sleep.lock, sleep.location);
+        self.asleep(thread, sleep.what, sleep.lock, sleep.location);
+    }
+
+    fn holder_join(&mut self, join: &JoinFact) {
+        let (thread, joined) = (self.words.thread(join.thread), self.words.thread(join.joined));
+        self.main(join.location, format!("{thread} waits for the end of {joined} here"));
     }
 
     /// Threads that wait for the same at the same line are one role.
@@ -184,6 +189,9 @@ impl Roles<'_> {
             Asleep::Lock => format!("{thread} waits for {lock} here"),
             Asleep::Condition => format!("{thread} waits on a condition here"),
             Asleep::Semaphore => format!("{thread} waits for a unit of {lock} here"),
+            Asleep::Barrier => format!("{thread} waits at the barrier {lock} here"),
+            Asleep::Message => format!("{thread} waits for a message through {lock} here"),
+            Asleep::Thread => format!("{thread} waits for the end of a thread here"),
         };
         self.main(location, label);
     }

@@ -3,7 +3,7 @@
 
 use super::words::{Paragraph, Words, agree, and_more, history, lasting, more_threads, shared, threads};
 use crate::findings::{
-    Abandoned, Asleep, HolderSleep, SleepFact, Stall, StandingFact, StandingHolder, Standstill,
+    Abandoned, Asleep, HolderSleep, JoinFact, SleepFact, Stall, StandingFact, StandingHolder, Standstill,
 };
 use crate::locks::Doing;
 use crate::report::doing::doing;
@@ -31,6 +31,7 @@ pub(super) fn standstill(words: &mut Words<'_>, of: &Standstill) -> Paragraph {
     evidence.extend(of.holder.as_ref().map(|holder| holder_line(words, holder)));
     evidence
         .extend(of.holder.as_ref().and_then(|holder| holder.sleep).map(|sleep| sleep_line(words, &sleep)));
+    evidence.extend(of.holder.as_ref().and_then(|holder| holder.join).map(|join| join_line(words, &join)));
     evidence.extend(words.waiters(&of.waiters));
     if behind > 0 {
         let locks = of.locks.saturating_sub(1);
@@ -102,16 +103,29 @@ fn holder_line(words: &Words<'_>, holder: &StandingHolder) -> String {
 }
 
 fn sleep_line(words: &mut Words<'_>, sleep: &HolderSleep) -> String {
-    let what = match sleep.on_semaphore {
-        true => format!("a unit of the semaphore {}", words.lock(sleep.lock)),
-        false => format!("a condition variable, with the lock {}", words.lock(sleep.lock)),
-    };
-    let (on, limit) = (
-        if sleep.on_semaphore { "for" } else { "on" },
-        if sleep.is_timed { ", with a time limit" } else { "" },
-    );
+    let what = asleep(sleep.what, &words.lock(sleep.lock));
+    let limit = if sleep.is_timed { ", with a time limit" } else { "" };
     let location = words.location(sleep.location);
-    format!("meanwhile it waits {on} {what}, at {location}{limit}{}", words.lasting(", for ", sleep.for_ns))
+    format!("meanwhile it waits {what}, at {location}{limit}{}", words.lasting(", for ", sleep.for_ns))
+}
+
+fn join_line(words: &Words<'_>, join: &JoinFact) -> String {
+    let limit = if join.is_timed { ", with a time limit" } else { "" };
+    let (joined, location) = (words.thread(join.joined), words.location(join.location));
+    let lasting = words.lasting(", for ", join.for_ns);
+    format!("meanwhile it waits for the end of {joined}, at {location}{limit}{lasting}")
+}
+
+/// On what a thread waits: `lock` is the name of that, or of the lock that it has released meanwhile.
+fn asleep(what: Asleep, lock: &str) -> String {
+    match what {
+        Asleep::Lock => format!("for {lock}"),
+        Asleep::Condition => format!("on a condition variable, with the lock {lock}"),
+        Asleep::Semaphore => format!("for a unit of the semaphore {lock}"),
+        Asleep::Barrier => format!("at the barrier {lock}"),
+        Asleep::Message => format!("for a message through {lock}"),
+        Asleep::Thread => "for the end of a thread".to_owned(),
+    }
 }
 
 pub(super) fn stall(words: &Words<'_>, of: &Stall) -> Paragraph {
@@ -153,10 +167,7 @@ pub(super) fn abandoned(words: &mut Words<'_>, of: &Abandoned) -> Paragraph {
 fn asleep_line(words: &mut Words<'_>, one: &SleepFact) -> String {
     let (thread, location) = (words.thread(one.thread), words.location(one.location));
     let lock = words.lock(one.lock);
-    let what = match one.what {
-        Asleep::Lock => format!("for {lock}"),
-        Asleep::Condition => format!("on a condition variable, with the lock {lock},"),
-        Asleep::Semaphore => format!("for a unit of the semaphore {lock}"),
-    };
-    format!("{thread} waits {what} at {location}{}", words.lasting(", for ", one.for_ns))
+    let what = asleep(one.what, &lock);
+    let comma = if one.what == Asleep::Condition { "," } else { "" };
+    format!("{thread} waits {what}{comma} at {location}{}", words.lasting(", for ", one.for_ns))
 }
