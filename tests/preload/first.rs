@@ -39,7 +39,8 @@ fn first_marks_of_many_threads_at_once_make_one_ring() {
     for _ in 0..10 {
         let remains = first_mark("threads", "always");
         assert_eq!(rings(&remains), ["ring"]);
-        assert_eq!(remains.ring().slots.len(), 16);
+        // The main thread records if it waits for one of them.
+        assert!([16, 17].contains(&remains.ring().slots.len()), "{:?}", remains.ring().slots.len());
     }
 }
 

@@ -71,13 +71,15 @@ fn the_locations_are_those_of_the_calls() {
         assert!(held.is_caller, "a return address");
     }
     assert!(held(slot, at["a"]).pc < held(slot, at["b"]).pc, "in the order of the source");
-    // Each event brings the same: TAKES of a, TAKES of b, WAIT for b.
+    // Each event brings the same: TAKES of a, TAKES of b, WAIT for b. A barrier is no lock.
+    let is_lock = |flags: u16| flags >> 8 != 6;
     let callers: Vec<(u8, u64, u64)> = slot
         .events()
         .events
         .iter()
-        .map(|event| {
-            let site = ring.site_of(event.pc).expect("sites are the interposer's");
+        .map(|event| (event, ring.site_of(event.pc).expect("sites are the interposer's")))
+        .filter(|(_, site)| is_lock(site.flags))
+        .map(|(event, site)| {
             let operand =
                 |wanted| event.operands[site.operand_types.iter().position(|&is| is == wanted).unwrap()];
             (site.kind, operand(3), operand(7))

@@ -161,6 +161,10 @@ static CLEANUP_POP: AtomicPtr<c_void> = AtomicPtr::new(NOTHING);
 const NOTHING: *mut c_void = nothing as *const c_void as *mut c_void;
 
 /// Returns a null pointer, or nothing for a function without a result.
+///
+/// FOLKLORE: never inlined: the compiler makes several copies of a function that it may inline, and then its address is
+/// not one. [`find_once`] compares it.
+#[inline(never)]
 extern "C" fn nothing() -> *mut c_void {
     core::ptr::null_mut()
 }

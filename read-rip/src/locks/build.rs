@@ -244,8 +244,10 @@ fn one_thread<'a>(
     };
     let last_wait = LastWait::of(slot, marks);
     let entry = |held: &'a HeldLock| {
-        let mark = mark_of_entry(slot.pid, held, last_wait.as_ref(), marks);
+        let mark = marks.of_entry(slot.pid, held);
+        // The lock may be called by this place, so the place is that of the entry.
         let lock = ledger.lock(slot.pid, held.lock, &mark);
+        let mark = at_last_wait(mark, held, last_wait.as_ref());
         let since_ns = held.since_ticks.and_then(|ticks| ledger.time_ns(slot, ticks));
         let has_place_of_handed_over = ledger.is_place_of_handed_over(held.pc);
         let is_steady = steadiness.is_steady(held);
@@ -261,7 +263,7 @@ fn one_thread<'a>(
     }
     // If a signal handler joins a thread too, the later entry is its.
     if let Some(held) = joins.last() {
-        let mark = mark_of_entry(slot.pid, held, last_wait.as_ref(), marks);
+        let mark = at_last_wait(marks.of_entry(slot.pid, held), held, last_wait.as_ref());
         pending_joins.push(PendingJoin {
             pid: slot.pid,
             joined_tid: held.lock as u32,
@@ -331,8 +333,7 @@ impl LastWait {
 }
 
 /// The mark of an entry. The event of a wait says more of the place than the entry.
-fn mark_of_entry(pid: u32, held: &HeldLock, last_wait: Option<&LastWait>, marks: &mut Marks<'_, '_>) -> Mark {
-    let mark = marks.of_entry(pid, held);
+fn at_last_wait(mark: Mark, held: &HeldLock, last_wait: Option<&LastWait>) -> Mark {
     match last_wait.filter(|wait| wait.is_of(held)) {
         Some(wait) => Mark { location: wait.location, ..mark },
         None => mark,
