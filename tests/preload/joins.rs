@@ -80,7 +80,12 @@ fn a_join_that_has_ended_leaves_nothing_behind() {
         assert!(!found.contains("deadlock"), "{found}");
         assert!(!found.contains("the end of a thread"), "{found}");
     }
-    for slot in ring.slots.iter().filter(|slot| slot.held.iter().any(|held| held.lock < 0x1_0000_0000)) {
-        panic!("{} waits for a thread: {:x?}", slot.name, slot.held);
-    }
+    let is_thread = |lock: u64| lock < 0x1_0000_0000;
+    let left: Vec<&str> = ring
+        .slots
+        .iter()
+        .filter(|slot| slot.held.iter().any(|held| is_thread(held.lock)))
+        .map(|slot| &*slot.name)
+        .collect();
+    assert!(left.is_empty(), "they wait for threads: {left:?}");
 }
