@@ -21,6 +21,7 @@ Examples:
   read-rip -t RING | less           the history of each thread
   read-rip locks RING               who holds each lock, who waits for it, and where
   read-rip check RING               deadlocks and other problems with locks
+  read-rip check --all              which processes of this machine are stuck
   read-rip run --preload ./server   record the locks of a program, and explain a crash
   read-rip run --check -- make test record all processes of a test, and check each for problems with locks
   read-rip save -o FILE RING        a copy for another machine, with two readings and all locations
@@ -238,9 +239,13 @@ pub struct CheckArgs {
     /// Which ring.
     #[command(flatten)]
     pub ring: RingArgs,
-    /// Check all rings in the directory of --dir
+    /// Check all processes of this machine, with rings and without, and the rings of dead ones: one line for each that
+    /// is stuck, the most certain first. With --dir: check all rings of that directory
     #[arg(short, long, conflicts_with_all = ["ring", "ring_option"])]
     pub all: bool,
+    /// With --all: only the processes of this control group, and of those below it
+    #[arg(long, value_name = "PATH", requires = "all", conflicts_with = "dir")]
+    pub cgroup: Option<String>,
     /// Files for CI.
     #[command(flatten)]
     pub ci: CiArgs,
@@ -273,6 +278,7 @@ impl CheckArgs {
         CheckArgs {
             ring,
             all: false,
+            cgroup: None,
             ci: CiArgs::default(),
             source: SourceArgs::default(),
             r#match: None,

@@ -107,6 +107,7 @@ fn every_command_writes_lines_that_fit_the_schema() {
     lines.extend(valid(&["locks"], &deadlock()));
     lines.extend(valid(&["check"], &deadlock()));
     lines.extend(valid(&["check"], &deadlock().of_this_process()));
+    lines.extend(all_valid(read_rip(["check", "--all", "--json", "--min-confidence", "proven"]).json()));
     let damaged = Ring { settings_ignored: 31, reused: 6, exit_status: Some(3), ..pile_up() };
     lines.extend(valid(&["info"], &damaged));
     let fixture = Fixture::of(&pile_up().of_a_dead_process());

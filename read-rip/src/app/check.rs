@@ -4,7 +4,7 @@
 //! does.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -22,6 +22,7 @@ use crate::locks::{self, Input, LockModel};
 use crate::process::{Ends, Liveness};
 use crate::report::{self, Checked, Json, LockNames, OneReading, Sources};
 use crate::ring::{Header, Words};
+use crate::standing::Standings;
 use crate::symbols::{Options, Resolver};
 
 /// What to do about a line that is not a rule.
@@ -43,7 +44,30 @@ pub(super) fn examine(
     is_brief: bool,
     show: &mut Show<'_>,
 ) -> Result<u8, AppError> {
-    let mut readings = Readings::of(path, args, ends, wanted)?;
+    let manner = if is_brief { Manner::IfNeeded } else { Manner::Full };
+    judge(Readings::of(path, args, ends, wanted)?, args, suppressions, wanted, manner, show)
+}
+
+/// What is said of a ring or a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// Everything.
+    Full,
+    /// Everything if there are findings, and otherwise nothing.
+    IfNeeded,
+    /// What is shown of the findings, if there are any, and no remarks.
+    Findings,
+}
+
+/// As `examine`, of what was read before.
+pub(super) fn judge(
+    mut readings: Readings,
+    args: &CheckArgs,
+    suppressions: &[Suppression],
+    wanted: &Common,
+    manner: Manner,
+    show: &mut Show<'_>,
+) -> Result<u8, AppError> {
     let words = readings.reading.snapshot.take_words();
     let Readings { earlier, reading, .. } = &readings;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
@@ -56,7 +80,8 @@ pub(super) fn examine(
     if reading.is_copy() {
         findings::doubt_copy(&mut found);
     }
-    let balance = Balance::of(&view, &found);
+    let mut balance = Balance::of(&view, &found);
+    balance.outcome = reading.outcome(balance.outcome);
     let holders: Vec<_> = balance.pools.iter().map(|pool| pool.holder).collect();
     reading.name_threads(&mut now, &found, &holders);
     let view = View { now: &now, before, locations: &by_id, threshold_ns, memo: Memo::default() };
@@ -86,10 +111,17 @@ pub(super) fn examine(
         longer_slot_words: reading.snapshot.header.as_ref().and_then(Header::longer_slot_words),
         is_order_search_cut: limits.contains(&Limit::LockOrders),
     };
-    if is_brief && found.is_empty() && !wanted.json {
+    let is_silent = match manner {
+        Manner::Full => false,
+        Manner::IfNeeded => found.is_empty() && !wanted.json,
+        Manner::Findings => found.is_empty(),
+    };
+    if !is_silent {
+        show(&found, &checked, &names, reading)?;
+    }
+    if is_silent || manner == Manner::Findings {
         return Ok(status(reading.report_defects(wanted)?, &found, outcome));
     }
-    show(&found, &checked, &names, reading)?;
     let remarks = report::remarks::of_check(&now, &checked);
     Ok(status(reading.remarks(wanted, &locations, &remarks)?, &found, outcome))
 }
@@ -98,7 +130,7 @@ pub(super) fn examine(
 fn status(of_reading: u8, found: &[Finding], outcome: Outcome) -> u8 {
     match (of_reading, outcome) {
         (SOUND, _) if !found.is_empty() => FINDINGS,
-        (SOUND, Outcome::NothingRecorded | Outcome::AllWait) => UNJUDGED,
+        (SOUND, Outcome::NothingRecorded | Outcome::AllWait | Outcome::Hidden) => UNJUDGED,
         (status, _) => status,
     }
 }
@@ -108,6 +140,20 @@ fn remove(found: &mut Vec<Finding>, is_unwanted: impl Fn(&Finding) -> bool) -> u
     let before = found.len();
     found.retain(|finding| !is_unwanted(finding));
     before - found.len()
+}
+
+/// The findings of a ring or a process as lines of JSON.
+pub(super) fn write_json(
+    out: &mut dyn Write,
+    found: &[Finding],
+    checked: &Checked,
+    names: &LockNames<'_>,
+    reading: &Reading,
+) -> io::Result<()> {
+    let mut json = Json(out);
+    reading.write_ring(&mut json)?;
+    reading.write_core(&mut json)?;
+    json.findings(found, checked, names, &reading.snapshot)
 }
 
 pub(super) fn show(
@@ -120,10 +166,7 @@ pub(super) fn show(
 ) -> Result<(), AppError> {
     let mut out = prose(wanted);
     if wanted.json {
-        let mut json = Json(&mut out);
-        reading.write_ring(&mut json)?;
-        reading.write_core(&mut json)?;
-        json.findings(found, checked, names, &reading.snapshot)?;
+        write_json(&mut out, found, checked, names, reading)?;
     } else {
         writeln!(out, "{}", reading.heading(&reading.threads()))?;
         let sources = if is_terminal() && !source.no_source {
@@ -195,39 +238,74 @@ impl Readings {
             let reading = Reading::of_process(path, look.end());
             return Ok(Readings { earlier: None, reading, one_reading: None });
         }
-        let mut first = Reading::of(path, wanted)?;
-        first.ended(ends);
-        if let Some((earlier, window_ns)) = first.take_earlier(wanted)? {
-            let earlier = Some(Earlier::of(earlier, window_ns));
-            return Ok(Readings { earlier, reading: first, one_reading: None });
-        }
-        let one = |reading, why| Ok(Readings { earlier: None, reading, one_reading: why });
-        if first.is_copy() {
-            return one(first, Some(OneReading::Copy));
-        }
-        if first.is_final() {
-            return one(first, None);
-        }
-        let read = Instant::now();
-        // Without rights to look at the process, the record alone has to do.
-        let look = match first.liveness {
-            Some(Liveness::Alive { pid, .. }) => {
-                u32::try_from(pid).ok().and_then(|pid| Look::begin(pid, wanted).ok())
-            }
-            _ => None,
+        let first = match Readings::begin(path, ends, wanted)? {
+            Begun::Complete(readings) => return Ok(*readings),
+            Begun::First(first) => first,
         };
+        // Without rights to look at the process, the record alone has to do.
+        let look = first.process().and_then(|pid| Look::begin(pid, wanted).ok());
         std::thread::sleep(args.window);
-        let seen = look.map(Look::end);
+        first.end(look.map(Look::end), wanted)
+    }
+
+    /// Reads a ring for the first time.
+    pub(super) fn begin(path: &Path, ends: &Ends, wanted: &Common) -> Result<Begun, AppError> {
+        let mut reading = Reading::of(path, wanted)?;
+        reading.ended(ends);
+        let complete = |earlier, reading, one_reading| {
+            Ok(Begun::Complete(Box::new(Readings { earlier, reading, one_reading })))
+        };
+        if let Some((earlier, window_ns)) = reading.take_earlier(wanted)? {
+            return complete(Some(Earlier::of(earlier, window_ns)), reading, None);
+        }
+        if reading.is_copy() {
+            return complete(None, reading, Some(OneReading::Copy));
+        }
+        if reading.is_final() {
+            return complete(None, reading, None);
+        }
+        Ok(Begun::First(Box::new(First { reading, read: Instant::now() })))
+    }
+}
+
+/// A ring that was read.
+pub(super) enum Begun {
+    /// Its last state, or all that there is.
+    Complete(Box<Readings>),
+    /// The first of two readings.
+    First(Box<First>),
+}
+
+/// The first of two readings of a ring whose process may live.
+pub(super) struct First {
+    reading: Reading,
+    /// When it was read.
+    read: Instant,
+}
+
+impl First {
+    /// The process, if it lives.
+    pub(super) fn process(&self) -> Option<u32> {
+        match self.reading.liveness {
+            Some(Liveness::Alive { pid, .. }) => u32::try_from(pid).ok(),
+            _ => None,
+        }
+    }
+
+    /// Reads the ring again. `seen`: what was seen of the process meanwhile.
+    pub(super) fn end(self, seen: Option<Standings>, wanted: &Common) -> Result<Readings, AppError> {
+        let First { reading: first, read } = self;
+        let path = first.path.clone();
         let window_ns = u64::try_from(read.elapsed().as_nanos()).unwrap_or(u64::MAX);
         if !path.exists() {
-            return one(first, Some(OneReading::Removed));
+            return Ok(Readings { earlier: None, reading: first, one_reading: Some(OneReading::Removed) });
         }
         // The words of both readings at once could be too much for the memory.
         let earlier = Earlier::of(first, window_ns);
-        let mut second = Reading::of(path, wanted)?;
+        let mut second = Reading::of(&path, wanted)?;
         // The last state is one moment by itself.
         if second.is_final() {
-            return one(second, None);
+            return Ok(Readings::one(second));
         }
         if let Some(seen) = seen {
             second.add_seen(seen);

@@ -1,4 +1,4 @@
-//! `read-rip check`, and several rings checked one after the other: `check --all` and `run --check`.
+//! `read-rip check`, and several rings checked one after the other: `check --all --dir` and `run --check`.
 //!
 //! A ring that cannot be read does not stop the others. It analyses nothing itself.
 
@@ -20,8 +20,8 @@ use crate::ring::read_header;
 /// `read-rip check`.
 pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     let rules = suppressions(&args.suppress)?;
-    let paths = if args.all { rings::all(wanted)? } else { vec![rings::choose(&args.ring, wanted)?] };
     let mut collection = Collection::new(args, &rules, wanted);
+    let paths = if args.all { rings::all(wanted)? } else { vec![rings::choose(&args.ring, wanted)?] };
     for path in paths {
         collection.check(&path, &Ends::default())?;
     }
@@ -31,9 +31,9 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
 
 /// What came of several rings.
 pub(super) struct Collection<'a> {
-    args: &'a CheckArgs,
-    rules: &'a [Suppression],
-    wanted: &'a Common,
+    pub(super) args: &'a CheckArgs,
+    pub(super) rules: &'a [Suppression],
+    pub(super) wanted: &'a Common,
     /// Whether rings without findings are passed over in silence.
     is_brief: bool,
     cases: Vec<Case>,
@@ -107,6 +107,13 @@ impl<'a> Collection<'a> {
         if case.program.is_empty() {
             case.program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         }
+        let status = self.add(case, checked)?;
+        self.rings += 1;
+        Ok(matches!(status, SOUND | UNJUDGED))
+    }
+
+    /// Adds a ring or a process, with its exit status. A ring that cannot be read is an error of its own.
+    pub(super) fn add(&mut self, mut case: Case, checked: Result<u8, AppError>) -> Result<u8, AppError> {
         let status = match checked {
             Ok(status) => status,
             Err(AppError::Ring(error)) => {
@@ -117,10 +124,9 @@ impl<'a> Collection<'a> {
             Err(error) => return Err(error),
         };
         self.cases.push(case);
-        self.rings += 1;
         // An error takes precedence: what could not be read may hide findings.
         self.status = self.status.max(Some(Severity::of(status)));
-        Ok(matches!(status, SOUND | UNJUDGED))
+        Ok(status)
     }
 
     /// Adds a process that was not checked.

@@ -21,6 +21,10 @@ pub(super) enum AppError {
     Directory { path: PathBuf, source: io::Error },
     /// A process that cannot be looked at.
     Process(process::live::Error),
+    /// No process that this user can see is in this control group.
+    NoProcessIn { group: String },
+    /// Several living processes have this name, and no ring. They have been listed.
+    ManyProcesses { name: String, count: usize },
     /// Stacks of a process that has ended, or that this user may not look at.
     NoStacks { path: PathBuf },
     /// A core file that cannot be used.
@@ -105,6 +109,16 @@ impl AppError {
                 format!("{} is a core file, and this command is for rings", path.display()),
                 None,
                 Some("show the core file with `read-rip FILE`, `stacks`, `locks` or `check`"),
+            ),
+            AppError::NoProcessIn { group } => (
+                format!("no process that this user can see is in the control group {group}"),
+                None,
+                Some("/proc/PID/cgroup names the control groups of a process"),
+            ),
+            AppError::ManyProcesses { name, count } => (
+                format!("{count} living processes are called {name}; name one"),
+                None,
+                Some("give one of the pids above"),
             ),
             AppError::NoStacks { path } => (
                 format!(

@@ -9,6 +9,7 @@ use std::time::Instant;
 use super::error::AppError;
 use super::reading::Reading;
 use crate::cli::Common;
+use crate::findings::Outcome;
 use crate::locations::Locations;
 use crate::process::live::{self, LiveMemory, LiveTarget};
 use crate::process::{Activity, Liveness};
@@ -152,6 +153,15 @@ impl Reading {
         modules.iter_mut().for_each(|module| module.pid = seen.target.own_pid);
         self.snapshot.modules.extend(modules);
         self.seen = Some(seen);
+    }
+
+    /// What follows from an analysis: of a process that may not be looked into, that it found nothing means nothing.
+    pub(super) fn outcome(&self, of_analysis: Outcome) -> Outcome {
+        match of_analysis {
+            Outcome::Findings => Outcome::Findings,
+            _ if self.bare().is_some_and(|seen| seen.target.hidden.is_some()) => Outcome::Hidden,
+            other => other,
+        }
     }
 
     /// The names of the objects that threads wait for, where a static has them.

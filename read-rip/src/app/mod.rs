@@ -8,12 +8,15 @@ mod collect;
 mod cores;
 mod error;
 mod gc;
+mod glance;
 mod install;
 mod locks;
 mod look;
+mod machine;
 mod matching;
 mod output;
 mod processes;
+mod processes_by;
 mod reading;
 mod rings;
 mod run;
@@ -50,6 +53,9 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
         Some(Command::Info { ring }) => show::info(&ring, &cli.common),
         Some(Command::Locks(args)) => locks::locks(&args, &cli.common),
         Some(Command::Stacks(args)) => bare::stacks(&args, &cli.common),
+        Some(Command::Check(args)) if args.all && cli.common.is_default_dir() => {
+            machine::check(&args, &cli.common)
+        }
         Some(Command::Check(args)) => collect::check(&args, &cli.common),
         Some(Command::Save(args)) => save::save(&args, &cli.common),
         Some(Command::Run(args)) => run::run(&args, &cli.common),

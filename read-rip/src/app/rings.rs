@@ -6,8 +6,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::error::AppError;
+use super::look::path_of;
 use super::output::{SOUND, now_ns, output, remark, width};
+use super::processes_by;
 use crate::cli::{Common, RingArgs};
+use crate::process::live::Error;
 use crate::process::{
     Found, MappedFiles, Unfinished, Unreadable, directories_of_processes, living_threads, newest_first,
     rings_in, rings_of_process, unfinished_in, unreadable_in,
@@ -62,8 +65,12 @@ fn of_process(pid: u32, wanted: &Common) -> Result<PathBuf, AppError> {
     let is_alive = !living_threads(pid as i32).is_empty();
     let owner = unreadable(wanted).into_iter().find(|ring| ring.pid == pid).map(|ring| ring.owner);
     let rings = rings_of_process(pid, &wanted.directories());
-    if rings.is_empty() && is_alive {
-        return Ok(super::look::path_of(pid));
+    if rings.is_empty() && (is_alive || owner.is_none()) {
+        // The process itself will do. If there is none, the user should know where rings were searched, too.
+        match processes_by::pid(pid) {
+            Err(AppError::Process(Error::NoProcess { .. })) => {}
+            found => return found.map(path_of),
+        }
     }
     let none = AppError::NoRingOf { pid, is_alive, dir: names(wanted).into(), owner };
     only(rings, none)
@@ -79,6 +86,12 @@ fn of_program(name: &OsStr, wanted: &Common) -> Result<Option<PathBuf>, AppError
         let executable = crate::ring::read_program(&ring.path).unwrap_or_default();
         executable.file_name() == Some(name) || *program_of(ring) == *name
     });
+    if rings.iter().all(|ring| ring.liveness.is_final())
+        && wanted.is_default_dir()
+        && let Some(pid) = processes_by::name(name, rings.len())?
+    {
+        return Ok(Some(path_of(pid)));
+    }
     let Some(newest) = rings.first().map(|ring| ring.path.clone()) else { return Ok(None) };
     if rings.iter().any(|ring| !ring.liveness.is_final()) {
         return only(rings, AppError::NoRing { dir: names(wanted).into() }).map(Some);
@@ -146,8 +159,9 @@ pub(super) fn unfinished(wanted: &Common) -> Result<Vec<Unfinished>, AppError> {
     Ok(found)
 }
 
-/// The rings of these directories, and if the user names no directory, the rings that containers and other processes have elsewhere.
-fn look_everywhere(wanted: &Common) -> Result<Vec<Found>, AppError> {
+/// The rings of these directories, and if the user names no directory, the rings that containers and other processes
+/// have elsewhere.
+pub(super) fn look_everywhere(wanted: &Common) -> Result<Vec<Found>, AppError> {
     let mut found = look_in(wanted)?;
     for directory in others(wanted) {
         // The process may have ended.

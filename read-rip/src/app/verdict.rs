@@ -56,8 +56,9 @@ pub(super) fn of_model(
     if reading.is_copy() {
         findings::doubt_copy(&mut found);
     }
-    let what = match Balance::of(&view, &found).outcome {
+    let what = match reading.outcome(Balance::of(&view, &found).outcome) {
         Outcome::NothingRecorded => return None,
+        Outcome::Hidden => "not judged, because this user may not look into the process".to_owned(),
         Outcome::AllWait => "all recorded threads wait, and no finding says why".to_owned(),
         Outcome::Findings | Outcome::NothingFound => sentence(&found),
     };

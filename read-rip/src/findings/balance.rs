@@ -25,6 +25,8 @@ named! {
         NothingRecorded = "nothing-recorded",
         /// All recorded threads wait, no finding says why, and nobody who could wake them is recorded.
         AllWait = "all-wait",
+        /// Nothing is recorded, and the kernel does not let this user look into the process.
+        Hidden = "hidden",
     }
 }
 

@@ -26,6 +26,6 @@ pub use model::{
     Doing, Hold, HoldState, Join, Lock, LockId, LockIncident, LockModel, LockName, Nature, Ownership, Record,
     Seen, Step, StepKind, ThreadId, ThreadLocks, Wait,
 };
-pub use observe::observe;
+pub use observe::{doing, observe};
 pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, overview};
 pub use steps::{Steps, StepsIter};

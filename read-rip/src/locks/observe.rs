@@ -224,7 +224,7 @@ fn is_lock(wait: &crate::waits::Wait) -> bool {
 }
 
 /// What a thread does, as far as analyses want to know it.
-fn doing(seen: &Standings, at: usize) -> Doing {
+pub fn doing(seen: &Standings, at: usize) -> Doing {
     match seen.activity(at) {
         Activity::Waits(wait) => of_wait(wait),
         Activity::Calls(call) => of_call(call.kind),

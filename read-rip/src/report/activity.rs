@@ -29,7 +29,7 @@ impl ActivityWords<'_> {
             Activity::Waits(wait) => self.wait(wait),
             Activity::Calls(call) => self.call(call),
             Activity::Faults => "waiting for a page of memory".to_owned(),
-            Activity::Sleeps => "sleeping in an unknown call".to_owned(),
+            Activity::Sleeps => self.sleeping(thread),
             Activity::DiskSleep(call) => match call {
                 Some(call) => format!("in disk sleep (state D), {}", self.call(call)),
                 None => "in disk sleep (state D)".to_owned(),
@@ -41,6 +41,16 @@ impl ActivityWords<'_> {
             Activity::IsTraced(None) => "stopped by its tracer".to_owned(),
             Activity::HasEnded => "ended".to_owned(),
             Activity::Unknown => "doing what is not known".to_owned(),
+        }
+    }
+
+    /// What is left without the rights to see the system call.
+    fn sleeping(&self, thread: usize) -> String {
+        let task = &self.seen.target.tasks[thread];
+        match &task.wchan {
+            Some(function) => format!("sleeping in {} of the kernel", printable(function)),
+            None if task.hidden => "sleeping".to_owned(),
+            None => "sleeping in an unknown call".to_owned(),
         }
     }
 

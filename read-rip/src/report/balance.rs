@@ -46,6 +46,7 @@ pub(super) fn balance(
     match balance.outcome {
         _ if !is_without_findings => {}
         Outcome::NothingRecorded => writeln!(out, "nothing to judge: no lock is in the record of {all}")?,
+        Outcome::Hidden => writeln!(out, "not judged: this user may not look into the process ({all})")?,
         Outcome::AllWait => writeln!(
             out,
             "not judged: all recorded threads wait, and who could wake them is not recorded ({all}, {locks})"

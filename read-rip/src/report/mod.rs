@@ -11,6 +11,7 @@
 //! | `list`, `info` | rings, and what a ring says about itself |
 //! | `json/` | all of these as JSON |
 //! | `balance` | the end of `check`: what the threads do, and what the record cannot show |
+//! | `machine` | `check --all`: a line for each process with findings, and what was looked at |
 //! | `ci/` | findings as JUnit and SARIF |
 //! | `death` | why a process died, by its core file |
 //! | `activity`, `standing` | what threads do by the kernel and the memory, where they stand, and their stacks |
@@ -27,6 +28,7 @@ mod info;
 mod json;
 mod list;
 mod locks;
+mod machine;
 mod names;
 pub mod remarks;
 mod standing;
@@ -41,8 +43,9 @@ pub use info::info;
 pub use json::Json;
 pub use list::{list, process_state, removed, removed_unfinished};
 pub use locks::locks;
+pub use machine::{Looked, looked, stuck};
 pub use names::{LocationTexts, LockNames, location_texts};
 pub use remarks::{Checked, OneReading};
-pub use standing::{StackFrames, stacks, standing_heading, standing_threads, standings};
+pub use standing::{StackFrames, process_name, stacks, standing_heading, standing_threads, standings};
 pub use threads::{condensed, thread};
 pub use units::{age, counted, duration};

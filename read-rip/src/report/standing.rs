@@ -18,6 +18,8 @@ pub type StackFrames = std::collections::HashMap<crate::stacks::Frame, Vec<Frame
 struct Crowd {
     place: Option<LocationId>,
     doing: String,
+    /// What their names have in common, where nothing else is known of them.
+    kind: String,
     threads: Vec<usize>,
 }
 
@@ -43,6 +45,9 @@ pub fn standings(
                 let line = words.names.texts.line_of(location);
                 writeln!(out, "{} : {count} at {line}, {}", printable(&location.function), crowd.doing)?;
             }
+            None if !crowd.kind.is_empty() => {
+                writeln!(out, "{} : {count}, {}", printable(&crowd.kind), crowd.doing)?;
+            }
             None => writeln!(out, "unknown : {count}, {}", crowd.doing)?,
         }
     }
@@ -67,6 +72,14 @@ pub fn standing_threads(
         writeln!(out, "{}[{}]: {at}{}", printable(&task.name), task.own_tid, words.of(thread))?;
     }
     Ok(())
+}
+
+/// What a process is called: its program, its pid here, and the one in its container.
+pub fn process_name(program: &str, pid: u32, own_pid: u32) -> String {
+    match own_pid == pid {
+        true => format!("{program}[{pid}]"),
+        false => format!("{program}[{pid}] ({own_pid} in its container)"),
+    }
 }
 
 /// Writes whole stacks, grouped, the most frequent first.
@@ -162,14 +175,31 @@ fn crowds(
             continue;
         }
         let (place, doing) = (place_of(thread), words.of(thread));
-        let at = *positions.entry((place, doing.clone())).or_insert_with(|| {
-            crowds.push(Crowd { place, doing, threads: Vec::new() });
+        let kind = match words.seen.target.hidden {
+            Some(_) => kind_of(&words.seen.target.tasks[thread].name),
+            None => String::new(),
+        };
+        let at = *positions.entry((place, doing.clone(), kind.clone())).or_insert_with(|| {
+            crowds.push(Crowd { place, doing, kind, threads: Vec::new() });
             crowds.len() - 1
         });
         crowds[at].threads.push(thread);
     }
     crowds.sort_by_key(|crowd| std::cmp::Reverse(crowd.threads.len()));
     crowds
+}
+
+/// The name of a thread without what tells it from its kind: `worker-N` for `worker-12`.
+fn kind_of(name: &str) -> String {
+    let mut kind = String::new();
+    for letter in name.chars() {
+        match letter.is_ascii_digit() {
+            true if kind.ends_with('N') => {}
+            true => kind.push('N'),
+            false => kind.push(letter),
+        }
+    }
+    kind
 }
 
 /// The first line about a process without a ring, or about a core file with a ring or without.
@@ -186,9 +216,8 @@ pub fn standing_heading(seen: &Standings, has_ring: bool) -> String {
     }
     let frozen = if target.is_frozen == Some(true) { ", frozen by its control group" } else { "" };
     format!(
-        "{}[{}], alive{frozen}, records nothing: {}, as the kernel and its memory show them",
-        printable(&target.name),
-        target.pid,
+        "{}, alive{frozen}, records nothing: {}, as the kernel and its memory show them",
+        printable(&process_name(&target.name, target.pid, target.own_pid)),
         counted(target.tasks.len() as u64, "thread")
     )
 }

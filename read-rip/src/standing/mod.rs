@@ -153,7 +153,9 @@ impl Standings {
 }
 
 /// Whether a thread did not run between two readings, and slept in the same call in both.
-fn stood_still(before: &Task, now: &Task) -> bool {
+pub fn stood_still(before: &Task, now: &Task) -> bool {
+    let has_same_start = before.start_ticks == 0 || before.start_ticks == now.start_ticks;
+    let is_same = before.tid == now.tid && has_same_start;
     let is_asleep =
         matches!(now.state, RunState::Sleeping | RunState::DiskSleep | RunState::Stopped | RunState::Traced);
     let has_same_turns = match (before.schedule, now.schedule) {
@@ -162,7 +164,7 @@ fn stood_still(before: &Task, now: &Task) -> bool {
         _ => false,
     };
     let is_same_call = before.sleep == now.sleep && before.registers == now.registers;
-    is_asleep && has_same_turns && is_same_call && !matches!(now.sleep, Some(Sleep::Fault))
+    is_same && is_asleep && has_same_turns && is_same_call && !matches!(now.sleep, Some(Sleep::Fault))
 }
 
 /// Interprets the function names of a stack.

@@ -16,6 +16,7 @@
 //! | `descriptors`, `sockets` | what is behind its descriptors |
 //! | `freezer` | whether it is frozen |
 //! | `containers` | the processes that have a pid in their containers |
+//! | `machine` | the processes of the machine |
 //! | `error` | why a process cannot be looked at |
 
 mod containers;
@@ -24,6 +25,7 @@ mod error;
 mod executable;
 mod folder;
 mod freezer;
+mod machine;
 mod maps;
 mod memory;
 mod rights;
@@ -35,6 +37,7 @@ mod text;
 pub use containers::processes_with_pid_in_container;
 pub use descriptors::Descriptors;
 pub use error::Error;
+pub use machine::processes;
 pub use memory::LiveMemory;
 
 use std::fs::File;
@@ -50,6 +53,9 @@ use super::look::{Seen, look};
 use super::observer::observer;
 use crate::ring::Module;
 use crate::target::{Hidden, Mapping, RunState, Target, Task, modules_of};
+
+/// No more of a command line is read.
+const COMMAND_LINE_MAX_BYTES: usize = 200;
 
 /// A living process that is looked at.
 #[derive(Debug)]
@@ -85,7 +91,12 @@ impl LiveTarget {
         }
     }
 
-    fn open_here(pid: u32) -> Result<LiveTarget, Error> {
+    /// Opens a process as [`LiveTarget::open`] does, and does not look for its pid in containers.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LiveTarget::open`].
+    pub fn open_here(pid: u32) -> Result<LiveTarget, Error> {
         let failed = |failure| Error::of(pid, failure);
         let process = Folder::open(&format!("/proc/{pid}")).map_err(failed)?;
         let status = status_of(&process).map_err(failed)?;
@@ -116,6 +127,36 @@ impl LiveTarget {
         Ok(LiveTarget { pid, start_ticks: stat.start_ticks, status, tasks, thread, executable, hidden })
     }
 
+    /// Why its memory cannot be read; `None` if it can.
+    pub fn hidden(&self) -> Option<&Hidden> {
+        self.hidden.as_ref()
+    }
+
+    /// Whether one of its control groups is this one, or is below it.
+    pub fn is_in_group(&self, group: &str) -> bool {
+        self.thread.read("cgroup").is_ok_and(|text| text::is_in_group(&text, group))
+    }
+
+    /// The names of its program's file and of its first thread.
+    pub fn names(&self) -> [Option<String>; 2] {
+        let stat = self.thread.read("stat").ok().and_then(|stat| text::stat(&stat));
+        [self.executable.name.clone(), stat.map(|stat| stat.name)]
+    }
+
+    /// The beginning of its command line; may contain anything, and is empty if it may not be read.
+    pub fn command_line(&self) -> String {
+        let mut buffer = [0; COMMAND_LINE_MAX_BYTES];
+        let line = self.thread.read_into("cmdline", &mut buffer).unwrap_or_default();
+        let words = line.split(|&byte| byte == 0).filter(|word| !word.is_empty());
+        let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
+        words.join(" ")
+    }
+
+    /// Its pid in its own PID namespace.
+    pub fn own_pid(&self) -> u32 {
+        self.status.ids.last().copied().unwrap_or(self.pid)
+    }
+
     /// Its pid in this reader's `/proc`.
     pub fn pid(&self) -> u32 {
         self.pid
@@ -141,12 +182,16 @@ impl LiveTarget {
 
     fn target_with(&self, tasks: impl Fn(&LiveTarget) -> Result<Vec<Task>, Error>) -> Result<Target, Error> {
         let taken_ns = boottime_ns();
-        let tasks = tasks(self)?;
+        Ok(self.target_of(tasks(self)?, taken_ns))
+    }
+
+    /// The same with tasks that were read earlier, at this moment, ns since boot.
+    pub fn target_of(&self, tasks: Vec<Task>, taken_ns: Option<u64>) -> Target {
         let mappings = self.mappings();
         let modules = self.modules(&mappings);
-        Ok(Target {
+        Target {
             pid: self.pid,
-            own_pid: self.status.ids.last().copied().unwrap_or(self.pid),
+            own_pid: self.own_pid(),
             name: self.name(&tasks),
             architecture: self.executable.architecture,
             start_ticks: Some(self.start_ticks),
@@ -156,7 +201,7 @@ impl LiveTarget {
             modules,
             hidden: self.hidden.clone(),
             is_frozen: freezer::is_frozen(&self.thread),
-        })
+        }
     }
 
     /// Its threads now, by their ids.
@@ -304,7 +349,7 @@ fn living_thread(tasks: &Folder) -> Result<Option<Folder>, Failure> {
 }
 
 /// The time since boot, ns.
-fn boottime_ns() -> Option<u64> {
+pub fn boottime_ns() -> Option<u64> {
     let now = clock_gettime(ClockId::CLOCK_BOOTTIME).ok()?;
     u64::try_from(std::time::Duration::from(now).as_nanos()).ok()
 }

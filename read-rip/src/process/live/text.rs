@@ -124,6 +124,18 @@ pub(super) fn numbers(text: &[u8]) -> Vec<u32> {
     words(text).filter_map(|word| u32::try_from(decimal(word)?).ok()).collect()
 }
 
+/// Whether `/proc/PID/cgroup` names this control group, or one below it.
+pub(super) fn is_in_group(text: &[u8], group: &str) -> bool {
+    let group = group.strip_prefix("/sys/fs/cgroup").unwrap_or(group).trim_matches('/').as_bytes();
+    text.split(|&byte| byte == b'\n').any(|line| {
+        // Number, controllers and path, between colons. The path may have colons too.
+        let Some(path) = line.splitn(3, |&byte| byte == b':').nth(2) else { return false };
+        let path = path.strip_prefix(b"/").unwrap_or(path);
+        let rest = path.strip_prefix(group);
+        rest.is_some_and(|rest| group.is_empty() || rest.is_empty() || rest.starts_with(b"/"))
+    })
+}
+
 /// The words of a text between spaces, tabs and newlines.
 fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| matches!(byte, b' ' | b'\t' | b'\n')).filter(|word| !word.is_empty())
@@ -182,6 +194,21 @@ mod tests {
         assert_eq!(syscall(b"-1 0x7fff86e420f8 0x7f29b1da22ad\n"), Some(Position::Elsewhere(registers)));
         assert_eq!(syscall(b""), None);
         assert_eq!(syscall(b"-2 0x1 0x2\n"), None);
+    }
+
+    #[test]
+    fn a_process_is_in_its_control_groups_and_in_those_above() {
+        let text = b"12:pids:/docker/abc\n1:name=systemd:/a:b/c\n0::/system.slice/web.service\n";
+        for group in
+            ["/docker/abc", "docker", "/system.slice/", "/sys/fs/cgroup/system.slice", "a:b/c", "/", ""]
+        {
+            assert!(is_in_group(text, group), "{group}");
+        }
+        for group in ["/docker/ab", "/abc", "web.service", "/system.slice/web.service/x"] {
+            assert!(!is_in_group(text, group), "{group}");
+        }
+        assert!(!is_in_group(b"", "/"));
+        assert!(!is_in_group(b"0:\n", "/"));
     }
 
     #[test]

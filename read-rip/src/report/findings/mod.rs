@@ -73,7 +73,7 @@ pub fn findings(
 }
 
 /// The colour of a confidence.
-fn style(confidence: Confidence) -> Style {
+pub(super) fn style(confidence: Confidence) -> Style {
     let colour = match confidence {
         Confidence::Proven => AnsiColor::Red,
         Confidence::Potential => AnsiColor::Yellow,

@@ -13,6 +13,7 @@ use super::writer::{Json, moment};
 use crate::findings::{Confidence, Evidence, Finding, Kind};
 use crate::locks::{LockId, ThreadId};
 use crate::report::findings::{Paragraph, advice, doubt, paragraph, premise};
+use crate::report::machine::Looked;
 use crate::report::names::LockNames;
 use crate::report::remarks::Checked;
 use crate::ring::Snapshot;
@@ -87,6 +88,12 @@ struct JsonMentions<'a> {
 }
 
 impl<W: Write> Json<W> {
+    /// What `check --all` looked at.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn looked(&mut self, looked: &Looked) -> io::Result<()> {
+        self.line("looked", looked)
+    }
+
     /// All findings, and how much was analysed.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
     pub fn findings(

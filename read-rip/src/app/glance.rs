@@ -1,0 +1,108 @@
+//! A short look at a living process, twice: what of it may be stuck, at the cost of a few files of `/proc`.
+//!
+//! The first reading takes the threads alone. Stacks, names and memory are read with the second one, and only if a
+//! thread slept in a futex in both and was given no processor in between. The stack of such a thread is what it was in
+//! the first reading. Of a thread that moved, no stack is read.
+//!
+//! No descriptor stays open between the readings: a machine may have more processes than this program may open files.
+
+use std::time::Instant;
+
+use super::look::options;
+use crate::cli::Common;
+use crate::locks::Doing;
+use crate::locks::doing;
+use crate::process::live::{self, LiveTarget};
+use crate::stacks::Unwinder;
+use crate::standing::{Standings, stood_still};
+use crate::symbols::FunctionNames;
+use crate::target::{RunState, Sleep, Task};
+use crate::waits::Owner;
+
+/// A living process, after the first of two readings.
+pub(super) struct Glance {
+    pub(super) pid: u32,
+    tasks: Vec<Task>,
+    /// The moment, ns since boot.
+    taken_ns: Option<u64>,
+    taken: Instant,
+}
+
+impl Glance {
+    /// Reads the threads of a process.
+    pub(super) fn first(live: &LiveTarget) -> Result<Glance, live::Error> {
+        let (taken_ns, taken) = (live::boottime_ns(), Instant::now());
+        Ok(Glance { pid: live.pid(), tasks: live.tasks()?, taken_ns, taken })
+    }
+
+    /// How many threads the process has.
+    pub(super) fn threads(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Whether a thread sleeps in a futex: all locks of user space sleep there.
+    pub(super) fn may_wait(&self) -> bool {
+        self.tasks.iter().any(waits_in_futex)
+    }
+
+    /// Reads the process again, and compares. `None` if it has ended, or if no thread that sleeps in a futex stood
+    /// still.
+    pub(super) fn second(&self, wanted: &Common) -> Option<Standings> {
+        let live = LiveTarget::open_here(self.pid).ok()?;
+        let tids: Vec<u32> = self.tasks.iter().map(|task| task.tid).collect();
+        let now = live.tasks_of(&tids);
+        let mut tasks = self.tasks.clone();
+        let mut is_any_still = false;
+        let mut later = now.iter().peekable();
+        for task in &mut tasks {
+            // Both are in one order, and those that have ended are missing.
+            let same = later.next_if(|now| now.tid == task.tid);
+            let is_still = same.is_some_and(|now| stood_still(task, now));
+            is_any_still |= is_still && waits_in_futex(task);
+            if !is_still {
+                (task.registers, task.sleep) = (None, None);
+            }
+        }
+        if !is_any_still {
+            return None;
+        }
+        let target = live.target_of(tasks, self.taken_ns);
+        let memory = live.memory(&target.mappings);
+        let mut unwinder = Unwinder::new(&target, &memory, options(self.pid, wanted));
+        let mut names = FunctionNames::new(&target.modules, options(self.pid, wanted));
+        let mut seen = Standings::new(target, &memory, &mut unwinder, |address| names.at(address));
+        let window_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        seen.compare(live.tasks_of(&tids), &memory, window_ns);
+        Some(seen)
+    }
+}
+
+/// Whether something may be wrong: a thread waits for another one that the memory names, or no thread moves. Only then
+/// are lines looked up and analyses run.
+pub(super) fn may_be_stuck(seen: &Standings) -> bool {
+    let is_owned = |owner| matches!(owner, Owner::Tid(_));
+    let waits = seen.threads.iter().filter_map(|thread| thread.wait.as_ref());
+    if waits.into_iter().any(|wait| is_owned(wait.owner)) {
+        return true;
+    }
+    let living = (0..seen.threads.len())
+        .filter(|&at| !matches!(seen.target.tasks[at].state, RunState::Zombie | RunState::Dead));
+    let mut waits_for_lock = false;
+    let mut is_all_inside = true;
+    for at in living {
+        if seen.threads[at].is_still != Some(true) {
+            return false;
+        }
+        match doing(seen, at) {
+            Doing::WaitsForLock => waits_for_lock = true,
+            Doing::WaitsForThread | Doing::WaitsInside => {}
+            Doing::Stopped | Doing::Unknown => return false,
+            _ => is_all_inside = false,
+        }
+    }
+    waits_for_lock || is_all_inside
+}
+
+fn waits_in_futex(task: &Task) -> bool {
+    matches!(task.sleep, Some(Sleep::Call(call)) if call.futex().is_some())
+}

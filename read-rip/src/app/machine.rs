@@ -1,0 +1,249 @@
+//! `check --all`: which processes of this machine are stuck, in one line each.
+//!
+//! All processes have one window. First each process and each ring is read once; after the window only what may be
+//! stuck is read again: see `glance`. So a machine with hundreds of healthy processes takes little more than the window.
+//!
+//! It analyses nothing itself.
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+
+use super::check::{Begun, First, Manner, Readings, judge, suppressions, write_json};
+use super::collect::Collection;
+use super::error::AppError;
+use super::glance::{Glance, may_be_stuck};
+use super::look::path_of;
+use super::output::{UNJUDGED, prose, remark};
+use super::reading::Reading;
+use super::rings::look_everywhere;
+use crate::cli::{CheckArgs, Common};
+use crate::findings::Confidence;
+use crate::process::live::{Error, LiveTarget, processes};
+use crate::process::{Ends, Liveness};
+use crate::report::ci::{Case, CaseFinding};
+use crate::report::{self, Json, Looked};
+use crate::standing::Standings;
+
+/// More threads of this program would mostly wait for the kernel's locks.
+const READERS_MAX: usize = 8;
+
+/// A process or a ring with findings.
+struct Stuck {
+    /// What sorts it: the confidence and the number of threads.
+    rank: (Confidence, usize),
+    text: Vec<u8>,
+}
+
+/// `read-rip check --all`.
+pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
+    let rules = suppressions(&args.suppress)?;
+    let mut collection = Collection::new(args, &rules, wanted);
+    let mut looked = Looked::default();
+    let glances = glance(args, &mut looked)?;
+    let rings = rings(args, wanted, &glances, &mut collection)?;
+    thread::sleep(args.window);
+
+    let recorded: HashSet<u32> = rings.iter().filter_map(Ring::process).collect();
+    let mut seen: Vec<Option<Standings>> = in_parallel(&glances, |glance| {
+        let is_recorded = recorded.contains(&glance.pid);
+        let seen = (is_recorded || glance.may_wait()).then(|| glance.second(wanted)).flatten()?;
+        (is_recorded || may_be_stuck(&seen)).then_some(seen)
+    });
+    looked.rings = rings.len();
+    let mut stuck = Vec::new();
+    for ring in rings {
+        let at = ring.process().and_then(|pid| glances.iter().position(|glance| glance.pid == pid));
+        let of_process = at.and_then(|at| seen[at].take());
+        let (path, readings) = match ring {
+            Ring { path, begun: Begun::Complete(readings) } => (path, Ok(*readings)),
+            Ring { path, begun: Begun::First(first) } => (path, first.end(of_process, wanted)),
+        };
+        stuck.extend(add(&mut collection, path, readings)?);
+    }
+    for seen in seen.into_iter().flatten().filter(|seen| !recorded.contains(&seen.target.pid)) {
+        let path = path_of(seen.target.pid);
+        let readings = Readings::one(Reading::of_process(&path, seen));
+        stuck.extend(add(&mut collection, path, Ok(readings))?);
+    }
+    stuck.sort_by_key(|found| std::cmp::Reverse(found.rank));
+    looked.stuck = stuck.len();
+    let mut out = prose(wanted);
+    for found in &stuck {
+        out.write_all(&found.text)?;
+    }
+    match wanted.json {
+        true => Json(&mut out).looked(&looked)?,
+        false => report::looked(&mut out, &looked)?,
+    }
+    out.flush()?;
+    if let Some(hint) = looked.hint().filter(|_| !wanted.json) {
+        remark(format_args!("Hint: {hint}"));
+    }
+    collection.write(&args.ci)?;
+    // If nothing could be looked into, nothing was judged.
+    Ok(if looked.processes + looked.rings == 0 { UNJUDGED } else { collection.status() })
+}
+
+/// Reads all processes for the first time.
+fn glance(args: &CheckArgs, looked: &mut Looked) -> Result<Vec<Glance>, AppError> {
+    let found = in_parallel(&processes(), |&pid| {
+        let live = match LiveTarget::open_here(pid) {
+            Ok(live) => live,
+            Err(error) => return Some(Err(error)),
+        };
+        if args.cgroup.as_ref().is_some_and(|group| !live.is_in_group(group)) {
+            return None;
+        }
+        Some(Glance::first(&live).map(|glance| (glance, live.hidden().is_some())))
+    });
+    let mut glances = Vec::new();
+    for found in found.into_iter().flatten() {
+        match found {
+            Ok((glance, is_hidden)) => {
+                match is_hidden {
+                    true => looked.hidden += 1,
+                    false => {
+                        looked.processes += 1;
+                        looked.threads += glance.threads();
+                    }
+                }
+                glances.push(glance);
+            }
+            Err(Error::KernelThread { .. }) => looked.of_kernel += 1,
+            Err(Error::Zombie { .. }) => looked.zombies += 1,
+            Err(Error::Invisible { .. } | Error::System { .. }) => looked.hidden += 1,
+            // It has ended meanwhile.
+            Err(Error::NoProcess { .. } | Error::Ended { .. } | Error::Ambiguous { .. }) => {}
+        }
+    }
+    match &args.cgroup {
+        Some(group) if glances.is_empty() => Err(AppError::NoProcessIn { group: group.clone() }),
+        _ => Ok(glances),
+    }
+}
+
+/// A ring after its first reading.
+struct Ring {
+    path: PathBuf,
+    begun: Begun,
+}
+
+impl Ring {
+    /// The process that records in it, if it lives.
+    fn process(&self) -> Option<u32> {
+        match &self.begun {
+            Begun::First(first) => First::process(first),
+            Begun::Complete(_) => None,
+        }
+    }
+}
+
+/// Reads all rings for the first time. Of a control group, only the rings of its living processes.
+fn rings(
+    args: &CheckArgs,
+    wanted: &Common,
+    glances: &[Glance],
+    collection: &mut Collection<'_>,
+) -> Result<Vec<Ring>, AppError> {
+    let mut rings = Vec::new();
+    for found in look_everywhere(wanted)? {
+        let begun = match Readings::begin(&found.path, &Ends::default(), wanted) {
+            Ok(begun) => begun,
+            Err(error) => {
+                let program = found.path.to_string_lossy().into_owned();
+                let case = Case { program, pid: Some(found.header.pid), findings: Vec::new(), error: None };
+                collection.add(case, Err(error))?;
+                continue;
+            }
+        };
+        let ring = Ring { path: found.path, begun };
+        let is_in_group = |pid| glances.iter().any(|glance| glance.pid == pid);
+        if args.cgroup.is_none() || ring.process().is_some_and(is_in_group) {
+            rings.push(ring);
+        }
+    }
+    Ok(rings)
+}
+
+/// Adds what was read of a ring or a process. Returns it if there are findings.
+fn add(
+    collection: &mut Collection<'_>,
+    path: PathBuf,
+    readings: Result<Readings, AppError>,
+) -> Result<Option<Stuck>, AppError> {
+    let (args, rules, wanted) = (collection.args, collection.rules, collection.wanted);
+    let program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut case = Case { program, pid: None, findings: Vec::new(), error: None };
+    let mut stuck = None;
+    let checked = readings.and_then(|readings| {
+        judge(readings, args, rules, wanted, Manner::Findings, &mut |found, checked, names, reading| {
+            (case.program, case.pid) = (reading.program(), reading.pid());
+            case.findings = found.iter().map(|finding| CaseFinding::of(finding, names)).collect();
+            let Some(worst) = found.first() else { return Ok(()) };
+            let mut text = Vec::new();
+            match wanted.json {
+                true => write_json(&mut text, found, checked, names, reading)?,
+                false => {
+                    let (process, name) = names_of(reading);
+                    report::stuck(&mut text, found, names, &process, &name)?;
+                }
+            }
+            stuck = Some(Stuck { rank: (worst.confidence, worst.threads_hurt), text });
+            Ok(())
+        })
+    });
+    collection.add(case, checked)?;
+    Ok(stuck)
+}
+
+/// What a process or a ring is called, and what to type for it.
+fn names_of(reading: &Reading) -> (String, String) {
+    let program = reading.program();
+    let own_pid = reading.pid();
+    let path = || reading.path.to_string_lossy().into_owned();
+    match (&reading.seen, &reading.liveness) {
+        (Some(seen), _) => {
+            let target = &seen.target;
+            (report::process_name(&program, target.pid, target.own_pid), target.pid.to_string())
+        }
+        (None, Some(Liveness::Alive { pid, .. })) => {
+            let pid = u32::try_from(*pid).unwrap_or_default();
+            (report::process_name(&program, pid, own_pid.unwrap_or(pid)), pid.to_string())
+        }
+        (None, liveness) => {
+            let pid = own_pid.map_or_else(String::new, |pid| format!("[{pid}]"));
+            let state = if liveness.as_ref().is_some_and(Liveness::is_final) { ", dead" } else { "" };
+            (format!("{program}{pid}{state}"), path())
+        }
+    }
+}
+
+/// Calls a function with each item, on several processors. The results are in the order of the items.
+fn in_parallel<T: Sync, R: Send>(items: &[T], call: impl Fn(&T) -> Option<R> + Sync) -> Vec<Option<R>> {
+    let readers = thread::available_parallelism().map_or(1, usize::from).min(READERS_MAX);
+    let next = AtomicUsize::new(0);
+    let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
+    let work = || {
+        // ORDERING: relaxed: only the number matters.
+        while let at = next.fetch_add(1, Relaxed)
+            && let Some(item) = items.get(at)
+        {
+            let result = call(item);
+            if let Ok(mut place) = results[at].lock() {
+                *place = result;
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..readers {
+            // Where no thread can be started, this one does everything.
+            let _ = thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
+    });
+    results.into_iter().map(|place| place.into_inner().unwrap_or_default()).collect()
+}

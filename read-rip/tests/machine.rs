@@ -1,0 +1,315 @@
+//! `check --all`: which processes of a machine are stuck. And a process by its name, or by its pid in a container.
+//!
+//! Each test that expects an exact result runs on a machine of its own: a PID namespace with an empty `/dev/shm`.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use librip_test_kit::victim::is_root;
+use support::run::{Outcome, clean, finish, read_rip};
+use support::sleepers::Sleepers;
+
+const READER: &str = env!("CARGO_BIN_EXE_read-rip");
+
+/// Two threads in a deadlock, or with an argument in an idle pool, while the first one waits for input.
+const PROGRAM: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static pthread_mutex_t savings = PTHREAD_MUTEX_INITIALIZER, current = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+static pthread_barrier_t both;
+static void *save(void *arg) {
+    pthread_mutex_lock(&savings); pthread_barrier_wait(&both); pthread_mutex_lock(&current);
+    return arg;
+}
+static void *spend(void *arg) {
+    pthread_mutex_lock(&current); pthread_barrier_wait(&both); pthread_mutex_lock(&savings);
+    return arg;
+}
+static void *idle(void *arg) {
+    pthread_mutex_lock(&savings);
+    for (;;) pthread_cond_wait(&work, &savings);
+    return arg;
+}
+int main(int count, char **arguments) {
+    pthread_t thread;
+    char c;
+    (void)arguments;
+    pthread_barrier_init(&both, NULL, 2);
+    pthread_create(&thread, NULL, count > 1 ? idle : save, NULL);
+    pthread_create(&thread, NULL, count > 1 ? idle : spend, NULL);
+    puts("2");
+    fflush(stdout);
+    for (;;) pause();
+}
+"#;
+
+/// A program, compiled under a name, in a directory that everybody may read.
+struct Program {
+    directory: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Program {
+    fn new(name: &str) -> Program {
+        let directory = tempfile::tempdir().unwrap();
+        let source = directory.path().join("program.c");
+        std::fs::write(&source, PROGRAM).unwrap();
+        let path = directory.path().join(name);
+        let compiled =
+            Command::new("gcc").args(["-g", "-pthread", "-o"]).arg(&path).arg(&source).output().unwrap();
+        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+        Program { directory, path }
+    }
+
+    fn start(&self, arguments: &[&str]) -> Sleepers {
+        Sleepers::start(Command::new(&self.path).args(arguments))
+    }
+
+    /// Runs a script of a shell on a machine of its own, in which `$PROGRAM` is this one and `$READER` the reader.
+    ///
+    /// `asleep NUMBER` waits until so many processes of the program sleep with all of their threads.
+    fn machine(&self, script: &str) -> Outcome {
+        let whole = format!(
+            "mount -t tmpfs none /dev/shm\n\
+             asleep() {{\n\
+               while :; do\n\
+                 found=0\n\
+                 for stat in /proc/[0-9]*/task; do\n\
+                   case $(cat $stat/../comm 2>/dev/null) in {name}) ;; *) continue;; esac\n\
+                   for thread in $stat/*/syscall; do\n\
+                     case $(cat $thread 2>/dev/null) in 202*|98*) found=$((found + 1));; esac\n\
+                   done\n\
+                 done\n\
+                 test $found -ge $((2 * $1)) && return\n\
+                 sleep 0.05\n\
+               done\n\
+             }}\n\
+             {script}",
+            name = self.path.file_name().unwrap().to_str().unwrap()
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", &whole]);
+        command.env("PROGRAM", &self.path).env("READER", READER).env_remove("RIP_RING");
+        finish(clean(command))
+    }
+}
+
+/// The lines of text about a process.
+fn lines_of(outcome: &Outcome, pid: u32) -> Vec<&str> {
+    let next = format!("; next: read-rip check {pid}");
+    outcome.stdout.lines().filter(|line| line.ends_with(&next)).collect()
+}
+
+#[test]
+fn a_stuck_process_is_found_among_all_and_an_idle_one_is_not() {
+    let program = Program::new("bank");
+    let (stuck, idle) = (program.start(&[]), program.start(&["idle"]));
+    let outcome = read_rip(["check", "--all"]);
+    let [line] = lines_of(&outcome, stuck.pid())[..] else { panic!("{outcome:#?}") };
+    let expected = format!("proven deadlock: bank[{}]: 2 threads wait for one another", stuck.pid());
+    assert!(line.starts_with(&expected), "{line}");
+    assert_eq!(lines_of(&outcome, idle.pid()), [""; 0], "{outcome:#?}");
+    assert!(outcome.stdout.contains("\nLooked at "), "{outcome:#?}");
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+}
+
+#[test]
+fn a_machine_without_stuck_processes_has_no_findings() {
+    if !is_root("a_machine_without_stuck_processes_has_no_findings") {
+        return;
+    }
+    let program = Program::new("pool");
+    let script = "\
+        for at in 1 2 3 4 5 6 7 8 9 10; do $PROGRAM idle >/dev/null & sleep 1000 & done\n\
+        asleep 10\n\
+        exec $READER check --all";
+    let outcome = program.machine(script);
+    assert_eq!(outcome.stdout, "Looked at 20 processes with 40 threads: no findings.\n", "{outcome:#?}");
+    assert_eq!((outcome.status, &*outcome.stderr), (0, ""), "{outcome:#?}");
+}
+
+#[test]
+fn the_most_certain_finding_comes_first_and_json_has_the_usual_lines() {
+    if !is_root("the_most_certain_finding_comes_first_and_json_has_the_usual_lines") {
+        return;
+    }
+    let program = Program::new("bank");
+    let script = "\
+        $PROGRAM >/dev/null & $PROGRAM >/dev/null & $PROGRAM idle >/dev/null &\n\
+        asleep 3\n\
+        $READER check --all\n\
+        $READER check --all --min-confidence proven --json";
+    let outcome = program.machine(script);
+    let (json, text): (Vec<&str>, Vec<&str>) = outcome.stdout.lines().partition(|line| line.starts_with('{'));
+    assert_eq!(text.len(), 3, "{outcome:#?}");
+    assert!(text[..2].iter().all(|line| line.starts_with("proven deadlock: bank[")), "{outcome:#?}");
+    // The shell is a process, too.
+    assert_eq!(text[2], "Looked at 4 processes with 10 threads: 2 have findings.", "{outcome:#?}");
+    let lines: Vec<serde_json::Value> = json.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let types: Vec<_> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["ring", "finding", "checked", "ring", "finding", "checked", "looked"], "{outcome:#?}");
+    let looked = &lines[6]["data"];
+    assert_eq!((&looked["processes"], &looked["stuck"]), (&4.into(), &2.into()), "{outcome:#?}");
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+}
+
+#[test]
+fn all_processes_have_one_window() {
+    if !is_root("all_processes_have_one_window") {
+        return;
+    }
+    let program = Program::new("bank");
+    let script = "\
+        for at in 1 2 3 4 5 6 7 8; do $PROGRAM >/dev/null & done\n\
+        asleep 8\n\
+        exec $READER check --all --json --window 2s";
+    let outcome = program.machine(script);
+    let windows: Vec<u64> = outcome
+        .json()
+        .iter()
+        .filter(|line| line["type"] == "checked")
+        .map(|line| line["data"]["window_ns"].as_u64().unwrap())
+        .collect();
+    assert_eq!(windows.len(), 8, "{outcome:#?}");
+    let limits = (Duration::from_secs(2).as_nanos() as u64, outcome.took.as_nanos() as u64);
+    // Each process has the whole window, and all of them have it within the one run.
+    assert!(windows.iter().all(|window| (limits.0..limits.1).contains(window)), "{windows:?}");
+    assert!(windows.iter().sum::<u64>() > limits.1, "{windows:?} {limits:?}");
+}
+
+#[test]
+fn a_process_without_a_ring_is_found_by_the_name_of_its_program() {
+    let program = Program::new("ledgerd");
+    assert!(read_rip(["ledgerd"]).fails_with("ledgerd").stdout.is_empty());
+    let only = program.start(&[]);
+    let outcome = read_rip(["ledgerd"]);
+    assert!(outcome.heading().starts_with(&format!("ledgerd[{}], alive", only.pid())), "{outcome:#?}");
+    let chosen = format!("Chosen: process {}, the only living one of this name\n", only.pid());
+    assert!(outcome.stderr.starts_with(&chosen), "{outcome:#?}");
+    let second = program.start(&["idle"]);
+    let outcome =
+        read_rip(["ledgerd"]).fails_with("Error: 2 living processes are called ledgerd; name one\n");
+    for (process, argument) in [(&only, ""), (&second, " idle")] {
+        let listed = format!("ledgerd[{}]  {}{argument}\n", process.pid(), program.path.display());
+        assert!(outcome.stderr.contains(&listed), "{outcome:#?}");
+    }
+}
+
+/// A program in a PID namespace of its own, in which it has the pid 1.
+struct Contained(Child);
+
+impl Drop for Contained {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_pid_in_a_container_is_accepted_and_shown() {
+    if !is_root("the_pid_in_a_container_is_accepted_and_shown") {
+        return;
+    }
+    let program = Program::new("bank");
+    // On this machine the shell has the pid 1, so that the program's pid in its container is in use here.
+    let script = "\
+        unshare --pid --fork --kill-child sh -c \
+            'for at in $(seq 90); do sh -c :; done; $PROGRAM >/dev/null & echo $! >$0; wait' /dev/shm/inside &\n\
+        asleep 1\n\
+        inside=$(cat /dev/shm/inside)\n\
+        $READER check $inside\n\
+        $READER check 1 2>&1 >/dev/null | head -1\n";
+    let outcome = program.machine(script);
+    let inside: u32 = {
+        let (_, rest) = outcome.heading().split_once("] (").unwrap_or_else(|| panic!("{outcome:#?}"));
+        rest.split_once(" in its container)").unwrap_or_else(|| panic!("{outcome:#?}")).0.parse().unwrap()
+    };
+    assert!(outcome.stdout.contains("proven deadlock: "), "{outcome:#?}");
+    let chosen = format!(", which has the pid {inside} in its container\n");
+    assert!(outcome.stderr.contains(&chosen), "{outcome:#?}");
+    assert!(outcome.stdout.contains("in a container, 1 is also the process"), "{outcome:#?}");
+}
+
+#[test]
+fn only_the_processes_of_a_control_group_are_looked_at() {
+    let program = Program::new("bank");
+    let stuck = program.start(&[]);
+    let groups = std::fs::read_to_string(format!("/proc/{}/cgroup", stuck.pid())).unwrap();
+    let group = groups.lines().next().and_then(|line| line.splitn(3, ':').nth(2)).unwrap().to_owned();
+    let outcome = read_rip(["check", "--all", "--cgroup", &group]);
+    assert_eq!(lines_of(&outcome, stuck.pid()).len(), 1, "{outcome:#?}");
+    read_rip(["check", "--all", "--cgroup", "/no/such/group"])
+        .fails_with("Error: no process that this user can see is in the control group /no/such/group\n");
+}
+
+/// Runs the reader as a user without rights.
+fn as_nobody(program: &Program, arguments: &[&str]) -> Outcome {
+    use std::os::unix::fs::PermissionsExt;
+    let reader = program.directory.path().join("reader");
+    let everybody = || std::fs::Permissions::from_mode(0o755);
+    std::fs::copy(READER, &reader).unwrap();
+    for path in [program.directory.path(), Path::new(&reader)] {
+        std::fs::set_permissions(path, everybody()).unwrap();
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&reader).args(arguments);
+    finish(clean(command))
+}
+
+#[test]
+fn of_a_process_that_may_not_be_looked_into_states_and_names_are_shown_and_nothing_is_judged() {
+    if !is_root("of_a_process_that_may_not_be_looked_into_states_and_names_are_shown_and_nothing_is_judged") {
+        return;
+    }
+    let program = Program::new("bank");
+    let stuck = program.start(&[]);
+    let pid = stuck.pid().to_string();
+    let outcome = as_nobody(&program, &[&pid]);
+    assert!(outcome.result().starts_with("bank : 3 threads, sleeping"), "{outcome:#?}");
+    let verdict = "\ncheck: not judged, because this user may not look into the process; next: ";
+    assert!(outcome.stdout.contains(verdict), "{outcome:#?}");
+    let warning = "Warning: memory, stacks and system calls are not shown: the process belongs to another user (0)\n\
+        Hint: run read-rip as that user or as root\n";
+    assert!(outcome.stderr.contains(warning), "{outcome:#?}");
+    assert_eq!(outcome.status, 0, "{outcome:#?}");
+    let outcome = as_nobody(&program, &["check", &pid]);
+    let expected = "not judged: this user may not look into the process (3 threads)\n";
+    assert!(outcome.result().starts_with(expected), "{outcome:#?}");
+    assert_eq!(outcome.status, 3, "{outcome:#?}");
+    let outcome = as_nobody(&program, &["check", "--all"]);
+    assert_eq!(lines_of(&outcome, stuck.pid()), [""; 0], "{outcome:#?}");
+    assert!(outcome.stdout.contains(" that this user may not read"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("Hint: run read-rip as root"), "{outcome:#?}");
+}
+
+#[test]
+fn a_pid_that_stands_for_no_program_is_an_error_of_one_sentence() {
+    let error = |pid: u32| {
+        let outcome = read_rip(["check", &pid.to_string()]);
+        assert_eq!((outcome.status, &*outcome.stdout), (2, ""), "{outcome:#?}");
+        outcome.stderr
+    };
+    let expected = "Error: no readable ring of process 4294967295 (it does not exist; searched ";
+    assert!(error(u32::MAX).starts_with(expected));
+    let zombie = Command::new("true").spawn().unwrap();
+    let pid = zombie.id();
+    while !std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ") {
+        std::thread::yield_now();
+    }
+    let parent = std::process::id();
+    let expected =
+        format!("Error: process {pid} (true) has ended, and its parent {parent} has not waited for it yet\n");
+    assert!(error(pid).starts_with(&expected));
+    drop(Contained(zombie));
+    if std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n") {
+        let error = error(2);
+        let (first, second) =
+            ("Error: process 2 (kthreadd) is a thread of the kernel, and no program\n", "Chosen: process ");
+        assert!(error.starts_with(first) || error.starts_with(second), "{error}");
+    }
+}
