@@ -16,7 +16,7 @@ use crate::core::Death;
 use crate::locations::{FileNames, LocationId, Locations};
 use crate::locks::LockModel;
 use crate::process::Ends;
-use crate::report::{self, ActivityWords, Json, LockNames, printable};
+use crate::report::{self, ActivityWords, Json, LockNames, SeenNames, printable};
 use crate::standing::Standings;
 
 /// `read-rip PID` for a process without a ring, and `read-rip CORE`.
@@ -33,8 +33,11 @@ pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Commo
     let of_locations = locations.iter().filter_map(|location| location.source.as_ref());
     let files = FileNames::of_paths(of_frames.chain(of_locations.map(|(file, _)| &**file)));
     let texts = report::location_texts(&locations, &files, args.verbose);
-    let names = LockNames { model: &model, locations: &locations, texts: &texts };
-    let words = ActivityWords { seen, names: &names, symbols: &symbols };
+    let seen_names = Some(SeenNames { standings: seen, symbols: &symbols });
+    let names = LockNames { model: &model, locations: &locations, texts: &texts, seen: seen_names };
+    let Some(words) = ActivityWords::new(&names) else {
+        return Err(AppError::NoStacks { path: path.to_owned() });
+    };
     let places = places(seen, &model);
     let threads: Vec<usize> = (0..seen.threads.len())
         .filter(|&thread| is_wanted(args.r#match.as_ref(), thread, &places, &words))
@@ -82,8 +85,11 @@ pub(super) fn stacks(args: &StacksArgs, wanted: &Common) -> Result<u8, AppError>
     let paths = frames.values().flatten().filter_map(|frame| frame.file.as_deref());
     let files = FileNames::of_paths(paths);
     let texts = report::location_texts(&locations, &files, false);
-    let names = LockNames { model: &model, locations: &locations, texts: &texts };
-    let words = ActivityWords { seen, names: &names, symbols: &symbols };
+    let seen_names = Some(SeenNames { standings: seen, symbols: &symbols });
+    let names = LockNames { model: &model, locations: &locations, texts: &texts, seen: seen_names };
+    let Some(words) = ActivityWords::new(&names) else {
+        return Err(AppError::NoStacks { path: path.to_owned() });
+    };
     let places = places(seen, &model);
     let is_wanted = |thread| is_wanted(args.r#match.as_ref(), thread, &places, &words);
     let mut out = prose(wanted);

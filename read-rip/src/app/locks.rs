@@ -15,7 +15,7 @@ use crate::core::is_core;
 use crate::locations::{FileNames, Locations};
 use crate::locks::{self, Summary};
 use crate::process::Ends;
-use crate::report::{self, Json, LockNames};
+use crate::report::{self, Json, LockNames, SeenNames};
 
 /// `read-rip locks`.
 pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
@@ -35,10 +35,12 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     if let Some(seen) = &reading.seen {
         locks::observe(&mut model, seen, &mut locations);
     }
+    let symbols = reading.symbols(&mut locations);
     let mut overview = locks::overview(&model, args.all);
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(&locations, &files, args.verbose);
-    let names = LockNames { model: &model, locations: &locations, texts: &texts };
+    let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, symbols: &symbols });
+    let names = LockNames { model: &model, locations: &locations, texts: &texts, seen };
     if let Some(pattern) = &args.r#match {
         let matching = Matching::new(pattern, &names);
         overview.locks.retain(|lock| matching.has_use(lock));

@@ -12,10 +12,10 @@ use crate::cli::Common;
 use crate::findings::Outcome;
 use crate::locations::Locations;
 use crate::process::live::{self, LiveMemory, LiveTarget};
-use crate::process::{Activity, Liveness};
+use crate::process::{Activity, Liveness, ready_threads, thread_name};
 use crate::ring::{Module, Snapshot};
 use crate::stacks;
-use crate::standing::Standings;
+use crate::standing::{Load, Standings};
 use crate::symbols::{FunctionNames, Options};
 use crate::target::{Sleep, Target};
 use crate::threads::Losses;
@@ -73,6 +73,10 @@ impl Look {
             .take(DESCRIPTORS_MAX)
             .filter_map(|number| Some((number, descriptors.get_with_peers(number)?)))
             .collect();
+        let tracers: BTreeSet<u32> = seen.target.tasks.iter().filter_map(|task| task.tracer).collect();
+        seen.tracers = tracers.into_iter().filter_map(|pid| Some((pid, thread_name(pid, pid)?))).collect();
+        let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+        seen.load = ready_threads().map(|ready| Load { ready, processors });
         seen
     }
 }

@@ -48,6 +48,7 @@ const EXPLANATIONS: &[Kind] = &[
     Kind::Deadlock,
     Kind::Unreleased,
     Kind::LostOwner,
+    Kind::StarvedHolder,
     Kind::LongWait,
     Kind::PileUp,
     Kind::Convoy,

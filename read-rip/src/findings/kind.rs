@@ -28,6 +28,8 @@ named! {
         NestedRead = "nested-read",
         /// Threads are busy and make no progress.
         Livelock = "livelock",
+        /// Threads wait for a lock whose holder is ready to run and hardly gets a processor.
+        StarvedHolder = "starved-holder",
         /// Threads wait for long for what a holder keeps, or nobody can give.
         LongWait = "long-wait",
         /// No thread of a process moves, and threads wait for locks or for one another.
@@ -244,6 +246,12 @@ named! {
         ShortenHold = "shorten-hold",
         /// Look at what a holder that records nothing waits for.
         CheckSilentHolder = "check-silent-holder",
+        /// Wait without the lock for what the holder waits for.
+        WaitUnlocked = "wait-unlocked",
+        /// Give the holder of the lock a processor.
+        GiveProcessor = "give-processor",
+        /// Let a stopped thread run on.
+        LetRun = "let-run",
         /// Look for the thread that has to signal or post.
         CheckSignal = "check-signal",
         /// Look at the stacks of all threads.

@@ -37,7 +37,14 @@ pub(super) struct LongHold;
 
 impl Analysis for LongHold {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let kinds = [Kind::Deadlock, Kind::Unreleased, Kind::LongWait, Kind::PileUp, Kind::Convoy];
+        let kinds = [
+            Kind::Deadlock,
+            Kind::Unreleased,
+            Kind::StarvedHolder,
+            Kind::LongWait,
+            Kind::PileUp,
+            Kind::Convoy,
+        ];
         let mut explained = locks_of(found, &kinds);
         explained.extend(idle_pool::pools(view).iter().map(|pool| pool.lock));
         for thread in &view.now.threads {
@@ -63,7 +70,8 @@ impl Analysis for LongHold {
                     Finding::new(kind, Confidence::Suspected, evidence, Advice::WorkWithoutLock);
                 finding.since_ns = hold.since_ns;
                 finding.threads_hurt = threads_hurt;
-                finding.doubts = vec![Doubt::UnmarkedWork];
+                // Of a thread that the kernel was asked about it is known whether it is busy.
+                finding.doubts.extend((!thread.is_doing_known()).then_some(Doubt::UnmarkedWork));
                 found.push(finding);
             }
         }

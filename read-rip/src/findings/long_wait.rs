@@ -26,6 +26,10 @@
 //! moment) and from above (up to the reading). If a wait may be short or long, it is reported with a doubt, unless the
 //! known histories show many short waits for the lock: a thread may wait for such a lock at any moment.
 //!
+//! The kernel knows more of the holder of a living process: if it was ready to run in most of the time between the two
+//! readings, and hardly ran, while it kept the lock and a thread waited for it, that is measured, however short the
+//! waits: a `starved-holder`.
+//!
 //! # Blind spots
 //!
 //! A slow operation under a lock is a long wait too, so the finding is only suspected. Idle pools look like one: see
@@ -47,7 +51,7 @@ use super::nobody_left::asleep;
 use super::standstill::{self, Group, Pasts, Root};
 use super::view::{Length, View};
 use crate::hash::HashSet;
-use crate::locks::{Hold, LockId, Quantiles, ThreadLocks};
+use crate::locks::{Doing, Hold, LockId, Quantiles, ThreadLocks};
 use crate::threads::ThreadState;
 
 /// See the file's description.
@@ -106,13 +110,14 @@ impl Judge<'_, '_> {
         let length = view.length(first_ns, limit_ns);
         let is_crowd = keeps && self.is_crowd(first_ns);
         let kind = match length {
+            _ if self.is_starved(hold, holder) => Kind::StarvedHolder,
             Length::Long => Kind::LongWait,
             Length::Unknown if (keeps || hold.is_none()) && (is_crowd || !self.is_usual()) => Kind::LongWait,
             _ if is_crowd => Kind::PileUp,
             _ => return None,
         };
         let evidence = self.evidence(hold, first_ns);
-        let advice = self.advice(hold, is_silent, &evidence);
+        let advice = self.advice(hold, holder, is_silent, &evidence);
         let sleeps = evidence.holder.as_ref().and_then(|holder| holder.sleep.as_ref());
         let is_nested_monitor = sleeps.is_some_and(|sleep| sleep.what == Asleep::Condition);
         let mut finding = Finding::new(kind, Confidence::Suspected, Evidence::Standstill(evidence), advice);
@@ -137,6 +142,18 @@ impl Judge<'_, '_> {
             (None, Some(released_ns), Some(first_ns)) => released_ns <= first_ns,
             _ => true,
         }
+    }
+
+    /// Whether the holder kept the lock between the readings, threads waited for it meanwhile, and the kernel gave the
+    /// holder hardly any processor.
+    fn is_starved(&self, hold: Option<&Hold>, holder: Option<&ThreadLocks>) -> bool {
+        let view = self.view;
+        let starves = holder.and_then(|holder| holder.seen).is_some_and(|seen| seen.doing == Doing::Starves);
+        let is_steady = |hold: &Hold| {
+            let waiters = &view.now.locks[hold.lock].waiters;
+            hold.is_steady && waiters.iter().any(|wait| wait.is_steady)
+        };
+        starves && view.now.window_ns.is_some() && hold.is_some_and(is_steady)
     }
 
     /// Whether the group is a pile-up, if its lock is kept.
@@ -229,9 +246,29 @@ impl Judge<'_, '_> {
         threads.filter(|&thread| Some(thread) != root && is_other(&view.now.threads[thread])).count()
     }
 
-    fn advice(&self, hold: Option<&Hold>, is_silent: bool, evidence: &Standstill) -> Advice {
+    fn advice(
+        &self,
+        hold: Option<&Hold>,
+        holder: Option<&ThreadLocks>,
+        is_silent: bool,
+        evidence: &Standstill,
+    ) -> Advice {
         match (hold, &evidence.holder) {
-            (Some(_), Some(holder)) if holder.sleep.is_some() => Advice::CheckSignal,
+            (Some(_), Some(holder)) if holder.sleep.is_some() => return Advice::CheckSignal,
+            _ => {}
+        }
+        match holder.and_then(|holder| holder.seen).map(|seen| seen.doing) {
+            Some(Doing::Starves) => return Advice::GiveProcessor,
+            Some(Doing::Stopped) => return Advice::LetRun,
+            Some(Doing::WaitsForThread | Doing::WaitsInside | Doing::WaitsOutside | Doing::Kernel)
+                if is_silent =>
+            {
+                return Advice::WaitUnlocked;
+            }
+            Some(Doing::Runs) => return Advice::ShortenHold,
+            _ => {}
+        }
+        match (hold, &evidence.holder) {
             (Some(_), _) if is_silent => Advice::CheckSilentHolder,
             (Some(_), _) => Advice::ShortenHold,
             (None, _) => Advice::FindHolder,
@@ -246,7 +283,10 @@ impl Judge<'_, '_> {
             (kind == Kind::LongWait && end_unknown).then_some(Doubt::EndUnknown),
             (is_unknown && !self.view.now.is_end_unknown).then_some(Doubt::NoTimes),
             (kind == Kind::PileUp && end_unknown).then_some(Doubt::MovementUnknown),
-            holder.is_some_and(|holder| holder.sleep.is_none()).then_some(Doubt::UnmarkedWork),
+            // Of a thread that the kernel was asked about it is known whether it is busy.
+            holder
+                .is_some_and(|holder| holder.sleep.is_none() && !holder.is_doing_known())
+                .then_some(Doubt::UnmarkedWork),
             (!nature.is_wrapped).then_some(Doubt::MarkedByHand),
         ]
         .into_iter()

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::findings::testing::{MILLISECOND, NOW, SECOND, Scene, finding_about};
-use crate::locks::StepKind;
+use crate::locks::{Doing, Seen, StepKind};
 
 /// A thread holds a lock without a time, as after an acquisition of a free lock. Others wait, the first for `first_ns`.
 fn pile(mut scene: Scene, waiters: usize, first_ns: u64) -> Scene {
@@ -203,4 +203,44 @@ fn what_an_earlier_finding_explains_is_not_reported_again() {
     scene.holds(1, other);
     scene.waits(0, other);
     kinds(&scene, &[]);
+}
+
+/// The kernel says that the holder of a pile does this.
+fn seen(mut scene: Scene, doing: Doing) -> Scene {
+    scene.model.threads[0].seen = Some(Seen { index: 0, place: None, doing, is_still: Some(false) });
+    scene
+}
+
+#[test]
+fn a_holder_that_gets_no_processor_is_reported_however_short_the_wait() {
+    let scene = seen(pile(Scene::new(), 1, MILLISECOND), Doing::Starves);
+    let found = scene.run(&LongWait);
+    assert_eq!((found[0].kind, &found[0].advice[..]), (Kind::StarvedHolder, &[Advice::GiveProcessor][..]));
+    assert_eq!((found[0].confidence, &found[0].doubts[..]), (Confidence::Suspected, &[][..]));
+    // Each of these alone: the same as if nobody had asked the kernel.
+    kinds(&seen(pile(Scene::new(), 1, MILLISECOND), Doing::Runs), &[]);
+    let mut moves = scene;
+    moves.model.locks[0].holders[0].is_steady = false;
+    moves.model.threads[0].holds[0].is_steady = false;
+    kinds(&moves, &[]);
+    let mut passes = seen(pile(Scene::new(), 1, MILLISECOND), Doing::Starves);
+    passes.model.locks[0].waiters[0].is_steady = false;
+    kinds(&passes, &[]);
+}
+
+#[test]
+fn what_the_holder_does_by_the_kernel_decides_the_advice() {
+    let cases = [
+        (Doing::WaitsOutside, Advice::WaitUnlocked),
+        (Doing::WaitsForThread, Advice::WaitUnlocked),
+        (Doing::Stopped, Advice::LetRun),
+        (Doing::Runs, Advice::ShortenHold),
+        (Doing::Unknown, Advice::CheckSilentHolder),
+    ];
+    for (doing, advice) in cases {
+        let found = seen(pile(Scene::new(), 1, 2 * SECOND), doing).run(&LongWait);
+        assert_eq!((found[0].kind, &found[0].advice[..]), (Kind::LongWait, &[advice][..]), "{doing:?}");
+        let doubts: &[Doubt] = if doing == Doing::Unknown { &[Doubt::UnmarkedWork] } else { &[] };
+        assert_eq!(found[0].doubts, doubts, "{doing:?}");
+    }
 }

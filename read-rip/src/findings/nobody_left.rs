@@ -43,6 +43,7 @@ pub(super) const EXPLANATIONS: &[Kind] = &[
     Kind::Unreleased,
     Kind::LostOwner,
     Kind::DestroyedLock,
+    Kind::StarvedHolder,
     Kind::LongWait,
     Kind::PileUp,
     Kind::Convoy,

@@ -226,7 +226,7 @@ pub enum Doing {
     Kernel,
     /// It runs.
     Runs,
-    /// It is ready to run, and got no processor between two readings.
+    /// It is ready to run, and got hardly any processor between two readings.
     Starves,
     /// A signal or a tracer has stopped it.
     Stopped,
@@ -343,6 +343,11 @@ impl ThreadLocks {
             advanced: None,
             seen: None,
         }
+    }
+
+    /// Whether the kernel was asked what the thread does, and knew.
+    pub fn is_doing_known(&self) -> bool {
+        self.seen.is_some_and(|seen| seen.doing != Doing::Unknown)
     }
 
     /// Whether the thread waits: for a lock, on a condition variable, for a unit of a semaphore, at a barrier, for a

@@ -12,6 +12,7 @@
 //! | `descendants` | which processes are beneath this one? |
 //! | `ends` | when did the children of this process end? |
 //! | `thread_name` | what does the kernel call a thread? |
+//! | `load` | how many threads of the machine want to run? |
 //! | `live` | what do the kernel and the memory of a process say of it? |
 //! | `remove` | is this name still that of the ring that was judged? |
 //! | `unfinished` | which rings did a process that was killed begin to make? |
@@ -22,6 +23,7 @@ mod ends;
 mod find;
 pub mod live;
 mod liveness;
+mod load;
 mod look;
 mod mapped;
 mod observer;
@@ -38,6 +40,7 @@ pub use find::{
 pub use liveness::{
     Activity, Liveness, boottime_in_ring_ns, is_of_another_boot, liveness, living_threads, settled_liveness,
 };
+pub use load::ready_threads;
 pub use mapped::MappedFiles;
 pub use remove::{Removal, remove};
 pub use thread_name::thread_name;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::names::LockNames;
 use super::units::{counted, duration};
+use crate::locks::ThreadId;
 use crate::printable::printable;
 use crate::standing::{Activity, Standings};
 use crate::target::{Call, CallKind, Child, Descriptor, DescriptorKind};
@@ -19,10 +20,35 @@ pub struct ActivityWords<'a> {
     /// Names of threads, and of locks that are in the model.
     pub names: &'a LockNames<'a>,
     /// Names of other objects that threads wait for, by their addresses.
-    pub symbols: &'a HashMap<u64, String>,
+    symbols: &'a HashMap<u64, String>,
 }
 
-impl ActivityWords<'_> {
+impl<'a> ActivityWords<'a> {
+    /// The words for the threads that were seen; `None` if the kernel was not asked.
+    pub fn new(names: &'a LockNames<'a>) -> Option<ActivityWords<'a>> {
+        names.seen.map(|seen| ActivityWords { seen: seen.standings, names, symbols: seen.symbols })
+    }
+
+    /// A sentence on what a thread of the model does, with where it stands, and for how long it is known to do it.
+    /// `None` if that is not known.
+    pub(super) fn sentence(&self, thread: ThreadId) -> Option<String> {
+        let seen = self.names.model.threads[thread].seen?;
+        let activity = self.seen.activity(seen.index);
+        if matches!(activity, Activity::Sleeps | Activity::HasEnded | Activity::Unknown) {
+            return None;
+        }
+        let (name, doing) = (self.names.thread(thread), self.of(seen.index));
+        let place =
+            seen.place.map_or_else(String::new, |place| format!(", at {}", self.names.location(place)));
+        // Of a thread that runs, the words have the time already.
+        let is_running = matches!(activity, Activity::Runs | Activity::Starves);
+        let still_ns = self.seen.window_ns.filter(|_| seen.is_still == Some(true) && !is_running);
+        Some(match still_ns {
+            Some(window_ns) => format!("{name} has been {doing}{place} for at least {}", duration(window_ns)),
+            None => format!("{name} is {doing}{place}"),
+        })
+    }
+
     /// What a thread does, by its index among those that were seen.
     pub fn of(&self, thread: usize) -> String {
         match self.seen.activity(thread) {
@@ -37,7 +63,7 @@ impl ActivityWords<'_> {
             Activity::Runs => self.running(thread),
             Activity::Starves => self.starving(thread),
             Activity::IsStopped => "stopped by a signal".to_owned(),
-            Activity::IsTraced(Some(tracer)) => format!("stopped by its tracer, process {tracer}"),
+            Activity::IsTraced(Some(tracer)) => format!("stopped by its tracer, {}", self.tracer(tracer)),
             Activity::IsTraced(None) => "stopped by its tracer".to_owned(),
             Activity::HasEnded => "ended".to_owned(),
             Activity::Unknown => "doing what is not known".to_owned(),
@@ -55,21 +81,49 @@ impl ActivityWords<'_> {
     }
 
     fn running(&self, thread: usize) -> String {
-        match (self.seen.threads[thread].scheduled_ns, self.seen.window_ns) {
-            (Some((ran_ns, _)), Some(window_ns)) if window_ns > 0 => {
-                let share = 100.0 * ran_ns as f64 / window_ns as f64;
-                format!("running, for {share:.0} % of {}", duration(window_ns))
-            }
-            _ => "running".to_owned(),
+        match self.share(thread) {
+            Some(share) => format!("running, {share}"),
+            None => "running".to_owned(),
+        }
+    }
+
+    /// `with 12 % of a processor in 200 ms`.
+    fn share(&self, thread: usize) -> Option<String> {
+        let window_ns = self.seen.window_ns.filter(|&window_ns| window_ns > 0)?;
+        // The kernel's account may be ahead of the reader's clock.
+        let ran_ns = self.seen.threads[thread].scheduled?.ran_ns.min(window_ns);
+        let percent = 100.0 * ran_ns as f64 / window_ns as f64;
+        let percent = match percent {
+            0.0 => "0".to_owned(),
+            ..0.1 => "less than 0.1".to_owned(),
+            ..10.0 => format!("{percent:.1}"),
+            _ => format!("{percent:.0}"),
+        };
+        Some(format!("with {percent} % of a processor in {}", duration(window_ns)))
+    }
+
+    /// `gdb[4711]`.
+    fn tracer(&self, pid: u32) -> String {
+        match self.seen.tracers.get(&pid) {
+            Some(name) => format!("{}[{pid}]", printable(name)),
+            None => format!("process {pid}"),
         }
     }
 
     fn starving(&self, thread: usize) -> String {
         let nice = self.seen.target.tasks[thread].nice.filter(|&nice| nice != 0);
-        let nice = nice.map_or_else(String::new, |nice| format!(" (nice {nice})"));
-        let lasting =
-            self.seen.window_ns.map_or_else(String::new, |window_ns| format!(" for {}", duration(window_ns)));
-        format!("ready to run, and without a processor{lasting}{nice}")
+        let nice = nice.map(|nice| format!("nice {nice}"));
+        let load = self.seen.load.map(|load| {
+            let threads = counted(load.ready, "thread");
+            format!(
+                "{threads} of the machine are ready to run, for {}",
+                counted(load.processors, "processor")
+            )
+        });
+        let why: Vec<String> = nice.into_iter().chain(load).collect();
+        let why = if why.is_empty() { String::new() } else { format!(" ({})", why.join("; ")) };
+        let share = self.share(thread).map_or_else(String::new, |share| format!(" {share}"));
+        format!("ready to run{share}{why}")
     }
 
     fn wait(&self, wait: &Wait) -> String {

@@ -6,9 +6,11 @@ use crate::locks::Doing;
 pub(super) fn doing(what: Doing, count: usize) -> &'static str {
     match what {
         Doing::Runs => agree(count, "runs", "run"),
-        Doing::Starves => {
-            agree(count, "is ready to run and gets no processor", "are ready to run and get no processor")
-        }
+        Doing::Starves => agree(
+            count,
+            "is ready to run and gets hardly any processor",
+            "are ready to run and get hardly any processor",
+        ),
         Doing::WaitsForLock => agree(count, "waits for a lock", "wait for locks"),
         Doing::WaitsForThread => agree(count, "waits for another thread", "wait for other threads"),
         Doing::WaitsInside => agree(

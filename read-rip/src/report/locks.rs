@@ -14,6 +14,7 @@
 use std::collections::HashSet;
 use std::io::{self, Write};
 
+use super::activity::ActivityWords;
 use super::names::LockNames;
 use super::units::{counted, duration};
 use crate::locks::{HoldState, Holders, Lock, Quantiles, Summary, Waiters};
@@ -131,7 +132,15 @@ impl LockWriter<'_> {
         let shared = if group.is_shared { " shared" } else { "" };
         let is = if is_one { "is" } else { "are" };
         match group.state {
-            HoldState::Held => writeln!(self.out, "  held{shared} by {who}{fate}{at}{lasting}"),
+            HoldState::Held => {
+                writeln!(self.out, "  held{shared} by {who}{fate}{at}{lasting}")?;
+                match (&group.threads[..], ActivityWords::new(self.names)) {
+                    (&[one], Some(words)) => {
+                        words.sentence(one).map_or(Ok(()), |doing| writeln!(self.out, "  {doing}"))
+                    }
+                    _ => Ok(()),
+                }
+            }
             HoldState::Acquiring => writeln!(self.out, "  {who}{fate} {is} acquiring it{at}"),
             HoldState::Releasing => {
                 writeln!(self.out, "  {who}{fate} {is} releasing it{acquired}")

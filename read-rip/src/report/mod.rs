@@ -44,7 +44,7 @@ pub use json::Json;
 pub use list::{list, process_state, removed, removed_unfinished};
 pub use locks::locks;
 pub use machine::{Looked, looked, stuck};
-pub use names::{LocationTexts, LockNames, location_texts};
+pub use names::{LocationTexts, LockNames, SeenNames, location_texts};
 pub use remarks::{Checked, OneReading};
 pub use standing::{StackFrames, process_name, stacks, standing_heading, standing_threads, standings};
 pub use threads::{condensed, thread};

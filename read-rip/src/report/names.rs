@@ -10,6 +10,7 @@ use super::units::counted;
 use crate::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
 use crate::locks::{Lock, LockModel, LockName, ThreadId};
 use crate::printable::printable;
+use crate::standing::Standings;
 use crate::symbols::Frame;
 
 /// Where a mark is, as `file:line`. An address follows if several marks have the same `file:line`.
@@ -124,6 +125,17 @@ pub struct LockNames<'a> {
     pub locations: &'a Locations<'a>,
     /// What these are called.
     pub texts: &'a LocationTexts<'a>,
+    /// What the kernel and the memory say of the threads, if they were asked.
+    pub seen: Option<SeenNames<'a>>,
+}
+
+/// What the kernel and the memory say of threads, and what their objects are called.
+#[derive(Clone, Copy)]
+pub struct SeenNames<'a> {
+    /// The threads.
+    pub standings: &'a Standings,
+    /// Names of the objects that threads wait for, by their addresses.
+    pub symbols: &'a HashMap<u64, String>,
 }
 
 impl<'a> LockNames<'a> {

@@ -19,7 +19,7 @@ pub enum Activity<'a> {
     DiskSleep(Option<Call>),
     /// It runs on a processor, or did at the moment of one of two readings.
     Runs,
-    /// It is ready to run, and got no processor between two readings.
+    /// It is ready to run, and got hardly any processor between two readings.
     Starves,
     /// A signal has stopped it.
     IsStopped,
@@ -40,8 +40,9 @@ impl Standings {
             RunState::Traced => return Activity::IsTraced(task.tracer),
             RunState::Zombie | RunState::Dead => return Activity::HasEnded,
             RunState::Running => {
+                let between = standing.scheduled.zip(self.window_ns);
                 let is_starved =
-                    standing.scheduled_ns.is_some_and(|(ran_ns, delayed_ns)| ran_ns == 0 && delayed_ns > 0);
+                    between.is_some_and(|(scheduled, window_ns)| scheduled.is_starved(window_ns));
                 return if is_starved { Activity::Starves } else { Activity::Runs };
             }
             RunState::DiskSleep => {

@@ -10,10 +10,13 @@
 //! | file | what it has |
 //! |---|---|
 //! | `activity` | what a thread does, in one value |
+//! | `scheduled` | how much of a processor a thread got, and whether that was too little |
 
 mod activity;
+mod scheduled;
 
 pub use activity::Activity;
+pub use scheduled::{Load, Scheduled};
 
 use std::collections::BTreeMap;
 
@@ -36,6 +39,10 @@ pub struct Standings {
     pub threads: Vec<Standing>,
     /// What is behind the descriptors that threads wait for, as far as it was asked for.
     pub descriptors: BTreeMap<u32, Descriptor>,
+    /// The names of the processes that trace threads, as far as they were asked for.
+    pub tracers: BTreeMap<u32, String>,
+    /// How busy the machine was, if that was asked for.
+    pub load: Option<Load>,
     /// The time between the two readings, ns; `None` if there was one.
     pub window_ns: Option<u64>,
     /// Whether nothing can move: the target is a core file.
@@ -54,8 +61,8 @@ pub struct Standing {
     pub is_still: Option<bool>,
     /// Whether what it waits for was the same in both readings.
     pub is_steady: bool,
-    /// How long it ran between the two readings, and how long it was ready to run and did not, ns.
-    pub scheduled_ns: Option<(u64, u64)>,
+    /// Its processor time between the two readings; `None` if there was one, or if the kernel keeps no account.
+    pub scheduled: Option<Scheduled>,
 }
 
 impl Standings {
@@ -87,11 +94,19 @@ impl Standings {
             group.tasks.iter().for_each(|&task| stack_of[task] = at);
         }
         let standing =
-            |stack| Standing { stack, wait: None, is_still: None, is_steady: false, scheduled_ns: None };
+            |stack| Standing { stack, wait: None, is_still: None, is_steady: false, scheduled: None };
         let threads = stack_of.into_iter().map(standing).collect();
-        let descriptors = BTreeMap::new();
-        let mut standings =
-            Standings { target, stacks, threads, descriptors, window_ns: None, is_final: false, clues };
+        let mut standings = Standings {
+            target,
+            stacks,
+            threads,
+            descriptors: BTreeMap::new(),
+            tracers: BTreeMap::new(),
+            load: None,
+            window_ns: None,
+            is_final: false,
+            clues,
+        };
         let waits = standings.waits(memory);
         for (thread, wait) in standings.threads.iter_mut().zip(waits) {
             thread.wait = wait;
@@ -121,9 +136,7 @@ impl Standings {
                 continue;
             };
             thread.is_still = Some(stood_still(task, &now));
-            thread.scheduled_ns = task.schedule.zip(now.schedule).map(|(before, now)| {
-                (now.ran_ns.saturating_sub(before.ran_ns), now.delayed_ns.saturating_sub(before.delayed_ns))
-            });
+            thread.scheduled = Scheduled::between(task, &now, window_ns);
             *task = now;
         }
         self.window_ns = Some(window_ns);

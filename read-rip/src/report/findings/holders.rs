@@ -55,6 +55,7 @@ pub(super) fn idle_holder(words: &mut Words<'_>, holder: &IdleHolder) -> Paragra
         hold.location.map(|location| format!("{thread} acquired it at {}", words.location(location)));
     let mut evidence: Vec<String> =
         acquired.map(|acquired| acquired + &last.unwrap_or_default()).into_iter().collect();
+    evidence.extend(words.doing(hold.thread));
     evidence.extend(words.waiters(waiters));
     Paragraph { summary, evidence }
 }

@@ -165,7 +165,7 @@ mod tests {
         locations.find_in(7, 0x1000);
         let files = FileNames::default();
         let texts = crate::report::location_texts(&locations, &files, false);
-        use_names(&LockNames { model, locations: &locations, texts: &texts }, &snapshot)
+        use_names(&LockNames { model, locations: &locations, texts: &texts, seen: None }, &snapshot)
     }
 
     fn finding() -> Finding {

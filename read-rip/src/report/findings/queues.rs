@@ -14,6 +14,7 @@ pub(super) fn queue(words: &mut Words<'_>, queue: &Queue) -> Paragraph {
         Some(holder) => active_holder(words, holder),
         None => "no thread is known to hold it now".to_owned(),
     }];
+    evidence.extend(queue.holder.as_ref().and_then(|holder| words.doing(holder.hold.thread)));
     evidence.extend(words.waiters(&queue.waiters));
     evidence.extend(queue.history.as_ref().map(history));
     Paragraph { summary, evidence }
@@ -63,6 +64,7 @@ pub(super) fn contended(words: &mut Words<'_>, contended: &Contended) -> Paragra
     };
     let mut evidence = Vec::new();
     evidence.extend(contended.holder.as_ref().map(|hold| words.holder(hold)));
+    evidence.extend(contended.holder.as_ref().and_then(|hold| words.doing(hold.thread)));
     evidence.extend(words.waiters(&contended.waiters));
     evidence.extend(contended.history.as_ref().map(history));
     if contended.unlisted > 0 {

@@ -151,6 +151,18 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
             "find out what the holder waits for after its last mark (a join, a channel, a file, a socket), or on which \
              path it left without releasing the lock (an early return, a forgotten guard)"
         }
+        Advice::WaitUnlocked => {
+            "release this lock before waiting for that, or look for a path that left it locked (an early return, a \
+             forgotten guard); `read-rip stacks PID` shows how the holder got there"
+        }
+        Advice::GiveProcessor => {
+            "find out what takes the processors: threads that spin while they wait take the holder's time; raise the \
+             holder's priority, or use a lock with priority inheritance"
+        }
+        Advice::LetRun => {
+            "let the holder run on: `kill -CONT PID` continues what a signal stopped, and a debugger lets go of what \
+             it has stopped when it detaches"
+        }
         Advice::CheckSignal => {
             "find the thread that has to signal or post: it may wait for one of these locks, have ended, or have \
              signalled before the wait began"

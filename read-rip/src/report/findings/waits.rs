@@ -29,9 +29,11 @@ pub(super) fn standstill(words: &mut Words<'_>, of: &Standstill) -> Paragraph {
     );
     let mut evidence = Vec::new();
     evidence.extend(of.holder.as_ref().map(|holder| holder_line(words, holder)));
-    evidence
-        .extend(of.holder.as_ref().and_then(|holder| holder.sleep).map(|sleep| sleep_line(words, &sleep)));
-    evidence.extend(of.holder.as_ref().and_then(|holder| holder.join).map(|join| join_line(words, &join)));
+    evidence.extend(of.holder.as_ref().and_then(|holder| match (holder.sleep, holder.join) {
+        (Some(sleep), _) => Some(sleep_line(words, &sleep)),
+        (None, Some(join)) => Some(join_line(words, &join)),
+        (None, None) => words.doing(holder.hold.thread),
+    }));
     evidence.extend(words.waiters(&of.waiters));
     if behind > 0 {
         let locks = of.locks.saturating_sub(1);

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use crate::findings::{HoldFact, LockHistory, Waiters};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockName, Quantiles, ThreadId};
+use crate::report::activity::ActivityWords;
 use crate::report::names::LockNames;
 use crate::report::units::{counted, duration};
 
@@ -98,6 +99,11 @@ impl<'a> Words<'a> {
         let verb = if is_known(hold.for_ns) { "has held" } else { "holds" };
         let (shared, lasting) = (shared(hold.is_shared), self.lasting(" for ", hold.for_ns));
         format!("{thread} {verb} it{shared}{lasting}{acquired}")
+    }
+
+    /// What a thread does by the kernel and the memory, as a sentence; `None` if that is not known.
+    pub(super) fn doing(&self, thread: ThreadId) -> Option<String> {
+        ActivityWords::new(self.names)?.sentence(thread)
     }
 
     /// A line for each of the first threads that wait for a lock, and one for all others.

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::doing::{JsonDoing, json_doing};
 use super::location::{JsonLocation, json_location};
 use super::writer::{Json, moment};
 use crate::findings::{Confidence, Evidence, Finding, Kind};
@@ -56,6 +57,8 @@ struct JsonThread<'a> {
     name: &'a str,
     pid: u32,
     tid: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    doing: Option<JsonDoing<'a>>,
 }
 
 #[derive(Serialize)]
@@ -116,7 +119,7 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
         let locations: BTreeSet<_> = pools.iter().map(|pool| pool.location).collect();
         let location = |id| json_location(names.locations.get(id), names.locations, snapshot).with_id(id);
         JsonMentions {
-            threads: pools.iter().map(|pool| json_thread(pool.holder, names)).collect(),
+            threads: pools.iter().map(|pool| json_thread(pool.holder, names, snapshot)).collect(),
             locks: pools.iter().map(|pool| json_lock(pool.lock, names)).collect(),
             locations: locations.into_iter().map(location).collect(),
         }
@@ -124,9 +127,10 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
     JsonChecked { checked, mentions }
 }
 
-fn json_thread<'a>(id: ThreadId, names: &LockNames<'a>) -> JsonThread<'a> {
+fn json_thread<'a>(id: ThreadId, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonThread<'a> {
     let thread = &names.model.threads[id];
-    JsonThread { id, name: &thread.name, pid: thread.pid, tid: thread.tid }
+    let doing = json_doing(id, names, snapshot);
+    JsonThread { id, name: &thread.name, pid: thread.pid, tid: thread.tid, doing }
 }
 
 fn json_lock<'a>(id: LockId, names: &LockNames<'a>) -> JsonLock<'a> {
@@ -148,7 +152,7 @@ fn json_finding<'a>(finding: &'a Finding, names: &LockNames<'a>, snapshot: &'a S
         doubts: finding.doubts.iter().map(|&of| Coded { code: of.name(), text: doubt(of) }).collect(),
         premises: finding.premises.iter().map(|&of| Coded { code: of.name(), text: premise(of) }).collect(),
         advice: finding.advice.iter().map(|&of| Coded { code: of.name(), text: advice(of) }).collect(),
-        threads: finding.mentions.threads.iter().map(|&id| json_thread(id, names)).collect(),
+        threads: finding.mentions.threads.iter().map(|&id| json_thread(id, names, snapshot)).collect(),
         locks: finding.mentions.locks.iter().map(|&id| json_lock(id, names)).collect(),
         locations: finding
             .mentions

@@ -19,6 +19,7 @@ mod readers;
 mod rounds;
 mod stage;
 mod stuck;
+mod unrecorded;
 mod waits;
 
 fn main() {
@@ -34,6 +35,7 @@ fn main() {
             hand::ALL,
             conditions::ALL,
             waits::ALL,
+            unrecorded::ALL,
         ]
         .concat(),
     );

@@ -1,0 +1,110 @@
+//! How much of a processor a thread got between two readings, and whether that was too little.
+//!
+//! It reads nothing: `target` has the kernel's account.
+
+use crate::target::{RunState, Task};
+
+/// A thread is starved if it was ready to run, and did not, for this part of the time.
+const DELAYED_MIN: (u64, u64) = (4, 5);
+/// And if it ran for at most one part in this many of the time.
+const RAN_PART: u64 = 10;
+/// A shorter time between two readings says nothing, ns: turns of many threads on one processor take as long.
+const WINDOW_MIN_NS: u64 = 100_000_000;
+
+/// The processor time of a thread between two readings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scheduled {
+    /// How long it ran, ns.
+    pub ran_ns: u64,
+    /// How long it was ready to run and did not, ns.
+    pub delayed_ns: u64,
+}
+
+/// How busy the machine was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// How many threads of all processes ran or were ready to.
+    pub ready: u64,
+    /// How many processors this reader sees.
+    pub processors: u64,
+}
+
+impl Scheduled {
+    /// What the kernel says of the time between two readings of a thread.
+    ///
+    /// FOLKLORE: the kernel adds a delay to its account when the delay ends, and the account of a running thread is
+    /// late by a tick. A thread that got no processor at all between the readings has a delay of 0. It was ready in
+    /// both readings and got no turn in between: so it ran all the time, or never.
+    pub(super) fn between(before: &Task, now: &Task, window_ns: u64) -> Option<Scheduled> {
+        let (was, is) = before.schedule.zip(now.schedule)?;
+        let ran_ns = is.ran_ns.saturating_sub(was.ran_ns);
+        let has_no_turn = is.turns == was.turns;
+        let was_ready = before.state == RunState::Running && now.state == RunState::Running;
+        let delayed_ns = match has_no_turn && was_ready && ran_ns == 0 {
+            true => window_ns,
+            // The delay may have begun before the first reading.
+            false => is.delayed_ns.saturating_sub(was.delayed_ns).min(window_ns.saturating_sub(ran_ns)),
+        };
+        Some(Scheduled { ran_ns, delayed_ns })
+    }
+
+    /// Whether the thread was ready for most of the time and hardly ever ran.
+    pub(super) fn is_starved(self, window_ns: u64) -> bool {
+        let (part, whole) = DELAYED_MIN;
+        self.delayed_ns.saturating_mul(whole) >= window_ns.saturating_mul(part)
+            && self.ran_ns.saturating_mul(RAN_PART) <= window_ns
+            && window_ns >= WINDOW_MIN_NS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Schedule;
+
+    const WINDOW_NS: u64 = 200_000_000;
+
+    fn task(state: RunState, ran_ns: u64, delayed_ns: u64, turns: u64) -> Task {
+        Task {
+            tid: 1,
+            own_tid: 1,
+            name: "one".into(),
+            state,
+            start_ticks: 0,
+            sleep: None,
+            registers: None,
+            schedule: Some(Schedule { ran_ns, delayed_ns, turns }),
+            nice: None,
+            tracer: None,
+            wchan: None,
+            hidden: false,
+        }
+    }
+
+    #[track_caller]
+    fn check(before: Task, now: Task, expected: (u64, u64), is_starved: bool) {
+        let of = Scheduled::between(&before, &now, WINDOW_NS).unwrap();
+        assert_eq!(
+            (of.ran_ns, of.delayed_ns, of.is_starved(WINDOW_NS)),
+            (expected.0, expected.1, is_starved)
+        );
+    }
+
+    #[test]
+    fn a_thread_that_is_ready_and_hardly_runs_is_starved() {
+        let ready = |ran_ns, delayed_ns, turns| task(RunState::Running, ran_ns, delayed_ns, turns);
+        check(ready(5, 7, 1), ready(1_000_005, 190_000_007, 2), (1_000_000, 190_000_000), true);
+        check(ready(5, 7, 1), ready(5, 7, 1), (0, WINDOW_NS), true);
+        // The delay began before the first reading.
+        check(ready(5, 7, 1), ready(5, 900_000_000, 2), (0, WINDOW_NS), true);
+        check(ready(0, 0, 1), ready(190_000_000, 10_000_000, 9), (190_000_000, 10_000_000), false);
+        check(ready(0, 0, 1), ready(30_000_000, 170_000_000, 9), (30_000_000, 170_000_000), false);
+        check(task(RunState::Sleeping, 0, 0, 1), ready(0, 0, 1), (0, 0), false);
+    }
+
+    #[test]
+    fn without_the_account_nothing_is_known() {
+        let unknown = Task { schedule: None, ..task(RunState::Running, 0, 0, 0) };
+        assert_eq!(Scheduled::between(&unknown, &task(RunState::Running, 0, 0, 0), WINDOW_NS), None);
+    }
+}
