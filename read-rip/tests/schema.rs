@@ -357,6 +357,7 @@ fn evidence(kind: Kind) -> Vec<Evidence> {
         }
         Kind::LockOrder => vec![order_cycle()],
         Kind::Livelock => livelock().into(),
+        Kind::StarvedHolder => vec![standstill()],
         Kind::LongWait => vec![standstill(), nobody_left()],
         Kind::Stall => vec![stall()],
         Kind::PileUp => vec![standstill()],

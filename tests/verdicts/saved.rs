@@ -43,7 +43,9 @@ fn timeless(lines: &[Value]) -> Vec<Value> {
     fn without_times(value: &Value) -> Value {
         match value {
             Value::Object(fields) => {
-                let kept = fields.iter().filter(|(name, _)| !name.ends_with("_ns") && *name != "text");
+                // A copy does not have what the kernel said of each thread.
+                let is_kept = |name: &str| !name.ends_with("_ns") && name != "text" && name != "doing";
+                let kept = fields.iter().filter(|(name, _)| is_kept(name));
                 Value::Object(kept.map(|(name, value)| (name.clone(), without_times(value))).collect())
             }
             Value::Array(values) => Value::Array(values.iter().map(without_times).collect()),

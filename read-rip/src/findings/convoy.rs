@@ -79,6 +79,10 @@ fn is_long(view: &View<'_>, lock: LockId) -> bool {
 
 /// Whether a lock changed hands while threads waited for it; `None`: not known.
 pub(super) fn has_moved(view: &View<'_>, lock: LockId, holder: Option<&Hold>, past: &Past) -> Option<bool> {
+    if holder.is_none() && view.now.locks[lock].is_from_memory {
+        // Its memory does not say who holds it.
+        return None;
+    }
     if view.now.window_ns.is_some() && !view.now.is_final {
         return Some(holder.is_none_or(|holder| !holder.is_steady));
     }

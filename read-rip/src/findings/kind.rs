@@ -190,6 +190,8 @@ named! {
         EndUnknown = "end-unknown",
         /// The lengths of waits are not recorded.
         NoTimes = "no-times",
+        /// Nothing recorded the waits: only what was the same in both readings is known.
+        ShortWindow = "short-window",
         /// Something that is not recorded may wake the threads.
         UnrecordedWaker = "unrecorded-waker",
         /// Plain marks do not identify a lock.

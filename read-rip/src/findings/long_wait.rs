@@ -45,9 +45,11 @@
 
 use super::evidence::{Asleep, Evidence, HolderSleep, StandingHolder, Standstill};
 use super::finding::{Analysis, Finding, locks_of};
+use super::idle_places::IdlePlaces;
 use super::idle_pool;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::nobody_left::asleep;
+use super::stall;
 use super::standstill::{self, Group, Pasts, Root};
 use super::view::{Length, View};
 use crate::hash::HashSet;
@@ -77,7 +79,13 @@ impl Analysis for LongWait {
         let is_new = |group: &Group| !group.locks.iter().any(|lock| explained.contains(lock));
         let judged = standstill::groups(view).iter().zip(idle_pool::which_are_pools(view));
         let judged = judged.filter(|&(group, &is_pool)| !is_pool && is_new(group));
-        let groups: Vec<&Group> = judged.map(|(group, _)| group).collect();
+        let (idle, is_stalled) = (IdlePlaces::of(view), stall::stalled(view).is_some());
+        // Of waits without a time it is only known where the threads stand.
+        let is_unexplained = |group: &&Group| {
+            group.first_wait_ns(view).is_some()
+                || !(idle.has_all(view, &group.threads) || is_stalled && group.hold(view).is_none())
+        };
+        let groups: Vec<&Group> = judged.map(|(group, _)| group).filter(is_unexplained).collect();
         let pasts = standstill::pasts(view, groups.iter().flat_map(|group| group.locks.iter().copied()));
         let mut new: Vec<Finding> =
             groups.iter().filter_map(|group| Judge { view, group, pasts: &pasts }.finding()).collect();
@@ -271,6 +279,7 @@ impl Judge<'_, '_> {
         match (hold, &evidence.holder) {
             (Some(_), _) if is_silent => Advice::CheckSilentHolder,
             (Some(_), _) => Advice::ShortenHold,
+            (None, _) if self.view.now.locks[self.group.lock].is_from_memory => Advice::ShowStacks,
             (None, _) => Advice::FindHolder,
         }
     }
@@ -279,9 +288,11 @@ impl Judge<'_, '_> {
         let nature = self.view.now.locks[self.group.lock].nature;
         let is_unknown = length == Length::Unknown;
         let end_unknown = is_unknown && self.view.now.is_end_unknown;
+        let is_recorded = !self.view.now.locks[self.group.lock].is_from_memory;
+        let no_times = if is_recorded { Doubt::NoTimes } else { Doubt::ShortWindow };
         [
             (kind == Kind::LongWait && end_unknown).then_some(Doubt::EndUnknown),
-            (is_unknown && !self.view.now.is_end_unknown).then_some(Doubt::NoTimes),
+            (is_unknown && !self.view.now.is_end_unknown).then_some(no_times),
             (kind == Kind::PileUp && end_unknown).then_some(Doubt::MovementUnknown),
             // Of a thread that the kernel was asked about it is known whether it is busy.
             holder

@@ -30,6 +30,7 @@ mod gates;
 mod graph;
 mod group;
 mod history;
+mod idle_places;
 mod idle_pool;
 mod kin;
 mod kind;

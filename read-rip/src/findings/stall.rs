@@ -33,10 +33,12 @@
 
 use super::evidence::{Evidence, Stall, StandingFact};
 use super::finding::{Analysis, Finding};
+use super::idle_places::IdlePlaces;
+use super::idle_pool::pools;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::nobody_left::EXPLANATIONS;
 use super::view::View;
-use crate::hash::{HashMap, HashSet};
+use crate::hash::HashMap;
 use crate::locations::LocationId;
 use crate::locks::{Doing, Seen, ThreadId};
 use crate::threads::ThreadState;
@@ -52,14 +54,21 @@ impl Analysis for Stalled {
         if found.iter().any(|finding| EXPLANATIONS.contains(&finding.kind)) {
             return;
         }
-        let Some(threads) = all_still(view) else { return };
-        let count = |doing| threads.iter().filter(|(_, seen)| seen.doing == doing).count();
-        let inside = count(Doing::WaitsForLock) + count(Doing::WaitsForThread) + count(Doing::WaitsInside);
-        let is_stuck = wait_for_locks(view, &threads) || (inside > 1 && inside == threads.len());
-        if is_stuck {
+        if let Some(threads) = stalled(view) {
             found.push(finding(view, &threads));
         }
     }
+}
+
+/// The threads of a process that stands still although threads wait for locks or for one another.
+pub(super) fn stalled(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
+    let threads = all_still(view)?;
+    let count = |doing| threads.iter().filter(|(_, seen)| seen.doing == doing).count();
+    let inside = count(Doing::WaitsForLock) + count(Doing::WaitsForThread) + count(Doing::WaitsInside);
+    // A recorded pool that idles waits inside too, and so may the thread that made it.
+    let are_all_inside = inside > 1 && inside == threads.len() && pools(view).is_empty();
+    let is_stuck = wait_for_locks(view, &threads) || are_all_inside;
+    is_stuck.then_some(threads)
 }
 
 type Threads = [(ThreadId, Seen)];
@@ -77,15 +86,8 @@ fn all_still(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
 
 /// Whether threads wait for locks that are not the idle part of a pool.
 fn wait_for_locks(view: &View<'_>, threads: &Threads) -> bool {
-    let function = |seen: &Seen| seen.place.map(|place| &*view.locations[place].full_function);
-    let waits_for_work = |seen: &Seen| matches!(seen.doing, Doing::WaitsInside | Doing::WaitsOutside);
-    let working: HashSet<&str> = threads
-        .iter()
-        .filter(|(_, seen)| waits_for_work(seen))
-        .filter_map(|(_, seen)| function(seen))
-        .collect();
-    let is_idle = |seen: &Seen| function(seen).is_none_or(|function| working.contains(function));
-    threads.iter().any(|(_, seen)| seen.doing == Doing::WaitsForLock && !is_idle(seen))
+    let idle = IdlePlaces::of(view);
+    threads.iter().any(|(_, seen)| seen.doing == Doing::WaitsForLock && !idle.has(view, seen))
 }
 
 fn finding(view: &View<'_>, threads: &Threads) -> Finding {

@@ -255,10 +255,15 @@ fn of_wait(wait: &crate::waits::Wait) -> Doing {
             }
             Some(Role::Initialisation | Role::Join) => Doing::WaitsForThread,
             Some(_) => Doing::WaitsInside,
-            None => Doing::Unknown,
+            None => of_futex(wait),
         },
-        WaitKind::Unknown => Doing::Unknown,
+        WaitKind::Unknown => of_futex(wait),
     }
+}
+
+/// A wait for a word of memory, whatever that means to the program.
+fn of_futex(wait: &crate::waits::Wait) -> Doing {
+    if wait.is_private { Doing::WaitsInside } else { Doing::Unknown }
 }
 
 fn of_call(kind: CallKind) -> Doing {

@@ -98,6 +98,7 @@ impl<'a> Waits<'a> {
             owner: found.owner,
             is_exclusive: found.is_exclusive,
             is_timed: futex.is_timed,
+            is_private: futex.is_private,
             basis,
             construct: clue.construct,
         };

@@ -148,6 +148,10 @@ const OBJECTS: &[Object] = &[
     other("std::sys::*once*::call*", AtFutex, "std::sync::Once", Role::Initialisation),
     other("std::sys::*once*::wait*", AtFutex, "std::sync::Once", Role::Initialisation),
     other("std::sys::*Parker::park*", Elsewhere, "std::thread::park", Role::Park),
+    // The compiler inlines the functions above into these.
+    other("std::thread::*park*", Elsewhere, "std::thread::park", Role::Park),
+    other("std::sync::*arrier::wait*", Elsewhere, "std::sync::Barrier", Role::Barrier),
+    other("std::sync::*ondvar::wait*", AtFutex, "std::sync::Condvar", Role::Condition),
     // parking_lot: each thread sleeps in a futex of its own.
     lock("parking_lot::raw_mutex::*lock*", Elsewhere, "parking_lot::Mutex"),
     read_lock("parking_lot::raw_rwlock::*shared*", Elsewhere, "parking_lot::RwLock"),

@@ -19,6 +19,8 @@ pub struct Wait {
     pub is_exclusive: bool,
     /// Whether the wait ends by itself after a time.
     pub is_timed: bool,
+    /// Whether only threads of this process can wake it.
+    pub is_private: bool,
     /// How the kind is known.
     pub basis: Basis,
     /// What the function names of the stack say that the object is for.

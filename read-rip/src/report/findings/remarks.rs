@@ -71,6 +71,9 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         Doubt::UnmarkedWork => "the thread may be busy in code without marks",
         Doubt::EndUnknown => "when the process died is not recorded: the wait may have been short",
         Doubt::NoTimes => "how long threads waited is not recorded (RIP_CLOCK=contended records it)",
+        Doubt::ShortWindow => {
+            "nothing recorded when these waits began: they may be short (a longer --window says more)"
+        }
         Doubt::UnrecordedWaker => {
             "a signal handler, a timer, or another process may wake them, which is not recorded"
         }

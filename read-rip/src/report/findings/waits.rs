@@ -19,6 +19,7 @@ pub(super) fn standstill(words: &mut Words<'_>, of: &Standstill) -> Paragraph {
     };
     let who = match &of.holder {
         Some(holder) => format!(", which {} {}", words.thread(holder.hold.thread), keeps(holder)),
+        None if words.is_from_memory(of.lock) => ", whose holder is not known".to_owned(),
         None => ", which no recorded thread is known to hold".to_owned(),
     };
     let summary = format!(

@@ -59,6 +59,11 @@ impl<'a> Words<'a> {
         if !is_clear && lock.name != LockName::None { format!("{name} ({:#x})", lock.address) } else { name }
     }
 
+    /// Whether only the process's memory says anything of a lock.
+    pub(super) fn is_from_memory(&self, id: LockId) -> bool {
+        self.names.model.locks[id].is_from_memory
+    }
+
     /// Whether lengths of time up to the end of the process are lower bounds.
     pub(super) fn is_end_unknown(&self) -> bool {
         self.names.model.is_end_unknown

@@ -66,23 +66,24 @@ fn join_under_a_lock() {
 
 /// The holder is ready to run, and other threads have its processor.
 fn without_a_processor() {
-    let meeting: &'static Meeting = leaked(Meeting::new(2));
+    let meeting: &'static Meeting = leaked(Meeting::new(4));
     drop(actor("flusher", move || {
         let accounts = ACCOUNTS.lock().unwrap();
-        meeting.wait();
         run_on_the_first_processor();
         // SAFETY: the call touches no memory.
         assert_eq!(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) }, 0);
+        meeting.wait();
         spin();
         drop(accounts);
     }));
-    meeting.wait();
     for _ in 0..2 {
-        drop(actor("busy", || {
+        drop(actor("busy", move || {
             run_on_the_first_processor();
+            meeting.wait();
             spin();
         }));
     }
+    meeting.wait();
     drop(actor("client", || drop(ACCOUNTS.lock().unwrap())).until_blocked());
 }
 

@@ -1,0 +1,122 @@
+//! `check` on programs that nothing prepared: what waits because it is idle is no finding, and what is stuck is one.
+//!
+//! `programs/idle.c`, `idle.rs` and `idle.py` have the threads.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use librip_test_kit::tool::{is_installed, tool};
+use support::unprepared::{Stuck, compile, directory};
+
+fn c() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM
+        .get_or_init(|| compile("idle.c", "idle-c", "cc", &["-g", "-O1", "-pthread"]).expect("a C compiler"))
+}
+
+fn rust() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/idle.rs");
+        let program = directory().join("idle-rust");
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        tool(Command::new(rustc).args(["--edition", "2024", "-g", "-O", source, "-o"]).arg(&program));
+        program
+    })
+}
+
+/// What `check` finds, as `CONFIDENCE KIND`. The balance counts each thread once, and the last line of the view says
+/// the same.
+#[track_caller]
+fn check(stuck: &Stuck, case: &str) -> Vec<String> {
+    let lines = stuck.read(&["check", "--json"]).json();
+    let found: Vec<String> = lines
+        .iter()
+        .filter(|line| line["type"] == "finding")
+        .map(|line| {
+            let field = |name: &str| line["data"][name].as_str().expect(name).to_owned();
+            format!("{} {}", field("confidence"), field("kind"))
+        })
+        .collect();
+    let checked = &lines.iter().find(|line| line["type"] == "checked").expect("the last line")["data"];
+    let balance = &checked["balance"];
+    let of = |name: &str| balance[name].as_u64().expect(name);
+    let doing = balance["doing"].as_object().into_iter().flatten();
+    let doing: u64 = doing.filter_map(|(_, count)| count.as_u64()).sum();
+    let counted = of("on_locks") + of("on_conditions") + of("on_semaphores") + doing;
+    assert_eq!(
+        (counted, of("present")),
+        (of("present"), checked["threads"].as_u64().unwrap()),
+        "{balance:#}"
+    );
+    let view = stuck.read(&[]).sound().stdout;
+    let verdict = view.lines().rfind(|line| line.starts_with("check: ")).unwrap_or_else(|| panic!("{view}"));
+    let expected = found.first().map_or("no findings", String::as_str);
+    assert!(verdict.starts_with(&format!("check: {expected}")), "{case}: {verdict}\n{lines:#?}");
+    found
+}
+
+#[track_caller]
+fn silent(program: &Path, case: &str, sleepers: usize) {
+    let stuck = Stuck::start(program, &[case], sleepers);
+    assert_eq!(check(&stuck, case), [""; 0], "{case}: {:#?}", stuck.read(&["check"]));
+}
+
+#[track_caller]
+fn stalled(program: &Path, case: &str, sleepers: usize) {
+    let stuck = Stuck::start(program, &[case], sleepers);
+    assert_eq!(check(&stuck, case), ["suspected stall"], "{case}: {:#?}", stuck.read(&["check"]));
+}
+
+#[test]
+fn idle_pools_of_c_are_no_findings() {
+    silent(c(), "queue", 4);
+    silent(c(), "queue-and-epoll", 8);
+    silent(c(), "leader", 3);
+    silent(c(), "book-pool", 4);
+}
+
+#[test]
+fn idle_pools_of_rust_are_no_findings() {
+    silent(rust(), "book-pool", 4);
+    silent(rust(), "queue", 4);
+    silent(rust(), "parked", 4);
+}
+
+#[test]
+fn an_idle_pool_of_python_is_no_finding() {
+    if !is_installed("python3") {
+        eprintln!("SKIPPED python: it is not installed");
+        return;
+    }
+    let script = directory().join("idle.py");
+    fs::write(&script, include_str!("programs/idle.py")).unwrap();
+    let stuck = Stuck::start("python3".as_ref(), &[script.to_str().unwrap()], 4);
+    assert_eq!(check(&stuck, "idle.py"), [""; 0], "{:#?}", stuck.read(&["check"]));
+}
+
+#[test]
+fn threads_that_nobody_is_left_to_wake_are_a_stall() {
+    stalled(c(), "nobody-left", 5);
+    stalled(rust(), "nobody-left", 5);
+}
+
+#[test]
+fn threads_that_wait_for_a_lock_that_stores_no_owner_are_a_stall() {
+    stalled(rust(), "channel-under-a-lock", 5);
+    stalled(rust(), "itself", 1);
+}
+
+#[test]
+fn threads_behind_a_thread_that_reads_are_a_finding_that_says_so() {
+    let stuck = Stuck::start(c(), &["backend"], 4);
+    assert_eq!(check(&stuck, "backend"), ["suspected long-wait"], "{:#?}", stuck.read(&["check"]));
+    let text = stuck.read(&["check"]).stdout;
+    for part in ["wait for cache (0x", " has been in read on descriptor ", "(pipe", "at expires idle.c:"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
