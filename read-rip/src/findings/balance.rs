@@ -86,6 +86,14 @@ impl Balance {
             && !ends_by_itself
             && model.unrecorded.is_none_or(|unrecorded| unrecorded == 0);
         let is_unknown = doing.keys().all(|&what| what == Doing::Unknown);
+        let waits_inside =
+            |what: &Doing| matches!(what, Doing::WaitsForLock | Doing::WaitsForThread | Doing::WaitsInside);
+        let is_unrecorded = present().all(|thread| thread.slot.is_none());
+        let all_wait = all_wait
+            || is_unrecorded
+                && !doing.is_empty()
+                && counted().next().is_none()
+                && doing.keys().all(waits_inside);
         let outcome = match () {
             () if !found.is_empty() => Outcome::Findings,
             () if model.locks.is_empty() && !model.has_progress_sites && is_unknown => {

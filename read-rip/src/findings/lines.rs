@@ -168,10 +168,13 @@ impl<'a> Pattern<'a> {
 
     /// The threads that wait at each line of each process.
     fn waiting(&self) -> BTreeMap<(u32, Line<'a>), Vec<ThreadId>> {
+        let has_recorded_wait = |thread: &ThreadLocks| {
+            thread.wait.is_some_and(|wait| !self.view.now.locks[wait.lock].is_from_memory)
+        };
         let mut waiting: BTreeMap<_, Vec<ThreadId>> = BTreeMap::new();
         for (id, thread) in self.view.now.threads.iter().enumerate() {
             let is_still = thread.state == ThreadState::Present
-                && thread.wait.is_none()
+                && !has_recorded_wait(thread)
                 && thread.advanced.is_none_or(|words| words == 0);
             let last = snaps(thread).next_back().filter(|_| is_still);
             let is_waiting = || self.meanings(thread).last().is_some_and(|last| last.1 == Meaning::Waits);

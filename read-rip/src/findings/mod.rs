@@ -85,10 +85,10 @@ pub const ANALYSES: &[&dyn Analysis] = &[
     &starvation::Starvation,
     &long_wait::LongWait,
     &nobody_left::NobodyLeft,
-    &stall::Stalled,
     &long_hold::LongHold,
     &contention::Contention,
     &lines::Lines,
+    &stall::Stalled,
 ];
 
 /// Runs all analyses. The worst finding is first: the most certain, and of those the one that hurts most threads.

@@ -12,7 +12,8 @@
 //! * threads wait for locks, and are not the idle part of a pool. A thread that idles in a pool waits for a lock in the
 //!   function in which another thread of the pool waits for work;
 //! * all threads wait for what only a thread of the process can bring: locks, conditions, semaphores, the end of a
-//!   thread. None waits for input, for a time or for a signal.
+//!   thread. None waits for input, for a time or for a signal. And one of them waits for a certain thread or lock: if
+//!   all wait on conditions, a signal handler may be what they wait for, as a program does whose main thread parks.
 //!
 //! It is reported only where no other finding explains why threads wait.
 //!
@@ -51,7 +52,8 @@ const LISTED_MAX: usize = 6;
 
 impl Analysis for Stalled {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        if found.iter().any(|finding| EXPLANATIONS.contains(&finding.kind)) {
+        let explains = |kind| kind == Kind::LockLine || EXPLANATIONS.contains(&kind);
+        if found.iter().any(|finding| explains(finding.kind)) {
             return;
         }
         if let Some(threads) = stalled(view) {
@@ -64,9 +66,10 @@ impl Analysis for Stalled {
 pub(super) fn stalled(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
     let threads = all_still(view)?;
     let count = |doing| threads.iter().filter(|(_, seen)| seen.doing == doing).count();
-    let inside = count(Doing::WaitsForLock) + count(Doing::WaitsForThread) + count(Doing::WaitsInside);
+    let for_threads = count(Doing::WaitsForLock) + count(Doing::WaitsForThread);
+    let inside = for_threads + count(Doing::WaitsInside);
     // A recorded pool that idles waits inside too, and so may the thread that made it.
-    let are_all_inside = inside > 1 && inside == threads.len() && pools(view).is_empty();
+    let are_all_inside = for_threads > 0 && inside == threads.len() && pools(view).is_empty();
     let is_stuck = wait_for_locks(view, &threads) || are_all_inside;
     is_stuck.then_some(threads)
 }

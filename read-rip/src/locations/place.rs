@@ -4,7 +4,7 @@
 //! see is the line of the program that called them.
 
 use super::location::Location;
-use super::wrapper::is_standard_library;
+use super::wrapper::{is_of_wrapper_crate, is_standard_library};
 use super::{LocationId, Locations};
 use crate::stacks::{Frame, Stack};
 use crate::symbols;
@@ -78,7 +78,8 @@ impl Locations<'_> {
 /// Whether the source is known, and is not that of a standard library.
 fn is_of_program(location: &Location) -> bool {
     let file = location.source.as_ref().map(|(file, _)| &**file);
-    file.is_some_and(|file| !location.is_in_wrapper && !is_standard_library(file) && !is_c_library(file))
+    let is_wrapper = location.is_in_wrapper || is_of_wrapper_crate(&location.full_function);
+    file.is_some_and(|file| !is_wrapper && !is_standard_library(file) && !is_c_library(file))
 }
 
 /// Whether a source file is one of a C library: a static program has their code.

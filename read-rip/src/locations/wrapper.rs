@@ -32,6 +32,11 @@ pub(super) fn remove_wrapper_frames(
     Some((caller.file.clone()?, caller.line?))
 }
 
+/// Whether a function belongs to one of the crates of wrappers.
+pub(super) fn is_of_wrapper_crate(function: &str) -> bool {
+    WRAPPERS.contains(&crate_of(function))
+}
+
 /// Whether a source file belongs to the standard library of Rust or C++.
 pub(super) fn is_standard_library(file: &str) -> bool {
     // The directory before this is that of the toolchain if rustc found the library's source, and /rustc/HASH

@@ -41,9 +41,12 @@ pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Location
         }
         let id = observer.thread(task);
         let standing = &seen.threads[at];
-        observer.model.threads[id].seen = Some(Seen {
+        let own = &mut observer.model.threads[id];
+        // The record knows the caller of a wrapper, in every build.
+        let recorded = own.wait.or(own.sleep).map(|wait| wait.location);
+        own.seen = Some(Seen {
             index: at,
-            place: places[standing.stack],
+            place: recorded.or(places[standing.stack]),
             doing: doing(seen, at),
             is_still: standing.is_still,
         });
