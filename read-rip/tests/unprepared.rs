@@ -174,9 +174,10 @@ fn a_stuck_python_program_has_whole_stacks_and_no_proof() {
     let script = directory().join("deadlock.py");
     fs::write(&script, include_str!("programs/deadlock.py")).unwrap();
     let stuck = Stuck::start_untimed("python3".as_ref(), &[script.to_str().unwrap()], 3);
-    let found = stuck.findings();
-    assert!(!found.is_empty(), "a stuck program");
-    assert!(found.iter().all(|finding| finding["confidence"] == "suspected"), "{found:#?}");
+    // Its locks are semaphores to the C library: who has one is not known, and a signal handler may post one.
+    let answer = stuck.read(&["check"]);
+    assert_eq!(answer.status, 3, "a stuck program is not called sound: {answer:#?}");
+    contains(&answer.stdout, &["not judged: "]);
     contains(&stuck.read(&[]).sound().stdout, &["3 threads", "waiting for "]);
     contains(&stuck.read(&["stacks"]).sound().stdout, &["2 threads: "]);
 }

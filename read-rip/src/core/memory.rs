@@ -8,7 +8,7 @@ use crate::ring::{Module, Source};
 use crate::symbols::{Options, UnwindSections};
 use crate::target::{Memory, Unreadable};
 
-/// See the [module](self).
+/// The memory of a core file.
 pub struct CoreMemory<'a> {
     source: &'a Source,
     segments: &'a [Segment],

@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 const PAGE: u64 = 4096;
 const PT_LOAD: u32 = 1;
@@ -116,9 +117,22 @@ pub fn note(kind: u32, description: &[u8]) -> Vec<u8> {
     out
 }
 
+/// The call that a thread sleeps in. On a busy machine a thread that was asleep may run for a moment.
+fn asleep(pid: u32, tid: u32) -> String {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap();
+        if !text.starts_with("running") {
+            return text;
+        }
+        assert!(Instant::now() < deadline, "{tid} does not sleep");
+        std::thread::yield_now();
+    }
+}
+
 /// `struct elf_prstatus` of a thread that sleeps in a system call.
 fn status(pid: u32, tid: u32, signal: i16) -> Vec<u8> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).unwrap();
+    let text = asleep(pid, tid);
     let mut fields = text.split_ascii_whitespace();
     let number: u64 =
         fields.next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{tid}: {text}"));

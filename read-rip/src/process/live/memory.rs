@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::target::{Mapping, Memory, Unreadable};
 
-/// See the [module](self).
+/// The memory of a living process.
 #[derive(Debug)]
 pub struct LiveMemory {
     /// `None` if the kernel refused to open it.
