@@ -112,7 +112,6 @@ fn threads_that_wait_for_a_lock_that_stores_no_owner_are_a_stall() {
 }
 
 #[test]
-#[ignore = "its program does not yet make sure that the thread which reads has the lock first"]
 fn threads_behind_a_thread_that_reads_are_a_finding_that_says_so() {
     let stuck = Stuck::start(c(), &["backend"], 4);
     assert_eq!(check(&stuck, "backend"), ["suspected long-wait"], "{:#?}", stuck.read(&["check"]));
