@@ -34,7 +34,7 @@ fn read_again_and_again(pid: u32, times: u64, mut judge: impl FnMut(&[Finding]))
     let options = || Options { debug_dirs: Vec::new(), ..Options::default() };
     let mut unwinder = Unwinder::new(&first, &memory, options());
     let mut names = FunctionNames::new(&first.modules, options());
-    let snapshot = Snapshot { modules: first.modules.clone(), ..nothing_recorded() };
+    let snapshot = Snapshot::of_modules(first.modules.clone());
     let mut locations = Locations::new(&snapshot, Resolver::new(&first.modules, options()));
     let nobody = HashSet::new();
     for _ in 0..times {
@@ -63,19 +63,6 @@ fn read_again_and_again(pid: u32, times: u64, mut judge: impl FnMut(&[Finding]))
             memo: Memo::default(),
         };
         judge(&findings::run(&view));
-    }
-}
-
-fn nothing_recorded() -> Snapshot {
-    Snapshot {
-        header: None,
-        modules: Vec::new(),
-        sites: Vec::new(),
-        slots: Vec::new(),
-        lock_names: Default::default(),
-        calls: Vec::new(),
-        defects: Vec::new(),
-        sequence_mask: u64::MAX,
     }
 }
 

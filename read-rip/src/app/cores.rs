@@ -10,7 +10,6 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::error::AppError;
-use super::look::snapshot_of;
 use super::reading::{CoreRest, Reading};
 use crate::cli::Common;
 use crate::core::Core;
@@ -47,7 +46,7 @@ impl Reading {
                 reading
             }
             None => {
-                let mut reading = Reading::dead(path, snapshot_of(&seen));
+                let mut reading = Reading::dead(path, Snapshot::of_modules(seen.target.modules.clone()));
                 reading.seen = Some(seen);
                 reading
             }

@@ -101,24 +101,10 @@ pub(super) fn path_of(pid: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}"))
 }
 
-/// A snapshot of a process without a ring: its modules, and no history.
-pub(super) fn snapshot_of(seen: &Standings) -> Snapshot {
-    Snapshot {
-        header: None,
-        modules: seen.target.modules.clone(),
-        sites: Vec::new(),
-        slots: Vec::new(),
-        lock_names: HashMap::default(),
-        calls: Vec::new(),
-        defects: Vec::new(),
-        sequence_mask: u64::MAX,
-    }
-}
-
 impl Reading {
     /// A process without a ring.
     pub(super) fn of_process(path: &Path, seen: Standings) -> Reading {
-        let snapshot = snapshot_of(&seen);
+        let snapshot = Snapshot::of_modules(seen.target.modules.clone());
         let pid = i32::try_from(seen.target.pid).unwrap_or(0);
         Reading {
             path: path.to_owned(),

@@ -13,7 +13,6 @@ use crate::locks::{
     ThreadId, ThreadLocks, Wait,
 };
 use crate::ring::LockType;
-use crate::threads::ThreadState;
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 pub(super) const MILLISECOND: u64 = 1_000_000;
@@ -80,32 +79,11 @@ impl Scene {
         let last = Some(self.location("idle.rs", 1));
         self.model.threads.push(ThreadLocks {
             slot: Some(id),
-            pid: PID,
-            tid: 5000 + id as u32,
-            name: name.into(),
-            state: ThreadState::Present,
             claimed_ns: NOW - 60 * SECOND,
-            is_first: false,
-            first_slot_count: 0,
             slot_index: id as u64,
-            first_sequence: 0,
-            creator: None,
-            joiner: None,
-            exited_ns: None,
-            holds: Vec::new(),
-            wait: None,
-            condition_wait: None,
-            relock: None,
-            semaphore_wait: None,
-            sleep: None,
-            join: None,
-            overflowed: 0,
-            in_flux: 0,
             last,
-            steps: Steps::default(),
-            overwritten: 0,
             advanced: (!self.model.is_final).then_some(0),
-            seen: None,
+            ..ThreadLocks::unrecorded(PID, 5000 + id as u32, name.into())
         });
         id
     }
@@ -114,22 +92,8 @@ impl Scene {
     pub(super) fn lock(&mut self, name: &str) -> LockId {
         let ownership = Ownership::ByRule;
         let nature = Nature { lock_type: LockType::Mutex, is_wrapped: true, ownership, ..Nature::default() };
-        self.model.locks.push(Lock {
-            pid: PID,
-            address: 0x7f00_0000 + 64 * self.model.locks.len() as u64,
-            name: LockName::Given(name.into()),
-            class: None,
-            nature,
-            holders: Vec::new(),
-            possible_holders: Vec::new(),
-            waiters: Vec::new(),
-            condition_waiters: Vec::new(),
-            semaphore_waiters: Vec::new(),
-            initialised_at: None,
-            is_handed_over: false,
-            is_from_memory: false,
-            record: Default::default(),
-        });
+        let address = 0x7f00_0000 + 64 * self.model.locks.len() as u64;
+        self.model.locks.push(Lock { name: LockName::Given(name.into()), nature, ..Lock::at(PID, address) });
         self.model.locks.len() - 1
     }
 

@@ -10,9 +10,7 @@ use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::merge;
 use super::replay::replay;
-use super::{
-    Hold, HoldState, Join, LockId, LockIncident, LockModel, StepKind, Steps, ThreadId, ThreadLocks, Wait,
-};
+use super::{Hold, HoldState, Join, LockId, LockIncident, LockModel, StepKind, ThreadId, ThreadLocks, Wait};
 use crate::events;
 use crate::locations::{LocationId, Locations};
 use crate::ring::{
@@ -215,9 +213,6 @@ fn one_thread<'a>(
     let slot = thread.slot;
     let mut own = ThreadLocks {
         slot: Some(thread.position),
-        pid: slot.pid,
-        tid: slot.tid,
-        name: slot.name.clone(),
         state: thread.state,
         claimed_ns: slot.claimed_boottime_ns,
         is_first: slot.index == 0 && slot.generation == 1,
@@ -227,20 +222,10 @@ fn one_thread<'a>(
         creator: slot.creator,
         joiner: slot.joiner,
         exited_ns: Some(slot.exited_boottime_ns).filter(|_| thread.state == ThreadState::Exited),
-        holds: Vec::new(),
-        wait: None,
-        condition_wait: None,
-        relock: None,
-        semaphore_wait: None,
-        sleep: None,
-        join: None,
         overflowed: slot.held_overflowed,
         in_flux: slot.held_in_flux,
-        last: None,
-        steps: Steps::default(),
-        overwritten: 0,
         advanced: steadiness.earlier.map(|earlier| slot.count.saturating_sub(earlier.count)),
-        seen: None,
+        ..ThreadLocks::unrecorded(slot.pid, slot.tid, slot.name.clone())
     };
     let last_wait = LastWait::of(slot, marks);
     let entry = |held: &'a HeldLock| {

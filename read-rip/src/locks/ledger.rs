@@ -3,7 +3,7 @@
 //! `build` and `replay` fill it in, thread by thread. It does not interpret entries or events itself.
 
 use super::marks::Mark;
-use super::{Lock, LockId, LockName, Nature, Ownership, Record, ThreadId};
+use super::{Lock, LockId, LockName, Ownership, ThreadId};
 use crate::hash::HashMap;
 use crate::locations::{LocationId, Locations};
 use crate::ring::{Clock, HandedOver, LockType, SiteFlags, SiteKind, Slot, Snapshot};
@@ -61,22 +61,8 @@ impl<'s> Ledger<'s> {
     /// The lock at an address of a process. Says nothing of it.
     pub(super) fn lock_at(&mut self, pid: u32, address: u64) -> LockId {
         *self.by_address.entry((pid, address)).or_insert_with(|| {
-            self.locks.push(Lock {
-                pid,
-                address,
-                name: LockName::None,
-                class: None,
-                nature: Nature::default(),
-                holders: Vec::new(),
-                possible_holders: Vec::new(),
-                waiters: Vec::new(),
-                condition_waiters: Vec::new(),
-                semaphore_waiters: Vec::new(),
-                initialised_at: None,
-                is_from_memory: false,
-                is_handed_over: self.handed_over.is_some_and(|known| known.locks.contains(&address)),
-                record: Record::default(),
-            });
+            let is_handed_over = self.handed_over.is_some_and(|known| known.locks.contains(&address));
+            self.locks.push(Lock { is_handed_over, ..Lock::at(pid, address) });
             self.notes.push(Notes::default());
             self.locks.len() - 1
         })

@@ -100,20 +100,13 @@ fn rename(model: &mut LockModel, ids: &[LockId]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LockName, Record, Wait};
+    use super::super::{Record, Wait};
     use super::*;
 
     fn lock(pid: u32, address: u64, lock_type: LockType, is_process_shared: bool) -> Lock {
         let nature = Nature { lock_type, is_process_shared, is_wrapped: true, ..Nature::default() };
         Lock {
-            pid,
-            address,
-            name: LockName::None,
-            class: None,
             nature,
-            holders: Vec::new(),
-            possible_holders: Vec::new(),
-            waiters: Vec::new(),
             condition_waiters: vec![Wait {
                 thread: pid as usize,
                 lock: 0,
@@ -125,11 +118,8 @@ mod tests {
                 is_relock: false,
                 is_steady: false,
             }],
-            semaphore_waiters: Vec::new(),
-            initialised_at: None,
-            is_handed_over: false,
-            is_from_memory: false,
             record: Record { acquisitions: 1, ..Record::default() },
+            ..Lock::at(pid, address)
         }
     }
 

@@ -89,6 +89,28 @@ pub struct Lock {
     pub record: Record,
 }
 
+impl Lock {
+    /// A lock of which nothing is known yet.
+    pub fn at(pid: u32, address: u64) -> Lock {
+        Lock {
+            pid,
+            address,
+            name: LockName::None,
+            class: None,
+            nature: Nature::default(),
+            holders: Vec::new(),
+            possible_holders: Vec::new(),
+            waiters: Vec::new(),
+            condition_waiters: Vec::new(),
+            semaphore_waiters: Vec::new(),
+            initialised_at: None,
+            is_handed_over: false,
+            is_from_memory: false,
+            record: Record::default(),
+        }
+    }
+}
+
 /// What a lock is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockName {

@@ -7,8 +7,8 @@
 //! Nothing here is about the past: a wait has no beginning, and a hold has no place.
 
 use super::{
-    Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Record, Seen,
-    ThreadId, ThreadLocks, Wait,
+    Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Seen, ThreadId,
+    ThreadLocks, Wait,
 };
 use crate::hash::HashMap;
 use crate::locations::Locations;
@@ -137,22 +137,7 @@ impl Observer<'_> {
         let (pid, locks) = (self.pid, &mut self.model.locks);
         *self.locks.entry((pid, address)).or_insert_with(|| {
             let name = locations.symbol_of(pid, address).map_or(LockName::None, LockName::Symbol);
-            locks.push(Lock {
-                pid,
-                address,
-                name,
-                class: None,
-                nature,
-                holders: Vec::new(),
-                possible_holders: Vec::new(),
-                waiters: Vec::new(),
-                condition_waiters: Vec::new(),
-                semaphore_waiters: Vec::new(),
-                initialised_at: None,
-                is_handed_over: false,
-                is_from_memory: true,
-                record: Record::default(),
-            });
+            locks.push(Lock { name, nature, is_from_memory: true, ..Lock::at(pid, address) });
             locks.len() - 1
         })
     }

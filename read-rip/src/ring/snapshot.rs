@@ -28,6 +28,20 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// What is known of a process without a ring: its modules, and no history.
+    pub fn of_modules(modules: Vec<Module>) -> Snapshot {
+        Snapshot {
+            header: None,
+            modules,
+            sites: Vec::new(),
+            slots: Vec::new(),
+            lock_names: HashMap::new(),
+            calls: Vec::new(),
+            defects: Vec::new(),
+            sequence_mask: u64::MAX,
+        }
+    }
+
     /// Takes the words of all slots out of the snapshot, in the order of the slots.
     pub fn take_words(&mut self) -> Vec<Words> {
         self.slots.iter_mut().map(|slot| std::mem::take(&mut slot.words)).collect()

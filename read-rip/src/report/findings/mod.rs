@@ -96,51 +96,8 @@ mod tests {
     use crate::symbols::{Options, Resolver};
 
     fn model() -> LockModel {
-        let thread = ThreadLocks {
-            slot: Some(0),
-            pid: 7,
-            tid: 12,
-            name: "evil\x1b[31m".into(),
-            state: crate::threads::ThreadState::Present,
-            claimed_ns: 0,
-            is_first: false,
-            first_slot_count: 0,
-            slot_index: 0,
-            first_sequence: 0,
-            creator: None,
-            joiner: None,
-            exited_ns: None,
-            holds: Vec::new(),
-            wait: None,
-            condition_wait: None,
-            relock: None,
-            semaphore_wait: None,
-            sleep: None,
-            join: None,
-            overflowed: 0,
-            in_flux: 0,
-            last: None,
-            steps: crate::locks::Steps::default(),
-            overwritten: 0,
-            advanced: None,
-            seen: None,
-        };
-        let lock = Lock {
-            pid: 7,
-            address: 0x1234,
-            name: LockName::Given("CACHE\n".into()),
-            class: None,
-            nature: Default::default(),
-            holders: Vec::new(),
-            possible_holders: Vec::new(),
-            waiters: Vec::new(),
-            condition_waiters: Vec::new(),
-            semaphore_waiters: Vec::new(),
-            initialised_at: None,
-            is_handed_over: false,
-            is_from_memory: false,
-            record: Default::default(),
-        };
+        let thread = ThreadLocks { slot: Some(0), ..ThreadLocks::unrecorded(7, 12, "evil\x1b[31m".into()) };
+        let lock = Lock { name: LockName::Given("CACHE\n".into()), ..Lock::at(7, 0x1234) };
         LockModel {
             pid: 7,
             now_ns: Some(5_000_000_000),
@@ -151,16 +108,7 @@ mod tests {
     }
 
     fn with_names<T>(model: &LockModel, use_names: impl FnOnce(&LockNames<'_>, &Snapshot) -> T) -> T {
-        let snapshot = Snapshot {
-            header: None,
-            modules: Vec::new(),
-            sites: Vec::new(),
-            slots: Vec::new(),
-            lock_names: Default::default(),
-            calls: Vec::new(),
-            defects: Vec::new(),
-            sequence_mask: u64::MAX,
-        };
+        let snapshot = Snapshot::of_modules(Vec::new());
         let mut locations = Locations::new(&snapshot, Resolver::new(&[], Options::default()));
         locations.find_in(7, 0x1000);
         let files = FileNames::default();
