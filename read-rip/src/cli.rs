@@ -46,8 +46,8 @@ Exit status: that of the program, or 128 plus the number of the signal that ende
 With --check: 124 after the time-out. If the program ended with 0: 1 if there are findings, 2 if a ring could not be \
 read, 3 if no process recorded anything.";
 
-/// Shows where each thread of a process is, from the ring that librip records, or without a ring from the kernel and its
-/// memory, or from a core file. The process may be alive or dead; it is not stopped.
+/// Shows where each thread of a process is, from the ring that librip records, or without a ring from the kernel and
+/// its memory, or from a core file. The process may be alive or dead; it is not stopped.
 #[derive(Debug, Parser)]
 #[command(
     name = "read-rip",

@@ -1,5 +1,5 @@
-//! `read-rip gc` and files of rings that are not complete: a killed process leaves one where a file has its name from the
-//! start. The recorder keeps it locked while it makes it.
+//! `read-rip gc` and files of rings that are not complete: a killed process leaves one where a file has its name from
+//! the start. The recorder keeps it locked while it makes it.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -37,7 +37,8 @@ fn stays_until_its_maker_is_dead(name: &str, make: impl FnOnce(&Path)) {
     maker.lock().unwrap();
     assert_eq!(gc(directory.path(), &[]), "", "it is being made");
     assert!(path.exists(), "it is being made");
-    // As its death does. A program that another test forks at this moment has the file open too, so closing would not do.
+    // As its death does. A program that another test forks at this moment has the file open too, so closing would not
+    // do.
     maker.unlock().unwrap();
     let told = format!("{}: unfinished, nothing was recorded\n", path.display());
     assert_eq!(gc(directory.path(), &["-n"]), format!("would remove {told}"));

@@ -3,10 +3,10 @@
  *   forks LIBRARY [MEBIBYTES [MAPPINGS]]
  *
  * Three copies of this program fork in turns: a bare one, one under the interposer without a ring, and one with a ring.
- * Each copy has written to so many MEBIBYTES of memory, and has so many more MAPPINGS. A turn is FORKS forks of children
- * that end at once. Between them, the program starts /bin/true, bare and under the interposer. The output has a line for
- * each: a name, a tab, the median of the times in microseconds, a tab, and the median of the ratios to the bare one of
- * the same turn.
+ * Each copy has written to so many MEBIBYTES of memory, and has so many more MAPPINGS. A turn is FORKS forks of
+ * children that end at once. Between them, the program starts /bin/true, bare and under the interposer. The output has
+ * a line for each: a name, a tab, the median of the times in microseconds, a tab, and the median of the ratios to the
+ * bare one of the same turn.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

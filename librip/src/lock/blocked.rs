@@ -1,7 +1,7 @@
 //! A thread that blocks on something that nobody holds: a semaphore, the end of a thread, a barrier, a message.
 //!
-//! It records the event of the wait and the entry of the held-lock table. How the wait ends is an event of its own, which
-//! the callers record.
+//! It records the event of the wait and the entry of the held-lock table. How the wait ends is an event of its own,
+//! which the callers record.
 
 use crate::lock::site::Origin;
 use crate::lock::table::{Entry, Slot};
@@ -12,8 +12,8 @@ use librip_format::HELD_SEM_WAIT;
 pub(crate) struct Blocked(Option<Entry>);
 
 impl Blocked {
-    /// Before the thread blocks on `object`. `flags` are those of the entry, with one of `HELD_FOR_*`. `pc` is a site of
-    /// the kind WAIT.
+    /// Before the thread blocks on `object`. `flags` are those of the entry, with one of `HELD_FOR_*`. `pc` is a site
+    /// of the kind WAIT.
     #[inline(never)]
     pub(crate) fn begin<O: Origin>(origin: O, object: u64, flags: u64, pc: u64) -> Blocked {
         let Some(slot) = Slot::current() else { return Blocked(None) };

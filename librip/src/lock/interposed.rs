@@ -12,8 +12,8 @@
 //! * Nobody holds a semaphore. WAIT says that a thread is about to block on it, ACQUIRED that the thread has acquired a
 //!   unit, RELEASED that it has posted one. In the table, a thread that blocks is in the state SEM_WAIT: it waits for
 //!   other threads to do something, and not for an owner.
-//! * Nobody holds a thread or a barrier either. WAIT says that a thread is about to block until the other one has ended,
-//!   or until enough threads have come; ACQUIRED that it goes on.
+//! * Nobody holds a thread or a barrier either. WAIT says that a thread is about to block until the other one has
+//!   ended, or until enough threads have come; ACQUIRED that it goes on.
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 

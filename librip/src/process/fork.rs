@@ -7,9 +7,9 @@
 //!
 //! # What a fork costs
 //!
-//! A page that a child touches costs it a page fault, about a hundredth of a fork. So what each child executes is in one
-//! section, `.text_of_forks`, which is smaller than a page, and what each child writes is in few pages. A test counts
-//! the faults (`tests/preload/forks.rs`).
+//! A page that a child touches costs it a page fault, about a hundredth of a fork. So what each child executes is in
+//! one section, `.text_of_forks`, which is smaller than a page, and what each child writes is in few pages. A test
+//! counts the faults (`tests/preload/forks.rs`).
 
 #![allow(unsafe_code, reason = "the C library calls the handlers")]
 

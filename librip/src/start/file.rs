@@ -6,8 +6,8 @@
 //!
 //! The file has no name while the ring is made (`O_TMPFILE`), and gets it when the ring is complete. If the program is
 //! killed meanwhile, nothing is left. Where the file system or a missing `/proc` does not allow that, the file has its
-//! name from the start. Then it is locked (`flock`) until it is complete: a collector that finds an unfinished file that
-//! nobody has locked knows that its maker is dead.
+//! name from the start. Then it is locked (`flock`) until it is complete: a collector that finds an unfinished file
+//! that nobody has locked knows that its maker is dead.
 
 use std::ffi::{CStr, OsString};
 use std::os::unix::ffi::OsStrExt;

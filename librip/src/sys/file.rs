@@ -54,8 +54,8 @@ impl File {
         checked(result).map(|descriptor| File(descriptor as c_int))
     }
 
-    /// Creates a file, and locks it as [`try_lock`](File::try_lock) does. The lock stays as long as the file is open, or
-    /// mapped through this value.
+    /// Creates a file, and locks it as [`try_lock`](File::try_lock) does. The lock stays as long as the file is open,
+    /// or mapped through this value.
     ///
     /// # Errors
     ///

@@ -81,7 +81,8 @@ impl<'a> Collection<'a> {
         Collection { is_brief: true, ..self }
     }
 
-    /// Checks a ring and shows its findings; `ends` says when processes ended. Returns whether nothing is wrong with it.
+    /// Checks a ring and shows its findings; `ends` says when processes ended. Returns whether nothing is wrong with
+    /// it.
     pub(super) fn check(&mut self, path: &Path, ends: &Ends) -> Result<bool, AppError> {
         let header = read_header(path).ok();
         let mut case = Case {

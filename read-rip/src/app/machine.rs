@@ -1,7 +1,8 @@
 //! `check --all`: which processes of this machine are stuck, in one line each.
 //!
 //! All processes have one window. First each process and each ring is read once; after the window only what may be
-//! stuck is read again: see `glance`. So a machine with hundreds of healthy processes takes little more than the window.
+//! stuck is read again: see `glance`. So a machine with hundreds of healthy processes takes little more than the
+//! window.
 //!
 //! It analyses nothing itself.
 

@@ -19,10 +19,10 @@
 //!
 //! # Blind spots
 //!
-//! A process that stands still for a moment, because the holder of a lock waits for a disk or for another process, looks
-//! the same: a longer `--window` tells them apart. Other processes, timers and signal handlers may wake a thread. So
-//! the finding is only suspected. A process that does anything at all meanwhile is no stall: `long_wait` finds what is
-//! stuck in it.
+//! A process that stands still for a moment, because the holder of a lock waits for a disk or for another process,
+//! looks the same: a longer `--window` tells them apart. Other processes, timers and signal handlers may wake a thread.
+//! So the finding is only suspected. A process that does anything at all meanwhile is no stall: `long_wait` finds what
+//! is stuck in it.
 //!
 //! # Example output
 //!

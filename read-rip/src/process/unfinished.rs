@@ -1,4 +1,5 @@
-//! Unfinished rings: where a file has its name before the ring is complete, a process that is killed meanwhile leaves it.
+//! Unfinished rings: where a file has its name before the ring is complete, a process that is killed meanwhile leaves
+//! it.
 //!
 //! They have no evidence, and may not say whose they are. So this does not ask whether a process lives. The maker keeps
 //! the file locked until it is complete, and the kernel ends the lock with the maker: what is unfinished and not locked

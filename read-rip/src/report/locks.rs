@@ -21,8 +21,8 @@ use crate::locks::{HoldState, Holders, Lock, Quantiles, Summary, Waiters};
 use crate::ring::LockType;
 use crate::threads::ThreadState;
 
-/// Writes locks below the heading of a process. `at_least` is set if the end of the process is not known: times then end at the last recorded
-/// moment, and are lower bounds.
+/// Writes locks below the heading of a process. `at_least` is set if the end of the process is not known: times then
+/// end at the last recorded moment, and are lower bounds.
 ///
 /// # Errors
 ///

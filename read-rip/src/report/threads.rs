@@ -10,9 +10,10 @@
 //! share that line (and always with `-v`), the module-relative address follows. For marks of locks a word follows:
 //! `(takes)` (a recorded lock: the thread has it unless it waits or fails next), `(waits)`, `(acquired)` (a lock that
 //! is marked by hand), `(released)`, `(failed)`, `(idle)` (waits on a condition variable), `(woken)` (holds the lock
-//! again), `(destroyed)` or `(initialised)`. The words are of small letters only: the scripts `lock-holders` and `lock-waiters` read them. With
-//! `-v`, labels follow, and of an event of a lock, the lock and its time, counted from the beginning of the recording:
-//! `cache.rs:10<0x1000>(takes) of CACHE (0x7f0000001000) at 1.000000 s`. The line of an exited thread ends in `EXIT`.
+//! again), `(destroyed)` or `(initialised)`. The words are of small letters only: the scripts `lock-holders` and
+//! `lock-waiters` read them. With `-v`, labels follow, and of an event of a lock, the lock and its time, counted from
+//! the beginning of the recording: `cache.rs:10<0x1000>(takes) of CACHE (0x7f0000001000) at 1.000000 s`. The line of an
+//! exited thread ends in `EXIT`.
 //!
 //! Where the linker has folded several marks into one, all of their lines are shown, as
 //! `source_a.c:124|source_b.c:20`: it is not known which of them the thread passed. This file computes nothing.

@@ -1,8 +1,8 @@
 /*
  * A busy program whose throughput is measured: busy WORKERS SLEEPERS.
  *
- * The workers take two locks, one after the other, and compute a little; the sleepers wait on a condition. For each line
- * of input it prints how many operations a second there were since the last one.
+ * The workers take two locks, one after the other, and compute a little; the sleepers wait on a condition. For each
+ * line of input it prints how many operations a second there were since the last one.
  */
 #include <pthread.h>
 #include <stdatomic.h>

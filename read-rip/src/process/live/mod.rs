@@ -235,8 +235,8 @@ impl LiveTarget {
         tasks(&self.tasks, tids, self.common())
     }
 
-    /// The same threads now, those that have not ended, in this order. It does not ask again in what a thread sleeps that
-    /// has not run since.
+    /// The same threads now, those that have not ended, in this order. It does not ask again in what a thread sleeps
+    /// that has not run since.
     pub fn tasks_again(&self, before: &[Task]) -> Vec<Task> {
         tasks_again(&self.tasks, before, self.common())
     }

@@ -3,8 +3,8 @@
 //! A thread takes three short files: `schedstat`, `syscall` and `stat`, in this order. So if two readings have the same
 //! count of turns, the thread did not run between them, and slept in what the first one says until the second one.
 //!
-//! Where two readings follow one another, each leaves out a file of a thread that sleeps in a system call: the first one
-//! `stat`, and the second one `syscall`, if the thread has not run since. So what the first one says of it stands.
+//! Where two readings follow one another, each leaves out a file of a thread that sleeps in a system call: the first
+//! one `stat`, and the second one `syscall`, if the thread has not run since. So what the first one says of it stands.
 
 use super::folder::{Failure, Folder};
 use super::text::{self, Position};
