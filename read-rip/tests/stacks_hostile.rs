@@ -56,6 +56,14 @@ fn program(flags: &str) -> (Fixture, Sleepers) {
     (fixture, sleepers)
 }
 
+/// An address at which a call in the function `outer` returns.
+fn pc_of_outer(sleepers: &Sleepers) -> u64 {
+    let in_outer = |names: &[String]| names.iter().position(|name| name == "outer");
+    let stacks = sleepers.stacks().into_iter();
+    let mut found = stacks.filter_map(|named| Some(named.stack.frames[in_outer(&named.names)?].pc));
+    found.next().expect("a thread in it")
+}
+
 /// Addresses behind calls, and other addresses in code: what a stack that is meant to mislead has.
 fn code_addresses(sleepers: &Sleepers, target: &Target) -> Vec<u64> {
     let returns = sleepers.stacks().into_iter().flat_map(|named| named.stack.frames).map(|frame| frame.pc);
@@ -136,13 +144,7 @@ fn frame_pointers_in_a_circle_end_a_stack() {
     let target = sleepers.target();
     let real = sleepers.memory(&target);
     // A function that keeps its frame at its frame pointer: its caller is itself, each time with the same frame.
-    let pc = sleepers
-        .stacks()
-        .into_iter()
-        .find_map(|named| {
-            named.names.iter().position(|name| name == "outer").map(|at| named.stack.frames[at].pc)
-        })
-        .unwrap();
+    let pc = pc_of_outer(&sleepers);
     let words = (0..512).map(|index| if index % 2 == 0 { STACK + 128 } else { pc });
     let memory = Forged::new(&real, words);
     let mut unwinder = Unwinder::new(&target, &memory, Options::default());
@@ -157,13 +159,7 @@ fn endless_recursion_is_cut() {
     let (_fixture, sleepers) = program("-O0");
     let target = sleepers.target();
     let real = sleepers.memory(&target);
-    let pc = sleepers
-        .stacks()
-        .into_iter()
-        .find_map(|named| {
-            named.names.iter().position(|name| name == "outer").map(|at| named.stack.frames[at].pc)
-        })
-        .unwrap();
+    let pc = pc_of_outer(&sleepers);
     let words = (0..100_000u64).map(|index| if index % 2 == 0 { STACK + 8 * (index + 2) } else { pc });
     let memory = Forged::new(&real, words);
     let mut unwinder = Unwinder::new(&target, &memory, Options::default());

@@ -8,7 +8,7 @@ use std::fs;
 use std::process::Command;
 
 use librip_test_kit::tool::{is_installed, tool};
-use support::unprepared::{Stuck, compile, deadlocks, directory};
+use support::unprepared::{Stuck, compile, contains, deadlocks, directory, is_proven_deadlock};
 
 /// Lines of `programs/deadlocks.c`.
 fn line_of(text: &str) -> usize {
@@ -22,21 +22,8 @@ fn the_proven_deadlock(stuck: &Stuck) -> serde_json::Value {
     let mut found = stuck.findings();
     assert_eq!(found.len(), 1, "{found:#?}");
     let finding = found.remove(0);
-    assert_eq!(
-        (&finding["kind"], &finding["confidence"]),
-        (&"deadlock".into(), &"proven".into()),
-        "{finding:#}"
-    );
-    let premises = finding["premises"].as_array().unwrap();
-    assert!(premises.iter().any(|premise| premise["code"] == "memory-intact"), "{finding:#}");
+    is_proven_deadlock(&finding);
     finding
-}
-
-#[track_caller]
-fn contains(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "{part:?} is not in\n{text}");
-    }
 }
 
 #[test]

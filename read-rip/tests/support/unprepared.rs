@@ -105,3 +105,23 @@ fn futex(task: &Task) -> Option<Futex> {
         _ => None,
     }
 }
+
+/// The text has all of these parts.
+#[track_caller]
+pub(crate) fn contains(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+/// Asserts that a finding is a proven deadlock that says whom it trusts.
+#[track_caller]
+pub(crate) fn is_proven_deadlock(finding: &serde_json::Value) {
+    assert_eq!(
+        (&finding["kind"], &finding["confidence"]),
+        (&"deadlock".into(), &"proven".into()),
+        "{finding:#}"
+    );
+    let premises = finding["premises"].as_array().unwrap();
+    assert!(premises.iter().any(|premise| premise["code"] == "memory-intact"), "{finding:#}");
+}
