@@ -17,6 +17,7 @@ use crate::locations::{FileNames, LocationId, Locations};
 use crate::locks::LockModel;
 use crate::process::Ends;
 use crate::report::{self, ActivityWords, Json, LockNames, SeenNames, printable};
+use crate::stacks::Stack;
 use crate::standing::Standings;
 
 /// `read-rip PID` for a process without a ring, and `read-rip CORE`.
@@ -81,7 +82,7 @@ pub(super) fn stacks(args: &StacksArgs, wanted: &Common) -> Result<u8, AppError>
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let model = readings.model(Vec::new(), &mut locations);
     let symbols = reading.symbols(&mut locations);
-    let frames = frames(seen, &mut locations);
+    let frames = functions(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations);
     let paths = frames.values().flatten().filter_map(|frame| frame.file.as_deref());
     let files = FileNames::of_paths(paths);
     let texts = report::location_texts(&locations, &files, false);
@@ -113,25 +114,23 @@ fn places(seen: &Standings, model: &LockModel) -> Vec<Option<LocationId>> {
     places
 }
 
-/// The frames of all addresses of all stacks, inlined ones first.
-fn frames(seen: &Standings, locations: &mut Locations<'_>) -> report::StackFrames {
-    let all = seen.stacks.iter().flat_map(|group| &group.stack.frames);
-    let mut frames = report::StackFrames::default();
-    for &frame in all {
-        frames.entry(frame).or_insert_with(|| locations.frames(seen.target.own_pid, frame.lookup()));
-    }
-    frames
-}
-
-/// The frames of the thread that got the signal.
+/// The functions of the thread that got the signal.
 fn crashed(death: &Death, seen: &Standings, locations: &mut Locations<'_>) -> report::StackFrames {
     let thread = seen.target.tasks.iter().position(|task| task.own_tid == death.tid);
-    let stack = thread.map(|thread| seen.stack(thread).frames.as_slice()).unwrap_or_default();
-    let mut frames = report::StackFrames::default();
-    for &frame in stack {
-        frames.entry(frame).or_insert_with(|| locations.frames(seen.target.own_pid, frame.lookup()));
+    functions(thread.map(|thread| seen.stack(thread)), seen, locations)
+}
+
+/// The functions at all addresses of these stacks, inlined ones first.
+fn functions<'s>(
+    stacks: impl IntoIterator<Item = &'s Stack>,
+    seen: &Standings,
+    locations: &mut Locations<'_>,
+) -> report::StackFrames {
+    let mut functions = report::StackFrames::default();
+    for &frame in stacks.into_iter().flat_map(|stack| &stack.frames) {
+        functions.entry(frame).or_insert_with(|| locations.frames(seen.target.own_pid, frame.lookup()));
     }
-    frames
+    functions
 }
 
 /// Whether `--match` lets a thread through.

@@ -238,7 +238,7 @@ impl Readings {
             let look = Look::begin(pid, wanted)?;
             std::thread::sleep(args.window);
             let reading = Reading::of_process(path, look.end());
-            return Ok(Readings { earlier: None, reading, one_reading: None });
+            return Ok(Readings::one(reading));
         }
         let first = match Readings::begin(path, ends, wanted)? {
             Begun::Complete(readings) => return Ok(*readings),

@@ -20,7 +20,7 @@ use crate::report::{self, Json, LockNames, SeenNames};
 /// `read-rip locks`.
 pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, wanted)?;
-    let readings = match process_of(&path) {
+    let mut readings = match process_of(&path) {
         None if is_core(&path) => Readings::one(Reading::of_core(&path, wanted)?),
         Some(_) => Readings::of(&path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted)?,
         None => {
@@ -29,12 +29,10 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
             Readings::one(reading)
         }
     };
+    let words = readings.reading.snapshot.take_words();
     let reading = &readings.reading;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
-    let mut model = locks::build(&reading.input(None), &mut locations);
-    if let Some(seen) = &reading.seen {
-        locks::observe(&mut model, seen, &mut locations);
-    }
+    let model = readings.model(words, &mut locations);
     let symbols = reading.symbols(&mut locations);
     let mut overview = locks::overview(&model, args.all);
     let files = FileNames::choose(locations.iter());
