@@ -12,6 +12,7 @@ use super::merge;
 use super::replay::replay;
 use super::{Hold, HoldState, Join, LockId, LockIncident, LockModel, StepKind, ThreadId, ThreadLocks, Wait};
 use crate::events;
+use crate::hash::HashMap;
 use crate::locations::{LocationId, Locations};
 use crate::ring::{
     Header, HeldLock, HeldState, Incident, LockType, SequenceBits, SiteKind, Slot, Snapshot, Words,
@@ -110,6 +111,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         slots_reused: header.map_or(0, |header| header.slots_reused),
         incidents: incidents(snapshot, &threads, &mut marks, &mut ledger),
         ended: input.ended.clone(),
+        seen: HashMap::default(),
         releases_unmatched: header.map_or(0, |header| header.releases_unmatched),
         threads_refused: refused,
         locks: ledger.close(snapshot, locations),

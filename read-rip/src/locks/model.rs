@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use super::Steps;
+use crate::hash::HashMap;
 use crate::locations::LocationId;
 use crate::ring::{IncidentKind, LockType, Position};
 use crate::threads::ThreadState;
@@ -54,6 +55,8 @@ pub struct LockModel {
     pub incidents: Vec<LockIncident>,
     /// Forked processes that have ended. The locks that they held are ignored.
     pub ended: HashSet<u32>,
+    /// The threads about which the kernel was asked, by their ids.
+    pub seen: HashMap<u32, ThreadId>,
 }
 
 /// A lock: an address in a process.

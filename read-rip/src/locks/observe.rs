@@ -56,6 +56,8 @@ pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Location
             observer.wait(at, id, locations);
         }
     }
+    let threads = observer.threads;
+    model.seen = threads.into_iter().filter(|&(_, id)| model.threads[id].seen.is_some()).collect();
     // All of them are in the model now.
     model.unrecorded = Some(0);
 }

@@ -234,9 +234,8 @@ impl<'a> ActivityWords<'a> {
 
     /// A thread, by its id in its own PID namespace.
     fn thread(&self, tid: u32) -> String {
-        let model = self.names.model;
-        let found = model.threads.iter().position(|thread| thread.tid == tid && thread.seen.is_some());
-        found.map_or_else(|| format!("thread {tid}"), |id| self.names.thread(id))
+        let found = self.names.model.seen.get(&tid);
+        found.map_or_else(|| format!("thread {tid}"), |&id| self.names.thread(id))
     }
 
     /// The name of an object.
