@@ -88,6 +88,7 @@ pub(super) fn may_be_stuck(seen: &Standings) -> bool {
     let living = (0..seen.threads.len())
         .filter(|&at| !matches!(seen.target.tasks[at].state, RunState::Zombie | RunState::Dead));
     let mut waits_for_lock = false;
+    let mut waits_for_thread = false;
     let mut is_all_inside = true;
     for at in living {
         if seen.threads[at].is_still != Some(true) {
@@ -95,12 +96,13 @@ pub(super) fn may_be_stuck(seen: &Standings) -> bool {
         }
         match doing(seen, at) {
             Doing::WaitsForLock => waits_for_lock = true,
-            Doing::WaitsForThread | Doing::WaitsInside => {}
+            Doing::WaitsForThread => waits_for_thread = true,
+            Doing::WaitsInside => {}
             Doing::Stopped | Doing::Unknown => return false,
             _ => is_all_inside = false,
         }
     }
-    waits_for_lock || is_all_inside
+    waits_for_lock || waits_for_thread && is_all_inside
 }
 
 fn waits_in_futex(task: &Task) -> bool {
