@@ -70,8 +70,8 @@ pub(crate) fn initialised(ring: &Ring, lock: u64) {
     }
 }
 
-/// A lock was destroyed that a thread may hold, or holds for certain: the holder's entry says so from now on. In the
-/// second case it is always searched for: that is an error in the program, so it is rare.
+/// Marks the entry of a lock as destroyed, in the table of the thread that holds it. `is_held` says that a thread holds
+/// it for certain. Then the tables are always searched: this is an error of the program, and rare.
 pub(crate) fn destroyed(ring: &Ring, lock: u64, is_held: bool) {
     if !is_held && is_resting(ring) {
         return;

@@ -80,7 +80,7 @@ fn is_long(view: &View<'_>, lock: LockId) -> bool {
 /// Whether a lock changed hands while threads waited for it; `None`: not known.
 pub(super) fn has_moved(view: &View<'_>, lock: LockId, holder: Option<&Hold>, past: &Past) -> Option<bool> {
     if holder.is_none() && view.now.locks[lock].is_from_memory {
-        // Its memory does not say who holds it.
+        // The record does not have the lock, and the memory does not name a holder.
         return None;
     }
     if view.now.window_ns.is_some() && !view.now.is_final {

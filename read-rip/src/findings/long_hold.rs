@@ -70,7 +70,7 @@ impl Analysis for LongHold {
                     Finding::new(kind, Confidence::Suspected, evidence, Advice::WorkWithoutLock);
                 finding.since_ns = hold.since_ns;
                 finding.threads_hurt = threads_hurt;
-                // Of a thread that the kernel was asked about it is known whether it is busy.
+                // The kernel says whether a thread is busy, if it was asked.
                 finding.doubts.extend((!thread.is_doing_known()).then_some(Doubt::UnmarkedWork));
                 found.push(finding);
             }

@@ -294,7 +294,7 @@ impl Judge<'_, '_> {
             (kind == Kind::LongWait && end_unknown).then_some(Doubt::EndUnknown),
             (is_unknown && !self.view.now.is_end_unknown).then_some(no_times),
             (kind == Kind::PileUp && end_unknown).then_some(Doubt::MovementUnknown),
-            // Of a thread that the kernel was asked about it is known whether it is busy.
+            // The kernel says whether a thread is busy, if it was asked.
             holder
                 .is_some_and(|holder| holder.sleep.is_none() && !holder.is_doing_known())
                 .then_some(Doubt::UnmarkedWork),

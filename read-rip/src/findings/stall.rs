@@ -76,8 +76,8 @@ pub(super) fn stalled(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
 
 type Threads = [(ThreadId, Seen)];
 
-/// All threads of the process that exist, if the kernel was asked about each and none of them moved. It is not known
-/// whether a thread moves that a tracer or a signal has stopped.
+/// All threads of the process that exist. `None` if one of them moved, or if the kernel was not asked about one. A thread
+/// that a tracer or a signal has stopped counts as one that may move.
 fn all_still(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
     let model = view.now;
     let own = model.threads.iter().enumerate();

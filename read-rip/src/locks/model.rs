@@ -86,7 +86,7 @@ pub struct Lock {
     pub initialised_at: Option<LocationId>,
     /// Whether the recorder remembers that a thread other than its holder released it.
     pub is_handed_over: bool,
-    /// Whether only the process's memory says who holds the lock.
+    /// Whether the holder is known from the process's memory alone.
     pub is_from_memory: bool,
     /// What the known histories say of the lock.
     pub record: Record,

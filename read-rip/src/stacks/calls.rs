@@ -80,7 +80,7 @@ impl<'m> Code<'m> {
         call
     }
 
-    /// The function that a call calls, as far as it can be told.
+    /// The function that a call calls. `None` for a call through a register, whose value is not known.
     pub(super) fn destination(&mut self, call: Call) -> Option<u64> {
         if call == Call::Register {
             return None;

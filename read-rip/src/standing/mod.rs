@@ -37,7 +37,7 @@ pub struct Standings {
     pub stacks: Vec<Group>,
     /// One for each task.
     pub threads: Vec<Standing>,
-    /// What is behind the descriptors that threads wait for, as far as it was asked for.
+    /// The descriptors that threads wait for, by number. Those that were not looked up are missing.
     pub descriptors: BTreeMap<u32, Descriptor>,
     /// The names of the processes that trace threads, as far as they were asked for.
     pub tracers: BTreeMap<u32, String>,
