@@ -2,7 +2,7 @@
 //!
 //! It is for those who need names and no lines: debug information, which takes long to read, is not read.
 
-use super::locate::{Files, Options, Search};
+use super::locate::{Options, Search};
 use super::symbol_table::SymbolTable;
 use crate::ring::Module;
 
@@ -35,12 +35,8 @@ impl FunctionNames {
         let &(_, index) = self.by_address.get(before.checked_sub(1)?)?;
         let (module, table) = &mut self.modules[index];
         let relative = module.relative(address)?;
-        let table = table.get_or_insert_with(|| {
-            let Files { own, debug, .. } = Search { module, options: &self.options }.files();
-            let images = || own.iter().chain(&debug);
-            let full = images().find_map(SymbolTable::full);
-            full.or_else(|| images().find_map(SymbolTable::exported)).unwrap_or_default()
-        });
+        let search = Search { module, options: &self.options };
+        let table = table.get_or_insert_with(|| SymbolTable::of(&search.files()));
         table.function(relative)
     }
 }

@@ -258,10 +258,7 @@ impl Loaded {
 
     /// The symbol table, read when it is first needed.
     fn symbols(&mut self) -> &SymbolTable {
-        let images = || self.files.own.iter().chain(&self.files.debug);
-        let read =
-            || images().find_map(SymbolTable::full).or_else(|| images().find_map(SymbolTable::exported));
-        self.symbols.get_or_insert_with(|| read().unwrap_or_default())
+        self.symbols.get_or_insert_with(|| SymbolTable::of(&self.files))
     }
 
     /// Adds a problem, unless one of the same kind was added before.

@@ -6,6 +6,7 @@ use object::{Endianness, elf};
 
 use super::demangle::demangle;
 use super::elf::{Image, entries};
+use super::locate::Files;
 
 /// Longer names are truncated: no mangled name is that long.
 const NAME_MAX_BYTES: usize = 64 << 10;
@@ -30,13 +31,20 @@ struct Symbol {
 }
 
 impl SymbolTable {
+    /// The table of a module: the full one if one of its files has it, and otherwise that of exported symbols.
+    pub(super) fn of(files: &Files) -> Self {
+        let images = || files.own.iter().chain(&files.debug);
+        let full = images().find_map(SymbolTable::full);
+        full.or_else(|| images().find_map(SymbolTable::exported)).unwrap_or_default()
+    }
+
     /// The full table; `None` if the file was stripped.
-    pub(super) fn full(image: &Image) -> Option<Self> {
+    fn full(image: &Image) -> Option<Self> {
         Self::read(image, elf::SHT_SYMTAB)
     }
 
     /// The table of the dynamic linker, which has exported symbols only.
-    pub(super) fn exported(image: &Image) -> Option<Self> {
+    fn exported(image: &Image) -> Option<Self> {
         Self::read(image, elf::SHT_DYNSYM)
     }
 
