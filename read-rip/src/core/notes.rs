@@ -169,6 +169,7 @@ impl Notes {
             sleep,
             registers: Some(status.registers),
             schedule: None,
+            sleeps: None,
             nice: None,
             tracer: None,
             wchan: None,

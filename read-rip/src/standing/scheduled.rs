@@ -33,17 +33,18 @@ impl Scheduled {
     /// What the kernel says of the time between two readings of a thread.
     ///
     /// FOLKLORE: the kernel adds a delay to its account when the delay ends, and the account of a running thread is
-    /// late by a tick. A thread that got no processor at all between the readings has a delay of 0. It was ready in
-    /// both readings and got no turn in between: so it ran all the time, or never.
+    /// late by a tick. So the delays of the account are not those of the window. A thread that was ready in both
+    /// readings and has not slept in between was ready whenever it did not run.
     pub(super) fn between(before: &Task, now: &Task, window_ns: u64) -> Option<Scheduled> {
         let (was, is) = before.schedule.zip(now.schedule)?;
         let ran_ns = is.ran_ns.saturating_sub(was.ran_ns);
-        let has_no_turn = is.turns == was.turns;
         let was_ready = before.state == RunState::Running && now.state == RunState::Running;
-        let delayed_ns = match has_no_turn && was_ready && ran_ns == 0 {
-            true => window_ns,
+        let has_not_slept = before.sleeps.is_some() && before.sleeps == now.sleeps;
+        let idle_ns = window_ns.saturating_sub(ran_ns);
+        let delayed_ns = match was_ready && has_not_slept {
+            true => idle_ns,
             // The delay may have begun before the first reading.
-            false => is.delayed_ns.saturating_sub(was.delayed_ns).min(window_ns.saturating_sub(ran_ns)),
+            false => is.delayed_ns.saturating_sub(was.delayed_ns).min(idle_ns),
         };
         Some(Scheduled { ran_ns, delayed_ns })
     }
@@ -74,6 +75,7 @@ mod tests {
             sleep: None,
             registers: None,
             schedule: Some(Schedule { ran_ns, delayed_ns, turns }),
+            sleeps: None,
             nice: None,
             tracer: None,
             wchan: None,
@@ -94,12 +96,24 @@ mod tests {
     fn a_thread_that_is_ready_and_hardly_runs_is_starved() {
         let ready = |ran_ns, delayed_ns, turns| task(RunState::Running, ran_ns, delayed_ns, turns);
         check(ready(5, 7, 1), ready(1_000_005, 190_000_007, 2), (1_000_000, 190_000_000), true);
-        check(ready(5, 7, 1), ready(5, 7, 1), (0, WINDOW_NS), true);
         // The delay began before the first reading.
         check(ready(5, 7, 1), ready(5, 900_000_000, 2), (0, WINDOW_NS), true);
         check(ready(0, 0, 1), ready(190_000_000, 10_000_000, 9), (190_000_000, 10_000_000), false);
         check(ready(0, 0, 1), ready(30_000_000, 170_000_000, 9), (30_000_000, 170_000_000), false);
         check(task(RunState::Sleeping, 0, 0, 1), ready(0, 0, 1), (0, 0), false);
+    }
+
+    #[test]
+    fn a_thread_that_was_ready_all_the_time_was_delayed_whenever_it_did_not_run() {
+        let ready = |sleeps, ran_ns, turns| Task { sleeps, ..task(RunState::Running, ran_ns, 7, turns) };
+        check(ready(Some(2), 5, 1), ready(Some(2), 5, 1), (0, WINDOW_NS), true);
+        // Its turn ended or began within the window: the account has no delay of the window yet.
+        check(ready(Some(2), 5, 1), ready(Some(2), 4_000_005, 1), (4_000_000, 196_000_000), true);
+        check(ready(Some(2), 5, 1), ready(Some(2), 4_000_005, 2), (4_000_000, 196_000_000), true);
+        // It slept.
+        check(ready(Some(2), 5, 1), ready(Some(3), 4_000_005, 2), (4_000_000, 0), false);
+        // Nobody knows whether it slept.
+        check(ready(None, 5, 1), ready(None, 5, 1), (0, 0), false);
     }
 
     #[test]

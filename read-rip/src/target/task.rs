@@ -23,6 +23,8 @@ pub struct Task {
     pub registers: Option<Registers>,
     /// The kernel's account of its processor time.
     pub schedule: Option<Schedule>,
+    /// How often it has gone to sleep so far, if it runs or is ready to run, and that is known.
+    pub sleeps: Option<u64>,
     /// Its nice value, from -20 to 19.
     pub nice: Option<i32>,
     /// The process that traces it.

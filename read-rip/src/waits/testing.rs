@@ -58,6 +58,7 @@ pub(super) fn target(tids: &[u32], arguments: [u64; 4]) -> Target {
         sleep: Some(Sleep::Call(Call::new(Architecture::X86_64, 202, arguments))),
         registers: None,
         schedule: None,
+        sleeps: None,
         nice: None,
         tracer: None,
         wchan: None,

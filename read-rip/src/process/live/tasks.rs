@@ -90,7 +90,8 @@ impl Reader<'_> {
         let has_ended = matches!(state, RunState::Zombie | RunState::Dead);
         let hidden = position == Err(Failure::Refused) && !has_ended;
         let is_stopped = matches!(state, RunState::Stopped | RunState::Traced);
-        let status = if self.common.has_own_ids || self.common.is_traced || is_stopped {
+        let asks_status = self.common.has_own_ids || self.common.is_traced || is_stopped;
+        let status = if asks_status || state == RunState::Running {
             self.read(tid, "status").ok().and_then(text::status)
         } else {
             None
@@ -107,6 +108,7 @@ impl Reader<'_> {
             sleep,
             registers,
             schedule,
+            sleeps: status.as_ref().and_then(|status| status.sleeps),
             nice: Some(stat.nice),
             tracer: status.map(|status| status.tracer).filter(|&tracer| tracer != 0),
             wchan: if asks_kernel { self.wchan(tid) } else { None },
@@ -133,6 +135,7 @@ impl Reader<'_> {
             sleep,
             registers,
             schedule,
+            sleeps: None,
             nice: None,
             tracer: None,
             wchan: None,

@@ -41,6 +41,8 @@ pub(super) struct Status {
     pub(super) effective_uid: u32,
     /// Its ids, in the PID namespace of `/proc` first and in its own last.
     pub(super) ids: Vec<u32>,
+    /// How often it gave up its processor to sleep.
+    pub(super) sleeps: Option<u64>,
 }
 
 /// Parses `/proc/PID/stat`.
@@ -106,6 +108,7 @@ pub(super) fn status(text: &[u8]) -> Option<Status> {
             b"TracerPid" => status.tracer = values.next()?,
             b"Uid" => status.effective_uid = values.nth(1)?,
             b"NSpid" => status.ids = values.collect(),
+            b"voluntary_ctxt_switches" => status.sleeps = words(&line[colon + 1..]).next().and_then(decimal),
             _ => {}
         }
     }
@@ -224,8 +227,10 @@ mod tests {
     fn the_last_id_is_that_of_the_own_namespace() {
         let text =
             b"Name:\ta\\nTgid:\t1\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t4711\nNgid:\t0\nPid:\t4712\n\
-                     PPid:\t1\nTracerPid:\t99\nUid:\t1000\t0\t0\t1000\nNSpid:\t4712\t18\t2\nThreads:\t3\n";
-        let expected = Status { tgid: 4711, tracer: 99, effective_uid: 0, ids: vec![4712, 18, 2] };
+                     PPid:\t1\nTracerPid:\t99\nUid:\t1000\t0\t0\t1000\nNSpid:\t4712\t18\t2\nThreads:\t3\n\
+                     voluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t8\n";
+        let ids = vec![4712, 18, 2];
+        let expected = Status { tgid: 4711, tracer: 99, effective_uid: 0, ids, sleeps: Some(7) };
         assert_eq!(status(text), Some(expected));
         assert_eq!(status(b""), None);
     }
