@@ -88,7 +88,7 @@ pub struct RingArgs {
 /// What is shown of a ring.
 #[derive(Args, Debug, Default)]
 pub struct ShowArgs {
-    /// One line per thread, with its history
+    /// One line per thread, with its history and what it does now
     #[arg(short = 't', long)]
     pub threads: bool,
     /// Also addresses, labels and thread ids; with -t also exited threads
@@ -366,7 +366,7 @@ pub struct RunArgs {
 }
 
 /// The default of `--window`.
-const WINDOW: Duration = Duration::from_millis(200);
+pub(crate) const WINDOW: Duration = Duration::from_millis(200);
 /// The default of `--threshold`.
 pub(crate) const THRESHOLD: Duration = Duration::from_secs(10);
 

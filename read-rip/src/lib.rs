@@ -25,7 +25,8 @@
 //! alone knows the C libraries' objects: it says which one a thread of a `target` waits for, and who has it. `process`
 //! alone asks the running system, and `core` alone knows core files: both make a `target`. `threads`, `locks` and
 //! `findings` do no input or output. `report` computes nothing. `printable`, which escapes text for a terminal, `hash`,
-//! whose tables are fast, and `shares`, which works on several processors, import nothing.
+//! whose tables are fast, `saved_text`, which helps serde, and `shares`, which works on several processors, import
+//! nothing.
 //!
 //! # Examples
 //!
@@ -47,6 +48,7 @@ pub mod printable;
 pub mod process;
 pub mod report;
 pub mod ring;
+mod saved_text;
 mod shares;
 pub mod stacks;
 pub mod standing;

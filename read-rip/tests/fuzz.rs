@@ -21,6 +21,7 @@ use read_rip::findings::{self, View};
 use read_rip::locations::{FileNames, Location, Locations};
 use read_rip::locks::LockModel;
 use read_rip::process::Liveness;
+use read_rip::report::LockNames;
 use read_rip::ring::Snapshot;
 use read_rip::symbols::{Options, Resolver};
 use read_rip::{events, locks, report, ring, threads};
@@ -100,13 +101,15 @@ fn report_threads(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Locati
         last.extend(events.last().map(|&(_, location)| (slot.tid, location)));
         histories.push(events);
     }
-    let names = FileNames::choose(locations.iter());
-    let texts = report::location_texts(locations, &names, true);
+    let files = FileNames::choose(locations.iter());
+    let texts = report::location_texts(locations, &files, true);
     let groups = threads::condense(&last, locations);
     report::condensed(out, &groups, locations, &texts, true).unwrap();
+    let model = LockModel::default();
+    let names = LockNames { model: &model, locations, texts: &texts, seen: None };
     for (thread, events) in threads.iter().zip(&histories) {
-        report::thread(out, thread, events, locations, &texts, snapshot.sequence_mask, None).unwrap();
-        report::Json(&mut *out).thread(thread, events, locations, snapshot, None).unwrap();
+        report::thread(out, thread, events, &names, snapshot.sequence_mask, None).unwrap();
+        report::Json(&mut *out).thread(thread, events, &names, snapshot, None).unwrap();
     }
     for group in &groups {
         report::Json(&mut *out)

@@ -2,7 +2,8 @@
 #
 # A mark is {sequence}FILE:LINE or {sequence}FILE:LINE<0xADDRESS>. If the linker has folded several marks into one, it
 # is {sequence}FILE:LINE|FILE:LINE. Such a mark is never taken for one around a lock, but it may be a release in any of
-# these files. A mark of a lock says what it means, in a word after the line: FILE:LINE(takes).
+# these files. A mark of a lock says what it means, in a word after the line: FILE:LINE(takes). After `, now ` follows
+# what a living thread does now.
 #
 # The meaning of all other marks comes from a pattern. A line that takes a lock has two marks, which therefore have
 # addresses: the first means "waits", the second "acquired". The module learns this from the whole input: where two
@@ -50,6 +51,8 @@ sub thread {
     $joined =~ s/,?[ \t]*\n[ \t]+/, /g if index($line, "\n") >= 0;
     $joined =~ s/[ \t,]+\z// if $joined =~ /[ \t,]\z/;
     my $exited = $joined =~ /EXIT\z/ && $joined =~ s/,[ \t]+EXIT\z// ? 1 : 0;
+    # What the thread does now follows its last mark.
+    $joined =~ s/,[ \t]+now (?!.*,[ \t]+\{\d+\}).*\z//;
     return unless $joined =~ /\A(.*)\[(\d+)\][^\[\]{}]*:[ \t]+(?=\{\d+\})/;
     my ($name, $tid, $marks) = ($1, $2, ', ' . substr $joined, $+[0]);
     my $from_start = $marks =~ /\A, \{0+\}/ ? 1 : 0;

@@ -195,6 +195,12 @@ is('a_thread_that_came_back_from_a_condition_holds_the_lock',
 is('the_scripts_learn_no_pattern_from_marks_of_recorded_locks',
     holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(waits)', 'a.rs:1<0x3>(released)', 'a.rs:1<0x1>')),
     '');
+# What a living thread does now follows its last mark.
+is('what_a_thread_does_now_is_no_part_of_its_last_mark',
+    holders("a[2]: {5}$wait, {6}$has, now in recvfrom on descriptor 3 (TCP to 10.0.0.7:5432)\n")
+        . waiters("a[2]: {5}$wait, now waiting for the mutex M (0x10), owned by b[3]\n")
+        . (run("w[9]: {5}prog+0x12, now in recvfrom on descriptor 3 (TCP to 10.0.0.7:5432)\n", 'lock-waiters'))[0],
+    "a[2]: holds locks.c:10 since {6}\n1 locks.c:10\n");
 
 sub holders_of { return (run($_[0], 'lock-holders', '-s'))[0] }
 

@@ -18,6 +18,7 @@ const READER: &[&str] = &[
     "printable",
     "hash",
     "shares",
+    "saved_text",
     "ring",
     "target",
     "process",

@@ -43,8 +43,7 @@ fn timeless(lines: &[Value]) -> Vec<Value> {
     fn without_times(value: &Value) -> Value {
         match value {
             Value::Object(fields) => {
-                // A copy does not have what the kernel said of each thread.
-                let is_kept = |name: &str| !name.ends_with("_ns") && name != "text" && name != "doing";
+                let is_kept = |name: &str| !name.ends_with("_ns") && name != "text";
                 let kept = fields.iter().filter(|(name, _)| is_kept(name));
                 Value::Object(kept.map(|(name, value)| (name.clone(), without_times(value))).collect())
             }
@@ -78,6 +77,36 @@ fn a_saved_ring_gives_the_same_findings_without_process_and_program() {
         assert_eq!(views.map(|view| said(view, &dead)), after_death, "{scenario}");
         std::fs::remove_dir_all(directory).unwrap();
     }
+}
+
+#[test]
+fn a_saved_ring_has_what_the_kernel_said_of_each_thread() {
+    let (mut victim, directory) = start("holder-reads-a-socket");
+    let ring = victim.ring_path();
+    let saved = directory.join("saved.gz");
+    let here = said(&["-t"], &ring);
+    assert!(here.contains("]: {") && here.contains("(takes), now in recvfrom on descriptor "), "{here}");
+    assert!(here.contains(", now waiting for std::sync::Mutex scenario::waits::CACHE+0x8 (0x"), "{here}");
+    let place = ", now in recvfrom on descriptor 3 (unix socket), at scenario::waits::reads waits.rs:";
+    let verbose = said(&["-tv"], &ring);
+    assert!(verbose.contains(place), "{verbose}");
+    let stacks = said(&["stacks"], &ring);
+    assert!(stacks.contains("    scenario::waits::reads waits.rs:"), "{stacks}");
+    let locks = said(&["locks"], &ring);
+    assert!(locks.contains("has been in recvfrom on descriptor "), "{locks}");
+    save(&ring, &saved);
+    victim.kill();
+    std::fs::remove_file(victim.wait().ring_path()).unwrap();
+    std::fs::remove_file(directory.join("program")).unwrap();
+    let there = [&["-t"][..], &["-tv"], &["stacks"]].map(|view| said(view, &saved));
+    assert_eq!(there, [here, verbose, stacks]);
+    assert!(said(&["locks"], &saved).contains("has been in recvfrom on descriptor "));
+    let json = String::from_utf8(read_rip(&["-t", "--json"], &saved).stdout).unwrap();
+    let lines = json.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let calls: Vec<_> =
+        lines.filter_map(|mut line| Some(line["data"]["doing"].take()["call"].take())).collect();
+    assert_eq!(calls.iter().filter(|call| *call == "recvfrom").count(), 1, "{json}");
+    std::fs::remove_dir_all(directory).unwrap();
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn crashed(death: &Death, seen: &Standings, locations: &mut Locations<'_>) -> re
 }
 
 /// The functions at all addresses of these stacks, inlined ones first.
-fn functions<'s>(
+pub(super) fn functions<'s>(
     stacks: impl IntoIterator<Item = &'s Stack>,
     seen: &Standings,
     locations: &mut Locations<'_>,

@@ -19,7 +19,7 @@ use crate::core::is_core;
 use crate::findings::{self, Balance, Confidence, Finding, Limit, Memo, Outcome, Suppression, View};
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{self, Input, LockModel};
-use crate::process::{Ends, Liveness};
+use crate::process::Ends;
 use crate::report::{self, Checked, Json, LockNames, OneReading, SeenNames, Sources};
 use crate::ring::{Header, Words};
 use crate::standing::Standings;
@@ -288,10 +288,7 @@ pub(super) struct First {
 impl First {
     /// The process, if it lives.
     pub(super) fn process(&self) -> Option<u32> {
-        match self.reading.liveness {
-            Some(Liveness::Alive { pid, .. }) => u32::try_from(pid).ok(),
-            _ => None,
-        }
+        self.reading.process()
     }
 
     /// Reads the ring again. `seen`: what was seen of the process meanwhile.

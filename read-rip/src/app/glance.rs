@@ -8,7 +8,7 @@
 
 use std::time::Instant;
 
-use super::look::options;
+use super::look::{describe, options};
 use crate::cli::Common;
 use crate::locks::Doing;
 use crate::locks::doing;
@@ -46,8 +46,8 @@ impl Glance {
     }
 
     /// Reads the process again, and compares. `None` if it has ended, or if no thread that sleeps in a futex stood
-    /// still.
-    pub(super) fn second(&self, wanted: &Common) -> Option<Standings> {
+    /// still. If nothing may be wrong, `None` too, unless the process is recorded.
+    pub(super) fn second(&self, is_recorded: bool, wanted: &Common) -> Option<Standings> {
         let live = LiveTarget::open_here(self.pid).ok()?;
         let tids: Vec<u32> = self.tasks.iter().map(|task| task.tid).collect();
         let now = live.tasks_of(&tids);
@@ -73,13 +73,17 @@ impl Glance {
         let mut seen = Standings::new(target, &memory, &mut unwinder, |address| names.at(address));
         let window_ns = u64::try_from(self.taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seen.compare(live.tasks_of(&tids), &memory, window_ns);
+        if !is_recorded && !may_be_stuck(&seen) {
+            return None;
+        }
+        describe(&live, &mut seen);
         Some(seen)
     }
 }
 
 /// Whether something may be wrong: a thread waits for another one that the memory names, or no thread moves. Only then
 /// are lines looked up and analyses run.
-pub(super) fn may_be_stuck(seen: &Standings) -> bool {
+fn may_be_stuck(seen: &Standings) -> bool {
     let is_owned = |owner| matches!(owner, Owner::Tid(_));
     let waits = seen.threads.iter().filter_map(|thread| thread.wait.as_ref());
     if waits.into_iter().any(|wait| is_owned(wait.owner)) {

@@ -23,11 +23,7 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     let mut readings = match process_of(&path) {
         None if is_core(&path) => Readings::one(Reading::of_core(&path, wanted)?),
         Some(_) => Readings::of(&path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted)?,
-        None => {
-            let mut reading = Reading::of(&path, wanted)?.with_present_names();
-            reading.see(wanted);
-            Readings::one(reading)
-        }
+        None => Readings::one(Reading::with_look(&path, wanted)?.with_present_names()),
     };
     let words = readings.reading.snapshot.take_words();
     let reading = &readings.reading;

@@ -8,16 +8,16 @@ use std::time::Instant;
 
 use super::error::AppError;
 use super::reading::Reading;
-use crate::cli::Common;
+use crate::cli::{Common, WINDOW};
 use crate::findings::Outcome;
 use crate::locations::Locations;
-use crate::process::live::{self, LiveMemory, LiveTarget};
+use crate::process::live::{LiveMemory, LiveTarget};
 use crate::process::{Activity, Liveness, ready_threads, thread_name};
 use crate::ring::{Module, Snapshot};
 use crate::stacks;
 use crate::standing::{Load, Standings};
 use crate::symbols::{FunctionNames, Options};
-use crate::target::{Sleep, Target};
+use crate::target::Sleep;
 use crate::threads::Losses;
 
 /// More descriptors are not looked up.
@@ -34,21 +34,8 @@ pub(super) struct Look {
 impl Look {
     /// Reads a process for the first time.
     pub(super) fn begin(pid: u32, wanted: &Common) -> Result<Look, AppError> {
-        Look::with(pid, wanted, LiveTarget::target_at_first)
-    }
-
-    /// Reads a process, and nobody reads it again.
-    fn once(pid: u32, wanted: &Common) -> Result<Standings, AppError> {
-        Look::with(pid, wanted, LiveTarget::target).map(|look| look.seen)
-    }
-
-    fn with(
-        pid: u32,
-        wanted: &Common,
-        target: impl Fn(&LiveTarget) -> Result<Target, live::Error>,
-    ) -> Result<Look, AppError> {
         let live = LiveTarget::open(pid).map_err(AppError::Process)?;
-        let target = target(&live).map_err(AppError::Process)?;
+        let target = live.target_at_first().map_err(AppError::Process)?;
         let memory = live.memory(&target.mappings);
         let options = options(pid, wanted);
         let stacks = stacks::all(&target, &memory, &options);
@@ -57,28 +44,33 @@ impl Look {
         Ok(Look { live, memory, seen, taken: Instant::now() })
     }
 
-    /// Reads it again, and compares. The descriptors that threads wait for are looked up.
+    /// Reads it again, and compares.
     pub(super) fn end(self) -> Standings {
         let Look { live, memory, mut seen, taken } = self;
         let window_ns = u64::try_from(taken.elapsed().as_nanos()).unwrap_or(u64::MAX);
         seen.compare(live.tasks_again(&seen.target.tasks), &memory, window_ns);
-        let called = seen.target.tasks.iter().filter_map(|task| match task.sleep {
-            Some(Sleep::Call(call)) => call.descriptor(),
-            _ => None,
-        });
-        let numbers: BTreeSet<u32> = called.collect();
-        let descriptors = live.descriptors();
-        seen.descriptors = numbers
-            .into_iter()
-            .take(DESCRIPTORS_MAX)
-            .filter_map(|number| Some((number, descriptors.get_with_peers(number)?)))
-            .collect();
-        let tracers: BTreeSet<u32> = seen.target.tasks.iter().filter_map(|task| task.tracer).collect();
-        seen.tracers = tracers.into_iter().filter_map(|pid| Some((pid, thread_name(pid, pid)?))).collect();
-        let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
-        seen.load = ready_threads().map(|ready| Load { ready, processors });
+        describe(&live, &mut seen);
         seen
     }
+}
+
+/// Adds what is behind the descriptors that threads wait for, who traces them, and how busy the machine is.
+pub(super) fn describe(live: &LiveTarget, seen: &mut Standings) {
+    let called = seen.target.tasks.iter().filter_map(|task| match task.sleep {
+        Some(Sleep::Call(call)) => call.descriptor(),
+        _ => None,
+    });
+    let numbers: BTreeSet<u32> = called.collect();
+    let descriptors = live.descriptors();
+    seen.descriptors = numbers
+        .into_iter()
+        .take(DESCRIPTORS_MAX)
+        .filter_map(|number| Some((number, descriptors.get_with_peers(number)?)))
+        .collect();
+    let tracers: BTreeSet<u32> = seen.target.tasks.iter().filter_map(|task| task.tracer).collect();
+    seen.tracers = tracers.into_iter().filter_map(|pid| Some((pid, thread_name(pid, pid)?))).collect();
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    seen.load = ready_threads().map(|ready| Load { ready, processors });
 }
 
 /// How the files of a living process are found.
@@ -122,13 +114,29 @@ impl Reading {
         }
     }
 
-    /// Looks at the process once, if it lives and may be looked at.
-    pub(super) fn see(&mut self, wanted: &Common) {
-        if let Some(Liveness::Alive { pid, .. }) = self.liveness
-            && let Ok(pid) = u32::try_from(pid)
-            && let Ok(seen) = Look::once(pid, wanted)
-        {
-            self.add_seen(seen);
+    /// Reads a ring, and looks at its process if that lives here and may be looked at. The ring is read at the end of
+    /// the time between the two looks.
+    pub(super) fn with_look(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
+        let reading = Reading::of(path, wanted)?;
+        let Some(look) = reading.process().and_then(|pid| Look::begin(pid, wanted).ok()) else {
+            return Ok(reading);
+        };
+        std::thread::sleep(WINDOW);
+        // A program that ends well removes its ring.
+        let Ok(mut reading) = Reading::of(path, wanted) else { return Ok(reading) };
+        if reading.process().is_some() {
+            reading.add_seen(look.end());
+        }
+        Ok(reading)
+    }
+
+    /// The process, if it lives on this machine.
+    pub(super) fn process(&self) -> Option<u32> {
+        match self.liveness {
+            Some(Liveness::Alive { pid, .. }) if self.asks_kernel && !self.is_copy() => {
+                u32::try_from(pid).ok()
+            }
+            _ => None,
         }
     }
 

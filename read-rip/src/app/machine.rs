@@ -16,7 +16,7 @@ use std::thread;
 use super::check::{Begun, First, Manner, Readings, judge, suppressions, write_json};
 use super::collect::Collection;
 use super::error::AppError;
-use super::glance::{Glance, may_be_stuck};
+use super::glance::Glance;
 use super::look::path_of;
 use super::output::{UNJUDGED, prose, remark};
 use super::reading::Reading;
@@ -51,8 +51,7 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     let recorded: HashSet<u32> = rings.iter().filter_map(Ring::process).collect();
     let mut seen: Vec<Option<Standings>> = in_parallel(&glances, |glance| {
         let is_recorded = recorded.contains(&glance.pid);
-        let seen = (is_recorded || glance.may_wait()).then(|| glance.second(wanted)).flatten()?;
-        (is_recorded || may_be_stuck(&seen)).then_some(seen)
+        (is_recorded || glance.may_wait()).then(|| glance.second(is_recorded, wanted)).flatten()
     });
     looked.rings = rings.len();
     let mut stuck = Vec::new();

@@ -80,9 +80,12 @@ impl Reading {
 
     fn of_saved(saved: Saved, wanted: &Common) -> Result<Reading, AppError> {
         let Saved { later, earlier, context } = saved;
-        let context = Context::parse(&context)
+        let mut context = Context::parse(&context)
             .map_err(|source| AppError::SavedContext { path: later.path().to_owned(), source })?;
-        let reading = Reading::of_image(&later, &context, wanted)?;
+        let mut reading = Reading::of_image(&later, &context, wanted)?;
+        if let Some(seen) = context.seen.take() {
+            reading.add_seen(seen);
+        }
         Ok(Reading { saved: Some(SavedRest { context: Rc::new(context), earlier }), ..reading })
     }
 

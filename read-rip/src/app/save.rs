@@ -1,7 +1,7 @@
 //! `read-rip save`: a compressed copy of a ring that another machine reads with the same result.
 //!
-//! The copy has two images of the ring of a living process, what the system knows of the process, and what the
-//! program's files say about the addresses. `ring::Saved` describes the file, `saved` what is in it besides the images.
+//! The copy has two images of the ring of a living process, what the system knows of the process and its threads, and
+//! what the program's files say about the addresses. `ring::Saved` describes the file, `saved` what is in it besides the images.
 //! It is written beside its final place, and renamed when it is complete.
 
 use std::fs::{self, File};
@@ -12,8 +12,10 @@ use std::time::Instant;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::bare::functions;
 use super::collect;
 use super::error::AppError;
+use super::look::Look;
 use super::output::{now_ns, remark};
 use super::reading::Reading;
 use super::saved::{Context, State};
@@ -121,7 +123,9 @@ fn images(
             return Ok((context(before, None), images));
         }
         let written = Instant::now();
+        let look = before.process().and_then(|pid| Look::begin(pid, wanted).ok());
         std::thread::sleep(args.window);
+        let seen = look.map(Look::end);
         let window_ns = u64::try_from(written.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let later_bytes = image()?;
         packed.flush().map_err(failed)?;
@@ -130,7 +134,7 @@ fn images(
         // If the process died meanwhile, the second image may be of any moment before its death.
         if !after.is_final() {
             let images = Images { earlier_bytes: first_bytes, later_bytes };
-            return Ok((context(after, Some(window_ns)), images));
+            return Ok((Context { seen, ..context(after, Some(window_ns)) }, images));
         }
     }
     Err(failed(io::Error::other("the process was replaced again and again")))
@@ -148,6 +152,7 @@ fn context(reading: Reading, window_ns: Option<u64>) -> Context {
         now_ns: reading.now_ns,
         latest_end_ns: reading.latest_end_ns,
         window_ns,
+        seen: None,
         answers: SavedAnswers::default(),
     }
 }
@@ -163,8 +168,11 @@ fn answers(
     let (later, earlier) = Saved::images(&source, images.later_bytes, images.earlier_bytes);
     let mut answers = SavedAnswers::default();
     // The earlier image may have addresses that are overwritten in the later one. Ids of modules only grow.
-    for image in earlier.iter().chain([&later]) {
-        let reading = Reading::of_image(image, context, wanted)?;
+    for (image, is_later) in earlier.iter().map(|image| (image, false)).chain([(&later, true)]) {
+        let mut reading = Reading::of_image(image, context, wanted)?;
+        if is_later && let Some(seen) = &context.seen {
+            reading.add_seen(seen.clone());
+        }
         let resolver = reading.resolver(wanted).with_answers(answers).keeping_answers();
         let mut locations = Locations::new(&reading.snapshot, resolver);
         for slot in &reading.snapshot.slots {
@@ -173,7 +181,12 @@ fn answers(
                 locations.find(slot, &event);
             }
         }
-        locks::build(&reading.input(None), &mut locations);
+        let mut model = locks::build(&reading.input(None), &mut locations);
+        if let Some(seen) = &reading.seen {
+            locks::observe(&mut model, seen, &mut locations);
+            reading.symbols(&mut locations);
+            functions(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations);
+        }
         answers = locations.resolver().answers();
     }
     Ok(answers)

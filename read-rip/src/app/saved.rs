@@ -1,4 +1,5 @@
-//! What a saved ring has besides its bytes: what the system knew of its process, and what the program's files say.
+//! What a saved ring has besides its bytes: what the system knew of its process and its threads, and what the program's
+//! files say.
 //!
 //! It reads and writes JSON. `ring::Saved` takes the file apart; `save` asks the system.
 
@@ -7,6 +8,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::process::{Activity, Liveness};
+use crate::standing::Standings;
 use crate::symbols::SavedAnswers;
 
 /// The present name of a thread: its process, its id, its name.
@@ -35,6 +37,9 @@ pub(super) struct Context {
     pub(super) latest_end_ns: Option<u64>,
     /// The time between the two images, ns.
     pub(super) window_ns: Option<u64>,
+    /// What the kernel and the memory said of the living process between the two images.
+    #[serde(default)]
+    pub(super) seen: Option<Standings>,
     /// What the files of the program say about the addresses in the ring.
     pub(super) answers: SavedAnswers,
 }
@@ -42,7 +47,13 @@ pub(super) struct Context {
 impl Context {
     /// Decodes it.
     pub(super) fn parse(bytes: &[u8]) -> serde_json::Result<Context> {
-        serde_json::from_slice(bytes)
+        let context: Context = serde_json::from_slice(bytes)?;
+        match &context.seen {
+            Some(seen) if !seen.is_consistent() => {
+                Err(serde::de::Error::custom("its threads have no stacks"))
+            }
+            _ => Ok(context),
+        }
     }
 
     /// As a file has it.

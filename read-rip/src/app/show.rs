@@ -12,7 +12,8 @@ use crate::core::is_core;
 use crate::events::{self, Event};
 use crate::hash::HashMap;
 use crate::locations::{FileNames, Guards, LocationId, Locations};
-use crate::report::{self, Json, printable};
+use crate::locks::{self, LockModel};
+use crate::report::{self, Json, LockNames, SeenNames, printable};
 use crate::ring::Slot;
 use crate::threads::{self, Thread, ThreadState};
 
@@ -25,7 +26,10 @@ pub(super) fn show(ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<
     if process_of(&path).is_some() || is_core(&path) {
         return super::bare::show(&path, ring, args, wanted);
     }
-    let mut reading = Reading::of(&path, wanted)?;
+    let mut reading = match args.threads {
+        true => Reading::with_look(&path, wanted)?,
+        false => Reading::of(&path, wanted)?,
+    };
     // The condensed view names no threads.
     if args.threads || args.r#match.is_some() {
         reading = reading.with_present_names();
@@ -164,8 +168,14 @@ fn show_threads(
             }
         }
     }
-    let names = FileNames::choose(locations.iter());
-    let texts = report::location_texts(locations, &names, args.verbose);
+    let mut model = LockModel::default();
+    if let Some(seen) = &reading.seen {
+        locks::observe(&mut model, seen, locations);
+    }
+    let symbols = reading.symbols(locations);
+    let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, symbols: &symbols });
+    let files = FileNames::choose(locations.iter());
+    let texts = report::location_texts(locations, &files, args.verbose);
     let mut out = output(wanted);
     if wanted.json {
         reading.write_ring(&mut Json(&mut out))?;
@@ -193,11 +203,12 @@ fn show_threads(
             if matching.as_ref().is_some_and(|of| !of.has_slot(thread.slot, last, locations, &texts)) {
                 continue;
             }
+            let names = LockNames { model: &model, locations, texts: &texts, seen };
             if wanted.json {
-                Json(&mut out).thread(thread, &events, locations, &reading.snapshot, reading.now_ns)?;
+                Json(&mut out).thread(thread, &events, &names, &reading.snapshot, reading.now_ns)?;
             } else {
                 let mask = reading.snapshot.sequence_mask;
-                report::thread(&mut out, thread, &events, locations, &texts, mask, reading.now_ns)?;
+                report::thread(&mut out, thread, &events, &names, mask, reading.now_ns)?;
             }
         }
     }

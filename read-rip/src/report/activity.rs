@@ -10,6 +10,7 @@ use crate::locks::ThreadId;
 use crate::printable::printable;
 use crate::standing::{Activity, Standings};
 use crate::target::{Call, CallKind, Child, Descriptor, DescriptorKind};
+use crate::threads::{Thread, ThreadState};
 use crate::waits::{Doubt, MutexType, Owner, Role, Wait, WaitKind};
 
 /// What the words about a target's threads need.
@@ -27,6 +28,24 @@ impl<'a> ActivityWords<'a> {
     /// The words for the threads that were seen; `None` if the kernel was not asked.
     pub fn new(names: &'a LockNames<'a>) -> Option<ActivityWords<'a>> {
         names.seen.map(|seen| ActivityWords { seen: seen.standings, names, symbols: seen.symbols })
+    }
+
+    /// The thread of a slot in the model, if it exists and the kernel was asked about it.
+    pub(super) fn seen_thread(&self, thread: &Thread<'_>) -> Option<ThreadId> {
+        let is_of_process = thread.slot.pid == self.seen.target.own_pid;
+        let exists = is_of_process && thread.state == ThreadState::Present;
+        self.names.model.seen.get(&thread.slot.tid).copied().filter(|_| exists)
+    }
+
+    /// What a thread of the model does, with where it stands if addresses are shown too; `None` if that is not known.
+    pub(super) fn now(&self, thread: ThreadId) -> Option<String> {
+        let seen = self.names.model.threads[thread].seen?;
+        if matches!(self.seen.activity(seen.index), Activity::HasEnded | Activity::Unknown) {
+            return None;
+        }
+        let place = seen.place.filter(|_| self.names.texts.is_verbose);
+        let place = place.map_or_else(String::new, |place| format!(", at {}", self.names.location(place)));
+        Some(self.of(seen.index) + &place)
     }
 
     /// A sentence on what a thread of the model does, with where it stands, and for how long it is known to do it.

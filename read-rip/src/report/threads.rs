@@ -13,14 +13,16 @@
 //! again), `(destroyed)` or `(initialised)`. The words are of small letters only: the scripts `lock-holders` and
 //! `lock-waiters` read them. With `-v`, labels follow, and of an event of a lock, the lock and its time, counted from
 //! the beginning of the recording: `cache.rs:10<0x1000>(takes) of CACHE (0x7f0000001000) at 1.000000 s`. The line of an
-//! exited thread ends in `EXIT`.
+//! exited thread ends in `EXIT`. If the kernel was asked about a thread, its line ends in what the thread does now, as
+//! `, now in recvfrom on descriptor 12 (TCP to 10.0.0.7:5432, ESTABLISHED)`, with `-v` followed by where it stands.
 //!
 //! Where the linker has folded several marks into one, all of their lines are shown, as
 //! `source_a.c:124|source_b.c:20`: it is not known which of them the thread passed. This file computes nothing.
 
 use std::io::{self, Write};
 
-use super::names::LocationTexts;
+use super::activity::ActivityWords;
+use super::names::{LocationTexts, LockNames};
 use super::units::counted;
 use crate::events::Event;
 use crate::locations::{Location, LocationId, Locations, MARKS_MAX};
@@ -138,11 +140,11 @@ pub fn thread(
     out: &mut dyn Write,
     thread: &Thread<'_>,
     events: &[(Event, LocationId)],
-    locations: &Locations<'_>,
-    texts: &LocationTexts<'_>,
+    names: &LockNames<'_>,
     sequence_mask: u64,
     now_ns: Option<u64>,
 ) -> io::Result<()> {
+    let (locations, texts) = (names.locations, names.texts);
     let bold = anstyle::Style::new().bold();
     write!(out, "{bold}{}[{}]{bold:#}:", printable(&thread.slot.name), thread.slot.tid)?;
     let mut separator = " ";
@@ -160,6 +162,11 @@ pub fn thread(
     }
     if thread.state == ThreadState::Exited {
         write!(out, "{separator}EXIT")?;
+    }
+    if let Some(words) = ActivityWords::new(names)
+        && let Some(now) = words.seen_thread(thread).and_then(|thread| words.now(thread))
+    {
+        write!(out, "{separator}now {now}")?;
     }
     writeln!(out)
 }

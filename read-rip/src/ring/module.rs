@@ -5,8 +5,10 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 /// An executable or shared library that the recorded process had loaded.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Module {
     /// The process that registered it.
     pub pid: u32,
@@ -19,6 +21,7 @@ pub struct Module {
     /// The module-relative addresses of its code. Outside of it are constants and variables.
     pub code: Range<u64>,
     /// The file, in the recorded process's view of the file system. Do not trust it: it comes from the ring.
+    #[serde(serialize_with = "crate::saved_text::path")]
     pub path: PathBuf,
     /// The GNU build id; empty if the module has none.
     pub build_id: Vec<u8>,

@@ -1,11 +1,12 @@
 //! Equal stacks, counted.
 
-use crate::hash::HashMap;
+use serde::{Deserialize, Serialize};
 
 use super::Stack;
+use crate::hash::HashMap;
 
 /// Threads with equal stacks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// Their stack.
     pub stack: Stack,

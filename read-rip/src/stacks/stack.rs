@@ -2,8 +2,10 @@
 //!
 //! These are values: addresses are not resolved to functions here.
 
+use serde::{Deserialize, Serialize};
+
 /// The functions that a thread is in.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stack {
     /// From the innermost to the outermost. Empty if the thread's registers are not known.
     pub frames: Vec<Frame>,
@@ -16,7 +18,7 @@ pub struct Stack {
 }
 
 /// A function that a thread is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Frame {
     /// An address in it.
     pub pc: u64,
@@ -33,7 +35,7 @@ impl Frame {
 }
 
 /// Why a stack has no more frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum End {
     /// The last frame is where the thread began.
     Complete,
@@ -42,7 +44,7 @@ pub enum End {
 }
 
 /// Why further frames could not be found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Cut {
     /// The thread's registers are not known: it runs, or the kernel does not show them.
     NoRegisters,

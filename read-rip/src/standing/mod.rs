@@ -20,6 +20,8 @@ pub use scheduled::{Load, Scheduled};
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::hash::HashMap;
 use crate::stacks::{Group, Stack, Unwinder, group};
 use crate::target::{Descriptor, Memory, RunState, Sleep, Target, Task};
@@ -29,7 +31,7 @@ use crate::waits::{Clue, Wait, Waits};
 const NAMES_MAX: usize = 32;
 
 /// What is known of all threads of a target.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Standings {
     /// The target, at the last reading.
     pub target: Target,
@@ -47,11 +49,13 @@ pub struct Standings {
     pub window_ns: Option<u64>,
     /// Whether nothing can move: the target is a core file.
     pub is_final: bool,
+    /// Of no use after the readings.
+    #[serde(skip)]
     clues: Vec<Clue>,
 }
 
 /// What is known of a thread.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Standing {
     /// Its stack's index in [`Standings::stacks`].
     pub stack: usize,
@@ -146,6 +150,14 @@ impl Standings {
             // The stack of a thread that moved on is not the one that this wait was examined with.
             thread.wait = wait.filter(|_| thread.is_still == Some(true));
         }
+    }
+
+    /// Whether all indices in it lead somewhere. A saved ring may contain anything.
+    pub fn is_consistent(&self) -> bool {
+        let tasks = self.target.tasks.len();
+        self.threads.len() == tasks
+            && self.threads.iter().all(|thread| thread.stack < self.stacks.len())
+            && self.stacks.iter().flat_map(|group| &group.tasks).all(|&task| task < tasks)
     }
 
     /// The stack of a thread.

@@ -2,6 +2,8 @@
 //!
 //! It reads nothing: `target` has the kernel's account.
 
+use serde::{Deserialize, Serialize};
+
 use crate::target::{RunState, Task};
 
 /// A thread is starved if it was ready to run, and did not, for this part of the time.
@@ -12,7 +14,7 @@ const RAN_PART: u64 = 10;
 const WINDOW_MIN_NS: u64 = 100_000_000;
 
 /// The processor time of a thread between two readings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scheduled {
     /// How long it ran, ns.
     pub ran_ns: u64,
@@ -21,7 +23,7 @@ pub struct Scheduled {
 }
 
 /// How busy the machine was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// How many threads of all processes ran or were ready to.
     pub ready: u64,

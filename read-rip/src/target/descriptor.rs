@@ -3,8 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
+use crate::saved_text::Constant;
+
 /// A file descriptor of the target.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Descriptor {
     /// Its number.
     pub number: u32,
@@ -13,10 +17,10 @@ pub struct Descriptor {
 }
 
 /// What is behind a file descriptor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DescriptorKind {
     /// A file or a device.
-    File(PathBuf),
+    File(#[serde(serialize_with = "crate::saved_text::path")] PathBuf),
     /// A TCP connection or a listening socket.
     Tcp {
         /// This end.
@@ -24,7 +28,8 @@ pub enum DescriptorKind {
         /// The other end; `None` if the socket listens.
         peer: Option<SocketAddr>,
         /// The kernel's word for its state, as in `ESTABLISHED`.
-        state: &'static str,
+        #[serde(deserialize_with = "crate::saved_text::constant")]
+        state: Constant,
     },
     /// A UDP socket.
     Udp {

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Why the memory, the mappings and the system calls of a target cannot be read. The states and names of its threads
 /// can.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Hidden {
     /// It belongs to another user; the user's id.
     OtherUser(u32),

@@ -31,10 +31,12 @@ pub use module::modules_of;
 pub use syscall::{Architecture, Call, CallKind, Child, Futex, FutexOperation};
 pub use task::{Registers, RunState, Schedule, Sleep, Task};
 
+use serde::{Deserialize, Serialize};
+
 use crate::ring::Module;
 
 /// What is known of a target at one moment. Its memory is read when it is needed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Target {
     /// Its process id in this reader's PID namespace. In a core file: the one that the file has.
     pub pid: u32,
@@ -50,7 +52,9 @@ pub struct Target {
     pub taken_ns: Option<u64>,
     /// Its threads, by `tid`.
     pub tasks: Vec<Task>,
-    /// Its memory's ranges, by address. Empty if this reader may not see them.
+    /// Its memory's ranges, by address. Empty if this reader may not see them,
+    /// and in a saved ring.
+    #[serde(skip)]
     pub mappings: Vec<Mapping>,
     /// The executable and its libraries, from the mappings. Empty if this reader may not see them.
     pub modules: Vec<Module>,

@@ -3,8 +3,12 @@
 //! Numbers differ between processors; names and kinds do not. Arguments of the C type `int` are the lower half of
 //! their register. What a pointer leads to is not read here.
 
+use serde::{Deserialize, Serialize};
+
+use crate::saved_text::Constant;
+
 /// The processor that a target was built for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Architecture {
     /// x86-64.
     X86_64,
@@ -26,20 +30,21 @@ impl Architecture {
 }
 
 /// A system call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     /// Its number.
     pub number: u64,
     /// Its arguments.
     pub arguments: [u64; 6],
     /// The kernel's name for it; `None` if this program does not know the number.
-    pub name: Option<&'static str>,
+    #[serde(deserialize_with = "crate::saved_text::optional_constant")]
+    pub name: Option<Constant>,
     /// What it is for.
     pub kind: CallKind,
 }
 
 /// What a system call that can sleep is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CallKind {
     /// To wait for a word of memory, or to change who waits for it: see [`Call::futex`].
     Futex,

@@ -1,11 +1,13 @@
 //! A thread of the target, at one moment.
 
+use serde::{Deserialize, Serialize};
+
 use super::Call;
 
 /// A thread, as the kernel or a core file describes it.
 ///
 /// What could not be read is `None`: [`Task::hidden`] says whether rights were missing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// Its id in this reader's PID namespace. In a core file: the id that the file has.
     pub tid: u32,
@@ -37,7 +39,7 @@ pub struct Task {
 }
 
 /// What the kernel's scheduler says of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunState {
     /// It runs, or is ready to run: `R`.
     Running,
@@ -77,7 +79,7 @@ impl From<char> for RunState {
 }
 
 /// What a thread sleeps in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sleep {
     /// A system call.
     Call(Call),
@@ -89,7 +91,7 @@ pub enum Sleep {
 ///
 /// The kernel shows `pc` and `sp` of a sleeping thread to anybody who may read its memory. The others take a tracer or
 /// a core file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registers {
     /// The program counter: the address of the next instruction.
     pub pc: u64,
@@ -106,7 +108,7 @@ pub struct Registers {
 }
 
 /// The kernel's account of a thread's processor time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     /// How long it ran, ns.
     pub ran_ns: u64,

@@ -1,16 +1,21 @@
 //! What the function that a thread waits in is for: values.
 
+use serde::{Deserialize, Serialize};
+
+use crate::saved_text::Constant;
+
 /// What the function that waits is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Construct {
     /// Its name, as its users know it: `std::sync::Mutex`, `malloc`.
-    pub name: &'static str,
+    #[serde(deserialize_with = "crate::saved_text::constant")]
+    pub name: Constant,
     /// What it does for them.
     pub role: Role,
 }
 
 /// What a construct does for its users.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// One thread at a time has it, or several that read.
     Lock,

@@ -1,11 +1,13 @@
 //! The values: a wait, its kind, its owner.
 
+use serde::{Deserialize, Serialize};
+
 use super::construct::Construct;
 
 /// What a thread waits for, and who has it, at one moment.
 ///
 /// Two readings of one wait are equal if nothing has changed that matters: counts of other waiters are left out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
     /// What kind of object it is.
     pub kind: WaitKind,
@@ -28,7 +30,7 @@ pub struct Wait {
 }
 
 /// What kind of object a thread waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WaitKind {
     /// A POSIX mutex.
     Mutex {
@@ -78,7 +80,7 @@ pub enum WaitKind {
 }
 
 /// What a POSIX mutex does if its owner locks it again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MutexType {
     /// It deadlocks: the default.
     Normal,
@@ -91,7 +93,7 @@ pub enum MutexType {
 }
 
 /// What a POSIX mutex does to the priority of its owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Protocol {
     /// Nothing.
     None,
@@ -102,7 +104,7 @@ pub enum Protocol {
 }
 
 /// Whom a readers-writer lock lets in first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Preference {
     /// Readers.
     Readers,
@@ -113,7 +115,7 @@ pub enum Preference {
 }
 
 /// Who has what a thread waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Owner {
     /// This thread, by its id in its own PID namespace.
     Tid(u32),
@@ -124,7 +126,7 @@ pub enum Owner {
 }
 
 /// Why an owner is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Doubt {
     /// Objects of this kind do not store who has them.
     NotStored,
@@ -143,7 +145,7 @@ pub enum Doubt {
 }
 
 /// How the kind of a wait is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Basis {
     /// The stack says it, and the bytes agree.
     Stack,

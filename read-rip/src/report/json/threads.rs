@@ -4,10 +4,12 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::doing::{JsonDoing, json_doing};
 use super::location::{JsonLocation, json_location};
 use super::writer::{Json, moment};
 use crate::events::Event;
 use crate::locations::{LocationId, Locations};
+use crate::report::{ActivityWords, LockNames};
 use crate::ring::Snapshot;
 use crate::threads::{Group, Thread, ThreadState};
 
@@ -35,6 +37,8 @@ struct JsonThread<'a> {
     generation: u32,
     overwritten: u64,
     events: Vec<JsonEvent<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    doing: Option<JsonDoing<'a>>,
 }
 
 #[derive(Serialize)]
@@ -76,10 +80,12 @@ impl<W: Write> Json<W> {
         &mut self,
         thread: &Thread<'_>,
         events: &[(Event, LocationId)],
-        locations: &Locations<'_>,
+        names: &LockNames<'_>,
         snapshot: &Snapshot,
         now_ns: Option<u64>,
     ) -> io::Result<()> {
+        let locations = names.locations;
+        let seen = ActivityWords::new(names).and_then(|words| words.seen_thread(thread));
         let events = events.iter().map(|(event, location)| JsonEvent {
             sequence: event.sequence & snapshot.sequence_mask,
             lock: locations.lock_of(thread.slot, event).map(|lock| format!("{lock:#x}")),
@@ -99,6 +105,7 @@ impl<W: Write> Json<W> {
                 generation: thread.slot.generation,
                 overwritten: thread.slot.overwritten(),
                 events: events.collect(),
+                doing: seen.and_then(|seen| json_doing(seen, names, snapshot)),
             },
         )
     }
