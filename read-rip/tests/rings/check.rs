@@ -2,14 +2,12 @@
 //!
 //! Not tested here: what each analysis finds and does not find; the tests of each analysis do that.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::fixture::Scratch;
-use support::run::{Outcome, command, finish, on_terminal, read_rip, show};
-use support::synth::{Held, Ring, Site, Slot};
+use crate::support::fixture::Scratch;
+use crate::support::run::{Outcome, command, finish, on_terminal, read_rip, show};
+use crate::support::synth::{Held, Ring, Site, Slot};
 
 const A: u64 = 0x7f00_0000_1000;
 const B: u64 = 0x7f00_0000_2000;
@@ -150,7 +148,7 @@ fn locks_of_threads_that_disappeared_from_a_living_process_are_unreleased() {
     let path = scratch.path("ring");
     deadlock(ring().of_this_process()).build().write(&path);
     // The recorded process maps its ring.
-    let _mapped = support::map(&path);
+    let _mapped = crate::support::map(&path);
     let outcome = check(&path, &["--window", "20ms", "--min-confidence", "proven"]);
     // The threads of the ring do not exist in this process: they count as disappeared, and wait for nothing.
     assert!(!outcome.stdout.contains("deadlock"), "{outcome:#?}");
@@ -172,7 +170,7 @@ fn a_living_thread_has_the_name_that_it_has_now_unless_the_program_named_it_in_t
     let line = |slot: Slot| {
         let slot = slot.event(TAKES, &[at(3.0), A]).has(Held::new(HELD, A, TAKES).since(at(3.0)));
         ring().of_this_process().with_slots([slot]).build().write(&path);
-        let _mapped = support::map(&path);
+        let _mapped = crate::support::map(&path);
         let shown = read_rip(["-t", path.to_str().unwrap()]).sound().stdout;
         let locks = read_rip(["locks", path.to_str().unwrap()]).sound();
         let name = shown.split('[').next().unwrap().to_owned();

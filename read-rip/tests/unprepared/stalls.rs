@@ -2,15 +2,13 @@
 //!
 //! `programs/idle.c`, `idle.rs` and `idle.py` have the threads.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::support::unprepared::{Stuck, compile, directory};
 use librip_test_kit::tool::{is_installed, tool};
-use support::unprepared::{Stuck, compile, directory};
 
 fn c() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -94,7 +92,7 @@ fn an_idle_pool_of_python_is_no_finding() {
         return;
     }
     let script = directory().join("idle.py");
-    fs::write(&script, include_str!("programs/idle.py")).unwrap();
+    fs::write(&script, include_str!("../programs/idle.py")).unwrap();
     let stuck = Stuck::start("python3".as_ref(), &[script.to_str().unwrap()], 4);
     assert_eq!(check(&stuck, "idle.py"), [""; 0], "{:#?}", stuck.read(&["check"]));
 }

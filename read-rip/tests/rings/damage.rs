@@ -3,15 +3,13 @@
 //! A cut copy, a crash, or a stray write can cause each case. Input made to do harm is in `hostile.rs`, random damage
 //! in `fuzz.rs`.
 
-mod support;
-
 use std::fs::File;
 
+use crate::support::fixture::{ONE, QUICK, Scratch, THREE, sound_ring};
+use crate::support::run::{Outcome, show, show_within};
+use crate::support::synth::{BIAS, HEADER, Image, MODULES, Ring, SITES, SLOT_HEADER, SLOTS, TEXTS, word};
 use librip_test_kit::format::{header_at, module_at, region_at, site_at, slot_at};
 use read_rip::ring::{self, Error};
-use support::fixture::{ONE, QUICK, Scratch, THREE, sound_ring};
-use support::run::{Outcome, show, show_within};
-use support::synth::{BIAS, HEADER, Image, MODULES, Ring, SITES, SLOT_HEADER, SLOTS, TEXTS, word};
 
 /// Damages `sound_ring` and shows it by thread.
 #[track_caller]

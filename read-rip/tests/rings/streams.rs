@@ -2,17 +2,15 @@
 //!
 //! Not tested here: what it writes (`output.rs`).
 
-mod support;
-
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use crate::support::fixture::{Fixture, pile_up};
+use crate::support::run::{command, wait};
+use crate::support::synth::{Ring, Slot};
 use librip_test_kit::format::region_at;
-use support::fixture::{Fixture, pile_up};
-use support::run::{command, wait};
-use support::synth::{Ring, Slot};
 
 /// A ring whose views are much longer than the buffer of a pipe, with names that are not ASCII.
 fn large() -> Ring {
@@ -47,7 +45,7 @@ fn a_closed_standard_error_is_not_an_error() {
     let fixture = Fixture::of(&large());
     let damaged = directory.path().join("damaged");
     let mut image = pile_up().build();
-    let slots = image.region(support::synth::SLOTS);
+    let slots = image.region(crate::support::synth::SLOTS);
     image.set64(slots + region_at::USED, 1 << 40);
     image.write(&damaged);
     for (ring, expected) in [(&fixture.path, 0), (&damaged, 2), (&PathBuf::from("/nowhere"), 2)] {

@@ -3,18 +3,16 @@
 //! Readers of the output must accept fields that later versions add, so the schema allows them. The tests do not: they
 //! close every object of the schema first. The tests of each command check what its lines say.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::support::fixture::{Fixture, Scratch, lock_sites, pile_up};
+use crate::support::run::read_rip;
+use crate::support::synth::{Held, Ring, Site, Slot};
+use crate::support::unprepared::{Stuck, deadlocks};
 use read_rip::findings::*;
 use read_rip::locks::Quantiles;
 use serde_json::{Value, json};
-use support::fixture::{Fixture, Scratch, lock_sites, pile_up};
-use support::run::read_rip;
-use support::synth::{Held, Ring, Site, Slot};
-use support::unprepared::{Stuck, deadlocks};
 
 fn schema() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("json-schema.json");
@@ -382,7 +380,7 @@ fn a_ring_without_locks_fits_the_schema() {
     let scratch = Scratch::new();
     let path = scratch.path("ring");
     lock_sites()
-        .with_slots([Slot::thread("a", 1).marks([support::fixture::WAITS]).exited()])
+        .with_slots([Slot::thread("a", 1).marks([crate::support::fixture::WAITS]).exited()])
         .build()
         .write(&path);
     for options in [&["-tv"][..], &["locks", "--all"], &["check"], &["info"], &[]] {

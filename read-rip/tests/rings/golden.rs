@@ -5,17 +5,15 @@
 //!
 //! `scripts/bless` makes the rings of the present version again: it builds the programs with the present recorder.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::run::{read_rip, show};
 use read_rip::ring::{
     self, ClockLevel, ClockSource, Ending, FileSystem, HeldState, Machine, OperandType, SiteFlags, SiteKind,
     SlotKind, SlotState, Snapshot,
 };
-use support::run::{read_rip, show};
 
 /// Limit for a golden ring, because it is in the repository.
 const LEN_MAX_BYTES: u64 = 20_000;
@@ -330,6 +328,6 @@ fn bless_one(name: &str) {
     assert_eq!(program.status().unwrap().code(), None, "it aborts");
     let left: Vec<PathBuf> =
         fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    support::gzip(&fs::read(&left[0]).unwrap(), &golden(name));
+    crate::support::gzip(&fs::read(&left[0]).unwrap(), &golden(name));
     fs::remove_dir_all(package).unwrap();
 }

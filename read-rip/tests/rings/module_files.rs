@@ -2,17 +2,15 @@
 //!
 //! Not tested here: what is read from sound files (`resolve.rs`, `debug_files.rs`).
 
-mod support;
-
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::support::compiled::{Fixture, address, bare, check_c, problems};
 use object::{Object, ObjectSection};
 use read_rip::ring::Module;
 use read_rip::symbols::{ModuleProblem, Options, Problem, Resolver};
-use support::compiled::{Fixture, address, bare, check_c, problems};
 
 #[test]
 fn a_program_of_another_build_is_refused_even_if_the_user_names_it() {

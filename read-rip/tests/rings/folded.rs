@@ -2,12 +2,10 @@
 //!
 //! Not tested here: that a linker folds them. The tests of the recorder link such programs.
 
-mod support;
-
+use crate::support::fixture::Fixture;
+use crate::support::run::{Outcome, read_rip};
+use crate::support::synth::{Held, Ring, Site, Slot};
 use serde_json::{Value, json};
-use support::fixture::Fixture;
-use support::run::{Outcome, read_rip};
-use support::synth::{Held, Ring, Site, Slot};
 
 const A: u64 = 0x7f00_0000_1000;
 const B: u64 = 0x7f00_0000_2000;

@@ -1,21 +1,19 @@
 //! Stacks, registers and module files that somebody made up: no panic, no hang, and nothing is called complete that
 //! is not.
 
-mod support;
-
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use crate::support::Random;
+use crate::support::compiled::Fixture;
+use crate::support::sleepers::Sleepers;
 use read_rip::process::live::LiveMemory;
 use read_rip::stacks::{Cut, End, Unwinder};
 use read_rip::symbols::Options;
 use read_rip::target::{Memory, Registers, Target, Unreadable};
-use support::Random;
-use support::compiled::Fixture;
-use support::sleepers::Sleepers;
 
-const C: &str = include_str!("programs/sleepers.c");
+const C: &str = include_str!("../programs/sleepers.c");
 /// Where the stack is made up.
 const STACK: u64 = 0x7000_0000_0000;
 

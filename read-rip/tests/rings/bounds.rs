@@ -2,18 +2,18 @@
 //!
 //! Each test limits the memory of `read-rip`, and looks at what it wrote.
 
-mod support;
-
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::fixture::{QUICK, Scratch};
+use crate::support::locks::*;
+use crate::support::run::{Outcome, clean, finish};
+use crate::support::synth::{
+    Held, Image, MODULES, Module, Ring, SITES, SLOT_HEADER, SLOTS, Site, Slot, TEXTS,
+};
 use librip_test_kit::format::{module_at, region_at, site_at};
-use support::fixture::{QUICK, Scratch};
-use support::locks::*;
-use support::run::{Outcome, clean, finish};
-use support::synth::{Held, Image, MODULES, Module, Ring, SITES, SLOT_HEADER, SLOTS, Site, Slot, TEXTS};
 
 const MIB: u64 = 1 << 20;
 

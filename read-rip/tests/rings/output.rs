@@ -3,14 +3,12 @@
 //! Not tested here: which ring it reads (`choice.rs`), where the output goes (`streams.rs`), symbols (`resolve.rs`),
 //! damaged input (`damage.rs`).
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::fixture::{DONE, Fixture, HOLDS, WAITS, lock_sites, pile_up};
-use support::run::{command, finish, read_rip};
-use support::synth::{BIAS, Module, Ring, Site, Slot};
+use crate::support::fixture::{DONE, Fixture, HOLDS, WAITS, lock_sites, pile_up};
+use crate::support::run::{command, finish, read_rip};
+use crate::support::synth::{BIAS, Module, Ring, Site, Slot};
 
 #[test]
 fn the_line_of_a_thread_has_the_form_that_scripts_rely_on() {
@@ -165,7 +163,7 @@ fn a_reused_slot_shows_nothing_of_its_former_owner() {
 fn a_slot_that_was_changing_owners_shows_no_words_of_either_owner() {
     // Killed in the middle of the claim: the ids are the new owner's, the words and the first sequence the old owner's.
     let mut slot = Slot::thread("first", 1).marks([WAITS, HOLDS]);
-    slot.state = support::synth::CLAIMING;
+    slot.state = crate::support::synth::CLAIMING;
     slot.generation = 2;
     slot.tid = 9;
     let outcome = Fixture::of(&lock_sites().with_slots([slot])).show(&["-t"]).sound();
@@ -431,7 +429,7 @@ fn the_end_of_a_process_is_shown_if_it_was_recorded() {
 
 #[test]
 fn the_help_is_as_in_the_snapshot() {
-    // To update the snapshot: `READ_RIP_BLESS=1 cargo test -p read-rip --test output help`.
+    // To update the snapshot: `READ_RIP_BLESS=1 cargo test -p read-rip --test rings help`.
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help.txt");
     let mut found = String::new();
     for args in [

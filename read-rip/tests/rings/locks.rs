@@ -3,16 +3,14 @@
 //! Not tested here: that the recorder writes such rings, the model of the locks (`lock_model.rs`), and what `check`
 //! makes of it.
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use crate::support::fixture::Fixture;
+use crate::support::locks::*;
+use crate::support::run::{Outcome, read_rip, show};
+use crate::support::synth::{Held, Module, Ring, Slot};
 use serde_json::{Value, json as value};
-use support::fixture::Fixture;
-use support::locks::*;
-use support::run::{Outcome, read_rip, show};
-use support::synth::{Held, Module, Ring, Slot};
 
 fn locks(ring: &Ring, options: &[&str]) -> Outcome {
     let fixture = Fixture::of(ring);
@@ -234,7 +232,7 @@ fn two_holders_of_an_exclusive_lock_are_contradictory() {
     let mut ring = ring.of_this_process();
     ring.modules[0].pid = ring.pid;
     let fixture = Fixture::of(&ring);
-    let _mapped = support::map(&fixture.path);
+    let _mapped = crate::support::map(&fixture.path);
     let outcome = show(&["locks"], &fixture.path).sound();
     assert!(outcome.stdout.contains("  it changed hands while it was read\n"), "{outcome:#?}");
     assert!(outcome.stderr.contains("each is shown at a slightly different moment"), "{outcome:#?}");

@@ -3,14 +3,12 @@
 //! `gcc` and `rustc` compile the fixtures here, and binutils take them apart. Not tested here: which file is read for a
 //! module (`module_files.rs`).
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::compiled::{Fixture, RUST_SOURCE, address, bare, build_id_name, check_c, problems};
 use object::{Object, ObjectSection};
 use read_rip::symbols::{Options, Problem, Resolver};
-use support::compiled::{Fixture, RUST_SOURCE, address, bare, build_id_name, check_c, problems};
 
 /// A stripped program, and next to it a file with its debug information.
 fn separated() -> (Fixture, u64) {

@@ -3,13 +3,12 @@
 //! `programs/stuck.c` gets a thread stuck and says in what. Each test reads it with the function names that a debugger
 //! shows, and without any, as in a stripped static program.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use crate::support::sleepers::Names;
 use librip_test_kit::tool::{can, tool};
 use librip_test_kit::victim::{DEADLINE, Plan, Victim};
 use read_rip::process::live::LiveTarget;
@@ -19,7 +18,6 @@ use read_rip::target::{Sleep, Task};
 use read_rip::waits::{
     Basis, Clue, Doubt, MutexType, Owner, Preference, Protocol, Role, Wait, WaitKind, Waits,
 };
-use support::sleepers::Names;
 use tempfile::TempDir;
 
 /// A thread that is stuck.

@@ -2,14 +2,12 @@
 //!
 //! Not tested here: how arguments are combined (the unit tests of `cli`), and which ring is chosen (`choice.rs`).
 
-mod support;
-
 use std::fs::File;
 use std::io::Write;
 use std::process::Stdio;
 
-use support::fixture::{Fixture, pile_up, sound_ring};
-use support::run::{command, finish, on_terminal, read_rip, show};
+use crate::support::fixture::{Fixture, pile_up, sound_ring};
+use crate::support::run::{command, finish, on_terminal, read_rip, show};
 
 #[test]
 fn a_ring_before_the_command_is_the_ring_that_is_read() {

@@ -2,16 +2,14 @@
 //!
 //! Not tested here: larger damage, which `damage.rs` and `fuzz.rs` do.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::fixture::Scratch;
+use crate::support::locks::*;
+use crate::support::run::read_rip;
+use crate::support::synth::{Held, Image, MODULES, NAMES, Ring, SITES, SLOTS, Slot, TEXTS};
 use librip_test_kit::format::{header_at, held_at, lock_name_at, module_at, site_at, slot_at};
 use read_rip::ring::{self, Snapshot};
-use support::fixture::Scratch;
-use support::locks::*;
-use support::run::read_rip;
-use support::synth::{Held, Image, MODULES, NAMES, Ring, SITES, SLOTS, Slot, TEXTS};
 
 /// Two threads of a dead process in a deadlock, with names, a clock and their events.
 fn deadlock() -> Ring {

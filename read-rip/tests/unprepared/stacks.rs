@@ -2,18 +2,16 @@
 //!
 //! Not tested here: what becomes of hostile memory and damaged files (`stacks_hostile.rs`).
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use crate::support::compiled::Fixture;
+use crate::support::sleepers::{Named, Sleepers};
 use read_rip::stacks::{Cut, End};
-use support::compiled::Fixture;
-use support::sleepers::{Named, Sleepers};
 
-const C: &str = include_str!("programs/sleepers.c");
-const CPP: &str = include_str!("programs/sleepers.cpp");
-const RUST: &str = include_str!("programs/sleepers.rs");
+const C: &str = include_str!("../programs/sleepers.c");
+const CPP: &str = include_str!("../programs/sleepers.cpp");
+const RUST: &str = include_str!("../programs/sleepers.rs");
 
 /// The functions in which the threads of the C program wait.
 const C_WAITS: [&str; 5] = ["in_mutex", "in_condition", "in_read", "in_poll", "in_sleep"];

@@ -1,11 +1,9 @@
 //! Rings of several processes: each process has a heading, and threads and locks of its own.
 
-mod support;
-
+use crate::support::fixture::Fixture;
+use crate::support::locks::*;
+use crate::support::synth::{Held, Ring, Slot};
 use serde_json::json;
-use support::fixture::Fixture;
-use support::locks::*;
-use support::synth::{Held, Ring, Slot};
 
 /// A process that made a ring, and two children that it forked. All of them have ended.
 fn family() -> Ring {
@@ -54,7 +52,7 @@ fn the_lines_of_threads_follow_the_heading_of_their_process_in_the_remarks() {
 #[test]
 fn each_process_has_its_own_locks() {
     let fixture = Fixture::of(&family());
-    let text = support::run::read_rip(["locks", fixture.path.to_str().unwrap()]).sound().stdout;
+    let text = crate::support::run::read_rip(["locks", fixture.path.to_str().unwrap()]).sound().stdout;
     let mut rest = &*text;
     for (heading, holder) in [(OWN, "main[4321]"), (EARLY, "early[77]"), (LATE, "late[4400]")] {
         let (_, after) = rest.split_once(heading).unwrap_or_else(|| panic!("{heading}{text}"));
@@ -75,7 +73,7 @@ fn a_pattern_selects_processes_by_their_pids() {
     assert_eq!(names("process (77|4321)"), ["ma", "id", "ea"]);
     let condensed = fixture.show(&["-m", "process 77"]).sound().stdout;
     assert!(condensed.contains(EARLY) && !condensed.contains("server[4400]"), "{condensed}");
-    let locks = support::run::read_rip(["locks", "-m", "process 4400", ring]).sound().stdout;
+    let locks = crate::support::run::read_rip(["locks", "-m", "process 4400", ring]).sound().stdout;
     assert!(locks.contains("late[4400]") && !locks.contains("main[4321]"), "{locks}");
     assert!(locks.contains(LATE) && !locks.contains("server[77]"), "{locks}");
 }

@@ -3,14 +3,12 @@
 //! The C program follows the description of the format (`read_rip::ring`, `legacy.rs`). It includes none of that
 //! header's code.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::legacy::{Slot, build};
-use support::run::{Outcome, read_rip, show, show_within};
+use crate::support::legacy::{Slot, build};
+use crate::support::run::{Outcome, read_rip, show, show_within};
 use tempfile::TempDir;
 
 /// Three threads: one that only acquires and releases a lock, one that wraps around and exits, one with a single mark.
@@ -168,7 +166,7 @@ fn compressed_copies_of_a_legacy_ring_are_read() {
     let plain = fixture.show(&["-tv"], &fixture.ring).sound().stdout;
     let bytes = fs::read(&fixture.ring).unwrap();
     let gzip = fixture.directory.path().join("ring.gz");
-    support::gzip(&bytes, &gzip);
+    crate::support::gzip(&bytes, &gzip);
     let zlib = fixture.directory.path().join("ring.zlib");
     let mut encoder =
         flate2::write::ZlibEncoder::new(fs::File::create(&zlib).unwrap(), flate2::Compression::default());

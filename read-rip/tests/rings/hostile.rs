@@ -3,8 +3,6 @@
 //!
 //! Rings damaged by accident are in `damage.rs`, random damage is in `fuzz.rs`.
 
-mod support;
-
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -14,13 +12,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::support::fixture::{ONE, QUICK, Scratch, sound_ring};
+use crate::support::run::{clean, command, finish, read_rip, show, show_within};
+use crate::support::synth::{MODULES, Module, Ring, SITES, SLOTS, Site, Slot, TEXTS};
 use flate2::Compression;
 use librip_test_kit::format::{header_at, module_at, region_at};
 use librip_test_kit::tool::copy_program;
 use read_rip::ring::{self, Error};
-use support::fixture::{ONE, QUICK, Scratch, sound_ring};
-use support::run::{clean, command, finish, read_rip, show, show_within};
-use support::synth::{MODULES, Module, Ring, SITES, SLOTS, Site, Slot, TEXTS};
 
 // Huge files.
 
@@ -190,7 +188,7 @@ fn compressed_copies_are_read_like_the_ring_itself() {
 
 /// A ring that does not compress well, so that half of the compressed copy is about half of the ring.
 fn large_ring() -> Ring {
-    let mut random = support::Random(1);
+    let mut random = crate::support::Random(1);
     let mut ring = sound_ring();
     ring.slot_words = 1024;
     let slots = (10..200).map(|tid| {

@@ -2,10 +2,10 @@
 //!
 //! `READ_RIP_READINGS` sets how often the healthy program is read; `scripts/torture` reads it ten thousand times.
 
-mod support;
-
 use std::collections::HashSet;
 
+use crate::support::setting;
+use crate::support::unprepared::{Stuck, deadlocks};
 use librip_test_kit::victim::{Plan, Victim};
 use read_rip::findings::{self, Confidence, Finding, Kind, Memo, Premise, View};
 use read_rip::locations::{Location, Locations};
@@ -16,8 +16,6 @@ use read_rip::stacks::Unwinder;
 use read_rip::standing::Standings;
 use read_rip::symbols::{FunctionNames, Options, Resolver};
 use read_rip::target::Target;
-use support::setting;
-use support::unprepared::{Stuck, deadlocks};
 
 /// A case of `programs/deadlocks.c` that is under way.
 fn running(case: &str) -> Victim {

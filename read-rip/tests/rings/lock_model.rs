@@ -2,16 +2,14 @@
 //!
 //! Not tested here: how it is shown (`locks.rs`), and what `check` makes of it.
 
-mod support;
-
 use std::collections::HashSet;
 
+use crate::support::fixture::Fixture;
+use crate::support::locks::*;
+use crate::support::synth::{Held, Ring, Slot};
 use read_rip::locations::Locations;
 use read_rip::locks::{Input, LockModel, StepKind, build};
 use read_rip::symbols::{Options, Resolver};
-use support::fixture::Fixture;
-use support::locks::*;
-use support::synth::{Held, Ring, Slot};
 
 /// The model of a ring, and of an earlier reading of it if there is one.
 fn model(earlier: Option<&Ring>, ring: &Ring) -> LockModel {

@@ -2,12 +2,10 @@
 //!
 //! Not tested here: what it shows of a ring (`output.rs`).
 
-mod support;
-
 use std::process::Command;
 
-use support::fixture::Scratch;
-use support::run::{Outcome, read_rip};
+use crate::support::fixture::Scratch;
+use crate::support::run::{Outcome, read_rip};
 
 fn run(arguments: &[&str]) -> Outcome {
     read_rip([&["run"], arguments].concat())
@@ -24,7 +22,7 @@ fn output_and_status_are_the_programs_own() {
 #[test]
 fn settings_that_the_recorder_ignores_are_named_before_the_program_runs() {
     let warned = |options: &[&str]| {
-        let mut command = support::run::command();
+        let mut command = crate::support::run::command();
         command.arg("run").args(options).args(["--", "true"]);
         command.env("RIP_WORDS", "many").env("RIP_SLOTS", "9").env("RIP_KEEP", "");
         let output = command.output().unwrap();

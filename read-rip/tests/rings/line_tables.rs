@@ -3,10 +3,8 @@
 //! `gcc` assembles the programs. Their debug information consists of units that share one line program. What the
 //! resolver says is looked at.
 
-mod support;
-
+use crate::support::compiled::{Fixture, address, problems};
 use read_rip::symbols::{Frame, Problem};
-use support::compiled::{Fixture, address, problems};
 
 /// A program whose debug information is `units` units that share one line program of DWARF 5.
 struct Tables<'a> {

@@ -3,20 +3,18 @@
 //! The kit's core files are made everywhere. Those of the kernel need a `core_pattern` that leaves them in the working
 //! directory, and those of gcore need gdb: without them, a line says that the test did nothing.
 
-mod support;
-
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::run::{Outcome, read_rip, show};
+use crate::support::synth::{Ring, Slot};
+use crate::support::unprepared::{Stuck, compile, contains, deadlocks, is_proven_deadlock};
 use librip_test_kit::core;
 use librip_test_kit::tool::is_installed;
 use librip_test_kit::victim::{Plan, tempdir};
 use nix::sys::resource::Resource;
-use support::run::{Outcome, read_rip, show};
-use support::synth::{Ring, Slot};
-use support::unprepared::{Stuck, compile, contains, deadlocks, is_proven_deadlock};
 use tempfile::TempDir;
 
 /// A stuck program, and a core file of it.
@@ -153,7 +151,7 @@ fn cores_of_other_processors_and_what_is_no_core_are_refused_in_one_sentence() {
 #[test]
 fn a_ring_of_another_process_is_not_joined() {
     let core = deadlock();
-    let ring = support::fixture::Fixture::of(&support::fixture::sound_ring());
+    let ring = crate::support::fixture::Fixture::of(&crate::support::fixture::sound_ring());
     let options = ["--ring", ring.path.to_str().unwrap()];
     show(&options, &core.path).fails_with("is not the ring of process");
 }
@@ -167,7 +165,7 @@ fn ring_of(pid: u32) -> Ring {
 #[test]
 fn the_ring_that_is_named_is_joined() {
     let core = deadlock();
-    let ring = support::fixture::Fixture::of(&ring_of(core.pid));
+    let ring = crate::support::fixture::Fixture::of(&ring_of(core.pid));
     let options = ["--ring", ring.path.to_str().unwrap()];
     let view = show(&options, &core.path).sound();
     assert_eq!(view.heading(), format!("deadlocks[{}], core file and ring: 3 threads", core.pid));
@@ -178,7 +176,7 @@ fn the_ring_that_is_named_is_joined() {
 fn the_rings_pages_in_a_core_are_read() {
     const PID: u32 = 4711;
     const RING: u64 = 0x1000_0000;
-    let file = support::fixture::Fixture::of(&ring_of(PID));
+    let file = crate::support::fixture::Fixture::of(&ring_of(PID));
     let ring = fs::read(&file.path).unwrap();
     let end = RING + ring.len() as u64;
     let mut files: Vec<u8> = [1, 4096, RING, end, 0].into_iter().flat_map(u64::to_le_bytes).collect();
@@ -238,7 +236,7 @@ fn the_kernels_core_of_a_crash_says_why() {
     let core = core_in(remains.dir());
     let view = show(&[], &core).sound();
     let fault =
-        include_str!("programs/fault.c").lines().position(|line| line.contains("the fault")).unwrap() + 1;
+        include_str!("../programs/fault.c").lines().position(|line| line.contains("the fault")).unwrap() + 1;
     contains(&view.stdout, &["ended by SIGSEGV (nothing is mapped at 0x10) in thread["]);
     contains(&view.stdout, &[&format!("]:\n    write_nowhere fault.c:{fault}\n    body fault.c:")]);
     let lines = show(&["--json"], &core).sound().json();

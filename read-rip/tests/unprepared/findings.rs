@@ -2,17 +2,15 @@
 //!
 //! `programs/deadlocks.c` gets threads stuck. What the C library's objects look like in memory: see `waits`.
 
-mod support;
-
 use std::fs;
 use std::process::Command;
 
+use crate::support::unprepared::{Stuck, compile, contains, deadlocks, directory, is_proven_deadlock};
 use librip_test_kit::tool::{is_installed, tool};
-use support::unprepared::{Stuck, compile, contains, deadlocks, directory, is_proven_deadlock};
 
 /// Lines of `programs/deadlocks.c`.
 fn line_of(text: &str) -> usize {
-    let source = include_str!("programs/deadlocks.c");
+    let source = include_str!("../programs/deadlocks.c");
     source.lines().position(|line| line.contains(text)).expect(text) + 1
 }
 
@@ -159,7 +157,7 @@ fn a_stuck_python_program_has_whole_stacks_and_no_proof() {
         return;
     }
     let script = directory().join("deadlock.py");
-    fs::write(&script, include_str!("programs/deadlock.py")).unwrap();
+    fs::write(&script, include_str!("../programs/deadlock.py")).unwrap();
     let stuck = Stuck::start_untimed("python3".as_ref(), &[script.to_str().unwrap()], 3);
     // Its locks are semaphores to the C library: who has one is not known, and a signal handler may post one.
     let answer = stuck.read(&["check"]);

@@ -1,0 +1,27 @@
+//! Rings and copies of rings: what each command shows of them, sound, damaged or hostile.
+
+#![allow(missing_docs, reason = "tests")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bounds;
+mod check;
+mod command_line;
+mod damage;
+mod debug_files;
+mod flips;
+mod folded;
+mod golden;
+mod hostile;
+mod legacy;
+mod line_tables;
+mod lock_model;
+mod locks;
+mod module_files;
+mod output;
+mod processes;
+mod resolve;
+mod run;
+mod schema;
+mod streams;

@@ -1,0 +1,15 @@
+//! Processes and core files without a ring: stacks, what threads wait for, and what is proven.
+
+#![allow(missing_docs, reason = "tests")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cores;
+mod findings;
+mod live_target;
+mod moving;
+mod stacks;
+mod stacks_hostile;
+mod stalls;
+mod waits;
