@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use librip_test_kit::victim::DEADLINE;
 
-use crate::{directory, plan, preload, tool};
+use crate::{compile_cpp, plan, preload};
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("preload/fixtures/headers.cc")
@@ -20,15 +20,7 @@ fn line_of(comment: &str) -> usize {
 
 /// The output of `read-rip locks` for the program compiled with these flags, once all of its threads are stuck.
 fn locks(name: &str, flags: &[&str]) -> String {
-    let program = directory().join(name);
-    tool(
-        Command::new("g++")
-            .args(["-std=c++17", "-pthread"])
-            .args(flags)
-            .arg(fixture())
-            .arg("-o")
-            .arg(&program),
-    );
+    let program = compile_cpp("headers", name, flags);
     let mut victim = plan(&program, &[], &[preload()]).start();
     let ring = victim.ring_path();
     let began = Instant::now();

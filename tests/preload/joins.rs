@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use librip_test_kit::oracle::Ring;
+use librip_test_kit::oracle::{Holding, Ring};
 
 use crate::{compile, plan, preload, read_rip};
 
@@ -80,11 +80,10 @@ fn a_join_that_has_ended_leaves_nothing_behind() {
         assert!(!found.contains("deadlock"), "{found}");
         assert!(!found.contains("the end of a thread"), "{found}");
     }
-    let is_thread = |lock: u64| lock < 0x1_0000_0000;
     let left: Vec<&str> = ring
         .slots
         .iter()
-        .filter(|slot| slot.held.iter().any(|held| is_thread(held.lock)))
+        .filter(|slot| slot.held.iter().any(|held| held.state == Holding::ThreadWait))
         .map(|slot| &*slot.name)
         .collect();
     assert!(left.is_empty(), "they wait for threads: {left:?}");

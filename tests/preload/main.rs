@@ -11,6 +11,7 @@ mod headers;
 mod joins;
 mod mixed;
 mod neighbours;
+mod onces;
 mod order;
 mod owners;
 mod records;
@@ -68,6 +69,22 @@ fn compile_as(source: &str, name: &'static str, flags: &[&str]) -> PathBuf {
         );
         compiled.insert(name);
     }
+    out
+}
+
+/// Compiles `fixtures/SOURCE.cc` with these flags. Returns the program.
+fn compile_cpp(source: &str, name: &str, flags: &[&str]) -> PathBuf {
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("preload/fixtures").join(source).with_extension("cc");
+    let out = directory().join(format!("preload-{name}"));
+    tool(
+        Command::new("g++")
+            .args(["-std=c++17", "-Wall", "-Wextra", "-pthread"])
+            .args(flags)
+            .arg(source)
+            .arg("-o")
+            .arg(&out),
+    );
     out
 }
 

@@ -123,6 +123,9 @@ pub const LOCK_TYPE_THREAD: u16 = 5;
 pub const LOCK_TYPE_BARRIER: u16 = 6;
 /// A channel, or whatever else brings a message or wakes a thread.
 pub const LOCK_TYPE_MESSAGE: u16 = 7;
+/// An initialisation that is done once. The thread that runs the initialiser holds it. A thread that has waited for
+/// that thread releases it at once.
+pub const LOCK_TYPE_ONCE: u16 = 8;
 
 /// [`Site::operand_types`]: 48 bits in one operand word.
 pub const OPERAND_WORD: u8 = 1;

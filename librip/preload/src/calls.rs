@@ -15,7 +15,9 @@
 use core::arch::naked_asm;
 use core::ffi::c_int;
 
-use crate::{barrier, c11, condition, exit, filters, modules, mutex, real, rwlock, semaphore, spin, thread};
+use crate::{
+    barrier, c11, condition, exit, filters, modules, mutex, once, real, rwlock, semaphore, spin, thread,
+};
 
 /// Defines the functions: `REGISTERS { NAME => BODY, }`, with the registers of the argument after the last one.
 macro_rules! calls {
@@ -99,6 +101,8 @@ calls! {
         cnd_wait => c11::cnd_wait,
         pthread_join => thread::join,
         thrd_join => thread::thrd_join,
+        pthread_once => once::run,
+        call_once => once::run_c11,
     }
     "rcx" / "x3" {
         pthread_mutex_clocklock => mutex::clocklock,

@@ -6,7 +6,8 @@
 //!
 //! It exports the C library's functions that lock, and records around the functions of the same name that it replaces:
 //! every mutex, readers-writer lock, spin lock, condition variable, semaphore and barrier of `pthread.h`, `semaphore.h`
-//! and `threads.h`, and every join of a thread, with the address of the lock and the location of the call. It obeys the
+//! and `threads.h`, every join of a thread and every initialisation that is done once, with the address of the lock and the location of
+//! the call. It obeys the
 //! `RIP_*` variables like all of librip. It does not see locks that the C library uses internally, locks that the
 //! program makes of futexes or atomics, and calls that do not go through the dynamic linker.
 //!
@@ -24,7 +25,7 @@
 //! `calls` has the entries, which find out where they were called. `object` has the types of what the program passes.
 //! `mutex`, `rwlock`, `spin`, `condition`, `semaphore`, `barrier` and `c11` have a function for each entry; `acquire`
 //! is what the locks among them have in common, `blocking` what the others have, and `incident` what errors mean.
-//! `thread` tells who creates and joins whom. `real` has the C library's functions, and `elf` finds them. `modules`
+//! `once` tells who runs an initialiser, and `thread` who creates and joins whom. `real` has the C library's functions, and `elf` finds them. `modules`
 //! notices libraries that are loaded later, `filters` that the program restricts its system calls, `exit` that it ends
 //! without `exit`, and `exec` that it becomes another program.
 
@@ -47,6 +48,7 @@ mod incident;
 mod modules;
 mod mutex;
 mod object;
+mod once;
 mod real;
 mod rwlock;
 mod semaphore;

@@ -41,6 +41,10 @@ pub(crate) enum Semaphore {}
 #[derive(Clone, Copy)]
 pub(crate) enum Barrier {}
 
+/// `pthread_once_t`. In glibc, `once_flag` is the same.
+#[derive(Clone, Copy)]
+pub(crate) enum Once {}
+
 /// `pthread_cond_t`. In glibc, `cnd_t` is the same.
 #[derive(Clone, Copy)]
 pub(crate) enum Condition {}
@@ -87,6 +91,30 @@ impl Object<Mutex> {
         // SAFETY: see the module. It is within the mutex.
         let word = unsafe { AtomicI32::from_ptr(self.0.wrapping_byte_add(OFFSET).cast()) };
         // ORDERING: relaxed: while the mutex is in use, it changes only in bits that we do not look at.
+        word.load(Relaxed)
+    }
+}
+
+impl Object<Once> {
+    /// Whether the initialiser has returned. Then the C library does nothing.
+    #[inline(always)]
+    pub(crate) fn is_done(self) -> bool {
+        const DONE: u32 = 2;
+        self.word() == DONE
+    }
+
+    /// Whether a thread runs the initialiser. In a forked child that may be a thread of its parent: the upper bits say
+    /// after how many forks it began.
+    pub(crate) fn is_running(self) -> bool {
+        const IN_PROGRESS: u32 = 1;
+        self.word() & IN_PROGRESS != 0
+    }
+
+    #[inline(always)]
+    fn word(self) -> u32 {
+        // SAFETY: see the module. It is the only word.
+        let word = unsafe { AtomicU32::from_ptr(self.0.cast()) };
+        // ORDERING: relaxed: the C library reads it again, and orders what the initialiser did.
         word.load(Relaxed)
     }
 }
@@ -187,7 +215,7 @@ impl Joined {
     }
 }
 
-/// The function in which a thread begins.
+/// The function in which a thread begins, or an initialiser.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Routine(*const c_void);

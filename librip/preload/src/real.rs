@@ -16,8 +16,8 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::elf;
 use crate::object::{
-    Argument, Attributes, Barrier, Condition, Deadline, Joined, Mutex, Object, Routine, Rwlock, Semaphore,
-    Spin, Text, Texts, Thread,
+    Argument, Attributes, Barrier, Condition, Deadline, Joined, Mutex, Object, Once, Routine, Rwlock,
+    Semaphore, Spin, Text, Texts, Thread,
 };
 
 macro_rules! functions {
@@ -49,8 +49,8 @@ macro_rules! functions {
         /// What the pointers lead to at first.
         mod first {
             use super::{
-                Argument, Attributes, Barrier, Condition, Deadline, Joined, Mutex, Object, Relaxed, Routine, Rwlock,
-                Semaphore, Spin, Text, Texts, Thread, c_int, c_void,
+                Argument, Attributes, Barrier, Condition, Deadline, Joined, Mutex, Object, Once, Relaxed, Routine,
+                Rwlock, Semaphore, Spin, Text, Texts, Thread, c_int, c_void,
             };
             $(
                 pub(super) extern "C-unwind" fn $name($($argument: $type),*) -> c_int {
@@ -125,6 +125,8 @@ functions! {
     mtx_destroy(mutex: Object<Mutex>);
     cnd_wait(condition: Object<Condition>, mutex: Object<Mutex>);
     pthread_barrier_wait(barrier: Object<Barrier>);
+    pthread_once(once: Object<Once>, initialiser: Routine);
+    call_once(once: Object<Once>, initialiser: Routine);
     pthread_create(thread: Thread, attributes: Attributes, routine: Routine, argument: Argument);
     pthread_join(thread: Joined, value: Argument);
     pthread_tryjoin_np(thread: Joined, value: Argument);

@@ -2,7 +2,8 @@
 //!
 //! It locks nothing itself. `protocol` is the one protocol that all locks follow. It writes through `table`, and `site`
 //! says where an event comes from. `record` is what wrappers call (`sync`, `raw`), `interposed` what an interposer
-//! calls besides, and `by_hand` is for locks that a program marks itself. `blocked` is for what nobody holds.
+//! calls besides, and `by_hand` is for locks that a program marks itself. `blocked` is for what nobody holds, and `once`
+//! for initialisers that run once.
 
 #[cfg(feature = "interpose")]
 pub(crate) mod blocked;
@@ -10,6 +11,8 @@ pub(crate) mod by_hand;
 pub(crate) mod caller;
 #[cfg(feature = "interpose")]
 pub(crate) mod interposed;
+#[cfg(feature = "interpose")]
+pub(crate) mod once;
 pub(crate) mod protocol;
 #[cfg(any(feature = "lock_api", feature = "lock_api_05"))]
 pub mod raw;

@@ -115,6 +115,17 @@ impl Acquisition {
         self
     }
 
+    /// The thread waits from now on if the lock is not free, which cannot be seen. Only the table says so.
+    #[cfg(feature = "interpose")]
+    #[cold]
+    pub(crate) fn may_wait(&mut self) {
+        let Some(slot) = Slot::existing() else { return };
+        if let Some(entry) = &mut self.0 {
+            entry.set_since(slot.time(), 0);
+            entry.set_state(HELD_WAITING);
+        }
+    }
+
     /// Acquired after a wait.
     #[cold]
     #[inline(never)]

@@ -64,7 +64,7 @@ use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
 use crate::hash::HashSet;
 use crate::locks::{Hold, HoldState, Join, Lock, LockId, Ownership, ThreadId, Wait};
-use crate::ring::SequenceBits;
+use crate::ring::{LockType, SequenceBits};
 
 /// See the file's description.
 pub(super) struct Deadlock;
@@ -357,8 +357,11 @@ impl<'a> WaitsFor<'a> {
         let of_locks = || edges.iter().filter_map(WaitEdge::of_lock);
         let has_queue = of_locks().any(|edge| matches!(edge.blocker, Blocker::QueuedWriter(_)));
         let has_join = of_locks().count() < edges.len();
+        let lock_type = |edge: &LockEdge| self.view.now.locks[edge.wait.lock].nature.lock_type;
+        let has_once = of_locks().any(|edge| lock_type(edge) == LockType::Once);
         let advice = match threads.len() {
             _ if has_queue => Advice::NoNestedReads,
+            _ if has_once => Advice::NoWaitsInOnce,
             _ if has_join => Advice::NoLocksInJoin,
             _ if of_locks().any(|edge| edge.wait.is_relock) => Advice::NoLocksInWait,
             1 => Advice::ReleaseBeforeCall,

@@ -220,6 +220,8 @@ named! {
         NoLocksInWait = "no-locks-in-wait",
         /// Hold no lock that a thread needs while waiting for the end of that thread.
         NoLocksInJoin = "no-locks-in-join",
+        /// Wait for nothing in an initialiser that waits for the initialisation.
+        NoWaitsInOnce = "no-waits-in-once",
         /// Release the lock before the call that acquires it again.
         ReleaseBeforeCall = "release-before-call",
         /// Only the end of the process frees these threads.

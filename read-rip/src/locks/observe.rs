@@ -201,7 +201,8 @@ fn nature(wait: &crate::waits::Wait) -> Option<Nature> {
             let readers_first = preference.map(|preference| preference != Preference::Writers);
             Nature { readers_first, ..of(LockType::RwLock, Ownership::ByRule) }
         }
-        WaitKind::Once | WaitKind::PiFutex => of(LockType::Mutex, Ownership::Enforced),
+        WaitKind::Once => of(LockType::Once, Ownership::Enforced),
+        WaitKind::PiFutex => of(LockType::Mutex, Ownership::Enforced),
         WaitKind::LibraryLock => of(LockType::Mutex, Ownership::ByRule),
         WaitKind::Opaque if is_lock(wait) => of(LockType::Unknown, Ownership::Anyone),
         _ => return None,

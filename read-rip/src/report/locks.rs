@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 
 use super::activity::ActivityWords;
-use super::names::LockNames;
+use super::names::{LockNames, Verbs};
 use super::units::{counted, duration};
 use crate::locks::{HoldState, Holders, Lock, Quantiles, Summary, Waiters};
 use crate::ring::LockType;
@@ -70,6 +70,7 @@ pub(super) fn type_name(lock: &Lock) -> &'static str {
         LockType::Semaphore => "semaphore",
         LockType::Barrier => "barrier",
         LockType::Message => "channel",
+        LockType::Once => "initialisation",
         _ => "lock",
     }
 }
@@ -96,7 +97,7 @@ impl LockWriter<'_> {
             writeln!(self.out, "  it changed hands while it was read")?;
         }
         for group in &summary.holders {
-            self.holder(group)?;
+            self.holder(lock, group)?;
         }
         for group in &summary.semaphore_waiters {
             let what = match lock.nature.lock_type {
@@ -122,18 +123,19 @@ impl LockWriter<'_> {
         Ok(())
     }
 
-    fn holder(&mut self, group: &Holders) -> io::Result<()> {
+    fn holder(&mut self, lock: &Lock, group: &Holders) -> io::Result<()> {
+        let Verbs { held, acquired: verb, .. } = Verbs::of(lock);
         let who = self.names.threads(&group.threads, self.is_verbose);
         let place = group.location.map(|location| self.names.location(location));
         let at = place.as_ref().map_or_else(String::new, |place| format!(" at {place}"));
-        let acquired = place.map_or_else(String::new, |place| format!(", acquired at {place}"));
+        let acquired = place.map_or_else(String::new, |place| format!(", {verb} at {place}"));
         let is_one = group.threads.len() == 1;
         let (lasting, fate) = (self.lasting(group.threads.len(), group.longest_ns), fate(group));
         let shared = if group.is_shared { " shared" } else { "" };
         let is = if is_one { "is" } else { "are" };
         match group.state {
             HoldState::Held => {
-                writeln!(self.out, "  held{shared} by {who}{fate}{at}{lasting}")?;
+                writeln!(self.out, "  {held}{shared} by {who}{fate}{at}{lasting}")?;
                 match (&group.threads[..], ActivityWords::new(self.names)) {
                     (&[one], Some(words)) => {
                         words.sentence(one).map_or(Ok(()), |doing| writeln!(self.out, "  {doing}"))

@@ -10,6 +10,7 @@ use super::units::counted;
 use crate::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
 use crate::locks::{Lock, LockModel, LockName, ThreadId};
 use crate::printable::printable;
+use crate::ring::LockType;
 use crate::standing::Standings;
 use crate::symbols::Frame;
 
@@ -116,6 +117,32 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
+/// What the holder of a lock does with it, in words.
+#[derive(Clone, Copy)]
+pub(super) struct Verbs {
+    /// The thread does it now.
+    pub(super) holds: &'static str,
+    /// Its participle.
+    pub(super) held: &'static str,
+    /// How it began.
+    pub(super) acquired: &'static str,
+}
+
+impl Verbs {
+    /// Those for a lock. A thread does not hold an initialisation but runs it.
+    pub(super) fn of(lock: &Lock) -> Verbs {
+        match lock.nature.lock_type {
+            LockType::Once => Verbs { holds: "runs", held: "run", acquired: "begun" },
+            _ => Verbs { holds: "holds", held: "held", acquired: "acquired" },
+        }
+    }
+}
+
+/// What a lock is.
+fn noun(lock: &Lock) -> &'static str {
+    if lock.nature.lock_type == LockType::Once { "initialisation" } else { "lock" }
+}
+
 /// Threads, locks and locations, and what they are called.
 #[derive(Clone, Copy)]
 pub struct LockNames<'a> {
@@ -164,8 +191,10 @@ impl<'a> LockNames<'a> {
                 }
             }
             (_, Some(class)) => class.into_owned(),
-            (LockName::Location(location), None) => format!("lock of {}", self.location(*location)),
-            (LockName::None, None) => format!("lock {:#x}", lock.address),
+            (LockName::Location(location), None) => {
+                format!("{} of {}", noun(lock), self.location(*location))
+            }
+            (LockName::None, None) => format!("{} {:#x}", noun(lock), lock.address),
         }
     }
 

@@ -102,6 +102,8 @@ pub enum LockType {
     Barrier,
     /// A channel, or whatever else brings a message or wakes a thread. Nobody owns it.
     Message,
+    /// An initialisation that is done once. The thread that runs the initialiser owns it.
+    Once,
     /// A type that this version does not know.
     Other(u8),
 }
@@ -122,6 +124,7 @@ impl LockType {
             LockType::Thread => librip_format::LOCK_TYPE_THREAD,
             LockType::Barrier => librip_format::LOCK_TYPE_BARRIER,
             LockType::Message => librip_format::LOCK_TYPE_MESSAGE,
+            LockType::Once => librip_format::LOCK_TYPE_ONCE,
             LockType::Other(raw) => raw as u16,
         };
         raw << librip_format::SITE_LOCK_TYPE_SHIFT
@@ -221,6 +224,7 @@ impl SiteFlags {
             librip_format::LOCK_TYPE_THREAD => LockType::Thread,
             librip_format::LOCK_TYPE_BARRIER => LockType::Barrier,
             librip_format::LOCK_TYPE_MESSAGE => LockType::Message,
+            librip_format::LOCK_TYPE_ONCE => LockType::Once,
             _ => LockType::Other(raw as u8),
         }
     }

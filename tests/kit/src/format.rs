@@ -259,6 +259,21 @@ pub mod operand {
     pub const STACK: u8 = 9;
 }
 
+/// Types of locks, and of what else threads wait for: the upper byte of a site's flags.
+pub mod lock_type {
+    #![allow(missing_docs, reason = "the description of the format documents the types")]
+    pub const SHIFT: u32 = 8;
+    pub const UNKNOWN: u16 = 0;
+    pub const MUTEX: u16 = 1;
+    pub const RWLOCK: u16 = 2;
+    pub const SPIN: u16 = 3;
+    pub const SEMAPHORE: u16 = 4;
+    pub const THREAD: u16 = 5;
+    pub const BARRIER: u16 = 6;
+    pub const MESSAGE: u16 = 7;
+    pub const ONCE: u16 = 8;
+}
+
 /// The states, and the bits, of an entry of the held-lock table.
 pub mod held {
     #![allow(missing_docs, reason = "the description of the format documents the bits")]
@@ -278,6 +293,11 @@ pub mod held {
     pub const PC_SHIFT: u32 = 8;
     pub const RECURSION_SHIFT: u32 = 48;
     pub const RECURSION_MAX: u64 = 4095;
+    /// In the state SEM_WAIT, what the thread waits for.
+    pub const FOR_UNIT: u64 = 0;
+    pub const FOR_BARRIER: u64 = 1 << SHARED_BIT;
+    pub const FOR_THREAD: u64 = 1 << PROCESS_SHARED_BIT;
+    pub const FOR_MESSAGE: u64 = FOR_BARRIER | FOR_THREAD;
 }
 
 /// The bits of a call, and of the operand before it, that are no address.
@@ -497,6 +517,31 @@ mod tests {
     }
 
     #[test]
+    fn the_types_of_locks_are_as_in_the_format_crate() {
+        use librip_format as theirs;
+        assert_eq!(
+            [lock_type::UNKNOWN, lock_type::MUTEX, lock_type::RWLOCK, lock_type::SPIN, lock_type::SEMAPHORE],
+            [
+                theirs::LOCK_TYPE_UNKNOWN,
+                theirs::LOCK_TYPE_MUTEX,
+                theirs::LOCK_TYPE_RWLOCK,
+                theirs::LOCK_TYPE_SPIN,
+                theirs::LOCK_TYPE_SEMAPHORE,
+            ]
+        );
+        assert_eq!(
+            [lock_type::THREAD, lock_type::BARRIER, lock_type::MESSAGE, lock_type::ONCE],
+            [
+                theirs::LOCK_TYPE_THREAD,
+                theirs::LOCK_TYPE_BARRIER,
+                theirs::LOCK_TYPE_MESSAGE,
+                theirs::LOCK_TYPE_ONCE,
+            ]
+        );
+        assert_eq!(lock_type::SHIFT, theirs::SITE_LOCK_TYPE_SHIFT);
+    }
+
+    #[test]
     fn the_bits_of_calls_are_as_in_the_format_crate() {
         use librip_format as theirs;
         assert_eq!(
@@ -539,6 +584,16 @@ mod tests {
                 theirs::HELD_SEM_WAIT,
             ]
         );
+        assert_eq!(
+            [held::FOR_UNIT, held::FOR_BARRIER, held::FOR_THREAD, held::FOR_MESSAGE],
+            [
+                theirs::HELD_FOR_UNIT,
+                theirs::HELD_FOR_BARRIER,
+                theirs::HELD_FOR_THREAD,
+                theirs::HELD_FOR_MESSAGE,
+            ]
+        );
+        assert_eq!(held::FOR_MESSAGE, theirs::HELD_FOR, "all of its bits");
         assert_eq!(
             [held::STATE_SHIFT, held::PC_SHIFT, held::RECURSION_SHIFT],
             [theirs::HELD_STATE_SHIFT, theirs::HELD_PC_SHIFT, theirs::HELD_RECURSION_SHIFT]

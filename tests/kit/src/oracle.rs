@@ -8,7 +8,7 @@ mod parse;
 
 use std::fmt;
 
-use crate::format::{call, kind, operand, word};
+use crate::format::{call, kind, lock_type, operand, word};
 
 /// The four states of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +129,9 @@ pub enum Holding {
     CondWait,
     Destroyed,
     SemWait,
+    BarrierWait,
+    ThreadWait,
+    MessageWait,
 }
 
 /// An entry of a held-lock table.
@@ -315,6 +318,13 @@ pub struct LockEvent {
     pub since: Option<u64>,
     pub condition: Option<u64>,
     pub location: Option<u64>,
+}
+
+impl LockEvent {
+    /// The type of the lock: one of `format::lock_type`.
+    pub fn lock_type(&self) -> u16 {
+        self.flags >> lock_type::SHIFT
+    }
 }
 
 impl Slot {

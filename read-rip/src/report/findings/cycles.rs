@@ -10,7 +10,11 @@ pub(super) fn wait_cycle(words: &mut Words<'_>, cycle: &WaitCycle) -> Paragraph 
     let summary = match &cycle.edges[..] {
         [edge] if cycle.threads == 1 => match edge {
             WaitEdge::Lock(edge) => {
-                format!("{} waits for a lock that it holds itself{lasting}", words.thread(edge.wait.thread))
+                let thread = words.thread(edge.wait.thread);
+                match words.is_once(edge.wait.lock) {
+                    true => format!("{thread} waits for an initialisation that it runs itself{lasting}"),
+                    false => format!("{thread} waits for a lock that it holds itself{lasting}"),
+                }
             }
             WaitEdge::Join { join } => {
                 format!("{} waits for its own end{lasting}", words.thread(join.thread))
@@ -47,7 +51,8 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
             let holder =
                 if hold.thread == wait.thread { "itself".to_owned() } else { words.thread(hold.thread) };
             let (shared, lasting) = (shared(hold.is_shared), words.lasting(" for ", hold.for_ns));
-            format!("held{shared} by {holder}{lasting}{}", words.acquired(hold))
+            let held = words.verbs(hold.lock).held;
+            format!("{held}{shared} by {holder}{lasting}{}", words.acquired(hold))
         }
         Blocker::QueuedWriter(writer) => {
             format!("queued after {}, which waits to acquire it exclusively", words.thread(*writer))

@@ -108,6 +108,10 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
         }
         Advice::ShowStacks => "`read-rip stacks PID` shows what each thread does, and in which functions",
         Advice::NoLocksInJoin => "hold no lock that a thread needs while waiting for the end of that thread",
+        Advice::NoWaitsInOnce => {
+            "do in the initialiser nothing that waits for the initialisation: not the same call, and nothing for which \
+             the initialiser waits while its thread needs the initialisation"
+        }
         Advice::NoLocksInWait => {
             "hold no other lock while waiting on a condition: release it before the wait, or acquire it before the \
              condition's lock everywhere and wait without it"

@@ -150,7 +150,8 @@ impl Roles<'_> {
     fn hold(&mut self, hold: &HoldFact) {
         let Some(location) = hold.location else { return };
         let (thread, lock) = (self.words.thread(hold.thread), self.words.short_lock(hold.lock));
-        self.other(location, format!("{thread} holds {lock}{} since here", shared(hold.is_shared)));
+        let holds = self.words.verbs(hold.lock).holds;
+        self.other(location, format!("{thread} {holds} {lock}{} since here", shared(hold.is_shared)));
     }
 
     /// The first one: others wait at the same few lines.

@@ -7,6 +7,7 @@ use crate::findings::{
 };
 use crate::locks::Doing;
 use crate::report::doing::doing;
+use crate::report::names::Verbs;
 use crate::report::units::{counted, duration};
 
 pub(super) fn standstill(words: &mut Words<'_>, of: &Standstill) -> Paragraph {
@@ -18,7 +19,10 @@ pub(super) fn standstill(words: &mut Words<'_>, of: &Standstill) -> Paragraph {
         _ => format!(", and {} behind {}", more_threads(behind), agree(direct, "it", "them")),
     };
     let who = match &of.holder {
-        Some(holder) => format!(", which {} {}", words.thread(holder.hold.thread), keeps(holder)),
+        Some(holder) => {
+            let does = if words.is_once(of.lock) { "runs" } else { keeps(holder) };
+            format!(", which {} {does}", words.thread(holder.hold.thread))
+        }
         None if words.is_from_memory(of.lock) => ", whose holder is not known".to_owned(),
         None => ", which no recorded thread is known to hold".to_owned(),
     };
@@ -91,7 +95,8 @@ fn holder_line(words: &Words<'_>, holder: &StandingHolder) -> String {
         Some(_) => words.lasting(" for ", hold.for_ns),
         None => lasting(" for at least ", *held_at_least_ns),
     };
-    let verb = if bound.is_empty() { "holds" } else { "has held" };
+    let Verbs { holds, held, .. } = words.verbs(hold.lock);
+    let verb = if bound.is_empty() { holds.to_owned() } else { format!("has {held}") };
     let mut line = format!("{thread} {verb} it{}{bound}{acquired}", shared(hold.is_shared));
     match holder.words_recorded {
         Some(0) => line += &lasting("; it recorded nothing for ", holder.window_ns),

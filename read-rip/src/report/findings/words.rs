@@ -8,8 +8,9 @@ use crate::findings::{HoldFact, LockHistory, Waiters};
 use crate::locations::LocationId;
 use crate::locks::{LockId, LockName, Quantiles, ThreadId};
 use crate::report::activity::ActivityWords;
-use crate::report::names::LockNames;
+use crate::report::names::{LockNames, Verbs};
 use crate::report::units::{counted, duration};
+use crate::ring::LockType;
 
 /// The text of a finding, without doubts and advice.
 pub(in crate::report) struct Paragraph {
@@ -59,6 +60,16 @@ impl<'a> Words<'a> {
         if !is_clear && lock.name != LockName::None { format!("{name} ({:#x})", lock.address) } else { name }
     }
 
+    /// What its holder does with a lock.
+    pub(super) fn verbs(&self, id: LockId) -> Verbs {
+        Verbs::of(&self.names.model.locks[id])
+    }
+
+    /// Whether it is an initialisation that is done once.
+    pub(super) fn is_once(&self, id: LockId) -> bool {
+        self.names.model.locks[id].nature.lock_type == LockType::Once
+    }
+
     /// Whether only the process's memory says anything of a lock.
     pub(super) fn is_from_memory(&self, id: LockId) -> bool {
         self.names.model.locks[id].is_from_memory
@@ -93,15 +104,17 @@ impl<'a> Words<'a> {
     /// that a child has since its fork, it is the location where its parent's thread acquired it.
     pub(super) fn acquired(&self, hold: &HoldFact) -> String {
         let inherited = if hold.is_inherited { ", inherited by fork" } else { "" };
+        let acquired = self.verbs(hold.lock).acquired;
         let at =
-            hold.location.map(|location| format!("{inherited}, acquired at {}", self.location(location)));
+            hold.location.map(|location| format!("{inherited}, {acquired} at {}", self.location(location)));
         at.unwrap_or_default()
     }
 
     /// `THREAD has held it for 2 s, acquired at LOCATION`.
     pub(super) fn holder(&self, hold: &HoldFact) -> String {
         let (thread, acquired) = (self.thread(hold.thread), self.acquired(hold));
-        let verb = if is_known(hold.for_ns) { "has held" } else { "holds" };
+        let Verbs { holds, held, .. } = self.verbs(hold.lock);
+        let verb = if is_known(hold.for_ns) { format!("has {held}") } else { holds.to_owned() };
         let (shared, lasting) = (shared(hold.is_shared), self.lasting(" for ", hold.for_ns));
         format!("{thread} {verb} it{shared}{lasting}{acquired}")
     }

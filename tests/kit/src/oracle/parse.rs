@@ -327,7 +327,12 @@ fn held_locks(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
             held::RELEASING => Holding::Releasing,
             held::COND_WAIT => Holding::CondWait,
             held::DESTROYED => Holding::Destroyed,
-            _ => Holding::SemWait,
+            _ => match meta & (held::FOR_BARRIER | held::FOR_THREAD) {
+                held::FOR_UNIT => Holding::SemWait,
+                held::FOR_BARRIER => Holding::BarrierWait,
+                held::FOR_THREAD => Holding::ThreadWait,
+                _ => Holding::MessageWait,
+            },
         };
         if meta != checksum::held_meta(lock, meta & !0xff) {
             require!(state == Holding::Acquiring, "an entry is {state:?} and not whole");
