@@ -59,7 +59,7 @@ pub use lock::raw;
 mod ring;
 mod runtime;
 mod start;
-pub use lock::sync;
+pub use lock::{sync, thread};
 mod sys;
 
 use std::path::PathBuf;

@@ -4,6 +4,9 @@
 
 #![cfg(not(loom))]
 
+#[path = "sync/threads.rs"]
+mod threads;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;

@@ -88,3 +88,25 @@ fn a_join_that_has_ended_leaves_nothing_behind() {
         .collect();
     assert!(left.is_empty(), "they wait for threads: {left:?}");
 }
+
+/// The program's own wrapper and the interposer both record such a join.
+#[test]
+fn a_join_that_two_record_is_one_wait() {
+    let mut victim =
+        plan(Path::new(env!("CARGO_BIN_EXE_scenario")), &["recorded-join-under-a-lock"], &[preload()])
+            .start();
+    victim.until("ready");
+    let live = read_rip(&["check"], &victim.ring_path());
+    victim.kill();
+    let remains = victim.wait();
+    let entries = |slot: &librip_test_kit::oracle::Slot| slot.held.len();
+    assert!(remains.ring().slots.iter().any(|slot| entries(slot) == 3), "the lock, and the join twice");
+    let dead = read_rip(&["check"], &remains.ring_path());
+    for found in [live, dead] {
+        assert!(found.contains("\nproven deadlock: 2 threads wait for one another"), "{found}");
+        let joins: Vec<&str> =
+            found.lines().filter(|line| line.contains("] waits for the end of closer[")).collect();
+        assert_eq!(joins.len(), 1, "{found}");
+        assert!(joins[0].contains(" drop_ins.rs:"), "{found}");
+    }
+}

@@ -8,6 +8,7 @@
 mod ask;
 mod ci;
 mod conditions;
+mod drop_ins;
 mod joined;
 mod saved;
 mod torture;

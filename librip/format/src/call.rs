@@ -29,8 +29,9 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::{
-    LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE,
-    SITE_READERS_FIRST, SITE_SHARED, SITE_TRY, SITE_UPGRADABLE, SITE_WRAPPER,
+    LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, LOCK_TYPE_SEMAPHORE,
+    LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE, SITE_READERS_FIRST, SITE_SHARED,
+    SITE_TRY, SITE_UPGRADABLE, SITE_WRAPPER,
 };
 
 /// [`CallLocation::state`]: the entry is complete.
@@ -61,12 +62,23 @@ pub const CALL_LOCK_SHARED: u64 = 1;
 /// In the operand: as [`SITE_OWNED`] or [`SITE_OWNED_BY_RULE`]. [`CALL_HOW`] says which.
 pub const CALL_LOCK_OWNED: u64 = 2;
 
-/// Returns the bits that a call has beside its location's address, for an acquisition with these `SITE_*` flags.
+/// Returns whether nobody can hold what has these `SITE_*` flags: a thread only blocks on it.
+pub const fn is_unowned(site_flags: u16) -> bool {
+    let lock_type = site_flags >> SITE_LOCK_TYPE_SHIFT;
+    matches!(lock_type, LOCK_TYPE_SEMAPHORE | LOCK_TYPE_THREAD | LOCK_TYPE_BARRIER | LOCK_TYPE_MESSAGE)
+}
+
+/// Returns the bits that a call has beside its location's address, for an acquisition with these `SITE_*` flags. Of a
+/// wait for what nobody holds, a call says only whether it is a try.
 ///
 /// # Panics
 ///
 /// If a call cannot express the flags. They are constants, so that is an error of the compilation.
 pub const fn call_bits(site_flags: u16) -> u64 {
+    let tries = if site_flags & SITE_TRY != 0 { CALL_TRY } else { 0 };
+    if is_unowned(site_flags) {
+        return tries;
+    }
     let is_shared = site_flags & SITE_SHARED != 0;
     let is_by_rule = site_flags & SITE_OWNED_BY_RULE != 0;
     let is_rwlock = site_flags >> SITE_LOCK_TYPE_SHIFT == LOCK_TYPE_RWLOCK;
@@ -80,7 +92,7 @@ pub const fn call_bits(site_flags: u16) -> u64 {
         let how = if is_rwlock { CALL_RWLOCK } else { CALL_PLAIN };
         how | if is_by_rule { CALL_BY_RULE } else { 0 }
     };
-    let bits = how | if site_flags & SITE_TRY != 0 { CALL_TRY } else { 0 };
+    let bits = how | tries;
     let is_owned = call_lock_bits(site_flags) & CALL_LOCK_OWNED != 0;
     assert!(
         call_flags(bits, is_shared, is_owned) == site_flags | SITE_WRAPPER,
@@ -113,6 +125,11 @@ pub const fn call_flags(call: u64, is_shared: bool, is_owned: bool) -> u16 {
         (mode, if how & CALL_BY_RULE != 0 { SITE_OWNED_BY_RULE } else { SITE_OWNED })
     };
     SITE_WRAPPER | mode | if is_owned { owned } else { 0 } | if call & CALL_TRY != 0 { SITE_TRY } else { 0 }
+}
+
+/// Returns the `SITE_*` flags of a call that waits for what nobody holds.
+pub const fn blocked_call_flags(call: u64) -> u16 {
+    SITE_WRAPPER | if call & CALL_TRY != 0 { SITE_TRY } else { 0 }
 }
 
 /// The longest end of a file's name that a [`CallLocation`] has room for, bytes.

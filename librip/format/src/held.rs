@@ -84,7 +84,8 @@ pub const HELD_OWNED: u64 = HELD_TRY;
 /// [`HeldLock::meta`]: the lock is in memory that processes share. A forked child does not inherit it.
 pub const HELD_PROCESS_SHARED: u64 = 1 << 59;
 /// [`HeldLock::meta`]: in the state [`HELD_SEM_WAIT`], the two bits that say what the owner blocks on. Nobody holds
-/// that, so the bits are not needed for what they mean in other states.
+/// that, so the bits are not needed for what they mean in other states. A [`call`](crate::call) that blocks has
+/// [`CALL_TRY`](crate::CALL_TRY) and no other bit beside the address of its location.
 pub const HELD_FOR: u64 = HELD_SHARED | HELD_PROCESS_SHARED;
 /// [`HELD_FOR`]: a unit of the semaphore at this address.
 pub const HELD_FOR_UNIT: u64 = 0;

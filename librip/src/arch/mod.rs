@@ -96,14 +96,12 @@ pub(crate) use symbols;
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
-#[cfg(feature = "interpose")]
 mod creator;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::*;
-#[cfg(feature = "interpose")]
 pub(crate) use creator::creator;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::*;

@@ -1,26 +1,28 @@
 //! A thread that blocks on something that nobody holds: a semaphore, the end of a thread, a barrier, a message.
 //!
-//! It records the event of the wait and the entry of the held-lock table. How the wait ends is an event of its own,
-//! which the callers record.
+//! It records the event of the wait, the entry of the held-lock table, and how the wait ends. It waits for nothing
+//! itself: wrappers (`record`) and the interposer (`interposed`) do.
 
-use crate::lock::site::Origin;
+use crate::lock::site::{Flags, Origin};
 use crate::lock::table::{Entry, Slot};
-use librip_format::HELD_SEM_WAIT;
+use librip_format::{
+    HELD_FOR, HELD_FOR_BARRIER, HELD_FOR_MESSAGE, HELD_FOR_THREAD, HELD_FOR_UNIT, HELD_SEM_WAIT,
+    LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT,
+};
 
 /// The entry of a thread that blocks. Empty if the thread does not record, or its table has no room.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocked(Option<Entry>);
 
 impl Blocked {
-    /// Before the thread blocks on `object`. `flags` are those of the entry, with one of `HELD_FOR_*`. `pc` is a site
-    /// of the kind WAIT.
+    /// Before the thread blocks on `object`. `flags` are those of the site `pc`, which is of the kind WAIT.
     #[inline(never)]
-    pub(crate) fn begin<O: Origin>(origin: O, object: u64, flags: u64, pc: u64) -> Blocked {
+    pub(crate) fn begin<O: Origin>(origin: O, object: u64, flags: Flags, pc: u64) -> Blocked {
         let Some(slot) = Slot::current() else { return Blocked(None) };
         origin.note(slot);
         let time = slot.time();
         let sequence = origin.event(slot, [time], [object], pc);
-        let place = origin.entry_pc(pc);
+        let (place, flags) = (origin.entry_pc(pc), O::entry_flags(flags) & !HELD_FOR | held_for(flags));
         let mut entry = slot.enter_lock(object, sequence, place, flags).or_else(|| {
             // Nobody holds it, so it does not count as overflowed.
             slot.forget_overflowed();
@@ -38,5 +40,39 @@ impl Blocked {
         if let (Some(entry), Some(slot)) = (self.0, Slot::existing()) {
             entry.clear_within(slot);
         }
+    }
+}
+
+/// What a site with these flags waits for: one of `HELD_FOR_*`.
+const fn held_for(flags: Flags) -> u64 {
+    match flags >> SITE_LOCK_TYPE_SHIFT {
+        LOCK_TYPE_THREAD => HELD_FOR_THREAD,
+        LOCK_TYPE_BARRIER => HELD_FOR_BARRIER,
+        LOCK_TYPE_MESSAGE => HELD_FOR_MESSAGE,
+        _ => HELD_FOR_UNIT,
+    }
+}
+
+/// The sites that say how a wait ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    /// The thread has what it waited for: of the kind ACQUIRED.
+    pub(crate) has_it: u64,
+    /// The same with a time.
+    pub(crate) has_it_timed: u64,
+    /// It has not: of the kind TRY_FAILED.
+    pub(crate) failed: u64,
+}
+
+/// The thread has waited for `object`, or has tried to have it. `has_it`: whether it has it.
+#[inline(never)]
+pub(crate) fn tried<O: Origin>(origin: O, object: u64, has_it: bool, ends: Ends) {
+    let Some(slot) = Slot::current() else { return };
+    if !has_it {
+        origin.event(slot, [], [object], ends.failed);
+    } else if slot.times_all() {
+        origin.event(slot, [slot.time()], [object], ends.has_it_timed);
+    } else {
+        origin.event(slot, [], [object], ends.has_it);
     }
 }

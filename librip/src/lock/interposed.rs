@@ -17,7 +17,7 @@
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
-use crate::lock::blocked::Blocked;
+use crate::lock::blocked::{self, Blocked, Ends};
 use crate::lock::protocol::is_held;
 pub use crate::lock::protocol::{Acquisition, CondWait, FastRelease, Release};
 pub use crate::lock::site::{Caller, Flags};
@@ -30,10 +30,9 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::process::instance::{self, Request};
 use crate::sys;
 use librip_format::{
-    HELD_FOR, HELD_FOR_BARRIER, HELD_FOR_THREAD, HELD_FOR_UNIT, HELD_MAX, HELD_PROCESS_SHARED, HELD_SHARED,
-    LOCK_TYPE_BARRIER, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE, LOCK_TYPE_RWLOCK, LOCK_TYPE_SEMAPHORE,
-    LOCK_TYPE_SPIN, LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE,
-    SITE_READERS_FIRST, SITE_REENTRANT, SITE_SHARED, SITE_TRY,
+    HELD_MAX, HELD_PROCESS_SHARED, HELD_SHARED, LOCK_TYPE_BARRIER, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE,
+    LOCK_TYPE_RWLOCK, LOCK_TYPE_SEMAPHORE, LOCK_TYPE_SPIN, LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT,
+    SITE_OWNED, SITE_OWNED_BY_RULE, SITE_READERS_FIRST, SITE_REENTRANT, SITE_SHARED, SITE_TRY,
 };
 pub use librip_format::{
     INCIDENT_DESTROY, INCIDENT_DESTROYED, INCIDENT_NOT_RECOVERABLE, INCIDENT_OWNER_DIED, INCIDENT_RELOCK,
@@ -305,8 +304,7 @@ impl Blocking {
     /// `stack` is as in [`begin_wait`].
     #[inline(never)]
     pub fn begin<const FLAGS: Flags>(object: u64, caller: Caller, stack: StackPointer) -> Blocking {
-        let flags = Caller::entry_flags(FLAGS) & !HELD_FOR | waits_for::<FLAGS>();
-        let blocked = Blocked::begin(Waiter::new(caller, stack), object, flags, Sites::<FLAGS>::wait());
+        let blocked = Blocked::begin(Waiter::new(caller, stack), object, FLAGS, Sites::<FLAGS>::wait());
         Blocking { blocked, object, caller }
     }
 
@@ -315,15 +313,6 @@ impl Blocking {
     pub fn end<const FLAGS: Flags>(self, has_it: bool) {
         self.blocked.end();
         tried::<FLAGS>(self.object, self.caller, has_it);
-    }
-}
-
-/// One of `HELD_FOR_*`.
-const fn waits_for<const FLAGS: Flags>() -> u64 {
-    match FLAGS >> SITE_LOCK_TYPE_SHIFT {
-        LOCK_TYPE_THREAD => HELD_FOR_THREAD,
-        LOCK_TYPE_BARRIER => HELD_FOR_BARRIER,
-        _ => HELD_FOR_UNIT,
     }
 }
 
@@ -343,14 +332,12 @@ pub fn begin_condition_wait(
 /// has it.
 #[inline(never)]
 pub fn tried<const FLAGS: Flags>(object: u64, caller: Caller, has_it: bool) {
-    let Some(slot) = Slot::current() else { return };
-    if !has_it {
-        caller.event(slot, [], [object], Sites::<FLAGS>::try_failed());
-    } else if slot.times_all() {
-        caller.event(slot, [slot.time()], [object], Sites::<FLAGS>::acquired_timed());
-    } else {
-        caller.event(slot, [], [object], Sites::<FLAGS>::acquired());
-    }
+    let ends = Ends {
+        has_it: Sites::<FLAGS>::acquired(),
+        has_it_timed: Sites::<FLAGS>::acquired_timed(),
+        failed: Sites::<FLAGS>::try_failed(),
+    };
+    blocked::tried(caller, object, has_it, ends);
 }
 
 /// A thread has posted a unit of a semaphore. Safe in a signal handler.

@@ -1,11 +1,10 @@
 //! What is recorded of locks: events, and the held-lock table.
 //!
 //! It locks nothing itself. `protocol` is the one protocol that all locks follow. It writes through `table`, and `site`
-//! says where an event comes from. `record` is what wrappers call (`sync`, `raw`), `interposed` what an interposer
-//! calls besides, and `by_hand` is for locks that a program marks itself. `blocked` is for what nobody holds, and `once`
-//! for initialisers that run once.
+//! says where an event comes from. `record` is what wrappers call (`sync`, `raw`, `thread`), `interposed` what an
+//! interposer calls besides, and `by_hand` is for locks that a program marks itself. `blocked` is for what nobody holds,
+//! and `once` for initialisers that run once.
 
-#[cfg(feature = "interpose")]
 pub(crate) mod blocked;
 pub(crate) mod by_hand;
 pub(crate) mod caller;
@@ -22,6 +21,7 @@ pub(crate) mod site;
 pub(crate) mod stack;
 pub mod sync;
 pub(crate) mod table;
+pub mod thread;
 
 use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::Relaxed;

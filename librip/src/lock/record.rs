@@ -5,6 +5,7 @@
 
 use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 
+use crate::lock::blocked::{self, Blocked, Ends};
 use crate::lock::protocol::{Acquisition, CondWait, FastRelease, Release, is_held};
 use crate::lock::site::{Here, Origin, Sites};
 use crate::lock::table::Slot;
@@ -184,6 +185,32 @@ pub(crate) fn wait<S: Sites, T>(sites: S, lock: u64, condition: u64, wait: impl 
     let result = wait();
     waiting.end(true, sites.condition_woken());
     result
+}
+
+/// Waits for something that nobody holds. `has_it` says of the result whether the thread has what it waited for.
+#[inline(always)]
+pub(crate) fn block<S: Sites, T>(
+    sites: S,
+    object: u64,
+    wait: impl FnOnce() -> T,
+    has_it: impl FnOnce(&T) -> bool,
+) -> T {
+    let blocking = Blocking(Blocked::begin(sites.origin(), object, S::FLAGS, sites.wait()));
+    let result = wait();
+    drop(blocking);
+    let ends =
+        Ends { has_it: sites.acquired(), has_it_timed: sites.acquired_timed(), failed: sites.try_failed() };
+    blocked::tried(sites.origin(), object, has_it(&result), ends);
+    result
+}
+
+/// A thread that blocks. If the wait panics, the thread no longer blocks.
+struct Blocking(Blocked);
+
+impl Drop for Blocking {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 /// A held lock changes from exclusive to shared mode. It is not released.

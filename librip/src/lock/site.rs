@@ -133,6 +133,8 @@ pub(crate) trait Sites: Copy {
     fn acquire_begin_timed(self) -> u64;
     fn wait(self) -> u64;
     fn try_failed(self) -> u64;
+    fn acquired(self) -> u64;
+    fn acquired_timed(self) -> u64;
     fn condition_wait(self) -> u64;
     fn condition_woken(self) -> u64;
 }
@@ -162,6 +164,8 @@ macro_rules! define_sites {
                 acquire_begin_timed: KIND_LOCK_ACQUIRE_BEGIN [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK];
                 wait: KIND_LOCK_WAIT [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK];
                 try_failed: KIND_LOCK_TRY_FAILED [OPERAND_LOCATION, OPERAND_LOCK];
+                acquired: KIND_LOCK_ACQUIRED [OPERAND_LOCATION, OPERAND_LOCK];
+                acquired_timed: KIND_LOCK_ACQUIRED [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK];
                 condition_wait:
                     KIND_CONDITION_WAIT [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK, OPERAND_CONDITION];
                 condition_woken:

@@ -1,6 +1,6 @@
 //! Who created a thread, and who joined it: what orders the things that threads do.
 //!
-//! The interposer tells it. It knows positions in slots, and not how threads are created.
+//! The interposer and `librip::thread` tell it. It knows positions in slots, and not how threads are created.
 //!
 //! # Method
 //!

@@ -11,7 +11,6 @@ pub(crate) mod exit;
 pub(crate) mod fork;
 pub(crate) mod image;
 pub(crate) mod instance;
-#[cfg(feature = "interpose")]
 pub(crate) mod kin;
 pub(crate) mod loader;
 pub(crate) mod sigbus;

@@ -69,7 +69,7 @@ pub(crate) fn avoid_system_calls() {
 }
 
 /// See `avoid_system_calls`.
-pub(super) fn avoids_system_calls() -> bool {
+pub(crate) fn avoids_system_calls() -> bool {
     // ORDERING: relaxed, as above.
     AVOIDS_SYSTEM_CALLS.load(Relaxed)
 }

@@ -27,9 +27,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use librip_format::SlotHeader;
 
-#[cfg(feature = "interpose")]
-use super::kin;
-use super::{clock, current, instance, state};
+use super::{clock, current, instance, kin, state};
 use crate::arch::{self, ThreadBlock};
 use crate::ring::fork_copy::{self, NONE_HELD};
 use crate::ring::slots::{self, Claimant, Position, Refusal};
@@ -143,7 +141,6 @@ pub(super) fn slot_of(block: &ThreadBlock) -> Option<&'static SlotHeader> {
 }
 
 /// How far the calling thread has come in its slot, if it has one in this instance's ring.
-#[cfg(feature = "interpose")]
 fn position() -> Option<Position> {
     let block = arch::thread_block();
     let (ring, slot) = (current::ring()?, slot_of(block)?);
@@ -152,25 +149,15 @@ fn position() -> Option<Position> {
 }
 
 /// How far the calling thread has come. If it has no slot, how far its creator had come.
-#[cfg(feature = "interpose")]
 pub(crate) fn position_of_creator() -> Option<Position> {
     position().or_else(kin::inherited)
 }
 
 /// The calling thread has joined the thread with this `pthread_t`.
-#[cfg(feature = "interpose")]
 pub(crate) fn joined(thread: usize) {
     if let (Some(ring), Some(joiner)) = (current::ring(), position()) {
         kin::joined(ring, thread, joiner);
     }
-}
-
-/// Where the creator of the calling thread was, if the interposer has seen it.
-fn inherited_creator() -> Option<Position> {
-    #[cfg(feature = "interpose")]
-    return kin::inherited();
-    #[cfg(not(feature = "interpose"))]
-    None
 }
 
 /// Undoes [`release_slot`]: the calling thread's next mark claims a slot. For a thread with a slot, nothing changes.
@@ -212,7 +199,6 @@ pub(crate) fn release_slot() {
                 if fork_copy::copy(ring.slot(index)) != NONE_HELD {
                     instance::note_left_locks();
                 }
-                #[cfg(feature = "interpose")]
                 kin::exits(index, slots::generation(ring, index));
                 slots::release(ring, index);
             }
@@ -242,7 +228,7 @@ fn first_mark(own: &ThreadBlock) -> Option<*mut u64> {
         return None;
     }
     let ring = current::ring_for_mark()?;
-    let (pid_namespace, creator) = (state::pid_namespace(), inherited_creator());
+    let (pid_namespace, creator) = (state::pid_namespace(), kin::inherited());
     let claimant = Claimant { pid: sys::pid(), tid: sys::tid(), pid_namespace, creator };
     // A refused call returns an error, as a negative number.
     let is_known = claimant.pid.max(claimant.tid) <= i32::MAX as u32;

@@ -111,7 +111,6 @@ pub(crate) fn release(ring: &Ring, index: u64) {
 
 /// The owner of a slot has exited, and a thread that has come to `joiner` has joined it. If the slot has another owner
 /// meanwhile, nothing happens.
-#[cfg(feature = "interpose")]
 pub(crate) fn joined(ring: &Ring, index: u64, is_generation: impl Fn(u32) -> bool, joiner: Position) {
     if index >= ring.geometry.capacity(Table::Slots) {
         return;
@@ -128,7 +127,6 @@ pub(crate) fn joined(ring: &Ring, index: u64, is_generation: impl Fn(u32) -> boo
 }
 
 /// How many owners a slot has had.
-#[cfg(feature = "interpose")]
 pub(crate) fn generation(ring: &Ring, index: u64) -> u32 {
     ring.control.owners()[index as usize].life().generation
 }

@@ -27,7 +27,9 @@ impl<'a> Kin<'a> {
     pub(super) fn of(model: &'a LockModel) -> Kin<'a> {
         let threads = model.threads.as_slice();
         let is_linked = threads.iter().any(|thread| thread.creator.is_some() || thread.joiner.is_some());
-        let linked = threads.iter().enumerate().filter(|_| is_linked);
+        // A thread that recorded nothing has no slot, and no index of one.
+        let has_slot = |(_, thread): &(ThreadId, &ThreadLocks)| thread.slot.is_some();
+        let linked = threads.iter().enumerate().filter(|_| is_linked).filter(has_slot);
         let mut links: HashMap<u64, Vec<u64>> = HashMap::default();
         for Position { index, count } in
             threads.iter().flat_map(|thread| [thread.creator, thread.joiner]).flatten()

@@ -437,9 +437,10 @@ impl<'a> Locations<'a> {
             let is_one_of_each = |site: &&Site| {
                 let has_time = site.operand_types.contains(&OperandType::Time);
                 let is_begin = site.kind == SiteKind::LockAcquireBegin && has_time;
+                let is_unowned_wait = site.kind == SiteKind::LockWait && site.flags.lock_type().is_unowned();
                 site.module == module
                     && site.flags.is_wrapper()
-                    && (is_begin || site.kind == SiteKind::ConditionWait)
+                    && (is_begin || is_unowned_wait || site.kind == SiteKind::ConditionWait)
             };
             for site in self.snapshot.sites.iter().filter(is_one_of_each) {
                 let code = self.code_at(module, site.pc, &[site], true);

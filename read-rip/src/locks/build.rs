@@ -248,8 +248,9 @@ fn one_thread<'a>(
     for entry in &entries {
         add_entry(entry, id, &mut own, ledger);
     }
-    // If a signal handler joins a thread too, the later entry is its.
-    if let Some(held) = joins.last() {
+    // If a signal handler joins a thread too, the later entry is its. If a wrapper and the interposer record one join,
+    // the first entry is the wrapper's, which knows the caller.
+    if let Some(held) = joins.last().and_then(|last| joins.iter().find(|held| held.lock == last.lock)) {
         let mark = at_last_wait(marks.of_entry(slot.pid, held), held, last_wait.as_ref());
         pending_joins.push(PendingJoin {
             pid: slot.pid,

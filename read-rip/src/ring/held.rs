@@ -172,11 +172,12 @@ impl Table {
             pc: librip_format::held_pc(meta),
             call: is_call.then(|| {
                 let (is_shared, is_owned) = (has(librip_format::HELD_SHARED), has(librip_format::HELD_OWNED));
-                SiteFlags::from_bits(librip_format::call_flags(
-                    librip_format::held_pc(meta),
-                    is_shared,
-                    is_owned,
-                ))
+                let call = librip_format::held_pc(meta);
+                SiteFlags::from_bits(if state.is_blocked() {
+                    librip_format::blocked_call_flags(call)
+                } else {
+                    librip_format::call_flags(call, is_shared, is_owned)
+                })
             }),
             is_caller: has(librip_format::HELD_CALLER),
             is_try: !is_call && has(librip_format::HELD_TRY),

@@ -11,6 +11,7 @@
 mod busy;
 mod conditions;
 mod cycles;
+mod drop_ins;
 mod forks;
 mod hand;
 mod order;
@@ -36,6 +37,7 @@ fn main() {
             conditions::ALL,
             waits::ALL,
             unrecorded::ALL,
+            drop_ins::ALL,
         ]
         .concat(),
     );

@@ -96,6 +96,19 @@ impl Actor {
     }
 }
 
+/// Waits until a thread of this name sleeps in a futex.
+#[allow(dead_code, reason = "shared by two programs")]
+pub(crate) fn until_waits(name: &str) {
+    let futex = format!("{} ", libc::SYS_futex);
+    let waits = |task: std::fs::DirEntry| {
+        let read = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        read("comm").trim_end() == name && read("syscall").starts_with(&futex)
+    };
+    while !std::fs::read_dir("/proc/self/task").unwrap().flatten().any(waits) {
+        thread::yield_now();
+    }
+}
+
 /// A value on the heap that is never freed.
 pub(crate) fn leaked<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))

@@ -9,7 +9,7 @@ use librip::sync::Mutex;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-use crate::stage::{Meeting, Scenario, actor, leaked};
+use crate::stage::{Meeting, Scenario, actor, leaked, until_waits};
 
 pub(crate) const ALL: &[Scenario] = &[
     ("cycle-through-an-unrecorded-mutex", cycle_through_a_mutex),
@@ -101,16 +101,4 @@ fn run_on_the_first_processor() {
     let mut one = CpuSet::new();
     one.set(first.unwrap()).unwrap();
     sched_setaffinity(own, &one).unwrap();
-}
-
-/// Waits until a thread of this name sleeps in a futex.
-fn until_waits(name: &str) {
-    let futex = format!("{} ", libc::SYS_futex);
-    let waits = |task: std::fs::DirEntry| {
-        let read = |file| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
-        read("comm").trim_end() == name && read("syscall").starts_with(&futex)
-    };
-    while !std::fs::read_dir("/proc/self/task").unwrap().flatten().any(waits) {
-        thread::yield_now();
-    }
 }
