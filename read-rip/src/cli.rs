@@ -98,6 +98,20 @@ pub struct ShowArgs {
     /// several processes share the ring, in `process PID`
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
+    /// Whether threads are stopped.
+    #[command(flatten)]
+    pub stop: StopArgs,
+}
+
+/// How the threads of a living process are looked at.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct StopArgs {
+    /// Stop each thread of a living process for a moment, one after the other (ptrace): for exact stacks, also of
+    /// threads that run. The risk: if a thread begins one of these calls at that moment, the call may fail with EINTR,
+    /// which the program may not expect: epoll_wait, semop, sigtimedwait, or a call on a socket with a time limit.
+    /// Threads that already sleep in such a call are not stopped. No thread stays stopped, also if read-rip is killed
+    #[arg(long)]
+    pub stop: bool,
 }
 
 /// Options of all commands.
@@ -124,6 +138,9 @@ pub struct Common {
     /// The process that RING names by its id: only this one is shown, of the processes that share a ring.
     #[arg(skip)]
     pub process: Option<u32>,
+    /// The value of `--stop`, of the commands that have it.
+    #[arg(skip)]
+    pub stop: bool,
 }
 
 impl Common {
@@ -220,6 +237,9 @@ pub struct LocksArgs {
     /// `file:line` of a holder or waiter, or where several processes share the ring, in `process PID`
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
+    /// Whether threads are stopped.
+    #[command(flatten)]
+    pub stop: StopArgs,
 }
 
 /// What `stacks` shows.
@@ -231,6 +251,9 @@ pub struct StacksArgs {
     /// Only threads that REGEX matches: in `name[tid]`, or in the function or `file:line` where they stand
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
+    /// Whether threads are stopped.
+    #[command(flatten)]
+    pub stop: StopArgs,
 }
 
 /// What `check` looks for.
@@ -241,7 +264,7 @@ pub struct CheckArgs {
     pub ring: RingArgs,
     /// Check all processes of this machine, with rings and without, and the rings of dead ones: one line for each that
     /// is stuck, the most certain first. With --dir: check all rings of that directory
-    #[arg(short, long, conflicts_with_all = ["ring", "ring_option"])]
+    #[arg(short, long, conflicts_with_all = ["ring", "ring_option", "stop"])]
     pub all: bool,
     /// With --all: only the processes of this control group, and of those below it
     #[arg(long, value_name = "PATH", requires = "all", conflicts_with = "dir")]
@@ -263,6 +286,9 @@ pub struct CheckArgs {
     /// a full function name, or PATH:LINE (can be repeated)
     #[arg(long, value_name = "FILE")]
     pub suppress: Vec<PathBuf>,
+    /// Whether threads are stopped.
+    #[command(flatten)]
+    pub stop: StopArgs,
     /// The time between the two readings of a living process
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
     pub window: Duration,
@@ -282,6 +308,7 @@ impl CheckArgs {
             ci: CiArgs::default(),
             source: SourceArgs::default(),
             r#match: None,
+            stop: StopArgs::default(),
             min_confidence: MinConfidence::Suspected,
             suppress: Vec::new(),
             window: WINDOW,
@@ -322,6 +349,9 @@ pub struct SaveArgs {
     /// directory
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Whether threads are stopped.
+    #[command(flatten)]
+    pub stop: StopArgs,
     /// The time between the two readings of a living process
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
     pub window: Duration,

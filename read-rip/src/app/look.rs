@@ -1,12 +1,14 @@
 //! A living process is looked at from outside, in two readings: by the kernel's account and in its memory.
 //!
-//! `standing` and `locks::observe` say what that means. Nothing of the process is stopped or changed.
+//! `standing` and `locks::observe` say what that means. Nothing of the process is stopped or changed,
+//! unless the user asks for it (`exact`).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::error::AppError;
+use super::exact::Exact;
 use super::reading::Reading;
 use crate::cli::{Common, WINDOW};
 use crate::findings::Outcome;
@@ -35,12 +37,20 @@ impl Look {
     /// Reads a process for the first time.
     pub(super) fn begin(pid: u32, wanted: &Common) -> Result<Look, AppError> {
         let live = LiveTarget::open(pid).map_err(AppError::Process)?;
-        let target = live.target_at_first().map_err(AppError::Process)?;
-        let memory = live.memory(&target.mappings);
         let options = options(pid, wanted);
-        let stacks = stacks::all(&target, &memory, &options);
+        let exact = if wanted.stop { Exact::of(&live, &options) } else { Exact::default() };
+        let mut target = live.target_at_first().map_err(AppError::Process)?;
+        exact.restore_calls(&mut target.tasks);
+        let memory = live.memory(&target.mappings);
+        let mut stacks = stacks::all(&target, &memory, &options);
+        for (stack, task) in stacks.iter_mut().zip(&target.tasks) {
+            if let Some(exact) = exact.stack(task) {
+                stack.clone_from(exact);
+            }
+        }
         let mut names = FunctionNames::new(&target.modules, options);
-        let seen = Standings::of_stacks(target, &memory, stacks, |address| names.at(address));
+        let mut seen = Standings::of_stacks(target, &memory, stacks, |address| names.at(address));
+        seen.unstopped = exact.unstopped;
         Ok(Look { live, memory, seen, taken: Instant::now() })
     }
 

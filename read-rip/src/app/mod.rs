@@ -7,6 +7,7 @@ mod check;
 mod collect;
 mod cores;
 mod error;
+mod exact;
 mod gc;
 mod glance;
 mod install;
@@ -46,6 +47,7 @@ pub fn main() -> ExitCode {
 /// Runs a command. Writes to standard output and standard error, as the program does.
 pub fn run_command(mut cli: Cli) -> ExitCode {
     cli.common.process = cli.process();
+    cli.common.stop = cli.stops();
     let result = match cli.command {
         None => show::show(&cli.ring, &cli.show, &cli.common),
         Some(Command::List) => rings::list(&cli.common),

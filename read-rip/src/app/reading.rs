@@ -264,6 +264,9 @@ impl Reading {
             let what = format!("memory, stacks and system calls are not shown: {hidden}");
             warnings.push((own.clone(), what, hidden.remedy().unwrap_or_default().to_owned()));
         }
+        if let Some(unstopped) = self.seen.as_ref().and_then(|seen| seen.unstopped.as_ref()) {
+            warnings.push((own.clone(), unstopped.to_string(), unstopped.remedy().to_owned()));
+        }
         for gap in self.core.iter().flat_map(|core| &core.gaps).filter(|gap| !gap.is_damage()) {
             warnings.push((own.clone(), gap.to_string(), gap.hint().to_owned()));
         }

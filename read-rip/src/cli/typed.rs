@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
-use super::{CheckArgs, Cli, Command, RingArgs, ShowArgs};
+use super::{CheckArgs, Cli, Command, RingArgs, ShowArgs, StopArgs};
 
 /// More letters than this are no typing error.
 const WRONG_LETTERS_MAX: usize = 2;
@@ -61,7 +61,7 @@ impl Cli {
     fn combined(mut self) -> Result<Cli, clap::Error> {
         let Some(command) = &mut self.command else { return Ok(self) };
         let before = std::mem::take(&mut self.ring);
-        let ShowArgs { threads, verbose, r#match } = std::mem::take(&mut self.show);
+        let ShowArgs { threads, verbose, r#match, stop } = std::mem::take(&mut self.show);
         let name = command.name();
         let has_no = |what: &str| conflict(format!("`{name}` has no {what}"));
         if let Some(named) = before.name().map(|named| named.to_string_lossy().into_owned()) {
@@ -85,6 +85,12 @@ impl Cli {
         }
         if verbose {
             *command.verbose().ok_or_else(|| has_no("option -v"))? = true;
+        }
+        if stop.stop && command.takes_all() {
+            return Err(conflict("`check --all` stops no threads".to_owned()));
+        }
+        if stop.stop {
+            *command.stop().ok_or_else(|| has_no("option --stop"))? = stop;
         }
         if r#match.is_some() {
             let of_command = command.matching().ok_or_else(|| has_no("option -m"))?;
@@ -136,6 +142,16 @@ impl Command {
         }
     }
 
+    fn stop(&mut self) -> Option<&mut StopArgs> {
+        match self {
+            Command::Locks(args) => Some(&mut args.stop),
+            Command::Stacks(args) => Some(&mut args.stop),
+            Command::Check(args) => Some(&mut args.stop),
+            Command::Save(args) => Some(&mut args.stop),
+            _ => None,
+        }
+    }
+
     fn matching(&mut self) -> Option<&mut Option<regex::Regex>> {
         match self {
             Command::Locks(args) => Some(&mut args.r#match),
@@ -153,6 +169,12 @@ impl Cli {
             None => self.ring.process(),
             Some(command) => command.ring()?.process(),
         }
+    }
+
+    /// Whether the user wants threads to be stopped.
+    pub fn stops(&mut self) -> bool {
+        let of_command = |command: &mut Command| command.stop().is_some_and(|stop| stop.stop);
+        self.command.as_mut().map_or(self.show.stop.stop, of_command)
     }
 }
 

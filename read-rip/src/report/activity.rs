@@ -13,6 +13,9 @@ use crate::target::{Call, CallKind, Child, Descriptor, DescriptorKind};
 use crate::threads::{Thread, ThreadState};
 use crate::waits::{Doubt, MutexType, Owner, Role, Wait, WaitKind};
 
+/// A share of a processor within a shorter time says nothing: the kernel counts in ticks.
+const SHARE_WINDOW_MIN_NS: u64 = 20_000_000;
+
 /// What the words about a target's threads need.
 #[derive(Clone, Copy)]
 pub struct ActivityWords<'a> {
@@ -108,7 +111,7 @@ impl<'a> ActivityWords<'a> {
 
     /// `with 12 % of a processor in 200 ms`.
     fn share(&self, thread: usize) -> Option<String> {
-        let window_ns = self.seen.window_ns.filter(|&window_ns| window_ns > 0)?;
+        let window_ns = self.seen.window_ns.filter(|&window_ns| window_ns >= SHARE_WINDOW_MIN_NS)?;
         // The kernel's account may be ahead of the reader's clock.
         let ran_ns = self.seen.threads[thread].scheduled?.ran_ns.min(window_ns);
         let percent = 100.0 * ran_ns as f64 / window_ns as f64;

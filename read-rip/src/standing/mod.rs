@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hash::HashMap;
 use crate::stacks::{Group, Stack, Unwinder, group};
-use crate::target::{Descriptor, Memory, RunState, Sleep, Target, Task};
+use crate::target::{Descriptor, Memory, RunState, Sleep, Target, Task, Unstopped};
 use crate::waits::{Clue, Wait, Waits};
 
 /// How many functions of a stack may say something about a wait.
@@ -47,6 +47,8 @@ pub struct Standings {
     pub load: Option<Load>,
     /// The time between the two readings, ns; `None` if there was one.
     pub window_ns: Option<u64>,
+    /// Why threads were not stopped, if the user asked for that.
+    pub unstopped: Option<Unstopped>,
     /// Whether nothing can move: the target is a core file.
     pub is_final: bool,
     /// Of no use after the readings.
@@ -108,6 +110,7 @@ impl Standings {
             tracers: BTreeMap::new(),
             load: None,
             window_ns: None,
+            unstopped: None,
             is_final: false,
             clues,
         };

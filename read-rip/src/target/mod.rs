@@ -13,6 +13,7 @@
 //! | `memory` | the target's memory, as something that can be read |
 //! | `mapping` | the ranges of the target's memory |
 //! | `module` | the executable and the libraries that are mapped |
+//! | `unstopped` | why threads were not stopped |
 //! | `descriptor` | what is behind a file descriptor |
 
 mod descriptor;
@@ -22,6 +23,7 @@ mod memory;
 mod module;
 mod syscall;
 mod task;
+mod unstopped;
 
 pub use descriptor::{Descriptor, DescriptorKind};
 pub use hidden::Hidden;
@@ -30,6 +32,7 @@ pub use memory::{Memory, Unreadable};
 pub use module::modules_of;
 pub use syscall::{Architecture, Call, CallKind, Child, Futex, FutexOperation};
 pub use task::{Registers, RunState, Schedule, Sleep, Task};
+pub use unstopped::Unstopped;
 
 use serde::{Deserialize, Serialize};
 

@@ -12,4 +12,5 @@ mod moving;
 mod stacks;
 mod stacks_hostile;
 mod stalls;
+mod stopped;
 mod waits;

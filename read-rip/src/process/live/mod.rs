@@ -1,6 +1,6 @@
 //! What the kernel and the memory of a living process say of it: a [`Target`], and its memory.
 //!
-//! Nothing is stopped, traced, signalled or written. The process runs on, so the values are of slightly different
+//! Nothing is stopped, traced, signalled or written, unless the user asks for it (`stop`). The process runs on, so the values are of slightly different
 //! moments: what must be true at one moment takes two equal readings.
 //!
 //! | file | what it has |
@@ -14,6 +14,7 @@
 //! | `executable` | the program's file, and the processor that it is for |
 //! | `rights` | why the kernel refuses something |
 //! | `descriptors`, `sockets` | what is behind its descriptors |
+//! | `stop` | stops threads for a moment, one after the other |
 //! | `freezer` | whether it is frozen |
 //! | `containers` | the processes that have a pid in their containers |
 //! | `machine` | the processes of the machine |
@@ -31,6 +32,7 @@ mod memory;
 mod rights;
 mod sockets;
 mod status;
+mod stop;
 mod tasks;
 mod text;
 
@@ -39,6 +41,7 @@ pub use descriptors::Descriptors;
 pub use error::Error;
 pub use machine::processes;
 pub use memory::LiveMemory;
+pub use stop::{Visited, resumes, stop_each};
 
 use std::fs::File;
 

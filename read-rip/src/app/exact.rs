@@ -1,0 +1,82 @@
+//! `--stop`: the exact stacks of threads that were stopped for a moment each, before the first of two readings.
+//!
+//! A thread that was stopped has run since. So nothing but its stack is taken from that moment, and only if the thread
+//! is at the same place in the first reading, or runs.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use crate::process::live::{LiveTarget, resumes, stop_each};
+use crate::stacks::{Stack, Unwinder};
+use crate::symbols::Options;
+use crate::target::{CallKind, Registers, RunState, Sleep, Task, Unstopped};
+
+/// How long the threads that were stopped may take to sleep again.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What was seen of threads while each was stopped.
+#[derive(Debug, Default)]
+pub(super) struct Exact {
+    /// Registers and stacks by thread id.
+    stopped: HashMap<u32, (Registers, Stack)>,
+    /// What each thread slept in before.
+    before: HashMap<u32, Task>,
+    /// Why threads were not stopped.
+    pub(super) unstopped: Option<Unstopped>,
+}
+
+impl Exact {
+    /// Stops the threads of a process one after the other. Those that would notice it are left alone. `options` say how files are found.
+    pub(super) fn of(live: &LiveTarget, options: &Options) -> Exact {
+        let Ok(target) = live.target() else { return Exact::default() };
+        if target.hidden.is_some() {
+            // The reason is said anyway.
+            return Exact::default();
+        }
+        let memory = live.memory(&target.mappings);
+        let tids: Vec<u32> = target.tasks.iter().filter(|task| resumes(task)).map(|task| task.tid).collect();
+        let (stopped, unstopped) = stop_each(&tids, || {
+            let mut unwinder = Unwinder::new(&target, &memory, options.clone());
+            // The unwind tables are read before a thread is stopped.
+            let mut places = HashSet::new();
+            for registers in target.tasks.iter().filter_map(|task| task.registers.as_ref()) {
+                if places.insert(registers.pc) {
+                    unwinder.stack(Some(registers));
+                }
+            }
+            move |registers: &Registers| (*registers, unwinder.stack(Some(registers)))
+        });
+        let slept = target.tasks.iter().filter(|task| task.sleep.is_some() && resumes(task));
+        let slept: Vec<u32> = slept.map(|task| task.tid).collect();
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline
+            && live.tasks_of(&slept).iter().any(|task| task.state == RunState::Running)
+        {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let before = target.tasks.into_iter().map(|task| (task.tid, task)).collect();
+        Exact { stopped: stopped.into_iter().collect(), before, unstopped }
+    }
+
+    /// The kernel shows a call that was stopped and goes on as `restart_syscall`: it is the one from before.
+    pub(super) fn restore_calls(&self, tasks: &mut [Task]) {
+        for task in tasks {
+            if let (Some(Sleep::Call(now)), Some(before)) = (task.sleep, self.before.get(&task.tid))
+                && let Some(Sleep::Call(call)) = before.sleep
+                && now.kind == CallKind::Restarted
+                && now.arguments == call.arguments
+                && task.registers == before.registers
+            {
+                task.sleep = before.sleep;
+            }
+        }
+    }
+
+    /// The stack of a thread in the first reading, if it is exact.
+    pub(super) fn stack(&self, task: &Task) -> Option<&Stack> {
+        let (registers, stack) = self.stopped.get(&task.tid)?;
+        let is_there = |now: Registers| (now.pc, now.sp) == (registers.pc, registers.sp);
+        let is_exact = task.registers.map_or(task.state == RunState::Running, is_there);
+        is_exact.then_some(stack)
+    }
+}
