@@ -2,14 +2,12 @@
 //! waits, no program.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 use librip_test_kit::oracle::Holding;
-use librip_test_kit::run::{clean, finish};
 use librip_test_kit::victim::{DEADLINE, Plan};
 
-use crate::{compile, directory, fixture};
+use crate::{compile, directory, fixture, read_rip};
 
 /// The line of a fixture that ends in `// LINE what`.
 fn line(source: &str, what: &str) -> String {
@@ -36,12 +34,6 @@ fn stuck(program: &Path, copy: &str) -> PathBuf {
     let ring = directory().join(copy);
     std::fs::copy(remains.ring_path(), &ring).unwrap();
     ring
-}
-
-fn read_rip(arguments: &[&str], ring: &Path) -> String {
-    let mut reader = clean(Command::new(env!("CARGO_BIN_EXE_reader")));
-    reader.args(arguments).arg(ring);
-    finish(reader).stdout
 }
 
 /// Checks that the views have the lines of all callers in this source.

@@ -10,11 +10,14 @@ mod callers;
 mod copies;
 mod locks;
 mod optimised;
+mod stand_in;
 mod variants;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
+use librip_test_kit::run::{clean, finish};
 use librip_test_kit::tool::{self, Built, tool};
 use librip_test_kit::victim::{Plan, Remains};
 
@@ -47,4 +50,11 @@ fn run(program: &Path, arguments: &[&str]) -> Remains {
     let remains = Plan::new(program, arguments).run();
     assert_eq!(remains.status.code(), Some(3), "{remains:?}");
     remains
+}
+
+/// What the reader prints about a ring.
+fn read_rip(arguments: &[&str], ring: &Path) -> String {
+    let mut reader = clean(Command::new(env!("CARGO_BIN_EXE_reader")));
+    reader.args(arguments).arg(ring);
+    finish(reader).stdout
 }

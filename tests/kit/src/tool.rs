@@ -116,6 +116,12 @@ pub fn librip(directory: &Path) -> Built {
     cargo(&arguments, &directory.join("librip"), &[("RUSTFLAGS", "-Cembed-bitcode=yes")])
 }
 
+/// Builds the crate that stands in for `parking_lot` beside [`librip`], with the same librip.
+pub fn stand_in(directory: &Path) -> Built {
+    let arguments = ["build", "--release", "--package", "librip", "--package", "parking_lot@0.12.900"];
+    cargo(&arguments, &directory.join("librip"), &[("RUSTFLAGS", "-Cembed-bitcode=yes")])
+}
+
 /// The files that cargo reports as built or up to date.
 #[derive(Debug)]
 pub struct Built(Vec<serde_json::Value>);
@@ -152,6 +158,17 @@ impl Built {
         let mut files = of_target.flat_map(|message| message["filenames"].as_array().into_iter().flatten());
         let file = files.find_map(|file| file.as_str().filter(|file| file.ends_with(ending)));
         file.unwrap_or_else(|| panic!("cargo has built no {target}{ending}")).into()
+    }
+
+    /// Returns the source file of a target, which for a library of the registry is there, because cargo built it.
+    ///
+    /// # Panics
+    ///
+    /// When it was not built.
+    pub fn source(&self, target: &str) -> PathBuf {
+        let built = self.0.iter().find(|message| message["target"]["name"] == target);
+        let source = built.and_then(|message| message["target"]["src_path"].as_str());
+        source.unwrap_or_else(|| panic!("cargo has built no {target}")).into()
     }
 
     /// Returns the program of a target.

@@ -16,7 +16,7 @@ use super::Recorded;
 use super::record::MUTEX;
 use super::v04::stays_on_its_thread;
 use crate::lock::record;
-use crate::lock::site::{Sites, define_sites};
+use crate::lock::site::{Flags, define_sites};
 use librip_format::{SITE_OWNED_BY_RULE, SITE_TRY};
 
 define_sites!(CondvarSites);
@@ -102,13 +102,12 @@ impl Condvar {
     #[inline(always)]
     #[track_caller]
     pub fn wait<R: RawMutex, T: ?Sized>(&self, guard: &mut MutexGuard<'_, Recorded<R>, T>) {
-        let wait = waits(|gate| (self.inner.wait(gate).unwrap_or_else(sync::PoisonError::into_inner), false));
-        let caller = Location::caller();
-        if const { stays_on_its_thread::<R::GuardMarker>() } {
-            self.wait_behind_gate(guard, CondvarSites::<{ MUTEX | SITE_OWNED_BY_RULE }>(caller), wait);
-        } else {
-            self.wait_behind_gate(guard, CondvarSites::<MUTEX>(caller), wait);
-        }
+        let mutex = self.raw(guard);
+        mutex.wait_for_condition(self, |inner| {
+            self.wait_behind_gate(mutex, inner, |gate| {
+                (self.inner.wait(gate).unwrap_or_else(sync::PoisonError::into_inner), false)
+            })
+        });
     }
 
     /// Waits as long as `condition` is true.
@@ -132,18 +131,14 @@ impl Condvar {
         guard: &mut MutexGuard<'_, Recorded<R>, T>,
         timeout: Duration,
     ) -> WaitTimeoutResult {
-        let wait = waits(|gate| {
-            let result = self.inner.wait_timeout(gate, timeout);
-            let (gate, result) = result.unwrap_or_else(sync::PoisonError::into_inner);
-            (gate, result.timed_out())
-        });
-        let caller = Location::caller();
-        WaitTimeoutResult(if const { stays_on_its_thread::<R::GuardMarker>() } {
-            let sites = CondvarSites::<{ MUTEX | SITE_TRY | SITE_OWNED_BY_RULE }>(caller);
-            self.wait_behind_gate(guard, sites, wait)
-        } else {
-            self.wait_behind_gate(guard, CondvarSites::<{ MUTEX | SITE_TRY }>(caller), wait)
-        })
+        let mutex = self.raw(guard);
+        WaitTimeoutResult(mutex.wait_for_condition_in_time(self, |inner| {
+            self.wait_behind_gate(mutex, inner, |gate| {
+                let result = self.inner.wait_timeout(gate, timeout);
+                let (gate, result) = result.unwrap_or_else(sync::PoisonError::into_inner);
+                (gate, result.timed_out())
+            })
+        }))
     }
 
     /// Like [`wait`](Condvar::wait), at most until then.
@@ -217,42 +212,79 @@ impl Condvar {
         self.gate.lock().unwrap_or_else(sync::PoisonError::into_inner)
     }
 
-    /// Releases the mutex, calls `wait`, and locks the mutex again. Returns what `wait` says: whether its time was up.
-    #[inline(always)]
-    fn wait_behind_gate<S: Sites, R: RawMutex, T: ?Sized>(
-        &self,
-        guard: &mut MutexGuard<'_, Recorded<R>, T>,
-        sites: S,
-        wait: impl FnOnce(sync::MutexGuard<'_, Waiters>) -> (sync::MutexGuard<'_, Waiters>, bool),
-    ) -> bool {
-        // SAFETY: unlocked below, and locked again before the guard can be used.
+    /// Returns the raw mutex of a guard.
+    fn raw<'a, R: RawMutex, T: ?Sized>(&self, guard: &MutexGuard<'a, Recorded<R>, T>) -> &'a Recorded<R> {
+        // SAFETY: the caller unlocks it and locks it again while it has the only reference to the guard.
         let raw = unsafe { MutexGuard::mutex(guard).raw() };
-        let condition = core::ptr::from_ref(self).addr() as u64;
-        let mutex = core::ptr::from_ref(raw).addr();
         assert!(
-            self.gate().is_free_for(mutex),
+            self.gate().is_free_for(address(raw)),
             "attempted to use a condition variable with more than one mutex"
         );
-        record::wait(sites, raw.identity.address(), condition, || {
-            let mut gate = self.gate();
-            gate.waiting += 1;
-            gate.mutex = mutex;
-            // SAFETY: there is a guard, so this thread holds the mutex. The guard is borrowed, so nobody uses it
-            // meanwhile.
-            unsafe { raw.inner.unlock() };
-            let relock = Relock(&raw.inner);
-            let (mut gate, is_timed_out) = wait(gate);
-            gate.leave(is_timed_out);
-            drop(gate);
-            drop(relock);
-            is_timed_out
-        })
+        raw
+    }
+
+    /// Releases the mutex, calls `wait`, and locks the mutex again. Returns what `wait` says: whether its time was up.
+    fn wait_behind_gate<R: RawMutex>(
+        &self,
+        mutex: &Recorded<R>,
+        inner: &R,
+        wait: impl FnOnce(sync::MutexGuard<'_, Waiters>) -> (sync::MutexGuard<'_, Waiters>, bool),
+    ) -> bool {
+        let mut gate = self.gate();
+        gate.waiting += 1;
+        gate.mutex = address(mutex);
+        // SAFETY: there is a guard, so this thread holds the mutex. The guard is borrowed, so nobody uses it meanwhile.
+        unsafe { inner.unlock() };
+        let relock = Relock(inner);
+        let (mut gate, is_timed_out) = wait(gate);
+        gate.leave(is_timed_out);
+        drop(gate);
+        drop(relock);
+        is_timed_out
     }
 }
 
-/// Returns a closure that waits. So the compiler knows its type: it returns the guard that it was given.
-fn waits<F: FnOnce(sync::MutexGuard<'_, Waiters>) -> (sync::MutexGuard<'_, Waiters>, bool)>(wait: F) -> F {
-    wait
+fn address<R>(mutex: &Recorded<R>) -> usize {
+    core::ptr::from_ref(mutex).addr()
+}
+
+impl<R: RawMutex> Recorded<R> {
+    /// Records a wait on a condition variable that librip does not know: `wait` releases the raw mutex, waits, and
+    /// locks the raw mutex again.
+    ///
+    /// It only records. The calling thread holds the mutex, or the record is wrong. The address of `condition` stands
+    /// for the condition variable.
+    #[inline(always)]
+    #[track_caller]
+    pub fn wait_for_condition<C, W>(&self, condition: &C, wait: impl FnOnce(&R) -> W) -> W {
+        self.record_wait::<MUTEX, { MUTEX | SITE_OWNED_BY_RULE }, C, W>(condition, wait)
+    }
+
+    /// Like [`wait_for_condition`](Recorded::wait_for_condition), for a wait that ends by itself.
+    #[inline(always)]
+    #[track_caller]
+    pub fn wait_for_condition_in_time<C, W>(&self, condition: &C, wait: impl FnOnce(&R) -> W) -> W {
+        self.record_wait::<{ MUTEX | SITE_TRY }, { MUTEX | SITE_TRY | SITE_OWNED_BY_RULE }, C, W>(
+            condition, wait,
+        )
+    }
+
+    /// Records a wait with the flags `SENT` if the mutex's guards can be sent to other threads, and `STAYS` if not.
+    #[inline(always)]
+    #[track_caller]
+    fn record_wait<const SENT: Flags, const STAYS: Flags, C, W>(
+        &self,
+        condition: &C,
+        wait: impl FnOnce(&R) -> W,
+    ) -> W {
+        let (lock, caller) = (self.identity.address(), Location::caller());
+        let condition = core::ptr::from_ref(condition).addr() as u64;
+        if const { stays_on_its_thread::<R::GuardMarker>() } {
+            record::wait(CondvarSites::<STAYS>(caller), lock, condition, || wait(&self.inner))
+        } else {
+            record::wait(CondvarSites::<SENT>(caller), lock, condition, || wait(&self.inner))
+        }
+    }
 }
 
 /// Locks when it goes out of scope, also after a panic: the program's guard still exists and will unlock.

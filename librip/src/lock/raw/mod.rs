@@ -17,7 +17,8 @@
 //! ```
 //!
 //! The feature `lock_api` is for `lock_api` 0.4 (0.4.14 or later) and `parking_lot` 0.12; `lock_api_05` for 0.5 and
-//! 0.13.
+//! 0.13. To record the locks of dependencies too, without a change of their source, see the crate in
+//! `librip/parking_lot`, which stands in for `parking_lot` 0.12.
 //!
 //! # What is recorded
 //!

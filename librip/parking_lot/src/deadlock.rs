@@ -1,0 +1,22 @@
+//! Finding deadlocks within the process, with the feature `deadlock_detection`: as in `parking_lot`.
+//!
+//! `read-rip check` finds them without this feature, and in a dead process too.
+
+#![allow(unsafe_code, reason = "`parking_lot_core` trusts its callers")]
+
+#[cfg(feature = "deadlock_detection")]
+pub use parking_lot_core::deadlock::check_deadlock;
+
+/// The thread holds what others wait for under this key. Without the feature it does nothing.
+#[inline]
+pub(crate) fn acquire_resource(key: usize) {
+    // SAFETY: the thread holds the lock to which the key belongs, and says so when it releases it.
+    unsafe { parking_lot_core::deadlock::acquire_resource(key) };
+}
+
+/// The opposite of [`acquire_resource`].
+#[inline]
+pub(crate) fn release_resource(key: usize) {
+    // SAFETY: as above.
+    unsafe { parking_lot_core::deadlock::release_resource(key) };
+}

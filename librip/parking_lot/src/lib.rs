@@ -1,0 +1,31 @@
+#![doc = include_str!("../README.md")]
+
+mod condvar;
+#[cfg(not(feature = "deadlock_detection"))]
+mod deadlock;
+#[cfg(feature = "deadlock_detection")]
+pub mod deadlock;
+mod locks;
+mod once;
+mod raw;
+mod word;
+
+#[cfg(all(feature = "send_guard", feature = "deadlock_detection"))]
+compile_error!("the `send_guard` and `deadlock_detection` features cannot be used together");
+
+pub use ::lock_api;
+
+pub use crate::condvar::{Condvar, WaitTimeoutResult};
+pub use crate::locks::{
+    FairMutex, FairMutexGuard, MappedFairMutexGuard, MappedMutexGuard, MappedReentrantMutexGuard,
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, Mutex, MutexGuard, RawThreadId, ReentrantMutex,
+    ReentrantMutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
+    const_fair_mutex, const_mutex, const_reentrant_mutex, const_rwlock,
+};
+pub use crate::once::{Once, OnceState};
+pub use crate::raw::{RawFairMutex, RawMutex, RawRwLock};
+#[cfg(feature = "arc_lock")]
+pub use lock_api::{
+    ArcMutexGuard, ArcReentrantMutexGuard, ArcRwLockReadGuard, ArcRwLockUpgradableReadGuard,
+    ArcRwLockWriteGuard,
+};
