@@ -47,6 +47,9 @@ pub(crate) const HANDED_OVER: UnparkToken = UnparkToken(1);
 /// A woken thread has to try again.
 pub(crate) const TRY_AGAIN: UnparkToken = DEFAULT_UNPARK_TOKEN;
 
+#[cfg(test)]
+mod tests;
+
 /// How a thread holds the lock, or wants to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
