@@ -71,7 +71,7 @@ fn one_upgradable_reader_and_any_number_of_others_share_the_lock() {
     assert!(lock.lock(Mode::Upgradable, None) && lock.try_lock(Mode::Shared));
     assert!(!lock.try_lock(Mode::Upgradable) && !lock.try_lock(Mode::Exclusive));
     assert!(!lock.try_upgrade() && !lock.upgrade(soon()), "there is another reader");
-    assert_eq!(word(&lock), UPGRADABLE | 2 * READER, "the failed upgrade has changed nothing");
+    assert_eq!(word(&lock), UPGRADABLE | (2 * READER), "the failed upgrade has changed nothing");
     lock.unlock_shared();
     assert!(lock.try_upgrade() && lock.is_exclusive());
     lock.unlock(Mode::Exclusive, Some(Mode::Upgradable), false);
