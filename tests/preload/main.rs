@@ -16,6 +16,7 @@ mod order;
 mod owners;
 mod records;
 mod scribble;
+mod signals;
 mod stories;
 mod wrapped;
 

@@ -5,7 +5,7 @@
 
 use core::ffi::c_int;
 
-use librip::interpose::{Caller, LastHolder, MUTEX, MUTEX_TRY, destroyed, initialised};
+use librip::interpose::{Caller, LastHolder, MUTEX, MUTEX_TRY, destroyed, initialised, signals};
 
 use crate::acquire::{lock_calls, release};
 use crate::condition::record_wait;
@@ -51,6 +51,16 @@ pub(crate) extern "C-unwind" fn init(mutex: Object<Mutex>, kind: c_int, caller: 
         initialised::<MUTEX>(mutex.address(), caller, owner);
     }
     result
+}
+
+pub(crate) extern "C-unwind" fn cnd_signal(condition: Object<Condition>, caller: Caller) -> c_int {
+    signals(condition.address(), caller, condition.may_have_waiters());
+    real::cnd_signal(condition)
+}
+
+pub(crate) extern "C-unwind" fn cnd_broadcast(condition: Object<Condition>, caller: Caller) -> c_int {
+    signals(condition.address(), caller, condition.may_have_waiters());
+    real::cnd_broadcast(condition)
 }
 
 pub(crate) extern "C-unwind" fn cnd_wait(

@@ -1,10 +1,11 @@
-//! Condition variables: waits only. A thread that signals acquires nothing and waits for nobody.
+//! Condition variables: waits, and signals. A signal says whether a thread may have waited: one that nobody heard has no
+//! effect on a thread that waits later.
 
 use core::ffi::{c_int, c_void};
 
 use librip::interpose::{
     Caller, CondWait, Flags, MUTEX, MUTEX_TRY, Sites, StackPointer, begin_condition_wait, has_no_entry,
-    owner_died, tid,
+    owner_died, signals, tid,
 };
 
 use crate::incident;
@@ -39,6 +40,16 @@ pub(crate) extern "C-unwind" fn clockwait(
 ) -> c_int {
     let wait = move || real::pthread_cond_clockwait(condition, mutex, clock, until);
     record_wait::<MUTEX_TRY>(condition, mutex, caller, wait)
+}
+
+pub(crate) extern "C-unwind" fn signal(condition: Object<Condition>, caller: Caller) -> c_int {
+    signals(condition.address(), caller, condition.may_have_waiters());
+    real::pthread_cond_signal(condition)
+}
+
+pub(crate) extern "C-unwind" fn broadcast(condition: Object<Condition>, caller: Caller) -> c_int {
+    signals(condition.address(), caller, condition.may_have_waiters());
+    real::pthread_cond_broadcast(condition)
 }
 
 /// Records a wait. The thread does not hold the mutex meanwhile.

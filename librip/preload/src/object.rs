@@ -95,6 +95,26 @@ impl Object<Mutex> {
     }
 }
 
+impl Object<Condition> {
+    /// Whether a thread may wait on it. glibc counts the waiters from the fourth bit of this word on, since version
+    /// 2.25. The first bit says that threads of other processes may wait too. They count as waiting, because this
+    /// process does not know when they began.
+    ///
+    /// Earlier versions have half of a pointer there, which is zero only before the first wait, or if the mutex is in
+    /// the first 4 GiB.
+    #[inline(always)]
+    pub(crate) fn may_have_waiters(self) -> bool {
+        const OFFSET: usize = 36;
+        const IS_PROCESS_SHARED: u32 = 1;
+        const WAITERS_SHIFT: u32 = 3;
+        // SAFETY: see the module. It is within the condition variable.
+        let word = unsafe { AtomicU32::from_ptr(self.0.wrapping_byte_add(OFFSET).cast()) };
+        // ORDERING: relaxed: a hint, as precise as the C library's own look.
+        let word = word.load(Relaxed);
+        word >> WAITERS_SHIFT != 0 || word & IS_PROCESS_SHARED != 0
+    }
+}
+
 impl Object<Once> {
     /// Whether the initialiser has returned. Then the C library does nothing.
     #[inline(always)]

@@ -111,6 +111,10 @@ functions! {
     pthread_cond_wait(condition: Object<Condition>, mutex: Object<Mutex>);
     pthread_cond_timedwait(condition: Object<Condition>, mutex: Object<Mutex>, until: Deadline);
     pthread_cond_clockwait(condition: Object<Condition>, mutex: Object<Mutex>, clock: c_int, until: Deadline);
+    pthread_cond_signal(condition: Object<Condition>);
+    pthread_cond_broadcast(condition: Object<Condition>);
+    cnd_signal(condition: Object<Condition>);
+    cnd_broadcast(condition: Object<Condition>);
     sem_wait(semaphore: Object<Semaphore>);
     sem_trywait(semaphore: Object<Semaphore>);
     sem_timedwait(semaphore: Object<Semaphore>, until: Deadline);

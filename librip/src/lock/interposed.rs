@@ -120,6 +120,8 @@ sites! {
     condition_woken: KIND_CONDITION_WOKEN [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK, OPERAND_CONDITION];
     destroyed: KIND_LOCK_DESTROYED [OPERAND_CALLER, OPERAND_LOCK];
     initialised: KIND_LOCK_INITIALISED [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK];
+    condition_signalled: KIND_CONDITION_SIGNALLED [OPERAND_CALLER, OPERAND_CONDITION];
+    condition_unheard: KIND_CONDITION_UNHEARD [OPERAND_CALLER, OPERAND_CONDITION];
 }
 
 /// Gives the calling thread its slot now, rather than at its first operation.
@@ -345,6 +347,18 @@ pub fn tried<const FLAGS: Flags>(object: u64, caller: Caller, has_it: bool) {
 pub fn sem_posted(semaphore: u64, caller: Caller) {
     type Own = Sites<SEMAPHORE>;
     Release::of(None).done(caller, semaphore, Own::released(), Own::released_timed());
+}
+
+/// A thread is about to signal a condition variable. `is_heard`: whether a thread may wait on it.
+#[inline(always)]
+pub fn signals(condition: u64, caller: Caller, is_heard: bool) {
+    const CONDITION: Flags = 0;
+    let Some(slot) = Slot::current() else { return };
+    if is_heard {
+        caller.event(slot, [], [condition], Sites::<CONDITION>::condition_signalled());
+    } else {
+        caller.event(slot, [], [condition], Sites::<CONDITION>::condition_unheard());
+    }
 }
 
 /// A call on a lock has failed, or is forbidden: `INCIDENT_*`.

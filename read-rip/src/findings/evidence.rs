@@ -27,6 +27,7 @@ pub enum Evidence {
     BusyLoops(BusyLoops),
     Standstill(Standstill),
     Abandoned(Abandoned),
+    Unheard(Unheard),
     Stall(Stall),
     Queue(Queue),
     IdleHolder(IdleHolder),
@@ -474,6 +475,21 @@ pub struct Abandoned {
     pub for_ns: Option<u64>,
     /// The first of them, those that have waited longest first.
     pub first: Vec<SleepFact>,
+}
+
+/// Threads that wait on a condition variable after its last signal.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unheard {
+    /// How many threads wait on it.
+    pub waiting: usize,
+    /// The one of them that has waited longest.
+    pub first: SleepFact,
+    /// How many threads the process has. All of them wait.
+    pub threads: usize,
+    /// A thread that signalled the condition when nobody waited.
+    pub signaller: ThreadId,
+    /// Where it did that last.
+    pub signalled_at: LocationId,
 }
 
 /// A thread that waits, and on what.

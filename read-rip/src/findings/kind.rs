@@ -32,6 +32,8 @@ named! {
         StarvedHolder = "starved-holder",
         /// Threads wait for long for what a holder keeps, or nobody can give.
         LongWait = "long-wait",
+        /// A thread waits on a condition variable that was signalled before it waited, and no thread is left to signal.
+        LostWakeup = "lost-wakeup",
         /// No thread of a process moves, and threads wait for locks or for one another.
         Stall = "stall",
         /// Most threads that use a lock wait for it, and its holder keeps it.
@@ -258,6 +260,8 @@ named! {
         LetRun = "let-run",
         /// Look for the thread that has to signal or post.
         CheckSignal = "check-signal",
+        /// Let the waiting thread check, under the lock, whether what it waits for has happened already.
+        CheckBeforeWait = "check-before-wait",
         /// Look at the stacks of all threads.
         ShowStacks = "show-stacks",
         /// Look for a holder that is not recorded.

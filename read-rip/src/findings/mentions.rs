@@ -81,6 +81,10 @@ impl Mentions {
             Evidence::Abandoned(abandoned) => {
                 abandoned.first.iter().for_each(|one| self.one(one.thread, one.lock, [one.location]));
             }
+            Evidence::Unheard(unheard) => {
+                self.one(unheard.first.thread, unheard.first.lock, [unheard.first.location]);
+                self.passed(unheard.signaller, [unheard.signalled_at]);
+            }
             Evidence::Queue(queue) => {
                 self.locks.push(queue.lock);
                 if let Some(holder) = &queue.holder {

@@ -40,6 +40,7 @@ mod lock_order;
 mod long_hold;
 mod long_wait;
 mod lost_owner;
+mod lost_wakeup;
 mod mentions;
 mod misuse;
 mod named;
@@ -84,6 +85,7 @@ pub const ANALYSES: &[&dyn Analysis] = &[
     &convoy::Convoy,
     &starvation::Starvation,
     &long_wait::LongWait,
+    &lost_wakeup::LostWakeup,
     &nobody_left::NobodyLeft,
     &long_hold::LongHold,
     &contention::Contention,

@@ -47,6 +47,7 @@ pub(super) const EXPLANATIONS: &[Kind] = &[
     Kind::LongWait,
     Kind::PileUp,
     Kind::Convoy,
+    Kind::LostWakeup,
 ];
 
 impl Analysis for NobodyLeft {

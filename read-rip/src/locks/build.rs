@@ -269,6 +269,8 @@ fn one_thread<'a>(
     own.last = history.last;
     own.overwritten = slot.overwritten().saturating_add(history.discarded_words);
     own.steps = history.steps;
+    own.condition = history.condition.filter(|_| own.condition_wait.is_some());
+    own.signals = history.signals;
     // The entry of an interposed wait on a condition variable does not say that it has a time limit. Its event does.
     if let Some(sleep) = &mut own.sleep {
         let last = own.steps.iter().last();

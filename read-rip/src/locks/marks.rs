@@ -32,6 +32,9 @@ pub(super) struct Mark {
     pub(super) since: Option<u32>,
     pub(super) caller: Option<u32>,
     pub(super) place: Option<u32>,
+    pub(super) condition: Option<u32>,
+    /// It signals a condition variable: whether a thread may have waited on it.
+    pub(super) signal: Option<bool>,
     /// It is a call: its operand has flags too.
     pub(super) is_call: bool,
 }
@@ -53,6 +56,8 @@ impl Mark {
             since: None,
             caller: None,
             place: None,
+            condition: None,
+            signal: None,
             is_call: false,
         }
     }
@@ -137,11 +142,17 @@ impl<'p, 'a> Marks<'p, 'a> {
                 OperandType::Time => mark.time = mark.time.or(Some(at)),
                 OperandType::Since => mark.since = mark.since.or(Some(at)),
                 OperandType::Caller => mark.caller = mark.caller.or(Some(at)),
+                OperandType::Condition => mark.condition = mark.condition.or(Some(at)),
                 OperandType::Location => mark.place = mark.place.or(Some(at)),
                 _ => {}
             }
             at += operand_type.words().unwrap_or(0);
         }
+        mark.signal = match meaning.kind.filter(|_| !mark.is_ambiguous) {
+            Some(SiteKind::ConditionSignalled) => Some(true),
+            Some(SiteKind::ConditionUnheard) => Some(false),
+            _ => None,
+        };
         // Nobody holds a semaphore: only that a thread takes a unit, or posts one, counts. Nothing else that a thread
         // blocks on is a lock.
         let lock_type = meaning.flags().lock_type();

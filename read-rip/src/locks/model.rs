@@ -311,6 +311,10 @@ pub struct ThreadLocks {
     pub wait: Option<Wait>,
     /// The lock that the thread has released while it waits on a condition variable.
     pub condition_wait: Option<LockId>,
+    /// The address of that condition variable; `None` if it is not known.
+    pub condition: Option<u64>,
+    /// The last signal of each condition variable that the thread signalled, as far as known.
+    pub signals: Vec<Signal>,
     /// The same as a wait for that lock: signalled or not, the thread returns with the lock, or not at all.
     pub relock: Option<Wait>,
     /// The semaphore, barrier or channel, if the thread waits for a unit or a message, or for others at a barrier.
@@ -356,6 +360,8 @@ impl ThreadLocks {
             holds: Vec::new(),
             wait: None,
             condition_wait: None,
+            condition: None,
+            signals: Vec::new(),
             relock: None,
             semaphore_wait: None,
             sleep: None,
@@ -381,6 +387,17 @@ impl ThreadLocks {
         let waits = [self.wait.is_some(), self.condition_wait.is_some(), self.semaphore_wait.is_some()];
         self.join.is_some() || waits.contains(&true)
     }
+}
+
+/// A signal of a condition variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// The condition variable's address.
+    pub condition: u64,
+    /// Whether a thread may have waited on it.
+    pub is_heard: bool,
+    /// The location of the call.
+    pub location: LocationId,
 }
 
 /// Something that a thread did.

@@ -11,8 +11,9 @@
 
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
-use super::{LockId, Step, StepKind, Steps, ThreadId};
+use super::{LockId, Signal, Step, StepKind, Steps, ThreadId};
 use crate::events::{self, Event};
+use crate::hash::HashMap;
 use crate::locations::{Guards, LocationId};
 use crate::ring::{self, HeldLock, HeldState, SequenceBits, SiteKind, Slot, SlotState};
 
@@ -25,6 +26,10 @@ pub(super) struct History {
     pub(super) last: Option<LocationId>,
     /// Known words before the steps that were discarded because of a gap.
     pub(super) discarded_words: u64,
+    /// The condition variable on which the thread waits, by its last event about one.
+    pub(super) condition: Option<u64>,
+    /// The last signal of each condition variable that it signalled.
+    pub(super) signals: Vec<Signal>,
 }
 
 /// An acquisition that has begun and not ended.
@@ -72,6 +77,8 @@ pub(super) fn replay(
         steps: Vec::with_capacity(events.len()),
         failed: Vec::new(),
         open: Vec::new(),
+        condition: None,
+        signals: HashMap::default(),
     };
     let mut history = History::default();
     let mut next = None;
@@ -92,6 +99,8 @@ pub(super) fn replay(
         history.last = Some(mark.location);
     }
     replay.end();
+    history.condition = replay.condition;
+    history.signals = replay.signals.into_values().collect();
     history.steps = replay.steps.into_iter().collect();
     history
 }
@@ -104,6 +113,8 @@ struct Replay<'r, 'l> {
     /// Indices of `ACQUIRE_BEGIN` steps whose acquisition failed.
     failed: Vec<usize>,
     open: Vec<Open>,
+    condition: Option<u64>,
+    signals: HashMap<u64, Signal>,
 }
 
 impl Replay<'_, '_> {
@@ -113,6 +124,11 @@ impl Replay<'_, '_> {
             let word = self.slot.words.get(event.operands.start + index? as usize)?;
             Some(word.payload())
         };
+        if let (Some(is_heard), Some(condition)) = (mark.signal, operand(mark.condition)) {
+            // It is about no lock, so it is no step.
+            self.signals.insert(condition, Signal { condition, is_heard, location: mark.location });
+            return;
+        }
         let time = |index| operand(index).and_then(|ticks| self.ledger.time_ns(self.slot, ticks));
         let (time_ns, since_ns) = (time(mark.time), time(mark.since));
         let kind = match mark.kind {
@@ -136,6 +152,11 @@ impl Replay<'_, '_> {
             since_ns,
         };
         self.steps.push(step);
+        match kind {
+            StepKind::ConditionWait => self.condition = operand(mark.condition),
+            StepKind::ConditionWoken => self.condition = None,
+            _ => {}
+        }
         if let Some(lock) = lock {
             self.follow(&step, lock, mark.flags.is_wrapper());
         }
@@ -294,6 +315,8 @@ fn step_kind(kind: SiteKind) -> StepKind {
         SiteKind::ConditionWoken => StepKind::ConditionWoken,
         SiteKind::LockDestroyed => StepKind::Destroyed,
         SiteKind::LockInitialised => StepKind::Initialised,
-        SiteKind::Snap | SiteKind::Unknown(_) => StepKind::Snap,
+        SiteKind::Snap | SiteKind::ConditionSignalled | SiteKind::ConditionUnheard | SiteKind::Unknown(_) => {
+            StepKind::Snap
+        }
     }
 }

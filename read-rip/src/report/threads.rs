@@ -99,6 +99,8 @@ fn word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option
         SiteKind::LockTryFailed => Some("failed"),
         SiteKind::ConditionWait => Some("idle"),
         SiteKind::ConditionWoken => Some("woken"),
+        SiteKind::ConditionSignalled => Some("signals"),
+        SiteKind::ConditionUnheard => Some("signals nobody"),
         SiteKind::LockDestroyed => Some("destroyed"),
         SiteKind::LockInitialised => Some("initialised"),
         _ => None,

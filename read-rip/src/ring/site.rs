@@ -58,6 +58,10 @@ pub enum SiteKind {
     LockDestroyed,
     /// The lock was initialised: nobody holds it. Another lock may have been at its address.
     LockInitialised,
+    /// The thread signals a condition variable, and a thread may wait on it.
+    ConditionSignalled,
+    /// The thread signals a condition variable, and no thread waits on it.
+    ConditionUnheard,
     /// A kind that this version does not know.
     Unknown(u8),
 }
@@ -77,6 +81,8 @@ impl From<u8> for SiteKind {
             librip_format::KIND_CONDITION_WOKEN => SiteKind::ConditionWoken,
             librip_format::KIND_LOCK_DESTROYED => SiteKind::LockDestroyed,
             librip_format::KIND_LOCK_INITIALISED => SiteKind::LockInitialised,
+            librip_format::KIND_CONDITION_SIGNALLED => SiteKind::ConditionSignalled,
+            librip_format::KIND_CONDITION_UNHEARD => SiteKind::ConditionUnheard,
             _ => SiteKind::Unknown(raw),
         }
     }

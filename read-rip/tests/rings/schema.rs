@@ -245,6 +245,11 @@ fn standstill() -> Evidence {
     })
 }
 
+fn lost_wakeup() -> Evidence {
+    let first = SleepFact { thread: 1, lock: 2, what: Asleep::Condition, location: 3, for_ns: Some(4) };
+    Evidence::Unheard(Unheard { waiting: 1, first, threads: 2, signaller: 5, signalled_at: 6 })
+}
+
 fn nobody_left() -> Evidence {
     let one = |what| SleepFact { thread: 1, lock: 2, what, location: 3, for_ns: Some(4) };
     Evidence::Abandoned(Abandoned {
@@ -357,6 +362,7 @@ fn evidence(kind: Kind) -> Vec<Evidence> {
         Kind::Livelock => livelock().into(),
         Kind::StarvedHolder => vec![standstill()],
         Kind::LongWait => vec![standstill(), nobody_left()],
+        Kind::LostWakeup => vec![lost_wakeup()],
         Kind::Stall => vec![stall()],
         Kind::PileUp => vec![standstill()],
         Kind::Convoy => vec![queue()],

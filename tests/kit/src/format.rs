@@ -243,6 +243,8 @@ pub mod kind {
     pub const CONDITION_WOKEN: u8 = 8;
     pub const LOCK_DESTROYED: u8 = 9;
     pub const LOCK_INITIALISED: u8 = 10;
+    pub const CONDITION_SIGNALLED: u8 = 11;
+    pub const CONDITION_UNHEARD: u8 = 12;
 }
 
 /// Types of operands.
@@ -494,6 +496,10 @@ mod tests {
                 theirs::KIND_LOCK_DESTROYED,
                 theirs::KIND_LOCK_INITIALISED,
             ]
+        );
+        assert_eq!(
+            [kind::CONDITION_SIGNALLED, kind::CONDITION_UNHEARD],
+            [theirs::KIND_CONDITION_SIGNALLED, theirs::KIND_CONDITION_UNHEARD]
         );
         assert_eq!(
             [operand::WORD, operand::DOUBLE, operand::LOCK, operand::TIME, operand::SINCE],

@@ -174,6 +174,10 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
             "find the thread that has to signal or post: it may wait for one of these locks, have ended, or have \
              signalled before the wait began"
         }
+        Advice::CheckBeforeWait => {
+            "a condition variable keeps no signals: set what the thread waits for under its lock, before the signal, \
+             and let the thread check that under the same lock before it waits, in a loop"
+        }
         Advice::FindHolder => {
             "look for a holder that is not recorded: code without marks, another process, or a release that went \
              unnoticed"

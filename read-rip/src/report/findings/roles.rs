@@ -79,6 +79,11 @@ impl Roles<'_> {
                 }
             }
             Evidence::Abandoned(abandoned) => abandoned.first.iter().for_each(|one| self.sleep(one)),
+            Evidence::Unheard(unheard) => {
+                self.sleep(&unheard.first);
+                let thread = self.words.thread(unheard.signaller);
+                self.other(unheard.signalled_at, format!("{thread} signals it here, and nobody waits"));
+            }
             Evidence::Queue(queue) => {
                 queue.holder.iter().for_each(|holder| self.hold(&holder.hold));
                 self.waiters(&queue.waiters);

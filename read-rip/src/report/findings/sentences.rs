@@ -26,6 +26,7 @@ pub(in crate::report) fn paragraph(finding: &Finding, names: &LockNames<'_>) -> 
         Evidence::SecondAcquisition(second) => misuse::second_acquisition(&mut words, second),
         Evidence::Standstill(of) => waits::standstill(&mut words, of),
         Evidence::Abandoned(of) => waits::abandoned(&mut words, of),
+        Evidence::Unheard(of) => waits::unheard(&mut words, of),
         Evidence::Stall(of) => waits::stall(&words, of),
         Evidence::Queue(queue) => queues::queue(&mut words, queue),
         Evidence::Overtaken(overtaken) => queues::overtaken(&mut words, overtaken),

@@ -4,6 +4,7 @@
 use super::words::{Paragraph, Words, agree, and_more, history, lasting, more_threads, shared, threads};
 use crate::findings::{
     Abandoned, Asleep, HolderSleep, JoinFact, SleepFact, Stall, StandingFact, StandingHolder, Standstill,
+    Unheard,
 };
 use crate::locks::Doing;
 use crate::report::doing::doing;
@@ -169,6 +170,24 @@ pub(super) fn abandoned(words: &mut Words<'_>, of: &Abandoned) -> Paragraph {
     );
     let mut evidence: Vec<String> = of.first.iter().map(|one| asleep_line(words, one)).collect();
     evidence.extend(and_more(of.threads.saturating_sub(of.first.len())));
+    Paragraph { summary, evidence }
+}
+
+pub(super) fn unheard(words: &mut Words<'_>, of: &Unheard) -> Paragraph {
+    let summary = format!(
+        "{} {} on a condition variable that was signalled when nobody waited, and no thread is left to signal it{}",
+        threads(of.waiting),
+        agree(of.waiting, "waits", "wait"),
+        words.lasting(", for ", of.first.for_ns)
+    );
+    let mut evidence = vec![asleep_line(words, &of.first)];
+    evidence.extend(and_more(of.waiting - 1));
+    evidence.push(format!(
+        "{} signalled it last at {}, and no thread waited",
+        words.thread(of.signaller),
+        words.location(of.signalled_at)
+    ));
+    evidence.push(format!("all {} of the process wait", threads(of.threads)));
     Paragraph { summary, evidence }
 }
 

@@ -73,6 +73,8 @@ fn kind_name(kind: SiteKind) -> Option<&'static str> {
         SiteKind::LockAcquireBegin => Some("lock_acquire_begin"),
         SiteKind::ConditionWait => Some("condition_wait"),
         SiteKind::ConditionWoken => Some("condition_woken"),
+        SiteKind::ConditionSignalled => Some("condition_signalled"),
+        SiteKind::ConditionUnheard => Some("condition_unheard"),
         SiteKind::LockDestroyed => Some("lock_destroyed"),
         SiteKind::LockInitialised => Some("lock_initialised"),
         SiteKind::Unknown(_) => None,

@@ -1,0 +1,67 @@
+//! Signals of condition variables: which of them nobody heard, and which waits that explains.
+
+use std::time::Instant;
+
+use librip_test_kit::format::kind;
+use librip_test_kit::victim::{DEADLINE, Victim};
+
+use crate::{compile, plan, preload, read_rip};
+
+/// Runs a story until its main thread waits for a thread that waits for a signal.
+fn told(story: &str) -> Victim {
+    let mut victim = plan(&compile("joins", &["-pthread"]), &[story], &[preload()]).start();
+    assert_eq!(victim.line(), "ready");
+    victim
+}
+
+/// Asks until the answer is the wanted one.
+fn until(victim: &mut Victim, arguments: &[&str], is_wanted: impl Fn(&str) -> bool) -> String {
+    let (ring, began) = (victim.ring_path(), Instant::now());
+    loop {
+        let answer = read_rip(arguments, &ring);
+        if is_wanted(&answer) {
+            return answer;
+        }
+        assert!(began.elapsed() < DEADLINE, "{answer}");
+    }
+}
+
+/// Ends a story. Returns the kinds of its events of signals.
+fn signals(mut victim: Victim) -> Vec<u8> {
+    victim.kill();
+    let ring = victim.wait().ring();
+    let events = ring.slots.iter().flat_map(|slot| ring.lock_events(slot));
+    events.map(|event| event.kind).filter(|&of| of > kind::LOCK_INITIALISED).collect()
+}
+
+#[test]
+fn a_wait_that_began_after_the_last_signal_is_a_suspected_lost_wakeup_if_no_thread_is_left_to_signal() {
+    let mut victim = told("signalled before");
+    let found = until(&mut victim, &["check"], |found| found.contains("lost-wakeup"));
+    for part in [
+        "\nsuspected lost-wakeup: 1 thread waits on a condition variable that was signalled when nobody waited",
+        "with the lock ledger",
+        "at waits_for_a_signal joins.c:",
+        " signalled it last at signals joins.c:",
+        "all 2 threads of the process wait",
+        "next: a condition variable keeps no signals",
+    ] {
+        assert!(found.contains(part), "{part}: {found}");
+    }
+    assert_eq!(signals(victim), [kind::CONDITION_UNHEARD]);
+}
+
+#[test]
+fn a_wait_that_goes_on_after_a_signal_has_woken_another_thread_is_no_lost_wakeup() {
+    let mut victim = told("signalled");
+    // From a second on it would be one.
+    let has_waited = |shown: &str| {
+        let line = shown.lines().find(|line| line.contains("waits on a condition variable"));
+        let lasting = line.and_then(|line| line.split_once(", for ")?.1.split_once(" s "));
+        lasting.is_some_and(|(seconds, _)| seconds.parse::<f64>().is_ok_and(|seconds| seconds > 1.0))
+    };
+    until(&mut victim, &["locks", "-v"], has_waited);
+    let found = read_rip(&["check"], &victim.ring_path());
+    assert!(!found.contains("lost-wakeup"), "{found}");
+    assert_eq!(signals(victim), [kind::CONDITION_SIGNALLED]);
+}
