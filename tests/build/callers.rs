@@ -7,6 +7,7 @@ use std::time::Instant;
 use librip_test_kit::oracle::Holding;
 use librip_test_kit::victim::{DEADLINE, Plan};
 
+use crate::stand_in::compile_with_stand_in;
 use crate::{compile, directory, fixture, read_rip};
 
 /// The line of a fixture that ends in `// LINE what`.
@@ -97,9 +98,12 @@ const OF_LOCK_API: &str = "callers_lot.rs";
 /// Builds a fixture with these flags, and checks its views with the program and without.
 fn check_build(source: &str, name: &str, flags: &[&str]) {
     let name = format!("{}-{name}", source.trim_end_matches(".rs"));
-    let program = compile(source, &name, flags);
+    check_program(source, &name, compile(source, &name, flags));
+}
+
+fn check_program(source: &str, name: &str, program: PathBuf) {
     let ring = stuck(&program, &format!("{name}.ring"));
-    check(source, &name, &ring);
+    check(source, name, &ring);
     std::fs::remove_file(program).unwrap();
     check(source, &format!("{name}, without the program"), &ring);
     std::fs::remove_file(ring).unwrap();
@@ -130,5 +134,16 @@ fn a_recorded_lock_of_parking_lot_shows_the_line_of_its_caller_too() {
     ];
     for (name, flags) in builds {
         check_build(OF_LOCK_API, name, flags);
+    }
+}
+
+#[test]
+fn a_lock_of_the_crate_that_stands_in_for_parking_lot_shows_it_too() {
+    let builds: [(&str, &[&str]); 2] =
+        [("release", &["-C", "opt-level=3", "-C", "strip=symbols"]), ("unoptimised", &["-C", "debuginfo=2"])];
+    for (name, flags) in builds {
+        let name = format!("callers-stand-in-{name}");
+        let flags = [&["--cfg", "stand_in"], flags].concat();
+        check_program(OF_LOCK_API, &name, compile_with_stand_in(OF_LOCK_API, &name, &flags));
     }
 }

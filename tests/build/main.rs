@@ -38,10 +38,14 @@ fn librip() -> &'static Built {
 
 /// Compiles a fixture with these flags, as `name`.
 fn compile(source: &str, name: &str, flags: &[&str]) -> PathBuf {
+    compile_by(librip().rustc(&["librip", "lock_api", "parking_lot"]), source, name, flags)
+}
+
+/// Compiles a fixture by this call of rustc, to which the libraries were given.
+fn compile_by(mut rustc: Command, source: &str, name: &str, flags: &[&str]) -> PathBuf {
     let out = directory().join(name);
-    let mut command = librip().rustc(&["librip", "lock_api", "parking_lot"]);
-    command.arg(fixture(source)).arg("--crate-name").arg(source.trim_end_matches(".rs"));
-    tool(command.arg("-o").arg(&out).args(flags));
+    rustc.arg(fixture(source)).arg("--crate-name").arg(source.trim_end_matches(".rs"));
+    tool(rustc.arg("-o").arg(&out).args(flags));
     out
 }
 

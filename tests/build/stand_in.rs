@@ -4,13 +4,17 @@
 //! kept here.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Instant;
 
-use librip_test_kit::tool::{self, tool};
-use librip_test_kit::victim::{Plan, torture};
+use librip_test_kit::oracle::{Holding, Ring, Slot};
+use librip_test_kit::tool::{self, Built, tool};
+use librip_test_kit::victim::{DEADLINE, Plan, torture};
 use regex::Regex;
 
-use crate::{directory, librip, read_rip};
+use crate::{compile_by, directory, fixture, librip, read_rip};
 
 /// Tests that take seconds of processor time, with any implementation: `RIP_TORTURE` runs them too.
 const SLOW: [&str; 3] = [
@@ -56,6 +60,17 @@ mod rand {
 }
 ";
 
+/// A call of rustc with that crate.
+fn rustc() -> Command {
+    static BUILT: OnceLock<Built> = OnceLock::new();
+    BUILT.get_or_init(|| tool::stand_in(directory())).rustc(&["librip", "parking_lot"])
+}
+
+/// Compiles a fixture with that crate in place of `parking_lot`.
+pub(crate) fn compile_with_stand_in(source: &str, name: &str, flags: &[&str]) -> PathBuf {
+    compile_by(rustc(), source, name, flags)
+}
+
 /// The modules of tests in a source: from their attributes to the brace at the beginning of a line.
 fn test_modules(source: &str) -> Vec<&str> {
     let mut modules = Vec::new();
@@ -94,7 +109,7 @@ fn the_crate_that_stands_in_for_parking_lot_passes_its_tests() {
     let file = directory().join("lot_tests.rs");
     std::fs::write(&file, collected(sources)).unwrap();
     let program = file.with_extension("");
-    let mut rustc = tool::stand_in(directory()).rustc(&["librip", "parking_lot"]);
+    let mut rustc = rustc();
     tool(rustc.args(["--test", "-O", "--cap-lints", "allow", "-o"]).arg(&program).arg(&file));
     let skipped = if torture() > 1 { Vec::new() } else { SLOW.map(|name| ["--skip", name]).concat() };
     let remains = Plan::new(&program, &skipped).env("RIP_KEEP", "always").env("RIP_SLOTS", "4096").run();
@@ -106,4 +121,29 @@ fn the_crate_that_stands_in_for_parking_lot_passes_its_tests() {
         threads.contains("lot_tests.rs:"),
         "the locks are recorded at the lines that call them: {threads}"
     );
+}
+
+#[test]
+fn a_once_whose_closure_waits_for_a_thread_that_waits_for_it_is_a_proven_deadlock() {
+    let program = compile_with_stand_in("once.rs", "once", &["-O"]);
+    let mut victim = Plan::new(&program, &[]).start();
+    let patience = Instant::now() + DEADLINE;
+    let is_stuck = |ring: &Ring| {
+        let waits = |slot: &Slot| slot.held.iter().any(|held| held.state == Holding::Waiting);
+        ring.slots.iter().filter(|slot| waits(slot)).count() == 2
+    };
+    while !victim.ring_now(&victim.ring_path()).is_ok_and(|ring| is_stuck(&ring)) {
+        assert!(Instant::now() < patience, "both threads wait in the end");
+        std::thread::yield_now();
+    }
+    victim.kill();
+    let remains = victim.wait();
+    let findings = read_rip(&["check"], &remains.ring_path());
+    assert!(findings.contains("proven deadlock: 2 threads wait for one another"), "{findings}");
+    let source = std::fs::read_to_string(fixture("once.rs")).unwrap();
+    for what in ["begins", "wants settings", "has settings", "wants the once"] {
+        let at = source.lines().position(|line| line.ends_with(&format!("// LINE {what}"))).expect(what) + 1;
+        assert!(findings.contains(&format!("once.rs:{at}")), "{what}: {findings}");
+    }
+    assert!(findings.contains("START (0x"), "a once has the name of its static: {findings}");
 }

@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod ends;
+mod lot;
 mod storm;
 mod table;
 mod waits;
