@@ -1,7 +1,6 @@
 //! Functions of the recorder for the package `librip-preload`. They are not part of the public interface.
 
 pub use crate::lock::interposed::*;
-pub use crate::lock::once::Initialisation;
 pub use crate::ring::slots::Position;
 pub use crate::sys::symbols::Symbols;
 

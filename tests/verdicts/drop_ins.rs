@@ -1,4 +1,4 @@
-//! Threads of `librip::thread`: what `check` says of a program that joins them, and ends scopes, under a lock.
+//! What `check` says of programs that wait for the ends of threads of `librip::thread`, and for initialisations.
 
 use super::ask::{read_rip, start};
 use super::verdicts::{finds, finds_nothing};
@@ -50,4 +50,30 @@ fn a_join_of_a_thread_that_waits_to_be_woken_is_counted_as_such() {
 #[test]
 fn what_is_ordered_by_recorded_joins_is_no_lock_order() {
     finds_nothing("opposite-orders-around-a-join");
+}
+
+#[test]
+fn an_initialiser_that_needs_what_it_initialises_is_a_proven_deadlock() {
+    finds("once-lock-that-needs-itself", &["proven deadlock"], |answer| {
+        assert_eq!(answer.threads(0), ["loader"]);
+    });
+    says("once-lock-that-needs-itself", &["waits for an initialisation that it runs itself", "CONFIG"]);
+    finds("once-lock-that-joins-its-user", &["proven deadlock"], |answer| {
+        assert_eq!(answer.threads(0), ["loader", "user"]);
+    });
+    says("once-lock-that-joins-its-user", &["run by loader[", "] waits for the end of user["]);
+}
+
+#[test]
+fn an_initialiser_that_needs_a_lock_of_a_thread_that_waits_for_it_is_a_proven_deadlock() {
+    let scenario = "lazy-lock-that-needs-a-lock-of-its-user";
+    finds(scenario, &["proven deadlock"], |answer| {
+        assert_eq!(answer.threads(0), ["loader", "user"]);
+    });
+    says(scenario, &["waits for scenario::drop_ins::ROUTES (0x", "run by loader[", ", begun at "]);
+}
+
+#[test]
+fn initialisations_that_have_ended_are_no_finding() {
+    finds_nothing("initialised-by-many");
 }

@@ -29,9 +29,9 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::{
-    LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_MUTEX, LOCK_TYPE_RWLOCK, LOCK_TYPE_SEMAPHORE,
-    LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE, SITE_READERS_FIRST, SITE_SHARED,
-    SITE_TRY, SITE_UPGRADABLE, SITE_WRAPPER,
+    LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE, LOCK_TYPE_RWLOCK,
+    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE,
+    SITE_READERS_FIRST, SITE_SHARED, SITE_TRY, SITE_UPGRADABLE, SITE_WRAPPER,
 };
 
 /// [`CallLocation::state`]: the entry is complete.
@@ -49,7 +49,7 @@ pub const CALL_PLAIN: u64 = 0;
 /// [`CALL_HOW`]: a readers-writer lock. Shared and [`CALL_LOCK_OWNED`]: as [`SITE_OWNED`].
 pub const CALL_RWLOCK: u64 = 2;
 /// [`CALL_HOW`], exclusive: a bit beside [`CALL_PLAIN`] or [`CALL_RWLOCK`]. With it, [`CALL_LOCK_OWNED`] is as
-/// [`SITE_OWNED_BY_RULE`].
+/// [`SITE_OWNED_BY_RULE`]. Without it, [`CALL_PLAIN`] and this bit are an initialisation, as [`SITE_OWNED`].
 pub const CALL_BY_RULE: u64 = 4;
 /// [`CALL_HOW`], shared: as [`SITE_READERS_FIRST`]. [`CALL_LOCK_OWNED`] is as [`SITE_OWNED_BY_RULE`].
 pub const CALL_READERS_FIRST: u64 = 4;
@@ -88,6 +88,8 @@ pub const fn call_bits(site_flags: u16) -> u64 {
         CALL_UPGRADABLE
     } else if is_shared {
         if is_rwlock && !is_by_rule { CALL_RWLOCK } else { CALL_PLAIN }
+    } else if is_once(site_flags) {
+        CALL_BY_RULE
     } else {
         let how = if is_rwlock { CALL_RWLOCK } else { CALL_PLAIN };
         how | if is_by_rule { CALL_BY_RULE } else { 0 }
@@ -103,6 +105,9 @@ pub const fn call_bits(site_flags: u16) -> u64 {
 
 /// Returns the bits that the operand of a call has beside the lock's address.
 pub const fn call_lock_bits(site_flags: u16) -> u64 {
+    if is_once(site_flags) {
+        return 0;
+    }
     let shared = if site_flags & SITE_SHARED != 0 { CALL_LOCK_SHARED } else { 0 };
     shared | if site_flags & (SITE_OWNED | SITE_OWNED_BY_RULE) != 0 { CALL_LOCK_OWNED } else { 0 }
 }
@@ -111,6 +116,10 @@ pub const fn call_lock_bits(site_flags: u16) -> u64 {
 pub const fn call_flags(call: u64, is_shared: bool, is_owned: bool) -> u16 {
     let rwlock = LOCK_TYPE_RWLOCK << SITE_LOCK_TYPE_SHIFT;
     let how = call & CALL_HOW;
+    let tries = if call & CALL_TRY != 0 { SITE_TRY } else { 0 };
+    if !is_shared && !is_owned && how == CALL_BY_RULE {
+        return SITE_WRAPPER | LOCK_TYPE_ONCE << SITE_LOCK_TYPE_SHIFT | SITE_OWNED | tries;
+    }
     let (mode, owned) = if is_shared {
         match how {
             CALL_PLAIN if is_owned => (SITE_SHARED | rwlock, SITE_OWNED_BY_RULE),
@@ -124,7 +133,11 @@ pub const fn call_flags(call: u64, is_shared: bool, is_owned: bool) -> u16 {
         let mode = if is_rwlock { rwlock } else { LOCK_TYPE_MUTEX << SITE_LOCK_TYPE_SHIFT };
         (mode, if how & CALL_BY_RULE != 0 { SITE_OWNED_BY_RULE } else { SITE_OWNED })
     };
-    SITE_WRAPPER | mode | if is_owned { owned } else { 0 } | if call & CALL_TRY != 0 { SITE_TRY } else { 0 }
+    SITE_WRAPPER | mode | if is_owned { owned } else { 0 } | tries
+}
+
+const fn is_once(site_flags: u16) -> bool {
+    site_flags >> SITE_LOCK_TYPE_SHIFT == LOCK_TYPE_ONCE
 }
 
 /// Returns the `SITE_*` flags of a call that waits for what nobody holds.
@@ -167,8 +180,9 @@ const _: () = {
     while bits < 32 {
         let (is_shared, is_owned) = (bits & 8 != 0, bits & 16 != 0);
         let flags = call_flags(bits, is_shared, is_owned);
-        // "By rule" needs an owner, so the other combinations of bits are not in use.
-        if is_shared || is_owned || bits & CALL_BY_RULE == 0 {
+        // "By rule" needs an owner. Of the other combinations of bits, one is an initialisation, and one is not in use.
+        let is_unused = !is_shared && !is_owned && bits & CALL_HOW == CALL_RWLOCK | CALL_BY_RULE;
+        if !is_unused {
             assert!(call_bits(flags & !SITE_WRAPPER) == bits & CALL_BITS, "bits and flags are the same");
         }
         bits += 1;

@@ -18,6 +18,7 @@
 #![allow(unsafe_code, reason = "sites are assembly")]
 
 use crate::lock::blocked::{self, Blocked, Ends};
+use crate::lock::once::Run;
 use crate::lock::protocol::is_held;
 pub use crate::lock::protocol::{Acquisition, CondWait, FastRelease, Release};
 pub use crate::lock::site::{Caller, Flags};
@@ -315,6 +316,43 @@ impl Blocking {
     pub fn end<const FLAGS: Flags>(self, has_it: bool) {
         self.blocked.end();
         tried::<FLAGS>(self.object, self.caller, has_it);
+    }
+}
+
+/// A call that runs an initialiser, or waits for the thread that runs it: see `once`.
+#[derive(Clone, Copy, Debug)]
+pub struct Initialisation {
+    run: Run,
+    lock: u64,
+    caller: Caller,
+}
+
+impl Initialisation {
+    /// Before the call. `lock` is the address of what controls the initialisation. `is_running`: whether a thread
+    /// seems to run the initialiser. `stack` is as in [`begin_wait`].
+    #[inline(never)]
+    pub fn begin(lock: u64, caller: Caller, is_running: bool, stack: StackPointer) -> Initialisation {
+        let mut acquisition = begin_acquire::<ONCE>(lock, caller, false);
+        if is_running {
+            acquisition = begin_wait::<ONCE>(acquisition, lock, caller, false, stack);
+        }
+        Initialisation { run: Run::begin(acquisition, is_running), lock, caller }
+    }
+
+    /// The calling thread is about to run the initialiser.
+    pub fn runs(&mut self) {
+        self.run.runs();
+    }
+
+    /// The initialiser has returned, or an exception or the end of the thread has left it. The C library does not know
+    /// that yet.
+    pub fn has_run(&mut self) {
+        self.run.has_run(self.lock);
+    }
+
+    /// The call is over, or has been left.
+    pub fn end(self) {
+        self.run.end(self.caller, self.lock, Sites::<ONCE>::released(), Sites::<ONCE>::released_timed());
     }
 }
 

@@ -10,7 +10,6 @@ pub(crate) mod by_hand;
 pub(crate) mod caller;
 #[cfg(feature = "interpose")]
 pub(crate) mod interposed;
-#[cfg(feature = "interpose")]
 pub(crate) mod once;
 pub(crate) mod protocol;
 #[cfg(any(feature = "lock_api", feature = "lock_api_05"))]
@@ -36,13 +35,14 @@ use table::Slot;
 /// same lock and does not have its name. The end of a lock that was never used is not recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Identity {
-    /// [`IS_NAMED`], [`IS_USED`], [`HAS_NO_GUARD`].
+    /// [`IS_NAMED`], [`IS_USED`], [`HAS_NO_GUARD`], [`IS_RUNNING`].
     state: AtomicU8,
 }
 
 const IS_NAMED: u8 = 1;
 const IS_USED: u8 = 2;
 const HAS_NO_GUARD: u8 = 4;
+const IS_RUNNING: u8 = 8;
 
 impl Identity {
     pub(crate) const fn new() -> Identity {
@@ -75,6 +75,22 @@ impl Identity {
     pub(crate) fn set_name(&self, name: &str) {
         self.set(IS_NAMED);
         instance::name_lock(self.address(), name.as_bytes());
+    }
+
+    /// Whether a thread seems to run the initialiser of this initialisation.
+    pub(crate) fn is_running(&self) -> bool {
+        // ORDERING: relaxed: it decides only what is recorded.
+        self.state.load(Relaxed) & IS_RUNNING != 0
+    }
+
+    /// A thread begins to run the initialiser, or has run it.
+    pub(crate) fn set_running(&self, is_running: bool) {
+        // ORDERING: relaxed, as above.
+        if is_running {
+            self.state.fetch_or(IS_RUNNING, Relaxed);
+        } else {
+            self.state.fetch_and(!IS_RUNNING, Relaxed);
+        }
     }
 
     #[cold]

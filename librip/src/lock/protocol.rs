@@ -116,7 +116,6 @@ impl Acquisition {
     }
 
     /// The thread waits from now on if the lock is not free, which cannot be seen. Only the table says so.
-    #[cfg(feature = "interpose")]
     #[cold]
     pub(crate) fn may_wait(&mut self) {
         let Some(slot) = Slot::existing() else { return };
@@ -296,7 +295,6 @@ impl Release {
 
     /// The thread held the lock. If its table does not have it, the lock found no room there. To be called before
     /// `done`.
-    #[cfg(feature = "interpose")]
     #[cold]
     pub fn forget_overflowed(self) {
         if let (None, Some(slot)) = (self.0, Slot::existing()) {

@@ -61,6 +61,15 @@ pub(crate) fn lock<S: Sites, G, H>(
     }
 }
 
+/// Before a call that may run an initialiser. `is_running`: whether a thread seems to run it.
+pub(crate) fn begin_once<S: Sites>(sites: S, lock: u64, is_running: bool) -> Acquisition {
+    let acquisition = begin(sites, lock);
+    if !is_running {
+        return acquisition;
+    }
+    acquisition.begin_wait(sites.origin(), lock, S::Origin::entry_flags(S::FLAGS), sites.wait())
+}
+
 /// Maps the guard, whether the lock is poisoned or not.
 #[inline(always)]
 pub(crate) fn mapped<G, H>(result: LockResult<G>, map: impl FnOnce(G) -> H) -> LockResult<H> {

@@ -408,7 +408,10 @@ impl<'a> Locations<'a> {
             location.module_name = self.module_name(module);
         }
         let Some((file, line)) = self.calls.line(&mut self.resolver, module, address) else { return };
-        if location.is_in_wrapper && location.sites.is_empty() {
+        if location.is_in_wrapper {
+            // A function of the wrapper is not where the program is.
+            (location.function, location.full_function) = Default::default();
+            location.callers.clear();
             self.add_callers(module);
             if let Some(Caller { file, frames }) = self.calls.caller(module, &file, line) {
                 location.full_function =

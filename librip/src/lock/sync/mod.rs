@@ -1,8 +1,9 @@
 //! `std::sync` with locks that are recorded: replace `use std::sync` by `use librip::sync`.
 //!
-//! [`Mutex`], [`RwLock`] and [`Condvar`] wrap those of the standard library and behave alike, poisoning included.
-//! Everything else is re-exported unchanged. The ring then says which thread holds which lock, and since when it
-//! waits for which other lock. `read-rip locks` and `read-rip check` show that, with the lines of your program.
+//! [`Mutex`], [`RwLock`], [`Condvar`], [`Once`], [`OnceLock`] and [`LazyLock`] wrap those of the standard library and
+//! behave alike, poisoning included. Everything else is re-exported unchanged. The ring then says which thread holds
+//! which lock, which one runs which initialiser, and since when a thread waits for which of them. `read-rip locks` and
+//! `read-rip check` show that, with the lines of your program.
 //!
 //! ```
 //! use librip::sync::{Arc, Mutex};
@@ -18,6 +19,9 @@
 //! word is stored after the acquisition, and one before the release. Everything else is written outside. A lock takes
 //! eight bytes more, and so does a guard.
 //!
+//! An initialisation that is done costs what it costs in the standard library: [`OnceLock::get`] and [`Once::call_once`]
+//! execute as many instructions, [`OnceLock::get_or_init`] and [`LazyLock`] one more. Only calls before that record.
+//!
 //! # What differs from `std::sync`
 //!
 //! A mutex and a readers-writer lock record their end, so that another lock at the same address is not taken for them.
@@ -28,7 +32,7 @@
 //! * a `const fn` cannot drop one (error E0493), for instance in `into_inner`. `new` is a `const fn` as in the standard
 //!   library.
 //!
-//! Locks and guards are larger, and `WaitTimeoutResult`, `LockResult` and all re-exports are the same types.
+//! Locks and guards are larger, [`LazyLock`] by its initialiser, and `WaitTimeoutResult`, `LockResult` and all re-exports are the same types.
 //!
 //! # What it does not see
 //!
@@ -37,17 +41,24 @@
 //! nothing.
 
 mod condvar;
+mod initialising;
+mod lazy_lock;
 mod locking;
 mod mutex;
+mod once;
+mod once_lock;
 mod rwlock;
 
 pub use condvar::Condvar;
+pub use lazy_lock::LazyLock;
 pub use mutex::{Mutex, MutexGuard};
+#[allow(deprecated, reason = "programs that use it replace one import")]
+pub use once::ONCE_INIT;
+pub use once::Once;
+pub use once_lock::OnceLock;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-#[allow(deprecated, reason = "programs that use it replace one import")]
-pub use std::sync::ONCE_INIT;
 pub use std::sync::{
-    Arc, Barrier, BarrierWaitResult, LazyLock, LockResult, Once, OnceLock, OnceState, PoisonError,
-    TryLockError, TryLockResult, WaitTimeoutResult, Weak, atomic, mpsc,
+    Arc, Barrier, BarrierWaitResult, LockResult, OnceState, PoisonError, TryLockError, TryLockResult,
+    WaitTimeoutResult, Weak, atomic, mpsc,
 };

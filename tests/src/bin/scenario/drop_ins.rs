@@ -1,6 +1,6 @@
 //! Threads that are started by `librip::thread`, and what they wait for besides locks.
 
-use librip::sync::Mutex;
+use librip::sync::{LazyLock, Mutex, Once, OnceLock};
 use librip::thread::{self, Builder};
 
 use crate::stage::{Scenario, actor, park, until_waits};
@@ -11,6 +11,10 @@ pub(crate) const ALL: &[Scenario] = &[
     ("scope-of-scopes", scope_of_scopes),
     ("recorded-join-of-an-idle-thread", join_of_an_idle_thread),
     ("opposite-orders-around-a-join", opposite_orders_around_a_join),
+    ("once-lock-that-needs-itself", once_lock_that_needs_itself),
+    ("once-lock-that-joins-its-user", once_lock_that_joins_its_user),
+    ("lazy-lock-that-needs-a-lock-of-its-user", lazy_lock_that_needs_a_lock_of_its_user),
+    ("initialised-by-many", initialised_by_many),
 ];
 
 static ACCOUNTS: Mutex<i64> = Mutex::new(0);
@@ -89,4 +93,59 @@ fn opposite_orders_around_a_join() {
         park()
     });
     drop(owner.until_blocked());
+}
+
+static CONFIG: OnceLock<u64> = OnceLock::new();
+
+fn config() -> u64 {
+    *CONFIG.get_or_init(|| 1 + config())
+}
+
+/// The initialiser calls what it initialises.
+fn once_lock_that_needs_itself() {
+    drop(actor("loader", || assert_eq!(config(), 1)).until_blocked());
+}
+
+/// The initialiser joins a thread that wants what it initialises.
+fn once_lock_that_joins_its_user() {
+    let loader = actor("loader", || {
+        CONFIG.get_or_init(|| named("user").spawn(|| *CONFIG.get_or_init(|| 2)).unwrap().join().unwrap());
+    });
+    until_waits("user");
+    drop(loader.until_blocked());
+}
+
+static ROUTES: LazyLock<i64> = LazyLock::new(|| {
+    ROUTES_BEGUN.call_once(|| ());
+    *ACCOUNTS.lock().unwrap()
+});
+static ROUTES_BEGUN: Once = Once::new();
+
+/// The initialiser wants a lock, and the thread that has the lock wants what it initialises.
+fn lazy_lock_that_needs_a_lock_of_its_user() {
+    let user = actor("user", || {
+        let _accounts = ACCOUNTS.lock().unwrap();
+        ROUTES_BEGUN.wait();
+        assert_eq!(*ROUTES, 0);
+    });
+    let loader = actor("loader", || {
+        while ACCOUNTS.try_lock().is_ok() {
+            thread::yield_now();
+        }
+        assert_eq!(*ROUTES, 0);
+    });
+    drop(loader.until_blocked());
+    drop(user.until_blocked());
+}
+
+/// Threads initialise, and wait for one another's initialisations, and go on.
+fn initialised_by_many() {
+    let users = [0; 8].map(|_| {
+        actor("user", || {
+            assert_eq!(*CONFIG.get_or_init(|| 3), 3);
+            assert_eq!(*ROUTES, 0);
+            assert_eq!(CONFIG.set(4), Err(4));
+        })
+    });
+    users.into_iter().for_each(|user| user.until_ended());
 }
