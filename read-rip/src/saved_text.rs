@@ -3,10 +3,10 @@
 //! It knows no type of this program.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use serde::{Deserialize, Deserializer, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// One of this program's own texts. Serde would borrow a reference that it recognises from the file.
 pub(crate) type Constant = &'static str;
@@ -24,6 +24,11 @@ pub(crate) fn optional_constant<'de, D: Deserializer<'de>>(from: D) -> Result<Op
 /// Saves a path. What is no text in it is replaced.
 pub(crate) fn path<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&path.to_string_lossy())
+}
+
+/// As [`path`], where there may be none.
+pub(crate) fn optional_path<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    path.as_deref().map(Path::to_string_lossy).serialize(to)
 }
 
 /// Keeps a text until the program ends: each once, so that no file makes this grow beyond its own length.

@@ -51,7 +51,11 @@ fn waits_behind(scenario: &str) {
         assert_eq!(names, ["flusher", "client"]);
         // The kernel knows what a living thread does.
         let is_known = finding["threads"][0]["doing"].is_object();
-        let advice = if is_known { "wait-unlocked" } else { "check-silent-holder" };
+        let advice = match scenario {
+            "holder-joins" if is_known => "join-unlocked",
+            _ if is_known => "wait-unlocked",
+            _ => "check-silent-holder",
+        };
         assert_eq!(codes(&finding["advice"]), [advice]);
         assert_eq!(finding["evidence"]["blocked"], 1);
     });

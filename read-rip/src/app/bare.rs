@@ -27,14 +27,14 @@ pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Commo
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let model = readings.model(Vec::new(), &mut locations);
     let Some(seen) = &reading.seen else { return Err(AppError::NoStacks { path: path.to_owned() }) };
-    let symbols = reading.symbols(&mut locations);
+    let objects = reading.objects(&mut locations);
     let crashed = reading.core.as_ref().map(|core| crashed(&core.death, seen, &mut locations));
     let crashed = crashed.unwrap_or_default();
     let of_frames = crashed.values().flatten().filter_map(|frame| frame.file.as_deref());
     let of_locations = locations.iter().filter_map(|location| location.source.as_ref());
     let files = FileNames::of_paths(of_frames.chain(of_locations.map(|(file, _)| &**file)));
     let texts = report::location_texts(&locations, &files, args.verbose);
-    let seen_names = Some(SeenNames { standings: seen, symbols: &symbols });
+    let seen_names = Some(SeenNames { standings: seen, objects: &objects });
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen: seen_names };
     let Some(words) = ActivityWords::new(&names) else {
         return Err(AppError::NoStacks { path: path.to_owned() });
@@ -61,7 +61,7 @@ pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Commo
         }
         if !args.threads && args.r#match.is_none() {
             let name = ring.name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
-            let verdict = verdict::of_model(&readings, &model, &locations, &format!("read-rip check {name}"));
+            let verdict = verdict::of_model(&readings, &names, &format!("read-rip check {name}"));
             if let Some(verdict) = verdict {
                 writeln!(out, "{}", printable(&verdict))?;
             }
@@ -81,12 +81,12 @@ pub(super) fn stacks(args: &StacksArgs, wanted: &Common) -> Result<u8, AppError>
     let Some(seen) = &reading.seen else { return Err(AppError::NoStacks { path }) };
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let model = readings.model(Vec::new(), &mut locations);
-    let symbols = reading.symbols(&mut locations);
+    let objects = reading.objects(&mut locations);
     let frames = functions(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations);
     let paths = frames.values().flatten().filter_map(|frame| frame.file.as_deref());
     let files = FileNames::of_paths(paths);
     let texts = report::location_texts(&locations, &files, false);
-    let seen_names = Some(SeenNames { standings: seen, symbols: &symbols });
+    let seen_names = Some(SeenNames { standings: seen, objects: &objects });
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen: seen_names };
     let Some(words) = ActivityWords::new(&names) else {
         return Err(AppError::NoStacks { path: path.to_owned() });

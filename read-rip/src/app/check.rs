@@ -72,7 +72,7 @@ pub(super) fn judge(
     let Readings { earlier, reading, .. } = &readings;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let mut now = readings.model(words, &mut locations);
-    let symbols = reading.symbols(&mut locations);
+    let objects = reading.objects(&mut locations);
     let by_id: Vec<&Location> = locations.iter().collect();
     let threshold_ns = u64::try_from(args.threshold.as_nanos()).unwrap_or(u64::MAX);
     let before = earlier.as_ref().map(|earlier| &earlier.model);
@@ -88,7 +88,7 @@ pub(super) fn judge(
     let view = View { now: &now, before, locations: &by_id, threshold_ns, memo: Memo::default() };
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(&locations, &files, false);
-    let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, symbols: &symbols });
+    let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, objects: &objects });
     let names = LockNames { model: &now, locations: &locations, texts: &texts, seen };
     let outcome = balance.outcome;
     found.retain(|finding| finding.confidence >= confidence(args.min_confidence));

@@ -29,11 +29,11 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     let reading = &readings.reading;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let model = readings.model(words, &mut locations);
-    let symbols = reading.symbols(&mut locations);
+    let objects = reading.objects(&mut locations);
     let mut overview = locks::overview(&model, args.all);
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(&locations, &files, args.verbose);
-    let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, symbols: &symbols });
+    let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, objects: &objects });
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen };
     if let Some(pattern) = &args.r#match {
         let matching = Matching::new(pattern, &names);

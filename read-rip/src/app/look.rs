@@ -15,6 +15,7 @@ use crate::findings::Outcome;
 use crate::locations::Locations;
 use crate::process::live::{LiveMemory, LiveTarget};
 use crate::process::{Activity, Liveness, ready_threads, thread_name};
+use crate::report::ObjectName;
 use crate::ring::{Module, Snapshot};
 use crate::stacks;
 use crate::standing::{Load, Standings};
@@ -172,12 +173,17 @@ impl Reading {
         }
     }
 
-    /// The names of the objects that threads wait for, where a static has them.
-    pub(super) fn symbols(&self, locations: &mut Locations<'_>) -> HashMap<u64, String> {
+    /// The names of the objects that threads wait for, as far as they are known.
+    pub(super) fn objects(&self, locations: &mut Locations<'_>) -> HashMap<u64, ObjectName> {
         let Some(seen) = &self.seen else { return HashMap::new() };
         let waits = seen.threads.iter().filter_map(|thread| thread.wait.as_ref());
         let addresses: HashSet<u64> = waits.map(|wait| wait.object.unwrap_or(wait.futex)).collect();
-        let name = |address| Some((address, locations.symbol_of(seen.target.own_pid, address)?));
+        let regions = seen.target.regions();
+        let name = |address| {
+            let symbol = locations.symbol_of(seen.target.own_pid, address).map(ObjectName::Symbol);
+            let region = || regions.of(address).map(ObjectName::Region);
+            Some((address, symbol.or_else(region)?))
+        };
         addresses.into_iter().filter_map(name).collect()
     }
 }

@@ -330,9 +330,10 @@ impl Reading {
         ring::program_name(&self.path, self.pid().unwrap_or_default(), &executable)
     }
 
-    /// The id of the process; `None` if the ring has none.
+    /// The id of the process in its own PID namespace; `None` if the ring has none.
     pub(super) fn pid(&self) -> Option<u32> {
-        self.snapshot.header.as_ref().map(|header| header.pid)
+        let recorded = self.snapshot.header.as_ref().map(|header| header.pid);
+        recorded.or_else(|| self.bare().map(|seen| seen.target.own_pid))
     }
 
     /// The first line of JSON output.

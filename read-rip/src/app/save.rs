@@ -26,6 +26,7 @@ use crate::locations::Locations;
 use crate::locks;
 use crate::report::printable;
 use crate::ring::{self, Saved, Source};
+use crate::standing::Standings;
 use crate::symbols::SavedAnswers;
 
 /// A process that dies between the two images is read again, this many times.
@@ -125,7 +126,8 @@ fn images(
         let written = Instant::now();
         let look = before.process().and_then(|pid| Look::begin(pid, wanted).ok());
         std::thread::sleep(args.window);
-        let seen = look.map(Look::end);
+        let mut seen = look.map(Look::end);
+        seen.iter_mut().for_each(Standings::compact);
         let window_ns = u64::try_from(written.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let later_bytes = image()?;
         packed.flush().map_err(failed)?;
@@ -184,7 +186,7 @@ fn answers(
         let mut model = locks::build(&reading.input(None), &mut locations);
         if let Some(seen) = &reading.seen {
             locks::observe(&mut model, seen, &mut locations);
-            reading.symbols(&mut locations);
+            reading.objects(&mut locations);
             functions(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations);
         }
         answers = locations.resolver().answers();

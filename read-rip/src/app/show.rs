@@ -172,8 +172,8 @@ fn show_threads(
     if let Some(seen) = &reading.seen {
         locks::observe(&mut model, seen, locations);
     }
-    let symbols = reading.symbols(locations);
-    let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, symbols: &symbols });
+    let objects = reading.objects(locations);
+    let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, objects: &objects });
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(locations, &files, args.verbose);
     let mut out = output(wanted);

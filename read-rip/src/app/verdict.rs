@@ -7,10 +7,10 @@ use std::path::Path;
 use super::check::Readings;
 use super::error::AppError;
 use crate::cli::{CheckArgs, Common, RingArgs, THRESHOLD};
-use crate::findings::{self, Balance, Finding, Memo, Outcome, View};
-use crate::locations::{Location, Locations};
-use crate::locks::LockModel;
+use crate::findings::{self, Balance, Memo, Outcome, View};
+use crate::locations::{FileNames, Location, Locations};
 use crate::process::Ends;
+use crate::report::{self, LockNames, SeenNames};
 
 /// A ring with more threads than this is not judged unasked: that takes several times as long as the view.
 const THREADS_MAX: usize = 20_000;
@@ -33,20 +33,20 @@ pub(super) fn verdict(
     let reading = &readings.reading;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let now = readings.model(words, &mut locations);
-    Ok(of_model(&readings, &now, &locations, &command))
+    let objects = reading.objects(&mut locations);
+    let files = FileNames::choose(locations.iter());
+    let texts = report::location_texts(&locations, &files, false);
+    let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, objects: &objects });
+    let names = LockNames { model: &now, locations: &locations, texts: &texts, seen };
+    Ok(of_model(&readings, &names, &command))
 }
 
-/// Judges a model of the locks of a process.
-pub(super) fn of_model(
-    readings: &Readings,
-    now: &LockModel,
-    locations: &Locations<'_>,
-    command: &str,
-) -> Option<String> {
+/// Judges a model of the locks of a process, with the names of what is in it.
+pub(super) fn of_model(readings: &Readings, names: &LockNames<'_>, command: &str) -> Option<String> {
     let Readings { earlier, reading, .. } = readings;
-    let by_id: Vec<&Location> = locations.iter().collect();
+    let by_id: Vec<&Location> = names.locations.iter().collect();
     let view = View {
-        now,
+        now: names.model,
         before: earlier.as_ref().map(|earlier| &earlier.model),
         locations: &by_id,
         threshold_ns: u64::try_from(THRESHOLD.as_nanos()).unwrap_or(u64::MAX),
@@ -59,24 +59,13 @@ pub(super) fn of_model(
     let what = match reading.outcome(Balance::of(&view, &found).outcome) {
         Outcome::NothingRecorded => return None,
         Outcome::Hidden => "not judged, because this user may not look into the process".to_owned(),
+        Outcome::AllWait if !names.model.is_recorded() => {
+            "all threads wait, and no finding says why".to_owned()
+        }
         Outcome::AllWait => "all recorded threads wait, and no finding says why".to_owned(),
-        Outcome::Findings | Outcome::NothingFound => sentence(&found),
+        Outcome::Findings | Outcome::NothingFound => {
+            report::brief(&found, names).unwrap_or_else(|| "no findings".to_owned())
+        }
     };
     Some(format!("check: {what}; next: {command}"))
-}
-
-/// The worst finding, and how many there are besides.
-fn sentence(found: &[Finding]) -> String {
-    let Some(worst) = found.first() else { return "no findings".to_owned() };
-    let threads = match worst.mentions.threads.len() {
-        0 => String::new(),
-        1 => " of 1 thread".to_owned(),
-        count => format!(" of {count} threads"),
-    };
-    let others = match found.len() - 1 {
-        0 => String::new(),
-        1 => ", and 1 more finding".to_owned(),
-        count => format!(", and {count} more findings"),
-    };
-    format!("{} {}{threads}{others}", worst.confidence.name(), worst.kind.name())
 }

@@ -252,6 +252,8 @@ named! {
         ShortenHold = "shorten-hold",
         /// Look at what a holder that records nothing waits for.
         CheckSilentHolder = "check-silent-holder",
+        /// Wait for the end of a thread without the lock.
+        JoinUnlocked = "join-unlocked",
         /// Wait without the lock for what the holder waits for.
         WaitUnlocked = "wait-unlocked",
         /// Give the holder of the lock a processor.

@@ -263,6 +263,7 @@ impl Judge<'_, '_> {
     ) -> Advice {
         match (hold, &evidence.holder) {
             (Some(_), Some(holder)) if holder.sleep.is_some() => return Advice::CheckSignal,
+            (Some(_), Some(holder)) if holder.join.is_some() => return Advice::JoinUnlocked,
             _ => {}
         }
         match holder.and_then(|holder| holder.seen).map(|seen| seen.doing) {

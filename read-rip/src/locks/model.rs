@@ -59,6 +59,13 @@ pub struct LockModel {
     pub seen: HashMap<u32, ThreadId>,
 }
 
+impl LockModel {
+    /// Whether anything of it was recorded, and not only seen by the kernel and in memory.
+    pub fn is_recorded(&self) -> bool {
+        self.threads.iter().any(|thread| thread.slot.is_some())
+    }
+}
+
 /// A lock: an address in a process.
 #[derive(Clone, Debug)]
 pub struct Lock {

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::names::LockNames;
+use super::names::{LockNames, ObjectName};
 use super::units::{counted, duration};
 use crate::locks::ThreadId;
 use crate::printable::printable;
@@ -24,13 +24,13 @@ pub struct ActivityWords<'a> {
     /// Names of threads, and of locks that are in the model.
     pub names: &'a LockNames<'a>,
     /// Names of other objects that threads wait for, by their addresses.
-    symbols: &'a HashMap<u64, String>,
+    objects: &'a HashMap<u64, ObjectName>,
 }
 
 impl<'a> ActivityWords<'a> {
     /// The words for the threads that were seen; `None` if the kernel was not asked.
     pub fn new(names: &'a LockNames<'a>) -> Option<ActivityWords<'a>> {
-        names.seen.map(|seen| ActivityWords { seen: seen.standings, names, symbols: seen.symbols })
+        names.seen.map(|seen| ActivityWords { seen: seen.standings, names, objects: seen.objects })
     }
 
     /// The thread of a slot in the model, if it exists and the kernel was asked about it.
@@ -262,8 +262,9 @@ impl<'a> ActivityWords<'a> {
 
     /// The name of an object.
     fn name(&self, address: u64) -> String {
-        match self.symbols.get(&address) {
-            Some(symbol) => format!("{} ({address:#x})", printable(symbol)),
+        match self.objects.get(&address) {
+            Some(ObjectName::Symbol(symbol)) => format!("{} ({address:#x})", printable(symbol)),
+            Some(ObjectName::Region(region)) => format!("{address:#x} ({})", region.name()),
             None => format!("{address:#x}"),
         }
     }

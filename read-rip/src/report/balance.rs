@@ -42,11 +42,19 @@ pub(super) fn balance(
     names: &LockNames<'_>,
 ) -> io::Result<()> {
     let balance = &checked.balance;
+    let is_recorded = names.model.is_recorded();
     let (all, locks) = (counted(checked.threads as u64, "thread"), counted(checked.locks as u64, "lock"));
     match balance.outcome {
         _ if !is_without_findings => {}
+        Outcome::NothingRecorded if !is_recorded => {
+            writeln!(out, "nothing to judge: what the threads do is not known ({all})")?
+        }
         Outcome::NothingRecorded => writeln!(out, "nothing to judge: no lock is in the record of {all}")?,
         Outcome::Hidden => writeln!(out, "not judged: this user may not look into the process ({all})")?,
+        Outcome::AllWait if !is_recorded => writeln!(
+            out,
+            "not judged: all threads wait, and who could wake them is not known ({all}, {locks})"
+        )?,
         Outcome::AllWait => writeln!(
             out,
             "not judged: all recorded threads wait, and who could wake them is not recorded ({all}, {locks})"
@@ -54,9 +62,8 @@ pub(super) fn balance(
         // All findings may be suppressed, or less certain than what was asked for.
         Outcome::NothingFound | Outcome::Findings => writeln!(out, "no findings in {all} and {locks}")?,
     }
-    let modules = names.locations.modules();
-    let lines =
-        [waits(balance, names.model.is_end_unknown), unrecorded(balance, modules), histories(checked, names)];
+    let unrecorded = is_recorded.then(|| unrecorded(balance, names.locations.modules())).flatten();
+    let lines = [waits(balance, names.model.is_end_unknown), unrecorded, histories(checked, names)];
     for line in lines.into_iter().flatten().chain(balance.pools.iter().map(|one| pool(one, names))) {
         writeln!(out, "    {line}")?;
     }

@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use super::activity::ActivityWords;
 use super::names::{LockNames, Verbs};
 use super::units::{counted, duration};
-use crate::locks::{HoldState, Holders, Lock, Quantiles, Summary, Waiters};
+use crate::locks::{HoldState, Holders, Lock, LockName, Ownership, Quantiles, Summary, Waiters};
 use crate::ring::LockType;
 use crate::threads::ThreadState;
 
@@ -54,7 +54,11 @@ pub fn locks<'s>(
 
 fn heading(out: &mut dyn Write, lock: &Lock, pid: u32, names: &LockNames<'_>) -> io::Result<()> {
     let bold = anstyle::Style::new().bold();
-    write!(out, "{bold}{}{bold:#}  {} at {:#x}", names.lock(lock), type_name(lock), lock.address)?;
+    let name = match (names.region_of(lock), &lock.name, &lock.class) {
+        (Some(region), LockName::None, None) => region.to_owned(),
+        _ => names.lock(lock),
+    };
+    write!(out, "{bold}{name}{bold:#}  {} at {:#x}", type_name(lock), lock.address)?;
     if lock.pid != pid {
         write!(out, " of process {}", lock.pid)?;
     }
@@ -115,6 +119,8 @@ impl LockWriter<'_> {
                 "no thread certainly holds it"
             } else if self.full.contains(&lock.pid) {
                 "holder not known: it may be a thread whose table of held locks is full"
+            } else if lock.is_from_memory && lock.nature.ownership == Ownership::Anyone {
+                "holder not known: a lock of this kind does not store it"
             } else {
                 "holder not known"
             };

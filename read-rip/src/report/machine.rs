@@ -1,4 +1,5 @@
-//! What `check --all` says: a line for each process or ring with findings, and what was looked at. It counts nothing.
+//! Findings in one line: what `check --all` says of each process or ring, with what was looked at, and the verdict at the
+//! end of a view. It counts nothing.
 //!
 //! ```text
 //! proven deadlock: bank[4711]: 2 threads wait for one another, for 203 ms; next: read-rip check 4711
@@ -55,18 +56,33 @@ pub fn stuck(
     process: &str,
     name: &str,
 ) -> io::Result<()> {
-    let Some(worst) = findings.first() else { return Ok(()) };
-    let summary = paragraph(worst, names).summary;
-    let more = match findings.len() - 1 {
-        0 => String::new(),
-        more => format!("; {}", counted(more as u64, "more finding")),
-    };
-    let (style, confidence, kind) = (style(worst.confidence), worst.confidence.name(), worst.kind.name());
-    let (process, name) = (printable(process), printable(name));
-    writeln!(
-        out,
-        "{style}{confidence} {kind}{style:#}: {process}: {summary}{more}; next: read-rip check {name}"
-    )
+    let Some(Brief { worst, kind, summary }) = Brief::of(findings, names) else { return Ok(()) };
+    let (style, process, name) = (style(worst.confidence), printable(process), printable(name));
+    writeln!(out, "{style}{kind}{style:#}: {process}: {summary}; next: read-rip check {name}")
+}
+
+/// The worst finding in a sentence, and how many there are besides; `None` if there is none.
+pub fn brief(findings: &[Finding], names: &LockNames<'_>) -> Option<String> {
+    Brief::of(findings, names).map(|Brief { kind, summary, .. }| format!("{kind}: {summary}"))
+}
+
+struct Brief<'a> {
+    worst: &'a Finding,
+    /// `proven deadlock`.
+    kind: String,
+    summary: String,
+}
+
+impl Brief<'_> {
+    fn of<'a>(findings: &'a [Finding], names: &LockNames<'_>) -> Option<Brief<'a>> {
+        let worst = findings.first()?;
+        let kind = format!("{} {}", worst.confidence.name(), worst.kind.name());
+        let mut summary = paragraph(worst, names).summary;
+        if findings.len() > 1 {
+            summary += &format!("; {}", counted(findings.len() as u64 - 1, "more finding"));
+        }
+        Some(Brief { worst, kind, summary })
+    }
 }
 
 /// Writes what was looked at.

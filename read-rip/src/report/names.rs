@@ -13,6 +13,7 @@ use crate::printable::printable;
 use crate::ring::LockType;
 use crate::standing::Standings;
 use crate::symbols::Frame;
+use crate::target::Region;
 
 /// Where a mark is, as `file:line`. An address follows if several marks have the same `file:line`.
 #[derive(Debug)]
@@ -162,7 +163,16 @@ pub struct SeenNames<'a> {
     /// The threads.
     pub standings: &'a Standings,
     /// Names of the objects that threads wait for, by their addresses.
-    pub symbols: &'a HashMap<u64, String>,
+    pub objects: &'a HashMap<u64, ObjectName>,
+}
+
+/// What an object that a thread waits for is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ObjectName {
+    /// The static that it is in.
+    Symbol(String),
+    /// The kind of memory that it is in.
+    Region(Region),
 }
 
 impl<'a> LockNames<'a> {
@@ -194,7 +204,19 @@ impl<'a> LockNames<'a> {
             (LockName::Location(location), None) => {
                 format!("{} of {}", noun(lock), self.location(*location))
             }
-            (LockName::None, None) => format!("{} {:#x}", noun(lock), lock.address),
+            (LockName::None, None) => {
+                let region = self.region_of(lock).map_or_else(String::new, |region| format!(" ({region})"));
+                format!("{} {:#x}{region}", noun(lock), lock.address)
+            }
+        }
+    }
+
+    /// What kind of memory a lock is in, where no file is mapped: `heap`.
+    pub(super) fn region_of(&self, lock: &Lock) -> Option<&'static str> {
+        let seen = self.seen.filter(|seen| seen.standings.target.own_pid == lock.pid)?;
+        match seen.objects.get(&lock.address)? {
+            ObjectName::Region(region) => Some(region.name()),
+            ObjectName::Symbol(_) => None,
         }
     }
 

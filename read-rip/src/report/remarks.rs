@@ -222,7 +222,7 @@ pub fn of_locks(model: &LockModel, overview: &Overview, snapshot: &Snapshot, los
     remarks.extend(of_unmatched(model));
     let has_moved = |summary: &Summary| {
         let lock = &model.locks[summary.lock];
-        summary.has_moved || (lock.holders.is_empty() && !lock.waiters.is_empty())
+        summary.has_moved || (!lock.is_from_memory && lock.holders.is_empty() && !lock.waiters.is_empty())
     };
     if !model.is_final && overview.locks.iter().any(has_moved) {
         remarks
@@ -230,7 +230,7 @@ pub fn of_locks(model: &LockModel, overview: &Overview, snapshot: &Snapshot, los
     }
     let clock = snapshot.header.as_ref().and_then(|header| header.clock);
     let is_timed = clock.is_some_and(|clock| clock.level != ClockLevel::Off);
-    if !is_timed && model.locks.iter().any(|lock| !lock.is_from_memory) {
+    if !is_timed && model.is_recorded() && model.locks.iter().any(|lock| !lock.is_from_memory) {
         remarks.push("No times were recorded (set RIP_CLOCK=contended or all).".to_owned());
     }
     if losses.overwritten > 0 && model.locks.iter().any(|lock| lock.record.acquisitions > 0) {
@@ -241,7 +241,10 @@ pub fn of_locks(model: &LockModel, overview: &Overview, snapshot: &Snapshot, los
 }
 
 fn of_no_lock(model: &LockModel) -> Option<String> {
-    let why = "No lock is known: the program marks no locks, or all of their marks are overwritten.";
+    let why = match model.is_recorded() {
+        true => "No lock is known: the program marks no locks, or all of their marks are overwritten.",
+        false => "No thread waits for a lock that read-rip knows.",
+    };
     model.locks.is_empty().then(|| why.to_owned())
 }
 

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::hash::HashMap;
+use crate::hash::{HashMap, HashSet};
 use crate::stacks::{Group, Stack, Unwinder, group};
 use crate::target::{Descriptor, Memory, RunState, Sleep, Target, Task, Unstopped};
 use crate::waits::{Clue, Wait, Waits};
@@ -153,6 +153,15 @@ impl Standings {
             // The stack of a thread that moved on is not the one that this wait was examined with.
             thread.wait = wait.filter(|_| thread.is_still == Some(true));
         }
+    }
+
+    /// Forgets what only its reader can use: the mappings in which no object is that a thread waits for.
+    pub fn compact(&mut self) {
+        let waits = self.threads.iter().filter_map(|thread| thread.wait.as_ref());
+        let objects = waits.map(|wait| wait.object.unwrap_or(wait.futex));
+        let used = objects.filter_map(|object| Some(self.target.mapping_at(object)?.begin));
+        let used: HashSet<u64> = used.collect();
+        self.target.mappings.retain(|mapping| used.contains(&mapping.begin));
     }
 
     /// Whether all indices in it lead somewhere. A saved ring may contain anything.

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 /// A range of the target's memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mapping {
     /// Its first address.
     pub begin: u64,
@@ -20,6 +22,7 @@ pub struct Mapping {
     /// The device and the inode of the file; `None` if no file is mapped, or if that is not known.
     pub file: Option<(u64, u64)>,
     /// The path of the file, as the target sees it. Special ranges have a name in brackets, as in `[stack]`.
+    #[serde(serialize_with = "crate::saved_text::optional_path")]
     pub path: Option<PathBuf>,
     /// Whether the file has been removed since.
     pub is_deleted: bool,

@@ -12,6 +12,7 @@
 //! | `syscall` | the system call that a thread sleeps in, and its arguments |
 //! | `memory` | the target's memory, as something that can be read |
 //! | `mapping` | the ranges of the target's memory |
+//! | `region` | what kind of memory an address is in |
 //! | `module` | the executable and the libraries that are mapped |
 //! | `unstopped` | why threads were not stopped |
 //! | `descriptor` | what is behind a file descriptor |
@@ -21,6 +22,7 @@ mod hidden;
 mod mapping;
 mod memory;
 mod module;
+mod region;
 mod syscall;
 mod task;
 mod unstopped;
@@ -30,6 +32,7 @@ pub use hidden::Hidden;
 pub use mapping::Mapping;
 pub use memory::{Memory, Unreadable};
 pub use module::modules_of;
+pub use region::{Region, Regions};
 pub use syscall::{Architecture, Call, CallKind, Child, Futex, FutexOperation};
 pub use task::{Registers, RunState, Schedule, Sleep, Task};
 pub use unstopped::Unstopped;
@@ -55,9 +58,8 @@ pub struct Target {
     pub taken_ns: Option<u64>,
     /// Its threads, by `tid`.
     pub tasks: Vec<Task>,
-    /// Its memory's ranges, by address. Empty if this reader may not see them,
-    /// and in a saved ring.
-    #[serde(skip)]
+    /// Its memory's ranges, by address. Empty if this reader may not see them.
+    /// A saved ring has those with objects that threads wait for.
     pub mappings: Vec<Mapping>,
     /// The executable and its libraries, from the mappings. Empty if this reader may not see them.
     pub modules: Vec<Module>,

@@ -369,7 +369,8 @@ fn the_view_ends_with_the_verdict_and_the_next_command() {
     let path = scratch.path("ring");
     deadlock(ring()).build().write(&path);
     let outcome = read_rip([path.as_os_str()]).sound();
-    let expected = format!("check: proven deadlock of 2 threads; next: read-rip check {}\n", path.display());
+    let summary = "2 threads wait for one another, for at least 1.0 s";
+    let expected = format!("check: proven deadlock: {summary}; next: read-rip check {}\n", path.display());
     assert!(outcome.stdout.ends_with(&expected), "{outcome:#?}");
     // Scripts read these.
     assert!(!show(&["-t"], &path).sound().stdout.contains("check:"));

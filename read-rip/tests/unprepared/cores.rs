@@ -66,7 +66,7 @@ fn a_deadlock_is_proven_from_a_core_alone() {
     let heading = format!("deadlocks[{}], core file: 3 threads", core.pid);
     assert_eq!(view.heading(), heading);
     contains(view.result(), &["ended by SIGABRT in deadlocks[", "waiting for the mutex savings (0x"]);
-    contains(view.result(), &["check: proven deadlock of 2 threads"]);
+    contains(view.result(), &["check: proven deadlock: 2 threads wait for one another"]);
     let stacks = show(&["stacks"], &core.path).sound();
     contains(
         &stacks.stdout,
@@ -169,7 +169,10 @@ fn the_ring_that_is_named_is_joined() {
     let options = ["--ring", ring.path.to_str().unwrap()];
     let view = show(&options, &core.path).sound();
     assert_eq!(view.heading(), format!("deadlocks[{}], core file and ring: 3 threads", core.pid));
-    contains(&view.stdout, &["ended by SIGABRT in chief[", "check: proven deadlock of 2 threads"]);
+    contains(
+        &view.stdout,
+        &["ended by SIGABRT in chief[", "check: proven deadlock: 2 threads wait for one another"],
+    );
 }
 
 #[test]

@@ -24,6 +24,18 @@ fn the_proven_deadlock(stuck: &Stuck) -> serde_json::Value {
     finding
 }
 
+/// Nothing recorded the process, and no command says what a record would have to have.
+#[track_caller]
+fn speaks_of_no_record(stuck: &Stuck) {
+    for command in [&[][..], &["-t"], &["locks"], &["stacks"], &["check"]] {
+        let outcome = stuck.read(command);
+        let said = format!("{}{}", outcome.stdout, outcome.stderr).replace(", records nothing: ", "");
+        for word in ["record", " mark", "RIP_", "Threads ran", "of process "] {
+            assert!(!said.contains(word), "{word}: {outcome:#?}");
+        }
+    }
+}
+
 #[test]
 fn two_mutexes_in_opposite_orders_are_a_proven_deadlock() {
     let at = format!("at transfer deadlocks.c:{}", line_of("/* the second lock */"));
@@ -38,7 +50,10 @@ fn two_mutexes_in_opposite_orders_are_a_proven_deadlock() {
         contains(&check.stdout, &["proven deadlock: 2 threads wait for one another", "saver[", "spender["]);
         contains(&check.stdout, &["waits for savings (0x", "waits for current_account (0x", &at, "memory"]);
         let view = stuck.read(&[]).sound();
-        contains(&view.stdout, &["mutex savings (0x", "owned by saver[", "proven deadlock of 2 threads"]);
+        contains(
+            &view.stdout,
+            &["mutex savings (0x", "owned by saver[", "check: proven deadlock: 2 threads wait"],
+        );
         let stacks = stuck.read(&["stacks"]).sound();
         contains(
             &stacks.stdout,
@@ -69,7 +84,10 @@ fn the_same_deadlock_is_proven_in_static_and_in_stripped_programs() {
 fn locks_on_the_heap_are_shown_by_their_addresses() {
     let stuck = Stuck::start(deadlocks(), &["heap"], 2);
     the_proven_deadlock(&stuck);
-    contains(&stuck.read(&["check"]).stdout, &["waits for lock 0x"]);
+    let said = stuck.read(&["check"]).stdout;
+    contains(&said, &["waits for lock 0x", " (heap) at transfer deadlocks.c:"]);
+    contains(&stuck.read(&[]).sound().stdout, &["mutex 0x", " (heap), owned by saver["]);
+    contains(&stuck.read(&["locks"]).sound().stdout, &["\nheap  mutex at 0x"]);
 }
 
 #[test]
@@ -147,6 +165,10 @@ fn locks_of_rust_are_named_and_their_holders_are_not_known() {
     );
     let found = stuck.findings();
     assert!(!found.is_empty(), "a stuck program");
+    let stall = "suspected stall: no thread moves, for at least ";
+    contains(&view, &[stall, "; of 4 threads, 3 wait for locks, 1 waits for another thread; next: "]);
+    contains(&stuck.read(&["check"]).stdout, &[stall, "; of 4 threads, 3 wait for locks"]);
+    speaks_of_no_record(&stuck);
     assert!(found.iter().all(|finding| finding["confidence"] == "suspected"), "{found:#?}");
 }
 
@@ -163,6 +185,7 @@ fn a_stuck_python_program_has_whole_stacks_and_no_proof() {
     let answer = stuck.read(&["check"]);
     assert_eq!(answer.status, 3, "a stuck program is not called sound: {answer:#?}");
     contains(&answer.stdout, &["not judged: "]);
+    speaks_of_no_record(&stuck);
     contains(&stuck.read(&[]).sound().stdout, &["3 threads", "waiting for "]);
     contains(&stuck.read(&["stacks"]).sound().stdout, &["2 threads: "]);
 }

@@ -74,9 +74,7 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         Doubt::ShortWindow => {
             "nothing recorded when these waits began: they may be short (a longer --window says more)"
         }
-        Doubt::UnrecordedWaker => {
-            "a signal handler, a timer, or another process may wake them, which is not recorded"
-        }
+        Doubt::UnrecordedWaker => "a signal handler, a timer, or another process may wake them",
         Doubt::LockUnknown => {
             "plain marks do not identify a lock: several locks may be acquired at this line"
         }
@@ -157,6 +155,10 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
         Advice::CheckSilentHolder => {
             "find out what the holder waits for after its last mark (a join, a channel, a file, a socket), or on which \
              path it left without releasing the lock (an early return, a forgotten guard)"
+        }
+        Advice::JoinUnlocked => {
+            "release this lock before waiting for the end of a thread, or find out why that thread does not end: \
+             `read-rip stacks PID` shows where it is"
         }
         Advice::WaitUnlocked => {
             "release this lock before waiting for that, or look for a path that left it locked (an early return, a \
