@@ -4,6 +4,8 @@
 
 #![cfg(not(loom))]
 
+#[path = "sync/channels.rs"]
+mod channels;
 #[path = "sync/once.rs"]
 mod once;
 #[path = "sync/threads.rs"]

@@ -100,6 +100,20 @@ fn finds_a_waiter_behind_a_thread_in_a_nested_monitor() {
 }
 
 #[test]
+fn finds_a_waiter_behind_a_thread_whose_wait_is_recorded() {
+    for (scenario, what) in [
+        ("holder-at-a-recorded-barrier", "barrier"),
+        ("holder-receives-recorded", "message"),
+        ("holder-sends-recorded", "message"),
+        ("holder-is-parked", "message"),
+    ] {
+        waits_long(scenario, |finding| {
+            assert_eq!(finding["evidence"]["holder"]["sleep"]["what"], what, "{scenario}");
+        });
+    }
+}
+
+#[test]
 fn forty_of_a_hundred_and_one_threads_are_one_long_wait() {
     waits_long("many-behind-one-of-many", |finding| {
         assert_eq!(finding["evidence"]["blocked"], 40);
@@ -131,7 +145,17 @@ fn a_chain_of_locks_has_one_finding_about_its_root() {
 
 #[test]
 fn the_thread_pool_of_the_rust_book_is_no_finding() {
-    for answer in ask("book-pool") {
+    is_a_pool("book-pool");
+}
+
+#[test]
+fn the_thread_pool_of_the_rust_book_with_a_recorded_channel_is_no_finding() {
+    is_a_pool("recorded-book-pool");
+}
+
+#[track_caller]
+fn is_a_pool(scenario: &str) {
+    for answer in ask(scenario) {
         assert_eq!((&answer.findings[..], answer.status), (&[][..], 0), "{answer:#?}");
         let checked = answer.lines.iter().find(|line| line["type"] == "checked").unwrap();
         let pools = &checked["data"]["balance"]["pools"];

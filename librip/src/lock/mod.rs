@@ -2,8 +2,8 @@
 //!
 //! It locks nothing itself. `protocol` is the one protocol that all locks follow. It writes through `table`, and `site`
 //! says where an event comes from. `record` is what wrappers call (`sync`, `raw`, `thread`), `interposed` what an
-//! interposer calls besides, and `by_hand` is for locks that a program marks itself. `blocked` is for what nobody holds,
-//! and `once` for initialisers that run once.
+//! interposer calls besides, and `by_hand` is for locks that a program marks itself. `blocked` is for what nobody
+//! holds, and `once` for initialisers that run once.
 
 pub(crate) mod blocked;
 pub(crate) mod by_hand;

@@ -9,8 +9,8 @@
 //!
 //! # A wait that cannot be seen
 //!
-//! Two threads may find that nobody has begun. One of them runs the initialiser, and the other one waits. So a thread is
-//! in the state WAITING before the call, and whoever runs the initialiser changes that.
+//! Two threads may find that nobody has begun. One of them runs the initialiser, and the other one waits. So a thread
+//! is in the state WAITING before the call, and whoever runs the initialiser changes that.
 
 use crate::lock::protocol::{Acquisition, Release};
 use crate::lock::site::Origin;

@@ -99,10 +99,11 @@ fn has_only_waited_since(view: &View<'_>, thread: ThreadId, lock: LockId) -> boo
     let slept: Vec<LockId> = sleeps.filter_map(|step| step.lock).collect();
     // A step of a condition variable is about its lock.
     let is_waiting = |lock: LockId| slept.contains(&lock) || thread.semaphore_wait == Some(lock);
-    // A wait for what nobody holds is a step without a lock.
-    let sleeps_at =
-        thread.sleep.filter(|sleep| thread.semaphore_wait == Some(sleep.lock)).map(|sleep| sleep.location);
-    let is_wait = |step: &Step| step.kind == StepKind::Snap && sleeps_at == Some(step.location);
+    // A wait for what nobody holds is a step without a lock. Its event and its entry may have two locations.
+    let place = |location: LocationId| place_of(view.locations[location]);
+    let sleep = thread.sleep.filter(|sleep| thread.semaphore_wait == Some(sleep.lock));
+    let sleeps_at = sleep.map(|sleep| place(sleep.location));
+    let is_wait = |step: &Step| step.kind == StepKind::Snap && sleeps_at == Some(place(step.location));
     since.iter().all(|step| step.lock.is_some_and(is_waiting) || is_wait(step))
 }
 

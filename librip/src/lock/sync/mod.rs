@@ -1,9 +1,10 @@
 //! `std::sync` with locks that are recorded: replace `use std::sync` by `use librip::sync`.
 //!
-//! [`Mutex`], [`RwLock`], [`Condvar`], [`Once`], [`OnceLock`] and [`LazyLock`] wrap those of the standard library and
-//! behave alike, poisoning included. Everything else is re-exported unchanged. The ring then says which thread holds
-//! which lock, which one runs which initialiser, and since when a thread waits for which of them. `read-rip locks` and
-//! `read-rip check` show that, with the lines of your program.
+//! [`Mutex`], [`RwLock`], [`Condvar`], [`Barrier`], [`Once`], [`OnceLock`], [`LazyLock`] and the receivers and bounded
+//! senders of [`mpsc`] wrap those of the standard library and behave alike, poisoning included. Everything else is
+//! re-exported unchanged. The ring then says which thread holds which lock, which one runs which initialiser, and since
+//! when a thread waits for which of them, at a barrier, or for a message. `read-rip locks` and `read-rip check` show
+//! that, with the lines of your program.
 //!
 //! ```
 //! use librip::sync::{Arc, Mutex};
@@ -19,8 +20,9 @@
 //! word is stored after the acquisition, and one before the release. Everything else is written outside. A lock takes
 //! eight bytes more, and so does a guard.
 //!
-//! An initialisation that is done costs what it costs in the standard library: [`OnceLock::get`] and [`Once::call_once`]
-//! execute as many instructions, [`OnceLock::get_or_init`] and [`LazyLock`] one more. Only calls before that record.
+//! An initialisation that is done costs what it costs in the standard library: [`OnceLock::get`] and
+//! [`Once::call_once`] execute as many instructions, [`OnceLock::get_or_init`] and [`LazyLock`] one more. Only calls
+//! before that record. A channel records only where a thread waits. A barrier records each wait.
 //!
 //! # What differs from `std::sync`
 //!
@@ -32,7 +34,8 @@
 //! * a `const fn` cannot drop one (error E0493), for instance in `into_inner`. `new` is a `const fn` as in the standard
 //!   library.
 //!
-//! Locks and guards are larger, [`LazyLock`] by its initialiser, and `WaitTimeoutResult`, `LockResult` and all re-exports are the same types.
+//! Locks and guards are larger, and a [`LazyLock`] also by its initialiser. `WaitTimeoutResult`, `LockResult` and all
+//! re-exports are the same types.
 //!
 //! # What it does not see
 //!
@@ -40,15 +43,18 @@
 //! called, as far as debug information says. [`Mutex::get_mut`] and [`Mutex::into_inner`] lock nothing and record
 //! nothing.
 
+mod barrier;
 mod condvar;
 mod initialising;
 mod lazy_lock;
 mod locking;
+pub mod mpsc;
 mod mutex;
 mod once;
 mod once_lock;
 mod rwlock;
 
+pub use barrier::Barrier;
 pub use condvar::Condvar;
 pub use lazy_lock::LazyLock;
 pub use mutex::{Mutex, MutexGuard};
@@ -59,6 +65,6 @@ pub use once_lock::OnceLock;
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub use std::sync::{
-    Arc, Barrier, BarrierWaitResult, LockResult, OnceState, PoisonError, TryLockError, TryLockResult,
-    WaitTimeoutResult, Weak, atomic, mpsc,
+    Arc, BarrierWaitResult, LockResult, OnceState, PoisonError, TryLockError, TryLockResult,
+    WaitTimeoutResult, Weak, atomic,
 };

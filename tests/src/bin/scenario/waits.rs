@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier, Once};
 use std::thread;
 
 use librip::rip_snap;
-use librip::sync::{Condvar, Mutex};
+use librip::sync::{Condvar, Mutex, mpsc as recorded};
 
 use crate::stage::{Scenario, actor, leaked, park};
 
@@ -20,6 +20,11 @@ pub(crate) const ALL: &[Scenario] = &[
     ("holder-reads-a-socket", || waits_behind(reads)),
     ("guard-forgotten", || waits_behind(forgets)),
     ("holder-in-a-monitor", || waits_behind(in_a_monitor)),
+    ("holder-at-a-recorded-barrier", || waits_behind(at_a_recorded_barrier)),
+    ("holder-receives-recorded", || waits_behind(receives_recorded)),
+    ("holder-sends-recorded", || waits_behind(sends_recorded)),
+    ("holder-is-parked", || waits_behind(|| librip::thread::park())),
+    ("recorded-book-pool", recorded_book_pool),
     ("many-behind-one-of-many", many_behind_one_of_many),
     ("two-layers", two_layers),
     ("chain-of-locks", chain_of_locks),
@@ -64,6 +69,21 @@ fn in_a_once() {
 
 fn at_a_barrier() {
     Barrier::new(2).wait();
+}
+
+fn at_a_recorded_barrier() {
+    librip::sync::Barrier::new(2).wait();
+}
+
+fn receives_recorded() {
+    let (_sender, receiver): (_, recorded::Receiver<()>) = recorded::channel();
+    receiver.recv().unwrap();
+}
+
+fn sends_recorded() {
+    let (sender, _receiver) = recorded::sync_channel(1);
+    sender.send(1).unwrap();
+    sender.send(2).unwrap();
 }
 
 fn reads() {
@@ -182,6 +202,30 @@ fn start_pool() -> (mpsc::Sender<Job>, Arc<Mutex<Receiver<Job>>>) {
     (0..4).for_each(|_| done.recv().unwrap());
     workers.into_iter().for_each(|worker| drop(worker.until_blocked()));
     (jobs, receiver)
+}
+
+/// The same pool with a channel that records.
+fn recorded_book_pool() {
+    let (jobs, receiver) = recorded::channel::<Job>();
+    let receiver = Arc::new(Mutex::new(receiver));
+    let start = |index| {
+        let receiver = Arc::clone(&receiver);
+        actor(&format!("worker {index}"), move || {
+            loop {
+                let Ok(job) = receiver.lock().unwrap().recv() else { break };
+                job();
+            }
+        })
+    };
+    let workers: Vec<_> = (0..4).map(start).collect();
+    let (say_done, done) = recorded::channel();
+    for _ in 0..4 {
+        let say_done = say_done.clone();
+        jobs.send(Box::new(move || say_done.send(()).unwrap())).unwrap();
+    }
+    (0..4).for_each(|_| done.recv().unwrap());
+    workers.into_iter().for_each(|worker| drop(worker.until_blocked()));
+    mem::forget(jobs);
 }
 
 /// All threads of the process wait on conditions, `main` too.
