@@ -65,3 +65,33 @@ fn a_wait_that_goes_on_after_a_signal_has_woken_another_thread_is_no_lost_wakeup
     assert!(!found.contains("lost-wakeup"), "{found}");
     assert_eq!(signals(victim), [kind::CONDITION_SIGNALLED]);
 }
+
+/// What `check` says of a story while it lives and when it was killed.
+fn checked(story: &str) -> [String; 2] {
+    let mut victim = told(story);
+    let live = read_rip(&["check"], &victim.ring_path());
+    victim.kill();
+    [live, read_rip(&["check"], &victim.wait().ring_path())]
+}
+
+#[test]
+fn a_condition_that_is_destroyed_while_a_thread_waits_on_it_is_misuse() {
+    for (found, confidence) in checked("destroyed").into_iter().zip(["proven", "potential"]) {
+        let summary = format!("\n{confidence} misuse: ");
+        for part in [
+            &*summary,
+            " destroyed a condition variable on which a thread waits, with the lock ledger",
+            "at destroys joins.c:",
+            "next: wake all threads that wait on it",
+        ] {
+            assert!(found.contains(part), "{part}: {found}");
+        }
+    }
+}
+
+#[test]
+fn a_condition_whose_threads_were_woken_may_be_destroyed() {
+    for found in checked("destroyed after a broadcast") {
+        assert!(!found.contains("misuse"), "{found}");
+    }
+}

@@ -18,6 +18,7 @@
 //! | [`KIND_LOCK_INITIALISED`] | time, (place,) lock | a new lock begins at this address, and nobody holds it |
 //! | [`KIND_CONDITION_SIGNALLED`] | (place,) condition | the thread signals it, and a thread may wait on it |
 //! | [`KIND_CONDITION_UNHEARD`] | (place,) condition | the thread signals it, and no thread waits on it |
+//! | [`KIND_CONDITION_DESTROYED`] | time, (place,) condition | the thread destroys it, and a thread waits on it |
 //!
 //! The place is [`OPERAND_CALLER`] or [`OPERAND_LOCATION`]: it says where the program called the function that records.
 //! The stack is up to four [`OPERAND_STACK`]s: a hint at who called the caller.
@@ -91,6 +92,8 @@ pub const KIND_LOCK_INITIALISED: u8 = 10;
 pub const KIND_CONDITION_SIGNALLED: u8 = 11;
 /// [`Site::kind`]: see the [module](self).
 pub const KIND_CONDITION_UNHEARD: u8 = 12;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_CONDITION_DESTROYED: u8 = 13;
 
 /// [`Site::flags`]: the lock is acquired in shared mode.
 pub const SITE_SHARED: u16 = 1;

@@ -5,7 +5,9 @@
 
 use core::ffi::c_int;
 
-use librip::interpose::{Caller, LastHolder, MUTEX, MUTEX_TRY, destroyed, initialised, signals};
+use librip::interpose::{
+    Caller, LastHolder, MUTEX, MUTEX_TRY, destroyed, destroys_in_use, initialised, signals,
+};
 
 use crate::acquire::{lock_calls, release};
 use crate::condition::record_wait;
@@ -61,6 +63,14 @@ pub(crate) extern "C-unwind" fn cnd_signal(condition: Object<Condition>, caller:
 pub(crate) extern "C-unwind" fn cnd_broadcast(condition: Object<Condition>, caller: Caller) -> c_int {
     signals(condition.address(), caller, condition.may_have_waiters());
     real::cnd_broadcast(condition)
+}
+
+/// It has no result.
+pub(crate) extern "C-unwind" fn cnd_destroy(condition: Object<Condition>, caller: Caller) -> c_int {
+    if condition.has_waiters() {
+        destroys_in_use(condition.address(), caller);
+    }
+    real::cnd_destroy(condition)
 }
 
 pub(crate) extern "C-unwind" fn cnd_wait(

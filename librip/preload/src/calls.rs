@@ -80,6 +80,8 @@ calls! {
         pthread_spin_destroy => spin::destroy,
         pthread_cond_signal => condition::signal,
         pthread_cond_broadcast => condition::broadcast,
+        pthread_cond_destroy => condition::destroy,
+        cnd_destroy => c11::cnd_destroy,
         cnd_signal => c11::cnd_signal,
         cnd_broadcast => c11::cnd_broadcast,
         sem_wait => semaphore::wait,

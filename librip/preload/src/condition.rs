@@ -4,8 +4,8 @@
 use core::ffi::{c_int, c_void};
 
 use librip::interpose::{
-    Caller, CondWait, Flags, MUTEX, MUTEX_TRY, Sites, StackPointer, begin_condition_wait, has_no_entry,
-    owner_died, signals, tid,
+    Caller, CondWait, Flags, MUTEX, MUTEX_TRY, Sites, StackPointer, begin_condition_wait, destroys_in_use,
+    has_no_entry, owner_died, signals, tid,
 };
 
 use crate::incident;
@@ -50,6 +50,14 @@ pub(crate) extern "C-unwind" fn signal(condition: Object<Condition>, caller: Cal
 pub(crate) extern "C-unwind" fn broadcast(condition: Object<Condition>, caller: Caller) -> c_int {
     signals(condition.address(), caller, condition.may_have_waiters());
     real::pthread_cond_broadcast(condition)
+}
+
+/// The C library waits until no thread waits any more. If nobody has woken these threads, that is for ever.
+pub(crate) extern "C-unwind" fn destroy(condition: Object<Condition>, caller: Caller) -> c_int {
+    if condition.has_waiters() {
+        destroys_in_use(condition.address(), caller);
+    }
+    real::pthread_cond_destroy(condition)
 }
 
 /// Records a wait. The thread does not hold the mutex meanwhile.

@@ -96,22 +96,34 @@ impl Object<Mutex> {
 }
 
 impl Object<Condition> {
-    /// Whether a thread may wait on it. glibc counts the waiters from the fourth bit of this word on, since version
-    /// 2.25. The first bit says that threads of other processes may wait too. They count as waiting, because this
+    const IS_PROCESS_SHARED: u32 = 1;
+    const WAITERS_SHIFT: u32 = 3;
+
+    /// Whether a thread may wait on it. If it is for several processes, their threads count as waiting, because this
     /// process does not know when they began.
+    #[inline(always)]
+    pub(crate) fn may_have_waiters(self) -> bool {
+        let word = self.word();
+        word >> Self::WAITERS_SHIFT != 0 || word & Self::IS_PROCESS_SHARED != 0
+    }
+
+    /// Whether a thread waits on it, or was woken just now.
+    pub(crate) fn has_waiters(self) -> bool {
+        self.word() >> Self::WAITERS_SHIFT != 0
+    }
+
+    /// The word in which glibc counts the waiters, from the fourth bit on, since version 2.25. The first bit says
+    /// whether the condition variable is for several processes.
     ///
     /// Earlier versions have half of a pointer there, which is zero only before the first wait, or if the mutex is in
     /// the first 4 GiB.
     #[inline(always)]
-    pub(crate) fn may_have_waiters(self) -> bool {
+    fn word(self) -> u32 {
         const OFFSET: usize = 36;
-        const IS_PROCESS_SHARED: u32 = 1;
-        const WAITERS_SHIFT: u32 = 3;
         // SAFETY: see the module. It is within the condition variable.
         let word = unsafe { AtomicU32::from_ptr(self.0.wrapping_byte_add(OFFSET).cast()) };
         // ORDERING: relaxed: a hint, as precise as the C library's own look.
-        let word = word.load(Relaxed);
-        word >> WAITERS_SHIFT != 0 || word & IS_PROCESS_SHARED != 0
+        word.load(Relaxed)
     }
 }
 

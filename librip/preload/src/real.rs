@@ -113,6 +113,8 @@ functions! {
     pthread_cond_clockwait(condition: Object<Condition>, mutex: Object<Mutex>, clock: c_int, until: Deadline);
     pthread_cond_signal(condition: Object<Condition>);
     pthread_cond_broadcast(condition: Object<Condition>);
+    pthread_cond_destroy(condition: Object<Condition>);
+    cnd_destroy(condition: Object<Condition>);
     cnd_signal(condition: Object<Condition>);
     cnd_broadcast(condition: Object<Condition>);
     sem_wait(semaphore: Object<Semaphore>);

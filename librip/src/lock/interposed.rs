@@ -123,6 +123,7 @@ sites! {
     initialised: KIND_LOCK_INITIALISED [OPERAND_TIME, OPERAND_CALLER, OPERAND_LOCK];
     condition_signalled: KIND_CONDITION_SIGNALLED [OPERAND_CALLER, OPERAND_CONDITION];
     condition_unheard: KIND_CONDITION_UNHEARD [OPERAND_CALLER, OPERAND_CONDITION];
+    condition_destroyed: KIND_CONDITION_DESTROYED [OPERAND_TIME, OPERAND_CALLER, OPERAND_CONDITION];
 }
 
 /// Gives the calling thread its slot now, rather than at its first operation.
@@ -387,10 +388,21 @@ pub fn sem_posted(semaphore: u64, caller: Caller) {
     Release::of(None).done(caller, semaphore, Own::released(), Own::released_timed());
 }
 
+/// The flags of events that are about a condition variable alone.
+const CONDITION: Flags = 0;
+
+/// A thread is about to destroy a condition variable on which a thread waits, or has just waited.
+#[cold]
+#[inline(never)]
+pub fn destroys_in_use(condition: u64, caller: Caller) {
+    if let Some(slot) = Slot::current() {
+        caller.event(slot, [slot.time()], [condition], Sites::<CONDITION>::condition_destroyed());
+    }
+}
+
 /// A thread is about to signal a condition variable. `is_heard`: whether a thread may wait on it.
 #[inline(always)]
 pub fn signals(condition: u64, caller: Caller, is_heard: bool) {
-    const CONDITION: Flags = 0;
     let Some(slot) = Slot::current() else { return };
     if is_heard {
         caller.event(slot, [], [condition], Sites::<CONDITION>::condition_signalled());

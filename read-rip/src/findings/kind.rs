@@ -81,6 +81,8 @@ named! {
         WaitWithoutLock = "wait-without-lock",
         /// A lock was initialised while a thread waited for it.
         InitialisedInUse = "initialised-in-use",
+        /// A condition variable was destroyed while a thread waited on it.
+        DestroyedInUse = "destroyed-in-use",
     }
 }
 
@@ -112,7 +114,7 @@ impl Refusal {
             Refusal::TooOften => "EAGAIN",
             Refusal::Destroyed => "EINVAL",
             Refusal::SemaphoreFull => "EOVERFLOW",
-            Refusal::WaitWithoutLock | Refusal::InitialisedInUse => return None,
+            Refusal::WaitWithoutLock | Refusal::InitialisedInUse | Refusal::DestroyedInUse => return None,
         })
     }
 }
@@ -264,6 +266,8 @@ named! {
         CheckSignal = "check-signal",
         /// Let the waiting thread check, under the lock, whether what it waits for has happened already.
         CheckBeforeWait = "check-before-wait",
+        /// Wake all threads that wait on a condition variable, and let them return, before it is destroyed.
+        WakeBeforeDestroy = "wake-before-destroy",
         /// Look at the stacks of all threads.
         ShowStacks = "show-stacks",
         /// Look for a holder that is not recorded.

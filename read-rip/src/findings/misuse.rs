@@ -15,6 +15,11 @@
 //! A lock that was initialised while a thread waited for it, and still waits, is misuse too: the thread began to wait
 //! earlier than the initialisation was recorded.
 //!
+//! A condition variable that is destroyed while a thread waits on it, and still waits, is misuse. That a thread waits is
+//! not enough: it may be woken already, and a program may destroy the condition variable then. So the kernel must say
+//! that it still sleeps on it, and then the finding is proven; or no signal is known that it could have heard, and then
+//! it is potential.
+//!
 //! A try that found a lock taken, and a wait whose time was up, are no errors.
 //!
 //! # Blind spots
@@ -31,10 +36,11 @@
 
 use super::evidence::{Evidence, RefusedCall};
 use super::finding::{Analysis, Finding};
-use super::kind::{Advice, Confidence, Kind, Refusal};
+use super::kind::{Advice, Confidence, Doubt, Kind, Refusal};
 use super::view::View;
-use crate::locks::{LockIncident, StepKind};
+use crate::locks::{Doing, EndOfCondition, LockId, LockIncident, Seen, Signal, StepKind, ThreadLocks};
 use crate::ring::IncidentKind;
+use crate::threads::ThreadState;
 
 /// See the file's description.
 pub(super) struct Misuse;
@@ -57,6 +63,7 @@ impl Analysis for Misuse {
             found.push(finding);
         }
         initialised_in_use(view, found);
+        destroyed_in_use(view, found);
     }
 }
 
@@ -90,6 +97,53 @@ fn initialised_in_use(view: &View<'_>, found: &mut Vec<Finding>) {
             found.push(finding);
         }
     }
+}
+
+/// Finds condition variables that were destroyed while a thread waited on them.
+fn destroyed_in_use(view: &View<'_>, found: &mut Vec<Finding>) {
+    for (id, thread) in view.now.threads.iter().enumerate() {
+        for end in &thread.ended_conditions {
+            let waiting = left_waiting(view, thread.pid, end);
+            let Some(&(lock, _)) = waiting.first() else { continue };
+            let (confidence, doubt) = match waiting.iter().any(|&(_, is_certain)| is_certain) {
+                true => (Confidence::Proven, None),
+                false => (Confidence::Potential, Some(Doubt::EndUnknown)),
+            };
+            let evidence = Evidence::RefusedCall(RefusedCall {
+                what: Refusal::DestroyedInUse,
+                thread: Some(id),
+                tid: thread.tid,
+                lock,
+                location: end.location,
+                count: 1,
+                first_ago_ns: view.ago_ns(end.at_ns),
+            });
+            let mut finding = Finding::new(Kind::Misuse, confidence, evidence, Advice::WakeBeforeDestroy);
+            finding.threads_hurt = waiting.len();
+            finding.doubts.extend(doubt);
+            found.push(finding);
+        }
+    }
+}
+
+/// The locks of the threads of a process that waited on a condition variable when it was destroyed, and still do. Each
+/// with whether the kernel says that the thread sleeps there.
+fn left_waiting(view: &View<'_>, pid: u32, end: &EndOfCondition) -> Vec<(LockId, bool)> {
+    let Some(at_ns) = end.at_ns else { return Vec::new() };
+    let own = || view.now.threads.iter().filter(|thread| thread.pid == pid);
+    let is_heard = |signal: &Signal| signal.condition == end.condition && signal.is_heard;
+    let may_be_woken = own().any(|thread| thread.signals.iter().any(is_heard));
+    let waiting = |thread: &ThreadLocks| {
+        let sleep = thread
+            .sleep
+            .filter(|sleep| sleep.is_steady && sleep.since_ns.is_some_and(|since_ns| since_ns < at_ns))?;
+        let is_there = thread.condition == Some(end.condition) && thread.condition_wait.is_some();
+        let sleeps = |seen: Seen| seen.doing == Doing::WaitsInside && seen.is_still == Some(true);
+        let is_certain = thread.seen.is_some_and(sleeps);
+        let is_left = thread.state == ThreadState::Present && is_there && (is_certain || !may_be_woken);
+        is_left.then_some((sleep.lock, is_certain))
+    };
+    own().filter_map(waiting).collect()
 }
 
 fn advice(incident: &LockIncident) -> Advice {
@@ -142,5 +196,29 @@ mod tests {
         assert!(scene.run(&Misuse).is_empty(), "before the wait");
         scene.steps(0)[0].time_ns = None;
         assert!(scene.run(&Misuse).is_empty(), "it is not known when");
+    }
+
+    #[test]
+    fn a_condition_that_is_destroyed_while_a_thread_waits_on_it_is_misuse_unless_the_thread_may_be_woken() {
+        const READY: u64 = 0x1000;
+        let mut scene = Scene::of_two_threads_and_a_lock();
+        scene.waits_on_condition(1, 0);
+        scene.model.threads[1].condition = Some(READY);
+        let location = scene.location("queue.c", 80);
+        let end = EndOfCondition { condition: READY, at_ns: Some(NOW - 2 * SECOND), location };
+        scene.model.threads[0].ended_conditions = vec![end];
+        let found = scene.run(&Misuse);
+        assert_eq!((found.len(), found[0].confidence), (1, Confidence::Potential));
+        let seen = Seen { index: 1, place: None, doing: Doing::WaitsInside, is_still: Some(true) };
+        scene.model.threads[1].seen = Some(seen);
+        assert_eq!(scene.run(&Misuse)[0].confidence, Confidence::Proven);
+        let signal = Signal { condition: READY, is_heard: true, location };
+        scene.model.threads[0].signals.push(signal);
+        assert_eq!(scene.run(&Misuse)[0].confidence, Confidence::Proven, "it sleeps all the same");
+        scene.model.threads[1].seen = Some(Seen { doing: Doing::WaitsForLock, ..seen });
+        assert!(scene.run(&Misuse).is_empty(), "it was woken, and waits for the lock");
+        scene.model.threads[0].signals.clear();
+        scene.model.threads[0].ended_conditions[0].at_ns = Some(NOW - 20 * SECOND);
+        assert!(scene.run(&Misuse).is_empty(), "before the wait");
     }
 }

@@ -271,6 +271,7 @@ fn one_thread<'a>(
     own.steps = history.steps;
     own.condition = history.condition.filter(|_| own.condition_wait.is_some());
     own.signals = history.signals;
+    own.ended_conditions = history.ended;
     // The entry of an interposed wait on a condition variable does not say that it has a time limit. Its event does.
     if let Some(sleep) = &mut own.sleep {
         let last = own.steps.iter().last();

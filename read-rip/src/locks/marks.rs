@@ -35,6 +35,8 @@ pub(super) struct Mark {
     pub(super) condition: Option<u32>,
     /// It signals a condition variable: whether a thread may have waited on it.
     pub(super) signal: Option<bool>,
+    /// It destroys a condition variable on which a thread waits.
+    pub(super) ends_condition: bool,
     /// It is a call: its operand has flags too.
     pub(super) is_call: bool,
 }
@@ -58,6 +60,7 @@ impl Mark {
             place: None,
             condition: None,
             signal: None,
+            ends_condition: false,
             is_call: false,
         }
     }
@@ -153,6 +156,7 @@ impl<'p, 'a> Marks<'p, 'a> {
             Some(SiteKind::ConditionUnheard) => Some(false),
             _ => None,
         };
+        mark.ends_condition = !mark.is_ambiguous && meaning.kind == Some(SiteKind::ConditionDestroyed);
         // Nobody holds a semaphore: only that a thread takes a unit, or posts one, counts. Nothing else that a thread
         // blocks on is a lock.
         let lock_type = meaning.flags().lock_type();

@@ -23,8 +23,8 @@ mod steps;
 
 pub use build::{Input, build, build_of_words};
 pub use model::{
-    Doing, Hold, HoldState, Join, Lock, LockId, LockIncident, LockModel, LockName, Nature, Ownership, Record,
-    Seen, Signal, Step, StepKind, ThreadId, ThreadLocks, Wait,
+    Doing, EndOfCondition, Hold, HoldState, Join, Lock, LockId, LockIncident, LockModel, LockName, Nature,
+    Ownership, Record, Seen, Signal, Step, StepKind, ThreadId, ThreadLocks, Wait,
 };
 pub use observe::{doing, observe};
 pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, overview};

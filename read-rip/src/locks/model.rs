@@ -322,6 +322,8 @@ pub struct ThreadLocks {
     pub condition: Option<u64>,
     /// The last signal of each condition variable that the thread signalled, as far as known.
     pub signals: Vec<Signal>,
+    /// The condition variables that it destroyed while a thread waited on them, or was just being woken.
+    pub ended_conditions: Vec<EndOfCondition>,
     /// The same as a wait for that lock: signalled or not, the thread returns with the lock, or not at all.
     pub relock: Option<Wait>,
     /// The semaphore, barrier or channel, if the thread waits for a unit or a message, or for others at a barrier.
@@ -369,6 +371,7 @@ impl ThreadLocks {
             condition_wait: None,
             condition: None,
             signals: Vec::new(),
+            ended_conditions: Vec::new(),
             relock: None,
             semaphore_wait: None,
             sleep: None,
@@ -394,6 +397,17 @@ impl ThreadLocks {
         let waits = [self.wait.is_some(), self.condition_wait.is_some(), self.semaphore_wait.is_some()];
         self.join.is_some() || waits.contains(&true)
     }
+}
+
+/// The end of a condition variable while a thread waits on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndOfCondition {
+    /// The condition variable's address.
+    pub condition: u64,
+    /// When, ns since boot; `None` if that was not recorded.
+    pub at_ns: Option<u64>,
+    /// The location of the call.
+    pub location: LocationId,
 }
 
 /// A signal of a condition variable.

@@ -11,7 +11,7 @@
 
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
-use super::{LockId, Signal, Step, StepKind, Steps, ThreadId};
+use super::{EndOfCondition, LockId, Signal, Step, StepKind, Steps, ThreadId};
 use crate::events::{self, Event};
 use crate::hash::HashMap;
 use crate::locations::{Guards, LocationId};
@@ -30,6 +30,8 @@ pub(super) struct History {
     pub(super) condition: Option<u64>,
     /// The last signal of each condition variable that it signalled.
     pub(super) signals: Vec<Signal>,
+    /// The condition variables that it destroyed while a thread waited.
+    pub(super) ended: Vec<EndOfCondition>,
 }
 
 /// An acquisition that has begun and not ended.
@@ -79,6 +81,7 @@ pub(super) fn replay(
         open: Vec::new(),
         condition: None,
         signals: HashMap::default(),
+        ended: Vec::new(),
     };
     let mut history = History::default();
     let mut next = None;
@@ -101,6 +104,7 @@ pub(super) fn replay(
     replay.end();
     history.condition = replay.condition;
     history.signals = replay.signals.into_values().collect();
+    history.ended = replay.ended;
     history.steps = replay.steps.into_iter().collect();
     history
 }
@@ -115,6 +119,7 @@ struct Replay<'r, 'l> {
     open: Vec<Open>,
     condition: Option<u64>,
     signals: HashMap<u64, Signal>,
+    ended: Vec<EndOfCondition>,
 }
 
 impl Replay<'_, '_> {
@@ -131,6 +136,10 @@ impl Replay<'_, '_> {
         }
         let time = |index| operand(index).and_then(|ticks| self.ledger.time_ns(self.slot, ticks));
         let (time_ns, since_ns) = (time(mark.time), time(mark.since));
+        if let (true, Some(condition)) = (mark.ends_condition, operand(mark.condition)) {
+            self.ended.push(EndOfCondition { condition, at_ns: time_ns, location: mark.location });
+            return;
+        }
         let kind = match mark.kind {
             _ if mark.is_ambiguous => StepKind::Ambiguous,
             SiteKind::LockAcquired if mark.is_semaphore => StepKind::UnitTaken,
@@ -315,8 +324,10 @@ fn step_kind(kind: SiteKind) -> StepKind {
         SiteKind::ConditionWoken => StepKind::ConditionWoken,
         SiteKind::LockDestroyed => StepKind::Destroyed,
         SiteKind::LockInitialised => StepKind::Initialised,
-        SiteKind::Snap | SiteKind::ConditionSignalled | SiteKind::ConditionUnheard | SiteKind::Unknown(_) => {
-            StepKind::Snap
-        }
+        SiteKind::Snap
+        | SiteKind::ConditionSignalled
+        | SiteKind::ConditionUnheard
+        | SiteKind::ConditionDestroyed
+        | SiteKind::Unknown(_) => StepKind::Snap,
     }
 }

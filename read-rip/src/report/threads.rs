@@ -101,6 +101,7 @@ fn word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option
         SiteKind::ConditionWoken => Some("woken"),
         SiteKind::ConditionSignalled => Some("signals"),
         SiteKind::ConditionUnheard => Some("signals nobody"),
+        SiteKind::ConditionDestroyed => Some("destroyed in use"),
         SiteKind::LockDestroyed => Some("destroyed"),
         SiteKind::LockInitialised => Some("initialised"),
         _ => None,

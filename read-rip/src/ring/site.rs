@@ -62,6 +62,8 @@ pub enum SiteKind {
     ConditionSignalled,
     /// The thread signals a condition variable, and no thread waits on it.
     ConditionUnheard,
+    /// The thread destroys a condition variable on which a thread waits.
+    ConditionDestroyed,
     /// A kind that this version does not know.
     Unknown(u8),
 }
@@ -83,6 +85,7 @@ impl From<u8> for SiteKind {
             librip_format::KIND_LOCK_INITIALISED => SiteKind::LockInitialised,
             librip_format::KIND_CONDITION_SIGNALLED => SiteKind::ConditionSignalled,
             librip_format::KIND_CONDITION_UNHEARD => SiteKind::ConditionUnheard,
+            librip_format::KIND_CONDITION_DESTROYED => SiteKind::ConditionDestroyed,
             _ => SiteKind::Unknown(raw),
         }
     }

@@ -245,6 +245,7 @@ pub mod kind {
     pub const LOCK_INITIALISED: u8 = 10;
     pub const CONDITION_SIGNALLED: u8 = 11;
     pub const CONDITION_UNHEARD: u8 = 12;
+    pub const CONDITION_DESTROYED: u8 = 13;
 }
 
 /// Types of operands.
@@ -498,8 +499,12 @@ mod tests {
             ]
         );
         assert_eq!(
-            [kind::CONDITION_SIGNALLED, kind::CONDITION_UNHEARD],
-            [theirs::KIND_CONDITION_SIGNALLED, theirs::KIND_CONDITION_UNHEARD]
+            [kind::CONDITION_SIGNALLED, kind::CONDITION_UNHEARD, kind::CONDITION_DESTROYED],
+            [
+                theirs::KIND_CONDITION_SIGNALLED,
+                theirs::KIND_CONDITION_UNHEARD,
+                theirs::KIND_CONDITION_DESTROYED,
+            ]
         );
         assert_eq!(
             [operand::WORD, operand::DOUBLE, operand::LOCK, operand::TIME, operand::SINCE],

@@ -39,6 +39,9 @@ pub(super) fn refused_call(words: &mut Words<'_>, call: &RefusedCall) -> Paragra
         Refusal::InitialisedInUse => {
             format!("{thread} initialised {lock} while another thread waited for it")
         }
+        Refusal::DestroyedInUse => {
+            format!("{thread} destroyed a condition variable on which a thread waits, with the lock {lock}")
+        }
         Refusal::WaitWithoutLock => {
             format!("{thread} waited on a condition with {lock}, which it did not hold")
         }

@@ -180,6 +180,10 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
             "a condition variable keeps no signals: set what the thread waits for under its lock, before the signal, \
              and let the thread check that under the same lock before it waits, in a loop"
         }
+        Advice::WakeBeforeDestroy => {
+            "wake all threads that wait on it, and let them return, before it is destroyed: those that wait now are \
+             never woken, and glibc waits for them in pthread_cond_destroy"
+        }
         Advice::FindHolder => {
             "look for a holder that is not recorded: code without marks, another process, or a release that went \
              unnoticed"

@@ -75,6 +75,7 @@ fn kind_name(kind: SiteKind) -> Option<&'static str> {
         SiteKind::ConditionWoken => Some("condition_woken"),
         SiteKind::ConditionSignalled => Some("condition_signalled"),
         SiteKind::ConditionUnheard => Some("condition_unheard"),
+        SiteKind::ConditionDestroyed => Some("condition_destroyed"),
         SiteKind::LockDestroyed => Some("lock_destroyed"),
         SiteKind::LockInitialised => Some("lock_initialised"),
         SiteKind::Unknown(_) => None,
