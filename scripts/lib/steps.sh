@@ -50,8 +50,9 @@ skip() {
 check_steps() {
     if cargo fmt --version >/dev/null 2>&1; then
         step 'formatting' cargo fmt --all --check -- --color never
-        # It is a workspace of its own.
+        # Workspaces of their own.
         step 'formatting of fuzz' cargo fmt --manifest-path tests/fuzz/Cargo.toml --check -- --color never
+        step 'formatting of patched' cargo fmt --manifest-path examples/patched/Cargo.toml --check -- --color never
     else
         skip 'formatting' 'rustfmt is missing; rustup component add rustfmt'
     fi

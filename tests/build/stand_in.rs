@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use librip_test_kit::oracle::{Holding, Ring, Slot};
-use librip_test_kit::tool::{self, Built, tool};
+use librip_test_kit::tool::{self, Built, repository, tool};
 use librip_test_kit::victim::{DEADLINE, Plan, torture};
 use regex::Regex;
 
@@ -125,8 +125,53 @@ fn the_crate_that_stands_in_for_parking_lot_passes_its_tests() {
 
 #[test]
 fn a_once_whose_closure_waits_for_a_thread_that_waits_for_it_is_a_proven_deadlock() {
-    let program = compile_with_stand_in("once.rs", "once", &["-O"]);
-    let mut victim = Plan::new(&program, &[]).start();
+    let findings = findings_of_the_stuck(&compile_with_stand_in("once.rs", "once", &["-O"]));
+    assert!(findings.contains("proven deadlock: 2 threads wait for one another"), "{findings}");
+    let source = std::fs::read_to_string(fixture("once.rs")).unwrap();
+    for what in ["begins", "wants settings", "has settings", "wants the once"] {
+        let at = source.lines().position(|line| line.ends_with(&format!("// LINE {what}"))).expect(what) + 1;
+        assert!(findings.contains(&format!("once.rs:{at}")), "{what}: {findings}");
+    }
+    assert!(findings.contains("START (0x"), "a once has the name of its static: {findings}");
+}
+
+/// Builds the example, whose workspace has the patch. `None` if cargo cannot download what it needs.
+///
+/// It goes to the main target directory, where most is built already.
+fn patched_example() -> Option<PathBuf> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("target/tmp");
+    let manifest = repository().join("examples/patched/Cargo.toml");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(&manifest);
+    cargo.arg("--target-dir").arg(target).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    let built = cargo.output().unwrap();
+    let said = String::from_utf8_lossy(&built.stderr);
+    if said.contains("failed to download") {
+        eprintln!("SKIPPED the patched example: {said}");
+        return None;
+    }
+    let next =
+        "if the lock file is old: cargo update --workspace --manifest-path examples/patched/Cargo.toml";
+    assert!(built.status.success(), "{said}\n{next}");
+    Some(target.join("debug/librip-example-patched"))
+}
+
+#[test]
+fn a_deadlock_with_a_lock_of_an_unchanged_dependency_is_proven_with_the_lines_in_both() {
+    let Some(program) = patched_example() else { return };
+    let findings = findings_of_the_stuck(&program);
+    assert!(findings.contains("proven deadlock: 2 threads wait for one another"), "{findings}");
+    for expected in [
+        r"waits for lock of registry\.rs:\d+ \(0x\w+\) at registry\.rs:\d+, held shared by .* at registry\.rs:\d+\n",
+        r"waits for librip_example_patched::SESSIONS \(0x\w+\) at main\.rs:\d+, held by .* at main\.rs:\d+\n",
+    ] {
+        assert!(Regex::new(expected).unwrap().is_match(&findings), "{expected}: {findings}");
+    }
+}
+
+/// What `check` says of a program that was killed when two of its threads waited for locks.
+fn findings_of_the_stuck(program: &Path) -> String {
+    let mut victim = Plan::new(program, &[]).start();
     let patience = Instant::now() + DEADLINE;
     let is_stuck = |ring: &Ring| {
         let waits = |slot: &Slot| slot.held.iter().any(|held| held.state == Holding::Waiting);
@@ -137,13 +182,5 @@ fn a_once_whose_closure_waits_for_a_thread_that_waits_for_it_is_a_proven_deadloc
         std::thread::yield_now();
     }
     victim.kill();
-    let remains = victim.wait();
-    let findings = read_rip(&["check"], &remains.ring_path());
-    assert!(findings.contains("proven deadlock: 2 threads wait for one another"), "{findings}");
-    let source = std::fs::read_to_string(fixture("once.rs")).unwrap();
-    for what in ["begins", "wants settings", "has settings", "wants the once"] {
-        let at = source.lines().position(|line| line.ends_with(&format!("// LINE {what}"))).expect(what) + 1;
-        assert!(findings.contains(&format!("once.rs:{at}")), "{what}: {findings}");
-    }
-    assert!(findings.contains("START (0x"), "a once has the name of its static: {findings}");
+    read_rip(&["check"], &victim.wait().ring_path())
 }
