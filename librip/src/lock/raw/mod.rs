@@ -43,8 +43,8 @@
 //!
 //! `lock_api` passes the program's line on to this module, so `read-rip` shows it in every kind of build, as for
 //! [`sync`](crate::sync). Where `lock_api` itself acquires a lock again, after `unlocked` or `bump`, it shows a line of
-//! `lock_api`, and so it does for a reentrant mutex. The condition variables of `lock_api` 0.5 do not pass the line on: debug information has it. A `bump` is
-//! recorded, and done, as a fair unlock followed by a lock.
+//! `lock_api`, and so it does for a reentrant mutex. The condition variables of `lock_api` 0.5 do not pass the line on:
+//! debug information has it. A `bump` is recorded, and done, as a fair unlock followed by a lock.
 //!
 //! A lock of `lock_api` is identified by the address of its raw lock, which need not be the lock's own address: name it
 //! with [`SetName`] and not with `rip_lock_name!`. With `lock_api_05` it is not known whether readers pass waiting
