@@ -105,7 +105,7 @@ fn finds_a_waiter_behind_a_thread_whose_wait_is_recorded() {
         ("holder-at-a-recorded-barrier", "barrier"),
         ("holder-receives-recorded", "message"),
         ("holder-sends-recorded", "message"),
-        ("holder-is-parked", "message"),
+        ("holder-is-parked", "wake"),
     ] {
         waits_long(scenario, |finding| {
             assert_eq!(finding["evidence"]["holder"]["sleep"]["what"], what, "{scenario}");

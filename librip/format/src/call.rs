@@ -30,8 +30,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::{
     LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE, LOCK_TYPE_RWLOCK,
-    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE,
-    SITE_READERS_FIRST, SITE_SHARED, SITE_TRY, SITE_UPGRADABLE, SITE_WRAPPER,
+    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_THREAD, LOCK_TYPE_WAKE, SITE_LOCK_TYPE_SHIFT, SITE_OWNED,
+    SITE_OWNED_BY_RULE, SITE_READERS_FIRST, SITE_SHARED, SITE_TRY, SITE_UPGRADABLE, SITE_WRAPPER,
 };
 
 /// [`CallLocation::state`]: the entry is complete.
@@ -65,7 +65,10 @@ pub const CALL_LOCK_OWNED: u64 = 2;
 /// Returns whether nobody can hold what has these `SITE_*` flags: a thread only blocks on it.
 pub const fn is_unowned(site_flags: u16) -> bool {
     let lock_type = site_flags >> SITE_LOCK_TYPE_SHIFT;
-    matches!(lock_type, LOCK_TYPE_SEMAPHORE | LOCK_TYPE_THREAD | LOCK_TYPE_BARRIER | LOCK_TYPE_MESSAGE)
+    matches!(
+        lock_type,
+        LOCK_TYPE_SEMAPHORE | LOCK_TYPE_THREAD | LOCK_TYPE_BARRIER | LOCK_TYPE_MESSAGE | LOCK_TYPE_WAKE
+    )
 }
 
 /// Returns the bits that a call has beside its location's address, for an acquisition with these `SITE_*` flags. Of a

@@ -94,7 +94,8 @@ pub const HELD_FOR_BARRIER: u64 = HELD_SHARED;
 /// [`HELD_FOR`]: the end of a thread. The entry has the thread's id in place of an address, in the owner's PID
 /// namespace.
 pub const HELD_FOR_THREAD: u64 = HELD_PROCESS_SHARED;
-/// [`HELD_FOR`]: a message through the channel at this address, or room for one, or to be woken by another thread.
+/// [`HELD_FOR`]: a message through the channel at this address, or room for one; or to be woken by another thread, if
+/// the entry has the owner's own id in place of an address.
 pub const HELD_FOR_MESSAGE: u64 = HELD_SHARED | HELD_PROCESS_SHARED;
 /// The bits of [`HeldLock::meta`] that stay while an entry is in use, except on a downgrade.
 pub const HELD_FLAGS: u64 = HELD_SHARED | HELD_CALLER | HELD_TRY | HELD_PROCESS_SHARED;

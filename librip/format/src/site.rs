@@ -25,7 +25,7 @@
 //! An `ACQUIRE_BEGIN` may be a [`call`](crate::call), which has no site.
 //!
 //! A thread also blocks on things that nobody holds: [`LOCK_TYPE_SEMAPHORE`], [`LOCK_TYPE_THREAD`],
-//! [`LOCK_TYPE_BARRIER`] and [`LOCK_TYPE_MESSAGE`]. Their events have the kinds `WAIT`, `ACQUIRED` when the wait has
+//! [`LOCK_TYPE_BARRIER`], [`LOCK_TYPE_MESSAGE`] and [`LOCK_TYPE_WAKE`]. Their events have the kinds `WAIT`, `ACQUIRED` when the wait has
 //! ended, `TRY_FAILED` when it has ended without what the thread waited for, and `RELEASED` for a posted unit.
 //!
 //! A wrapper records no `ACQUIRED` event: it has acquired the lock after `ACQUIRE_BEGIN` unless a `TRY_FAILED` follows.
@@ -130,11 +130,13 @@ pub const LOCK_TYPE_SEMAPHORE: u16 = 4;
 pub const LOCK_TYPE_THREAD: u16 = 5;
 /// A barrier.
 pub const LOCK_TYPE_BARRIER: u16 = 6;
-/// A channel, or whatever else brings a message or wakes a thread.
+/// A channel, or whatever else brings a message.
 pub const LOCK_TYPE_MESSAGE: u16 = 7;
 /// An initialisation that is done once. The thread that runs the initialiser holds it. A thread that has waited for
 /// that thread releases it at once.
 pub const LOCK_TYPE_ONCE: u16 = 8;
+/// The waiting thread itself, which another thread wakes. The operand [`OPERAND_LOCK`] is its id.
+pub const LOCK_TYPE_WAKE: u16 = 9;
 
 /// [`Site::operand_types`]: 48 bits in one operand word.
 pub const OPERAND_WORD: u8 = 1;

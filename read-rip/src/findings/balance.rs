@@ -45,7 +45,7 @@ pub struct Balance {
     pub on_semaphores: usize,
     /// How many wait at barriers.
     pub on_barriers: usize,
-    /// How many wait for messages.
+    /// How many wait for messages, or to be woken by another thread.
     pub on_messages: usize,
     /// How many wait for the ends of threads, if the kernel was not asked.
     pub on_threads: usize,
@@ -113,7 +113,7 @@ impl Balance {
             on_conditions: count(Asleep::Condition),
             on_semaphores: count(Asleep::Semaphore),
             on_barriers: count(Asleep::Barrier),
-            on_messages: count(Asleep::Message),
+            on_messages: count(Asleep::Message) + count(Asleep::Wake),
             on_threads: count(Asleep::Thread),
             longest_ns: view.ago_ns(first_ns),
             longest_at_most_ns: first_ns

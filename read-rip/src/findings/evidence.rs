@@ -468,7 +468,7 @@ pub struct Abandoned {
     pub on_semaphores: usize,
     /// How many wait at barriers.
     pub on_barriers: usize,
-    /// How many wait for messages.
+    /// How many wait for messages, or to be woken by another thread.
     pub on_messages: usize,
     /// For how long all of them have waited, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -521,8 +521,10 @@ pub enum Asleep {
     Semaphore,
     /// A barrier.
     Barrier,
-    /// A message, room for one, or to be woken by another thread.
+    /// A message, or room for one.
     Message,
+    /// To be woken by another thread.
+    Wake,
     /// The end of a thread.
     Thread,
 }

@@ -93,6 +93,7 @@ pub(super) fn asleep(model: &LockModel, thread: &ThreadLocks) -> Asleep {
     match blocked_on {
         Some(LockType::Barrier) => Asleep::Barrier,
         Some(LockType::Message) => Asleep::Message,
+        Some(LockType::Wake) => Asleep::Wake,
         Some(_) => Asleep::Semaphore,
         None if thread.condition_wait.is_none() && thread.join.is_some() => Asleep::Thread,
         None => Asleep::Condition,
@@ -116,7 +117,7 @@ fn finding(view: &View<'_>, mut waits: Vec<(ThreadId, &Wait)>, last_ns: u64) -> 
         on_conditions: count(Asleep::Condition),
         on_semaphores: count(Asleep::Semaphore),
         on_barriers: count(Asleep::Barrier),
-        on_messages: count(Asleep::Message),
+        on_messages: count(Asleep::Message) + count(Asleep::Wake),
         for_ns: view.ago_ns(Some(last_ns)),
         first: waits.iter().take(LISTED_MAX).map(fact).collect(),
     });

@@ -426,6 +426,8 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
         HeldState::SemaphoreWait | HeldState::BarrierWait | HeldState::MessageWait => {
             lock.nature.lock_type = match entry.held.state {
                 HeldState::BarrierWait => LockType::Barrier,
+                // No object has an address as low as the id of a thread.
+                HeldState::MessageWait if entry.held.lock == u64::from(own.tid) => LockType::Wake,
                 HeldState::MessageWait => LockType::Message,
                 _ => LockType::Semaphore,
             };

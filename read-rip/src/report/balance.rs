@@ -75,7 +75,7 @@ fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
         (of.on_conditions, ["waits on a condition variable", "wait on condition variables"]),
         (of.on_semaphores, ["waits for a semaphore", "wait for semaphores"]),
         (of.on_barriers, ["waits at a barrier", "wait at barriers"]),
-        (of.on_messages, ["waits for a message", "wait for messages"]),
+        (of.on_messages, ["waits for a message, or to be woken", "wait for messages, or to be woken"]),
         (of.on_threads, ["waits for the end of a thread", "wait for the ends of threads"]),
     ];
     let waiting = of.on_locks + recorded.iter().map(|(count, _)| count).sum::<usize>();

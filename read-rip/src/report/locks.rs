@@ -75,6 +75,7 @@ pub(super) fn type_name(lock: &Lock) -> &'static str {
         LockType::Barrier => "barrier",
         LockType::Message => "channel",
         LockType::Once => "initialisation",
+        LockType::Wake => "parked thread",
         _ => "lock",
     }
 }
@@ -106,7 +107,8 @@ impl LockWriter<'_> {
         for group in &summary.semaphore_waiters {
             let what = match lock.nature.lock_type {
                 LockType::Barrier => "for others ",
-                LockType::Message => "for a message ",
+                LockType::Message => "for a message, or for room for one, ",
+                LockType::Wake => "to be woken ",
                 _ => "for a unit ",
             };
             self.waiters(group, what, "")?;

@@ -141,7 +141,13 @@ impl Verbs {
 
 /// What a lock is.
 fn noun(lock: &Lock) -> &'static str {
-    if lock.nature.lock_type == LockType::Once { "initialisation" } else { "lock" }
+    match lock.nature.lock_type {
+        LockType::Once => "initialisation",
+        LockType::Message => "channel",
+        LockType::Barrier => "barrier",
+        LockType::Wake => "parked thread",
+        _ => "lock",
+    }
 }
 
 /// Threads, locks and locations, and what they are called.

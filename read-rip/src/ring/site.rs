@@ -109,10 +109,12 @@ pub enum LockType {
     Thread,
     /// A barrier. Nobody owns a barrier.
     Barrier,
-    /// A channel, or whatever else brings a message or wakes a thread. Nobody owns it.
+    /// A channel, or whatever else brings a message. Nobody owns it.
     Message,
     /// An initialisation that is done once. The thread that runs the initialiser owns it.
     Once,
+    /// No lock but the waiting thread itself, which another one wakes.
+    Wake,
     /// A type that this version does not know.
     Other(u8),
 }
@@ -120,7 +122,8 @@ pub enum LockType {
 impl LockType {
     /// Whether nobody can own it.
     pub const fn is_unowned(self) -> bool {
-        matches!(self, LockType::Semaphore | LockType::Thread | LockType::Barrier | LockType::Message)
+        use LockType::{Barrier, Message, Semaphore, Thread, Wake};
+        matches!(self, Semaphore | Thread | Barrier | Message | Wake)
     }
 
     const fn bits(self) -> u16 {
@@ -134,6 +137,7 @@ impl LockType {
             LockType::Barrier => librip_format::LOCK_TYPE_BARRIER,
             LockType::Message => librip_format::LOCK_TYPE_MESSAGE,
             LockType::Once => librip_format::LOCK_TYPE_ONCE,
+            LockType::Wake => librip_format::LOCK_TYPE_WAKE,
             LockType::Other(raw) => raw as u16,
         };
         raw << librip_format::SITE_LOCK_TYPE_SHIFT
@@ -234,6 +238,7 @@ impl SiteFlags {
             librip_format::LOCK_TYPE_BARRIER => LockType::Barrier,
             librip_format::LOCK_TYPE_MESSAGE => LockType::Message,
             librip_format::LOCK_TYPE_ONCE => LockType::Once,
+            librip_format::LOCK_TYPE_WAKE => LockType::Wake,
             _ => LockType::Other(raw as u8),
         }
     }

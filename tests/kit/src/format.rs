@@ -275,6 +275,7 @@ pub mod lock_type {
     pub const BARRIER: u16 = 6;
     pub const MESSAGE: u16 = 7;
     pub const ONCE: u16 = 8;
+    pub const WAKE: u16 = 9;
 }
 
 /// The states, and the bits, of an entry of the held-lock table.
@@ -319,9 +320,11 @@ pub mod call {
         const RWLOCK: u16 = 2 << 8;
         const OWNED: u16 = 1 << 6;
         const BY_RULE: u16 = 1 << 7;
+        const ONCE: u16 = 8 << 8;
         let (how, owned) = match (is_shared, call >> 1 & 3) {
             (false, 0) => (MUTEX, OWNED),
             (false, 1) => (RWLOCK, OWNED),
+            (false, 2) if !is_owned => (ONCE | OWNED, 0),
             (false, 2) => (MUTEX, BY_RULE),
             (false, _) => (RWLOCK, BY_RULE),
             (true, 0) if is_owned => (1 | RWLOCK, BY_RULE),
@@ -541,12 +544,13 @@ mod tests {
             ]
         );
         assert_eq!(
-            [lock_type::THREAD, lock_type::BARRIER, lock_type::MESSAGE, lock_type::ONCE],
+            [lock_type::THREAD, lock_type::BARRIER, lock_type::MESSAGE, lock_type::ONCE, lock_type::WAKE],
             [
                 theirs::LOCK_TYPE_THREAD,
                 theirs::LOCK_TYPE_BARRIER,
                 theirs::LOCK_TYPE_MESSAGE,
                 theirs::LOCK_TYPE_ONCE,
+                theirs::LOCK_TYPE_WAKE,
             ]
         );
         assert_eq!(lock_type::SHIFT, theirs::SITE_LOCK_TYPE_SHIFT);

@@ -3,22 +3,24 @@
 #![allow(unsafe_code, reason = "sites are assembly")]
 
 use core::panic::Location;
+use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use std::thread;
 
-use crate::arch;
 use crate::lock::record;
 use crate::lock::site::{Flags, define_sites};
-use librip_format::{LOCK_TYPE_MESSAGE, SITE_LOCK_TYPE_SHIFT, SITE_TRY};
+use crate::lock::table::Slot;
+use librip_format::{LOCK_TYPE_WAKE, SITE_LOCK_TYPE_SHIFT, SITE_TRY};
 
 define_sites!(Sites);
 
-const WAKE: Flags = LOCK_TYPE_MESSAGE << SITE_LOCK_TYPE_SHIFT;
+const WAKE: Flags = LOCK_TYPE_WAKE << SITE_LOCK_TYPE_SHIFT;
 const WAKE_IN_TIME: Flags = WAKE | SITE_TRY;
 
-/// What stands for the calling thread's token: memory that no other thread has.
-fn token() -> u64 {
-    core::ptr::from_ref(arch::thread_block()).addr() as u64
+/// The calling thread's id; 0 if the thread does not record.
+fn own_id() -> u64 {
+    // ORDERING: relaxed: the thread wrote it with its claim.
+    Slot::current().map_or(0, |slot| slot.header().tid.load(Relaxed).into())
 }
 
 /// See [`std::thread::park`]. The ring says that the thread waits to be woken.
@@ -35,7 +37,7 @@ fn token() -> u64 {
 #[inline(always)]
 #[track_caller]
 pub fn park() {
-    record::block(Sites::<WAKE>(Location::caller()), token(), thread::park, |()| true);
+    record::block(Sites::<WAKE>(Location::caller()), own_id(), thread::park, |()| true);
 }
 
 /// See [`std::thread::park_timeout`].
@@ -44,7 +46,7 @@ pub fn park() {
 pub fn park_timeout(dur: Duration) {
     // The standard library does not say which of the two has ended it.
     let wait = || thread::park_timeout(dur);
-    record::block(Sites::<WAKE_IN_TIME>(Location::caller()), token(), wait, |()| true);
+    record::block(Sites::<WAKE_IN_TIME>(Location::caller()), own_id(), wait, |()| true);
 }
 
 /// See [`std::thread::park_timeout_ms`].

@@ -196,7 +196,8 @@ impl Roles<'_> {
             Asleep::Condition => format!("{thread} waits on a condition here"),
             Asleep::Semaphore => format!("{thread} waits for a unit of {lock} here"),
             Asleep::Barrier => format!("{thread} waits at the barrier {lock} here"),
-            Asleep::Message => format!("{thread} waits for a message through {lock} here"),
+            Asleep::Message => format!("{thread} waits for a message, or for room for one, in {lock} here"),
+            Asleep::Wake => format!("{thread} waits to be woken here"),
             Asleep::Thread => format!("{thread} waits for the end of a thread here"),
         };
         self.main(location, label);
