@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use super::ask::{Answer, check, start};
+use super::ask::{Answer, check, read_rip, start};
 
 /// Long is what a live reading shows anyway: `check` takes 200 ms.
 const SHORT: &[&str] = &["--threshold", "1s"];
@@ -178,6 +178,29 @@ fn a_thread_that_waits_for_the_receiver_of_an_idle_pool_is_found() {
     assert_eq!(finding(&live)["evidence"]["blocked"], 4);
     // After the death it is not known how long the last waits were. Short ones may be usual for this lock.
     assert!(dead.findings.iter().all(|finding| finding == "suspected long-wait"), "{dead:#?}");
+}
+
+#[test]
+fn what_the_kernel_says_of_a_recorded_wait_is_told_where_it_is_no_wait() {
+    let mut victim = start("waits-and-sleeps");
+    let ring = victim.ring_path();
+    // Until the wait is long enough, there is no finding.
+    let text = loop {
+        let output = read_rip(&["check", "--threshold", "1s"], &ring);
+        let text = String::from_utf8(output.stdout).unwrap();
+        if text.contains("suspected ") {
+            break text;
+        }
+    };
+    let line =
+        text.lines().find(|line| line.contains("] waits for it at ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.trim_start().starts_with("sleeper["), "{text}");
+    let contradiction = "; the kernel says that it is sleeping for a time (clock_nanosleep)";
+    assert!(line.ends_with(contradiction), "{text}");
+    let locks = String::from_utf8(read_rip(&["locks"], &ring).stdout).unwrap();
+    assert!(locks.contains("the kernel says that sleeper["), "{locks}");
+    assert!(locks.contains("] is sleeping for a time (clock_nanosleep)"), "{locks}");
+    victim.kill();
 }
 
 #[test]

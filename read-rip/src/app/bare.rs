@@ -61,7 +61,7 @@ pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Commo
         }
         if !args.threads && args.r#match.is_none() {
             let name = ring.name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
-            let verdict = verdict::of_model(&readings, &names, &format!("read-rip check {name}"));
+            let (_, verdict) = verdict::of_model(&readings, &names, &format!("read-rip check {name}"));
             if let Some(verdict) = verdict {
                 writeln!(out, "{}", printable(&verdict))?;
             }

@@ -13,7 +13,7 @@ use crate::events::{self, Event};
 use crate::hash::HashMap;
 use crate::locations::{FileNames, Guards, LocationId, Locations};
 use crate::locks::{self, LockModel};
-use crate::report::{self, Json, LockNames, SeenNames, printable};
+use crate::report::{self, Json, LockNames, SeenNames};
 use crate::ring::Slot;
 use crate::threads::{self, Thread, ThreadState};
 
@@ -48,11 +48,9 @@ pub(super) fn show(ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<
         drop(threads);
         drop(locations);
         drop(reading);
-        if let Some(verdict) = super::verdict::verdict(&path, count, ring, wanted)? {
-            let mut out = prose(wanted);
-            writeln!(out, "{}", printable(&verdict))?;
-            out.flush()?;
-        }
+        let mut out = prose(wanted);
+        super::verdict::verdict(&mut out, &path, count, ring, wanted)?;
+        out.flush()?;
     }
     Ok(status)
 }

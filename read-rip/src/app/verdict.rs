@@ -1,31 +1,40 @@
-//! The verdict on a ring in one line, for the end of the condensed view. `check` explains it.
+//! The end of the condensed view of a ring: what its threads do now, and the verdict in one line. `check` explains it.
 //!
 //! It analyses nothing itself: `findings` does.
 
+use std::collections::HashMap;
+use std::io::Write;
 use std::path::Path;
 
 use super::check::Readings;
 use super::error::AppError;
 use crate::cli::{CheckArgs, Common, RingArgs, THRESHOLD};
 use crate::findings::{self, Balance, Memo, Outcome, View};
-use crate::locations::{FileNames, Location, Locations};
+use crate::locations::{FileNames, Location, LocationId, Locations};
+use crate::locks::LockModel;
 use crate::process::Ends;
-use crate::report::{self, LockNames, SeenNames};
+use crate::report::{self, ActivityWords, LockNames, SeenNames, printable};
+
+/// Of the threads that recorded nothing, so many places are shown, those with most threads first.
+const PLACES_MAX: usize = 6;
 
 /// A ring with more threads than this is not judged unasked: that takes several times as long as the view.
 const THREADS_MAX: usize = 20_000;
 
-/// Judges a ring whose view showed this many threads. `None` if nothing was recorded that can be judged.
+/// Writes what the threads of a ring do now, if the kernel was asked, where those stand that recorded nothing, and the
+/// verdict. `threads`: how many the view has shown. Nothing is said of what cannot be judged.
 pub(super) fn verdict(
+    out: &mut dyn Write,
     path: &Path,
     threads: usize,
     ring: &RingArgs,
     wanted: &Common,
-) -> Result<Option<String>, AppError> {
+) -> Result<(), AppError> {
     let name = ring.name().map_or_else(|| path.to_string_lossy(), |name| name.to_string_lossy());
     let command = format!("read-rip check {name}");
     if threads > THREADS_MAX {
-        return Ok(Some(format!("check: not done unasked for so many threads; next: {command}")));
+        let what = format!("check: not done unasked for so many threads; next: {command}");
+        return Ok(writeln!(out, "{}", printable(&what))?);
     }
     let args = CheckArgs::of(RingArgs::default());
     let mut readings = Readings::of(path, &args, &Ends::default(), wanted)?;
@@ -38,11 +47,48 @@ pub(super) fn verdict(
     let texts = report::location_texts(&locations, &files, false);
     let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, objects: &objects });
     let names = LockNames { model: &now, locations: &locations, texts: &texts, seen };
-    Ok(of_model(&readings, &names, &command))
+    let (balance, verdict) = of_model(&readings, &names, &command);
+    if let Some(words) = ActivityWords::new(&names) {
+        if let Some(doing) = report::doing_now(&balance, &now) {
+            writeln!(out, "{doing}")?;
+        }
+        unrecorded(out, &words, &now)?;
+    }
+    if let Some(verdict) = verdict {
+        writeln!(out, "{}", printable(&verdict))?;
+    }
+    Ok(())
 }
 
-/// Judges a model of the locks of a process, with the names of what is in it.
-pub(super) fn of_model(readings: &Readings, names: &LockNames<'_>, command: &str) -> Option<String> {
+/// Where the threads stand that recorded nothing.
+fn unrecorded(out: &mut dyn Write, words: &ActivityWords<'_>, model: &LockModel) -> std::io::Result<()> {
+    let seen = model.threads.iter().filter(|thread| thread.slot.is_none()).filter_map(|thread| thread.seen);
+    let places: HashMap<usize, Option<LocationId>> = seen.map(|seen| (seen.index, seen.place)).collect();
+    if places.is_empty() {
+        return Ok(());
+    }
+    let mut threads: Vec<usize> = places.keys().copied().collect();
+    threads.sort_unstable();
+    writeln!(out, "{}:", report::recorded_nothing(threads.len()))?;
+    let mut lines = Vec::new();
+    report::standings(&mut lines, words, &threads, |thread| places.get(&thread).copied().flatten())?;
+    let lines: Vec<&[u8]> = lines.split_inclusive(|&byte| byte == b'\n').collect();
+    for line in lines.iter().take(PLACES_MAX) {
+        out.write_all(line)?;
+    }
+    match lines.len().saturating_sub(PLACES_MAX) {
+        0 => Ok(()),
+        more => writeln!(out, "and at {}", report::counted(more as u64, "more place")),
+    }
+}
+
+/// Judges a model of the locks of a process, with the names of what is in it. There is no verdict if nothing is known
+/// that can be judged.
+pub(super) fn of_model(
+    readings: &Readings,
+    names: &LockNames<'_>,
+    command: &str,
+) -> (Balance, Option<String>) {
     let Readings { earlier, reading, .. } = readings;
     let by_id: Vec<&Location> = names.locations.iter().collect();
     let view = View {
@@ -56,8 +102,9 @@ pub(super) fn of_model(readings: &Readings, names: &LockNames<'_>, command: &str
     if reading.is_copy() {
         findings::doubt_copy(&mut found);
     }
-    let what = match reading.outcome(Balance::of(&view, &found).outcome) {
-        Outcome::NothingRecorded => return None,
+    let balance = Balance::of(&view, &found);
+    let what = match reading.outcome(balance.outcome) {
+        Outcome::NothingRecorded => return (balance, None),
         Outcome::Hidden => "not judged, because this user may not look into the process".to_owned(),
         Outcome::AllWait if !names.model.is_recorded() => {
             "all threads wait, and no finding says why".to_owned()
@@ -67,5 +114,5 @@ pub(super) fn of_model(readings: &Readings, names: &LockNames<'_>, command: &str
             report::brief(&found, names).unwrap_or_else(|| "no findings".to_owned())
         }
     };
-    Some(format!("check: {what}; next: {command}"))
+    (balance, Some(format!("check: {what}; next: {command}")))
 }

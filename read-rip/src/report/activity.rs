@@ -8,6 +8,7 @@ use super::names::{LockNames, ObjectName};
 use super::units::{counted, duration};
 use crate::locks::ThreadId;
 use crate::printable::printable;
+use crate::ring::LockType;
 use crate::standing::{Activity, Standings};
 use crate::target::{Call, CallKind, Child, Descriptor, DescriptorKind};
 use crate::threads::{Thread, ThreadState};
@@ -49,6 +50,26 @@ impl<'a> ActivityWords<'a> {
         let place = seen.place.filter(|_| self.names.texts.is_verbose);
         let place = place.map_or_else(String::new, |place| format!(", at {}", self.names.location(place)));
         Some(self.of(seen.index) + &place)
+    }
+
+    /// What the kernel says of a thread that the record has waiting, where that is no wait; `None` where both agree, or
+    /// may be of different moments.
+    pub(super) fn contradiction(&self, thread: ThreadId) -> Option<String> {
+        let known = &self.names.model.threads[thread];
+        let (wait, seen) = (known.wait.filter(|_| known.slot.is_some())?, known.seen?);
+        let is_same_moment = wait.is_steady || seen.is_still == Some(true);
+        let spins = self.names.model.locks[wait.lock].nature.lock_type == LockType::Spin;
+        let is_another = match self.seen.activity(seen.index) {
+            Activity::Runs | Activity::Starves => !spins,
+            Activity::Calls(call) => call.kind != CallKind::Restarted && call.futex().is_none(),
+            Activity::DiskSleep(_) | Activity::IsStopped | Activity::IsTraced(_) => true,
+            Activity::Waits(_)
+            | Activity::Faults
+            | Activity::Sleeps
+            | Activity::HasEnded
+            | Activity::Unknown => false,
+        };
+        (is_same_moment && is_another).then(|| self.of(seen.index))
     }
 
     /// A sentence on what a thread of the model does, with where it stands, and for how long it is known to do it.
@@ -201,7 +222,7 @@ impl<'a> ActivityWords<'a> {
                 Some((_, name)) => format!("for {name} "),
                 None => "for ".to_owned(),
             },
-            WaitKind::Unknown => return format!("for what is not known, at {}", self.name(wait.futex)),
+            WaitKind::Unknown => return format!("for a futex at {}", self.name(wait.futex)),
         };
         match wait.object {
             Some(object) => format!("{what}{}{mode}", self.name(object)),

@@ -13,6 +13,7 @@ use super::names::LockNames;
 use super::remarks::Checked;
 use super::units::{counted, duration};
 use crate::findings::{Balance, IdlePool, Outcome};
+use crate::locks::LockModel;
 use crate::ring::Module;
 
 /// What a program brings along whose locks no pthread function takes, and what its locks are called.
@@ -68,6 +69,16 @@ pub(super) fn balance(
         writeln!(out, "    {line}")?;
     }
     Ok(())
+}
+
+/// What the threads of a process do, in one line; `None` if nothing is known of that.
+pub fn doing_now(of: &Balance, model: &LockModel) -> Option<String> {
+    waits(of, model.is_end_unknown)
+}
+
+/// `2 threads recorded nothing`.
+pub fn recorded_nothing(threads: usize) -> String {
+    format!("{} recorded nothing", counted(threads as u64, "thread"))
 }
 
 fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {

@@ -21,6 +21,9 @@ use crate::locks::{HoldState, Holders, Lock, LockName, Ownership, Quantiles, Sum
 use crate::ring::LockType;
 use crate::threads::ThreadState;
 
+/// Of so many of the threads that wait at one place the view says where the kernel contradicts the record.
+const CONTRADICTIONS_MAX: usize = 5;
+
 /// Writes locks below the heading of a process. `at_least` is set if the end of the process is not known: times then
 /// end at the last recorded moment, and are lower bounds.
 ///
@@ -169,7 +172,13 @@ impl LockWriter<'_> {
         let timed = if group.is_timed { "with a time limit " } else { "" };
         let location = self.names.location(group.location);
         let lasting = self.lasting(group.threads.len(), group.longest_ns);
-        writeln!(self.out, "  {who} {waits} {shared}{what}{timed}at {location}{lasting}{besides}")
+        writeln!(self.out, "  {who} {waits} {shared}{what}{timed}at {location}{lasting}{besides}")?;
+        let Some(words) = ActivityWords::new(self.names) else { return Ok(()) };
+        let said = group.threads.iter().filter_map(|&thread| Some((thread, words.contradiction(thread)?)));
+        for (thread, said) in said.take(CONTRADICTIONS_MAX) {
+            writeln!(self.out, "  but the kernel says that {} is {said}", self.names.thread(thread))?;
+        }
+        Ok(())
     }
 
     /// For how long, after a comma.

@@ -37,6 +37,7 @@ mod units;
 
 pub use crate::printable::printable;
 pub use activity::ActivityWords;
+pub use balance::{doing_now, recorded_nothing};
 pub use death::death;
 pub use findings::{Sources, findings};
 pub use info::info;

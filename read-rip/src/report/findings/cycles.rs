@@ -64,7 +64,8 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
             "{thread} waits on a condition at {location} and needs {lock} to return, {blocked_by}"
         );
     }
-    format!("{thread} waits for {lock}{mode} at {location}{limit}, {blocked_by}")
+    let but = words.contradiction(wait.thread);
+    format!("{thread} waits for {lock}{mode} at {location}{limit}, {blocked_by}{but}")
 }
 
 fn join_edge(words: &Words<'_>, join: &JoinFact) -> String {

@@ -124,12 +124,19 @@ impl<'a> Words<'a> {
         ActivityWords::new(self.names)?.sentence(thread)
     }
 
+    /// What the kernel says of a thread that waits by the record, after a semicolon; nothing where both agree.
+    pub(super) fn contradiction(&self, thread: ThreadId) -> String {
+        let said = ActivityWords::new(self.names).and_then(|words| words.contradiction(thread));
+        said.map_or_else(String::new, |said| format!("; the kernel says that it is {said}"))
+    }
+
     /// A line for each of the first threads that wait for a lock, and one for all others.
     pub(super) fn waiters(&self, waiters: &Waiters) -> Vec<String> {
         let line = |wait: &crate::findings::WaitFact| {
             let (thread, location) = (self.thread(wait.thread), self.location(wait.location));
             let (shared, lasting) = (in_parentheses(wait.is_shared), self.lasting(", for ", wait.for_ns));
-            format!("{thread} waits for it{shared} at {location}{lasting}")
+            let but = self.contradiction(wait.thread);
+            format!("{thread} waits for it{shared} at {location}{lasting}{but}")
         };
         let mut lines: Vec<String> = waiters.first.iter().map(line).collect();
         lines.extend(and_more(waiters.count - waiters.first.len()));

@@ -13,6 +13,7 @@ pub(crate) const ALL: &[Scenario] = &[
     ("unlock-without-lock", unlock_without_lock),
     ("locked-twice", locked_twice),
     ("three-snaps", three_snaps),
+    ("waits-and-sleeps", waits_and_sleeps),
 ];
 
 /// A lock that does not lock: only its marks count.
@@ -33,6 +34,26 @@ fn cycle() {
     actors.into_iter().for_each(|actor| drop(actor.until_blocked()));
     drop(actor("last", park_after_mark).until_blocked());
     rip_lock_name!(&SAVINGS, "savings");
+}
+
+/// A thread says that it waits for a lock, and does something else.
+fn waits_and_sleeps() {
+    let (say, said) = mpsc::channel();
+    drop(actor("holder", move || {
+        rip_lock_acquired!(&SAVINGS);
+        say.send(()).unwrap();
+        park()
+    }));
+    said.recv().unwrap();
+    let (say, said) = mpsc::channel();
+    drop(actor("sleeper", move || {
+        rip_lock_wait!(&SAVINGS);
+        say.send(()).unwrap();
+        loop {
+            std::thread::sleep(std::time::Duration::from_secs(3600));
+        }
+    }));
+    said.recv().unwrap();
 }
 
 fn park_after_mark() {
