@@ -1,6 +1,7 @@
 //! The rings of programs that do not use librip themselves.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
@@ -8,7 +9,7 @@ use librip_test_kit::format::lock_type;
 use librip_test_kit::oracle::{Held, Holding, Ring, Slot};
 use librip_test_kit::victim::{DEADLINE, Victim};
 
-use crate::{compile, plan, preload};
+use crate::{compile, plan, preload, read_rip};
 
 /// Reads the addresses that `stuck` prints.
 fn addresses(victim: &mut Victim) -> HashMap<String, u64> {
@@ -31,6 +32,20 @@ fn killed(name: &'static str) -> (HashMap<String, u64>, Ring) {
 fn held(slot: &Slot, lock: u64) -> Held {
     slot.held_of(lock)
         .unwrap_or_else(|| panic!("{} has nothing to do with {lock:#x}: {:x?}", slot.name, slot.held))
+}
+
+#[test]
+fn an_interposer_that_a_relative_path_names_is_found_by_a_reader_elsewhere() {
+    let below_root = preload().strip_prefix("/").unwrap();
+    let plan = plan(&compile("stuck", &[]), &[], &[below_root]).before(|| Ok(nix::unistd::chdir("/")?));
+    let mut victim = plan.start();
+    addresses(&mut victim);
+    let locks = read_rip(&["locks"], &victim.ring_path());
+    // The interposer's file says of which type a lock is.
+    assert!(locks.contains("  mutex at 0x"), "{locks}");
+    victim.kill();
+    let ring = victim.wait().ring();
+    assert!(ring.modules.iter().any(|module| Path::new(&module.path) == preload()), "{:#?}", ring.modules);
 }
 
 #[test]

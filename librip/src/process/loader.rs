@@ -8,8 +8,8 @@ use core::ffi::{CStr, c_int, c_void};
 use core::slice;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
-use std::ffi::CString;
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::arch;
 use crate::ring::module_registry::LoadedModule;
@@ -18,6 +18,8 @@ use crate::ring::module_registry::LoadedModule;
 #[derive(Debug, Default)]
 pub(crate) struct FoundModule {
     pub(crate) module: LoadedModule,
+    /// What the loader calls it. `LD_PRELOAD` and `dlopen` may have named it by a relative path.
+    name: Vec<u8>,
     /// Anchors of instances of librip.
     pub(crate) anchors: Vec<u64>,
     /// States of modules with marks in C. Every object file has a note, but most refer to the same state.
@@ -51,18 +53,18 @@ impl FoundModule {
     }
 
     pub(crate) fn identity(&self) -> Identity {
-        (self.module.path.clone(), self.module.load_bias)
+        (self.name.clone(), self.module.load_bias)
     }
 
     /// Pins a library, if it is still loaded: it is never unloaded from now on. An executable needs no pinning. Returns
-    /// whether a library of this path stays. It may have been unloaded and loaded again at another address before.
+    /// whether a library of this name stays. It may have been unloaded and loaded again at another address before.
     pub(crate) fn pin(&self) -> bool {
         // A program without `dlopen` cannot unload a library either.
         let Some(dlopen) = arch::dlopen().filter(|_| !self.module.is_executable) else { return true };
-        let Ok(path) = CString::new(self.module.path.clone()) else { return false };
-        // SAFETY: the path is terminated; NOLOAD only finds what is loaded, NODELETE keeps it.
+        let Ok(name) = CString::new(self.name.clone()) else { return false };
+        // SAFETY: the name is terminated; NOLOAD only finds what is loaded, NODELETE keeps it.
         let handle =
-            unsafe { dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE) };
+            unsafe { dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE) };
         !handle.is_null()
     }
 
@@ -215,7 +217,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
     let segments = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let mut found = describe(info.dlpi_addr, segments);
     found.module.is_executable = is_executable;
-    found.module.path = if is_executable {
+    found.name = if is_executable {
         std::fs::read_link("/proc/self/exe").map(|path| path.into_os_string().into_vec()).unwrap_or_default()
     } else if info.dlpi_name.is_null() {
         Vec::new()
@@ -223,12 +225,25 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *m
         // SAFETY: the loader's own terminated string.
         unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes().to_vec()
     };
+    found.module.path = absolute(&found.name);
     for segment in segments.iter().filter(|segment| segment.p_type == libc::PT_NOTE) {
         // SAFETY: the loader keeps its list locked, so the module stays.
         unsafe { found.read_notes(segment, *detail) };
     }
     each(found);
     0
+}
+
+/// The path of a module for readers, which have other working directories than this process. If the program has changed
+/// its own since it loaded the module, readers will not find the file. A name without a slash is no path: the kernel's
+/// module has such a name.
+fn absolute(name: &[u8]) -> Vec<u8> {
+    if name.contains(&b'/')
+        && let Ok(path) = std::path::absolute(OsStr::from_bytes(name))
+    {
+        return path.into_os_string().into_vec();
+    }
+    name.to_vec()
 }
 
 /// Where a module is, by its program headers.
