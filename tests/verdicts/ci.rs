@@ -26,7 +26,9 @@ const IN_TURN: &str = "\
 
 /// `read-rip run OPTIONS -- sh -c SCRIPT sh ARGUMENTS`.
 fn command(directory: &Path, options: &[&str], script: &str, arguments: &[&str]) -> Command {
-    let mut command = clean(Command::new(env!("CARGO_BIN_EXE_reader")));
+    // A shell cannot trap signals that it inherits ignored, as those of a background job are.
+    let mut command = clean(Command::new("env"));
+    command.arg("--default-signal").arg(env!("CARGO_BIN_EXE_reader"));
     command.arg("run").args(options).args(["--", "sh", "-c", script, "sh"]).args(arguments);
     command.env("SCENARIO", SCENARIO).env("DIR", directory).env_remove("RIP_RING");
     command
