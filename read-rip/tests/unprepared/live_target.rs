@@ -215,8 +215,9 @@ fn a_process_whose_first_thread_has_ended_still_has_memory_and_descriptors() {
         target.tasks.len() == 2
             && target.tasks[0].state == RunState::Zombie
             && sleeps_in(&target.tasks[1], CallKind::Read)
+            // The thread through which it was opened may have ended since.
+            && target.modules.iter().any(|module| module.is_executable)
     });
-    assert!(target.modules.iter().any(|module| module.is_executable));
     assert!(!target.tasks[0].hidden);
     let live = LiveTarget::open(pid).expect("it lives");
     let mut bytes = [0; 8];
