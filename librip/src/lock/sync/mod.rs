@@ -18,7 +18,7 @@
 //!
 //! A few nanoseconds for an uncontended lock and unlock; `scripts/bench` has the table. While the lock is held, one
 //! word is stored after the acquisition, and one before the release. Everything else is written outside. A lock takes
-//! eight bytes more, and so does a guard.
+//! up to eight bytes more, and so does a guard.
 //!
 //! An initialisation that is done costs what it costs in the standard library: [`OnceLock::get`] and
 //! [`Once::call_once`] execute as many instructions, [`OnceLock::get_or_init`] and [`LazyLock`] one more. Only calls
