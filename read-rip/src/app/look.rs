@@ -72,12 +72,8 @@ pub(super) fn describe(live: &LiveTarget, seen: &mut Standings) {
         _ => None,
     });
     let numbers: BTreeSet<u32> = called.collect();
-    let descriptors = live.descriptors();
-    seen.descriptors = numbers
-        .into_iter()
-        .take(DESCRIPTORS_MAX)
-        .filter_map(|number| Some((number, descriptors.get_with_peers(number)?)))
-        .collect();
+    let descriptors = live.descriptors().get_with_peers(numbers.into_iter().take(DESCRIPTORS_MAX));
+    seen.descriptors = descriptors.into_iter().map(|descriptor| (descriptor.number, descriptor)).collect();
     let tracers: BTreeSet<u32> = seen.target.tasks.iter().filter_map(|task| task.tracer).collect();
     seen.tracers = tracers.into_iter().filter_map(|pid| Some((pid, thread_name(pid, pid)?))).collect();
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);

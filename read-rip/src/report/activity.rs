@@ -10,7 +10,7 @@ use crate::locks::ThreadId;
 use crate::printable::printable;
 use crate::ring::LockType;
 use crate::standing::{Activity, Standings};
-use crate::target::{Call, CallKind, Child, Descriptor, DescriptorKind};
+use crate::target::{Call, CallKind, Child, Descriptor, DescriptorKind, Peer};
 use crate::threads::{Thread, ThreadState};
 use crate::waits::{Doubt, MutexType, Owner, Role, Wait, WaitKind};
 
@@ -268,10 +268,53 @@ impl<'a> ActivityWords<'a> {
             (CallKind::Spawn, ..) => format!("starting a process or thread ({name})"),
             (_, _, Some(number)) => {
                 let what =
-                    self.seen.descriptors.get(&number).map(|found| format!(" ({})", descriptor(found)));
+                    self.seen.descriptors.get(&number).map(|found| format!(" ({})", self.descriptor(found)));
                 format!("in {name} on descriptor {number}{}{limit}", what.unwrap_or_default())
             }
             _ => format!("in {name}{limit}"),
+        }
+    }
+
+    /// What is behind a descriptor.
+    fn descriptor(&self, of: &Descriptor) -> String {
+        match &of.kind {
+            DescriptorKind::File(path) => printable(&path.to_string_lossy()).into_owned(),
+            DescriptorKind::Tcp { local, peer: None, .. } => format!("TCP, listening at {local}"),
+            DescriptorKind::Tcp { peer: Some(peer), state, .. } => format!("TCP to {peer}, {state}"),
+            DescriptorKind::Udp { local, peer: None } => format!("UDP at {local}"),
+            DescriptorKind::Udp { peer: Some(peer), .. } => format!("UDP to {peer}"),
+            DescriptorKind::Unix { name, peers, .. } => {
+                let name = name.as_deref().map_or_else(String::new, |name| format!(" {}", printable(name)));
+                format!("unix socket{name}{}", self.peers(peers))
+            }
+            DescriptorKind::Socket(inode) => format!("socket {inode}"),
+            DescriptorKind::Pipe { peers, .. } => format!("pipe{}", self.peers(peers)),
+            DescriptorKind::Epoll { watched } => {
+                format!("epoll of {}", counted(watched.len() as u64, "descriptor"))
+            }
+            DescriptorKind::Process { pid: Some(pid) } => format!("process {pid}"),
+            DescriptorKind::Process { pid: None } => "a process".to_owned(),
+            DescriptorKind::Anonymous(kind) => printable(kind).into_owned(),
+            DescriptorKind::Unknown => "not known".to_owned(),
+        }
+    }
+
+    /// Who has the other end: another process, if there is one.
+    fn peers(&self, peers: &[Peer]) -> String {
+        let own = self.seen.target.pid;
+        let Some(named) = peers.iter().find(|peer| peer.pid != own).or(peers.first()) else {
+            return String::new();
+        };
+        let more = match peers.len() - 1 {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        match named.pid == own {
+            true => format!(" to descriptor {} of this process{more}", named.descriptor),
+            false => {
+                let name = printable(&named.name);
+                format!(" to {name}[{}], descriptor {}{more}", named.pid, named.descriptor)
+            }
         }
     }
 
@@ -298,38 +341,5 @@ fn child_words(child: Child) -> String {
         Child::Group(group) => format!("a child of process group {group}"),
         Child::OwnGroup => "a child of its process group".to_owned(),
         Child::Descriptor(number) => format!("the process of descriptor {number}"),
-    }
-}
-
-/// What is behind a descriptor.
-fn descriptor(of: &Descriptor) -> String {
-    match &of.kind {
-        DescriptorKind::File(path) => printable(&path.to_string_lossy()).into_owned(),
-        DescriptorKind::Tcp { local, peer: None, .. } => format!("TCP, listening at {local}"),
-        DescriptorKind::Tcp { peer: Some(peer), state, .. } => format!("TCP to {peer}, {state}"),
-        DescriptorKind::Udp { local, peer: None } => format!("UDP at {local}"),
-        DescriptorKind::Udp { peer: Some(peer), .. } => format!("UDP to {peer}"),
-        DescriptorKind::Unix { name, peers } => {
-            let name = name.as_deref().map_or_else(String::new, |name| format!(" {}", printable(name)));
-            format!("unix socket{name}{}", processes(peers))
-        }
-        DescriptorKind::Socket(inode) => format!("socket {inode}"),
-        DescriptorKind::Pipe { peers, .. } => format!("pipe{}", processes(peers)),
-        DescriptorKind::Epoll { watched } => {
-            format!("epoll of {}", counted(watched.len() as u64, "descriptor"))
-        }
-        DescriptorKind::Process { pid: Some(pid) } => format!("process {pid}"),
-        DescriptorKind::Process { pid: None } => "a process".to_owned(),
-        DescriptorKind::Anonymous(kind) => printable(kind).into_owned(),
-        DescriptorKind::Unknown => "not known".to_owned(),
-    }
-}
-
-/// The other ends.
-fn processes(peers: &[u32]) -> String {
-    match peers {
-        [] => String::new(),
-        [one] => format!(" to process {one}"),
-        [first, rest @ ..] => format!(" to process {first} and {}", counted(rest.len() as u64, "other")),
     }
 }

@@ -16,6 +16,17 @@ pub struct Descriptor {
     pub kind: DescriptorKind,
 }
 
+/// A process that has the other end of a pipe or of a socket. It may be the target itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// Its pid in this reader's PID namespace.
+    pub pid: u32,
+    /// The name of its first thread; may contain anything.
+    pub name: String,
+    /// The number of its descriptor.
+    pub descriptor: u32,
+}
+
 /// What is behind a file descriptor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DescriptorKind {
@@ -40,10 +51,12 @@ pub enum DescriptorKind {
     },
     /// A unix socket.
     Unix {
-        /// Its path, or its abstract name after an `@`; `None` if it has neither.
+        /// Its inode.
+        inode: u64,
+        /// Its path, or its abstract name after an `@`, or that of its other end; `None` if neither has one.
         name: Option<String>,
         /// The processes that have the other end, as far as this reader may know.
-        peers: Vec<u32>,
+        peers: Vec<Peer>,
     },
     /// A socket of another kind; its inode.
     Socket(u64),
@@ -51,8 +64,8 @@ pub enum DescriptorKind {
     Pipe {
         /// Its inode.
         inode: u64,
-        /// Other processes that have it open, as far as this reader may know.
-        peers: Vec<u32>,
+        /// The processes that have the other end, as far as this reader may know.
+        peers: Vec<Peer>,
     },
     /// An epoll instance.
     Epoll {

@@ -27,7 +27,7 @@ mod syscall;
 mod task;
 mod unstopped;
 
-pub use descriptor::{Descriptor, DescriptorKind};
+pub use descriptor::{Descriptor, DescriptorKind, Peer};
 pub use hidden::Hidden;
 pub use mapping::Mapping;
 pub use memory::{Memory, Unreadable};

@@ -259,7 +259,6 @@ fn descriptors_say_what_they_are() {
     let path = directory.path().join("a socket");
     let unix = UnixListener::bind(&path).expect("a socket");
     let file = std::fs::File::create(directory.path().join("file")).expect("a file");
-    let (reader, writer) = std::io::pipe().expect("a pipe");
     let live = own();
     let descriptors = live.descriptors();
     let kind = |descriptor: &dyn AsRawFd| {
@@ -271,23 +270,12 @@ fn descriptors_say_what_they_are() {
     let (local, peer) = (address(client.local_addr()), Some(address(client.peer_addr())));
     assert_eq!(kind(&client), Some(DescriptorKind::Tcp { local, peer, state: "ESTABLISHED" }));
     let name = Some(path.to_str().expect("text").to_owned());
-    assert_eq!(kind(&unix), Some(DescriptorKind::Unix { name, peers: Vec::new() }));
+    let of_unix = kind(&unix);
+    assert!(
+        matches!(&of_unix, Some(DescriptorKind::Unix { name: found, peers, .. }) if *found == name && peers.is_empty()),
+        "{of_unix:?}"
+    );
     assert_eq!(kind(&file), Some(DescriptorKind::File(directory.path().join("file"))));
-    let peers = |descriptor: &dyn AsRawFd| match descriptors
-        .get_with_peers(descriptor.as_raw_fd() as u32)
-        .map(|descriptor| descriptor.kind)
-    {
-        Some(DescriptorKind::Pipe { peers, .. }) => peers,
-        other => panic!("no pipe: {other:?}"),
-    };
-    // Children of other tests may have inherited it for a moment.
-    assert!(peers(&reader).contains(&std::process::id()));
-    let mut child = Command::new("cat").stdin(reader).stdout(Stdio::null()).spawn().expect("a program");
-    let found = peers(&writer);
-    drop(writer);
-    let status = child.wait().expect("it ends");
-    assert!(status.success());
-    assert!(found.contains(&child.id()), "{found:?}");
     assert_eq!(descriptors.get(u32::MAX), None);
 }
 

@@ -9,6 +9,7 @@ mod cores;
 mod findings;
 mod live_target;
 mod moving;
+mod peers;
 mod stacks;
 mod stacks_hostile;
 mod stalls;

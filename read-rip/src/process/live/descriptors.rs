@@ -6,14 +6,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use super::folder::Folder;
+use super::peers::{OtherEnd, peers};
 use super::sockets::Sockets;
-use super::text::decimal;
+use super::text::{access, decimal};
+use super::unix_peers::UnixPeers;
 use crate::target::{Descriptor, DescriptorKind};
-
-/// `O_ACCMODE`: a descriptor is for reading (0), for writing (1) or for both (2).
-const ACCESS: u64 = 3;
-/// A search for the other end of a pipe looks at this many descriptors at most.
-const SEARCHED_MAX: usize = 200_000;
 
 /// The descriptors of a process. The tables of sockets are read when the first socket is asked for.
 #[derive(Debug)]
@@ -34,16 +31,55 @@ impl<'a> Descriptors<'a> {
         Some(Descriptor { number, kind: self.kind(link, &information) })
     }
 
-    /// The same, with the processes that have the other end of a pipe. That takes a search through the descriptors of
-    /// all processes.
-    pub fn get_with_peers(&self, number: u32) -> Option<Descriptor> {
-        let mut descriptor = self.get(number)?;
-        if let DescriptorKind::Pipe { peers, .. } = &mut descriptor.kind {
-            let link = self.thread.link(&format!("fd/{number}")).ok()?;
-            let information = self.thread.read(&format!("fdinfo/{number}")).unwrap_or_default();
-            *peers = processes_at_other_end(&link, access(&information)?);
+    /// What is behind several descriptors, with the processes that have the other ends of pipes and unix sockets. That
+    /// takes one search through the descriptors of all processes, if there are any such ends.
+    pub fn get_with_peers(&self, numbers: impl IntoIterator<Item = u32>) -> Vec<Descriptor> {
+        let mut found: Vec<Descriptor> = numbers.into_iter().filter_map(|number| self.get(number)).collect();
+        let unix = OnceCell::new();
+        let (mut ends, mut ends_of) = (Vec::new(), Vec::new());
+        for (at, descriptor) in found.iter_mut().enumerate() {
+            if let Some(end) = self.other_end(descriptor, &unix) {
+                ends.push(end);
+                ends_of.push(at);
+            }
         }
-        Some(descriptor)
+        for (at, of_end) in ends_of.into_iter().zip(peers(&ends)) {
+            if let DescriptorKind::Pipe { peers, .. } | DescriptorKind::Unix { peers, .. } =
+                &mut found[at].kind
+            {
+                *peers = of_end;
+            }
+        }
+        found
+    }
+
+    /// What is at the other end of a pipe or unix socket. A socket that has no name gets that of its other end.
+    fn other_end(&self, descriptor: &mut Descriptor, unix: &OnceCell<UnixPeers>) -> Option<OtherEnd> {
+        match &mut descriptor.kind {
+            DescriptorKind::Pipe { inode, .. } => {
+                let information = self.thread.read(&format!("fdinfo/{}", descriptor.number)).ok()?;
+                let link = format!("pipe:[{inode}]").into_bytes();
+                Some(OtherEnd { link, unlike: Some(access(&information)?) })
+            }
+            DescriptorKind::Unix { inode, name, .. } if self.has_own_network() => {
+                let peer = unix.get_or_init(UnixPeers::new).of(*inode)?;
+                if let Some(DescriptorKind::Unix { name: of_peer, .. }) = self.sockets().get(peer) {
+                    *name = name.take().or(of_peer);
+                }
+                Some(OtherEnd { link: format!("socket:[{peer}]").into_bytes(), unlike: None })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the process is in this reader's network namespace.
+    fn has_own_network(&self) -> bool {
+        let own = Folder::open("/proc/thread-self").and_then(|own| own.link("ns/net"));
+        own.is_ok_and(|own| self.thread.link("ns/net") == Ok(own))
+    }
+
+    fn sockets(&self) -> &Sockets {
+        self.sockets.get_or_init(|| Sockets::of(self.thread))
     }
 
     fn kind(&self, link: Vec<u8>, information: &[u8]) -> DescriptorKind {
@@ -52,8 +88,7 @@ impl<'a> Descriptors<'a> {
             decimal(number)
         };
         if let Some(inode) = inode(b"socket") {
-            let sockets = self.sockets.get_or_init(|| Sockets::of(self.thread));
-            return sockets.get(inode).unwrap_or(DescriptorKind::Socket(inode));
+            return self.sockets().get(inode).unwrap_or(DescriptorKind::Socket(inode));
         }
         if let Some(inode) = inode(b"pipe") {
             return DescriptorKind::Pipe { inode, peers: Vec::new() };
@@ -80,40 +115,6 @@ fn values(information: &[u8], key: &[u8]) -> Vec<u32> {
         u32::try_from(decimal(&rest[..end])?).ok()
     });
     numbers.collect()
-}
-
-/// How a descriptor is open: see [`ACCESS`].
-fn access(information: &[u8]) -> Option<u64> {
-    let mut lines = information.split(|&byte| byte == b'\n');
-    let flags = lines.find_map(|line| line.strip_prefix(b"flags:"))?.trim_ascii();
-    Some(u64::from_str_radix(std::str::from_utf8(flags).ok()?, 8).ok()? & ACCESS)
-}
-
-/// The processes that have the other end of a pipe, as far as this reader may know, by pid.
-fn processes_at_other_end(link: &[u8], own_access: u64) -> Vec<u32> {
-    let mut found = Vec::new();
-    let mut searched = 0;
-    let Ok(processes) = Folder::open("/proc") else { return found };
-    for pid in processes.numbers().unwrap_or_default() {
-        let Ok(process) = processes.folder(&pid.to_string()) else { continue };
-        let Ok(numbers) = process.folder("fd").and_then(|descriptors| descriptors.numbers()) else {
-            continue;
-        };
-        searched += numbers.len();
-        if searched > SEARCHED_MAX {
-            break;
-        }
-        let is_other_end = |number: u32| {
-            process.link(&format!("fd/{number}")).is_ok_and(|other| other == link)
-                && process
-                    .read(&format!("fdinfo/{number}"))
-                    .is_ok_and(|information| access(&information).is_some_and(|access| access != own_access))
-        };
-        if numbers.into_iter().any(is_other_end) {
-            found.push(pid);
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What the kernel and the memory of a living process say of it: a [`Target`], and its memory.
 //!
-//! Nothing is stopped, traced, signalled or written, unless the user asks for it (`stop`). The process runs on, so the values are of slightly different
-//! moments: what must be true at one moment takes two equal readings.
+//! Nothing is stopped, traced, signalled or written, unless the user asks for it (`stop`). The process runs on, so the
+//! values are of slightly different moments: what must be true at one moment takes two equal readings.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -14,6 +14,7 @@
 //! | `executable` | the program's file, and the processor that it is for |
 //! | `rights` | why the kernel refuses something |
 //! | `descriptors`, `sockets` | what is behind its descriptors |
+//! | `peers`, `unix_peers` | who has the other ends of its pipes and unix sockets |
 //! | `stop` | stops threads for a moment, one after the other |
 //! | `freezer` | whether it is frozen |
 //! | `containers` | the processes that have a pid in their containers |
@@ -29,12 +30,14 @@ mod freezer;
 mod machine;
 mod maps;
 mod memory;
+mod peers;
 mod rights;
 mod sockets;
 mod status;
 mod stop;
 mod tasks;
 mod text;
+mod unix_peers;
 
 pub use containers::processes_with_pid_in_container;
 pub use descriptors::Descriptors;

@@ -1,6 +1,6 @@
 //! The sockets of a network namespace, by inode: `/proc/PID/net/{tcp,tcp6,udp,udp6,unix}`.
 //!
-//! The tables do not name the other end of a unix socket.
+//! The tables do not name the other end of a unix socket: `unix_peers` does.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -105,7 +105,7 @@ fn unix(line: &[u8]) -> Option<(u64, DescriptorKind)> {
     }
     let name = rest.strip_prefix(b" ").filter(|name| !name.is_empty());
     let name = name.map(|name| String::from_utf8_lossy(name).into_owned());
-    Some((inode?, DescriptorKind::Unix { name, peers: Vec::new() }))
+    Some((inode?, DescriptorKind::Unix { inode: inode?, name, peers: Vec::new() }))
 }
 
 #[cfg(test)]
@@ -142,7 +142,8 @@ mod tests {
             unix(format!("0000000000000000: 00000002 00000000 00010000 0001 01 26049{name}").as_bytes())
         };
         let socket = |name: Option<&str>| {
-            Some((26049, DescriptorKind::Unix { name: name.map(str::to_owned), peers: Vec::new() }))
+            let name = name.map(str::to_owned);
+            Some((26049, DescriptorKind::Unix { inode: 26049, name, peers: Vec::new() }))
         };
         assert_eq!(named(" /run/a b"), socket(Some("/run/a b")));
         assert_eq!(named(" @/tmp/.X11-unix/X0"), socket(Some("@/tmp/.X11-unix/X0")));

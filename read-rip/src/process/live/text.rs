@@ -154,6 +154,15 @@ pub(super) fn hexadecimal(digits: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
+/// How a descriptor is open, by its `fdinfo`: for reading (0), for writing (1) or for both (2).
+pub(super) fn access(information: &[u8]) -> Option<u64> {
+    /// `O_ACCMODE`.
+    const ACCESS: u64 = 3;
+    let mut lines = information.split(|&byte| byte == b'\n');
+    let flags = lines.find_map(|line| line.strip_prefix(b"flags:"))?.trim_ascii();
+    Some(u64::from_str_radix(std::str::from_utf8(flags).ok()?, 8).ok()? & ACCESS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,102 @@
+//! Which unix sockets are connected with which: the kernel's answers to messages of the kind `sock_diag`.
+//!
+//! The kernel answers for the network namespace of the one who asks. An inode of another namespace's socket is of
+//! another socket here, or of none: the caller makes sure that the namespace is this reader's.
+
+use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_sock_diag::SockDiagMessage;
+use netlink_packet_sock_diag::unix::{ShowFlags, StateFlags, UnixRequest};
+use rustix::fd::OwnedFd;
+use rustix::io::retry_on_intr;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
+
+/// A cookie that says that the inode suffices.
+const ANY_COOKIE: [u8; 8] = [0xff; 8];
+/// No answer about one socket is longer.
+const ANSWER_MAX_BYTES: usize = 4096;
+
+/// Asks the kernel. Where a sandbox or the kernel refuses it, nothing is known.
+#[derive(Debug)]
+pub(super) struct UnixPeers(Option<OwnedFd>);
+
+impl UnixPeers {
+    pub(super) fn new() -> UnixPeers {
+        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+        let socket = rustix::net::socket_with(family, SocketType::RAW, flags, Some(netlink::SOCK_DIAG));
+        UnixPeers(socket.ok())
+    }
+
+    /// The inode of the socket that the one with this inode is connected with.
+    pub(super) fn of(&self, inode: u64) -> Option<u64> {
+        let socket = self.0.as_ref()?;
+        let request = request(u32::try_from(inode).ok()?);
+        retry_on_intr(|| rustix::net::send(socket, &request, SendFlags::empty())).ok()?;
+        let mut answer = [0; ANSWER_MAX_BYTES];
+        // The kernel has answered when the sending returns.
+        let received = retry_on_intr(|| rustix::net::recv(socket, &mut answer, RecvFlags::DONTWAIT));
+        peer(answer.get(..received.ok()?.0)?, inode)
+    }
+}
+
+fn request(inode: u32) -> Vec<u8> {
+    let mut header = NetlinkHeader::default();
+    header.flags = NLM_F_REQUEST;
+    let request = SockDiagMessage::UnixRequest(UnixRequest {
+        state_flags: StateFlags::all(),
+        inode,
+        show_flags: ShowFlags::PEER,
+        cookie: ANY_COOKIE,
+    });
+    let mut message = NetlinkMessage::new(header, NetlinkPayload::from(request));
+    message.finalize();
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    bytes
+}
+
+/// The other end, by the kernel's answer about the socket with this inode.
+fn peer(answer: &[u8], inode: u64) -> Option<u64> {
+    let message = NetlinkMessage::<SockDiagMessage>::deserialize(answer).ok()?;
+    let NetlinkPayload::InnerMessage(SockDiagMessage::UnixResponse(response)) = message.payload else {
+        return None;
+    };
+    let is_of_it = u64::from(response.header.inode) == inode;
+    // A connection that nobody has accepted has no inode at its other end.
+    response.peer().filter(|&peer| is_of_it && peer != 0).map(u64::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn inode(socket: &UnixStream) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        std::fs::metadata(format!("/proc/self/fd/{}", socket.as_raw_fd())).expect("a descriptor").ino()
+    }
+
+    #[test]
+    fn each_of_two_connected_sockets_names_the_other() {
+        let (one, other) = UnixStream::pair().expect("sockets");
+        let peers = UnixPeers::new();
+        assert_eq!(peers.of(inode(&one)), Some(inode(&other)));
+        assert_eq!(peers.of(inode(&other)), Some(inode(&one)));
+        drop(other);
+        assert_eq!(peers.of(inode(&one)), None, "its other end is closed");
+        for absent in [0, u64::from(u32::MAX), u64::MAX] {
+            assert_eq!(peers.of(absent), None, "{absent}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_or_of_another_socket_says_nothing() {
+        let (one, _other) = UnixStream::pair().expect("sockets");
+        let request = request(u32::try_from(inode(&one)).expect("an inode"));
+        for len in 0..request.len() {
+            assert_eq!(peer(&request[..len], inode(&one)), None, "{len}");
+        }
+        assert_eq!(peer(&[0xff; 100], 1), None);
+    }
+}
