@@ -358,13 +358,14 @@ impl<'a> WaitsFor<'a> {
         let has_queue = of_locks().any(|edge| matches!(edge.blocker, Blocker::QueuedWriter(_)));
         let has_join = of_locks().count() < edges.len();
         let lock_type = |edge: &LockEdge| self.view.now.locks[edge.wait.lock].nature.lock_type;
+        let is_refused = of_locks().any(|edge| self.view.now.locks[edge.wait.lock].nature.is_refused);
         let has_once = of_locks().any(|edge| lock_type(edge) == LockType::Once);
         let advice = match threads.len() {
             _ if has_queue => Advice::NoNestedReads,
             _ if has_once => Advice::NoWaitsInOnce,
             _ if has_join => Advice::NoLocksInJoin,
             _ if of_locks().any(|edge| edge.wait.is_relock) => Advice::NoLocksInWait,
-            1 => Advice::ReleaseBeforeCall,
+            1 if !is_refused => Advice::ReleaseBeforeCall,
             _ => Advice::OneOrder,
         };
         edges.truncate(EDGES_MAX);

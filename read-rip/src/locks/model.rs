@@ -147,6 +147,9 @@ pub struct Nature {
     pub is_wrapped: bool,
     /// Who can release the lock.
     pub ownership: Ownership,
+    /// Whether it stands for a lock that the kernel has refused to the thread that waits, and holds it in this model:
+    /// nobody can wake it.
+    pub is_refused: bool,
     /// Whether the lock is, or may be, in memory that processes share. Its holder may be a process that is not in
     /// the ring.
     pub is_process_shared: bool,

@@ -98,6 +98,8 @@ impl Observer<'_> {
         let Some(location) = self.model.threads[thread].seen.and_then(|seen| seen.place) else { return };
         let (is_timed, is_steady) = (wait.is_timed, standing.is_steady);
         let owner = match wait.owner {
+            // It waits until it goes on itself.
+            _ if wait.kind == WaitKind::Refused => Some(thread),
             Owner::Tid(tid) => self.threads.get(&tid).copied(),
             Owner::Nobody | Owner::Unknown(_) => None,
         };
@@ -203,6 +205,7 @@ fn nature(wait: &crate::waits::Wait) -> Option<Nature> {
         }
         WaitKind::Once => of(LockType::Once, Ownership::Enforced),
         WaitKind::PiFutex => of(LockType::Mutex, Ownership::Enforced),
+        WaitKind::Refused => Nature { is_refused: true, ..of(LockType::Mutex, Ownership::Enforced) },
         WaitKind::LibraryLock => of(LockType::Mutex, Ownership::ByRule),
         WaitKind::Opaque if is_lock(wait) => of(LockType::Unknown, Ownership::Anyone),
         _ => return None,
@@ -235,6 +238,7 @@ fn of_wait(wait: &crate::waits::Wait) -> Doing {
         WaitKind::Mutex { .. }
         | WaitKind::ReadWriteLock { .. }
         | WaitKind::PiFutex
+        | WaitKind::Refused
         | WaitKind::LibraryLock => Doing::WaitsForLock,
         WaitKind::Once | WaitKind::Join => Doing::WaitsForThread,
         WaitKind::Condition { .. } | WaitKind::Semaphore { .. } | WaitKind::Barrier { .. } => {

@@ -121,7 +121,9 @@ pub fn overview(model: &LockModel, all: bool) -> Overview {
     // Nobody holds a semaphore: it is shown for the threads that wait.
     let is_idle_semaphore =
         |lock: &Lock| lock.nature.lock_type == LockType::Semaphore && lock.semaphore_waiters.is_empty();
-    let shown = (0..model.locks.len()).filter(|&id| !is_idle_semaphore(&model.locks[id]));
+    // Which lock was refused is not known.
+    let is_hidden = |lock: &Lock| is_idle_semaphore(lock) || lock.nature.is_refused;
+    let shown = (0..model.locks.len()).filter(|&id| !is_hidden(&model.locks[id]));
     let wanted = shown.clone().filter(|&id| is_wanted(&model.locks[id]));
     let mut locks: Vec<Summary> = wanted.map(|id| summary(model, id)).collect();
     locks.sort_by_cached_key(|summary| {

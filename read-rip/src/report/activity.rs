@@ -174,6 +174,9 @@ impl<'a> ActivityWords<'a> {
         if wait.kind == WaitKind::Join {
             return format!("waiting for the end of {}{limit}", self.joined(wait.owner));
         }
+        if wait.kind == WaitKind::Refused {
+            return format!("sleeping for good in a mutex that the kernel has refused{limit}");
+        }
         format!("waiting {}{}{limit}", self.object(wait), self.owner(wait))
     }
 
@@ -214,7 +217,7 @@ impl<'a> ActivityWords<'a> {
                 Some(name) => format!("for a lock of the C library ({name}) "),
                 None => "for a lock of the C library ".to_owned(),
             },
-            WaitKind::PiFutex => "for a lock with priority inheritance ".to_owned(),
+            WaitKind::PiFutex | WaitKind::Refused => "for a lock with priority inheritance ".to_owned(),
             WaitKind::Opaque => match wait.construct.map(|construct| (construct.role, construct.name)) {
                 Some((Role::Idle, name)) => return format!("for work ({name})"),
                 Some((Role::Park, name)) => return format!("to be woken ({name})"),

@@ -35,6 +35,7 @@
 //! | `case` | one wait that is examined: its futex, the memory, the living threads |
 //! | `library` | which C library the target uses |
 //! | `glibc`, `musl` | the layouts of their objects |
+//! | `refused` | a lock that the kernel has refused |
 
 mod case;
 mod clue;
@@ -43,6 +44,7 @@ mod glibc;
 mod library;
 mod musl;
 mod names;
+mod refused;
 mod wait;
 
 pub use clue::Clue;
@@ -54,6 +56,7 @@ use crate::target::{FutexOperation, Memory, RunState, Sleep, Target};
 use case::{Case, Found, only};
 use construct::{Place, Primitive};
 use library::Library;
+use refused::refused;
 
 /// Examines the waits of a target's threads.
 pub struct Waits<'a> {
@@ -87,7 +90,8 @@ impl<'a> Waits<'a> {
     ///
     /// `None` if it does not sleep in a futex, or if that is not known.
     pub fn of(&self, task: usize, clue: &Clue) -> Option<Wait> {
-        let Some(Sleep::Call(call)) = self.target.tasks.get(task)?.sleep else { return None };
+        let task = self.target.tasks.get(task)?;
+        let Some(Sleep::Call(call)) = task.sleep else { return None };
         let futex = call.futex()?;
         let case =
             Case { memory: self.memory, living: &self.living, futex, architecture: self.target.architecture };
@@ -103,7 +107,11 @@ impl<'a> Waits<'a> {
             construct: clue.construct,
         };
         let found = match clue.primitive {
-            Some(primitive) => self.named(&case, primitive).map(|found| wait(found, Basis::Stack)),
+            Some(primitive) => {
+                let is_mutex = primitive == Primitive::Mutex;
+                let refused = || refused(&case, task.registers.filter(|_| is_mutex)?.sp);
+                self.named(&case, primitive).or_else(refused).map(|found| wait(found, Basis::Stack))
+            }
             None => self.unnamed(&case).map(|found| wait(found, Basis::Bytes)),
         };
         let found = found.or_else(|| pi_futex(&case).map(|found| wait(found, Basis::Call)));

@@ -73,6 +73,10 @@ pub enum WaitKind {
     LibraryLock,
     /// A lock of the kernel's priority inheritance, and no mutex that is known.
     PiFutex,
+    /// A mutex with priority inheritance that the kernel has refused, because to wait for it would be a deadlock, or
+    /// because its owner has ended. Nothing wakes the thread but its time limit. Which mutex it is is not known; the
+    /// object is a word on the thread's own stack.
+    Refused,
     /// An object of another library or language: see [`Wait::construct`].
     Opaque,
     /// Not known.

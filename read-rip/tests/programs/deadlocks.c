@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -121,6 +122,29 @@ static void opposite_of(int type, int robust, int protocol) {
 }
 
 /* Other locks. */
+
+/* A lock of the kernel alone, without the C library: a free one has 0, and a taken one its owner's id. */
+static unsigned word;
+
+static void take_the_word(void) {
+    unsigned expected = 0;
+    if (!atomic_compare_exchange_strong((_Atomic unsigned *)&word, &expected, (unsigned)syscall(SYS_gettid)))
+        syscall(SYS_futex, &word, FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG, 0, NULL, NULL, 0);
+}
+
+static __attribute__((noipa)) void *takes_the_word_first(void *pair) {
+    take_the_word();
+    meet();
+    MUST(pthread_mutex_lock(((struct pair *)pair)->second));
+    return NULL;
+}
+
+static __attribute__((noipa)) void *takes_the_word_last(void *pair) {
+    MUST(pthread_mutex_lock(((struct pair *)pair)->first));
+    meet();
+    take_the_word(); /* the word */
+    return NULL;
+}
 
 static __attribute__((noipa)) void *writes_the_table(void *unused) {
     (void)unused;
@@ -246,7 +270,14 @@ int main(int count, char **arguments) {
     else if (IS("error-checking")) opposite_of(PTHREAD_MUTEX_ERRORCHECK, STALLED, NONE);
     else if (IS("robust")) opposite_of(PTHREAD_MUTEX_NORMAL, ROBUST, NONE);
     else if (IS("inheriting")) opposite_of(PTHREAD_MUTEX_NORMAL, STALLED, INHERIT);
-    else if (IS("heap")) {
+    else if (IS("inheriting-and-normal")) {
+        /* The kernel sees only one of them. */
+        initialise(&savings, PTHREAD_MUTEX_NORMAL, STALLED, INHERIT);
+        opposite(&savings, &current_account, transfers, transfers);
+    } else if (IS("raw-inheriting")) {
+        initialise(&current_account, PTHREAD_MUTEX_NORMAL, STALLED, NONE);
+        opposite(&savings, &current_account, takes_the_word_first, takes_the_word_last);
+    } else if (IS("heap")) {
         pthread_mutex_t *both = malloc(2 * sizeof *both);
         for (int at = 0; at < 2; at++) initialise(&both[at], PTHREAD_MUTEX_NORMAL, STALLED, NONE);
         opposite(&both[0], &both[1], transfers, transfers);

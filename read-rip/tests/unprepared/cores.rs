@@ -79,6 +79,17 @@ fn a_deadlock_is_proven_from_a_core_alone() {
 }
 
 #[test]
+fn deadlocks_through_robust_and_inheriting_mutexes_are_proven_from_a_core() {
+    for case in ["robust", "inheriting-and-normal", "inheriting"] {
+        let directory = tempdir();
+        let path = directory.path().join("core");
+        let stuck = Stuck::start(deadlocks(), &[case], 2);
+        core::write(stuck.0.pid(), 6, &path);
+        assert_eq!(is_proven(&path).status, 1, "{case}");
+    }
+}
+
+#[test]
 fn compressed_cores_are_read() {
     let core = deadlock();
     let bytes = fs::read(&core.path).unwrap();

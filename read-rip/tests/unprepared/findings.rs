@@ -63,6 +63,34 @@ fn two_mutexes_in_opposite_orders_are_a_proven_deadlock() {
 }
 
 #[test]
+fn locks_with_priority_inheritance_are_part_of_a_proven_deadlock() {
+    let stuck = Stuck::start(deadlocks(), &["inheriting-and-normal"], 2);
+    the_proven_deadlock(&stuck);
+    let check = stuck.read(&["check"]).stdout;
+    contains(&check, &["2 threads wait for one another", "waits for savings (0x", ", held by saver["]);
+    // A lock of the kernel alone: the word has its owner.
+    let stuck = Stuck::start(deadlocks(), &["raw-inheriting"], 2);
+    the_proven_deadlock(&stuck);
+    let at = format!("at take_the_word deadlocks.c:{}", line_of("FUTEX_LOCK_PI"));
+    let check = stuck.read(&["check"]).stdout;
+    contains(&check, &["2 threads wait for one another", "waits for word (0x", &at, ", held by saver["]);
+}
+
+#[test]
+fn a_mutex_that_the_kernel_refuses_is_a_proven_deadlock() {
+    let stuck = Stuck::start(deadlocks(), &["inheriting"], 2);
+    the_proven_deadlock(&stuck);
+    let check = stuck.read(&["check"]).stdout;
+    contains(&check, &["proven deadlock: the kernel has refused a mutex to ", ", which sleeps for good"]);
+    contains(
+        &check,
+        &["at transfer deadlocks.c:", "1 more thread is blocked by it", "or its owner has ended"],
+    );
+    let view = stuck.read(&[]).sound().stdout;
+    contains(&view, &["sleeping for good in a mutex that the kernel has refused", "waiting for the mutex "]);
+}
+
+#[test]
 fn the_same_deadlock_is_proven_in_static_and_in_stripped_programs() {
     let flags: [(&str, &[&str]); 3] = [
         ("stripped", &["-O2", "-pthread", "-s"]),

@@ -12,6 +12,9 @@ pub(super) fn wait_cycle(words: &mut Words<'_>, cycle: &WaitCycle) -> Paragraph 
             WaitEdge::Lock(edge) => {
                 let thread = words.thread(edge.wait.thread);
                 match words.is_once(edge.wait.lock) {
+                    _ if words.is_refused(edge.wait.lock) => {
+                        format!("the kernel has refused a mutex to {thread}, which sleeps for good{lasting}")
+                    }
                     true => format!("{thread} waits for an initialisation that it runs itself{lasting}"),
                     false => format!("{thread} waits for a lock that it holds itself{lasting}"),
                 }
@@ -44,6 +47,14 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
         WaitEdge::Join { join } => return join_edge(words, join),
     };
     let thread = words.thread(wait.thread);
+    if words.is_refused(wait.lock) {
+        let limit = if wait.is_timed { " until a time limit ends" } else { "" };
+        return format!(
+            "{thread} sleeps{limit} at {}: to wait for the mutex, which has priority inheritance, would be a deadlock, \
+             or its owner has ended",
+            words.location(wait.location)
+        );
+    }
     let (lock, mode) = (words.lock(wait.lock), in_parentheses(wait.is_shared));
     let limit = if wait.is_timed { ", with a time limit" } else { "" };
     let blocked_by = match blocker {

@@ -70,6 +70,11 @@ impl<'a> Words<'a> {
         self.names.model.locks[id].nature.lock_type == LockType::Once
     }
 
+    /// Whether it stands for a lock that the kernel has refused to a thread.
+    pub(super) fn is_refused(&self, id: LockId) -> bool {
+        self.names.model.locks[id].nature.is_refused
+    }
+
     /// Whether only the process's memory says anything of a lock.
     pub(super) fn is_from_memory(&self, id: LockId) -> bool {
         self.names.model.locks[id].is_from_memory
