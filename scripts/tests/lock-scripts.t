@@ -195,6 +195,9 @@ is('a_thread_that_came_back_from_a_condition_holds_the_lock',
 is('the_scripts_learn_no_pattern_from_marks_of_recorded_locks',
     holders_of(line('w[9]', 5, 'a.rs:1<0x1>(takes)', 'a.rs:1<0x2>(waits)', 'a.rs:1<0x3>(released)', 'a.rs:1<0x1>')),
     '');
+# The two marks of line 7 would be those around a lock if they had no words.
+is('what_a_thread_does_with_a_condition_variable_takes_no_lock',
+    holders_of(line('w[9]', 5, map { ("a.rs:7<0x1>($_)", "a.rs:7<0x2>($_)") } qw(signals unheard abandons))), '');
 # What a living thread does now follows its last mark.
 is('what_a_thread_does_now_is_no_part_of_its_last_mark',
     holders("a[2]: {5}$wait, {6}$has, now in recvfrom on descriptor 3 (TCP to 10.0.0.7:5432)\n")

@@ -10,8 +10,9 @@
 //! share that line (and always with `-v`), the module-relative address follows. For marks of locks a word follows:
 //! `(takes)` (a recorded lock: the thread has it unless it waits or fails next), `(waits)`, `(acquired)` (a lock that
 //! is marked by hand), `(released)`, `(failed)`, `(idle)` (waits on a condition variable), `(woken)` (holds the lock
-//! again), `(destroyed)` or `(initialised)`. The words are of small letters only: the scripts `lock-holders` and
-//! `lock-waiters` read them. With `-v`, labels follow, and of an event of a lock, the lock and its time, counted from
+//! again), `(destroyed)`, `(initialised)`, `(signals)` (signals a condition variable on which a thread may wait),
+//! `(unheard)` (signals one on which no thread waits) or `(abandons)` (destroys one on which a thread waits). Each is one
+//! word of small letters: the scripts `lock-holders` and `lock-waiters` read them. With `-v`, labels follow, and of an event of a lock, the lock and its time, counted from
 //! the beginning of the recording: `cache.rs:10<0x1000>(takes) of CACHE (0x7f0000001000) at 1.000000 s`. The line of an
 //! exited thread ends in `EXIT`. If the kernel was asked about a thread, its line ends in what the thread does now, as
 //! `, now in recvfrom on descriptor 12 (TCP to 10.0.0.7:5432, ESTABLISHED)`, with `-v` followed by where it stands.
@@ -91,7 +92,12 @@ fn labels<'a>(location: &Location, locations: &Locations<'a>) -> Vec<&'a str> {
 /// The word for a mark of a lock. Several marks may have one line, such as that of the call of a wrapper or of a macro,
 /// so the line does not say what the thread did.
 fn word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option<&'static str> {
-    match locations.meaning(thread.slot.pid, event.pc)?.kind? {
+    word_of(locations.meaning(thread.slot.pid, event.pc)?.kind?)
+}
+
+/// The word for a kind of mark. The file's description lists all of them.
+fn word_of(kind: SiteKind) -> Option<&'static str> {
+    match kind {
         SiteKind::LockAcquireBegin => Some("takes"),
         SiteKind::LockWait => Some("waits"),
         SiteKind::LockAcquired => Some("acquired"),
@@ -100,8 +106,8 @@ fn word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option
         SiteKind::ConditionWait => Some("idle"),
         SiteKind::ConditionWoken => Some("woken"),
         SiteKind::ConditionSignalled => Some("signals"),
-        SiteKind::ConditionUnheard => Some("signals nobody"),
-        SiteKind::ConditionDestroyed => Some("destroyed in use"),
+        SiteKind::ConditionUnheard => Some("unheard"),
+        SiteKind::ConditionDestroyed => Some("abandons"),
         SiteKind::LockDestroyed => Some("destroyed"),
         SiteKind::LockInitialised => Some("initialised"),
         _ => None,
@@ -172,4 +178,36 @@ pub fn thread(
         write!(out, "{separator}now {now}")?;
     }
     writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_of_each_mark_of_a_lock_is_of_small_letters_and_described() {
+        let description: String =
+            include_str!("threads.rs").lines().take_while(|line| line.starts_with("//!")).collect();
+        let kinds = [
+            SiteKind::LockAcquireBegin,
+            SiteKind::LockWait,
+            SiteKind::LockAcquired,
+            SiteKind::LockReleased,
+            SiteKind::LockTryFailed,
+            SiteKind::ConditionWait,
+            SiteKind::ConditionWoken,
+            SiteKind::ConditionSignalled,
+            SiteKind::ConditionUnheard,
+            SiteKind::ConditionDestroyed,
+            SiteKind::LockDestroyed,
+            SiteKind::LockInitialised,
+        ];
+        for kind in kinds {
+            let word = word_of(kind).unwrap_or_default();
+            // This is what the pattern of `scripts/lib/RipMarks.pm` takes for a word.
+            let is_word = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+            assert!(is_word, "{kind:?}: {word:?}");
+            assert!(description.contains(&format!("`({word})`")), "{kind:?}: {word:?} is not described");
+        }
+    }
 }
