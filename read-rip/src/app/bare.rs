@@ -16,7 +16,7 @@ use crate::core::Death;
 use crate::locations::{FileNames, LocationId, Locations};
 use crate::locks::LockModel;
 use crate::process::Ends;
-use crate::report::{self, ActivityWords, Json, LockNames, SeenNames, printable};
+use crate::report::{self, ActivityWords, Json, LockNames, printable};
 use crate::stacks::Stack;
 use crate::standing::Standings;
 
@@ -34,7 +34,7 @@ pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Commo
     let of_locations = locations.iter().filter_map(|location| location.source.as_ref());
     let files = FileNames::of_paths(of_frames.chain(of_locations.map(|(file, _)| &**file)));
     let texts = report::location_texts(&locations, &files, args.verbose);
-    let seen_names = Some(SeenNames { standings: seen, objects: &objects });
+    let seen_names = reading.seen_names(&objects);
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen: seen_names };
     let Some(words) = ActivityWords::new(&names) else {
         return Err(AppError::NoStacks { path: path.to_owned() });
@@ -86,7 +86,7 @@ pub(super) fn stacks(args: &StacksArgs, wanted: &Common) -> Result<u8, AppError>
     let paths = frames.values().flatten().filter_map(|frame| frame.file.as_deref());
     let files = FileNames::of_paths(paths);
     let texts = report::location_texts(&locations, &files, false);
-    let seen_names = Some(SeenNames { standings: seen, objects: &objects });
+    let seen_names = reading.seen_names(&objects);
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen: seen_names };
     let Some(words) = ActivityWords::new(&names) else {
         return Err(AppError::NoStacks { path: path.to_owned() });

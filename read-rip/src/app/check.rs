@@ -20,7 +20,7 @@ use crate::findings::{self, Balance, Confidence, Finding, Limit, Memo, Outcome, 
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{self, Input, LockModel};
 use crate::process::Ends;
-use crate::report::{self, Checked, Json, LockNames, OneReading, SeenNames, Sources};
+use crate::report::{self, Checked, Json, LockNames, OneReading, Sources};
 use crate::ring::{Header, Words};
 use crate::standing::Standings;
 use crate::symbols::{Options, Resolver};
@@ -88,7 +88,7 @@ pub(super) fn judge(
     let view = View { now: &now, before, locations: &by_id, threshold_ns, memo: Memo::default() };
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(&locations, &files, false);
-    let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, objects: &objects });
+    let seen = reading.seen_names(&objects);
     let names = LockNames { model: &now, locations: &locations, texts: &texts, seen };
     let outcome = balance.outcome;
     found.retain(|finding| finding.confidence >= confidence(args.min_confidence));

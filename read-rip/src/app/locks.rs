@@ -15,7 +15,7 @@ use crate::core::is_core;
 use crate::locations::{FileNames, Locations};
 use crate::locks::{self, Summary};
 use crate::process::Ends;
-use crate::report::{self, Json, LockNames, SeenNames};
+use crate::report::{self, Json, LockNames};
 
 /// `read-rip locks`.
 pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
@@ -33,7 +33,7 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     let mut overview = locks::overview(&model, args.all);
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(&locations, &files, args.verbose);
-    let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, objects: &objects });
+    let seen = reading.seen_names(&objects);
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen };
     if let Some(pattern) = &args.r#match {
         let matching = Matching::new(pattern, &names);

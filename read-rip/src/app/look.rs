@@ -15,7 +15,7 @@ use crate::findings::Outcome;
 use crate::locations::Locations;
 use crate::process::live::{LiveMemory, LiveTarget};
 use crate::process::{Activity, Liveness, ready_threads, thread_name};
-use crate::report::ObjectName;
+use crate::report::{ObjectName, SeenNames};
 use crate::ring::{Module, Snapshot};
 use crate::stacks;
 use crate::standing::{Load, Standings};
@@ -169,11 +169,17 @@ impl Reading {
         }
     }
 
+    /// What the kernel and the memory say of the threads, with these names of the objects that they wait for. `None` if
+    /// they were not asked.
+    pub(super) fn seen_names<'a>(&'a self, objects: &'a HashMap<u64, ObjectName>) -> Option<SeenNames<'a>> {
+        self.seen.as_ref().map(|standings| SeenNames { standings, objects })
+    }
+
     /// The names of the objects that threads wait for, as far as they are known.
     pub(super) fn objects(&self, locations: &mut Locations<'_>) -> HashMap<u64, ObjectName> {
         let Some(seen) = &self.seen else { return HashMap::new() };
         let waits = seen.threads.iter().filter_map(|thread| thread.wait.as_ref());
-        let addresses: HashSet<u64> = waits.map(|wait| wait.object.unwrap_or(wait.futex)).collect();
+        let addresses: HashSet<u64> = waits.map(|wait| wait.address()).collect();
         let regions = seen.target.regions();
         let name = |address| {
             let symbol = locations.symbol_of(seen.target.own_pid, address).map(ObjectName::Symbol);

@@ -13,7 +13,7 @@ use crate::events::{self, Event};
 use crate::hash::HashMap;
 use crate::locations::{FileNames, Guards, LocationId, Locations};
 use crate::locks::{self, LockModel};
-use crate::report::{self, Json, LockNames, SeenNames};
+use crate::report::{self, Json, LockNames};
 use crate::ring::Slot;
 use crate::threads::{self, Thread, ThreadState};
 
@@ -171,7 +171,7 @@ fn show_threads(
         locks::observe(&mut model, seen, locations);
     }
     let objects = reading.objects(locations);
-    let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, objects: &objects });
+    let seen = reading.seen_names(&objects);
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(locations, &files, args.verbose);
     let mut out = output(wanted);

@@ -13,7 +13,7 @@ use crate::findings::{self, Balance, Memo, Outcome, View};
 use crate::locations::{FileNames, Location, LocationId, Locations};
 use crate::locks::LockModel;
 use crate::process::Ends;
-use crate::report::{self, ActivityWords, LockNames, SeenNames, printable};
+use crate::report::{self, ActivityWords, LockNames, printable};
 
 /// Of the threads that recorded nothing, so many places are shown, those with most threads first.
 const PLACES_MAX: usize = 6;
@@ -45,7 +45,7 @@ pub(super) fn verdict(
     let objects = reading.objects(&mut locations);
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(&locations, &files, false);
-    let seen = reading.seen.as_ref().map(|standings| SeenNames { standings, objects: &objects });
+    let seen = reading.seen_names(&objects);
     let names = LockNames { model: &now, locations: &locations, texts: &texts, seen };
     let (balance, verdict) = of_model(&readings, &names, &command);
     if let Some(words) = ActivityWords::new(&names) {

@@ -207,7 +207,7 @@ impl<'a> ActivityWords<'a> {
             WaitKind::Barrier { arrived: Some((arrived, needed)) } => {
                 return format!(
                     "at the barrier {}, where {arrived} of {needed} threads are",
-                    self.name(wait.object.unwrap_or(wait.futex))
+                    self.name(wait.address())
                 );
             }
             WaitKind::Barrier { arrived: None } => "at the barrier ".to_owned(),

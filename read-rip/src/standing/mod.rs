@@ -158,7 +158,7 @@ impl Standings {
     /// Forgets what only its reader can use: the mappings in which no object is that a thread waits for.
     pub fn compact(&mut self) {
         let waits = self.threads.iter().filter_map(|thread| thread.wait.as_ref());
-        let objects = waits.map(|wait| wait.object.unwrap_or(wait.futex));
+        let objects = waits.map(|wait| wait.address());
         let used = objects.filter_map(|object| Some(self.target.mapping_at(object)?.begin));
         let used: HashSet<u64> = used.collect();
         self.target.mappings.retain(|mapping| used.contains(&mapping.begin));

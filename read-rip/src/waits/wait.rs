@@ -29,6 +29,13 @@ pub struct Wait {
     pub construct: Option<Construct>,
 }
 
+impl Wait {
+    /// The address that stands for the object: its own, or that of the futex if its own is not known.
+    pub fn address(&self) -> u64 {
+        self.object.unwrap_or(self.futex)
+    }
+}
+
 /// What kind of object a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WaitKind {
