@@ -28,6 +28,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
+use super::text;
 use crate::target::{CallKind, Registers, RunState, Sleep, Task, Unstopped};
 
 /// A thread that has not stopped after this time is let go. It goes on until it stops: one that is ready to run stops
@@ -234,11 +235,8 @@ fn exists(tid: u32) -> bool {
 
 /// The process that traces a thread.
 fn tracer_of(tid: u32) -> Option<u32> {
-    let field = |tid: u32, name: &str| -> Option<u32> {
-        let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-        status.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
-    };
+    let status = |tid: u32| text::status(&std::fs::read(format!("/proc/{tid}/status")).ok()?);
     // A thread is the tracer.
-    let tracer = field(tid, "TracerPid:").filter(|&tracer| tracer != 0)?;
-    field(tracer, "Tgid:").or(Some(tracer))
+    let tracer = status(tid)?.tracer;
+    (tracer != 0).then(|| status(tracer).map_or(tracer, |status| status.tgid))
 }
