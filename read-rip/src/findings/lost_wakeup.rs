@@ -34,10 +34,10 @@
 
 use std::collections::BTreeMap;
 
-use super::evidence::{Asleep, Evidence, SleepFact, Unheard};
+use super::evidence::{Asleep, Evidence, Unheard};
 use super::finding::{Analysis, Finding};
 use super::kind::{Advice, Confidence, Doubt, Kind};
-use super::nobody_left::EXPLANATIONS;
+use super::nobody_left::{is_explained, sleep_fact, wait_of};
 use super::view::{Length, View};
 use crate::locks::{Doing, Signal, ThreadId, ThreadLocks, Wait};
 use crate::threads::ThreadState;
@@ -54,18 +54,16 @@ impl Analysis for LostWakeup {
         if model.is_final || model.unrecorded != Some(0) {
             return;
         }
-        if found.iter().any(|finding| EXPLANATIONS.contains(&finding.kind)) {
+        if is_explained(found) {
             return;
         }
         let own = || model.threads.iter().enumerate().filter(|(_, thread)| thread.pid == model.pid);
-        let present = || own().filter(|(_, thread)| thread.state == ThreadState::Present);
-        if !present().all(|(_, thread)| is_stuck(view, thread)) {
+        if !model.present().all(|(_, thread)| is_stuck(view, thread)) {
             return;
         }
         let mut waiting: BTreeMap<u64, Vec<&Wait>> = BTreeMap::new();
-        for (_, thread) in present() {
-            let sleep = thread.sleep.as_ref().filter(|_| thread.condition_wait.is_some());
-            if let (Some(condition), Some(sleep)) = (thread.condition, sleep) {
+        for (_, thread) in model.present() {
+            if let (Some(condition), Some(sleep)) = (thread.condition, &thread.sleep) {
                 waiting.entry(condition).or_default().push(sleep);
             }
         }
@@ -82,21 +80,15 @@ impl Analysis for LostWakeup {
             let Some(&first) = waits.first() else { continue };
             let evidence = Evidence::Unheard(Unheard {
                 waiting: waits.len(),
-                first: SleepFact {
-                    thread: first.thread,
-                    lock: first.lock,
-                    what: Asleep::Condition,
-                    location: first.location,
-                    for_ns: view.ago_ns(first.since_ns),
-                },
-                threads: present().count(),
+                first: sleep_fact(view, first, Asleep::Condition),
+                threads: model.present().count(),
                 signaller,
                 signalled_at: signal.location,
             });
             let (kind, confidence) = (Kind::LostWakeup, Confidence::Suspected);
             let mut finding = Finding::new(kind, confidence, evidence, Advice::CheckBeforeWait);
             finding.since_ns = first.since_ns;
-            finding.threads_hurt = present().count();
+            finding.threads_hurt = model.present().count();
             finding.doubts = vec![Doubt::UnrecordedWaker];
             found.push(finding);
         }
@@ -112,8 +104,7 @@ fn is_stuck(view: &View<'_>, thread: &ThreadLocks) -> bool {
     let is_endless = |is_steady: bool, is_timed: bool, since_ns: Option<u64>| {
         is_steady && !is_timed && (since_ns.is_none() || view.length(since_ns, LONG_NS) == Length::Long)
     };
-    let wait = thread.wait.as_ref().or(thread.sleep.as_ref());
-    if let Some(wait) = wait {
+    if let Some(wait) = wait_of(thread) {
         return is_endless(wait.is_steady, wait.is_timed, wait.since_ns);
     }
     thread.join.as_ref().is_some_and(|join| {

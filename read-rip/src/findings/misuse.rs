@@ -137,7 +137,7 @@ fn left_waiting(view: &View<'_>, pid: u32, end: &EndOfCondition) -> Vec<(LockId,
         let sleep = thread
             .sleep
             .filter(|sleep| sleep.is_steady && sleep.since_ns.is_some_and(|since_ns| since_ns < at_ns))?;
-        let is_there = thread.condition == Some(end.condition) && thread.condition_wait.is_some();
+        let is_there = thread.condition == Some(end.condition);
         let sleeps = |seen: Seen| seen.doing == Doing::WaitsInside && seen.is_still == Some(true);
         let is_certain = thread.seen.is_some_and(sleeps);
         let is_left = thread.state == ThreadState::Present && is_there && (is_certain || !may_be_woken);

@@ -30,7 +30,6 @@ use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
 use crate::locks::{LockModel, ThreadId, ThreadLocks, Wait};
 use crate::ring::LockType;
-use crate::threads::ThreadState;
 
 /// See the file's description.
 pub(super) struct NobodyLeft;
@@ -38,7 +37,7 @@ pub(super) struct NobodyLeft;
 /// At most this many threads are listed.
 const LISTED_MAX: usize = 5;
 /// What explains why threads wait.
-pub(super) const EXPLANATIONS: &[Kind] = &[
+const EXPLANATIONS: &[Kind] = &[
     Kind::Deadlock,
     Kind::Unreleased,
     Kind::LostOwner,
@@ -50,19 +49,22 @@ pub(super) const EXPLANATIONS: &[Kind] = &[
     Kind::LostWakeup,
 ];
 
+/// Whether a finding explains why threads wait.
+pub(super) fn is_explained(found: &[Finding]) -> bool {
+    found.iter().any(|finding| EXPLANATIONS.contains(&finding.kind))
+}
+
 impl Analysis for NobodyLeft {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let model = view.now;
         if model.is_final || model.unrecorded != Some(0) {
             return;
         }
-        if found.iter().any(|finding| EXPLANATIONS.contains(&finding.kind)) {
+        if is_explained(found) {
             return;
         }
-        let own = model.threads.iter().enumerate();
-        let present = |thread: &ThreadLocks| thread.pid == model.pid && thread.state == ThreadState::Present;
         let mut waits: Vec<(ThreadId, &Wait)> = Vec::new();
-        for (id, thread) in own.filter(|(_, thread)| present(thread)) {
+        for (id, thread) in model.present() {
             match endless_wait(thread) {
                 Some(wait) => waits.push((id, wait)),
                 None => return,
@@ -78,10 +80,20 @@ impl Analysis for NobodyLeft {
     }
 }
 
+/// For what a thread waits: a lock, or what else may wake it.
+pub(super) fn wait_of(thread: &ThreadLocks) -> Option<&Wait> {
+    thread.wait.as_ref().or(thread.sleep.as_ref())
+}
+
 /// The wait of a thread that has lasted from one reading to the other, and does not end by itself.
 fn endless_wait(thread: &ThreadLocks) -> Option<&Wait> {
-    let wait = thread.wait.as_ref().or(thread.sleep.as_ref());
-    wait.filter(|wait| wait.is_steady && !wait.is_timed)
+    wait_of(thread).filter(|wait| wait.is_steady && !wait.is_timed)
+}
+
+/// A wait as a finding shows it.
+pub(super) fn sleep_fact(view: &View<'_>, wait: &Wait, what: Asleep) -> SleepFact {
+    let Wait { thread, lock, location, since_ns, .. } = *wait;
+    SleepFact { thread, lock, what, location, for_ns: view.ago_ns(since_ns) }
 }
 
 /// On what a blocked thread waits.
@@ -104,13 +116,7 @@ fn finding(view: &View<'_>, mut waits: Vec<(ThreadId, &Wait)>, last_ns: u64) -> 
     waits.sort_by_key(|(_, wait)| wait.since_ns);
     let what = |thread: ThreadId| asleep(view.now, &view.now.threads[thread]);
     let count = |wanted: Asleep| waits.iter().filter(|&&(thread, _)| what(thread) == wanted).count();
-    let fact = |&(thread, wait): &(ThreadId, &Wait)| SleepFact {
-        thread,
-        lock: wait.lock,
-        what: what(thread),
-        location: wait.location,
-        for_ns: view.ago_ns(wait.since_ns),
-    };
+    let fact = |&(thread, wait): &(ThreadId, &Wait)| sleep_fact(view, wait, what(thread));
     let evidence = Evidence::Abandoned(Abandoned {
         threads: waits.len(),
         on_locks: count(Asleep::Lock),

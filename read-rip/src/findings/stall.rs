@@ -37,12 +37,11 @@ use super::finding::{Analysis, Finding};
 use super::idle_places::IdlePlaces;
 use super::idle_pool::pools;
 use super::kind::{Advice, Confidence, Doubt, Kind};
-use super::nobody_left::EXPLANATIONS;
+use super::nobody_left::is_explained;
 use super::view::View;
 use crate::hash::HashMap;
 use crate::locations::LocationId;
 use crate::locks::{Doing, Seen, ThreadId};
-use crate::threads::ThreadState;
 
 /// See the file's description.
 pub(super) struct Stalled;
@@ -52,8 +51,7 @@ const LISTED_MAX: usize = 6;
 
 impl Analysis for Stalled {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let explains = |kind| kind == Kind::LockLine || EXPLANATIONS.contains(&kind);
-        if found.iter().any(|finding| explains(finding.kind)) {
+        if is_explained(found) || found.iter().any(|finding| finding.kind == Kind::LockLine) {
             return;
         }
         if let Some(threads) = stalled(view) {
@@ -76,15 +74,12 @@ pub(super) fn stalled(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
 
 type Threads = [(ThreadId, Seen)];
 
-/// All threads of the process that exist. `None` if one of them moved, or if the kernel was not asked about one. A thread
-/// that a tracer or a signal has stopped counts as one that may move.
+/// All threads of the process that exist. `None` if one of them moved, or if the kernel was not asked about one. A
+/// thread that a tracer or a signal has stopped counts as one that may move.
 fn all_still(view: &View<'_>) -> Option<Vec<(ThreadId, Seen)>> {
-    let model = view.now;
-    let own = model.threads.iter().enumerate();
-    let present = own.filter(|(_, thread)| thread.pid == model.pid && thread.state == ThreadState::Present);
     let still =
         |seen: &Seen| seen.is_still == Some(true) && !matches!(seen.doing, Doing::Stopped | Doing::Unknown);
-    present.map(|(id, thread)| Some((id, thread.seen.filter(still)?))).collect()
+    view.now.present().map(|(id, thread)| Some((id, thread.seen.filter(still)?))).collect()
 }
 
 /// Whether threads wait for locks that are not the idle part of a pool.

@@ -64,6 +64,12 @@ impl LockModel {
     pub fn is_recorded(&self) -> bool {
         self.threads.iter().any(|thread| thread.slot.is_some())
     }
+
+    /// The threads of the process that exist.
+    pub fn present(&self) -> impl Iterator<Item = (ThreadId, &ThreadLocks)> {
+        let threads = self.threads.iter().enumerate();
+        threads.filter(|(_, thread)| thread.pid == self.pid && thread.state == ThreadState::Present)
+    }
 }
 
 /// A lock: an address in a process.
