@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 
 use super::activity::ActivityWords;
-use super::names::{LockNames, Verbs};
+use super::names::{LockNames, Verbs, type_name};
 use super::units::{counted, duration};
 use crate::locks::{HoldState, Holders, Lock, LockName, Ownership, Quantiles, Summary, Waiters};
 use crate::ring::LockType;
@@ -66,21 +66,6 @@ fn heading(out: &mut dyn Write, lock: &Lock, pid: u32, names: &LockNames<'_>) ->
         write!(out, " of process {}", lock.pid)?;
     }
     writeln!(out)
-}
-
-/// What kind of lock it is.
-pub(super) fn type_name(lock: &Lock) -> &'static str {
-    match lock.nature.lock_type {
-        LockType::Mutex => "mutex",
-        LockType::RwLock => "rwlock",
-        LockType::Spin => "spin lock",
-        LockType::Semaphore => "semaphore",
-        LockType::Barrier => "barrier",
-        LockType::Message => "channel",
-        LockType::Once => "initialisation",
-        LockType::Wake => "parked thread",
-        _ => "lock",
-    }
 }
 
 struct LockWriter<'v> {

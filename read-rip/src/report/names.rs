@@ -139,13 +139,25 @@ impl Verbs {
     }
 }
 
-/// What a lock is.
+/// What kind of lock it is.
+pub(super) fn type_name(lock: &Lock) -> &'static str {
+    match lock.nature.lock_type {
+        LockType::Mutex => "mutex",
+        LockType::RwLock => "rwlock",
+        LockType::Spin => "spin lock",
+        LockType::Semaphore => "semaphore",
+        LockType::Barrier => "barrier",
+        LockType::Message => "channel",
+        LockType::Once => "initialisation",
+        LockType::Wake => "parked thread",
+        _ => "lock",
+    }
+}
+
+/// What a lock is called in a sentence. The kinds of locks proper are all called locks.
 fn noun(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
-        LockType::Once => "initialisation",
-        LockType::Message => "channel",
-        LockType::Barrier => "barrier",
-        LockType::Wake => "parked thread",
+        LockType::Once | LockType::Message | LockType::Barrier | LockType::Wake => type_name(lock),
         _ => "lock",
     }
 }

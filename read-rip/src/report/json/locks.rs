@@ -9,8 +9,8 @@ use super::ring::level_name;
 use super::threads::state_name;
 use super::writer::{Json, moment};
 use crate::locks::{Hold, HoldState, Overview, Quantiles, Summary, Waiters as WaitingGroup};
-use crate::report::locks::type_name;
 use crate::report::names::LockNames;
+use crate::report::names::type_name;
 use crate::ring::Snapshot;
 
 #[derive(Serialize)]
