@@ -10,7 +10,7 @@ pub use parking_lot_core::deadlock::check_deadlock;
 /// The thread holds what others wait for under this key. Without the feature it does nothing.
 #[inline]
 pub(crate) fn acquire_resource(key: usize) {
-    // SAFETY: the thread holds the lock to which the key belongs, and says so when it releases it.
+    // SAFETY: the thread holds the lock to which the key belongs, and calls `release_resource` when it releases it.
     unsafe { parking_lot_core::deadlock::acquire_resource(key) };
 }
 

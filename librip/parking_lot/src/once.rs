@@ -84,7 +84,7 @@ impl Once {
     /// # Panics
     ///
     /// If a closure has panicked, or if this one panics. A thread that calls this within its own closure waits for
-    /// itself forever: `read-rip check` says so.
+    /// itself forever. `read-rip check` reports it.
     #[inline]
     #[track_caller]
     pub fn call_once<F: FnOnce()>(&self, f: F) {
@@ -130,7 +130,7 @@ impl Once {
     }
 }
 
-// Its lock protects nothing, and a closure that panics leaves a state that says so.
+// Its lock protects nothing, and its state records that a closure has panicked.
 impl UnwindSafe for Once {}
 impl RefUnwindSafe for Once {}
 

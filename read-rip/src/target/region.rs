@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Mapping, Target};
 
-/// What kind of memory has no file behind it.
+/// A kind of memory that has no file behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Region {
     /// The program has asked for it while it ran.

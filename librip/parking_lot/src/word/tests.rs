@@ -39,7 +39,7 @@ fn a_waiting_writer_keeps_readers_out_but_not_recursive_ones() {
         until(&lock, WRITER | DRAINING);
         assert!(!lock.is_exclusive() && lock.is_locked());
         assert!(!lock.try_lock(Mode::Shared) && !lock.try_lock(Mode::Upgradable));
-        assert!(!lock.lock(Mode::Shared, soon()), "a reader waits behind the writer");
+        assert!(!lock.lock(Mode::Shared, soon()), "a reader waits until the writer had the lock");
         assert!(lock.lock(Mode::Recursive, None));
         lock.unlock_shared();
         lock.unlock_shared();
