@@ -10,6 +10,7 @@
 //! | `registers` | which registers are known in a frame, and what does a call do to them? |
 //! | `window` | what is on a thread's stack? |
 //! | `calls` | can a call return to this address, and what does it call? |
+//! | `called` | which function was called, if it ended with a jump to another one? |
 //! | `rule` | where is the caller, by one row of an unwind table? |
 //! | `tables` | which row holds at this address? |
 //! | `signal_frame` | what did a signal interrupt, where no table says it? |
@@ -19,6 +20,7 @@
 //! | `all` | the stacks of all threads |
 
 mod all;
+mod called;
 mod calls;
 mod group;
 mod registers;
@@ -32,6 +34,7 @@ mod walk;
 mod window;
 
 pub use all::all;
+pub use called::Called;
 pub use group::{Group, group};
 pub use stack::{Cut, End, Frame, Stack};
 pub use unwinder::Unwinder;

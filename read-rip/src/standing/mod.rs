@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::hash::{HashMap, HashSet};
-use crate::stacks::{Group, Stack, Unwinder, group};
+use crate::stacks::{Called, Group, Stack, Unwinder, group};
 use crate::target::{Descriptor, Memory, RunState, Sleep, Target, Task, Unstopped};
 use crate::waits::{Clue, Wait, Waits};
 
@@ -94,7 +94,9 @@ impl Standings {
     ) -> Standings {
         let stacks = group(stacks);
         let mut names: HashMap<u64, String> = HashMap::default();
-        let clues: Vec<Clue> = stacks.iter().map(|group| clue(&group.stack, &mut names, &mut name)).collect();
+        let mut called = Called::new(&target, memory);
+        let clues = stacks.iter().map(|group| clue(&group.stack, &mut names, &mut name, &mut called));
+        let clues: Vec<Clue> = clues.collect();
         let mut stack_of = vec![0; target.tasks.len()];
         for (at, group) in stacks.iter().enumerate() {
             group.tasks.iter().for_each(|&task| stack_of[task] = at);
@@ -204,17 +206,32 @@ pub fn stood_still(before: &Task, now: &Task) -> bool {
     is_same && is_asleep && has_same_turns && is_same_call && !matches!(now.sleep, Some(Sleep::Fault))
 }
 
-/// Interprets the function names of a stack.
+/// Interprets the function names of a stack. A function without a name has that of the function that was called, which
+/// has ended with a jump to it.
 fn clue(
     stack: &Stack,
     names: &mut HashMap<u64, String>,
     name: &mut impl FnMut(u64) -> Option<String>,
+    called: &mut Called<'_>,
 ) -> Clue {
-    let addresses: Vec<u64> = stack.frames.iter().take(NAMES_MAX).map(|frame| frame.lookup()).collect();
-    for &address in &addresses {
-        names.entry(address).or_insert_with(|| name(address).unwrap_or_default());
-    }
-    let frames: Vec<&str> =
-        addresses.iter().filter_map(|address| names.get(address).map(String::as_str)).collect();
+    let mut name = |address| {
+        let known = names.entry(address);
+        known.or_insert_with(|| name(address).unwrap_or_default()).clone()
+    };
+    let callers = stack.frames.iter().skip(1).map(Some).chain([None]);
+    let frames: Vec<String> = stack
+        .frames
+        .iter()
+        .zip(callers)
+        .take(NAMES_MAX)
+        .map(|(frame, caller)| match name(frame.lookup()) {
+            unknown if unknown.is_empty() => {
+                let caller = caller.filter(|caller| caller.is_return_address);
+                caller.and_then(|caller| called.by(caller.pc)).map(&mut name).unwrap_or_default()
+            }
+            known => known,
+        })
+        .collect();
+    let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
     Clue::of(&frames)
 }

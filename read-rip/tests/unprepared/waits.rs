@@ -13,7 +13,8 @@ use librip_test_kit::tool::{can, tool};
 use librip_test_kit::victim::{DEADLINE, Plan, Victim};
 use read_rip::process::live::LiveTarget;
 use read_rip::stacks::Unwinder;
-use read_rip::symbols::Options;
+use read_rip::standing::Standings;
+use read_rip::symbols::{FunctionNames, Options};
 use read_rip::target::{Sleep, Task};
 use read_rip::waits::{
     Basis, Clue, Doubt, MutexType, Owner, Preference, Protocol, Role, Wait, WaitKind, Waits,
@@ -243,6 +244,25 @@ fn objects_without_an_owner_are_known_by_the_function_and_by_nothing_else() {
         assert_eq!(wait.is_timed, object == "condition-timed", "{object}");
         assert_eq!(stuck.wait(&[]).kind, WaitKind::Unknown, "{object}");
         assert_eq!(stuck.wait(LOCK).owner, Owner::Unknown(Doubt::Senseless), "{object}");
+    }
+}
+
+/// In a C library without a symbol table, the functions that wait have no names: `sem_wait` and `pthread_once` jump to
+/// them. The calls in the program say what was called.
+#[test]
+fn a_function_that_ends_with_a_jump_is_known_by_the_call() {
+    for (object, kind) in [("semaphore", WaitKind::Semaphore { value: 0 }), ("once", WaitKind::Once)] {
+        let stuck = Stuck::start(program(), object);
+        let live = stuck.live();
+        let target = live.target().unwrap();
+        let memory = live.memory(&target.mappings);
+        let options = || Options { debug_dirs: Vec::new(), ..Options::default() };
+        let mut unwinder = Unwinder::new(&target, &memory, options());
+        let mut names = FunctionNames::new(&target.modules, options());
+        let index = target.tasks.iter().position(|task| task.tid == stuck.waiter).unwrap();
+        let seen = Standings::new(target.clone(), &memory, &mut unwinder, |address| names.at(address));
+        let wait = seen.threads[index].wait.as_ref().unwrap();
+        assert_eq!((wait.kind, wait.object), (kind, Some(stuck.object)), "{:?}", stuck.frames());
     }
 }
 
