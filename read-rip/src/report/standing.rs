@@ -96,14 +96,45 @@ pub fn stacks(
 ) -> io::Result<()> {
     for group in &words.seen.stacks {
         let threads: Vec<usize> = group.tasks.iter().copied().filter(|&task| is_wanted(task)).collect();
-        let Some(&first) = threads.first() else { continue };
+        if threads.is_empty() {
+            continue;
+        }
         let count = counted(threads.len() as u64, "thread");
         writeln!(out, "{count}: {}", names(words.seen, &threads))?;
-        writeln!(out, "  {}", words.of(first))?;
+        let doings = doings(words, &threads);
+        for (doing, of) in doings.iter().take(DOINGS_MAX) {
+            match doings.len() {
+                1 => writeln!(out, "  {doing}")?,
+                _ => writeln!(out, "  {}: {doing}", names(words.seen, of))?,
+            }
+        }
+        if doings.len() > DOINGS_MAX {
+            let more: usize = doings[DOINGS_MAX..].iter().map(|(_, of)| of.len()).sum();
+            writeln!(out, "  {}: something else each", counted(more as u64, "more thread"))?;
+        }
         stack_lines(out, &group.stack, &file, frames)?;
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// How many different things are listed that threads with one stack do.
+const DOINGS_MAX: usize = 10;
+
+/// What threads with one stack do, the most frequent first: they may wait for different objects.
+pub(super) fn doings(words: &ActivityWords<'_>, threads: &[usize]) -> Vec<(String, Vec<usize>)> {
+    let mut doings: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut positions = std::collections::HashMap::new();
+    for &thread in threads {
+        let doing = words.of(thread);
+        let at = *positions.entry(doing.clone()).or_insert(doings.len());
+        match doings.get_mut(at) {
+            Some((_, of)) => of.push(thread),
+            None => doings.push((doing, vec![thread])),
+        }
+    }
+    doings.sort_by_key(|(_, of)| std::cmp::Reverse(of.len()));
+    doings
 }
 
 /// Writes the functions of a stack, the innermost first.

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -125,11 +124,13 @@ static void opposite_of(int type, int robust, int protocol) {
 
 /* A lock of the kernel alone, without the C library: a free one has 0, and a taken one its owner's id. */
 static unsigned word;
+/* FUTEX_LOCK_PI with FUTEX_PRIVATE_FLAG: musl comes without the kernel's headers. */
+enum { LOCK_PI = 6 | 128 };
 
 static void take_the_word(void) {
     unsigned expected = 0;
     if (!atomic_compare_exchange_strong((_Atomic unsigned *)&word, &expected, (unsigned)syscall(SYS_gettid)))
-        syscall(SYS_futex, &word, FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG, 0, NULL, NULL, 0);
+        syscall(SYS_futex, &word, LOCK_PI, 0, NULL, NULL, 0);
 }
 
 static __attribute__((noipa)) void *takes_the_word_first(void *pair) {

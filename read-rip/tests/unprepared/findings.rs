@@ -59,6 +59,8 @@ fn two_mutexes_in_opposite_orders_are_a_proven_deadlock() {
             &stacks.stdout,
             &["pthread_mutex_lock", "    transfer deadlocks.c:", "    transfers deadlocks.c:"],
         );
+        // They have one stack, and wait for different mutexes.
+        contains(&stacks.stdout, &["mutex savings (0x", "mutex current_account (0x"]);
     }
 }
 
@@ -71,7 +73,7 @@ fn locks_with_priority_inheritance_are_part_of_a_proven_deadlock() {
     // A lock of the kernel alone: the word has its owner.
     let stuck = Stuck::start(deadlocks(), &["raw-inheriting"], 2);
     the_proven_deadlock(&stuck);
-    let at = format!("at take_the_word deadlocks.c:{}", line_of("FUTEX_LOCK_PI"));
+    let at = format!("at take_the_word deadlocks.c:{}", line_of("&word, LOCK_PI"));
     let check = stuck.read(&["check"]).stdout;
     contains(&check, &["2 threads wait for one another", "waits for word (0x", &at, ", held by saver["]);
 }

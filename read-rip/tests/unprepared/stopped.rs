@@ -153,6 +153,26 @@ fn holds_a_thread() {
     });
 }
 
+#[test]
+fn threads_of_another_user_are_not_stopped_and_it_is_said_why() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("SKIPPED another user's threads: only root can become another user");
+        return;
+    }
+    let mut other = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let tid = other.id();
+    // This changes the rights of one thread, and of those that it starts.
+    let reader = std::thread::spawn(move || {
+        let nobody = rustix::process::Uid::from_raw(65534);
+        rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        stop_each(&[tid], || |_: &Registers| ())
+    });
+    assert_eq!(reader.join().unwrap(), (Vec::new(), Some(Unstopped::Refused)));
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert!(Unstopped::Refused.to_string().ends_with("the kernel does not let this user trace the process"));
+}
+
 fn until_line(child: &mut Child, wanted: &str) {
     let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
     assert!(lines.map_while(Result::ok).any(|line| line == wanted), "it ended before");

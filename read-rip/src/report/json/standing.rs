@@ -10,6 +10,7 @@ use super::location::{JsonLocation, json_location};
 use super::writer::Json;
 use crate::core::Death;
 use crate::locations::LocationId;
+use crate::report::standing::doings;
 use crate::report::{ActivityWords, StackFrames};
 use crate::ring::Snapshot;
 use crate::standing::Standings;
@@ -32,9 +33,19 @@ struct JsonThread<'a> {
 struct JsonStack<'a> {
     threads: usize,
     tids: Vec<u32>,
+    /// What most of them do.
     doing: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<JsonOthers>,
     complete: bool,
     frames: Vec<JsonFrame<'a>>,
+}
+
+/// Threads of a stack that do something else than most of them.
+#[derive(Serialize)]
+struct JsonOthers {
+    tids: Vec<u32>,
+    doing: String,
 }
 
 #[derive(Serialize)]
@@ -154,20 +165,25 @@ impl<W: Write> Json<W> {
     ) -> io::Result<()> {
         for group in &words.seen.stacks {
             let threads: Vec<usize> = group.tasks.iter().copied().filter(|&task| is_wanted(task)).collect();
-            let Some(&first) = threads.first() else { continue };
+            let mut doings = doings(words, &threads).into_iter();
+            let Some((doing, _)) = doings.next() else { continue };
             let inferred_from = group.stack.inferred_from.unwrap_or(usize::MAX);
             let of_frame = |(at, frame): (usize, &crate::stacks::Frame)| {
                 let pc = format!("{:#x}", frame.pc);
                 let one = move |named: &'_ Frame| (pc.clone(), at >= inferred_from, named.clone());
                 frames.get(frame).map_or_else(Vec::new, |named| named.iter().map(one).collect())
             };
+            let tid = |&task: &usize| words.seen.target.tasks[task].own_tid;
             let named: Vec<_> = group.stack.frames.iter().enumerate().flat_map(of_frame).collect();
             self.line(
                 "stack",
                 JsonStack {
                     threads: threads.len(),
-                    tids: threads.iter().map(|&task| words.seen.target.tasks[task].own_tid).collect(),
-                    doing: words.of(first),
+                    tids: threads.iter().map(tid).collect(),
+                    doing,
+                    others: doings
+                        .map(|(doing, of)| JsonOthers { tids: of.iter().map(tid).collect(), doing })
+                        .collect(),
                     complete: group.stack.is_complete(),
                     frames: named
                         .iter()
