@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::error::AppError;
 use super::exact::Exact;
 use super::reading::Reading;
-use crate::cli::{Common, WINDOW};
+use crate::cli::Common;
 use crate::findings::Outcome;
 use crate::locations::Locations;
 use crate::process::live::{LiveMemory, LiveTarget};
@@ -18,11 +18,14 @@ use crate::process::{Activity, Liveness, ready_threads, thread_name};
 use crate::report::{ObjectName, SeenNames};
 use crate::ring::{Module, Snapshot};
 use crate::stacks;
-use crate::standing::{Load, Standings};
+use crate::standing::{Load, Standings, WINDOW_MIN_NS};
 use crate::symbols::{FunctionNames, Options};
 use crate::target::Sleep;
 use crate::threads::Losses;
 
+/// The time between two looks where no finding depends on it: a shorter one would not tell a thread that gets no
+/// processor from one that had no turn.
+const WINDOW: Duration = Duration::from_nanos(WINDOW_MIN_NS);
 /// More descriptors are not looked up.
 const DESCRIPTORS_MAX: usize = 100;
 

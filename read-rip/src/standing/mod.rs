@@ -16,7 +16,7 @@ mod activity;
 mod scheduled;
 
 pub use activity::Activity;
-pub use scheduled::{Load, Scheduled};
+pub use scheduled::{Load, Scheduled, WINDOW_MIN_NS};
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ const DELAYED_MIN: (u64, u64) = (4, 5);
 /// And if it ran for at most one part in this many of the time.
 const RAN_PART: u64 = 10;
 /// A shorter time between two readings says nothing, ns: turns of many threads on one processor take as long.
-const WINDOW_MIN_NS: u64 = 100_000_000;
+pub const WINDOW_MIN_NS: u64 = 100_000_000;
 
 /// The processor time of a thread between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
