@@ -40,20 +40,22 @@
 
 #![allow(unsafe_code, reason = "the baseline is assembly, and a library is loaded with dlopen")]
 
+#[path = "turns/table.rs"]
+mod table;
 mod turns;
 
 use std::ffi::CString;
 use std::hint::black_box;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use std::time::Instant;
 
 use librip::{Builder, Keep, rip_snap};
-use turns::{Candidate, ROUNDS, SLICE_NS, in_turns, quantile, timed};
+use table::{child, measure, print_row, print_title};
+use turns::{Candidate, quantile, timed};
 
 /// The number of first marks to time, each in a new thread.
 const CLAIMS: usize = 2_000;
@@ -71,13 +73,9 @@ fn main() {
 }
 
 fn all() {
-    println!(
-        "{ROUNDS} rounds of {} ms a candidate; see librip/benches/marks.rs for the method",
-        SLICE_NS / 1_000_000
-    );
-    println!("{:<44}{:>10}{:>9}  {:<18}to", "", "ns", "ratio", "(spread)");
-    child("without-ring");
-    child("refused");
+    print_title("librip/benches/marks.rs");
+    child(GROUP, "without-ring");
+    child(GROUP, "refused");
     make_ring(65_536);
     one_thread();
     locks();
@@ -91,35 +89,6 @@ fn make_ring(slots: u32) {
         eprintln!("marks: no ring, so there is nothing to measure: {error}");
         std::process::exit(1);
     }
-}
-
-/// Measures a group in a process of its own, which prints its own rows.
-fn child(group: &str) {
-    let run = std::env::current_exe().and_then(|program| Command::new(program).env(GROUP, group).status());
-    match run {
-        Ok(status) if status.success() => {}
-        Ok(status) => eprintln!("marks: the measurement {group} ended with {status}"),
-        Err(error) => eprintln!("marks: the measurement {group} could not be started: {error}"),
-    }
-}
-
-/// Measures all candidates in turns and prints a row for each.
-fn measure(candidates: &mut [Candidate<'_>]) {
-    let times = in_turns(candidates);
-    for (index, candidate) in candidates.iter().enumerate() {
-        let beside = candidate.beside;
-        print_row(candidate.name, &times[index], &times[beside], candidates[beside].name);
-    }
-}
-
-fn print_row(name: &str, times: &[f64], beside: &[f64], beside_name: &str) {
-    let ratios: Vec<f64> = times.iter().zip(beside).map(|(time, other)| time / other).collect();
-    let spread = format!("({:.2} to {:.2})", quantile(&ratios, 0.25), quantile(&ratios, 0.75));
-    println!(
-        "{name:<44}{:>10.2}{:>9.2}  {spread:<18}{beside_name}",
-        quantile(times, 0.5),
-        quantile(&ratios, 0.5)
-    );
 }
 
 /// Makes four marks a round. Not inlined, so that every measurement runs the same instructions.

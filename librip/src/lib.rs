@@ -48,6 +48,7 @@ pub mod arch;
 #[cfg(feature = "capi")]
 #[doc(hidden)]
 pub mod capi;
+mod event;
 #[cfg(feature = "interpose")]
 #[doc(hidden)]
 pub mod interpose;
@@ -64,6 +65,10 @@ mod sys;
 
 use std::path::PathBuf;
 
+pub use crate::event::primitive::Primitive;
+pub use crate::event::span::Span;
+pub use crate::event::text::Text;
+pub use crate::event::value::Value;
 pub use crate::lock::by_hand::LockAddress;
 pub use crate::process::clock::Clock;
 pub use crate::process::exit::Keep;
@@ -73,6 +78,10 @@ pub use crate::start::error::InitError;
 /// What the expansions of the macros use.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::event::format::check as check_format;
+    pub use crate::event::record::event;
+    pub use crate::event::span::begin as span;
+    pub use crate::event::text::Name;
     pub use crate::lock::by_hand::{
         acquired as lock_acquired, condition_wait, condition_woken, destroyed as lock_destroyed,
         name as lock_name, released as lock_released, try_failed as lock_try_failed, wait as lock_wait,

@@ -38,7 +38,7 @@ use crate::process::loader::{self, Detail, FoundModule};
 use crate::process::{clock, current, exit, fork, image, sigbus, thread};
 use crate::ring::calls::{self, CallPlace};
 use crate::ring::module_registry::{self, LoadedModule};
-use crate::ring::{Ring, incidents, lock_names, remote_tables};
+use crate::ring::{Ring, incidents, lock_names, remote_tables, strings};
 use crate::start::config::Builder;
 use crate::start::create::{self, Failure};
 use crate::start::error::InitError;
@@ -62,6 +62,7 @@ static ANCHOR: Anchor = Anchor {
     note_incident,
     name_lock,
     enter_call,
+    enter_text,
     set_participation,
 };
 
@@ -238,7 +239,8 @@ fn open(plan: &Plan, when: When) {
     }
     // ORDERING: relaxed: whoever reads them has found the owner with acquire.
     ANCHOR.mask.store(u64::from(plan.geometry.slot_words) - 1, Relaxed);
-    ANCHOR.clock.store(plan.calibration.packed(), Relaxed);
+    let spans = plan.geometry.span_entries << arch::SPAN_ENTRIES_SHIFT;
+    ANCHOR.clock.store(plan.calibration.packed() | spans, Relaxed);
     // This library has marks or an anchor, so `loader::keep_new` has pinned it.
     if let Some(own) = MODULES.iter().find(|module| is_here(module)) {
         image::note(&own.data);
@@ -433,6 +435,8 @@ extern "C" fn request(request: Request, lock: u64) {
         Request::LOCK_INITIALISED => remote_tables::initialised(ring, lock),
         // ORDERING: relaxed, a statistic.
         Request::TABLE_OVERFLOWED => drop(ring.header().held_overflows.fetch_add(1, Relaxed)),
+        // ORDERING: relaxed, a statistic.
+        Request::SPANS_OVERFLOWED => drop(ring.header().span_overflows.fetch_add(1, Relaxed)),
         Request::RECALIBRATE_CLOCK => clock::recalibrate(ring.header()),
         _ => {}
     }
@@ -457,6 +461,13 @@ extern "C" fn name_lock(lock: u64, name: *const u8, len_bytes: usize) {
 extern "C" fn enter_call(place: &CallPlace<'_>) {
     if let Some(ring) = current::ring() {
         calls::write(ring, place);
+    }
+}
+
+extern "C" fn enter_text(text: *const u8, len_bytes: usize) {
+    if let Some(ring) = current::ring() {
+        // SAFETY: `instance::enter_text`, here or in another instance, passes the parts of a static slice.
+        strings::write(ring, unsafe { core::slice::from_raw_parts(text, len_bytes) });
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::ring::Slot;
+use crate::ring::{OperandWords, Slot, shape_words};
 
 /// A mark that a thread passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +28,9 @@ pub struct Leftover {
     pub stray_operands: u64,
 }
 
-/// All events of a slot, oldest first. `operand_words` returns the number of operand words that the site of a PC has.
-pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> (Vec<Event>, Leftover) {
+/// All events of a slot, oldest first. `operand_words` says how many operand words the
+/// site of a PC has.
+pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> OperandWords) -> (Vec<Event>, Leftover) {
     // There are at most as many events as words.
     let mut events = Vec::with_capacity(slot.words.len());
     let mut leftover = Leftover::default();
@@ -48,8 +49,11 @@ pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> (Vec<Ev
         }
         let has_pc = !word.is_missing();
         let pc = word.payload();
-        let wanted = if has_pc { operand_words(pc) as usize } else { 0 };
-        if has_pc && wanted <= pending {
+        let wanted = if has_pc { before(slot, index, operand_words(pc)) } else { Some(0) };
+        if has_pc
+            && let Some(wanted) = wanted
+            && wanted <= pending
+        {
             events.push(Event {
                 sequence: slot.words_from + index as u64,
                 pc,
@@ -68,18 +72,29 @@ pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> (Vec<Ev
 }
 
 /// The last event of a slot.
-pub fn last_event(slot: &Slot, mut operand_words: impl FnMut(u64) -> u32) -> Option<Event> {
+pub fn last_event(slot: &Slot, mut operand_words: impl FnMut(u64) -> OperandWords) -> Option<Event> {
     (0..slot.words.len()).rev().find_map(|index| {
         let word = slot.words.get(index)?;
         if word.is_missing() || word.is_operand() {
             return None;
         }
         let pc = word.payload();
-        let begin = index.checked_sub(operand_words(pc) as usize)?;
+        let begin = index.checked_sub(before(slot, index, operand_words(pc))?)?;
         let is_complete =
             (begin..index).all(|index| slot.words.get(index).is_some_and(|word| word.is_operand()));
         is_complete.then(|| Event { sequence: slot.words_from + index as u64, pc, operands: begin..index })
     })
+}
+
+/// How many operand words stand before the PC word at an index; `None` if the word that says it is missing.
+fn before(slot: &Slot, index: usize, words: OperandWords) -> Option<usize> {
+    match words {
+        OperandWords::Fixed(count) => Some(count as usize),
+        OperandWords::Shaped => {
+            let shape = slot.words.get(index.checked_sub(1)?)?;
+            shape.is_operand().then(|| 1 + shape_words(shape.payload()))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -90,6 +105,8 @@ mod tests {
     const SNAP: u64 = 0x1000;
     /// Has two operand words.
     const LOCK: u64 = 0x2000;
+    /// Has a shape.
+    const EVENT: u64 = 0x3000;
 
     fn slot(words: &[(u64, bool)]) -> Slot {
         let word = |(&(payload, is_operand), sequence)| match (payload, is_operand) {
@@ -116,6 +133,8 @@ mod tests {
             held: Vec::new(),
             held_overflowed: 0,
             held_in_flux: 0,
+            spans: Vec::new(),
+            spans_in_flux: 0,
             first_sequence: 0,
             count: 100 + words.len() as u64,
             words_from: 100,
@@ -126,8 +145,45 @@ mod tests {
         }
     }
 
-    fn operand_words(pc: u64) -> u32 {
-        if pc == LOCK { 2 } else { 0 }
+    fn operand_words(pc: u64) -> OperandWords {
+        match pc {
+            LOCK => OperandWords::Fixed(2),
+            EVENT => OperandWords::Shaped,
+            _ => OperandWords::Fixed(0),
+        }
+    }
+
+    /// The shape of an event with this many words before it.
+    fn shape(words: u64) -> u64 {
+        words << librip_format::SHAPE_WORDS_SHIFT
+    }
+
+    #[test]
+    fn a_shape_says_how_many_words_belong_to_its_event() {
+        let slot = slot(&[
+            (9, true),
+            (7, true),
+            (8, true),
+            (shape(2), true),
+            (EVENT, false),
+            (6, true),
+            (shape(1), true),
+            (EVENT, false),
+        ]);
+        let (events, leftover) = events(&slot, operand_words);
+        assert_eq!(events.iter().map(|event| event.operands.clone()).collect::<Vec<_>>(), [1..4, 5..7]);
+        assert_eq!(leftover, Leftover { incomplete_events: 0, stray_operands: 1 });
+        assert_eq!(last_event(&slot, operand_words).unwrap().operands, 5..7);
+    }
+
+    #[test]
+    fn an_event_whose_shape_or_words_are_missing_is_left_out() {
+        let slot =
+            slot(&[(7, true), (shape(2), true), (EVENT, false), (7, true), (0, false), (EVENT, false)]);
+        let (events, leftover) = events(&slot, operand_words);
+        assert!(events.is_empty());
+        assert_eq!(leftover, Leftover { incomplete_events: 2, stray_operands: 1 });
+        assert_eq!(last_event(&slot, operand_words), None);
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub mod findings;
 mod hash;
 pub mod locations;
 pub mod locks;
+pub mod log;
 pub mod printable;
 pub mod process;
 pub mod report;

@@ -11,8 +11,20 @@ use librip_test_kit::tool::repository;
 use regex::Regex;
 
 /// The recorder's folders and top files, from the bottom up. One may import those before it.
-const RECORDER: &[&str] =
-    &["sys", "arch", "ring", "process", "lock", "start", "runtime", "interpose", "capi", "marks", ""];
+const RECORDER: &[&str] = &[
+    "sys",
+    "arch",
+    "ring",
+    "process",
+    "event",
+    "lock",
+    "start",
+    "runtime",
+    "interpose",
+    "capi",
+    "marks",
+    "",
+];
 /// The reader's. `process` stands beside the ring, and knows nothing else.
 const READER: &[&str] = &[
     "printable",
@@ -31,6 +43,7 @@ const READER: &[&str] = &[
     "locations",
     "threads",
     "locks",
+    "log",
     "findings",
     "report",
     "cli",

@@ -86,8 +86,9 @@ pub struct Header {
     pub clock_source: u32,
     /// The source's reading is shifted right by this, which makes ticks of 8 ns or more.
     pub clock_shift: u32,
-    /// Zero.
-    pub reserved_clock: u32,
+    /// How many open spans a slot has room for, after its words; 0 if none of the program's modules had spans when the
+    /// ring was made. See [`span`](crate::span).
+    pub span_entries: u32,
     /// The clock in ticks, all 64 bits, at [`Header::clock_base_boottime_ns`]. Operands keep the lower 48 bits.
     pub clock_base_ticks: u64,
     /// `CLOCK_BOOTTIME` at the same moment, ns.
@@ -143,6 +144,8 @@ pub struct Header {
     pub handed_over_locks: [AtomicU64; HANDED_OVER_MAX],
     /// Threads that record nowhere because the program restricts its system calls, or the kernel refused one (seccomp).
     pub threads_refused_filter: AtomicU64,
+    /// Spans that found no free entry in their thread's table of open spans.
+    pub span_overflows: AtomicU64,
 }
 
 /// How many children [`Header::recent_children`] has room for.
@@ -176,7 +179,7 @@ pub const SETTING_SLOTS_LIMITED: u32 = 8;
 pub const SETTING_CLOCK: u32 = 16;
 
 const _: () = {
-    assert!(size_of::<Header>() == 1440 + 40 * INCIDENTS_MAX);
+    assert!(size_of::<Header>() == 1448 + 40 * INCIDENTS_MAX);
     assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
     assert!(align_of::<Header>() == 8);
     assert!(offset_of!(Header, byte_order) == 8);
@@ -195,4 +198,5 @@ const _: () = {
     assert!(offset_of!(Header, incidents) == 920);
     assert!(offset_of!(Header, handed_over_places) == 920 + 40 * INCIDENTS_MAX);
     assert!(offset_of!(Header, threads_refused_filter) == 1432 + 40 * INCIDENTS_MAX);
+    assert!(offset_of!(Header, span_overflows) == 1440 + 40 * INCIDENTS_MAX);
 };

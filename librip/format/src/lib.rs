@@ -23,7 +23,9 @@
 //! +------------------+
 //! | CallLocation ... |  file:line of one call of a wrapped lock
 //! +------------------+
-//! | Slot ...         |  512 bytes of SlotHeader, then the words; Header::slot_len_bytes each
+//! | StaticText ...   |  one text that events refer to by its address
+//! +------------------+
+//! | Slot ...         |  512 bytes of SlotHeader, the words, and open spans; Header::slot_len_bytes each
 //! +------------------+ Header::file_len_bytes
 //! ```
 //!
@@ -37,6 +39,8 @@
 //! | [`module`] | executables and shared libraries, texts, names of locks |
 //! | [`site`] | marks in the source, and the kinds of events |
 //! | [`call`] | callers of wrapped locks |
+//! | [`event`] | events with values |
+//! | [`span`] | the table of open spans |
 //! | [`note`] | the ELF note that describes a site in the program's file |
 //! | [`slot`] | one thread's part of the ring, and its life |
 //! | [`incident`] | calls on locks that failed, or that are forbidden |
@@ -56,9 +60,11 @@
 //! | header, incidents | the thread to which it happens, or a later one to count it | `kind` last |
 //! | modules, sites, texts | the process that makes the ring, or loads a library later | `state` last |
 //! | locations of calls | a thread that waits for a lock | `state` last |
+//! | texts of events | the first thread that records the text | `state` last |
 //! | a slot's header | the thread that claims or releases the slot | its `state` last |
 //! | who joined a slot's owner | the thread that joined it, after its exit | the joiner's slot last |
 //! | a slot's count and words | the owner of the slot | on each mark |
+//! | a slot's open spans | the owner of the slot | `begin` last |
 //!
 //! The recorder never reads a value back from the file to decide where it stores, how often it loops, or by how much it
 //! shifts. A slot's count is the one exception: its lower bits select a word of the same slot. So another process that
@@ -77,6 +83,7 @@
 pub mod call;
 pub mod checksum;
 pub mod clock;
+pub mod event;
 pub mod header;
 pub mod held;
 pub mod incident;
@@ -86,11 +93,13 @@ pub mod region;
 pub mod settings;
 pub mod site;
 pub mod slot;
+pub mod span;
 pub mod word;
 
 pub use call::*;
 pub use checksum::*;
 pub use clock::*;
+pub use event::*;
 pub use header::*;
 pub use held::*;
 pub use incident::*;
@@ -99,4 +108,5 @@ pub use note::*;
 pub use region::*;
 pub use site::*;
 pub use slot::*;
+pub use span::*;
 pub use word::*;

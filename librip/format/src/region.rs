@@ -35,5 +35,7 @@ pub const REGION_SLOTS: u32 = 4;
 pub const REGION_LOCK_NAMES: u32 = 5;
 /// [`Region::kind`]: [`CallLocation`](crate::CallLocation) entries.
 pub const REGION_CALLS: u32 = 6;
+/// [`Region::kind`]: [`StaticText`](crate::StaticText) entries.
+pub const REGION_STRINGS: u32 = 7;
 
 const _: () = assert!(size_of::<Region>() == 32);

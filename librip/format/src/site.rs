@@ -19,14 +19,17 @@
 //! | [`KIND_CONDITION_SIGNALLED`] | (place,) condition | the thread signals it, and a thread may wait on it |
 //! | [`KIND_CONDITION_UNHEARD`] | (place,) condition | the thread signals it, and no thread waits on it |
 //! | [`KIND_CONDITION_DESTROYED`] | time, (place,) condition | the thread destroys it, and a thread waits on it |
+//! | [`KIND_EVENT`] | (time,) (values,) shape | the program says so: the label is a format with places for values |
+//! | [`KIND_SPAN_BEGIN`] | (time,) (values,) shape | a span begins: the label is its name, a zero byte, and a format |
+//! | [`KIND_SPAN_END`] | time, since | a span has ended: the label is its name |
 //!
 //! The place is [`OPERAND_CALLER`] or [`OPERAND_LOCATION`]: it says where the program called the function that records.
 //! The stack is up to four [`OPERAND_STACK`]s: a hint at who called the caller.
 //! An `ACQUIRE_BEGIN` may be a [`call`](crate::call), which has no site.
 //!
 //! A thread also blocks on things that nobody holds: [`LOCK_TYPE_SEMAPHORE`], [`LOCK_TYPE_THREAD`],
-//! [`LOCK_TYPE_BARRIER`], [`LOCK_TYPE_MESSAGE`] and [`LOCK_TYPE_WAKE`]. Their events have the kinds `WAIT`, `ACQUIRED` when the wait has
-//! ended, `TRY_FAILED` when it has ended without what the thread waited for, and `RELEASED` for a posted unit.
+//! [`LOCK_TYPE_BARRIER`], [`LOCK_TYPE_MESSAGE`] and [`LOCK_TYPE_WAKE`]. Their events have the kinds `WAIT`, `ACQUIRED`
+//! when the wait has ended, `TRY_FAILED` when it has ended without what the thread waited for, and `RELEASED` for a posted unit.
 //!
 //! A wrapper records no `ACQUIRED` event: it has acquired the lock after `ACQUIRE_BEGIN` unless a `TRY_FAILED` follows.
 //! So it writes only one word of the held-lock table between the acquisition of a free lock and the program's own work.
@@ -94,6 +97,27 @@ pub const KIND_CONDITION_SIGNALLED: u8 = 11;
 pub const KIND_CONDITION_UNHEARD: u8 = 12;
 /// [`Site::kind`]: see the [module](self).
 pub const KIND_CONDITION_DESTROYED: u8 = 13;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_EVENT: u8 = 14;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_SPAN_BEGIN: u8 = 15;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_SPAN_END: u8 = 16;
+
+/// [`Site::flags`] of an event: the bits of its level, a `LEVEL_*`.
+pub const SITE_LEVEL: u16 = 7;
+/// [`SITE_LEVEL`]: the finest.
+pub const LEVEL_TRACE: u16 = 1;
+/// [`SITE_LEVEL`]: for who debugs the program.
+pub const LEVEL_DEBUG: u16 = 2;
+/// [`SITE_LEVEL`]: the level of an event that names none.
+pub const LEVEL_INFO: u16 = 3;
+/// [`SITE_LEVEL`]: something is not as it should be.
+pub const LEVEL_WARN: u16 = 4;
+/// [`SITE_LEVEL`]: something has failed.
+pub const LEVEL_ERROR: u16 = 5;
+/// [`Site::flags`] of an event: its format is one of C's `printf`. Without it, it is one of Rust's `std::fmt`.
+pub const SITE_PRINTF: u16 = 8;
 
 /// [`Site::flags`]: the lock is acquired in shared mode.
 pub const SITE_SHARED: u16 = 1;
@@ -160,13 +184,16 @@ pub const OPERAND_LOCATION: u8 = 8;
 /// well be a pointer to a function, or be left over from an earlier call. Several operands of this type have the order
 /// of the stack, the innermost first.
 pub const OPERAND_STACK: u8 = 9;
+/// [`Site::operand_types`]: the shape of an [event with values](crate::event), in one word. It says how many words
+/// before it belong to the event.
+pub const OPERAND_SHAPE: u8 = 10;
 
-/// Returns how many operand words a value of an `OPERAND_*` type takes; `None` for a type that this version does not
-/// know.
+/// Returns how many operand words an operand of this `OPERAND_*` type takes; `None` for a type that this version does
+/// not know.
 pub const fn operand_words(operand_type: u8) -> Option<u32> {
     match operand_type {
         OPERAND_WORD | OPERAND_LOCK | OPERAND_TIME | OPERAND_SINCE | OPERAND_CONDITION | OPERAND_CALLER
-        | OPERAND_LOCATION | OPERAND_STACK => Some(1),
+        | OPERAND_LOCATION | OPERAND_STACK | OPERAND_SHAPE => Some(1),
         OPERAND_DOUBLE => Some(2),
         _ => None,
     }

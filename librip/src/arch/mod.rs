@@ -160,7 +160,8 @@ pub(crate) struct ForkBlock {
 pub(crate) struct ModuleState {
     /// The number of words of a slot minus one.
     pub(crate) mask: AtomicU64,
-    /// A `CLOCK_LEVEL_*` in the lowest byte, a `CLOCK_SOURCE_*` in the next, and the shift of the clock in the third.
+    /// A `CLOCK_LEVEL_*` in the lowest byte, a `CLOCK_SOURCE_*` in the next, the shift of the clock in the third, and the
+    /// number of open spans that a slot has room for in the last.
     pub(crate) clock: AtomicU32,
     /// Not 0: marks may enter. Written last.
     pub(crate) is_open: AtomicU32,
@@ -181,12 +182,22 @@ impl ModuleState {
         self.is_open.store(1, Release);
     }
 
+    /// The number of open spans that a slot has room for.
+    #[inline(always)]
+    pub(crate) fn span_entries(&self) -> usize {
+        // ORDERING: relaxed: written once, before marks of this module may enter.
+        (self.clock.load(Relaxed) >> SPAN_ENTRIES_SHIFT) as usize
+    }
+
     /// Returns whether marks of this module may enter: there is a ring, and this module knows it.
     pub(crate) fn is_open(&self) -> bool {
         // ORDERING: acquire, pairs with the release in `open`.
         self.is_open.load(Acquire) != 0
     }
 }
+
+/// [`ModuleState::clock`]: the first bit of the number of open spans.
+pub(crate) const SPAN_ENTRIES_SHIFT: u32 = 24;
 
 /// What marks need to know of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

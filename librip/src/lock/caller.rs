@@ -18,11 +18,10 @@
 #![allow(unsafe_code, reason = "sites are assembly")]
 
 use core::panic::Location;
-use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering::Relaxed;
 
 use crate::lock::site::{Flags, Origin, held_flags};
 use crate::lock::table::{IS_CALL, Slot};
+use crate::process::seen::Seen;
 use crate::process::{image, instance};
 use crate::ring::calls::CallPlace;
 use librip_format::{CALL_BITS, CALL_FILE_LEN_BYTES, CALL_LOCK_OWNED, HELD_OWNED, call_bits, call_lock_bits};
@@ -89,7 +88,7 @@ impl<const FLAGS: Flags> Origin for At<FLAGS> {
 #[inline(never)]
 fn note(location: &'static Location<'static>, slot: Slot) {
     let address = core::ptr::from_ref(location).expose_provenance() as u64;
-    if is_new(address) {
+    if SEEN.is_new(address) {
         let file = location.file().as_bytes();
         let mut end = [0; CALL_FILE_LEN_BYTES];
         let kept = file.len().min(CALL_FILE_LEN_BYTES);
@@ -112,7 +111,7 @@ const HISTORY_MAX: u64 = 64;
 /// Copies the locations of calls, unless they were copied before. What is no call is left out.
 fn enter_all(calls: impl Iterator<Item = u64>) {
     for address in calls.map(|call| call & !CALL_BITS) {
-        if image::contains(address, 1) && is_new(address) {
+        if image::contains(address, 1) && SEEN.is_new(address) {
             enter_unverified(address);
         }
     }
@@ -164,33 +163,8 @@ fn here() -> &'static Location<'static> {
     Location::caller()
 }
 
-/// The set holds this many addresses. Locations that find no room are not copied.
-const SEEN_MAX: usize = 2048;
-/// An address is at most this far from where its hash says.
-const PROBES_MAX: usize = 8;
-
-/// The addresses of locations that were copied, or are no locations.
-static SEEN: [AtomicU64; SEEN_MAX] = [const { AtomicU64::new(0) }; SEEN_MAX];
-
-/// Adds an address to the set. Returns whether it was new.
-fn is_new(address: u64) -> bool {
-    // The multiplier is 2^64 divided by the golden ratio (Knuth).
-    let hash = (address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SEEN_MAX.ilog2());
-    for probe in 0..PROBES_MAX {
-        let entry = &SEEN[(hash as usize + probe) % SEEN_MAX];
-        // ORDERING: relaxed: the set says only who copies a location. The copy orders itself.
-        match entry.load(Relaxed) {
-            0 => match entry.compare_exchange(0, address, Relaxed, Relaxed) {
-                Ok(_) => return true,
-                Err(other) if other == address => return false,
-                Err(_) => {}
-            },
-            seen if seen == address => return false,
-            _ => {}
-        }
-    }
-    false
-}
+/// The addresses of locations that were copied, or are no locations. Locations that find no room are not copied.
+static SEEN: Seen<2048> = Seen::new();
 
 #[cfg(test)]
 mod tests {
@@ -201,13 +175,5 @@ mod tests {
         let begin = core::ptr::from_ref(here()).expose_provenance() as u64;
         image::note(&[(begin, begin + 24)]);
         assert!(has_known_layout());
-    }
-
-    #[test]
-    fn an_address_is_new_once() {
-        for address in (1..500).map(|index| index * 24) {
-            assert!(is_new(address), "{address}");
-        }
-        assert!((1..500).all(|index| !is_new(index * 24)));
     }
 }

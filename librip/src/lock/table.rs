@@ -1,4 +1,4 @@
-//! The calling thread's slot as lock events see it: the words, and the held-lock table.
+//! The held-lock table of the calling thread's slot.
 //!
 //! It writes what it is given. It knows neither locks nor marks. `librip_format` defines what the bytes mean.
 //!
@@ -24,105 +24,21 @@
     reason = "a slot is reached through the thread's cursor, a raw pointer into the mapping"
 )]
 
-use core::ptr::NonNull;
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use crate::arch;
-use crate::process::clock;
 use crate::process::instance::{self, Request};
+pub(crate) use crate::process::slot::Slot;
 use librip_format::{
     HELD_ACQUIRING, HELD_DESTROYED, HELD_FLAGS, HELD_HELD, HELD_RELEASING, HELD_SINCE, HELD_STATE_SHIFT,
-    HeldLock, PAYLOAD_MASK, SEQUENCE_SHIFT, SlotHeader, held_change, held_meta, held_pc, held_recursion,
-    held_since, held_state, is_operand, pack, payload,
+    HeldLock, PAYLOAD_MASK, SlotHeader, held_change, held_meta, held_pc, held_recursion, held_since,
+    held_state, is_operand, pack, payload,
 };
 
 /// In the flags of a new entry, not in those of the file: the entry has a call in place of a PC.
 pub(crate) const IS_CALL: u64 = 1;
 
-/// The calling thread's slot.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
-    /// The thread's cursor.
-    words: NonNull<u64>,
-}
-
 impl Slot {
-    /// The slot. `None` before there is a ring, and for threads that do not record.
-    #[inline(always)]
-    pub(crate) fn current() -> Option<Slot> {
-        Slot::existing().or_else(Slot::claim)
-    }
-
-    /// The slot, if the thread has one already.
-    #[inline(always)]
-    pub(crate) fn existing() -> Option<Slot> {
-        NonNull::new(arch::cursor()).map(|words| Slot { words })
-    }
-
-    /// Claims a slot, at the thread's first mark. `None` for threads that do not record.
-    #[cold]
-    #[inline(never)]
-    fn claim() -> Option<Slot> {
-        if !arch::module().is_open() || arch::thread_block().is_absent.get() != 0 {
-            return None;
-        }
-        arch::enter();
-        Slot::existing()
-    }
-
-    #[inline(always)]
-    pub(crate) fn header(self) -> &'static SlotHeader {
-        // SAFETY: a cursor points right after the header of a slot, in a mapping that stays. All fields are atomics.
-        unsafe { &*self.words.as_ptr().wrapping_byte_sub(size_of::<SlotHeader>()).cast::<SlotHeader>() }
-    }
-
-    /// Records an event and returns the sequence of its PC word. The operands come in three parts, in this order.
-    #[inline(always)]
-    pub(crate) fn event<const A: usize, const B: usize, const C: usize>(
-        self,
-        (first, second, third): ([u64; A], [u64; B], [u64; C]),
-        pc: u64,
-    ) -> u64 {
-        // SAFETY: a cursor of this thread.
-        let begin = unsafe { arch::reserve(self.words.as_ptr(), (A + B + C) as u64 + 1) };
-        // ORDERING: relaxed: written before there was a cursor.
-        let mask = arch::module().mask.load(Relaxed);
-        let store = |sequence: u64, word: u64| {
-            let word_at = self.words.as_ptr().wrapping_add((sequence & mask) as usize);
-            // SAFETY: the mask keeps the index within the slot's words, which are in a mapping that stays.
-            let target = unsafe { AtomicU64::from_ptr(word_at) };
-            // ORDERING: relaxed: every word carries its sequence.
-            target.store(word, Relaxed);
-        };
-        // Three loops, which the compiler unrolls; it does not unroll one over a chain. Wrapping, because somebody
-        // may have scribbled on the count.
-        let store_all = |begin: u64, operands: &[u64]| {
-            for (index, &operand) in operands.iter().enumerate() {
-                let sequence = begin.wrapping_add(index as u64);
-                store(sequence, pack(sequence, operand, true));
-            }
-        };
-        store_all(begin, &first);
-        store_all(begin.wrapping_add(A as u64), &second);
-        store_all(begin.wrapping_add((A + B) as u64), &third);
-        let last = begin.wrapping_add((A + B + C) as u64);
-        // A PC has at most 48 bits, so it needs no mask.
-        store(last, last << SEQUENCE_SHIFT | pc);
-        last
-    }
-
-    /// Whether every lock event has a time.
-    #[inline(always)]
-    pub(crate) fn times_all(self) -> bool {
-        clock::times_all()
-    }
-
-    /// The present time as an operand; 0 if times are off. For events that are rare or slow anyway.
-    pub(crate) fn time(self) -> u64 {
-        clock::operand()
-    }
-
     /// Enters a lock into the table, as ACQUIRING. `None` if the table is full, which is counted: then
     /// [`enter_last`](Slot::enter_last) has room for a wait. `flags` may have [`IS_CALL`].
     #[inline(always)]
@@ -250,15 +166,6 @@ impl Slot {
         Entry { held, meta: meta_of(held) }
     }
 
-    /// No slot: it is never the current one.
-    pub(crate) const NOWHERE: Slot = Slot { words: NonNull::dangling() };
-
-    /// Whether it is still the calling thread's slot. It is not in a child that a signal handler forked.
-    #[inline(always)]
-    pub(crate) fn is_current(self) -> bool {
-        arch::cursor() == self.words.as_ptr()
-    }
-
     /// The entry of a lock, if the thread has one in a state that `is_wanted`. If there are several, any of them.
     #[inline(always)]
     pub(crate) fn find(self, lock: u64, is_wanted: fn(u64) -> bool) -> Option<Entry> {
@@ -297,19 +204,6 @@ impl Slot {
     pub(crate) fn has_overflowed(self) -> bool {
         // ORDERING: relaxed: only this thread writes it.
         self.header().held_overflowed.load(Relaxed) > 0
-    }
-
-    /// The payloads of the thread's last words, at most this many, in any order. They may be anything.
-    pub(crate) fn last_payloads(self, at_most: u64) -> impl Iterator<Item = u64> {
-        // ORDERING: relaxed: written before there was a cursor.
-        let mask = arch::module().mask.load(Relaxed);
-        (0..=mask.min(at_most - 1)).map(move |index| {
-            // ORDERING: relaxed: this thread's own stores.
-            let last = self.header().count.load(Relaxed).wrapping_sub(1);
-            let word_at = self.words.as_ptr().wrapping_add((last.wrapping_sub(index) & mask) as usize);
-            // SAFETY: the mask keeps the index within the slot's words, which are in a mapping that stays.
-            payload(unsafe { AtomicU64::from_ptr(word_at) }.load(Relaxed))
-        })
     }
 
     /// The calls of the thread's entries.
@@ -440,7 +334,7 @@ impl Entry {
 
     /// Whether it is in this slot.
     pub(crate) fn is_of(self, slot: Slot) -> bool {
-        is_near(slot.words.as_ptr(), self.held)
+        is_near(slot.cursor(), self.held)
     }
 
     /// The lock was acquired without waiting.

@@ -203,6 +203,27 @@ pub(crate) fn operand() -> u64 {
     ticks.max(1)
 }
 
+/// Whether events with values have times.
+#[inline(always)]
+pub(crate) fn times_events() -> bool {
+    level() != CLOCK_LEVEL_OFF
+}
+
+/// The present time as an operand, for events with values: fast, and only if events have times.
+#[inline(always)]
+pub(crate) fn of_event() -> u64 {
+    // ORDERING: relaxed, as in `level`.
+    let packed = arch::module().clock.load(Relaxed);
+    if source_of(packed) != CLOCK_SOURCE_COUNTER {
+        return operand();
+    }
+    let ticks = counter() >> shift_of(packed) & PAYLOAD_MASK;
+    if ticks > MEASURE_NEXT.load(Relaxed) {
+        return operand();
+    }
+    ticks
+}
+
 /// Ticks in 1000 s.
 fn rate(ticks: u64, elapsed_ns: u64) -> u64 {
     let rate = u128::from(ticks) * 1_000_000_000_000 / u128::from(elapsed_ns.max(1));
@@ -217,6 +238,7 @@ fn read(source: u32, shift: u32) -> u64 {
 
 /// The time-stamp counter. The processor may read it some instructions early or late: a few nanoseconds do not matter.
 #[cfg(target_arch = "x86_64")]
+#[inline(always)]
 fn counter() -> u64 {
     // SAFETY: every x86-64 processor has the instruction. If the kernel forbids it (PR_SET_TSC), programs get SIGSEGV;
     // `counter_is_steady` asks before the first use.
@@ -237,6 +259,7 @@ fn counter_is_steady() -> bool {
 
 /// The virtual counter, which all Linux programs may read.
 #[cfg(target_arch = "aarch64")]
+#[inline(always)]
 fn counter() -> u64 {
     let ticks: u64;
     // SAFETY: reads a register that Linux lets programs read.

@@ -18,7 +18,7 @@ use crate::ring::calls::CallPlace;
 use crate::sys;
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
-pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0007;
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0008;
 
 /// What an instance shows to the others.
 ///
@@ -52,6 +52,8 @@ pub(crate) struct Anchor {
     pub(crate) name_lock: extern "C" fn(lock: u64, name: *const u8, len_bytes: usize),
     /// In the owner: enters the location of a call.
     pub(crate) enter_call: extern "C" fn(place: &CallPlace<'_>),
+    /// In the owner: enters a text to which events refer. It is this many bytes.
+    pub(crate) enter_text: extern "C" fn(text: *const u8, len_bytes: usize),
     /// In the owner: the calling thread releases its slot, or (true) may have one again.
     pub(crate) set_participation: extern "C" fn(takes_part: bool),
 }
@@ -80,6 +82,8 @@ impl Request {
     pub(crate) const LOCK_WITHOUT_GUARD: Request = Request(7);
     /// A lock was destroyed that a thread holds.
     pub(crate) const HELD_LOCK_DESTROYED: Request = Request(8);
+    /// A span found no room in its thread's table.
+    pub(crate) const SPANS_OVERFLOWED: Request = Request(9);
 }
 
 /// The owner, as this instance knows it.
@@ -153,6 +157,13 @@ pub(crate) fn name_lock(lock: u64, name: &[u8]) {
 pub(crate) fn enter_call(place: &CallPlace<'_>) {
     if let Some(owner) = owner() {
         sys::with_signals_blocked(|| (owner.enter_call)(place));
+    }
+}
+
+/// Enters a text to which events refer in the ring. Safe in a signal handler.
+pub(crate) fn enter_text(text: &'static str) {
+    if let Some(owner) = owner() {
+        sys::with_signals_blocked(|| (owner.enter_text)(text.as_ptr(), text.len()));
     }
 }
 

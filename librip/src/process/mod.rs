@@ -13,6 +13,8 @@ pub(crate) mod image;
 pub(crate) mod instance;
 pub(crate) mod kin;
 pub(crate) mod loader;
+pub(crate) mod seen;
 pub(crate) mod sigbus;
+pub(crate) mod slot;
 pub(crate) mod state;
 pub(crate) mod thread;

@@ -4,7 +4,8 @@
 
 use librip_format::{
     CallLocation, Header, LockName, Module, REGION_ALIGN_BYTES, REGION_CALLS, REGION_LOCK_NAMES,
-    REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_TEXTS, Region, Site, slot_len_bytes,
+    REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_STRINGS, REGION_TEXTS, Region, Site, StaticText,
+    slot_len_bytes,
 };
 
 /// A table of the file.
@@ -15,13 +16,21 @@ pub(crate) enum Table {
     Texts,
     LockNames,
     Calls,
+    Strings,
     Slots,
 }
 
 impl Table {
     /// All tables, in the order in which the file and [`Header::regions`] have them.
-    pub(crate) const ALL: [Table; 6] =
-        [Table::Modules, Table::Sites, Table::Texts, Table::LockNames, Table::Calls, Table::Slots];
+    pub(crate) const ALL: [Table; 7] = [
+        Table::Modules,
+        Table::Sites,
+        Table::Texts,
+        Table::LockNames,
+        Table::Calls,
+        Table::Strings,
+        Table::Slots,
+    ];
     /// The number of tables.
     pub(crate) const COUNT: usize = Table::ALL.len();
 
@@ -37,6 +46,7 @@ impl Table {
             Table::Texts => REGION_TEXTS,
             Table::LockNames => REGION_LOCK_NAMES,
             Table::Calls => REGION_CALLS,
+            Table::Strings => REGION_STRINGS,
             Table::Slots => REGION_SLOTS,
         }
     }
@@ -60,6 +70,8 @@ pub(crate) struct Geometry {
     pub(crate) file_len_bytes: u64,
     /// A power of two.
     pub(crate) slot_words: u32,
+    /// Open spans that a slot has room for, after its words.
+    pub(crate) span_entries: u32,
     extents: [Extent; Table::COUNT],
 }
 
@@ -68,6 +80,8 @@ pub(crate) struct Geometry {
 pub(crate) struct Demand {
     /// Words of a slot, a power of two.
     pub(crate) words: u32,
+    /// Open spans that a slot has room for.
+    pub(crate) spans: u32,
     /// Slots that the program or the operator asks for.
     pub(crate) slots: u64,
     /// Modules that are loaded now.
@@ -108,6 +122,8 @@ const SPARE_TEXT_BYTES: u64 = 4 << 20;
 const LOCK_NAMES: u64 = 131_072;
 /// Room for calls of locks at which a thread has waited, or held a lock meanwhile.
 const CALLS: u64 = 2048;
+/// Room for texts to which events refer.
+const STRINGS: u64 = 8192;
 /// If limits are tight, the spare room is divided by this.
 const TIGHT_PART: u64 = 64;
 
@@ -118,7 +134,7 @@ impl Geometry {
     ///
     /// What the smallest ring that would do takes, bytes, if the limits forbid it.
     pub(crate) fn plan(demand: &Demand, limits: &Limits) -> Result<(Geometry, bool), u64> {
-        let slot_len = slot_len_bytes(demand.words);
+        let slot_len = slot_len_bytes(demand.words, demand.spans);
         let for_slots = limits.memory_bytes.checked_sub(demand.tables_len_bytes(limits.page_len_bytes));
         let slots = demand.slots.min(for_slots.unwrap_or(0) / slot_len);
         if slots == 0 {
@@ -144,7 +160,8 @@ impl Geometry {
                 Table::Texts => (demand.text_len_bytes + SPARE_TEXT_BYTES / spare_part, 1),
                 Table::LockNames => (LOCK_NAMES / spare_part, size_of::<LockName>() as u64),
                 Table::Calls => (CALLS / spare_part, size_of::<CallLocation>() as u64),
-                Table::Slots => (slots, slot_len_bytes(demand.words)),
+                Table::Strings => (STRINGS / spare_part, size_of::<StaticText>() as u64),
+                Table::Slots => (slots, slot_len_bytes(demand.words, demand.spans)),
             };
             let extent = Extent { offset: end, entry_len_bytes, capacity };
             end = (end + capacity * entry_len_bytes).next_multiple_of(REGION_ALIGN_BYTES);
@@ -153,6 +170,7 @@ impl Geometry {
         Geometry {
             page_len_bytes: limits.page_len_bytes as usize,
             slot_words: demand.words,
+            span_entries: demand.spans,
             file_len_bytes: end.next_multiple_of(limits.page_len_bytes),
             extents,
         }
@@ -204,7 +222,8 @@ impl Geometry {
 mod tests {
     use super::*;
 
-    const DEMAND: Demand = Demand { words: 64, slots: 1000, modules: 3, sites: 10, text_len_bytes: 500 };
+    const DEMAND: Demand =
+        Demand { words: 64, spans: 0, slots: 1000, modules: 3, sites: 10, text_len_bytes: 500 };
     const NO_LIMITS: Limits =
         Limits { file_len_bytes: u64::MAX, memory_bytes: u64::MAX, page_len_bytes: 4096 };
 

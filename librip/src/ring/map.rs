@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 #[cfg(feature = "interpose")]
 use librip_format::header_checksum;
-use librip_format::{CallLocation, Header, LockName, Module, Site, SlotHeader};
+use librip_format::{CallLocation, Header, LockName, Module, OpenSpan, Site, SlotHeader, StaticText};
 
 use super::{Control, Geometry, Table};
 use crate::sys::file::File;
@@ -149,6 +149,10 @@ impl Ring {
         unsafe { &*call.cast::<CallLocation>() }
     }
 
+    pub(crate) fn string(&self, index: u64) -> *mut StaticText {
+        self.entry(Table::Strings, index).cast()
+    }
+
     pub(crate) fn slot(&self, index: u64) -> &SlotHeader {
         let slot = self.entry(Table::Slots, index);
         // SAFETY: within the mapping (`Geometry::offset` checks), aligned to 8 bytes because offset and length of slots
@@ -159,6 +163,14 @@ impl Ring {
     /// The words of a slot: what a cursor points at.
     pub(crate) fn words(&self, index: u64) -> *mut u64 {
         self.entry(Table::Slots, index).wrapping_add(size_of::<SlotHeader>()).cast()
+    }
+
+    /// The open spans of a slot, free entries included.
+    pub(crate) fn spans(&self, index: u64) -> &[OpenSpan] {
+        let spans = self.words(index).wrapping_add(self.geometry.slot_words as usize);
+        // SAFETY: the part of the slot after its words, which has this length, within the mapping and aligned to 8
+        // bytes. All fields are atomics.
+        unsafe { core::slice::from_raw_parts(spans.cast(), self.geometry.span_entries as usize) }
     }
 
     /// The slot that a cursor points into, if it points into this ring.

@@ -12,10 +12,11 @@
 //! in which memory a store goes, how long a loop runs, or by how much something is shifted:
 //!
 //! * the count of the calling thread's own slot. A mask in private memory limits it to the words of that slot
-//!   (`arch`, `lock::table`). A claim copies it, and that of the first slot ([`slots`]).
+//!   (`arch`, `process::slot`). A claim copies it, and that of the first slot ([`slots`]).
 //! * the counts of all slots at exit, to find out whether anything was recorded ([`slots::has_events`]).
 //! * entries of held-lock tables, the own one (`lock::table`, [`fork_copy`]) and those of other threads
 //!   ([`remote_tables`]). They are compared with the lock that is sought. All loops end after 16 entries.
+//! * entries of the own table of open spans, to find a free one (`event::span`). That loop ends after the last entry.
 //! * the last words of the calling thread's own slot (`lock::caller`). Of those and of the own held-lock table, it
 //!   reads what they refer to, but only where that is data of the recorder's own module (`process::image`).
 //! * statistics in the header, to add to them.
@@ -30,6 +31,7 @@ pub(crate) mod atomic {
 pub(crate) mod calls;
 pub(crate) mod children;
 pub(crate) mod control;
+mod entry;
 pub(crate) mod exit_queue;
 pub(crate) mod fork_copy;
 pub(crate) mod geometry;
@@ -41,6 +43,7 @@ pub(crate) mod module_registry;
 mod names;
 pub(crate) mod remote_tables;
 pub(crate) mod slots;
+pub(crate) mod strings;
 
 pub(crate) use control::Control;
 pub(crate) use geometry::{Geometry, Table};

@@ -10,9 +10,10 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 use std::hash::DefaultHasher;
 
-use librip_format::{Checksum, Module, ParsedSite, Site, Text};
+use librip_format::{Module, ParsedSite, Site, Text};
 
 use super::control::ModuleKey;
+use super::entry::{append_text, write_then_complete};
 use super::{Ring, Table};
 use crate::sys::file::{Terminated, len_and_time};
 use crate::sys::{self, Unreserved};
@@ -191,30 +192,6 @@ fn write_site(
     unsafe { write_then_complete(ring.site(index), entry, bytes) };
 }
 
-/// Writes an entry, whose state is 0, and then the state that makes it complete: the checksum of the entry and its
-/// text.
-///
-/// The reader is another process that copies the file. It accepts an entry if its state is complete.
-///
-/// # Safety
-///
-/// `target` is aligned and within the ring's mapping; `Ring::append` gave it to the calling thread alone, reserved. `T`
-/// starts with an `AtomicU32`, its state, and has no padding.
-unsafe fn write_then_complete<T>(target: *mut T, entry: T, text: &[u8]) {
-    let start = (&raw const entry).cast::<u8>();
-    // SAFETY: all bytes of our own entry, which has no padding, as the caller promises.
-    let bytes = unsafe { core::slice::from_raw_parts(start, size_of::<T>()) };
-    let own = Checksum::new().with(&bytes[size_of::<AtomicU32>()..]);
-    let complete = own.with_sum(Checksum::new().with(text)).state();
-    // SAFETY: the caller promises a valid target that no other thread has. No thread of the recorder reads entries,
-    // also later. Volatile, because other processes read the file; they see a state of 0 until the store below.
-    unsafe { target.write_volatile(entry) };
-    // SAFETY: the caller promises that the entry starts with an atomic, which lives as long as the mapping.
-    let state = unsafe { AtomicU32::from_ptr(target.cast()) };
-    // ORDERING: release: a reader that sees the state sees the entry.
-    state.store(complete, Release);
-}
-
 /// Writes the key by which `is_registered` finds a module again, in this process and in its children.
 fn note_key(key: &ModuleKey, module: &LoadedModule) {
     // ORDERING: relaxed, ordered by the state's release.
@@ -224,14 +201,4 @@ fn note_key(key: &ModuleKey, module: &LoadedModule) {
     key.build_id.store(hash(&module.build_id), Relaxed);
     // ORDERING: release, pairs with the acquire in `is_registered`.
     key.state.store(KEY_COMPLETE, Release);
-}
-
-fn append_text(ring: &Ring, bytes: &[u8]) -> Result<Text, Unreserved> {
-    let offset = ring.append(Table::Texts, bytes.len() as u64)?;
-    if !bytes.is_empty() {
-        let target = ring.text(offset);
-        // SAFETY: `append` gave this range to us alone, reserved, and checked that it is in the region.
-        unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-    }
-    Ok(Text { offset: offset as u32, len_bytes: bytes.len() as u32 })
 }

@@ -144,7 +144,7 @@ fn header(plan: &Plan, pid: u32, new: &NewFile) -> Header {
         clock_level: calibration.level,
         clock_source: calibration.source,
         clock_shift: calibration.shift,
-        reserved_clock: 0,
+        span_entries: geometry.span_entries,
         clock_base_ticks: calibration.base.ticks,
         clock_base_boottime_ns: calibration.base.boottime_ns,
         clock_ticks_per_kilosecond: calibration.rate.into(),
@@ -169,6 +169,7 @@ fn header(plan: &Plan, pid: u32, new: &NewFile) -> Header {
         handed_over_places: [const { AtomicU64::new(0) }; HANDED_OVER_MAX],
         handed_over_locks: [const { AtomicU64::new(0) }; HANDED_OVER_MAX],
         threads_refused_filter: 0.into(),
+        span_overflows: 0.into(),
     }
 }
 

@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code, reason = "system calls")]
 
+use librip_format::{KIND_SPAN_BEGIN, SPANS_MAX};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::config::Builder;
@@ -15,6 +16,7 @@ use crate::process::exit::Keep;
 use crate::process::loader::FoundModule;
 use crate::ring::Geometry;
 use crate::ring::geometry::{Demand, Limits};
+use crate::ring::module_registry::LoadedModule;
 use crate::sys;
 
 /// See the [module](self).
@@ -45,11 +47,17 @@ fn demand(wish: &Builder, modules: &[FoundModule]) -> Demand {
     let modules = modules.iter().map(|found| &found.module);
     Demand {
         words: wish.words,
+        spans: if has_spans(modules.clone()) { SPANS_MAX } else { 0 },
         slots: u64::from(wish.slots),
         modules: modules.len() as u64,
         sites: modules.clone().map(|module| module.sites.len() as u64).sum(),
         text_len_bytes: modules.map(|module| (module.path.len() + module.texts.len()) as u64).sum(),
     }
+}
+
+/// Whether any module has spans. Without them, the slots need no room for open ones.
+fn has_spans<'a>(modules: impl Iterator<Item = &'a LoadedModule>) -> bool {
+    modules.flat_map(|module| &module.sites).any(|site| site.kind == KIND_SPAN_BEGIN)
 }
 
 fn limits(place: &Place) -> Limits {

@@ -31,6 +31,8 @@ pub(super) enum AppError {
     Core(core::Error),
     /// The ring that the user named is not of the core's process.
     OtherRing { path: PathBuf, pid: u32 },
+    /// Neither a core file nor a process without a ring has events.
+    NoEvents { path: PathBuf },
     /// A command for rings was given a core file.
     NotForCores { path: PathBuf },
     /// The directory has no ring that this user can read.
@@ -104,6 +106,11 @@ impl AppError {
                 format!("{} is not the ring of process {pid}, of which the core file is", path.display()),
                 None,
                 Some("name the ring of that process with --ring, or leave it out"),
+            ),
+            AppError::NoEvents { path } => (
+                format!("{} has no ring, and only rings have events and spans", path.display()),
+                None,
+                Some("record the program with librip; `read-rip list` shows all rings"),
             ),
             AppError::NotForCores { path } => (
                 format!("{} is a core file, and this command is for rings", path.display()),

@@ -38,6 +38,11 @@ impl Pattern<'_> {
     }
 
     /// Whether a thread matches: its `name[tid]`, and its process if there are several.
+    pub(super) fn has_thread_of(&self, slot: &Slot) -> bool {
+        self.has_thread(&slot.name, slot.tid, slot.pid)
+    }
+
+    /// The same by name and ids.
     fn has_thread(&self, name: &str, tid: u32, pid: u32) -> bool {
         let mut text = format!("{name}[{tid}]");
         if self.names_process {

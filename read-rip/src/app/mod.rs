@@ -12,6 +12,7 @@ mod gc;
 mod glance;
 mod install;
 mod locks;
+mod log;
 mod look;
 mod machine;
 mod matching;
@@ -54,6 +55,8 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
         Some(Command::Gc(args)) => gc::gc(&args, &cli.common),
         Some(Command::Info { ring }) => show::info(&ring, &cli.common),
         Some(Command::Locks(args)) => locks::locks(&args, &cli.common),
+        Some(Command::Log(args)) => log::log(&args, &cli.common),
+        Some(Command::Spans(args)) => log::spans(&args, &cli.common),
         Some(Command::Stacks(args)) => bare::stacks(&args, &cli.common),
         Some(Command::Check(args)) if args.all && cli.common.is_default_dir() => {
             machine::check(&args, &cli.common)

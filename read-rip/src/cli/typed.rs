@@ -107,6 +107,8 @@ impl Command {
     fn name(&self) -> &'static str {
         match self {
             Command::Locks(_) => "locks",
+            Command::Log(_) => "log",
+            Command::Spans(_) => "spans",
             Command::Stacks(_) => "stacks",
             Command::Check(_) => "check",
             Command::Save(_) => "save",
@@ -122,6 +124,8 @@ impl Command {
     fn ring(&mut self) -> Option<&mut RingArgs> {
         match self {
             Command::Locks(args) => Some(&mut args.ring),
+            Command::Log(args) => Some(&mut args.ring),
+            Command::Spans(args) => Some(&mut args.ring),
             Command::Stacks(args) => Some(&mut args.ring),
             Command::Check(args) => Some(&mut args.ring),
             Command::Info { ring } => Some(ring),
@@ -155,6 +159,8 @@ impl Command {
     fn matching(&mut self) -> Option<&mut Option<regex::Regex>> {
         match self {
             Command::Locks(args) => Some(&mut args.r#match),
+            Command::Log(args) => Some(&mut args.r#match),
+            Command::Spans(args) => Some(&mut args.r#match),
             Command::Stacks(args) => Some(&mut args.r#match),
             Command::Check(args) => Some(&mut args.r#match),
             _ => None,

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use super::module_map::ModuleMap;
 use super::wrapper::is_same_file;
 use crate::hash::{HashMap, HashSet};
-use crate::ring::{CopiedCall, LockType, OperandType, SiteFlags, SiteKind, Snapshot, call_is_try};
+use crate::ring::{
+    CopiedCall, LockType, OperandType, OperandWords, SiteFlags, SiteKind, Snapshot, call_is_try,
+};
 use crate::symbols::{CallerLine, Frame, Resolver};
 
 use super::meaning::Meaning;
@@ -95,7 +97,7 @@ impl Meaning<'static> {
         Meaning {
             kind: Some(SiteKind::LockAcquireBegin),
             operand_types: Some(&[OperandType::Lock]),
-            operand_words: Some(1),
+            operand_words: Some(OperandWords::Fixed(1)),
             all_flags: flags,
             any_flags: flags,
             is_type_known: matches!(flags.lock_type(), LockType::Unknown),

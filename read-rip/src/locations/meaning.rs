@@ -4,7 +4,7 @@
 //! a PC, and an event does not say which of them was passed. So only what all of them have in common is known. This
 //! file knows sites, and nothing of events.
 
-use crate::ring::{LockType, OperandType, Site, SiteFlags, SiteKind};
+use crate::ring::{LockType, OperandType, OperandWords, Site, SiteFlags, SiteKind};
 
 /// Flags that prevent conclusions. They are set if any of the marks has them.
 const CAUTIOUS: [SiteFlags; 2] = [SiteFlags::TRY, SiteFlags::REENTRANT];
@@ -29,8 +29,8 @@ impl<'a> Marks<'a> {
 
     pub(super) fn add(&mut self, index: usize, sites: &'a [Site]) {
         let said = |index: usize| {
-            let Site { file, line, label, kind, flags, operand_types, .. } = &sites[index];
-            (file, line, label, kind, flags, operand_types)
+            let Site { file, line, label, format, kind, flags, operand_types, .. } = &sites[index];
+            (file, line, label, format, kind, flags, operand_types)
         };
         self.meaning = self.meaning.and(&sites[index]);
         let is_new = || self.different.iter().all(|&known| said(known) != said(index));
@@ -48,7 +48,7 @@ pub struct Meaning<'a> {
     /// The type of each operand; `None` if the marks have different ones.
     pub operand_types: Option<&'a [OperandType]>,
     /// Operand words before the PC word of an event; `None` if the marks differ, or an operand type is unknown.
-    pub operand_words: Option<u32>,
+    pub operand_words: Option<OperandWords>,
     /// The flags that all marks have.
     pub(super) all_flags: SiteFlags,
     /// The flags that at least one mark has.
@@ -109,12 +109,13 @@ mod tests {
             file: "a.c".into(),
             module_path: "".into(),
             label: "".into(),
+            format: "".into(),
             line: 1,
             column: 0,
             kind,
             flags,
             operand_types: operand_types.to_vec(),
-            operand_words: operand_types.iter().map(|operand| operand.words()).sum(),
+            operand_words: OperandWords::of(operand_types),
         }
     }
 
@@ -138,7 +139,7 @@ mod tests {
         let (snap, progress) = (site(SiteKind::Snap, NONE, &[]), site(SiteKind::Progress, NONE, &[]));
         let meaning = Meaning::of(&snap).and(&progress).and(&snap);
         assert!(meaning.is_ambiguous());
-        assert_eq!((meaning.kind, meaning.operand_words), (None, Some(0)));
+        assert_eq!((meaning.kind, meaning.operand_words), (None, Some(OperandWords::Fixed(0))));
 
         let shared = site(SiteKind::LockReleased, SiteFlags::SHARED, LOCK);
         let exclusive = Site { flags: NONE, ..shared.clone() };
@@ -150,7 +151,7 @@ mod tests {
         let other = site(SiteKind::LockReleased, NONE, &[OperandType::Word]);
         let meaning = Meaning::of(&exclusive).and(&other);
         assert!(meaning.is_ambiguous(), "one of them is about no lock");
-        assert_eq!((meaning.operand_types, meaning.operand_words), (None, Some(1)));
+        assert_eq!((meaning.operand_types, meaning.operand_words), (None, Some(OperandWords::Fixed(1))));
     }
 
     #[test]

@@ -16,7 +16,9 @@ use super::wrapper::{is_same_file, remove_wrapper_frames};
 use super::{Location, LocationId};
 use crate::events::Event;
 use crate::hash::HashMap;
-use crate::ring::{Module, OperandType, Site, SiteKind, Slot, Snapshot, call_location, call_lock};
+use crate::ring::{
+    Module, OperandType, OperandWords, Site, SiteKind, Slot, Snapshot, StaticTexts, call_location, call_lock,
+};
 use crate::symbols::{Frame, Resolver};
 
 /// What the source file that was compiled is recognised by.
@@ -238,10 +240,20 @@ impl<'a> Locations<'a> {
         &self.snapshot.sites[index]
     }
 
+    /// The index of the site at a PC of a process, if there is one. Of several that the linker folded, any.
+    pub fn site_at(&self, pid: u32, pc: u64) -> Option<usize> {
+        self.sites.get(&self.module_of(pid, pc)?)?.different.first().copied()
+    }
+
+    /// The texts to which events refer.
+    pub fn static_texts(&self) -> &'a StaticTexts {
+        &self.snapshot.static_texts
+    }
+
     /// The class of the lock that the marks at a location use, if they say one and agree on it.
     pub fn lock_class(&self, id: LocationId) -> Option<&'a str> {
         let mut classes = self.get(id).sites.iter().map(|&at| self.site(at)).map(|site| {
-            let is_of_lock = !matches!(site.kind, SiteKind::Snap | SiteKind::Progress);
+            let is_of_lock = site.kind.is_of_lock();
             Some(&*site.label).filter(|class| is_of_lock && !class.is_empty())
         });
         let first = classes.next()??;
@@ -256,9 +268,10 @@ impl<'a> Locations<'a> {
         }
     }
 
-    /// The number of operand words before this PC in an event; 0 if there is no mark.
-    pub fn operand_words(&self, pid: u32, pc: u64) -> u32 {
-        self.meaning(pid, pc).and_then(|meaning| meaning.operand_words).unwrap_or(0)
+    /// The number of operand words before this PC in an event; none if there is no mark.
+    pub fn operand_words(&self, pid: u32, pc: u64) -> OperandWords {
+        let words = self.meaning(pid, pc).and_then(|meaning| meaning.operand_words);
+        words.unwrap_or(OperandWords::Fixed(0))
     }
 
     /// The address of the lock that an event of a slot is about, if it is about one.
@@ -269,8 +282,17 @@ impl<'a> Locations<'a> {
 
     /// The time of an event that has one, ns since boot. `now_ns` is the time of the reading or of the process's end.
     pub fn time_of(&self, slot: &Slot, event: &Event, now_ns: Option<u64>) -> Option<u64> {
+        let ticks = match self.operand(slot, event, OperandType::Shape) {
+            Some(_) => slot.values(event.operands.clone())?.ticks?,
+            None => self.operand(slot, event, OperandType::Time)?,
+        };
+        self.moment(slot, ticks, now_ns)
+    }
+
+    /// The moment that a slot's owner recorded as these ticks, ns since boot. `now_ns` is as for
+    /// [`time_of`](Locations::time_of).
+    pub fn moment(&self, slot: &Slot, ticks: u64, now_ns: Option<u64>) -> Option<u64> {
         let clock = self.snapshot.header.as_ref()?.clock?;
-        let ticks = self.operand(slot, event, OperandType::Time)?;
         clock.boottime_ns(ticks, slot.claimed_boottime_ns, now_ns)
     }
 
@@ -297,7 +319,7 @@ impl<'a> Locations<'a> {
     }
 
     /// The first operand of a type that has one word.
-    fn operand(&self, slot: &Slot, event: &Event, operand_type: OperandType) -> Option<u64> {
+    pub fn operand(&self, slot: &Slot, event: &Event, operand_type: OperandType) -> Option<u64> {
         if event.operands.is_empty() {
             return None;
         }

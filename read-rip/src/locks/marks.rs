@@ -5,7 +5,7 @@
 use crate::events::Event;
 use crate::hash::HashMap;
 use crate::locations::{Guards, LocationId, Locations};
-use crate::ring::{self, HeldLock, LockType, OperandType, SiteFlags, SiteKind, Slot};
+use crate::ring::{self, HeldLock, LockType, OperandType, OperandWords, SiteFlags, SiteKind, Slot};
 
 /// A mark, as far as it concerns locks.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Mark {
     pub(super) flags: SiteFlags,
     /// The mark says of which class the lock is.
     pub(super) has_class: bool,
-    pub(super) operand_words: u32,
+    pub(super) operand_words: OperandWords,
     /// The index of the operand word with the lock; `None` if an event has none. The same holds for the fields below.
     pub(super) lock: Option<u32>,
     pub(super) time: Option<u32>,
@@ -52,7 +52,7 @@ impl Mark {
             is_semaphore: false,
             flags: SiteFlags::NONE,
             has_class: false,
-            operand_words: 0,
+            operand_words: OperandWords::Fixed(0),
             lock: None,
             time: None,
             since: None,

@@ -328,6 +328,9 @@ fn step_kind(kind: SiteKind) -> StepKind {
         | SiteKind::ConditionSignalled
         | SiteKind::ConditionUnheard
         | SiteKind::ConditionDestroyed
+        | SiteKind::Event
+        | SiteKind::SpanBegin
+        | SiteKind::SpanEnd
         | SiteKind::Unknown(_) => StepKind::Snap,
     }
 }

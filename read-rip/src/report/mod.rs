@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `threads` | threads by function, and one by one |
 //! | `locks` | locks, their holders and waiters |
+//! | `log` | events with values, and spans |
 //! | `findings/` | findings: all sentences about them are made there |
 //! | `list`, `info` | rings, and what a ring says about itself |
 //! | `json/` | all of these as JSON |
@@ -28,6 +29,7 @@ mod info;
 mod json;
 mod list;
 mod locks;
+mod log;
 mod machine;
 mod names;
 pub mod remarks;
@@ -41,9 +43,10 @@ pub use balance::{doing_now, recorded_nothing};
 pub use death::death;
 pub use findings::{Sources, findings};
 pub use info::info;
-pub use json::Json;
+pub use json::{Json, Said};
 pub use list::{list, process_state, removed, removed_unfinished};
 pub use locks::locks;
+pub use log::{LogWriter, realtime_ns, spans};
 pub use machine::{Looked, brief, looked, stuck};
 pub use names::{LocationTexts, LockNames, ObjectName, SeenNames, location_texts};
 pub use remarks::{Checked, OneReading};

@@ -15,7 +15,7 @@ use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{LockModel, Overview, Summary};
 use crate::printable::printable;
 use crate::process::{Child, Liveness};
-use crate::ring::{ClockLevel, HELD_LOCKS_MAX, Snapshot};
+use crate::ring::{ClockLevel, HELD_LOCKS_MAX, SiteKind, Snapshot};
 use crate::threads::{Losses, Thread, ThreadState};
 
 /// What `check` looked at, and what came of it.
@@ -155,6 +155,34 @@ pub fn of_leftover(leftover: &Leftover) -> Vec<String> {
     if leftover.stray_operands > 0 {
         let operands = agreeing(leftover.stray_operands, "operand", "is", "are");
         remarks.push(format!("{operands} not shown: the event was not written or not read."));
+    }
+    remarks
+}
+
+/// Words that were overwritten before a reader saw them.
+pub fn of_unseen(words: u64) -> Option<String> {
+    (words > 0).then(|| {
+        let words = agreeing(words, "word", "was", "were");
+        format!("{words} overwritten before they were read: RIP_WORDS gives each thread more.")
+    })
+}
+
+/// Spans that are open and not listed.
+pub fn of_spans(snapshot: &Snapshot) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let Some(header) = &snapshot.header else { return remarks };
+    if header.span_overflows > 0 {
+        let spans = agreeing(header.span_overflows, "span", "was", "were");
+        let most = header.span_entries;
+        remarks.push(format!("{spans} not entered as open: a thread has room for {most} open spans."));
+    }
+    if header.span_entries == 0 && snapshot.sites.iter().any(|site| site.kind == SiteKind::SpanBegin) {
+        remarks.push("Open spans were not recorded: no module had spans when the ring was made.".to_owned());
+    }
+    let in_flux: u64 = snapshot.slots.iter().map(|slot| u64::from(slot.spans_in_flux)).sum();
+    if in_flux > 0 {
+        let spans = agreeing(in_flux, "open span", "is", "are");
+        remarks.push(format!("{spans} not shown: they began or ended during the reading."));
     }
     remarks
 }

@@ -11,10 +11,12 @@
 //! `(takes)` (a recorded lock: the thread has it unless it waits or fails next), `(waits)`, `(acquired)` (a lock that
 //! is marked by hand), `(released)`, `(failed)`, `(idle)` (waits on a condition variable), `(woken)` (holds the lock
 //! again), `(destroyed)`, `(initialised)`, `(signals)` (signals a condition variable on which a thread may wait),
-//! `(unheard)` (signals one on which no thread waits) or `(abandons)` (destroys one on which a thread waits). Each is one
-//! word of small letters: the scripts `lock-holders` and `lock-waiters` read them. With `-v`, labels follow, and of an event of a lock, the lock and its time, counted from
-//! the beginning of the recording: `cache.rs:10<0x1000>(takes) of CACHE (0x7f0000001000) at 1.000000 s`. The line of an
-//! exited thread ends in `EXIT`. If the kernel was asked about a thread, its line ends in what the thread does now, as
+//! `(unheard)` (signals one on which no thread waits) or `(abandons)` (destroys one on which a thread waits). A span has
+//! `(begin)` and `(end)`. Each is one word of small letters: the scripts `lock-holders` and `lock-waiters` read them.
+//!
+//! With `-v`, labels follow, or what the program said with values. An event of a lock has the lock and its time, counted
+//! from the beginning of the recording: `cache.rs:10<0x1000>(takes) of CACHE (0x7f0000001000) at 1.000000 s`. The line of
+//! an exited thread ends in `EXIT`. If the kernel was asked about a thread, its line ends in what the thread does now, as
 //! `, now in recvfrom on descriptor 12 (TCP to 10.0.0.7:5432, ESTABLISHED)`, with `-v` followed by where it stands.
 //!
 //! Where the linker has folded several marks into one, all of their lines are shown, as
@@ -27,6 +29,7 @@ use super::names::{LocationTexts, LockNames};
 use super::units::counted;
 use crate::events::Event;
 use crate::locations::{Location, LocationId, Locations, MARKS_MAX};
+use crate::log;
 use crate::printable::printable;
 use crate::ring::SiteKind;
 use crate::threads::{Group, Thread, ThreadState};
@@ -110,11 +113,13 @@ fn word_of(kind: SiteKind) -> Option<&'static str> {
         SiteKind::ConditionDestroyed => Some("abandons"),
         SiteKind::LockDestroyed => Some("destroyed"),
         SiteKind::LockInitialised => Some("initialised"),
+        SiteKind::SpanBegin => Some("begin"),
+        SiteKind::SpanEnd => Some("end"),
         _ => None,
     }
 }
 
-/// Writes what `-v` adds to an event: labels, the lock, and the time since recording began.
+/// Writes what `-v` adds to an event: labels or what the program said, the lock, and the time since recording began.
 fn details(
     out: &mut dyn Write,
     thread: &Thread<'_>,
@@ -123,10 +128,18 @@ fn details(
     locations: &Locations<'_>,
     now_ns: Option<u64>,
 ) -> io::Result<()> {
-    for (index, label) in labels(location, locations).iter().enumerate() {
-        write!(out, "{}\"{}\"", if index == 0 { " " } else { "|" }, printable(label))?;
+    let slot = thread.slot;
+    match log::kind_of(slot, event, locations, None, now_ns) {
+        Some(kind) => {
+            write!(out, " \"{}\"", printable(&log::text(kind, slot, event, location, locations)))?;
+        }
+        None => {
+            for (index, label) in labels(location, locations).iter().enumerate() {
+                write!(out, "{}\"{}\"", if index == 0 { " " } else { "|" }, printable(label))?;
+            }
+        }
     }
-    let pid = thread.slot.pid;
+    let pid = slot.pid;
     if let Some(lock) = locations.lock_of(thread.slot, event) {
         match locations.lock_name(pid, lock) {
             Some(name) => write!(out, " of {} ({lock:#x})", printable(name))?,
@@ -185,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_of_each_mark_of_a_lock_is_of_small_letters_and_described() {
+    fn the_word_of_each_mark_is_of_small_letters_and_described() {
         let description: String =
             include_str!("threads.rs").lines().take_while(|line| line.starts_with("//!")).collect();
         let kinds = [
@@ -201,6 +214,8 @@ mod tests {
             SiteKind::ConditionDestroyed,
             SiteKind::LockDestroyed,
             SiteKind::LockInitialised,
+            SiteKind::SpanBegin,
+            SiteKind::SpanEnd,
         ];
         for kind in kinds {
             let word = word_of(kind).unwrap_or_default();

@@ -55,7 +55,9 @@ use std::sync::atomic::{Ordering, fence};
 use librip_format::SlotHeader;
 
 use super::bytes::Bytes;
-use super::{Defect, Header, Position, SequenceBits, Slot, SlotKind, SlotState, Source, Word, Words, held};
+use super::{
+    Defect, Header, Position, SequenceBits, Slot, SlotKind, SlotState, Source, Word, Words, held, span,
+};
 
 /// Slots are copied this many bytes at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -79,10 +81,13 @@ const _: () = assert!(
 pub(super) fn slots(source: &Source, header: &Header, defects: &mut Vec<Defect>) -> Vec<Slot> {
     let region = header.slots;
     let len = region.entry_len_bytes;
+    let spans_from = HEADER_LEN + 8 * header.slot_words as usize;
     let mut reader = SlotReader {
         source,
         len: len as usize,
         words: header.slot_words as usize,
+        spans: spans_from
+            ..spans_from + header.span_entries as usize * librip_format::OPEN_SPAN_LEN_BYTES as usize,
         slots: Vec::new(),
         damaged: Damaged::default(),
     };
@@ -136,6 +141,8 @@ struct SlotReader<'a> {
     source: &'a Source,
     len: usize,
     words: usize,
+    /// Where the table of open spans is, bytes from the start of a slot.
+    spans: Range<usize>,
     slots: Vec<Slot>,
     damaged: Damaged,
 }
@@ -147,6 +154,7 @@ struct Damaged {
     sequence: Option<(u64, u64)>,
     words: Option<(u64, u64)>,
     held: Option<(u64, u64)>,
+    spans: Option<(u64, u64)>,
 }
 
 impl Damaged {
@@ -161,6 +169,7 @@ impl Damaged {
             (self.sequence, "the owner's first word is after its last"),
             (self.words, "words at indices that contradict their sequences"),
             (self.held, "an entry of the held-lock table contradicts itself"),
+            (self.spans, "an entry of the table of open spans contradicts itself"),
         ] {
             if let Some((count, first)) = found {
                 defects.push(Defect::Slots { count, first, what });
@@ -206,6 +215,8 @@ impl SlotReader<'_> {
         let mut slot = self.owner(index, bytes)?;
         let n = self.words as u64;
         self.held(&mut slot, bytes, bytes);
+        let spans = bytes.0.get(self.spans.clone()).map(Bytes);
+        spans.inspect(|spans| self.open_spans(&mut slot, spans, spans));
         let from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
         slot.words_from = from;
         let (mut unwritten, mut damaged) = (0, 0);
@@ -234,6 +245,7 @@ impl SlotReader<'_> {
     /// If the slot can no longer be read, because the file was truncated.
     fn changing(&mut self, index: u64, offset: u64) -> io::Result<Option<Slot>> {
         let (mut before, mut after) = (CopiedBytes::default(), CopiedBytes::default());
+        let mut spans = [CopiedBytes::default(), CopiedBytes::default()];
         let mut last = None;
         for _ in 0..ATTEMPTS {
             let before = before.take_all(self.source, offset, HEADER_LEN)?;
@@ -242,6 +254,13 @@ impl SlotReader<'_> {
             let after = after.take_all(self.source, offset, HEADER_LEN)?;
             if is_same_owner(&before, &after) {
                 self.held(&mut slot, &before, &after);
+                if !self.spans.is_empty() {
+                    let [first, second] = &mut spans;
+                    let at = offset + self.spans.start as u64;
+                    let first = first.take_all(self.source, at, self.spans.len())?;
+                    let second = second.take_all(self.source, at, self.spans.len())?;
+                    self.open_spans(&mut slot, &first, &second);
+                }
                 arrange(&mut slot, known, self.words as u64);
                 return Ok(Some(slot));
             }
@@ -323,6 +342,19 @@ impl SlotReader<'_> {
         slot.held_overflowed = first.u32(offset_of!(SlotHeader, held_overflowed));
     }
 
+    /// Reads the open spans from two copies of their table.
+    fn open_spans(&mut self, slot: &mut Slot, first: &Bytes<'_>, second: &Bytes<'_>) {
+        if slot.state == SlotState::Claiming {
+            return;
+        }
+        let table = span::read(first, second);
+        if table.damaged > 0 {
+            Damaged::note(&mut self.damaged.spans, slot.index);
+        }
+        slot.spans = table.open;
+        slot.spans_in_flux = table.in_flux;
+    }
+
     /// The slot's header; `None` for a slot that was never used.
     fn owner(&mut self, index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         let raw_state = bytes.u32(offset_of!(SlotHeader, state));
@@ -372,6 +404,8 @@ impl SlotReader<'_> {
             held: Vec::new(),
             held_overflowed: 0,
             held_in_flux: 0,
+            spans: Vec::new(),
+            spans_in_flux: 0,
             first_sequence,
             count,
             words_from: 0,

@@ -183,6 +183,7 @@ fn region_name(kind: RegionKind) -> &'static str {
         RegionKind::Slots => "slot table",
         RegionKind::LockNames => "table of lock names",
         RegionKind::Calls => "table of callers",
+        RegionKind::Strings => "table of texts of events",
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Header {
     pub settings_ignored: IgnoredSettings,
     /// Words of a slot.
     pub slot_words: u32,
+    /// Open spans that a slot has room for.
+    pub span_entries: u32,
     /// Bytes of a slot.
     pub slot_len_bytes: u64,
     /// Bytes of the file when it was made.
@@ -60,6 +62,8 @@ pub struct Header {
     pub clock: Option<Clock>,
     /// Acquisitions that found no free entry in their thread's held-lock table.
     pub held_overflows: u64,
+    /// Spans that found no free entry in their thread's table.
+    pub span_overflows: u64,
     /// Releases by threads other than the holder that could not be recorded in the holder's table.
     pub releases_unmatched: u64,
     /// Calls on locks that failed, or that are forbidden.
@@ -93,6 +97,8 @@ pub struct Header {
     pub lock_names: Region,
     /// The locations of calls of wrapped locks.
     pub calls: Region,
+    /// Where the texts to which events refer are.
+    pub strings: Region,
 }
 
 impl Header {

@@ -17,7 +17,7 @@
 use std::collections::HashMap;
 
 use super::bytes::Bytes;
-use super::{Defect, Error, Slot, SlotKind, SlotState, Snapshot, Source, Word};
+use super::{Defect, Error, Slot, SlotKind, SlotState, Snapshot, Source, StaticTexts, Word};
 
 const NAME_LEN: usize = 64;
 const WORDS: usize = 32;
@@ -86,6 +86,7 @@ pub(super) fn read(source: &Source) -> Result<Snapshot, Error> {
         slots,
         lock_names: HashMap::new(),
         calls: Vec::new(),
+        static_texts: StaticTexts::default(),
         defects,
         sequence_mask: 0xff,
     })
@@ -155,6 +156,8 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         held: Vec::new(),
         held_overflowed: 0,
         held_in_flux: 0,
+        spans: Vec::new(),
+        spans_in_flux: 0,
         first_sequence: first,
         count: first + words.len() as u64,
         words_from: first,

@@ -6,11 +6,12 @@
 //! | file | duty |
 //! |---|---|
 //! | `source`, `standard_input`, `unpacked` | opens a file or unpacks a copy, and reads it at any offset |
-//! | `bytes`, `table` | decodes integers and texts; splits a region into entries |
+//! | `bytes`, `table`, `texts` | decodes integers and texts; splits a region into entries; checks entries with texts |
 //! | `parse`, `region_list`, `clock` | decode the header |
-//! | `metadata`, `names`, `call` | decode the tables of modules, sites, names of locks and callers |
+//! | `metadata`, `names`, `call`, `static_text` | decode the tables of modules, sites, names of locks, callers and texts |
 //! | `image`, `saved` | copy a ring as bytes, and take a saved one apart |
-//! | `copy`, `held` | copy slots and their held-lock tables while their owners write |
+//! | `copy`, `held`, `span` | copy slots, their held-lock tables and their open spans while their owners write |
+//! | `value` | decodes the values of events |
 //! | `legacy` | reads rings of the C header that preceded librip |
 //! | `word`, `words`, `site`, `slot`, `module`, `region`, `header`, `snapshot`, `error` | the values |
 
@@ -36,9 +37,13 @@ mod site;
 mod slot;
 mod snapshot;
 mod source;
+mod span;
 mod standard_input;
+mod static_text;
 mod table;
+mod texts;
 mod unpacked;
+mod value;
 mod word;
 mod words;
 
@@ -55,10 +60,13 @@ pub use incident::{Incident, IncidentKind};
 pub use module::Module;
 pub use region::{Region, RegionKind};
 pub use saved::Saved;
-pub use site::{LockType, OperandType, Site, SiteFlags, SiteKind};
+pub use site::{Level, LockType, OperandType, OperandWords, Site, SiteFlags, SiteKind};
 pub use slot::{Position, Slot, SlotKind, SlotState};
 pub use snapshot::Snapshot;
 pub use source::{STANDARD_INPUT, Source};
+pub use span::OpenSpan;
+pub use static_text::{StaticText, StaticTexts};
+pub use value::{Value, Values, shape_words};
 pub use word::{SequenceBits, Word};
 pub use words::Words;
 
@@ -86,7 +94,7 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
         return legacy::read(source);
     }
     let (header, mut defects) = parse::header(source)?;
-    let (modules, sites) = metadata::read(source, &header, &mut defects);
+    let (modules, sites, static_texts) = metadata::read(source, &header, &mut defects);
     let slots = copy::slots(source, &header, &mut defects);
     let lock_names = names::read(source, &header, &mut defects);
     let calls = call::read(source, &header, &mut defects);
@@ -97,6 +105,7 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
         slots,
         lock_names,
         calls,
+        static_texts,
         defects,
         sequence_mask: u64::MAX,
     })

@@ -118,6 +118,7 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         host: bytes.text(offset_of!(Raw, host), HOST_LEN_BYTES),
         settings_ignored: IgnoredSettings::from_bits(bytes.u32(offset_of!(Raw, settings_ignored))),
         slot_words: bytes.u32(offset_of!(Raw, slot_words)),
+        span_entries: bytes.u32(offset_of!(Raw, span_entries)),
         slot_len_bytes: bytes.u64(offset_of!(Raw, slot_len_bytes)),
         file_len_bytes: bytes.u64(offset_of!(Raw, file_len_bytes)),
         threads_refused_full: bytes.u64(offset_of!(Raw, threads_refused_full)),
@@ -129,6 +130,7 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         lock_names_refused: bytes.u64(offset_of!(Raw, lock_names_refused)),
         clock: None,
         held_overflows: bytes.u64(offset_of!(Raw, held_overflows)),
+        span_overflows: bytes.u64(offset_of!(Raw, span_overflows)),
         releases_unmatched: bytes.u64(offset_of!(Raw, releases_unmatched)),
         incidents: super::incident::read(bytes),
         handed_over: HandedOver {
@@ -154,6 +156,7 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         slots: Region::default(),
         lock_names: Region::default(),
         calls: Region::default(),
+        strings: Region::default(),
     }
 }
 

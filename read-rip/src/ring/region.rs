@@ -37,6 +37,8 @@ pub enum RegionKind {
     LockNames,
     /// Locations of calls of wrapped locks.
     Calls,
+    /// Texts to which events refer.
+    Strings,
 }
 
 impl RegionKind {
@@ -49,6 +51,7 @@ impl RegionKind {
             librip_format::REGION_SLOTS => Some(RegionKind::Slots),
             librip_format::REGION_LOCK_NAMES => Some(RegionKind::LockNames),
             librip_format::REGION_CALLS => Some(RegionKind::Calls),
+            librip_format::REGION_STRINGS => Some(RegionKind::Strings),
             _ => None,
         }
     }

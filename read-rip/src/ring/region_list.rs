@@ -13,17 +13,21 @@ use super::{Defect, Header, Region, RegionKind};
 /// a whole buffer, and a sparse file can claim any length.
 const SLOT_LEN_MAX_BYTES: u64 = 1 << 20;
 
+/// A slot has no more open spans, in any version.
+const SPAN_ENTRIES_MAX: u32 = 4096;
+
 /// A region to fill in, and the shortest entry that it can have.
 type Wanted<'h> = (RegionKind, usize, &'h mut Region);
 
 /// Fills in the regions of the header.
 pub(super) fn read(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
     let file_len_bytes = header.file_len_bytes;
-    let mut wanted: [Wanted<'_>; 6] = [
+    let mut wanted: [Wanted<'_>; 7] = [
         (RegionKind::Calls, size_of::<librip_format::CallLocation>(), &mut header.calls),
         (RegionKind::LockNames, size_of::<librip_format::LockName>(), &mut header.lock_names),
         (RegionKind::Modules, size_of::<librip_format::Module>(), &mut header.modules),
         (RegionKind::Sites, size_of::<librip_format::Site>(), &mut header.sites),
+        (RegionKind::Strings, size_of::<librip_format::StaticText>(), &mut header.strings),
         (RegionKind::Texts, 1, &mut header.texts),
         (RegionKind::Slots, librip_format::SLOT_HEADER_LEN_BYTES as usize, &mut header.slots),
     ];
@@ -101,12 +105,15 @@ fn clear_overlaps(regions: &mut [Wanted<'_>], defects: &mut Vec<Defect>) {
 /// Clears the region of the slots unless their geometry is possible.
 fn check_slots(header: &mut Header, defects: &mut Vec<Defect>) {
     let words = header.slot_words;
+    let is_spans_possible = header.span_entries <= SPAN_ENTRIES_MAX;
     let is_words_possible = words.is_power_of_two()
         && (librip_format::SLOT_WORDS_MIN..=librip_format::SLOT_WORDS_MAX).contains(&words);
     let len = header.slot_len_bytes;
     let problem = if !is_words_possible {
         Some(("the number of words per slot", u64::from(words)))
-    } else if len < librip_format::slot_len_bytes(words)
+    } else if !is_spans_possible {
+        Some(("the number of open spans per slot", u64::from(header.span_entries)))
+    } else if len < librip_format::slot_len_bytes(words, header.span_entries.min(SPAN_ENTRIES_MAX))
         || len > SLOT_LEN_MAX_BYTES
         || len != header.slots.entry_len_bytes
     {

@@ -17,8 +17,10 @@ pub struct Site {
     pub file: Arc<str>,
     /// The module path of the source (Rust), or empty.
     pub module_path: Arc<str>,
-    /// The mark's label, or empty.
+    /// The mark's label, or empty. Of a span, its name.
     pub label: Arc<str>,
+    /// The format of the values of an event or of a span, or empty.
+    pub format: Arc<str>,
     /// Line, from 1.
     pub line: u32,
     /// Column, from 1; 0 when unknown.
@@ -30,7 +32,26 @@ pub struct Site {
     /// The type of each operand. Empty if the ring claims more operands than an event can have.
     pub operand_types: Vec<OperandType>,
     /// Operand words before the PC word of an event; `None` if the length of an operand is not known.
-    pub operand_words: Option<u32>,
+    pub operand_words: Option<OperandWords>,
+}
+
+/// How many operand words an event has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperandWords {
+    /// This many.
+    Fixed(u32),
+    /// The last one says how many there are besides.
+    Shaped,
+}
+
+impl OperandWords {
+    /// Those of operands of these types; `None` if the length of one is not known.
+    pub fn of(types: &[OperandType]) -> Option<OperandWords> {
+        if types.contains(&OperandType::Shape) {
+            return Some(OperandWords::Shaped);
+        }
+        types.iter().map(|operand| operand.words()).sum::<Option<u32>>().map(OperandWords::Fixed)
+    }
 }
 
 /// What an event of a site says.
@@ -64,8 +85,29 @@ pub enum SiteKind {
     ConditionUnheard,
     /// The thread destroys a condition variable on which a thread waits.
     ConditionDestroyed,
+    /// The program says that something happened, with values.
+    Event,
+    /// A span begins.
+    SpanBegin,
+    /// A span has ended.
+    SpanEnd,
     /// A kind that this version does not know.
     Unknown(u8),
+}
+
+impl SiteKind {
+    /// Whether an event says something of a lock or of a condition variable.
+    pub fn is_of_lock(self) -> bool {
+        use SiteKind::{Event, Progress, Snap, SpanBegin, SpanEnd, Unknown};
+        !matches!(self, Snap | Progress | Event | SpanBegin | SpanEnd | Unknown(_))
+    }
+}
+
+impl SiteKind {
+    /// Whether an event may have values.
+    pub fn has_values(self) -> bool {
+        matches!(self, SiteKind::Event | SiteKind::SpanBegin)
+    }
 }
 
 impl From<u8> for SiteKind {
@@ -86,6 +128,9 @@ impl From<u8> for SiteKind {
             librip_format::KIND_CONDITION_SIGNALLED => SiteKind::ConditionSignalled,
             librip_format::KIND_CONDITION_UNHEARD => SiteKind::ConditionUnheard,
             librip_format::KIND_CONDITION_DESTROYED => SiteKind::ConditionDestroyed,
+            librip_format::KIND_EVENT => SiteKind::Event,
+            librip_format::KIND_SPAN_BEGIN => SiteKind::SpanBegin,
+            librip_format::KIND_SPAN_END => SiteKind::SpanEnd,
             _ => SiteKind::Unknown(raw),
         }
     }
@@ -142,6 +187,21 @@ impl LockType {
         };
         raw << librip_format::SITE_LOCK_TYPE_SHIFT
     }
+}
+
+/// How important an event is, the least important first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The finest.
+    Trace,
+    /// For who debugs the program.
+    Debug,
+    /// The level of an event that names none.
+    Info,
+    /// Something is not as it should be.
+    Warn,
+    /// Something has failed.
+    Error,
 }
 
 /// The flags of a site, and the type of its lock. Bits that this version does not know are kept.
@@ -225,6 +285,22 @@ impl SiteFlags {
         self.contains(Self::OWNED_BY_RULE)
     }
 
+    /// The level of an event.
+    pub fn level(self) -> Level {
+        match self.0 & librip_format::SITE_LEVEL {
+            librip_format::LEVEL_TRACE => Level::Trace,
+            librip_format::LEVEL_DEBUG => Level::Debug,
+            librip_format::LEVEL_WARN => Level::Warn,
+            librip_format::LEVEL_ERROR => Level::Error,
+            _ => Level::Info,
+        }
+    }
+
+    /// The format of an event is one of C's `printf`.
+    pub const fn is_printf(self) -> bool {
+        self.0 & librip_format::SITE_PRINTF != 0
+    }
+
     /// The type of the lock.
     pub const fn lock_type(self) -> LockType {
         let raw = self.0 >> librip_format::SITE_LOCK_TYPE_SHIFT;
@@ -286,6 +362,8 @@ pub enum OperandType {
     Location,
     /// A word of the thread's stack that may be the return address of a caller further out; 0 if there is none.
     Stack,
+    /// The shape of an event with values: what stands before it.
+    Shape,
     /// A type that this version does not know.
     Unknown(u8),
 }
@@ -303,6 +381,7 @@ impl From<u8> for OperandType {
             librip_format::OPERAND_CALLER => OperandType::Caller,
             librip_format::OPERAND_LOCATION => OperandType::Location,
             librip_format::OPERAND_STACK => OperandType::Stack,
+            librip_format::OPERAND_SHAPE => OperandType::Shape,
             _ => OperandType::Unknown(raw),
         }
     }
@@ -319,7 +398,8 @@ impl OperandType {
             | OperandType::Condition
             | OperandType::Caller
             | OperandType::Location
-            | OperandType::Stack => Some(1),
+            | OperandType::Stack
+            | OperandType::Shape => Some(1),
             OperandType::Double => Some(2),
             OperandType::Unknown(_) => None,
         }

@@ -2,7 +2,9 @@
 //!
 //! It reads nothing: `copy` does.
 
-use super::{HeldLock, Words};
+use std::ops::Range;
+
+use super::{HeldLock, OpenSpan, Values, Words};
 
 /// What the ring says of a slot's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +93,10 @@ pub struct Slot {
     pub held_overflowed: u32,
     /// The number of table entries that changed while they were read.
     pub held_in_flux: u32,
+    /// The owner's open spans, in the order of their table entries.
+    pub spans: Vec<OpenSpan>,
+    /// The number of table entries of open spans that changed while they were read.
+    pub spans_in_flux: u32,
     /// The number of words reserved in the slot when it was read: the sequence of the next word.
     pub count: u64,
     /// The sequence of `words[0]`.
@@ -107,6 +113,14 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// The values of an event whose operands are these words, as a range of indices; `None` if they are not those of an
+    /// event with values, or are damaged.
+    pub fn values(&self, operands: Range<usize>) -> Option<Values> {
+        let operands: Option<Vec<u64>> =
+            operands.map(|index| Some(self.words.get(index)?.payload())).collect();
+        Values::decode(&operands?)
+    }
+
     /// The number of the owner's words that later ones have replaced.
     pub fn overwritten(&self) -> u64 {
         self.words_from.saturating_sub(self.first_sequence)

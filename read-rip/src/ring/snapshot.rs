@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::{CopiedCall, Defect, Header, Module, Site, Slot, Words};
+use super::{CopiedCall, Defect, Header, Module, Site, Slot, StaticTexts, Words};
 
 /// One reading of a ring.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Snapshot {
     pub lock_names: HashMap<(u32, u64), String>,
     /// Callers of wrapped locks that the recorder copied; may contain anything.
     pub calls: Vec<CopiedCall>,
+    /// Texts to which events refer.
+    pub static_texts: StaticTexts,
     /// What could not be read.
     pub defects: Vec<Defect>,
     /// The bits of a sequence that were recorded: all, or 8 in the legacy format.
@@ -37,6 +39,7 @@ impl Snapshot {
             slots: Vec::new(),
             lock_names: HashMap::new(),
             calls: Vec::new(),
+            static_texts: StaticTexts::default(),
             defects: Vec::new(),
             sequence_mask: u64::MAX,
         }

@@ -11,8 +11,8 @@ use std::process::Command;
 
 use crate::support::run::{read_rip, show};
 use read_rip::ring::{
-    self, ClockLevel, ClockSource, Ending, FileSystem, HeldState, Machine, OperandType, SiteFlags, SiteKind,
-    SlotKind, SlotState, Snapshot,
+    self, ClockLevel, ClockSource, Ending, FileSystem, HeldState, Machine, OperandType, OperandWords,
+    SiteFlags, SiteKind, SlotKind, SlotState, Snapshot,
 };
 
 /// Limit for a golden ring, because it is in the repository.
@@ -81,7 +81,10 @@ fn the_sites_of_the_golden_ring_are_read_as_recorded() {
         // Skip the recorder's own sites, which record the ends of locks.
         .filter(|site| *site.file == *"src/main.rs")
         .map(|site| {
-            assert_eq!((site.module, site.kind, site.operand_words), (program, SiteKind::Snap, Some(0)));
+            assert_eq!(
+                (site.module, site.kind, site.operand_words),
+                (program, SiteKind::Snap, Some(OperandWords::Fixed(0)))
+            );
             assert!((module.begin..module.end).contains(&site.pc) && site.column > 0);
             (site.line, &*site.module_path, &*site.label)
         })

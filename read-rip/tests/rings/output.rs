@@ -438,6 +438,8 @@ fn the_help_is_as_in_the_snapshot() {
         &["gc", "--help"],
         &["info", "--help"],
         &["locks", "--help"],
+        &["log", "--help"],
+        &["spans", "--help"],
         &["stacks", "--help"],
         &["check", "--help"],
         &["save", "--help"],

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::support::fixture::{Fixture, Scratch, lock_sites, pile_up};
 use crate::support::run::read_rip;
-use crate::support::synth::{Held, Ring, Site, Slot};
+use crate::support::synth::{BIAS, Held, Ring, Site, Slot};
 use crate::support::unprepared::{Stuck, deadlocks};
 use read_rip::findings::*;
 use read_rip::locks::Quantiles;
@@ -82,6 +82,31 @@ fn deadlock() -> Ring {
     Ring { lock_names: vec![(ring.pid, A, "SAVINGS".into())], ..ring }
 }
 
+/// A thread that said something, with a span that has ended and one that is open.
+fn said() -> Ring {
+    let (event, begin, end) = (0x1000, 0x1100, 0x1200);
+    let mut ring = Ring { span_entries: 16, ..Ring::new().with_sites(&[]).with_clock(2) };
+    let site = |pc, line, kind, flags, operands: &[u8], label: &str| Site {
+        label: label.into(),
+        ..Site::new(pc, "src/said.rs", line).of(kind, flags, operands)
+    };
+    ring.sites = vec![
+        site(event, 7, 14, 4, &[10], "{} and {}"),
+        site(begin, 8, 15, 0, &[10], "parse\0{} bytes"),
+        site(end, 8, 16, 0, &[4, 5], "parse\0"),
+    ];
+    // A time, an unsigned value and the text "no".
+    let text = [2 | 2 << 8, u64::from(b'n') | u64::from(b'o') << 8];
+    let shape = |types: u64, words: u64| types | words << 40 | 1 << 46;
+    let begin_word = librip_test_kit::format::pack(9, false, begin + BIAS);
+    let slot = Slot::thread("speaker", 9)
+        .event(event, &[2000, 7, text[0], text[1], shape(0xc1, 4)])
+        .event(begin, &[3000, 512, shape(1, 2)])
+        .event(end, &[4000, 3000]);
+    let since = librip_format::span_since(begin_word, 3000, 1, 512);
+    ring.with_slots([Slot { open: vec![[begin_word, since, 512]], ..slot }])
+}
+
 /// The lines of `read-rip --json OPTIONS RING`, all of which fit the schema.
 #[track_caller]
 fn valid(options: &[&str], ring: &Ring) -> Vec<Value> {
@@ -104,6 +129,10 @@ fn every_command_writes_lines_that_fit_the_schema() {
     lines.extend(valid(&["-tv"], &deadlock()));
     lines.extend(valid(&["locks"], &deadlock()));
     lines.extend(valid(&["check"], &deadlock()));
+    lines.extend(valid(&["log"], &said()));
+    let spans = valid(&["spans"], &said());
+    assert_eq!(spans[1]["data"]["open"][0]["value"], 512, "{spans:#?}");
+    lines.extend(spans);
     lines.extend(valid(&["check"], &deadlock().of_this_process()));
     lines.extend(all_valid(read_rip(["check", "--all", "--json", "--min-confidence", "proven"]).json()));
     let damaged = Ring { settings_ignored: 31, reused: 6, exit_status: Some(3), ..pile_up() };

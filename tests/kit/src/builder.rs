@@ -11,10 +11,10 @@ mod parts;
 pub use image::Image;
 pub use parts::{Call, Held, Module, Site, Slot};
 
-use crate::format::region::{CALLS, LOCK_NAMES, MODULES, SITES, SLOTS, TEXTS};
+use crate::format::region::{CALLS, LOCK_NAMES, MODULES, SITES, SLOTS, STRINGS, TEXTS};
 use crate::format::{
     BYTE_ORDER, MACHINES, MAGIC, REGION_ALIGN, call_at, header_at, held_at, module_at, pack, region_at,
-    site_at, slot_at, slot_state,
+    site_at, slot_at, slot_state, span_at, static_text_at,
 };
 use image::{put16, put32, put64};
 
@@ -59,6 +59,8 @@ pub struct Ring {
     /// The exit status, if the process called `exit`.
     pub exit_status: Option<i32>,
     pub slot_words: u32,
+    /// Open spans that a slot has room for: none, or 16.
+    pub span_entries: u32,
     /// Capacity for slots beyond those used.
     pub spare_slots: usize,
     pub modules: Vec<Module>,
@@ -111,6 +113,7 @@ impl Ring {
             calls: Vec::new(),
             exit_status: None,
             slot_words: 64,
+            span_entries: 0,
             spare_slots: 2,
             modules: Vec::new(),
             sites: Vec::new(),
@@ -240,6 +243,7 @@ impl Ring {
         regions.push(region(LOCK_NAMES, 64, names, self.lock_names.len() + 5, self.lock_names.len()));
         let calls: Vec<u8> = self.calls.iter().flat_map(Call::bytes).collect();
         regions.push(region(CALLS, call_at::LEN, calls, self.calls.len() + 5, self.calls.len()));
+        regions.push(region(STRINGS, static_text_at::LEN, Vec::new(), 5, 0));
         regions.push(region(SLOTS, self.slot_len(), Vec::new(), slots, self.slots.len()));
         regions
     }
@@ -248,6 +252,7 @@ impl Ring {
         self.identity(bytes);
         put32(bytes, header_at::SETTINGS_IGNORED, self.settings_ignored);
         put32(bytes, header_at::SLOT_WORDS, self.slot_words);
+        put32(bytes, header_at::SPAN_ENTRIES, self.span_entries);
         put64(bytes, header_at::SLOT_LEN, self.slot_len() as u64);
         put64(bytes, header_at::FILE_LEN, file_len as u64);
         put64(bytes, header_at::REFUSED_FULL, self.refused_full);
@@ -305,7 +310,8 @@ impl Ring {
     }
 
     fn slot_len(&self) -> usize {
-        slot_at::LEN + 8 * self.slot_words as usize + self.extra_bytes
+        let spans_len = span_at::LEN * self.span_entries as usize;
+        slot_at::LEN + 8 * self.slot_words as usize + spans_len + self.extra_bytes
     }
 
     /// One slot of this ring.
@@ -334,6 +340,10 @@ impl Ring {
         for &(sequence, operand, payload) in &slot.words {
             let index = (sequence % u64::from(self.slot_words)) as usize;
             put64(&mut bytes, slot_at::LEN + 8 * index, pack(sequence, operand, payload));
+        }
+        for index in 0..self.span_entries as usize {
+            let words = slot.open.get(index).unwrap_or(&[0; 3]);
+            bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         }
         bytes.resize(self.slot_len(), 0xee);
         bytes

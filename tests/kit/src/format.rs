@@ -33,7 +33,7 @@ macro_rules! structure {
 
 structure! {
     /// The header, at the start of the file.
-    header_at, 2880 bytes:
+    header_at, 2888 bytes:
     MAGIC 0 + 8,
     BYTE_ORDER 8 + 4,
     VERSION_MAJOR 12 + 2,
@@ -60,7 +60,7 @@ structure! {
     CLOCK_LEVEL 704 + 4,
     CLOCK_SOURCE 708 + 4,
     CLOCK_SHIFT 712 + 4,
-    RESERVED_CLOCK 716 + 4,
+    SPAN_ENTRIES 716 + 4,
     CLOCK_BASE_TICKS 720 + 8,
     CLOCK_BASE_BOOTTIME 728 + 8,
     CLOCK_TICKS_PER_KILOSECOND 736 + 8,
@@ -85,6 +85,7 @@ structure! {
     HANDED_OVER_PLACES 2360 + 256,
     HANDED_OVER_LOCKS 2616 + 256,
     REFUSED_FILTER 2872 + 8,
+    SPAN_OVERFLOWS 2880 + 8,
 }
 
 structure! {
@@ -175,6 +176,24 @@ structure! {
 }
 
 structure! {
+    /// An entry of a slot's table of open spans.
+    span_at, 24 bytes:
+    BEGIN 0 + 8,
+    SINCE 8 + 8,
+    VALUE 16 + 8,
+}
+
+structure! {
+    /// An entry of the table of texts to which events refer.
+    static_text_at, 32 bytes:
+    STATE 0 + 4,
+    PID 4 + 4,
+    ADDRESS 8 + 8,
+    TEXT 16 + 8,
+    LEN_BYTES 24 + 8,
+}
+
+structure! {
     /// An entry of the table of lock names.
     lock_name_at, 64 bytes:
     STATE 0 + 4,
@@ -218,6 +237,7 @@ pub mod region {
     pub const SLOTS: u32 = 4;
     pub const LOCK_NAMES: u32 = 5;
     pub const CALLS: u32 = 6;
+    pub const STRINGS: u32 = 7;
 }
 
 /// States of a slot.
@@ -246,6 +266,9 @@ pub mod kind {
     pub const CONDITION_SIGNALLED: u8 = 11;
     pub const CONDITION_UNHEARD: u8 = 12;
     pub const CONDITION_DESTROYED: u8 = 13;
+    pub const EVENT: u8 = 14;
+    pub const SPAN_BEGIN: u8 = 15;
+    pub const SPAN_END: u8 = 16;
 }
 
 /// Types of operands.
@@ -260,6 +283,7 @@ pub mod operand {
     pub const CALLER: u8 = 7;
     pub const LOCATION: u8 = 8;
     pub const STACK: u8 = 9;
+    pub const SHAPE: u8 = 10;
 }
 
 /// Types of locks, and of what else threads wait for: the upper byte of a site's flags.
@@ -392,7 +416,7 @@ mod tests {
             CREATED_REALTIME created_realtime_ns, CREATED_BOOTTIME created_boottime_ns, FILE_SYSTEM file_system,
             HOST host, SETTINGS_IGNORED settings_ignored, SLOT_WORDS slot_words, SLOT_LEN slot_len_bytes,
             FILE_LEN file_len_bytes, CHECKSUM checksum, REGIONS regions, CLOCK_LEVEL clock_level,
-            CLOCK_SOURCE clock_source, CLOCK_SHIFT clock_shift, RESERVED_CLOCK reserved_clock,
+            CLOCK_SOURCE clock_source, CLOCK_SHIFT clock_shift, SPAN_ENTRIES span_entries,
             CLOCK_BASE_TICKS clock_base_ticks, CLOCK_BASE_BOOTTIME clock_base_boottime_ns,
             CLOCK_TICKS_PER_KILOSECOND clock_ticks_per_kilosecond, REFUSED_FULL threads_refused_full,
             REFUSED_MEMORY threads_refused_memory, WITHOUT_EXIT threads_without_exit, SLOTS_REUSED slots_reused,
@@ -404,6 +428,7 @@ mod tests {
             HANDED_OVER_PLACES handed_over_places,
             HANDED_OVER_LOCKS handed_over_locks,
             REFUSED_FILTER threads_refused_filter,
+            SPAN_OVERFLOWS span_overflows,
         }
         compare! { incident_at, Incident:
             KIND kind, COUNT count, PID pid, TID tid, LOCK lock, CALLER caller, BOOTTIME boottime_ns,
@@ -429,6 +454,9 @@ mod tests {
             STATE state, MODULE module, PC pc, TEXT text, LINE line, COLUMN column, KIND kind,
             OPERAND_COUNT operand_count, FLAGS flags, OPERAND_TYPES operand_types,
         }
+        compare! { static_text_at, StaticText:
+            STATE state, PID pid, ADDRESS address, TEXT text, LEN_BYTES len_bytes,
+        }
         compare! { lock_name_at, LockName: STATE state, PID pid, LOCK lock, NAME name, }
         compare! { call_at, CallLocation:
             STATE state, PID pid, ADDRESS address, LINE line, COLUMN column, FILE_LEN file_len_bytes,
@@ -446,6 +474,7 @@ mod tests {
             JOINER_COUNT joiner_count, HELD held, CREATOR_COUNT creator_count, COUNT count,
         }
         compare! { held_at, HeldLock: LOCK lock, META meta, SINCE since, }
+        compare! { span_at, OpenSpan: BEGIN begin, SINCE since, VALUE value, }
         assert_eq!(HELD_ENTRIES, librip_format::HELD_MAX);
     }
 
@@ -453,7 +482,15 @@ mod tests {
     fn the_regions_and_states_are_as_in_the_format_crate() {
         use librip_format as theirs;
         assert_eq!(
-            [region::MODULES, region::SITES, region::TEXTS, region::SLOTS, region::LOCK_NAMES, region::CALLS,],
+            [
+                region::MODULES,
+                region::SITES,
+                region::TEXTS,
+                region::SLOTS,
+                region::LOCK_NAMES,
+                region::CALLS,
+                region::STRINGS,
+            ],
             [
                 theirs::REGION_MODULES,
                 theirs::REGION_SITES,
@@ -461,6 +498,7 @@ mod tests {
                 theirs::REGION_SLOTS,
                 theirs::REGION_LOCK_NAMES,
                 theirs::REGION_CALLS,
+                theirs::REGION_STRINGS,
             ]
         );
         assert_eq!(
@@ -510,6 +548,10 @@ mod tests {
             ]
         );
         assert_eq!(
+            [kind::EVENT, kind::SPAN_BEGIN, kind::SPAN_END],
+            [theirs::KIND_EVENT, theirs::KIND_SPAN_BEGIN, theirs::KIND_SPAN_END]
+        );
+        assert_eq!(
             [operand::WORD, operand::DOUBLE, operand::LOCK, operand::TIME, operand::SINCE],
             [
                 theirs::OPERAND_WORD,
@@ -520,12 +562,13 @@ mod tests {
             ]
         );
         assert_eq!(
-            [operand::CONDITION, operand::CALLER, operand::LOCATION, operand::STACK],
+            [operand::CONDITION, operand::CALLER, operand::LOCATION, operand::STACK, operand::SHAPE],
             [
                 theirs::OPERAND_CONDITION,
                 theirs::OPERAND_CALLER,
                 theirs::OPERAND_LOCATION,
-                theirs::OPERAND_STACK
+                theirs::OPERAND_STACK,
+                theirs::OPERAND_SHAPE,
             ]
         );
     }

@@ -78,6 +78,9 @@ fn kind_name(kind: SiteKind) -> Option<&'static str> {
         SiteKind::ConditionDestroyed => Some("condition_destroyed"),
         SiteKind::LockDestroyed => Some("lock_destroyed"),
         SiteKind::LockInitialised => Some("lock_initialised"),
+        SiteKind::Event => Some("event"),
+        SiteKind::SpanBegin => Some("span_begin"),
+        SiteKind::SpanEnd => Some("span_end"),
         SiteKind::Unknown(_) => None,
     }
 }

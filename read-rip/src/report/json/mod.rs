@@ -11,9 +11,11 @@ mod doing;
 mod findings;
 mod location;
 mod locks;
+mod log;
 mod ring;
 mod standing;
 mod threads;
 mod writer;
 
+pub use log::Said;
 pub use writer::Json;

@@ -45,7 +45,7 @@ L16:
     lea rcx, [rip + .Lanon._.2]
     movabs r8, 288230376151711745
     mov rsi, rbx
-    call qword ptr [rip + _ZN6librip4lock5table4Slot18enter_lock_further@GOTPCREL]
+    call qword ptr [rip + _ZN6librip4lock5table45_$LT$impl$u20$librip..process..slot..Slot$GT$18enter_lock_further@GOTPCREL]
 L18:
     mov r14, rax
     mov ecx, 1

@@ -174,6 +174,8 @@ pub struct Slot {
     /// Entries of the held-lock table: lock, meta, since.
     pub held: Vec<[u64; 3]>,
     pub held_overflowed: u32,
+    /// Entries of the table of open spans: begin, since, value.
+    pub open: Vec<[u64; 3]>,
     /// Sequence, whether it is an operand, payload.
     pub words: Vec<(u64, bool, u64)>,
 }
@@ -193,6 +195,7 @@ impl Slot {
             count: 0,
             held: Vec::new(),
             held_overflowed: 0,
+            open: Vec::new(),
             words: Vec::new(),
         }
     }

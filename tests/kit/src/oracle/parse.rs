@@ -10,7 +10,7 @@ use crate::checksum;
 use crate::format::{
     BYTE_ORDER, HELD_ENTRIES, MACHINES, MAGIC, REGION_ALIGN, REGIONS, call, call_at, header_at, held,
     held_at, lock_name_at, module_at, name_state, operand, region, region_at, site_at, slot_at, slot_state,
-    word,
+    span_at, word,
 };
 
 macro_rules! require {
@@ -99,7 +99,12 @@ impl Ring {
         for (index, event) in events.events.iter().enumerate() {
             let site = self.site_of(event.pc);
             let without_site = usize::from(self.is_call(event.pc));
-            let wanted = site.map_or(without_site, |site| site.operand_types.len());
+            // The last operand of an event with values says how many words are before it.
+            let shaped = || 1 + event.operands.last().map_or(0, |shape| shape >> 40 & 63) as usize;
+            let wanted = site.map_or(without_site, |site| match site.operand_types[..] {
+                [operand::SHAPE] => shaped(),
+                _ => site.operand_types.len(),
+            });
             // The oldest event may have lost operands to newer words, and the newest to the process's death.
             let first = event.sequence - event.operands.len() as u64;
             let is_cut = index == 0 || events.missing.contains(&(first.wrapping_sub(1)));
@@ -130,7 +135,10 @@ fn check_header(bytes: &Bytes) -> Result<(), Damage> {
     let words = bytes.u32(header_at::SLOT_WORDS)?;
     require!(words.is_power_of_two() && (16..=16384).contains(&words), "{words} words a slot");
     let slot_len = bytes.u64(header_at::SLOT_LEN)?;
-    require!(slot_len == slot_at::LEN as u64 + 8 * u64::from(words), "slot length {slot_len}");
+    let spans = u64::from(bytes.u32(header_at::SPAN_ENTRIES)?);
+    require!(spans == 0 || spans == 16, "{spans} open spans");
+    let expected = slot_at::LEN as u64 + 8 * u64::from(words) + span_at::LEN as u64 * spans;
+    require!(slot_len == expected, "slot length {slot_len}");
     require!(region(bytes, region::SLOTS)?.entry_len as u64 == slot_len, "slot entries");
     Ok(())
 }
@@ -207,10 +215,9 @@ fn module(bytes: &Bytes, at: usize, texts: &Region) -> Result<Module, Damage> {
 fn site(bytes: &Bytes, at: usize, texts: &Region, modules: &[Module]) -> Result<Site, Damage> {
     check_entry(bytes, at, site_at::LEN, at + site_at::TEXT, texts)?;
     let text = text(bytes, at + site_at::TEXT, texts)?;
-    let mut parts = text.split('\0').map(str::to_owned);
-    let (Some(file), Some(module_path), Some(label), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
+    // The label of a span has a format after its name.
+    let mut parts = text.splitn(3, '\0').map(str::to_owned);
+    let (Some(file), Some(module_path), Some(label)) = (parts.next(), parts.next(), parts.next()) else {
         return Err(Damage::Defect(format!("the site at {at} has the text {text:?}")));
     };
     let module = bytes.u32(at + site_at::MODULE)? as usize;
@@ -223,7 +230,7 @@ fn site(bytes: &Bytes, at: usize, texts: &Region, modules: &[Module]) -> Result<
     let operand_types = bytes.get::<12>(at + site_at::OPERAND_TYPES)?;
     require!(operands <= 12, "the site at {at} has {operands} operands");
     require!(
-        operand_types[..operands].iter().all(|&of| matches!(of, operand::LOCK..=operand::STACK))
+        operand_types[..operands].iter().all(|&of| matches!(of, operand::LOCK..=operand::SHAPE))
             && operand_types[operands..].iter().all(|&of| of == 0),
         "the site at {at} has operands of the types {operand_types:?}"
     );

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use std::sync::{Arc, Barrier};
 
 use librip::rip_snap;
+use librip_test_kit::format::header_at::SLOT_LEN;
 use librip_test_kit::progress;
 
 use crate::common::{
@@ -137,15 +138,19 @@ fn crowd_of(name: &str, threads: usize) {
     }
 }
 
-/// What happens to the ring's file. Its slots are 1 KiB each and come last, so that this many bytes from the
-/// end are this many slots.
+/// What happens to the ring's file. Its slots come last.
 fn hurt(what: &str) {
     let Some(path) = ring() else { return };
-    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let len = file.metadata().unwrap().len();
     match what {
         "truncate" => file.set_len(0).unwrap(),
-        "halve" => file.set_len(len - 32 * 1024).unwrap(),
+        "halve" => {
+            use std::os::unix::fs::FileExt;
+            let mut slot_len = [0; 8];
+            file.read_exact_at(&mut slot_len, SLOT_LEN as u64).unwrap();
+            file.set_len(len - 32 * u64::from_le_bytes(slot_len)).unwrap();
+        }
         "odd" => file.set_len(len - 32 * 1024 - 1000).unwrap(),
         "extend_again" => {
             file.set_len(0).unwrap();

@@ -11,6 +11,7 @@
 
 mod common;
 mod die;
+mod events;
 mod harm;
 mod locks;
 #[path = "../../spin.rs"]
@@ -24,7 +25,8 @@ fn main() {
         ["die", rest @ ..] => die::main(rest),
         ["threads", rest @ ..] => threads::main(rest),
         ["locks", rest @ ..] => locks::main(rest),
+        ["events", rest @ ..] => events::main(rest),
         ["harm", rest @ ..] => harm::main(rest),
-        _ => panic!("victim die|threads|harm|locks WAY"),
+        _ => panic!("victim die|threads|harm|locks|events WAY"),
     }
 }

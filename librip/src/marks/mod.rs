@@ -1,7 +1,9 @@
 //! The macros that users write: marks, marks of progress, and marks of locks.
 //!
 //! A macro expands to a site, and to instructions (`arch`) or a call (`lock::by_hand`) that record an event of it.
-//! Those modules say what is recorded.
+//! Those modules say what is recorded. `events` has the macros of events with values, and of spans.
+
+mod events;
 
 /// Records that the thread passes this line. Takes one to two nanoseconds.
 ///

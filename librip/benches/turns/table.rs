@@ -1,0 +1,41 @@
+//! A table of what candidates cost, and of their ratios to one another.
+
+use std::process::Command;
+
+use crate::turns::{Candidate, ROUNDS, SLICE_NS, in_turns, quantile};
+
+/// Prints the method, by the file that describes it, and the head of the table.
+pub(crate) fn print_title(method: &str) {
+    println!("{ROUNDS} rounds of {} ms a candidate; see {method} for the method", SLICE_NS / 1_000_000);
+    println!("{:<44}{:>10}{:>9}  {:<18}to", "", "ns", "ratio", "(spread)");
+}
+
+/// Measures a group in a process of its own, which prints its own rows. `variable` names the group.
+pub(crate) fn child(variable: &str, group: &str) {
+    let run = std::env::current_exe().and_then(|program| Command::new(program).env(variable, group).status());
+    match run {
+        Ok(status) if status.success() => {}
+        Ok(status) => eprintln!("the measurement {group} ended with {status}"),
+        Err(error) => eprintln!("the measurement {group} could not be started: {error}"),
+    }
+}
+
+/// Measures all candidates in turns and prints a row for each.
+pub(crate) fn measure(candidates: &mut [Candidate<'_>]) {
+    let times = in_turns(candidates);
+    for (index, candidate) in candidates.iter().enumerate() {
+        let beside = candidate.beside;
+        print_row(candidate.name, &times[index], &times[beside], candidates[beside].name);
+    }
+}
+
+/// Prints a row of the table.
+pub(crate) fn print_row(name: &str, times: &[f64], beside: &[f64], beside_name: &str) {
+    let ratios: Vec<f64> = times.iter().zip(beside).map(|(time, other)| time / other).collect();
+    let spread = format!("({:.2} to {:.2})", quantile(&ratios, 0.25), quantile(&ratios, 0.75));
+    println!(
+        "{name:<44}{:>10.2}{:>9.2}  {spread:<18}{beside_name}",
+        quantile(times, 0.5),
+        quantile(&ratios, 0.5)
+    );
+}

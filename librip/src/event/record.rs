@@ -1,0 +1,78 @@
+//! Writes the words of an event with values: see `librip_format::event`.
+
+use librip_format::{
+    BYTES_KEPT_MAX, BYTES_KEPT_MAX_OF_MANY, SHAPE_LEFT_OUT, SHAPE_TIME, SHAPE_WORDS_MAX, SHAPE_WORDS_SHIFT,
+};
+
+use super::values::Values;
+use crate::process::clock;
+use crate::process::slot::Slot;
+
+/// What [`rip_event!`](crate::rip_event) calls.
+#[inline(always)]
+pub fn event<V: Values>(pc: u64, values: V) {
+    if let Some(slot) = Slot::current() {
+        write(slot, Time::now(), &values, pc);
+    }
+}
+
+/// The time of an event, if it has one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Time {
+    /// Known before the clock has answered, so that nothing but the word with the time waits for the clock.
+    is_known: bool,
+    ticks: u64,
+}
+
+impl Time {
+    #[inline(always)]
+    pub(super) fn now() -> Time {
+        let is_known = clock::times_events();
+        Time { is_known, ticks: if is_known { clock::of_event() } else { 0 } }
+    }
+
+    /// 0 if it is not known.
+    #[inline(always)]
+    pub(super) fn ticks(self) -> u64 {
+        self.ticks
+    }
+}
+
+/// Writes an event and returns the sequence of its PC word.
+///
+/// Texts are cut shorter if the event does not fit otherwise. If it still does not fit, its values are left out.
+#[inline(always)]
+pub(super) fn write<V: Values>(slot: Slot, time: Time, values: &V, pc: u64) -> u64 {
+    values.prepare();
+    let time_words = usize::from(time.is_known);
+    // An event has a shape and a PC besides.
+    let room = SHAPE_WORDS_MAX.min(slot.len() - 2) as usize - time_words;
+    let mut kept_max = BYTES_KEPT_MAX;
+    if values.words(kept_max) > room {
+        kept_max = BYTES_KEPT_MAX_OF_MANY;
+    }
+    let value_words = values.words(kept_max);
+    if value_words > room {
+        return write_without_values(slot, time, V::TYPES, pc);
+    }
+    let operands = (value_words + time_words) as u64;
+    let mut words = slot.reserve(operands + 2);
+    let mut shape = V::TYPES | operands << SHAPE_WORDS_SHIFT;
+    if time.is_known {
+        words.operand(time.ticks);
+        shape |= SHAPE_TIME;
+    }
+    values.write(kept_max, &mut words);
+    words.operand(shape);
+    words.end(pc)
+}
+
+#[cold]
+#[inline(never)]
+fn write_without_values(slot: Slot, time: Time, types: u64, pc: u64) -> u64 {
+    let shape = types | SHAPE_LEFT_OUT;
+    if time.is_known {
+        return slot.event(([time.ticks], [], [shape | SHAPE_TIME | 1 << SHAPE_WORDS_SHIFT]), pc);
+    }
+    slot.event(([], [], [shape]), pc)
+}

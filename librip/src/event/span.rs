@@ -1,0 +1,103 @@
+//! Spans, and the calling thread's table of open ones: see `librip_format::span`.
+//!
+//! # Invariants
+//!
+//! * Only the thread that owns a slot writes to its table. A guard cannot be sent to another thread.
+//! * A signal handler may open and close spans at any instruction. It leaves the table as it found it, so an entry that
+//!   was free before it is free after it.
+//! * What is read from the table may have been scribbled on. It decides which entry is used, and nothing else.
+//!
+//! # Orderings
+//!
+//! As in `lock::table`: stores are releases, so that they become visible in program order.
+
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering::{Relaxed, Release};
+
+use librip_format::{OpenSpan, pack, span_since};
+
+use super::record::{self, Time};
+use super::values::Values;
+use crate::process::instance::{self, Request};
+use crate::process::slot::Slot;
+
+/// A span that is open: [`rip_span!`](crate::rip_span) returns it. The span ends when it is dropped.
+///
+/// It stays in its thread. A future that holds one over an `await` cannot be sent to another thread.
+#[must_use = "the span ends when this is dropped"]
+#[derive(Debug)]
+pub struct Span {
+    open: Option<Open>,
+    /// It is neither `Send` nor `Sync`.
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    slot: Slot,
+    entry: Option<&'static OpenSpan>,
+    /// The PC word of the beginning.
+    begin: u64,
+    /// Ticks, or 0.
+    since: u64,
+    pc_end: u64,
+}
+
+/// What [`rip_span!`](crate::rip_span) calls. `pc_end` is the site of the end.
+#[inline(always)]
+pub fn begin<V: Values>(pc: u64, pc_end: u64, values: V) -> Span {
+    let open = Slot::current().map(|slot| {
+        let time = Time::now();
+        let begin = pack(record::write(slot, time, &values, pc), pc, false);
+        let since = time.ticks();
+        Open { slot, entry: enter(slot, begin, since, values.first()), begin, since, pc_end }
+    });
+    Span { open, _of_this_thread: PhantomData }
+}
+
+/// Enters an open span, if there is room.
+#[inline(always)]
+fn enter(slot: Slot, begin: u64, since: u64, (value_type, value): (u64, u64)) -> Option<&'static OpenSpan> {
+    // ORDERING: relaxed: this thread's own stores.
+    let Some(entry) = slot.spans().iter().find(|span| span.begin.load(Relaxed) == 0) else {
+        overflowed();
+        return None;
+    };
+    entry.value.store(value, Release);
+    entry.since.store(span_since(begin, since, value_type, value), Release);
+    entry.begin.store(begin, Release);
+    Some(entry)
+}
+
+#[cold]
+#[inline(never)]
+fn overflowed() {
+    instance::request(Request::SPANS_OVERFLOWED, 0);
+}
+
+impl Drop for Span {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let Some(open) = self.open else { return };
+        if !open.slot.is_current() {
+            return open.end_elsewhere();
+        }
+        if let Some(entry) = open.entry
+            && entry.begin.load(Relaxed) == open.begin
+        {
+            entry.begin.store(0, Release);
+        }
+        open.slot.event(([Time::now().ticks(), open.since], [], []), open.pc_end);
+    }
+}
+
+impl Open {
+    /// The span ends in a child that was forked meanwhile, or in a thread that has given up its slot.
+    #[cold]
+    #[inline(never)]
+    fn end_elsewhere(self) {
+        if let Some(slot) = Slot::current() {
+            slot.event(([Time::now().ticks(), self.since], [], []), self.pc_end);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The macros of events with values, and of spans.
+
+/// Records that something happened, with values. Takes some nanoseconds.
+///
+/// The first argument is a format as in `format!`, a string literal. The values follow, at most ten: see
+/// [`Value`](crate::Value) for their types. The program formats nothing. It stores the values in the calling thread's
+/// slot, and `read-rip log` shows them in the format. An event has a time, unless `RIP_CLOCK` is `off`. Like a mark, it
+/// never blocks, allocates or fails, and may be used in signal handlers.
+///
+/// A text is recorded by value, up to 48 bytes of it, or up to 18 if the event has many texts. [`Text`](crate::Text)
+/// records a text by reference. An event takes two words, one for the time, one for each value of up to 32 bits, and
+/// two for others. So programs with events may want more words for each thread than the default of 64 (`RIP_WORDS`).
+///
+/// A level may precede the format: `trace`, `debug`, `info`, `warn` or `error`. Without one, an event has `info`.
+///
+/// # Examples
+///
+/// ```
+/// use librip::rip_event;
+///
+/// fn move_disk(from: usize, to: usize) {
+///     rip_event!("move a disk from {} to {}", from, to);
+/// }
+/// # move_disk(1, 3);
+/// # let (path, error) = ("/etc/passwd", 13);
+/// rip_event!(level warn, "cannot open {:?}: {}", path, error);
+/// ```
+///
+/// A format and values that do not fit each other do not compile:
+///
+/// ```compile_fail
+/// librip::rip_event!("{} of {}", 1);
+/// ```
+///
+/// ```compile_fail
+/// librip::rip_event!("{:x}", "text");
+/// ```
+///
+/// The reader does not know the names of the program's variables:
+///
+/// ```compile_fail
+/// let count = 1;
+/// librip::rip_event!("{count} done");
+/// ```
+#[macro_export]
+macro_rules! rip_event {
+    (level $level:ident, $format:literal $(, $value:expr)* $(,)?) => {
+        $crate::__rip_with_values!(
+            $format, [], [a b c d e f g h i j], [$($value),*],
+            |values| $crate::__private::event($crate::__rip_event_site!($format, $level), values)
+        )
+    };
+    ($format:literal $(, $value:expr)* $(,)?) => {
+        $crate::rip_event!(level info, $format $(, $value)*)
+    };
+}
+
+/// Records that something begins, and when it ends. Returns a [`Span`](crate::Span); the span ends when that is
+/// dropped.
+///
+/// The first argument is the name, a string literal. A format and values may follow, as in
+/// [`rip_event!`](crate::rip_event). Open spans are in a table of the thread's slot, with their name, their beginning
+/// and their first value. So they are known when the process dies, however long ago they began. The table has room for
+/// 16 spans of a thread. `read-rip spans` shows how long spans take, and which are open.
+///
+/// With a closure as the last argument, the span lasts while the closure runs, and the result is the closure's.
+///
+/// # Examples
+///
+/// ```
+/// use librip::rip_span;
+///
+/// fn parse(text: &str) -> usize {
+///     let _span = rip_span!("parse", "{} bytes", text.len());
+///     text.lines().count()
+/// }
+///
+/// let lines = rip_span!("read", || parse("a\nb"));
+/// assert_eq!(lines, 2);
+/// ```
+#[macro_export]
+macro_rules! rip_span {
+    ($name:literal, || $body:expr) => {{
+        let _span = $crate::rip_span!($name);
+        $body
+    }};
+    ($name:literal) => {
+        $crate::rip_span!($name, "")
+    };
+    ($name:literal, $format:literal $(, $value:expr)* $(,)?) => {
+        $crate::__rip_with_values!(
+            $format, [], [a b c d e f g h i j], [$($value),*],
+            |values| $crate::__private::span(
+                $crate::__rip_span_site!($name, $format, KIND_SPAN_BEGIN, [OPERAND_SHAPE]),
+                $crate::__rip_span_site!($name, "", KIND_SPAN_END, [OPERAND_TIME, OPERAND_SINCE]),
+                values,
+            )
+        )
+    };
+}
+
+/// Gives each value a name, checks that what is recorded of them fits the format, and passes that on. Arguments: the
+/// format, the named values so far, further names, further values, and what to do with all.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_with_values {
+    ($format:literal, [$($name:ident $value:expr,)*], [$($free:ident)*], [], |$values:ident| $then:expr) => {
+        match ($(&$value,)*) {
+            ($($name,)*) => match ($($crate::Value::recorded($name),)*) {
+                $values => {
+                    const _: () = $crate::__private::check_format($format);
+                    if false {
+                        let ($($name,)*) = $values;
+                        let _ = ::core::format_args!($format $(, $name)*);
+                    }
+                    $then
+                }
+            },
+        }
+    };
+    (
+        $format:literal, [$($done:tt)*], [$next:ident $($free:ident)*], [$value:expr $(, $rest:expr)*],
+        |$values:ident| $then:expr
+    ) => {
+        $crate::__rip_with_values!(
+            $format, [$($done)* $next $value,], [$($free)*], [$($rest),*], |$values| $then
+        )
+    };
+    ($format:literal, [$($done:tt)*], [], [$($rest:expr),+], |$values:ident| $then:expr) => {
+        ::core::compile_error!("an event has at most ten values")
+    };
+}
+
+/// Expands to the PC of an event's site. Arguments: the format, and the level by name.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_event_site {
+    ($format:literal, $level:ident) => {{
+        const TEXT: &str = ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0", $format);
+        // A static of its own for each site: see `__rip_mark`.
+        static BYTES: [u8; TEXT.len()] = $crate::__private::text_bytes(TEXT);
+        $crate::__rip_site!(
+            BYTES,
+            TEXT.len(),
+            $crate::__private::format::KIND_EVENT,
+            $crate::__rip_level!($level),
+            &[$crate::__private::format::OPERAND_SHAPE]
+        )
+    }};
+}
+
+/// Expands to the number of a level.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_level {
+    (trace) => {
+        $crate::__private::format::LEVEL_TRACE
+    };
+    (debug) => {
+        $crate::__private::format::LEVEL_DEBUG
+    };
+    (info) => {
+        $crate::__private::format::LEVEL_INFO
+    };
+    (warn) => {
+        $crate::__private::format::LEVEL_WARN
+    };
+    (error) => {
+        $crate::__private::format::LEVEL_ERROR
+    };
+}
+
+/// Expands to the PC of a site of a span. Arguments: name, format, kind, operands.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_span_site {
+    ($name:literal, $format:literal, $kind:ident, [$($operand:ident),*]) => {{
+        const _: () = $crate::__private::check_label($name);
+        const TEXT: &str =
+            ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0", $name, "\0", $format);
+        // A static of its own for each site: see `__rip_mark`.
+        static BYTES: [u8; TEXT.len()] = $crate::__private::text_bytes(TEXT);
+        $crate::__rip_site!(
+            BYTES,
+            TEXT.len(),
+            $crate::__private::format::$kind,
+            0,
+            &[$($crate::__private::format::$operand),*]
+        )
+    }};
+}

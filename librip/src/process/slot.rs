@@ -1,0 +1,177 @@
+//! The calling thread's slot: its words.
+//!
+//! It writes what it is given, and knows no kind of event. `librip_format` defines what the words mean. The tables in a
+//! slot have files of their own: `lock::table` and `event::span`.
+//!
+//! Only the thread that owns a slot writes here. A mask in private memory keeps each store within the slot's words,
+//! whatever somebody has written over the count.
+
+#![allow(
+    unsafe_code,
+    reason = "a slot is reached through the thread's cursor, a raw pointer into the mapping"
+)]
+
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::clock;
+use crate::arch;
+use librip_format::{OpenSpan, SEQUENCE_SHIFT, SlotHeader, pack, payload};
+
+/// The calling thread's slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    /// The thread's cursor.
+    words: NonNull<u64>,
+}
+
+impl Slot {
+    /// The slot. `None` before there is a ring, and for threads that do not record.
+    #[inline(always)]
+    pub(crate) fn current() -> Option<Slot> {
+        Slot::existing().or_else(Slot::claim)
+    }
+
+    /// The slot, if the thread has one already.
+    #[inline(always)]
+    pub(crate) fn existing() -> Option<Slot> {
+        NonNull::new(arch::cursor()).map(|words| Slot { words })
+    }
+
+    /// Claims a slot, at the thread's first mark. `None` for threads that do not record.
+    #[cold]
+    #[inline(never)]
+    fn claim() -> Option<Slot> {
+        if !arch::module().is_open() || arch::thread_block().is_absent.get() != 0 {
+            return None;
+        }
+        arch::enter();
+        Slot::existing()
+    }
+
+    #[inline(always)]
+    pub(crate) fn header(self) -> &'static SlotHeader {
+        // SAFETY: a cursor points right after the header of a slot, in a mapping that stays. All fields are atomics.
+        unsafe { &*self.words.as_ptr().wrapping_byte_sub(size_of::<SlotHeader>()).cast::<SlotHeader>() }
+    }
+
+    /// Records an event and returns the sequence of its PC word. The operands come in three parts, in this order.
+    #[inline(always)]
+    pub(crate) fn event<const A: usize, const B: usize, const C: usize>(
+        self,
+        (first, second, third): ([u64; A], [u64; B], [u64; C]),
+        pc: u64,
+    ) -> u64 {
+        let mut words = self.reserve((A + B + C) as u64 + 1);
+        // Three loops, which the compiler unrolls; it does not unroll one over a chain.
+        first.into_iter().for_each(|operand| words.operand(operand));
+        second.into_iter().for_each(|operand| words.operand(operand));
+        third.into_iter().for_each(|operand| words.operand(operand));
+        words.end(pc)
+    }
+
+    /// Reserves this many words for an event.
+    #[inline(always)]
+    pub(crate) fn reserve(self, count: u64) -> Words {
+        // SAFETY: a cursor of this thread.
+        let next = unsafe { arch::reserve(self.words.as_ptr(), count) };
+        Words { slot: self, mask: mask(), next }
+    }
+
+    /// The number of words of a slot.
+    #[inline(always)]
+    pub(crate) fn len(self) -> u64 {
+        mask() + 1
+    }
+
+    /// The table of open spans, free entries included. It is empty if the ring has none.
+    #[inline(always)]
+    pub(crate) fn spans(self) -> &'static [OpenSpan] {
+        let spans = self.words.as_ptr().wrapping_add(self.len() as usize);
+        // SAFETY: in a mapping that stays, each slot has this many entries after its words. The numbers of words and
+        // entries are in private memory. All fields are atomics.
+        unsafe { core::slice::from_raw_parts(spans.cast(), arch::module().span_entries()) }
+    }
+
+    /// The thread's cursor.
+    #[inline(always)]
+    pub(crate) fn cursor(self) -> *mut u64 {
+        self.words.as_ptr()
+    }
+
+    /// Whether every lock event has a time.
+    #[inline(always)]
+    pub(crate) fn times_all(self) -> bool {
+        clock::times_all()
+    }
+
+    /// The present time as an operand; 0 if times are off. For events that are rare or slow anyway.
+    pub(crate) fn time(self) -> u64 {
+        clock::operand()
+    }
+
+    /// No slot: it is never the current one.
+    pub(crate) const NOWHERE: Slot = Slot { words: NonNull::dangling() };
+
+    /// Whether it is still the calling thread's slot. It is not in a child that a signal handler forked.
+    #[inline(always)]
+    pub(crate) fn is_current(self) -> bool {
+        arch::cursor() == self.words.as_ptr()
+    }
+
+    /// The payloads of the thread's last words, at most this many, in any order. They may be anything.
+    pub(crate) fn last_payloads(self, at_most: u64) -> impl Iterator<Item = u64> {
+        let mask = mask();
+        (0..=mask.min(at_most - 1)).map(move |index| {
+            // ORDERING: relaxed: this thread's own stores.
+            let last = self.header().count.load(Relaxed).wrapping_sub(1);
+            let word_at = self.words.as_ptr().wrapping_add((last.wrapping_sub(index) & mask) as usize);
+            // SAFETY: the mask keeps the index within the slot's words, which are in a mapping that stays.
+            payload(unsafe { AtomicU64::from_ptr(word_at) }.load(Relaxed))
+        })
+    }
+}
+
+/// The number of words of a slot minus one.
+#[inline(always)]
+fn mask() -> u64 {
+    // ORDERING: relaxed: written before there was a cursor.
+    arch::module().mask.load(Relaxed)
+}
+
+/// The reserved words of an event, which are written one after the other.
+#[derive(Debug)]
+pub(crate) struct Words {
+    slot: Slot,
+    mask: u64,
+    /// The sequence of the next word.
+    next: u64,
+}
+
+impl Words {
+    /// Writes an operand, of which the lower 48 bits count.
+    #[inline(always)]
+    pub(crate) fn operand(&mut self, operand: u64) {
+        self.store(pack(self.next, operand, true));
+        // Wrapping, because somebody may have scribbled on the count.
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// Writes the PC, which is the last word. Returns its sequence.
+    #[inline(always)]
+    pub(crate) fn end(self, pc: u64) -> u64 {
+        // A PC has at most 48 bits, so it needs no mask.
+        self.store(self.next << SEQUENCE_SHIFT | pc);
+        self.next
+    }
+
+    #[inline(always)]
+    fn store(&self, word: u64) {
+        let word_at = self.slot.words.as_ptr().wrapping_add((self.next & self.mask) as usize);
+        // SAFETY: the mask keeps the index within the slot's words, which are in a mapping that stays.
+        let target = unsafe { AtomicU64::from_ptr(word_at) };
+        // ORDERING: relaxed: every word carries its sequence.
+        target.store(word, Relaxed);
+    }
+}

@@ -1,0 +1,254 @@
+//! `read-rip log` and `read-rip spans`: events with values, and spans, of all threads. It formats nothing.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::error::AppError;
+use super::look::process_of;
+use super::matching::Pattern;
+use super::output::output;
+use super::reading::Reading;
+use crate::cli::{Common, LogArgs, Moment, SpansArgs, TimeArgs};
+use crate::core::is_core;
+use crate::events::Leftover;
+use crate::locations::{FileNames, Locations};
+use crate::log::{self, Entry, EntryKind};
+use crate::report::{self, Json, LogWriter, Said};
+use crate::ring::Value;
+
+/// How often a living ring is read with `--follow`.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// `read-rip log`.
+pub(super) fn log(args: &LogArgs, wanted: &Common) -> Result<u8, AppError> {
+    let path = super::rings::choose(&args.ring, wanted)?;
+    let mut out = output(wanted);
+    let mut shown = Shown::default();
+    loop {
+        let reading = read(&path, wanted)?;
+        let (leftover, locations) = show(&mut out, args, wanted, &reading, &mut shown)?;
+        out.flush()?;
+        if args.follow && !reading.is_final() {
+            drop(locations);
+            std::thread::sleep(INTERVAL);
+            continue;
+        }
+        let mut remarks = report::remarks::of_leftover(&leftover);
+        if shown.entries == 0 {
+            remarks.push(nothing(&reading, args.r#match.is_some() || args.time.is_limited()).to_owned());
+        }
+        if args.follow {
+            remarks.extend(report::remarks::of_unseen(shown.lost_words));
+        }
+        return reading.remarks(wanted, &locations, &remarks);
+    }
+}
+
+/// `read-rip spans`.
+pub(super) fn spans(args: &SpansArgs, wanted: &Common) -> Result<u8, AppError> {
+    let path = super::rings::choose(&args.ring, wanted)?;
+    let reading = read(&path, wanted)?;
+    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
+    let slots = || 0..reading.snapshot.slots.len();
+    let (mut entries, leftover) = log::entries(&reading.snapshot, slots(), &locations, reading.now_ns);
+    let limits = Limits::of(&args.time, &reading, &entries);
+    entries.retain(|entry| limits.contain(entry));
+    let mut spans = log::spans(&reading.snapshot, &entries, slots(), &mut locations, reading.now_ns);
+    let names_process = names_process(&reading);
+    if let Some(pattern) = &args.r#match {
+        let of = Pattern { pattern, names_process };
+        spans.retain_mut(|span| {
+            let is_named = pattern.is_match(&span.name)
+                || pattern.is_match(&format!("{}:{}", span.place.0, span.place.1));
+            if !is_named {
+                span.open.retain(|open| of.has_thread_of(&reading.snapshot.slots[open.slot]));
+            }
+            is_named || !span.open.is_empty()
+        });
+    }
+    let mut out = output(wanted);
+    if wanted.json {
+        let mut json = Json(&mut out);
+        reading.write_ring(&mut json)?;
+        for span in &spans {
+            json.span(span, &reading.snapshot)?;
+        }
+    } else {
+        for process in reading.processes(&reading.threads(), "") {
+            writeln!(out, "{}", process.heading)?;
+        }
+        let files = FileNames::choose(locations.iter());
+        let file = |path: &str| files.get(path).to_owned();
+        report::spans(&mut out, &spans, &reading.snapshot, (&file, names_process), reading.now_ns)?;
+    }
+    out.flush()?;
+    drop(out);
+    let mut remarks = report::remarks::of_leftover(&leftover);
+    if spans.is_empty() {
+        remarks.push(nothing(&reading, args.r#match.is_some() || args.time.is_limited()).to_owned());
+    }
+    remarks.extend(report::remarks::of_spans(&reading.snapshot));
+    reading.remarks(wanted, &locations, &remarks)
+}
+
+/// Reads a ring. Only rings have events.
+fn read(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
+    if is_core(path) || process_of(path).is_some() {
+        return Err(AppError::NoEvents { path: path.to_owned() });
+    }
+    Ok(Reading::of(path, wanted)?.with_present_names())
+}
+
+/// What was shown so far.
+#[derive(Default)]
+struct Shown {
+    writer: LogWriter,
+    entries: u64,
+    /// For each slot, its generation and the first sequence that was not read yet.
+    next: HashMap<u64, (u32, u64)>,
+    /// Words that were overwritten between two readings.
+    lost_words: u64,
+    has_ring: bool,
+}
+
+impl Shown {
+    /// Whether an event was not read before.
+    fn is_new(&self, entry: &Entry, reading: &Reading) -> bool {
+        let slot = &reading.snapshot.slots[entry.slot];
+        let next = self.next.get(&slot.index).filter(|(generation, _)| *generation == slot.generation);
+        next.is_none_or(|&(_, next)| entry.event.sequence >= next)
+    }
+
+    /// Everything in a reading was read.
+    fn note(&mut self, reading: &Reading) {
+        for slot in &reading.snapshot.slots {
+            let next = slot.words_from + slot.words.len() as u64;
+            if let Some(&(generation, before)) = self.next.get(&slot.index)
+                && generation == slot.generation
+            {
+                self.lost_words += slot.words_from.saturating_sub(before);
+            }
+            self.next.insert(slot.index, (slot.generation, next));
+        }
+    }
+}
+
+/// Shows the entries of a reading that were not shown before.
+fn show<'r>(
+    out: &mut impl Write,
+    args: &LogArgs,
+    wanted: &Common,
+    reading: &'r Reading,
+    shown: &mut Shown,
+) -> Result<(Leftover, Locations<'r>), AppError> {
+    let snapshot = &reading.snapshot;
+    let mut locations = Locations::new(snapshot, reading.resolver(wanted));
+    let (mut entries, leftover) = log::entries(snapshot, 0..snapshot.slots.len(), &locations, reading.now_ns);
+    let limits = Limits::of(&args.time, reading, &entries);
+    entries.retain(|entry| {
+        let is_level = match entry.kind {
+            EntryKind::Event(level) => level >= args.level.into(),
+            EntryKind::Begin | EntryKind::End(_) => !args.no_spans,
+        };
+        is_level && limits.contain(entry) && shown.is_new(entry, reading)
+    });
+    shown.note(reading);
+    let places: Vec<_> =
+        entries.iter().map(|entry| locations.find(&snapshot.slots[entry.slot], &entry.event)).collect();
+    let files = FileNames::choose(locations.iter());
+    let texts = report::location_texts(&locations, &files, false);
+    let names_process = names_process(reading);
+    let matching = args.r#match.as_ref().map(|pattern| Pattern { pattern, names_process });
+    if wanted.json && !shown.has_ring {
+        reading.write_ring(&mut Json(&mut *out))?;
+        shown.has_ring = true;
+    }
+    for (entry, place) in entries.iter().zip(places) {
+        let slot = &snapshot.slots[entry.slot];
+        let text = log::text(entry.kind, slot, &entry.event, locations.get(place), &locations);
+        let line = texts.line_of(locations.get(place));
+        if matching.is_some_and(|of| {
+            !of.has_thread_of(slot) && !of.pattern.is_match(&text) && !of.pattern.is_match(&line)
+        }) {
+            continue;
+        }
+        shown.entries += 1;
+        if wanted.json {
+            let site = locations.get(place).sites.first().map(|&at| locations.site(at));
+            let values: Vec<Value> = match entry.kind {
+                EntryKind::End(_) => Vec::new(),
+                _ => {
+                    slot.values(entry.event.operands.clone()).map(|values| values.values).unwrap_or_default()
+                }
+            };
+            let said = Said {
+                text: &text,
+                span: site.map_or("", |site| &site.label),
+                format: site.map_or("", |site| &site.format),
+                values: &values,
+                place: site.map(|site| (&*site.file, site.line)),
+            };
+            Json(&mut *out).entry(entry, &said, snapshot)?;
+        } else {
+            shown.writer.entry(out, entry, (&text, &line), snapshot, names_process)?;
+        }
+    }
+    Ok((leftover, locations))
+}
+
+/// Whether several processes share the ring.
+fn names_process(reading: &Reading) -> bool {
+    let own = reading.pid();
+    reading.snapshot.slots.iter().any(|slot| Some(slot.pid) != own)
+}
+
+/// Why there is nothing to show.
+fn nothing(reading: &Reading, is_limited: bool) -> &'static str {
+    let has_sites = reading.snapshot.sites.iter().any(|site| site.kind.has_values());
+    match (has_sites, is_limited) {
+        (true, true) => "Nothing in the record matches.",
+        (true, false) => {
+            "The record has no events: the program has not come to any, or later words replaced them."
+        }
+        (false, _) => "The program has no events and no spans: rip_event! and rip_span! record them.",
+    }
+}
+
+/// The time that is shown, ns since boot.
+struct Limits {
+    since_ns: Option<u64>,
+    until_ns: Option<u64>,
+}
+
+impl Limits {
+    fn of(args: &TimeArgs, reading: &Reading, entries: &[Entry]) -> Limits {
+        // Times before "now" count from the reading, or from the end of the process; if that is not known, from the
+        // last event.
+        let latest_ns = || entries.iter().filter_map(|entry| entry.time_ns).max();
+        let now_ns = reading.now_ns.or_else(latest_ns);
+        let boottime_ns = |moment: Moment| match moment {
+            Moment::Ago(ago) => now_ns?.checked_sub(u64::try_from(ago.as_nanos()).ok()?).or(Some(0)),
+            Moment::At(time) => boottime_ns(reading, time),
+        };
+        Limits {
+            since_ns: args.since.or(args.last.map(Moment::Ago)).and_then(boottime_ns),
+            until_ns: args.until.and_then(boottime_ns),
+        }
+    }
+
+    /// Whether an entry is within the limits. One without a time is only if there are none.
+    fn contain(&self, entry: &Entry) -> bool {
+        let Some(time_ns) = entry.time_ns else { return self.since_ns.is_none() && self.until_ns.is_none() };
+        self.since_ns.is_none_or(|since_ns| time_ns >= since_ns)
+            && self.until_ns.is_none_or(|until_ns| time_ns <= until_ns)
+    }
+}
+
+/// A moment as the ring's clock shows it, ns since boot.
+fn boottime_ns(reading: &Reading, time: SystemTime) -> Option<u64> {
+    let since_1970 = time.duration_since(UNIX_EPOCH).ok()?;
+    let boot_ns = report::realtime_ns(&reading.snapshot, 0)?;
+    Some(u64::try_from(since_1970.as_nanos()).ok()?.saturating_sub(boot_ns))
+}

@@ -1,0 +1,176 @@
+//! Events with values, and spans, of all threads in one order.
+//!
+//! It decodes and orders; it makes no sentences, except for the text of an event, which the program has written.
+//!
+//! # The order
+//!
+//! Events have times of one clock. The counters of two processors may be apart, but by less than a message from one to
+//! the other takes. So events whose times are far enough apart are in the right order. An event without a time comes
+//! after the last one of its thread that has a time.
+
+mod format;
+mod spans;
+
+use std::borrow::Cow;
+
+use crate::events::{self, Event, Leftover};
+use crate::locations::{Location, Locations};
+use crate::ring::{Level, OperandType, SiteKind, Slot, Snapshot, StaticTexts, Value};
+
+pub use spans::{Longest, OpenSpan, Span, spans};
+
+/// Something that a thread recorded with values.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The thread's slot, as an index into those of the snapshot.
+    pub slot: usize,
+    /// Its words.
+    pub event: Event,
+    /// What it says.
+    pub kind: EntryKind,
+    /// Its time, ns since boot; `None` if that was not recorded.
+    pub time_ns: Option<u64>,
+    /// Its place in the order.
+    order: (u64, usize, u64),
+}
+
+/// What an entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// Something happened.
+    Event(Level),
+    /// A span begins.
+    Begin,
+    /// A span has ended. How long it took, ns, if its times are known.
+    End(Option<u64>),
+}
+
+/// All entries of these slots, in order, and the words that belong to none. `now_ns` is the time of the reading or of
+/// the process's end.
+pub fn entries(
+    snapshot: &Snapshot,
+    slots: impl Iterator<Item = usize>,
+    locations: &Locations<'_>,
+    now_ns: Option<u64>,
+) -> (Vec<Entry>, Leftover) {
+    let mut entries = Vec::new();
+    let mut leftover = Leftover::default();
+    for index in slots {
+        let slot = &snapshot.slots[index];
+        let (events, of_slot) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
+        leftover.incomplete_events += of_slot.incomplete_events;
+        leftover.stray_operands += of_slot.stray_operands;
+        let mut last_ns = 0;
+        for event in events {
+            let time_ns = locations.time_of(slot, &event, now_ns);
+            last_ns = time_ns.unwrap_or(last_ns);
+            if let Some(kind) = kind_of(slot, &event, locations, time_ns, now_ns) {
+                let order = (last_ns, index, event.sequence);
+                entries.push(Entry { slot: index, event, kind, time_ns, order });
+            }
+        }
+    }
+    entries.sort_by_key(|entry| entry.order);
+    (entries, leftover)
+}
+
+/// What an event says, if it is one with values, or of a span. `time_ns` is its time.
+pub fn kind_of(
+    slot: &Slot,
+    event: &Event,
+    locations: &Locations<'_>,
+    time_ns: Option<u64>,
+    now_ns: Option<u64>,
+) -> Option<EntryKind> {
+    let meaning = locations.meaning(slot.pid, event.pc)?;
+    match meaning.kind? {
+        SiteKind::Event => Some(EntryKind::Event(meaning.flags().level())),
+        SiteKind::SpanBegin => Some(EntryKind::Begin),
+        SiteKind::SpanEnd => {
+            let since = locations.operand(slot, event, OperandType::Since);
+            let since_ns = since.and_then(|ticks| locations.moment(slot, ticks, now_ns));
+            Some(EntryKind::End(time_ns.zip(since_ns).and_then(|(end, begin)| end.checked_sub(begin))))
+        }
+        _ => None,
+    }
+}
+
+/// The text of an entry: the name of its span, or its values in its format, or both.
+pub fn text(
+    kind: EntryKind,
+    slot: &Slot,
+    event: &Event,
+    location: &Location,
+    locations: &Locations<'_>,
+) -> String {
+    let Some(site) = location.sites.first().map(|&at| locations.site(at)) else { return String::new() };
+    let (name, format) = (&*site.label, &*site.format);
+    match kind {
+        EntryKind::Event(_) => {}
+        EntryKind::Begin if !format.is_empty() => {}
+        EntryKind::Begin | EntryKind::End(_) => return name.to_owned(),
+    }
+    let texts = locations.static_texts();
+    let said = match slot.values(event.operands.clone()) {
+        Some(values) if values.is_left_out => {
+            format!("{format} (its values were not recorded: they need more words than a slot has)")
+        }
+        Some(values) => format::rust(format, &resolved(&values.values, slot.pid, texts)),
+        None => format!("{format} (its values are damaged)"),
+    };
+    if kind == EntryKind::Begin { format!("{name}: {said}") } else { said }
+}
+
+/// A value whose text is known.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Known<'a> {
+    /// A value that is no text.
+    Value(&'a Value),
+    /// A text, which may be cut.
+    Text {
+        /// What is known of it.
+        text: Cow<'a, str>,
+        /// Whether there is more.
+        is_cut: bool,
+        /// Whether it is the name of a variant.
+        is_name: bool,
+    },
+}
+
+/// Looks up texts by reference.
+fn resolved<'a>(values: &'a [Value], pid: u32, texts: &'a StaticTexts) -> Vec<Known<'a>> {
+    values.iter().map(|value| known(value, pid, texts)).collect()
+}
+
+fn known<'a>(value: &'a Value, pid: u32, texts: &'a StaticTexts) -> Known<'a> {
+    match *value {
+        Value::Bytes(ref bytes, len) => {
+            let is_cut = (bytes.len() as u64) < len;
+            Known::Text { text: whole_letters(bytes, is_cut), is_cut, is_name: false }
+        }
+        Value::Text { address, len, is_name } => match texts.get(pid, address, len) {
+            Some(found) => Known::Text { text: Cow::Borrowed(&found.text), is_cut: found.is_cut, is_name },
+            None => Known::Text {
+                text: Cow::Owned(format!("text at {address:#x}, not in the ring")),
+                is_cut: false,
+                is_name: true,
+            },
+        },
+        _ => Known::Value(value),
+    }
+}
+
+/// The text of some bytes. If the text goes on, its last letter may be cut: then it is left out.
+fn whole_letters(bytes: &[u8], is_cut: bool) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Err(error) if is_cut && error.error_len().is_none() => {
+            String::from_utf8_lossy(&bytes[..error.valid_up_to()])
+        }
+        _ => String::from_utf8_lossy(bytes),
+    }
+}
+
+/// A value as `{}` shows it.
+pub fn shown(value: &Value, pid: u32, texts: &StaticTexts) -> String {
+    format::rust("{}", &[known(value, pid, texts)])
+}

@@ -1,0 +1,185 @@
+//! `read-rip log` and `read-rip spans`.
+//!
+//! ```text
+//! 2026-11-23, times in UTC
+//! 14:02:07.000113 info   main[4711] move a disk from 1 to 3  hanoi.rs:12
+//! 14:02:07.000240 begin  main[4711] parse: 512 bytes  parse.rs:40
+//! 14:02:07.001873 end    main[4711] parse, after 1.6 ms  parse.rs:40
+//! ```
+//!
+//! It orders and chooses nothing.
+
+use std::io::{self, Write};
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::units::{age, duration};
+use crate::log::{Entry, EntryKind, Span, shown};
+use crate::printable::printable;
+use crate::ring::{Level, Slot, Snapshot};
+
+/// Days and times of one log: a day is written where it changes.
+#[derive(Debug, Default)]
+pub struct LogWriter {
+    day: String,
+}
+
+/// What stands for the time of an entry whose time is not known.
+const NO_TIME: &str = "--:--:--.------";
+
+impl LogWriter {
+    /// Writes an entry. `text` is what the program said, and `place` where. `names_process`: whether several processes
+    /// share the ring.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn entry(
+        &mut self,
+        out: &mut dyn Write,
+        entry: &Entry,
+        (text, place): (&str, &str),
+        snapshot: &Snapshot,
+        names_process: bool,
+    ) -> io::Result<()> {
+        let slot = &snapshot.slots[entry.slot];
+        let time = match entry.time_ns.and_then(|ns| wall_clock(snapshot, ns)) {
+            Some((day, time)) => {
+                if day != self.day {
+                    writeln!(out, "{day}, times in UTC")?;
+                    self.day = day;
+                }
+                time
+            }
+            None => NO_TIME.to_owned(),
+        };
+        let style = style(entry.kind);
+        write!(out, "{time} {style}{:<6}{style:#} {} ", word(entry.kind), thread(slot, names_process))?;
+        write!(out, "{}", printable(text))?;
+        match entry.kind {
+            EntryKind::End(Some(took_ns)) => write!(out, ", after {}", duration(took_ns))?,
+            EntryKind::End(None) => write!(out, ", after an unknown time")?,
+            EntryKind::Event(_) | EntryKind::Begin => {}
+        }
+        let dimmed = anstyle::Style::new().dimmed();
+        writeln!(out, "  {dimmed}{place}{dimmed:#}")
+    }
+}
+
+/// The name of a thread: `name[tid]`.
+fn thread(slot: &Slot, names_process: bool) -> String {
+    let name = format!("{}[{}]", printable(&slot.name), slot.tid);
+    if names_process { format!("{name} of process {}", slot.pid) } else { name }
+}
+
+fn word(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::Event(level) => level_name(level),
+        EntryKind::Begin => "begin",
+        EntryKind::End(_) => "end",
+    }
+}
+
+/// The name of a level.
+pub(super) fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Trace => "trace",
+        Level::Debug => "debug",
+        Level::Info => "info",
+        Level::Warn => "warn",
+        Level::Error => "error",
+    }
+}
+
+fn style(kind: EntryKind) -> anstyle::Style {
+    let colour = match kind {
+        EntryKind::Event(Level::Error) => anstyle::AnsiColor::Red,
+        EntryKind::Event(Level::Warn) => anstyle::AnsiColor::Yellow,
+        EntryKind::Event(_) => return anstyle::Style::new(),
+        EntryKind::Begin | EntryKind::End(_) => anstyle::AnsiColor::Cyan,
+    };
+    anstyle::Style::new().fg_color(Some(colour.into()))
+}
+
+/// A moment since boot as ns since 1970; `None` if the ring does not say when the machine was started.
+pub fn realtime_ns(snapshot: &Snapshot, boottime_ns: u64) -> Option<u64> {
+    let header = snapshot.header.as_ref()?;
+    let created = header.created_realtime_ns.checked_sub(header.created_boottime_ns)?;
+    created.checked_add(boottime_ns)
+}
+
+/// The day and the time of a moment since boot, UTC.
+fn wall_clock(snapshot: &Snapshot, boottime_ns: u64) -> Option<(String, String)> {
+    /// The year 9999 is the last one that the format knows.
+    const LATEST_NS: u64 = u64::MAX / 2;
+    let ns = realtime_ns(snapshot, boottime_ns).filter(|&ns| ns < LATEST_NS)?;
+    let text = humantime::format_rfc3339_micros(UNIX_EPOCH + Duration::from_nanos(ns)).to_string();
+    let (day, time) = text.split_once('T')?;
+    Some((day.to_owned(), time.trim_end_matches('Z').to_owned()))
+}
+
+/// Writes spans. `file` makes a file name short. `now_ns` is the time of the reading or of the process's end.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn spans(
+    out: &mut dyn Write,
+    spans: &[Span],
+    snapshot: &Snapshot,
+    (file, names_process): (&dyn Fn(&str) -> String, bool),
+    now_ns: Option<u64>,
+) -> io::Result<()> {
+    /// So many open spans of one place are listed.
+    const OPEN_MAX: usize = 10;
+    let bold = anstyle::Style::new().bold();
+    for span in spans {
+        let (path, line) = &span.place;
+        write!(out, "{bold}{}{bold:#}  {}:{line}: ", printable(&span.name), printable(&file(path)))?;
+        writeln!(out, "{} open, {} ended in the record", span.open.len(), span.ended)?;
+        for open in span.open.iter().take(OPEN_MAX) {
+            let slot = &snapshot.slots[open.slot];
+            write!(out, "  open: {}", thread(slot, names_process))?;
+            match open.since_ns {
+                Some(since_ns) => {
+                    match now_ns.and_then(|now_ns| now_ns.checked_sub(since_ns)) {
+                        Some(for_ns) if for_ns >= 1_000_000_000 => write!(out, " for {}", age(for_ns))?,
+                        Some(for_ns) => write!(out, " for {}", duration(for_ns))?,
+                        None => {}
+                    }
+                    if let Some((day, time)) = wall_clock(snapshot, since_ns) {
+                        write!(out, ", since {day} {time} UTC")?;
+                    }
+                }
+                None => write!(out, ", since an unknown time")?,
+            }
+            match &open.value {
+                Some(value) => {
+                    let value = shown(value, slot.pid, &snapshot.static_texts);
+                    writeln!(out, ", with {}", printable(&value))?;
+                }
+                None => writeln!(out)?,
+            }
+        }
+        if span.open.len() > OPEN_MAX {
+            writeln!(out, "  and {} more that are open", span.open.len() - OPEN_MAX)?;
+        }
+        let Some(took) = &span.took else { continue };
+        writeln!(
+            out,
+            "  took: p50 {}, p90 {}, p99 {}, max {}; {} in all",
+            duration(took.p50_ns),
+            duration(took.p90_ns),
+            duration(took.p99_ns),
+            duration(took.max_ns),
+            duration(span.total_ns),
+        )?;
+        if let Some(longest) = &span.longest {
+            write!(out, "  the longest: {}", thread(&snapshot.slots[longest.slot], names_process))?;
+            match wall_clock(snapshot, longest.ended_ns) {
+                Some((day, time)) => writeln!(out, ", until {day} {time} UTC")?,
+                None => writeln!(out)?,
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! Events with values, and spans: what a program said, as `read-rip log` and `read-rip spans` show it.
+
+#![allow(missing_docs, reason = "tests")]
+
+mod spans;
+mod storm;
+mod values;
+
+use std::path::Path;
+use std::process::Command;
+
+use librip_test_kit::victim::Plan;
+use serde_json::Value;
+
+fn plan(arguments: &[&str]) -> Plan {
+    let mut all = vec!["events"];
+    all.extend(arguments);
+    Plan::new(env!("CARGO_BIN_EXE_victim"), &all).env("RIP_WORDS", "1024")
+}
+
+/// What the reader writes to standard output and to standard error. Its status must be 0.
+fn read(arguments: &[&str], ring: &Path) -> (String, String) {
+    let run =
+        Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring).output().expect("the reader");
+    let [out, errors] = [run.stdout, run.stderr].map(|text| String::from_utf8(text).expect("UTF-8"));
+    assert!(run.status.success(), "{arguments:?}: {}\n{out}\n{errors}", run.status);
+    (out, errors)
+}
+
+/// The data of all lines of one type that the reader writes as JSON.
+fn json(arguments: &[&str], kind: &str, ring: &Path) -> Vec<Value> {
+    let (out, _) = read(&[arguments, &["--json"]].concat(), ring);
+    let lines = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    lines.filter(|line| line["type"] == kind).map(|mut line| line["data"].take()).collect()
+}

@@ -1,0 +1,96 @@
+//! Spans: how long they took, which are open at the instant of death, and whose.
+
+use serde_json::Value;
+
+use crate::{json, plan, read};
+
+fn named<'s>(spans: &'s [Value], name: &str) -> &'s Value {
+    spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
+}
+
+#[test]
+fn spans_that_were_open_at_the_death_are_known_with_their_values() {
+    let mut victim = plan(&["spans"]).start();
+    victim.until("open");
+    let live = json(&["spans"], "span", &victim.ring_path());
+    victim.kill();
+    let remains = victim.wait();
+    let spans = json(&["spans"], "span", &remains.ring_path());
+    assert_eq!(live, spans, "the same alive and dead");
+    for name in ["closure", "outer", "inner", "unwound"] {
+        let span = named(&spans, name);
+        assert_eq!((&span["ended"], &span["open"]), (&1.into(), &Vec::<Value>::new().into()), "{span}");
+        assert!(span["p50_ns"].as_u64() == span["max_ns"].as_u64() && span["max_ns"].is_u64(), "{span}");
+    }
+    let outer = named(&spans, "outer")["max_ns"].as_u64();
+    assert!(outer >= named(&spans, "closure")["p50_ns"].as_u64().min(outer), "{spans:#?}");
+    for (name, value) in [("request", Value::from(4711)), ("query", "SELECT 1...".into())] {
+        let open = &named(&spans, name)["open"];
+        assert_eq!(open[0]["value"], value, "{open}");
+        assert!(open[0]["since_boottime_ns"].is_string() && open[1].is_null(), "{open}");
+    }
+    let text = named(&spans, "name")["open"][0]["value"].as_str().unwrap();
+    assert!(text.starts_with("a text that is longer") && text.len() > 48, "{text}");
+    let (out, _) = read(&["spans", "--color", "never"], &remains.ring_path());
+    let request = out.lines().skip_while(|line| !line.starts_with("request  events.rs:")).nth(1);
+    assert!(
+        request.is_some_and(|line| line.starts_with("  open: victim[") && line.ends_with(", with 4711")),
+        "{out}"
+    );
+    let only = json(&["spans", "-m", "^request$"], "span", &remains.ring_path());
+    assert_eq!(only.len(), 1);
+}
+
+#[test]
+fn the_log_has_the_beginnings_and_ends_of_spans_in_order() {
+    let mut victim = plan(&["spans"]).start();
+    victim.until("open");
+    victim.kill();
+    let remains = victim.wait();
+    let entries = json(&["log"], "event", &remains.ring_path());
+    let said: Vec<String> = entries
+        .iter()
+        .map(|entry| format!("{} {}", entry["kind"].as_str().unwrap(), entry["text"].as_str().unwrap()))
+        .collect();
+    let wanted = [
+        "begin closure",
+        "end closure",
+        "begin outer: 1 of two",
+        "begin inner",
+        "end outer",
+        "end inner",
+        "begin unwound",
+        "end unwound",
+        "begin request: 4711",
+        "begin query: SELECT 1",
+    ];
+    assert_eq!(said[..wanted.len()], wanted);
+}
+
+#[test]
+fn open_spans_survive_whatever_their_histories_lose_and_those_without_room_are_counted() {
+    let mut victim = plan(&["crowded"]).env("RIP_WORDS", "16").start();
+    victim.until("open");
+    victim.kill();
+    let remains = victim.wait();
+    let spans = json(&["spans"], "span", &remains.ring_path());
+    let open = named(&spans, "nested")["open"].as_array().unwrap();
+    let values: Vec<u64> = open.iter().filter_map(|open| open["value"].as_u64()).collect();
+    assert_eq!(values, (0..16).collect::<Vec<_>>());
+    let (_, errors) = read(&["spans"], &remains.ring_path());
+    assert!(errors.contains("4 spans were not entered as open: a thread has room for 16"), "{errors}");
+}
+
+#[test]
+fn a_span_may_end_in_a_forked_child_and_in_its_parent() {
+    let remains = plan(&["forked"]).run();
+    assert_eq!(remains.status.code(), Some(3), "{remains:?}");
+    let entries = json(&["log"], "event", &remains.ring_path());
+    let count = |text: &str, kind: &str| {
+        entries.iter().filter(|entry| entry["text"] == text && entry["kind"] == kind).count()
+    };
+    assert_eq!((count("across a fork", "begin"), count("across a fork", "end")), (1, 2), "{entries:#?}");
+    assert_eq!((count("in the child", "event"), count("in the parent", "event")), (1, 1));
+    let spans = json(&["spans"], "span", &remains.ring_path());
+    assert_eq!(named(&spans, "across a fork")["open"].as_array().map(Vec::len), Some(0));
+}

@@ -1,0 +1,131 @@
+//! Events with values, and spans: each value once, at full speed until it dies, and in signal handlers.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use librip::{Text, Value, rip_event, rip_span};
+use librip_test_kit::progress::Cell;
+
+use crate::common::{self, begin, cells, named, pause, say, sleep_forever};
+
+pub(crate) fn main(arguments: &[&str]) {
+    common::init();
+    match arguments {
+        ["values"] => values(),
+        ["spans"] => spans(),
+        ["crowded"] => crowded(),
+        ["forked"] => forked(),
+        ["storm", threads] => storm(threads.parse().expect("a number")),
+        _ => panic!("which way?"),
+    }
+    std::process::exit(3);
+}
+
+/// What stands for itself by its number.
+struct Id(u32);
+
+impl Value for Id {
+    type Recorded<'a> = u32;
+
+    fn recorded(&self) -> u32 {
+        self.0
+    }
+}
+
+const LONG: &str = "a text that is longer than the forty-eight bytes which an event keeps by value";
+
+fn values() {
+    rip_event!("nothing");
+    rip_event!("{} {} {}", 255u8, u16::MAX, u32::MAX);
+    rip_event!("{} {} {} {}", i8::MIN, i16::MIN, i32::MIN, i64::MIN);
+    rip_event!("{:x} {:#b} {:>4} {:<4}|{:^5}|{:04}", -1i8, 5u8, 7, 8, 9, -3i32);
+    rip_event!("{} {} {}", u64::MAX, usize::MAX, isize::MIN);
+    rip_event!("{} {} {:?} {:.2}", 0.1f32, 0.1f64, f64::NAN, -1.005f64);
+    rip_event!("{} {:?} {} {:?}", true, false, 'ß', '\n');
+    rip_event!("{:p}", std::ptr::without_provenance::<u8>(0x10));
+    rip_event!("{} {:?}", "text", String::from("quoted \"text\""));
+    rip_event!("{}", LONG);
+    rip_event!("{} {:?}", Text(LONG), Text("short"));
+    rip_event!("{0} {0:?} {1}", Id(7), &&Id(8));
+    rip_event!("{{}} {} 100 %", "braces");
+    rip_event!("{} {} {} {} {} {} {} {} {} {}", 0, 1, 2, 3, 4, 5, 6, 7, 8, 9);
+    rip_event!("ünïcode {}", "größe");
+    rip_event!(level trace, "finest");
+    rip_event!(level error, "failed: {}", 13);
+    rip_event!("\x1b[31m{}", "\x1b]0;title\x07");
+    let count = AtomicU64::new(0);
+    rip_event!("evaluated {} time", count.fetch_add(1, Relaxed) + 1);
+    assert_eq!(count.load(Relaxed), 1, "values are evaluated once");
+}
+
+fn spans() {
+    let lines = rip_span!("closure", || 7);
+    assert_eq!(lines, 7);
+    let outer = rip_span!("outer", "{} of {}", 1, "two");
+    let inner = rip_span!("inner");
+    // In another order than they began.
+    drop(outer);
+    drop(inner);
+    let caught = std::panic::catch_unwind(|| {
+        let _span = rip_span!("unwound");
+        std::panic::resume_unwind(Box::new(()));
+    });
+    assert!(caught.is_err());
+    let _first = rip_span!("request", "{}", 4711u64);
+    let _second = rip_span!("query", "{}", "SELECT 1");
+    let _third = rip_span!("name", "{}", Text(LONG));
+    say("open");
+    pause();
+}
+
+/// More open spans than a table has room for, and values that a slot of 16 words has no room for.
+fn crowded() {
+    let spans: Vec<_> = (0..20u32).map(|index| rip_span!("nested", "{}", index)).collect();
+    say("open");
+    pause();
+    drop(spans);
+    rip_event!("{} {} {} {} {} {} {} {}", 0u64, 1u64, 2u64, 3u64, 4u64, 5u64, 6u64, 7u64);
+}
+
+/// A span that is open in the parent ends in the child too.
+fn forked() {
+    let span = rip_span!("across a fork");
+    let child = unsafe { libc::fork() };
+    rip_event!("in the {}", if child == 0 { "child" } else { "parent" });
+    if child == 0 {
+        drop(span);
+        std::process::exit(3);
+    }
+    let mut status = 0;
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    drop(span);
+}
+
+/// Threads at full speed: each event can be checked by itself, and counts in its thread's cell.
+fn storm(threads: usize) {
+    let cells = cells();
+    for (index, cell) in cells.iter().enumerate().take(threads) {
+        named(&format!("w{index}"))
+            .spawn(move || {
+                begin(cell);
+                record(index as u64, cell)
+            })
+            .expect("a thread");
+    }
+    say("ready");
+    sleep_forever();
+}
+
+fn record(thread: u64, cell: &Cell) -> ! {
+    let mut text = String::new();
+    for step in 0u64.. {
+        let number = step.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ thread;
+        text.clear();
+        text.extend(std::iter::repeat_n(char::from(b'a' + (step % 26) as u8), step as usize % 60));
+        let _outer = rip_span!("outer", "{}", step);
+        rip_event!("{} {} {}", step, number, text.as_str());
+        cell.advance();
+        let _inner = rip_span!("inner", "{}", number);
+    }
+    unreachable!("a thread counts for ever")
+}
