@@ -42,6 +42,24 @@ step() {
     rm -f "$log"
 }
 
+# at_once FUNCTION...: runs them at the same time, and shows what each has written, one after the other.
+at_once() {
+    local logs each status=0 pids=() index
+    logs=$(mktemp -d)
+    for each; do
+        "$each" >"$logs/$each" 2>&1 &
+        pids+=($!)
+    done
+    for index in "${!pids[@]}"; do
+        wait "${pids[$index]}" || status=1
+    done
+    for each; do
+        cat "$logs/$each"
+    done
+    rm -rf "$logs"
+    return $status
+}
+
 # skip NAME WHY
 skip() {
     printf '%-28sskipped: %s\n' "$1" "$2"
