@@ -27,6 +27,13 @@ fn gc(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// What `list` says of a directory besides its rings.
+fn remarks_of_list(directory: &Path) -> String {
+    let output = Command::new(READER).arg("list").arg("--dir").arg(directory).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
 /// Whether an unfinished file stays while its maker lives, and whether it goes afterwards.
 #[track_caller]
 fn stays_until_its_maker_is_dead(name: &str, make: impl FnOnce(&Path)) {
@@ -37,9 +44,12 @@ fn stays_until_its_maker_is_dead(name: &str, make: impl FnOnce(&Path)) {
     maker.lock().unwrap();
     assert_eq!(gc(directory.path(), &[]), "", "it is being made");
     assert!(path.exists(), "it is being made");
+    assert!(!remarks_of_list(directory.path()).contains("Unfinished"), "it is being made");
     // As its death does. A program that another test forks at this moment has the file open too, so closing would not
     // do.
     maker.unlock().unwrap();
+    let listed = remarks_of_list(directory.path());
+    assert!(listed.contains(&format!("Unfinished: {}: its process died", path.display())), "{listed}");
     let told = format!("{}: unfinished, nothing was recorded\n", path.display());
     assert_eq!(gc(directory.path(), &["-n"]), format!("would remove {told}"));
     assert!(path.exists(), "only said");

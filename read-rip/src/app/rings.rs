@@ -12,8 +12,8 @@ use super::processes_by;
 use crate::cli::{Common, RingArgs};
 use crate::process::live::Error;
 use crate::process::{
-    Found, MappedFiles, Unfinished, Unreadable, directories_of_processes, living_threads, newest_first,
-    rings_in, rings_of_process, unfinished_in, unreadable_in,
+    Found, MappedFiles, Removal, Unfinished, Unreadable, directories_of_processes, living_threads,
+    newest_first, rings_in, rings_of_process, unfinished_in, unreadable_in,
 };
 use crate::report::{self, Json, printable};
 use crate::ring::Header;
@@ -40,7 +40,25 @@ pub(super) fn list(wanted: &Common) -> Result<u8, AppError> {
         report::list(&mut out, &rings, &unreadable, now_ns(), width(std::io::stdout()))?;
     }
     out.flush()?;
+    if !wanted.json {
+        leftovers(wanted)?;
+    }
     Ok(SOUND)
+}
+
+/// Says which unfinished rings dead processes of this user have left.
+fn leftovers(wanted: &Common) -> Result<(), AppError> {
+    for file in unfinished(wanted)?.iter().filter(|file| file.is_own()) {
+        // Whether its maker is dead is asked as `gc` asks it.
+        if matches!(file.remove(true), Ok(Removal::Removed)) {
+            let path = file.path.to_string_lossy();
+            remark(format_args!(
+                "Unfinished: {}: its process died while it made it; read-rip gc removes it",
+                printable(&path)
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The ring that the arguments name; without any, the only one there is, or the only one of a living process.
@@ -69,7 +87,15 @@ fn of_process(pid: u32, wanted: &Common) -> Result<PathBuf, AppError> {
         // The process itself will do. If there is none, the user should know where rings were searched, too.
         match processes_by::pid(pid) {
             Err(AppError::Process(Error::NoProcess { .. })) => {}
-            found => return found.map(path_of),
+            found => {
+                if let Some(owner) = &owner {
+                    remark(format_args!(
+                        "Process {pid} has a ring, which belongs to {} and cannot be read: run read-rip as that user, or as root",
+                        printable(owner)
+                    ));
+                }
+                return found.map(path_of);
+            }
         }
     }
     let none = AppError::NoRingOf { pid, is_alive, dir: names(wanted).into(), owner };

@@ -21,6 +21,8 @@
 //! ```text
 //! suspected unlock-without-lock: worker[12] released QUEUE, and no acquisition of it is recorded
 //!     worker[12] released it at drain queue.rs:70 without having acquired it
+//! suspected unlock-without-lock: worker[13] released QUEUE twice, and no acquisition in between is recorded
+//!     worker[13] released it at drain queue.rs:74, after having released it before
 //! ```
 
 use super::evidence::{Evidence, StrayRelease};

@@ -376,3 +376,22 @@ fn the_view_ends_with_the_verdict_and_the_next_command() {
     assert!(!show(&["-t"], &path).sound().stdout.contains("check:"));
     assert!(!show(&["--json"], &path).sound().stdout.contains("check:"));
 }
+
+#[test]
+fn a_second_release_is_said_to_be_one() {
+    let (acquired, released) = (0x1200, 0x1300);
+    let mut ring = Ring::new().with_sites(&[]);
+    ring.sites = vec![
+        Site::new(acquired, "src/queue.rs", 70).of(3, 0, &[3]),
+        Site::new(released, "src/queue.rs", 74).of(4, 0, &[3]),
+    ];
+    let twice = Slot::thread("twice", 12).event(acquired, &[A]).event(released, &[A]).event(released, &[A]);
+    let never = Slot::thread("never", 13).event(released, &[B]);
+    let scratch = Scratch::new();
+    let path = scratch.path("ring");
+    ring.with_slots([twice, never]).build().write(&path);
+    let out = check(&path, &[]).stdout;
+    let summary = |thread: &str| out.lines().find(|line| line.contains(thread)).unwrap_or_default();
+    assert!(summary("twice[12]").ends_with(" twice, and no acquisition in between is recorded"), "{out}");
+    assert!(summary("never[13]").ends_with(", and no acquisition of it is recorded"), "{out}");
+}

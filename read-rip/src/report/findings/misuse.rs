@@ -57,16 +57,15 @@ pub(super) fn refused_call(words: &mut Words<'_>, call: &RefusedCall) -> Paragra
 
 pub(super) fn stray_release(words: &mut Words<'_>, release: &StrayRelease) -> Paragraph {
     let (thread, location) = (words.thread(release.thread), words.location(release.location));
-    let why = if release.released_before {
-        ", after having released it before"
-    } else {
-        " without having acquired it"
-    };
     let lock = words.lock(release.lock);
-    Paragraph {
-        summary: format!("{thread} released {lock}, and no acquisition of it is recorded"),
-        evidence: vec![format!("{thread} released it at {location}{why}")],
-    }
+    let (summary, why) = if release.released_before {
+        let summary = format!("{thread} released {lock} twice, and no acquisition in between is recorded");
+        (summary, ", after having released it before")
+    } else {
+        let summary = format!("{thread} released {lock}, and no acquisition of it is recorded");
+        (summary, " without having acquired it")
+    };
+    Paragraph { summary, evidence: vec![format!("{thread} released it at {location}{why}")] }
 }
 
 pub(super) fn nested_reads(words: &mut Words<'_>, reads: &NestedReads) -> Paragraph {
