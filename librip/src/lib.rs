@@ -33,12 +33,14 @@
 //! | `RIP_WORDS` | words of a slot, 16 to 16384 | 64 |
 //! | `RIP_SLOTS` | threads at a time, 1 to 16777216 | 65536 |
 //! | `RIP_KEEP` | keep the ring at exit: `always`, `failure`, `never` | `failure` |
-//! | `RIP_CLOCK` | lock events with times: `off`, `contended`, `all` | `contended` |
+//! | `RIP_CLOCK` | events with times: `off`, `contended`, `all`: see [`Clock`] | `contended` |
 //!
 //! # Features
 //!
 //! `lock_api`: recorded locks of `parking_lot` 0.12, and of other crates that implement the traits of `lock_api` 0.4:
 //! module `raw`. `lock_api_05`: the same for `parking_lot` 0.13 and `lock_api` 0.5, from Rust 1.95 on.
+//!
+//! `macros`: `#[derive(Value)]`, for types that events record, and `#[spanned]`, for functions that are spans.
 //!
 //! `capi` and `interpose` add functions for the packages `librip-capi` and `librip-preload`. They are not part of the
 //! public interface.
@@ -74,6 +76,8 @@ pub use crate::process::clock::Clock;
 pub use crate::process::exit::Keep;
 pub use crate::start::config::{Builder, DEFAULT_SLOTS, SLOTS_MAX, ignored_settings};
 pub use crate::start::error::InitError;
+#[cfg(feature = "macros")]
+pub use librip_macros::{Value, spanned};
 
 /// What the expansions of the macros use.
 #[doc(hidden)]

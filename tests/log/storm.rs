@@ -13,7 +13,7 @@ use crate::{json, plan};
 const THREADS: usize = 3;
 
 /// Checks each event of the victim's `storm` by itself. Returns the steps of each thread, in order.
-fn steps(ring: &Path) -> HashMap<String, Vec<u64>> {
+pub(crate) fn steps(ring: &Path) -> HashMap<String, Vec<u64>> {
     let mut steps: HashMap<String, Vec<u64>> = HashMap::new();
     let mut last_ns = 0;
     for entry in json(&["log"], "event", ring) {
@@ -60,6 +60,33 @@ fn events_of_running_threads_are_never_invented_or_torn() {
     assert!(read > 0, "some events of running threads are read");
     victim.kill();
     victim.wait();
+}
+
+#[test]
+fn handlers_may_record_at_any_instruction() {
+    let remains = plan(&["handlers"]).env("RIP_WORDS", "2048").run();
+    assert_eq!(remains.status.code(), Some(3), "{remains:?}");
+    let (_, errors) = crate::read(&["log"], &remains.ring_path());
+    // Only the oldest event may have lost words.
+    let lost = errors.lines().filter(|line| line.contains("not shown")).collect::<Vec<_>>();
+    assert!(lost.iter().all(|line| line.starts_with("1 event ") || line.contains("operand")), "{errors}");
+    let entries = json(&["log"], "event", &remains.ring_path());
+    let (mut outside, mut inside) = (Vec::new(), 0);
+    for entry in entries.iter().filter(|entry| entry["kind"] == "event") {
+        let text = entry["text"].as_str().unwrap();
+        match text.strip_suffix(" outside also by value") {
+            Some(step) => outside.push(step.parse::<u64>().unwrap()),
+            None => {
+                assert_eq!(text, "11 in the handler by value");
+                inside += 1;
+            }
+        }
+    }
+    assert!(outside.windows(2).all(|pair| pair[1] == pair[0] + 1), "{outside:?}");
+    assert!(outside.last() >= Some(&20_000), "{outside:?}");
+    assert!(inside > 0, "some handlers ran among the last events");
+    let spans = json(&["spans"], "span", &remains.ring_path());
+    assert!(spans.iter().all(|span| span["open"] == Value::Array(Vec::new())), "{spans:#?}");
 }
 
 #[test]

@@ -20,6 +20,8 @@ fn expected() -> Vec<String> {
         format!("{}...", &long[..48]),
         format!("{} {:?}", long, "short"),
         "7 7 8".into(),
+        "Idle Busy  Stopped|".into(),
+        "sda \"sdb\" 7".into(),
         "{} braces 100 %".into(),
         "0 1 2 3 4 5 6 7 8 9".into(),
         "ünïcode größe".into(),
@@ -41,7 +43,7 @@ fn each_value_is_shown_as_the_standard_library_shows_it() {
     assert_eq!(values(1), json!([255, 65535, 4_294_967_295u32]));
     assert_eq!(values(4), json!(["18446744073709551615", "18446744073709551615", "-9223372036854775808"]));
     assert_eq!(values(6), json!([true, false, "ß", "\n"]));
-    let levels: Vec<&Value> = events[14..17].iter().map(|event| &event["level"]).collect();
+    let levels: Vec<&Value> = events[16..19].iter().map(|event| &event["level"]).collect();
     assert_eq!(levels, ["info", "trace", "error"]);
 }
 

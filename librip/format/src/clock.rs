@@ -6,8 +6,8 @@
 
 /// [`Header::clock_level`](crate::Header::clock_level): no event has a time.
 pub const CLOCK_LEVEL_OFF: u32 = 0;
-/// [`Header::clock_level`](crate::Header::clock_level): an event has a time where a thread waits, and where it releases
-/// a lock that it waited for.
+/// [`Header::clock_level`](crate::Header::clock_level): an event has a time where a thread waits, where it releases a
+/// lock that it waited for, and where it has a shape or belongs to a span.
 pub const CLOCK_LEVEL_CONTENDED: u32 = 1;
 /// [`Header::clock_level`](crate::Header::clock_level): every lock event has a time.
 pub const CLOCK_LEVEL_ALL: u32 = 2;

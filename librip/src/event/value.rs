@@ -6,8 +6,8 @@ use super::primitive::Primitive;
 ///
 /// These are integers of up to 64 bits, `f32`, `f64`, `bool`, `char`, raw pointers, `str` and `String`, texts by
 /// reference ([`Text`](crate::Text)), and references to all of them. A type of your own says which of them stands for
-/// it. With the feature `derive`, `#[derive(Value)]` does that for enums without fields, by the name of the variant,
-/// and for structs with one field, by that field.
+/// it. With the feature `macros`, `#[derive(Value)]` does that for enums, by the name of the variant, and for structs
+/// with one field, by that field.
 ///
 /// # Examples
 ///

@@ -31,7 +31,7 @@ use librip_format::{
 use super::instance::{self, Request};
 use crate::{arch, sys};
 
-/// Which lock events have times.
+/// Which events have times.
 ///
 /// # Examples
 ///
@@ -45,11 +45,11 @@ use crate::{arch, sys};
 pub enum Clock {
     /// None.
     Off,
-    /// Waits for a lock or a condition, and releases of locks that a thread has waited for. A thread that waits anyway
-    /// does not notice the cost.
+    /// Waits for a lock or a condition, and releases of locks that a thread has waited for: a thread that waits anyway
+    /// does not notice the cost. And events of [`rip_event!`](crate::rip_event) and [`rip_span!`](crate::rip_span).
     #[default]
     Contended,
-    /// Every acquisition and release.
+    /// Every acquisition and release of a lock too.
     All,
 }
 

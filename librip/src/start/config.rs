@@ -74,7 +74,7 @@ impl Builder {
     }
 
     /// Words of a slot: how much history a thread has. Rounded up to a power of two from 16 to 16384. A slot takes 512
-    /// bytes, and 8 bytes for each word. `RIP_WORDS` overrides.
+    /// bytes, 8 bytes for each word, and 384 if a module has spans. `RIP_WORDS` overrides.
     #[must_use]
     pub fn words(mut self, words: u32) -> Builder {
         self.words = words.clamp(SLOT_WORDS_MIN, SLOT_WORDS_MAX).next_power_of_two();
@@ -95,7 +95,7 @@ impl Builder {
         self
     }
 
-    /// Which lock events have times. `RIP_CLOCK` (`off`, `contended`, `all`) overrides.
+    /// Which events have times. `RIP_CLOCK` (`off`, `contended`, `all`) overrides.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Builder {
         self.clock = clock;

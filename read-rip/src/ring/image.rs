@@ -7,15 +7,15 @@
 //! Each slot is copied twice. The result is the first copy, without the words that differ between the two, and without
 //! those whose sequence is not the one that the first copy's count implies. What is left was the same in both copies:
 //! so no word is a mixture of two, by the argument in `copy`. A reader of the copy sees the others as not written. An
-//! entry of the held-lock table that differs gets a sequence that contradicts itself, and counts as one in flux. If the
-//! second copy has the same owner, the header in the first copy is that owner's.
+//! entry of the held-lock table that differs gets a sequence that contradicts itself, and counts as one in flux. An open
+//! span that differs is left out: it began or ended meanwhile. If the second copy has the same owner, the header in the first copy is that owner's.
 
 use std::io::{self, Write};
 use std::mem::{offset_of, size_of};
 use std::ops::Range;
 use std::sync::atomic::{Ordering, fence};
 
-use librip_format::{HeldLock, LockName, NAME_CLAIMED, SlotHeader};
+use librip_format::{HeldLock, LockName, NAME_CLAIMED, OpenSpan, SlotHeader};
 
 use super::bytes::Bytes;
 use super::copy::is_same_owner;
@@ -37,7 +37,8 @@ const HEADER_LEN: usize = size_of::<SlotHeader>();
 /// Those of reading the ring and of `out`.
 pub fn write_image(source: &Source, header: Option<&Header>, out: &mut dyn Write) -> io::Result<u64> {
     let end = source.len_bytes();
-    let mut image = Image { source, out, first: Vec::new(), second: Vec::new() };
+    let words = header.map_or(0, |header| u64::from(header.slot_words));
+    let mut image = Image { source, out, words, first: Vec::new(), second: Vec::new() };
     let (names, slots) = match header {
         Some(header) if source.may_change() => (used(&header.lock_names, end), used(&header.slots, end)),
         // Nothing changes, or the format is the legacy one.
@@ -69,6 +70,8 @@ fn used(region: &Region, end: u64) -> Range<u64> {
 struct Image<'a> {
     source: &'a Source,
     out: &'a mut dyn Write,
+    /// The words of a slot. Its open spans are after them.
+    words: u64,
     first: Vec<u8>,
     second: Vec<u8>,
 }
@@ -143,7 +146,7 @@ impl Image<'_> {
                 let slot = index * len..(index + 1) * len;
                 if self.first[slot.clone()] != self.second[slot.clone()] {
                     let (first, second) = (&mut self.first[slot.clone()], &mut self.second[slot]);
-                    sound(self.source, begin + (index * len) as u64, first, second)?;
+                    sound(self.source, begin + (index * len) as u64, self.words, first, second)?;
                 }
             }
             self.out.write_all(&self.first)?;
@@ -154,10 +157,10 @@ impl Image<'_> {
 }
 
 /// Makes the first copy of a slot sound, if the second differs from it.
-fn sound(source: &Source, offset: u64, first: &mut [u8], second: &mut [u8]) -> io::Result<()> {
+fn sound(source: &Source, offset: u64, words: u64, first: &mut [u8], second: &mut [u8]) -> io::Result<()> {
     for _ in 0..ATTEMPTS {
         if is_same_owner(&Bytes(first), &Bytes(second)) {
-            keep_common(first, second);
+            keep_common(words, first, second);
             return Ok(());
         }
         first.copy_from_slice(second);
@@ -169,8 +172,8 @@ fn sound(source: &Source, offset: u64, first: &mut [u8], second: &mut [u8]) -> i
     Ok(())
 }
 
-/// Removes from the first copy of a slot what it does not have in common with the second.
-fn keep_common(first: &mut [u8], second: &[u8]) {
+/// Removes from the first copy of a slot with this many words what it does not have in common with the second.
+fn keep_common(words: u64, first: &mut [u8], second: &[u8]) {
     for index in 0..HELD_LOCKS_MAX {
         let at = offset_of!(SlotHeader, held) + index * size_of::<HeldLock>();
         if first[at..at + size_of::<HeldLock>()] != second[at..at + size_of::<HeldLock>()] {
@@ -183,7 +186,6 @@ fn keep_common(first: &mut [u8], second: &[u8]) {
         }
     }
     let count = Bytes(first).u64(offset_of!(SlotHeader, count));
-    let words = ((first.len() - HEADER_LEN) / 8) as u64;
     for index in 0..words {
         let at = HEADER_LEN + 8 * index as usize;
         let word = Word::from_raw(Bytes(first).u64(at));
@@ -192,6 +194,14 @@ fn keep_common(first: &mut [u8], second: &[u8]) {
         let is_expected = index < count && word.sequence() == SequenceBits::of(index + laps * words);
         if !is_expected || first[at..at + 8] != second[at..at + 8] {
             first[at..at + 8].fill(0);
+        }
+    }
+    let spans = HEADER_LEN + 8 * words as usize;
+    for at in (spans..first.len()).step_by(size_of::<OpenSpan>()) {
+        let entry = at..(at + size_of::<OpenSpan>()).min(first.len());
+        if first[entry.clone()] != second[entry.clone()] {
+            // A span has begun or ended between the copies: at some moment in between, the entry was free.
+            first[entry].fill(0);
         }
     }
 }
@@ -227,7 +237,7 @@ mod tests {
     fn words_that_both_copies_have_are_kept() {
         for (before, after) in [(100, 100), (100, 103), (5, 9), (100, 115), (100, 200), (0, 3)] {
             let mut copy = slot(before);
-            keep_common(&mut copy, &slot(after));
+            keep_common(WORDS, &mut copy, &slot(after));
             let oldest = before.saturating_sub(WORDS).max(after.saturating_sub(WORDS));
             let expected: Vec<u64> = (oldest..before).collect();
             assert_eq!(sequences(&copy), expected, "{before} {after}");
@@ -240,7 +250,7 @@ mod tests {
         let (mut first, second) = (slot(103), slot(103));
         let at = offset_of!(SlotHeader, count);
         first[at..at + 8].copy_from_slice(&100u64.to_le_bytes());
-        keep_common(&mut first, &second);
+        keep_common(WORDS, &mut first, &second);
         assert_eq!(sequences(&first), (87..100).collect::<Vec<u64>>());
     }
 
@@ -256,13 +266,25 @@ mod tests {
             slot
         };
         let mut copy = with_entry(10);
-        keep_common(&mut copy, &with_entry(12));
+        keep_common(WORDS, &mut copy, &with_entry(12));
         let at = offset_of!(SlotHeader, held);
         let (lock, meta) = (Bytes(&copy).u64(at), Bytes(&copy).u64(at + 8));
         assert_eq!(held_state(meta), HELD_ACQUIRING);
         assert!(!is_held_meta_sound(lock, meta));
         let mut same = with_entry(12);
-        keep_common(&mut same, &with_entry(12));
+        keep_common(WORDS, &mut same, &with_entry(12));
         assert_eq!(same, with_entry(12));
+    }
+
+    #[test]
+    fn open_spans_after_the_words_are_kept_if_both_copies_have_them() {
+        let with_spans = |spans: [u8; 2]| {
+            let mut slot = slot(100);
+            spans.iter().for_each(|&byte| slot.extend([byte; size_of::<OpenSpan>()]));
+            slot
+        };
+        let mut copy = with_spans([1, 2]);
+        keep_common(WORDS, &mut copy, &with_spans([1, 3]));
+        assert_eq!(copy, with_spans([1, 0]));
     }
 }

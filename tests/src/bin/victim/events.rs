@@ -1,7 +1,7 @@
 //! Events with values, and spans: each value once, at full speed until it dies, and in signal handlers.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use librip::{Text, Value, rip_event, rip_span};
 use librip_test_kit::progress::Cell;
@@ -15,6 +15,7 @@ pub(crate) fn main(arguments: &[&str]) {
         ["spans"] => spans(),
         ["crowded"] => crowded(),
         ["forked"] => forked(),
+        ["handlers"] => handlers(),
         ["storm", threads] => storm(threads.parse().expect("a number")),
         _ => panic!("which way?"),
     }
@@ -32,6 +33,32 @@ impl Value for Id {
     }
 }
 
+#[derive(Value)]
+enum State {
+    Idle,
+    Busy { _since: u64 },
+    Stopped(#[expect(dead_code, reason = "only the name is recorded")] u8),
+}
+
+#[derive(Value)]
+struct Disk<'a> {
+    name: &'a str,
+}
+
+#[derive(Value)]
+struct Wrapped<T>(T);
+
+/// A span with the name of the function, and one with a name and values.
+#[librip::spanned]
+fn a_function(depth: u32) -> u32 {
+    if depth == 0 { 0 } else { 1 + named_by_hand(depth - 1) }
+}
+
+#[librip::spanned("by hand", "{} deep", depth)]
+fn named_by_hand(depth: u32) -> u32 {
+    a_function(depth)
+}
+
 const LONG: &str = "a text that is longer than the forty-eight bytes which an event keeps by value";
 
 fn values() {
@@ -47,6 +74,8 @@ fn values() {
     rip_event!("{}", LONG);
     rip_event!("{} {:?}", Text(LONG), Text("short"));
     rip_event!("{0} {0:?} {1}", Id(7), &&Id(8));
+    rip_event!("{} {:?} {:>8}|", State::Idle, State::Busy { _since: 3 }, State::Stopped(1));
+    rip_event!("{} {:?} {}", Disk { name: "sda" }, Wrapped(Disk { name: "sdb" }), Wrapped(7i64));
     rip_event!("{{}} {} 100 %", "braces");
     rip_event!("{} {} {} {} {} {} {} {} {} {}", 0, 1, 2, 3, 4, 5, 6, 7, 8, 9);
     rip_event!("ünïcode {}", "größe");
@@ -61,6 +90,7 @@ fn values() {
 fn spans() {
     let lines = rip_span!("closure", || 7);
     assert_eq!(lines, 7);
+    assert_eq!(a_function(2), 2);
     let outer = rip_span!("outer", "{} of {}", 1, "two");
     let inner = rip_span!("inner");
     // In another order than they began.
@@ -114,6 +144,38 @@ fn storm(threads: usize) {
     }
     say("ready");
     sleep_forever();
+}
+
+/// A signal handler that records events and spans at any instruction of a thread that records both.
+fn handlers() {
+    static HANDLED: AtomicU64 = AtomicU64::new(0);
+    extern "C" fn handler(_signal: i32) {
+        HANDLED.fetch_add(1, Relaxed);
+        let _span = rip_span!("handler", "{}", 7u64);
+        rip_event!("{} in the handler {}", 11u64, "by value");
+    }
+    common::handle(libc::SIGUSR1, handler, libc::SA_RESTART);
+    let thread = unsafe { libc::pthread_self() };
+    static IS_OVER: AtomicBool = AtomicBool::new(false);
+    let sender = std::thread::spawn(move || {
+        while !IS_OVER.load(Relaxed) {
+            unsafe { libc::pthread_kill(thread, libc::SIGUSR1) };
+            std::thread::yield_now();
+        }
+    });
+    let mut handled = 0;
+    // Until a handler has run among the last steps.
+    for step in 0u64.. {
+        if step == 20_000 {
+            handled = HANDLED.load(Relaxed);
+        } else if step > 20_000 && HANDLED.load(Relaxed) > handled + 10 {
+            break;
+        }
+        let _outer = rip_span!("outer", "{}", step);
+        rip_event!("{} outside {}", step, "also by value");
+    }
+    IS_OVER.store(true, Relaxed);
+    sender.join().expect("the sender ends");
 }
 
 fn record(thread: u64, cell: &Cell) -> ! {
