@@ -17,7 +17,7 @@ use memmap2::MmapRaw;
 use crate::checksum;
 use crate::format::{
     Field, HELD_ENTRIES, REGIONS, header_at, held, held_at, lock_name_at, module_at, region, region_at,
-    site_at, slot_at,
+    site_at, slot_at, span_at, static_text_at,
 };
 use crate::victim::{Plan, torture};
 use crate::{Random, map};
@@ -217,6 +217,8 @@ impl Target {
             .collect();
         add("slot", slot_at::FIELDS, &slots);
         add("held", held_at::FIELDS, &held);
+        add("span", span_at::FIELDS, &self.spans(&slots));
+        add("text", static_text_at::FIELDS, &self.entries(region::STRINGS, 64));
         add("header", header_at::FIELDS, &[0]);
         add("region", region_at::FIELDS, &regions);
         add("name", lock_name_at::FIELDS, &self.entries(region::LOCK_NAMES, 64));
@@ -225,6 +227,15 @@ impl Target {
         add("words", &[Field { name: "WORDS", at: slot_at::LEN, len: 128 }], &slots);
         spots.retain(|spot| !spot.offsets.is_empty());
         spots
+    }
+
+    /// Where the entries of the open spans of these slots are.
+    fn spans(&self, slots: &[usize]) -> Vec<usize> {
+        let words = self.get(header_at::SLOT_WORDS, 4) as usize;
+        let entries = self.get(header_at::SPAN_ENTRIES, 4) as usize;
+        let of_slot = |slot: &usize| slot + slot_at::LEN + 8 * words;
+        let starts = slots.iter().map(of_slot);
+        starts.flat_map(|start| (0..entries).map(move |entry| start + span_at::LEN * entry)).collect()
     }
 
     /// Stays with each field for some milliseconds, then puts it back as it was, so that the host reaches the code that

@@ -1,6 +1,6 @@
 //! A program whose ring a hostile process scribbles over: `scribbled STATUS`. It must work as if nothing happened.
 //!
-//! It marks, uses locks of every kind, names them, starts and ends threads, forks, and exits. It checks its own sums,
+//! It marks, records events and spans, uses locks of every kind, names them, starts and ends threads, forks, and exits. It checks its own sums,
 //! the private memory around the mapping of the ring, and how its children end. It says nothing about the ring.
 //!
 //! `tests/harm` compiles this file by itself too, in release.
@@ -23,8 +23,8 @@ use std::time::Duration;
 use librip::raw::{Recorded, SetName};
 use librip::sync::{Condvar, Mutex, RwLock};
 use librip::{
-    rip_lock_acquired, rip_lock_destroyed, rip_lock_name, rip_lock_released, rip_lock_try_failed,
-    rip_lock_wait, rip_progress, rip_snap,
+    rip_event, rip_lock_acquired, rip_lock_destroyed, rip_lock_name, rip_lock_released, rip_lock_try_failed,
+    rip_lock_wait, rip_progress, rip_snap, rip_span,
 };
 use spin::Spin;
 
@@ -102,6 +102,7 @@ fn step(step: u64) {
     drop((MIDDLE.read().unwrap(), MIDDLE.try_read()));
     by_hand();
     names();
+    values(step);
     if step.is_multiple_of(16) {
         librip::set_thread_name("a name from the program");
     }
@@ -120,6 +121,16 @@ fn by_hand() {
     rip_lock_try_failed!(&locks[0], exclusive);
     // The recorder looks for its holder in the tables of all threads.
     rip_lock_released!(&OUTER, shared);
+}
+
+/// Events with values of all lengths, and more open spans than a table has entries, which end in any order.
+fn values(step: u64) {
+    let text = "the length of this text is another one in each step";
+    let mut spans: Vec<_> = (0..step % 20).map(|depth| rip_span!("nested", "{} {}", depth, step)).collect();
+    rip_event!("{} {:?} {}", step, &text[..step as usize % text.len()], librip::Text("by reference"));
+    while !spans.is_empty() {
+        drop(spans.swap_remove(step as usize % spans.len()));
+    }
 }
 
 fn names() {
