@@ -58,9 +58,10 @@ fn a_saved_copy_has_the_same_events_and_spans_also_of_a_busy_process() {
     let mut busy = plan(&["storm", "1"]).env("RIP_WORDS", "8192").start();
     busy.until("ready");
     let saved = busy.dir().join("saved.gz");
-    for _ in 0..2 {
+    let mut has_events = false;
+    while !has_events {
         read(&["save", "-o", saved.to_str().unwrap()], &busy.ring_path());
-        assert!(crate::storm::steps(&saved).values().map(Vec::len).sum::<usize>() > 0);
+        has_events = crate::storm::steps(&saved).values().any(|steps| !steps.is_empty());
         let spans = json(&["spans"], "span", &saved);
         assert!(
             spans.iter().all(|span| ["outer", "inner"].contains(&span["name"].as_str().unwrap())),

@@ -1,7 +1,9 @@
 //! Events at full speed: none is invented, none is torn, and what was stored before SIGKILL is read back.
 
 use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use librip_test_kit::progress;
@@ -60,6 +62,31 @@ fn events_of_running_threads_are_never_invented_or_torn() {
     assert!(read > 0, "some events of running threads are read");
     victim.kill();
     victim.wait();
+}
+
+#[test]
+fn following_shows_each_event_once_and_ends_with_the_process() {
+    let mut victim = plan(&["crowded"]).start();
+    victim.until("open");
+    let mut reader = Command::new(env!("CARGO_BIN_EXE_reader"))
+        .args(["log", "--follow"])
+        .arg(victim.ring_path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(reader.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let opened = lines.by_ref().filter(|line| line.contains(" nested: ")).take(20).count();
+    assert_eq!(opened, 20);
+    // The reader has shown all that there is. The rest is recorded while it follows.
+    victim.go_on();
+    let remains = victim.wait();
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(rest.iter().filter(|line| line.contains(" end ")).count(), 20, "{rest:#?}");
+    assert_eq!(rest.iter().filter(|line| line.contains(" 0 1 2 3 4 5 6 7  ")).count(), 1, "{rest:#?}");
+    assert_eq!(rest.len(), 21, "{rest:#?}");
+    assert!(reader.wait().unwrap().success());
+    drop(remains);
 }
 
 #[test]
