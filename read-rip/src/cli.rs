@@ -287,8 +287,8 @@ pub struct LogArgs {
     /// Which ring.
     #[command(flatten)]
     pub ring: RingArgs,
-    /// Only what REGEX matches: in the text, in the `name[tid]` of the thread, in `file:line`, or where several processes
-    /// share the ring, in `process PID`
+    /// Only what REGEX matches: in the text, in the `name[tid]` of the thread, in `file:line`, or where several
+    /// processes share the ring, in `process PID`
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
     /// Only events that are at least this important

@@ -39,7 +39,7 @@ fn killed_and_checked(rounds: u64, crowd: u32) {
     }
 }
 
-/// `RIP_KILLS` sets the number of kills: `RIP_KILLS=1000 cargo test -p librip-tests --test rings dying`.
+/// `RIP_KILLS` sets the number of kills: `RIP_KILLS=1000 cargo test -p librip-tests --test ring_files dying`.
 #[test]
 fn a_killed_process_counts_as_dead_at_once() {
     killed_and_checked(setting("RIP_KILLS", 50), 0);

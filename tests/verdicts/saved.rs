@@ -87,7 +87,8 @@ fn a_saved_ring_has_what_the_kernel_said_of_each_thread() {
     let here = said(&["-t"], &ring);
     assert!(here.contains("]: {") && here.contains("(takes), now in recvfrom on descriptor "), "{here}");
     assert!(here.contains(", now waiting for std::sync::Mutex scenario::waits::CACHE+0x8 (0x"), "{here}");
-    let place = ", now in recvfrom on descriptor 3 (unix socket to descriptor 4 of this process), at scenario::waits::reads waits.rs:";
+    let place = ", now in recvfrom on descriptor 3 (unix socket to descriptor 4 of this process), \
+                 at scenario::waits::reads waits.rs:";
     let verbose = said(&["-tv"], &ring);
     assert!(verbose.contains(place), "{verbose}");
     let stacks = said(&["stacks"], &ring);

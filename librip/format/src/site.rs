@@ -29,7 +29,8 @@
 //!
 //! A thread also blocks on things that nobody holds: [`LOCK_TYPE_SEMAPHORE`], [`LOCK_TYPE_THREAD`],
 //! [`LOCK_TYPE_BARRIER`], [`LOCK_TYPE_MESSAGE`] and [`LOCK_TYPE_WAKE`]. Their events have the kinds `WAIT`, `ACQUIRED`
-//! when the wait has ended, `TRY_FAILED` when it has ended without what the thread waited for, and `RELEASED` for a posted unit.
+//! when the wait has ended, `TRY_FAILED` when it has ended without what the thread waited for, and `RELEASED` for a
+//! posted unit.
 //!
 //! A wrapper records no `ACQUIRED` event: it has acquired the lock after `ACQUIRE_BEGIN` unless a `TRY_FAILED` follows.
 //! So it writes only one word of the held-lock table between the acquisition of a free lock and the program's own work.

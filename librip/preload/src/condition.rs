@@ -1,5 +1,5 @@
-//! Condition variables: waits, and signals. A signal says whether a thread may have waited: one that nobody heard has no
-//! effect on a thread that waits later.
+//! Condition variables: waits, and signals. A signal says whether a thread may have waited: one that nobody heard has
+//! no effect on a thread that waits later.
 
 use core::ffi::{c_int, c_void};
 

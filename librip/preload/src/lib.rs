@@ -6,10 +6,10 @@
 //!
 //! It exports the C library's functions that lock, and records around the functions of the same name that it replaces:
 //! every mutex, readers-writer lock, spin lock, condition variable, semaphore and barrier of `pthread.h`, `semaphore.h`
-//! and `threads.h`, every join of a thread and every initialisation that is done once, with the address of the lock and the location of
-//! the call. It obeys the
-//! `RIP_*` variables like all of librip. It does not see locks that the C library uses internally, locks that the
-//! program makes of futexes or atomics, and calls that do not go through the dynamic linker.
+//! and `threads.h`, every join of a thread and every initialisation that is done once, with the address of the lock and
+//! the location of the call. It obeys the `RIP_*` variables like all of librip. It does not see locks that the C
+//! library uses internally, locks that the program makes of futexes or atomics, and calls that do not go through the
+//! dynamic linker.
 //!
 //! # Invariants
 //!
@@ -25,9 +25,9 @@
 //! `calls` has the entries, which find out where they were called. `object` has the types of what the program passes.
 //! `mutex`, `rwlock`, `spin`, `condition`, `semaphore`, `barrier` and `c11` have a function for each entry; `acquire`
 //! is what the locks among them have in common, `blocking` what the others have, and `incident` what errors mean.
-//! `once` tells who runs an initialiser, and `thread` who creates and joins whom. `real` has the C library's functions, and `elf` finds them. `modules`
-//! notices libraries that are loaded later, `filters` that the program restricts its system calls, `exit` that it ends
-//! without `exit`, and `exec` that it becomes another program.
+//! `once` tells who runs an initialiser, and `thread` who creates and joins whom. `real` has the C library's functions,
+//! and `elf` finds them. `modules` notices libraries that are loaded later, `filters` that the program restricts its
+//! system calls, `exit` that it ends without `exit`, and `exec` that it becomes another program.
 
 #![allow(unsafe_code, reason = "the functions of the C library, by their own names")]
 

@@ -9,9 +9,9 @@
 //!
 //! # Initialisers that do not return
 //!
-//! An exception, `pthread_exit` or a cancellation may leave the initialiser. The C library catches each of them, and the
-//! next call runs its initialiser from the start. So [`enter`] has a landing pad, as a C function with a cleanup has:
-//! the tables name the personality function of the C compiler. Rust code with something to clean up would not do:
+//! An exception, `pthread_exit` or a cancellation may leave the initialiser. The C library catches each of them, and
+//! the next call runs its initialiser from the start. So [`enter`] has a landing pad, as a C function with a cleanup
+//! has: the tables name the personality function of the C compiler. Rust code with something to clean up would not do:
 //! it may not be unwound by force.
 
 use core::arch::naked_asm;
@@ -79,7 +79,8 @@ struct Beginning {
 /// The thread is about to run the initialiser of its innermost call.
 extern "C" fn begin() -> Beginning {
     let innermost = INNERMOST.get();
-    // SAFETY: the C library calls `enter` within `call`, in the same thread, and `call` has set the pointer just before.
+    // SAFETY: the C library calls `enter` within `call`, in the same thread, and `call` has set the pointer just
+    // before.
     let call = unsafe { &*innermost };
     change(call, Initialisation::runs);
     Beginning { initialiser: call.initialiser.address(), call: innermost }

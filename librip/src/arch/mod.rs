@@ -160,8 +160,8 @@ pub(crate) struct ForkBlock {
 pub(crate) struct ModuleState {
     /// The number of words of a slot minus one.
     pub(crate) mask: AtomicU64,
-    /// A `CLOCK_LEVEL_*` in the lowest byte, a `CLOCK_SOURCE_*` in the next, the shift of the clock in the third, and the
-    /// number of open spans that a slot has room for in the last.
+    /// A `CLOCK_LEVEL_*` in the lowest byte, a `CLOCK_SOURCE_*` in the next, the shift of the clock in the third, and
+    /// the number of open spans that a slot has room for in the last.
     pub(crate) clock: AtomicU32,
     /// Not 0: marks may enter. Written last.
     pub(crate) is_open: AtomicU32,

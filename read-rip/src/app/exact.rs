@@ -26,7 +26,8 @@ pub(super) struct Exact {
 }
 
 impl Exact {
-    /// Stops the threads of a process one after the other. Those that would notice it are left alone. `options` say how files are found.
+    /// Stops the threads of a process one after the other. Those that would notice it are left alone. `options` say how
+    /// files are found.
     pub(super) fn of(live: &LiveTarget, options: &Options) -> Exact {
         let Ok(target) = live.target() else { return Exact::default() };
         if target.hidden.is_some() {

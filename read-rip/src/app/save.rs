@@ -1,8 +1,8 @@
 //! `read-rip save`: a compressed copy of a ring that another machine reads with the same result.
 //!
 //! The copy has two images of the ring of a living process, what the system knows of the process and its threads, and
-//! what the program's files say about the addresses. `ring::Saved` describes the file, `saved` what is in it besides the images.
-//! It is written beside its final place, and renamed when it is complete.
+//! what the program's files say about the addresses. `ring::Saved` describes the file, `saved` what is in it besides
+//! the images. It is written beside its final place, and renamed when it is complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

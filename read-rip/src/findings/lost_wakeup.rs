@@ -25,8 +25,8 @@
 //! # Example output
 //!
 //! ```text
-//! suspected lost-wakeup: 1 thread waits on a condition variable that was signalled when nobody waited, and no thread is
-//!     left to signal it, for 3.2 s
+//! suspected lost-wakeup: 1 thread waits on a condition variable that was signalled when nobody waited, and no
+//!     thread is left to signal it, for 3.2 s
 //!     worker[12] waits on a condition variable, with the lock QUEUE, at take queue.c:20, for 3.2 s
 //!     main[11] signalled it last at put queue.c:50, and no thread waited
 //!     all 2 threads of the process wait

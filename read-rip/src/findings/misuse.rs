@@ -15,10 +15,10 @@
 //! A lock that was initialised while a thread waited for it, and still waits, is misuse too: the thread began to wait
 //! earlier than the initialisation was recorded.
 //!
-//! A condition variable that is destroyed while a thread waits on it, and still waits, is misuse. That a thread waits is
-//! not enough: it may be woken already, and a program may destroy the condition variable then. So the kernel must say
-//! that it still sleeps on it, and then the finding is proven; or no signal is known that it could have heard, and then
-//! it is potential.
+//! A condition variable that is destroyed while a thread waits on it, and still waits, is misuse. That a thread waits
+//! is not enough: it may be woken already, and a program may destroy the condition variable then. So the kernel must
+//! say that it still sleeps on it, and then the finding is proven; or no signal is known that it could have heard, and
+//! then it is potential.
 //!
 //! A try that found a lock taken, and a wait whose time was up, are no errors.
 //!

@@ -220,14 +220,16 @@ mod tests {
     #[test]
     fn values_look_as_the_standard_library_shows_them() {
         let unsigned = Value::Unsigned(4711);
-        compare!(Known::Value(&unsigned), 4711u64, "{}" "{0}" "{:?}" "{:6}" "{:<6}|" "{:^7}|" "{:*>8}" "{:+}" "{:x}" "{:#X}" "{:#010b}" "{:o}" "{:08}" "{:e}" "{{{}}}" "{0} {0:x}");
+        compare!(Known::Value(&unsigned), 4711u64, "{}" "{0}" "{:?}" "{:6}" "{:<6}|" "{:^7}|" "{:*>8}"
+            "{:+}" "{:x}" "{:#X}" "{:#010b}" "{:o}" "{:08}" "{:e}" "{{{}}}" "{0} {0:x}");
         let signed = Value::Signed(-5, 8);
         compare!(Known::Value(&signed), -5i8, "{}" "{:x}" "{:#b}" "{:06}" "{:>6}" "{:?}");
         let long = Value::Signed(i64::MIN, 64);
         compare!(Known::Value(&long), i64::MIN, "{}" "{:x}" "{:25}");
         for number in [1.5, -0.0, 1e300, f64::NAN, f64::NEG_INFINITY, 0.1] {
             let float = Value::Float64(number);
-            compare!(Known::Value(&float), number, "{}" "{:?}" "{:.3}" "{:8.2}" "{:+}" "{:e}" "{:08.1}" "{:<9}|" "{:.2?}");
+            compare!(Known::Value(&float), number, "{}" "{:?}" "{:.3}" "{:8.2}"
+                "{:+}" "{:e}" "{:08.1}" "{:<9}|" "{:.2?}");
         }
         let short = Value::Float32(0.1);
         compare!(Known::Value(&short), 0.1f32, "{}" "{:?}" "{:.9}");

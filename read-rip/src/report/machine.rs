@@ -1,5 +1,5 @@
-//! Findings in one line: what `check --all` says of each process or ring, with what was looked at, and the verdict at the
-//! end of a view. It counts nothing.
+//! Findings in one line: what `check --all` says of each process or ring, with what was looked at, and the verdict at
+//! the end of a view. It counts nothing.
 //!
 //! ```text
 //! proven deadlock: bank[4711]: 2 threads wait for one another, for 203 ms; next: read-rip check 4711

@@ -11,13 +11,15 @@
 //! `(takes)` (a recorded lock: the thread has it unless it waits or fails next), `(waits)`, `(acquired)` (a lock that
 //! is marked by hand), `(released)`, `(failed)`, `(idle)` (waits on a condition variable), `(woken)` (holds the lock
 //! again), `(destroyed)`, `(initialised)`, `(signals)` (signals a condition variable on which a thread may wait),
-//! `(unheard)` (signals one on which no thread waits) or `(abandons)` (destroys one on which a thread waits). A span has
-//! `(begin)` and `(end)`. Each is one word of small letters: the scripts `lock-holders` and `lock-waiters` read them.
+//! `(unheard)` (signals one on which no thread waits) or `(abandons)` (destroys one on which a thread waits). A span
+//! has `(begin)` and `(end)`. Each is one word of small letters: the scripts `lock-holders` and `lock-waiters` read
+//! them.
 //!
-//! With `-v`, labels follow, or what the program said with values. An event of a lock has the lock and its time, counted
-//! from the beginning of the recording: `cache.rs:10<0x1000>(takes) of CACHE (0x7f0000001000) at 1.000000 s`. The line of
-//! an exited thread ends in `EXIT`. If the kernel was asked about a thread, its line ends in what the thread does now, as
-//! `, now in recvfrom on descriptor 12 (TCP to 10.0.0.7:5432, ESTABLISHED)`, with `-v` followed by where it stands.
+//! With `-v`, labels follow, or what the program said with values. An event of a lock has the lock and its time,
+//! counted from the beginning of the recording: `cache.rs:10<0x1000>(takes) of CACHE (0x7f0000001000) at 1.000000 s`.
+//! The line of an exited thread ends in `EXIT`. If the kernel was asked about a thread, its line ends in what the
+//! thread does now, as `, now in recvfrom on descriptor 12 (TCP to 10.0.0.7:5432, ESTABLISHED)`, with `-v` followed by
+//! where it stands.
 //!
 //! Where the linker has folded several marks into one, all of their lines are shown, as
 //! `source_a.c:124|source_b.c:20`: it is not known which of them the thread passed. This file computes nothing.

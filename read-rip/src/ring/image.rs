@@ -7,8 +7,9 @@
 //! Each slot is copied twice. The result is the first copy, without the words that differ between the two, and without
 //! those whose sequence is not the one that the first copy's count implies. What is left was the same in both copies:
 //! so no word is a mixture of two, by the argument in `copy`. A reader of the copy sees the others as not written. An
-//! entry of the held-lock table that differs gets a sequence that contradicts itself, and counts as one in flux. An open
-//! span that differs is left out: it began or ended meanwhile. If the second copy has the same owner, the header in the first copy is that owner's.
+//! entry of the held-lock table that differs gets a sequence that contradicts itself, and counts as one in flux. An
+//! open span that differs is left out: it began or ended meanwhile. If the second copy has the same owner, the header
+//! in the first copy is that owner's.
 
 use std::io::{self, Write};
 use std::mem::{offset_of, size_of};

@@ -17,7 +17,8 @@ use super::{
     StaticTexts, static_text,
 };
 
-/// Reads the tables of modules, of sites and of texts for events, which share the region of texts. A site refers to its module by index.
+/// Reads the tables of modules, of sites and of texts for events, which share the region of texts. A site refers to its
+/// module by index.
 pub(super) fn read(
     source: &Source,
     header: &Header,

@@ -8,7 +8,7 @@
 //! | `source`, `standard_input`, `unpacked` | opens a file or unpacks a copy, and reads it at any offset |
 //! | `bytes`, `table`, `texts` | decodes integers and texts; splits a region into entries; checks entries with texts |
 //! | `parse`, `region_list`, `clock` | decode the header |
-//! | `metadata`, `names`, `call`, `static_text` | decode the tables of modules, sites, names of locks, callers and texts |
+//! | `metadata`, `names`, `call`, `static_text` | decode the tables of modules, sites, locks' names, callers, texts |
 //! | `image`, `saved` | copy a ring as bytes, and take a saved one apart |
 //! | `copy`, `held`, `span` | copy slots, their held-lock tables and their open spans while their owners write |
 //! | `value` | decodes the values of events |

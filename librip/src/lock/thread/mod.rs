@@ -20,10 +20,10 @@
 //!
 //! # What it costs
 //!
-//! A thread's start allocates some bytes more and asks the kernel for the thread's id. A join, the end of a scope with a
-//! thread that still runs, and a `park` record two events. A join that comes before the thread has begun sleeps twice:
-//! until it has begun, and until it has ended. A start and a join at once took 117 microseconds in place of 93, in the
-//! median on a busy machine.
+//! A thread's start allocates some bytes more and asks the kernel for the thread's id. A join, the end of a scope with
+//! a thread that still runs, and a `park` record two events. A join that comes before the thread has begun sleeps
+//! twice: until it has begun, and until it has ended. A start and a join at once took 117 microseconds in place of 93,
+//! in the median on a busy machine.
 //!
 //! # What differs from `std::thread`
 //!

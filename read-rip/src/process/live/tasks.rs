@@ -116,8 +116,9 @@ impl Reader<'_> {
         })
     }
 
-    /// Reads a thread that sleeps in a system call, without its name and what else `stat` says. `None` if that is
-    /// not enough: the thread does not sleep in a call, more has to be read, or a second reading could not show that it ran.
+    /// Reads a thread that sleeps in a system call, without its name and what else `stat` says. `None` if that is not
+    /// enough: the thread does not sleep in a call, more has to be read, or a second reading could not show that it
+    /// ran.
     fn sleeper(&mut self, tid: u32) -> Option<Task> {
         if self.common.has_own_ids || self.common.is_traced {
             return None;
