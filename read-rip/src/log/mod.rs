@@ -14,8 +14,8 @@ mod spans;
 use std::borrow::Cow;
 
 use crate::events::{self, Event, Leftover};
-use crate::locations::{Location, Locations};
-use crate::ring::{Level, OperandType, SiteKind, Slot, Snapshot, StaticTexts, Value};
+use crate::locations::{Location, Locations, MARKS_MAX};
+use crate::ring::{Level, OperandType, Site, SiteKind, Slot, Snapshot, StaticTexts, Value};
 
 pub use spans::{Longest, OpenSpan, Span, spans};
 
@@ -95,7 +95,8 @@ pub fn kind_of(
     }
 }
 
-/// The text of an entry: the name of its span, or its values in its format, or both.
+/// The text of an entry: the name of its span, or its values in its format, or both. If the linker has folded several
+/// marks into one, it is not known which of them the thread passed: then it has what each of them says.
 pub fn text(
     kind: EntryKind,
     slot: &Slot,
@@ -103,14 +104,24 @@ pub fn text(
     location: &Location,
     locations: &Locations<'_>,
 ) -> String {
-    let Some(site) = location.sites.first().map(|&at| locations.site(at)) else { return String::new() };
+    let mut texts: Vec<String> = Vec::new();
+    for &site in location.sites.iter().take(MARKS_MAX) {
+        let text = text_of(kind, slot, event, locations.site(site), locations.static_texts());
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts.join(" | ")
+}
+
+/// What an event says if it is of this site.
+fn text_of(kind: EntryKind, slot: &Slot, event: &Event, site: &Site, texts: &StaticTexts) -> String {
     let (name, format) = (&*site.label, &*site.format);
     match kind {
         EntryKind::Event(_) => {}
         EntryKind::Begin if !format.is_empty() => {}
         EntryKind::Begin | EntryKind::End(_) => return name.to_owned(),
     }
-    let texts = locations.static_texts();
     let said = match slot.values(event.operands.clone()) {
         Some(values) if values.is_left_out => {
             format!("{format} (its values were not recorded: they need more words than a slot has)")

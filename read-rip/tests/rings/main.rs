@@ -18,6 +18,7 @@ mod legacy;
 mod line_tables;
 mod lock_model;
 mod locks;
+mod log;
 mod module_files;
 mod output;
 mod processes;
