@@ -16,6 +16,11 @@ pub fn start() -> String {
     if let Err(error) = librip::init() {
         eprintln!("not recording: {error}");
     }
+    ring()
+}
+
+/// The path of the ring, or "none".
+pub fn ring() -> String {
     librip::ring_path().map_or_else(|| "none".into(), |path| path.display().to_string())
 }
 

@@ -1,7 +1,5 @@
 //! SIGKILL at random instants, with threads at full speed and others that start and end.
 
-use std::time::{Duration, Instant};
-
 use librip_test_kit::oracle::{Damage, Ring, State};
 use librip_test_kit::progress;
 use librip_test_kit::victim::{Plan, torture};
@@ -28,11 +26,7 @@ impl Random {
 fn kill_after(plan: Plan, micros: u64) -> (Ring, usize) {
     let mut victim = plan.start();
     victim.until("ready");
-    let end = Instant::now() + Duration::from_micros(micros);
-    while Instant::now() < end {
-        std::hint::spin_loop();
-    }
-    victim.kill();
+    victim.kill_after(micros);
     let remains = victim.wait();
     assert_eq!(remains.signal(), Some(libc::SIGKILL));
     let ring = remains.ring();
@@ -123,11 +117,7 @@ fn a_process_that_is_killed_while_it_makes_its_ring_leaves_a_complete_ring_or_no
     let (mut none, mut unfinished, mut whole) = (0, 0, 0);
     for _ in 0..100 * torture() {
         let mut victim = plan(&["torture"]).start();
-        let end = Instant::now() + Duration::from_micros(random.below(2500));
-        while Instant::now() < end {
-            std::hint::spin_loop();
-        }
-        victim.kill();
+        victim.kill_after(random.below(2500));
         let remains = victim.wait();
         match Ring::read(remains.ring_path()) {
             Err(Damage::NoFile(_)) => none += 1,

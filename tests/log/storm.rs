@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use librip_test_kit::progress;
 use librip_test_kit::victim::torture;
@@ -122,11 +121,7 @@ fn what_a_killed_program_has_stored_is_read_back() {
     for _ in 0..8 * torture() {
         let mut victim = plan(&["storm", "3"]).env("RIP_WORDS", "256").start();
         victim.until("ready");
-        let end = Instant::now() + Duration::from_micros(micros);
-        while Instant::now() < end {
-            std::hint::spin_loop();
-        }
-        victim.kill();
+        victim.kill_after(micros);
         let remains = victim.wait();
         let cells = progress::read(&remains.dir().join("progress"));
         let all = steps(&remains.ring_path());

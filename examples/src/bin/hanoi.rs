@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use librip::{Builder, Keep, Text, Value, rip_event, rip_span};
-use librip_examples::{say, say_running};
+use librip_examples::{ring, say, say_running};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Post {
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     let printed = Instant::now();
     rip_span!("print", || print(disks, Post::Left, Post::Right, Post::Middle));
     let printed = printed.elapsed();
-    say_running(&librip::ring_path().map_or_else(|| "none".into(), |path| path.display().to_string()));
+    say_running(&ring());
     let recorded = Instant::now();
     {
         let _span = rip_span!("record", "{} disks", disks);

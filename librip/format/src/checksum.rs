@@ -1,5 +1,5 @@
 //! Checksums of what is written once: the header's identity and geometry, modules, sites, their texts, and names of
-//! locks.
+//! locks, and texts of events.
 //!
 //! They tell a flipped bit from a fact. They are no protection against a writer that means harm: it can compute them
 //! too.
@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`Module`](crate::Module) | the entry after its state, and the checksum of its path |
 //! | [`Site`](crate::Site) | the entry after its state, and the checksum of its text |
+//! | [`StaticText`](crate::StaticText) | the entry after its state, and the checksum of its text |
 //! | [`LockName`](crate::LockName) | the entry after its state |
 //! | [`Header`] | [`HEADER_CHECKED`], in [`Header::checksum`] |
 //!

@@ -19,7 +19,7 @@
 //! | [`KIND_CONDITION_SIGNALLED`] | (place,) condition | the thread signals it, and a thread may wait on it |
 //! | [`KIND_CONDITION_UNHEARD`] | (place,) condition | the thread signals it, and no thread waits on it |
 //! | [`KIND_CONDITION_DESTROYED`] | time, (place,) condition | the thread destroys it, and a thread waits on it |
-//! | [`KIND_EVENT`] | (time,) (values,) shape | the program says so: the label is a format with places for values |
+//! | [`KIND_EVENT`] | (time,) (values,) shape | the program records values: the label is their format |
 //! | [`KIND_SPAN_BEGIN`] | (time,) (values,) shape | a span begins: the label is its name, a zero byte, and a format |
 //! | [`KIND_SPAN_END`] | time, since | a span has ended: the label is its name |
 //!
@@ -117,8 +117,6 @@ pub const LEVEL_INFO: u16 = 3;
 pub const LEVEL_WARN: u16 = 4;
 /// [`SITE_LEVEL`]: something has failed.
 pub const LEVEL_ERROR: u16 = 5;
-/// [`Site::flags`] of an event: its format is one of C's `printf`. Without it, it is one of Rust's `std::fmt`.
-pub const SITE_PRINTF: u16 = 8;
 
 /// [`Site::flags`]: the lock is acquired in shared mode.
 pub const SITE_SHARED: u16 = 1;

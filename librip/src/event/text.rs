@@ -26,12 +26,6 @@ use crate::process::slot::Words;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Text(pub &'static str);
 
-impl fmt::Display for Text {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 impl fmt::Debug for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.0, f)
@@ -42,12 +36,6 @@ impl fmt::Debug for Text {
 #[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Name(pub &'static str);
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,6 +70,12 @@ fn copy_if_new(text: &'static str) {
 
 macro_rules! by_reference {
     ($type:ident: $kind:ident) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
         impl Sealed for $type {}
 
         #[allow(private_interfaces, reason = "as the trait")]

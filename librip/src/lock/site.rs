@@ -187,17 +187,14 @@ pub(crate) use define_sites;
 
 /// Expands to the PC of a site in a wrapper: `wrapper_site!(KIND, FLAGS, [OPERANDS])`, constants of `librip_format`.
 macro_rules! wrapper_site {
-    ($kind:ident, $flags:expr, [$($operand:ident),*]) => {{
-        const TEXT: &str = ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0");
-        static BYTES: [u8; TEXT.len()] = $crate::marks::text_bytes(TEXT);
-        $crate::__rip_site!(
-            BYTES,
-            TEXT.len(),
-            $crate::__private::format::$kind,
+    ($kind:ident, $flags:expr, [$($operand:ident),*]) => {
+        $crate::__rip_text_site!(
+            $kind,
             $flags | $crate::__private::format::SITE_WRAPPER,
-            &[$($crate::__private::format::$operand),*]
+            [$($operand),*],
+            ""
         )
-    }};
+    };
 }
 pub(crate) use wrapper_site;
 

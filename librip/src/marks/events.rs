@@ -47,7 +47,7 @@ macro_rules! rip_event {
     (level $level:ident, $format:literal $(, $value:expr)* $(,)?) => {
         $crate::__rip_with_values!(
             $format, [], [a b c d e f g h i j], [$($value),*],
-            |values| $crate::__private::event($crate::__rip_event_site!($format, $level), values)
+            |values| $crate::__private::event($crate::__rip_text_site!(KIND_EVENT, $crate::__rip_level!($level), [OPERAND_SHAPE], $format), values)
         )
     };
     ($format:literal $(, $value:expr)* $(,)?) => {
@@ -131,24 +131,6 @@ macro_rules! __rip_with_values {
     };
 }
 
-/// Expands to the PC of an event's site. Arguments: the format, and the level by name.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __rip_event_site {
-    ($format:literal, $level:ident) => {{
-        const TEXT: &str = ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0", $format);
-        // A static of its own for each site: see `__rip_mark`.
-        static BYTES: [u8; TEXT.len()] = $crate::__private::text_bytes(TEXT);
-        $crate::__rip_site!(
-            BYTES,
-            TEXT.len(),
-            $crate::__private::format::KIND_EVENT,
-            $crate::__rip_level!($level),
-            &[$crate::__private::format::OPERAND_SHAPE]
-        )
-    }};
-}
-
 /// Expands to the number of a level.
 #[doc(hidden)]
 #[macro_export]
@@ -176,16 +158,6 @@ macro_rules! __rip_level {
 macro_rules! __rip_span_site {
     ($name:literal, $format:literal, $kind:ident, [$($operand:ident),*]) => {{
         const _: () = $crate::__private::check_label($name);
-        const TEXT: &str =
-            ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0", $name, "\0", $format);
-        // A static of its own for each site: see `__rip_mark`.
-        static BYTES: [u8; TEXT.len()] = $crate::__private::text_bytes(TEXT);
-        $crate::__rip_site!(
-            BYTES,
-            TEXT.len(),
-            $crate::__private::format::$kind,
-            0,
-            &[$($crate::__private::format::$operand),*]
-        )
+        $crate::__rip_text_site!($kind, 0, [$($operand),*], $name, "\0", $format)
     }};
 }

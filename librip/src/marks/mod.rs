@@ -80,14 +80,23 @@ macro_rules! __rip_plain_mark {
 #[macro_export]
 macro_rules! __rip_lock_site {
     ($kind:ident, $class:literal, [$($flag:ident),*], [$($operand:ident),*]) => {{
-        const TEXT: &str = ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0", $class);
+        $crate::__rip_text_site!($kind, 0 $(| $crate::__rip_lock_flag!($flag))*, [$($operand),*], $class)
+    }};
+}
+
+/// Expands to the PC of a site with a text. Arguments: kind, flags, operands, and the parts of the label.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rip_text_site {
+    ($kind:ident, $flags:expr, [$($operand:ident),*], $($label:expr),+) => {{
+        const TEXT: &str = ::core::concat!(::core::file!(), "\0", ::core::module_path!(), "\0", $($label),+);
         // A static of its own for each site: see `__rip_mark`.
         static BYTES: [u8; TEXT.len()] = $crate::__private::text_bytes(TEXT);
         $crate::__rip_site!(
             BYTES,
             TEXT.len(),
             $crate::__private::format::$kind,
-            0 $(| $crate::__rip_lock_flag!($flag))*,
+            $flags,
             &[$($crate::__private::format::$operand),*]
         )
     }};

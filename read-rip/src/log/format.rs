@@ -175,7 +175,7 @@ impl Spec {
         self.number(is_negative, "", digits.trim_start_matches('-'))
     }
 
-    /// Pads a number, with zeros between its sign and its digits if the format says so.
+    /// Pads a number, with zeros between its sign and its digits if the format asks for them.
     fn number(&self, is_negative: bool, prefix: &str, digits: &str) -> String {
         let sign = if is_negative {
             "-"

@@ -109,9 +109,8 @@ pub fn realtime_ns(snapshot: &Snapshot, boottime_ns: u64) -> Option<u64> {
 
 /// The day and the time of a moment since boot, UTC.
 fn wall_clock(snapshot: &Snapshot, boottime_ns: u64) -> Option<(String, String)> {
-    /// The year 9999 is the last one that the format knows.
-    const LATEST_NS: u64 = u64::MAX / 2;
-    let ns = realtime_ns(snapshot, boottime_ns).filter(|&ns| ns < LATEST_NS)?;
+    // 64 bits of nanoseconds end in the year 2554, and the format knows years to 9999.
+    let ns = realtime_ns(snapshot, boottime_ns)?;
     let text = humantime::format_rfc3339_micros(UNIX_EPOCH + Duration::from_nanos(ns)).to_string();
     let (day, time) = text.split_once('T')?;
     Some((day.to_owned(), time.trim_end_matches('Z').to_owned()))

@@ -28,6 +28,17 @@ impl Bytes<'_> {
         u64::from_le_bytes(self.array(at))
     }
 
+    /// The words at an offset, if another copy has the same there.
+    pub(super) fn same_words<const COUNT: usize>(
+        &self,
+        other: &Bytes<'_>,
+        at: usize,
+    ) -> Option<[u64; COUNT]> {
+        let words = |bytes: &Bytes<'_>| std::array::from_fn(|index| bytes.u64(at + 8 * index));
+        let found = words(self);
+        (found == words(other)).then_some(found)
+    }
+
     /// A string padded with zeros.
     pub(super) fn text(&self, at: usize, len_bytes: usize) -> String {
         let bytes = &self.0[at..at + len_bytes];

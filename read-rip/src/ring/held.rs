@@ -115,6 +115,14 @@ impl HeldState {
     }
 }
 
+/// An entry is these three words.
+const _: () = assert!(
+    offset_of!(Raw, lock) == 0
+        && offset_of!(Raw, meta) == 8
+        && offset_of!(Raw, since) == 16
+        && size_of::<Raw>() == 24
+);
+
 /// A slot's held-lock table.
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -130,15 +138,9 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>) -> Table {
     let mut table = Table::default();
     for index in 0..HELD_LOCKS_MAX {
         let at = offset_of!(SlotHeader, held) + index * size_of::<Raw>();
-        let words = |bytes: &Bytes<'_>| {
-            [offset_of!(Raw, lock), offset_of!(Raw, meta), offset_of!(Raw, since)]
-                .map(|field| bytes.u64(at + field))
-        };
-        let entry = words(first);
-        if entry != words(second) {
-            table.in_flux += 1;
-        } else {
-            table.add(entry);
+        match first.same_words(second, at) {
+            Some(entry) => table.add(entry),
+            None => table.in_flux += 1,
         }
     }
     table

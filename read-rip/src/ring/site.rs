@@ -296,11 +296,6 @@ impl SiteFlags {
         }
     }
 
-    /// The format of an event is one of C's `printf`.
-    pub const fn is_printf(self) -> bool {
-        self.0 & librip_format::SITE_PRINTF != 0
-    }
-
     /// The type of the lock.
     pub const fn lock_type(self) -> LockType {
         let raw = self.0 >> librip_format::SITE_LOCK_TYPE_SHIFT;

@@ -29,6 +29,14 @@ pub struct OpenSpan {
     pub value: Option<Value>,
 }
 
+/// An entry is these three words.
+const _: () = assert!(
+    offset_of!(Raw, begin) == 0
+        && offset_of!(Raw, since) == 8
+        && offset_of!(Raw, value) == 16
+        && size_of::<Raw>() == 24
+);
+
 /// A slot's table of open spans.
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -43,15 +51,9 @@ pub(super) struct Table {
 pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>) -> Table {
     let mut table = Table::default();
     for at in (0..first.0.len() / size_of::<Raw>()).map(|index| index * size_of::<Raw>()) {
-        let words = |bytes: &Bytes<'_>| {
-            [offset_of!(Raw, begin), offset_of!(Raw, since), offset_of!(Raw, value)]
-                .map(|field| bytes.u64(at + field))
-        };
-        let entry = words(first);
-        if entry != words(second) {
-            table.in_flux += 1;
-        } else {
-            table.add(entry);
+        match first.same_words(second, at) {
+            Some(entry) => table.add(entry),
+            None => table.in_flux += 1,
         }
     }
     table

@@ -298,6 +298,15 @@ impl Victim {
         self.signal(libc::SIGKILL);
     }
 
+    /// Kills it this many microseconds from now. A sleep would be longer than that.
+    pub fn kill_after(&mut self, micros: u64) {
+        let end = Instant::now() + Duration::from_micros(micros);
+        while Instant::now() < end {
+            std::hint::spin_loop();
+        }
+        self.kill();
+    }
+
     /// Sends it a signal.
     pub fn signal(&mut self, signal: i32) {
         // SAFETY: a signal to our own child, which has not been waited for, so the id is still its.

@@ -1,0 +1,111 @@
+//! The arguments of `log` and `spans`.
+
+use std::time::{Duration, SystemTime};
+
+use clap::{Args, ValueEnum};
+
+use super::{RingArgs, duration};
+use crate::ring::Level;
+
+/// Which time is shown.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct TimeArgs {
+    /// Only what is not older than this: a time as in 2026-11-23T14:02:07Z, or a length of time as in 5s, before the
+    /// reading or before the end of the process
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Moment>,
+    /// Only what is not newer than this
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub until: Option<Moment>,
+    /// The same as --since, with a length of time
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "since")]
+    pub last: Option<Duration>,
+}
+
+impl TimeArgs {
+    /// Whether not everything is shown.
+    pub fn is_limited(&self) -> bool {
+        self.since.is_some() || self.until.is_some() || self.last.is_some()
+    }
+}
+
+/// A moment that the user names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// So long before the reading, or before the end of the process.
+    Ago(Duration),
+    /// At this time.
+    At(SystemTime),
+}
+
+/// What `log` shows.
+#[derive(Args, Debug)]
+pub struct LogArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: RingArgs,
+    /// Only what REGEX matches: in the text, in the `name[tid]` of the thread, in `file:line`, or where several
+    /// processes share the ring, in `process PID`
+    #[arg(short, long, value_name = "REGEX")]
+    pub r#match: Option<regex::Regex>,
+    /// Only events that are at least this important
+    #[arg(long, value_name = "LEVEL", default_value = "trace")]
+    pub level: MinLevel,
+    /// Without the beginnings and ends of spans
+    #[arg(long)]
+    pub no_spans: bool,
+    /// Which time is shown.
+    #[command(flatten)]
+    pub time: TimeArgs,
+    /// Go on with what a living process records, until it ends
+    #[arg(short, long)]
+    pub follow: bool,
+}
+
+/// What `spans` shows.
+#[derive(Args, Debug)]
+pub struct SpansArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: RingArgs,
+    /// Only spans that REGEX matches: in their name, in `file:line`, or in the `name[tid]` of a thread in which one is
+    /// open
+    #[arg(short, long, value_name = "REGEX")]
+    pub r#match: Option<regex::Regex>,
+    /// Which time is shown: spans that ended then, and those that are open.
+    #[command(flatten)]
+    pub time: TimeArgs,
+}
+
+/// The least important level that is shown.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+#[expect(missing_docs, reason = "see `ring::Level`")]
+pub enum MinLevel {
+    Trace,
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl From<MinLevel> for Level {
+    fn from(level: MinLevel) -> Level {
+        match level {
+            MinLevel::Trace => Level::Trace,
+            MinLevel::Debug => Level::Debug,
+            MinLevel::Info => Level::Info,
+            MinLevel::Warn => Level::Warn,
+            MinLevel::Error => Level::Error,
+        }
+    }
+}
+
+/// Parses a time, or a length of time before now.
+fn moment(text: &str) -> Result<Moment, String> {
+    if let Ok(time) = humantime::parse_rfc3339_weak(text) {
+        return Ok(Moment::At(time));
+    }
+    duration(text).map(Moment::Ago).map_err(|_| {
+        "expected a time in UTC, as in 2026-11-23T14:02:07Z, or a number and a unit, as in 5s".to_owned()
+    })
+}
