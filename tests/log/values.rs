@@ -18,6 +18,7 @@ fn expected() -> Vec<String> {
         format!("{:p}", std::ptr::without_provenance::<u8>(0x10)),
         format!("{} {:?}", "text", "quoted \"text\""),
         format!("{}...", &long[..48]),
+        vec![format!("{}...", &long[..18]); 8].join(" "),
         format!("{} {:?}", long, "short"),
         "7 7 8".into(),
         "Idle Busy  Stopped|".into(),
@@ -43,7 +44,7 @@ fn each_value_is_shown_as_the_standard_library_shows_it() {
     assert_eq!(values(1), json!([255, 65535, 4_294_967_295u32]));
     assert_eq!(values(4), json!(["18446744073709551615", "18446744073709551615", "-9223372036854775808"]));
     assert_eq!(values(6), json!([true, false, "ß", "\n"]));
-    let levels: Vec<&Value> = events[16..19].iter().map(|event| &event["level"]).collect();
+    let levels: Vec<&Value> = events[17..20].iter().map(|event| &event["level"]).collect();
     assert_eq!(levels, ["info", "trace", "error"]);
 }
 

@@ -72,6 +72,8 @@ fn values() {
     rip_event!("{:p}", std::ptr::without_provenance::<u8>(0x10));
     rip_event!("{} {:?}", "text", String::from("quoted \"text\""));
     rip_event!("{}", LONG);
+    // By value, with less of each than alone.
+    rip_event!("{} {} {} {} {} {} {} {}", LONG, LONG, LONG, LONG, LONG, LONG, LONG, LONG);
     rip_event!("{} {:?}", Text(LONG), Text("short"));
     rip_event!("{0} {0:?} {1}", Id(7), &&Id(8));
     rip_event!("{} {:?} {:>8}|", State::Idle, State::Busy { _since: 3 }, State::Stopped(1));
