@@ -7,7 +7,7 @@ use librip_test_kit::victim::torture;
 #[test]
 fn no_cycle_is_reported_in_a_healthy_program() {
     let victim = start("ordered");
-    for _ in 0..12 * torture() {
+    for _ in 0..8 * torture() {
         let answer = check(&victim.ring_path(), &["--window", "1ms"]);
         let wrong: Vec<_> =
             answer.findings.iter().filter(|finding| !finding.starts_with("suspected")).collect();

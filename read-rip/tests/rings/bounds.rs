@@ -112,8 +112,8 @@ fn texts_that_many_entries_claim_take_the_memory_of_the_texts() {
 
 #[test]
 fn a_slot_takes_the_memory_of_what_the_file_has_of_it() {
-    // 1024 slots that claim 128 KiB of words each. The file has the first page of each, and of a few the last one.
-    const SLOTS_COUNT: u64 = 1024;
+    // 512 slots that claim 128 KiB of words each, 64 MiB together. The file has the first page of each.
+    const SLOTS_COUNT: u64 = 512;
     const SLOT_WORDS: u32 = 16_384;
     let ring = Ring { slot_words: SLOT_WORDS, spare_slots: SLOTS_COUNT as usize, ..ring() };
     let mut image = ring.head();
