@@ -378,6 +378,22 @@ fn gc_leaves_rings_of_other_users_and_young_ones_and_a_number_of_each_program_if
 }
 
 #[test]
+fn a_file_of_another_user_is_not_believed_to_be_a_living_processs_ring() {
+    let fixture = Fixture::of(&pile_up().of_this_process());
+    let copy = fixture.directory.path().join("copy");
+    fs::copy(&fixture.path, &copy).unwrap();
+    for path in [&fixture.path, &copy] {
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(path, Some(65534), None).is_err() {
+            return;
+        }
+        let shown = read_rip(["info".as_ref(), path.as_os_str()]).sound().stdout;
+        let unknown = "the process with its pid belongs to another user than the file, which may be forged";
+        assert!(shown.contains(unknown), "{}: {shown}", path.display());
+    }
+}
+
+#[test]
 fn gc_reports_in_json_what_it_removed() {
     let fixture = Fixture::of(&pile_up().of_a_dead_process());
     let lines = in_directory(&fixture, &["gc", "--json"]).sound().json();

@@ -133,12 +133,16 @@ fn liveness_by(header: &Header, look: impl Fn(i32) -> Seen) -> Liveness {
 
 /// A process of the ring runs.
 pub(super) fn of_running(header: &Header, pid: i32, running: &Running) -> Liveness {
+    // Anybody may make a file that says what this one says. Root may make one for a process of others.
+    let may_be_forged =
+        header.read_from.is_some_and(|file| file.owner != 0 && !running.users.contains(&file.owner));
     // A recorder never unmaps its ring. So the program that it was part of is gone, if the ring is not mapped.
-    if !header.is_copy() && maps(pid, header) == Some(false) {
-        // Anybody may make a file that says what this one says. Root may make one for a process of others.
-        let is_forged =
-            header.read_from.is_some_and(|file| file.owner != 0 && !running.users.contains(&file.owner));
-        return if is_forged { Liveness::Unknown { why: FORGED } } else { Liveness::Replaced { pid } };
+    let is_mapped = !header.is_copy() && maps(pid, header) != Some(false);
+    if may_be_forged && !is_mapped {
+        return Liveness::Unknown { why: FORGED };
+    }
+    if !is_mapped && !header.is_copy() {
+        return Liveness::Replaced { pid };
     }
     let activity = match running.tracer {
         Some(by) => {

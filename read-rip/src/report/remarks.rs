@@ -127,22 +127,32 @@ pub fn of_losses(losses: &Losses) -> String {
     )
 }
 
-/// Threads that the recorder refused.
-pub fn of_refused(snapshot: &Snapshot) -> Option<String> {
-    let header = snapshot.header.as_ref()?;
+/// Threads, modules and names of locks that the recorder had no room for.
+pub fn of_refused(snapshot: &Snapshot) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let Some(header) = &snapshot.header else { return remarks };
     let refused = header.threads_refused();
-    (refused > 0).then(|| {
+    if refused > 0 {
         let filter = match header.threads_refused_filter {
             0 => String::new(),
             filtered => format!(", system calls refused to {filtered} (seccomp)"),
         };
-        format!(
+        remarks.push(format!(
             "{} not recorded: no free slot for {} (RIP_SLOTS), no memory for {}{filter}.",
             agreeing(refused, "thread", "was", "were"),
             header.threads_refused_full,
             header.threads_refused_memory
-        )
-    })
+        ));
+    }
+    if header.metadata_refused > 0 {
+        let modules = counted(header.metadata_refused, "module");
+        remarks.push(format!("{modules} did not fit in the ring: marks in there are shown by address."));
+    }
+    if header.lock_names_refused > 0 {
+        let names = counted(header.lock_names_refused, "name");
+        remarks.push(format!("{names} of locks did not fit in the ring: those locks are shown by address."));
+    }
+    remarks
 }
 
 /// Events and operands that are not shown, because a part of them is missing.

@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::support::fixture::{DONE, Fixture, HOLDS, WAITS, lock_sites, pile_up};
 use crate::support::run::{command, finish, read_rip};
 use crate::support::synth::{BIAS, Module, Ring, Site, Slot};
+use librip_test_kit::format::header_at;
 
 #[test]
 fn the_line_of_a_thread_has_the_form_that_scripts_rely_on() {
@@ -407,6 +408,25 @@ fn info_shows_what_the_header_and_the_tables_say() {
         fixture.path.display()
     );
     assert_eq!(outcome.stdout, expected);
+}
+
+#[test]
+fn modules_and_names_that_did_not_fit_are_mentioned() {
+    let mut ring = pile_up();
+    ring.metadata_refused = 1;
+    let fixture = Fixture::of(&ring);
+    let mut image = ring.build();
+    image.set64(header_at::LOCK_NAMES_REFUSED, 12);
+    image.write(&fixture.path);
+    for args in [&[][..], &["check"], &["locks"]] {
+        let said = fixture.show(args).stderr;
+        for what in [
+            "1 module did not fit in the ring: marks in there",
+            "12 names of locks did not fit in the ring: those locks",
+        ] {
+            assert!(said.contains(&format!("\n{what} are shown by address.\n")), "{said}");
+        }
+    }
 }
 
 #[test]
