@@ -15,7 +15,8 @@
 //!
 //! # Blind spots
 //!
-//! A destruction without a mark is missed: of a lock marked by hand, or of memory freed without a destructor.
+//! A destruction without a mark is missed: of a lock marked by hand, or of memory freed without a destructor. So is the
+//! initialisation of a spin lock, or of a readers-writer lock that readers hold: neither names its holder.
 //!
 //! # Example output
 //!

@@ -27,6 +27,9 @@
 //! Locks of `librip::sync` and `librip::raw` do not return such errors. The functions of `threads.h` return one code
 //! for all of them, which is not noted. Of each kind, four callers are kept.
 //!
+//! The C library marks only mutexes as destroyed. The use of another destroyed object is not noticed: a program may
+//! have initialised the memory again by assignment.
+//!
 //! # Example output
 //!
 //! ```text
