@@ -138,7 +138,7 @@ fn report_locks(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Location
         let texts = report::location_texts(locations, &names, is_final);
         let lock_names = report::LockNames { model: &model, locations, texts: &texts, seen: None };
         let overview = locks::overview(&model, is_final);
-        report::locks(out, overview.locks.iter(), model.pid, &lock_names, is_final, !is_final).unwrap();
+        report::locks(out, overview.locks.iter(), model.pid, &lock_names, is_final).unwrap();
         report::Json(&mut *out).locks(&overview, &lock_names, snapshot).unwrap();
         report_findings(out, &model, &lock_names, snapshot);
     }

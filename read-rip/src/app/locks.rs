@@ -58,7 +58,7 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
                 continue;
             }
             writeln!(out, "{}", process.heading)?;
-            report::locks(&mut out, locks, process.pid, &names, args.verbose, reading.now_ns.is_none())?;
+            report::locks(&mut out, locks, process.pid, &names, args.verbose)?;
         }
     }
     out.flush()?;

@@ -65,6 +65,11 @@ impl LockModel {
         self.threads.iter().any(|thread| thread.slot.is_some())
     }
 
+    /// How long after `now_ns` the process may have lived, ns, if its end is not known.
+    pub fn later_ns(&self) -> Option<u64> {
+        self.latest_end_ns.filter(|_| self.is_end_unknown)?.checked_sub(self.now_ns?)
+    }
+
     /// The threads of the process that exist.
     pub fn present(&self) -> impl Iterator<Item = (ThreadId, &ThreadLocks)> {
         let threads = self.threads.iter().enumerate();

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use super::doing::doing;
 use super::names::LockNames;
 use super::remarks::Checked;
-use super::units::{counted, duration};
+use super::units::{counted, duration, lasted};
 use crate::findings::{Balance, IdlePool, Outcome};
 use crate::locks::LockModel;
 use crate::ring::Module;
@@ -93,15 +93,9 @@ fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
     if waiting == 0 && of.doing.is_empty() {
         return None;
     }
-    let at_least = if is_end_unknown { "at least " } else { "" };
-    let longest = of.longest_ns.filter(|&longest_ns| longest_ns > 0).map(duration);
     let first = if of.on_locks == 1 { "" } else { "the longest " };
-    let longest = match (longest, of.longest_at_most_ns.map(duration)) {
-        (None, None) => String::new(),
-        (None, Some(at_most)) => format!(" ({first}for at most {at_most})"),
-        (Some(longest), None) => format!(" ({first}for {at_least}{longest})"),
-        (Some(longest), Some(at_most)) => format!(" ({first}for {at_least}{longest} and at most {at_most})"),
-    };
+    let longest = lasted(is_end_unknown, of.longest_ns, of.longest_at_most_ns);
+    let longest = longest.map_or_else(String::new, |longest| format!(" ({first}{longest})"));
     let seen: usize = of.doing.values().sum();
     let others = of.present - waiting - seen;
     let on_locks = (of.on_locks, ["waits for a lock", "wait for locks"], &*longest);

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 
 use super::activity::ActivityWords;
 use super::names::{LockNames, Verbs, type_name};
-use super::units::{counted, duration};
+use super::units::{counted, duration, lasted};
 use crate::locks::{HoldState, Holders, Lock, LockName, Ownership, Quantiles, Summary, Waiters};
 use crate::ring::LockType;
 use crate::threads::ThreadState;
@@ -24,8 +24,7 @@ use crate::threads::ThreadState;
 /// Of so many of the threads that wait at one place the view says where the kernel contradicts the record.
 const CONTRADICTIONS_MAX: usize = 5;
 
-/// Writes locks below the heading of a process. `at_least` is set if the end of the process is not known: times then
-/// end at the last recorded moment, and are lower bounds.
+/// Writes locks below the heading of a process.
 ///
 /// # Errors
 ///
@@ -36,14 +35,13 @@ pub fn locks<'s>(
     pid: u32,
     names: &LockNames<'_>,
     is_verbose: bool,
-    at_least: bool,
 ) -> io::Result<()> {
     let overflowed = names.model.threads.iter().filter(|thread| thread.overflowed > 0);
     let full: HashSet<u32> = overflowed.map(|thread| thread.pid).collect();
     for summary in summaries {
         let lock = &names.model.locks[summary.lock];
         heading(out, lock, pid, names)?;
-        let mut writer = LockWriter { out: &mut *out, names, is_verbose, at_least, full: &full };
+        let mut writer = LockWriter { out: &mut *out, names, is_verbose, full: &full };
         writer.holders(summary, lock)?;
         for waiters in &summary.waiters {
             writer.waiters(waiters, "", "")?;
@@ -72,7 +70,6 @@ struct LockWriter<'v> {
     out: &'v mut dyn Write,
     names: &'v LockNames<'v>,
     is_verbose: bool,
-    at_least: bool,
     /// Processes with threads that hold more locks than their tables have room for.
     full: &'v HashSet<u32>,
 }
@@ -168,10 +165,11 @@ impl LockWriter<'_> {
 
     /// For how long, after a comma.
     fn lasting(&self, threads: usize, longest_ns: Option<u64>) -> String {
-        let Some(longest_ns) = longest_ns.filter(|&longest_ns| longest_ns > 0) else { return String::new() };
-        let longest = if threads == 1 { "" } else { "the longest " };
-        let at_least = if self.at_least { "at least " } else { "" };
-        format!(", {longest}for {at_least}{}", duration(longest_ns))
+        let first = if threads == 1 { "" } else { "the longest " };
+        let model = self.names.model;
+        let at_most_ns = longest_ns.and_then(|longest_ns| longest_ns.checked_add(model.later_ns()?));
+        let longest = lasted(model.is_end_unknown, longest_ns, at_most_ns);
+        longest.map_or_else(String::new, |longest| format!(", {first}{longest}"))
     }
 
     fn record(&mut self, lock: &Lock) -> io::Result<()> {

@@ -17,6 +17,19 @@ pub fn age(duration_ns: u64) -> String {
     }
 }
 
+/// `for 3 ms`, `for at least 3 ms`, `for at most 5 ms` or `for at least 3 ms and at most 5 ms`; nothing if the length
+/// is not known. `at_most_ns` is known where the end of a process is not: then the other one is a lower bound.
+pub(super) fn lasted(is_lower_bound: bool, length_ns: Option<u64>, at_most_ns: Option<u64>) -> Option<String> {
+    let at_least = if is_lower_bound { "at least " } else { "" };
+    let length = length_ns
+        .filter(|&length_ns| length_ns > 0)
+        .map(|length_ns| at_least.to_owned() + &duration(length_ns));
+    let at_most =
+        at_most_ns.filter(|_| is_lower_bound).map(|at_most_ns| format!("at most {}", duration(at_most_ns)));
+    let bounds: Vec<_> = length.into_iter().chain(at_most).collect();
+    (!bounds.is_empty()).then(|| format!("for {}", bounds.join(" and ")))
+}
+
 /// A length of time for people, down to nanoseconds: two or three digits and a unit.
 pub fn duration(duration_ns: u64) -> String {
     let in_units = |unit_ns: u64, unit: &str| {

@@ -55,6 +55,20 @@ fn a_lock_shows_its_holder_and_its_waiters_by_location() {
 }
 
 #[test]
+fn after_a_death_at_an_unknown_moment_times_have_an_upper_bound_too() {
+    let wait = Held::new(WAITING, A, WAIT);
+    let slots = [
+        Slot::thread("early", 11).has(wait.since(at(3.5))),
+        Slot::thread("late", 12).event(WAIT, &[at(4.5), A]).has(wait.since(at(4.5))),
+    ];
+    let shown = shown(&ring().of_a_dead_process().with_slots(slots));
+    assert!(shown.contains("2 threads wait at "), "{shown}");
+    // The last recorded moment is 4.5 s after the boot. The reading is much later.
+    let longest = shown.split_once(", the longest for at least 1.0 s and at most ");
+    assert!(longest.is_some(), "{shown}");
+}
+
+#[test]
 fn many_waiters_at_one_location_are_one_line() {
     let slots = (1..3000).map(|tid| Slot::thread("w", tid).has(Held::new(WAITING, A, WAIT)));
     let shown = shown(&ring().with_slots(slots));

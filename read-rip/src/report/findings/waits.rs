@@ -9,7 +9,7 @@ use crate::findings::{
 use crate::locks::Doing;
 use crate::report::doing::doing;
 use crate::report::names::Verbs;
-use crate::report::units::{counted, duration};
+use crate::report::units::{counted, lasted};
 
 pub(super) fn standstill(words: &mut Words<'_>, of: &Standstill) -> Paragraph {
     let direct = of.waiters.count;
@@ -78,14 +78,8 @@ fn keeps(holder: &StandingHolder) -> &'static str {
 /// How long the first of the threads has waited.
 fn longest(words: &Words<'_>, of: &Standstill, direct: usize) -> String {
     let first = if direct == 1 { "" } else { "the longest " };
-    let at_least = words.lasting("for ", of.longest_ns);
-    let at_most = of.longest_at_most_ns.filter(|_| words.is_end_unknown()).map(duration);
-    match (at_least.is_empty(), at_most) {
-        (true, None) => String::new(),
-        (false, None) => format!(", {first}{at_least}"),
-        (true, Some(at_most)) => format!(", {first}for at most {at_most}"),
-        (false, Some(at_most)) => format!(", {first}{at_least} and at most {at_most}"),
-    }
+    let longest = lasted(words.is_end_unknown(), of.longest_ns, of.longest_at_most_ns);
+    longest.map_or_else(String::new, |longest| format!(", {first}{longest}"))
 }
 
 fn holder_line(words: &Words<'_>, holder: &StandingHolder) -> String {
