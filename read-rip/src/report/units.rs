@@ -19,7 +19,11 @@ pub fn age(duration_ns: u64) -> String {
 
 /// `for 3 ms`, `for at least 3 ms`, `for at most 5 ms` or `for at least 3 ms and at most 5 ms`; nothing if the length
 /// is not known. `at_most_ns` is known where the end of a process is not: then the other one is a lower bound.
-pub(super) fn lasted(is_lower_bound: bool, length_ns: Option<u64>, at_most_ns: Option<u64>) -> Option<String> {
+pub(super) fn lasted(
+    is_lower_bound: bool,
+    length_ns: Option<u64>,
+    at_most_ns: Option<u64>,
+) -> Option<String> {
     let at_least = if is_lower_bound { "at least " } else { "" };
     let length = length_ns
         .filter(|&length_ns| length_ns > 0)

@@ -17,11 +17,13 @@
 //! | `walk` | what does a walk up a stack start from, and what does it find? |
 //! | `unwinder` | all of these, frame by frame |
 //! | `search` | what was in a register that is not known? |
+//! | `gap` | who has called code without unwind tables? |
 //! | `all` | the stacks of all threads |
 
 mod all;
 mod called;
 mod calls;
+mod gap;
 mod group;
 mod registers;
 mod rule;

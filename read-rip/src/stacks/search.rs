@@ -13,6 +13,7 @@ use std::rc::Rc;
 
 use super::calls::Call;
 use super::rule::Rule;
+use super::stack::Cut;
 use super::unwinder::Unwinder;
 use super::walk::{Fit, Position, Walk, WalkEnd};
 
@@ -42,7 +43,9 @@ impl Unwinder<'_> {
         let place = at.frame.pc;
         let (known, failures) =
             self.found.get(&place).map(|found| (found.distances.clone(), found.failures)).unwrap_or_default();
-        self.steps_left = if failures < FAILURES_MAX { STEPS_MAX } else { STEPS_AFTER_FAILURES_MAX };
+        let steps = if failures < FAILURES_MAX { STEPS_MAX } else { STEPS_AFTER_FAILURES_MAX };
+        // All that is searched for behind a gap has one limit together.
+        self.steps_left = if self.gaps == 0 { steps } else { self.steps_left.min(steps) };
         for (distance, fit) in known {
             if let Some((found, position)) = self.candidate(at, rule, register, sp.wrapping_add(distance))
                 && found <= fit
@@ -62,7 +65,7 @@ impl Unwinder<'_> {
             match self.candidate(at, rule, register, value) {
                 Some((Fit::Same, position)) => {
                     let walk = self.walk(position, true);
-                    if walk.end == WalkEnd::Outermost {
+                    if self.is_whole(&walk) {
                         self.remember(place, value - sp, Fit::Same);
                         return Some(walk);
                     }
@@ -85,7 +88,12 @@ impl Unwinder<'_> {
 
     fn complete(&mut self, position: &Position) -> Option<Walk> {
         let walk = self.walk(*position, true);
-        (walk.end == WalkEnd::Outermost).then_some(walk)
+        self.is_whole(&walk).then_some(walk)
+    }
+
+    /// Whether a walk has led to the thread's beginning. A C library without tables has begun its threads in such code.
+    fn is_whole(&self, walk: &Walk) -> bool {
+        walk.end == WalkEnd::Outermost || self.gaps > 0 && walk.end == WalkEnd::Cut(Cut::NoTable)
     }
 
     fn remember(&mut self, place: u64, distance: u64, fit: Fit) {
@@ -129,7 +137,7 @@ impl Unwinder<'_> {
     }
 
     /// The end of the memory range that a stack pointer is in.
-    fn stack_end(&self, sp: u64) -> u64 {
+    pub(super) fn stack_end(&self, sp: u64) -> u64 {
         let after = self.writable.partition_point(|&(begin, _)| begin <= sp);
         let range = after.checked_sub(1).map(|last| self.writable[last]);
         range.filter(|&(_, end)| sp < end).map_or(sp.saturating_add(FRAME_MAX_BYTES), |(_, end)| end)

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct Stack {
     /// From the innermost to the outermost. Empty if the thread's registers are not known.
     pub frames: Vec<Frame>,
-    /// The first frame that was inferred, if any: a register was not known that the unwind tables need, so its saved
-    /// value was searched for on the stack. The frames from this one on are those that fit: each is a call, and
-    /// together they lead to the end.
+    /// The first frame that was inferred, if any: a register was not known that the unwind tables need, or the code had
+    /// no table, so a saved value or a return address was searched for on the stack. The frames from this one on are
+    /// those that fit: each is a call, and together they lead to the end.
     pub inferred_from: Option<usize>,
     /// Why there are no more frames.
     pub end: End,

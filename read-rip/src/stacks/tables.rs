@@ -82,6 +82,11 @@ impl<'m> Tables<'m> {
         self.load(position).sections.loaded(relative, len as u64)
     }
 
+    /// Whether two addresses are in the same module.
+    pub(super) fn are_of_one_module(&self, one: u64, other: u64) -> bool {
+        self.module_at(one).is_some_and(|module| self.module_at(other) == Some(module))
+    }
+
     fn module_at(&self, address: u64) -> Option<usize> {
         let after = self.modules.partition_point(|entry| entry.begin() <= address);
         let position = after.checked_sub(1)?;

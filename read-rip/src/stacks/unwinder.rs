@@ -12,13 +12,14 @@
 //!
 //! # Blind spots
 //!
-//! Code without unwind tables ends a stack: code that was generated at run time, and C libraries that are built
-//! without. A thread that runs on while its stack is read gives a stack that may be cut, or mixed of two moments:
+//! Code that was generated at run time ends a stack. So does the code of a module without unwind tables, unless a call
+//! from code with tables has led there (`gap`). A thread that runs on while its stack is read gives a stack that may be cut, or mixed of two moments:
 //! compare its turns of the scheduler before and after.
 
 use std::rc::Rc;
 
 use super::calls::Code;
+use super::gap;
 use super::registers::{Convention, RegisterFile};
 use super::rule::{Rule, Stop};
 use super::signal_frame;
@@ -45,6 +46,10 @@ pub struct Unwinder<'m> {
     pub(super) found: HashMap<u64, Found>,
     /// How many frames may still be found for the present stack.
     pub(super) steps_left: usize,
+    /// How many callers of code without tables may still be tried for the present stack.
+    pub(super) gap_tries_left: usize,
+    /// How many pieces of code without tables are behind the present walk.
+    pub(super) gaps: usize,
 }
 
 impl<'m> Unwinder<'m> {
@@ -63,6 +68,8 @@ impl<'m> Unwinder<'m> {
             writable,
             found: HashMap::default(),
             steps_left: 0,
+            gap_tries_left: 0,
+            gaps: 0,
         }
     }
 
@@ -80,7 +87,7 @@ impl<'m> Unwinder<'m> {
             registers.set(self.convention.ra, given.lr);
         }
         self.window.start(given.sp);
-        self.steps_left = FRAMES_MAX;
+        (self.steps_left, self.gap_tries_left) = (FRAMES_MAX, gap::TRIES_MAX);
         let frame = Frame { pc: given.pc, is_return_address: false };
         let walk = self.walk(Position { frame, registers }, false);
         let end = match walk.end {
@@ -93,8 +100,8 @@ impl<'m> Unwinder<'m> {
         Stack { frames: walk.frames, inferred_from: walk.inferred_from, end }
     }
 
-    /// Unwinds from a position. Only one search is under way at a time: the registers of a caller that was searched for
-    /// are those that its table needs.
+    /// Unwinds from a position. In a search there is no other one, except behind a gap: the registers of a caller that was
+    /// searched for are those that its table needs.
     pub(super) fn walk(&mut self, mut at: Position, is_in_search: bool) -> Walk {
         let mut walk = Walk { frames: Vec::new(), inferred_from: None, end: WalkEnd::Cut(Cut::TooLong) };
         loop {
@@ -108,14 +115,17 @@ impl<'m> Unwinder<'m> {
                 Ok(caller) => at = caller,
                 Err(Failure::End(end)) => {
                     walk.end = end;
+                    if end == WalkEnd::Cut(Cut::NoTable)
+                        && let Some(rest) = self.over_gap(&at)
+                    {
+                        walk.infer(rest);
+                    }
                     return walk;
                 }
                 Err(Failure::Needs(rule, register)) => {
                     walk.end = WalkEnd::Cut(Cut::UnknownRegister);
                     if !is_in_search && let Some(rest) = self.search(&at, &rule, register) {
-                        walk.inferred_from = Some(walk.frames.len());
-                        walk.frames.extend(rest.frames);
-                        walk.end = rest.end;
+                        walk.infer(rest);
                     }
                     return walk;
                 }

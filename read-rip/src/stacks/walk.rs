@@ -20,6 +20,15 @@ pub(super) struct Walk {
     pub(super) end: WalkEnd,
 }
 
+impl Walk {
+    /// Goes on with what was searched for.
+    pub(super) fn infer(&mut self, rest: Walk) {
+        self.inferred_from = Some(self.frames.len());
+        self.frames.extend(rest.frames);
+        self.end = rest.end;
+    }
+}
+
 /// Why a walk ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WalkEnd {

@@ -79,6 +79,26 @@ fn idle_pools_of_c_are_no_findings() {
 }
 
 #[test]
+fn with_a_c_library_without_unwind_tables_the_same_is_found() {
+    let flags = ["-g", "-O1", "-pthread", "-static"];
+    let Some(idle) = compile("idle.c", "idle-musl", "musl-gcc", &flags) else { return };
+    silent(&idle, "queue", 4);
+    silent(&idle, "queue-and-epoll", 8);
+    silent(&idle, "leader", 3);
+    silent(&idle, "book-pool", 4);
+    stalled(&idle, "nobody-left", 5);
+    // A normal mutex of musl does not store its owner, so a cycle is not proven.
+    let deadlocks = compile("deadlocks.c", "deadlocks-musl", "musl-gcc", &flags).unwrap();
+    let stuck = Stuck::start(&deadlocks, &["normal"], 2);
+    assert_eq!(check(&stuck, "musl"), ["suspected stall"]);
+    let text = stuck.read(&["check"]).stdout;
+    assert!(text.contains(" waits for a lock at transfer deadlocks.c:"), "{text}");
+    assert!(text.contains("; so does 1 more thread\n"), "{text}");
+    let view = stuck.read(&[]).sound().stdout;
+    assert!(view.contains("waiting for the mutex savings (0x"), "{view}");
+}
+
+#[test]
 fn idle_pools_of_rust_are_no_findings() {
     silent(rust(), "book-pool", 4);
     silent(rust(), "queue", 4);
