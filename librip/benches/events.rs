@@ -1,4 +1,4 @@
-//! Measures what an event with values and a span cost, and compares them with a plain mark in the same run.
+//! Measures what an event with values, a span and a capture cost, and compares them with a plain mark in the same run.
 //!
 //! ```text
 //! cargo bench -p librip --bench events        or: scripts/bench events
@@ -25,8 +25,9 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use librip::{Builder, Clock, Keep, Text, rip_event, rip_snap, rip_span};
+use librip::{Builder, Clock, Keep, Text, rip_capture, rip_event, rip_slow_cycle, rip_snap, rip_span};
 use table::{child, measure, print_title};
 use turns::Candidate;
 
@@ -45,7 +46,7 @@ fn main() {
         }
     };
     println!("{}", if level == Clock::Off { "without times (RIP_CLOCK=off)" } else { "with times" });
-    if let Err(error) = Builder::new().words(1024).clock(level).keep(Keep::Never).create() {
+    if let Err(error) = Builder::new().clock(level).keep(Keep::Never).create() {
         eprintln!("events: no ring, so there is nothing to measure: {error}");
         std::process::exit(1);
     }
@@ -98,6 +99,16 @@ fn candidates(suffix: &'static str) -> Vec<Candidate<'static>> {
         Candidate::new(name("rip_span!, begin and end"), 0, 1, |rounds| {
             for _ in 0..rounds {
                 let _span = rip_span!("round");
+            }
+        }),
+        Candidate::new(name("rip_slow_cycle!, not slow"), 0, 1, |rounds| {
+            for _ in 0..rounds {
+                let _cycle = rip_slow_cycle!("round", Duration::from_secs(1));
+            }
+        }),
+        Candidate::new(name("rip_capture!, of 64 words"), 0, 1, |rounds| {
+            for _ in 0..rounds {
+                rip_capture!("kept");
             }
         }),
     ];

@@ -67,6 +67,7 @@ mod sys;
 
 use std::path::PathBuf;
 
+pub use crate::event::capture::Cycle;
 pub use crate::event::primitive::Primitive;
 pub use crate::event::span::Span;
 pub use crate::event::text::Text;
@@ -82,6 +83,7 @@ pub use librip_macros::{Value, spanned};
 /// What the expansions of the macros use.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::event::capture::{capture, cycle};
     pub use crate::event::format::check as check_format;
     pub use crate::event::record::event;
     pub use crate::event::span::begin as span;

@@ -437,6 +437,7 @@ extern "C" fn request(request: Request, lock: u64) {
         Request::TABLE_OVERFLOWED => drop(ring.header().held_overflows.fetch_add(1, Relaxed)),
         // ORDERING: relaxed, a statistic.
         Request::SPANS_OVERFLOWED => drop(ring.header().span_overflows.fetch_add(1, Relaxed)),
+        Request::CAPTURE => thread::capture(ring, lock),
         Request::RECALIBRATE_CLOCK => clock::recalibrate(ring.header()),
         _ => {}
     }

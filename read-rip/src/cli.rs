@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
-pub use log::{LogArgs, MinLevel, Moment, SpansArgs, TimeArgs};
+pub use log::{CapturesArgs, LogArgs, MinLevel, Moment, SpansArgs, TimeArgs};
 pub use typed::{parse, similar_command};
 
 const EXAMPLES: &str = "\
@@ -196,6 +196,8 @@ pub enum Command {
     Log(LogArgs),
     /// Shows how long spans took, and which are open
     Spans(SpansArgs),
+    /// Shows what threads had recorded when the program kept it: rip_capture! and slow cycles
+    Captures(CapturesArgs),
     /// Shows the stacks of a living process or of a core file: which threads do what, and in which functions
     Stacks(StacksArgs),
     /// Finds deadlocks and other problems with locks

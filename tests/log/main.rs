@@ -1,7 +1,8 @@
-//! Events with values, and spans: what a program said, as `read-rip log` and `read-rip spans` show it.
+//! Events with values, spans and captures: what a program said, as `read-rip log`, `spans` and `captures` show it.
 
 #![allow(missing_docs, reason = "tests")]
 
+mod captures;
 mod spans;
 mod storm;
 mod values;
@@ -13,7 +14,12 @@ use librip_test_kit::victim::Plan;
 use serde_json::Value;
 
 fn plan(arguments: &[&str]) -> Plan {
-    let mut all = vec!["events"];
+    plan_of("events", arguments)
+}
+
+/// A part of the victim.
+fn plan_of(part: &str, arguments: &[&str]) -> Plan {
+    let mut all = vec![part];
     all.extend(arguments);
     Plan::new(env!("CARGO_BIN_EXE_victim"), &all).env("RIP_WORDS", "1024")
 }

@@ -146,6 +146,9 @@ pub struct Header {
     pub threads_refused_filter: AtomicU64,
     /// Spans that found no free entry in their thread's table of open spans.
     pub span_overflows: AtomicU64,
+    /// Copies of slots that the program wanted to keep and that found no room: see
+    /// [`SLOT_KIND_CAPTURE`](crate::SLOT_KIND_CAPTURE).
+    pub captures_refused: AtomicU64,
 }
 
 /// How many children [`Header::recent_children`] has room for.
@@ -179,7 +182,7 @@ pub const SETTING_SLOTS_LIMITED: u32 = 8;
 pub const SETTING_CLOCK: u32 = 16;
 
 const _: () = {
-    assert!(size_of::<Header>() == 1448 + 40 * INCIDENTS_MAX);
+    assert!(size_of::<Header>() == 1456 + 40 * INCIDENTS_MAX);
     assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
     assert!(align_of::<Header>() == 8);
     assert!(offset_of!(Header, byte_order) == 8);
@@ -199,4 +202,5 @@ const _: () = {
     assert!(offset_of!(Header, handed_over_places) == 920 + 40 * INCIDENTS_MAX);
     assert!(offset_of!(Header, threads_refused_filter) == 1432 + 40 * INCIDENTS_MAX);
     assert!(offset_of!(Header, span_overflows) == 1440 + 40 * INCIDENTS_MAX);
+    assert!(offset_of!(Header, captures_refused) == 1448 + 40 * INCIDENTS_MAX);
 };

@@ -88,6 +88,13 @@ pub const SLOT_CLAIMING: u32 = 3;
 
 /// [`SlotHeader::kind`]: the slot of a thread.
 pub const SLOT_KIND_THREAD: u32 = 1;
+/// [`SlotHeader::kind`]: a copy of a thread's slot, which the program has kept. Its state is [`SLOT_EXITED`], and
+/// [`SlotHeader::exited_boottime_ns`] says when it was made. Words before [`SlotHeader::first_sequence`] are not part
+/// of it. Its generation is the number of copies that the slot has had. A later copy may replace it, the oldest first.
+pub const SLOT_KIND_CAPTURE: u32 = 2;
+
+/// A ring has at most this many slots with copies, and at most a quarter of its slots.
+pub const CAPTURES_MAX: usize = 64;
 
 /// [`SlotHeader::flags`]: the program named the thread in the ring. The kernel may have another name for it.
 pub const SLOT_FLAG_NAMED: u32 = 1;

@@ -47,7 +47,10 @@ macro_rules! rip_event {
     (level $level:ident, $format:literal $(, $value:expr)* $(,)?) => {
         $crate::__rip_with_values!(
             $format, [], [a b c d e f g h i j], [$($value),*],
-            |values| $crate::__private::event($crate::__rip_text_site!(KIND_EVENT, $crate::__rip_level!($level), [OPERAND_SHAPE], $format), values)
+            |values| $crate::__private::event(
+                $crate::__rip_text_site!(KIND_EVENT, $crate::__rip_level!($level), [OPERAND_SHAPE], $format),
+                values,
+            )
         )
     };
     ($format:literal $(, $value:expr)* $(,)?) => {
@@ -97,6 +100,86 @@ macro_rules! rip_span {
             )
         )
     };
+}
+
+/// Records an event as [`rip_event!`](crate::rip_event) does, and keeps all that this thread has recorded up to it.
+///
+/// A thread's history has room for its last words alone. A copy of it stays when the thread goes on: use this where
+/// something is wrong that will be explained by what came before. `read-rip captures` shows the copies. A ring keeps
+/// the last 64 of them, or a quarter as many as it has slots, if that is less. A copy of 64 words takes about half a
+/// microsecond.
+///
+/// The level is `warn` unless it precedes the format.
+///
+/// # Examples
+///
+/// ```
+/// # let (took_ms, user) = (1700, 12);
+/// if took_ms > 1000 {
+///     librip::rip_capture!("the request of user {} took {} ms", user, took_ms);
+/// }
+/// ```
+#[macro_export]
+macro_rules! rip_capture {
+    (level $level:ident, $format:literal $(, $value:expr)* $(,)?) => {
+        $crate::__rip_with_values!(
+            $format, [], [a b c d e f g h i j], [$($value),*],
+            |values| $crate::__private::capture(
+                $crate::__rip_text_site!(KIND_EVENT, $crate::__rip_level!($level), [OPERAND_SHAPE], $format),
+                values,
+            )
+        )
+    };
+    ($format:literal $(, $value:expr)* $(,)?) => {
+        $crate::rip_capture!(level warn, $format $(, $value)*)
+    };
+}
+
+/// Keeps what this thread records in a cycle of its work, if the cycle takes longer than a limit.
+///
+/// The first argument is the cycle's name, a string literal, the second one the limit, a
+/// [`Duration`](core::time::Duration). Returns a [`Cycle`](crate::Cycle); the cycle ends when that is dropped. If it
+/// was slow, an event says how long it took, and the thread's history from the beginning of the cycle on is kept, as
+/// with [`rip_capture!`](crate::rip_capture). Other cycles leave nothing. So a program that runs for months keeps its
+/// latest slow cycles, in memory that does not grow.
+///
+/// With a closure as the last argument, the cycle lasts while the closure runs, and the result is the closure's.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use librip::{rip_event, rip_slow_cycle};
+///
+/// fn serve(request: u64) -> u64 {
+///     let _cycle = rip_slow_cycle!("serve", Duration::from_millis(5));
+///     rip_event!("request {}", request);
+///     request + 1
+/// }
+///
+/// let answer = rip_slow_cycle!("loop", Duration::from_millis(20), || serve(7));
+/// assert_eq!(answer, 8);
+/// ```
+#[macro_export]
+macro_rules! rip_slow_cycle {
+    ($name:literal, $limit:expr, || $body:expr) => {{
+        let _cycle = $crate::rip_slow_cycle!($name, $limit);
+        $body
+    }};
+    ($name:literal, $limit:expr) => {{
+        const _: () = $crate::__private::check_label($name);
+        $crate::__private::cycle(
+            $crate::__rip_text_site!(
+                KIND_EVENT,
+                $crate::__rip_level!(warn),
+                [OPERAND_SHAPE],
+                $name,
+                ": a cycle took {} us, more than {} us"
+            ),
+            $limit,
+        )
+    }};
 }
 
 /// Gives each value a name, checks that what is recorded of them fits the format, and passes that on. Arguments: the

@@ -84,6 +84,8 @@ impl Request {
     pub(crate) const HELD_LOCK_DESTROYED: Request = Request(8);
     /// A span found no room in its thread's table.
     pub(crate) const SPANS_OVERFLOWED: Request = Request(9);
+    /// The calling thread's history is to be kept, from a sequence on.
+    pub(crate) const CAPTURE: Request = Request(10);
 }
 
 /// The owner, as this instance knows it.

@@ -31,6 +31,7 @@ use super::{clock, current, instance, kin, state};
 use crate::arch::{self, ThreadBlock};
 use crate::ring::fork_copy::{self, NONE_HELD};
 use crate::ring::slots::{self, Claimant, Position, Refusal};
+use crate::ring::{Ring, captures};
 use crate::sys;
 
 /// The key whose destructor runs when a thread ends; -1 if there is none.
@@ -146,6 +147,13 @@ fn position() -> Option<Position> {
     let (ring, slot) = (current::ring()?, slot_of(block)?);
     // ORDERING: relaxed: the calling thread has stored it.
     Some(Position { index: ring.slot_of(block.cursor.get())?, count: slot.count.load(Relaxed) })
+}
+
+/// Keeps what the calling thread has recorded from a sequence on.
+pub(crate) fn capture(ring: &Ring, first_sequence: u64) {
+    if let Some(index) = ring.slot_of(arch::thread_block().cursor.get()) {
+        captures::keep(ring, index, first_sequence);
+    }
 }
 
 /// How far the calling thread has come. If it has no slot, how far its creator had come.

@@ -23,7 +23,7 @@ use core::slice;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-use librip_format::{HANDED_OVER_MAX, INCIDENTS_MAX, SLOT_CLAIMING, SLOT_EXITED, SLOT_LIVE};
+use librip_format::{CAPTURES_MAX, HANDED_OVER_MAX, INCIDENTS_MAX, SLOT_CLAIMING, SLOT_EXITED, SLOT_LIVE};
 
 use super::exit_queue::ExitQueue;
 use super::geometry::{Geometry, Table};
@@ -60,6 +60,10 @@ pub(crate) struct Counters {
     pub(super) handed_over_places: [AtomicU64; HANDED_OVER_MAX],
     /// See `handed_over`.
     pub(super) handed_over_locks: [AtomicU64; HANDED_OVER_MAX],
+    /// How many captures were begun.
+    pub(super) captures: AtomicU64,
+    /// See `captures`.
+    pub(super) capture_places: [AtomicU32; CAPTURES_MAX],
 }
 
 /// Who owns a slot. The slot's header in the file has a copy.
@@ -176,7 +180,7 @@ unsafe impl Send for Control {}
 unsafe impl Sync for Control {}
 
 /// The arrays start after the counters, at this distance.
-const ARRAYS_AT: usize = 1024;
+const ARRAYS_AT: usize = 2048;
 const _: () = assert!(size_of::<Counters>() <= ARRAYS_AT);
 
 impl Control {

@@ -29,6 +29,7 @@ pub(crate) mod atomic {
     pub(crate) use core::sync::atomic::AtomicU64;
 }
 pub(crate) mod calls;
+pub(crate) mod captures;
 pub(crate) mod children;
 pub(crate) mod control;
 mod entry;

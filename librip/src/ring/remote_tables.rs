@@ -59,7 +59,8 @@ pub(crate) fn without_guard(ring: &Ring, lock: u64) {
 /// The holder may be a thread of another process, if processes share the lock.
 pub(crate) fn abandoned(ring: &Ring, lock: u64) {
     if search(ring, lock, freed).is_none() {
-        search_in(ring, lock, |_| true, |meta| freed(meta).filter(|_| meta & HELD_PROCESS_SHARED != 0));
+        // Captures belong to no process.
+        search_in(ring, lock, |pid| pid != 0, |meta| freed(meta).filter(|_| meta & HELD_PROCESS_SHARED != 0));
     }
 }
 

@@ -145,7 +145,7 @@ pub(crate) fn set_name(slot: &SlotHeader, name: &[u8]) {
 }
 
 /// Hands out an index that had no owner before; `None` if all were handed out.
-fn fresh(ring: &Ring) -> Result<Option<u64>, Unreserved> {
+pub(super) fn fresh(ring: &Ring) -> Result<Option<u64>, Unreserved> {
     let used = ring.used(Table::Slots);
     loop {
         // ORDERING: relaxed: the exchange decides which thread gets the index, and nobody has written to its slot.

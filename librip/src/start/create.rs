@@ -170,6 +170,7 @@ fn header(plan: &Plan, pid: u32, new: &NewFile) -> Header {
         handed_over_locks: [const { AtomicU64::new(0) }; HANDED_OVER_MAX],
         threads_refused_filter: 0.into(),
         span_overflows: 0.into(),
+        captures_refused: 0.into(),
     }
 }
 

@@ -94,7 +94,7 @@ pub(super) fn spans(args: &SpansArgs, wanted: &Common) -> Result<u8, AppError> {
 }
 
 /// Reads a ring. Only rings have events.
-fn read(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
+pub(super) fn read(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
     if is_core(path) || process_of(path).is_some() {
         return Err(AppError::NoEvents { path: path.to_owned() });
     }
@@ -199,7 +199,7 @@ fn show<'r>(
 }
 
 /// Whether several processes share the ring.
-fn names_process(reading: &Reading) -> bool {
+pub(super) fn names_process(reading: &Reading) -> bool {
     let own = reading.pid();
     reading.snapshot.slots.iter().any(|slot| Some(slot.pid) != own)
 }

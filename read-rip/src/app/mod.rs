@@ -3,6 +3,7 @@
 //! The commands connect the layers. They decode, analyse and format nothing themselves.
 
 mod bare;
+mod captures;
 mod check;
 mod collect;
 mod cores;
@@ -57,6 +58,7 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
         Some(Command::Locks(args)) => locks::locks(&args, &cli.common),
         Some(Command::Log(args)) => log::log(&args, &cli.common),
         Some(Command::Spans(args)) => log::spans(&args, &cli.common),
+        Some(Command::Captures(args)) => captures::captures(&args, &cli.common),
         Some(Command::Stacks(args)) => bare::stacks(&args, &cli.common),
         Some(Command::Check(args)) if args.all && cli.common.is_default_dir() => {
             machine::check(&args, &cli.common)

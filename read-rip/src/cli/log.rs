@@ -1,4 +1,4 @@
-//! The arguments of `log` and `spans`.
+//! The arguments of `log`, `spans` and `captures`.
 
 use std::time::{Duration, SystemTime};
 
@@ -75,6 +75,17 @@ pub struct SpansArgs {
     /// Which time is shown: spans that ended then, and those that are open.
     #[command(flatten)]
     pub time: TimeArgs,
+}
+
+/// What `captures` shows.
+#[derive(Args, Debug)]
+pub struct CapturesArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: RingArgs,
+    /// Only captures that REGEX matches: in a text, in a `file:line`, or in the `name[tid]` of the thread
+    #[arg(short, long, value_name = "REGEX")]
+    pub r#match: Option<regex::Regex>,
 }
 
 /// The least important level that is shown.

@@ -134,6 +134,10 @@ impl Lines<'_> {
                 format!("{} did not fit in the ring", counted(header.lock_names_refused, "lock's name")),
             )?;
         }
+        if !snapshot.captures.is_empty() || header.captures_refused > 0 {
+            let kept = snapshot.captures.len();
+            self.line("captures", format!("{kept} kept, {} dropped", header.captures_refused))?;
+        }
         Ok(())
     }
 

@@ -24,7 +24,7 @@ pub struct LogWriter {
 }
 
 /// What stands for the time of an entry whose time is not known.
-const NO_TIME: &str = "--:--:--.------";
+pub(super) const NO_TIME: &str = "--:--:--.------";
 
 impl LogWriter {
     /// Writes an entry. `text` is what the program said, and `place` where. `names_process`: whether several processes
@@ -66,7 +66,7 @@ impl LogWriter {
 }
 
 /// The name of a thread: `name[tid]`.
-fn thread(slot: &Slot, names_process: bool) -> String {
+pub(super) fn thread(slot: &Slot, names_process: bool) -> String {
     let name = format!("{}[{}]", printable(&slot.name), slot.tid);
     if names_process { format!("{name} of process {}", slot.pid) } else { name }
 }
@@ -108,7 +108,7 @@ pub fn realtime_ns(snapshot: &Snapshot, boottime_ns: u64) -> Option<u64> {
 }
 
 /// The day and the time of a moment since boot, UTC.
-fn wall_clock(snapshot: &Snapshot, boottime_ns: u64) -> Option<(String, String)> {
+pub(super) fn wall_clock(snapshot: &Snapshot, boottime_ns: u64) -> Option<(String, String)> {
     // 64 bits of nanoseconds end in the year 2554, and the format knows years to 9999.
     let ns = realtime_ns(snapshot, boottime_ns)?;
     let text = humantime::format_rfc3339_micros(UNIX_EPOCH + Duration::from_nanos(ns)).to_string();

@@ -8,6 +8,7 @@
 //! | `threads` | threads by function, and one by one |
 //! | `locks` | locks, their holders and waiters |
 //! | `log` | events with values, and spans |
+//! | `captures` | what the program has kept |
 //! | `findings/` | findings: all sentences about them are made there |
 //! | `list`, `info` | rings, and what a ring says about itself |
 //! | `json/` | all of these as JSON |
@@ -21,6 +22,7 @@
 
 mod activity;
 mod balance;
+mod captures;
 pub mod ci;
 mod death;
 mod doing;
@@ -40,6 +42,7 @@ mod units;
 pub use crate::printable::printable;
 pub use activity::ActivityWords;
 pub use balance::{doing_now, recorded_nothing};
+pub use captures::capture;
 pub use death::death;
 pub use findings::{Sources, findings};
 pub use info::info;

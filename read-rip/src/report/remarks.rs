@@ -197,6 +197,15 @@ pub fn of_spans(snapshot: &Snapshot) -> Vec<String> {
     remarks
 }
 
+/// Captures that are not there.
+pub fn of_captures(snapshot: &Snapshot) -> Option<String> {
+    let refused = snapshot.header.as_ref()?.captures_refused;
+    (refused > 0).then(|| {
+        let captures = agreeing(refused, "capture", "was", "were");
+        format!("{captures} dropped: there was no room, or several were made at the same moment.")
+    })
+}
+
 /// Threads without a known mark.
 pub fn of_silent(count: u64) -> Option<String> {
     (count > 0).then(|| format!("{} no known mark.", agreeing(count, "thread", "has", "have")))

@@ -28,12 +28,12 @@ use std::io::{self, Write};
 
 use super::activity::ActivityWords;
 use super::names::{LocationTexts, LockNames};
-use super::units::counted;
+use super::units::{counted, duration};
 use crate::events::Event;
 use crate::locations::{Location, LocationId, Locations, MARKS_MAX};
-use crate::log;
+use crate::log::{self, EntryKind};
 use crate::printable::printable;
-use crate::ring::SiteKind;
+use crate::ring::{SiteKind, Slot};
 use crate::threads::{Group, Thread, ThreadState};
 
 /// Writes the condensed view.
@@ -96,8 +96,8 @@ fn labels<'a>(location: &Location, locations: &Locations<'a>) -> Vec<&'a str> {
 
 /// The word for a mark of a lock. Several marks may have one line, such as that of the call of a wrapper or of a macro,
 /// so the line does not say what the thread did.
-fn word(thread: &Thread<'_>, event: &Event, locations: &Locations<'_>) -> Option<&'static str> {
-    word_of(locations.meaning(thread.slot.pid, event.pc)?.kind?)
+pub(super) fn word(slot: &Slot, event: &Event, locations: &Locations<'_>) -> Option<&'static str> {
+    word_of(locations.meaning(slot.pid, event.pc)?.kind?)
 }
 
 /// The word for a kind of mark. The file's description lists all of them.
@@ -121,19 +121,22 @@ fn word_of(kind: SiteKind) -> Option<&'static str> {
     }
 }
 
-/// Writes what `-v` adds to an event: labels or what the program said, the lock, and the time since recording began.
-fn details(
+/// Writes labels or what the program said, and the lock.
+pub(super) fn said(
     out: &mut dyn Write,
-    thread: &Thread<'_>,
+    slot: &Slot,
     event: &Event,
     location: &Location,
     locations: &Locations<'_>,
     now_ns: Option<u64>,
 ) -> io::Result<()> {
-    let slot = thread.slot;
-    match log::kind_of(slot, event, locations, None, now_ns) {
+    let time_ns = locations.time_of(slot, event, now_ns);
+    match log::kind_of(slot, event, locations, time_ns, now_ns) {
         Some(kind) => {
             write!(out, " \"{}\"", printable(&log::text(kind, slot, event, location, locations)))?;
+            if let EntryKind::End(Some(took_ns)) = kind {
+                write!(out, " after {}", duration(took_ns))?;
+            }
         }
         None => {
             for (index, label) in labels(location, locations).iter().enumerate() {
@@ -141,15 +144,11 @@ fn details(
             }
         }
     }
-    let pid = slot.pid;
-    if let Some(lock) = locations.lock_of(thread.slot, event) {
-        match locations.lock_name(pid, lock) {
+    if let Some(lock) = locations.lock_of(slot, event) {
+        match locations.lock_name(slot.pid, lock) {
             Some(name) => write!(out, " of {} ({lock:#x})", printable(name))?,
             None => write!(out, " of {lock:#x}")?,
         }
-    }
-    if let Some(since_ns) = locations.since_start(thread.slot, event, now_ns) {
-        write!(out, " at {}.{:06} s", since_ns / 1_000_000_000, since_ns / 1000 % 1_000_000)?;
     }
     Ok(())
 }
@@ -175,12 +174,15 @@ pub fn thread(
     for (event, location) in events {
         let sequence = event.sequence & sequence_mask;
         write!(out, "{separator}{{{sequence}}}{}", texts.of(locations.get(*location)))?;
-        if let Some(word) = word(thread, event, locations) {
+        if let Some(word) = word(thread.slot, event, locations) {
             write!(out, "({word})")?;
         }
         write!(out, "{}", texts.outer(locations.get(*location)))?;
         if texts.is_verbose {
-            details(out, thread, event, locations.get(*location), locations, now_ns)?;
+            said(out, thread.slot, event, locations.get(*location), locations, now_ns)?;
+            if let Some(since_ns) = locations.since_start(thread.slot, event, now_ns) {
+                write!(out, " at {}.{:06} s", since_ns / 1_000_000_000, since_ns / 1000 % 1_000_000)?;
+            }
         }
         separator = ", ";
     }

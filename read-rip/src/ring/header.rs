@@ -58,6 +58,8 @@ pub struct Header {
     pub metadata_refused: u64,
     /// Names of locks that did not fit in the ring.
     pub lock_names_refused: u64,
+    /// Captures that found no room.
+    pub captures_refused: u64,
     /// What the ticks of times mean; `None` if no times are recorded.
     pub clock: Option<Clock>,
     /// Acquisitions that found no free entry in their thread's held-lock table.

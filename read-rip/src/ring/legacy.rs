@@ -84,6 +84,7 @@ pub(super) fn read(source: &Source) -> Result<Snapshot, Error> {
         modules: Vec::new(),
         sites: Vec::new(),
         slots,
+        captures: Vec::new(),
         lock_names: HashMap::new(),
         calls: Vec::new(),
         static_texts: StaticTexts::default(),

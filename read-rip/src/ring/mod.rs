@@ -95,7 +95,10 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
     }
     let (header, mut defects) = parse::header(source)?;
     let (modules, sites, static_texts) = metadata::read(source, &header, &mut defects);
-    let slots = copy::slots(source, &header, &mut defects);
+    let mut slots = copy::slots(source, &header, &mut defects);
+    let captures = slots.extract_if(.., |slot| slot.kind == SlotKind::Capture);
+    // The others are being replaced.
+    let captures = captures.filter(|slot| slot.state == SlotState::Exited).collect();
     let lock_names = names::read(source, &header, &mut defects);
     let calls = call::read(source, &header, &mut defects);
     Ok(Snapshot {
@@ -103,6 +106,7 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
         modules,
         sites,
         slots,
+        captures,
         lock_names,
         calls,
         static_texts,

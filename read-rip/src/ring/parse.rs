@@ -128,6 +128,7 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         slots_reused: bytes.u64(offset_of!(Raw, slots_reused)),
         metadata_refused: bytes.u64(offset_of!(Raw, metadata_refused)),
         lock_names_refused: bytes.u64(offset_of!(Raw, lock_names_refused)),
+        captures_refused: bytes.u64(offset_of!(Raw, captures_refused)),
         clock: None,
         held_overflows: bytes.u64(offset_of!(Raw, held_overflows)),
         span_overflows: bytes.u64(offset_of!(Raw, span_overflows)),

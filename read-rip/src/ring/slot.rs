@@ -34,6 +34,8 @@ impl SlotState {
 pub enum SlotKind {
     /// A thread.
     Thread,
+    /// Nobody: it is a copy of a thread's slot, which the program has kept.
+    Capture,
     /// A kind that this version does not know.
     Unknown(u32),
 }
@@ -41,7 +43,11 @@ pub enum SlotKind {
 impl From<u32> for SlotKind {
     /// Decodes the kind of the format.
     fn from(raw: u32) -> SlotKind {
-        if raw == librip_format::SLOT_KIND_THREAD { SlotKind::Thread } else { SlotKind::Unknown(raw) }
+        match raw {
+            librip_format::SLOT_KIND_THREAD => SlotKind::Thread,
+            librip_format::SLOT_KIND_CAPTURE => SlotKind::Capture,
+            _ => SlotKind::Unknown(raw),
+        }
     }
 }
 

@@ -15,8 +15,11 @@ pub struct Snapshot {
     pub modules: Vec<Module>,
     /// The marks in the source of the modules.
     pub sites: Vec<Site>,
-    /// All slots that were ever used.
+    /// The slots of all threads that ever recorded.
     pub slots: Vec<Slot>,
+    /// Copies of slots that the program has kept, of [`SlotKind::Capture`](super::SlotKind::Capture). They exited when
+    /// they were made.
+    pub captures: Vec<Slot>,
     /// The names that processes gave to their locks, by pid and address; may contain anything.
     pub lock_names: HashMap<(u32, u64), String>,
     /// Callers of wrapped locks that the recorder copied; may contain anything.
@@ -37,6 +40,7 @@ impl Snapshot {
             modules,
             sites: Vec::new(),
             slots: Vec::new(),
+            captures: Vec::new(),
             lock_names: HashMap::new(),
             calls: Vec::new(),
             static_texts: StaticTexts::default(),

@@ -139,6 +139,12 @@ fn every_command_writes_lines_that_fit_the_schema() {
     let spans = valid(&["spans"], &said());
     assert_eq!(spans[1]["data"]["open"][0]["value"], 512, "{spans:#?}");
     lines.extend(spans);
+    let mut kept = said();
+    let slot = kept.slots[0].clone();
+    kept.slots.push(Slot { is_capture: true, ..slot.exited() });
+    let captures = valid(&["captures"], &kept);
+    assert_eq!(captures[1]["data"]["events"][0]["text"], "7 and no", "{captures:#?}");
+    lines.extend(captures);
     lines.extend(valid(&["check"], &deadlock().of_this_process()));
     lines.extend(all_valid(read_rip(["check", "--all", "--json", "--min-confidence", "proven"]).json()));
     let damaged = Ring { settings_ignored: 31, reused: 6, exit_status: Some(3), ..pile_up() };

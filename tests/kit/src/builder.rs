@@ -318,7 +318,7 @@ impl Ring {
     pub fn slot_bytes(&self, slot: &Slot) -> Vec<u8> {
         let mut bytes = vec![0; slot_at::LEN];
         put32(&mut bytes, slot_at::STATE, slot.state);
-        put32(&mut bytes, slot_at::KIND, 1);
+        put32(&mut bytes, slot_at::KIND, 1 + u32::from(slot.is_capture));
         put32(&mut bytes, slot_at::GENERATION, slot.generation);
         put32(&mut bytes, slot_at::PID, slot.pid.unwrap_or(self.pid));
         put32(&mut bytes, slot_at::TID, slot.tid);

@@ -33,7 +33,7 @@ macro_rules! structure {
 
 structure! {
     /// The header, at the start of the file.
-    header_at, 2888 bytes:
+    header_at, 2896 bytes:
     MAGIC 0 + 8,
     BYTE_ORDER 8 + 4,
     VERSION_MAJOR 12 + 2,
@@ -86,6 +86,7 @@ structure! {
     HANDED_OVER_LOCKS 2616 + 256,
     REFUSED_FILTER 2872 + 8,
     SPAN_OVERFLOWS 2880 + 8,
+    CAPTURES_REFUSED 2888 + 8,
 }
 
 structure! {
@@ -429,6 +430,7 @@ mod tests {
             HANDED_OVER_LOCKS handed_over_locks,
             REFUSED_FILTER threads_refused_filter,
             SPAN_OVERFLOWS span_overflows,
+            CAPTURES_REFUSED captures_refused,
         }
         compare! { incident_at, Incident:
             KIND kind, COUNT count, PID pid, TID tid, LOCK lock, CALLER caller, BOOTTIME boottime_ns,

@@ -38,6 +38,7 @@ pub struct Ring {
     pub slots_reused: u64,
     pub metadata_refused: u64,
     pub lock_names_refused: u64,
+    pub captures_refused: u64,
     pub clock_level: u32,
     pub held_overflows: u64,
     pub releases_unmatched: u64,
@@ -49,8 +50,10 @@ pub struct Ring {
     pub exit_status: Option<i32>,
     pub modules: Vec<Module>,
     pub sites: Vec<Site>,
-    /// The slots that have been handed out.
+    /// The slots that have been handed out to threads.
     pub slots: Vec<Slot>,
+    /// The slots with copies that the program has kept.
+    pub captures: Vec<Slot>,
 }
 
 /// An executable or library.
@@ -102,6 +105,7 @@ pub struct Site {
 pub struct Slot {
     pub index: usize,
     pub state: State,
+    pub is_capture: bool,
     pub generation: u32,
     pub pid: u32,
     pub tid: u32,

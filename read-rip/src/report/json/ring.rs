@@ -70,6 +70,8 @@ struct Info<'a> {
     threads_without_exit: u64,
     modules_refused: u64,
     lock_names_refused: u64,
+    captures: usize,
+    captures_refused: u64,
     held_overflows: u64,
     releases_unmatched: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,6 +203,8 @@ impl<W: Write> Json<W> {
                 threads_without_exit: header.threads_without_exit,
                 modules_refused: header.metadata_refused,
                 lock_names_refused: header.lock_names_refused,
+                captures: snapshot.captures.len(),
+                captures_refused: header.captures_refused,
                 held_overflows: header.held_overflows,
                 releases_unmatched: header.releases_unmatched,
                 clock: header.clock.as_ref().map(|clock| Clock {

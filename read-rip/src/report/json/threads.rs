@@ -9,8 +9,10 @@ use super::location::{JsonLocation, json_location};
 use super::writer::{Json, moment};
 use crate::events::Event;
 use crate::locations::{LocationId, Locations};
+use crate::log;
+use crate::report::log::realtime_ns;
 use crate::report::{ActivityWords, LockNames};
-use crate::ring::Snapshot;
+use crate::ring::{Slot, Snapshot};
 use crate::threads::{Group, Thread, ThreadState};
 
 #[derive(Serialize)]
@@ -50,7 +52,22 @@ struct JsonEvent<'a> {
     lock_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     boottime_ns: Option<String>,
+    /// What the program said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
     location: JsonLocation<'a>,
+}
+
+#[derive(Serialize)]
+struct JsonCapture<'a> {
+    name: &'a str,
+    pid: u32,
+    tid: u32,
+    kept_boottime_ns: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept_realtime_ns: Option<String>,
+    overwritten: u64,
+    events: Vec<JsonEvent<'a>>,
 }
 
 impl<W: Write> Json<W> {
@@ -84,17 +101,7 @@ impl<W: Write> Json<W> {
         snapshot: &Snapshot,
         now_ns: Option<u64>,
     ) -> io::Result<()> {
-        let locations = names.locations;
         let seen = ActivityWords::new(names).and_then(|words| words.seen_thread(thread));
-        let events = events.iter().map(|(event, location)| JsonEvent {
-            sequence: event.sequence & snapshot.sequence_mask,
-            lock: locations.lock_of(thread.slot, event).map(|lock| format!("{lock:#x}")),
-            lock_name: locations
-                .lock_of(thread.slot, event)
-                .and_then(|lock| locations.lock_name(thread.slot.pid, lock)),
-            boottime_ns: locations.time_of(thread.slot, event, now_ns).map(moment),
-            location: json_location(locations.get(*location), locations, snapshot),
-        });
         self.line(
             "thread",
             JsonThread {
@@ -104,11 +111,59 @@ impl<W: Write> Json<W> {
                 state: state_name(thread.state),
                 generation: thread.slot.generation,
                 overwritten: thread.slot.overwritten(),
-                events: events.collect(),
+                events: json_events(thread.slot, events, names.locations, snapshot, now_ns),
                 doing: seen.and_then(|seen| json_doing(seen, names, snapshot)),
             },
         )
     }
+
+    /// What a thread had recorded when the program kept it.
+    #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
+    pub fn capture(
+        &mut self,
+        slot: &Slot,
+        events: &[(Event, LocationId)],
+        names: &LockNames<'_>,
+        snapshot: &Snapshot,
+        now_ns: Option<u64>,
+    ) -> io::Result<()> {
+        self.line(
+            "capture",
+            JsonCapture {
+                name: &slot.name,
+                pid: slot.pid,
+                tid: slot.tid,
+                kept_boottime_ns: moment(slot.exited_boottime_ns),
+                kept_realtime_ns: realtime_ns(snapshot, slot.exited_boottime_ns).map(moment),
+                overwritten: slot.overwritten(),
+                events: json_events(slot, events, names.locations, snapshot, now_ns),
+            },
+        )
+    }
+}
+
+/// A history.
+fn json_events<'a>(
+    slot: &Slot,
+    events: &[(Event, LocationId)],
+    locations: &'a Locations<'_>,
+    snapshot: &'a Snapshot,
+    now_ns: Option<u64>,
+) -> Vec<JsonEvent<'a>> {
+    let one = |(event, location): &(Event, LocationId)| {
+        let lock = locations.lock_of(slot, event);
+        let location = locations.get(*location);
+        JsonEvent {
+            sequence: event.sequence & snapshot.sequence_mask,
+            lock: lock.map(|lock| format!("{lock:#x}")),
+            lock_name: lock.and_then(|lock| locations.lock_name(slot.pid, lock)),
+            boottime_ns: locations.time_of(slot, event, now_ns).map(moment),
+            text: log::kind_of(slot, event, locations, None, now_ns)
+                .map(|kind| log::text(kind, slot, event, location, locations)),
+            location: json_location(location, locations, snapshot),
+        }
+    };
+    events.iter().map(one).collect()
 }
 
 pub(super) fn state_name(state: ThreadState) -> &'static str {

@@ -169,6 +169,8 @@ pub struct Slot {
     pub name: Vec<u8>,
     /// Whether the program gave the thread this name.
     pub is_named: bool,
+    /// A copy that the program has kept.
+    pub is_capture: bool,
     pub first_sequence: u64,
     pub count: u64,
     /// Entries of the held-lock table: lock, meta, since.
@@ -191,6 +193,7 @@ impl Slot {
             claimed_ns: 1_000 + u64::from(tid),
             name: name.into(),
             is_named: false,
+            is_capture: false,
             first_sequence: 0,
             count: 0,
             held: Vec::new(),

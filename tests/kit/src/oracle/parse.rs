@@ -87,7 +87,11 @@ impl Ring {
         }
         let slots = region(&bytes, region::SLOTS)?;
         for (index, at) in slots.entries().enumerate() {
-            ring.slots.push(slot(&bytes, at, index, ring.slot_words)?);
+            let slot = slot(&bytes, at, index, ring.slot_words)?;
+            match slot.is_capture {
+                true => ring.captures.push(slot),
+                false => ring.slots.push(slot),
+            }
         }
         ring.slots.iter().try_for_each(|slot| ring.check_operands(slot))?;
         Ok(ring)
@@ -166,6 +170,7 @@ fn counters(bytes: &Bytes) -> Result<Ring, Damage> {
         slots_reused: bytes.u64(header_at::SLOTS_REUSED)?,
         metadata_refused: bytes.u64(header_at::METADATA_REFUSED)?,
         lock_names_refused: bytes.u64(header_at::LOCK_NAMES_REFUSED)?,
+        captures_refused: bytes.u64(header_at::CAPTURES_REFUSED)?,
         clock_level: bytes.u32(header_at::CLOCK_LEVEL)?,
         held_overflows: bytes.u64(header_at::HELD_OVERFLOWS)?,
         releases_unmatched: bytes.u64(header_at::RELEASES_UNMATCHED)?,
@@ -175,6 +180,7 @@ fn counters(bytes: &Bytes) -> Result<Ring, Damage> {
         modules: Vec::new(),
         sites: Vec::new(),
         slots: Vec::new(),
+        captures: Vec::new(),
     };
     Ok(ring)
 }
@@ -381,6 +387,7 @@ fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Dama
     let slot = Slot {
         index,
         state,
+        is_capture: bytes.u32(at + slot_at::KIND)? == 2,
         generation: bytes.u32(at + slot_at::GENERATION)?,
         pid: bytes.u32(at + slot_at::PID)?,
         tid: bytes.u32(at + slot_at::TID)?,
@@ -397,11 +404,14 @@ fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Dama
         held: held_locks(bytes, at + slot_at::HELD)?,
     };
     if matches!(state, State::Live | State::Exited) {
-        require!(bytes.u32(at + slot_at::KIND)? == 1, "slot {index} has another kind");
+        let kind = bytes.u32(at + slot_at::KIND)?;
+        require!(kind == 1 || kind == 2 && state == State::Exited, "slot {index} has kind {kind}");
         require!(slot.first_sequence <= slot.count, "slot {index} begins after its count");
         require!(slot.generation > 0 && slot.pid > 0 && slot.tid > 0, "slot {index} has no owner");
     }
-    for (at, &value) in slot.words.iter().enumerate() {
+    // A copy that is being made says nothing yet.
+    let words_count = if slot.is_capture && state == State::Claiming { 0 } else { slot.words.len() };
+    for (at, &value) in slot.words.iter().enumerate().take(words_count) {
         if value == 0 {
             require!(
                 at as u64 >= slot.count || is_among_newest(&slot, at) || state == State::Claiming,

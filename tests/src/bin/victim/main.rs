@@ -9,6 +9,7 @@
     reason = "a program that exists to misbehave: the file that does it says what and why"
 )]
 
+mod captures;
 mod common;
 mod die;
 mod events;
@@ -26,7 +27,8 @@ fn main() {
         ["threads", rest @ ..] => threads::main(rest),
         ["locks", rest @ ..] => locks::main(rest),
         ["events", rest @ ..] => events::main(rest),
+        ["captures", rest @ ..] => captures::main(rest),
         ["harm", rest @ ..] => harm::main(rest),
-        _ => panic!("victim die|threads|harm|locks|events WAY"),
+        _ => panic!("victim die|threads|harm|locks|events|captures WAY"),
     }
 }

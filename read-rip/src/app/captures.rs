@@ -1,0 +1,95 @@
+//! `read-rip captures`: what threads had recorded when the program kept it. It formats nothing.
+
+use std::io::Write;
+
+use super::error::AppError;
+use super::log::{names_process, read};
+use super::matching::Pattern;
+use super::output::output;
+use super::reading::Reading;
+use crate::cli::{CapturesArgs, Common};
+use crate::events::{self, Event, Leftover};
+use crate::locations::{FileNames, Guards, LocationId, Locations};
+use crate::locks::LockModel;
+use crate::log;
+use crate::report::{self, Json, LockNames};
+use crate::ring::Slot;
+
+/// `read-rip captures`.
+pub(super) fn captures(args: &CapturesArgs, wanted: &Common) -> Result<u8, AppError> {
+    let path = super::rings::choose(&args.ring, wanted)?;
+    let mut reading = read(&path, wanted)?;
+    let mut kept = std::mem::take(&mut reading.snapshot.captures);
+    kept.sort_by_key(|slot| slot.exited_boottime_ns);
+    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
+    let mut leftover = Leftover::default();
+    let histories: Vec<_> = kept.iter().map(|slot| history(slot, &mut locations, &mut leftover)).collect();
+    let files = FileNames::choose(locations.iter());
+    let texts = report::location_texts(&locations, &files, false);
+    let names_process = names_process(&reading);
+    let matching = args.r#match.as_ref().map(|pattern| Pattern { pattern, names_process });
+    let model = LockModel::default();
+    let names = LockNames { model: &model, locations: &locations, texts: &texts, seen: None };
+    let mut out = output(wanted);
+    if wanted.json {
+        reading.write_ring(&mut Json(&mut out))?;
+    } else {
+        for process in reading.processes(&reading.threads(), "") {
+            writeln!(out, "{}", process.heading)?;
+        }
+    }
+    let mut shown = 0;
+    for (slot, events) in kept.iter().zip(&histories) {
+        let is_matched = |(event, at): &(Event, LocationId), of: &Pattern<'_>| {
+            let location = locations.get(*at);
+            let said = log::kind_of(slot, event, &locations, None, None)
+                .map(|kind| log::text(kind, slot, event, location, &locations));
+            of.pattern.is_match(&texts.line_of(location))
+                || said.is_some_and(|said| of.pattern.is_match(&said))
+        };
+        if matching
+            .as_ref()
+            .is_some_and(|of| !of.has_thread_of(slot) && !events.iter().any(|event| is_matched(event, of)))
+        {
+            continue;
+        }
+        shown += 1;
+        if wanted.json {
+            Json(&mut out).capture(slot, events, &names, &reading.snapshot, reading.now_ns)?;
+        } else {
+            let of = (&reading.snapshot, names_process);
+            report::capture(&mut out, slot, events, &names, of, reading.now_ns)?;
+        }
+    }
+    out.flush()?;
+    drop(out);
+    let mut remarks = report::remarks::of_leftover(&leftover);
+    remarks.extend(report::remarks::of_captures(&reading.snapshot));
+    if shown == 0 {
+        remarks.push(nothing(&reading, kept.is_empty()).to_owned());
+    }
+    reading.remarks(wanted, &locations, &remarks)
+}
+
+/// The events of a capture, and where they are.
+fn history(slot: &Slot, locations: &mut Locations<'_>, leftover: &mut Leftover) -> Vec<(Event, LocationId)> {
+    let (events, of_slot) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
+    leftover.incomplete_events += of_slot.incomplete_events;
+    leftover.stray_operands += of_slot.stray_operands;
+    let mut guards = Guards::default();
+    let with_location = |event: Event| {
+        let location = guards.find(slot, &event, locations);
+        locations.find_lock(slot, &event);
+        (event, location)
+    };
+    events.into_iter().map(with_location).collect()
+}
+
+/// Why there is nothing to show.
+fn nothing(reading: &Reading, is_empty: bool) -> &'static str {
+    match (is_empty, reading.snapshot.header.is_some()) {
+        (false, _) => "No capture matches.",
+        (true, true) => "Nothing was kept: rip_capture! and rip_slow_cycle! keep what a thread has recorded.",
+        (true, false) => "A ring in the legacy format has no captures.",
+    }
+}

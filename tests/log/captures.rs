@@ -1,0 +1,180 @@
+//! Captures: what a thread had recorded when the program kept it, however much it has recorded since.
+
+use std::path::Path;
+
+use librip_test_kit::oracle::Ring;
+use librip_test_kit::victim::{Plan, torture};
+use serde_json::Value;
+
+use crate::{json, plan_of, read};
+
+/// A ring has at most so many captures.
+const CAPTURES_MAX: usize = 64;
+
+fn plan(arguments: &[&str]) -> Plan {
+    plan_of("captures", arguments)
+}
+
+fn captures(ring: &Path) -> Vec<Value> {
+    json(&["captures"], "capture", ring)
+}
+
+/// What the events of a capture say, without marks.
+fn texts(capture: &Value) -> Vec<&str> {
+    capture["events"].as_array().unwrap().iter().filter_map(|event| event["text"].as_str()).collect()
+}
+
+#[test]
+fn exactly_the_slow_cycles_are_kept_each_from_its_beginning_on() {
+    let mut victim = plan(&["cycles"]).start();
+    let (mut slow, mut perhaps) = (Vec::new(), Vec::new());
+    loop {
+        let line = victim.line();
+        match line.split_once(' ') {
+            Some(("slow", cycle)) => slow.push(cycle.to_owned()),
+            Some(("perhaps", cycle)) => perhaps.push(cycle.to_owned()),
+            _ => break assert_eq!(line, "done"),
+        }
+    }
+    assert_eq!(slow, ["7", "107", "207", "307"]);
+    let live = captures(&victim.ring_path());
+    victim.kill();
+    let remains = victim.wait();
+    let kept = captures(&remains.ring_path());
+    assert_eq!(live, kept, "the same alive and dead");
+    let mut found = Vec::new();
+    let mut last_ns = 0;
+    for capture in &kept {
+        let [cycle, took] = texts(capture)[..] else { panic!("{capture:#}") };
+        found.push(cycle.strip_prefix("cycle ").unwrap().to_owned());
+        let took = took.strip_prefix("work: a cycle took ").unwrap();
+        let (took, limit) = took.split_once(" us, more than ").unwrap();
+        assert!(took.parse::<u64>().unwrap() >= 20_000 && limit == "20000 us", "{capture:#}");
+        // The two events and the mark between them.
+        assert_eq!(capture["events"].as_array().unwrap().len(), 3, "{capture:#}");
+        let at_ns: u64 = capture["kept_boottime_ns"].as_str().unwrap().parse().unwrap();
+        assert!(at_ns > last_ns, "in their order: {kept:#?}");
+        last_ns = at_ns;
+    }
+    assert!(slow.iter().all(|cycle| found.contains(cycle)), "{found:?}");
+    found.retain(|cycle| !slow.contains(cycle));
+    assert!(found.iter().all(|cycle| perhaps.contains(cycle)), "{found:?}, of {perhaps:?}");
+    // Threads that exist are not mixed with captures.
+    assert_eq!(json(&["-t"], "thread", &remains.ring_path()).len(), 1);
+}
+
+#[test]
+fn a_capture_by_hand_is_shown_with_its_events_after_the_history_is_gone() {
+    let mut victim = plan(&["by-hand"]).start();
+    victim.until("kept");
+    let saved = victim.dir().join("saved.gz");
+    read(&["save", "-o", saved.to_str().unwrap()], &victim.ring_path());
+    victim.kill();
+    let remains = victim.wait();
+    let kept = captures(&remains.ring_path());
+    assert_eq!(captures(&saved), kept, "a saved copy has them too");
+    let [first, second] = &kept[..] else { panic!("{kept:#?}") };
+    assert_eq!(texts(first), ["before 1", "kept a text"]);
+    assert_eq!(texts(second), ["kept again"], "the rest was marks");
+    let (out, _) = read(&["captures", "--color", "never"], &remains.ring_path());
+    let lines: Vec<&str> = out.lines().skip(1).collect();
+    assert!(
+        lines[0].starts_with("victim[") && lines[0].contains(", kept 20") && lines[0].ends_with(" UTC"),
+        "{out}"
+    );
+    assert!(lines[1].contains(" captures.rs:") && lines[1].ends_with(" \"before 1\""), "{out}");
+    assert!(lines[2].ends_with(" \"kept a text\""), "{out}");
+    let (out, _) = read(&["captures", "-m", "again"], &remains.ring_path());
+    assert_eq!(out.matches(", kept 20").count(), 1, "{out}");
+    let (info, _) = read(&["info"], &remains.ring_path());
+    assert!(info.contains("\ncaptures    2 kept, 0 dropped\n"), "{info}");
+    let none = plan_of("events", &["values"]).env("RIP_KEEP", "always").start().wait();
+    let (_, errors) = read(&["captures"], &none.ring_path());
+    assert!(errors.contains("Nothing was kept: rip_capture! and rip_slow_cycle! keep "), "{errors}");
+}
+
+#[test]
+fn signal_handlers_may_capture() {
+    let mut victim = plan(&["handler"]).env("RIP_SLOTS", "1024").start();
+    victim.until("done");
+    let kept = captures(&victim.ring_path());
+    assert_eq!(kept.len(), CAPTURES_MAX);
+    for capture in &kept {
+        let last = *texts(capture).last().unwrap();
+        assert!(last.starts_with("outside ") || last.starts_with("handled "), "{last}");
+    }
+    assert!(kept.iter().any(|capture| texts(capture).last().unwrap().starts_with("handled ")));
+    victim.kill();
+    // As nothing is in the way of another thread, none was dropped.
+    assert_eq!(victim.wait().ring().captures_refused, 0);
+}
+
+#[test]
+fn a_child_keeps_its_captures_in_the_ring_of_its_parent() {
+    let mut victim = plan(&["forked"]).start();
+    victim.until("kept");
+    let kept = captures(&victim.ring_path());
+    victim.kill();
+    victim.wait();
+    let [child, parent] = &kept[..] else { panic!("{kept:#?}") };
+    assert_ne!(child["pid"], parent["pid"]);
+    assert_eq!(texts(child), ["in the child", "kept by the child"]);
+    assert_eq!(texts(parent), ["in the parent", "kept by the parent"]);
+}
+
+#[test]
+fn a_ring_with_few_slots_keeps_few_captures_or_none_and_counts_those() {
+    for (slots, kept) in [("3", 0), ("4", 1), ("8", 2)] {
+        let mut victim = plan(&["by-hand"]).env("RIP_SLOTS", slots).start();
+        victim.until("kept");
+        assert_eq!(captures(&victim.ring_path()).len(), kept, "{slots}");
+        let (_, errors) = read(&["captures"], &victim.ring_path());
+        let dropped = "2 captures were dropped: there was no room";
+        assert_eq!(errors.contains(dropped), kept == 0, "{slots}: {errors}");
+        victim.kill();
+        victim.wait();
+    }
+}
+
+/// Checks each capture of the victim's `storm` by itself: it has all steps of its thread up to the one that was kept,
+/// as far as its words reach.
+fn check_storm(captures: &[Value]) {
+    for capture in captures {
+        let name = capture["name"].as_str().unwrap();
+        let texts = texts(capture);
+        let last = texts.last().unwrap().strip_suffix(" kept").unwrap_or_else(|| panic!("{capture:#}"));
+        let steps: Vec<u64> = texts
+            .iter()
+            .filter(|text| !text.ends_with(" kept"))
+            .map(|text| {
+                let (step, thread) = text.split_once(" of ").unwrap();
+                assert_eq!(format!("w{thread}"), name, "{capture:#}");
+                step.parse().unwrap()
+            })
+            .collect();
+        assert!(steps.windows(2).all(|pair| pair[1] == pair[0] + 1), "{capture:#}");
+        assert_eq!(format!("{} of {}", steps.last().unwrap(), &name[1..]), last, "{capture:#}");
+    }
+}
+
+#[test]
+fn captures_at_full_speed_are_whole_alive_and_after_a_kill_at_any_moment() {
+    for round in 0..4 * torture() {
+        let mut victim = plan(&["storm", "3"]).env("RIP_WORDS", "64").start();
+        victim.until("ready");
+        let mut seen = 0;
+        while seen == 0 {
+            let live = captures(&victim.ring_path());
+            seen = live.len();
+            check_storm(&live);
+        }
+        victim.kill_after(1000 + 700 * u64::from(round));
+        let remains = victim.wait();
+        let kept = captures(&remains.ring_path());
+        assert!((1..=CAPTURES_MAX).contains(&kept.len()), "{}", kept.len());
+        check_storm(&kept);
+        // The rest is as in any ring.
+        let ring: Ring = remains.ring();
+        assert!(ring.captures.len() <= CAPTURES_MAX && ring.slots.len() <= 4 + 1, "{}", ring.slots.len());
+    }
+}
