@@ -1,6 +1,6 @@
 //! A program whose ring a hostile process scribbles over: `scribbled STATUS`. It must work as if nothing happened.
 //!
-//! It marks, records events and spans, uses locks of every kind, names them, starts and ends threads, forks, and exits.
+//! It marks, records events, spans and captures, uses locks of every kind, names them, starts and ends threads, forks, and exits.
 //! It checks its own sums, the private memory around the mapping of the ring, and how its children end. It says nothing
 //! about the ring.
 //!
@@ -24,8 +24,8 @@ use std::time::Duration;
 use librip::raw::{Recorded, SetName};
 use librip::sync::{Condvar, Mutex, RwLock};
 use librip::{
-    rip_event, rip_lock_acquired, rip_lock_destroyed, rip_lock_name, rip_lock_released, rip_lock_try_failed,
-    rip_lock_wait, rip_progress, rip_snap, rip_span,
+    rip_capture, rip_event, rip_lock_acquired, rip_lock_destroyed, rip_lock_name, rip_lock_released,
+    rip_lock_try_failed, rip_lock_wait, rip_progress, rip_slow_cycle, rip_snap, rip_span,
 };
 use spin::Spin;
 
@@ -128,6 +128,8 @@ fn by_hand() {
 fn values(step: u64) {
     let text = "the length of this text is another one in each step";
     let mut spans: Vec<_> = (0..step % 20).map(|depth| rip_span!("nested", "{} {}", depth, step)).collect();
+    let _cycle = rip_slow_cycle!("step", Duration::from_micros(20));
+    rip_capture!("step {}", step);
     rip_event!("{} {:?} {}", step, &text[..step as usize % text.len()], librip::Text("by reference"));
     while !spans.is_empty() {
         drop(spans.swap_remove(step as usize % spans.len()));
