@@ -131,6 +131,60 @@ pub fn ring_path() -> Option<PathBuf> {
     runtime::ring_path()
 }
 
+/// Copies the ring to a file, while threads record on: a snapshot, which stays when histories go on.
+///
+/// `read-rip` reads it like a copy of a ring that was made at this moment. A file of this name is replaced, once the
+/// copy is complete. Meanwhile the copy has the name with `.partial` behind it. It takes as much room as the ring does.
+///
+/// # Errors
+///
+/// `NotFound` if this process does not record, if another instance of librip in it made the ring, or if the ring's file
+/// was removed. `ResourceBusy` if another thread makes a dump to this path. Otherwise those of writing the file.
+///
+/// # Examples
+///
+/// ```no_run
+/// # fn is_strange() -> bool { true }
+/// if is_strange() {
+///     librip::dump("/var/tmp/strange.ring")?;
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn dump(path: impl AsRef<std::path::Path>) -> std::io::Result<()> {
+    process::dump::dump(path.as_ref())
+}
+
+/// From now on, the first panic of the process makes a [`dump`], after the hook that is installed now has run.
+///
+/// A program that goes on after a panic keeps so what its threads did before. Another call names another file, and
+/// waits for the next panic. What fails at the panic is not reported.
+///
+/// # Errors
+///
+/// If the path is none.
+pub fn dump_at_panic(path: impl AsRef<std::path::Path>) -> std::io::Result<()> {
+    process::dump::at_panic(path.as_ref())
+}
+
+/// From now on, this signal makes a [`dump`], each time it comes. The signal does nothing else any more.
+///
+/// So `kill -USR2 PID` takes a snapshot of a program that runs on. What fails then is not reported.
+///
+/// # Errors
+///
+/// If there is no such signal, or none that can be handled; or if the path is none.
+///
+/// # Examples
+///
+/// ```
+/// const SIGUSR2: i32 = 12;
+/// librip::dump_at_signal(SIGUSR2, "/var/tmp/server.ring")?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn dump_at_signal(signal: i32, path: impl AsRef<std::path::Path>) -> std::io::Result<()> {
+    process::dump::at_signal(signal, path.as_ref())
+}
+
 /// Names the calling thread in the ring: up to 40 bytes, where the kernel's name for it has 15.
 ///
 /// Without this call the thread has the name that the kernel has for it: as long as the process lives the present one,

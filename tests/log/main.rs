@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 mod captures;
+mod dumps;
 mod spans;
 mod storm;
 mod values;

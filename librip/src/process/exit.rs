@@ -17,9 +17,7 @@ use librip_format::EXIT_STATUS;
 use super::{current, state, thread};
 use crate::ring::{Ring, children, slots};
 use crate::sys;
-#[cfg(feature = "interpose")]
-use crate::sys::file::File;
-use crate::sys::file::{self, FileId};
+use crate::sys::file::{self, File, FileId};
 use crate::sys::written::Written;
 
 /// What becomes of the ring when the process calls `exit` or returns from `main`.
@@ -92,6 +90,11 @@ pub(crate) fn ring_path() -> Option<PathBuf> {
     Some(OsStr::from_bytes(file.path.to_bytes()).into())
 }
 
+/// The ring's file, for reading; `None` if it has lost its name.
+pub(crate) fn open_ring_file() -> Option<File> {
+    FILE.get()?.open()
+}
+
 /// The process ends with this status. Safe in a signal handler, and in a child of `vfork`. On the section, see `fork`.
 #[unsafe(link_section = ".text_of_forks")]
 pub(crate) fn process_ends(status: c_int) {
@@ -141,7 +144,7 @@ pub(crate) fn exec_begins() -> Option<File> {
     {
         return None;
     }
-    let opened = File::open(file.path, libc::O_RDONLY).ok().filter(|opened| opened.id() == Ok(file.id()))?;
+    let opened = file.open()?;
     file::unlink(file.path);
     Some(opened)
 }
@@ -213,6 +216,11 @@ impl RingFile {
     fn is_kept_by_child(&self, ring: &Ring, status: c_int) -> bool {
         // Somebody may have truncated the file. Few children fail, so few look.
         self.is_kept(ring, 0) || status & 0xff != 0 && (!ring.has_header() || self.is_kept(ring, status))
+    }
+
+    /// Opens the file for reading, unless another file has its name now.
+    fn open(&self) -> Option<File> {
+        File::open(self.path, libc::O_RDONLY).ok().filter(|opened| opened.id() == Ok(self.id()))
     }
 
     /// Removes the file, unless another file has its name now.

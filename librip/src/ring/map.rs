@@ -82,7 +82,7 @@ impl Ring {
     /// The calling thread is the only one of the process, and no other process records.
     #[cfg(feature = "interpose")]
     pub(crate) fn move_to(&self, former: &File, file: &File, id: FileId) -> Result<(), Errno> {
-        former.copy_data(self.base(), file)?;
+        former.copy_data(self.base(), 0..u64::MAX, file)?;
         // SAFETY: the mapping is the ring's, and the file is a copy of what it maps. No other thread writes meanwhile.
         unsafe { file.map_over(self.base, self.geometry.file_len_bytes as usize) }?;
         // SAFETY: an aligned field of the header, which nobody else in this process accesses.

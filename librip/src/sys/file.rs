@@ -5,6 +5,7 @@
 use core::ffi::{CStr, c_int};
 use core::fmt;
 use core::mem::MaybeUninit;
+use core::ops::Range;
 use core::ptr::NonNull;
 
 use super::raw;
@@ -125,7 +126,6 @@ impl File {
     }
 
     /// The next part of the file from an offset on that has data: its start and its end. `None` after the last one.
-    #[cfg(feature = "interpose")]
     fn data_from(&self, offset: u64) -> Option<(u64, u64)> {
         let seek = |offset: u64, what: c_int| {
             // SAFETY: takes numbers.
@@ -136,20 +136,26 @@ impl File {
         Some((begin, seek(begin, libc::SEEK_HOLE)? as u64))
     }
 
-    /// Copies the parts of this file that have data to `target`. `base` is where this file is mapped.
-    #[cfg(feature = "interpose")]
-    pub(crate) fn copy_data(&self, base: *const u8, target: &File) -> Result<(), Errno> {
-        let mut offset = 0;
-        while let Some((begin, end)) = self.data_from(offset) {
-            offset = begin;
-            while offset < end {
-                let from = base.wrapping_add(offset as usize).expose_provenance();
-                let arguments = [target.0 as usize, from, (end - offset) as usize, offset as usize];
-                // SAFETY: the kernel reads from the mapping, and reports an error if it cannot.
-                match checked(unsafe { raw::call(libc::SYS_pwrite64, arguments) })? {
-                    0 => return Err(Errno(libc::EIO)),
-                    written => offset += written as u64,
-                }
+    /// Copies what this file has data of within a range to `target`. `base` is where this file is mapped.
+    pub(crate) fn copy_data(&self, base: *const u8, range: Range<u64>, target: &File) -> Result<(), Errno> {
+        let mut offset = range.start;
+        while let Some((begin, end)) = self.data_from(offset).filter(|&(begin, _)| begin < range.end) {
+            offset = end.min(range.end);
+            target.write_mapped(base, begin..offset)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a range of another file, which is mapped at `base`, to the same range of this one.
+    pub(crate) fn write_mapped(&self, base: *const u8, range: Range<u64>) -> Result<(), Errno> {
+        let mut offset = range.start;
+        while offset < range.end {
+            let from = base.wrapping_add(offset as usize).expose_provenance();
+            let arguments = [self.0 as usize, from, (range.end - offset) as usize, offset as usize];
+            // SAFETY: the kernel reads from the mapping, and reports an error if it cannot.
+            match checked(unsafe { raw::call(libc::SYS_pwrite64, arguments) })? {
+                0 => return Err(Errno(libc::EIO)),
+                written => offset += written as u64,
             }
         }
         Ok(())
@@ -216,6 +222,14 @@ pub(crate) fn link(old: &CStr, new: &CStr) -> Result<(), Errno> {
     ];
     // SAFETY: both paths are terminated.
     checked(unsafe { raw::call(libc::SYS_linkat, arguments) }).map(drop)
+}
+
+/// Gives a file another name. A file that has that name already loses it.
+pub(crate) fn rename(old: &CStr, new: &CStr) -> Result<(), Errno> {
+    let [old, new] = [old, new].map(|path| path.as_ptr().expose_provenance());
+    let arguments = [libc::AT_FDCWD as usize, old, libc::AT_FDCWD as usize, new];
+    // SAFETY: the paths are terminated.
+    checked(unsafe { raw::call(libc::SYS_renameat, arguments) }).map(drop)
 }
 
 /// Removes a name of a file.

@@ -21,8 +21,6 @@ use crate::target::Architecture;
 const GAP_MAX_BYTES: u64 = 16 << 10;
 /// If the called function begins this far before the present one, or less, it is taken for that one.
 const FUNCTION_MAX_BYTES: u64 = 128;
-/// So many callers are tried for all gaps of a stack together.
-pub(super) const TRIES_MAX: usize = 32;
 
 /// A call into a gap.
 struct Entry {

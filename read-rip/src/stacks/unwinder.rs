@@ -19,13 +19,12 @@
 use std::rc::Rc;
 
 use super::calls::Code;
-use super::gap;
 use super::registers::{Convention, RegisterFile};
 use super::rule::{Rule, Stop};
 use super::signal_frame;
 use super::stack::{Cut, End, Frame, Stack};
 use super::tables::Tables;
-use super::walk::{Failure, Found, Position, Walk, WalkEnd};
+use super::walk::{Failure, Found, GAP_TRIES_MAX, Position, Walk, WalkEnd};
 use super::window::Window;
 use crate::hash::HashMap;
 use crate::symbols::Options;
@@ -87,7 +86,7 @@ impl<'m> Unwinder<'m> {
             registers.set(self.convention.ra, given.lr);
         }
         self.window.start(given.sp);
-        (self.steps_left, self.gap_tries_left) = (FRAMES_MAX, gap::TRIES_MAX);
+        (self.steps_left, self.gap_tries_left) = (FRAMES_MAX, GAP_TRIES_MAX);
         let frame = Frame { pc: given.pc, is_return_address: false };
         let walk = self.walk(Position { frame, registers }, false);
         let end = match walk.end {

@@ -6,6 +6,9 @@ use super::registers::RegisterFile;
 use super::rule::Rule;
 use super::stack::{Cut, Frame};
 
+/// So many callers are tried for all code without tables in a stack together.
+pub(super) const GAP_TRIES_MAX: usize = 32;
+
 /// A function that a thread is in, with what is known of its registers.
 #[derive(Clone, Copy)]
 pub(super) struct Position {

@@ -180,7 +180,7 @@ fn handlers() {
     sender.join().expect("the sender ends");
 }
 
-fn record(thread: u64, cell: &Cell) -> ! {
+pub(crate) fn record(thread: u64, cell: &Cell) -> ! {
     let mut text = String::new();
     for step in 0u64.. {
         let number = step.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ thread;

@@ -12,6 +12,7 @@
 mod captures;
 mod common;
 mod die;
+mod dumps;
 mod events;
 mod harm;
 mod locks;
@@ -26,9 +27,10 @@ fn main() {
         ["die", rest @ ..] => die::main(rest),
         ["threads", rest @ ..] => threads::main(rest),
         ["locks", rest @ ..] => locks::main(rest),
+        ["dumps", rest @ ..] => dumps::main(rest),
         ["events", rest @ ..] => events::main(rest),
         ["captures", rest @ ..] => captures::main(rest),
         ["harm", rest @ ..] => harm::main(rest),
-        _ => panic!("victim die|threads|harm|locks|events|captures WAY"),
+        _ => panic!("victim die|threads|harm|locks|events|captures|dumps WAY"),
     }
 }

@@ -1,0 +1,141 @@
+//! Dumps: the ring is copied to another file while threads record on, at a call, a panic or a signal.
+//!
+//! A dump is what a crash at that moment would have left, but for what the threads did meanwhile. The words of a slot
+//! are copied before its header, so that the count in the copy is none of words that are not there. The copying is safe
+//! in a signal handler: it makes system calls alone. The copy gets its name last, so nobody sees a part of it.
+
+#![allow(unsafe_code, reason = "a signal handler is installed by the C library")]
+
+use core::ffi::c_int;
+use core::ptr;
+use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Once;
+
+use super::{current, exit};
+use crate::ring::{Ring, Table};
+use crate::sys;
+use crate::sys::file::{self, Errno, File};
+use librip_format::SLOT_HEADER_LEN_BYTES;
+
+/// Where a dump goes.
+#[derive(Debug)]
+struct Target {
+    path: CString,
+    /// The name that the copy has while it is made.
+    partial: CString,
+}
+
+impl Target {
+    /// The working directory may be another one when the dump is made, so a relative path is resolved here.
+    fn new(path: &Path) -> io::Result<Target> {
+        let path = std::path::absolute(path)?;
+        let bytes = path.as_os_str().as_bytes();
+        Ok(Target { path: CString::new(bytes)?, partial: CString::new([bytes, b".partial"].concat())? })
+    }
+
+    fn dump(&self) -> Result<(), Errno> {
+        let (Some(ring), Some(source)) = (current::ring(), exit::open_ring_file()) else {
+            return Err(Errno(libc::ENOENT));
+        };
+        let copy = File::open(&self.partial, libc::O_RDWR | libc::O_CREAT)?;
+        // Two dumps to one path at a time.
+        if !copy.try_lock() {
+            return Err(Errno(libc::EBUSY));
+        }
+        copy.restrict_to_owner();
+        let result = copy
+            .set_len(0)
+            .and_then(|()| copy_ring(ring, &source, &copy))
+            .and_then(|()| file::rename(&self.partial, &self.path));
+        if result.is_err() {
+            file::unlink(&self.partial);
+        }
+        result
+    }
+}
+
+fn copy_ring(ring: &Ring, source: &File, copy: &File) -> Result<(), Errno> {
+    let (base, len_bytes) = (ring.base().cast_const(), ring.geometry.file_len_bytes);
+    let slots = ring.geometry.extent(Table::Slots);
+    let end = slots.offset + slots.capacity * slots.entry_len_bytes;
+    copy.set_len(len_bytes)?;
+    // ORDERING: acquire, as in `slots::handed_out_from`: the memory of these slots is reserved.
+    let used = ring.used(Table::Slots).load(Acquire).min(slots.capacity);
+    for index in 0..used {
+        let begin = slots.offset + index * slots.entry_len_bytes;
+        let words = begin + SLOT_HEADER_LEN_BYTES;
+        copy.write_mapped(base, words..begin + slots.entry_len_bytes)?;
+        copy.write_mapped(base, begin..words)?;
+    }
+    // After the slots: the sites of all their words are there.
+    source.copy_data(base, end..len_bytes, copy)?;
+    source.copy_data(base, 0..slots.offset, copy)
+}
+
+/// See [`dump`](crate::dump).
+pub(crate) fn dump(path: &Path) -> io::Result<()> {
+    Ok(Target::new(path)?.dump()?)
+}
+
+/// See [`dump_at_panic`](crate::dump_at_panic).
+pub(crate) fn at_panic(path: &Path) -> io::Result<()> {
+    static TARGET: AtomicPtr<Target> = AtomicPtr::new(ptr::null_mut());
+    static HOOK: Once = Once::new();
+    let target = Box::leak(Box::new(Target::new(path)?));
+    // ORDERING: release, pairs with the acquire below: the target is complete.
+    TARGET.store(target, Release);
+    HOOK.call_once(|| {
+        let former = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            former(info);
+            // The first panic alone: what comes later is often its consequence.
+            // SAFETY: null, or leaked.
+            if let Some(target) = unsafe { TARGET.swap(ptr::null_mut(), Acquire).as_ref() } {
+                // Nobody is there to tell.
+                let _ = target.dump();
+            }
+        }));
+    });
+    Ok(())
+}
+
+/// Signals have numbers below this.
+const SIGNALS: usize = 65;
+
+/// For each signal, where the dump goes.
+static AT_SIGNAL: [AtomicPtr<Target>; SIGNALS] = [const { AtomicPtr::new(ptr::null_mut()) }; SIGNALS];
+
+/// See [`dump_at_signal`](crate::dump_at_signal).
+pub(crate) fn at_signal(signal: c_int, path: &Path) -> io::Result<()> {
+    let Some(place) = usize::try_from(signal).ok().and_then(|signal| AT_SIGNAL.get(signal)) else {
+        return Err(Errno(libc::EINVAL).into());
+    };
+    // ORDERING: release, pairs with the acquire in `on_signal`.
+    place.store(Box::leak(Box::new(Target::new(path)?)), Release);
+    // SAFETY: zeros are a valid `sigaction`: no flags, and an empty mask.
+    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+    action.sa_sigaction = on_signal as extern "C" fn(_) as usize;
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: a complete action; the handler has the one-argument form.
+    if unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) } != 0 {
+        place.store(ptr::null_mut(), Relaxed);
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+extern "C" fn on_signal(signal: c_int) {
+    sys::with_errno_kept(|| {
+        let place = usize::try_from(signal).ok().and_then(|signal| AT_SIGNAL.get(signal));
+        // SAFETY: null, or leaked by `at_signal`.
+        if let Some(target) = place.and_then(|place| unsafe { place.load(Acquire).as_ref() }) {
+            // Nobody is there to tell.
+            let _ = target.dump();
+        }
+    });
+}
