@@ -90,8 +90,8 @@ fn of_process(pid: u32, wanted: &Common) -> Result<PathBuf, AppError> {
             found => {
                 if let Some(owner) = &owner {
                     remark(format_args!(
-                        "Process {pid} has a ring, which belongs to {} and cannot be read: run read-rip as that user, or \
-                         as root",
+                        "Process {pid} has a ring, which belongs to {} and cannot be read: run read-rip as that \
+                         user, or as root",
                         printable(owner)
                     ));
                 }

@@ -13,8 +13,8 @@
 //! # Blind spots
 //!
 //! Code that was generated at run time ends a stack. So does the code of a module without unwind tables, unless a call
-//! from code with tables has led there (`gap`). A thread that runs on while its stack is read gives a stack that may be cut, or mixed of two moments:
-//! compare its turns of the scheduler before and after.
+//! from code with tables has led there (`gap`). A thread that runs on while its stack is read gives a stack that may be
+//! cut, or mixed of two moments: compare its turns of the scheduler before and after.
 
 use std::rc::Rc;
 
@@ -99,8 +99,8 @@ impl<'m> Unwinder<'m> {
         Stack { frames: walk.frames, inferred_from: walk.inferred_from, end }
     }
 
-    /// Unwinds from a position. In a search there is no other one, except behind a gap: the registers of a caller that was
-    /// searched for are those that its table needs.
+    /// Unwinds from a position. In a search there is no other one, except behind a gap: the registers of a caller that
+    /// was searched for are those that its table needs.
     pub(super) fn walk(&mut self, mut at: Position, is_in_search: bool) -> Walk {
         let mut walk = Walk { frames: Vec::new(), inferred_from: None, end: WalkEnd::Cut(Cut::TooLong) };
         loop {
