@@ -7,7 +7,7 @@ use std::path::Path;
 
 use addr2line::{Context, LookupContinuation, LookupResult};
 
-use super::bounds::Nesting;
+use super::bounds::check;
 use super::debug_sections::{Bytes, empty, section};
 use super::demangle::demangle;
 use super::elf::Image;
@@ -18,7 +18,6 @@ use super::split::Split;
 /// The DWARF of one module.
 pub(super) struct Dwarf {
     context: Context<Bytes>,
-    nesting: Nesting,
     pub(super) split: Split,
 }
 
@@ -35,8 +34,8 @@ impl Dwarf {
         }
         dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
         split.budget.grant(image.len_bytes);
-        split.budget.spend(&dwarf)?;
-        Ok(Self { context: Context::from_dwarf(dwarf)?, nesting: Nesting::default(), split })
+        check(&dwarf, &split.budget)?;
+        Ok(Self { context: Context::from_dwarf(dwarf)?, split })
     }
 
     /// The frames of a module-relative address, innermost first. If an error occurs, the frames found before it are
@@ -48,7 +47,7 @@ impl Dwarf {
     /// code.
     pub(super) fn frames(&self, address: u64) -> (Vec<Frame>, Option<Problem>) {
         let mut frames = Vec::new();
-        let problem = self.collect(address, &mut frames).err();
+        let problem = self.collect(address, &mut frames).err().map(Problem::from);
         if frames.is_empty() && problem.is_some() {
             // The tree of functions is damaged. The line table is in another section, and may not be.
             if let Ok(Some(location)) = self.context.find_location(address) {
@@ -64,7 +63,13 @@ impl Dwarf {
     /// The MD5 of a source file as the compiler read it, if the line table of the code at an address has it (DWARF 5,
     /// clang). `file` is a path of that line table, or its end.
     pub(super) fn md5(&self, address: u64, file: &str) -> Option<[u8; 16]> {
-        let unit = self.unit(address)?;
+        let mut lookup = self.context.find_dwarf_and_unit(address);
+        let unit = loop {
+            lookup = match lookup {
+                LookupResult::Output(found) => break found?,
+                LookupResult::Load { load, continuation } => continuation.resume(self.split.load(&load)),
+            };
+        };
         let program = unit.line_program.as_ref()?;
         let header = program.header();
         if !header.file_has_md5() {
@@ -79,21 +84,7 @@ impl Dwarf {
         found.all(|other| other.md5() == entry.md5()).then(|| *entry.md5())
     }
 
-    /// The unit that the code at an address is from.
-    fn unit(&self, address: u64) -> Option<gimli::UnitRef<'_, Bytes>> {
-        let mut lookup = self.context.find_dwarf_and_unit(address);
-        loop {
-            lookup = match lookup {
-                LookupResult::Output(found) => break found,
-                LookupResult::Load { load, continuation } => continuation.resume(self.split.load(&load)),
-            };
-        }
-    }
-
-    fn collect(&self, address: u64, frames: &mut Vec<Frame>) -> Result<(), Problem> {
-        if let Some(unit) = self.unit(address) {
-            self.nesting.check(unit.unit)?;
-        }
+    fn collect(&self, address: u64, frames: &mut Vec<Frame>) -> gimli::Result<()> {
         let mut lookup = self.context.find_frames(address);
         let mut found = loop {
             lookup = match lookup {

@@ -14,6 +14,7 @@ use addr2line::SplitDwarfLoad;
 use gimli::Reader;
 use object::Endianness;
 
+use super::bounds::check;
 use super::debug_sections::{Bytes, empty, section};
 use super::elf::Image;
 use super::line_budget::LineBudget;
@@ -74,7 +75,7 @@ impl Split {
     fn packed(&self, wanted: &SplitDwarfLoad<Bytes>) -> Option<gimli::Dwarf<Bytes>> {
         let package = self.package.get_or_init(|| self.open_package()).as_ref()?;
         let found = package.find_cu(wanted.dwo_id, &wanted.parent).ok()??;
-        self.budget.spend(&found).ok()?;
+        check(&found, &self.budget).ok()?;
         Some(found)
     }
 
@@ -124,7 +125,7 @@ impl Split {
         };
         let mut dwarf = gimli::Dwarf::load(load).map_err(|_: Problem| ()).ok()?;
         self.budget.grant(image.len_bytes);
-        self.budget.spend(&dwarf).ok()?;
+        check(&dwarf, &self.budget).ok()?;
         let unit = dwarf.unit(dwarf.units().next().ok()??).ok()?;
         if unit.dwo_id != Some(wanted.dwo_id) {
             return None;
