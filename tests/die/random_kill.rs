@@ -1,5 +1,7 @@
 //! SIGKILL at random instants, with threads at full speed and others that start and end.
 
+use std::time::Instant;
+
 use librip_test_kit::oracle::{Damage, Ring, State};
 use librip_test_kit::progress;
 use librip_test_kit::victim::{Plan, torture};
@@ -115,9 +117,18 @@ fn reused_slots_hold_their_last_owners_marks_at_any_instant_of_death() {
 fn a_process_that_is_killed_while_it_makes_its_ring_leaves_a_complete_ring_or_none() {
     let mut random = Random(0x5eed_0003);
     let (mut none, mut unfinished, mut whole) = (0, 0, 0);
+    // How long it takes depends on the machine, and on what else that does.
+    let begun = Instant::now();
+    let mut first = plan(&["torture"]).start();
+    while !first.ring_path().exists() {
+        std::thread::yield_now();
+    }
+    let usual_us = begun.elapsed().as_micros() as u64;
+    first.kill();
+    first.wait();
     for _ in 0..100 * torture() {
         let mut victim = plan(&["torture"]).start();
-        victim.kill_after(random.below(2500));
+        victim.kill_after(random.below(2 * usual_us));
         let remains = victim.wait();
         match Ring::read(remains.ring_path()) {
             Err(Damage::NoFile(_)) => none += 1,

@@ -1,6 +1,7 @@
 //! Dumps of the ring: by a call, at a panic and at a signal, while threads record at full speed.
 
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 
 use librip::{rip_event, rip_snap};
 
@@ -19,14 +20,19 @@ pub(crate) fn main(arguments: &[&str]) {
     std::process::exit(3);
 }
 
+/// Threads at full speed, which have recorded when it returns.
 fn storm() {
-    for (index, cell) in cells().iter().enumerate().take(3) {
+    let cells = &cells()[..3];
+    for (index, cell) in cells.iter().enumerate() {
         named(&format!("w{index}"))
             .spawn(move || {
                 begin(cell);
                 record(index as u64, cell)
             })
             .expect("a thread");
+    }
+    while cells.iter().any(|cell| cell.marks.load(Relaxed) < 100) {
+        std::thread::yield_now();
     }
 }
 
