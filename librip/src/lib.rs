@@ -133,8 +133,9 @@ pub fn ring_path() -> Option<PathBuf> {
 
 /// Copies the ring to a file, while threads record on: a snapshot, which stays when histories go on.
 ///
-/// `read-rip` reads it like a copy of a ring that was made at this moment. A file of this name is replaced, once the
-/// copy is complete. Meanwhile the copy has the name with `.partial` behind it. It takes as much room as the ring does.
+/// `read-rip` reads it like a copy of a ring that was made at this moment. The copy takes as much room as the ring. It
+/// is written to a file whose name ends in `.partial`, and gets its own name when it is complete. A file of that name is
+/// replaced.
 ///
 /// # Errors
 ///

@@ -28,6 +28,13 @@ pub struct Leftover {
     pub stray_operands: u64,
 }
 
+impl std::ops::AddAssign for Leftover {
+    fn add_assign(&mut self, other: Leftover) {
+        self.incomplete_events += other.incomplete_events;
+        self.stray_operands += other.stray_operands;
+    }
+}
+
 /// All events of a slot, oldest first. `operand_words` says how many operand words the
 /// site of a PC has.
 pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> OperandWords) -> (Vec<Event>, Leftover) {

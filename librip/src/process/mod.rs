@@ -1,4 +1,4 @@
-//! This process: its threads and their slots, forks, the exit, dumps, the clock, what the loader has loaded, and SIGBUS.
+//! This process: its threads and their slots, forks, the exit, dumps, the clock, what the loader has loaded, SIGBUS.
 //!
 //! It knows the ring, and neither locks nor how marks are compiled. `instance` is the way to the instance of librip
 //! that owns the ring; `runtime` fills it in.

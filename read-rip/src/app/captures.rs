@@ -8,12 +8,11 @@ use super::matching::Pattern;
 use super::output::output;
 use super::reading::Reading;
 use crate::cli::{CapturesArgs, Common};
-use crate::events::{self, Event, Leftover};
-use crate::locations::{FileNames, Guards, LocationId, Locations};
+use crate::events::{Event, Leftover};
+use crate::locations::{FileNames, LocationId, Locations, history};
 use crate::locks::LockModel;
 use crate::log;
 use crate::report::{self, Json, LockNames};
-use crate::ring::Slot;
 
 /// `read-rip captures`.
 pub(super) fn captures(args: &CapturesArgs, wanted: &Common) -> Result<u8, AppError> {
@@ -23,7 +22,13 @@ pub(super) fn captures(args: &CapturesArgs, wanted: &Common) -> Result<u8, AppEr
     kept.sort_by_key(|slot| slot.exited_boottime_ns);
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let mut leftover = Leftover::default();
-    let histories: Vec<_> = kept.iter().map(|slot| history(slot, &mut locations, &mut leftover)).collect();
+    let mut histories = Vec::new();
+    for slot in &kept {
+        let (events, of_slot) = history(slot, &mut locations);
+        events.iter().for_each(|(event, _)| locations.find_lock(slot, event));
+        leftover += of_slot;
+        histories.push(events);
+    }
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(&locations, &files, false);
     let names_process = names_process(&reading);
@@ -69,20 +74,6 @@ pub(super) fn captures(args: &CapturesArgs, wanted: &Common) -> Result<u8, AppEr
         remarks.push(nothing(&reading, kept.is_empty()).to_owned());
     }
     reading.remarks(wanted, &locations, &remarks)
-}
-
-/// The events of a capture, and where they are.
-fn history(slot: &Slot, locations: &mut Locations<'_>, leftover: &mut Leftover) -> Vec<(Event, LocationId)> {
-    let (events, of_slot) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
-    leftover.incomplete_events += of_slot.incomplete_events;
-    leftover.stray_operands += of_slot.stray_operands;
-    let mut guards = Guards::default();
-    let with_location = |event: Event| {
-        let location = guards.find(slot, &event, locations);
-        locations.find_lock(slot, &event);
-        (event, location)
-    };
-    events.into_iter().map(with_location).collect()
 }
 
 /// Why there is nothing to show.

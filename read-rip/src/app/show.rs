@@ -11,7 +11,7 @@ use crate::cli::{Common, RingArgs, ShowArgs};
 use crate::core::is_core;
 use crate::events::{self, Event};
 use crate::hash::HashMap;
-use crate::locations::{FileNames, Guards, LocationId, Locations};
+use crate::locations::{FileNames, LocationId, Locations, history};
 use crate::locks::{self, LockModel};
 use crate::report::{self, Json, LockNames};
 use crate::ring::Slot;
@@ -136,10 +136,7 @@ fn last_location(slot: &Slot, last: &Event, locations: &mut Locations<'_>) -> Lo
         return location;
     }
     // The release of a guard: the acquisition is among the events before.
-    let (events, _) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
-    let mut guards = Guards::default();
-    let in_order = events.iter().map(|event| guards.find(slot, event, locations));
-    in_order.last().unwrap_or(location)
+    history(slot, locations).0.last().map_or(location, |&(_, last)| last)
 }
 
 fn show_threads(
@@ -154,16 +151,10 @@ fn show_threads(
     // them. Keeping all events would take several times the memory of the ring.
     let mut leftover = events::Leftover::default();
     for thread in threads.iter().filter(is_shown) {
-        let (events, of_thread) =
-            events::events(thread.slot, |pc| locations.operand_words(thread.slot.pid, pc));
-        leftover.incomplete_events += of_thread.incomplete_events;
-        leftover.stray_operands += of_thread.stray_operands;
-        let mut guards = Guards::default();
-        for event in events {
-            guards.find(thread.slot, &event, locations);
-            if args.verbose || wanted.json {
-                locations.find_lock(thread.slot, &event);
-            }
+        let (events, of_thread) = history(thread.slot, locations);
+        leftover += of_thread;
+        if args.verbose || wanted.json {
+            events.iter().for_each(|(event, _)| locations.find_lock(thread.slot, event));
         }
     }
     let mut model = LockModel::default();
@@ -188,15 +179,7 @@ fn show_threads(
             remark(&process.heading);
         }
         for thread in process.threads.iter().filter(is_shown) {
-            let (events, _) = events::events(thread.slot, |pc| locations.operand_words(thread.slot.pid, pc));
-            let mut guards = Guards::default();
-            let events: Vec<(Event, LocationId)> = events
-                .into_iter()
-                .map(|event| {
-                    let location = guards.find(thread.slot, &event, locations);
-                    (event, location)
-                })
-                .collect();
+            let (events, _) = history(thread.slot, locations);
             let last = events.last().map(|&(_, location)| location);
             if matching.as_ref().is_some_and(|of| !of.has_slot(thread.slot, last, locations, &texts)) {
                 continue;

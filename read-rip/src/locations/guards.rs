@@ -4,7 +4,7 @@
 //! is that of the acquisition whose guard was dropped. This file follows the events of one thread, in order.
 
 use super::{LocationId, Locations};
-use crate::events::Event;
+use crate::events::{self, Event, Leftover};
 use crate::hash::HashMap;
 use crate::ring::{SiteKind, Slot};
 
@@ -13,6 +13,17 @@ use crate::ring::{SiteKind, Slot};
 pub struct Guards {
     /// The location of the last acquisition of each lock.
     acquired: HashMap<u64, LocationId>,
+}
+
+/// All events of a slot, oldest first, with their locations, and the words that belong to none.
+pub fn history(slot: &Slot, locations: &mut Locations<'_>) -> (Vec<(Event, LocationId)>, Leftover) {
+    let (events, leftover) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
+    let mut guards = Guards::default();
+    let with_location = |event: Event| {
+        let location = guards.find(slot, &event, locations);
+        (event, location)
+    };
+    (events.into_iter().map(with_location).collect(), leftover)
 }
 
 impl Guards {

@@ -26,7 +26,7 @@ mod table;
 mod wrapper;
 
 pub use file_names::FileNames;
-pub use guards::Guards;
+pub use guards::{Guards, history};
 pub use location::{Location, LocationId};
 pub use meaning::{MARKS_MAX, Meaning};
 pub use table::{Locations, SourceProof};

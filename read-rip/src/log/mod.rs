@@ -58,8 +58,7 @@ pub fn entries(
     for index in slots {
         let slot = &snapshot.slots[index];
         let (events, of_slot) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
-        leftover.incomplete_events += of_slot.incomplete_events;
-        leftover.stray_operands += of_slot.stray_operands;
+        leftover += of_slot;
         let mut last_ns = 0;
         for event in events {
             let time_ns = locations.time_of(slot, &event, now_ns);

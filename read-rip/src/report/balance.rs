@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use super::doing::doing;
 use super::names::LockNames;
 use super::remarks::Checked;
-use super::units::{counted, duration, lasted};
+use super::units::{counted, lasted};
 use crate::findings::{Balance, IdlePool, Outcome};
 use crate::locks::LockModel;
 use crate::ring::Module;
@@ -165,11 +165,8 @@ fn histories(checked: &Checked, names: &LockNames<'_>) -> Option<String> {
 fn pool(of: &IdlePool, names: &LockNames<'_>) -> String {
     let lock = names.lock(&names.model.locks[of.lock]);
     let wait = if of.waiting == 1 { "waits its turn" } else { "wait their turn" };
-    let lasting = of.longest_ns.filter(|&longest_ns| longest_ns > 0);
-    let lasting = lasting.map_or_else(String::new, |longest_ns| {
-        let at_least = if names.model.is_end_unknown { "at least " } else { "" };
-        format!(", the longest for {at_least}{}", duration(longest_ns))
-    });
+    let lasting = lasted(names.model.is_end_unknown, of.longest_ns, None);
+    let lasting = lasting.map_or_else(String::new, |lasting| format!(", the longest {lasting}"));
     format!(
         "{} {wait} for {lock} at {}{lasting}, and {} has it: an idle pool looks like this, and so does a thread that \
          is stuck there",

@@ -14,7 +14,7 @@
 use super::registers::RegisterFile;
 use super::stack::{Cut, Frame};
 use super::unwinder::Unwinder;
-use super::walk::{Position, Walk, WalkEnd};
+use super::walk::{Position, Walk};
 use crate::target::Architecture;
 
 /// All frames of the code without tables together are rarely larger.
@@ -46,14 +46,14 @@ impl Unwinder<'_> {
                 continue;
             }
             let walk = self.walk_on(at, entry)?;
-            if is_whole(&walk) {
+            if walk.is_whole(true) {
                 return Some(walk);
             }
             best = best.or(Some(walk));
         }
         for entry in unknown {
             let walk = self.walk_on(at, entry)?;
-            if is_whole(&walk) {
+            if walk.is_whole(true) {
                 return Some(walk);
             }
         }
@@ -98,9 +98,4 @@ impl Unwinder<'_> {
         walk.frames.splice(0..0, called.map(|pc| Frame { pc, is_return_address: false }));
         Some(walk)
     }
-}
-
-/// Whether a walk has led to the thread's beginning, or to the code without tables that began it.
-fn is_whole(walk: &Walk) -> bool {
-    matches!(walk.end, WalkEnd::Outermost | WalkEnd::Cut(Cut::NoTable))
 }

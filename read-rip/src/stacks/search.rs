@@ -13,9 +13,8 @@ use std::rc::Rc;
 
 use super::calls::Call;
 use super::rule::Rule;
-use super::stack::Cut;
 use super::unwinder::Unwinder;
-use super::walk::{Fit, Position, Walk, WalkEnd};
+use super::walk::{Fit, Position, Walk};
 
 /// The frame of one function is rarely larger.
 const FRAME_MAX_BYTES: u64 = 1 << 20;
@@ -65,7 +64,7 @@ impl Unwinder<'_> {
             match self.candidate(at, rule, register, value) {
                 Some((Fit::Same, position)) => {
                     let walk = self.walk(position, true);
-                    if self.is_whole(&walk) {
+                    if walk.is_whole(self.gaps > 0) {
                         self.remember(place, value - sp, Fit::Same);
                         return Some(walk);
                     }
@@ -88,12 +87,7 @@ impl Unwinder<'_> {
 
     fn complete(&mut self, position: &Position) -> Option<Walk> {
         let walk = self.walk(*position, true);
-        self.is_whole(&walk).then_some(walk)
-    }
-
-    /// Whether a walk has led to the thread's beginning. A C library without tables has begun its threads in such code.
-    fn is_whole(&self, walk: &Walk) -> bool {
-        walk.end == WalkEnd::Outermost || self.gaps > 0 && walk.end == WalkEnd::Cut(Cut::NoTable)
+        walk.is_whole(self.gaps > 0).then_some(walk)
     }
 
     fn remember(&mut self, place: u64, distance: u64, fit: Fit) {

@@ -47,7 +47,7 @@ pub struct Unwinder<'m> {
     pub(super) steps_left: usize,
     /// How many callers of code without tables may still be tried for the present stack.
     pub(super) gap_tries_left: usize,
-    /// How many pieces of code without tables are behind the present walk.
+    /// How many pieces of code without tables the present walk has crossed.
     pub(super) gaps: usize,
 }
 

@@ -24,6 +24,12 @@ pub(super) struct Walk {
 }
 
 impl Walk {
+    /// Whether it has led to the thread's beginning. A C library without tables begins its threads in such code, so
+    /// below a gap that is one too.
+    pub(super) fn is_whole(&self, is_below_gap: bool) -> bool {
+        self.end == WalkEnd::Outermost || is_below_gap && self.end == WalkEnd::Cut(Cut::NoTable)
+    }
+
     /// Goes on with what was searched for.
     pub(super) fn infer(&mut self, rest: Walk) {
         self.inferred_from = Some(self.frames.len());

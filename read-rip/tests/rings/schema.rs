@@ -195,9 +195,8 @@ fn lines_that_do_not_fit_the_schema_are_rejected() {
 
 #[test]
 fn a_later_version_may_add_fields() {
-    let schema = jsonschema::validator_for(&schema()).unwrap();
-    assert!(schema.is_valid(&json!({"type": "checked", "data": {"findings": 0, "new": true}})));
-    assert!(schema.is_valid(&json!({"type": "checked"})), "all fields but the type are optional");
+    assert!(PUBLISHED.is_valid(&json!({"type": "checked", "data": {"findings": 0, "new": true}})));
+    assert!(PUBLISHED.is_valid(&json!({"type": "checked"})), "all fields but the type are optional");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use librip::{rip_capture, rip_event, rip_slow_cycle, rip_snap};
 use librip_test_kit::progress::Cell;
 
-use crate::common::{self, begin, cells, named, pause, say, sleep_forever};
+use crate::common::{self, pause, say, sleep_forever};
 
 pub(crate) fn main(arguments: &[&str]) {
     common::init();
@@ -110,15 +110,7 @@ fn forked() {
 
 /// Threads that capture at full speed: each event can be checked by itself.
 fn storm(threads: usize) {
-    let cells = cells();
-    for (index, cell) in cells.iter().enumerate().take(threads) {
-        named(&format!("w{index}"))
-            .spawn(move || {
-                begin(cell);
-                capture(index as u64, cell)
-            })
-            .expect("a thread");
-    }
+    common::storm(threads, capture);
     say("ready");
     sleep_forever();
 }

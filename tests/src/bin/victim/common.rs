@@ -75,6 +75,20 @@ pub(crate) fn begin(cell: &Cell) {
     cell.state.store(progress::RUNNING, Relaxed);
 }
 
+/// Starts threads at full speed, which count in their cells: the n-th is named `wN`. Returns their cells.
+pub(crate) fn storm(threads: usize, work: fn(u64, &Cell) -> !) -> &'static [Cell] {
+    let cells = &cells()[..threads];
+    for (index, cell) in cells.iter().enumerate() {
+        named(&format!("w{index}"))
+            .spawn(move || {
+                begin(cell);
+                work(index as u64, cell)
+            })
+            .expect("a thread");
+    }
+    cells
+}
+
 pub(crate) fn tid() -> u32 {
     (unsafe { libc::syscall(libc::SYS_gettid) }) as u32
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use librip::{rip_event, rip_snap};
 
-use crate::common::{self, begin, cells, named, pause, say, sleep_forever};
+use crate::common::{self, named, pause, say, sleep_forever};
 use crate::events::record;
 
 pub(crate) fn main(arguments: &[&str]) {
@@ -22,15 +22,7 @@ pub(crate) fn main(arguments: &[&str]) {
 
 /// Threads at full speed, which have recorded when it returns.
 fn storm() {
-    let cells = &cells()[..3];
-    for (index, cell) in cells.iter().enumerate() {
-        named(&format!("w{index}"))
-            .spawn(move || {
-                begin(cell);
-                record(index as u64, cell)
-            })
-            .expect("a thread");
-    }
+    let cells = common::storm(3, record);
     while cells.iter().any(|cell| cell.marks.load(Relaxed) < 100) {
         std::thread::yield_now();
     }

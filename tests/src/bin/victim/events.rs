@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use librip::{Text, Value, rip_event, rip_span};
 use librip_test_kit::progress::Cell;
 
-use crate::common::{self, begin, cells, named, pause, say, sleep_forever};
+use crate::common::{self, pause, say, sleep_forever};
 
 pub(crate) fn main(arguments: &[&str]) {
     common::init();
@@ -135,15 +135,7 @@ fn forked() {
 
 /// Threads at full speed: each event can be checked by itself, and counts in its thread's cell.
 fn storm(threads: usize) {
-    let cells = cells();
-    for (index, cell) in cells.iter().enumerate().take(threads) {
-        named(&format!("w{index}"))
-            .spawn(move || {
-                begin(cell);
-                record(index as u64, cell)
-            })
-            .expect("a thread");
-    }
+    common::storm(threads, record);
     say("ready");
     sleep_forever();
 }
