@@ -177,7 +177,7 @@ fn answers(
         }
         let resolver = reading.resolver(wanted).with_answers(answers).keeping_answers();
         let mut locations = Locations::new(&reading.snapshot, resolver);
-        for slot in &reading.snapshot.slots {
+        for slot in reading.snapshot.slots.iter().chain(&reading.snapshot.captures) {
             let (events, _) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
             for event in events {
                 locations.find(slot, &event);
