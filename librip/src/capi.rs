@@ -18,6 +18,15 @@ pub mod lock_marks {
     }
 }
 
+/// What marks of events and spans record.
+pub use crate::event::any_value::AnyValue;
+pub use crate::event::text::Text;
+
+/// Records an event with these values, of which the first ten count. The PC is a site of the kind EVENT.
+pub fn event(pc: u64, values: &[AnyValue<'_>]) {
+    crate::event::record::event(pc, values);
+}
+
 /// Runs `body`, which may call a cancellation point, while this thread cannot be cancelled.
 #[inline(always)]
 pub fn with_cancellation_off<T: Copy>(body: impl FnOnce() -> T) -> T {

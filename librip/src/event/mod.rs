@@ -1,10 +1,11 @@
 //! Events with values, and spans: what the macros of [`marks`](crate::marks) call.
 //!
 //! It formats nothing: an event has the values themselves, and its site has the format. `value` says which values there
-//! are, `values` how an event has several, `text` what becomes of texts by reference, `record` writes the words,
-//! `span` keeps the table of open spans, and `capture` keeps what a thread has recorded. `format` checks formats when
-//! the program is compiled.
+//! are, `values` how an event has several, `any_value` those whose types are known only when the program runs, `text`
+//! what becomes of texts by reference, `record` writes the words, `span` keeps the table of open spans, and `capture`
+//! keeps what a thread has recorded. `format` checks formats when the program is compiled.
 
+pub(crate) mod any_value;
 pub(crate) mod capture;
 pub(crate) mod format;
 pub(crate) mod primitive;

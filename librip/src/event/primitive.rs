@@ -127,26 +127,50 @@ fn write_double(bits: u64, words: &mut Words) {
     words.operand(bits >> u32::BITS);
 }
 
-impl sealed::Sealed for &str {}
+/// Implements [`Primitive`] for a text by value.
+macro_rules! by_value {
+    ($($type:ty, $text:ident: $bytes:expr;)+) => {
+        $(
+            impl sealed::Sealed for $type {}
 
-#[allow(private_interfaces, reason = "as the trait")]
-impl Primitive for &str {
-    const TYPE: u64 = VALUE_BYTES;
+            #[allow(private_interfaces, reason = "as the trait")]
+            impl Primitive for $type {
+                const TYPE: u64 = VALUE_BYTES;
 
-    #[inline(always)]
-    fn words(&self, kept_max: usize) -> usize {
-        bytes_words(self.len().min(kept_max))
-    }
+                #[inline(always)]
+                fn words(&self, kept_max: usize) -> usize {
+                    bytes_words(self.len().min(kept_max))
+                }
 
-    #[inline(always)]
-    fn write(&self, kept_max: usize, words: &mut Words) {
-        write_bytes(self.as_bytes(), kept_max, words);
-    }
+                #[inline(always)]
+                fn write(&self, kept_max: usize, words: &mut Words) {
+                    let $text = self;
+                    write_bytes($bytes, kept_max, words);
+                }
 
-    fn summary(&self) -> u64 {
-        let mut first = [0; 8];
-        first.iter_mut().zip(self.bytes()).for_each(|(first, byte)| *first = byte);
-        u64::from_le_bytes(first)
+                fn summary(&self) -> u64 {
+                    let $text = self;
+                    let mut first = [0; 8];
+                    first.iter_mut().zip($bytes).for_each(|(first, byte)| *first = *byte);
+                    u64::from_le_bytes(first)
+                }
+            }
+        )+
+    };
+}
+
+by_value! {
+    &str, text: text.as_bytes();
+    Bytes<'_>, text: text.0;
+}
+
+/// A text by value that need not be UTF-8.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes<'a>(pub &'a [u8]);
+
+impl Bytes<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
     }
 }
 

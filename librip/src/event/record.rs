@@ -53,11 +53,11 @@ pub(super) fn write<V: Values>(slot: Slot, time: Time, values: &V, pc: u64) -> u
     }
     let value_words = values.words(kept_max);
     if value_words > room {
-        return write_without_values(slot, time, V::TYPES, pc);
+        return write_without_values(slot, time, values.types(), pc);
     }
     let operands = (value_words + time_words) as u64;
     let mut words = slot.reserve(operands + 2);
-    let mut shape = V::TYPES | operands << SHAPE_WORDS_SHIFT;
+    let mut shape = values.types() | operands << SHAPE_WORDS_SHIFT;
     if time.is_known {
         words.operand(time.ticks);
         shape |= SHAPE_TIME;

@@ -1,4 +1,4 @@
-//! [`Values`]: the values of one event, a tuple of up to ten.
+//! [`Values`]: the values of one event, up to ten. `values` has them as a tuple, `any_value` as a slice.
 
 use librip_format::{VALUE_NONE, shape_types};
 
@@ -10,7 +10,7 @@ use crate::process::slot::Words;
 pub trait Values {
     /// Their types, as a shape has them.
     #[doc(hidden)]
-    const TYPES: u64;
+    fn types(&self) -> u64;
 
     /// As [`Primitive::words`], of all.
     #[doc(hidden)]
@@ -31,7 +31,10 @@ pub trait Values {
 
 #[allow(private_interfaces, reason = "as the trait")]
 impl Values for () {
-    const TYPES: u64 = 0;
+    #[inline(always)]
+    fn types(&self) -> u64 {
+        0
+    }
 
     #[inline(always)]
     fn words(&self, _kept_max: usize) -> usize {
@@ -55,7 +58,10 @@ macro_rules! tuple {
     ($($value:ident $index:tt),+) => {
         #[allow(private_interfaces, reason = "as the trait")]
         impl<$($value: Primitive),+> Values for ($($value,)+) {
-            const TYPES: u64 = shape_types(&[$($value::TYPE),+]);
+            #[inline(always)]
+            fn types(&self) -> u64 {
+                const { shape_types(&[$($value::TYPE),+]) }
+            }
 
             #[inline(always)]
             fn words(&self, kept_max: usize) -> usize {
