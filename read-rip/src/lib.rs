@@ -3,30 +3,30 @@
 //! Data flows down. A module imports only modules above it, and no two files import each other:
 //!
 //! ```text
-//!         ring -------------+-------------+        bytes -> Snapshot: header, sites, slots, words
-//!           |               |             |
-//!        events          symbols       process     words -> events | addresses -> frames | which processes live
-//!           |               |             |
-//!           +-- locations --+             |        PCs -> file, line and function
-//!                   |                     |
-//!                threads                  |        slots -> threads, and the locations where they pile up
-//!                   |                     |
-//!                 locks                   |        events and held-lock tables -> holders and waiters
-//!                   |                     |
-//!               findings                  |        locks -> deadlocks, contention and other findings
-//!                   |                     |
-//!                   +------ report -------+        values -> text and JSON
-//!                             |
-//!                   cli ---> app                   the commands
+//!           ring ----------------- process         bytes -> Snapshot: header, sites, slots, words | living processes
+//!             |                       |
+//!          events                     |            words -> events
+//!             |                       |
+//!         locations                   |            PCs -> file, line and function
+//!             |                       |
+//!          threads                    |            slots -> threads, and the locations where they pile up
+//!             |                       |
+//!           locks                     |            events and held-lock tables -> holders and waiters
+//!             |                       |
+//!         findings                    |            locks -> deadlocks, contention and other findings
+//!             |                       |
+//!             +------- report --------+            values -> text and JSON
+//!                         |
+//!               cli ---> app                       the commands
 //! ```
 //!
-//! `ring` decodes the numbers of the format; the others see types. `symbols` alone knows ELF and DWARF, but for unwind
-//! tables: `stacks` applies them to the memory of a `target`, which is a process without a ring, as values. `waits`
-//! alone knows the C libraries' objects: it says which one a thread of a `target` waits for, and who has it. `process`
-//! alone asks the running system, and `core` alone knows core files: both make a `target`. `threads`, `locks` and
-//! `findings` do no input or output. `report` computes nothing. `printable`, which escapes text for a terminal, `hash`,
-//! whose tables are fast, `saved_text`, which helps serde, and `shares`, which works on several processors, import
-//! nothing.
+//! `ring` decodes the numbers of the format; the others see types. The crate [`symbols`] stands below all of them: it
+//! alone knows ELF and DWARF, but for unwind tables: `stacks` applies them to the memory of a `target`, which is a
+//! process without a ring, as values. `waits` alone knows the C libraries' objects: it says which one a thread of a
+//! `target` waits for, and who has it. `process` alone asks the running system, and `core` alone knows core files: both
+//! make a `target`. `threads`, `locks` and `findings` do no input or output. `report` computes nothing. `printable`,
+//! which escapes text for a terminal, `hash`, whose tables are fast, `saved_text`, which helps serde, and `shares`,
+//! which works on several processors, import nothing.
 //!
 //! # Examples
 //!
@@ -53,7 +53,8 @@ mod saved_text;
 mod shares;
 pub mod stacks;
 pub mod standing;
-pub mod symbols;
 pub mod target;
 pub mod threads;
 pub mod waits;
+
+pub use read_rip_symbols as symbols;

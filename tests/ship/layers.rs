@@ -35,7 +35,6 @@ const READER: &[&str] = &[
     "target",
     "process",
     "events",
-    "symbols",
     "core",
     "stacks",
     "waits",
@@ -60,6 +59,13 @@ fn the_recorders_files_import_in_one_direction() {
 #[test]
 fn the_readers_files_import_in_one_direction() {
     check("read-rip/src", READER);
+}
+
+#[test]
+fn no_two_files_that_read_debug_information_import_each_other() {
+    let imports = imports(&repository().join("read-rip/symbols/src"));
+    assert!(imports.len() > 20, "{imports:?}");
+    assert_eq!(circle(&imports), [""; 0]);
 }
 
 #[test]

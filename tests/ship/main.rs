@@ -126,7 +126,7 @@ fn what_the_reader_must_not_contain_is_found_in_the_interposer() {
 
 #[test]
 fn the_reader_and_the_format_have_no_unsafe_code() {
-    for directory in ["read-rip/src", "librip/format/src"] {
+    for directory in ["read-rip/src", "read-rip/symbols/src", "librip/format/src"] {
         let mut pending = vec![repository().join(directory)];
         let mut files = 0;
         while let Some(path) = pending.pop() {

@@ -8,6 +8,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use read_rip_symbols::{Options, Resolver};
+
 use super::error::AppError;
 use super::look::{Look, process_of};
 use super::matching::Matching;
@@ -23,7 +25,6 @@ use crate::process::Ends;
 use crate::report::{self, Checked, Json, LockNames, OneReading, Sources};
 use crate::ring::{Header, Words};
 use crate::standing::Standings;
-use crate::symbols::{Options, Resolver};
 
 /// What to do about a line that is not a rule.
 const RULE_HINT: &str = "each line is KIND or KIND:REGEX; a line that begins with # is a comment";

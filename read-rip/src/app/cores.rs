@@ -9,6 +9,8 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use read_rip_symbols::{FunctionNames, Options};
+
 use super::error::AppError;
 use super::reading::{CoreRest, Reading};
 use crate::cli::Common;
@@ -17,7 +19,6 @@ use crate::process::Liveness;
 use crate::ring::{self, SlotState, Snapshot};
 use crate::stacks::Unwinder;
 use crate::standing::Standings;
-use crate::symbols::{FunctionNames, Options};
 use crate::threads;
 
 /// How the files of a core are found: at their recorded paths.

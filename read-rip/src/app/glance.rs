@@ -8,6 +8,8 @@
 
 use std::time::Instant;
 
+use read_rip_symbols::FunctionNames;
+
 use super::look::{describe, options};
 use crate::cli::Common;
 use crate::locks::Doing;
@@ -15,7 +17,6 @@ use crate::locks::doing;
 use crate::process::live::{self, LiveTarget};
 use crate::stacks::Unwinder;
 use crate::standing::{Standings, stood_still};
-use crate::symbols::FunctionNames;
 use crate::target::{RunState, Sleep, Task};
 use crate::waits::Owner;
 

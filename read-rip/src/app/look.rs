@@ -7,6 +7,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use read_rip_symbols::{FunctionNames, Options};
+
 use super::error::AppError;
 use super::exact::Exact;
 use super::reading::Reading;
@@ -19,7 +21,6 @@ use crate::report::{ObjectName, SeenNames};
 use crate::ring::{Module, Snapshot};
 use crate::stacks;
 use crate::standing::{Load, Standings, WINDOW_MIN_NS};
-use crate::symbols::{FunctionNames, Options};
 use crate::target::Sleep;
 use crate::threads::Losses;
 

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
+use read_rip_symbols::{Options, Resolver};
 
 use super::error::AppError;
 use super::output::{ERROR, SOUND, now_ns, output, remark};
@@ -22,7 +23,6 @@ use crate::process::{self, Ends, Liveness, MappedFiles, is_of_another_boot, livi
 use crate::report::{self, Json, printable};
 use crate::ring::{self, Ending, Module, Saved, Snapshot, Source};
 use crate::standing::Standings;
-use crate::symbols::{Options, Resolver};
 use crate::threads::{self, Losses, Thread};
 
 /// Programs with legacy rings are not position-independent: their code may be at any address.
@@ -258,7 +258,7 @@ impl Reading {
         }
         for problem in locations.resolver().problems() {
             let about = problem.path.to_string_lossy().into_owned();
-            warnings.push((about, problem.to_string(), problem.hint().to_owned()));
+            warnings.push((about, report::remarks::of_module(problem), problem.hint().to_owned()));
         }
         if let Some(hidden) = self.seen.as_ref().and_then(|seen| seen.target.hidden.as_ref()) {
             let what = format!("memory, stacks and system calls are not shown: {hidden}");

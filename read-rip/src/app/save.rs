@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use read_rip_symbols::SavedAnswers;
 
 use super::bare::functions;
 use super::collect;
@@ -27,7 +28,6 @@ use crate::locks;
 use crate::report::printable;
 use crate::ring::{self, Saved, Source};
 use crate::standing::Standings;
-use crate::symbols::SavedAnswers;
 
 /// A process that dies between the two images is read again, this many times.
 const ATTEMPTS: u32 = 3;

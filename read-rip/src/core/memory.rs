@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 
+use read_rip_symbols::{Options, UnwindSections};
+
 use super::header::Segment;
 use crate::hash::HashMap;
 use crate::ring::{Module, Source};
-use crate::symbols::{Options, UnwindSections};
 use crate::target::{Memory, Unreadable};
 
 /// The memory of a core file.

@@ -41,9 +41,9 @@ use std::path::{Path, PathBuf};
 
 use header::{Header, Segment};
 use notes::Notes;
+use read_rip_symbols::Options;
 
 use crate::ring::{Module, Source};
-use crate::symbols::Options;
 use crate::target::{Memory, Target, modules_of};
 
 /// `AT_SYSINFO_EHDR`: where the kernel's own library is.

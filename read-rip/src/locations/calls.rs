@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
+use read_rip_symbols::{CallerLine, Frame, Resolver};
+
 use super::module_map::ModuleMap;
 use super::wrapper::is_same_file;
 use crate::hash::{HashMap, HashSet};
 use crate::ring::{
     CopiedCall, LockType, OperandType, OperandWords, SiteFlags, SiteKind, Snapshot, call_is_try,
 };
-use crate::symbols::{CallerLine, Frame, Resolver};
 
 use super::meaning::Meaning;
 

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use read_rip_symbols::Frame;
+
 use super::wrapper::is_standard_library;
-use crate::symbols::Frame;
 
 /// What stands for a function that nothing names.
 pub(super) const UNKNOWN: &str = "unknown";

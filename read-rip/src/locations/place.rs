@@ -3,11 +3,12 @@
 //! A thread that waits is in the C library, and before that in the locks of a standard library. What its user wants to
 //! see is the line of the program that called them.
 
+use read_rip_symbols as symbols;
+
 use super::location::Location;
 use super::wrapper::{is_of_wrapper_crate, is_standard_library};
 use super::{LocationId, Locations};
 use crate::stacks::{Frame, Stack};
-use crate::symbols;
 
 /// How many frames are looked at.
 const DEPTH: usize = 64;

@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use read_rip_symbols::{Frame, Resolver};
+
 use super::calls::{self, Caller, Calls};
 use super::function_name::without_arguments;
 use super::location::UNKNOWN;
@@ -19,7 +21,6 @@ use crate::hash::HashMap;
 use crate::ring::{
     Module, OperandType, OperandWords, Site, SiteKind, Slot, Snapshot, StaticTexts, call_location, call_lock,
 };
-use crate::symbols::{Frame, Resolver};
 
 /// What the source file that was compiled is recognised by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,8 +4,9 @@
 //! thread is in `Mutex::lock` does not help. Neither does one that it is in a header of C++'s standard library,
 //! whose locks call the interposed functions. This file compares functions and files, and knows nothing of locks.
 
+use read_rip_symbols::Frame;
+
 use super::function_name::without_arguments;
-use crate::symbols::Frame;
 
 /// The crates of wrappers. Their callers are in other crates.
 const WRAPPERS: [&str; 7] = ["librip", "lock_api", "parking_lot", "parking_lot_core", "core", "std", "alloc"];

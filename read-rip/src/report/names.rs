@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use read_rip_symbols::Frame;
+
 use super::units::counted;
 use crate::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
 use crate::locks::{Lock, LockModel, LockName, ThreadId};
 use crate::printable::printable;
 use crate::ring::LockType;
 use crate::standing::Standings;
-use crate::symbols::Frame;
 use crate::target::Region;
 
 /// Where a mark is, as `file:line`. An address follows if several marks have the same `file:line`.

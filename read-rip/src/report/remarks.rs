@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use read_rip_symbols::ModuleProblem;
 use serde::{Serialize, Serializer};
 
 use super::list::{process_state, state_of_child};
@@ -17,6 +18,11 @@ use crate::printable::printable;
 use crate::process::{Child, Liveness};
 use crate::ring::{ClockLevel, HELD_LOCKS_MAX, SiteKind, Snapshot};
 use crate::threads::{Losses, Thread, ThreadState};
+
+/// What is wrong with a module's file. Its path may come from a hostile ring.
+pub fn of_module(problem: &ModuleProblem) -> String {
+    format!("{}: {}", printable(&problem.path.to_string_lossy()), problem.what)
+}
 
 /// What `check` looked at, and what came of it.
 #[derive(Clone, Debug, Serialize)]
@@ -383,5 +389,18 @@ impl OneReading {
 impl Serialize for OneReading {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use read_rip_symbols::Problem;
+
+    use super::*;
+
+    #[test]
+    fn control_characters_of_a_path_are_escaped() {
+        let problem = ModuleProblem { module: 0, path: "/a\x1b[31m\n".into(), what: Problem::Missing };
+        assert_eq!(of_module(&problem), "/a\\u{1b}[31m\\n: no such file");
     }
 }

@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
+use read_rip_symbols::Frame;
+
 use super::activity::ActivityWords;
 use super::units::counted;
 use crate::locations::LocationId;
 use crate::printable::printable;
 use crate::stacks::{Cut, End, Stack};
 use crate::standing::Standings;
-use crate::symbols::Frame;
 use crate::target::RunState;
 
 /// The functions at each address of stacks, the inlined ones first.

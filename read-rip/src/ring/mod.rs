@@ -13,7 +13,7 @@
 //! | `copy`, `held`, `span` | copy slots, their held-lock tables and their open spans while their owners write |
 //! | `value` | decodes the values of events |
 //! | `legacy` | reads rings of the C header that preceded librip |
-//! | `word`, `words`, `site`, `slot`, `module`, `region`, `header`, `snapshot`, `error` | the values |
+//! | `word`, `words`, `site`, `slot`, `region`, `header`, `snapshot`, `error` | the values |
 
 mod bytes;
 mod call;
@@ -27,7 +27,6 @@ mod image;
 mod incident;
 mod legacy;
 mod metadata;
-mod module;
 mod names;
 mod parse;
 mod region;
@@ -57,7 +56,7 @@ pub use header::{
 pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
 pub use image::write_image;
 pub use incident::{Incident, IncidentKind};
-pub use module::Module;
+pub use read_rip_symbols::Module;
 pub use region::{Region, RegionKind};
 pub use saved::Saved;
 pub use site::{Level, LockType, OperandType, OperandWords, Site, SiteFlags, SiteKind};

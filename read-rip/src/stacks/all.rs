@@ -1,8 +1,9 @@
 //! The stacks of all threads of a target, unwound on several processors.
 
+use read_rip_symbols::Options;
+
 use super::{Stack, Unwinder};
 use crate::shares::in_shares;
-use crate::symbols::Options;
 use crate::target::{Memory, Target};
 
 /// The stacks of a target's tasks, in their order. `options` say how files are found.

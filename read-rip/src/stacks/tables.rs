@@ -8,12 +8,12 @@ use gimli::{
     BaseAddresses, CieOrFde, DebugFrame, EhFrame, EndianSlice, FrameDescriptionEntry, LittleEndian,
     UnwindContext, UnwindOffset, UnwindSection,
 };
+use read_rip_symbols::{Options, UnwindIndex, UnwindSections};
 
 use super::rule::{Bytes, Rule, TableId};
 use super::stack::Cut;
 use crate::hash::HashMap;
 use crate::ring::Module;
-use crate::symbols::{Options, UnwindIndex, UnwindSections};
 use crate::target::Memory;
 
 /// The modules of a target, and their unwind tables.
@@ -124,9 +124,9 @@ impl Entry {
 
 impl Loaded {
     fn new(memory: &dyn Memory, module: &Module, options: &Options) -> Loaded {
+        let read_some = |address, into: &mut [u8]| memory.read_some(address, into);
         let of_file = UnwindSections::of_file(module, options).ok();
-        let sections =
-            of_file.or_else(|| UnwindSections::of_memory(memory, module.load_bias, module.begin, module.end));
+        let sections = of_file.or_else(|| UnwindSections::of_memory(&read_some, module));
         Loaded { sections: sections.unwrap_or_default(), ..Loaded::default() }
     }
 

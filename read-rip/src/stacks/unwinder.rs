@@ -18,6 +18,8 @@
 
 use std::rc::Rc;
 
+use read_rip_symbols::Options;
+
 use super::calls::Code;
 use super::registers::{Convention, RegisterFile};
 use super::rule::{Rule, Stop};
@@ -27,7 +29,6 @@ use super::tables::Tables;
 use super::walk::{Failure, Found, GAP_TRIES_MAX, Position, Walk, WalkEnd};
 use super::window::Window;
 use crate::hash::HashMap;
-use crate::symbols::Options;
 use crate::target::{Architecture, Mapping, Memory, Registers, Target};
 
 /// More frames are not read of one stack.

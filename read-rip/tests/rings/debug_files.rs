@@ -175,7 +175,7 @@ fn without_its_split_debug_information_a_program_still_has_lines_and_outer_funct
         assert_eq!(frame.line, Some(fixture.line("innermost")));
         let [problem] = &resolver.problems().collect::<Vec<_>>()[..] else { panic!() };
         assert_eq!(problem.what, Problem::MissingSplit);
-        assert!(problem.path.ends_with("prog-fixture.dwo"), "{problem}");
+        assert!(problem.path.ends_with("prog-fixture.dwo"), "{problem:?}");
     }
 }
 

@@ -190,7 +190,7 @@ fn ask(path: &Path, addresses: &[u64]) -> usize {
     let mut resolver = Resolver::new(&[module], options);
     let frames = addresses.iter().map(|&address| resolver.resolve(0, address).len()).sum();
     addresses.iter().for_each(|&address| drop(resolver.static_at(0, address)));
-    resolver.problems().for_each(|problem| drop((problem.to_string(), problem.hint())));
+    resolver.problems().for_each(|problem| drop((problem.what.to_string(), problem.hint())));
     frames
 }
 

@@ -101,7 +101,7 @@ fn a_fully_stripped_program_has_no_frames_and_says_why() {
     assert_eq!(resolver.resolve(0, mark), []);
     let [problem] = &resolver.problems().collect::<Vec<_>>()[..] else { panic!() };
     assert_eq!(problem.what, Problem::NoDebugInfo { functions_from_symbols: false });
-    assert!(problem.to_string().ends_with("prog: no debug information and no symbol table"), "{problem}");
+    assert_eq!(problem.what.to_string(), "no debug information and no symbol table");
     assert!(problem.hint().contains("--debug-dir"));
 }
 

@@ -84,6 +84,8 @@ pub(super) fn style(confidence: Confidence) -> Style {
 
 #[cfg(test)]
 mod tests {
+    use read_rip_symbols::{Options, Resolver};
+
     use super::*;
     use crate::findings::{
         Advice, Balance, Blocker, Confidence, Doubt, Evidence, HoldFact, Kind, LockEdge, Mentions, Outcome,
@@ -93,7 +95,6 @@ mod tests {
     use crate::locks::{Lock, LockModel, LockName, ThreadLocks};
     use crate::report::Json;
     use crate::ring::Snapshot;
-    use crate::symbols::{Options, Resolver};
 
     fn model() -> LockModel {
         let thread = ThreadLocks { slot: Some(0), ..ThreadLocks::unrecorded(7, 12, "evil\x1b[31m".into()) };

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
+use read_rip_symbols::Frame;
 use serde::Serialize;
 
 use super::location::{JsonLocation, json_location};
@@ -14,7 +15,6 @@ use crate::report::standing::doings;
 use crate::report::{ActivityWords, StackFrames};
 use crate::ring::Snapshot;
 use crate::standing::Standings;
-use crate::symbols::Frame;
 use crate::target::Architecture;
 
 #[derive(Serialize)]

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use super::elf::Image;
 use super::path::{find, with_suffix};
 use super::problem::Problem;
-use crate::ring::Module;
+use crate::Module;
 
 /// How files are found.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 
 use super::locate::{Options, Search};
 use super::symbol_table::SymbolTable;
-use crate::ring::Module;
+use crate::Module;
 
 /// The names of the functions of some modules.
 pub struct FunctionNames {

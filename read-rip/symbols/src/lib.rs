@@ -1,9 +1,9 @@
 //! From module-relative addresses to functions, files and lines: finds each module's file, checks that it is the
 //! recorded file, and asks its DWARF and its symbol table.
 //!
-//! Of rings it knows [`Module`](crate::ring::Module) alone. It prints nothing. Names and paths come from files that
-//! anyone may have written, so whoever prints them escapes control characters. An empty list of frames is an answer
-//! and not an error; [`Resolver::problems`] says why.
+//! What it is asked about is an address in a [`Module`]. It knows no ring, and prints nothing. Names and paths come
+//! from files that anyone may have written, so whoever prints them escapes control characters. An empty list of frames
+//! is an answer and not an error; [`Resolver::problems`] says why.
 //!
 //! | file | question |
 //! |---|---|
@@ -35,6 +35,7 @@ mod frame;
 mod function_names;
 mod line_budget;
 mod locate;
+mod module;
 mod path;
 mod problem;
 mod resolver;
@@ -45,10 +46,11 @@ mod unwind_sections;
 
 pub use answers::SavedAnswers;
 pub use caller::CallerLine;
-pub(crate) use direct_call::{target_aarch64, target_x86_64};
+pub use direct_call::{target_aarch64, target_x86_64};
 pub use frame::Frame;
 pub use function_names::FunctionNames;
 pub use locate::Options;
+pub use module::Module;
 pub use problem::{ModuleProblem, Problem};
 pub use resolver::Resolver;
 pub use unwind_index::{Placed, UnwindIndex};

@@ -26,14 +26,14 @@ pub(super) fn target(image: &Image, return_address: u64) -> Option<u64> {
 }
 
 /// The target of CALL rel32, by its five bytes.
-pub(crate) fn target_x86_64(code: &[u8], return_address: u64) -> Option<u64> {
+pub fn target_x86_64(code: &[u8], return_address: u64) -> Option<u64> {
     let (&opcode, distance) = code.split_first()?;
     let distance = i32::from_le_bytes(distance.try_into().ok()?);
     (opcode == 0xe8).then(|| return_address.wrapping_add_signed(distance.into()))
 }
 
 /// The target of BL imm26, which counts instructions.
-pub(crate) fn target_aarch64(code: u32, return_address: u64) -> Option<u64> {
+pub fn target_aarch64(code: u32, return_address: u64) -> Option<u64> {
     let distance = i64::from((code << 6) as i32 >> 6) * 4;
     (code >> 26 == 0b10_0101).then(|| return_address.wrapping_sub(4).wrapping_add_signed(distance))
 }

@@ -5,8 +5,6 @@
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
-use crate::printable::printable;
-
 /// Why the frames of one module are missing or incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleProblem {
@@ -120,12 +118,6 @@ impl ModuleProblem {
     }
 }
 
-impl Display for ModuleProblem {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", printable(&self.path.to_string_lossy()), self.what)
-    }
-}
-
 impl Display for Problem {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -179,16 +171,5 @@ struct Hex<'a>(&'a [u8]);
 impl Display for Hex<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_of_a_path_are_escaped() {
-        let problem = ModuleProblem { module: 0, path: "/a\x1b[31m\n".into(), what: Problem::Missing };
-        assert_eq!(problem.to_string(), "/a\\u{1b}[31m\\n: no such file");
     }
 }

@@ -16,7 +16,7 @@ use super::locate::{Files, Options, Search};
 use super::problem::{ModuleProblem, Problem};
 use super::split::Split;
 use super::symbol_table::SymbolTable;
-use crate::ring::Module;
+use crate::Module;
 
 /// Resolves addresses of the modules of one ring.
 pub struct Resolver {

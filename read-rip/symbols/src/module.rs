@@ -1,11 +1,11 @@
-//! A module of the recorded process, as the ring describes it.
+//! A module of the recorded process, as a ring or the process's memory describes it.
 //!
 //! It does not open the module's file.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// An executable or shared library that the recorded process had loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct Module {
     /// The module-relative addresses of its code. Outside of it are constants and variables.
     pub code: Range<u64>,
     /// The file, in the recorded process's view of the file system. Do not trust it: it comes from the ring.
-    #[serde(serialize_with = "crate::saved_text::path")]
+    #[serde(serialize_with = "lossy_path")]
     pub path: PathBuf,
     /// The GNU build id; empty if the module has none.
     pub build_id: Vec<u8>,
@@ -39,4 +39,9 @@ impl Module {
         let relative = actual.wrapping_sub(self.load_bias);
         (self.begin..self.end).contains(&relative).then_some(relative)
     }
+}
+
+/// What is no text in a path is replaced.
+fn lossy_path<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&path.to_string_lossy())
 }

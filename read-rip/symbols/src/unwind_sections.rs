@@ -10,8 +10,7 @@ use super::elf::{Image, entries};
 use super::locate::{Options, Search};
 use super::problem::Problem;
 use super::unwind_index::{Placed, UnwindIndex};
-use crate::ring::Module;
-use crate::target::Memory;
+use crate::Module;
 
 /// A program has a few program headers.
 const PROGRAM_HEADERS_MAX: u64 = 256;
@@ -48,13 +47,16 @@ impl UnwindSections {
         })
     }
 
-    /// Reads them from the module's image in a target's memory. `end` is the module-relative address after what is
-    /// mapped.
-    pub fn of_memory(memory: &dyn Memory, load_bias: u64, begin: u64, end: u64) -> Option<UnwindSections> {
+    /// Reads them from the module's image in a process's memory. `read_some` reads as many bytes as there are at an
+    /// actual address, at most as many as the buffer has, and returns their number.
+    pub fn of_memory(
+        read_some: &dyn Fn(u64, &mut [u8]) -> usize,
+        &Module { load_bias, begin, end, .. }: &Module,
+    ) -> Option<UnwindSections> {
         let read = |address: u64, len_bytes: u64| {
             let mut bytes = vec![0; len_bytes as usize];
-            memory.read(load_bias.wrapping_add(address), &mut bytes).ok()?;
-            Some(bytes)
+            let read = read_some(load_bias.wrapping_add(address), &mut bytes);
+            (read == bytes.len()).then_some(bytes)
         };
         let header = read(begin, size_of::<elf::FileHeader64<Endianness>>() as u64)?;
         let (header, _) = from_bytes::<elf::FileHeader64<Endianness>>(&header).ok()?;
@@ -76,7 +78,7 @@ impl UnwindSections {
         let len_bytes = end.checked_sub(address)?.min(IN_MEMORY_MAX_BYTES);
         let mut bytes = vec![0; len_bytes as usize];
         // The image may have a hole after the section.
-        let read = memory.read_some(load_bias.wrapping_add(address), &mut bytes);
+        let read = read_some(load_bias.wrapping_add(address), &mut bytes);
         bytes.truncate(read);
         let eh_frame = Some(Placed { address, bytes });
         Some(UnwindSections { eh_frame, eh_frame_hdr: Some(hdr), text_address: 0, image: None })
