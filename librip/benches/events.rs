@@ -22,12 +22,17 @@ mod table;
 mod turns;
 
 use std::hint::black_box;
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use librip::{Builder, Clock, Keep, Text, rip_capture, rip_event, rip_slow_cycle, rip_snap, rip_span};
+use librip::{
+    Builder, Clock, Keep, Text, rip_capture, rip_channel, rip_event, rip_slow_cycle, rip_snap, rip_span,
+};
+use librip_format::{ChannelEntry, Header, LEVEL_OFF, REGION_CHANNELS, REGIONS_MAX, Region};
 use table::{child, measure, print_title};
 use turns::Candidate;
 
@@ -50,6 +55,12 @@ fn main() {
         eprintln!("events: no ring, so there is nothing to measure: {error}");
         std::process::exit(1);
     }
+    rip_event!(channel FREQUENT, "first");
+    rip_event!(channel OFF, "first");
+    if let Err(error) = switch_off(1) {
+        eprintln!("events: could not switch a channel off: {error}");
+        std::process::exit(1);
+    }
     measure(&mut candidates(""));
     let is_over = Arc::new(AtomicBool::new(false));
     let other = thread::spawn({
@@ -65,6 +76,24 @@ fn main() {
     if other.join().is_err() {
         std::process::exit(1);
     }
+}
+
+rip_channel!(FREQUENT, words = 64);
+rip_channel!(OFF, words = 64);
+
+/// Switches a channel off, as `read-rip set` does.
+fn switch_off(channel: u64) -> std::io::Result<()> {
+    let path = librip::ring_path().ok_or(std::io::ErrorKind::NotFound)?;
+    let file = std::fs::File::options().read(true).write(true).open(path)?;
+    let mut header = [0; size_of::<Header>()];
+    file.read_exact_at(&mut header, 0)?;
+    let u32_at = |at: usize| u32::from_ne_bytes(std::array::from_fn(|byte| header[at + byte]));
+    let regions = (0..REGIONS_MAX).map(|index| offset_of!(Header, regions) + index * size_of::<Region>());
+    let table = regions.into_iter().find(|&region| u32_at(region) == REGION_CHANNELS);
+    let offset_at = table.ok_or(std::io::ErrorKind::NotFound)? + offset_of!(Region, offset);
+    // A file offset of a table is below 4 GiB.
+    let level = channel * size_of::<ChannelEntry>() as u64 + offset_of!(ChannelEntry, level) as u64;
+    file.write_all_at(&LEVEL_OFF.to_ne_bytes(), u64::from(u32_at(offset_at)) + level)
 }
 
 fn candidates(suffix: &'static str) -> Vec<Candidate<'static>> {
@@ -83,6 +112,16 @@ fn candidates(suffix: &'static str) -> Vec<Candidate<'static>> {
         Candidate::new(name("rip_event!, two u32"), 0, 1, |rounds| {
             for round in 0..rounds {
                 rip_event!("{} of {}", round as u32, rounds as u32);
+            }
+        }),
+        Candidate::new(name("rip_event!, two u32, in a channel"), 0, 1, |rounds| {
+            for round in 0..rounds {
+                rip_event!(channel FREQUENT, "{} of {}", round as u32, rounds as u32);
+            }
+        }),
+        Candidate::new(name("rip_event!, in a channel that is off"), 0, 1, |rounds| {
+            for round in 0..rounds {
+                rip_event!(channel OFF, "{} of {}", round as u32, rounds as u32);
             }
         }),
         Candidate::new(name("rip_event!, two u64"), 0, 1, integers),

@@ -68,6 +68,7 @@ mod sys;
 use std::path::PathBuf;
 
 pub use crate::event::capture::Cycle;
+pub use crate::event::channel::Channel;
 pub use crate::event::primitive::Primitive;
 pub use crate::event::span::Span;
 pub use crate::event::text::Text;
@@ -84,9 +85,10 @@ pub use librip_macros::{Value, spanned};
 #[doc(hidden)]
 pub mod __private {
     pub use crate::event::capture::{capture, cycle};
+    pub use crate::event::channel::event_in;
     pub use crate::event::format::check as check_format;
     pub use crate::event::record::event;
-    pub use crate::event::span::begin as span;
+    pub use crate::event::span::{begin as span, begin_in as span_in};
     pub use crate::event::text::Name;
     pub use crate::lock::by_hand::{
         acquired as lock_acquired, condition_wait, condition_woken, destroyed as lock_destroyed,

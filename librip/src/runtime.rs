@@ -35,10 +35,10 @@ use crate::process::code;
 use crate::process::exit::RingFile;
 use crate::process::instance::{self, ANCHOR_ABI, Anchor, Request};
 use crate::process::loader::{self, Detail, FoundModule};
-use crate::process::{clock, current, exit, fork, image, sigbus, thread};
+use crate::process::{channels::Channels, clock, current, exit, fork, image, sigbus, thread};
 use crate::ring::calls::{self, CallPlace};
 use crate::ring::module_registry::{self, LoadedModule};
-use crate::ring::{Ring, incidents, lock_names, remote_tables, strings};
+use crate::ring::{Ring, histories, incidents, lock_names, remote_tables, strings};
 use crate::start::config::Builder;
 use crate::start::create::{self, Failure};
 use crate::start::error::InitError;
@@ -63,6 +63,9 @@ static ANCHOR: Anchor = Anchor {
     name_lock,
     enter_call,
     enter_text,
+    channels: Channels::none(),
+    enter_channel,
+    begin_history,
     set_participation,
 };
 
@@ -178,6 +181,7 @@ fn make_named(plan: &Plan, pid: u32, naming: Naming) -> Result<Ring, Failure> {
     let made = create::make(plan, pid, naming, path)?;
     module_registry::register(&made.ring, loaded_modules(MODULES.iter()));
     let (ring, id) = made.publish(plan, path)?;
+    ANCHOR.channels.install(&ring);
     thread::watch_exits();
     // SAFETY: one thread makes the ring.
     unsafe { exit::install(RingFile::new(path.as_c_str(), id, plan.wish.keep, pid)) };
@@ -469,6 +473,20 @@ extern "C" fn enter_text(text: *const u8, len_bytes: usize) {
     if let Some(ring) = current::ring() {
         // SAFETY: `instance::enter_text`, here or in another instance, passes the parts of a static slice.
         strings::write(ring, unsafe { core::slice::from_raw_parts(text, len_bytes) });
+    }
+}
+
+extern "C" fn enter_channel(name: *const u8, len_bytes: usize, words: u32) -> u64 {
+    let entered = current::ring().and_then(|ring| {
+        // SAFETY: `instance::enter_channel`, here or in another instance, passes the parts of a text.
+        histories::enter_channel(ring, unsafe { core::slice::from_raw_parts(name, len_bytes) }, words)
+    });
+    entered.unwrap_or(u64::MAX)
+}
+
+extern "C" fn begin_history(channel: u64, words: u32) {
+    if let Some(ring) = current::ring() {
+        thread::begin_history(ring, channel, words);
     }
 }
 

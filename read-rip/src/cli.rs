@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
-pub use log::{CapturesArgs, LogArgs, MinLevel, Moment, SpansArgs, TimeArgs};
+pub use log::{CapturesArgs, LogArgs, MinLevel, Moment, SetArgs, Setting, SpansArgs, TimeArgs};
 pub use typed::{parse, similar_command};
 
 const EXAMPLES: &str = "\
@@ -198,6 +198,8 @@ pub enum Command {
     Spans(SpansArgs),
     /// Shows what threads had recorded when the program kept it: rip_capture! and slow cycles
     Captures(CapturesArgs),
+    /// Switches channels of a living process off and on: what rip_channel! has declared
+    Set(SetArgs),
     /// Shows the stacks of a living process or of a core file: which threads do what, and in which functions
     Stacks(StacksArgs),
     /// Finds deadlocks and other problems with locks

@@ -1,8 +1,9 @@
-//! Events with values, spans and captures: what a program said, as `read-rip log`, `spans` and `captures` show it.
+//! Events with values, channels, spans and captures: what a program said, as `read-rip log`, `spans` and `captures` show it.
 
 #![allow(missing_docs, reason = "tests")]
 
 mod captures;
+mod channels;
 mod dumps;
 mod spans;
 mod storm;

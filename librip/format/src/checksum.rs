@@ -12,6 +12,7 @@
 //! | [`Site`](crate::Site) | the entry after its state, and the checksum of its text |
 //! | [`StaticText`](crate::StaticText) | the entry after its state, and the checksum of its text |
 //! | [`LockName`](crate::LockName) | the entry after its state |
+//! | [`Channel`](crate::Channel) | the entry after its state, and the checksum of its name |
 //! | [`Header`] | [`HEADER_CHECKED`], in [`Header::checksum`] |
 //!
 //! A [`CallLocation`](crate::CallLocation) has none yet. What changes while the process runs has none: counters, slots,
@@ -56,6 +57,11 @@ impl Checksum {
         self.with_word(other.0)
     }
 
+    /// All 64 bits.
+    pub const fn sum(self) -> u64 {
+        self.0
+    }
+
     const fn with_word(self, word: u64) -> Checksum {
         let mixed = (self.0 ^ word).wrapping_mul(FACTOR);
         Checksum(mixed ^ mixed >> 32)
@@ -74,17 +80,19 @@ pub const fn is_complete(state: u32) -> bool {
 
 /// The parts of the header that are written once, as offset and length, bytes. The regions are among them without
 /// [`Region::used`].
-pub const HEADER_CHECKED: [(usize, usize); REGIONS_MAX + 3] = {
+pub const HEADER_CHECKED: [(usize, usize); REGIONS_MAX + 4] = {
     let begin = offset_of!(Header, byte_order);
     let clock = offset_of!(Header, clock_level);
     let last = offset_of!(Header, time_namespace);
-    let mut parts = [(begin, offset_of!(Header, checksum) - begin); REGIONS_MAX + 3];
+    let channels = offset_of!(Header, channel_entries);
+    let mut parts = [(begin, offset_of!(Header, checksum) - begin); REGIONS_MAX + 4];
     parts[1] = (clock, offset_of!(Header, clock_ticks_per_kilosecond) - clock);
     parts[2] = (last, offset_of!(Header, incidents) - last);
+    parts[3] = (channels, offset_of!(Header, channels_refused) - channels);
     let mut region = 0;
     while region < REGIONS_MAX {
         let at = offset_of!(Header, regions) + region * size_of::<Region>();
-        parts[3 + region] = (at, offset_of!(Region, used));
+        parts[4 + region] = (at, offset_of!(Region, used));
         region += 1;
     }
     parts

@@ -149,6 +149,13 @@ pub struct Header {
     /// Copies of slots that the program wanted to keep and that found no room: see
     /// [`SLOT_KIND_CAPTURE`](crate::SLOT_KIND_CAPTURE).
     pub captures_refused: AtomicU64,
+    /// How many entries for channels a slot has, after its open spans; 0 if none of the program's modules had channels
+    /// when the ring was made. See [`channel`](crate::channel).
+    pub channel_entries: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Channels, and histories of threads in channels, that found no room.
+    pub channels_refused: AtomicU64,
 }
 
 /// How many children [`Header::recent_children`] has room for.
@@ -182,7 +189,7 @@ pub const SETTING_SLOTS_LIMITED: u32 = 8;
 pub const SETTING_CLOCK: u32 = 16;
 
 const _: () = {
-    assert!(size_of::<Header>() == 1456 + 40 * INCIDENTS_MAX);
+    assert!(size_of::<Header>() == 1472 + 40 * INCIDENTS_MAX);
     assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
     assert!(align_of::<Header>() == 8);
     assert!(offset_of!(Header, byte_order) == 8);
@@ -203,4 +210,5 @@ const _: () = {
     assert!(offset_of!(Header, threads_refused_filter) == 1432 + 40 * INCIDENTS_MAX);
     assert!(offset_of!(Header, span_overflows) == 1440 + 40 * INCIDENTS_MAX);
     assert!(offset_of!(Header, captures_refused) == 1448 + 40 * INCIDENTS_MAX);
+    assert!(offset_of!(Header, channel_entries) == 1456 + 40 * INCIDENTS_MAX);
 };

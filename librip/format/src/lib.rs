@@ -25,7 +25,11 @@
 //! +------------------+
 //! | StaticText ...   |  one text that events refer to by its address
 //! +------------------+
-//! | Slot ...         |  512 bytes of SlotHeader, the words, and open spans; Header::slot_len_bytes each
+//! | Channel ...      |  one channel of events; only if the program has channels
+//! +------------------+
+//! | histories        |  HistoryHeader and the words of one thread in one channel; only with channels
+//! +------------------+
+//! | Slot ...         |  512 bytes of SlotHeader, the words, open spans, channels; Header::slot_len_bytes each
 //! +------------------+ Header::file_len_bytes
 //! ```
 //!
@@ -40,6 +44,7 @@
 //! | [`site`] | marks in the source, and the kinds of events |
 //! | [`call`] | callers of wrapped locks |
 //! | [`event`] | events with values |
+//! | [`channel`] | words of their own for some events |
 //! | [`span`] | the table of open spans |
 //! | [`note`] | the ELF note that describes a site in the program's file |
 //! | [`slot`] | one thread's part of the ring, and its life |
@@ -65,10 +70,14 @@
 //! | who joined a slot's owner | the thread that joined it, after its exit | the joiner's slot last |
 //! | a slot's count and words | the owner of the slot | on each mark |
 //! | a slot's open spans | the owner of the slot | `begin` last |
+//! | channels | the first thread that records an event of the channel | `state` last |
+//! | the level of a channel | whoever may write to the file | at any time |
+//! | histories | the owner of the slot | the slot's entry for the channel last; then on each event |
 //!
 //! The recorder never reads a value back from the file to decide where it stores, how often it loops, or by how much it
-//! shifts. A slot's count is the one exception: its lower bits select a word of the same slot. So another process that
-//! scribbles over the file can destroy the record, but it cannot harm the recorded program.
+//! shifts. There are two exceptions. The lower bits of a slot's count select a word of the same slot. A slot's entry for
+//! a channel selects a place in the region of histories. So another process that scribbles over the file can destroy
+//! the record, but it cannot harm the recorded program.
 //!
 //! # Compatibility
 //!
@@ -81,6 +90,7 @@
 #![forbid(unsafe_code)]
 
 pub mod call;
+pub mod channel;
 pub mod checksum;
 pub mod clock;
 pub mod event;
@@ -97,6 +107,7 @@ pub mod span;
 pub mod word;
 
 pub use call::*;
+pub use channel::*;
 pub use checksum::*;
 pub use clock::*;
 pub use event::*;

@@ -37,5 +37,9 @@ pub const REGION_LOCK_NAMES: u32 = 5;
 pub const REGION_CALLS: u32 = 6;
 /// [`Region::kind`]: [`StaticText`](crate::StaticText) entries.
 pub const REGION_STRINGS: u32 = 7;
+/// [`Region::kind`]: [`ChannelEntry`](crate::ChannelEntry) entries.
+pub const REGION_CHANNELS: u32 = 8;
+/// [`Region::kind`]: histories of channels, in units of 8 bytes: see [`channel`](crate::channel).
+pub const REGION_HISTORIES: u32 = 9;
 
 const _: () = assert!(size_of::<Region>() == 32);

@@ -105,8 +105,12 @@ pub const KIND_SPAN_BEGIN: u8 = 15;
 /// [`Site::kind`]: see the [module](self).
 pub const KIND_SPAN_END: u8 = 16;
 
+/// [`Site::flags`]: none.
+pub const NO_SITE_FLAGS: u16 = 0;
 /// [`Site::flags`] of an event: the bits of its level, a `LEVEL_*`.
 pub const SITE_LEVEL: u16 = 7;
+/// [`Site::flags`] of an event, or of the beginning of a span: it is recorded in a [channel](crate::channel).
+pub const SITE_CHANNEL: u16 = 16;
 /// [`SITE_LEVEL`]: the finest.
 pub const LEVEL_TRACE: u16 = 1;
 /// [`SITE_LEVEL`]: for who debugs the program.

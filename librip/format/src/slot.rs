@@ -102,9 +102,9 @@ pub const SLOT_FLAG_NAMED: u32 = 1;
 /// Bytes of a slot before its words.
 pub const SLOT_HEADER_LEN_BYTES: u64 = size_of::<SlotHeader>() as u64;
 
-/// Returns the length of a slot with this many words and room for this many open spans, bytes.
-pub const fn slot_len_bytes(words: u32, spans: u32) -> u64 {
-    SLOT_HEADER_LEN_BYTES + 8 * words as u64 + OPEN_SPAN_LEN_BYTES * spans as u64
+/// Returns the length of a slot with this many words, and room for this many open spans and channels, bytes.
+pub const fn slot_len_bytes(words: u32, spans: u32, channels: u32) -> u64 {
+    SLOT_HEADER_LEN_BYTES + 8 * words as u64 + OPEN_SPAN_LEN_BYTES * spans as u64 + 8 * channels as u64
 }
 
 /// A thread's cursor points at the words of its slot. The count is this many bytes before it.
@@ -118,7 +118,7 @@ const _: () = {
     assert!(offset_of!(SlotHeader, held) == 112);
     assert!(offset_of!(SlotHeader, count) == 504);
     assert!(align_of::<SlotHeader>() == 8);
-    assert!(slot_len_bytes(SLOT_WORDS_DEFAULT, 0) == 1024);
+    assert!(slot_len_bytes(SLOT_WORDS_DEFAULT, 0, 0) == 1024);
     assert!(SLOT_WORDS_MAX as u64 * 2 == 1 << SEQUENCE_BITS);
     assert!(CURSOR_TO_COUNT_BYTES == 8);
 };

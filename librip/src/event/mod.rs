@@ -7,6 +7,7 @@
 
 pub(crate) mod any_value;
 pub(crate) mod capture;
+pub(crate) mod channel;
 pub(crate) mod format;
 pub(crate) mod primitive;
 pub(crate) mod record;

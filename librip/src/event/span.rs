@@ -14,8 +14,9 @@
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
-use librip_format::{OpenSpan, pack, span_since};
+use librip_format::{LEVEL_INFO, OpenSpan, pack, span_since};
 
+use super::channel::Channel;
 use super::record::{self, Time};
 use super::values::Values;
 use crate::process::instance::{self, Request};
@@ -35,6 +36,8 @@ pub struct Span {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     slot: Slot,
+    /// Where its words are: the slot, or a history of a channel.
+    history: Slot,
     entry: Option<&'static OpenSpan>,
     /// The PC word of the beginning.
     begin: u64,
@@ -46,13 +49,24 @@ struct Open {
 /// What [`rip_span!`](crate::rip_span) calls. `pc_end` is the site of the end.
 #[inline(always)]
 pub fn begin<V: Values>(pc: u64, pc_end: u64, values: V) -> Span {
-    let open = Slot::current().map(|slot| {
-        let time = Time::now();
-        let begin = pack(record::write(slot, time, &values, pc), pc, false);
-        let since = time.ticks();
-        Open { slot, entry: enter(slot, begin, since, values.first()), begin, since, pc_end }
-    });
+    let open = Slot::current().map(|slot| open(slot, slot, (pc, pc_end), &values));
     Span { open, _of_this_thread: PhantomData }
+}
+
+/// What [`rip_span!`](crate::rip_span) calls for a span in a channel.
+#[inline(always)]
+pub fn begin_in<V: Values>(channel: &Channel, pc: u64, pc_end: u64, values: V) -> Span {
+    let slot = if channel.takes(LEVEL_INFO) { Slot::current() } else { None };
+    let open = slot.and_then(|slot| Some(open(slot, channel.history(slot)?, (pc, pc_end), &values)));
+    Span { open, _of_this_thread: PhantomData }
+}
+
+#[inline(always)]
+fn open<V: Values>(slot: Slot, history: Slot, (pc, pc_end): (u64, u64), values: &V) -> Open {
+    let time = Time::now();
+    let begin = pack(record::write(history, time, values, pc), pc, false);
+    let since = time.ticks();
+    Open { slot, history, entry: enter(slot, begin, since, values.first()), begin, since, pc_end }
 }
 
 /// Enters an open span, if there is room.
@@ -87,12 +101,13 @@ impl Drop for Span {
         {
             entry.begin.store(0, Release);
         }
-        open.slot.event(([Time::now().ticks(), open.since], [], []), open.pc_end);
+        open.history.event(([Time::now().ticks(), open.since], [], []), open.pc_end);
     }
 }
 
 impl Open {
-    /// The span ends in a child that was forked meanwhile, or in a thread that has given up its slot.
+    /// The span ends in a child that was forked meanwhile, or in a thread that has given up its slot. Its end is in the
+    /// present slot then, also if it began in a channel.
     #[cold]
     #[inline(never)]
     fn end_elsewhere(self) {

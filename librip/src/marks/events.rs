@@ -26,6 +26,14 @@
 /// rip_event!(level warn, "cannot open {:?}: {}", path, error);
 /// ```
 ///
+/// An event may be in a [channel](crate::rip_channel), which precedes the level:
+///
+/// ```
+/// librip::rip_channel!(DISKS, words = 256);
+///
+/// librip::rip_event!(channel DISKS, level error, "disk {} has failed", 7);
+/// ```
+///
 /// A format and values that do not fit each other do not compile:
 ///
 /// ```compile_fail
@@ -44,6 +52,26 @@
 /// ```
 #[macro_export]
 macro_rules! rip_event {
+    (channel $channel:path, level $level:ident, $format:literal $(, $value:expr)* $(,)?) => {
+        if $crate::Channel::takes(&$channel, $crate::__rip_level!($level)) {
+            $crate::__rip_with_values!(
+                $format, [], [a b c d e f g h i j], [$($value),*],
+                |values| $crate::__private::event_in(
+                    &$channel,
+                    $crate::__rip_text_site!(
+                        KIND_EVENT,
+                        $crate::__rip_level!($level) | $crate::__private::format::SITE_CHANNEL,
+                        [OPERAND_SHAPE],
+                        $format
+                    ),
+                    values,
+                )
+            )
+        }
+    };
+    (channel $channel:path, $format:literal $(, $value:expr)* $(,)?) => {
+        $crate::rip_event!(channel $channel, level info, $format $(, $value)*)
+    };
     (level $level:ident, $format:literal $(, $value:expr)* $(,)?) => {
         $crate::__rip_with_values!(
             $format, [], [a b c d e f g h i j], [$($value),*],
@@ -68,6 +96,8 @@ macro_rules! rip_event {
 ///
 /// With a closure as the last argument, the span lasts while the closure runs, and the result is the closure's.
 ///
+/// A span may be in a [channel](crate::rip_channel), which precedes the name: `rip_span!(channel DISKS, "format")`.
+///
 /// # Examples
 ///
 /// ```
@@ -83,6 +113,24 @@ macro_rules! rip_event {
 /// ```
 #[macro_export]
 macro_rules! rip_span {
+    (channel $channel:path, $name:literal, || $body:expr) => {{
+        let _span = $crate::rip_span!(channel $channel, $name);
+        $body
+    }};
+    (channel $channel:path, $name:literal) => {
+        $crate::rip_span!(channel $channel, $name, "")
+    };
+    (channel $channel:path, $name:literal, $format:literal $(, $value:expr)* $(,)?) => {
+        $crate::__rip_with_values!(
+            $format, [], [a b c d e f g h i j], [$($value),*],
+            |values| $crate::__private::span_in(
+                &$channel,
+                $crate::__rip_span_site!($name, $format, KIND_SPAN_BEGIN, SITE_CHANNEL, [OPERAND_SHAPE]),
+                $crate::__rip_span_site!($name, "", KIND_SPAN_END, SITE_CHANNEL, [OPERAND_TIME, OPERAND_SINCE]),
+                values,
+            )
+        )
+    };
     ($name:literal, || $body:expr) => {{
         let _span = $crate::rip_span!($name);
         $body
@@ -94,11 +142,45 @@ macro_rules! rip_span {
         $crate::__rip_with_values!(
             $format, [], [a b c d e f g h i j], [$($value),*],
             |values| $crate::__private::span(
-                $crate::__rip_span_site!($name, $format, KIND_SPAN_BEGIN, [OPERAND_SHAPE]),
-                $crate::__rip_span_site!($name, "", KIND_SPAN_END, [OPERAND_TIME, OPERAND_SINCE]),
+                $crate::__rip_span_site!($name, $format, KIND_SPAN_BEGIN, NO_SITE_FLAGS, [OPERAND_SHAPE]),
+                $crate::__rip_span_site!($name, "", KIND_SPAN_END, NO_SITE_FLAGS, [OPERAND_TIME, OPERAND_SINCE]),
                 values,
             )
         )
+    };
+}
+
+/// Declares a channel: words of their own, in each thread, for some of the program's events.
+///
+/// Events that are rare are soon replaced by frequent ones in a thread's history. In a channel they replace only one
+/// another. The arguments are the name of a `static`, which `pub` may precede, and the number of words of a thread: from
+/// 16 to 16384, rounded up to a power of two. [`rip_event!`](crate::rip_event) and [`rip_span!`](crate::rip_span) say
+/// how many words events take. A thread takes the words, and 64 bytes, at its first event in the channel.
+///
+/// `read-rip log` shows the events of all channels in one order with the others. `read-rip set PID NAME=off` switches a
+/// channel off in a running process, and `read-rip set PID NAME=warn` all events below that level. A ring has room for
+/// eight channels, and for 32 MiB of their words. It counts what finds no room.
+///
+/// # Examples
+///
+/// ```
+/// use librip::{rip_channel, rip_event};
+///
+/// rip_channel!(CONFIGURATION, words = 128);
+///
+/// rip_event!(channel CONFIGURATION, "now {} workers", 12);
+/// ```
+///
+/// A number of words that cannot be does not compile:
+///
+/// ```compile_fail
+/// librip::rip_channel!(HUGE, words = 1_000_000_000);
+/// ```
+#[macro_export]
+macro_rules! rip_channel {
+    ($visibility:vis $name:ident, words = $words:expr $(,)?) => {
+        #[doc = ::core::concat!("The channel `", ::core::stringify!($name), "`.")]
+        $visibility static $name: $crate::Channel = $crate::Channel::new(::core::stringify!($name), $words);
     };
 }
 
@@ -235,12 +317,12 @@ macro_rules! __rip_level {
     };
 }
 
-/// Expands to the PC of a site of a span. Arguments: name, format, kind, operands.
+/// Expands to the PC of a site of a span. Arguments: name, format, kind, flags, operands.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __rip_span_site {
-    ($name:literal, $format:literal, $kind:ident, [$($operand:ident),*]) => {{
+    ($name:literal, $format:literal, $kind:ident, $flags:ident, [$($operand:ident),*]) => {{
         const _: () = $crate::__private::check_label($name);
-        $crate::__rip_text_site!($kind, 0, [$($operand),*], $name, "\0", $format)
+        $crate::__rip_text_site!($kind, $crate::__private::format::$flags, [$($operand),*], $name, "\0", $format)
     }};
 }

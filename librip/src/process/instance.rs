@@ -13,12 +13,13 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
+use super::channels::Channels;
 use crate::arch::{self, Settings, ThreadBlock};
 use crate::ring::calls::CallPlace;
 use crate::sys;
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
-pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0008;
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0009;
 
 /// What an instance shows to the others.
 ///
@@ -54,6 +55,13 @@ pub(crate) struct Anchor {
     pub(crate) enter_call: extern "C" fn(place: &CallPlace<'_>),
     /// In the owner: enters a text to which events refer. It is this many bytes.
     pub(crate) enter_text: extern "C" fn(text: *const u8, len_bytes: usize),
+    /// In the owner: where the ring's channels are.
+    pub(crate) channels: Channels,
+    /// In the owner: enters a channel with this name and this number of words for each thread. Returns its index;
+    /// `u64::MAX` if there is no room.
+    pub(crate) enter_channel: extern "C" fn(name: *const u8, len_bytes: usize, words: u32) -> u64,
+    /// In the owner: gives the calling thread a history in a channel.
+    pub(crate) begin_history: extern "C" fn(channel: u64, words: u32),
     /// In the owner: the calling thread releases its slot, or (true) may have one again.
     pub(crate) set_participation: extern "C" fn(takes_part: bool),
 }
@@ -166,6 +174,20 @@ pub(crate) fn enter_call(place: &CallPlace<'_>) {
 pub(crate) fn enter_text(text: &'static str) {
     if let Some(owner) = owner() {
         sys::with_signals_blocked(|| (owner.enter_text)(text.as_ptr(), text.len()));
+    }
+}
+
+/// Enters a channel in the ring. Returns its index; `None` if there is no room. Safe in a signal handler.
+pub(crate) fn enter_channel(name: &str, words: u32) -> Option<u64> {
+    let enter = |owner: &Anchor| (owner.enter_channel)(name.as_ptr(), name.len(), words);
+    let index = owner().map(|owner| sys::with_signals_blocked(|| enter(owner)));
+    index.filter(|&index| index != u64::MAX)
+}
+
+/// Gives the calling thread a history in a channel, if there is room. Safe in a signal handler.
+pub(crate) fn begin_history(channel: u64, words: u32) {
+    if let Some(owner) = owner() {
+        sys::with_signals_blocked(|| (owner.begin_history)(channel, words));
     }
 }
 

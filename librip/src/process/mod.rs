@@ -3,6 +3,7 @@
 //! It knows the ring, and neither locks nor how marks are compiled. `instance` is the way to the instance of librip
 //! that owns the ring; `runtime` fills it in.
 
+pub(crate) mod channels;
 pub(crate) mod clock;
 #[cfg(feature = "interpose")]
 pub(crate) mod code;

@@ -1,6 +1,6 @@
 //! The calling thread's slot: its words.
 //!
-//! It writes what it is given, and knows no kind of event. `librip_format` defines what the words mean. The tables in a
+//! It writes what it is given, and knows no kind of event. A history of a channel is written in the same way. `librip_format` defines what the words mean. The tables in a
 //! slot have files of their own: `lock::table` and `event::span`.
 //!
 //! Only the thread that owns a slot writes here. A mask in private memory keeps each store within the slot's words,
@@ -15,6 +15,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
+use super::channels::Channels;
 use super::clock;
 use crate::arch;
 use librip_format::{OpenSpan, SEQUENCE_SHIFT, SlotHeader, pack, payload};
@@ -22,8 +23,10 @@ use librip_format::{OpenSpan, SEQUENCE_SHIFT, SlotHeader, pack, payload};
 /// The calling thread's slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
-    /// The thread's cursor.
+    /// The thread's cursor, or the words of one of its histories.
     words: NonNull<u64>,
+    /// The number of words minus one, from private memory.
+    mask: u64,
 }
 
 impl Slot {
@@ -36,7 +39,7 @@ impl Slot {
     /// The slot, if the thread has one already.
     #[inline(always)]
     pub(crate) fn existing() -> Option<Slot> {
-        NonNull::new(arch::cursor()).map(|words| Slot { words })
+        NonNull::new(arch::cursor()).map(|words| Slot { words, mask: mask() })
     }
 
     /// Claims a slot, at the thread's first mark. `None` for threads that do not record.
@@ -76,13 +79,32 @@ impl Slot {
     pub(crate) fn reserve(self, count: u64) -> Words {
         // SAFETY: a cursor of this thread.
         let next = unsafe { arch::reserve(self.words.as_ptr(), count) };
-        Words { slot: self, mask: mask(), next }
+        Words { slot: self, next }
     }
 
     /// The number of words of a slot.
     #[inline(always)]
     pub(crate) fn len(self) -> u64 {
-        mask() + 1
+        self.mask + 1
+    }
+
+    /// The entry for the thread's history in a channel; `None` if the ring does not have the channel.
+    #[inline(always)]
+    pub(crate) fn history_entry(self, channels: &Channels, channel: u64) -> Option<u64> {
+        if !channels.has(channel) {
+            return None;
+        }
+        let entry = self.spans().as_ptr_range().end.cast::<u64>().wrapping_add(channel as usize);
+        // SAFETY: each slot has entries for all channels of the ring after its open spans, in a mapping that stays.
+        // ORDERING: relaxed: this thread's own store.
+        Some(unsafe { AtomicU64::from_ptr(entry.cast_mut()) }.load(Relaxed))
+    }
+
+    /// The history that an entry refers to, if it can be one of so many words, a power of two. Events are recorded
+    /// there as in a slot.
+    #[inline(always)]
+    pub(crate) fn history(channels: &Channels, entry: u64, words: u64) -> Option<Slot> {
+        channels.history(entry, words).map(|words_at| Slot { words: words_at, mask: words - 1 })
     }
 
     /// The table of open spans, free entries included. It is empty if the ring has none.
@@ -112,7 +134,7 @@ impl Slot {
     }
 
     /// No slot: it is never the current one.
-    pub(crate) const NOWHERE: Slot = Slot { words: NonNull::dangling() };
+    pub(crate) const NOWHERE: Slot = Slot { words: NonNull::dangling(), mask: 0 };
 
     /// Whether it is still the calling thread's slot. It is not in a child that a signal handler forked.
     #[inline(always)]
@@ -122,7 +144,7 @@ impl Slot {
 
     /// The payloads of the thread's last words, at most this many, in any order. They may be anything.
     pub(crate) fn last_payloads(self, at_most: u64) -> impl Iterator<Item = u64> {
-        let mask = mask();
+        let mask = self.mask;
         (0..=mask.min(at_most - 1)).map(move |index| {
             // ORDERING: relaxed: this thread's own stores.
             let last = self.header().count.load(Relaxed).wrapping_sub(1);
@@ -144,7 +166,6 @@ fn mask() -> u64 {
 #[derive(Debug)]
 pub(crate) struct Words {
     slot: Slot,
-    mask: u64,
     /// The sequence of the next word.
     next: u64,
 }
@@ -168,7 +189,7 @@ impl Words {
 
     #[inline(always)]
     fn store(&self, word: u64) {
-        let word_at = self.slot.words.as_ptr().wrapping_add((self.next & self.mask) as usize);
+        let word_at = self.slot.words.as_ptr().wrapping_add((self.next & self.slot.mask) as usize);
         // SAFETY: the mask keeps the index within the slot's words, which are in a mapping that stays.
         let target = unsafe { AtomicU64::from_ptr(word_at) };
         // ORDERING: relaxed: every word carries its sequence.

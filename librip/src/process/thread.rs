@@ -31,7 +31,7 @@ use super::{clock, current, instance, kin, state};
 use crate::arch::{self, ThreadBlock};
 use crate::ring::fork_copy::{self, NONE_HELD};
 use crate::ring::slots::{self, Claimant, Position, Refusal};
-use crate::ring::{Ring, captures};
+use crate::ring::{Ring, captures, histories};
 use crate::sys;
 
 /// The key whose destructor runs when a thread ends; -1 if there is none.
@@ -153,6 +153,13 @@ fn position() -> Option<Position> {
 pub(crate) fn capture(ring: &Ring, first_sequence: u64) {
     if let Some(index) = ring.slot_of(arch::thread_block().cursor.get()) {
         captures::keep(ring, index, first_sequence);
+    }
+}
+
+/// Gives the calling thread a history in a channel.
+pub(crate) fn begin_history(ring: &Ring, channel: u64, words: u32) {
+    if let Some(index) = ring.slot_of(arch::thread_block().cursor.get()) {
+        histories::begin(ring, index, channel, words);
     }
 }
 

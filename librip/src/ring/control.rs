@@ -23,7 +23,9 @@ use core::slice;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-use librip_format::{CAPTURES_MAX, HANDED_OVER_MAX, INCIDENTS_MAX, SLOT_CLAIMING, SLOT_EXITED, SLOT_LIVE};
+use librip_format::{
+    CAPTURES_MAX, CHANNELS_MAX, HANDED_OVER_MAX, INCIDENTS_MAX, SLOT_CLAIMING, SLOT_EXITED, SLOT_LIVE,
+};
 
 use super::exit_queue::ExitQueue;
 use super::geometry::{Geometry, Table};
@@ -64,6 +66,8 @@ pub(crate) struct Counters {
     pub(super) captures: AtomicU64,
     /// See `captures`.
     pub(super) capture_places: [AtomicU32; CAPTURES_MAX],
+    /// See `histories`.
+    pub(super) channel_keys: [AtomicU64; CHANNELS_MAX],
 }
 
 /// Who owns a slot. The slot's header in the file has a copy.
@@ -172,6 +176,8 @@ pub(crate) struct Control {
     slots: usize,
     names: usize,
     modules: usize,
+    /// Histories that a slot may have.
+    channels: usize,
 }
 
 // SAFETY: threads share the memory at `base`, and access all of it through atomics.
@@ -192,12 +198,14 @@ impl Control {
     pub(crate) fn new(geometry: &Geometry) -> Result<Control, Errno> {
         let [slots, names, modules] =
             [Table::Slots, Table::LockNames, Table::Modules].map(|table| geometry.capacity(table) as usize);
+        let channels = geometry.channel_entries as usize;
         let len_bytes = ARRAYS_AT
             + slots * (size_of::<SlotOwner>() + size_of::<AtomicU64>())
             + names * size_of::<NameKey>()
-            + modules * size_of::<ModuleKey>();
+            + modules * size_of::<ModuleKey>()
+            + slots * channels * size_of::<AtomicU32>();
         let base = file::map_shared(len_bytes)?;
-        Ok(Control { base, len_bytes, slots, names, modules })
+        Ok(Control { base, len_bytes, slots, names, modules, channels })
     }
 
     /// Unmaps it: nobody uses the ring.
@@ -241,6 +249,17 @@ impl Control {
             + size_of_val(self.name_keys());
         // SAFETY: `new` made room for the modules after the names.
         unsafe { self.array(at, self.modules) }
+    }
+
+    /// Where the histories of a slot are, by channel: one more than their places; 0 where there is none.
+    pub(super) fn histories(&self, slot: u64) -> &[AtomicU32] {
+        let at = ARRAYS_AT
+            + self.slots * (size_of::<SlotOwner>() + size_of::<AtomicU64>())
+            + size_of_val(self.name_keys())
+            + size_of_val(self.module_keys());
+        // SAFETY: `new` made room for those of all slots after the modules.
+        let all: &[AtomicU32] = unsafe { self.array(at, self.slots * self.channels) };
+        &all[slot as usize * self.channels..][..self.channels]
     }
 
     /// Returns `count` values of `T` from the offset `at` on.

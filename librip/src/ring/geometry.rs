@@ -3,9 +3,9 @@
 //! It touches no memory. The plan stays in private memory, so a damaged file cannot change it.
 
 use librip_format::{
-    CallLocation, Header, LockName, Module, REGION_ALIGN_BYTES, REGION_CALLS, REGION_LOCK_NAMES,
-    REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_STRINGS, REGION_TEXTS, Region, Site, StaticText,
-    slot_len_bytes,
+    CallLocation, ChannelEntry, Header, LockName, Module, REGION_ALIGN_BYTES, REGION_CALLS, REGION_CHANNELS,
+    REGION_HISTORIES, REGION_LOCK_NAMES, REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_STRINGS,
+    REGION_TEXTS, Region, Site, StaticText, slot_len_bytes,
 };
 
 /// A table of the file.
@@ -17,18 +17,22 @@ pub(crate) enum Table {
     LockNames,
     Calls,
     Strings,
+    Channels,
+    Histories,
     Slots,
 }
 
 impl Table {
     /// All tables, in the order in which the file and [`Header::regions`] have them.
-    pub(crate) const ALL: [Table; 7] = [
+    pub(crate) const ALL: [Table; 9] = [
         Table::Modules,
         Table::Sites,
         Table::Texts,
         Table::LockNames,
         Table::Calls,
         Table::Strings,
+        Table::Channels,
+        Table::Histories,
         Table::Slots,
     ];
     /// The number of tables.
@@ -47,6 +51,8 @@ impl Table {
             Table::LockNames => REGION_LOCK_NAMES,
             Table::Calls => REGION_CALLS,
             Table::Strings => REGION_STRINGS,
+            Table::Channels => REGION_CHANNELS,
+            Table::Histories => REGION_HISTORIES,
             Table::Slots => REGION_SLOTS,
         }
     }
@@ -72,6 +78,8 @@ pub(crate) struct Geometry {
     pub(crate) slot_words: u32,
     /// Open spans that a slot has room for, after its words.
     pub(crate) span_entries: u32,
+    /// Entries for channels that a slot has, after its open spans.
+    pub(crate) channel_entries: u32,
     extents: [Extent; Table::COUNT],
 }
 
@@ -82,6 +90,8 @@ pub(crate) struct Demand {
     pub(crate) words: u32,
     /// Open spans that a slot has room for.
     pub(crate) spans: u32,
+    /// Entries for channels that a slot has.
+    pub(crate) channels: u32,
     /// Slots that the program or the operator asks for.
     pub(crate) slots: u64,
     /// Modules that are loaded now.
@@ -124,7 +134,11 @@ const LOCK_NAMES: u64 = 131_072;
 const CALLS: u64 = 2048;
 /// Room for texts to which events refer.
 const STRINGS: u64 = 8192;
-/// If limits are tight, the spare room is divided by this.
+/// Room for histories of channels, in units of 8 bytes.
+const HISTORIES: u64 = 4 << 20;
+/// A ring with few slots has no room for more than this for each of them.
+const HISTORIES_OF_SLOT: u64 = 4096;
+/// If limits are tight, the spare room is divided by this; that for histories, which is the largest, twice.
 const TIGHT_PART: u64 = 64;
 
 impl Geometry {
@@ -134,7 +148,7 @@ impl Geometry {
     ///
     /// What the smallest ring that would do takes, bytes, if the limits forbid it.
     pub(crate) fn plan(demand: &Demand, limits: &Limits) -> Result<(Geometry, bool), u64> {
-        let slot_len = slot_len_bytes(demand.words, demand.spans);
+        let slot_len = slot_len_bytes(demand.words, demand.spans, demand.channels);
         let for_slots = limits.memory_bytes.checked_sub(demand.tables_len_bytes(limits.page_len_bytes));
         let slots = demand.slots.min(for_slots.unwrap_or(0) / slot_len);
         if slots == 0 {
@@ -161,7 +175,13 @@ impl Geometry {
                 Table::LockNames => (LOCK_NAMES / spare_part, size_of::<LockName>() as u64),
                 Table::Calls => (CALLS / spare_part, size_of::<CallLocation>() as u64),
                 Table::Strings => (STRINGS / spare_part, size_of::<StaticText>() as u64),
-                Table::Slots => (slots, slot_len_bytes(demand.words, demand.spans)),
+                // Without channels, these two are empty.
+                Table::Channels => (u64::from(demand.channels), size_of::<ChannelEntry>() as u64),
+                Table::Histories if demand.channels == 0 => (0, 8),
+                Table::Histories => {
+                    ((HISTORIES / spare_part / spare_part).min(demand.slots * HISTORIES_OF_SLOT), 8)
+                }
+                Table::Slots => (slots, slot_len_bytes(demand.words, demand.spans, demand.channels)),
             };
             let extent = Extent { offset: end, entry_len_bytes, capacity };
             end = (end + capacity * entry_len_bytes).next_multiple_of(REGION_ALIGN_BYTES);
@@ -171,6 +191,7 @@ impl Geometry {
             page_len_bytes: limits.page_len_bytes as usize,
             slot_words: demand.words,
             span_entries: demand.spans,
+            channel_entries: demand.channels,
             file_len_bytes: end.next_multiple_of(limits.page_len_bytes),
             extents,
         }
@@ -208,6 +229,9 @@ impl Geometry {
         });
         for table in Table::ALL {
             let extent = self.extent(table);
+            if extent.capacity == 0 {
+                continue;
+            }
             let region: &mut Region = &mut regions[table.index()];
             region.kind = table.kind();
             region.entry_len_bytes = extent.entry_len_bytes as u32;
@@ -223,7 +247,7 @@ mod tests {
     use super::*;
 
     const DEMAND: Demand =
-        Demand { words: 64, spans: 0, slots: 1000, modules: 3, sites: 10, text_len_bytes: 500 };
+        Demand { words: 64, spans: 0, channels: 0, slots: 1000, modules: 3, sites: 10, text_len_bytes: 500 };
     const NO_LIMITS: Limits =
         Limits { file_len_bytes: u64::MAX, memory_bytes: u64::MAX, page_len_bytes: 4096 };
 
@@ -232,7 +256,7 @@ mod tests {
         let (geometry, is_limited) = Geometry::plan(&DEMAND, &NO_LIMITS).unwrap();
         assert!(!is_limited);
         let mut end = size_of::<Header>() as u64;
-        for table in Table::ALL {
+        for table in Table::ALL.into_iter().filter(|&table| geometry.capacity(table) > 0) {
             let extent = geometry.extent(table);
             assert!(extent.offset >= end && extent.offset % REGION_ALIGN_BYTES == 0, "{table:?}");
             end = extent.offset + extent.capacity * extent.entry_len_bytes;
@@ -253,6 +277,23 @@ mod tests {
         assert!((1..1000).contains(&geometry.capacity(Table::Slots)));
         let needed = Geometry::plan(&DEMAND, &Limits { file_len_bytes: 8192, ..NO_LIMITS }).unwrap_err();
         assert!(Geometry::plan(&DEMAND, &Limits { file_len_bytes: needed, ..NO_LIMITS }).is_ok());
+    }
+
+    #[test]
+    fn a_ring_with_channels_has_room_for_histories_within_the_limits() {
+        let demand = Demand { channels: 8, ..DEMAND };
+        let (roomy, _) = Geometry::plan(&demand, &NO_LIMITS).unwrap();
+        assert_eq!(
+            (roomy.capacity(Table::Channels), roomy.capacity(Table::Histories)),
+            (8, 1000 * HISTORIES_OF_SLOT)
+        );
+        for file_len_bytes in [roomy.file_len_bytes - 1, 4 << 20, 2 << 20, 600 << 10] {
+            let (tight, _) = Geometry::plan(&demand, &Limits { file_len_bytes, ..NO_LIMITS }).unwrap();
+            assert!(tight.file_len_bytes <= file_len_bytes, "{file_len_bytes}: {tight:?}");
+            assert!(tight.capacity(Table::Histories) >= 1000);
+        }
+        let (without, _) = Geometry::plan(&DEMAND, &NO_LIMITS).unwrap();
+        assert_eq!((without.capacity(Table::Channels), without.capacity(Table::Histories)), (0, 0));
     }
 
     #[test]

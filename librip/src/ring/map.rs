@@ -20,7 +20,9 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 #[cfg(feature = "interpose")]
 use librip_format::header_checksum;
-use librip_format::{CallLocation, Header, LockName, Module, OpenSpan, Site, SlotHeader, StaticText};
+use librip_format::{
+    CallLocation, Channel, Header, HistoryHeader, LockName, Module, OpenSpan, Site, SlotHeader, StaticText,
+};
 
 use super::{Control, Geometry, Table};
 use crate::sys::file::File;
@@ -153,6 +155,24 @@ impl Ring {
         self.entry(Table::Strings, index).cast()
     }
 
+    pub(super) fn channel(&self, index: u64) -> *mut Channel {
+        self.entry(Table::Channels, index).cast()
+    }
+
+    /// Where the table of channels is, and where histories are; `None` if the ring has no channels.
+    pub(crate) fn of_channels(&self) -> Option<(*mut u8, *mut u64)> {
+        let has_channels = self.geometry.channel_entries > 0;
+        has_channels.then(|| (self.entry(Table::Channels, 0), self.entry(Table::Histories, 0).cast()))
+    }
+
+    /// The header of a history, by its place in the region.
+    pub(super) fn history(&self, at: u64) -> &HistoryHeader {
+        let history = self.entry(Table::Histories, at);
+        // SAFETY: within the mapping (`Geometry::offset` checks its begin, and `append` its length), aligned to 8 bytes,
+        // and all fields are atomics.
+        unsafe { &*history.cast::<HistoryHeader>() }
+    }
+
     pub(crate) fn slot(&self, index: u64) -> &SlotHeader {
         let slot = self.entry(Table::Slots, index);
         // SAFETY: within the mapping (`Geometry::offset` checks), aligned to 8 bytes because offset and length of slots
@@ -171,6 +191,14 @@ impl Ring {
         // SAFETY: the part of the slot after its words, which has this length, within the mapping and aligned to 8
         // bytes. All fields are atomics.
         unsafe { core::slice::from_raw_parts(spans.cast(), self.geometry.span_entries as usize) }
+    }
+
+    /// The entries of a slot for its histories in channels.
+    pub(crate) fn channels(&self, index: u64) -> &[AtomicU64] {
+        let channels = self.spans(index).as_ptr_range().end;
+        // SAFETY: the part of the slot after its open spans, which has this length, within the mapping and aligned to 8
+        // bytes.
+        unsafe { core::slice::from_raw_parts(channels.cast(), self.geometry.channel_entries as usize) }
     }
 
     /// The slot that a cursor points into, if it points into this ring.

@@ -19,6 +19,8 @@
 //! * entries of the own table of open spans, to find a free one (`event::span`). That loop ends after the last entry.
 //! * the last words of the calling thread's own slot (`lock::caller`). Of those and of the own held-lock table, it
 //!   reads what they refer to, but only where that is data of the recorder's own module (`process::image`).
+//! * where the histories of the own slot are (`process::channels`). Numbers in private memory bound it.
+//! * the least level of a channel (`process::channels`). It says whether an event is recorded.
 //! * statistics in the header, to add to them.
 //!
 //! Reserving memory ([`sys::reserve`](crate::sys::reserve)) lets the kernel add zero to words of the file.
@@ -37,6 +39,7 @@ pub(crate) mod exit_queue;
 pub(crate) mod fork_copy;
 pub(crate) mod geometry;
 mod handed_over;
+pub(crate) mod histories;
 pub(crate) mod incidents;
 pub(crate) mod lock_names;
 mod map;

@@ -281,6 +281,7 @@ fn init(ring: &Ring, index: u64, claimant: Claimant) {
         entry.lock.store(0, Relaxed);
     }
     ring.spans(index).iter().for_each(|span| span.begin.store(0, Relaxed));
+    ring.channels(index).iter().for_each(|history| history.store(0, Relaxed));
     slot.flags.store(0, Relaxed);
     super::names::store(&slot.name, &sys::thread_name());
     // ORDERING: release: the reader sees the fields before the state.

@@ -171,6 +171,9 @@ fn header(plan: &Plan, pid: u32, new: &NewFile) -> Header {
         threads_refused_filter: 0.into(),
         span_overflows: 0.into(),
         captures_refused: 0.into(),
+        channel_entries: geometry.channel_entries,
+        reserved: 0,
+        channels_refused: 0.into(),
     }
 }
 

@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code, reason = "system calls")]
 
-use librip_format::{KIND_SPAN_BEGIN, SPANS_MAX};
+use librip_format::{CHANNELS_MAX, KIND_EVENT, KIND_SPAN_BEGIN, ParsedSite, SITE_CHANNEL, SPANS_MAX};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::config::Builder;
@@ -48,6 +48,7 @@ fn demand(wish: &Builder, modules: &[FoundModule]) -> Demand {
     Demand {
         words: wish.words,
         spans: if has_spans(modules.clone()) { SPANS_MAX } else { 0 },
+        channels: if has_channels(modules.clone()) { CHANNELS_MAX as u32 } else { 0 },
         slots: u64::from(wish.slots),
         modules: modules.len() as u64,
         sites: modules.clone().map(|module| module.sites.len() as u64).sum(),
@@ -58,6 +59,14 @@ fn demand(wish: &Builder, modules: &[FoundModule]) -> Demand {
 /// Whether any module has spans. Without them, the slots need no room for open ones.
 fn has_spans<'a>(modules: impl Iterator<Item = &'a LoadedModule>) -> bool {
     modules.flat_map(|module| &module.sites).any(|site| site.kind == KIND_SPAN_BEGIN)
+}
+
+/// Whether any module has events in channels. Without them, there need be no room for histories.
+fn has_channels<'a>(modules: impl Iterator<Item = &'a LoadedModule>) -> bool {
+    let is_in_channel = |site: &ParsedSite| {
+        matches!(site.kind, KIND_EVENT | KIND_SPAN_BEGIN) && site.flags & SITE_CHANNEL != 0
+    };
+    modules.flat_map(|module| &module.sites).any(is_in_channel)
 }
 
 fn limits(place: &Place) -> Limits {

@@ -61,6 +61,12 @@ pub(super) enum AppError {
     AlreadySaved { path: PathBuf },
     /// A ring that cannot be saved.
     Save { path: PathBuf, source: io::Error },
+    /// A channel that the ring does not have.
+    NoChannel { path: PathBuf, name: String, known: Vec<String> },
+    /// A ring to change whose process has ended.
+    NotLiving { path: PathBuf },
+    /// Levels that cannot be written to a ring.
+    Set { path: PathBuf, source: io::Error },
     /// Standard output cannot be written.
     Output(io::Error),
 }
@@ -199,6 +205,26 @@ impl AppError {
                 format!("could not save the ring as {}", path.display()),
                 Some(source.to_string()),
                 Some("name a file in a directory with room for it with --output"),
+            ),
+            AppError::NoChannel { path, name, known } => {
+                suggestion = match known.is_empty() {
+                    true => "it has none yet; a channel is known from its first event on".to_owned(),
+                    false => format!("it has {}", known.join(", ")),
+                };
+                (format!("{} has no channel {name}", path.display()), None, Some(&*suggestion))
+            }
+            AppError::NotLiving { path } => (
+                format!(
+                    "the process of {} has ended, or it is a copy: nothing obeys its levels",
+                    path.display()
+                ),
+                None,
+                Some("name the ring of a living process; `read-rip list` shows all rings"),
+            ),
+            AppError::Set { path, source } => (
+                format!("could not write the levels to {}", path.display()),
+                Some(source.to_string()),
+                Some("write as the user of the process, or as root"),
             ),
             AppError::Output(error) => ("could not write the output".into(), Some(error.to_string()), None),
         };

@@ -37,8 +37,15 @@ pub(super) fn log(args: &LogArgs, wanted: &Common) -> Result<u8, AppError> {
         }
         let mut remarks = report::remarks::of_leftover(&leftover);
         if shown.entries == 0 {
-            remarks.push(nothing(&reading, args.r#match.is_some() || args.time.is_limited()).to_owned());
+            remarks.push(
+                nothing(
+                    &reading,
+                    args.r#match.is_some() || !args.channel.is_empty() || args.time.is_limited(),
+                )
+                .to_owned(),
+            );
         }
+        remarks.extend(report::remarks::of_channels(&reading.snapshot));
         if args.follow {
             remarks.extend(report::remarks::of_unseen(shown.lost_words));
         }
@@ -51,7 +58,7 @@ pub(super) fn spans(args: &SpansArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, wanted)?;
     let reading = read(&path, wanted)?;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
-    let slots = || 0..reading.snapshot.slots.len();
+    let slots = || reading.snapshot.all_recorded();
     let (mut entries, leftover) = log::entries(&reading.snapshot, slots(), &locations, reading.now_ns);
     let limits = Limits::of(&args.time, &reading, &entries);
     entries.retain(|entry| limits.contain(entry));
@@ -63,7 +70,7 @@ pub(super) fn spans(args: &SpansArgs, wanted: &Common) -> Result<u8, AppError> {
             let is_named = pattern.is_match(&span.name)
                 || pattern.is_match(&format!("{}:{}", span.place.0, span.place.1));
             if !is_named {
-                span.open.retain(|open| of.has_thread_of(&reading.snapshot.slots[open.slot]));
+                span.open.retain(|open| of.has_thread_of(reading.snapshot.recorded(open.slot)));
             }
             is_named || !span.open.is_empty()
         });
@@ -106,8 +113,8 @@ pub(super) fn read(path: &Path, wanted: &Common) -> Result<Reading, AppError> {
 struct Shown {
     writer: LogWriter,
     entries: u64,
-    /// For each slot, its generation and the first sequence that was not read yet.
-    next: HashMap<u64, (u32, u64)>,
+    /// For each slot and channel, the generation and the first sequence that was not read yet.
+    next: HashMap<(u64, Option<usize>), (u32, u64)>,
     /// Words that were overwritten between two readings.
     lost_words: u64,
     has_ring: bool,
@@ -116,21 +123,25 @@ struct Shown {
 impl Shown {
     /// Whether an event was not read before.
     fn is_new(&self, entry: &Entry, reading: &Reading) -> bool {
-        let slot = &reading.snapshot.slots[entry.slot];
-        let next = self.next.get(&slot.index).filter(|(generation, _)| *generation == slot.generation);
+        let slot = reading.snapshot.recorded(entry.slot);
+        let next = self
+            .next
+            .get(&(slot.index, slot.channel()))
+            .filter(|(generation, _)| *generation == slot.generation);
         next.is_none_or(|&(_, next)| entry.event.sequence >= next)
     }
 
     /// Everything in a reading was read.
     fn note(&mut self, reading: &Reading) {
-        for slot in &reading.snapshot.slots {
+        for slot in reading.snapshot.slots.iter().chain(&reading.snapshot.histories) {
+            let key = (slot.index, slot.channel());
             let next = slot.words_from + slot.words.len() as u64;
-            if let Some(&(generation, before)) = self.next.get(&slot.index)
+            if let Some(&(generation, before)) = self.next.get(&key)
                 && generation == slot.generation
             {
                 self.lost_words += slot.words_from.saturating_sub(before);
             }
-            self.next.insert(slot.index, (slot.generation, next));
+            self.next.insert(key, (slot.generation, next));
         }
     }
 }
@@ -145,18 +156,22 @@ fn show<'r>(
 ) -> Result<(Leftover, Locations<'r>), AppError> {
     let snapshot = &reading.snapshot;
     let mut locations = Locations::new(snapshot, reading.resolver(wanted));
-    let (mut entries, leftover) = log::entries(snapshot, 0..snapshot.slots.len(), &locations, reading.now_ns);
+    let (mut entries, leftover) = log::entries(snapshot, snapshot.all_recorded(), &locations, reading.now_ns);
     let limits = Limits::of(&args.time, reading, &entries);
+    let of_channel = |entry: &Entry| {
+        let name = snapshot.recorded(entry.slot).channel().and_then(|channel| snapshot.channel_name(channel));
+        args.channel.is_empty() || args.channel.iter().any(|wanted| Some(&**wanted) == name)
+    };
     entries.retain(|entry| {
         let is_level = match entry.kind {
             EntryKind::Event(level) => level >= args.level.into(),
             EntryKind::Begin | EntryKind::End(_) => !args.no_spans,
         };
-        is_level && limits.contain(entry) && shown.is_new(entry, reading)
+        is_level && of_channel(entry) && limits.contain(entry) && shown.is_new(entry, reading)
     });
     shown.note(reading);
     let places: Vec<_> =
-        entries.iter().map(|entry| locations.find(&snapshot.slots[entry.slot], &entry.event)).collect();
+        entries.iter().map(|entry| locations.find(snapshot.recorded(entry.slot), &entry.event)).collect();
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(&locations, &files, false);
     let names_process = names_process(reading);
@@ -166,7 +181,7 @@ fn show<'r>(
         shown.has_ring = true;
     }
     for (entry, place) in entries.iter().zip(places) {
-        let slot = &snapshot.slots[entry.slot];
+        let slot = snapshot.recorded(entry.slot);
         let text = log::text(entry.kind, slot, &entry.event, locations.get(place), &locations);
         let line = texts.line_of(locations.get(place));
         if matching.is_some_and(|of| {

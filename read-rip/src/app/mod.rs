@@ -25,6 +25,7 @@ mod rings;
 mod run;
 mod save;
 mod saved;
+mod set;
 mod show;
 mod source;
 mod thread_names;
@@ -59,6 +60,7 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
         Some(Command::Log(args)) => log::log(&args, &cli.common),
         Some(Command::Spans(args)) => log::spans(&args, &cli.common),
         Some(Command::Captures(args)) => captures::captures(&args, &cli.common),
+        Some(Command::Set(args)) => set::set(&args, &cli.common),
         Some(Command::Stacks(args)) => bare::stacks(&args, &cli.common),
         Some(Command::Check(args)) if args.all && cli.common.is_default_dir() => {
             machine::check(&args, &cli.common)

@@ -1,11 +1,12 @@
 //! The arguments of `log`, `spans` and `captures`.
 
+use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
 
 use super::{RingArgs, duration};
-use crate::ring::Level;
+use crate::ring::{ChannelLevel, Level};
 
 /// Which time is shown.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -51,6 +52,9 @@ pub struct LogArgs {
     /// Only events that are at least this important
     #[arg(long, value_name = "LEVEL", default_value = "trace")]
     pub level: MinLevel,
+    /// Only events and spans of this channel; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub channel: Vec<String>,
     /// Without the beginnings and ends of spans
     #[arg(long)]
     pub no_spans: bool,
@@ -86,6 +90,49 @@ pub struct CapturesArgs {
     /// Only captures that REGEX matches: in a text, in a `file:line`, or in the `name[tid]` of the thread
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
+}
+
+/// What `set` does.
+#[derive(Args, Debug)]
+pub struct SetArgs {
+    /// The ring: a file, a pid, or the name of a program
+    #[arg(value_name = "RING")]
+    pub ring: OsString,
+    /// A channel, and the least important level that it records from now on: trace, debug, info, warn, error, all or
+    /// off. Without any, the channels are shown
+    #[arg(value_name = "CHANNEL=LEVEL", value_parser = setting)]
+    pub settings: Vec<Setting>,
+}
+
+impl SetArgs {
+    /// The ring, as other commands have it.
+    pub fn ring_args(&self) -> RingArgs {
+        RingArgs { ring: Some(self.ring.clone()), ring_option: None }
+    }
+}
+
+/// A channel, and what it is to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The name of the channel.
+    pub channel: String,
+    /// The level.
+    pub level: ChannelLevel,
+}
+
+/// Parses a setting of a channel.
+fn setting(text: &str) -> Result<Setting, String> {
+    let (channel, level) = text.rsplit_once('=').ok_or("expected CHANNEL=LEVEL, as in DISKS=off")?;
+    let level = match level {
+        "all" => ChannelLevel::All,
+        "off" => ChannelLevel::Off,
+        level => {
+            let level = MinLevel::from_str(level, false);
+            let level = level.map_err(|_| "the level is one of trace, debug, info, warn, error, all, off")?;
+            ChannelLevel::From(level.into())
+        }
+    };
+    Ok(Setting { channel: channel.to_owned(), level })
 }
 
 /// The least important level that is shown.

@@ -110,6 +110,7 @@ impl Command {
             Command::Log(_) => "log",
             Command::Spans(_) => "spans",
             Command::Captures(_) => "captures",
+            Command::Set(_) => "set",
             Command::Stacks(_) => "stacks",
             Command::Check(_) => "check",
             Command::Save(_) => "save",

@@ -56,7 +56,7 @@ pub fn entries(
     let mut entries = Vec::new();
     let mut leftover = Leftover::default();
     for index in slots {
-        let slot = &snapshot.slots[index];
+        let slot = snapshot.recorded(index);
         let (events, of_slot) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
         leftover += of_slot;
         let mut last_ns = 0;

@@ -58,7 +58,7 @@ pub fn spans(
     let mut all: BTreeMap<(String, String, u32), (Span, Vec<u64>)> = BTreeMap::new();
     for entry in entries {
         let EntryKind::End(took_ns) = entry.kind else { continue };
-        let slot = &snapshot.slots[entry.slot];
+        let slot = snapshot.recorded(entry.slot);
         let location = locations.find(slot, &entry.event);
         let (span, times) = of(&mut all, locations.get(location).sites.first().copied(), locations);
         span.ended += 1;
@@ -70,7 +70,7 @@ pub fn spans(
         times.push(took_ns);
     }
     for index in slots {
-        let slot = &snapshot.slots[index];
+        let slot = snapshot.recorded(index);
         for open in &slot.spans {
             let site = locations.site_at(slot.pid, open.pc);
             let (span, _) = of(&mut all, site, locations);

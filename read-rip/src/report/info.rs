@@ -6,6 +6,7 @@ use std::path::Path;
 use librip_format::settings;
 
 use super::list::process_state;
+use super::log::channel_level;
 use super::units::{age, counted};
 use crate::printable::printable;
 use crate::process::Liveness;
@@ -137,6 +138,14 @@ impl Lines<'_> {
         if !snapshot.captures.is_empty() || header.captures_refused > 0 {
             let kept = snapshot.captures.len();
             self.line("captures", format!("{kept} kept, {} dropped", header.captures_refused))?;
+        }
+        for channel in snapshot.channels.iter().flatten() {
+            let (name, words, level) = (&channel.name, channel.words, channel_level(channel.level));
+            self.line("channel", format!("{name}, {words} words for each thread, records: {level}"))?;
+        }
+        if header.channels_refused > 0 {
+            let what = "channels, or histories of threads in channels, found no room";
+            self.line("channels", format!("{} {what}", header.channels_refused))?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::units::{age, duration};
 use crate::log::{Entry, EntryKind, Span, shown};
 use crate::printable::printable;
-use crate::ring::{Level, Slot, Snapshot};
+use crate::ring::{ChannelLevel, Level, Slot, Snapshot};
 
 /// Days and times of one log: a day is written where it changes.
 #[derive(Debug, Default)]
@@ -25,6 +25,26 @@ pub struct LogWriter {
 
 /// What stands for the time of an entry whose time is not known.
 pub(super) const NO_TIME: &str = "--:--:--.------";
+
+/// What stands for the name of a channel whose entry is damaged.
+const UNKNOWN_CHANNEL: &str = "unknown channel";
+
+/// What a channel records.
+pub fn channel_level(level: ChannelLevel) -> String {
+    match level {
+        ChannelLevel::From(from) => format!("from {} on", level_name(from)),
+        ChannelLevel::All | ChannelLevel::Off => channel_level_name(level).to_owned(),
+    }
+}
+
+/// The name of a channel's level, as the user sets it.
+pub(super) fn channel_level_name(level: ChannelLevel) -> &'static str {
+    match level {
+        ChannelLevel::All => "all",
+        ChannelLevel::From(level) => level_name(level),
+        ChannelLevel::Off => "off",
+    }
+}
 
 impl LogWriter {
     /// Writes an entry. `text` is what the program said, and `place` where. `names_process`: whether several processes
@@ -41,7 +61,7 @@ impl LogWriter {
         snapshot: &Snapshot,
         names_process: bool,
     ) -> io::Result<()> {
-        let slot = &snapshot.slots[entry.slot];
+        let slot = snapshot.recorded(entry.slot);
         let time = match entry.time_ns.and_then(|ns| wall_clock(snapshot, ns)) {
             Some((day, time)) => {
                 if day != self.day {
@@ -54,13 +74,17 @@ impl LogWriter {
         };
         let style = style(entry.kind);
         write!(out, "{time} {style}{:<6}{style:#} {} ", word(entry.kind), thread(slot, names_process))?;
+        let dimmed = anstyle::Style::new().dimmed();
+        if let Some(channel) = slot.channel() {
+            let name = snapshot.channel_name(channel).unwrap_or(UNKNOWN_CHANNEL);
+            write!(out, "{dimmed}{}:{dimmed:#} ", printable(name))?;
+        }
         write!(out, "{}", printable(text))?;
         match entry.kind {
             EntryKind::End(Some(took_ns)) => write!(out, ", after {}", duration(took_ns))?,
             EntryKind::End(None) => write!(out, ", after an unknown time")?,
             EntryKind::Event(_) | EntryKind::Begin => {}
         }
-        let dimmed = anstyle::Style::new().dimmed();
         writeln!(out, "  {dimmed}{place}{dimmed:#}")
     }
 }
@@ -136,7 +160,7 @@ pub fn spans(
         write!(out, "{bold}{}{bold:#}  {}:{line}: ", printable(&span.name), printable(&file(path)))?;
         writeln!(out, "{} open, {} ended in the record", span.open.len(), span.ended)?;
         for open in span.open.iter().take(OPEN_MAX) {
-            let slot = &snapshot.slots[open.slot];
+            let slot = snapshot.recorded(open.slot);
             write!(out, "  open: {}", thread(slot, names_process))?;
             match open.since_ns {
                 Some(since_ns) => {
@@ -173,7 +197,7 @@ pub fn spans(
             duration(span.total_ns),
         )?;
         if let Some(longest) = &span.longest {
-            write!(out, "  the longest: {}", thread(&snapshot.slots[longest.slot], names_process))?;
+            write!(out, "  the longest: {}", thread(snapshot.recorded(longest.slot), names_process))?;
             match wall_clock(snapshot, longest.ended_ns) {
                 Some((day, time)) => writeln!(out, ", until {day} {time} UTC")?,
                 None => writeln!(out)?,

@@ -49,7 +49,7 @@ pub use info::info;
 pub use json::{Json, Said};
 pub use list::{list, process_state, removed, removed_unfinished};
 pub use locks::locks;
-pub use log::{LogWriter, realtime_ns, spans};
+pub use log::{LogWriter, channel_level, realtime_ns, spans};
 pub use machine::{Looked, brief, looked, stuck};
 pub use names::{LocationTexts, LockNames, ObjectName, SeenNames, location_texts};
 pub use remarks::{Checked, OneReading};

@@ -212,6 +212,17 @@ pub fn of_captures(snapshot: &Snapshot) -> Option<String> {
     })
 }
 
+/// Events of channels that are not there.
+pub fn of_channels(snapshot: &Snapshot) -> Option<String> {
+    let refused = snapshot.header.as_ref()?.channels_refused;
+    (refused > 0).then(|| {
+        format!(
+            "{refused} times there was no room for a channel, or for a thread's words in one: those events are missing. A \
+             ring has room for eight channels, and for 32 MiB of their words."
+        )
+    })
+}
+
 /// Threads without a known mark.
 pub fn of_silent(count: u64) -> Option<String> {
     (count > 0).then(|| format!("{} no known mark.", agreeing(count, "thread", "has", "have")))

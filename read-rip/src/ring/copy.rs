@@ -77,18 +77,26 @@ const _: () = assert!(
     "fifteen bits must name one of the possible sequences"
 );
 
-/// Copies all slots that were ever used.
-pub(super) fn slots(source: &Source, header: &Header, defects: &mut Vec<Defect>) -> Vec<Slot> {
+/// Copies all slots that were ever used. Also returns their entries for channels that are not 0: the slot, by its
+/// position in the result, the channel, and the entry.
+pub(super) fn slots(
+    source: &Source,
+    header: &Header,
+    defects: &mut Vec<Defect>,
+) -> (Vec<Slot>, Vec<(usize, usize, u64)>) {
     let region = header.slots;
     let len = region.entry_len_bytes;
     let spans_from = HEADER_LEN + 8 * header.slot_words as usize;
+    let channels_from =
+        spans_from + header.span_entries as usize * librip_format::OPEN_SPAN_LEN_BYTES as usize;
     let mut reader = SlotReader {
         source,
         len: len as usize,
         words: header.slot_words as usize,
-        spans: spans_from
-            ..spans_from + header.span_entries as usize * librip_format::OPEN_SPAN_LEN_BYTES as usize,
+        spans: spans_from..channels_from,
+        channels: channels_from..channels_from + 8 * header.channel_entries as usize,
         slots: Vec::new(),
+        histories: Vec::new(),
         damaged: Damaged::default(),
     };
     if region.used > 0 {
@@ -104,12 +112,12 @@ pub(super) fn slots(source: &Source, header: &Header, defects: &mut Vec<Defect>)
         }
     }
     reader.damaged.report(defects);
-    reader.slots
+    (reader.slots, reader.histories)
 }
 
 /// A copy of a part of the ring.
 #[derive(Default)]
-struct CopiedBytes(Vec<u8>);
+pub(super) struct CopiedBytes(Vec<u8>);
 
 impl CopiedBytes {
     /// Copies `len` bytes from `offset` of the ring. Returns the number of bytes copied.
@@ -123,11 +131,15 @@ impl CopiedBytes {
     }
 
     /// Copies exactly `len` bytes.
-    fn take_all(&mut self, source: &Source, offset: u64, len: usize) -> io::Result<Bytes<'_>> {
+    pub(super) fn take_all(&mut self, source: &Source, offset: u64, len: usize) -> io::Result<Bytes<'_>> {
         if self.take(source, offset, len)? < len {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(Bytes(&self.0))
+    }
+
+    pub(super) fn as_bytes(&self) -> Bytes<'_> {
+        Bytes(&self.0)
     }
 
     /// The copied bytes as words.
@@ -143,7 +155,11 @@ struct SlotReader<'a> {
     words: usize,
     /// Where the table of open spans is, bytes from the start of a slot.
     spans: Range<usize>,
+    /// Where its entries for channels are.
+    channels: Range<usize>,
     slots: Vec<Slot>,
+    /// The entries for channels that are not 0.
+    histories: Vec<(usize, usize, u64)>,
     damaged: Damaged,
 }
 
@@ -204,7 +220,15 @@ impl SlotReader<'_> {
                 } else {
                     self.changing(index, region + index * self.len as u64).unwrap_or_default()
                 };
-                self.slots.extend(slot);
+                if let Some(slot) = slot {
+                    // An entry that is written at this moment is seen or not.
+                    let entries = bytes.0.get(self.channels.clone()).unwrap_or_default().as_chunks().0;
+                    let entries = (0..).zip(entries.iter().map(|&entry| u64::from_le_bytes(entry)));
+                    let position = self.slots.len();
+                    let used = entries.filter(|&(_, entry)| entry != 0);
+                    self.histories.extend(used.map(|(channel, entry)| (position, channel, entry)));
+                    self.slots.push(slot);
+                }
             }
         }
         Ok(())
@@ -213,25 +237,10 @@ impl SlotReader<'_> {
     /// A slot that did not change between the two copies.
     fn unchanged(&mut self, index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         let mut slot = self.owner(index, bytes)?;
-        let n = self.words as u64;
         self.held(&mut slot, bytes, bytes);
         let spans = bytes.0.get(self.spans.clone()).map(Bytes);
         spans.inspect(|spans| self.open_spans(&mut slot, spans, spans));
-        let from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
-        slot.words_from = from;
-        let (mut unwritten, mut damaged) = (0, 0);
-        slot.words = Words::from_fn((slot.count - from) as usize, |index| {
-            let sequence = from + index as u64;
-            let word = Word::from_raw(bytes.u64(HEADER_LEN + 8 * (sequence % n) as usize));
-            if !word.is_missing() && word.sequence() == SequenceBits::of(sequence) {
-                return word;
-            }
-            let is_lap_before =
-                word.is_missing() || word.sequence() == SequenceBits::of(sequence.wrapping_sub(n));
-            *if is_lap_before { &mut unwritten } else { &mut damaged } += 1;
-            Word::MISSING
-        });
-        (slot.unwritten, slot.damaged) = (unwritten, damaged);
+        settle(&mut slot, self.words as u64, |index| bytes.u64(HEADER_LEN + 8 * index));
         if slot.damaged > 0 {
             Damaged::note(&mut self.damaged.words, index);
         }
@@ -250,7 +259,12 @@ impl SlotReader<'_> {
         for _ in 0..ATTEMPTS {
             let before = before.take_all(self.source, offset, HEADER_LEN)?;
             let Some(mut slot) = self.owner(index, &before) else { return Ok(None) };
-            let known = self.known_words(offset, &mut slot)?;
+            let place = Place {
+                count_at: offset + offset_of!(SlotHeader, count) as u64,
+                words_at: offset + HEADER_LEN as u64,
+                words: self.words,
+            };
+            let known = known_words(self.source, &place, &mut slot)?;
             let after = after.take_all(self.source, offset, HEADER_LEN)?;
             if is_same_owner(&before, &after) {
                 self.held(&mut slot, &before, &after);
@@ -269,62 +283,6 @@ impl SlotReader<'_> {
             last = Some(slot);
         }
         Ok(last)
-    }
-
-    /// The words of a changing slot with their full sequences, in no order.
-    fn known_words(&self, offset: u64, slot: &mut Slot) -> io::Result<Vec<(u64, Word)>> {
-        let n = self.words as u64;
-        let mut known = Vec::with_capacity(self.words);
-        let mut copies = [CopiedBytes::default(), CopiedBytes::default()];
-        for first in (0..self.words).step_by(PIECE_WORDS) {
-            let piece = first..self.words.min(first + PIECE_WORDS);
-            let Some((before, after)) = self.copy_piece(offset, &piece, &mut copies)? else {
-                slot.torn += piece.len() as u32;
-                continue;
-            };
-            let [first_words, second_words] = copies.each_ref().map(CopiedBytes::words);
-            for (index, (word, second)) in piece.zip(first_words.zip(second_words)) {
-                if word != second || word.is_missing() {
-                    continue;
-                }
-                let sequence = word.sequence().latest_until(after.saturating_add(DELTA));
-                let is_possible = |&sequence: &u64| {
-                    sequence % n == index as u64 && sequence.saturating_add(n + DELTA) >= before
-                };
-                match sequence.filter(is_possible) {
-                    Some(sequence) => known.push((sequence, word)),
-                    None => slot.damaged += 1,
-                }
-            }
-        }
-        Ok(known)
-    }
-
-    /// Copies some words of a slot twice. Returns the slot's count before and after; `None` if its owner was too
-    /// fast in all attempts.
-    fn copy_piece(
-        &self,
-        offset: u64,
-        piece: &Range<usize>,
-        copies: &mut [CopiedBytes; 2],
-    ) -> io::Result<Option<(u64, u64)>> {
-        let mut count = CopiedBytes::default();
-        let mut count_now = || {
-            let at = offset + offset_of!(SlotHeader, count) as u64;
-            count.take_all(self.source, at, size_of::<u64>()).map(|bytes| bytes.u64(0))
-        };
-        let at = offset + (HEADER_LEN + 8 * piece.start) as u64;
-        for _ in 0..ATTEMPTS {
-            let before = count_now()?;
-            for copy in &mut *copies {
-                copy.take_all(self.source, at, 8 * piece.len())?;
-            }
-            let after = count_now()?;
-            if after.wrapping_sub(before) < ADVANCE_MAX {
-                return Ok(Some((before, after)));
-            }
-        }
-        Ok(None)
     }
 
     /// Reads the held-lock table from two copies of the slot's header.
@@ -417,6 +375,88 @@ impl SlotReader<'_> {
     }
 }
 
+/// Where words are that their owner writes.
+pub(super) struct Place {
+    /// The count, bytes from the start of the file.
+    pub(super) count_at: u64,
+    /// The first word.
+    pub(super) words_at: u64,
+    /// How many there are.
+    pub(super) words: usize,
+}
+
+/// Sets the words of a slot or history that does not change: of `n` words, `word` gives the one at an index.
+pub(super) fn settle(slot: &mut Slot, n: u64, word: impl Fn(usize) -> u64) {
+    let from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
+    slot.words_from = from;
+    let (mut unwritten, mut damaged) = (0, 0);
+    slot.words = Words::from_fn((slot.count - from) as usize, |index| {
+        let sequence = from + index as u64;
+        let word = Word::from_raw(word((sequence % n) as usize));
+        if !word.is_missing() && word.sequence() == SequenceBits::of(sequence) {
+            return word;
+        }
+        let is_lap_before =
+            word.is_missing() || word.sequence() == SequenceBits::of(sequence.wrapping_sub(n));
+        *if is_lap_before { &mut unwritten } else { &mut damaged } += 1;
+        Word::MISSING
+    });
+    (slot.unwritten, slot.damaged) = (unwritten, damaged);
+}
+
+/// The words of a changing slot or history with their full sequences, in no order.
+pub(super) fn known_words(source: &Source, place: &Place, slot: &mut Slot) -> io::Result<Vec<(u64, Word)>> {
+    let n = place.words as u64;
+    let mut known = Vec::with_capacity(place.words);
+    let mut copies = [CopiedBytes::default(), CopiedBytes::default()];
+    for first in (0..place.words).step_by(PIECE_WORDS) {
+        let piece = first..place.words.min(first + PIECE_WORDS);
+        let Some((before, after)) = copy_piece(source, place, &piece, &mut copies)? else {
+            slot.torn += piece.len() as u32;
+            continue;
+        };
+        let [first_words, second_words] = copies.each_ref().map(CopiedBytes::words);
+        for (index, (word, second)) in piece.zip(first_words.zip(second_words)) {
+            if word != second || word.is_missing() {
+                continue;
+            }
+            let sequence = word.sequence().latest_until(after.saturating_add(DELTA));
+            let is_possible = |&sequence: &u64| {
+                sequence % n == index as u64 && sequence.saturating_add(n + DELTA) >= before
+            };
+            match sequence.filter(is_possible) {
+                Some(sequence) => known.push((sequence, word)),
+                None => slot.damaged += 1,
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// Copies some words of a slot twice. Returns the slot's count before and after; `None` if its owner was too
+/// fast in all attempts.
+fn copy_piece(
+    source: &Source,
+    place: &Place,
+    piece: &Range<usize>,
+    copies: &mut [CopiedBytes; 2],
+) -> io::Result<Option<(u64, u64)>> {
+    let mut count = CopiedBytes::default();
+    let mut count_now = || count.take_all(source, place.count_at, size_of::<u64>()).map(|bytes| bytes.u64(0));
+    let at = place.words_at + 8 * piece.start as u64;
+    for _ in 0..ATTEMPTS {
+        let before = count_now()?;
+        for copy in &mut *copies {
+            copy.take_all(source, at, 8 * piece.len())?;
+        }
+        let after = count_now()?;
+        if after.wrapping_sub(before) < ADVANCE_MAX {
+            return Ok(Some((before, after)));
+        }
+    }
+    Ok(None)
+}
+
 /// A position in another slot, from these fields; `None` when unknown.
 fn position(bytes: &Bytes<'_>, slot: usize, count: usize) -> Option<Position> {
     let index = u64::from(bytes.u32(slot)).checked_sub(1)?;
@@ -438,7 +478,7 @@ pub(super) fn is_same_owner(one: &Bytes<'_>, other: &Bytes<'_>) -> bool {
 
 /// Puts the words of a changing slot in order, the newest last. The words that are missing between them changed while
 /// they were read.
-fn arrange(slot: &mut Slot, known: Vec<(u64, Word)>, n: u64) {
+pub(super) fn arrange(slot: &mut Slot, known: Vec<(u64, Word)>, n: u64) {
     let Some(newest) = known.iter().map(|&(sequence, _)| sequence).max() else {
         slot.words_from = slot.count;
         return;

@@ -184,6 +184,8 @@ fn region_name(kind: RegionKind) -> &'static str {
         RegionKind::LockNames => "table of lock names",
         RegionKind::Calls => "table of callers",
         RegionKind::Strings => "table of texts of events",
+        RegionKind::Channels => "table of channels",
+        RegionKind::Histories => "table of histories of channels",
     }
 }
 

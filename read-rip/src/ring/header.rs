@@ -60,6 +60,10 @@ pub struct Header {
     pub lock_names_refused: u64,
     /// Captures that found no room.
     pub captures_refused: u64,
+    /// Entries for channels that a slot has.
+    pub channel_entries: u32,
+    /// Channels, and histories of threads in channels, that found no room.
+    pub channels_refused: u64,
     /// What the ticks of times mean; `None` if no times are recorded.
     pub clock: Option<Clock>,
     /// Acquisitions that found no free entry in their thread's held-lock table.
@@ -101,6 +105,10 @@ pub struct Header {
     pub calls: Region,
     /// Where the texts to which events refer are.
     pub strings: Region,
+    /// The channels.
+    pub channels: Region,
+    /// The histories of channels.
+    pub histories: Region,
 }
 
 impl Header {

@@ -16,7 +16,9 @@ use std::mem::{offset_of, size_of};
 use std::ops::Range;
 use std::sync::atomic::{Ordering, fence};
 
-use librip_format::{HeldLock, LockName, NAME_CLAIMED, OpenSpan, SlotHeader};
+use librip_format::{
+    CURSOR_TO_COUNT_BYTES, HeldLock, HistoryHeader, LockName, NAME_CLAIMED, OpenSpan, SlotHeader,
+};
 
 use super::bytes::Bytes;
 use super::copy::is_same_owner;
@@ -30,6 +32,9 @@ const SLOTS_BYTES: u64 = 1 << 16;
 const ATTEMPTS: u32 = 100;
 
 const HEADER_LEN: usize = size_of::<SlotHeader>();
+const HISTORY_HEADER_LEN: usize = size_of::<HistoryHeader>();
+/// The part of a history's header that changes with its owner.
+const HISTORY_OWNER_LEN: usize = offset_of!(HistoryHeader, reserved);
 
 /// Writes the image of a ring. Returns its length, bytes.
 ///
@@ -38,25 +43,27 @@ const HEADER_LEN: usize = size_of::<SlotHeader>();
 /// Those of reading the ring and of `out`.
 pub fn write_image(source: &Source, header: Option<&Header>, out: &mut dyn Write) -> io::Result<u64> {
     let end = source.len_bytes();
-    let words = header.map_or(0, |header| u64::from(header.slot_words));
-    let mut image = Image { source, out, words, first: Vec::new(), second: Vec::new() };
-    let (names, slots) = match header {
-        Some(header) if source.may_change() => (used(&header.lock_names, end), used(&header.slots, end)),
-        // Nothing changes, or the format is the legacy one.
-        _ => (end..end, end..end),
-    };
+    let mut image = Image { source, out, first: Vec::new(), second: Vec::new() };
+    // Only a living ring of the present format has parts that change.
+    let header = header.filter(|_| source.may_change());
+    let part = |region: fn(&Header) -> &Region| header.map_or(end..end, |header| used(region(header), end));
     // Regions do not overlap; the reader has checked that. They may have any order.
-    let mut parts = [(names, false), (slots, true)];
+    let mut parts = [
+        (part(|header| &header.lock_names), Part::Names),
+        (part(|header| &header.histories), Part::Histories),
+        (part(|header| &header.slots), Part::Slots),
+    ];
     parts.sort_by_key(|(part, _)| part.start);
     let mut at = 0;
-    for (part, is_slots) in parts {
+    for (part, kind) in parts {
         image.plain(at..part.start)?;
-        if is_slots {
-            image.slots(part.clone(), header.map_or(0, |header| header.slots.entry_len_bytes))?;
-        } else {
-            image.names(part.clone())?;
-        }
         at = part.end;
+        match (kind, header) {
+            (Part::Names, _) => image.names(part)?,
+            (Part::Histories, _) => image.histories(part)?,
+            (Part::Slots, Some(header)) => image.slots(part, header)?,
+            (Part::Slots, None) => {}
+        }
     }
     image.plain(at..end)?;
     Ok(end)
@@ -68,11 +75,17 @@ fn used(region: &Region, end: u64) -> Range<u64> {
     begin..begin.saturating_add(region.used.saturating_mul(region.entry_len_bytes)).min(end)
 }
 
+/// A part of the ring that changes.
+#[derive(Clone, Copy)]
+enum Part {
+    Names,
+    Histories,
+    Slots,
+}
+
 struct Image<'a> {
     source: &'a Source,
     out: &'a mut dyn Write,
-    /// The words of a slot. Its open spans are after them.
-    words: u64,
     first: Vec<u8>,
     second: Vec<u8>,
 }
@@ -127,7 +140,34 @@ impl Image<'_> {
         Ok(())
     }
 
-    fn slots(&mut self, part: Range<u64>, slot_len: u64) -> io::Result<()> {
+    /// Copies histories of channels, one after the other. Each says how long it is.
+    fn histories(&mut self, part: Range<u64>) -> io::Result<()> {
+        let mut at = part.start;
+        while at + HISTORY_HEADER_LEN as u64 <= part.end {
+            self.copy_twice(at..at + HISTORY_HEADER_LEN as u64, 1)?;
+            let words = u64::from(Bytes(&self.first).u32(offset_of!(HistoryHeader, words)));
+            let end = at + HISTORY_HEADER_LEN as u64 + 8 * words;
+            if !words.is_power_of_two() || end > part.end {
+                // It is being made, or is damaged. So it is not known where the next one begins.
+                break;
+            }
+            self.copy_twice(at..end, 2)?;
+            let (first, second) = (&mut self.first, &self.second);
+            if first[..HISTORY_OWNER_LEN] == second[..HISTORY_OWNER_LEN] {
+                keep_common_words(words, HISTORY_HEADER_LEN, first, second);
+            } else {
+                // It has another owner meanwhile. The reader sees that its generation is none.
+                first.fill(0);
+                first[offset_of!(HistoryHeader, words)..][..4].copy_from_slice(&(words as u32).to_le_bytes());
+            }
+            self.out.write_all(&self.first)?;
+            at = end;
+        }
+        self.plain(at..part.end)
+    }
+
+    fn slots(&mut self, part: Range<u64>, header: &Header) -> io::Result<()> {
+        let slot_len = header.slots.entry_len_bytes;
         if slot_len < HEADER_LEN as u64 {
             return self.plain(part);
         }
@@ -147,7 +187,7 @@ impl Image<'_> {
                 let slot = index * len..(index + 1) * len;
                 if self.first[slot.clone()] != self.second[slot.clone()] {
                     let (first, second) = (&mut self.first[slot.clone()], &mut self.second[slot]);
-                    sound(self.source, begin + (index * len) as u64, self.words, first, second)?;
+                    sound(self.source, begin + (index * len) as u64, header, first, second)?;
                 }
             }
             self.out.write_all(&self.first)?;
@@ -158,10 +198,16 @@ impl Image<'_> {
 }
 
 /// Makes the first copy of a slot sound, if the second differs from it.
-fn sound(source: &Source, offset: u64, words: u64, first: &mut [u8], second: &mut [u8]) -> io::Result<()> {
+fn sound(
+    source: &Source,
+    offset: u64,
+    header: &Header,
+    first: &mut [u8],
+    second: &mut [u8],
+) -> io::Result<()> {
     for _ in 0..ATTEMPTS {
         if is_same_owner(&Bytes(first), &Bytes(second)) {
-            keep_common(words, first, second);
+            keep_common(u64::from(header.slot_words), header.span_entries as usize, first, second);
             return Ok(());
         }
         first.copy_from_slice(second);
@@ -173,8 +219,9 @@ fn sound(source: &Source, offset: u64, words: u64, first: &mut [u8], second: &mu
     Ok(())
 }
 
-/// Removes from the first copy of a slot with this many words what it does not have in common with the second.
-fn keep_common(words: u64, first: &mut [u8], second: &[u8]) {
+/// Removes from the first copy of a slot with this many words and open spans what it does not have in common with the
+/// second.
+fn keep_common(words: u64, spans: usize, first: &mut [u8], second: &[u8]) {
     for index in 0..HELD_LOCKS_MAX {
         let at = offset_of!(SlotHeader, held) + index * size_of::<HeldLock>();
         if first[at..at + size_of::<HeldLock>()] != second[at..at + size_of::<HeldLock>()] {
@@ -186,23 +233,32 @@ fn keep_common(words: u64, first: &mut [u8], second: &[u8]) {
             first[meta..meta + 8].copy_from_slice(&in_flux.to_le_bytes());
         }
     }
-    let count = Bytes(first).u64(offset_of!(SlotHeader, count));
+    keep_common_words(words, HEADER_LEN, first, second);
+    let spans_at = HEADER_LEN + 8 * words as usize;
+    let channels_at = spans_at + spans * size_of::<OpenSpan>();
+    let spans = (spans_at..channels_at).step_by(size_of::<OpenSpan>()).map(|at| (at, size_of::<OpenSpan>()));
+    let channels = (channels_at..first.len()).step_by(8).map(|at| (at, 8));
+    for (at, len) in spans.chain(channels) {
+        let entry = at.min(first.len())..(at + len).min(first.len());
+        if first[entry.clone()] != second[entry.clone()] {
+            // A span has begun or ended between the copies, or a history has begun: at some moment in between, the
+            // entry was free.
+            first[entry].fill(0);
+        }
+    }
+}
+
+/// The same for words, which begin at an offset, right after their count.
+fn keep_common_words(words: u64, words_at: usize, first: &mut [u8], second: &[u8]) {
+    let count = Bytes(first).u64(words_at - CURSOR_TO_COUNT_BYTES);
     for index in 0..words {
-        let at = HEADER_LEN + 8 * index as usize;
+        let at = words_at + 8 * index as usize;
         let word = Word::from_raw(Bytes(first).u64(at));
         // The latest sequence below the count at this index.
         let laps = count.saturating_sub(index + 1) / words;
         let is_expected = index < count && word.sequence() == SequenceBits::of(index + laps * words);
         if !is_expected || first[at..at + 8] != second[at..at + 8] {
             first[at..at + 8].fill(0);
-        }
-    }
-    let spans = HEADER_LEN + 8 * words as usize;
-    for at in (spans..first.len()).step_by(size_of::<OpenSpan>()) {
-        let entry = at..(at + size_of::<OpenSpan>()).min(first.len());
-        if first[entry.clone()] != second[entry.clone()] {
-            // A span has begun or ended between the copies: at some moment in between, the entry was free.
-            first[entry].fill(0);
         }
     }
 }
@@ -238,7 +294,7 @@ mod tests {
     fn words_that_both_copies_have_are_kept() {
         for (before, after) in [(100, 100), (100, 103), (5, 9), (100, 115), (100, 200), (0, 3)] {
             let mut copy = slot(before);
-            keep_common(WORDS, &mut copy, &slot(after));
+            keep_common(WORDS, 0, &mut copy, &slot(after));
             let oldest = before.saturating_sub(WORDS).max(after.saturating_sub(WORDS));
             let expected: Vec<u64> = (oldest..before).collect();
             assert_eq!(sequences(&copy), expected, "{before} {after}");
@@ -251,7 +307,7 @@ mod tests {
         let (mut first, second) = (slot(103), slot(103));
         let at = offset_of!(SlotHeader, count);
         first[at..at + 8].copy_from_slice(&100u64.to_le_bytes());
-        keep_common(WORDS, &mut first, &second);
+        keep_common(WORDS, 0, &mut first, &second);
         assert_eq!(sequences(&first), (87..100).collect::<Vec<u64>>());
     }
 
@@ -267,13 +323,13 @@ mod tests {
             slot
         };
         let mut copy = with_entry(10);
-        keep_common(WORDS, &mut copy, &with_entry(12));
+        keep_common(WORDS, 0, &mut copy, &with_entry(12));
         let at = offset_of!(SlotHeader, held);
         let (lock, meta) = (Bytes(&copy).u64(at), Bytes(&copy).u64(at + 8));
         assert_eq!(held_state(meta), HELD_ACQUIRING);
         assert!(!is_held_meta_sound(lock, meta));
         let mut same = with_entry(12);
-        keep_common(WORDS, &mut same, &with_entry(12));
+        keep_common(WORDS, 0, &mut same, &with_entry(12));
         assert_eq!(same, with_entry(12));
     }
 
@@ -285,7 +341,7 @@ mod tests {
             slot
         };
         let mut copy = with_spans([1, 2]);
-        keep_common(WORDS, &mut copy, &with_spans([1, 3]));
+        keep_common(WORDS, 2, &mut copy, &with_spans([1, 3]));
         assert_eq!(copy, with_spans([1, 0]));
     }
 }

@@ -85,6 +85,8 @@ pub(super) fn read(source: &Source) -> Result<Snapshot, Error> {
         sites: Vec::new(),
         slots,
         captures: Vec::new(),
+        histories: Vec::new(),
+        channels: Vec::new(),
         lock_names: HashMap::new(),
         calls: Vec::new(),
         static_texts: StaticTexts::default(),

@@ -13,22 +13,23 @@ use super::bytes::Bytes;
 use super::table::{entries, used_bytes};
 use super::texts::{Damaged, Problem, Texts, check, text_range};
 use super::{
-    Defect, Header, Module, OperandType, OperandWords, RegionKind, Site, SiteFlags, SiteKind, Source,
-    StaticTexts, static_text,
+    Channel, Defect, Header, Module, OperandType, OperandWords, RegionKind, Site, SiteFlags, SiteKind,
+    Source, StaticTexts, history, static_text,
 };
 
-/// Reads the tables of modules, of sites and of texts for events, which share the region of texts. A site refers to its
+/// Reads the tables of modules, sites, texts for events, and channels, which share the region of texts. A site refers to its
 /// module by index.
 pub(super) fn read(
     source: &Source,
     header: &Header,
     defects: &mut Vec<Defect>,
-) -> (Vec<Module>, Vec<Site>, StaticTexts) {
+) -> (Vec<Module>, Vec<Site>, StaticTexts, Vec<Option<Channel>>) {
     let mut texts = Texts::new(used_bytes(source, header.texts, RegionKind::Texts, defects));
     let modules = modules(source, header, &mut texts, defects);
     let sites = sites(source, header, &mut texts, modules.len(), defects);
     let static_texts = static_text::read(source, header, &mut texts, defects);
-    (modules, sites, static_texts)
+    let channels = history::channels(source, header, &mut texts, defects);
+    (modules, sites, static_texts, channels)
 }
 
 /// Reads only the path of the program, from the first complete entry that is marked as such.

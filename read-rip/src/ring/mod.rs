@@ -11,6 +11,7 @@
 //! | `metadata`, `names`, `call`, `static_text` | decode the tables of modules, sites, locks' names, callers, texts |
 //! | `image`, `saved` | copy a ring as bytes, and take a saved one apart |
 //! | `copy`, `held`, `span` | copy slots, their held-lock tables and their open spans while their owners write |
+//! | `history` | the same for the words that threads have in channels |
 //! | `value` | decodes the values of events |
 //! | `legacy` | reads rings of the C header that preceded librip |
 //! | `word`, `words`, `site`, `slot`, `region`, `header`, `snapshot`, `error` | the values |
@@ -23,6 +24,7 @@ mod error;
 mod file_name;
 mod header;
 mod held;
+mod history;
 mod image;
 mod incident;
 mod legacy;
@@ -54,6 +56,7 @@ pub use header::{
     Ending, FileId, FileSystem, HandedOver, Header, IgnoredSettings, Machine, OpenedFile, Setting,
 };
 pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
+pub use history::{Channel, ChannelLevel};
 pub use image::write_image;
 pub use incident::{Incident, IncidentKind};
 pub use read_rip_symbols::Module;
@@ -93,8 +96,9 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
         return legacy::read(source);
     }
     let (header, mut defects) = parse::header(source)?;
-    let (modules, sites, static_texts) = metadata::read(source, &header, &mut defects);
-    let mut slots = copy::slots(source, &header, &mut defects);
+    let (modules, sites, static_texts, channels) = metadata::read(source, &header, &mut defects);
+    let (mut slots, places) = copy::slots(source, &header, &mut defects);
+    let histories = history::histories(source, &header, &slots, &places, &mut defects);
     let captures = slots.extract_if(.., |slot| slot.kind == SlotKind::Capture);
     // The others are being replaced.
     let captures = captures.filter(|slot| slot.state == SlotState::Exited).collect();
@@ -106,6 +110,8 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
         sites,
         slots,
         captures,
+        histories,
+        channels,
         lock_names,
         calls,
         static_texts,

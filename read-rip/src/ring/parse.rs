@@ -129,6 +129,8 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         metadata_refused: bytes.u64(offset_of!(Raw, metadata_refused)),
         lock_names_refused: bytes.u64(offset_of!(Raw, lock_names_refused)),
         captures_refused: bytes.u64(offset_of!(Raw, captures_refused)),
+        channel_entries: bytes.u32(offset_of!(Raw, channel_entries)),
+        channels_refused: bytes.u64(offset_of!(Raw, channels_refused)),
         clock: None,
         held_overflows: bytes.u64(offset_of!(Raw, held_overflows)),
         span_overflows: bytes.u64(offset_of!(Raw, span_overflows)),
@@ -158,6 +160,8 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         lock_names: Region::default(),
         calls: Region::default(),
         strings: Region::default(),
+        channels: Region::default(),
+        histories: Region::default(),
     }
 }
 

@@ -39,6 +39,10 @@ pub enum RegionKind {
     Calls,
     /// Texts to which events refer.
     Strings,
+    /// Channels of events.
+    Channels,
+    /// Histories of threads in channels.
+    Histories,
 }
 
 impl RegionKind {
@@ -52,6 +56,8 @@ impl RegionKind {
             librip_format::REGION_LOCK_NAMES => Some(RegionKind::LockNames),
             librip_format::REGION_CALLS => Some(RegionKind::Calls),
             librip_format::REGION_STRINGS => Some(RegionKind::Strings),
+            librip_format::REGION_CHANNELS => Some(RegionKind::Channels),
+            librip_format::REGION_HISTORIES => Some(RegionKind::Histories),
             _ => None,
         }
     }

@@ -15,6 +15,8 @@ const SLOT_LEN_MAX_BYTES: u64 = 1 << 20;
 
 /// A slot has no more open spans, in any version.
 const SPAN_ENTRIES_MAX: u32 = 4096;
+/// Nor entries for channels.
+const CHANNEL_ENTRIES_MAX: u32 = 4096;
 
 /// A region to fill in, and the shortest entry that it can have.
 type Wanted<'h> = (RegionKind, usize, &'h mut Region);
@@ -22,7 +24,10 @@ type Wanted<'h> = (RegionKind, usize, &'h mut Region);
 /// Fills in the regions of the header.
 pub(super) fn read(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Defect>) {
     let file_len_bytes = header.file_len_bytes;
-    let mut wanted: [Wanted<'_>; 7] = [
+    let has_channels = header.channel_entries > 0;
+    let mut wanted: [Wanted<'_>; 9] = [
+        (RegionKind::Histories, 8, &mut header.histories),
+        (RegionKind::Channels, size_of::<librip_format::ChannelEntry>(), &mut header.channels),
         (RegionKind::Calls, size_of::<librip_format::CallLocation>(), &mut header.calls),
         (RegionKind::LockNames, size_of::<librip_format::LockName>(), &mut header.lock_names),
         (RegionKind::Modules, size_of::<librip_format::Module>(), &mut header.modules),
@@ -45,7 +50,9 @@ pub(super) fn read(bytes: &Bytes<'_>, header: &mut Header, defects: &mut Vec<Def
         let is_reported = defects
             .iter()
             .any(|defect| matches!(defect, Defect::Region { kind: reported, .. } if *reported == kind));
-        if *region == Region::default() && !is_reported {
+        // A program without channels needs neither.
+        let is_optional = matches!(kind, RegionKind::Channels | RegionKind::Histories) && !has_channels;
+        if *region == Region::default() && !is_reported && !is_optional {
             defects.push(Defect::RegionMissing { kind });
         }
     }
@@ -113,7 +120,9 @@ fn check_slots(header: &mut Header, defects: &mut Vec<Defect>) {
         Some(("the number of words per slot", u64::from(words)))
     } else if !is_spans_possible {
         Some(("the number of open spans per slot", u64::from(header.span_entries)))
-    } else if len < librip_format::slot_len_bytes(words, header.span_entries.min(SPAN_ENTRIES_MAX))
+    } else if header.channel_entries > CHANNEL_ENTRIES_MAX {
+        Some(("the number of channels per slot", u64::from(header.channel_entries)))
+    } else if len < librip_format::slot_len_bytes(words, header.span_entries, header.channel_entries)
         || len > SLOT_LEN_MAX_BYTES
         || len != header.slots.entry_len_bytes
     {

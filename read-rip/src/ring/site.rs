@@ -204,6 +204,27 @@ pub enum Level {
     Error,
 }
 
+impl Level {
+    /// All levels, with their numbers in the format.
+    const ALL: [(u16, Level); 5] = [
+        (librip_format::LEVEL_TRACE, Level::Trace),
+        (librip_format::LEVEL_DEBUG, Level::Debug),
+        (librip_format::LEVEL_INFO, Level::Info),
+        (librip_format::LEVEL_WARN, Level::Warn),
+        (librip_format::LEVEL_ERROR, Level::Error),
+    ];
+
+    /// Decodes the number of the format; `None` for a number that is no level.
+    pub(super) fn from_raw(raw: u16) -> Option<Level> {
+        Level::ALL.iter().find(|&&(number, _)| number == raw).map(|&(_, level)| level)
+    }
+
+    /// The number of the format.
+    pub fn raw(self) -> u16 {
+        Level::ALL.iter().find(|&&(_, level)| level == self).map_or(0, |&(number, _)| number)
+    }
+}
+
 /// The flags of a site, and the type of its lock. Bits that this version does not know are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SiteFlags(u16);
@@ -287,13 +308,7 @@ impl SiteFlags {
 
     /// The level of an event.
     pub fn level(self) -> Level {
-        match self.0 & librip_format::SITE_LEVEL {
-            librip_format::LEVEL_TRACE => Level::Trace,
-            librip_format::LEVEL_DEBUG => Level::Debug,
-            librip_format::LEVEL_WARN => Level::Warn,
-            librip_format::LEVEL_ERROR => Level::Error,
-            _ => Level::Info,
-        }
+        Level::from_raw(self.0 & librip_format::SITE_LEVEL).unwrap_or(Level::Info)
     }
 
     /// The type of the lock.

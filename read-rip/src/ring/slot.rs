@@ -36,6 +36,8 @@ pub enum SlotKind {
     Thread,
     /// Nobody: it is a copy of a thread's slot, which the program has kept.
     Capture,
+    /// A thread, and these are its words in a channel, by its index.
+    History(usize),
     /// A kind that this version does not know.
     Unknown(u32),
 }
@@ -125,6 +127,14 @@ impl Slot {
         let operands: Option<Vec<u64>> =
             operands.map(|index| Some(self.words.get(index)?.payload())).collect();
         Values::decode(&operands?)
+    }
+
+    /// The channel to which these words belong, by its index; `None` if they are those of a slot.
+    pub fn channel(&self) -> Option<usize> {
+        match self.kind {
+            SlotKind::History(channel) => Some(channel),
+            _ => None,
+        }
     }
 
     /// The number of the owner's words that later ones have replaced.

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::{CopiedCall, Defect, Header, Module, Site, Slot, StaticTexts, Words};
+use super::{Channel, CopiedCall, Defect, Header, Module, Site, Slot, StaticTexts, Words};
 
 /// One reading of a ring.
 #[derive(Debug)]
@@ -20,6 +20,11 @@ pub struct Snapshot {
     /// Copies of slots that the program has kept, of [`SlotKind::Capture`](super::SlotKind::Capture). They exited when
     /// they were made.
     pub captures: Vec<Slot>,
+    /// What threads have recorded in channels, of [`SlotKind::History`](super::SlotKind::History), each with words of
+    /// its own and with the owner of its slot.
+    pub histories: Vec<Slot>,
+    /// The channels, by their index; `None` if an entry is damaged.
+    pub channels: Vec<Option<Channel>>,
     /// The names that processes gave to their locks, by pid and address; may contain anything.
     pub lock_names: HashMap<(u32, u64), String>,
     /// Callers of wrapped locks that the recorder copied; may contain anything.
@@ -41,12 +46,33 @@ impl Snapshot {
             sites: Vec::new(),
             slots: Vec::new(),
             captures: Vec::new(),
+            histories: Vec::new(),
+            channels: Vec::new(),
             lock_names: HashMap::new(),
             calls: Vec::new(),
             static_texts: StaticTexts::default(),
             defects: Vec::new(),
             sequence_mask: u64::MAX,
         }
+    }
+
+    /// What a thread has recorded, in its slot or in a channel: the slots come first, then the histories.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    pub fn recorded(&self, index: usize) -> &Slot {
+        index.checked_sub(self.slots.len()).map_or_else(|| &self.slots[index], |index| &self.histories[index])
+    }
+
+    /// All indices of [`Snapshot::recorded`].
+    pub fn all_recorded(&self) -> std::ops::Range<usize> {
+        0..self.slots.len() + self.histories.len()
+    }
+
+    /// The name of a channel, by its index; `None` if its entry is damaged.
+    pub fn channel_name(&self, channel: usize) -> Option<&str> {
+        self.channels.get(channel)?.as_ref().map(|channel| &*channel.name)
     }
 
     /// Takes the words of all slots out of the snapshot, in the order of the slots.

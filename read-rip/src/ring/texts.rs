@@ -53,7 +53,12 @@ impl Damaged {
 
 /// Checks that an entry and its text have the checksum that is the entry's state.
 pub(super) fn check(entry: &Bytes<'_>, text: Checksum) -> Result<(), Problem> {
-    let covered = entry.0.get(size_of::<u32>()..).unwrap_or_default();
+    check_entry(entry, entry.0.len(), text)
+}
+
+/// As [`check`], for an entry of which only the first bytes are written once.
+pub(super) fn check_entry(entry: &Bytes<'_>, len: usize, text: Checksum) -> Result<(), Problem> {
+    let covered = entry.0.get(size_of::<u32>()..len).unwrap_or_default();
     let is_right = Checksum::new().with(covered).with_sum(text).state() == entry.u32(0);
     if is_right { Ok(()) } else { Err(Problem::Changed) }
 }

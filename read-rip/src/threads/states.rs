@@ -68,9 +68,9 @@ pub struct Losses {
     pub damaged: u64,
 }
 
-/// Adds up all slots.
+/// Adds up all slots, and all histories of channels.
 pub fn losses(snapshot: &Snapshot) -> Losses {
-    snapshot.slots.iter().fold(Losses::default(), |sum, slot| Losses {
+    snapshot.slots.iter().chain(&snapshot.histories).fold(Losses::default(), |sum, slot| Losses {
         words: sum.words + slot.words.known() as u64,
         overwritten: sum.overwritten.saturating_add(slot.overwritten()),
         torn: sum.torn + u64::from(slot.torn),

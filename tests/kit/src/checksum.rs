@@ -49,6 +49,7 @@ pub fn of_header(header: &[u8]) -> u64 {
         (header_at::BYTE_ORDER, header_at::CHECKSUM),
         (header_at::CLOCK_LEVEL, header_at::CLOCK_TICKS_PER_KILOSECOND),
         (header_at::TIME_NAMESPACE, header_at::INCIDENTS),
+        (header_at::CHANNEL_ENTRIES, header_at::CHANNELS_REFUSED),
     ];
     let region = |index: usize| header_at::REGIONS + region_at::LEN * index;
     let regions = (0..REGIONS).map(|index| (region(index), region(index) + region_at::USED));

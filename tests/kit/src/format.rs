@@ -33,7 +33,7 @@ macro_rules! structure {
 
 structure! {
     /// The header, at the start of the file.
-    header_at, 2896 bytes:
+    header_at, 2912 bytes:
     MAGIC 0 + 8,
     BYTE_ORDER 8 + 4,
     VERSION_MAJOR 12 + 2,
@@ -87,6 +87,37 @@ structure! {
     REFUSED_FILTER 2872 + 8,
     SPAN_OVERFLOWS 2880 + 8,
     CAPTURES_REFUSED 2888 + 8,
+    CHANNEL_ENTRIES 2896 + 4,
+    RESERVED 2900 + 4,
+    CHANNELS_REFUSED 2904 + 8,
+}
+
+structure! {
+    /// What an entry of the table of channels has that is written once.
+    channel_at, 16 bytes:
+    STATE 0 + 4,
+    WORDS 4 + 4,
+    NAME 8 + 8,
+}
+
+structure! {
+    /// An entry of the table of channels.
+    channel_entry_at, 32 bytes:
+    CHANNEL 0 + 16,
+    LEVEL 16 + 4,
+    RESERVED 20 + 12,
+}
+
+structure! {
+    /// The header of a history, before its words.
+    history_at, 64 bytes:
+    SLOT 0 + 4,
+    CHANNEL 4 + 4,
+    WORDS 8 + 4,
+    GENERATION 12 + 4,
+    FIRST_SEQUENCE 16 + 8,
+    RESERVED 24 + 32,
+    COUNT 56 + 8,
 }
 
 structure! {
@@ -239,6 +270,8 @@ pub mod region {
     pub const LOCK_NAMES: u32 = 5;
     pub const CALLS: u32 = 6;
     pub const STRINGS: u32 = 7;
+    pub const CHANNELS: u32 = 8;
+    pub const HISTORIES: u32 = 9;
 }
 
 /// States of a slot.
@@ -431,6 +464,7 @@ mod tests {
             REFUSED_FILTER threads_refused_filter,
             SPAN_OVERFLOWS span_overflows,
             CAPTURES_REFUSED captures_refused,
+            CHANNEL_ENTRIES channel_entries, RESERVED reserved, CHANNELS_REFUSED channels_refused,
         }
         compare! { incident_at, Incident:
             KIND kind, COUNT count, PID pid, TID tid, LOCK lock, CALLER caller, BOOTTIME boottime_ns,
@@ -458,6 +492,12 @@ mod tests {
         }
         compare! { static_text_at, StaticText:
             STATE state, PID pid, ADDRESS address, TEXT text, LEN_BYTES len_bytes,
+        }
+        compare! { channel_at, Channel: STATE state, WORDS words, NAME name, }
+        compare! { channel_entry_at, ChannelEntry: CHANNEL channel, LEVEL level, RESERVED reserved, }
+        compare! { history_at, HistoryHeader:
+            SLOT slot, CHANNEL channel, WORDS words, GENERATION generation, FIRST_SEQUENCE first_sequence,
+            RESERVED reserved, COUNT count,
         }
         compare! { lock_name_at, LockName: STATE state, PID pid, LOCK lock, NAME name, }
         compare! { call_at, CallLocation:
@@ -492,6 +532,8 @@ mod tests {
                 region::LOCK_NAMES,
                 region::CALLS,
                 region::STRINGS,
+                region::CHANNELS,
+                region::HISTORIES,
             ],
             [
                 theirs::REGION_MODULES,
@@ -501,6 +543,8 @@ mod tests {
                 theirs::REGION_LOCK_NAMES,
                 theirs::REGION_CALLS,
                 theirs::REGION_STRINGS,
+                theirs::REGION_CHANNELS,
+                theirs::REGION_HISTORIES,
             ]
         );
         assert_eq!(

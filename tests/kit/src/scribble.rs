@@ -16,8 +16,8 @@ use memmap2::MmapRaw;
 
 use crate::checksum;
 use crate::format::{
-    Field, HELD_ENTRIES, REGIONS, header_at, held, held_at, lock_name_at, module_at, region, region_at,
-    site_at, slot_at, span_at, static_text_at,
+    Field, HELD_ENTRIES, REGIONS, channel_entry_at, header_at, held, held_at, history_at, lock_name_at,
+    module_at, region, region_at, site_at, slot_at, span_at, static_text_at,
 };
 use crate::victim::{Plan, torture};
 use crate::{Random, map};
@@ -218,6 +218,12 @@ impl Target {
         add("slot", slot_at::FIELDS, &slots);
         add("held", held_at::FIELDS, &held);
         add("span", span_at::FIELDS, &self.spans(&slots));
+        add("channel of slot", &[Field { name: "HISTORY", at: 0, len: 8 }], &self.channels(&slots));
+        add("channel", channel_entry_at::FIELDS, &self.entries(region::CHANNELS, 8));
+        // The first histories of a ring of the scribbled program have 64 words each.
+        let histories: Vec<usize> =
+            self.entries(region::HISTORIES, 64 * 72).into_iter().step_by(72).collect();
+        add("history", history_at::FIELDS, &histories);
         add("text", static_text_at::FIELDS, &self.entries(region::STRINGS, 64));
         add("header", header_at::FIELDS, &[0]);
         add("region", region_at::FIELDS, &regions);
@@ -236,6 +242,15 @@ impl Target {
         let of_slot = |slot: &usize| slot + slot_at::LEN + 8 * words;
         let starts = slots.iter().map(of_slot);
         starts.flat_map(|start| (0..entries).map(move |entry| start + span_at::LEN * entry)).collect()
+    }
+
+    /// Where the entries of these slots for channels are.
+    fn channels(&self, slots: &[usize]) -> Vec<usize> {
+        let words = self.get(header_at::SLOT_WORDS, 4) as usize;
+        let spans = self.get(header_at::SPAN_ENTRIES, 4) as usize;
+        let entries = self.get(header_at::CHANNEL_ENTRIES, 4) as usize;
+        let of_slot = |slot: &usize| slot + slot_at::LEN + 8 * words + span_at::LEN * spans;
+        slots.iter().map(of_slot).flat_map(|start| (0..entries).map(move |entry| start + 8 * entry)).collect()
     }
 
     /// Stays with each field for some milliseconds, then puts it back as it was, so that the host reaches the code that

@@ -1,6 +1,6 @@
 //! A program whose ring a hostile process scribbles over: `scribbled STATUS`. It must work as if nothing happened.
 //!
-//! It marks, records events, spans and captures, uses locks of every kind, names them, starts and ends threads, forks,
+//! It marks, records events, spans, channels and captures, uses locks of every kind, names them, starts and ends threads, forks,
 //! and exits.
 //! It checks its own sums, the private memory around the mapping of the ring, and how its children end. It says nothing
 //! about the ring.
@@ -25,8 +25,8 @@ use std::time::Duration;
 use librip::raw::{Recorded, SetName};
 use librip::sync::{Condvar, Mutex, RwLock};
 use librip::{
-    rip_capture, rip_event, rip_lock_acquired, rip_lock_destroyed, rip_lock_name, rip_lock_released,
-    rip_lock_try_failed, rip_lock_wait, rip_progress, rip_slow_cycle, rip_snap, rip_span,
+    rip_capture, rip_channel, rip_event, rip_lock_acquired, rip_lock_destroyed, rip_lock_name,
+    rip_lock_released, rip_lock_try_failed, rip_lock_wait, rip_progress, rip_slow_cycle, rip_snap, rip_span,
 };
 use spin::Spin;
 
@@ -125,12 +125,15 @@ fn by_hand() {
     rip_lock_released!(&OUTER, shared);
 }
 
+rip_channel!(SCRIBBLED, words = 64);
+
 /// Events with values of all lengths, and more open spans than a table has entries, which end in any order.
 fn values(step: u64) {
     let text = "the length of this text is another one in each step";
     let mut spans: Vec<_> = (0..step % 20).map(|depth| rip_span!("nested", "{} {}", depth, step)).collect();
     let _cycle = rip_slow_cycle!("step", Duration::from_micros(20));
     rip_capture!("step {}", step);
+    rip_event!(channel SCRIBBLED, "{} {}", step, text);
     rip_event!("{} {:?} {}", step, &text[..step as usize % text.len()], librip::Text("by reference"));
     while !spans.is_empty() {
         drop(spans.swap_remove(step as usize % spans.len()));

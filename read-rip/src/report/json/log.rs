@@ -13,6 +13,8 @@ use crate::ring::{Slot, Snapshot, Value};
 struct JsonEntry<'a> {
     kind: &'a str,
     thread: JsonThread<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channel: Option<&'a str>,
     sequence: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     boottime_ns: Option<String>,
@@ -108,7 +110,7 @@ impl<W: Write> Json<W> {
     /// An event with values, or the beginning or the end of a span.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
     pub fn entry(&mut self, entry: &Entry, said: &Said<'_>, snapshot: &Snapshot) -> io::Result<()> {
-        let slot = &snapshot.slots[entry.slot];
+        let slot = snapshot.recorded(entry.slot);
         let (kind, level, took_ns) = match entry.kind {
             EntryKind::Event(level) => ("event", Some(level_name(level)), None),
             EntryKind::Begin => ("begin", None, None),
@@ -119,6 +121,7 @@ impl<W: Write> Json<W> {
             JsonEntry {
                 kind,
                 thread: json_thread(slot),
+                channel: slot.channel().and_then(|channel| snapshot.channel_name(channel)),
                 sequence: entry.event.sequence,
                 boottime_ns: entry.time_ns.map(moment),
                 realtime_ns: entry.time_ns.and_then(|ns| realtime_ns(snapshot, ns)).map(moment),
@@ -137,7 +140,7 @@ impl<W: Write> Json<W> {
     /// All spans of one place.
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
     pub fn span(&mut self, span: &Span, snapshot: &Snapshot) -> io::Result<()> {
-        let of = |slot: usize| &snapshot.slots[slot];
+        let of = |slot: usize| snapshot.recorded(slot);
         let took = span.took.as_ref();
         self.line(
             "span",

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::writer::{Json, SCHEMA, moment};
 use crate::process::{Child, Found, Liveness, Unreadable};
 use crate::report::list::{process_state, state_of_child};
+use crate::report::log::channel_level_name;
 use crate::ring::{ClockLevel, ClockSource, Ending, FileSystem, Header, Machine, Setting, Snapshot};
 use crate::threads::Losses;
 
@@ -45,6 +46,13 @@ struct Ring<'a> {
 }
 
 #[derive(Serialize)]
+struct JsonChannel<'a> {
+    name: &'a str,
+    words: u32,
+    level: &'static str,
+}
+
+#[derive(Serialize)]
 struct Words {
     words: u64,
     overwritten: u64,
@@ -72,6 +80,8 @@ struct Info<'a> {
     lock_names_refused: u64,
     captures: usize,
     captures_refused: u64,
+    channels: Vec<JsonChannel<'a>>,
+    channels_refused: u64,
     held_overflows: u64,
     releases_unmatched: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -205,6 +215,17 @@ impl<W: Write> Json<W> {
                 lock_names_refused: header.lock_names_refused,
                 captures: snapshot.captures.len(),
                 captures_refused: header.captures_refused,
+                channels: snapshot
+                    .channels
+                    .iter()
+                    .flatten()
+                    .map(|channel| JsonChannel {
+                        name: &channel.name,
+                        words: channel.words,
+                        level: channel_level_name(channel.level),
+                    })
+                    .collect(),
+                channels_refused: header.channels_refused,
                 held_overflows: header.held_overflows,
                 releases_unmatched: header.releases_unmatched,
                 clock: header.clock.as_ref().map(|clock| Clock {

@@ -141,7 +141,9 @@ fn check_header(bytes: &Bytes) -> Result<(), Damage> {
     let slot_len = bytes.u64(header_at::SLOT_LEN)?;
     let spans = u64::from(bytes.u32(header_at::SPAN_ENTRIES)?);
     require!(spans == 0 || spans == 16, "{spans} open spans");
-    let expected = slot_at::LEN as u64 + 8 * u64::from(words) + span_at::LEN as u64 * spans;
+    let channels = u64::from(bytes.u32(header_at::CHANNEL_ENTRIES)?);
+    require!(channels == 0 || channels == 8, "{channels} channels");
+    let expected = slot_at::LEN as u64 + 8 * u64::from(words) + span_at::LEN as u64 * spans + 8 * channels;
     require!(slot_len == expected, "slot length {slot_len}");
     require!(region(bytes, region::SLOTS)?.entry_len as u64 == slot_len, "slot entries");
     Ok(())

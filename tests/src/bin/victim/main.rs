@@ -10,6 +10,7 @@
 )]
 
 mod captures;
+mod channels;
 mod common;
 mod die;
 mod dumps;
@@ -30,7 +31,8 @@ fn main() {
         ["dumps", rest @ ..] => dumps::main(rest),
         ["events", rest @ ..] => events::main(rest),
         ["captures", rest @ ..] => captures::main(rest),
+        ["channels", rest @ ..] => channels::main(rest),
         ["harm", rest @ ..] => harm::main(rest),
-        _ => panic!("victim die|threads|harm|locks|events|captures|dumps WAY"),
+        _ => panic!("victim die|threads|harm|locks|events|captures|channels|dumps WAY"),
     }
 }
