@@ -131,6 +131,22 @@ fn the_words_of_a_thread_that_has_ended_are_not_those_of_the_next_one() {
 }
 
 #[test]
+fn slots_that_change_owners_while_they_are_read_are_no_defect() {
+    let mut victim = plan(&["churn"]).env("RIP_SLOTS", "4").start();
+    victim.until("ready");
+    let mut seen = 0;
+    for _ in 0..60 {
+        // The status says whether anything was damaged.
+        let said = texts(&victim.ring_path(), "SMALL");
+        assert!(said.iter().all(|text| text.starts_with("thread ")), "{said:?}");
+        seen += said.len();
+    }
+    assert!(seen > 0);
+    victim.kill();
+    victim.wait();
+}
+
+#[test]
 fn a_thread_without_room_records_nothing_in_its_channel_and_is_counted_once() {
     let mut victim = plan(&["many"]).start();
     victim.until("done");

@@ -122,8 +122,9 @@ pub(super) fn histories(
             continue;
         }
         match history(source, header, slot, channel, entry - 1) {
-            Ok(Some(history)) => read.push(history),
-            Ok(None) => {
+            Ok(Found::History(history)) => read.push(history),
+            Ok(Found::OfAnother) => {}
+            Ok(Found::Contradiction) => {
                 let (count, first) = damaged.unwrap_or((0, slot.index));
                 damaged = Some((count + 1, first));
             }
@@ -139,29 +140,33 @@ pub(super) fn histories(
     read
 }
 
-/// A history; `None` if there is none at this place that belongs to this slot.
-fn history(
-    source: &Source,
-    header: &Header,
-    slot: &Slot,
-    channel: usize,
-    at: u64,
-) -> io::Result<Option<Slot>> {
+/// What is at a place where a slot's history should be.
+enum Found {
+    /// The history.
+    History(Slot),
+    /// That of another owner of the slot, which has changed owners while it was read.
+    OfAnother,
+    /// No history of this slot.
+    Contradiction,
+}
+
+fn history(source: &Source, header: &Header, slot: &Slot, channel: usize, at: u64) -> io::Result<Found> {
     let begin = header.histories.offset + at.saturating_mul(8).min(header.histories.len_bytes());
     let room = (header.histories.offset + header.histories.len_bytes() - begin) / 8;
     let (mut before, mut after) = (CopiedBytes::default(), CopiedBytes::default());
     if room < (HEADER_LEN / 8) as u64 {
-        return Ok(None);
+        return Ok(Found::Contradiction);
     }
     let raw = before.take_all(source, begin, HEADER_LEN)?;
     let words = raw.u32(offset_of!(HistoryHeader, words));
-    let is_this = |raw: &Bytes<'_>| {
-        u64::from(raw.u32(offset_of!(HistoryHeader, slot))) == slot.index + 1
-            && raw.u32(offset_of!(HistoryHeader, channel)) as usize == channel
-            && raw.u32(offset_of!(HistoryHeader, generation)) == slot.generation
-    };
-    if !is_this(&raw) || !is_possible(words) || u64::from(words) > room - (HEADER_LEN / 8) as u64 {
-        return Ok(None);
+    let is_of_slot = u64::from(raw.u32(offset_of!(HistoryHeader, slot))) == slot.index + 1
+        && raw.u32(offset_of!(HistoryHeader, channel)) as usize == channel;
+    let is_of_owner = |raw: &Bytes<'_>| raw.u32(offset_of!(HistoryHeader, generation)) == slot.generation;
+    if !is_of_slot || !is_possible(words) || u64::from(words) > room - (HEADER_LEN / 8) as u64 {
+        return Ok(Found::Contradiction);
+    }
+    if !is_of_owner(&raw) {
+        return Ok(if source.may_change() { Found::OfAnother } else { Found::Contradiction });
     }
     let place = Place {
         count_at: begin + offset_of!(HistoryHeader, count) as u64,
@@ -170,25 +175,25 @@ fn history(
     };
     let mut history = of_slot(slot, channel, &raw);
     if history.first_sequence > history.count {
-        return Ok(None);
+        return Ok(Found::Contradiction);
     }
     let len = HEADER_LEN + 8 * place.words;
     before.take_all(source, begin, len)?;
     let copies = if source.may_change() { after.take_all(source, begin, len).map(|_| 2)? } else { 1 };
     if copies == 1 || before.as_bytes().0 == after.as_bytes().0 {
-        history.count = before.as_bytes().u64(offset_of!(HistoryHeader, count));
+        if !is_of_owner(&before.as_bytes()) {
+            return Ok(Found::OfAnother);
+        }
+        history = of_slot(slot, channel, &before.as_bytes());
         settle(&mut history, u64::from(words), |index| before.as_bytes().u64(HEADER_LEN + 8 * index));
     } else {
         let known = known_words(source, &place, &mut history)?;
-        if !is_this(&after.take_all(source, begin, HEADER_LEN)?) {
-            // The slot has another owner meanwhile, and so has the history.
-            history.torn = words;
-            history.words_from = history.count;
-            return Ok(Some(history));
+        if !is_of_owner(&after.take_all(source, begin, HEADER_LEN)?) {
+            return Ok(Found::OfAnother);
         }
         arrange(&mut history, known, u64::from(words));
     }
-    Ok(Some(history))
+    Ok(Found::History(history))
 }
 
 /// An empty history of the slot's owner.

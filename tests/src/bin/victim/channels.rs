@@ -17,6 +17,7 @@ pub(crate) fn main(arguments: &[&str]) {
         ["rare"] => rare(),
         ["switched"] => switched(),
         ["threads"] => threads(),
+        ["churn"] => churn(),
         ["handler"] => handler(),
         ["forked"] => forked(),
         ["many"] => many(),
@@ -76,6 +77,18 @@ fn threads() {
         sleep_forever();
     });
     last.expect("a thread").join().expect("it sleeps");
+}
+
+/// Threads that record in a channel and end, for ever: the slots change owners all the time.
+fn churn() {
+    say("ready");
+    loop {
+        std::thread::scope(|scope| {
+            for number in 0..4u32 {
+                scope.spawn(move || rip_event!(channel SMALL, "thread {}", number));
+            }
+        });
+    }
 }
 
 /// A signal handler that records in the channel in which the thread records.
