@@ -122,7 +122,7 @@ pub(super) fn histories(
             continue;
         }
         match history(source, header, slot, channel, entry - 1) {
-            Ok(Found::History(history)) => read.push(history),
+            Ok(Found::History(history)) => read.push(*history),
             Ok(Found::OfAnother) => {}
             Ok(Found::Contradiction) => {
                 let (count, first) = damaged.unwrap_or((0, slot.index));
@@ -143,7 +143,7 @@ pub(super) fn histories(
 /// What is at a place where a slot's history should be.
 enum Found {
     /// The history.
-    History(Slot),
+    History(Box<Slot>),
     /// That of another owner of the slot, which has changed owners while it was read.
     OfAnother,
     /// No history of this slot.
@@ -193,7 +193,7 @@ fn history(source: &Source, header: &Header, slot: &Slot, channel: usize, at: u6
         }
         arrange(&mut history, known, u64::from(words));
     }
-    Ok(Found::History(history))
+    Ok(Found::History(Box::new(history)))
 }
 
 /// An empty history of the slot's owner.
