@@ -47,6 +47,7 @@
 
 #[doc(hidden)]
 pub mod arch;
+pub mod bridge;
 #[cfg(feature = "capi")]
 #[doc(hidden)]
 pub mod capi;

@@ -38,6 +38,7 @@ use crate::process::loader::{self, Detail, FoundModule};
 use crate::process::{channels::Channels, clock, current, exit, fork, image, sigbus, thread};
 use crate::ring::calls::{self, CallPlace};
 use crate::ring::module_registry::{self, LoadedModule};
+use crate::ring::process_sites::{self, NewSite};
 use crate::ring::{Ring, histories, incidents, lock_names, remote_tables, strings};
 use crate::start::config::Builder;
 use crate::start::create::{self, Failure};
@@ -66,6 +67,7 @@ static ANCHOR: Anchor = Anchor {
     channels: Channels::none(),
     enter_channel,
     begin_history,
+    enter_site,
     set_participation,
 };
 
@@ -488,6 +490,10 @@ extern "C" fn begin_history(channel: u64, words: u32) {
     if let Some(ring) = current::ring() {
         thread::begin_history(ring, channel, words);
     }
+}
+
+extern "C" fn enter_site(site: &NewSite<'_>) -> bool {
+    current::ring().is_some_and(|ring| process_sites::write(ring, site))
 }
 
 extern "C" fn set_participation(takes_part: bool) {

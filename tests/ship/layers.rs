@@ -20,6 +20,7 @@ const RECORDER: &[&str] = &[
     "lock",
     "start",
     "runtime",
+    "bridge",
     "interpose",
     "capi",
     "marks",

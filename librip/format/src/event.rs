@@ -81,8 +81,10 @@ pub const VALUE_NAME: u64 = 14;
 
 /// A word of a text has this many bytes.
 pub const BYTES_PER_WORD: usize = 6;
-/// A text by value keeps at most this many bytes.
+/// A text by value keeps at most this many bytes, unless it is the message of an event.
 pub const BYTES_KEPT_MAX: usize = 48;
+/// The message of an event of a bridge keeps at most this many bytes, if the event has room for them.
+pub const BYTES_KEPT_MAX_OF_MESSAGE: usize = 240;
 /// A text by value keeps at most this many bytes in an event whose texts would not fit otherwise.
 pub const BYTES_KEPT_MAX_OF_MANY: usize = 18;
 /// The first word of a text: the bits of the number of kept bytes.
@@ -145,7 +147,8 @@ const _: () = {
     assert!(size_of::<StaticText>() == 32);
     assert!(SHAPE_WORDS_MAX << SHAPE_WORDS_SHIFT & (SHAPE_TIME | SHAPE_LEFT_OUT) == 0);
     assert!((SHAPE_WORDS_MAX << SHAPE_WORDS_SHIFT) < SHAPE_TIME && SHAPE_LEFT_OUT < 1 << 48);
-    assert!(BYTES_KEPT_MAX < 1 << BYTES_KEPT_BITS);
+    assert!(BYTES_KEPT_MAX < BYTES_KEPT_MAX_OF_MESSAGE && BYTES_KEPT_MAX_OF_MESSAGE < 1 << BYTES_KEPT_BITS);
+    assert!(bytes_words(BYTES_KEPT_MAX_OF_MESSAGE) < SHAPE_WORDS_MAX as usize);
     // Ten texts and a time fit if all are cut to the shorter length.
     assert!(VALUES_MAX * bytes_words(BYTES_KEPT_MAX_OF_MANY) < SHAPE_WORDS_MAX as usize);
 };

@@ -104,7 +104,7 @@ pub struct Header {
     pub threads_without_exit: AtomicU64,
     /// Slots that were given to another thread after their owner had exited.
     pub slots_reused: AtomicU64,
-    /// Modules, with their sites and texts, that found no room.
+    /// Modules with their sites and texts, sites of processes, texts of events, and calls, that found no room.
     pub metadata_refused: AtomicU64,
     /// Acquisitions that found no free entry in their thread's held-lock table.
     pub held_overflows: AtomicU64,

@@ -64,6 +64,7 @@
 //! | header, counters | any thread of the process or of its forked children, atomically | claims, refusals, exits |
 //! | header, incidents | the thread to which it happens, or a later one to count it | `kind` last |
 //! | modules, sites, texts | the process that makes the ring, or loads a library later | `state` last |
+//! | sites of processes, their texts | the first thread that records an event of the site | `state` last |
 //! | locations of calls | a thread that waits for a lock | `state` last |
 //! | texts of events | the first thread that records the text | `state` last |
 //! | a slot's header | the thread that claims or releases the slot | its `state` last |

@@ -35,6 +35,17 @@
 //! A wrapper records no `ACQUIRED` event: it has acquired the lock after `ACQUIRE_BEGIN` unless a `TRY_FAILED` follows.
 //! So it writes only one word of the held-lock table between the acquisition of a free lock and the program's own work.
 //! If the lock is not free at once, the wrapper records a `WAIT` after `ACQUIRE_BEGIN`.
+//!
+//! # Sites of processes
+//!
+//! Most sites are in the notes of a module, and all processes that have the module have the site. A bridge from another
+//! interface of tracing makes a site when the program runs: the site belongs to a *process*. Its [`Site::module`] is
+//! [`SITE_OF_PROCESS`], [`Site::pc`] is an actual address, and [`Site::column`] is the process's id. The address is one
+//! of data of the process, which nothing else uses as a PC. An event has such a site if its PC is the site's, and the
+//! process of the event's slot is the site's process. A forked child has the sites of its parent too, and need not
+//! enter them again: for a PC at which its own process has no site, all sites there are possible.
+//!
+//! A site of a process is complete before the first event of it is recorded. It may be entered twice.
 
 use core::mem::offset_of;
 use core::sync::atomic::AtomicU32;
@@ -44,21 +55,22 @@ use crate::Text;
 /// An event has at most this many operands.
 pub const OPERANDS_MAX: usize = 12;
 
-/// One mark in the source, as its ELF note describes it.
+/// One mark in the source, as its ELF note describes it, or as a bridge made it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Site {
     /// The entry's [checksum](crate::checksum), written last; 0 before.
     pub state: AtomicU32,
-    /// Index of the site's module.
+    /// Index of the site's module, or [`SITE_OF_PROCESS`].
     pub module: u32,
     /// Module-relative address of the mark's first instruction: the payload of the mark's PC words minus the load bias.
+    /// Of a site of a process, the payload itself.
     pub pc: u64,
     /// File, module path and label, separated by zero bytes.
     pub text: Text,
     /// Line in the source, from 1.
     pub line: u32,
-    /// Column in the source, from 1; 0 if the language has none.
+    /// Column in the source, from 1; 0 if the language has none. Of a site of a process, the process's id.
     pub column: u32,
     /// `KIND_*`.
     pub kind: u8,
@@ -69,6 +81,9 @@ pub struct Site {
     /// `OPERAND_*` of each operand.
     pub operand_types: [u8; OPERANDS_MAX],
 }
+
+/// [`Site::module`]: the site belongs to a process: see the [module](self).
+pub const SITE_OF_PROCESS: u32 = u32::MAX;
 
 /// [`Site::kind`]: a plain snapshot.
 pub const KIND_SNAP: u8 = 0;

@@ -1,6 +1,6 @@
 //! [`AnyValue`]: a value whose type is known only when the program runs.
 
-use librip_format::{VALUES_MAX, shape_types};
+use librip_format::{BYTES_KEPT_MAX, BYTES_KEPT_MAX_OF_MESSAGE, VALUES_MAX, shape_types};
 
 use super::primitive::{Bytes, Primitive};
 use super::text::Text;
@@ -26,8 +26,13 @@ pub enum AnyValue<'a> {
     Char(char),
     /// An address.
     Pointer(*const ()),
-    /// A text by value, which need not be UTF-8.
+    /// A text by value, which need not be UTF-8. At most 48 bytes of it are kept.
     Bytes(&'a [u8]),
+    /// The beginning of a text by value, and the length of the whole text in bytes, which need not be UTF-8. At most 48
+    /// bytes are kept.
+    Beginning(&'a [u8], usize),
+    /// The same of a message: at most 240 bytes are kept, and fewer if the event has no room for so many.
+    Message(&'a [u8], usize),
     /// A text by reference.
     Text(Text),
 }
@@ -45,7 +50,15 @@ macro_rules! with_primitive {
             AnyValue::Char($value) => $then,
             AnyValue::Pointer($value) => $then,
             AnyValue::Bytes(bytes) => {
-                let $value = Bytes(bytes);
+                let $value = Bytes { bytes, len: bytes.len(), kept_max: BYTES_KEPT_MAX };
+                $then
+            }
+            AnyValue::Beginning(bytes, len) => {
+                let $value = Bytes { bytes, len, kept_max: BYTES_KEPT_MAX };
+                $then
+            }
+            AnyValue::Message(bytes, len) => {
+                let $value = Bytes { bytes, len, kept_max: BYTES_KEPT_MAX_OF_MESSAGE };
                 $then
             }
             AnyValue::Text($value) => $then,
@@ -64,6 +77,8 @@ fn recorded<'a, 'v>(values: &'a [AnyValue<'v>]) -> &'a [AnyValue<'v>] {
 
 #[allow(private_interfaces, reason = "as the trait")]
 impl Values for &[AnyValue<'_>] {
+    const KEPT_MAX: usize = BYTES_KEPT_MAX_OF_MESSAGE;
+
     fn types(&self) -> u64 {
         let mut types = [librip_format::VALUE_NONE; VALUES_MAX];
         for (into, &value) in types.iter_mut().zip(recorded(self)) {

@@ -127,60 +127,71 @@ fn write_double(bits: u64, words: &mut Words) {
     words.operand(bits >> u32::BITS);
 }
 
-/// Implements [`Primitive`] for a text by value.
-macro_rules! by_value {
-    ($($type:ty, $text:ident: $bytes:expr;)+) => {
-        $(
-            impl sealed::Sealed for $type {}
+impl sealed::Sealed for &str {}
 
-            #[allow(private_interfaces, reason = "as the trait")]
-            impl Primitive for $type {
-                const TYPE: u64 = VALUE_BYTES;
+#[allow(private_interfaces, reason = "as the trait")]
+impl Primitive for &str {
+    const TYPE: u64 = VALUE_BYTES;
 
-                #[inline(always)]
-                fn words(&self, kept_max: usize) -> usize {
-                    bytes_words(self.len().min(kept_max))
-                }
+    #[inline(always)]
+    fn words(&self, kept_max: usize) -> usize {
+        bytes_words(self.len().min(kept_max))
+    }
 
-                #[inline(always)]
-                fn write(&self, kept_max: usize, words: &mut Words) {
-                    let $text = self;
-                    write_bytes($bytes, kept_max, words);
-                }
+    #[inline(always)]
+    fn write(&self, kept_max: usize, words: &mut Words) {
+        write_bytes(self.as_bytes(), self.len(), kept_max, words);
+    }
 
-                fn summary(&self) -> u64 {
-                    let $text = self;
-                    let mut first = [0; 8];
-                    first.iter_mut().zip($bytes).for_each(|(first, byte)| *first = *byte);
-                    u64::from_le_bytes(first)
-                }
-            }
-        )+
-    };
-}
-
-by_value! {
-    &str, text: text.as_bytes();
-    Bytes<'_>, text: text.0;
-}
-
-/// A text by value that need not be UTF-8.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bytes<'a>(pub &'a [u8]);
-
-impl Bytes<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
+    fn summary(&self) -> u64 {
+        first_bytes(self.as_bytes())
     }
 }
 
-/// Writes a text by value.
+/// The beginning of a text by value that need not be UTF-8.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// The length of the whole text.
+    pub(crate) len: usize,
+    /// No more bytes are kept, also if the event has room for more.
+    pub(crate) kept_max: usize,
+}
+
+impl sealed::Sealed for Bytes<'_> {}
+
+#[allow(private_interfaces, reason = "as the trait")]
+impl Primitive for Bytes<'_> {
+    const TYPE: u64 = VALUE_BYTES;
+
+    #[inline(always)]
+    fn words(&self, kept_max: usize) -> usize {
+        bytes_words(self.bytes.len().min(kept_max.min(self.kept_max)))
+    }
+
+    #[inline(always)]
+    fn write(&self, kept_max: usize, words: &mut Words) {
+        write_bytes(self.bytes, self.len, kept_max.min(self.kept_max), words);
+    }
+
+    fn summary(&self) -> u64 {
+        first_bytes(self.bytes)
+    }
+}
+
+/// The first 8 bytes of a text.
+fn first_bytes(text: &[u8]) -> u64 {
+    let mut first = [0; 8];
+    first.iter_mut().zip(text).for_each(|(first, byte)| *first = *byte);
+    u64::from_le_bytes(first)
+}
+
+/// Writes a text by value, of whose `len` bytes these are the first ones.
 #[inline(never)]
-fn write_bytes(bytes: &[u8], kept_max: usize, words: &mut Words) {
+fn write_bytes(bytes: &[u8], len: usize, kept_max: usize, words: &mut Words) {
     let kept = &bytes[..bytes.len().min(kept_max)];
-    words.operand(
-        kept.len() as u64 | (bytes.len() as u64).min(BYTES_LEN_MAX) << librip_format::BYTES_KEPT_BITS,
-    );
+    let len = (len.max(kept.len()) as u64).min(BYTES_LEN_MAX);
+    words.operand(kept.len() as u64 | len << librip_format::BYTES_KEPT_BITS);
     for chunk in kept.chunks(BYTES_PER_WORD) {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);

@@ -1,7 +1,8 @@
 //! Writes the words of an event with values: see `librip_format::event`.
 
 use librip_format::{
-    BYTES_KEPT_MAX, BYTES_KEPT_MAX_OF_MANY, SHAPE_LEFT_OUT, SHAPE_TIME, SHAPE_WORDS_MAX, SHAPE_WORDS_SHIFT,
+    BYTES_KEPT_MAX, BYTES_KEPT_MAX_OF_MANY, BYTES_PER_WORD, SHAPE_LEFT_OUT, SHAPE_TIME, SHAPE_WORDS_MAX,
+    SHAPE_WORDS_SHIFT,
 };
 
 use super::values::Values;
@@ -47,9 +48,9 @@ pub(super) fn write<V: Values>(slot: Slot, time: Time, values: &V, pc: u64) -> u
     let time_words = usize::from(time.is_known);
     // An event has a shape and a PC besides.
     let room = SHAPE_WORDS_MAX.min(slot.len() - 2) as usize - time_words;
-    let mut kept_max = BYTES_KEPT_MAX;
+    let mut kept_max = V::KEPT_MAX;
     if values.words(kept_max) > room {
-        kept_max = BYTES_KEPT_MAX_OF_MANY;
+        kept_max = shorter(values, room);
     }
     let value_words = values.words(kept_max);
     if value_words > room {
@@ -65,6 +66,15 @@ pub(super) fn write<V: Values>(slot: Slot, time: Time, values: &V, pc: u64) -> u
     values.write(kept_max, &mut words);
     words.operand(shape);
     words.end(pc)
+}
+
+/// How many bytes of each text are kept of an event that has no room for more. The message is cut first.
+#[cold]
+#[inline(never)]
+fn shorter<V: Values>(values: &V, room: usize) -> usize {
+    let more_words = (V::KEPT_MAX - BYTES_KEPT_MAX) / BYTES_PER_WORD;
+    let mut lengths = (0..=more_words).rev().map(|words| BYTES_KEPT_MAX + words * BYTES_PER_WORD);
+    lengths.find(|&kept_max| values.words(kept_max) <= room).unwrap_or(BYTES_KEPT_MAX_OF_MANY)
 }
 
 #[cold]

@@ -33,8 +33,9 @@ pub struct Span {
     _of_this_thread: PhantomData<*const ()>,
 }
 
+/// An open span without a guard: who has it ends it.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+pub(crate) struct Open {
     slot: Slot,
     /// Where its words are: the slot, or a history of a channel.
     history: Slot,
@@ -49,20 +50,25 @@ struct Open {
 /// What [`rip_span!`](crate::rip_span) calls. `pc_end` is the site of the end.
 #[inline(always)]
 pub fn begin<V: Values>(pc: u64, pc_end: u64, values: V) -> Span {
-    let open = Slot::current().map(|slot| open(slot, slot, (pc, pc_end), &values));
-    Span { open, _of_this_thread: PhantomData }
+    Span { open: open(pc, pc_end, values), _of_this_thread: PhantomData }
+}
+
+/// Begins a span. `None` for threads that do not record.
+#[inline(always)]
+pub(crate) fn open<V: Values>(pc: u64, pc_end: u64, values: V) -> Option<Open> {
+    Slot::current().map(|slot| open_in(slot, slot, (pc, pc_end), &values))
 }
 
 /// What [`rip_span!`](crate::rip_span) calls for a span in a channel.
 #[inline(always)]
 pub fn begin_in<V: Values>(channel: &Channel, pc: u64, pc_end: u64, values: V) -> Span {
     let slot = if channel.takes(LEVEL_INFO) { Slot::current() } else { None };
-    let open = slot.and_then(|slot| Some(open(slot, channel.history(slot)?, (pc, pc_end), &values)));
+    let open = slot.and_then(|slot| Some(open_in(slot, channel.history(slot)?, (pc, pc_end), &values)));
     Span { open, _of_this_thread: PhantomData }
 }
 
 #[inline(always)]
-fn open<V: Values>(slot: Slot, history: Slot, (pc, pc_end): (u64, u64), values: &V) -> Open {
+fn open_in<V: Values>(slot: Slot, history: Slot, (pc, pc_end): (u64, u64), values: &V) -> Open {
     let time = Time::now();
     let begin = pack(record::write(history, time, values, pc), pc, false);
     let since = time.ticks();
@@ -92,20 +98,27 @@ fn overflowed() {
 impl Drop for Span {
     #[inline(always)]
     fn drop(&mut self) {
-        let Some(open) = self.open else { return };
-        if !open.slot.is_current() {
-            return open.end_elsewhere();
+        if let Some(open) = self.open {
+            open.end();
         }
-        if let Some(entry) = open.entry
-            && entry.begin.load(Relaxed) == open.begin
-        {
-            entry.begin.store(0, Release);
-        }
-        open.history.event(([Time::now().ticks(), open.since], [], []), open.pc_end);
     }
 }
 
 impl Open {
+    /// Ends the span.
+    #[inline(always)]
+    pub(crate) fn end(self) {
+        if !self.slot.is_current() {
+            return self.end_elsewhere();
+        }
+        if let Some(entry) = self.entry
+            && entry.begin.load(Relaxed) == self.begin
+        {
+            entry.begin.store(0, Release);
+        }
+        self.history.event(([Time::now().ticks(), self.since], [], []), self.pc_end);
+    }
+
     /// The span ends in a child that was forked meanwhile, or in a thread that has given up its slot. Its end is in the
     /// present slot then, also if it began in a channel.
     #[cold]

@@ -1,6 +1,6 @@
 //! [`Values`]: the values of one event, up to ten. `values` has them as a tuple, `any_value` as a slice.
 
-use librip_format::{VALUE_NONE, shape_types};
+use librip_format::{BYTES_KEPT_MAX, VALUE_NONE, shape_types};
 
 use super::primitive::Primitive;
 use crate::process::slot::Words;
@@ -8,6 +8,10 @@ use crate::process::slot::Words;
 /// The values of one event.
 #[allow(private_interfaces, unnameable_types, reason = "macros call what takes it, and no one names it")]
 pub trait Values {
+    /// As much is kept of the longest text if there is room.
+    #[doc(hidden)]
+    const KEPT_MAX: usize = BYTES_KEPT_MAX;
+
     /// Their types, as a shape has them.
     #[doc(hidden)]
     fn types(&self) -> u64;

@@ -16,6 +16,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 use super::channels::Channels;
 use crate::arch::{self, Settings, ThreadBlock};
 use crate::ring::calls::CallPlace;
+use crate::ring::process_sites::NewSite;
 use crate::sys;
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
@@ -62,6 +63,8 @@ pub(crate) struct Anchor {
     pub(crate) enter_channel: extern "C" fn(name: *const u8, len_bytes: usize, words: u32) -> u64,
     /// In the owner: gives the calling thread a history in a channel.
     pub(crate) begin_history: extern "C" fn(channel: u64, words: u32),
+    /// In the owner: enters a site of this process. Returns whether there was room.
+    pub(crate) enter_site: extern "C" fn(site: &NewSite<'_>) -> bool,
     /// In the owner: the calling thread releases its slot, or (true) may have one again.
     pub(crate) set_participation: extern "C" fn(takes_part: bool),
 }
@@ -189,6 +192,11 @@ pub(crate) fn begin_history(channel: u64, words: u32) {
     if let Some(owner) = owner() {
         sys::with_signals_blocked(|| (owner.begin_history)(channel, words));
     }
+}
+
+/// Enters a site of this process in the ring. Returns whether it is there now. Safe in a signal handler.
+pub(crate) fn enter_site(site: &NewSite<'_>) -> bool {
+    owner().is_some_and(|owner| sys::with_signals_blocked(|| (owner.enter_site)(site)))
 }
 
 /// Registers modules that were loaded since, unless there is no memory for that.

@@ -45,6 +45,7 @@ pub(crate) mod lock_names;
 mod map;
 pub(crate) mod module_registry;
 mod names;
+pub(crate) mod process_sites;
 pub(crate) mod remote_tables;
 pub(crate) mod slots;
 pub(crate) mod strings;

@@ -46,9 +46,12 @@ impl<'a> Calls<'a> {
             Some((module, snapshot.modules[module].relative(call.address)?))
         };
         let copied = snapshot.calls.iter().filter_map(|call| Some((key(call)?, call))).collect();
-        let wrapping =
-            snapshot.sites.iter().filter(|site| site.flags.is_wrapper()).map(|site| site.module).collect();
-        Calls { copied, wrapping, callers: HashMap::default() }
+        let wrapping = snapshot
+            .sites
+            .iter()
+            .filter(|site| site.flags.is_wrapper())
+            .filter_map(|site| site.home.module());
+        Calls { copied, wrapping: wrapping.collect(), callers: HashMap::default() }
     }
 
     /// Whether a location can be there: the module has wrappers, and the address is none of code.

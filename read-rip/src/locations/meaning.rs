@@ -101,10 +101,11 @@ impl<'a> Meaning<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ring::Home;
 
     fn site(kind: SiteKind, flags: SiteFlags, operand_types: &[OperandType]) -> Site {
         Site {
-            module: 0,
+            home: Home::Module(0),
             pc: 0x1000,
             file: "a.c".into(),
             module_path: "".into(),

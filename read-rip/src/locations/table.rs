@@ -19,7 +19,8 @@ use super::{Location, LocationId};
 use crate::events::Event;
 use crate::hash::HashMap;
 use crate::ring::{
-    Module, OperandType, OperandWords, Site, SiteKind, Slot, Snapshot, StaticTexts, call_location, call_lock,
+    Home, Module, OperandType, OperandWords, Site, SiteKind, Slot, Snapshot, StaticTexts, call_location,
+    call_lock,
 };
 
 /// What the source file that was compiled is recognised by.
@@ -35,7 +36,9 @@ pub enum SourceProof {
 pub struct Locations<'a> {
     snapshot: &'a Snapshot,
     modules: ModuleMap,
-    sites: HashMap<(usize, u64), Marks<'a>>,
+    sites: HashMap<(Home, u64), Marks<'a>>,
+    /// The sites of all processes, by their actual address.
+    of_any_process: HashMap<u64, Marks<'a>>,
     calls: Calls<'a>,
     /// By process, address and the location of a wrapper's caller, which is 0 where the address says it all.
     by_pc: HashMap<(u32, u64, u64), LocationId>,
@@ -61,9 +64,14 @@ impl<'a> Locations<'a> {
     /// An empty table. `resolver` must have been made for the snapshot's modules.
     pub fn new(snapshot: &'a Snapshot, resolver: Resolver) -> Locations<'a> {
         let mut sites: HashMap<_, Marks<'_>> = HashMap::default();
+        let mut of_any_process: HashMap<_, Marks<'_>> = HashMap::default();
         for (index, site) in snapshot.sites.iter().enumerate() {
-            let marks = sites.entry((site.module, site.pc)).or_insert_with(|| Marks::of(site));
+            let marks = sites.entry((site.home, site.pc)).or_insert_with(|| Marks::of(site));
             marks.add(index, &snapshot.sites);
+            if site.home.module().is_none() {
+                let marks = of_any_process.entry(site.pc).or_insert_with(|| Marks::of(site));
+                marks.add(index, &snapshot.sites);
+            }
         }
         let modules = ModuleMap::new(&snapshot.modules);
         Locations {
@@ -71,6 +79,7 @@ impl<'a> Locations<'a> {
             calls: Calls::new(snapshot, &modules),
             modules,
             sites,
+            of_any_process,
             by_pc: HashMap::default(),
             lock_symbols: HashMap::default(),
             locations: Vec::new(),
@@ -211,7 +220,17 @@ impl<'a> Locations<'a> {
     }
 
     fn has_mark(&self, pid: u32, pc: u64) -> bool {
-        self.module_of(pid, pc).is_some_and(|at| self.sites.contains_key(&at))
+        self.marks(pid, pc).is_some()
+    }
+
+    /// The marks at a PC of a process: those of its module, or else those that a bridge made in this process, or else
+    /// those of other processes, from one of which it may have been forked.
+    fn marks(&self, pid: u32, pc: u64) -> Option<&Marks<'a>> {
+        let of_module = self.module_of(pid, pc);
+        of_module
+            .and_then(|(module, address)| self.sites.get(&(Home::Module(module), address)))
+            .or_else(|| self.sites.get(&(Home::Process(pid), pc)))
+            .or_else(|| self.of_any_process.get(&pc))
     }
 
     /// A location that was looked up.
@@ -243,7 +262,7 @@ impl<'a> Locations<'a> {
 
     /// The index of the site at a PC of a process, if there is one. Of several that the linker folded, any.
     pub fn site_at(&self, pid: u32, pc: u64) -> Option<usize> {
-        self.sites.get(&self.module_of(pid, pc)?)?.different.first().copied()
+        self.marks(pid, pc)?.different.first().copied()
     }
 
     /// The texts to which events refer.
@@ -263,7 +282,7 @@ impl<'a> Locations<'a> {
 
     /// What the marks at a PC of a process mean; `None` if there is no mark.
     pub fn meaning(&self, pid: u32, pc: u64) -> Option<&Meaning<'a>> {
-        match self.sites.get(&self.module_of(pid, pc)?) {
+        match self.marks(pid, pc) {
             Some(marks) => Some(&marks.meaning),
             None => self.is_call(pid, pc).then(|| calls::meaning(pc)),
         }
@@ -376,11 +395,15 @@ impl<'a> Locations<'a> {
     }
 
     fn look_up(&mut self, pid: u32, pc: u64) -> Location {
-        let Some((module, address)) = self.module_of(pid, pc) else { return Location::unknown(pc) };
-        let marks = self.sites.get(&(module, address));
+        let marks = self.marks(pid, pc);
+        let home = self.module_of(pid, pc);
         let meaning = marks.map(|marks| marks.meaning);
         let indices = marks.map(|marks| marks.different.clone()).unwrap_or_default();
         let sites: Vec<&Site> = indices.iter().take(MARKS_MAX).map(|&at| self.site(at)).collect();
+        if sites.first().is_some_and(|site| site.home.module().is_none()) {
+            return self.of_process(pc, &indices, meaning);
+        }
+        let Some((module, address)) = home else { return Location::unknown(pc) };
         let is_wrapper = meaning.is_some_and(|meaning| meaning.flags().is_wrapper());
         let types = meaning.and_then(|meaning| meaning.operand_types).unwrap_or_default();
         if types.contains(&OperandType::Caller) {
@@ -408,6 +431,24 @@ impl<'a> Locations<'a> {
             outer: Vec::new(),
             is_in_wrapper,
             sites: indices,
+        }
+    }
+
+    /// The location of sites of a process. Its address is one of data: no code is there, and no function.
+    fn of_process(&mut self, pc: u64, indices: &[usize], meaning: Option<Meaning<'_>>) -> Location {
+        let sites: Vec<&Site> = indices.iter().take(MARKS_MAX).map(|&at| self.site(at)).collect();
+        let mut sources = sources(&Code::default(), &sites).into_iter();
+        let function = self.names.share(&modules(&sites).join("|"));
+        Location {
+            pc,
+            address: pc,
+            function: Arc::clone(&function),
+            full_function: function,
+            source: sources.next(),
+            folded: sources.collect(),
+            is_ambiguous: meaning.is_some_and(|meaning| meaning.is_ambiguous()),
+            sites: indices.to_vec(),
+            ..Location::default()
         }
     }
 
@@ -464,7 +505,7 @@ impl<'a> Locations<'a> {
                 let has_time = site.operand_types.contains(&OperandType::Time);
                 let is_begin = site.kind == SiteKind::LockAcquireBegin && has_time;
                 let is_unowned_wait = site.kind == SiteKind::LockWait && site.flags.lock_type().is_unowned();
-                site.module == module
+                site.home == Home::Module(module)
                     && site.flags.is_wrapper()
                     && (is_begin || is_unowned_wait || site.kind == SiteKind::ConditionWait)
             };
@@ -530,6 +571,7 @@ impl<'a> Locations<'a> {
 }
 
 /// What debug information says of an address.
+#[derive(Default)]
 struct Code {
     innermost: Option<Frame>,
     /// The functions into which the innermost one was inlined.

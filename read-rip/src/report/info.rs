@@ -126,7 +126,10 @@ impl Lines<'_> {
         if header.metadata_refused > 0 {
             self.line(
                 "metadata",
-                format!("{} did not fit in the ring", counted(header.metadata_refused, "module")),
+                format!(
+                    "{} of modules, sites or texts did not fit in the ring",
+                    counted(header.metadata_refused, "record")
+                ),
             )?;
         }
         if header.lock_names_refused > 0 {

@@ -151,8 +151,11 @@ pub fn of_refused(snapshot: &Snapshot) -> Vec<String> {
         ));
     }
     if header.metadata_refused > 0 {
-        let modules = counted(header.metadata_refused, "module");
-        remarks.push(format!("{modules} did not fit in the ring: marks in there are shown by address."));
+        let records = counted(header.metadata_refused, "record");
+        remarks.push(format!(
+            "{records} of modules, sites or texts did not fit in the ring: their marks are shown by address, or not \
+             recorded."
+        ));
     }
     if header.lock_names_refused > 0 {
         let names = counted(header.lock_names_refused, "name");

@@ -54,7 +54,7 @@ pub struct Header {
     pub threads_without_exit: u64,
     /// Slots that were given to another thread.
     pub slots_reused: u64,
-    /// Modules that did not fit in the ring.
+    /// Modules, sites and texts that did not fit in the ring.
     pub metadata_refused: u64,
     /// Names of locks that did not fit in the ring.
     pub lock_names_refused: u64,

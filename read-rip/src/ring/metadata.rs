@@ -7,13 +7,13 @@ use std::mem::offset_of;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use librip_format::{Checksum, Module as RawModule, Site as RawSite};
+use librip_format::{Checksum, Module as RawModule, SITE_OF_PROCESS, Site as RawSite};
 
 use super::bytes::Bytes;
 use super::table::{entries, used_bytes};
 use super::texts::{Damaged, Problem, Texts, check, text_range};
 use super::{
-    Channel, Defect, Header, Module, OperandType, OperandWords, RegionKind, Site, SiteFlags, SiteKind,
+    Channel, Defect, Header, Home, Module, OperandType, OperandWords, RegionKind, Site, SiteFlags, SiteKind,
     Source, StaticTexts, history, static_text,
 };
 
@@ -115,10 +115,14 @@ fn sites(
 }
 
 fn site(entry: &Bytes<'_>, texts: &mut Texts, module_count: usize) -> Result<Site, Problem> {
-    let module = entry.u32(offset_of!(RawSite, module)) as usize;
+    let (module, column) = (entry.u32(offset_of!(RawSite, module)), entry.u32(offset_of!(RawSite, column)));
+    let (home, column) = match module {
+        SITE_OF_PROCESS => (Home::Process(column), 0),
+        _ => (Home::Module(module as usize), column),
+    };
     let ([file, module_path, label], sum) = texts
         .parts(entry, offset_of!(RawSite, text))
-        .filter(|_| module < module_count)
+        .filter(|_| home.module().is_none_or(|module| module < module_count))
         .ok_or(Problem::Impossible)?;
     check(entry, sum)?;
     let operand_count = usize::from(entry.u8(offset_of!(RawSite, operand_count)));
@@ -135,14 +139,14 @@ fn site(entry: &Bytes<'_>, texts: &mut Texts, module_count: usize) -> Result<Sit
         _ => (label, texts.part("")),
     };
     Ok(Site {
-        module,
+        home,
         pc: entry.u64(offset_of!(RawSite, pc)),
         file,
         module_path,
         label,
         format,
         line: entry.u32(offset_of!(RawSite, line)),
-        column: entry.u32(offset_of!(RawSite, column)),
+        column,
         kind,
         flags: SiteFlags::from_bits(entry.u16(offset_of!(RawSite, flags))),
         operand_words: operand_types.as_deref().and_then(OperandWords::of),

@@ -62,7 +62,7 @@ pub use incident::{Incident, IncidentKind};
 pub use read_rip_symbols::Module;
 pub use region::{Region, RegionKind};
 pub use saved::Saved;
-pub use site::{Level, LockType, OperandType, OperandWords, Site, SiteFlags, SiteKind};
+pub use site::{Home, Level, LockType, OperandType, OperandWords, Site, SiteFlags, SiteKind};
 pub use slot::{Position, Slot, SlotKind, SlotState};
 pub use snapshot::Snapshot;
 pub use source::{STANDARD_INPUT, Source};
@@ -96,9 +96,15 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
         return legacy::read(source);
     }
     let (header, mut defects) = parse::header(source)?;
-    let (modules, sites, static_texts, channels) = metadata::read(source, &header, &mut defects);
-    let (mut slots, places) = copy::slots(source, &header, &mut defects);
-    let histories = history::histories(source, &header, &slots, &places, &mut defects);
+    let mut defects_of_slots = Vec::new();
+    let (mut slots, places) = copy::slots(source, &header, &mut defects_of_slots);
+    let histories = history::histories(source, &header, &slots, &places, &mut defects_of_slots);
+    // A site and a text are complete before the first event that refers to them is recorded. So these tables are read
+    // after the events, with the numbers of entries that there are then.
+    let tables = parse::header(source).ok().map(|(now, _)| now);
+    let tables = tables.as_ref().unwrap_or(&header);
+    let (modules, sites, static_texts, channels) = metadata::read(source, tables, &mut defects);
+    defects.append(&mut defects_of_slots);
     let captures = slots.extract_if(.., |slot| slot.kind == SlotKind::Capture);
     // The others are being replaced.
     let captures = captures.filter(|slot| slot.state == SlotState::Exited).collect();

@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// A mark in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Index of its module.
-    pub module: usize,
-    /// Module-relative address of the mark.
+    /// What its address is relative to.
+    pub home: Home,
+    /// Module-relative address of the mark. Of a site of a process, the actual address.
     pub pc: u64,
     /// Source file, as its path was given to the compiler.
     pub file: Arc<str>,
@@ -33,6 +33,25 @@ pub struct Site {
     pub operand_types: Vec<OperandType>,
     /// Operand words before the PC word of an event; `None` if the length of an operand is not known.
     pub operand_words: Option<OperandWords>,
+}
+
+/// What a site belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Home {
+    /// A module, by its index.
+    Module(usize),
+    /// A process, by its id, in which a bridge made the site.
+    Process(u32),
+}
+
+impl Home {
+    /// The index of the module.
+    pub fn module(self) -> Option<usize> {
+        match self {
+            Home::Module(module) => Some(module),
+            Home::Process(_) => None,
+        }
+    }
 }
 
 /// How many operand words an event has.

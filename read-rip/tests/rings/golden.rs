@@ -82,8 +82,8 @@ fn the_sites_of_the_golden_ring_are_read_as_recorded() {
         .filter(|site| *site.file == *"src/main.rs")
         .map(|site| {
             assert_eq!(
-                (site.module, site.kind, site.operand_words),
-                (program, SiteKind::Snap, Some(OperandWords::Fixed(0)))
+                (site.home.module(), site.kind, site.operand_words),
+                (Some(program), SiteKind::Snap, Some(OperandWords::Fixed(0)))
             );
             assert!((module.begin..module.end).contains(&site.pc) && site.column > 0);
             (site.line, &*site.module_path, &*site.label)
