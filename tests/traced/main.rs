@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use librip_test_kit::victim::{Plan, Remains, expect_same};
+use librip_test_kit::victim::{Plan, Remains, expect_same, torture};
 use serde_json::{Value, json};
 
 fn plan(way: &str) -> Plan {
@@ -260,6 +260,24 @@ fn threads_that_use_a_callsite_for_the_first_time_at_once_agree_on_it() {
         texts.sort_unstable();
         assert_eq!(texts, ["one", "three", "two", "zero"], "{of_site}");
     }
+}
+
+#[test]
+fn a_reader_of_a_living_program_knows_the_callsites_of_all_events_that_it_reads() {
+    let mut events = 0;
+    for _ in 0..6 * torture() {
+        let mut victim = plan("growing").start();
+        victim.until("growing");
+        for thread in json(&["-t"], "thread", &victim.ring_path()) {
+            for event in thread["events"].as_array().unwrap() {
+                assert_eq!(event["location"]["file"], "growing.rs", "{event}");
+                events += 1;
+            }
+        }
+        victim.kill();
+        victim.wait();
+    }
+    assert!(events > 0);
 }
 
 #[test]

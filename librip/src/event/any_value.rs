@@ -1,6 +1,6 @@
 //! [`AnyValue`]: a value whose type is known only when the program runs.
 
-use librip_format::{BYTES_KEPT_MAX, BYTES_KEPT_MAX_OF_MESSAGE, VALUES_MAX, shape_types};
+use librip_format::{BYTES_KEPT_MAX, BYTES_KEPT_MAX_OF_MESSAGE, SHAPE_TYPE_BITS, VALUES_MAX};
 
 use super::primitive::{Bytes, Primitive};
 use super::text::Text;
@@ -66,11 +66,13 @@ macro_rules! with_primitive {
     };
 }
 
+#[inline(always)]
 fn type_of<P: Primitive>(_: P) -> u64 {
     P::TYPE
 }
 
 /// The first ten values: an event has no more.
+#[inline(always)]
 fn recorded<'a, 'v>(values: &'a [AnyValue<'v>]) -> &'a [AnyValue<'v>] {
     &values[..values.len().min(VALUES_MAX)]
 }
@@ -79,30 +81,32 @@ fn recorded<'a, 'v>(values: &'a [AnyValue<'v>]) -> &'a [AnyValue<'v>] {
 impl Values for &[AnyValue<'_>] {
     const KEPT_MAX: usize = BYTES_KEPT_MAX_OF_MESSAGE;
 
+    #[inline]
     fn types(&self) -> u64 {
-        let mut types = [librip_format::VALUE_NONE; VALUES_MAX];
-        for (into, &value) in types.iter_mut().zip(recorded(self)) {
-            *into = with_primitive!(value, value => type_of(value));
-        }
-        shape_types(&types)
+        let types = recorded(self).iter().map(|&value| with_primitive!(value, value => type_of(value)));
+        types.zip((0..).step_by(SHAPE_TYPE_BITS as usize)).fold(0, |all, (own, at)| all | own << at)
     }
 
+    #[inline]
     fn words(&self, kept_max: usize) -> usize {
         recorded(self).iter().map(|&value| with_primitive!(value, value => value.words(kept_max))).sum()
     }
 
+    #[inline]
     fn prepare(&self) {
         for &value in recorded(self) {
             with_primitive!(value, value => value.prepare());
         }
     }
 
+    #[inline]
     fn write(&self, kept_max: usize, words: &mut Words) {
         for &value in recorded(self) {
             with_primitive!(value, value => value.write(kept_max, words));
         }
     }
 
+    #[inline]
     fn first(&self) -> (u64, u64) {
         match <[_]>::first(self) {
             Some(&value) => with_primitive!(value, value => (type_of(value), value.summary())),

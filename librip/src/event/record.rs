@@ -49,12 +49,13 @@ pub(super) fn write<V: Values>(slot: Slot, time: Time, values: &V, pc: u64) -> u
     // An event has a shape and a PC besides.
     let room = SHAPE_WORDS_MAX.min(slot.len() - 2) as usize - time_words;
     let mut kept_max = V::KEPT_MAX;
-    if values.words(kept_max) > room {
-        kept_max = shorter(values, room);
-    }
-    let value_words = values.words(kept_max);
+    let mut value_words = values.words(kept_max);
     if value_words > room {
-        return write_without_values(slot, time, values.types(), pc);
+        kept_max = shorter(values, room);
+        value_words = values.words(kept_max);
+        if value_words > room {
+            return write_without_values(slot, time, values.types(), pc);
+        }
     }
     let operands = (value_words + time_words) as u64;
     let mut words = slot.reserve(operands + 2);

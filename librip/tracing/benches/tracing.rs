@@ -35,7 +35,7 @@ use std::sync::Mutex;
 use std::time::SystemTime;
 
 use librip::{Builder, Keep, rip_event, rip_span};
-use table::{measure, print_title};
+use table::{child, measure, print_title};
 use tracing::field::{Field, Visit};
 use tracing::{Dispatch, Event, Subscriber, dispatcher};
 use tracing_subscriber::layer::{Context, Layer};
@@ -43,9 +43,41 @@ use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry;
 use turns::Candidate;
 
+/// In a child process, this variable names the group to measure.
+const GROUP: &str = "RIP_BENCH_GROUP";
+
 fn main() {
-    print_title("librip/tracing/benches/tracing.rs");
-    println!("with times; no ring is read meanwhile");
+    match std::env::var(GROUP).as_deref() {
+        Ok("without a ring") => without_a_ring(),
+        Ok(_) => recording(),
+        Err(_) => {
+            print_title("librip/tracing/benches/tracing.rs");
+            child(GROUP, "recording");
+            child(GROUP, "without a ring");
+        }
+    }
+}
+
+/// A loop with a default subscriber of the thread.
+fn with(dispatch: &Dispatch, body: fn(u64)) -> impl FnMut(u64) + use<> {
+    let dispatch = dispatch.clone();
+    move |rounds| dispatcher::with_default(&dispatch, || body(rounds))
+}
+
+fn without_a_ring() {
+    println!("without a ring");
+    let layer = Dispatch::new(registry().with(librip_tracing::layer()));
+    let bare = Dispatch::new(registry());
+    measure(&mut [
+        Candidate::new("two u64, registry", 0, 1, with(&bare, integers)),
+        Candidate::new("two u64, layer", 0, 1, with(&layer, integers)),
+        Candidate::new("a span with a field, registry", 2, 1, with(&bare, spans_with_a_field)),
+        Candidate::new("a span with a field, layer", 2, 1, with(&layer, spans_with_a_field)),
+    ]);
+}
+
+fn recording() {
+    println!("recording, with times");
     if let Err(error) = Builder::new().words(1024).keep(Keep::Never).create() {
         eprintln!("tracing: no ring, so there is nothing to measure: {error}");
         std::process::exit(1);
@@ -53,10 +85,6 @@ fn main() {
     let layer = Dispatch::new(registry().with(librip_tracing::layer()));
     let text = Dispatch::new(registry().with(InMemory::new()));
     let bare = Dispatch::new(registry());
-    let with = |dispatch: &Dispatch, body: fn(u64)| {
-        let dispatch = dispatch.clone();
-        move |rounds| dispatcher::with_default(&dispatch, || body(rounds))
-    };
     measure(&mut [
         Candidate::new("rip_event!, two u64", 0, 1, |rounds| {
             for round in 0..rounds {

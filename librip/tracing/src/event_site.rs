@@ -2,7 +2,9 @@
 //!
 //! It makes formats. It knows neither `tracing` nor `log`.
 
-use librip::bridge::{AnyValue, Callsite, Level, Place};
+use librip::bridge::{Callsite, Level, Place};
+
+use crate::fields::Fields;
 
 /// A callsite of events.
 ///
@@ -57,14 +59,14 @@ impl EventSite {
         self.known.as_ref().map(|(message, _)| &**message)
     }
 
-    /// Records an event. If its message is the known one, the first value is not recorded.
+    /// Records an event with the values of the first places. If its message is the known one, it is no value.
     #[inline]
-    pub(crate) fn record(&self, values: &[AnyValue<'_>], is_known: bool) {
-        let recorded = match &self.known {
-            Some((_, callsite)) if is_known => callsite.record(values.get(1..).unwrap_or_default()),
-            _ => self.any.record(values),
+    pub(crate) fn record(&self, fields: &Fields, count: usize, is_known: bool) {
+        let (callsite, places) = match &self.known {
+            Some((_, callsite)) if is_known => (callsite, 1..count),
+            _ => (&self.any, 0..count),
         };
-        if recorded.is_err() {
+        if fields.with_values(places, |values| callsite.record(values)).is_err() {
             no_room(&self.place.0, self.place.1);
         }
     }

@@ -2,8 +2,18 @@
 //!
 //! It keeps as much of each text as an event can keep, and formats into itself: nothing is allocated. It knows neither
 //! `tracing` nor `log`.
+//!
+//! # Invariants
+//!
+//! * The first `len` bytes of [`Bytes`] are initialised. The others are not: to clear them would take longer than the
+//!   rest of a short event.
 
+#![allow(unsafe_code, reason = "bytes that are not initialised")]
+
+use std::array;
 use std::fmt::{self, Write};
+use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use librip::Text;
@@ -27,27 +37,52 @@ pub(crate) enum Stored {
     I64(i64),
     F64(f64),
     Bool(bool),
-    /// Where its beginning is, and the length of the whole text.
+    /// Where its beginning is, and the length of the whole text, as far as it is not longer than that.
     Text {
         from: u16,
         to: u16,
-        len: usize,
+        len: u32,
         is_message: bool,
     },
 }
 
+/// The texts of an event, one after the other.
+struct Bytes {
+    bytes: [MaybeUninit<u8>; BYTES_MAX],
+    len: usize,
+}
+
+impl Bytes {
+    /// Appends a text, up to so many bytes, as far as there is room.
+    #[inline]
+    fn append(&mut self, text: &[u8], kept_max: usize) {
+        let free = &mut self.bytes[self.len..];
+        let kept = text.len().min(kept_max).min(free.len());
+        for (to, &byte) in free.iter_mut().zip(&text[..kept]) {
+            to.write(byte);
+        }
+        self.len += kept;
+    }
+
+    #[inline]
+    fn filled(&self) -> &[u8] {
+        let filled: *const [MaybeUninit<u8>] = &raw const self.bytes[..self.len];
+        // SAFETY: `append` has initialised all bytes before `len`. The layout is that of bytes.
+        unsafe { &*(filled as *const [u8]) }
+    }
+}
+
 /// See the [module](self).
-#[derive(Clone)]
 pub(crate) struct Fields {
     values: [Stored; VALUES_MAX],
-    bytes: [u8; BYTES_MAX],
-    bytes_len: usize,
+    bytes: Bytes,
 }
 
 impl Fields {
     #[inline]
     pub(crate) fn new() -> Fields {
-        Fields { values: [Stored::None; VALUES_MAX], bytes: [0; BYTES_MAX], bytes_len: 0 }
+        let bytes = Bytes { bytes: [MaybeUninit::uninit(); BYTES_MAX], len: 0 };
+        Fields { values: [Stored::None; VALUES_MAX], bytes }
     }
 
     /// Sets the value of a place. Places beyond the last one have no value.
@@ -60,8 +95,8 @@ impl Fields {
 
     /// Sets a text, of whose `len` bytes these are the first ones.
     pub(crate) fn set_text(&mut self, place: usize, text: &[u8], len: usize) {
-        let from = self.bytes_len;
-        self.append(text, TEXT_KEPT_MAX);
+        let from = self.bytes.len;
+        self.bytes.append(text, TEXT_KEPT_MAX);
         self.set_appended(place, from, len, false);
     }
 
@@ -70,7 +105,7 @@ impl Fields {
         if place >= VALUES_MAX {
             return;
         }
-        let from = self.bytes_len;
+        let from = self.bytes.len;
         let mut writer = Writer { fields: self, from, len: 0, kept_max: TEXT_KEPT_MAX, first: First::Copied };
         writer.write(value);
         let len = writer.len;
@@ -80,7 +115,7 @@ impl Fields {
     /// Formats a message into the first place. Returns whether it is the text that `first` knows: then it is not
     /// stored.
     pub(crate) fn set_message(&mut self, message: &dyn fmt::Debug, first: First<'_>) -> bool {
-        let from = self.bytes_len;
+        let from = self.bytes.len;
         let mut writer = Writer { fields: self, from, len: 0, kept_max: MESSAGE_KEPT_MAX, first };
         writer.write(message);
         let (len, is_known) = (writer.len, matches!(writer.first, First::Known(_)) && writer.len > 0);
@@ -88,29 +123,23 @@ impl Fields {
         is_known
     }
 
-    fn set_appended(&mut self, place: usize, from: usize, len: usize, is_message: bool) {
-        let to = self.bytes_len as u16;
-        self.set(place, Stored::Text { from: from as u16, to, len, is_message });
-    }
-
-    /// Appends a text to the bytes, up to so many of them, as far as there is room.
-    fn append(&mut self, text: &[u8], kept_max: usize) {
-        let kept = text.len().min(kept_max).min(BYTES_MAX - self.bytes_len);
-        self.bytes[self.bytes_len..][..kept].copy_from_slice(&text[..kept]);
-        self.bytes_len += kept;
-    }
-
-    /// The values of the first places, for an event.
     #[inline]
-    pub(crate) fn values(&self, count: usize) -> ([AnyValue<'_>; VALUES_MAX], usize) {
-        any_values(&self.values[..count.min(VALUES_MAX)], &self.bytes)
+    fn set_appended(&mut self, place: usize, from: usize, len: usize, is_message: bool) {
+        let (from, to) = (from as u16, self.bytes.len as u16);
+        self.set(place, Stored::Text { from, to, len: u32::try_from(len).unwrap_or(u32::MAX), is_message });
+    }
+
+    /// Passes the values of these places on.
+    #[inline]
+    pub(crate) fn with_values<T>(&self, places: Range<usize>, then: impl FnOnce(&[AnyValue<'_>]) -> T) -> T {
+        with_values(self.values.get(places).unwrap_or_default(), self.bytes.filled(), then)
     }
 
     /// What outlives the call.
     #[cfg(feature = "tracing")]
     pub(crate) fn kept(&self, count: usize) -> Kept {
         let values = self.values[..count.min(VALUES_MAX)].into();
-        Kept { values, bytes: self.bytes[..self.bytes_len].into() }
+        Kept { values, bytes: self.bytes.filled().into() }
     }
 }
 
@@ -124,19 +153,20 @@ pub(crate) struct Kept {
 
 #[cfg(feature = "tracing")]
 impl Kept {
-    pub(crate) fn values(&self) -> ([AnyValue<'_>; VALUES_MAX], usize) {
-        any_values(&self.values, &self.bytes)
+    /// Passes the values on.
+    pub(crate) fn with_values<T>(&self, then: impl FnOnce(&[AnyValue<'_>]) -> T) -> T {
+        with_values(&self.values, &self.bytes, then)
     }
 
     /// Replaces the values that `new` has.
     pub(crate) fn update(&mut self, new: &Fields) {
         let mut all = Fields::new();
-        for (place, (&old, &new_one)) in self.values.iter().zip(&new.values).enumerate() {
+        for (place, (&before, &now)) in self.values.iter().zip(&new.values).enumerate() {
             let (value, bytes) =
-                if new_one == Stored::None { (old, &*self.bytes) } else { (new_one, &new.bytes[..]) };
+                if now == Stored::None { (before, &*self.bytes) } else { (now, new.bytes.filled()) };
             match value {
                 Stored::Text { from, to, len, .. } => {
-                    all.set_text(place, bytes.get(from.into()..to.into()).unwrap_or_default(), len);
+                    all.set_text(place, bytes.get(from.into()..to.into()).unwrap_or_default(), len as usize);
                 }
                 _ => all.set(place, value),
             }
@@ -145,23 +175,34 @@ impl Kept {
     }
 }
 
+/// Most events have few values. Others take longer.
+const USUAL: usize = 4;
+
 #[inline]
-fn any_values<'a>(stored: &[Stored], bytes: &'a [u8]) -> ([AnyValue<'a>; VALUES_MAX], usize) {
-    let mut values = [AnyValue::Bool(false); VALUES_MAX];
-    for (into, value) in values.iter_mut().zip(stored) {
-        *into = match *value {
-            Stored::None => AnyValue::Text(Text("(none)")),
-            Stored::U64(number) => AnyValue::U64(number),
-            Stored::I64(number) => AnyValue::I64(number),
-            Stored::F64(number) => AnyValue::F64(number),
-            Stored::Bool(truth) => AnyValue::Bool(truth),
-            Stored::Text { from, to, len, is_message } => {
-                let text = bytes.get(from.into()..to.into()).unwrap_or_default();
-                if is_message { AnyValue::Message(text, len) } else { AnyValue::Beginning(text, len) }
-            }
-        };
+fn with_values<T>(stored: &[Stored], bytes: &[u8], then: impl FnOnce(&[AnyValue<'_>]) -> T) -> T {
+    let value =
+        |index: usize| stored.get(index).map_or(AnyValue::Bool(false), |value| any_value(value, bytes));
+    if stored.len() <= USUAL {
+        then(&array::from_fn::<_, USUAL, _>(value)[..stored.len()])
+    } else {
+        then(&array::from_fn::<_, VALUES_MAX, _>(value)[..stored.len().min(VALUES_MAX)])
     }
-    (values, stored.len())
+}
+
+#[inline]
+fn any_value<'a>(stored: &Stored, bytes: &'a [u8]) -> AnyValue<'a> {
+    match *stored {
+        Stored::None => AnyValue::Text(Text("(none)")),
+        Stored::U64(number) => AnyValue::U64(number),
+        Stored::I64(number) => AnyValue::I64(number),
+        Stored::F64(number) => AnyValue::F64(number),
+        Stored::Bool(truth) => AnyValue::Bool(truth),
+        Stored::Text { from, to, len, is_message } => {
+            let text = bytes.get(from.into()..to.into()).unwrap_or_default();
+            let len = len as usize;
+            if is_message { AnyValue::Message(text, len) } else { AnyValue::Beginning(text, len) }
+        }
+    }
 }
 
 /// What becomes of the first part that a message writes.
@@ -201,8 +242,8 @@ impl Writer<'_, '_> {
     }
 
     fn append(&mut self, part: &str) {
-        let room = self.kept_max.saturating_sub(self.fields.bytes_len - self.from);
-        self.fields.append(part.as_bytes(), room);
+        let bytes = &mut self.fields.bytes;
+        bytes.append(part.as_bytes(), self.kept_max.saturating_sub(bytes.len - self.from));
     }
 }
 
@@ -241,11 +282,12 @@ mod tests {
     use super::*;
 
     fn text(fields: &Fields, place: usize) -> (String, usize) {
-        let (values, _) = fields.values(VALUES_MAX);
-        let (AnyValue::Message(text, len) | AnyValue::Beginning(text, len)) = values[place] else {
-            panic!("{:?}", values[place])
-        };
-        (String::from_utf8(text.to_vec()).unwrap(), len)
+        fields.with_values(place..place + 1, |values| match values {
+            [AnyValue::Message(text, len) | AnyValue::Beginning(text, len)] => {
+                (String::from_utf8(text.to_vec()).unwrap(), *len)
+            }
+            _ => panic!("{values:?}"),
+        })
     }
 
     #[test]
@@ -317,8 +359,7 @@ mod tests {
         second.set_text(2, b"done", 4);
         second.set(1, Stored::I64(-1));
         kept.update(&second);
-        let (values, count) = kept.values();
-        let shown = format!("{:?}", &values[..count]);
+        let shown = kept.with_values(|values| format!("{values:?}"));
         assert_eq!(shown, "[Beginning([71, 69, 84], 3), I64(-1), Beginning([100, 111, 110, 101], 4)]");
     }
 }

@@ -241,8 +241,7 @@ fn record(event: &Event<'_>) {
     let known = found.or_else(|| add(metadata, learnt.as_deref()));
     match known {
         Some(Known { site: Site::Event(site), values, .. }) => {
-            let (all, count) = fields.values(*values);
-            site.record(&all[..count], is_known || site.knows(learnt.as_deref()));
+            site.record(&fields, *values, is_known || site.knows(learnt.as_deref()));
         }
         _ => crate::event_site::no_room(metadata.file().unwrap_or_default(), metadata.line().unwrap_or(0)),
     }
@@ -259,12 +258,11 @@ fn enter(id: u64, metadata: &'static Metadata<'static>, kept: Option<&Kept>) {
     if !spans::has_room() {
         return;
     }
-    let none = Fields::new();
     let begun = match find(metadata).or_else(|| add(metadata, None)) {
-        Some(Known { site: Site::Span(callsite), values, .. }) => {
-            let (all, count) = kept.map_or_else(|| none.values(*values), Kept::values);
-            callsite.begin(&all[..count])
-        }
+        Some(Known { site: Site::Span(callsite), values, .. }) => match kept {
+            Some(kept) => kept.with_values(|values| callsite.begin(values)),
+            None => Fields::new().with_values(0..*values, |values| callsite.begin(values)),
+        },
         _ => Err(bridge::NoRoom),
     };
     match begun {

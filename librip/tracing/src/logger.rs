@@ -143,8 +143,7 @@ fn store(record: &Record<'_>) {
     });
     match known {
         Some(known) => {
-            let (all, count) = fields.values(1);
-            known.site.record(&all[..count], is_known || known.site.knows(learnt.as_deref()));
+            known.site.record(&fields, 1, is_known || known.site.knows(learnt.as_deref()));
         }
         None => no_room(place.file, place.line),
     }

@@ -10,7 +10,7 @@ use librip_format::{Channel as RawChannel, ChannelEntry, Checksum, HistoryHeader
 
 use super::bytes::Bytes;
 use super::copy::{CopiedBytes, Place, arrange, known_words, settle};
-use super::table::{entries, used_bytes};
+use super::table::entries;
 use super::texts::{Problem, Texts, check_entry};
 use super::{Defect, Header, Level, RegionKind, Slot, SlotKind, SlotState, Source, Words};
 
@@ -62,16 +62,15 @@ impl From<u32> for ChannelLevel {
 
 /// Reads the table of channels. A damaged or unfinished entry keeps its index, because histories refer to it.
 pub(super) fn channels(
-    source: &Source,
+    table: &[u8],
     header: &Header,
     texts: &mut Texts,
     defects: &mut Vec<Defect>,
 ) -> Vec<Option<Channel>> {
     let kind = RegionKind::Channels;
-    let table = used_bytes(source, header.channels, kind, defects);
     let mut damaged = super::texts::Damaged::default();
     let mut read = Vec::new();
-    for (index, entry) in (0..).zip(entries(&table, header.channels)) {
+    for (index, entry) in (0..).zip(entries(table, header.channels)) {
         let is_complete = librip_format::is_complete(entry.u32(offset_of!(RawChannel, state)));
         let level_at = header.channels.offset
             + index * header.channels.entry_len_bytes

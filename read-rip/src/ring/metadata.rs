@@ -14,21 +14,30 @@ use super::table::{entries, used_bytes};
 use super::texts::{Damaged, Problem, Texts, check, text_range};
 use super::{
     Channel, Defect, Header, Home, Module, OperandType, OperandWords, RegionKind, Site, SiteFlags, SiteKind,
-    Source, StaticTexts, history, static_text,
+    Source, StaticTexts, history, parse, static_text,
 };
 
-/// Reads the tables of modules, sites, texts for events, and channels, which share the region of texts. A site refers to its
-/// module by index.
+/// Reads the tables of modules, sites, texts for events, and channels, which share the region of texts. A site refers
+/// to its module by index.
 pub(super) fn read(
     source: &Source,
     header: &Header,
     defects: &mut Vec<Defect>,
 ) -> (Vec<Module>, Vec<Site>, StaticTexts, Vec<Option<Channel>>) {
-    let mut texts = Texts::new(used_bytes(source, header.texts, RegionKind::Texts, defects));
-    let modules = modules(source, header, &mut texts, defects);
-    let sites = sites(source, header, &mut texts, modules.len(), defects);
-    let static_texts = static_text::read(source, header, &mut texts, defects);
-    let channels = history::channels(source, header, &mut texts, defects);
+    let mut of_tables = Vec::new();
+    let mut table = |region, kind| used_bytes(source, region, kind, &mut of_tables);
+    let module_table = table(header.modules, RegionKind::Modules);
+    let site_table = table(header.sites, RegionKind::Sites);
+    let static_table = table(header.strings, RegionKind::Strings);
+    let channel_table = table(header.channels, RegionKind::Channels);
+    // An entry that is complete has its text. So the texts are copied after the entries, as many as there are then.
+    let texts = parse::header(source).map_or(header.texts, |(now, _)| now.texts);
+    let mut texts = Texts::new(used_bytes(source, texts, RegionKind::Texts, defects));
+    defects.append(&mut of_tables);
+    let modules = modules(&module_table, header, &mut texts, defects);
+    let sites = sites(&site_table, header, &mut texts, modules.len(), defects);
+    let static_texts = static_text::read(&static_table, header, &mut texts, defects);
+    let channels = history::channels(&channel_table, header, &mut texts, defects);
     (modules, sites, static_texts, channels)
 }
 
@@ -48,12 +57,11 @@ pub(super) fn program(source: &Source, header: &Header) -> Option<PathBuf> {
     is_read.then(|| OsString::from_vec(path).into())
 }
 
-fn modules(source: &Source, header: &Header, texts: &mut Texts, defects: &mut Vec<Defect>) -> Vec<Module> {
+fn modules(table: &[u8], header: &Header, texts: &mut Texts, defects: &mut Vec<Defect>) -> Vec<Module> {
     let kind = RegionKind::Modules;
     let mut modules = Vec::new();
     let mut damaged = Damaged::default();
-    let table = used_bytes(source, header.modules, kind, defects);
-    for entry in entries(&table, header.modules) {
+    for entry in entries(table, header.modules) {
         // A damaged or unfinished entry keeps its index, because sites refer to modules by index.
         let module = match entry.u32(offset_of!(RawModule, state)) {
             state if librip_format::is_complete(state) => module(&entry, texts),
@@ -91,7 +99,7 @@ fn module(entry: &Bytes<'_>, texts: &mut Texts) -> Result<Module, Problem> {
 }
 
 fn sites(
-    source: &Source,
+    table: &[u8],
     header: &Header,
     texts: &mut Texts,
     module_count: usize,
@@ -100,8 +108,7 @@ fn sites(
     let kind = RegionKind::Sites;
     let mut sites = Vec::new();
     let mut damaged = Damaged::default();
-    let table = used_bytes(source, header.sites, kind, defects);
-    for entry in entries(&table, header.sites) {
+    for entry in entries(table, header.sites) {
         if !librip_format::is_complete(entry.u32(offset_of!(RawSite, state))) {
             continue;
         }

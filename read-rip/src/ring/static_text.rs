@@ -7,9 +7,9 @@ use std::sync::Arc;
 use librip_format::{Checksum, StaticText as Raw};
 
 use super::bytes::Bytes;
-use super::table::{entries, used_bytes};
+use super::table::entries;
 use super::texts::{Damaged, Problem, Texts, check};
-use super::{Defect, Header, RegionKind, Source};
+use super::{Defect, Header, RegionKind};
 
 /// Texts by process, address and length.
 #[derive(Debug, Default)]
@@ -37,16 +37,15 @@ impl StaticTexts {
 
 /// Reads the table. Damaged entries are counted, and unfinished ones left out.
 pub(super) fn read(
-    source: &Source,
+    table: &[u8],
     header: &Header,
     texts: &mut Texts,
     defects: &mut Vec<Defect>,
 ) -> StaticTexts {
     let kind = RegionKind::Strings;
-    let table = used_bytes(source, header.strings, kind, defects);
     let mut read = StaticTexts::default();
     let mut damaged = Damaged::default();
-    for entry in entries(&table, header.strings) {
+    for entry in entries(table, header.strings) {
         if !librip_format::is_complete(entry.u32(offset_of!(Raw, state))) {
             continue;
         }

@@ -29,6 +29,7 @@ fn main() {
                 "forked" => forked(),
                 "race" => race(),
                 "crowded" => crowded(),
+                "growing" => growing(),
                 _ => panic!("which way?"),
             }
         }
@@ -214,6 +215,20 @@ fn race() {
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().expect("a thread ends"));
+}
+
+/// New callsites, one after the other, while the test reads: as many as a ring has room for.
+fn growing() {
+    let logger = librip_tracing::Logger::new();
+    for line in 1..=30_000 {
+        for _ in 0..5 {
+            log_at(&logger, "growing", line, "again and again");
+        }
+        if line == 1 {
+            say("growing");
+        }
+    }
+    pause();
 }
 
 fn records() {
