@@ -130,6 +130,22 @@ fn histories_of_threads_have_the_places_of_events() {
     assert!(!out.contains('?') && !out.contains("unknown"), "{out}");
 }
 
+#[test]
+fn an_event_without_room_for_its_texts_cuts_its_message_first_and_then_all() {
+    let mut victim = plan("narrow").env("RIP_WORDS", "64").start();
+    // 64 words are the shape, the PC, the time, and 61 of values: five texts of 9 words, and 16 of the message. Seven
+    // texts have no room beside a message of 48 bytes.
+    for (said, places, message, text) in [("few", "abcde", 90, 48), ("many", "abcdefg", 18, 18)] {
+        victim.until(said);
+        let log = json(&["log"], "event", &victim.ring_path());
+        let cut = |len: usize| "0123456789".repeat(10)[..len].to_owned() + "...";
+        let fields: String = places.chars().map(|place| format!(" {place}={}", cut(text))).collect();
+        assert_eq!(log.last().unwrap()["text"], cut(message) + &fields);
+        victim.go_on();
+    }
+    assert_eq!(victim.wait().status.code(), Some(3));
+}
+
 fn named<'s>(spans: &'s [Value], name: &str) -> &'s Value {
     spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
 }

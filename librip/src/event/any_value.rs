@@ -9,6 +9,7 @@ use crate::process::slot::Words;
 
 /// A value whose type is known only when the program runs, for the events of other languages and interfaces.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum AnyValue<'a> {
     /// An integer without sign.
     U32(u32),

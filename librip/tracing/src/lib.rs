@@ -46,7 +46,7 @@ warn the disk is almost full free_bytes=512 disk=Disk(3)
 
 ```
 librip::init()?;
-librip_tracing::init_log()?;
+librip_tracing::init_log().expect("the program has no other logger");
 
 log::info!("listening at port {}", 8080);
 # Ok::<(), Box<dyn std::error::Error>>(())
@@ -91,7 +91,15 @@ log::info!("listening at port {}", 8080);
 //! # It never harms the program
 //!
 //! It takes no lock of its own. A `Debug` implementation may itself record: its event comes first. If one panics, the
-//! panic ends there, and the text of the field says so.
+//! panic ends there, and the text of the field says so. A forked child records as its parent does.
+//!
+//! Signal handlers must not use `tracing` and `log`, with this crate or another: both may allocate. The macros of
+//! `librip` may be used there.
+
+#![cfg_attr(
+    not(all(feature = "tracing", feature = "log")),
+    allow(dead_code, reason = "the parts that one of the two uses")
+)]
 
 mod event_site;
 mod fields;

@@ -30,6 +30,7 @@ fn main() {
                 "race" => race(),
                 "crowded" => crowded(),
                 "growing" => growing(),
+                "narrow" => narrow(),
                 _ => panic!("which way?"),
             }
         }
@@ -215,6 +216,18 @@ fn race() {
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().expect("a thread ends"));
+}
+
+/// More text than an event has room for in a slot of 64 words.
+fn narrow() {
+    let long = "0123456789".repeat(40);
+    let text = long.as_str();
+    info!(a = text, b = text, c = text, d = text, e = text, "{text}{}", 1);
+    say("few");
+    pause();
+    info!(a = text, b = text, c = text, d = text, e = text, f = text, g = text, "{text}{}", 1);
+    say("many");
+    pause();
 }
 
 /// New callsites, one after the other, while the test reads: as many as a ring has room for.
