@@ -1,7 +1,7 @@
 //! For bridges from other interfaces of tracing and logging: sites that are made when the program runs.
 //!
-//! A mark like [`rip_event!`](crate::rip_event) is a *site*: a place in the source, with a level and a format, which the
-//! linker keeps. An interface that knows its places only when the program runs makes a [`Callsite`] for each of them.
+//! A mark like [`rip_event!`](crate::rip_event) is a *site*: a place in the source, with a level and a format, which
+//! the linker keeps. An interface that knows its places only when the program runs makes a [`Callsite`] for each of them.
 //! The first event of a callsite enters it in the ring. From then on, an event costs about what one of `rip_event!`
 //! does. `read-rip` shows both alike.
 //!

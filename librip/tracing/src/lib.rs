@@ -73,8 +73,8 @@ log::info!("listening at port {}", 8080);
 //! * An event has at most ten values: the message and nine fields. The text of the event names the fields that were not
 //!   recorded.
 //! * A field that has no value is shown as `(none)`.
-//! * A thread has room for 64 entered spans. Deeper ones are not recorded, and an event says so. The table of open spans
-//!   has room for 16 of them.
+//! * A thread has room for 64 entered spans. Deeper ones are not recorded, and an event says so. The table of open
+//!   spans has room for 16 of them.
 //! * An event takes some ten to fifty words of the thread's history. So set `RIP_WORDS`, or [`librip::Builder::words`],
 //!   to 1024 or more.
 //! * The ring has room for some 30,000 callsites. What they record beyond that is replaced by an event that says where
@@ -82,10 +82,10 @@ log::info!("listening at port {}", 8080);
 //!
 //! # What it costs
 //!
-//! An event with two integers takes about a third of what it takes to format it into memory, and eight times as much as
-//! one of [`librip::rip_event!`]: on one machine 67 to 83 ns. The first event of a callsite allocates, and enters the callsite
-//! in the ring. A span with fields allocates when it is made. If the process does not record, an event costs one look at
-//! whether it does. Which events there are is up to the filters of `tracing-subscriber`, and to
+//! An event with two integers takes about a third of what it takes to format it into memory, and seven or eight times
+//! as much as one of [`librip::rip_event!`]: on one machine 67 to 83 ns. The first event of a callsite allocates, and
+//! enters the callsite in the ring. A span with fields allocates when it is made. If the process does not record, an
+//! event costs one look at whether it does. Which events there are is up to the filters of `tracing-subscriber`, and to
 //! [`log::set_max_level`](https://docs.rs/log/latest/log/fn.set_max_level.html).
 //!
 //! # It never harms the program

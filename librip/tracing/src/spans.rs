@@ -1,7 +1,7 @@
 //! The spans that the calling thread has entered.
 //!
-//! A thread exits a span in another call than the one that entered it. So what ends the span is kept here, by the span's
-//! id. The list needs no destructor, so spans of destructors of thread-locals are recorded too.
+//! A thread exits a span in another call than the one that entered it. So what ends the span is kept here, by the
+//! span's id. The list needs no destructor, so spans of destructors of thread-locals are recorded too.
 
 use std::cell::Cell;
 
