@@ -14,37 +14,38 @@
     je L2
 L16:
     mov rax, qword ptr [rip + librip_module_1@GOTPCREL]
-    mov ecx, dword ptr [rax + 8]
-    cmp cl, 2
+    mov rsi, qword ptr [rax]
+    mov eax, dword ptr [rax + 8]
+    cmp al, 2
     je L2
-    mov edx, 2
-    xadd qword ptr [rdi - 8], rdx
-    mov r8, qword ptr [rax]
-    mov rax, rdx
+    mov ecx, 2
+    xadd qword ptr [rdi - 8], rcx
+    mov rax, rcx
     shl rax, 49
-    movabs rsi, 281474976710648
-    mov rcx, rbx
-    and rcx, rsi
-    or rax, rcx
-    add rax, rsi
+    movabs r8, 281474976710648
+    mov rdx, rbx
+    and rdx, r8
+    or rax, rdx
+    add rax, r8
     add rax, 10
-    mov rsi, r8
-    and rsi, rdx
-    mov qword ptr [rdi + 8*rsi], rax
-    inc rdx
-    mov rax, rdx
+    mov r8, rcx
+    and r8, rsi
+    mov qword ptr [rdi + 8*r8], rax
+    inc rcx
+    mov rax, rcx
     shl rax, 49
-    lea rsi, [rip + .Lanon._.2]
+    lea r8, [rip + .Lanon._.2]
     mov r9, rax
-    or r9, rsi
-    and r8, rdx
-    mov qword ptr [rdi + 8*r8], r9
-    mov r8, qword ptr [rdi - 392]
-    test r8, r8
+    or r9, r8
+    mov r10, rcx
+    and r10, rsi
+    mov qword ptr [rdi + 8*r10], r9
+    mov r9, qword ptr [rdi - 392]
+    test r9, r9
     je L3
-    lea rcx, [rip + .Lanon._.2]
-    movabs r8, 288230376151711745
-    mov rsi, rbx
+    lea r8, [rip + .Lanon._.2]
+    movabs r9, 288230376151711745
+    mov rdx, rbx
     call qword ptr [rip + _ZN6librip4lock5table45_$LT$impl$u20$librip..process..slot..Slot$GT$18enter_lock_further@GOTPCREL]
 L18:
     mov r14, rax
@@ -94,13 +95,13 @@ L15:
 L3:
     mov r14, rdi
     add r14, -400
-    or rax, rcx
-    lea rcx, [rax + rsi]
-    movabs r8, -7046029254386353131
-    imul r8, rcx
-    shrd r8, rsi, 56
+    or rax, rdx
+    lea rcx, [rax + r8]
+    movabs rsi, -7046029254386353131
+    imul rsi, rcx
+    shrd rsi, r8, 56
     movabs rdx, 1441151880758558740
-    xor rdx, r8
+    xor rdx, rsi
     mov qword ptr [rdi - 392], rdx
     mov qword ptr [rdi - 400], rax
     mov ecx, 1
