@@ -1,5 +1,6 @@
-/* librip.h: records where each thread is and which locks it holds, for one to two nanoseconds a mark, in a file that
- * outlives the process. For C99 to C23 and C++11 to C++23. It is long because programs install and include one file.
+/* librip.h: records where each thread is, which locks it holds, and what it says, in a file that outlives the process.
+ * A mark takes one to two nanoseconds. For C99 to C23 and C++11 to C++23. It is long because programs install and
+ * include one file.
  *
  *     #include <librip.h>
  *     #include <pthread.h>
@@ -25,8 +26,8 @@
  * A mark stores its own address and a sequence number in the calling thread's slot of a shared file, the ring. A mark
  * takes no lock, makes no system call, and calls no function. The first mark of a thread is an exception: it claims a
  * slot, which takes a function call and system calls. Marks for locks call the library in all but the most common
- * cases: see RIP_LOCK_ACQUIRED. The program read-rip reads the ring of a live or a dead process and shows where each
- * thread is.
+ * cases: see RIP_LOCK_ACQUIRED. Events and spans call the library too. The program read-rip reads the ring of a live or
+ * a dead process and shows where each thread is.
  *
  * Marks work in signal handlers, in forked children, in destructors of thread-locals, in threads that are cancelled
  * (also asynchronously), and in libraries that are linked or loaded by dlopen. If there is no ring, they record
@@ -230,7 +231,98 @@ extern thread_local uint8_t rip_ctr;
 
 LIBRIP_CALL_ void rip_lock_name(const volatile void *lock, const char *name);
 
-/* ==== Implementation of the marks: not part of the interface =================================================== */
+/* ---- Events, spans and captures ------------------------------------------------------------------------------- */
+
+/* RIP_EVENT("...", ...)               something happened: `read-rip log` shows it. Arguments as for printf.
+ * RIP_EVENT_LEVEL(level, "...", ...)  the same with a level: RIP_TRACE, RIP_DEBUG, RIP_INFO, RIP_WARN or RIP_ERROR.
+ *                                     Without one, an event has RIP_INFO.
+ *
+ *     RIP_EVENT("move a disk from %d to %d", from, to);
+ *     RIP_EVENT_LEVEL(RIP_WARN, "cannot open %s: %d", path, errno);
+ *
+ * The program formats nothing. It stores the values, at most ten, in the calling thread's slot, and read-rip formats
+ * them. That takes some tens of instructions. The format is a string literal, and the compiler checks it against the
+ * values as it does for printf (-Wformat). An event may stand wherever a call may, also in a signal handler. Each value
+ * is evaluated once.
+ *
+ * Values are integers of up to 64 bits, enums, bool, floats and pointers. A long double is recorded as a double. What
+ * %s shows is recorded by value: up to 48 bytes, or 18 in an event with many texts. As printf does, the event reads it
+ * up to its zero byte, or as many bytes as the precision says ("%.*s"). A null pointer is "(null)". A `char *` with
+ * another conversion, such as %p, is an address, and nothing is read there.
+ *
+ * RIP_TEXT(text)                      as a value for %s: records the text by reference. The text must last as long as
+ *                                     the process, and must not change: a literal, for example, or an element of a
+ *                                     table of literals. It takes less time, and the text may have any length. The
+ *                                     ring has up to 256 bytes of it. */
+#define RIP_EVENT(...) RIP_EVENT_LEVEL(RIP_INFO, __VA_ARGS__)
+#define RIP_EVENT_LEVEL(level, ...) LIBRIP_EVENT_(librip_event_, level, __VA_ARGS__)
+#define RIP_TEXT(text) librip_text_(text)
+
+#define RIP_TRACE 1
+#define RIP_DEBUG 2
+#define RIP_INFO 3
+#define RIP_WARN 4
+#define RIP_ERROR 5
+
+/* Something lasts from here to there. `read-rip spans` shows how long spans took, and which are open and since when,
+ * also after a crash: a thread's slot has a table of its open spans, with room for 16. Of an open span, the table has
+ * the first value.
+ *
+ * RIP_SPAN("name");                   the span lasts until the end of the enclosing block. It is a declaration.
+ * RIP_SPAN_WITH("name", "...", ...);  the same with values, as RIP_EVENT has them.
+ *
+ *     void parse(const char *text, size_t size) {
+ *         RIP_SPAN_WITH("parse", "%zu bytes", size);
+ *         ...
+ *     }
+ *
+ * RIP_SPAN_BEGIN("name")              begins a span, and returns it as a struct rip_span.
+ * RIP_SPAN_BEGIN_WITH("name", "...", ...)
+ * RIP_SPAN_END(span)                  ends it. Use it once for each span, in the thread that began the span. Spans may
+ *                                     end in any order. A struct rip_span that is all zeros is no span. */
+struct rip_span {
+    uint64_t begin;
+    uint64_t since;
+    uint64_t pc_end;
+    uint64_t cursor;
+    uint64_t entry;
+};
+#define RIP_SPAN(name) LIBRIP_SPAN_GUARD_(RIP_SPAN_BEGIN(name))
+#define RIP_SPAN_WITH(name, ...) LIBRIP_SPAN_GUARD_(RIP_SPAN_BEGIN_WITH(name, __VA_ARGS__))
+#define RIP_SPAN_BEGIN(name) LIBRIP_SPAN_BEGIN_(name, "", LIBRIP_NULL_, 0)
+#define RIP_SPAN_BEGIN_WITH(name, ...)                                                                               \
+    (LIBRIP_CHECK_(__VA_ARGS__), LIBRIP_SPAN_BEGIN_(name, LIBRIP_FIRST_(__VA_ARGS__, 0), LIBRIP_VALUES_(__VA_ARGS__)))
+#define RIP_SPAN_END(span) librip_span_end_(span)
+
+/* A thread's history has room for its last words alone. These keep a copy of it where something is wrong that will be
+ * explained by what came before. `read-rip captures` shows the copies. A ring has the last 64 of them.
+ *
+ * RIP_CAPTURE("...", ...)             records an event, and keeps what this thread has recorded up to it. The level is
+ *                                     RIP_WARN.
+ * RIP_CAPTURE_LEVEL(level, "...", ...)
+ * RIP_SLOW_CYCLE("name", limit_us);   a declaration. If the enclosing block takes longer than this many microseconds,
+ *                                     an event says so at its end, and what the thread has recorded in it is kept.
+ *
+ *     for (;;) {
+ *         RIP_SLOW_CYCLE("loop", 20000);
+ *         serve(next_request());
+ *     } */
+#define RIP_CAPTURE(...) RIP_CAPTURE_LEVEL(RIP_WARN, __VA_ARGS__)
+#define RIP_CAPTURE_LEVEL(level, ...) LIBRIP_EVENT_(librip_capture_, level, __VA_ARGS__)
+#define RIP_SLOW_CYCLE(name, limit_us) LIBRIP_SLOW_CYCLE_(name, limit_us)
+
+/* Copies the ring to a file, while threads record on. read-rip reads the copy as it would read the ring. A file of this
+ * name is replaced. Returns 0, or an error number: ENOENT if this process does not record, if another copy of librip in
+ * it made the ring, or if the ring's file was removed, EBUSY if another thread makes a dump to this path, or the error
+ * of writing the file. */
+LIBRIP_CALL_ int rip_dump(const char *path);
+
+/* From now on, this signal makes a dump, each time it comes, and does nothing else any more. What fails then is not
+ * reported. Returns 0, or an error number: EINVAL if there is no such signal, or none that can be handled. With
+ * RIP_DISABLE, the signal does what it did before. */
+LIBRIP_CALL_ int rip_dump_at_signal(int signal, const char *path);
+
+/* ==== Implementation of the macros: not part of the interface =================================================== */
 
 /* Numbers of the format. The crate librip-format defines them. */
 #define LIBRIP_KIND_SNAP 0
@@ -243,15 +335,34 @@ LIBRIP_CALL_ void rip_lock_name(const volatile void *lock, const char *name);
 #define LIBRIP_KIND_CONDITION_WOKEN 8
 #define LIBRIP_KIND_LOCK_DESTROYED 9
 
+#define LIBRIP_KIND_EVENT 14
+#define LIBRIP_KIND_SPAN_BEGIN 15
+#define LIBRIP_KIND_SPAN_END 16
+
+#define LIBRIP_SITE_PRINTF_ 8 /* the format is one of printf */
+
 #define LIBRIP_OPERAND_LOCK_ 3
 #define LIBRIP_OPERAND_TIME_ 4
 #define LIBRIP_OPERAND_SINCE_ 5
 #define LIBRIP_OPERAND_CONDITION_ 6
+#define LIBRIP_OPERAND_SHAPE_ 10
 #define LIBRIP_TYPES_LOCK_ LIBRIP_OPERAND_LOCK_
 #define LIBRIP_TYPES_TIME_LOCK_ (LIBRIP_OPERAND_TIME_ | LIBRIP_OPERAND_LOCK_ << 8)
 #define LIBRIP_TYPES_TIME_LOCK_CONDITION_                                                                            \
     (LIBRIP_OPERAND_TIME_ | LIBRIP_OPERAND_LOCK_ << 8 | LIBRIP_OPERAND_CONDITION_ << 16)
 #define LIBRIP_TYPES_TIME_SINCE_LOCK_ (LIBRIP_OPERAND_TIME_ | LIBRIP_OPERAND_SINCE_ << 8 | LIBRIP_OPERAND_LOCK_ << 16)
+#define LIBRIP_TYPES_TIME_SINCE_ (LIBRIP_OPERAND_TIME_ | LIBRIP_OPERAND_SINCE_ << 8)
+
+/* Types of values. */
+#define LIBRIP_VALUE_UNSIGNED_ 1
+#define LIBRIP_VALUE_I32_ 4
+#define LIBRIP_VALUE_U64_ 5
+#define LIBRIP_VALUE_I64_ 6
+#define LIBRIP_VALUE_F64_ 8
+#define LIBRIP_VALUE_BOOL_ 9
+#define LIBRIP_VALUE_POINTER_ 11
+#define LIBRIP_VALUE_BYTES_ 12
+#define LIBRIP_VALUE_TEXT_ 13
 
 #define LIBRIP_SEQUENCE_SHIFT_ 49
 #define LIBRIP_SEQUENCE_MASK_ ((UINT64_C(1) << (64 - LIBRIP_SEQUENCE_SHIFT_)) - 1)
@@ -270,6 +381,59 @@ LIBRIP_CALL_ void rip_lock_name(const volatile void *lock, const char *name);
 /* What is xored with `meta` to change these bits of the state and the flags: the checksum covers them. */
 #define LIBRIP_HELD_CHANGE_(bits) ((bits) ^ (bits) >> LIBRIP_HELD_BITS_SHIFT_)
 #define LIBRIP_CLOCK_LEVEL_ALL_ 2
+
+#ifdef __cplusplus
+#define LIBRIP_CAST_(type, value) reinterpret_cast<type>(value)
+#define LIBRIP_NULL_ nullptr
+#else
+#define LIBRIP_CAST_(type, value) ((type)(value))
+#define LIBRIP_NULL_ NULL
+#endif
+
+#define LIBRIP_JOIN_(a, b) LIBRIP_JOIN_NOW_(a, b)
+#define LIBRIP_JOIN_NOW_(a, b) a##b
+#define LIBRIP_FIRST_(first, ...) first
+
+/* The number of values after the format, or MANY. */
+#define LIBRIP_COUNT_(...)                                                                                           \
+    LIBRIP_AT_31_(__VA_ARGS__, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY,   \
+                  MANY, MANY, MANY, MANY, MANY, MANY, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0)
+#define LIBRIP_AT_31_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, ab, ac, ad,  \
+                      ae, at_31, ...)                                                                                \
+    at_31
+
+/* LIBRIP_EACH_(macro, "format", a, b) is macro(a), macro(b). */
+#define LIBRIP_EACH_(m, ...) LIBRIP_JOIN_(LIBRIP_EACH_, LIBRIP_COUNT_(__VA_ARGS__))(m, __VA_ARGS__)
+#define LIBRIP_EACH_MANY(m, ...) AN_EVENT_HAS_AT_MOST_TEN_VALUES
+#define LIBRIP_EACH_1(m, format, a) m(a)
+#define LIBRIP_EACH_2(m, format, a, b) m(a), m(b)
+#define LIBRIP_EACH_3(m, format, a, b, c) m(a), m(b), m(c)
+#define LIBRIP_EACH_4(m, format, a, b, c, d) m(a), m(b), m(c), m(d)
+#define LIBRIP_EACH_5(m, format, a, b, c, d, e) m(a), m(b), m(c), m(d), m(e)
+#define LIBRIP_EACH_6(m, format, a, b, c, d, e, f) m(a), m(b), m(c), m(d), m(e), m(f)
+#define LIBRIP_EACH_7(m, format, a, b, c, d, e, f, g) m(a), m(b), m(c), m(d), m(e), m(f), m(g)
+#define LIBRIP_EACH_8(m, format, a, b, c, d, e, f, g, h) m(a), m(b), m(c), m(d), m(e), m(f), m(g), m(h)
+#define LIBRIP_EACH_9(m, format, a, b, c, d, e, f, g, h, i) m(a), m(b), m(c), m(d), m(e), m(f), m(g), m(h), m(i)
+#define LIBRIP_EACH_10(m, format, a, b, c, d, e, f, g, h, i, j)                                                      \
+    m(a), m(b), m(c), m(d), m(e), m(f), m(g), m(h), m(i), m(j)
+
+/* Chooses what to do if there are values, and if there are none. */
+#define LIBRIP_IF_VALUES_(s, none, ...)                                                                              \
+    LIBRIP_AT_31_(__VA_ARGS__, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s, s,   \
+                  s, s, none, 0)
+
+/* Lets the compiler check a format against its values. It is never called. */
+static __inline__ __attribute__((unused, no_instrument_function, format(printf, 1, 2))) int librip_check_format_(
+    const char *format, ...) {
+    (void)format;
+    return 0;
+}
+#define LIBRIP_CHECK_(...)                                                                                           \
+    ((void)(0 ? LIBRIP_IF_VALUES_(LIBRIP_CHECK_VALUES_, LIBRIP_CHECK_FORMAT_, __VA_ARGS__)(__VA_ARGS__) : 0))
+#define LIBRIP_CHECK_FORMAT_(format) librip_check_format_(format)
+#define LIBRIP_CHECK_VALUES_(...)                                                                                    \
+    librip_check_format_(LIBRIP_FIRST_(__VA_ARGS__, 0), LIBRIP_EACH_(LIBRIP_CHECKED_, __VA_ARGS__))
+#define LIBRIP_CYCLE_FORMAT_(name) name ": a cycle took %lu us, more than %lu us"
 
 #ifndef RIP_DISABLE
 
@@ -312,6 +476,22 @@ struct librip_module_state_1 {
     uint32_t is_open; /* not 0: there is a ring */
 };
 
+/* A value of an event: the bits of a number, or an address. The lowest 8 bits of `type` are one of LIBRIP_VALUE_*_. The
+ * length of a text by reference is above. */
+struct librip_value_1 {
+    uint64_t bits;
+    uint64_t type;
+};
+
+/* What RIP_SLOW_CYCLE needs to know at the end of the block. */
+struct librip_cycle_1 {
+    uint64_t pc;
+    uint64_t begun_ns;
+    uint64_t limit_us;
+    uint64_t cursor;
+    uint64_t first;
+};
+
 /* A check at compile time that works in C99 too. */
 #define LIBRIP_ASSERT_(name, condition) typedef char librip_assert_##name##_[(condition) ? 1 : -1]
 LIBRIP_ASSERT_(slot, sizeof(struct librip_slot_1) == 512);
@@ -330,6 +510,13 @@ void librip_lock_try_failed_1(const volatile void *lock, uint64_t pc);
 void librip_lock_destroyed_1(const volatile void *lock, uint64_t pc);
 void librip_condition_wait_1(const volatile void *condition, const volatile void *lock, uint64_t pc);
 void librip_condition_woken_1(const volatile void *condition, const volatile void *lock, uint64_t pc);
+void librip_event_1(uint64_t pc, const char *format, const struct librip_value_1 *values, size_t count);
+void librip_capture_1(uint64_t pc, const char *format, const struct librip_value_1 *values, size_t count);
+struct rip_span librip_span_begin_1(uint64_t pc, uint64_t pc_end, const char *format,
+                                    const struct librip_value_1 *values, size_t count);
+void librip_span_end_1(struct rip_span span);
+struct librip_cycle_1 librip_cycle_begin_1(uint64_t pc, uint64_t limit_us);
+void librip_cycle_end_1(struct librip_cycle_1 cycle);
 
 /* One block in each module: the linker keeps one of the definitions of all translation units, or that of the Rust
  * parts. It is hidden and uses the initial-exec model, so that a mark in a library reaches it without a call. */
@@ -375,11 +562,10 @@ static __attribute__((constructor(101), used, no_instrument_function)) void libr
 /* Not instrumented, so that a mark may stand in the hooks of -finstrument-functions. */
 #define LIBRIP_INLINE_ static __inline__ __attribute__((always_inline, unused, no_instrument_function))
 #ifdef __cplusplus
-#define LIBRIP_CAST_(type, value) reinterpret_cast<type>(value)
-#define LIBRIP_NULL_ nullptr
+#define LIBRIP_NUMBER_(type, value) static_cast<type>(value)
+#define LIBRIP_METHOD_ __attribute__((always_inline, no_instrument_function)) inline
 #else
-#define LIBRIP_CAST_(type, value) ((type)(value))
-#define LIBRIP_NULL_ NULL
+#define LIBRIP_NUMBER_(type, value) ((type)(value))
 #endif
 #define LIBRIP_LIKELY_(condition) __builtin_expect(!!(condition), 1)
 
@@ -640,6 +826,252 @@ LIBRIP_INLINE_ void librip_destroyed_(const volatile void *lock, uint64_t pc) {
     __asm__ __volatile__("" : : : "memory");
 }
 
+/* ---- Events ---------------------------------------------------------------------------------------------------- */
+
+/* What RIP_TEXT returns is a pointer to the text. The type alone says that it is one by reference. */
+struct librip_text_1;
+LIBRIP_INLINE_ const struct librip_text_1 *librip_text_(const char *text) {
+    return LIBRIP_CAST_(const struct librip_text_1 *, text);
+}
+
+/* The values of events. Types with fewer bits become an int, as they do for printf. */
+LIBRIP_INLINE_ struct librip_value_1 librip_value_1_(uint64_t bits, uint64_t type) {
+    struct librip_value_1 value = {bits, type};
+    return value;
+}
+LIBRIP_INLINE_ struct librip_value_1 librip_of_bool_(bool value) {
+    return librip_value_1_(value, LIBRIP_VALUE_BOOL_);
+}
+LIBRIP_INLINE_ struct librip_value_1 librip_of_i32_(int32_t value) {
+    return librip_value_1_(LIBRIP_NUMBER_(uint32_t, value), LIBRIP_VALUE_I32_);
+}
+LIBRIP_INLINE_ struct librip_value_1 librip_of_u32_(uint32_t value) {
+    return librip_value_1_(value, LIBRIP_VALUE_UNSIGNED_);
+}
+LIBRIP_INLINE_ struct librip_value_1 librip_of_i64_(int64_t value) {
+    return librip_value_1_(LIBRIP_NUMBER_(uint64_t, value), LIBRIP_VALUE_I64_);
+}
+LIBRIP_INLINE_ struct librip_value_1 librip_of_u64_(uint64_t value) {
+    return librip_value_1_(value, LIBRIP_VALUE_U64_);
+}
+LIBRIP_INLINE_ struct librip_value_1 librip_of_double_(double value) {
+    uint64_t bits;
+    __builtin_memcpy(&bits, &value, sizeof bits);
+    return librip_value_1_(bits, LIBRIP_VALUE_F64_);
+}
+LIBRIP_INLINE_ struct librip_value_1 librip_of_float_(float value) {
+    return librip_of_double_(LIBRIP_NUMBER_(double, value));
+}
+LIBRIP_INLINE_ struct librip_value_1 librip_of_long_double_(long double value) {
+    return librip_of_double_(LIBRIP_NUMBER_(double, value));
+}
+LIBRIP_INLINE_ struct librip_value_1 librip_of_pointer_(const volatile void *value) {
+    return librip_value_1_(LIBRIP_CAST_(uintptr_t, value), LIBRIP_VALUE_POINTER_);
+}
+LIBRIP_INLINE_ struct librip_value_1 librip_of_characters_(const volatile void *value) {
+    return librip_value_1_(LIBRIP_CAST_(uintptr_t, value), LIBRIP_VALUE_BYTES_);
+}
+LIBRIP_INLINE_ struct librip_value_1 librip_of_text_(const struct librip_text_1 *value) {
+    const char *text = value ? LIBRIP_CAST_(const char *, value) : "(null)";
+    return librip_value_1_(LIBRIP_CAST_(uintptr_t, text), LIBRIP_VALUE_TEXT_ | __builtin_strlen(text) << 8);
+}
+
+LIBRIP_INLINE_ void librip_event_(uint64_t pc, const char *format, const struct librip_value_1 *values, size_t count) {
+    if (librip_is_active_()) {
+        librip_event_1(pc, format, values, count);
+    }
+    __asm__ __volatile__("" : : : "memory");
+}
+
+LIBRIP_INLINE_ void librip_capture_(uint64_t pc, const char *format, const struct librip_value_1 *values,
+                                    size_t count) {
+    if (librip_is_active_()) {
+        librip_capture_1(pc, format, values, count);
+    }
+    __asm__ __volatile__("" : : : "memory");
+}
+
+LIBRIP_INLINE_ struct rip_span librip_span_begin_(uint64_t pc, uint64_t pc_end, const char *format,
+                                                  const struct librip_value_1 *values, size_t count) {
+    struct rip_span span = {0, 0, 0, 0, 0};
+    if (librip_is_active_()) {
+        span = librip_span_begin_1(pc, pc_end, format, values, count);
+    }
+    __asm__ __volatile__("" : : : "memory");
+    return span;
+}
+
+LIBRIP_INLINE_ void librip_span_end_(struct rip_span span) {
+    if (span.begin) {
+        librip_span_end_1(span);
+    }
+    __asm__ __volatile__("" : : : "memory");
+}
+
+LIBRIP_INLINE_ struct librip_cycle_1 librip_cycle_begin_(uint64_t pc, uint64_t limit_us) {
+    struct librip_cycle_1 cycle = {0, 0, 0, 0, 0};
+    if (librip_is_active_()) {
+        cycle = librip_cycle_begin_1(pc, limit_us);
+    }
+    return cycle;
+}
+
+LIBRIP_INLINE_ void librip_cycle_end_(struct librip_cycle_1 cycle) {
+    if (cycle.pc) {
+        librip_cycle_end_1(cycle);
+    }
+}
+
+#ifdef __cplusplus
+} /* extern "C" */
+
+/* The value of an expression of any type. */
+LIBRIP_INLINE_ librip_value_1 librip_value_(bool value) { return librip_of_bool_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(char value) { return librip_of_i32_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(signed char value) { return librip_of_i32_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(short value) { return librip_of_i32_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(int value) { return librip_of_i32_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(unsigned char value) { return librip_of_u32_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(unsigned short value) { return librip_of_u32_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(unsigned value) { return librip_of_u32_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(wchar_t value) { return librip_of_i32_(static_cast<int32_t>(value)); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(char16_t value) { return librip_of_u32_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(char32_t value) { return librip_of_u32_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(long value) { return librip_of_i64_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(long long value) { return librip_of_i64_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(unsigned long value) { return librip_of_u64_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(unsigned long long value) { return librip_of_u64_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(float value) { return librip_of_float_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(double value) { return librip_of_double_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(long double value) { return librip_of_long_double_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(const librip_text_1 *value) { return librip_of_text_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(decltype(nullptr)) { return librip_of_pointer_(nullptr); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(char *value) { return librip_of_characters_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(const char *value) { return librip_of_characters_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(signed char *value) { return librip_of_characters_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(const signed char *value) { return librip_of_characters_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(unsigned char *value) { return librip_of_characters_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(const unsigned char *value) { return librip_of_characters_(value); }
+#ifdef __cpp_char8_t
+LIBRIP_INLINE_ librip_value_1 librip_value_(char8_t value) { return librip_of_u32_(value); }
+LIBRIP_INLINE_ librip_value_1 librip_value_(const char8_t *value) { return librip_of_characters_(value); }
+#endif
+template <class T>
+LIBRIP_INLINE_ librip_value_1 librip_value_(T *value) {
+    return librip_value_1_(reinterpret_cast<uintptr_t>(value), LIBRIP_VALUE_POINTER_);
+}
+
+/* A text by reference is a text for printf too. */
+template <class T>
+LIBRIP_INLINE_ T librip_checked_(T value) { return value; }
+LIBRIP_INLINE_ const char *librip_checked_(const librip_text_1 *) { return ""; }
+
+/* The values of one event, which last as long as temporary objects in them do. */
+template <size_t count>
+struct librip_values_1 {
+    librip_value_1 all[count];
+    LIBRIP_METHOD_ const librip_value_1 *get() const { return all; }
+};
+
+#define LIBRIP_CHECKED_(value) librip_checked_(value)
+#define LIBRIP_VALUE_(value) librip_value_(value)
+#define LIBRIP_SOME_VALUES_(count, ...) librip_values_1<count>{{LIBRIP_EACH_(LIBRIP_VALUE_, __VA_ARGS__)}}.get(), count
+
+/* Ends a span, or a cycle, at the end of its block. */
+struct librip_span_guard_ {
+    explicit LIBRIP_METHOD_ librip_span_guard_(rip_span begun) : span(begun) {}
+    LIBRIP_METHOD_ ~librip_span_guard_() { librip_span_end_(span); }
+    librip_span_guard_(const librip_span_guard_ &) = delete;
+    librip_span_guard_ &operator=(const librip_span_guard_ &) = delete;
+    const rip_span span;
+};
+struct librip_cycle_guard_ {
+    explicit LIBRIP_METHOD_ librip_cycle_guard_(librip_cycle_1 begun) : cycle(begun) {}
+    LIBRIP_METHOD_ ~librip_cycle_guard_() { librip_cycle_end_(cycle); }
+    librip_cycle_guard_(const librip_cycle_guard_ &) = delete;
+    librip_cycle_guard_ &operator=(const librip_cycle_guard_ &) = delete;
+    const librip_cycle_1 cycle;
+};
+#define LIBRIP_GUARD_(kind, begun) const librip_##kind##_guard_ LIBRIP_JOIN_(librip_guard_, __COUNTER__){begun}
+
+extern "C" {
+#else
+
+#define LIBRIP_CHECKED_(value) __extension__ _Generic((value), const struct librip_text_1 *: "", default: (value))
+/* For gcc, a bit-field has a type of its own. The inner selection is by what that becomes as an argument. */
+#define LIBRIP_VALUE_(value)                                                                                         \
+    __extension__ _Generic((value),                                                                                  \
+        bool: librip_of_bool_,                                                                                       \
+        char: librip_of_i32_,                                                                                        \
+        signed char: librip_of_i32_,                                                                                 \
+        short: librip_of_i32_,                                                                                       \
+        int: librip_of_i32_,                                                                                         \
+        unsigned char: librip_of_u32_,                                                                               \
+        unsigned short: librip_of_u32_,                                                                              \
+        unsigned: librip_of_u32_,                                                                                    \
+        long: librip_of_i64_,                                                                                        \
+        long long: librip_of_i64_,                                                                                   \
+        unsigned long: librip_of_u64_,                                                                               \
+        unsigned long long: librip_of_u64_,                                                                          \
+        float: librip_of_float_,                                                                                     \
+        double: librip_of_double_,                                                                                   \
+        long double: librip_of_long_double_,                                                                         \
+        const struct librip_text_1 *: librip_of_text_,                                                               \
+        char *: librip_of_characters_,                                                                               \
+        const char *: librip_of_characters_,                                                                         \
+        signed char *: librip_of_characters_,                                                                        \
+        const signed char *: librip_of_characters_,                                                                  \
+        unsigned char *: librip_of_characters_,                                                                      \
+        const unsigned char *: librip_of_characters_,                                                                \
+        default: _Generic(1 ? (value) : 0,                                                                           \
+            int: librip_of_i32_,                                                                                     \
+            unsigned: librip_of_u32_,                                                                                \
+            default: librip_of_pointer_))(value)
+#define LIBRIP_SOME_VALUES_(count, ...)                                                                              \
+    (const struct librip_value_1[]){LIBRIP_EACH_(LIBRIP_VALUE_, __VA_ARGS__)}, count
+
+LIBRIP_INLINE_ void librip_end_span_(struct rip_span *span) {
+    librip_span_end_(*span);
+}
+LIBRIP_INLINE_ void librip_end_cycle_(struct librip_cycle_1 *cycle) {
+    librip_cycle_end_(*cycle);
+}
+#define LIBRIP_GUARD_(kind, begun)                                                                                   \
+    __attribute__((cleanup(librip_end_##kind##_), unused))                                                           \
+    LIBRIP_GUARDED_##kind LIBRIP_JOIN_(librip_guard_, __COUNTER__) = begun
+#define LIBRIP_GUARDED_span struct rip_span
+#define LIBRIP_GUARDED_cycle struct librip_cycle_1
+#endif
+
+/* The values after a format: a pointer and a number. */
+#define LIBRIP_VALUES_(...) LIBRIP_IF_VALUES_(LIBRIP_COUNTED_VALUES_, LIBRIP_NO_VALUES_, __VA_ARGS__)(__VA_ARGS__)
+#define LIBRIP_COUNTED_VALUES_(...) LIBRIP_SOME_VALUES_(LIBRIP_COUNT_(__VA_ARGS__), __VA_ARGS__)
+#define LIBRIP_NO_VALUES_(format) LIBRIP_NULL_, 0
+
+/* The label within the text of a site. It is the same constant, so it takes no memory of its own. */
+#define LIBRIP_LABEL_(label) (&(LIBRIP_TEXT_(label))[sizeof(__FILE__) + 1])
+
+#define LIBRIP_EVENT_(record, level, ...)                                                                            \
+    (LIBRIP_CHECK_(__VA_ARGS__),                                                                                     \
+     record(LIBRIP_SITE_VALUE_(LIBRIP_KIND_EVENT, (level) | LIBRIP_SITE_PRINTF_, 1, LIBRIP_OPERAND_SHAPE_,           \
+                               LIBRIP_FIRST_(__VA_ARGS__, 0)),                                                       \
+            LIBRIP_LABEL_(LIBRIP_FIRST_(__VA_ARGS__, 0)), LIBRIP_VALUES_(__VA_ARGS__)))
+
+/* The label of a span is its name, a zero byte, and the format. */
+#define LIBRIP_SPAN_BEGIN_(name, format, ...)                                                                        \
+    librip_span_begin_(LIBRIP_SITE_VALUE_(LIBRIP_KIND_SPAN_BEGIN, LIBRIP_SITE_PRINTF_, 1, LIBRIP_OPERAND_SHAPE_,     \
+                                          name "\0" format),                                                         \
+                       LIBRIP_SITE_VALUE_(LIBRIP_KIND_SPAN_END, 0, 2, LIBRIP_TYPES_TIME_SINCE_, name "\0"),          \
+                       LIBRIP_LABEL_(name "\0" format) + sizeof(name), __VA_ARGS__)
+#define LIBRIP_SPAN_GUARD_(begun) LIBRIP_GUARD_(span, begun)
+
+#define LIBRIP_SLOW_CYCLE_(name, limit_us)                                                                           \
+    LIBRIP_GUARD_(cycle,                                                                                             \
+                  (LIBRIP_CHECK_(LIBRIP_CYCLE_FORMAT_(name), 0ul, 0ul),                                              \
+                   librip_cycle_begin_(LIBRIP_SITE_VALUE_(LIBRIP_KIND_EVENT, RIP_WARN | LIBRIP_SITE_PRINTF_, 1,      \
+                                                          LIBRIP_OPERAND_SHAPE_, LIBRIP_CYCLE_FORMAT_(name)),        \
+                                       limit_us)))
+
 #else /* RIP_DISABLE */
 
 #undef RIP_SNAP_LABEL
@@ -660,6 +1092,32 @@ LIBRIP_INLINE_ void librip_destroyed_(const volatile void *lock, uint64_t pc) {
 #define RIP_CONDITION_WAIT(condition, lock, flags) ((void)(condition), (void)(lock), (void)(flags))
 #define RIP_CONDITION_WOKEN(condition, lock, flags) ((void)(condition), (void)(lock), (void)(flags))
 #define RIP_LOCK_DESTROYED(lock) ((void)(lock))
+
+/* The values are evaluated, and formats are checked. */
+#undef RIP_TEXT
+#undef RIP_SPAN_END
+#define RIP_TEXT(text) (text)
+#define RIP_SPAN_END(span) ((void)(span))
+#define LIBRIP_CHECKED_(value) (value)
+#define LIBRIP_IGNORED_(value) (void)(value)
+#define LIBRIP_EVENT_(record, level, ...)                                                                            \
+    (LIBRIP_CHECK_(__VA_ARGS__), (void)("" LIBRIP_FIRST_(__VA_ARGS__, 0)), (void)(level), LIBRIP_VALUES_(__VA_ARGS__))
+#define LIBRIP_VALUES_(...) LIBRIP_IF_VALUES_(LIBRIP_SOME_VALUES_, LIBRIP_NO_VALUES_, __VA_ARGS__)(__VA_ARGS__)
+#define LIBRIP_SOME_VALUES_(...) LIBRIP_EACH_(LIBRIP_IGNORED_, __VA_ARGS__)
+#define LIBRIP_NO_VALUES_(format) (void)0
+#undef RIP_SPAN_BEGIN
+#define RIP_SPAN_BEGIN(name) ((void)("" name), librip_no_span_())
+#define LIBRIP_SPAN_BEGIN_(name, format, ...) (__VA_ARGS__, (void)("" name), librip_no_span_())
+#define LIBRIP_SPAN_GUARD_(begun)                                                                                    \
+    __attribute__((unused)) const struct rip_span LIBRIP_JOIN_(librip_guard_, __COUNTER__) = begun
+#define LIBRIP_SLOW_CYCLE_(name, limit_us)                                                                           \
+    __attribute__((unused)) const int LIBRIP_JOIN_(librip_guard_, __COUNTER__) =                                     \
+        (LIBRIP_CHECK_(LIBRIP_CYCLE_FORMAT_(name), 0ul, 0ul), (void)(limit_us), 0)
+
+LIBRIP_CALL_ struct rip_span librip_no_span_(void) {
+    struct rip_span none = {0, 0, 0, 0, 0};
+    return none;
+}
 
 LIBRIP_CALL_ uintptr_t librip_nothing_(const char *label) {
     (void)label;
@@ -703,6 +1161,15 @@ LIBRIP_CALL_ void rip_exit(void) {
 LIBRIP_CALL_ void rip_lock_name(const volatile void *lock, const char *name) {
     (void)lock;
     (void)name;
+}
+LIBRIP_CALL_ int rip_dump(const char *path) {
+    (void)path;
+    return 2; /* ENOENT: there is no ring */
+}
+LIBRIP_CALL_ int rip_dump_at_signal(int signal, const char *path) {
+    (void)signal;
+    (void)path;
+    return 0;
 }
 
 #endif /* RIP_DISABLE */

@@ -1,5 +1,6 @@
 //! Functions of the recorder for the package `librip-capi`. They are not part of the public interface.
 
+use crate::process::seen::Seen;
 use crate::process::{instance, thread};
 
 /// The functions that marks of locks call.
@@ -20,11 +21,39 @@ pub mod lock_marks {
 
 /// What marks of events and spans record.
 pub use crate::event::any_value::AnyValue;
+pub use crate::event::by_hand::{CycleByHand, SpanByHand};
+pub use crate::event::packed::{PackedTypes, PackedValue, PackedValues};
 pub use crate::event::text::Text;
 
 /// Records an event with these values, of which the first ten count. The PC is a site of the kind EVENT.
 pub fn event(pc: u64, values: &[AnyValue<'_>]) {
     crate::event::record::event(pc, values);
+}
+
+/// The same with the values of a program in C.
+#[inline]
+pub fn packed_event(pc: u64, values: PackedValues<'_>) {
+    crate::event::record::event(pc, values);
+}
+
+/// The same. Then it keeps what the thread has recorded up to the event.
+#[inline]
+pub fn packed_capture(pc: u64, values: PackedValues<'_>) {
+    crate::event::capture::capture(pc, values);
+}
+
+/// Sites where each `char *` is a text that ends with a zero byte.
+static PLAIN: Seen<1024> = Seen::new();
+
+/// Whether [`note_plain`] was called for this site. If it was, this may be false all the same.
+#[inline]
+pub fn is_plain(pc: u64) -> bool {
+    PLAIN.has_at_once(pc)
+}
+
+/// Each `char *` of this site is a text that ends with a zero byte.
+pub fn note_plain(pc: u64) {
+    PLAIN.is_new(pc);
 }
 
 /// Runs `body`, which may call a cancellation point, while this thread cannot be cancelled.

@@ -14,7 +14,7 @@
 //! # What is not measured
 //!
 //! A C library that is loaded by `dlopen`, which needs one more load to find the block. Contended locks, for which both
-//! languages call the library.
+//! languages call the library. Events that wait for nothing but each other: a program does other work between them.
 
 #![allow(unsafe_code, reason = "declares functions of the C part")]
 
@@ -24,7 +24,7 @@ mod turns;
 use core::ffi::c_int;
 use core::hint::black_box;
 
-use librip::{Builder, Keep, rip_lock_acquired, rip_lock_released, rip_snap};
+use librip::{Builder, Keep, Text, rip_event, rip_lock_acquired, rip_lock_released, rip_snap, rip_span};
 use rip as _;
 use turns::{Candidate, ROUNDS, SLICE_NS, in_turns, quantile};
 
@@ -43,6 +43,12 @@ unsafe extern "C" {
     safe fn rip_bench_pthread_marks(rounds: u64);
     safe fn rip_bench_pthread_nested(rounds: u64);
     safe fn rip_bench_pthread_nested_marks(rounds: u64);
+    safe fn rip_bench_events(rounds: u64);
+    safe fn rip_bench_events_with_values(rounds: u64);
+    safe fn rip_bench_events_with_long_values(rounds: u64);
+    safe fn rip_bench_events_with_text(rounds: u64);
+    safe fn rip_bench_events_with_static_text(rounds: u64);
+    safe fn rip_bench_spans(rounds: u64);
     safe fn pthread_mutex_lock(mutex: *const Mutex) -> c_int;
     safe fn pthread_mutex_unlock(mutex: *const Mutex) -> c_int;
 }
@@ -78,6 +84,20 @@ fn main() {
         Candidate::new("two pthread_mutex, nested", 0, 1, |rounds| rip_bench_pthread_nested(rounds)),
         Candidate::new("with the Rust lock marks", 0, 1, pthread_nested_marks),
         Candidate::new("with the C lock marks", 1, 1, |rounds| rip_bench_pthread_nested_marks(rounds)),
+    ]);
+    measure(&mut [
+        Candidate::new("rip_event!", 0, 1, events),
+        Candidate::new("RIP_EVENT", 0, 1, |rounds| rip_bench_events(rounds)),
+        Candidate::new("rip_event!, two u32", 2, 1, events_with_values),
+        Candidate::new("RIP_EVENT, two uint32_t", 2, 1, |rounds| rip_bench_events_with_values(rounds)),
+        Candidate::new("rip_event!, two u64", 4, 1, events_with_long_values),
+        Candidate::new("RIP_EVENT, two uint64_t", 4, 1, |rounds| rip_bench_events_with_long_values(rounds)),
+        Candidate::new("rip_event!, a text of 12 bytes", 6, 1, events_with_text),
+        Candidate::new("RIP_EVENT, a text of 12 bytes", 6, 1, |rounds| rip_bench_events_with_text(rounds)),
+        Candidate::new("rip_event!, a Text", 8, 1, events_with_static_text),
+        Candidate::new("RIP_EVENT, a RIP_TEXT", 8, 1, |rounds| rip_bench_events_with_static_text(rounds)),
+        Candidate::new("rip_span!, begin and end", 10, 1, spans),
+        Candidate::new("RIP_SPAN, begin and end", 10, 1, |rounds| rip_bench_spans(rounds)),
     ]);
 }
 
@@ -152,5 +172,47 @@ fn pthread_nested_marks(rounds: u64) {
         rip_lock_released!(&raw const rip_bench_second);
         pthread_mutex_unlock(&raw const rip_bench_mutex);
         rip_lock_released!(&raw const rip_bench_mutex);
+    }
+}
+
+#[inline(never)]
+fn events(rounds: u64) {
+    for _ in 0..rounds {
+        rip_event!("happened");
+    }
+}
+
+#[inline(never)]
+fn events_with_values(rounds: u64) {
+    for i in 0..rounds {
+        rip_event!("{} of {}", i as u32, rounds as u32);
+    }
+}
+
+#[inline(never)]
+fn events_with_long_values(rounds: u64) {
+    for i in 0..rounds {
+        rip_event!("{} of {}", i, rounds);
+    }
+}
+
+#[inline(never)]
+fn events_with_text(rounds: u64) {
+    for _ in 0..rounds {
+        rip_event!("opened {}", *black_box(&"twelve bytes"));
+    }
+}
+
+#[inline(never)]
+fn events_with_static_text(rounds: u64) {
+    for _ in 0..rounds {
+        rip_event!("opened {}", Text(*black_box(&"twelve bytes")));
+    }
+}
+
+#[inline(never)]
+fn spans(rounds: u64) {
+    for _ in 0..rounds {
+        let _span = rip_span!("work");
     }
 }

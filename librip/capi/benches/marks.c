@@ -12,6 +12,12 @@ void rip_bench_pthread_snaps(uint64_t rounds);
 void rip_bench_pthread_marks(uint64_t rounds);
 void rip_bench_pthread_nested(uint64_t rounds);
 void rip_bench_pthread_nested_marks(uint64_t rounds);
+void rip_bench_events(uint64_t rounds);
+void rip_bench_events_with_values(uint64_t rounds);
+void rip_bench_events_with_long_values(uint64_t rounds);
+void rip_bench_events_with_text(uint64_t rounds);
+void rip_bench_events_with_static_text(uint64_t rounds);
+void rip_bench_spans(uint64_t rounds);
 
 void rip_bench_marks(uint64_t rounds) {
     for (uint64_t i = 0; i < rounds; i++) {
@@ -72,5 +78,44 @@ void rip_bench_pthread_nested_marks(uint64_t rounds) {
         RIP_LOCK_RELEASED(&rip_bench_second, RIP_EXCLUSIVE);
         pthread_mutex_unlock(&rip_bench_mutex);
         RIP_LOCK_RELEASED(&rip_bench_mutex, RIP_EXCLUSIVE);
+    }
+}
+
+void rip_bench_events(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        RIP_EVENT("happened");
+    }
+}
+
+void rip_bench_events_with_values(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        RIP_EVENT("%u of %u", (uint32_t)i, (uint32_t)rounds);
+    }
+}
+
+void rip_bench_events_with_long_values(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        RIP_EVENT("%lu of %lu", i, rounds);
+    }
+}
+
+/* Not a constant for the compiler. */
+static const char *volatile text = "twelve bytes";
+
+void rip_bench_events_with_text(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        RIP_EVENT("opened %s", text);
+    }
+}
+
+void rip_bench_events_with_static_text(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        RIP_EVENT("opened %s", RIP_TEXT(text));
+    }
+}
+
+void rip_bench_spans(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        RIP_SPAN("work");
     }
 }

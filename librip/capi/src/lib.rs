@@ -1,7 +1,8 @@
 //! librip for C and C++: `librip.h`, and the library behind it.
 //!
-//! This file has the functions that `librip.h` declares. They translate arguments and results, and record nothing
-//! themselves: marks are instructions that the header puts into the program. No function fails because recording does;
+//! This file has the functions that `librip.h` declares, but for those of events, which `events` has. They translate
+//! arguments and results, and record nothing themselves: marks are instructions that the header puts into the program.
+//! No function fails because recording does;
 //! without a ring they do nothing. `scripts/install-c` installs the header, both libraries and a file for pkg-config.
 //!
 //! A Rust program with parts in C depends on this package, says `use rip as _;` somewhere, and compiles its C sources
@@ -22,6 +23,7 @@
 #![allow(unsafe_code, reason = "pointers come from C, and the library exports its functions by name")]
 
 mod enter;
+pub mod events;
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::offset_of;
@@ -248,6 +250,31 @@ pub unsafe extern "C-unwind" fn rip_lock_name(lock: *const c_void, name: *const 
     }
 }
 
+/// Copies the ring to a file. Returns 0, or an error number: `ENOENT` if there is no ring of this instance, `EINVAL` if
+/// `path` is null.
+///
+/// # Safety
+///
+/// `path` is null or a zero-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn rip_dump(path: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    let Some(path) = (unsafe { bytes_of(&path) }) else { return libc::EINVAL };
+    with_cancellation_off(|| io_number(librip::dump(OsStr::from_bytes(path))))
+}
+
+/// From now on, this signal makes a dump. Returns 0, or an error number.
+///
+/// # Safety
+///
+/// `path` is null or a zero-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn rip_dump_at_signal(signal: c_int, path: *const c_char) -> c_int {
+    // SAFETY: the caller's promise.
+    let Some(path) = (unsafe { bytes_of(&path) }) else { return libc::EINVAL };
+    with_cancellation_off(|| io_number(librip::dump_at_signal(signal, OsStr::from_bytes(path))))
+}
+
 /// `RIP_LOCK_WAIT`.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn librip_lock_wait_1(lock: *const c_void, pc: u64, site_flags: u16) {
@@ -305,6 +332,13 @@ fn number(error: &InitError) -> c_int {
         InitError::NoRoom { .. } => libc::ENOSPC,
         InitError::OutOfMemory => libc::ENOMEM,
         _ => libc::EIO,
+    }
+}
+
+fn io_number(result: std::io::Result<()>) -> c_int {
+    match result {
+        Ok(()) => 0,
+        Err(error) => error.raw_os_error().unwrap_or(libc::EINVAL),
     }
 }
 

@@ -45,6 +45,7 @@
 //! | [`call`] | callers of wrapped locks |
 //! | [`event`] | events with values |
 //! | [`channel`] | words of their own for some events |
+//! | [`printf`] | the syntax of the formats of events in C |
 //! | [`span`] | the table of open spans |
 //! | [`note`] | the ELF note that describes a site in the program's file |
 //! | [`slot`] | one thread's part of the ring, and its life |
@@ -54,7 +55,7 @@
 //! | [`settings`] | the environment variables of the recorder, and their values |
 //! | [`checksum`] | the checksums of what is written once |
 //!
-//! Everything is re-exported at the root of the crate.
+//! Everything but [`printf`] is re-exported at the root of the crate.
 //!
 //! # Who writes what
 //!
@@ -100,6 +101,7 @@ pub mod held;
 pub mod incident;
 pub mod module;
 pub mod note;
+pub mod printf;
 pub mod region;
 pub mod settings;
 pub mod site;

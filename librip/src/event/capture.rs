@@ -19,9 +19,10 @@ pub fn capture<V: Values>(pc: u64, values: V) {
     keep(0);
 }
 
+/// Keeps what the calling thread has recorded from this sequence on.
 #[cold]
 #[inline(never)]
-fn keep(first_sequence: u64) {
+pub(super) fn keep(first_sequence: u64) {
     instance::request(Request::CAPTURE, first_sequence);
 }
 

@@ -122,7 +122,7 @@ two_words! {
 
 /// Writes 64 bits, the low 32 first.
 #[inline(always)]
-fn write_double(bits: u64, words: &mut Words) {
+pub(super) fn write_double(bits: u64, words: &mut Words) {
     words.operand(bits & u64::from(u32::MAX));
     words.operand(bits >> u32::BITS);
 }
@@ -144,7 +144,7 @@ impl Primitive for &str {
     }
 
     fn summary(&self) -> u64 {
-        first_bytes(self.as_bytes())
+        summary_of_bytes(self.as_bytes())
     }
 }
 
@@ -175,12 +175,12 @@ impl Primitive for Bytes<'_> {
     }
 
     fn summary(&self) -> u64 {
-        first_bytes(self.bytes)
+        summary_of_bytes(self.bytes)
     }
 }
 
 /// The first 8 bytes of a text.
-fn first_bytes(text: &[u8]) -> u64 {
+pub(super) fn summary_of_bytes(text: &[u8]) -> u64 {
     let mut first = [0; 8];
     first.iter_mut().zip(text).for_each(|(first, byte)| *first = *byte);
     u64::from_le_bytes(first)
@@ -188,7 +188,7 @@ fn first_bytes(text: &[u8]) -> u64 {
 
 /// Writes a text by value, of whose `len` bytes these are the first ones.
 #[inline(never)]
-fn write_bytes(bytes: &[u8], len: usize, kept_max: usize, words: &mut Words) {
+pub(super) fn write_bytes(bytes: &[u8], len: usize, kept_max: usize, words: &mut Words) {
     let kept = &bytes[..bytes.len().min(kept_max)];
     let len = (len.max(kept.len()) as u64).min(BYTES_LEN_MAX);
     words.operand(kept.len() as u64 | len << librip_format::BYTES_KEPT_BITS);

@@ -72,21 +72,36 @@ fn open_in<V: Values>(slot: Slot, history: Slot, (pc, pc_end): (u64, u64), value
     let time = Time::now();
     let begin = pack(record::write(history, time, values, pc), pc, false);
     let since = time.ticks();
-    Open { slot, history, entry: enter(slot, begin, since, values.first()), begin, since, pc_end }
+    let entry = enter(slot, begin, since, values.first()).map(|(_, entry)| entry);
+    Open { slot, history, entry, begin, since, pc_end }
 }
 
-/// Enters an open span, if there is room.
+/// Enters an open span, if there is room. Returns the entry and its index.
 #[inline(always)]
-fn enter(slot: Slot, begin: u64, since: u64, (value_type, value): (u64, u64)) -> Option<&'static OpenSpan> {
+pub(super) fn enter(
+    slot: Slot,
+    begin: u64,
+    since: u64,
+    (value_type, value): (u64, u64),
+) -> Option<(usize, &'static OpenSpan)> {
     // ORDERING: relaxed: this thread's own stores.
-    let Some(entry) = slot.spans().iter().find(|span| span.begin.load(Relaxed) == 0) else {
+    let mut spans = slot.spans().iter().enumerate();
+    let Some((index, entry)) = spans.find(|(_, span)| span.begin.load(Relaxed) == 0) else {
         overflowed();
         return None;
     };
     entry.value.store(value, Release);
     entry.since.store(span_since(begin, since, value_type, value), Release);
     entry.begin.store(begin, Release);
-    Some(entry)
+    Some((index, entry))
+}
+
+/// Frees the entry of a span, unless it is another span's by now.
+#[inline(always)]
+pub(super) fn leave(entry: &OpenSpan, begin: u64) {
+    if entry.begin.load(Relaxed) == begin {
+        entry.begin.store(0, Release);
+    }
 }
 
 #[cold]
@@ -111,10 +126,8 @@ impl Open {
         if !self.slot.is_current() {
             return self.end_elsewhere();
         }
-        if let Some(entry) = self.entry
-            && entry.begin.load(Relaxed) == self.begin
-        {
-            entry.begin.store(0, Release);
+        if let Some(entry) = self.entry {
+            leave(entry, self.begin);
         }
         self.history.event(([Time::now().ticks(), self.since], [], []), self.pc_end);
     }

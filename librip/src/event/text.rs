@@ -43,18 +43,30 @@ impl fmt::Debug for Name {
     }
 }
 
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// The texts that were copied into the ring. Texts that find no room are not copied.
 static COPIED: Seen<1024> = Seen::new();
 
 /// What stands for a text in the set. Two texts may begin at one address.
 #[inline(always)]
-fn key(text: &'static str) -> u64 {
+fn key(text: &'static [u8]) -> u64 {
     text.as_ptr().addr() as u64 ^ (text.len() as u64) << 48
 }
 
 /// Copies a text into the ring, unless that was done before.
 #[inline(always)]
-fn copy(text: &'static str) {
+pub(super) fn copy(text: &'static [u8]) {
     if !COPIED.has_at_once(key(text)) {
         copy_if_new(text);
     }
@@ -62,7 +74,7 @@ fn copy(text: &'static str) {
 
 #[cold]
 #[inline(never)]
-fn copy_if_new(text: &'static str) {
+fn copy_if_new(text: &'static [u8]) {
     if COPIED.is_new(key(text)) {
         instance::enter_text(text);
     }
@@ -70,12 +82,6 @@ fn copy_if_new(text: &'static str) {
 
 macro_rules! by_reference {
     ($type:ident: $kind:ident) => {
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.fmt(f)
-            }
-        }
-
         impl Sealed for $type {}
 
         #[allow(private_interfaces, reason = "as the trait")]
@@ -89,7 +95,7 @@ macro_rules! by_reference {
 
             #[inline(always)]
             fn prepare(&self) {
-                copy(self.0);
+                copy(self.0.as_ref());
             }
 
             #[inline(always)]

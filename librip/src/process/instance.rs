@@ -174,7 +174,7 @@ pub(crate) fn enter_call(place: &CallPlace<'_>) {
 }
 
 /// Enters a text to which events refer in the ring. Safe in a signal handler.
-pub(crate) fn enter_text(text: &'static str) {
+pub(crate) fn enter_text(text: &'static [u8]) {
     if let Some(owner) = owner() {
         sys::with_signals_blocked(|| (owner.enter_text)(text.as_ptr(), text.len()));
     }

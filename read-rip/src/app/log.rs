@@ -16,7 +16,7 @@ use crate::events::Leftover;
 use crate::locations::{FileNames, Locations};
 use crate::log::{self, Entry, EntryKind};
 use crate::report::{self, Json, LogWriter, Said};
-use crate::ring::Value;
+use crate::ring::{Syntax, Value};
 
 /// How often a living ring is read with `--follow`.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -202,6 +202,7 @@ fn show<'r>(
                 text: &text,
                 span: site.map_or("", |site| &site.label),
                 format: site.map_or("", |site| &site.format),
+                syntax: site.map_or(Syntax::Rust, |site| site.flags.syntax()),
                 values: &values,
                 place: site.map(|site| (&*site.file, site.line)),
             };

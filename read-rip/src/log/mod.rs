@@ -9,13 +9,14 @@
 //! after the last one of its thread that has a time.
 
 mod format;
+mod printf;
 mod spans;
 
 use std::borrow::Cow;
 
 use crate::events::{self, Event, Leftover};
 use crate::locations::{Location, Locations, MARKS_MAX};
-use crate::ring::{Level, OperandType, Site, SiteKind, Slot, Snapshot, StaticTexts, Value};
+use crate::ring::{Level, OperandType, Site, SiteKind, Slot, Snapshot, StaticTexts, Syntax, Value};
 
 pub use spans::{Longest, OpenSpan, Span, spans};
 
@@ -125,7 +126,7 @@ fn text_of(kind: EntryKind, slot: &Slot, event: &Event, site: &Site, texts: &Sta
         Some(values) if values.is_left_out => {
             format!("{format} (its values were not recorded: they need more words than a slot has)")
         }
-        Some(values) => format::rust(format, &resolved(&values.values, slot.pid, texts)),
+        Some(values) => formatted(format, site.flags.syntax(), &values.values, slot.pid, texts),
         None => format!("{format} (its values are damaged)"),
     };
     if kind == EntryKind::Begin { format!("{name}: {said}") } else { said }
@@ -147,9 +148,13 @@ pub(crate) enum Known<'a> {
     },
 }
 
-/// Looks up texts by reference.
-fn resolved<'a>(values: &'a [Value], pid: u32, texts: &'a StaticTexts) -> Vec<Known<'a>> {
-    values.iter().map(|value| known(value, pid, texts)).collect()
+/// The text of a format with these values, of a process whose texts are these.
+pub fn formatted(format: &str, syntax: Syntax, values: &[Value], pid: u32, texts: &StaticTexts) -> String {
+    let values: Vec<Known<'_>> = values.iter().map(|value| known(value, pid, texts)).collect();
+    match syntax {
+        Syntax::Rust => format::rust(format, &values),
+        Syntax::Printf => printf::printf(format, &values),
+    }
 }
 
 fn known<'a>(value: &'a Value, pid: u32, texts: &'a StaticTexts) -> Known<'a> {

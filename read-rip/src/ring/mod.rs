@@ -62,7 +62,7 @@ pub use incident::{Incident, IncidentKind};
 pub use read_rip_symbols::Module;
 pub use region::{Region, RegionKind};
 pub use saved::Saved;
-pub use site::{Home, Level, LockType, OperandType, OperandWords, Site, SiteFlags, SiteKind};
+pub use site::{Home, Level, LockType, OperandType, OperandWords, Site, SiteFlags, SiteKind, Syntax};
 pub use slot::{Position, Slot, SlotKind, SlotState};
 pub use snapshot::Snapshot;
 pub use source::{STANDARD_INPUT, Source};

@@ -244,6 +244,15 @@ impl Level {
     }
 }
 
+/// The language of the format of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// That of Rust's `std::fmt`.
+    Rust,
+    /// That of C's `printf`.
+    Printf,
+}
+
 /// The flags of a site, and the type of its lock. Bits that this version does not know are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SiteFlags(u16);
@@ -328,6 +337,11 @@ impl SiteFlags {
     /// The level of an event.
     pub fn level(self) -> Level {
         Level::from_raw(self.0 & librip_format::SITE_LEVEL).unwrap_or(Level::Info)
+    }
+
+    /// The language of the format of an event.
+    pub const fn syntax(self) -> Syntax {
+        if self.0 & librip_format::SITE_PRINTF == 0 { Syntax::Rust } else { Syntax::Printf }
     }
 
     /// The type of the lock.

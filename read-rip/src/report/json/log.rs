@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::writer::{Json, moment};
 use crate::log::{Entry, EntryKind, Span, shown};
 use crate::report::log::{level_name, realtime_ns};
-use crate::ring::{Slot, Snapshot, Value};
+use crate::ring::{Slot, Snapshot, Syntax, Value};
 
 #[derive(Serialize)]
 struct JsonEntry<'a> {
@@ -29,6 +29,8 @@ struct JsonEntry<'a> {
     span: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     format: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    syntax: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     values: Vec<JsonValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,6 +102,8 @@ pub struct Said<'a> {
     pub span: &'a str,
     /// The format; may be empty.
     pub format: &'a str,
+    /// The language of the format.
+    pub syntax: Syntax,
     /// The values.
     pub values: &'a [Value],
     /// The source file and line.
@@ -130,6 +134,10 @@ impl<W: Write> Json<W> {
                 text: said.text,
                 span: said.span,
                 format: said.format,
+                syntax: (!said.format.is_empty()).then_some(match said.syntax {
+                    Syntax::Rust => "rust",
+                    Syntax::Printf => "printf",
+                }),
                 values: said.values.iter().map(|value| json_value(value, slot.pid, snapshot)).collect(),
                 file: said.place.map(|(file, _)| file),
                 line: said.place.map(|(_, line)| line),

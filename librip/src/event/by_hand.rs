@@ -1,0 +1,118 @@
+//! Spans and cycles that a program in C begins and ends by calls: plain data, which the program keeps.
+//!
+//! # Invariants
+//!
+//! * Nothing here is an address that is followed. A program may overwrite the data, or end a span in another thread:
+//!   that decides which entry of the calling thread's own table is looked at, and what an event says.
+//! * An entry is freed only if it still has the word that began this span: see [`span`](super::span).
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use librip_format::pack;
+
+use super::record::{self, Time};
+use super::values::Values;
+use super::{capture, span};
+use crate::process::slot::Slot;
+use crate::sys;
+
+/// [`SpanByHand::entry`]: the span has no entry.
+const NO_ENTRY: u64 = u64::MAX;
+
+/// A span that is open. All zeros: none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SpanByHand {
+    /// The PC word of the beginning; 0 if there is no span.
+    begin: u64,
+    /// Ticks, or 0.
+    since: u64,
+    /// The site of the end.
+    pc_end: u64,
+    /// The address of the words of the thread's slot.
+    cursor: u64,
+    /// The index of the entry in the slot's table, or [`NO_ENTRY`].
+    entry: u64,
+}
+
+impl SpanByHand {
+    /// Begins a span.
+    #[inline]
+    pub fn begin<V: Values>(pc: u64, pc_end: u64, values: V) -> SpanByHand {
+        let Some(slot) = Slot::current() else { return SpanByHand::default() };
+        let time = Time::now();
+        let begin = pack(record::write(slot, time, &values, pc), pc, false);
+        let since = time.ticks();
+        let entry = span::enter(slot, begin, since, values.first());
+        let entry = entry.map_or(NO_ENTRY, |(index, _)| index as u64);
+        SpanByHand { begin, since, pc_end, cursor: address(slot), entry }
+    }
+
+    /// Ends the span.
+    pub fn end(self) {
+        if self.begin == 0 {
+            return;
+        }
+        let Some(slot) = Slot::current() else { return };
+        // In a child that was forked meanwhile, the thread has another slot, and the entry is its parent's.
+        if address(slot) == self.cursor
+            && let Ok(index) = usize::try_from(self.entry)
+            && let Some(entry) = slot.spans().get(index)
+        {
+            span::leave(entry, self.begin);
+        }
+        slot.event(([Time::now().ticks(), self.since], [], []), self.pc_end);
+    }
+}
+
+/// A cycle that may take too long. All zeros: none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CycleByHand {
+    /// The site of the event that says how long it took; 0 if there is no cycle.
+    pc: u64,
+    begun_ns: u64,
+    limit_us: u64,
+    /// The address of the words of the thread's slot, or 0.
+    cursor: u64,
+    /// The sequence of the cycle's first word.
+    first: u64,
+}
+
+impl CycleByHand {
+    /// Begins a cycle.
+    pub fn begin(pc: u64, limit_us: u64) -> CycleByHand {
+        let Some(slot) = Slot::current() else { return CycleByHand::default() };
+        // ORDERING: relaxed: this thread's own stores.
+        let first = slot.header().count.load(Relaxed);
+        CycleByHand { pc, begun_ns: now_ns(), limit_us, cursor: address(slot), first }
+    }
+
+    /// Ends the cycle. If it was slow, an event says so, and what the thread has recorded meanwhile is kept.
+    pub fn end(self) {
+        if self.pc == 0 {
+            return;
+        }
+        let took_us = now_ns().saturating_sub(self.begun_ns) / 1000;
+        if took_us > self.limit_us {
+            self.was_slow(took_us);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn was_slow(self, took_us: u64) {
+        record::event(self.pc, (took_us, self.limit_us));
+        // A forked child has another slot, and all of it belongs to the cycle.
+        let is_current = Slot::current().is_some_and(|slot| address(slot) == self.cursor);
+        capture::keep(if is_current { self.first } else { 0 });
+    }
+}
+
+fn address(slot: Slot) -> u64 {
+    slot.cursor().addr() as u64
+}
+
+fn now_ns() -> u64 {
+    sys::clock_ns(libc::CLOCK_MONOTONIC)
+}
