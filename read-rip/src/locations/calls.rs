@@ -46,11 +46,8 @@ impl<'a> Calls<'a> {
             Some((module, snapshot.modules[module].relative(call.address)?))
         };
         let copied = snapshot.calls.iter().filter_map(|call| Some((key(call)?, call))).collect();
-        let wrapping = snapshot
-            .sites
-            .iter()
-            .filter(|site| site.flags.is_wrapper())
-            .filter_map(|site| site.home.module());
+        let wrapping =
+            snapshot.sites.iter().filter(|site| site.is_wrapper()).filter_map(|site| site.home.module());
         Calls { copied, wrapping: wrapping.collect(), callers: HashMap::default() }
     }
 

@@ -31,8 +31,7 @@ impl Guards {
     pub fn find(&mut self, slot: &Slot, event: &Event, locations: &mut Locations<'_>) -> LocationId {
         let location = locations.find(slot, event);
         let meaning = locations.meaning(slot.pid, event.pc);
-        let Some(kind) =
-            meaning.filter(|meaning| meaning.flags().is_wrapper()).and_then(|meaning| meaning.kind)
+        let Some(kind) = meaning.filter(|meaning| meaning.is_wrapper()).and_then(|meaning| meaning.kind)
         else {
             return location;
         };

@@ -87,6 +87,11 @@ impl<'a> Meaning<'a> {
         self.kind.is_none() || self.operand_types.is_none() || self.all_flags != self.any_flags
     }
 
+    /// Whether the marks are in a wrapper: see [`Site::is_wrapper`].
+    pub fn is_wrapper(&self) -> bool {
+        self.kind.is_none_or(SiteKind::is_of_lock) && self.flags().is_wrapper()
+    }
+
     /// The flags that all marks have. A flag that prevents conclusions counts if any mark has it. The type of the lock
     /// is known if all marks agree on it.
     pub fn flags(&self) -> SiteFlags {
@@ -153,6 +158,14 @@ mod tests {
         let meaning = Meaning::of(&exclusive).and(&other);
         assert!(meaning.is_ambiguous(), "one of them is about no lock");
         assert_eq!((meaning.operand_types, meaning.operand_words), (None, Some(OperandWords::Fixed(1))));
+    }
+
+    #[test]
+    fn a_level_is_no_wrapper() {
+        let warning = SiteFlags::from_bits(librip_format::LEVEL_WARN);
+        let event = site(SiteKind::Event, warning, &[OperandType::Shape]);
+        assert!(!Meaning::of(&event).is_wrapper() && !event.is_wrapper());
+        assert!(Meaning::of(&site(SiteKind::LockWait, SiteFlags::WRAPPER, LOCK)).is_wrapper());
     }
 
     #[test]

@@ -404,7 +404,7 @@ impl<'a> Locations<'a> {
             return self.of_process(pc, &indices, meaning);
         }
         let Some((module, address)) = home else { return Location::unknown(pc) };
-        let is_wrapper = meaning.is_some_and(|meaning| meaning.flags().is_wrapper());
+        let is_wrapper = meaning.is_some_and(|meaning| meaning.is_wrapper());
         let types = meaning.and_then(|meaning| meaning.operand_types).unwrap_or_default();
         if types.contains(&OperandType::Caller) {
             // The location of the event is its caller. So the files of the interposer are not asked, nor missed.
@@ -506,7 +506,7 @@ impl<'a> Locations<'a> {
                 let is_begin = site.kind == SiteKind::LockAcquireBegin && has_time;
                 let is_unowned_wait = site.kind == SiteKind::LockWait && site.flags.lock_type().is_unowned();
                 site.home == Home::Module(module)
-                    && site.flags.is_wrapper()
+                    && site.is_wrapper()
                     && (is_begin || is_unowned_wait || site.kind == SiteKind::ConditionWait)
             };
             for site in self.snapshot.sites.iter().filter(is_one_of_each) {

@@ -73,6 +73,14 @@ impl OperandWords {
     }
 }
 
+impl Site {
+    /// Whether the site is in a wrapper, which records everything that is done with its locks. Of an event with values,
+    /// the flag is a part of its level.
+    pub fn is_wrapper(&self) -> bool {
+        self.kind.is_of_lock() && self.flags.is_wrapper()
+    }
+}
+
 /// What an event of a site says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SiteKind {
@@ -304,7 +312,7 @@ impl SiteFlags {
         self.contains(Self::TRY)
     }
 
-    /// The site is in a wrapper, which records everything that is done with its locks.
+    /// The site is in a wrapper: see [`Site::is_wrapper`]. Of sites of locks alone.
     pub const fn is_wrapper(self) -> bool {
         self.contains(Self::WRAPPER)
     }
