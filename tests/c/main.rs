@@ -5,6 +5,7 @@
 
 #![allow(missing_docs, reason = "tests")]
 
+mod events;
 mod examples;
 mod folded;
 mod layout;

@@ -5,6 +5,7 @@
 mod captures;
 mod channels;
 mod dumps;
+mod printf;
 mod spans;
 mod storm;
 mod values;

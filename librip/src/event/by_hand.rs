@@ -109,6 +109,8 @@ impl CycleByHand {
     }
 }
 
+const _: () = assert!(size_of::<SpanByHand>() == 40 && size_of::<CycleByHand>() == 40, "the header says 40");
+
 fn address(slot: Slot) -> u64 {
     slot.cursor().addr() as u64
 }

@@ -27,6 +27,8 @@ pub struct PackedValue {
     pub kind: u64,
 }
 
+const _: () = assert!(size_of::<PackedValue>() == 16, "the header says 16");
+
 impl PackedValue {
     /// A text by value.
     pub fn bytes(bytes: &[u8]) -> PackedValue {
