@@ -71,7 +71,8 @@ fn each_value_is_shown_as_printf_prints_it() {
             vec![format!("{}...", &LONG[..18]); 8].join(" "),
             format!("{LONG}       idle|lit (null)"),
             "\u{fffd} no UTF-8".into(),
-            "0x10".into(),
+            "0x10 ".into(),
+            "0x10 ".into(),
             "€".into(),
             "here".into(),
         ]);
@@ -88,6 +89,16 @@ fn each_value_is_shown_as_printf_prints_it() {
         assert_eq!((&events[0]["level"], &events[2]["syntax"]), (&"info".into(), &"printf".into()));
         assert_eq!(events[2]["format"], "%hhu %hu %u %lu %llu");
         assert_eq!((&events[6]["values"][0], &events[6]["values"][1]), (&true.into(), &false.into()));
+        let raw: Vec<&Value> =
+            events.iter().filter(|event| event["text"] == "raw! ra    42|43    |").collect();
+        assert_eq!(raw.len(), 2);
+        for event in raw {
+            assert_eq!(
+                event["values"],
+                serde_json::json!(["raw!", 2, "ra", 5, 42, 6, 43]),
+                "no byte more is read"
+            );
+        }
         // A human's log, and the history of the thread, use the same formatter.
         let ring = remains.ring_path();
         let line = line_of("events.c", "\"failed: %d\"");
@@ -149,6 +160,23 @@ fn spans_without_room_in_the_table_end_too() {
     victim.until("closed");
     let spans = json(&["spans"], "span", &victim.ring_path());
     assert_eq!((open(&spans), &named(&spans, "nested")["ended"]), (0, &20.into()));
+    victim.kill();
+    victim.wait();
+}
+
+#[test]
+fn a_span_that_ends_in_a_forked_child_stays_open_in_the_parent() {
+    let mut victim = plan(program(), &["forked"]).start();
+    let state = |ring: &Path| {
+        let spans = json(&["spans"], "span", ring);
+        let span = named(&spans, "across a fork");
+        (span["ended"].as_u64().unwrap(), span["open"].as_array().unwrap().len())
+    };
+    victim.until("ended in the child");
+    assert_eq!(state(&victim.ring_path()), (1, 1));
+    victim.go_on();
+    victim.until("ended");
+    assert_eq!(state(&victim.ring_path()), (2, 0));
     victim.kill();
     victim.wait();
 }
