@@ -123,3 +123,30 @@ fn a_thread_that_waits_for_a_condition_does_not_hold_the_mutex() {
     let said = tool(Command::new(env!("CARGO_BIN_EXE_reader")).arg("locks").arg(remains.ring_path()));
     assert!(said.contains("queue") && !said.contains("held by"), "{said}");
 }
+
+#[test]
+fn the_towers_in_c_say_what_they_moved_and_which_were_open_at_the_death() {
+    for compiler in installed(&[GCC, CLANG]) {
+        let path = repository().join("examples/c/hanoi.c");
+        let program =
+            build(compiler, &[path.to_str().unwrap()], &format!("hanoi-{}", compiler.name), &["-g", "-O2"]);
+        let read = |arguments: &[&str], ring: &std::path::Path| {
+            tool(Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring))
+        };
+        let remains = Plan::new(&program, &["3"]).run();
+        remains.expect_success();
+        let log = read(&["log", "--level", "info", "--no-spans"], &remains.ring_path());
+        let moves: Vec<&str> =
+            log.lines().filter_map(|line| line.split_once("move a disk ")).map(|(_, to)| to).collect();
+        assert_eq!(moves.len(), 7, "{log}");
+        assert!(moves[0].starts_with("from left to right  hanoi.c:"), "{log}");
+        let remains = Plan::new(&program, &["6", "stop"]).run();
+        assert_eq!(remains.signal(), Some(libc::SIGABRT));
+        let log = read(&["log", "--level", "error"], &remains.ring_path());
+        expect(&log, &["error ", "no disk may lie on the middle post"]);
+        let spans = read(&["spans"], &remains.ring_path());
+        let open: Vec<&str> = spans.lines().filter(|line| line.starts_with("  open: ")).collect();
+        assert_eq!(open.len(), 6, "{spans}");
+        assert!(open[0].ends_with(", with 6") && open[5].ends_with(", with 2"), "{spans}");
+    }
+}
