@@ -376,8 +376,8 @@ mod tests {
     fn conversions_without_values_stay_and_nothing_panics() {
         let number = Value::Signed(i64::MIN, 99);
         assert_eq!(
-            printf("%d of %d, %*d 100% %m %n", &[Known::Value(&Value::Unsigned(1))]),
-            "1 of %d, %*d 100% %m %n"
+            printf("%d of %d, %*d 100%: %m %n", &[Known::Value(&Value::Unsigned(1))]),
+            "1 of %d, %*d 100%: %m %n"
         );
         let floats = [f64::MAX, f64::MIN_POSITIVE, f64::from_bits(1), f64::NAN, 0.0].map(Value::Float64);
         let values = [number, Value::Char('ß'), Value::Pointer(u64::MAX), Value::Bool(true)];

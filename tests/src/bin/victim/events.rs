@@ -151,10 +151,15 @@ fn handlers() {
     common::handle(libc::SIGUSR1, handler, libc::SA_RESTART);
     let thread = unsafe { libc::pthread_self() };
     static IS_OVER: AtomicBool = AtomicBool::new(false);
+    static STEP: AtomicU64 = AtomicU64::new(0);
+    // One signal a step at most: an event that is interrupted for more words than a history has writes its own too late.
     let sender = std::thread::spawn(move || {
         while !IS_OVER.load(Relaxed) {
+            let now = STEP.load(Relaxed);
             unsafe { libc::pthread_kill(thread, libc::SIGUSR1) };
-            std::thread::yield_now();
+            while STEP.load(Relaxed) == now && !IS_OVER.load(Relaxed) {
+                std::thread::yield_now();
+            }
         }
     });
     let mut handled = 0;
@@ -167,6 +172,7 @@ fn handlers() {
         }
         let _outer = rip_span!("outer", "{}", step);
         rip_event!("{} outside {}", step, "also by value");
+        STEP.store(step + 1, Relaxed);
     }
     IS_OVER.store(true, Relaxed);
     sender.join().expect("the sender ends");
