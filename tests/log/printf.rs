@@ -122,8 +122,8 @@ fn floats_look_as_the_c_library_shows_them() {
             // All numbers with a few parts, and a few with all.
             let some = if part.len() < 3 { numbers.len() } else { 30 };
             for &number in &numbers[..some] {
-                // FOLKLORE: of a number that rounds up to the next power of ten, glibc 2.36 shows "1.e+06" for `%#g`, and
-                // not "1.00000e+06".
+                // FOLKLORE: of a number that rounds up to the next power of ten, glibc 2.36 shows "1.e+06" for `%#g`,
+                // and not "1.00000e+06".
                 if part.contains('#') && letter.eq_ignore_ascii_case(&'g') && may_round_up(number) {
                     continue;
                 }
