@@ -157,6 +157,11 @@ fn a_thread_without_room_records_nothing_in_its_channel_and_is_counted_once() {
     let said = json(&["log"], "event", &ring);
     let beyond = |entry: &&Value| matches!(entry["text"].as_str(), Some("in I" | "in J"));
     assert_eq!(said.iter().filter(beyond).count(), 0);
+    let run = Command::new(env!("CARGO_BIN_EXE_reader")).args(["log", "--channel", "I"]).arg(&ring).output();
+    let run = run.expect("the reader");
+    let errors = String::from_utf8(run.stderr).expect("UTF-8");
+    assert_eq!(run.status.code(), Some(2), "{errors}");
+    assert!(errors.contains(" has no channel I\nHint: it has A, B, C, D, E, F, G, H\n"), "{errors}");
     let (_, errors) = read(&["log"], &ring);
     assert!(errors.contains("2 times there was no room for a channel"), "{errors}");
     victim.kill();

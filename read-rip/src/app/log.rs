@@ -28,6 +28,10 @@ pub(super) fn log(args: &LogArgs, wanted: &Common) -> Result<u8, AppError> {
     let mut shown = Shown::default();
     loop {
         let reading = read(&path, wanted)?;
+        // A living program may come to the first event of a channel later.
+        if !args.follow {
+            args.channel.iter().try_for_each(|name| reading.channel(name).map(drop))?;
+        }
         let (leftover, locations) = show(&mut out, args, wanted, &reading, &mut shown)?;
         out.flush()?;
         if args.follow && !reading.is_final() {

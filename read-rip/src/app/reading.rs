@@ -200,6 +200,16 @@ impl Reading {
         threads::threads(&self.snapshot, &self.living, &self.ended)
     }
 
+    /// The channel that the user names.
+    pub(super) fn channel(&self, name: &str) -> Result<&ring::Channel, AppError> {
+        let channels = || self.snapshot.channels.iter().flatten();
+        channels().find(|channel| channel.name == name).ok_or_else(|| AppError::NoChannel {
+            path: self.path.clone(),
+            name: name.to_owned(),
+            known: channels().map(|channel| channel.name.clone()).collect(),
+        })
+    }
+
     /// Whether nothing can change any more: the process is dead, and so are its children, or this is a copy.
     pub(super) fn is_final(&self) -> bool {
         self.is_copy() || self.liveness.as_ref().is_some_and(Liveness::is_final)

@@ -10,7 +10,7 @@ use super::error::AppError;
 use super::log::read;
 use super::output::{output, remark};
 use super::reading::Reading;
-use crate::cli::{Common, SetArgs, Setting};
+use crate::cli::{Common, SetArgs};
 use crate::printable::printable;
 use crate::report::channel_level;
 use crate::ring::{Channel, ChannelLevel, FileId};
@@ -19,8 +19,7 @@ use crate::ring::{Channel, ChannelLevel, FileId};
 pub(super) fn set(args: &SetArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring_args(), wanted)?;
     let reading = read(&path, wanted)?;
-    let changes =
-        args.settings.iter().map(|setting| Ok((channel_of(&reading, setting, &path)?, setting.level)));
+    let changes = args.settings.iter().map(|setting| Ok((reading.channel(&setting.channel)?, setting.level)));
     let changes: Vec<(&Channel, ChannelLevel)> = changes.collect::<Result<_, AppError>>()?;
     if !changes.is_empty() {
         if reading.is_final() {
@@ -47,16 +46,6 @@ pub(super) fn set(args: &SetArgs, wanted: &Common) -> Result<u8, AppError> {
         );
     }
     reading.report_defects(wanted)
-}
-
-/// The channel that the user names.
-fn channel_of<'r>(reading: &'r Reading, setting: &Setting, path: &Path) -> Result<&'r Channel, AppError> {
-    let mut channels = reading.snapshot.channels.iter().flatten();
-    channels.find(|channel| channel.name == setting.channel).ok_or_else(|| AppError::NoChannel {
-        path: path.to_owned(),
-        name: setting.channel.clone(),
-        known: reading.snapshot.channels.iter().flatten().map(|channel| channel.name.clone()).collect(),
-    })
 }
 
 /// Writes the levels to the very file that was read.
