@@ -206,6 +206,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Saves a compressed copy of a ring, which another machine reads with the same result
     Save(SaveArgs),
+    /// Follows a living ring into a file, so that no history is too short: every command reads it like a ring
+    Record(RecordArgs),
     /// Runs a program; explains a crash, and with --check all problems with locks
     #[command(after_help = RUN_EXIT_STATUS)]
     Run(RunArgs),
@@ -367,6 +369,23 @@ pub struct SaveArgs {
     /// The time between the two readings of a living process
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
     pub window: Duration,
+}
+
+/// What `record` records.
+#[derive(Args, Debug)]
+pub struct RecordArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: RingArgs,
+    /// The file to write, which must not exist
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The time between two rounds. Words that a thread replaces within it are not recorded, but counted
+    #[arg(long, value_name = "DURATION", default_value = "20ms", value_parser = duration)]
+    pub interval: Duration,
+    /// Ends after this time. It ends anyway when the process has ended, and when it is interrupted
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub r#for: Option<Duration>,
 }
 
 /// What `run` runs.

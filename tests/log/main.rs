@@ -1,4 +1,5 @@
-//! Events with values, channels, spans and captures: what a program said, as `read-rip log`, `spans` and `captures` show it.
+//! Events with values, channels, spans, captures and recordings: what a program said, as `read-rip log`, `spans` and
+//! `captures` show it.
 
 #![allow(missing_docs, reason = "tests")]
 
@@ -6,6 +7,7 @@ mod captures;
 mod channels;
 mod dumps;
 mod printf;
+mod recordings;
 mod spans;
 mod storm;
 mod values;

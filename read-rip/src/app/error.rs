@@ -61,6 +61,8 @@ pub(super) enum AppError {
     AlreadySaved { path: PathBuf },
     /// A ring that cannot be saved.
     Save { path: PathBuf, source: io::Error },
+    /// A recording that cannot be written.
+    Record { path: PathBuf, source: io::Error },
     /// A channel that the ring does not have.
     NoChannel { path: PathBuf, name: String, known: Vec<String> },
     /// A ring to change whose process has ended.
@@ -205,6 +207,18 @@ impl AppError {
                 format!("could not save the ring as {}", path.display()),
                 Some(source.to_string()),
                 Some("name a file in a directory with room for it with --output"),
+            ),
+            AppError::Record { path, source } if source.kind() == io::ErrorKind::AlreadyExists => (
+                format!("{} exists, and would be replaced", path.display()),
+                None,
+                Some("name another file with --output, or remove this one"),
+            ),
+            AppError::Record { path, source } => (
+                format!("could not record into {}", path.display()),
+                Some(source.to_string()),
+                Some(
+                    "what was recorded before is in the file; name one in a directory with room with --output",
+                ),
             ),
             AppError::NoChannel { path, name, known } => {
                 suggestion = match known.is_empty() {

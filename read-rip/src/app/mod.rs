@@ -21,6 +21,7 @@ mod output;
 mod processes;
 mod processes_by;
 mod reading;
+mod record;
 mod rings;
 mod run;
 mod save;
@@ -67,6 +68,7 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
         }
         Some(Command::Check(args)) => collect::check(&args, &cli.common),
         Some(Command::Save(args)) => save::save(&args, &cli.common),
+        Some(Command::Record(args)) => record::record(&args, &cli.common),
         Some(Command::Run(args)) => run::run(&args, &cli.common),
         Some(Command::Completions { shell }) => install::completions(shell),
         Some(Command::Man { command }) => install::man(command.as_deref()),

@@ -140,7 +140,7 @@ impl Reading {
         self.saved.as_ref().map(|saved| saved.context.saved_realtime_ns)
     }
 
-    fn of_ring(source: &Source, wanted: &Common) -> Result<Reading, AppError> {
+    pub(super) fn of_ring(source: &Source, wanted: &Common) -> Result<Reading, AppError> {
         let path = source.path();
         // Queried before and after the copy, so that a thread that starts or ends in between counts as existing.
         let living_before =
@@ -292,6 +292,7 @@ impl Reading {
             return self.report_defects(wanted);
         }
         remarks.iter().for_each(remark);
+        report::remarks::of_recording(&self.snapshot).iter().for_each(remark);
         if self.bare().is_none() {
             remark(report::remarks::of_losses(&self.losses));
         }

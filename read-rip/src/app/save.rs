@@ -142,7 +142,7 @@ fn images(
     Err(failed(io::Error::other("the process was replaced again and again")))
 }
 
-fn context(reading: Reading, window_ns: Option<u64>) -> Context {
+pub(super) fn context(reading: Reading, window_ns: Option<u64>) -> Context {
     Context {
         saved_realtime_ns: now_ns(),
         state: reading.liveness.as_ref().map(State::from),

@@ -114,6 +114,7 @@ impl Command {
             Command::Stacks(_) => "stacks",
             Command::Check(_) => "check",
             Command::Save(_) => "save",
+            Command::Record(_) => "record",
             Command::Run(_) => "run",
             Command::List => "list",
             Command::Gc(_) => "gc",
@@ -133,6 +134,7 @@ impl Command {
             Command::Check(args) => Some(&mut args.ring),
             Command::Info { ring } => Some(ring),
             Command::Save(args) => Some(&mut args.ring),
+            Command::Record(args) => Some(&mut args.ring),
             _ => None,
         }
     }

@@ -186,6 +186,16 @@ pub fn of_unseen(words: u64) -> Option<String> {
     })
 }
 
+/// What a recording does not have, and what was not read of it.
+pub fn of_recording(snapshot: &Snapshot) -> Vec<String> {
+    let left_out = snapshot.left_out_words;
+    let left_out = (left_out > 0).then(|| {
+        let words = agreeing(left_out, "word", "is", "are");
+        format!("The first {words} not shown: no more than 128 million words are read of a recording.")
+    });
+    of_unseen(snapshot.unseen_words).into_iter().chain(left_out).collect()
+}
+
 /// Spans that are open and not listed.
 pub fn of_spans(snapshot: &Snapshot) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -220,8 +230,8 @@ pub fn of_channels(snapshot: &Snapshot) -> Option<String> {
     let refused = snapshot.header.as_ref()?.channels_refused;
     (refused > 0).then(|| {
         format!(
-            "{refused} times there was no room for a channel, or for a thread's words in one: those events are missing. A \
-             ring has room for eight channels, and for 32 MiB of their words."
+            "{refused} times there was no room for a channel, or for a thread's words in one: those events are missing. \
+             A ring has room for eight channels, and for 32 MiB of their words."
         )
     })
 }

@@ -55,9 +55,8 @@ use std::sync::atomic::{Ordering, fence};
 use librip_format::SlotHeader;
 
 use super::bytes::Bytes;
-use super::{
-    Defect, Header, Position, SequenceBits, Slot, SlotKind, SlotState, Source, Word, Words, held, span,
-};
+use super::owner::{is_same_owner, owner};
+use super::{Defect, Header, SequenceBits, Slot, SlotState, Source, Word, Words, held, span};
 
 /// Slots are copied this many bytes at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -263,6 +262,7 @@ impl SlotReader<'_> {
                 count_at: offset + offset_of!(SlotHeader, count) as u64,
                 words_at: offset + HEADER_LEN as u64,
                 words: self.words,
+                from: 0,
             };
             let known = known_words(self.source, &place, &mut slot)?;
             let after = after.take_all(self.source, offset, HEADER_LEN)?;
@@ -313,65 +313,16 @@ impl SlotReader<'_> {
         slot.spans_in_flux = table.in_flux;
     }
 
-    /// The slot's header; `None` for a slot that was never used.
+    /// As [`owner`]. What contradicts itself is noted.
     fn owner(&mut self, index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
-        let raw_state = bytes.u32(offset_of!(SlotHeader, state));
-        let count = bytes.u64(offset_of!(SlotHeader, count));
-        if raw_state == librip_format::SLOT_FREE && count == 0 {
-            return None;
-        }
-        let state = SlotState::from_raw(raw_state).unwrap_or_else(|| {
+        let slot = owner(index, bytes)?;
+        if SlotState::from_raw(bytes.u32(offset_of!(SlotHeader, state))).is_none() {
             Damaged::note(&mut self.damaged.state, index);
-            SlotState::Live
-        });
-        let first_sequence = match state {
-            // Some ids may be the next owner's already, and the next owner has written nothing.
-            SlotState::Claiming => count,
-            SlotState::Live | SlotState::Exited => bytes.u64(offset_of!(SlotHeader, first_sequence)),
-        };
-        if first_sequence > count {
+        }
+        if slot.first_sequence > slot.count {
             Damaged::note(&mut self.damaged.sequence, index);
         }
-        Some(Slot {
-            index,
-            state,
-            kind: SlotKind::from(bytes.u32(offset_of!(SlotHeader, kind))),
-            generation: bytes.u32(offset_of!(SlotHeader, generation)),
-            pid: bytes.u32(offset_of!(SlotHeader, pid)),
-            tid: bytes.u32(offset_of!(SlotHeader, tid)),
-            pid_namespace: u64::from(bytes.u32(offset_of!(SlotHeader, pid_namespace))),
-            claimed_boottime_ns: bytes.u64(offset_of!(SlotHeader, claimed_boottime_ns)),
-            exited_boottime_ns: bytes.u64(offset_of!(SlotHeader, exited_boottime_ns)),
-            first_slot_count: if bytes.u32(offset_of!(SlotHeader, creator_slot)) == 0 {
-                bytes.u64(offset_of!(SlotHeader, creator_count))
-            } else {
-                0
-            },
-            creator: position(
-                bytes,
-                offset_of!(SlotHeader, creator_slot),
-                offset_of!(SlotHeader, creator_count),
-            ),
-            joiner: (state == SlotState::Exited)
-                .then(|| {
-                    position(bytes, offset_of!(SlotHeader, joiner_slot), offset_of!(SlotHeader, joiner_count))
-                })
-                .flatten(),
-            name: bytes.text(offset_of!(SlotHeader, name), librip_format::THREAD_NAME_LEN_BYTES),
-            is_named: bytes.u32(offset_of!(SlotHeader, flags)) & librip_format::SLOT_FLAG_NAMED != 0,
-            held: Vec::new(),
-            held_overflowed: 0,
-            held_in_flux: 0,
-            spans: Vec::new(),
-            spans_in_flux: 0,
-            first_sequence,
-            count,
-            words_from: 0,
-            words: Words::default(),
-            unwritten: 0,
-            torn: 0,
-            damaged: 0,
-        })
+        Some(slot)
     }
 }
 
@@ -383,6 +334,8 @@ pub(super) struct Place {
     pub(super) words_at: u64,
     /// How many there are.
     pub(super) words: usize,
+    /// Words before this sequence are not wanted.
+    pub(super) from: u64,
 }
 
 /// Sets the words of a slot or history that does not change: of `n` words, `word` gives the one at an index.
@@ -411,6 +364,9 @@ pub(super) fn known_words(source: &Source, place: &Place, slot: &mut Slot) -> io
     let mut copies = [CopiedBytes::default(), CopiedBytes::default()];
     for first in (0..place.words).step_by(PIECE_WORDS) {
         let piece = first..place.words.min(first + PIECE_WORDS);
+        if !has_wanted(&piece, place, slot.count) {
+            continue;
+        }
         let Some((before, after)) = copy_piece(source, place, &piece, &mut copies)? else {
             slot.torn += piece.len() as u32;
             continue;
@@ -431,6 +387,15 @@ pub(super) fn known_words(source: &Source, place: &Place, slot: &mut Slot) -> io
         }
     }
     Ok(known)
+}
+
+/// Whether a piece has words from the first wanted one up to this count.
+fn has_wanted(piece: &Range<usize>, place: &Place, count: u64) -> bool {
+    let n = place.words as u64;
+    let oldest = place.from.max(count.saturating_sub(n));
+    // The first sequence from the oldest on that is in the piece.
+    let first = oldest + (piece.start as u64 + n - oldest % n) % n;
+    (piece.contains(&((oldest % n) as usize)) && oldest < count) || first < count
 }
 
 /// Copies some words of a slot twice. Returns the slot's count before and after; `None` if its owner was too
@@ -455,25 +420,6 @@ fn copy_piece(
         }
     }
     Ok(None)
-}
-
-/// A position in another slot, from these fields; `None` when unknown.
-fn position(bytes: &Bytes<'_>, slot: usize, count: usize) -> Option<Position> {
-    let index = u64::from(bytes.u32(slot)).checked_sub(1)?;
-    Some(Position { index, count: bytes.u64(count) })
-}
-
-/// Whether two copies of a slot's header have the same owner. Other fields, such as the name, may change while a
-/// thread owns the slot.
-pub(super) fn is_same_owner(one: &Bytes<'_>, other: &Bytes<'_>) -> bool {
-    let same_u32 = |at| one.u32(at) == other.u32(at);
-    let same_u64 = |at| one.u64(at) == other.u64(at);
-    same_u32(offset_of!(SlotHeader, state))
-        && same_u32(offset_of!(SlotHeader, generation))
-        && same_u32(offset_of!(SlotHeader, pid))
-        && same_u32(offset_of!(SlotHeader, tid))
-        && same_u64(offset_of!(SlotHeader, claimed_boottime_ns))
-        && same_u64(offset_of!(SlotHeader, first_sequence))
 }
 
 /// Puts the words of a changing slot in order, the newest last. The words that are missing between them changed while

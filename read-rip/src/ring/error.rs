@@ -138,6 +138,8 @@ pub enum Defect {
     Truncated { found_bytes: u64, expected_bytes: u64 },
     /// The end of compressed data is missing or damaged, or there is too much of it.
     DecompressedPart { format: &'static str, why: &'static str, bytes: u64 },
+    /// Blocks of a recording are damaged.
+    Recording { blocks: u64 },
     /// The offset or size of a region is impossible.
     Region { kind: RegionKind, what: &'static str, found: u64 },
     /// The header's identity, geometry or clock does not have its checksum.
@@ -162,6 +164,7 @@ impl Defect {
                 "if it is a copy, copy the ring again; otherwise another program truncated it"
             }
             Defect::DecompressedPart { .. } => "make the compressed copy again",
+            Defect::Recording { .. } => "if it is a copy, copy the recording again",
             Defect::Region { .. }
             | Defect::HeaderChecksum
             | Defect::RegionMissing { .. }
@@ -198,6 +201,11 @@ impl fmt::Display for Defect {
             ),
             Defect::DecompressedPart { format, why, bytes } => {
                 write!(f, "the {format} data {why}: only the first {bytes} bytes were read")
+            }
+            Defect::Recording { blocks } => {
+                let what =
+                    if *blocks == 1 { "block of the recording is" } else { "blocks of the recording are" };
+                write!(f, "{blocks} {what} damaged, and what was recorded there is missing")
             }
             Defect::Region { kind, what, found } => {
                 write!(f, "the header has an impossible {}: {what} is {found}", region_name(*kind))

@@ -120,7 +120,7 @@ pub(super) fn histories(
         if matches!(entry, 0 | librip_format::HISTORY_REFUSED) || slot.state == SlotState::Claiming {
             continue;
         }
-        match history(source, header, slot, channel, entry - 1) {
+        match history(source, header, slot, (channel, entry - 1)) {
             Ok(Found::History(history)) => read.push(*history),
             Ok(Found::OfAnother) => {}
             Ok(Found::Contradiction) => {
@@ -140,57 +140,89 @@ pub(super) fn histories(
 }
 
 /// What is at a place where a slot's history should be.
-enum Found {
+enum Found<T> {
     /// The history.
-    History(Box<Slot>),
+    History(T),
     /// That of another owner of the slot, which has changed owners while it was read.
     OfAnother,
     /// No history of this slot.
     Contradiction,
 }
 
-fn history(source: &Source, header: &Header, slot: &Slot, channel: usize, at: u64) -> io::Result<Found> {
+/// Where the words of a history are, and its header, which begins `HEADER_LEN` before them.
+fn look(
+    source: &Source,
+    header: &Header,
+    slot: &Slot,
+    (channel, at): (usize, u64),
+) -> io::Result<Found<(Place, Slot)>> {
     let begin = header.histories.offset + at.saturating_mul(8).min(header.histories.len_bytes());
     let room = (header.histories.offset + header.histories.len_bytes() - begin) / 8;
-    let (mut before, mut after) = (CopiedBytes::default(), CopiedBytes::default());
     if room < (HEADER_LEN / 8) as u64 {
         return Ok(Found::Contradiction);
     }
-    let raw = before.take_all(source, begin, HEADER_LEN)?;
+    let mut bytes = CopiedBytes::default();
+    let raw = bytes.take_all(source, begin, HEADER_LEN)?;
     let words = raw.u32(offset_of!(HistoryHeader, words));
     let is_of_slot = u64::from(raw.u32(offset_of!(HistoryHeader, slot))) == slot.index + 1
         && raw.u32(offset_of!(HistoryHeader, channel)) as usize == channel;
-    let is_of_owner = |raw: &Bytes<'_>| raw.u32(offset_of!(HistoryHeader, generation)) == slot.generation;
     if !is_of_slot || !is_possible(words) || u64::from(words) > room - (HEADER_LEN / 8) as u64 {
         return Ok(Found::Contradiction);
     }
-    if !is_of_owner(&raw) {
+    if raw.u32(offset_of!(HistoryHeader, generation)) != slot.generation {
         return Ok(if source.may_change() { Found::OfAnother } else { Found::Contradiction });
+    }
+    let history = of_slot(slot, channel, &raw);
+    if history.first_sequence > history.count {
+        return Ok(Found::Contradiction);
     }
     let place = Place {
         count_at: begin + offset_of!(HistoryHeader, count) as u64,
         words_at: begin + HEADER_LEN as u64,
         words: words as usize,
+        from: 0,
     };
-    let mut history = of_slot(slot, channel, &raw);
-    if history.first_sequence > history.count {
-        return Ok(Found::Contradiction);
-    }
-    let len = HEADER_LEN + 8 * place.words;
+    Ok(Found::History((place, history)))
+}
+
+/// Where the words of the slot's history in a channel are, and the history without words; `None` if there is none.
+pub(super) fn empty(
+    source: &Source,
+    header: &Header,
+    slot: &Slot,
+    at: (usize, u64),
+) -> io::Result<Option<(Place, Slot)>> {
+    Ok(match look(source, header, slot, at)? {
+        Found::History(found) => Some(found),
+        Found::OfAnother | Found::Contradiction => None,
+    })
+}
+
+/// A history.
+fn history(source: &Source, header: &Header, slot: &Slot, at: (usize, u64)) -> io::Result<Found<Box<Slot>>> {
+    let (place, mut history) = match look(source, header, slot, at)? {
+        Found::History(found) => found,
+        Found::OfAnother => return Ok(Found::OfAnother),
+        Found::Contradiction => return Ok(Found::Contradiction),
+    };
+    let (mut before, mut after) = (CopiedBytes::default(), CopiedBytes::default());
+    let begin = place.words_at - HEADER_LEN as u64;
+    let (n, len) = (place.words as u64, HEADER_LEN + 8 * place.words);
     before.take_all(source, begin, len)?;
     let copies = if source.may_change() { after.take_all(source, begin, len).map(|_| 2)? } else { 1 };
+    let is_of_owner = |raw: &Bytes<'_>| raw.u32(offset_of!(HistoryHeader, generation)) == slot.generation;
     if copies == 1 || before.as_bytes().0 == after.as_bytes().0 {
         if !is_of_owner(&before.as_bytes()) {
             return Ok(Found::OfAnother);
         }
-        history = of_slot(slot, channel, &before.as_bytes());
-        settle(&mut history, u64::from(words), |index| before.as_bytes().u64(HEADER_LEN + 8 * index));
+        history = of_slot(slot, at.0, &before.as_bytes());
+        settle(&mut history, n, |index| before.as_bytes().u64(HEADER_LEN + 8 * index));
     } else {
         let known = known_words(source, &place, &mut history)?;
         if !is_of_owner(&after.take_all(source, begin, HEADER_LEN)?) {
             return Ok(Found::OfAnother);
         }
-        arrange(&mut history, known, u64::from(words));
+        arrange(&mut history, known, n);
     }
     Ok(Found::History(Box::new(history)))
 }

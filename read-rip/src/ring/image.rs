@@ -21,7 +21,7 @@ use librip_format::{
 };
 
 use super::bytes::Bytes;
-use super::copy::is_same_owner;
+use super::owner::is_same_owner;
 use super::{HELD_LOCKS_MAX, Header, Region, SequenceBits, Source, Word};
 
 /// Bytes are copied this many at a time, if they are not slots.
@@ -36,12 +36,39 @@ const HISTORY_HEADER_LEN: usize = size_of::<HistoryHeader>();
 /// The part of a history's header that changes with its owner.
 const HISTORY_OWNER_LEN: usize = offset_of!(HistoryHeader, reserved);
 
+/// What takes an image, from its beginning to its end. Most of it is zeros.
+pub trait ImageOutput {
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Takes so many zeros.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    fn zeros(&mut self, count: u64) -> io::Result<()>;
+}
+
+impl<W: Write + ?Sized> ImageOutput for W {
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn zeros(&mut self, count: u64) -> io::Result<()> {
+        io::copy(&mut io::Read::take(io::repeat(0), count), self).map(drop)
+    }
+}
+
 /// Writes the image of a ring. Returns its length, bytes.
 ///
 /// # Errors
 ///
 /// Those of reading the ring and of `out`.
-pub fn write_image(source: &Source, header: Option<&Header>, out: &mut dyn Write) -> io::Result<u64> {
+pub fn write_image(source: &Source, header: Option<&Header>, out: &mut dyn ImageOutput) -> io::Result<u64> {
     let end = source.len_bytes();
     let mut image = Image { source, out, first: Vec::new(), second: Vec::new() };
     // Only a living ring of the present format has parts that change.
@@ -85,7 +112,7 @@ enum Part {
 
 struct Image<'a> {
     source: &'a Source,
-    out: &'a mut dyn Write,
+    out: &'a mut dyn ImageOutput,
     first: Vec<u8>,
     second: Vec<u8>,
 }
@@ -101,7 +128,7 @@ impl Image<'_> {
             while at < end.min(part.end) {
                 let to = (at + CHUNK_BYTES).min(end).min(part.end);
                 self.copy_twice(at..to, 1)?;
-                self.out.write_all(&self.first)?;
+                self.out.bytes(&self.first)?;
                 at = to;
             }
         }
@@ -109,7 +136,7 @@ impl Image<'_> {
     }
 
     fn zeros(&mut self, count: u64) -> io::Result<()> {
-        io::copy(&mut io::Read::take(io::repeat(0), count), self.out).map(drop)
+        self.out.zeros(count)
     }
 
     /// Copies a part once or twice. What a truncation has removed meanwhile is zeros.
@@ -135,7 +162,7 @@ impl Image<'_> {
                     second[state..state + 4].copy_from_slice(&NAME_CLAIMED.to_le_bytes());
                 }
             }
-            self.out.write_all(&self.second)?;
+            self.out.bytes(&self.second)?;
         }
         Ok(())
     }
@@ -160,7 +187,7 @@ impl Image<'_> {
                 first.fill(0);
                 first[offset_of!(HistoryHeader, words)..][..4].copy_from_slice(&(words as u32).to_le_bytes());
             }
-            self.out.write_all(&self.first)?;
+            self.out.bytes(&self.first)?;
             at = end;
         }
         self.plain(at..part.end)
@@ -190,7 +217,7 @@ impl Image<'_> {
                     sound(self.source, begin + (index * len) as u64, header, first, second)?;
                 }
             }
-            self.out.write_all(&self.first)?;
+            self.out.bytes(&self.first)?;
             at = end;
         }
         Ok(())

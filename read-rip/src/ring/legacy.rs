@@ -92,6 +92,8 @@ pub(super) fn read(source: &Source) -> Result<Snapshot, Error> {
         static_texts: StaticTexts::default(),
         defects,
         sequence_mask: 0xff,
+        unseen_words: 0,
+        left_out_words: 0,
     })
 }
 

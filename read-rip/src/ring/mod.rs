@@ -10,6 +10,7 @@
 //! | `parse`, `region_list`, `clock` | decode the header |
 //! | `metadata`, `names`, `call`, `static_text` | decode the tables of modules, sites, locks' names, callers, texts |
 //! | `image`, `saved` | copy a ring as bytes, and take a saved one apart |
+//! | `follow`, `recording` | what was recorded since the last time, and the file that keeps it |
 //! | `copy`, `held`, `span` | copy slots, their held-lock tables and their open spans while their owners write |
 //! | `history` | the same for the words that threads have in channels |
 //! | `value` | decodes the values of events |
@@ -22,6 +23,7 @@ mod clock;
 mod copy;
 mod error;
 mod file_name;
+mod follow;
 mod header;
 mod held;
 mod history;
@@ -30,7 +32,9 @@ mod incident;
 mod legacy;
 mod metadata;
 mod names;
+mod owner;
 mod parse;
+mod recording;
 mod region;
 mod region_list;
 mod saved;
@@ -52,14 +56,16 @@ pub use call::{CopiedCall, call_flags, call_is_try, call_location, call_lock};
 pub use clock::{Clock, ClockLevel, ClockSource};
 pub use error::{Defect, Error};
 pub use file_name::{FileName, program_name};
+pub use follow::{Follower, NewWords};
 pub use header::{
     Ending, FileId, FileSystem, HandedOver, Header, IgnoredSettings, Machine, OpenedFile, Setting,
 };
 pub use held::{HELD_LOCKS_MAX, HeldLock, HeldState};
 pub use history::{Channel, ChannelLevel};
-pub use image::write_image;
+pub use image::{ImageOutput, write_image};
 pub use incident::{Incident, IncidentKind};
 pub use read_rip_symbols::Module;
+pub use recording::{IntoParts, Parts, RecordingWriter};
 pub use region::{Region, RegionKind};
 pub use saved::Saved;
 pub use site::{Home, Level, LockType, OperandType, OperandWords, Site, SiteFlags, SiteKind, Syntax};
@@ -110,7 +116,7 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
     let captures = captures.filter(|slot| slot.state == SlotState::Exited).collect();
     let lock_names = names::read(source, &header, &mut defects);
     let calls = call::read(source, &header, &mut defects);
-    Ok(Snapshot {
+    let mut snapshot = Snapshot {
         header: Some(header),
         modules,
         sites,
@@ -123,7 +129,25 @@ pub fn read_source(source: &Source) -> Result<Snapshot, Error> {
         static_texts,
         defects,
         sequence_mask: u64::MAX,
-    })
+        unseen_words: 0,
+        left_out_words: 0,
+    };
+    if let Some(recording) = source.recording() {
+        recording.add_to(&mut snapshot);
+        if recording.damaged() > 0 {
+            snapshot.defects.push(Defect::Recording { blocks: recording.damaged() });
+        }
+    }
+    Ok(snapshot)
+}
+
+/// Reads the header of an opened ring as it is now.
+///
+/// # Errors
+///
+/// Those of [`read_header`].
+pub fn present_header(source: &Source) -> Result<Header, Error> {
+    parse::header(source).map(|(header, _)| header)
 }
 
 /// Reads only the header of a ring: enough to list it.

@@ -35,6 +35,10 @@ pub struct Snapshot {
     pub defects: Vec<Defect>,
     /// The bits of a sequence that were recorded: all, or 8 in the legacy format.
     pub sequence_mask: u64,
+    /// Of a recording: words that were replaced before they could be copied.
+    pub unseen_words: u64,
+    /// Of a recording: words that were not read, because there are too many.
+    pub left_out_words: u64,
 }
 
 impl Snapshot {
@@ -53,6 +57,8 @@ impl Snapshot {
             static_texts: StaticTexts::default(),
             defects: Vec::new(),
             sequence_mask: u64::MAX,
+            unseen_words: 0,
+            left_out_words: 0,
         }
     }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use lzma_rust2::XzReader;
 use nix::unistd::{Whence, lseek};
 
+use super::recording::{MAGIC, Recording};
 use super::unpacked::Unpacked;
 use super::{Defect, Error, OpenedFile};
 
@@ -39,6 +40,8 @@ pub struct Source {
     opened: Option<OpenedFile>,
     /// Set if not all of the compressed data could be unpacked: its format, and why.
     cut: Option<(&'static str, &'static str)>,
+    /// What a recording has besides an image of the ring.
+    recording: Option<Arc<Recording>>,
 }
 
 #[derive(Debug)]
@@ -86,12 +89,15 @@ impl Source {
             };
             return Err(Error::NotRegular { path: path.to_owned(), found });
         }
-        let mut start = [0; 4];
+        let mut start = [0; MAGIC.len()];
         let got = read_fully_at(&file, &mut start, 0).map_err(open_error)?;
         if got == 0 {
             return Err(Error::Empty { path: path.to_owned() });
         }
-        let (data, opened, len_bytes, cut) = match format_of(&start[..got]).filter(|_| unpacks) {
+        if unpacks && start == MAGIC {
+            return Source::of_recording(path, file);
+        }
+        let (data, opened, len_bytes, cut) = match format_of(&start[..got.min(4)]).filter(|_| unpacks) {
             None => (Data::File(file), Some(OpenedFile::from(&metadata)), metadata.len(), None),
             Some(format) => {
                 let (bytes, cut) = unpack(file, format).map_err(|source| Error::Decompress {
@@ -104,7 +110,32 @@ impl Source {
             }
         };
         let data = Arc::new(data);
-        Ok(Source { path: path.to_owned(), data, base: 0, len_bytes, is_saved: false, opened, cut })
+        Ok(Source {
+            path: path.to_owned(),
+            data,
+            base: 0,
+            len_bytes,
+            is_saved: false,
+            opened,
+            cut,
+            recording: None,
+        })
+    }
+
+    fn of_recording(path: &Path, file: File) -> Result<Source, Error> {
+        let read = Recording::read(file);
+        let (image, recording) =
+            read.map_err(|source| Error::Decompress { path: path.to_owned(), format: "recorded", source })?;
+        Ok(Source {
+            path: path.to_owned(),
+            base: 0,
+            len_bytes: image.len_bytes(),
+            data: Arc::new(Data::Memory(image)),
+            is_saved: false,
+            opened: None,
+            cut: None,
+            recording: Some(Arc::new(recording)),
+        })
     }
 
     /// Reads the beginning of a file, unpacked. Returns how many bytes that are. No more is unpacked than that.
@@ -141,7 +172,13 @@ impl Source {
             is_saved: true,
             opened: None,
             cut: None,
+            recording: self.recording.clone(),
         }
+    }
+
+    /// What a recording has besides an image of the ring.
+    pub(super) fn recording(&self) -> Option<&Recording> {
+        self.recording.as_deref()
     }
 
     /// The file's path.

@@ -40,6 +40,27 @@ impl Unpacked {
         Ok(stream.read(&mut page)? == 0)
     }
 
+    /// This many bytes, all zero.
+    pub(super) fn zeros(len_bytes: u64) -> Unpacked {
+        let mut pages = Vec::new();
+        pages.resize_with(len_bytes.div_ceil(PAGE_BYTES as u64) as usize, || None);
+        Unpacked { pages, len_bytes }
+    }
+
+    /// Sets bytes. What would be after the end is left out.
+    pub(super) fn set(&mut self, offset: u64, bytes: &[u8]) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let Some(at) = offset.checked_add(done as u64).filter(|&at| at < self.len_bytes) else { return };
+            let within = (at % PAGE_BYTES as u64) as usize;
+            let count = (PAGE_BYTES - within).min(bytes.len() - done);
+            let page = &mut self.pages[(at / PAGE_BYTES as u64) as usize];
+            let page = page.get_or_insert_with(|| Box::new([0; PAGE_BYTES]));
+            page[within..within + count].copy_from_slice(&bytes[done..done + count]);
+            done += count;
+        }
+    }
+
     pub(super) fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
@@ -114,6 +135,19 @@ mod tests {
             assert_eq!(buffer[..got], bytes[offset.min(bytes.len())..][..got]);
             assert_eq!(got, (bytes.len().saturating_sub(offset)).min(2 * PAGE_BYTES));
         }
+    }
+
+    #[test]
+    fn bytes_that_were_set_are_read_back() {
+        let mut unpacked = Unpacked::zeros(3 * PAGE_BYTES as u64 + 5);
+        unpacked.set(4000, &[7; 200]);
+        unpacked.set(3 * PAGE_BYTES as u64, &[8; 100]);
+        unpacked.set(u64::MAX - 3, &[9; 100]);
+        assert_eq!(unpacked.next_data(0), Some((0, 2 * PAGE_BYTES as u64)));
+        let mut all = vec![1; 4 * PAGE_BYTES];
+        assert_eq!(unpacked.read_at(&mut all, 0), 3 * PAGE_BYTES + 5);
+        assert_eq!((all[3999], all[4000], all[4199], all[4200]), (0, 7, 7, 0));
+        assert_eq!(all[3 * PAGE_BYTES..3 * PAGE_BYTES + 5], [8; 5]);
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod log;
 mod module_files;
 mod output;
 mod processes;
+mod recording;
 mod resolve;
 mod run;
 mod schema;

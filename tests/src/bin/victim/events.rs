@@ -17,6 +17,7 @@ pub(crate) fn main(arguments: &[&str]) {
         ["forked"] => forked(),
         ["handlers"] => handlers(),
         ["storm", threads] => storm(threads.parse().expect("a number")),
+        ["paced", threads] => paced(threads.parse().expect("a number")),
         _ => panic!("which way?"),
     }
     std::process::exit(3);
@@ -140,6 +141,23 @@ fn storm(threads: usize) {
     sleep_forever();
 }
 
+/// Threads that record events one after the other, with rests in between.
+fn paced(threads: usize) {
+    fn record(thread: u64, cell: &Cell) -> ! {
+        for step in 0u64.. {
+            rip_event!("{} of {}: {}", step, thread, step ^ thread << 32);
+            cell.advance();
+            if step % 16 == 15 {
+                std::thread::sleep(std::time::Duration::from_millis(4));
+            }
+        }
+        unreachable!("a thread counts for ever")
+    }
+    common::storm(threads, record);
+    say("ready");
+    sleep_forever();
+}
+
 /// A signal handler that records events and spans at any instruction of a thread that records both.
 fn handlers() {
     static HANDLED: AtomicU64 = AtomicU64::new(0);
@@ -152,7 +170,8 @@ fn handlers() {
     let thread = unsafe { libc::pthread_self() };
     static IS_OVER: AtomicBool = AtomicBool::new(false);
     static STEP: AtomicU64 = AtomicU64::new(0);
-    // One signal a step at most: an event that is interrupted for more words than a history has writes its own too late.
+    // One signal a step at most: an event that is interrupted for more words than a history has writes its own too
+    // late.
     let sender = std::thread::spawn(move || {
         while !IS_OVER.load(Relaxed) {
             let now = STEP.load(Relaxed);

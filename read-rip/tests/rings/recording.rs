@@ -1,0 +1,108 @@
+//! Recordings that are cut, damaged or hostile: what is sound is read, and nothing is invented.
+
+use std::path::Path;
+
+use librip_test_kit::Random;
+use read_rip::ring::{self, Follower, IntoParts, NewWords, RecordingWriter, Snapshot, Source, Word};
+
+use crate::support::fixture::Fixture;
+use crate::support::synth::{Ring, Slot};
+
+/// The word of a sequence: whoever reads it can tell whether it was recorded.
+fn word(sequence: u64) -> Word {
+    Word::pc(sequence, 0x5000 + 8 * (sequence % 100_000))
+}
+
+/// A recording of a ring with one thread, which had recorded so many words before those in the ring, in blocks of a
+/// hundred.
+fn recording(earlier: u64) -> (Vec<u8>, Fixture) {
+    let fixture = Fixture::of(&Ring::new().with_slots([Slot::thread("worker", 5).marks([0x10, 0x20])]));
+    let source = Source::open(&fixture.path).unwrap();
+    let header = ring::present_header(&source).unwrap();
+    let [of_slot] = &Follower::default().new_words(&source, &header).unwrap()[..] else {
+        panic!("one thread")
+    };
+    let mut bytes = Vec::new();
+    let mut writer = RecordingWriter::new(&mut bytes).unwrap();
+    let image = |writer: &mut RecordingWriter<&mut Vec<u8>>| {
+        writer
+            .image(|parts| ring::write_image(&source, Some(&header), &mut IntoParts(parts)).map(drop))
+            .unwrap();
+    };
+    image(&mut writer);
+    // Another owner of the slot, of whose words the ring has none.
+    let mut owner = of_slot.owner.clone();
+    owner.generation += 1;
+    for from in (0..earlier).step_by(100) {
+        let words = (from..from + 100).map(word).collect();
+        writer.words(&[NewWords { owner: owner.clone(), from, words, unseen: 0 }]).unwrap();
+    }
+    image(&mut writer);
+    (bytes, fixture)
+}
+
+/// Reads a recording. Every word of the earlier owner must be the one that was recorded there.
+fn read(path: &Path, bytes: &[u8]) -> Option<(Snapshot, u64)> {
+    std::fs::write(path, bytes).unwrap();
+    let snapshot = ring::read(path).ok()?;
+    let mut count = 0;
+    for history in &snapshot.histories {
+        for (index, found) in history.words.iter().filter(|(_, word)| !word.is_missing()) {
+            assert_eq!(found, word(history.words_from + index as u64));
+            count += 1;
+        }
+    }
+    Some((snapshot, count))
+}
+
+#[test]
+fn a_recording_that_is_cut_anywhere_has_all_complete_blocks() {
+    let (bytes, fixture) = recording(1000);
+    let path = fixture.path.with_extension("recording");
+    let (whole, count) = read(&path, &bytes).unwrap();
+    assert_eq!((count, whole.slots.len(), &*whole.defects), (1000, 1, &[][..]));
+    let (mut last, mut readable) = (0, 0);
+    for cut in (0..bytes.len()).step_by(7) {
+        let Some((snapshot, count)) = read(&path, &bytes[..cut]) else { continue };
+        assert_eq!(snapshot.defects, [], "an incomplete block at the end is none: {cut}");
+        assert!(count >= last && count % 100 == 0, "{cut}: {count}");
+        (last, readable) = (count, readable + 1);
+    }
+    assert_eq!(last, 1000);
+    assert!(readable > bytes.len() / 21, "{readable} of {}", bytes.len());
+}
+
+#[test]
+fn bytes_that_were_changed_cost_their_block_and_are_said_to_be_damaged() {
+    let (bytes, fixture) = recording(1000);
+    let path = fixture.path.with_extension("recording");
+    let mut random = Random(7);
+    let mut lost = 0;
+    for _ in 0..200 {
+        let mut changed = bytes.clone();
+        let at = 16 + random.below(bytes.len() - 16);
+        changed[at] ^= 1 << random.below(8);
+        // One of the two images is sound.
+        let (snapshot, count) = read(&path, &changed).unwrap();
+        assert!(count >= 900, "{at}: {count}");
+        assert!(count == 1000 || !snapshot.defects.is_empty(), "{at}: {:?}", snapshot.defects);
+        lost += u64::from(count < 1000);
+    }
+    assert!(lost > 25, "{lost}");
+}
+
+#[test]
+fn a_file_that_only_claims_to_be_a_recording_is_an_error_and_takes_no_memory() {
+    let (bytes, fixture) = recording(100);
+    let path = fixture.path.with_extension("recording");
+    for broken in [&bytes[..8], &bytes[..16], &[&bytes[..16], &[0xff; 4096][..]].concat()] {
+        std::fs::write(&path, broken).unwrap();
+        assert!(ring::read(&path).is_err());
+    }
+    let mut later = bytes.clone();
+    later[8] = 9;
+    std::fs::write(&path, &later).unwrap();
+    let error = ring::read(&path).unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(cause, "this version of read-rip does not know its format");
+}

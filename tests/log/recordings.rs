@@ -1,0 +1,175 @@
+//! Recordings: what a ring's threads recorded while `read-rip record` followed it, however short the histories are.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering::Relaxed;
+
+use librip_test_kit::progress::{self, Cell};
+use librip_test_kit::victim::{Victim, torture};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::{json, plan, read};
+
+/// Threads of a victim.
+const THREADS: usize = 3;
+
+/// A victim whose histories have room for some hundred events.
+fn victim() -> (Victim, &'static [Cell]) {
+    let mut victim = plan(&["paced", "3"]).env("RIP_SLOTS", "64").start();
+    victim.until("ready");
+    let cells = progress::map(&victim.dir().join("progress"));
+    (victim, &cells[..THREADS])
+}
+
+/// A recorder that records already.
+struct Recorder {
+    child: Child,
+    said: BufReader<std::process::ChildStderr>,
+}
+
+impl Recorder {
+    fn start(ring: &Path, target: &Path) -> Recorder {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_reader"))
+            .args(["record", "--interval", "2ms", "-o"])
+            .args([target, ring])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the reader");
+        let mut said = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("UTF-8");
+        assert!(line.starts_with("Recording "), "{line}");
+        Recorder { child, said }
+    }
+
+    /// Waits for its end. Returns what it says then.
+    fn end(mut self) -> String {
+        let mut said = String::new();
+        self.said.read_to_string(&mut said).expect("UTF-8");
+        assert!(self.child.wait().expect("it ends").success(), "{said}");
+        said
+    }
+}
+
+/// Waits until each thread has recorded so many events more.
+fn advance(cells: &[Cell], steps: u64) {
+    let begun: Vec<u64> = cells.iter().map(|cell| cell.marks.load(Relaxed)).collect();
+    for (cell, begun) in cells.iter().zip(begun) {
+        while cell.marks.load(Relaxed) < begun + steps {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// The steps of each thread, in order, each checked by itself.
+fn steps(ring: &Path) -> BTreeMap<u64, Vec<u64>> {
+    let mut steps: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for entry in json(&["log"], "event", ring) {
+        let text = entry["text"].as_str().unwrap();
+        let (step, rest) = text.split_once(" of ").unwrap();
+        let (thread, check) = rest.split_once(": ").unwrap();
+        let [step, thread, check] = [step, thread, check].map(|number| number.parse::<u64>().unwrap());
+        assert_eq!(check, step ^ thread << 32, "{entry:#}");
+        assert_eq!(entry["thread"]["name"], format!("w{thread}"), "{entry:#}");
+        steps.entry(thread).or_default().push(step);
+    }
+    steps
+}
+
+fn has_gap(steps: &[u64]) -> bool {
+    assert!(steps.is_sorted_by(|one, next| one < next), "each event once, and in order: {steps:?}");
+    steps.windows(2).any(|pair| pair[1] != pair[0] + 1)
+}
+
+#[test]
+fn a_recording_has_all_events_of_a_process_that_is_killed_or_counts_what_it_could_not_see() {
+    let (mut victim, cells) = victim();
+    let target = victim.dir().join("recording");
+    let recorder = Recorder::start(&victim.ring_path(), &target);
+    advance(cells, 2000);
+    victim.kill();
+    let said = recorder.end();
+    // The directory goes with it.
+    let _remains = victim.wait();
+    let is_whole = !said.contains(" overwritten before they were read");
+    let certain: Vec<u64> = cells.iter().map(|cell| cell.marks.load(Relaxed)).collect();
+    let found = steps(&target);
+    assert_eq!(found.len(), THREADS, "{said}");
+    for (thread, steps) in found {
+        assert!(*steps.last().unwrap() + 1 >= certain[thread as usize], "{said}");
+        assert!(!(is_whole && has_gap(&steps)), "{said}");
+        // A history of 1024 words has some 200 events.
+        assert!(!is_whole || steps.len() >= 2000, "{said}");
+    }
+    let (_, errors) = read(&["log"], &target);
+    assert_eq!(errors.contains(" overwritten before they were read"), !is_whole, "{errors}");
+    // Other views have the threads, with as much of their histories as there is without a gap.
+    let threads = json(&["-t"], "thread", &target);
+    assert_eq!(
+        threads.iter().filter(|thread| thread["name"].as_str().unwrap().starts_with('w')).count(),
+        THREADS
+    );
+    let (out, _) = read(&["-t", "--color", "never"], &target);
+    assert!(!is_whole || out.lines().any(|line| line.len() > 20_000), "{said}");
+}
+
+#[test]
+fn what_was_recorded_survives_a_kill_of_the_recorder_at_any_moment() {
+    for round in 0..8 * u64::from(torture()) {
+        let (mut victim, cells) = victim();
+        let target = victim.dir().join("recording");
+        let mut recorder = Recorder::start(&victim.ring_path(), &target);
+        advance(cells, 20 + 31 * (round % 8));
+        recorder.child.kill().unwrap();
+        recorder.child.wait().unwrap();
+        let run =
+            Command::new(env!("CARGO_BIN_EXE_reader")).arg("log").arg(&target).output().expect("the reader");
+        let errors = String::from_utf8(run.stderr).expect("UTF-8");
+        if !run.status.success() {
+            assert!(errors.contains("no image of the ring in it is complete"), "{errors}");
+            continue;
+        }
+        let is_whole = !errors.contains(" overwritten before they were read");
+        for (_, steps) in steps(&target) {
+            assert!(!(has_gap(&steps) && is_whole), "{errors}");
+        }
+        victim.kill();
+        victim.wait();
+    }
+}
+
+#[test]
+fn a_recording_ends_when_it_is_interrupted_and_replaces_no_file() {
+    let (mut victim, cells) = victim();
+    let target = victim.dir().join("recording");
+    let recorder = Recorder::start(&victim.ring_path(), &target);
+    advance(cells, 300);
+    kill(Pid::from_raw(recorder.child.id() as i32), Signal::SIGTERM).unwrap();
+    let said = recorder.end();
+    assert!(said.starts_with("Recorded ") && said.contains(" KiB."), "{said}");
+    let recorded = std::fs::read(&target).unwrap();
+    let again = Command::new(env!("CARGO_BIN_EXE_reader"))
+        .args(["record", "--for", "1ms", "-o"])
+        .args([&target, &victim.ring_path()])
+        .output()
+        .expect("the reader");
+    let errors = String::from_utf8(again.stderr).expect("UTF-8");
+    assert_eq!(again.status.code(), Some(2), "{errors}");
+    assert!(errors.contains(" exists, and would be replaced\n"), "{errors}");
+    assert_eq!(std::fs::read(&target).unwrap(), recorded);
+    // A recording is no ring that can be followed.
+    let of_recording = Command::new(env!("CARGO_BIN_EXE_reader"))
+        .args(["record", "-o"])
+        .args([&victim.dir().join("other"), &target])
+        .output()
+        .expect("the reader");
+    assert_eq!(of_recording.status.code(), Some(2));
+    let live: Vec<Value> = json(&["log"], "event", &target);
+    assert!(!live.is_empty());
+    victim.kill();
+    victim.wait();
+}
