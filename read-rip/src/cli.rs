@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
-pub use log::{CapturesArgs, LogArgs, MinLevel, Moment, SetArgs, Setting, SpansArgs, TimeArgs};
+pub use log::{
+    CapturesArgs, LogArgs, MinLevel, Moment, RefusedTimeArgs, SetArgs, Setting, SpansArgs, TimeArgs,
+};
 pub use typed::{parse, similar_command};
 
 const EXAMPLES: &str = "\
@@ -102,6 +104,9 @@ pub struct ShowArgs {
     /// several processes share the ring, in `process PID`
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
+    /// Which time is shown: threads whose last mark is of that time, or with -t, events of that time.
+    #[command(flatten)]
+    pub time: TimeArgs,
     /// Whether threads are stopped.
     #[command(flatten)]
     pub stop: StopArgs,
@@ -251,6 +256,9 @@ pub struct LocksArgs {
     /// `file:line` of a holder or waiter, or where several processes share the ring, in `process PID`
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
+    /// Which time is shown: what overlaps it of holds, waits and uses.
+    #[command(flatten)]
+    pub time: TimeArgs,
     /// Whether threads are stopped.
     #[command(flatten)]
     pub stop: StopArgs,
@@ -310,6 +318,9 @@ pub struct CheckArgs {
     /// nothing
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub threshold: Duration,
+    /// Which time is not examined alone.
+    #[command(flatten)]
+    pub time: RefusedTimeArgs,
 }
 
 impl CheckArgs {
@@ -327,6 +338,7 @@ impl CheckArgs {
             suppress: Vec::new(),
             window: WINDOW,
             threshold: THRESHOLD,
+            time: RefusedTimeArgs::default(),
         }
     }
 }

@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 use librip_test_kit::format::slot_at;
 use nix::sys::resource::{Resource, setrlimit};
 use read_rip::findings::{self, View};
-use read_rip::locations::{FileNames, Location, Locations};
+use read_rip::locations::{FileNames, Horizon, Limits, Location, Locations, dated_history, latest_ns};
 use read_rip::locks::LockModel;
 use read_rip::process::Liveness;
-use read_rip::report::LockNames;
+use read_rip::report::{LockNames, Shown};
 use read_rip::ring::Snapshot;
 use read_rip::symbols::{Options, Resolver};
 use read_rip::{events, locks, report, ring, threads};
@@ -91,16 +91,12 @@ fn report_threads(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Locati
         black_box(leftover);
         let newest = events::last_event(slot, |pc| locations.operand_words(slot.pid, pc));
         assert_eq!(newest.as_ref(), events.last(), "both ways to the last event agree");
-        let events: Vec<_> = events
-            .into_iter()
-            .map(|event| {
-                let location = locations.find(slot, &event);
-                (event, location)
-            })
-            .collect();
-        last.extend(events.last().map(|&(_, location)| (slot.tid, location)));
-        histories.push(events);
+        let (dated, _) = dated_history(slot, locations, Horizon::default());
+        assert_eq!(dated.len(), events.len());
+        last.extend(dated.last().map(|dated| (slot.tid, dated.location)));
+        histories.push(dated);
     }
+    black_box(latest_ns(snapshot, locations));
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(locations, &files, true);
     let groups = threads::condense(&last, locations);
@@ -108,7 +104,8 @@ fn report_threads(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Locati
     let model = LockModel::default();
     let names = LockNames { model: &model, locations, texts: &texts, seen: None };
     for (thread, events) in threads.iter().zip(&histories) {
-        report::thread(out, thread, events, &names, snapshot.sequence_mask, None).unwrap();
+        let shown = Shown { thread, events, has_exit: true };
+        report::thread(out, &shown, &names, snapshot.sequence_mask, Horizon::default()).unwrap();
         report::Json(&mut *out).thread(thread, events, &names, snapshot, None).unwrap();
     }
     for group in &groups {
@@ -132,12 +129,14 @@ fn report_locks(out: &mut Vec<u8>, snapshot: &Snapshot, locations: &mut Location
             living: &living,
             ended: &HashSet::from([3]),
             wants_steps: true,
+            limits: Limits { since_ns: earlier.map(|_| 1 << 20), until_ns: earlier.map(|_| 1 << 49) },
         };
-        let model = locks::build(&input, locations);
+        let mut model = locks::build(&input, locations);
+        locks::keep_within(&mut model, &input.limits, input.now_ns);
         let names = FileNames::choose(locations.iter());
         let texts = report::location_texts(locations, &names, is_final);
         let lock_names = report::LockNames { model: &model, locations, texts: &texts, seen: None };
-        let overview = locks::overview(&model, is_final);
+        let overview = locks::overview(&model, is_final, is_final);
         report::locks(out, overview.locks.iter(), model.pid, &lock_names, is_final).unwrap();
         report::Json(&mut *out).locks(&overview, &lock_names, snapshot).unwrap();
         report_findings(out, &model, &lock_names, snapshot);

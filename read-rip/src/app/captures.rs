@@ -3,13 +3,14 @@
 use std::io::Write;
 
 use super::error::AppError;
+use super::limits::limits;
 use super::log::{names_process, read};
 use super::matching::Pattern;
 use super::output::output;
 use super::reading::Reading;
 use crate::cli::{CapturesArgs, Common};
-use crate::events::{Event, Leftover};
-use crate::locations::{FileNames, LocationId, Locations, history};
+use crate::events::Leftover;
+use crate::locations::{Dated, FileNames, Locations, When, dated_history};
 use crate::locks::LockModel;
 use crate::log;
 use crate::report::{self, Json, LockNames};
@@ -18,14 +19,17 @@ use crate::report::{self, Json, LockNames};
 pub(super) fn captures(args: &CapturesArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, wanted)?;
     let mut reading = read(&path, wanted)?;
+    let limits = limits(&args.time, &reading)?;
     let mut kept = std::mem::take(&mut reading.snapshot.captures);
+    let all = kept.len();
+    kept.retain(|slot| limits.has(&When::at(slot.exited_boottime_ns)));
     kept.sort_by_key(|slot| slot.exited_boottime_ns);
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let mut leftover = Leftover::default();
     let mut histories = Vec::new();
     for slot in &kept {
-        let (events, of_slot) = history(slot, &mut locations);
-        events.iter().for_each(|(event, _)| locations.find_lock(slot, event));
+        let (events, of_slot) = dated_history(slot, &mut locations, reading.horizon());
+        events.iter().for_each(|dated| locations.find_lock(slot, &dated.event));
         leftover += of_slot;
         histories.push(events);
     }
@@ -45,8 +49,8 @@ pub(super) fn captures(args: &CapturesArgs, wanted: &Common) -> Result<u8, AppEr
     }
     let mut shown = 0;
     for (slot, events) in kept.iter().zip(&histories) {
-        let is_matched = |(event, at): &(Event, LocationId), of: &Pattern<'_>| {
-            let location = locations.get(*at);
+        let is_matched = |Dated { event, location, .. }: &Dated, of: &Pattern<'_>| {
+            let location = locations.get(*location);
             let said = log::kind_of(slot, event, &locations, None, None)
                 .map(|kind| log::text(kind, slot, event, location, &locations));
             of.pattern.is_match(&texts.line_of(location))
@@ -71,7 +75,7 @@ pub(super) fn captures(args: &CapturesArgs, wanted: &Common) -> Result<u8, AppEr
     let mut remarks = report::remarks::of_leftover(&leftover);
     remarks.extend(report::remarks::of_captures(&reading.snapshot));
     if shown == 0 {
-        remarks.push(nothing(&reading, kept.is_empty()).to_owned());
+        remarks.push(nothing(&reading, all == 0).to_owned());
     }
     reading.remarks(wanted, &locations, &remarks)
 }

@@ -19,7 +19,7 @@ use super::source::sources;
 use crate::cli::{CheckArgs, Common, MinConfidence, SourceArgs};
 use crate::core::is_core;
 use crate::findings::{self, Balance, Confidence, Finding, Limit, Memo, Outcome, Suppression, View};
-use crate::locations::{FileNames, Location, Locations};
+use crate::locations::{FileNames, Limits, Location, Locations};
 use crate::locks::{self, Input, LockModel};
 use crate::process::Ends;
 use crate::report::{self, Checked, Json, LockNames, OneReading, Sources};
@@ -217,8 +217,19 @@ impl Readings {
 
     /// The model of the locks, with what the kernel and the memory say.
     pub(super) fn model(&self, words: Vec<Words>, locations: &mut Locations<'_>) -> LockModel {
+        self.model_of(Limits::default(), words, locations)
+    }
+
+    /// The same, with a record of that time.
+    pub(super) fn model_of(
+        &self,
+        limits: Limits,
+        words: Vec<Words>,
+        locations: &mut Locations<'_>,
+    ) -> LockModel {
         let earlier = self.earlier.as_ref().map(|earlier| (&earlier.reading, earlier.window_ns));
-        let mut model = locks::build_of_words(&self.reading.input(earlier), words, locations);
+        let mut model =
+            locks::build_of_words(&Input { limits, ..self.reading.input(earlier) }, words, locations);
         if let Some(seen) = &self.reading.seen {
             locks::observe(&mut model, seen, locations);
         }

@@ -33,6 +33,8 @@ pub(super) enum AppError {
     OtherRing { path: PathBuf, pid: u32 },
     /// Neither a core file nor a process without a ring has events.
     NoEvents { path: PathBuf },
+    /// Only rings have times; those in the legacy format, and what the kernel says, have none.
+    NoTimes { path: PathBuf },
     /// A command for rings was given a core file.
     NotForCores { path: PathBuf },
     /// The directory has no ring that this user can read.
@@ -119,6 +121,11 @@ impl AppError {
                 format!("{} has no ring, and only rings have events and spans", path.display()),
                 None,
                 Some("record the program with librip; `read-rip list` shows all rings"),
+            ),
+            AppError::NoTimes { path } => (
+                format!("{} has no times, so no time of it can be chosen", path.display()),
+                None,
+                Some("leave out --since, --until and --last"),
             ),
             AppError::NotForCores { path } => (
                 format!("{} is a core file, and this command is for rings", path.display()),

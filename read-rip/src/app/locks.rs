@@ -6,6 +6,7 @@ use std::io::Write;
 
 use super::check::Readings;
 use super::error::AppError;
+use super::limits::limits;
 use super::look::process_of;
 use super::matching::Matching;
 use super::output::prose;
@@ -25,12 +26,14 @@ pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
         Some(_) => Readings::of(&path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted)?,
         None => Readings::one(Reading::with_look(&path, wanted)?.with_present_names()),
     };
+    let limits = limits(&args.time, &readings.reading)?;
     let words = readings.reading.snapshot.take_words();
     let reading = &readings.reading;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
-    let model = readings.model(words, &mut locations);
+    let mut model = readings.model_of(limits, words, &mut locations);
     let objects = reading.objects(&mut locations);
-    let mut overview = locks::overview(&model, args.all);
+    locks::keep_within(&mut model, &limits, reading.horizon().end_ns);
+    let mut overview = locks::overview(&model, args.all, !limits.is_limited());
     let files = FileNames::choose(locations.iter());
     let texts = report::location_texts(&locations, &files, args.verbose);
     let seen = reading.seen_names(&objects);

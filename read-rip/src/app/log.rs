@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::error::AppError;
+use super::limits::limits;
 use super::look::process_of;
 use super::matching::Pattern;
 use super::output::output;
 use super::reading::Reading;
-use crate::cli::{Common, LogArgs, Moment, SpansArgs, TimeArgs};
+use crate::cli::{Common, LogArgs, SpansArgs};
 use crate::core::is_core;
 use crate::events::Leftover;
 use crate::locations::{FileNames, Locations};
@@ -63,9 +64,9 @@ pub(super) fn spans(args: &SpansArgs, wanted: &Common) -> Result<u8, AppError> {
     let reading = read(&path, wanted)?;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let slots = || reading.snapshot.all_recorded();
-    let (mut entries, leftover) = log::entries(&reading.snapshot, slots(), &locations, reading.now_ns);
-    let limits = Limits::of(&args.time, &reading, &entries);
-    entries.retain(|entry| limits.contain(entry));
+    let limits = limits(&args.time, &reading)?;
+    let (mut entries, leftover) = log::entries(&reading.snapshot, slots(), &locations, reading.horizon());
+    entries.retain(|entry| limits.has(&entry.when));
     let mut spans = log::spans(&reading.snapshot, &entries, slots(), &mut locations, reading.now_ns);
     let names_process = names_process(&reading);
     if let Some(pattern) = &args.r#match {
@@ -160,8 +161,9 @@ fn show<'r>(
 ) -> Result<(Leftover, Locations<'r>), AppError> {
     let snapshot = &reading.snapshot;
     let mut locations = Locations::new(snapshot, reading.resolver(wanted));
-    let (mut entries, leftover) = log::entries(snapshot, snapshot.all_recorded(), &locations, reading.now_ns);
-    let limits = Limits::of(&args.time, reading, &entries);
+    let (mut entries, leftover) =
+        log::entries(snapshot, snapshot.all_recorded(), &locations, reading.horizon());
+    let limits = limits(&args.time, reading)?;
     let of_channel = |entry: &Entry| {
         let name = snapshot.recorded(entry.slot).channel().and_then(|channel| snapshot.channel_name(channel));
         args.channel.is_empty() || args.channel.iter().any(|wanted| Some(&**wanted) == name)
@@ -171,7 +173,7 @@ fn show<'r>(
             EntryKind::Event(level) => level >= args.level.into(),
             EntryKind::Begin | EntryKind::End(_) => !args.no_spans,
         };
-        is_level && of_channel(entry) && limits.contain(entry) && shown.is_new(entry, reading)
+        is_level && of_channel(entry) && limits.has(&entry.when) && shown.is_new(entry, reading)
     });
     shown.note(reading);
     let places: Vec<_> =
@@ -234,41 +236,4 @@ fn nothing(reading: &Reading, is_limited: bool) -> &'static str {
         }
         (false, _) => "The program has no events and no spans: rip_event! and rip_span! record them.",
     }
-}
-
-/// The time that is shown, ns since boot.
-struct Limits {
-    since_ns: Option<u64>,
-    until_ns: Option<u64>,
-}
-
-impl Limits {
-    fn of(args: &TimeArgs, reading: &Reading, entries: &[Entry]) -> Limits {
-        // Times before "now" count from the reading, or from the end of the process; if that is not known, from the
-        // last event.
-        let latest_ns = || entries.iter().filter_map(|entry| entry.time_ns).max();
-        let now_ns = reading.now_ns.or_else(latest_ns);
-        let boottime_ns = |moment: Moment| match moment {
-            Moment::Ago(ago) => now_ns?.checked_sub(u64::try_from(ago.as_nanos()).ok()?).or(Some(0)),
-            Moment::At(time) => boottime_ns(reading, time),
-        };
-        Limits {
-            since_ns: args.since.or(args.last.map(Moment::Ago)).and_then(boottime_ns),
-            until_ns: args.until.and_then(boottime_ns),
-        }
-    }
-
-    /// Whether an entry is within the limits. One without a time is only if there are none.
-    fn contain(&self, entry: &Entry) -> bool {
-        let Some(time_ns) = entry.time_ns else { return self.since_ns.is_none() && self.until_ns.is_none() };
-        self.since_ns.is_none_or(|since_ns| time_ns >= since_ns)
-            && self.until_ns.is_none_or(|until_ns| time_ns <= until_ns)
-    }
-}
-
-/// A moment as the ring's clock shows it, ns since boot.
-fn boottime_ns(reading: &Reading, time: SystemTime) -> Option<u64> {
-    let since_1970 = time.duration_since(UNIX_EPOCH).ok()?;
-    let boot_ns = report::realtime_ns(&reading.snapshot, 0)?;
-    Some(u64::try_from(since_1970.as_nanos()).ok()?.saturating_sub(boot_ns))
 }

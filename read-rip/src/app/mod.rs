@@ -12,6 +12,7 @@ mod exact;
 mod gc;
 mod glance;
 mod install;
+mod limits;
 mod locks;
 mod log;
 mod look;

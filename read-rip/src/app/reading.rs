@@ -17,7 +17,7 @@ use super::output::{ERROR, SOUND, now_ns, output, remark};
 use super::saved::Context;
 use crate::cli::Common;
 use crate::core::{Death, Gap};
-use crate::locations::Locations;
+use crate::locations::{Horizon, Limits, Locations};
 use crate::locks::Input;
 use crate::process::{self, Ends, Liveness, MappedFiles, is_of_another_boot, living_threads};
 use crate::report::{self, Json, printable};
@@ -220,6 +220,11 @@ impl Reading {
         self.snapshot.header.as_ref().is_some_and(ring::Header::is_copy)
     }
 
+    /// Where its times end.
+    pub(super) fn horizon(&self) -> Horizon {
+        Horizon { now_ns: self.now_ns, end_ns: self.now_ns.or(self.latest_end_ns) }
+    }
+
     /// What a model of its locks is built from. `earlier` is an earlier reading of the same ring, and the time between
     /// the two, ns.
     pub(super) fn input<'a>(&'a self, earlier: Option<(&'a Reading, u64)>) -> Input<'a> {
@@ -233,6 +238,7 @@ impl Reading {
             living: &self.living,
             ended: &self.ended,
             wants_steps: true,
+            limits: Limits::default(),
         }
     }
 

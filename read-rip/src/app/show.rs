@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::error::AppError;
+use super::limits::limits;
 use super::look::process_of;
 use super::matching::Pattern;
 use super::output::{now_ns, output, prose, remark};
@@ -11,9 +12,9 @@ use crate::cli::{Common, RingArgs, ShowArgs};
 use crate::core::is_core;
 use crate::events::{self, Event};
 use crate::hash::HashMap;
-use crate::locations::{FileNames, LocationId, Locations, history};
+use crate::locations::{self, FileNames, Limits, LocationId, Locations};
 use crate::locks::{self, LockModel};
-use crate::report::{self, Json, LockNames};
+use crate::report::{self, Json, LockNames, Shown};
 use crate::ring::Slot;
 use crate::threads::{self, Thread, ThreadState};
 
@@ -24,6 +25,9 @@ const SHOWN_WITH_TV: &str = " (-tv shows them)";
 pub(super) fn show(ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(ring, wanted)?;
     if process_of(&path).is_some() || is_core(&path) {
+        if args.time.is_limited() {
+            return Err(AppError::NoTimes { path });
+        }
         return super::bare::show(&path, ring, args, wanted);
     }
     let mut reading = match args.threads {
@@ -34,15 +38,16 @@ pub(super) fn show(ring: &RingArgs, args: &ShowArgs, wanted: &Common) -> Result<
     if args.threads || args.r#match.is_some() {
         reading = reading.with_present_names();
     }
+    let limits = limits(&args.time, &reading)?;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let threads = reading.threads();
     let remarks = if args.threads {
-        show_threads(args, wanted, &reading, &threads, &mut locations)?
+        show_threads(args, wanted, &reading, limits, &threads, &mut locations)?
     } else {
-        show_condensed(args, wanted, &reading, &threads, &mut locations)?
+        show_condensed(args, wanted, &reading, limits, &threads, &mut locations)?
     };
     let status = reading.remarks(wanted, &locations, &remarks)?;
-    if !args.threads && !wanted.json && args.r#match.is_none() {
+    if !args.threads && !wanted.json && args.r#match.is_none() && !limits.is_limited() {
         // The view is complete, and its memory is not needed any more.
         let count = threads.len();
         drop(threads);
@@ -81,13 +86,22 @@ fn show_condensed(
     args: &ShowArgs,
     wanted: &Common,
     reading: &Reading,
+    limits: Limits,
     threads: &[Thread<'_>],
     locations: &mut Locations<'_>,
 ) -> Result<Vec<String>, AppError> {
     let mut last = Vec::with_capacity(threads.len());
-    let mut silent = 0;
+    let (mut silent, mut left_out) = (0, 0);
     for thread in threads.iter().filter(|thread| thread.state != ThreadState::Exited) {
         let slot = thread.slot;
+        if limits.is_limited() {
+            let (events, _) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
+            let whens = locations::whens(slot, events.iter(), locations, reading.horizon());
+            if whens.last().is_some_and(|last| !limits.has(last)) {
+                left_out += 1;
+                continue;
+            }
+        }
         match events::last_event(slot, |pc| locations.operand_words(slot.pid, pc)) {
             Some(event) => last.push((thread, last_location(slot, &event, locations))),
             None => silent += 1,
@@ -126,7 +140,8 @@ fn show_condensed(
         }
     }
     out.flush()?;
-    Ok(report::remarks::of_silent(silent).into_iter().collect())
+    let remarks = [report::remarks::of_silent(silent), report::remarks::of_threads_left_out(left_out)];
+    Ok(remarks.into_iter().flatten().collect())
 }
 
 /// The location of a slot's last event.
@@ -136,13 +151,14 @@ fn last_location(slot: &Slot, last: &Event, locations: &mut Locations<'_>) -> Lo
         return location;
     }
     // The release of a guard: the acquisition is among the events before.
-    history(slot, locations).0.last().map_or(location, |&(_, last)| last)
+    locations::history(slot, locations).0.last().map_or(location, |&(_, last)| last)
 }
 
 fn show_threads(
     args: &ShowArgs,
     wanted: &Common,
     reading: &Reading,
+    limits: Limits,
     threads: &[Thread<'_>],
     locations: &mut Locations<'_>,
 ) -> Result<Vec<String>, AppError> {
@@ -151,7 +167,7 @@ fn show_threads(
     // them. Keeping all events would take several times the memory of the ring.
     let mut leftover = events::Leftover::default();
     for thread in threads.iter().filter(is_shown) {
-        let (events, of_thread) = history(thread.slot, locations);
+        let (events, of_thread) = locations::history(thread.slot, locations);
         leftover += of_thread;
         if args.verbose || wanted.json {
             events.iter().for_each(|(event, _)| locations.find_lock(thread.slot, event));
@@ -172,6 +188,7 @@ fn show_threads(
     let processes = reading.processes(threads, SHOWN_WITH_TV);
     let matching =
         args.r#match.as_ref().map(|pattern| Pattern { pattern, names_process: processes.len() > 1 });
+    let mut left_out = 0;
     for process in &processes {
         if !wanted.json {
             // Scripts read these lines, one a thread: what precedes them is no result.
@@ -179,8 +196,15 @@ fn show_threads(
             remark(&process.heading);
         }
         for thread in process.threads.iter().filter(is_shown) {
-            let (events, _) = history(thread.slot, locations);
-            let last = events.last().map(|&(_, location)| location);
+            let (mut events, _) = locations::dated_history(thread.slot, locations, reading.horizon());
+            events.retain(|dated| limits.has(&dated.when));
+            let exited_ns = locations::exited_ns(thread.slot);
+            let has_exit = limits.overlap(exited_ns, exited_ns) && thread.state == ThreadState::Exited;
+            if limits.is_limited() && events.is_empty() && !has_exit {
+                left_out += 1;
+                continue;
+            }
+            let last = events.last().map(|dated| dated.location);
             if matching.as_ref().is_some_and(|of| !of.has_slot(thread.slot, last, locations, &texts)) {
                 continue;
             }
@@ -189,10 +213,13 @@ fn show_threads(
                 Json(&mut out).thread(thread, &events, &names, &reading.snapshot, reading.now_ns)?;
             } else {
                 let mask = reading.snapshot.sequence_mask;
-                report::thread(&mut out, thread, &events, &names, mask, reading.now_ns)?;
+                let shown = Shown { thread, events: &events, has_exit };
+                report::thread(&mut out, &shown, &names, mask, reading.horizon())?;
             }
         }
     }
     out.flush()?;
-    Ok(report::remarks::of_leftover(&leftover))
+    let mut remarks = report::remarks::of_leftover(&leftover);
+    remarks.extend(report::remarks::of_threads_left_out(left_out));
+    Ok(remarks)
 }

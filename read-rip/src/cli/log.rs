@@ -1,4 +1,4 @@
-//! The arguments of `log`, `spans` and `captures`.
+//! The arguments of `log`, `spans` and `captures`, and those of all commands that show a part of the time.
 
 use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
@@ -11,11 +11,11 @@ use crate::ring::{ChannelLevel, Level};
 /// Which time is shown.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct TimeArgs {
-    /// Only what is not older than this: a time as in 2026-11-23T14:02:07Z, or a length of time as in 5s, before the
-    /// reading or before the end of the process
+    /// Only what is not older than this, as far as known: a time as in 2026-11-23T14:02:07Z, or a length of time as in
+    /// 5s, before the reading or before the end of the process
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub since: Option<Moment>,
-    /// Only what is not newer than this
+    /// Only what is not newer than this, as far as known
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub until: Option<Moment>,
     /// The same as --since, with a length of time
@@ -26,6 +26,25 @@ pub struct TimeArgs {
 impl TimeArgs {
     /// Whether not everything is shown.
     pub fn is_limited(&self) -> bool {
+        self.since.is_some() || self.until.is_some() || self.last.is_some()
+    }
+}
+
+/// What `check` does not take, and says why.
+#[derive(Args, Clone, Debug, Default)]
+#[expect(missing_docs, reason = "see `TimeArgs`")]
+pub struct RefusedTimeArgs {
+    #[arg(long, value_name = "TIME", hide = true)]
+    pub since: Option<OsString>,
+    #[arg(long, value_name = "TIME", hide = true)]
+    pub until: Option<OsString>,
+    #[arg(long, value_name = "DURATION", hide = true)]
+    pub last: Option<OsString>,
+}
+
+impl RefusedTimeArgs {
+    /// Whether one of them was given.
+    pub fn is_given(&self) -> bool {
         self.since.is_some() || self.until.is_some() || self.last.is_some()
     }
 }
@@ -90,6 +109,9 @@ pub struct CapturesArgs {
     /// Only captures that REGEX matches: in a text, in a `file:line`, or in the `name[tid]` of the thread
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
+    /// Which time is shown: captures that were kept then, with all their events.
+    #[command(flatten)]
+    pub time: TimeArgs,
 }
 
 /// What `set` does.

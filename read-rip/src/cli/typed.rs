@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
-use super::{CheckArgs, Cli, Command, RingArgs, ShowArgs, StopArgs};
+use super::{CheckArgs, Cli, Command, RingArgs, ShowArgs, StopArgs, TimeArgs};
 
 /// More letters than this are no typing error.
 const WRONG_LETTERS_MAX: usize = 2;
@@ -61,9 +61,16 @@ impl Cli {
     fn combined(mut self) -> Result<Cli, clap::Error> {
         let Some(command) = &mut self.command else { return Ok(self) };
         let before = std::mem::take(&mut self.ring);
-        let ShowArgs { threads, verbose, r#match, stop } = std::mem::take(&mut self.show);
+        let ShowArgs { threads, verbose, r#match, time, stop } = std::mem::take(&mut self.show);
         let name = command.name();
         let has_no = |what: &str| conflict(format!("`{name}` has no {what}"));
+        let is_check_of_time = match command {
+            Command::Check(args) => time.is_limited() || args.time.is_given(),
+            _ => false,
+        };
+        if is_check_of_time {
+            return Err(conflict(CHECK_OF_TIME.to_owned()));
+        }
         if let Some(named) = before.name().map(|named| named.to_string_lossy().into_owned()) {
             let takes_all = command.takes_all();
             match command.ring() {
@@ -92,6 +99,13 @@ impl Cli {
         if stop.stop {
             *command.stop().ok_or_else(|| has_no("option --stop"))? = stop;
         }
+        if time.is_limited() {
+            let of_command = command.time().ok_or_else(|| has_no("option --since, --until or --last"))?;
+            if of_command.is_limited() {
+                return Err(conflict("the time is given twice".to_owned()));
+            }
+            *of_command = time;
+        }
         if r#match.is_some() {
             let of_command = command.matching().ok_or_else(|| has_no("option -m"))?;
             if of_command.is_some() {
@@ -102,6 +116,11 @@ impl Cli {
         Ok(self)
     }
 }
+
+/// Why `check` takes no time.
+const CHECK_OF_TIME: &str = "\
+    `check` judges the last state and all that led to it: in a part of the time, one side of a problem could be \
+    missing; `read-rip locks` and `read-rip -t` show a part of the time";
 
 impl Command {
     fn name(&self) -> &'static str {
@@ -121,6 +140,16 @@ impl Command {
             Command::Info { .. } => "info",
             Command::Completions { .. } => "completions",
             Command::Man { .. } => "man",
+        }
+    }
+
+    fn time(&mut self) -> Option<&mut TimeArgs> {
+        match self {
+            Command::Locks(args) => Some(&mut args.time),
+            Command::Log(args) => Some(&mut args.time),
+            Command::Spans(args) => Some(&mut args.time),
+            Command::Captures(args) => Some(&mut args.time),
+            _ => None,
         }
     }
 

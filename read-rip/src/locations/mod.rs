@@ -12,6 +12,7 @@
 //! | `calls` | which addresses are callers of wrappers, and which line is that? |
 //! | `guards` | where did a dropped guard come from? |
 //! | `location`, `table` | where is a PC? |
+//! | `when` | when was a mark that has no time? |
 
 mod calls;
 mod file_names;
@@ -23,6 +24,7 @@ mod module_map;
 mod place;
 mod shared_names;
 mod table;
+mod when;
 mod wrapper;
 
 pub use file_names::FileNames;
@@ -30,3 +32,4 @@ pub use guards::{Guards, history};
 pub use location::{Location, LocationId};
 pub use meaning::{MARKS_MAX, Meaning};
 pub use table::{Locations, SourceProof};
+pub use when::{Dated, Horizon, Limits, When, dated_history, exited_ns, latest_ns, whens};

@@ -316,10 +316,9 @@ impl<'a> Locations<'a> {
         clock.boottime_ns(ticks, slot.claimed_boottime_ns, now_ns)
     }
 
-    /// The time of an event since the clock of the ring began, ns.
-    pub fn since_start(&self, slot: &Slot, event: &Event, now_ns: Option<u64>) -> Option<u64> {
-        let began_ns = self.snapshot.header.as_ref()?.clock?.base_boottime_ns;
-        self.time_of(slot, event, now_ns)?.checked_sub(began_ns)
+    /// When the clock of the ring began, ns since boot.
+    pub fn began_ns(&self) -> Option<u64> {
+        Some(self.snapshot.header.as_ref()?.clock?.base_boottime_ns)
     }
 
     /// Looks up the static that the lock of an event is in, for [`Locations::lock_name`].

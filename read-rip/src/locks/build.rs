@@ -13,7 +13,7 @@ use super::replay::replay;
 use super::{Hold, HoldState, Join, LockId, LockIncident, LockModel, StepKind, ThreadId, ThreadLocks, Wait};
 use crate::events;
 use crate::hash::HashMap;
-use crate::locations::{LocationId, Locations};
+use crate::locations::{Horizon, Limits, LocationId, Locations};
 use crate::ring::{
     Header, HeldLock, HeldState, Incident, LockType, SequenceBits, SiteKind, Slot, Snapshot, Words,
 };
@@ -41,6 +41,8 @@ pub struct Input<'a> {
     /// Whether the model gets all steps of all threads. Otherwise it gets one step of each thread that made progress,
     /// or may have made it: an earlier reading needs no more.
     pub wants_steps: bool,
+    /// The time of which uses, waits and holds count in the record of a lock.
+    pub limits: Limits,
 }
 
 /// What becomes of the words of a snapshot while a model is built.
@@ -66,7 +68,8 @@ pub fn build_of_words(input: &Input<'_>, words: Vec<Words>, locations: &mut Loca
 fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'_>) -> LockModel {
     let snapshot = input.snapshot;
     let header = snapshot.header.as_ref();
-    let mut ledger = Ledger::new(snapshot, input.now_ns);
+    let horizon = Horizon { now_ns: input.now_ns, end_ns: input.now_ns.or(input.latest_end_ns) };
+    let mut ledger = Ledger::new(snapshot, horizon, input.limits);
     let mut marks = Marks::new(locations);
     let mut pending_joins = Vec::new();
     let threads = threads::threads(snapshot, input.living, input.ended);
@@ -412,7 +415,9 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
             }
             lock.holders.push(hold);
             own.holds.push(hold);
-            ledger.owned(hold.lock, id);
+            if ledger.limits.overlap(hold.since_ns.or(Some(own.claimed_ns)), None) {
+                ledger.owned(hold.lock, id);
+            }
         }
         HeldState::ConditionWait => {
             lock.condition_waiters.push(entry.wait(id));

@@ -5,7 +5,7 @@
 use super::marks::Mark;
 use super::{Lock, LockId, LockName, Ownership, ThreadId};
 use crate::hash::HashMap;
-use crate::locations::{LocationId, Locations};
+use crate::locations::{Horizon, Limits, LocationId, Locations};
 use crate::ring::{Clock, HandedOver, LockType, SiteFlags, SiteKind, Slot, Snapshot};
 
 /// All locks of a snapshot.
@@ -17,7 +17,9 @@ pub(super) struct Ledger<'s> {
     by_address: HashMap<(u32, u64), LockId>,
     clock: Option<&'s Clock>,
     handed_over: Option<&'s HandedOver>,
-    now_ns: Option<u64>,
+    pub(super) horizon: Horizon,
+    /// The time that is counted.
+    pub(super) limits: Limits,
 }
 
 /// What the marks of a lock say, from which its name and nature follow.
@@ -44,7 +46,7 @@ struct Notes {
 }
 
 impl<'s> Ledger<'s> {
-    pub(super) fn new(snapshot: &'s Snapshot, now_ns: Option<u64>) -> Ledger<'s> {
+    pub(super) fn new(snapshot: &'s Snapshot, horizon: Horizon, limits: Limits) -> Ledger<'s> {
         let header = snapshot.header.as_ref();
         let clock = header.and_then(|header| header.clock.as_ref());
         let handed_over = header.map(|header| &header.handed_over);
@@ -54,7 +56,8 @@ impl<'s> Ledger<'s> {
             by_address: HashMap::default(),
             clock,
             handed_over,
-            now_ns,
+            horizon,
+            limits,
         }
     }
 
@@ -109,7 +112,7 @@ impl<'s> Ledger<'s> {
 
     /// A recorded time, ns since boot.
     pub(super) fn time_ns(&self, slot: &Slot, ticks: u64) -> Option<u64> {
-        self.clock?.boottime_ns(ticks, slot.claimed_boottime_ns, self.now_ns)
+        self.clock?.boottime_ns(ticks, slot.claimed_boottime_ns, self.horizon.now_ns)
     }
 
     /// Whether a lock that was acquired at this place was released by another thread.
@@ -142,14 +145,18 @@ impl<'s> Ledger<'s> {
         self.locks[lock].record.failed_tries += 1;
     }
 
-    /// A wait of this length ended with the lock.
-    pub(super) fn waited(&mut self, lock: LockId, wait_ns: u64) {
-        self.locks[lock].record.waits_ns.push(wait_ns);
+    /// A wait ended with the lock.
+    pub(super) fn waited(&mut self, lock: LockId, from_ns: u64, to_ns: u64) {
+        if self.limits.overlap(Some(from_ns), Some(to_ns)) {
+            self.locks[lock].record.waits_ns.push(to_ns.saturating_sub(from_ns));
+        }
     }
 
-    /// The lock was held for this time.
-    pub(super) fn held(&mut self, lock: LockId, hold_ns: u64) {
-        self.locks[lock].record.holds_ns.push(hold_ns);
+    /// The lock was held between these moments.
+    pub(super) fn held(&mut self, lock: LockId, from_ns: u64, to_ns: u64) {
+        if self.limits.overlap(Some(from_ns), Some(to_ns)) {
+            self.locks[lock].record.holds_ns.push(to_ns.saturating_sub(from_ns));
+        }
     }
 
     /// All locks, named and classified. Call this after all threads have been added.

@@ -27,5 +27,5 @@ pub use model::{
     Ownership, Record, Seen, Signal, Step, StepKind, ThreadId, ThreadLocks, Wait,
 };
 pub use observe::{doing, observe};
-pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, overview};
+pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, keep_within, overview};
 pub use steps::{Steps, StepsIter};

@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 
 use super::{Hold, HoldState, Lock, LockId, LockModel, ThreadId, Wait};
 use crate::hash::HashMap;
-use crate::locations::LocationId;
+use crate::locations::{Limits, LocationId};
 use crate::ring::LockType;
 use crate::threads::ThreadState;
 
@@ -31,6 +31,8 @@ pub struct Overview {
     pub locks: Vec<Summary>,
     /// The number of idle, uncontended locks that are left out.
     pub hidden: usize,
+    /// The number of locks that were not used in the time that the user wants, and are left out.
+    pub unused: usize,
 }
 
 /// A lock and its threads.
@@ -114,15 +116,35 @@ impl Quantiles {
     }
 }
 
+/// Leaves out the holds and waits of which no part is in that time. Those that are present last until `end_ns`.
+pub fn keep_within(model: &mut LockModel, limits: &Limits, end_ns: Option<u64>) {
+    let claimed: Vec<u64> = model.threads.iter().map(|thread| thread.claimed_ns).collect();
+    // A thread has not waited for longer than it has recorded.
+    let is_within = |thread: ThreadId, since_ns: Option<u64>| {
+        limits.overlap(since_ns.or(claimed.get(thread).copied()), end_ns)
+    };
+    for lock in &mut model.locks {
+        for holds in [&mut lock.holders, &mut lock.possible_holders] {
+            holds.retain(|hold| is_within(hold.thread, hold.since_ns));
+        }
+        for waits in [&mut lock.waiters, &mut lock.condition_waiters, &mut lock.semaphore_waiters] {
+            waits.retain(|wait| is_within(wait.thread, wait.since_ns));
+        }
+    }
+}
+
 /// Chooses and orders locks. Idle, uncontended locks are left out if there are many, unless `all` locks are requested.
-pub fn overview(model: &LockModel, all: bool) -> Overview {
-    let idle = model.locks.iter().filter(|lock| is_idle(lock)).count();
+/// If not `all_time` counts, locks that were not used are left out.
+pub fn overview(model: &LockModel, all: bool, all_time: bool) -> Overview {
+    let is_unused = |lock: &Lock| !all_time && is_idle(lock) && lock.record.acquisitions == 0;
+    let unused = model.locks.iter().filter(|lock| is_unused(lock)).count();
+    let idle = model.locks.iter().filter(|lock| is_idle(lock)).count() - unused;
     let is_wanted = |lock: &Lock| all || idle <= IDLE_MAX || !is_idle(lock);
     // Nobody holds a semaphore: it is shown for the threads that wait.
     let is_idle_semaphore =
         |lock: &Lock| lock.nature.lock_type == LockType::Semaphore && lock.semaphore_waiters.is_empty();
     // Which lock was refused is not known.
-    let is_hidden = |lock: &Lock| is_idle_semaphore(lock) || lock.nature.is_refused;
+    let is_hidden = |lock: &Lock| is_idle_semaphore(lock) || lock.nature.is_refused || is_unused(lock);
     let shown = (0..model.locks.len()).filter(|&id| !is_hidden(&model.locks[id]));
     let wanted = shown.clone().filter(|&id| is_wanted(&model.locks[id]));
     let mut locks: Vec<Summary> = wanted.map(|id| summary(model, id)).collect();
@@ -134,7 +156,7 @@ pub fn overview(model: &LockModel, all: bool) -> Overview {
         let contention = (lock.waiters.len(), longest, record.contended, has_holder, record.acquisitions);
         (Reverse(contention), lock.pid, lock.address)
     });
-    Overview { hidden: shown.count() - locks.len(), locks }
+    Overview { hidden: shown.count() - locks.len(), unused, locks }
 }
 
 /// Whether no thread holds the lock or waits for it, and no known acquisition waited or failed.

@@ -14,7 +14,7 @@ use super::marks::{Mark, Marks};
 use super::{EndOfCondition, LockId, Signal, Step, StepKind, Steps, ThreadId};
 use crate::events::{self, Event};
 use crate::hash::HashMap;
-use crate::locations::{Guards, LocationId};
+use crate::locations::{self, Guards, LocationId, When};
 use crate::ring::{self, HeldLock, HeldState, SequenceBits, SiteKind, Slot, SlotState};
 
 /// A thread's history.
@@ -45,6 +45,8 @@ struct Open {
     /// The index of the last step of the acquisition.
     last: usize,
     wait: Option<WaitBegin>,
+    /// The acquisition began after this, ns since boot, as far as known.
+    from_ns: Option<u64>,
     /// Whether a mark by hand recorded success.
     is_acquired: bool,
     acquired_ns: Option<u64>,
@@ -57,13 +59,6 @@ struct WaitBegin {
     since_ns: Option<u64>,
 }
 
-impl Open {
-    /// How long the wait was, if it ended at `end_ns` and both times are known.
-    fn wait_ns(&self, end_ns: Option<u64>) -> Option<u64> {
-        Some(end_ns?.saturating_sub(self.wait?.since_ns?))
-    }
-}
-
 /// Replays a slot's events.
 pub(super) fn replay(
     slot: &Slot,
@@ -72,10 +67,15 @@ pub(super) fn replay(
     ledger: &mut Ledger<'_>,
 ) -> History {
     let (events, _) = events::events(slot, |pc| marks.at(slot.pid, pc).operand_words);
+    // If all of the time counts, it does not matter when something was.
+    let is_limited = ledger.limits.is_limited();
+    let whens = is_limited.then(|| locations::whens(slot, events.iter(), marks.locations, ledger.horizon));
+    let mut whens = whens.into_iter().flatten();
     let mut replay = Replay {
         slot,
         thread,
         ledger,
+        when: When::default(),
         steps: Vec::with_capacity(events.len()),
         failed: Vec::new(),
         open: Vec::new(),
@@ -89,6 +89,7 @@ pub(super) fn replay(
     for event in &events {
         let mark = marks.of_event_in_order(slot, event, &mut guards);
         let begin = event.sequence - event.operands.len() as u64;
+        replay.when = whens.next().unwrap_or_default();
         if next.is_some_and(|next| next != begin) {
             replay.gap();
             history.discarded_words = begin - slot.words_from;
@@ -113,6 +114,8 @@ struct Replay<'r, 'l> {
     slot: &'r Slot,
     thread: ThreadId,
     ledger: &'r mut Ledger<'l>,
+    /// When the present event was.
+    when: When,
     steps: Vec<Step>,
     /// Indices of `ACQUIRE_BEGIN` steps whose acquisition failed.
     failed: Vec<usize>,
@@ -175,8 +178,16 @@ impl Replay<'_, '_> {
     fn follow(&mut self, step: &Step, lock: LockId, is_wrapper: bool) {
         let last = self.steps.len() - 1;
         let wait = WaitBegin { since_ns: step.time_ns };
-        let begun =
-            Open { lock, is_wrapper, begin: None, last, wait: None, is_acquired: false, acquired_ns: None };
+        let begun = Open {
+            lock,
+            is_wrapper,
+            begin: None,
+            last,
+            wait: None,
+            from_ns: self.when.after_ns,
+            is_acquired: false,
+            acquired_ns: None,
+        };
         match step.kind {
             StepKind::AcquireBegin => {
                 self.open.push(Open { is_wrapper: true, begin: Some(last), ..begun });
@@ -191,17 +202,19 @@ impl Replay<'_, '_> {
             },
             StepKind::Acquired => self.acquired(&begun, step.time_ns),
             StepKind::TryFailed => {
-                self.ledger.failed(lock);
-                if let Some(at) = self.last_open(lock, |open| !open.is_acquired) {
-                    self.failed.extend(self.open.remove(at).begin);
+                let open = self.last_open(lock, |open| !open.is_acquired).map(|at| self.open.remove(at));
+                let from_ns = open.map_or(self.when.after_ns, |open| open.from_ns);
+                if self.ledger.limits.overlap(from_ns, self.when.before_ns) {
+                    self.ledger.failed(lock);
                 }
+                self.failed.extend(open.and_then(|open| open.begin));
             }
             StepKind::Released | StepKind::Destroyed => self.release(lock, step.time_ns, step.since_ns),
             StepKind::Initialised => {
                 // What the thread did before was about another lock, which it never released.
                 while let Some(at) = self.last_open(lock, |_| true) {
                     let open = self.open.remove(at);
-                    self.count(&open);
+                    self.count(&open, self.when.before_ns);
                 }
                 self.ledger.initialised(lock, step.location);
             }
@@ -229,9 +242,8 @@ impl Replay<'_, '_> {
         });
         let open = &mut self.open[at];
         (open.is_acquired, open.acquired_ns, open.last) = (true, time_ns, begun.last);
-        if let Some(wait_ns) = open.wait_ns(time_ns) {
-            self.ledger.waited(begun.lock, wait_ns);
-        }
+        let open = *open;
+        self.waited(&open, time_ns);
     }
 
     /// The last open acquisition of a lock that satisfies a condition.
@@ -243,21 +255,27 @@ impl Replay<'_, '_> {
         let open = self.last_open(lock, |_| true).map(|at| self.open.remove(at));
         let since = since_ns.or(open.and_then(|open| open.acquired_ns));
         if let (Some(from), Some(to)) = (since, time_ns) {
-            self.ledger.held(lock, to.saturating_sub(from));
+            self.ledger.held(lock, from, to);
         }
         let Some(open) = open else { return };
-        self.count(&open);
+        self.count(&open, self.when.before_ns);
         // The release event of a wrapper says when the wait ended and the hold began.
-        if open.is_wrapper
-            && let Some(wait_ns) = open.wait_ns(since_ns)
-        {
-            self.ledger.waited(lock, wait_ns);
+        if open.is_wrapper {
+            self.waited(&open, since_ns);
         }
     }
 
-    /// Counts an acquisition that did not fail.
-    fn count(&mut self, open: &Open) {
-        if open.is_acquired || open.is_wrapper {
+    /// The wait of an acquisition ended with the lock.
+    fn waited(&mut self, open: &Open, end_ns: Option<u64>) {
+        if let (Some(from_ns), Some(to_ns)) = (open.wait.and_then(|wait| wait.since_ns), end_ns) {
+            self.ledger.waited(open.lock, from_ns, to_ns);
+        }
+    }
+
+    /// Counts an acquisition that did not fail, if a part of its use is in the time that counts: from its beginning to
+    /// the release, which was not after `end_ns`.
+    fn count(&mut self, open: &Open, end_ns: Option<u64>) {
+        if (open.is_acquired || open.is_wrapper) && self.ledger.limits.overlap(open.from_ns, end_ns) {
             self.ledger.acquired(open.lock, self.thread, open.wait.is_some());
         }
     }
@@ -268,7 +286,7 @@ impl Replay<'_, '_> {
         for open in std::mem::take(&mut self.open) {
             // Whether the last attempt failed may be among the missing words.
             if open.is_acquired || open.last != last {
-                self.count(&open);
+                self.count(&open, self.when.before_ns);
             }
         }
         self.steps.clear();
@@ -280,7 +298,7 @@ impl Replay<'_, '_> {
         for open in std::mem::take(&mut self.open) {
             // If another step of the thread follows, the attempt has not failed.
             if open.is_acquired || open.last != last || self.holds_now(&open) {
-                self.count(&open);
+                self.count(&open, None);
             } else {
                 self.failed.extend(open.begin);
             }

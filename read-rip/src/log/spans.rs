@@ -65,7 +65,7 @@ pub fn spans(
         let Some(took_ns) = took_ns else { continue };
         span.total_ns = span.total_ns.saturating_add(took_ns);
         if times.iter().all(|&other| other < took_ns) {
-            span.longest = entry.time_ns.map(|ended_ns| Longest { slot: entry.slot, ended_ns });
+            span.longest = entry.when.time_ns.map(|ended_ns| Longest { slot: entry.slot, ended_ns });
         }
         times.push(took_ns);
     }

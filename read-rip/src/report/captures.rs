@@ -14,8 +14,7 @@ use std::io::{self, Write};
 use super::log::{NO_TIME, thread, wall_clock};
 use super::names::LockNames;
 use super::threads::{said, word};
-use crate::events::Event;
-use crate::locations::LocationId;
+use crate::locations::Dated;
 use crate::ring::{Slot, Snapshot};
 
 /// Writes a capture: the thread, and what it had recorded, the oldest event first. `now_ns` is the time of the reading
@@ -27,7 +26,7 @@ use crate::ring::{Slot, Snapshot};
 pub fn capture(
     out: &mut dyn Write,
     slot: &Slot,
-    events: &[(Event, LocationId)],
+    events: &[Dated],
     names: &LockNames<'_>,
     (snapshot, names_process): (&Snapshot, bool),
     now_ns: Option<u64>,
@@ -39,8 +38,8 @@ pub fn capture(
         None => writeln!(out, " at an unknown time")?,
     }
     let (locations, texts) = (names.locations, names.texts);
-    for (event, location) in events {
-        let time = locations.time_of(slot, event, now_ns).and_then(|ns| wall_clock(snapshot, ns));
+    for Dated { event, location, when } in events {
+        let time = when.time_ns.and_then(|ns| wall_clock(snapshot, ns));
         let time = time.map_or_else(|| format!("{dimmed}{NO_TIME}{dimmed:#}"), |(_, time)| time);
         let location = locations.get(*location);
         write!(out, "  {time} {}", texts.line_of(location))?;

@@ -62,7 +62,7 @@ impl LogWriter {
         names_process: bool,
     ) -> io::Result<()> {
         let slot = snapshot.recorded(entry.slot);
-        let time = match entry.time_ns.and_then(|ns| wall_clock(snapshot, ns)) {
+        let time = match entry.when.time_ns.and_then(|ns| wall_clock(snapshot, ns)) {
             Some((day, time)) => {
                 if day != self.day {
                     writeln!(out, "{day}, times in UTC")?;

@@ -241,6 +241,13 @@ pub fn of_silent(count: u64) -> Option<String> {
     (count > 0).then(|| format!("{} no known mark.", agreeing(count, "thread", "has", "have")))
 }
 
+/// Threads without anything in the time that the user wants.
+pub fn of_threads_left_out(count: u64) -> Option<String> {
+    (count > 0).then(|| {
+        format!("{} left out: nothing of that time is known.", agreeing(count, "thread", "is", "are"))
+    })
+}
+
 /// What `check` cannot know, and what it left out.
 pub fn of_check(model: &LockModel, checked: &Checked) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -281,6 +288,10 @@ pub fn of_locks(model: &LockModel, overview: &Overview, snapshot: &Snapshot, los
             "{locks} hidden (--all shows {}).",
             if overview.hidden == 1 { "it" } else { "them" }
         ));
+    }
+    if overview.unused > 0 {
+        let locks = agreeing(overview.unused as u64, "lock", "was", "were");
+        remarks.push(format!("{locks} not used in that time."));
     }
     remarks.extend(of_overflowed(model));
     if model.held_overflows > overflowed(model) {

@@ -17,6 +17,9 @@
 //!
 //! With `-v`, labels follow, or what the program said with values. An event of a lock has the lock and its time,
 //! counted from the beginning of the recording: `cache.rs:10<0x1000>(takes) of CACHE (0x7f0000001000) at 1.000000 s`.
+//! A mark without a time lies between the times beside it. The first event of a line says after which time it was, and
+//! the last one before which, if that is not the reading or the end of the process:
+//! `source_a.c:124<0x442bae> after 0.000113 s`.
 //! The line of an exited thread ends in `EXIT`. If the kernel was asked about a thread, its line ends in what the
 //! thread does now, as `, now in recvfrom on descriptor 12 (TCP to 10.0.0.7:5432, ESTABLISHED)`, with `-v` followed by
 //! where it stands.
@@ -30,11 +33,11 @@ use super::activity::ActivityWords;
 use super::names::{LocationTexts, LockNames};
 use super::units::{counted, duration};
 use crate::events::Event;
-use crate::locations::{Location, LocationId, Locations, MARKS_MAX};
+use crate::locations::{Dated, Horizon, Location, Locations, MARKS_MAX, When};
 use crate::log::{self, EntryKind};
 use crate::printable::printable;
 use crate::ring::{SiteKind, Slot};
-use crate::threads::{Group, Thread, ThreadState};
+use crate::threads::{Group, Thread};
 
 /// Writes the condensed view.
 ///
@@ -153,25 +156,61 @@ pub(super) fn said(
     Ok(())
 }
 
-/// Writes one thread's line; `sequence_mask` says how much of a sequence was recorded, and `now_ns` is the time of the
-/// reading or of the process's end.
+/// The time of an event, counted from the beginning of the recording. The bounds of an event without a time are the
+/// times beside it, so only the first and the last event of a line have them. That all was before `end_ns`, the reading
+/// or the end of the process, is not said.
+fn time(
+    when: &When,
+    (is_first, is_last): (bool, bool),
+    began_ns: Option<u64>,
+    end_ns: Option<u64>,
+) -> String {
+    let since_began = |ns: u64| {
+        let ns = ns.checked_sub(began_ns?)?;
+        Some(format!("{}.{:06}", ns / 1_000_000_000, ns / 1000 % 1_000_000))
+    };
+    if let Some(at) = when.time_ns.and_then(since_began) {
+        return format!(" at {at} s");
+    }
+    let (after_ns, before_ns) = when.bounds();
+    let after = after_ns.filter(|_| is_first).and_then(since_began);
+    let before = before_ns.filter(|_| is_last && before_ns != end_ns).and_then(since_began);
+    match (after, before) {
+        (Some(after), Some(before)) => format!(" between {after} and {before} s"),
+        (Some(after), None) => format!(" after {after} s"),
+        (None, Some(before)) => format!(" before {before} s"),
+        (None, None) => String::new(),
+    }
+}
+
+/// What is shown of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    /// The thread.
+    pub thread: &'a Thread<'a>,
+    /// Its events.
+    pub events: &'a [Dated],
+    /// Whether its exit is shown too.
+    pub has_exit: bool,
+}
+
+/// Writes one thread's line; `sequence_mask` says how much of a sequence was recorded.
 ///
 /// # Errors
 ///
 /// Those of `out`.
 pub fn thread(
     out: &mut dyn Write,
-    thread: &Thread<'_>,
-    events: &[(Event, LocationId)],
+    &Shown { thread, events, has_exit }: &Shown<'_>,
     names: &LockNames<'_>,
     sequence_mask: u64,
-    now_ns: Option<u64>,
+    horizon: Horizon,
 ) -> io::Result<()> {
     let (locations, texts) = (names.locations, names.texts);
     let bold = anstyle::Style::new().bold();
     write!(out, "{bold}{}[{}]{bold:#}:", printable(&thread.slot.name), thread.slot.tid)?;
     let mut separator = " ";
-    for (event, location) in events {
+    for (index, Dated { event, location, when }) in events.iter().enumerate() {
         let sequence = event.sequence & sequence_mask;
         write!(out, "{separator}{{{sequence}}}{}", texts.of(locations.get(*location)))?;
         if let Some(word) = word(thread.slot, event, locations) {
@@ -179,14 +218,13 @@ pub fn thread(
         }
         write!(out, "{}", texts.outer(locations.get(*location)))?;
         if texts.is_verbose {
-            said(out, thread.slot, event, locations.get(*location), locations, now_ns)?;
-            if let Some(since_ns) = locations.since_start(thread.slot, event, now_ns) {
-                write!(out, " at {}.{:06} s", since_ns / 1_000_000_000, since_ns / 1000 % 1_000_000)?;
-            }
+            said(out, thread.slot, event, locations.get(*location), locations, horizon.now_ns)?;
+            let is_edge = (index == 0, index + 1 == events.len());
+            write!(out, "{}", time(when, is_edge, locations.began_ns(), horizon.end_ns))?;
         }
         separator = ", ";
     }
-    if thread.state == ThreadState::Exited {
+    if has_exit {
         write!(out, "{separator}EXIT")?;
     }
     if let Some(words) = ActivityWords::new(names)

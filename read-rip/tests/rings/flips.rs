@@ -176,6 +176,7 @@ fn proven(path: &Path) -> Vec<String> {
         living: &HashSet::new(),
         ended: &HashSet::new(),
         wants_steps: true,
+        limits: Default::default(),
     };
     let model = locks::build(&input, &mut locations);
     let by_id: Vec<_> = locations.iter().collect();

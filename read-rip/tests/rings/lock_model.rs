@@ -26,6 +26,7 @@ fn model(earlier: Option<&Ring>, ring: &Ring) -> LockModel {
         living: &HashSet::new(),
         ended: &HashSet::new(),
         wants_steps: true,
+        limits: Default::default(),
     };
     build(&input, &mut locations)
 }

@@ -27,3 +27,4 @@ mod resolve;
 mod run;
 mod schema;
 mod streams;
+mod times;

@@ -360,7 +360,7 @@ fn json_of_threads_has_names_states_and_whole_sequences() {
         serde_json::json!({"type": "thread", "data": {
             "name": "a", "pid": 4321, "tid": 1, "state": "present", "generation": 1,
             "overwritten": (1u64 << 40) - 63,
-            "events": [{"sequence": 1u64 << 40, "location": {
+            "events": [{"sequence": 1u64 << 40, "after_boottime_ns": "1001", "location": {
                 "function": "unknown", "file": "src/source_a.c", "line": 124, "kind": "snap", "address": "0x442bae",
                 "pc": format!("{:#x}", BIAS + WAITS), "module": "/nowhere/server",
             }}],

@@ -49,6 +49,7 @@ fn read_again_and_again(pid: u32, times: u64, mut judge: impl FnMut(&[Finding]))
             living: &nobody,
             ended: &nobody,
             wants_steps: true,
+            limits: Default::default(),
         };
         let mut model = locks::build(&input, &mut locations);
         locks::observe(&mut model, &seen, &mut locations);

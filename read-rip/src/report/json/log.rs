@@ -19,6 +19,10 @@ struct JsonEntry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     boottime_ns: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    after_boottime_ns: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before_boottime_ns: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     realtime_ns: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     level: Option<&'a str>,
@@ -115,6 +119,7 @@ impl<W: Write> Json<W> {
     #[expect(clippy::missing_errors_doc, reason = "see `ring`")]
     pub fn entry(&mut self, entry: &Entry, said: &Said<'_>, snapshot: &Snapshot) -> io::Result<()> {
         let slot = snapshot.recorded(entry.slot);
+        let (after_ns, before_ns) = entry.when.bounds();
         let (kind, level, took_ns) = match entry.kind {
             EntryKind::Event(level) => ("event", Some(level_name(level)), None),
             EntryKind::Begin => ("begin", None, None),
@@ -127,8 +132,10 @@ impl<W: Write> Json<W> {
                 thread: json_thread(slot),
                 channel: slot.channel().and_then(|channel| snapshot.channel_name(channel)),
                 sequence: entry.event.sequence,
-                boottime_ns: entry.time_ns.map(moment),
-                realtime_ns: entry.time_ns.and_then(|ns| realtime_ns(snapshot, ns)).map(moment),
+                boottime_ns: entry.when.time_ns.map(moment),
+                after_boottime_ns: after_ns.map(moment),
+                before_boottime_ns: before_ns.map(moment),
+                realtime_ns: entry.when.time_ns.and_then(|ns| realtime_ns(snapshot, ns)).map(moment),
                 level,
                 took_ns,
                 text: said.text,

@@ -7,8 +7,7 @@ use serde::Serialize;
 use super::doing::{JsonDoing, json_doing};
 use super::location::{JsonLocation, json_location};
 use super::writer::{Json, moment};
-use crate::events::Event;
-use crate::locations::{LocationId, Locations};
+use crate::locations::{Dated, Locations};
 use crate::log;
 use crate::report::log::realtime_ns;
 use crate::report::{ActivityWords, LockNames};
@@ -52,6 +51,10 @@ struct JsonEvent<'a> {
     lock_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     boottime_ns: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after_boottime_ns: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before_boottime_ns: Option<String>,
     /// What the program said.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
@@ -96,7 +99,7 @@ impl<W: Write> Json<W> {
     pub fn thread(
         &mut self,
         thread: &Thread<'_>,
-        events: &[(Event, LocationId)],
+        events: &[Dated],
         names: &LockNames<'_>,
         snapshot: &Snapshot,
         now_ns: Option<u64>,
@@ -122,7 +125,7 @@ impl<W: Write> Json<W> {
     pub fn capture(
         &mut self,
         slot: &Slot,
-        events: &[(Event, LocationId)],
+        events: &[Dated],
         names: &LockNames<'_>,
         snapshot: &Snapshot,
         now_ns: Option<u64>,
@@ -145,19 +148,23 @@ impl<W: Write> Json<W> {
 /// A history.
 fn json_events<'a>(
     slot: &Slot,
-    events: &[(Event, LocationId)],
+    events: &[Dated],
     locations: &'a Locations<'_>,
     snapshot: &'a Snapshot,
     now_ns: Option<u64>,
 ) -> Vec<JsonEvent<'a>> {
-    let one = |(event, location): &(Event, LocationId)| {
+    let one = |dated: &Dated| {
+        let Dated { event, location, when } = dated;
         let lock = locations.lock_of(slot, event);
         let location = locations.get(*location);
+        let (after_ns, before_ns) = when.bounds();
         JsonEvent {
             sequence: event.sequence & snapshot.sequence_mask,
             lock: lock.map(|lock| format!("{lock:#x}")),
             lock_name: lock.and_then(|lock| locations.lock_name(slot.pid, lock)),
-            boottime_ns: locations.time_of(slot, event, now_ns).map(moment),
+            boottime_ns: when.time_ns.map(moment),
+            after_boottime_ns: after_ns.map(moment),
+            before_boottime_ns: before_ns.map(moment),
             text: log::kind_of(slot, event, locations, None, now_ns)
                 .map(|kind| log::text(kind, slot, event, location, locations)),
             location: json_location(location, locations, snapshot),
