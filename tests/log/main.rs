@@ -10,6 +10,7 @@ mod printf;
 mod recordings;
 mod spans;
 mod storm;
+mod times;
 mod values;
 
 use std::path::Path;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use librip::{Text, Value, rip_event, rip_span};
+use librip::{Text, Value, rip_capture, rip_event, rip_snap, rip_span};
 use librip_test_kit::progress::Cell;
 
 use crate::common::{self, pause, say, sleep_forever};
@@ -13,6 +13,7 @@ pub(crate) fn main(arguments: &[&str]) {
     match arguments {
         ["values"] => values(),
         ["spans"] => spans(),
+        ["dated"] => dated(),
         ["crowded"] => crowded(),
         ["forked"] => forked(),
         ["handlers"] => handlers(),
@@ -108,6 +109,20 @@ fn spans() {
     let _second = rip_span!("query", "{}", "SELECT 1");
     let _third = rip_span!("name", "{}", Text(LONG));
     say("open");
+    pause();
+}
+
+/// Marks around two events, and a capture after each event. It waits after each part.
+fn dated() {
+    rip_snap!("0");
+    rip_capture!("first");
+    rip_snap!("1");
+    say("first");
+    pause();
+    rip_snap!("2");
+    rip_capture!("second");
+    rip_snap!("3");
+    say("second");
     pause();
 }
 
