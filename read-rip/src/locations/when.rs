@@ -105,9 +105,16 @@ pub struct Dated {
 /// What a thread recorded, oldest first, with places and times.
 pub fn dated_history(slot: &Slot, locations: &mut Locations<'_>, horizon: Horizon) -> (Vec<Dated>, Leftover) {
     let (events, leftover) = guards::history(slot, locations);
-    let whens = whens(slot, events.iter().map(|(event, _)| event), locations, horizon);
-    let dated = events.into_iter().zip(whens);
-    (dated.map(|((event, location), when)| Dated { event, location, when }).collect(), leftover)
+    // A history may be long, so there are no more copies of it than needed.
+    let undated = |(event, location)| Dated { event, location, when: When::default() };
+    let mut dated: Vec<Dated> = events.into_iter().map(undated).collect();
+    let mut after_ns = claimed_ns(slot);
+    for Dated { event, when, .. } in &mut dated {
+        *when = forward(locations.time_of(slot, event, horizon.now_ns), &mut after_ns);
+    }
+    let whens = dated.iter_mut().rev().map(|dated| &mut dated.when);
+    backward(whens, exited_ns(slot).or(horizon.end_ns));
+    (dated, leftover)
 }
 
 /// When the events of a slot happened, which are all that are known, in order.
@@ -117,23 +124,37 @@ pub fn whens<'e>(
     locations: &Locations<'_>,
     horizon: Horizon,
 ) -> Vec<When> {
-    let mut after_ns = Some(slot.claimed_boottime_ns).filter(|&ns| ns > 0);
-    let forward = |event: &Event| match locations.time_of(slot, event, horizon.now_ns) {
+    let mut after_ns = claimed_ns(slot);
+    let time_of = |event: &Event| locations.time_of(slot, event, horizon.now_ns);
+    let mut whens: Vec<When> = events.map(|event| forward(time_of(event), &mut after_ns)).collect();
+    backward(whens.iter_mut().rev(), exited_ns(slot).or(horizon.end_ns));
+    whens
+}
+
+/// When an event was, by its own time and by the events before it.
+fn forward(time_ns: Option<u64>, after_ns: &mut Option<u64>) -> When {
+    match time_ns {
         Some(time_ns) => {
-            after_ns = Some(time_ns);
+            *after_ns = Some(time_ns);
             When::at(time_ns)
         }
-        None => When::between(after_ns, None),
-    };
-    let mut whens: Vec<When> = events.map(forward).collect();
-    let mut before_ns = exited_ns(slot).or(horizon.end_ns);
-    for when in whens.iter_mut().rev() {
+        None => When::between(*after_ns, None),
+    }
+}
+
+/// Adds what the events after each one say. The last event comes first.
+fn backward<'w>(whens: impl Iterator<Item = &'w mut When>, mut before_ns: Option<u64>) {
+    for when in whens {
         match when.time_ns {
             Some(time_ns) => before_ns = Some(time_ns),
             None => *when = When::between(when.after_ns, before_ns),
         }
     }
-    whens
+}
+
+/// When the owner of a slot claimed it, ns since boot; `None` if that is not known.
+fn claimed_ns(slot: &Slot) -> Option<u64> {
+    Some(slot.claimed_boottime_ns).filter(|&ns| ns > 0)
 }
 
 /// When the owner of a slot exited, ns since boot; `None` if it did not, or that is not known.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::doing::{JsonDoing, json_doing};
 use super::location::{JsonLocation, json_location};
@@ -37,7 +37,7 @@ struct JsonThread<'a> {
     state: &'a str,
     generation: u32,
     overwritten: u64,
-    events: Vec<JsonEvent<'a>>,
+    events: JsonEvents<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     doing: Option<JsonDoing<'a>>,
 }
@@ -70,7 +70,7 @@ struct JsonCapture<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     kept_realtime_ns: Option<String>,
     overwritten: u64,
-    events: Vec<JsonEvent<'a>>,
+    events: JsonEvents<'a>,
 }
 
 impl<W: Write> Json<W> {
@@ -114,7 +114,13 @@ impl<W: Write> Json<W> {
                 state: state_name(thread.state),
                 generation: thread.slot.generation,
                 overwritten: thread.slot.overwritten(),
-                events: json_events(thread.slot, events, names.locations, snapshot, now_ns),
+                events: JsonEvents {
+                    slot: thread.slot,
+                    events,
+                    locations: names.locations,
+                    snapshot,
+                    now_ns,
+                },
                 doing: seen.and_then(|seen| json_doing(seen, names, snapshot)),
             },
         )
@@ -139,21 +145,30 @@ impl<W: Write> Json<W> {
                 kept_boottime_ns: moment(slot.exited_boottime_ns),
                 kept_realtime_ns: realtime_ns(snapshot, slot.exited_boottime_ns).map(moment),
                 overwritten: slot.overwritten(),
-                events: json_events(slot, events, names.locations, snapshot, now_ns),
+                events: JsonEvents { slot, events, locations: names.locations, snapshot, now_ns },
             },
         )
     }
 }
 
-/// A history.
-fn json_events<'a>(
-    slot: &Slot,
-    events: &[Dated],
-    locations: &'a Locations<'_>,
+/// A history. Its events become text one after the other, because there may be many.
+struct JsonEvents<'a> {
+    slot: &'a Slot,
+    events: &'a [Dated],
+    locations: &'a Locations<'a>,
     snapshot: &'a Snapshot,
     now_ns: Option<u64>,
-) -> Vec<JsonEvent<'a>> {
-    let one = |dated: &Dated| {
+}
+
+impl Serialize for JsonEvents<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.events.iter().map(|dated| self.event(dated)))
+    }
+}
+
+impl JsonEvents<'_> {
+    fn event(&self, dated: &Dated) -> JsonEvent<'_> {
+        let JsonEvents { slot, locations, snapshot, now_ns, .. } = *self;
         let Dated { event, location, when } = dated;
         let lock = locations.lock_of(slot, event);
         let location = locations.get(*location);
@@ -169,8 +184,7 @@ fn json_events<'a>(
                 .map(|kind| log::text(kind, slot, event, location, locations)),
             location: json_location(location, locations, snapshot),
         }
-    };
-    events.iter().map(one).collect()
+    }
 }
 
 pub(super) fn state_name(state: ThreadState) -> &'static str {
