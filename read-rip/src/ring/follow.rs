@@ -130,7 +130,8 @@ impl Follower {
         known.sort_unstable_by_key(|&(sequence, _)| sequence);
         // The owner may have reserved the last words, and not written them yet.
         let end = known.last().map_or(next, |&(sequence, _)| sequence + 1);
-        let end = end.max(oldest);
+        // Words before the owner's first one are never the owner's.
+        let end = end.max(oldest).max(first);
         let former = before.filter(|known| known.owner.generation != owner.generation);
         if let Some(former) = former {
             // If there was another owner in between, it is not known whose words these are.

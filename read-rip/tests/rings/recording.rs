@@ -106,3 +106,32 @@ fn a_file_that_only_claims_to_be_a_recording_is_an_error_and_takes_no_memory() {
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(cause, "this version of read-rip does not know its format");
 }
+
+#[test]
+fn the_words_of_a_slot_that_changes_owners_are_those_of_who_recorded_them() {
+    let mut follower = Follower::default();
+    // The owner's generation, its first sequence, and which sequences are written. The slot has sixteen words.
+    let mut follow = |generation: u32, first: u64, written: &[u64], count: u64| {
+        let mut slot = Slot { generation, first_sequence: first, ..Slot::thread("worker", generation) };
+        for &sequence in written {
+            slot = slot.at(sequence).marks([0x10]);
+        }
+        let ring = Ring { slot_words: 16, ..Ring::new() }.with_slots([slot.at(count)]);
+        let fixture = Fixture::of(&ring);
+        let source = Source::open(&fixture.path).unwrap();
+        let new = follower.new_words(&source, &ring::present_header(&source).unwrap()).unwrap();
+        let of = |new: &NewWords| (new.owner.generation, new.from, new.words.len(), new.unseen);
+        new.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(follow(1, 0, &[0, 1], 2), [(1, 0, 2, 0)]);
+    assert_eq!(follow(1, 0, &[0, 1], 2), []);
+    // The thread has recorded one word more, and has left two that it never wrote. Another one has its slot.
+    assert_eq!(follow(2, 5, &[0, 1, 2], 5), [(1, 2, 1, 2)]);
+    // What is written before the owner's first sequence is not its own.
+    assert_eq!(follow(2, 5, &[3, 4, 5, 6], 8), [(2, 5, 2, 0)]);
+    assert_eq!(follow(2, 5, &[5, 6, 7], 8), [(2, 7, 1, 0)], "now it is written");
+    // There was an owner in between: nobody knows where its words begin.
+    assert_eq!(follow(4, 12, &[8, 9, 10, 11, 12], 13), [(2, 8, 0, 4), (4, 12, 1, 0)]);
+    // Faster than the reader.
+    assert_eq!(follow(4, 12, &[100], 101), [(4, 100, 1, 87)]);
+}
