@@ -161,9 +161,9 @@ fn serve(sessions: &Sessions, request: &Request) -> u64 {
 }
 
 /// The load generator: sends a request to each connection in turn, and passes over those whose workers have not taken
-/// the last one. It blocks only when all connections are full: then every worker is busy, or waits.
+/// the last one. It blocks only when all connections have been full for long: then every worker waits.
 fn send_requests(connections: &[SyncSender<Request>]) {
-    let mut random = Random::new(2024);
+    let (mut random, mut idle_rounds) = (Random::new(2024), 0);
     loop {
         let mut sent = 0;
         for (number, connection) in connections.iter().enumerate() {
@@ -175,13 +175,13 @@ fn send_requests(connections: &[SyncSender<Request>]) {
             }
         }
         rip_snap!("has sent a round of requests");
-        if sent == 0
-            && let Some(first) = connections.first()
-            && first.send(Request { client: 0 }).is_err()
-        {
+        idle_rounds = if sent == 0 { idle_rounds + 1 } else { 0 };
+        // A second without a free connection: no worker takes a request any more.
+        let is_stuck = idle_rounds > 100;
+        if is_stuck && connections.first().is_none_or(|first| first.send(Request { client: 0 }).is_err()) {
             return;
         }
-        thread::yield_now();
+        if sent == 0 { thread::sleep(std::time::Duration::from_millis(10)) } else { thread::yield_now() }
     }
 }
 
