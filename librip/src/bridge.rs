@@ -1,9 +1,9 @@
 //! For bridges from other interfaces of tracing and logging: sites that are made when the program runs.
 //!
 //! A mark like [`rip_event!`](crate::rip_event) is a *site*: a place in the source, with a level and a format, which
-//! the linker keeps. An interface that knows its places only when the program runs makes a [`Callsite`] for each of them.
-//! The first event of a callsite enters it in the ring. From then on, an event costs about what one of `rip_event!`
-//! does. `read-rip` shows both alike.
+//! the linker keeps. An interface that knows its places only when the program runs makes a [`Callsite`] for each of
+//! them. The first event of a callsite enters it in the ring. From then on, an event costs about what one of
+//! `rip_event!` does. `read-rip` shows both alike.
 //!
 //! This module formats nothing and keeps no callsites: the bridge does. `librip-tracing` is such a bridge, for the
 //! crates `tracing` and `log`.

@@ -137,8 +137,8 @@ pub fn ring_path() -> Option<PathBuf> {
 /// Copies the ring to a file, while threads record on: a snapshot, which stays when histories go on.
 ///
 /// `read-rip` reads it like a copy of a ring that was made at this moment. The copy takes as much room as the ring. It
-/// is written to a file whose name ends in `.partial`, and gets its own name when it is complete. A file of that name is
-/// replaced.
+/// is written to a file whose name ends in `.partial`, and gets its own name when it is complete. A file of that name
+/// is replaced.
 ///
 /// # Errors
 ///

@@ -7,8 +7,9 @@
 //! A slot of a ring whose header has [`Header::channel_entries`](crate::Header::channel_entries) has that many entries
 //! after its open spans, one for each channel, of 64 bits. An entry is one more than the place of the history's header
 //! in the region [`REGION_HISTORIES`](crate::REGION_HISTORIES), in units of 8 bytes. It is 0 if there is no history,
-//! and [`HISTORY_REFUSED`] if there was no room for one. A history stays with its slot. If the slot has another owner, the entry is 0 until that owner records an event of the channel; then
-//! [`HistoryHeader::first_sequence`] says where its words begin.
+//! and [`HISTORY_REFUSED`] if there was no room for one. A history stays with its slot. If the slot has another owner,
+//! the entry is 0 until that owner records an event of the channel; then [`HistoryHeader::first_sequence`] says where
+//! its words begin.
 //!
 //! The recorder looks for a history's place in the slot, and bounds it by numbers in private memory. So whoever
 //! scribbles on the slot can send words to another place of the same region, and not elsewhere.

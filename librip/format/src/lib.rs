@@ -77,9 +77,9 @@
 //! | histories | the owner of the slot | the slot's entry for the channel last; then on each event |
 //!
 //! The recorder never reads a value back from the file to decide where it stores, how often it loops, or by how much it
-//! shifts. There are two exceptions. The lower bits of a slot's count select a word of the same slot. A slot's entry for
-//! a channel selects a place in the region of histories. So another process that scribbles over the file can destroy
-//! the record, but it cannot harm the recorded program.
+//! shifts. There are two exceptions. The lower bits of a slot's count select a word of the same slot. A slot's entry
+//! for a channel selects a place in the region of histories. So another process that scribbles over the file can
+//! destroy the record, but it cannot harm the recorded program.
 //!
 //! # Compatibility
 //!

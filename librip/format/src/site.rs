@@ -136,8 +136,8 @@ pub const LEVEL_INFO: u16 = 3;
 pub const LEVEL_WARN: u16 = 4;
 /// [`SITE_LEVEL`]: something has failed.
 pub const LEVEL_ERROR: u16 = 5;
-/// [`Site::flags`] of an event, or of a span's beginning: the format has the [syntax of `printf`](crate::printf). Without
-/// it, the format has the syntax of Rust's `std::fmt`.
+/// [`Site::flags`] of an event, or of a span's beginning: the format has the [syntax of `printf`](crate::printf).
+/// Without it, the format has the syntax of Rust's `std::fmt`.
 pub const SITE_PRINTF: u16 = 8;
 
 /// [`Site::flags`]: the lock is acquired in shared mode.

@@ -153,9 +153,9 @@ macro_rules! rip_span {
 /// Declares a channel: words of their own, in each thread, for some of the program's events.
 ///
 /// Events that are rare are soon replaced by frequent ones in a thread's history. In a channel they replace only one
-/// another. The arguments are the name of a `static`, which `pub` may precede, and the number of words of a thread: from
-/// 16 to 16384, rounded up to a power of two. [`rip_event!`](crate::rip_event) and [`rip_span!`](crate::rip_span) say
-/// how many words events take. A thread takes the words, and 64 bytes, at its first event in the channel.
+/// another. The arguments are the name of a `static`, which `pub` may precede, and the number of words of a thread:
+/// from 16 to 16384, rounded up to a power of two. [`rip_event!`](crate::rip_event) and [`rip_span!`](crate::rip_span)
+/// say how many words events take. A thread takes the words, and 64 bytes, at its first event in the channel.
 ///
 /// `read-rip log` shows the events of all channels in one order with the others. `read-rip set PID NAME=off` switches a
 /// channel off in a running process, and `read-rip set PID NAME=warn` all events below that level. A ring has room for

@@ -1,8 +1,8 @@
 //! Where the channels of the ring are, and the calling thread's histories in them.
 //!
-//! `ring::histories` makes histories, and `event::channel` decides when. An event finds its history by an entry of the thread's own slot. That entry is in the
-//! file, so anyone may have written it: a history is used only if it lies within the region of histories. Where that
-//! region is, private memory says.
+//! `ring::histories` makes histories, and `event::channel` decides when. An event finds its history by an entry of the
+//! thread's own slot. That entry is in the file, so anyone may have written it: a history is used only if it lies
+//! within the region of histories. Where that region is, private memory says.
 
 #![allow(unsafe_code, reason = "histories are reached through the mapping")]
 

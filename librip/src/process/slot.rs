@@ -1,7 +1,8 @@
 //! The calling thread's slot: its words.
 //!
-//! It writes what it is given, and knows no kind of event. A history of a channel is written in the same way. `librip_format` defines what the words mean. The tables in a
-//! slot have files of their own: `lock::table` and `event::span`.
+//! It writes what it is given, and knows no kind of event. A history of a channel is written in the same way.
+//! `librip_format` defines what the words mean. The tables in a slot have files of their own: `lock::table` and
+//! `event::span`.
 //!
 //! Only the thread that owns a slot writes here. A mask in private memory keeps each store within the slot's words,
 //! whatever somebody has written over the count.

@@ -168,8 +168,8 @@ impl Ring {
     /// The header of a history, by its place in the region.
     pub(super) fn history(&self, at: u64) -> &HistoryHeader {
         let history = self.entry(Table::Histories, at);
-        // SAFETY: within the mapping (`Geometry::offset` checks its begin, and `append` its length), aligned to 8 bytes,
-        // and all fields are atomics.
+        // SAFETY: within the mapping (`Geometry::offset` checks its begin, and `append` its length), aligned to 8
+        // bytes, and all fields are atomics.
         unsafe { &*history.cast::<HistoryHeader>() }
     }
 
