@@ -37,6 +37,16 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
 }
 
 #[test]
+fn an_empty_name_is_not_that_of_a_ring_whose_program_is_unknown() {
+    let mut ring = lock_sites().of_this_process();
+    ring.modules.clear();
+    let fixture = Fixture::of(&ring);
+    let mut command = command();
+    command.arg("--dir").arg(fixture.directory.path()).arg("");
+    finish(command).fails_with("Error: could not open \n");
+}
+
+#[test]
 fn a_living_process_is_recognised_and_its_lost_threads_counted() {
     let fixture = Fixture::of(&lock_sites());
     let living = with_living_ring(&fixture);

@@ -105,7 +105,8 @@ fn of_process(pid: u32, wanted: &Common) -> Result<PathBuf, AppError> {
 
 /// The ring of a program with this name: that of a living process, or else the newest.
 fn of_program(name: &OsStr, wanted: &Common) -> Result<Option<PathBuf>, AppError> {
-    if name.as_encoded_bytes().contains(&b'/') {
+    // The name of a ring whose program is unknown is empty: an empty argument does not ask for it.
+    if name.is_empty() || name.as_encoded_bytes().contains(&b'/') {
         return Ok(None);
     }
     let mut rings = look_everywhere(wanted)?;
