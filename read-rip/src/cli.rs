@@ -1,6 +1,7 @@
 //! The command line: arguments and help texts. It does no work.
 
 mod log;
+mod record;
 mod typed;
 
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 pub use log::{
     CapturesArgs, LogArgs, MinLevel, Moment, RefusedTimeArgs, SetArgs, Setting, SpansArgs, TimeArgs,
 };
+pub use record::{RecordArgs, RotationArgs};
 pub use typed::{parse, similar_command};
 
 const EXAMPLES: &str = "\
@@ -381,23 +383,6 @@ pub struct SaveArgs {
     /// The time between the two readings of a living process
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
     pub window: Duration,
-}
-
-/// What `record` records.
-#[derive(Args, Debug)]
-pub struct RecordArgs {
-    /// Which ring.
-    #[command(flatten)]
-    pub ring: RingArgs,
-    /// The file to write, which must not exist
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-    /// The time between two rounds. Words that a thread replaces within it are not recorded, but counted
-    #[arg(long, value_name = "DURATION", default_value = "20ms", value_parser = duration)]
-    pub interval: Duration,
-    /// Ends after this time. It ends anyway when the process has ended, and when it is interrupted
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub r#for: Option<Duration>,
 }
 
 /// What `run` runs.

@@ -8,6 +8,8 @@ mod channels;
 mod dumps;
 mod printf;
 mod recordings;
+mod recordings_of_many;
+mod rotation;
 mod spans;
 mod storm;
 mod times;

@@ -1,6 +1,7 @@
 //! Recordings: what a ring's threads recorded while `read-rip record` followed it, however short the histories are.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -15,10 +16,10 @@ use serde_json::Value;
 use crate::{json, plan, read};
 
 /// Threads of a victim.
-const THREADS: usize = 3;
+pub(crate) const THREADS: usize = 3;
 
 /// A victim whose histories have room for some hundred events.
-fn victim() -> (Victim, &'static [Cell]) {
+pub(crate) fn victim() -> (Victim, &'static [Cell]) {
     let mut victim = plan(&["paced", "3"]).env("RIP_SLOTS", "64").start();
     victim.until("ready");
     let cells = progress::map(&victim.dir().join("progress"));
@@ -26,28 +27,49 @@ fn victim() -> (Victim, &'static [Cell]) {
 }
 
 /// A recorder that records already.
-struct Recorder {
+pub(crate) struct Recorder {
     child: Child,
     said: BufReader<std::process::ChildStderr>,
 }
 
 impl Recorder {
-    fn start(ring: &Path, target: &Path) -> Recorder {
+    pub(crate) fn start(arguments: &[&OsStr]) -> Recorder {
+        let mut recorder = Recorder::start_early(arguments);
+        let line = recorder.line();
+        assert!(line.starts_with("Recording "), "{line}");
+        recorder
+    }
+
+    /// One that may have nothing to record yet.
+    pub(crate) fn start_early(arguments: &[&OsStr]) -> Recorder {
         let mut child = Command::new(env!("CARGO_BIN_EXE_reader"))
-            .args(["record", "--interval", "2ms", "-o"])
-            .args([target, ring])
+            .args(["record", "--interval", "2ms"])
+            .args(arguments)
             .stderr(Stdio::piped())
             .spawn()
             .expect("the reader");
-        let mut said = BufReader::new(child.stderr.take().expect("a pipe"));
-        let mut line = String::new();
-        said.read_line(&mut line).expect("UTF-8");
-        assert!(line.starts_with("Recording "), "{line}");
+        let said = BufReader::new(child.stderr.take().expect("a pipe"));
         Recorder { child, said }
     }
 
+    fn of(ring: &Path, target: &Path) -> Recorder {
+        Recorder::start(&["-o".as_ref(), target.as_ref(), ring.as_ref()])
+    }
+
+    /// The next line that it says.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).expect("UTF-8");
+        line
+    }
+
+    /// Ends it as a user does.
+    pub(crate) fn interrupt(&self) {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).unwrap();
+    }
+
     /// Waits for its end. Returns what it says then.
-    fn end(mut self) -> String {
+    pub(crate) fn end(mut self) -> String {
         let mut said = String::new();
         self.said.read_to_string(&mut said).expect("UTF-8");
         assert!(self.child.wait().expect("it ends").success(), "{said}");
@@ -56,7 +78,7 @@ impl Recorder {
 }
 
 /// Waits until each thread has recorded so many events more.
-fn advance(cells: &[Cell], steps: u64) {
+pub(crate) fn advance(cells: &[Cell], steps: u64) {
     let begun: Vec<u64> = cells.iter().map(|cell| cell.marks.load(Relaxed)).collect();
     for (cell, begun) in cells.iter().zip(begun) {
         while cell.marks.load(Relaxed) < begun + steps {
@@ -66,7 +88,7 @@ fn advance(cells: &[Cell], steps: u64) {
 }
 
 /// The steps of each thread, in order, each checked by itself.
-fn steps(ring: &Path) -> BTreeMap<u64, Vec<u64>> {
+pub(crate) fn steps(ring: &Path) -> BTreeMap<u64, Vec<u64>> {
     let mut steps: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for entry in json(&["log"], "event", ring) {
         let text = entry["text"].as_str().unwrap();
@@ -80,7 +102,7 @@ fn steps(ring: &Path) -> BTreeMap<u64, Vec<u64>> {
     steps
 }
 
-fn has_gap(steps: &[u64]) -> bool {
+pub(crate) fn has_gap(steps: &[u64]) -> bool {
     assert!(steps.is_sorted_by(|one, next| one < next), "each event once, and in order: {steps:?}");
     steps.windows(2).any(|pair| pair[1] != pair[0] + 1)
 }
@@ -89,7 +111,7 @@ fn has_gap(steps: &[u64]) -> bool {
 fn a_recording_has_all_events_of_a_process_that_is_killed_or_counts_what_it_could_not_see() {
     let (mut victim, cells) = victim();
     let target = victim.dir().join("recording");
-    let recorder = Recorder::start(&victim.ring_path(), &target);
+    let recorder = Recorder::of(&victim.ring_path(), &target);
     advance(cells, 2000);
     victim.kill();
     let said = recorder.end();
@@ -122,7 +144,7 @@ fn what_was_recorded_survives_a_kill_of_the_recorder_at_any_moment() {
     for round in 0..8 * u64::from(torture()) {
         let (mut victim, cells) = victim();
         let target = victim.dir().join("recording");
-        let mut recorder = Recorder::start(&victim.ring_path(), &target);
+        let mut recorder = Recorder::of(&victim.ring_path(), &target);
         advance(cells, 20 + 31 * (round % 8));
         recorder.child.kill().unwrap();
         recorder.child.wait().unwrap();
@@ -146,9 +168,9 @@ fn what_was_recorded_survives_a_kill_of_the_recorder_at_any_moment() {
 fn a_recording_ends_when_it_is_interrupted_and_replaces_no_file() {
     let (mut victim, cells) = victim();
     let target = victim.dir().join("recording");
-    let recorder = Recorder::start(&victim.ring_path(), &target);
+    let recorder = Recorder::of(&victim.ring_path(), &target);
     advance(cells, 300);
-    kill(Pid::from_raw(recorder.child.id() as i32), Signal::SIGTERM).unwrap();
+    recorder.interrupt();
     let said = recorder.end();
     assert!(said.starts_with("Recorded ") && said.contains(" KiB."), "{said}");
     let recorded = std::fs::read(&target).unwrap();

@@ -2,6 +2,7 @@
 //!
 //! It does not choose the exit status.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
@@ -65,6 +66,8 @@ pub(super) enum AppError {
     Save { path: PathBuf, source: io::Error },
     /// A recording that cannot be written.
     Record { path: PathBuf, source: io::Error },
+    /// What `record --all` was given in place of a program's name.
+    NotAProgram { name: OsString },
     /// A channel that the ring does not have.
     NoChannel { path: PathBuf, name: String, known: Vec<String> },
     /// A ring to change whose process has ended.
@@ -226,6 +229,11 @@ impl AppError {
                 Some(
                     "what was recorded before is in the file; name one in a directory with room with --output",
                 ),
+            ),
+            AppError::NotAProgram { name } => (
+                format!("--all takes the name of a program, and not {}", name.display()),
+                None,
+                Some("without --all, record takes one ring, or one pid"),
             ),
             AppError::NoChannel { path, name, known } => {
                 suggestion = match known.is_empty() {

@@ -2,6 +2,7 @@
 //!
 //! The commands connect the layers. They decode, analyse and format nothing themselves.
 
+mod answers;
 mod bare;
 mod captures;
 mod check;

@@ -110,10 +110,7 @@ fn of_program(name: &OsStr, wanted: &Common) -> Result<Option<PathBuf>, AppError
         return Ok(None);
     }
     let mut rings = look_everywhere(wanted)?;
-    rings.retain(|ring| {
-        let executable = crate::ring::read_program(&ring.path).unwrap_or_default();
-        executable.file_name() == Some(name) || *program_of(ring) == *name
-    });
+    rings.retain(|ring| is_of_program(ring, name));
     if rings.iter().all(|ring| ring.liveness.is_final())
         && wanted.is_default_dir()
         && let Some(pid) = processes_by::name(name, rings.len())?
@@ -129,6 +126,12 @@ fn of_program(name: &OsStr, wanted: &Common) -> Result<Option<PathBuf>, AppError
         remark(format_args!("Chosen: {}, the newest of {} rings", printable(&newest), rings.len()));
     }
     Ok(Some(newest))
+}
+
+/// Whether the program that made a ring has this name, or was started by it.
+pub(super) fn is_of_program(ring: &Found, name: &OsStr) -> bool {
+    let executable = crate::ring::read_program(&ring.path).unwrap_or_default();
+    executable.file_name() == Some(name) || *program_of(ring) == *name
 }
 
 /// The only ring, or the only one whose process may be alive. Several are listed.

@@ -13,7 +13,6 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use read_rip_symbols::SavedAnswers;
 
-use super::bare::functions;
 use super::collect;
 use super::error::AppError;
 use super::look::Look;
@@ -22,9 +21,6 @@ use super::reading::Reading;
 use super::saved::{Context, State};
 use crate::cli::{CheckArgs, Common, RingArgs, SaveArgs};
 use crate::core::is_core;
-use crate::events;
-use crate::locations::Locations;
-use crate::locks;
 use crate::report::printable;
 use crate::ring::{self, Saved, Source};
 use crate::standing::Standings;
@@ -159,7 +155,7 @@ pub(super) fn context(reading: Reading, window_ns: Option<u64>) -> Context {
     }
 }
 
-/// What the program's files say about each address that a command may ask about.
+/// What the program's files say about the addresses of the images.
 fn answers(
     beside: &Path,
     images: &Images,
@@ -168,28 +164,14 @@ fn answers(
 ) -> Result<SavedAnswers, AppError> {
     let source = Source::open(beside)?;
     let (later, earlier) = Saved::images(&source, images.later_bytes, images.earlier_bytes);
-    let mut answers = SavedAnswers::default();
+    let mut known = None;
     // The earlier image may have addresses that are overwritten in the later one. Ids of modules only grow.
     for (image, is_later) in earlier.iter().map(|image| (image, false)).chain([(&later, true)]) {
         let mut reading = Reading::of_image(image, context, wanted)?;
         if is_later && let Some(seen) = &context.seen {
             reading.add_seen(seen.clone());
         }
-        let resolver = reading.resolver(wanted).with_answers(answers).keeping_answers();
-        let mut locations = Locations::new(&reading.snapshot, resolver);
-        for slot in reading.snapshot.slots.iter().chain(&reading.snapshot.captures) {
-            let (events, _) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
-            for event in events {
-                locations.find(slot, &event);
-            }
-        }
-        let mut model = locks::build(&reading.input(None), &mut locations);
-        if let Some(seen) = &reading.seen {
-            locks::observe(&mut model, seen, &mut locations);
-            reading.objects(&mut locations);
-            functions(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations);
-        }
-        answers = locations.resolver().answers();
+        known = Some(super::answers::answers(&reading, known, wanted));
     }
-    Ok(answers)
+    Ok(known.unwrap_or_default())
 }

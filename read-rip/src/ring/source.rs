@@ -123,7 +123,7 @@ impl Source {
     }
 
     fn of_recording(path: &Path, file: File) -> Result<Source, Error> {
-        let read = Recording::read(file);
+        let read = Recording::read(&file);
         let (image, recording) =
             read.map_err(|source| Error::Decompress { path: path.to_owned(), format: "recorded", source })?;
         Ok(Source {

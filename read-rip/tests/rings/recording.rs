@@ -6,6 +6,7 @@ use librip_test_kit::Random;
 use read_rip::ring::{self, Follower, IntoParts, NewWords, RecordingWriter, Snapshot, Source, Word};
 
 use crate::support::fixture::Fixture;
+use crate::support::run::show;
 use crate::support::synth::{Ring, Slot};
 
 /// The word of a sequence: whoever reads it can tell whether it was recorded.
@@ -105,6 +106,22 @@ fn a_file_that_only_claims_to_be_a_recording_is_an_error_and_takes_no_memory() {
     let error = ring::read(&path).unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(cause, "this version of read-rip does not know its format");
+}
+
+#[test]
+fn blocks_that_all_claim_the_rest_of_the_file_do_not_keep_the_reader_busy() {
+    const BLOCKS: usize = 1 << 18;
+    let (bytes, fixture) = recording(100);
+    let path = fixture.path.with_extension("recording");
+    let mut hostile = bytes[..16].to_vec();
+    for rest in (0..BLOCKS as u64).rev() {
+        hostile.extend(b"RIPBLOCK");
+        hostile.extend([0; 8]);
+        hostile.extend((32 * rest).to_le_bytes());
+        hostile.extend([0; 8]);
+    }
+    std::fs::write(&path, &hostile).unwrap();
+    show(&[], &path).fails_with("no image of the ring in it is complete");
 }
 
 #[test]

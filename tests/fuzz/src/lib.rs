@@ -15,12 +15,14 @@ use librip_test_kit::format::{held, kind, operand};
 use read_rip::cli::Cli;
 
 /// The commands that read a ring, each with options that make it say all that it can.
-const COMMANDS: [&[&str]; 7] = [
+const COMMANDS: [&[&str]; 9] = [
     &[],
     &["-t", "-v"],
     &["info"],
     &["locks", "--all", "-v"],
     &["check", "--threshold", "1us"],
+    &["log"],
+    &["spans"],
     &["--json", "-t"],
     &["--json", "check", "--threshold", "1us"],
 ];

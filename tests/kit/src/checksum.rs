@@ -33,6 +33,11 @@ pub fn state_with_text(entry: &[u8], text: &[u8]) -> u32 {
     state_with_sum(entry, of_text(text))
 }
 
+/// Returns the checksum of several pieces.
+pub fn of_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> u64 {
+    pieces.fold(0, with_piece)
+}
+
 /// Returns the checksum of a text.
 pub fn of_text(text: &[u8]) -> u64 {
     with_piece(0, text)

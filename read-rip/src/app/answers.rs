@@ -1,0 +1,38 @@
+//! What the files of a program say about each address in a ring that a command may ask about: for copies that another
+//! machine reads.
+
+use read_rip_symbols::SavedAnswers;
+
+use super::bare::functions;
+use super::reading::Reading;
+use crate::cli::Common;
+use crate::events;
+use crate::locations::Locations;
+use crate::locks;
+
+/// What they say about a reading, and what is `known` of an earlier one.
+pub(super) fn answers(reading: &Reading, known: Option<SavedAnswers>, wanted: &Common) -> SavedAnswers {
+    let snapshot = &reading.snapshot;
+    let resolver = reading.resolver(wanted).with_answers(known.unwrap_or_default()).keeping_answers();
+    let mut locations = Locations::new(snapshot, resolver);
+    let recorded = snapshot.all_recorded().map(|index| snapshot.recorded(index));
+    for slot in recorded.chain(&snapshot.captures) {
+        let (events, _) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
+        for event in events {
+            locations.find(slot, &event);
+        }
+    }
+    // A recording has events that no slot has any more.
+    for site in &snapshot.sites {
+        if let Some(module) = site.home.module().and_then(|module| snapshot.modules.get(module)) {
+            locations.find_in(module.pid, site.pc.wrapping_add(module.load_bias));
+        }
+    }
+    let mut model = locks::build(&reading.input(None), &mut locations);
+    if let Some(seen) = &reading.seen {
+        locks::observe(&mut model, seen, &mut locations);
+        reading.objects(&mut locations);
+        functions(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations);
+    }
+    locations.resolver().answers()
+}

@@ -1,0 +1,68 @@
+//! `read-rip record`: follows living rings into files, for as long as wanted.
+//!
+//! `ring::Follower` copies what is new, and `ring::RecordingWriter` writes it. `recorder` decides when: an image of the
+//! ring is written at the start, from time to time, and at the end. So a recorder that is killed leaves an image that
+//! is not old, and all words up to its last round. `target` goes on in another file when one is full. `all` finds the
+//! rings of many processes. This file has the rounds.
+
+mod all;
+mod recorder;
+mod signals;
+mod target;
+
+use std::time::Instant;
+
+use recorder::Recorder;
+use signals::Signals;
+
+use super::error::AppError;
+use super::output::{SOUND, remark};
+use crate::cli::{Common, RecordArgs};
+
+/// `read-rip record`.
+pub(super) fn record(args: &RecordArgs, wanted: &Common) -> Result<u8, AppError> {
+    if args.all {
+        return all::record(args, wanted);
+    }
+    let path = super::rings::choose(&args.ring, wanted)?;
+    let mut rounds = Rounds::begin(args)?;
+    let mut recorder = Recorder::begin(&path, &args.output, args.rotation)?;
+    while !recorder.round(rounds.is_last(), wanted)? {
+        rounds.pause()?;
+    }
+    remark(recorder.summary());
+    Ok(SOUND)
+}
+
+/// When the next round begins, and which one is the last.
+struct Rounds<'a> {
+    args: &'a RecordArgs,
+    signals: Signals,
+    begun: Instant,
+    round_begun: Instant,
+    is_stopped: bool,
+}
+
+impl Rounds<'_> {
+    fn begin(args: &RecordArgs) -> Result<Rounds<'_>, AppError> {
+        let signals = Signals::catch()?;
+        let now = Instant::now();
+        Ok(Rounds { args, signals, begun: now, round_begun: now, is_stopped: false })
+    }
+
+    /// Whether the user wants no more rounds after this one.
+    fn is_last(&self) -> bool {
+        self.is_stopped || self.args.r#for.is_some_and(|limit| self.begun.elapsed() >= limit)
+    }
+
+    /// Waits until the next round is due: never less than the last one took.
+    fn pause(&mut self) -> Result<(), AppError> {
+        let mut pause = self.args.interval.max(self.round_begun.elapsed());
+        if let Some(limit) = self.args.r#for {
+            pause = pause.min(limit.saturating_sub(self.begun.elapsed()));
+        }
+        self.is_stopped = self.signals.wait(pause)?;
+        self.round_begun = Instant::now();
+        Ok(())
+    }
+}

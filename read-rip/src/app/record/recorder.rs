@@ -1,0 +1,130 @@
+//! One ring, and the recording of it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::target::Target;
+use crate::app::answers::answers;
+use crate::app::error::AppError;
+use crate::app::output::remark;
+use crate::app::reading::Reading;
+use crate::app::save::context;
+use crate::app::saved::Context;
+use crate::cli::{Common, RotationArgs};
+use crate::core::is_core;
+use crate::process::liveness;
+use crate::report::{self, printable};
+use crate::ring::{self, Follower, IntoParts, NewWords, Parts, Saved, Source};
+
+/// How often an image of the ring is written.
+const IMAGE_INTERVAL: Duration = Duration::from_secs(10);
+/// After an image, none is written for so many times the time that it took.
+const IMAGE_PAUSE: u32 = 20;
+
+/// A ring that is recorded.
+pub(super) struct Recorder {
+    source: Source,
+    target: Target,
+    follower: Follower,
+    begun: Instant,
+    image_due: Instant,
+    words: u64,
+    unseen: u64,
+}
+
+impl Recorder {
+    /// Opens the ring, begins the file, and says so.
+    pub(super) fn begin(ring: &Path, target: &Path, rotation: RotationArgs) -> Result<Recorder, AppError> {
+        if is_core(ring) {
+            return Err(AppError::NotForCores { path: ring.to_owned() });
+        }
+        let source = Source::open(ring)?;
+        if Saved::of(&source).is_some() || !source.may_change() {
+            return Err(AppError::AlreadySaved { path: ring.to_owned() });
+        }
+        let target =
+            Target::create(target, rotation).map_err(|source| cannot_record(target.to_owned(), source))?;
+        remark(format_args!("Recording {} into {}.", shown(ring), shown(target.path())));
+        let begun = Instant::now();
+        Ok(Recorder {
+            source,
+            target,
+            follower: Follower::default(),
+            begun,
+            image_due: begun,
+            words: 0,
+            unseen: 0,
+        })
+    }
+
+    /// Writes what is new. Returns whether this was the last time: the process has ended, or `is_stopped`.
+    pub(super) fn round(&mut self, is_stopped: bool, wanted: &Common) -> Result<bool, AppError> {
+        // Asked before the words are copied: if the process is dead, these are its last ones.
+        let is_last = liveness(&ring::present_header(&self.source)?).is_final() || is_stopped;
+        self.new_words().map_err(|source| self.failed(source))?;
+        let is_full = !is_last && self.target.is_full();
+        if is_last || is_full || Instant::now() >= self.image_due {
+            self.image(is_last || is_full, wanted)?;
+        }
+        if is_full {
+            self.target.rotate().map_err(|source| self.failed(source))?;
+            self.image(false, wanted)?;
+        }
+        Ok(is_last)
+    }
+
+    fn failed(&self, source: io::Error) -> AppError {
+        cannot_record(self.target.path().to_owned(), source)
+    }
+
+    fn new_words(&mut self) -> io::Result<()> {
+        let header = ring::present_header(&self.source).map_err(io::Error::other)?;
+        let new = self.follower.new_words(&self.source, &header)?;
+        for NewWords { words, unseen, .. } in &new {
+            self.words += words.iter().filter(|word| !word.is_missing()).count() as u64;
+            self.unseen += unseen;
+        }
+        self.target.words(&new)
+    }
+
+    /// Writes an image. The last one of a file has what the program's files say about the addresses, too.
+    fn image(&mut self, is_last: bool, wanted: &Common) -> Result<(), AppError> {
+        let begun = Instant::now();
+        let reading = Reading::of_ring(&self.source, wanted)?;
+        let header = reading.snapshot.header.clone();
+        let answers = if is_last { answers(&reading, None, wanted) } else { Default::default() };
+        let context = Context { answers, ..context(reading, None) }.to_bytes();
+        let context = context.map_err(|error| self.failed(error.into()))?;
+        let image = |out: &mut Parts| {
+            let len = ring::write_image(&self.source, header.as_ref(), &mut IntoParts(out))?;
+            Saved::write_rest(out, len, 0, &context)
+        };
+        self.target.image(image).map_err(|source| self.failed(source))?;
+        self.image_due = Instant::now() + IMAGE_INTERVAL.max(IMAGE_PAUSE * begun.elapsed());
+        Ok(())
+    }
+
+    /// What was recorded.
+    pub(super) fn summary(&self) -> String {
+        let kib = self.target.written_bytes() / 1024;
+        let took_ns = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let lost = report::remarks::of_unseen(self.unseen).unwrap_or_default();
+        format!(
+            "Recorded {} words in {}: {}, {kib} KiB. {lost}",
+            self.words,
+            report::duration(took_ns),
+            shown(self.target.path())
+        )
+        .trim_end()
+        .to_owned()
+    }
+}
+
+fn cannot_record(path: PathBuf, source: io::Error) -> AppError {
+    AppError::Record { path, source }
+}
+
+fn shown(path: &Path) -> String {
+    printable(&path.to_string_lossy()).to_string()
+}

@@ -1,0 +1,44 @@
+//! The file that `read-rip record` writes: images of a ring, and the words that its threads recorded meanwhile.
+//!
+//! ```text
+//! +---------------------------+ 0
+//! | magic, version            |  16 bytes
+//! +---------------------------+
+//! | block ...                 |  32 bytes: magic, kind, words, length, checksum; then the body, an LZ4 frame
+//! +---------------------------+
+//! ```
+//!
+//! A block is complete or does not count: a file whose writer was killed, or whose disk was full, ends with the last
+//! complete block. If a block is damaged, the next one is searched for by its magic. All integers are little-endian.
+//!
+//! | kind | body |
+//! |---|---|
+//! | [`IMAGE`] | what `read-rip save` writes for one image: see [`Saved`](super::Saved). The last one counts |
+//! | [`WORDS`] | for each thread that has recorded something since the last block: who, and which words |
+//!
+//! Most of an image is zeros. So the body has its length, and for each part with data the part's offset, length and
+//! bytes.
+//!
+//! `writer` writes the file, `blocks` finds the blocks in it, and `reader` makes a ring of them.
+
+mod blocks;
+mod reader;
+mod writer;
+
+pub(super) use reader::Recording;
+pub use writer::{IntoParts, Parts, RecordingWriter};
+
+/// The first bytes of a recording.
+pub(super) const MAGIC: [u8; 8] = *b"RIPRECRD";
+const VERSION: u32 = 1;
+const START_LEN: usize = 16;
+const BLOCK_MAGIC: [u8; 8] = *b"RIPBLOCK";
+const BLOCK_LEN: usize = 32;
+/// A kind of block.
+const IMAGE: u32 = 1;
+/// A kind of block.
+const WORDS: u32 = 2;
+/// The body of a block of words is no longer than this, bytes, unless one thread has more.
+const WORDS_MAX_BYTES: u64 = 64 << 20;
+/// Bytes of an entry of a block of words, before the words.
+const ENTRY_LEN: usize = 104;
