@@ -205,7 +205,7 @@ fn check_storm(ring: &Path) -> usize {
 
 #[test]
 fn events_of_channels_are_whole_at_full_speed_and_after_a_kill_at_any_moment() {
-    for round in 0..4 * torture() {
+    for round in 0..2 * torture() {
         let mut victim = plan(&["storm", "3"]).env("RIP_SLOTS", "16").start();
         victim.until("ready");
         let mut seen = 0;

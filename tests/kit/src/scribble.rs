@@ -32,7 +32,7 @@ pub enum Manner {
 }
 
 /// How long one attack of a test lasts. `RIP_TORTURE` multiplies it.
-const BUDGET: Duration = Duration::from_secs(3);
+const BUDGET: Duration = Duration::from_millis(1500);
 /// A host that writes no line for this long hangs: a line takes it some milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The attack stays with a field for this long.
