@@ -31,8 +31,17 @@ pub enum Manner {
     RandomWords,
 }
 
-/// How long one attack of a test lasts. `RIP_TORTURE` multiplies it.
-const BUDGET: Duration = Duration::from_millis(1500);
+impl Manner {
+    /// How long the attack of a test lasts. `RIP_TORTURE` multiplies it.
+    fn budget(self) -> Duration {
+        match self {
+            // Each field has its turn.
+            Manner::WorstValues => Duration::from_secs(3),
+            Manner::RandomWords => Duration::from_secs(1),
+        }
+    }
+}
+
 /// A host that writes no line for this long hangs: a line takes it some milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The attack stays with a field for this long.
@@ -47,7 +56,7 @@ const STAY: Duration = Duration::from_millis(10);
 ///
 /// When a host crashes, hangs, or ends in another way.
 pub fn survives(manner: Manner, plan: impl Fn(i32) -> Plan) {
-    let end = Instant::now() + BUDGET * torture();
+    let end = Instant::now() + manner.budget() * torture();
     let mut first_field = 0;
     for host in 0.. {
         // The recorder keeps the ring in one case and removes it in the other.
