@@ -294,6 +294,53 @@ struct rip_span {
     (LIBRIP_CHECK_(__VA_ARGS__), LIBRIP_SPAN_BEGIN_(name, LIBRIP_FIRST_(__VA_ARGS__, 0), LIBRIP_VALUES_(__VA_ARGS__)))
 #define RIP_SPAN_END(span) librip_span_end_(span)
 
+/* A channel has words of its own in each thread, so that frequent events do not replace rare ones. `read-rip log` shows
+ * the events of all channels in one order with the others, and `read-rip set PID CONFIGURATION=off` switches a channel
+ * off in the running process, or `=warn` what is below that level.
+ *
+ *     RIP_CHANNEL(CONFIGURATION, 256);
+ *
+ *     RIP_EVENT_IN(CONFIGURATION, RIP_INFO, "now %d workers", workers);
+ *
+ * An event that is switched off takes a few loads and a branch, and evaluates none of its values. A span in a channel
+ * has RIP_INFO. With RIP_DISABLE, all of them are switched off. A ring has room for eight channels, and for 32 MiB of
+ * their words. It counts what finds no room.
+ *
+ * RIP_CHANNEL(NAME, words);           a static struct rip_channel NAME. It has so many words for each thread: 16 to
+ *                                     16384, a constant, rounded up to a power of two. An event takes two words, one
+ *                                     for its time, and one or two for each number. A name has at most 40 bytes.
+ * RIP_EVENT_IN(channel, level, "...", ...)
+ * RIP_SPAN_IN(channel, "name");
+ * RIP_SPAN_IN_WITH(channel, "name", "...", ...);
+ * RIP_SPAN_BEGIN_IN(channel, "name")  ends with RIP_SPAN_END too.
+ * RIP_SPAN_BEGIN_IN_WITH(channel, "name", "...", ...)
+ *
+ * `channel` is the name of a channel, or another expression for a struct rip_channel, which may be evaluated twice. Two
+ * channels with one name and one number of words are one channel, also if one is in Rust or in a library. So several
+ * files may include a header with a RIP_CHANNEL. An inline function in such a header needs one with external linkage,
+ * which one file defines, and the others declare:
+ *
+ *     struct rip_channel configuration = RIP_CHANNEL_INIT("CONFIGURATION", 256);
+ *     extern struct rip_channel configuration;
+ *
+ * A channel must last as long as the process. The program does not use the fields. */
+struct rip_channel {
+    const char *name;
+    const uint32_t *level;
+    uint32_t words;
+    uint32_t index;
+};
+#define RIP_CHANNEL(name, words)                                                                                     \
+    __attribute__((unused)) static struct rip_channel name = RIP_CHANNEL_INIT(#name, words)
+#define RIP_CHANNEL_INIT(name, words) {"" name, LIBRIP_NULL_, LIBRIP_WORDS_(words, sizeof(name)), UINT32_MAX}
+#define RIP_EVENT_IN(channel, level, ...) LIBRIP_EVENT_IN_(channel, level, __VA_ARGS__)
+#define RIP_SPAN_IN(channel, name) LIBRIP_SPAN_GUARD_(RIP_SPAN_BEGIN_IN(channel, name))
+#define RIP_SPAN_IN_WITH(channel, name, ...) LIBRIP_SPAN_GUARD_(RIP_SPAN_BEGIN_IN_WITH(channel, name, __VA_ARGS__))
+#define RIP_SPAN_BEGIN_IN(channel, name) LIBRIP_SPAN_BEGIN_IN_(channel, name, "", LIBRIP_NULL_, 0)
+#define RIP_SPAN_BEGIN_IN_WITH(channel, name, ...)                                                                   \
+    (LIBRIP_CHECK_(__VA_ARGS__),                                                                                     \
+     LIBRIP_SPAN_BEGIN_IN_(channel, name, LIBRIP_FIRST_(__VA_ARGS__, 0), LIBRIP_VALUES_(__VA_ARGS__)))
+
 /* A thread's history has room for its last words alone. These keep a copy of it where something is wrong that will be
  * explained by what came before. `read-rip captures` shows the copies. A ring has the last 64 of them.
  *
@@ -338,7 +385,8 @@ LIBRIP_CALL_ int rip_dump_at_signal(int signal, const char *path);
 #define LIBRIP_KIND_SPAN_BEGIN 15
 #define LIBRIP_KIND_SPAN_END 16
 
-#define LIBRIP_SITE_PRINTF_ 8 /* the format is one of printf */
+#define LIBRIP_SITE_PRINTF_ 8   /* the format is one of printf */
+#define LIBRIP_SITE_CHANNEL_ 16 /* the event is in a channel */
 
 #define LIBRIP_OPERAND_LOCK_ 3
 #define LIBRIP_OPERAND_TIME_ 4
@@ -432,6 +480,42 @@ static __inline__ __attribute__((unused, no_instrument_function, format(printf, 
 #define LIBRIP_CHECK_FORMAT_(format) librip_check_format_(format)
 #define LIBRIP_CHECK_VALUES_(...)                                                                                    \
     librip_check_format_(LIBRIP_FIRST_(__VA_ARGS__, 0), LIBRIP_EACH_(LIBRIP_CHECKED_, __VA_ARGS__))
+
+/* The words of a channel, checked, and rounded up to a power of two. `name_size` includes the zero byte. */
+#define LIBRIP_WORDS_CAN_BE_(words) ((words) >= 16 && (words) <= 16384)
+#define LIBRIP_NAME_CAN_BE_(name_size) ((name_size) > 1 && (name_size) <= 41)
+#define LIBRIP_ROUNDED_(words)                                                                                       \
+    ((words) > 8192   ? 16384                                                                                        \
+     : (words) > 4096 ? 8192                                                                                         \
+     : (words) > 2048 ? 4096                                                                                         \
+     : (words) > 1024 ? 2048                                                                                         \
+     : (words) > 512  ? 1024                                                                                         \
+     : (words) > 256  ? 512                                                                                          \
+     : (words) > 128  ? 256                                                                                          \
+     : (words) > 64   ? 128                                                                                          \
+     : (words) > 32   ? 64                                                                                           \
+     : (words) > 16   ? 32                                                                                           \
+                      : 16)
+#ifdef __cplusplus
+extern "C++" {
+template <long long words, size_t name_size>
+struct librip_words_1 {
+    static_assert(LIBRIP_WORDS_CAN_BE_(words), "a channel has 16 to 16384 words");
+    static_assert(LIBRIP_NAME_CAN_BE_(name_size), "the name of a channel has 1 to 40 bytes");
+    static constexpr uint32_t rounded = LIBRIP_ROUNDED_(words);
+};
+}
+#define LIBRIP_WORDS_(words, name_size) librip_words_1<(words), name_size>::rounded
+#else
+/* A compiler that refuses a bit-field names it. */
+#define LIBRIP_WORDS_(words, name_size)                                                                              \
+    (LIBRIP_ROUNDED_(words) +                                                                                        \
+     0 * (uint32_t)sizeof(struct {                                                                                   \
+         int a_channel_has_16_to_16384_words : LIBRIP_WORDS_CAN_BE_(words) ? 1 : -1;                                 \
+         int the_name_of_a_channel_has_1_to_40_bytes : LIBRIP_NAME_CAN_BE_(name_size) ? 1 : -1;                      \
+     }))
+#endif
+
 #define LIBRIP_CYCLE_FORMAT_(name) name ": a cycle took %lu us, more than %lu us"
 
 #ifndef RIP_DISABLE
@@ -499,6 +583,7 @@ LIBRIP_ASSERT_(count, offsetof(struct librip_slot_1, count) == 504);
 LIBRIP_ASSERT_(block, sizeof(struct librip_block_1) == 32 && offsetof(struct librip_block_1, is_absent) == 8);
 LIBRIP_ASSERT_(module, sizeof(struct librip_module_state_1) == 16);
 LIBRIP_ASSERT_(is_open, offsetof(struct librip_module_state_1, is_open) == 12);
+LIBRIP_ASSERT_(channel, sizeof(struct rip_channel) == 24 && offsetof(struct rip_channel, level) == 8);
 
 /* Functions of the library. librip_enter_c_1 preserves all registers except those that librip_enter_ below lists. */
 void librip_enter_c_1(void);
@@ -514,6 +599,11 @@ void librip_capture_1(uint64_t pc, const char *format, const struct librip_value
 struct rip_span librip_span_begin_1(uint64_t pc, uint64_t pc_end, const char *format,
                                     const struct librip_value_1 *values, size_t count);
 void librip_span_end_1(struct rip_span span);
+bool librip_channel_takes_1(struct rip_channel *channel, uint16_t level);
+void librip_event_in_1(struct rip_channel *channel, uint64_t pc, const char *format,
+                       const struct librip_value_1 *values, size_t count);
+struct rip_span librip_span_begin_in_1(struct rip_channel *channel, uint64_t pc, uint64_t pc_end, const char *format,
+                                       const struct librip_value_1 *values, size_t count);
 struct librip_cycle_1 librip_cycle_begin_1(uint64_t pc, uint64_t limit_us);
 void librip_cycle_end_1(struct librip_cycle_1 cycle);
 
@@ -907,6 +997,40 @@ LIBRIP_INLINE_ void librip_span_end_(struct rip_span span) {
     __asm__ __volatile__("" : : : "memory");
 }
 
+/* Whether a channel records events of this level. The library stores where the level is, in the ring, as soon as the
+ * ring has the channel. Without a ring, all events are taken, and record nowhere. */
+LIBRIP_INLINE_ int librip_takes_(struct rip_channel *channel, uint16_t level) {
+    const uint32_t *least = __atomic_load_n(&channel->level, __ATOMIC_ACQUIRE);
+    if (LIBRIP_LIKELY_(least)) {
+        return __atomic_load_n(least, __ATOMIC_RELAXED) <= level;
+    }
+    return !librip_is_active_() || librip_channel_takes_1(channel, level);
+}
+
+LIBRIP_INLINE_ void librip_event_in_(struct rip_channel *channel, uint64_t pc, const char *format,
+                                     const struct librip_value_1 *values, size_t count) {
+    if (librip_is_active_()) {
+        librip_event_in_1(channel, pc, format, values, count);
+    }
+    __asm__ __volatile__("" : : : "memory");
+}
+
+LIBRIP_INLINE_ struct rip_span librip_span_begin_in_(struct rip_channel *channel, uint64_t pc, uint64_t pc_end,
+                                                     const char *format, const struct librip_value_1 *values,
+                                                     size_t count) {
+    struct rip_span span = {0, 0, 0, 0, 0};
+    if (librip_is_active_()) {
+        span = librip_span_begin_in_1(channel, pc, pc_end, format, values, count);
+    }
+    __asm__ __volatile__("" : : : "memory");
+    return span;
+}
+
+LIBRIP_INLINE_ struct rip_span librip_no_span_(void) {
+    struct rip_span none = {0, 0, 0, 0, 0};
+    return none;
+}
+
 LIBRIP_INLINE_ struct librip_cycle_1 librip_cycle_begin_(uint64_t pc, uint64_t limit_us) {
     struct librip_cycle_1 cycle = {0, 0, 0, 0, 0};
     if (librip_is_active_()) {
@@ -1050,18 +1174,28 @@ LIBRIP_INLINE_ void librip_end_cycle_(struct librip_cycle_1 *cycle) {
 /* The label within the text of a site. It is the same constant, so it takes no memory of its own. */
 #define LIBRIP_LABEL_(label) (&(LIBRIP_TEXT_(label))[sizeof(__FILE__) + 1])
 
-#define LIBRIP_EVENT_(record, level, ...)                                                                            \
+#define LIBRIP_EVENT_(record, level, ...) (LIBRIP_CHECK_(__VA_ARGS__), record(LIBRIP_EVENT_SITE_(level, __VA_ARGS__)))
+#define LIBRIP_EVENT_IN_(channel, level, ...)                                                                        \
     (LIBRIP_CHECK_(__VA_ARGS__),                                                                                     \
-     record(LIBRIP_SITE_VALUE_(LIBRIP_KIND_EVENT, (level) | LIBRIP_SITE_PRINTF_, 1, LIBRIP_OPERAND_SHAPE_,           \
-                               LIBRIP_FIRST_(__VA_ARGS__, 0)),                                                       \
-            LIBRIP_LABEL_(LIBRIP_FIRST_(__VA_ARGS__, 0)), LIBRIP_VALUES_(__VA_ARGS__)))
+     librip_takes_(&(channel), level)                                                                                \
+         ? librip_event_in_(&(channel), LIBRIP_EVENT_SITE_((level) | LIBRIP_SITE_CHANNEL_, __VA_ARGS__))             \
+         : (void)0)
+#define LIBRIP_EVENT_SITE_(flags, ...)                                                                               \
+    LIBRIP_SITE_VALUE_(LIBRIP_KIND_EVENT, (flags) | LIBRIP_SITE_PRINTF_, 1, LIBRIP_OPERAND_SHAPE_,                   \
+                       LIBRIP_FIRST_(__VA_ARGS__, 0)),                                                               \
+        LIBRIP_LABEL_(LIBRIP_FIRST_(__VA_ARGS__, 0)), LIBRIP_VALUES_(__VA_ARGS__)
 
 /* The label of a span is its name, a zero byte, and the format. */
-#define LIBRIP_SPAN_BEGIN_(name, format, ...)                                                                        \
-    librip_span_begin_(LIBRIP_SITE_VALUE_(LIBRIP_KIND_SPAN_BEGIN, LIBRIP_SITE_PRINTF_, 1, LIBRIP_OPERAND_SHAPE_,     \
-                                          name "\0" format),                                                         \
-                       LIBRIP_SITE_VALUE_(LIBRIP_KIND_SPAN_END, 0, 2, LIBRIP_TYPES_TIME_SINCE_, name "\0"),          \
-                       LIBRIP_LABEL_(name "\0" format) + sizeof(name), __VA_ARGS__)
+#define LIBRIP_SPAN_BEGIN_(name, format, ...) librip_span_begin_(LIBRIP_SPAN_SITES_(0, name, format), __VA_ARGS__)
+#define LIBRIP_SPAN_BEGIN_IN_(channel, name, format, ...)                                                            \
+    (librip_takes_(&(channel), RIP_INFO)                                                                             \
+         ? librip_span_begin_in_(&(channel), LIBRIP_SPAN_SITES_(LIBRIP_SITE_CHANNEL_, name, format), __VA_ARGS__)    \
+         : librip_no_span_())
+#define LIBRIP_SPAN_SITES_(flags, name, format)                                                                      \
+    LIBRIP_SITE_VALUE_(LIBRIP_KIND_SPAN_BEGIN, (flags) | LIBRIP_SITE_PRINTF_, 1, LIBRIP_OPERAND_SHAPE_,              \
+                       name "\0" format),                                                                            \
+        LIBRIP_SITE_VALUE_(LIBRIP_KIND_SPAN_END, flags, 2, LIBRIP_TYPES_TIME_SINCE_, name "\0"),                     \
+        LIBRIP_LABEL_(name "\0" format) + sizeof(name)
 #define LIBRIP_SPAN_GUARD_(begun) LIBRIP_GUARD_(span, begun)
 
 #define LIBRIP_SLOW_CYCLE_(name, limit_us)                                                                           \
@@ -1107,6 +1241,13 @@ LIBRIP_INLINE_ void librip_end_cycle_(struct librip_cycle_1 *cycle) {
 #undef RIP_SPAN_BEGIN
 #define RIP_SPAN_BEGIN(name) ((void)("" name), librip_no_span_())
 #define LIBRIP_SPAN_BEGIN_(name, format, ...) (__VA_ARGS__, (void)("" name), librip_no_span_())
+/* The values are not evaluated: the channel is switched off. */
+#define LIBRIP_EVENT_IN_(channel, level, ...)                                                                        \
+    (0 ? ((void)&(channel), LIBRIP_EVENT_(librip_event_, level, __VA_ARGS__)) : (void)0)
+#define LIBRIP_SPAN_BEGIN_IN_(channel, name, format, ...)                                                            \
+    (0 ? ((void)&(channel), LIBRIP_SPAN_BEGIN_(name, format, __VA_ARGS__)) : librip_no_span_())
+#undef RIP_SPAN_BEGIN_IN
+#define RIP_SPAN_BEGIN_IN(channel, name) (0 ? ((void)&(channel), RIP_SPAN_BEGIN(name)) : librip_no_span_())
 #define LIBRIP_SPAN_GUARD_(begun)                                                                                    \
     __attribute__((unused)) const struct rip_span LIBRIP_JOIN_(librip_guard_, __COUNTER__) = begun
 #define LIBRIP_SLOW_CYCLE_(name, limit_us)                                                                           \

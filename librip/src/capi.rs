@@ -22,6 +22,7 @@ pub mod lock_marks {
 /// What marks of events and spans record.
 pub use crate::event::any_value::AnyValue;
 pub use crate::event::by_hand::{CycleByHand, SpanByHand};
+pub use crate::event::channel_by_hand::ChannelByHand;
 pub use crate::event::packed::{PackedTypes, PackedValue, PackedValues};
 pub use crate::event::text::Text;
 
@@ -36,7 +37,19 @@ pub fn packed_event(pc: u64, values: PackedValues<'_>) {
     crate::event::record::event(pc, values);
 }
 
-/// The same. Then it keeps what the thread has recorded up to the event.
+/// The same in a channel.
+///
+/// # Safety
+///
+/// As [`ChannelByHand::takes`].
+#[allow(unsafe_code, reason = "the name of the channel is a text of a program in C")]
+#[inline]
+pub unsafe fn packed_event_in(channel: &ChannelByHand, pc: u64, values: PackedValues<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe { crate::event::channel_by_hand::event_in(channel, pc, values) };
+}
+
+/// The same as [`packed_event`]. Then it keeps what the thread has recorded up to the event.
 #[inline]
 pub fn packed_capture(pc: u64, values: PackedValues<'_>) {
     crate::event::capture::capture(pc, values);

@@ -39,22 +39,22 @@ fn program() -> &'static PathBuf {
     BUILT.get_or_init(|| build(GCC, &["events.c"], "events", &["-O2"]))
 }
 
-fn plan(program: &Path, arguments: &[&str]) -> Plan {
+pub(crate) fn plan(program: &Path, arguments: &[&str]) -> Plan {
     Plan::new(program, arguments).env("RIP_WORDS", "4096")
 }
 
-fn read(arguments: &[&str], ring: &Path) -> String {
+pub(crate) fn read(arguments: &[&str], ring: &Path) -> String {
     tool(Command::new(env!("CARGO_BIN_EXE_reader")).args(arguments).arg(ring))
 }
 
 /// The data of all lines of one type that the reader writes as JSON.
-fn json(arguments: &[&str], kind: &str, ring: &Path) -> Vec<Value> {
+pub(crate) fn json(arguments: &[&str], kind: &str, ring: &Path) -> Vec<Value> {
     let out = read(&[arguments, &["--json"]].concat(), ring);
     let lines = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines.filter(|line| line["type"] == kind).map(|mut line| line["data"].take()).collect()
 }
 
-fn texts(events: &[Value]) -> Vec<&str> {
+pub(crate) fn texts(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["text"].as_str().unwrap_or_default()).collect()
 }
 
@@ -109,7 +109,7 @@ fn each_value_is_shown_as_printf_prints_it() {
     }
 }
 
-fn named<'s>(spans: &'s [Value], name: &str) -> &'s Value {
+pub(crate) fn named<'s>(spans: &'s [Value], name: &str) -> &'s Value {
     spans.iter().find(|span| span["name"] == name).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
 }
 
@@ -247,7 +247,7 @@ fn a_dump_is_made_by_a_call_and_at_a_signal() {
 
 /// Compiles a statement in a function that has an `int n` and a `const char *s`, and returns what the compiler says
 /// against it.
-fn refusal(compiler: Compiler, standard: &str, flags: &[&str], statement: &str) -> Option<String> {
+pub(crate) fn refusal(compiler: Compiler, standard: &str, flags: &[&str], statement: &str) -> Option<String> {
     let name = format!("refused-{}{standard}", compiler.name);
     let source = directory().join(name).with_extension(if compiler.is_cpp { "cc" } else { "c" });
     let text = format!(

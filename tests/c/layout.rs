@@ -35,10 +35,14 @@ fn the_headers_offsets_and_constants_are_those_of_the_format() {
         // `arch::ThreadBlock` is private, and asserts the same.
         ("sizeof(struct librip_block_1)", 32),
         ("sizeof(struct librip_module_state_1)", 16),
-        // The recorder's `packed` and `by_hand` assert the same.
+        // The recorder's `packed`, `by_hand` and `channel_by_hand` assert the same.
         ("sizeof(struct librip_value_1)", 16),
         ("sizeof(struct librip_cycle_1)", 40),
         ("sizeof(struct rip_span)", 40),
+        ("sizeof(struct rip_channel)", 24),
+        ("offsetof(struct rip_channel, level)", 8),
+        ("offsetof(struct rip_channel, words)", 16),
+        ("offsetof(struct rip_channel, index)", 20),
         ("LIBRIP_KIND_SNAP", librip_format::KIND_SNAP.into()),
         ("LIBRIP_KIND_PROGRESS", librip_format::KIND_PROGRESS.into()),
         ("LIBRIP_KIND_LOCK_WAIT", librip_format::KIND_LOCK_WAIT.into()),
@@ -52,6 +56,7 @@ fn the_headers_offsets_and_constants_are_those_of_the_format() {
         ("LIBRIP_KIND_SPAN_BEGIN", librip_format::KIND_SPAN_BEGIN.into()),
         ("LIBRIP_KIND_SPAN_END", librip_format::KIND_SPAN_END.into()),
         ("LIBRIP_SITE_PRINTF_", librip_format::SITE_PRINTF.into()),
+        ("LIBRIP_SITE_CHANNEL_", librip_format::SITE_CHANNEL.into()),
         ("LIBRIP_OPERAND_LOCK_", librip_format::OPERAND_LOCK.into()),
         ("LIBRIP_OPERAND_TIME_", librip_format::OPERAND_TIME.into()),
         ("LIBRIP_OPERAND_SINCE_", librip_format::OPERAND_SINCE.into()),

@@ -5,6 +5,7 @@
 
 #![allow(missing_docs, reason = "tests")]
 
+mod channels;
 mod events;
 mod examples;
 mod folded;

@@ -313,6 +313,8 @@ fn with_rip_disable_no_mark_is_compiled_and_no_library_is_needed() {
             assert_eq!(Command::new(&program).status().unwrap().code(), Some(3));
             let notes = tool(Command::new("readelf").arg("-n").arg(&program));
             assert!(!notes.contains("librip"), "{notes}");
+            let symbols = tool(Command::new("nm").arg(&program));
+            assert!(!symbols.contains("RARE") && !symbols.contains("UNUSED"), "{symbols}");
         }
     }
 }

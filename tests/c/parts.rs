@@ -23,15 +23,15 @@ pub(crate) fn rustc() -> Command {
     release().rustc(&["librip", "rip"])
 }
 
-/// A Rust program with both.c in it.
-fn both(name: &str, flags: &[&str]) -> PathBuf {
+/// A Rust program with a part in C: two fixtures of one name.
+pub(crate) fn with_c(source: &str, name: &str, flags: &[&str]) -> PathBuf {
     let object = directory().join(format!("{name}.o"));
     let mut command = Command::new("gcc");
-    command.args(["-O2", "-fPIE", "-c"]).arg(fixture("both.c")).args(package("Cflags"));
+    command.args(["-O2", "-fPIE", "-c"]).arg(fixture(&format!("{source}.c"))).args(package("Cflags"));
     tool(command.arg("-o").arg(&object));
     let out = directory().join(name);
     let mut command = rustc();
-    command.arg(fixture("both.rs")).args(flags).arg("-o").arg(&out);
+    command.arg(fixture(&format!("{source}.rs"))).args(flags).arg("-o").arg(&out);
     tool(command.arg("-C").arg(format!("link-arg={}", object.display())));
     out
 }
@@ -60,7 +60,7 @@ fn a_rust_program_with_parts_in_c_has_one_ring_and_one_block_a_thread() {
         if name == "both-ld" && cfg!(not(target_arch = "x86_64")) {
             continue;
         }
-        let program = both(name, flags);
+        let program = with_c("both", name, flags);
         for who in ["rust", "c"] {
             let remains = run(&program, &[who]);
             assert_eq!(remains.files(), ["ring"], "one ring");

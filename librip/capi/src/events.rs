@@ -9,8 +9,8 @@ use core::ffi::{CStr, c_char};
 use core::ptr;
 
 use librip::capi::{
-    CycleByHand, PackedTypes, PackedValue, PackedValues, SpanByHand, is_plain, note_plain, packed_capture,
-    packed_event,
+    ChannelByHand, CycleByHand, PackedTypes, PackedValue, PackedValues, SpanByHand, is_plain, note_plain,
+    packed_capture, packed_event, packed_event_in,
 };
 use librip_format::printf::{Conversion, Count, Length, conversion_of};
 use librip_format::{BYTES_LEN_MAX, VALUE_BYTES, VALUE_POINTER, VALUES_MAX};
@@ -66,6 +66,61 @@ pub unsafe extern "C-unwind" fn librip_span_begin_1(
 ) -> SpanByHand {
     // SAFETY: the caller's promise.
     unsafe { with_values(pc, format, (values, count), |values| SpanByHand::begin(pc, pc_end, values)) }
+}
+
+/// `RIP_EVENT_IN` and the spans in channels: whether events of this level are recorded. The header asks until the ring
+/// has the channel, and then looks at the channel's level itself.
+///
+/// # Safety
+///
+/// The channel is a `RIP_CHANNEL`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn librip_channel_takes_1(channel: &ChannelByHand, level: u16) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { channel.takes(level) }
+}
+
+/// `RIP_EVENT_IN`.
+///
+/// # Safety
+///
+/// As [`librip_event_1`] and [`librip_channel_takes_1`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn librip_event_in_1(
+    channel: &ChannelByHand,
+    pc: u64,
+    format: *const c_char,
+    values: *const PackedValue,
+    count: usize,
+) {
+    let record = |values: PackedValues<'_>| {
+        // SAFETY: the caller's promise.
+        unsafe { packed_event_in(channel, pc, values) };
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_values(pc, format, (values, count), record) };
+}
+
+/// `RIP_SPAN_BEGIN_IN`.
+///
+/// # Safety
+///
+/// As [`librip_event_in_1`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn librip_span_begin_in_1(
+    channel: &ChannelByHand,
+    pc: u64,
+    pc_end: u64,
+    format: *const c_char,
+    values: *const PackedValue,
+    count: usize,
+) -> SpanByHand {
+    let begin = |values: PackedValues<'_>| {
+        // SAFETY: the caller's promise.
+        unsafe { SpanByHand::begin_in(channel, pc, pc_end, values) }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { with_values(pc, format, (values, count), begin) }
 }
 
 /// `RIP_SPAN_END`.

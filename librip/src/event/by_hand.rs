@@ -10,6 +10,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use librip_format::pack;
 
+use super::channel_by_hand::{ChannelByHand, HistoryPlace};
 use super::record::{self, Time};
 use super::values::Values;
 use super::{capture, span};
@@ -17,7 +18,7 @@ use crate::process::slot::Slot;
 use crate::sys;
 
 /// [`SpanByHand::entry`]: the span has no entry.
-const NO_ENTRY: u64 = u64::MAX;
+const NO_ENTRY: u32 = u32::MAX;
 
 /// A span that is open. All zeros: none.
 #[repr(C)]
@@ -32,7 +33,9 @@ pub struct SpanByHand {
     /// The address of the words of the thread's slot.
     cursor: u64,
     /// The index of the entry in the slot's table, or [`NO_ENTRY`].
-    entry: u64,
+    entry: u32,
+    /// The history of a channel, in which the span is: see [`HistoryPlace::to_bits`]; 0 if it is in none.
+    history: u32,
 }
 
 impl SpanByHand {
@@ -40,12 +43,41 @@ impl SpanByHand {
     #[inline]
     pub fn begin<V: Values>(pc: u64, pc_end: u64, values: V) -> SpanByHand {
         let Some(slot) = Slot::current() else { return SpanByHand::default() };
+        SpanByHand::write(slot, (slot, 0), (pc, pc_end), &values)
+    }
+
+    /// Begins a span in a channel.
+    ///
+    /// # Safety
+    ///
+    /// As [`ChannelByHand::takes`].
+    #[allow(unsafe_code, reason = "the name of the channel is a text of a program in C")]
+    #[inline]
+    pub unsafe fn begin_in<V: Values>(
+        channel: &ChannelByHand,
+        pc: u64,
+        pc_end: u64,
+        values: V,
+    ) -> SpanByHand {
+        let Some(slot) = Slot::current() else { return SpanByHand::default() };
+        // SAFETY: the caller's promise.
+        let Some((history, place)) = (unsafe { channel.history(slot) }) else { return SpanByHand::default() };
+        SpanByHand::write(slot, (history, place.to_bits()), (pc, pc_end), &values)
+    }
+
+    #[inline(always)]
+    fn write<V: Values>(
+        slot: Slot,
+        (words, history): (Slot, u32),
+        (pc, pc_end): (u64, u64),
+        values: &V,
+    ) -> SpanByHand {
         let time = Time::now();
-        let begin = pack(record::write(slot, time, &values, pc), pc, false);
+        let begin = pack(record::write(words, time, values, pc), pc, false);
         let since = time.ticks();
         let entry = span::enter(slot, begin, since, values.first());
-        let entry = entry.map_or(NO_ENTRY, |(index, _)| index as u64);
-        SpanByHand { begin, since, pc_end, cursor: address(slot), entry }
+        let entry = entry.map_or(NO_ENTRY, |(index, _)| index as u32);
+        SpanByHand { begin, since, pc_end, cursor: address(slot), entry, history }
     }
 
     /// Ends the span.
@@ -54,14 +86,18 @@ impl SpanByHand {
             return;
         }
         let Some(slot) = Slot::current() else { return };
-        // In a child that was forked meanwhile, the thread has another slot, and the entry is its parent's.
-        if address(slot) == self.cursor
-            && let Ok(index) = usize::try_from(self.entry)
-            && let Some(entry) = slot.spans().get(index)
-        {
-            span::leave(entry, self.begin);
+        let mut words = slot;
+        // In a child that was forked meanwhile, the thread has another slot, and the entry is its parent's. The end is
+        // in the child's slot then, also if the span began in a channel.
+        if address(slot) == self.cursor {
+            if let Some(entry) = slot.spans().get(self.entry as usize) {
+                span::leave(entry, self.begin);
+            }
+            if self.history != 0 {
+                words = HistoryPlace::find(self.history, slot).unwrap_or(slot);
+            }
         }
-        slot.event(([Time::now().ticks(), self.since], [], []), self.pc_end);
+        words.event(([Time::now().ticks(), self.since], [], []), self.pc_end);
     }
 }
 

@@ -20,9 +20,9 @@ pub struct Channel {
 }
 
 /// The ring does not have the channel yet.
-const UNKNOWN: u32 = u32::MAX;
+pub(super) const UNKNOWN: u32 = u32::MAX;
 /// The ring has no room for the channel.
-const REFUSED: u32 = u32::MAX - 1;
+pub(super) const REFUSED: u32 = u32::MAX - 1;
 
 impl Channel {
     /// What [`rip_channel!`](crate::rip_channel) calls.
@@ -55,27 +55,32 @@ impl Channel {
             UNKNOWN => self.enter(),
             index => index,
         };
-        let (index, words) = (u64::from(index), u64::from(self.words));
-        let channels = &instance::owner()?.channels;
-        let entry = slot.history_entry(channels, index)?;
-        Slot::history(channels, entry, words).or_else(|| {
-            if entry == HISTORY_REFUSED {
-                return None;
-            }
-            begin(index, self.words);
-            Slot::history(channels, slot.history_entry(channels, index)?, words)
-        })
+        history(slot, u64::from(index), self.words)
     }
 
     #[cold]
     #[inline(never)]
     fn enter(&self) -> u32 {
-        let index = instance::enter_channel(self.name, self.words);
+        let index = instance::enter_channel(self.name.as_bytes(), self.words);
         let index = index.map_or(REFUSED, |index| index as u32);
         // All threads get the same index.
         self.index.store(index, Relaxed);
         index
     }
+}
+
+/// The history of a slot in a channel of so many words. It is made if there is none; `None` if there is no room.
+#[inline(always)]
+pub(super) fn history(slot: Slot, channel: u64, words: u32) -> Option<Slot> {
+    let channels = &instance::owner()?.channels;
+    let entry = slot.history_entry(channels, channel)?;
+    Slot::history(channels, entry, u64::from(words)).or_else(|| {
+        if entry == HISTORY_REFUSED {
+            return None;
+        }
+        begin(channel, words);
+        Slot::history(channels, slot.history_entry(channels, channel)?, u64::from(words))
+    })
 }
 
 #[cold]

@@ -54,14 +54,20 @@ impl Channels {
     /// The least level that a channel records.
     #[inline(always)]
     pub(crate) fn level(&self, channel: u64) -> u32 {
-        if self.histories.load(Acquire).is_null() || channel >= self.entries.load(Relaxed) {
-            return 0;
+        // ORDERING: relaxed: an event at this moment may be recorded or not.
+        self.level_entry(channel).map_or(0, |level| level.load(Relaxed))
+    }
+
+    /// Where the least level that a channel records is; `None` if the ring does not have the channel.
+    #[inline(always)]
+    pub(crate) fn level_entry(&self, channel: u64) -> Option<&'static AtomicU32> {
+        if !self.has(channel) {
+            return None;
         }
         let entry = self.table.load(Relaxed).wrapping_add(channel as usize * size_of::<ChannelEntry>());
         let level = entry.wrapping_add(offset_of!(ChannelEntry, level)).cast::<u32>();
         // SAFETY: an aligned field of an entry of the table, in a mapping that stays.
-        // ORDERING: relaxed: an event at this moment may be recorded or not.
-        unsafe { AtomicU32::from_ptr(level) }.load(Relaxed)
+        Some(unsafe { AtomicU32::from_ptr(level) })
     }
 
     /// Whether slots have an entry for this channel.

@@ -181,7 +181,7 @@ pub(crate) fn enter_text(text: &'static [u8]) {
 }
 
 /// Enters a channel in the ring. Returns its index; `None` if there is no room. Safe in a signal handler.
-pub(crate) fn enter_channel(name: &str, words: u32) -> Option<u64> {
+pub(crate) fn enter_channel(name: &[u8], words: u32) -> Option<u64> {
     let enter = |owner: &Anchor| (owner.enter_channel)(name.as_ptr(), name.len(), words);
     let index = owner().map(|owner| sys::with_signals_blocked(|| enter(owner)));
     index.filter(|&index| index != u64::MAX)

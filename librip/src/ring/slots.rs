@@ -133,8 +133,10 @@ pub(crate) fn generation(ring: &Ring, index: u64) -> u32 {
 
 /// Whether any thread has recorded anything.
 pub(crate) fn has_events(ring: &Ring) -> bool {
+    // A thread gets a history when it records an event in a channel. The slot does not count that event.
     // ORDERING: relaxed: an event that is recorded at this moment may be missed.
-    handed_out_from(ring, 0).any(|(_, slot, _)| slot.count.load(Relaxed) > 0)
+    ring.used(Table::Histories).load(Relaxed) > 0
+        || handed_out_from(ring, 0).any(|(_, slot, _)| slot.count.load(Relaxed) > 0)
 }
 
 /// Writes the name that the program gives the owner; longer names are cut.
