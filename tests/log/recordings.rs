@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
 
 use librip_test_kit::progress::{self, Cell};
-use librip_test_kit::victim::{Victim, torture};
+use librip_test_kit::victim::{Plan, Victim, is_root, torture};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -192,6 +192,35 @@ fn a_recording_ends_when_it_is_interrupted_and_replaces_no_file() {
     assert_eq!(of_recording.status.code(), Some(2));
     let live: Vec<Value> = json(&["log"], "event", &target);
     assert!(!live.is_empty());
+    victim.kill();
+    victim.wait();
+}
+
+#[test]
+fn a_recording_ends_when_its_disk_is_full_and_has_what_was_recorded_before() {
+    if !is_root("a_recording_ends_when_its_disk_is_full_and_has_what_was_recorded_before") {
+        return;
+    }
+    let (mut victim, cells) = victim();
+    let ring = victim.ring_path();
+    // The disk is there for this script alone.
+    let script = "
+        cd \"$VICTIM_DIR\"
+        \"$READER\" record --interval 2ms -o mount/recording \"$RING\" 2>errors; echo status $?
+        \"$READER\" log mount/recording
+    ";
+    let plan =
+        Plan::new("sh", &["-c", script]).env("READER", env!("CARGO_BIN_EXE_reader")).env("RING", &ring);
+    let remains = plan.tmpfs("size=256k").run();
+    let errors = std::fs::read_to_string(remains.dir().join("errors")).unwrap();
+    assert!(remains.stdout.starts_with("status 2\n"), "{}", remains.stdout);
+    assert!(
+        errors.contains("Error: could not record into mount/recording\nCaused by: No space left"),
+        "{errors}"
+    );
+    assert!(errors.contains("what was recorded before is in the file"), "{errors}");
+    assert!(remains.stdout.lines().filter(|line| line.contains(" of ")).count() > 1000, "{}", remains.stdout);
+    advance(cells, 10);
     victim.kill();
     victim.wait();
 }

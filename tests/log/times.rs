@@ -46,6 +46,27 @@ fn saved(victim: &Victim, name: &str) -> PathBuf {
 }
 
 #[test]
+fn an_open_span_is_of_the_time_since_it_began() {
+    let mut victim = plan(&["dated"]).start();
+    victim.until("first");
+    victim.go_on();
+    victim.until("second");
+    let before = moment(&victim.ring_path());
+    victim.go_on();
+    victim.until("third");
+    let check = |ring: &Path| {
+        let spans = |limits: &[&str]| json(&[&["spans"], limits].concat(), "span", ring).len();
+        assert_eq!((spans(&["--until", &utc(before)]), spans(&["--since", &utc(before)])), (0, 1));
+        let (_, errors) = read(&["spans", "--until", &utc(before)], ring);
+        assert!(errors.contains("Nothing in the record matches."), "{errors}");
+    };
+    check(&victim.ring_path());
+    victim.kill();
+    let remains = victim.wait();
+    check(&remains.ring_path());
+}
+
+#[test]
 fn times_and_cuts_are_those_of_the_wall_clock_alive_dead_and_saved() {
     let before = SystemTime::now();
     let mut victim = plan(&["dated"]).start();

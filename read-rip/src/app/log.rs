@@ -68,6 +68,10 @@ pub(super) fn spans(args: &SpansArgs, wanted: &Common) -> Result<u8, AppError> {
     let (mut entries, leftover) = log::entries(&reading.snapshot, slots(), &locations, reading.horizon());
     entries.retain(|entry| limits.has(&entry.when));
     let mut spans = log::spans(&reading.snapshot, &entries, slots(), &mut locations, reading.now_ns);
+    for span in &mut spans {
+        span.open.retain(|open| limits.overlap(open.since_ns, reading.now_ns));
+    }
+    spans.retain(|span| span.ended > 0 || !span.open.is_empty());
     let names_process = names_process(&reading);
     if let Some(pattern) = &args.r#match {
         let of = Pattern { pattern, names_process };

@@ -95,7 +95,7 @@ pub struct SpansArgs {
     /// open
     #[arg(short, long, value_name = "REGEX")]
     pub r#match: Option<regex::Regex>,
-    /// Which time is shown: spans that ended then, and those that are open.
+    /// Which time is shown: spans that ended then, and those that are open and had begun by then.
     #[command(flatten)]
     pub time: TimeArgs,
 }

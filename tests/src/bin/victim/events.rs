@@ -124,6 +124,9 @@ fn dated() {
     rip_snap!("3");
     say("second");
     pause();
+    let _span = rip_span!("late");
+    say("third");
+    pause();
 }
 
 /// More open spans than a table has room for, and values that a slot of 16 words has no room for.
