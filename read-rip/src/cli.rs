@@ -211,6 +211,8 @@ pub enum Command {
     Stacks(StacksArgs),
     /// Finds deadlocks and other problems with locks
     Check(CheckArgs),
+    /// Shows what has changed between two readings: which threads moved, and which did not
+    Diff(DiffArgs),
     /// Saves a compressed copy of a ring, which another machine reads with the same result
     Save(SaveArgs),
     /// Follows a living ring into a file, so that no history is too short: every command reads it like a ring
@@ -383,6 +385,23 @@ pub struct SaveArgs {
     /// The time between the two readings of a living process
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
     pub window: Duration,
+}
+
+/// What `diff` compares.
+#[derive(Args, Debug)]
+pub struct DiffArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: RingArgs,
+    /// The other ring, or a later copy of the same one; without it, the ring of a living process is read twice
+    #[arg(value_name = "LATER")]
+    pub later: Option<OsString>,
+    /// The time between two readings of a living process
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
+    pub window: Duration,
+    /// Also places where as many threads are as before, addresses and thread ids
+    #[arg(short, long)]
+    pub verbose: bool,
 }
 
 /// What `run` runs.

@@ -66,6 +66,8 @@ pub(super) enum AppError {
     Save { path: PathBuf, source: io::Error },
     /// A recording that cannot be written.
     Record { path: PathBuf, source: io::Error },
+    /// One reading, which no later one can differ from.
+    NothingToCompare { path: PathBuf },
     /// What `record --all` was given in place of a program's name.
     NotAProgram { name: OsString },
     /// A channel that the ring does not have.
@@ -229,6 +231,11 @@ impl AppError {
                 Some(
                     "what was recorded before is in the file; name one in a directory with room with --output",
                 ),
+            ),
+            AppError::NothingToCompare { path } => (
+                format!("nothing in {} can change any more", path.display()),
+                None,
+                Some("name a second ring, or a copy of this one: `read-rip diff EARLIER LATER`"),
             ),
             AppError::NotAProgram { name } => (
                 format!("--all takes the name of a program, and not {}", name.display()),

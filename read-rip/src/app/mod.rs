@@ -8,6 +8,7 @@ mod captures;
 mod check;
 mod collect;
 mod cores;
+mod diff;
 mod error;
 mod exact;
 mod gc;
@@ -70,6 +71,7 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
         }
         Some(Command::Check(args)) => collect::check(&args, &cli.common),
         Some(Command::Save(args)) => save::save(&args, &cli.common),
+        Some(Command::Diff(args)) => diff::diff(&args, &cli.common),
         Some(Command::Record(args)) => record::record(&args, &cli.common),
         Some(Command::Run(args)) => run::run(&args, &cli.common),
         Some(Command::Completions { shell }) => install::completions(shell),

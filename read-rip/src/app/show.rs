@@ -145,7 +145,7 @@ fn show_condensed(
 }
 
 /// The location of a slot's last event.
-fn last_location(slot: &Slot, last: &Event, locations: &mut Locations<'_>) -> LocationId {
+pub(super) fn last_location(slot: &Slot, last: &Event, locations: &mut Locations<'_>) -> LocationId {
     let location = locations.find(slot, last);
     if !locations.get(location).is_in_wrapper {
         return location;

@@ -132,6 +132,7 @@ impl Command {
             Command::Set(_) => "set",
             Command::Stacks(_) => "stacks",
             Command::Check(_) => "check",
+            Command::Diff(_) => "diff",
             Command::Save(_) => "save",
             Command::Record(_) => "record",
             Command::Run(_) => "run",
@@ -163,6 +164,7 @@ impl Command {
             Command::Check(args) => Some(&mut args.ring),
             Command::Info { ring } => Some(ring),
             Command::Save(args) => Some(&mut args.ring),
+            Command::Diff(args) => Some(&mut args.ring),
             Command::Record(args) => Some(&mut args.ring),
             _ => None,
         }
@@ -176,6 +178,7 @@ impl Command {
     fn verbose(&mut self) -> Option<&mut bool> {
         match self {
             Command::Locks(args) => Some(&mut args.verbose),
+            Command::Diff(args) => Some(&mut args.verbose),
             _ => None,
         }
     }

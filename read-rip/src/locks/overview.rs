@@ -25,7 +25,7 @@ use crate::threads::ThreadState;
 const IDLE_MAX: usize = 20;
 
 /// The locks to show.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Overview {
     /// The most contended first.
     pub locks: Vec<Summary>,

@@ -9,6 +9,7 @@
 //! | `locks` | locks, their holders and waiters |
 //! | `log` | events with values, and spans |
 //! | `captures` | what the program has kept |
+//! | `difference` | what has changed between two readings |
 //! | `findings/` | findings: all sentences about them are made there |
 //! | `list`, `info` | rings, and what a ring says about itself |
 //! | `json/` | all of these as JSON |
@@ -25,6 +26,7 @@ mod balance;
 mod captures;
 pub mod ci;
 mod death;
+mod difference;
 mod doing;
 mod findings;
 mod info;
@@ -44,6 +46,7 @@ pub use activity::ActivityWords;
 pub use balance::{doing_now, recorded_nothing};
 pub use captures::capture;
 pub use death::death;
+pub use difference::{PlaceChange, difference, place_changes};
 pub use findings::{Sources, findings};
 pub use info::info;
 pub use json::{Json, Said};

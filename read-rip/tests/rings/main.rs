@@ -10,6 +10,7 @@ mod check;
 mod command_line;
 mod damage;
 mod debug_files;
+mod difference;
 mod flips;
 mod folded;
 mod golden;

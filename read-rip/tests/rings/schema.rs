@@ -139,6 +139,9 @@ fn every_command_writes_lines_that_fit_the_schema() {
     let spans = valid(&["spans"], &said());
     assert_eq!(spans[1]["data"]["open"][0]["value"], 512, "{spans:#?}");
     lines.extend(spans);
+    let fixture = Fixture::of(&pile_up());
+    let ring = fixture.path.to_str().unwrap();
+    lines.extend(all_valid(read_rip(["--json", "diff", ring, ring]).sound().json()));
     let mut kept = said();
     let slot = kept.slots[0].clone();
     kept.slots.push(Slot { is_capture: true, ..slot.exited() });

@@ -7,6 +7,7 @@
 //! integer that every JSON parser reads exactly. Lengths of time and counts are integers. Paths and names have
 //! U+FFFD where they are not UTF-8, and escapes for characters that control a terminal. Nothing is computed here.
 
+mod difference;
 mod doing;
 mod findings;
 mod location;

@@ -1,0 +1,194 @@
+//! `read-rip diff`: what has changed between two readings, and what has not. It formats nothing.
+//!
+//! Of one process, it compares threads, locks and places. Of two processes, places alone.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+use std::io::Write;
+use std::path::PathBuf;
+
+use read_rip_symbols::{Options, Resolver};
+
+use super::error::AppError;
+use super::look::process_of;
+use super::output::{prose, remark};
+use super::reading::Reading;
+use super::show::last_location;
+use crate::cli::{Common, DiffArgs, RingArgs};
+use crate::core::is_core;
+use crate::events;
+use crate::locations::{FileNames, LocationId, Locations};
+use crate::locks::{self, Hold, LockModel, Overview};
+use crate::report::{self, Json, LockNames, PlaceChange};
+use crate::threads::{self, Thread, ThreadState};
+
+/// `read-rip diff`.
+pub(super) fn diff(args: &DiffArgs, wanted: &Common) -> Result<u8, AppError> {
+    let (earlier, later) = read(args, wanted)?;
+    let is_one_process = is_same(&earlier, &later);
+    if !is_one_process {
+        remark("These are two processes: only places are compared, and no threads and locks.");
+    }
+    let between_ns = is_one_process.then(|| later.now_ns?.checked_sub(earlier.now_ns?)).flatten();
+    let (before, after) = (earlier.threads(), later.threads());
+    let mut of_earlier = Locations::new(&earlier.snapshot, earlier.resolver(wanted));
+    let places = places(&before, &mut of_earlier);
+    let mut locations = Locations::new(&later.snapshot, later.resolver(wanted));
+    let changes = changes(places, self::places(&after, &mut locations), args.verbose);
+    let difference = is_one_process.then(|| threads::difference(&before, &after));
+    let mut model = LockModel::default();
+    let mut overview = Overview::default();
+    if let Some(difference) = &difference {
+        let still: HashSet<usize> = difference.still.iter().map(|thread| thread.position).collect();
+        let before = holds(&earlier);
+        model = locks::build(&later.input(None), &mut locations);
+        overview = locks::overview(&model, true, true);
+        let is_kept = |hold: &Hold| before.contains(&key(&model, hold)) && has_kept(&model, hold, &still);
+        overview.locks.retain(|lock| model.locks[lock.lock].holders.iter().any(is_kept));
+    }
+    let still = difference.as_ref().map_or(&[][..], |difference| &difference.still);
+    let last: Vec<_> =
+        last(still, &mut locations).map(|(thread, location)| (thread.slot.tid, location)).collect();
+    let groups = threads::condense(&last, &locations);
+    let files = FileNames::choose(locations.iter());
+    let texts = report::location_texts(&locations, &files, args.verbose);
+    let names = LockNames { model: &model, locations: &locations, texts: &texts, seen: None };
+    let mut out = prose(wanted);
+    if wanted.json {
+        let mut json = Json(&mut out);
+        earlier.write_ring(&mut json)?;
+        later.write_ring(&mut json)?;
+        json.difference(difference.as_ref(), between_ns, &changes)?;
+        for group in &groups {
+            json.group(later.pid().unwrap_or_default(), group, &locations, &later.snapshot)?;
+        }
+        if difference.is_some() {
+            json.locks(&overview, &names, &later.snapshot)?;
+        }
+    } else {
+        writeln!(out, "{}", earlier.heading(&before))?;
+        writeln!(out, "{}", later.heading(&after))?;
+        if let Some(difference) = &difference {
+            report::difference(&mut out, difference, between_ns)?;
+        }
+        report::place_changes(&mut out, &changes)?;
+        if !groups.is_empty() {
+            writeln!(out, "Have recorded nothing in between:")?;
+            report::condensed(&mut out, &groups, &locations, &texts, args.verbose)?;
+        }
+        if !overview.locks.is_empty() {
+            writeln!(out, "Have been held all the time:")?;
+            let pid = later.pid().unwrap_or_default();
+            report::locks(&mut out, overview.locks.iter(), pid, &names, args.verbose)?;
+        }
+    }
+    out.flush()?;
+    later.remarks(wanted, &locations, &[])
+}
+
+/// Two readings, the earlier one first.
+fn read(args: &DiffArgs, wanted: &Common) -> Result<(Reading, Reading), AppError> {
+    let path = ring(&args.ring, wanted)?;
+    let earlier = Reading::of(&path, wanted)?.with_present_names();
+    let Some(later) = &args.later else {
+        if earlier.is_final() {
+            return Err(AppError::NothingToCompare { path });
+        }
+        std::thread::sleep(args.window);
+        let later = Reading::of(&path, wanted)?.with_present_names();
+        return Ok((earlier, later));
+    };
+    let later = RingArgs { ring: Some(later.clone()), ring_option: None };
+    let later = Reading::of(&ring(&later, wanted)?, wanted)?.with_present_names();
+    if is_same(&earlier, &later) && earlier.now_ns > later.now_ns && later.now_ns.is_some() {
+        remark("The second one is the earlier reading.");
+        return Ok((later, earlier));
+    }
+    Ok((earlier, later))
+}
+
+fn ring(args: &RingArgs, wanted: &Common) -> Result<PathBuf, AppError> {
+    let path = super::rings::choose(args, wanted)?;
+    match () {
+        () if is_core(&path) => Err(AppError::NotForCores { path }),
+        () if process_of(&path).is_some() => Err(AppError::NoEvents { path }),
+        () => Ok(path),
+    }
+}
+
+/// Whether both readings are of one ring.
+fn is_same(one: &Reading, other: &Reading) -> bool {
+    let identity = |reading: &Reading| {
+        let header = reading.snapshot.header.as_ref()?;
+        Some((header.boot_id, header.pid, header.start_time_ticks, header.created_realtime_ns))
+    };
+    identity(one).is_some() && identity(one) == identity(other)
+}
+
+/// Where the present threads were last.
+fn last<'t>(
+    threads: &'t [Thread<'t>],
+    locations: &mut Locations<'_>,
+) -> impl Iterator<Item = (&'t Thread<'t>, LocationId)> {
+    let mut found = Vec::with_capacity(threads.len());
+    for thread in threads.iter().filter(|thread| thread.state == ThreadState::Present) {
+        let last = events::last_event(thread.slot, |pc| locations.operand_words(thread.slot.pid, pc));
+        found.extend(last.map(|event| (thread, last_location(thread.slot, &event, locations))));
+    }
+    found.into_iter()
+}
+
+/// How many threads are at each place: by function, and by file and line.
+fn places(threads: &[Thread<'_>], locations: &mut Locations<'_>) -> BTreeMap<(String, String), usize> {
+    let last: Vec<LocationId> = last(threads, locations).map(|(_, location)| location).collect();
+    let files = FileNames::choose(locations.iter());
+    let texts = report::location_texts(locations, &files, false);
+    let mut places = BTreeMap::new();
+    for location in last {
+        let location = locations.get(location);
+        *places.entry((location.function.to_string(), texts.of(location))).or_default() += 1;
+    }
+    places
+}
+
+/// Those with the largest change first. Places without one are left out, unless `is_verbose`.
+fn changes(
+    before: BTreeMap<(String, String), usize>,
+    mut after: BTreeMap<(String, String), usize>,
+    is_verbose: bool,
+) -> Vec<PlaceChange> {
+    let change = |(function, place), before, after| PlaceChange { function, place, before, after };
+    let mut changes: Vec<PlaceChange> = before
+        .into_iter()
+        .map(|(place, before)| {
+            let now = after.remove(&place).unwrap_or(0);
+            change(place, before, now)
+        })
+        .collect();
+    changes.extend(after.into_iter().map(|(place, after)| change(place, 0, after)));
+    changes.retain(|change| is_verbose || change.before != change.after);
+    changes.sort_by_key(|change| Reverse((change.before.abs_diff(change.after), change.after)));
+    changes
+}
+
+/// Which thread holds which lock: the lock's process and address, the thread's slot and id, and since when, ns since
+/// boot.
+type HoldKey = (u32, u64, u64, u32, Option<u64>);
+
+fn key(model: &LockModel, hold: &Hold) -> HoldKey {
+    let (lock, thread) = (&model.locks[hold.lock], &model.threads[hold.thread]);
+    (lock.pid, lock.address, thread.slot_index, thread.tid, hold.since_ns)
+}
+
+fn holds(reading: &Reading) -> HashSet<HoldKey> {
+    // Nobody sees the names of this model.
+    let mut locations = Locations::new(&reading.snapshot, Resolver::new(&[], Options::default()));
+    let model = locks::build(&reading.input(None), &mut locations);
+    model.locks.iter().flat_map(|lock| &lock.holders).map(|hold| key(&model, hold)).collect()
+}
+
+/// Whether it is one hold: one that began at a known time, or one of a thread that has recorded nothing since.
+fn has_kept(model: &LockModel, hold: &Hold, still: &HashSet<usize>) -> bool {
+    let slot = model.threads[hold.thread].slot;
+    hold.since_ns.is_some() || slot.is_some_and(|slot| still.contains(&slot))
+}
