@@ -133,7 +133,9 @@ pub(super) fn judge(
 fn status(of_reading: u8, found: &[Finding], outcome: Outcome) -> u8 {
     match (of_reading, outcome) {
         (SOUND, _) if !found.is_empty() => FINDINGS,
-        (SOUND, Outcome::NothingRecorded | Outcome::AllWait | Outcome::Hidden) => UNJUDGED,
+        (SOUND, Outcome::NothingRecorded | Outcome::AllWait | Outcome::Hidden | Outcome::OtherLocks) => {
+            UNJUDGED
+        }
         (status, _) => status,
     }
 }

@@ -13,7 +13,7 @@ use super::error::AppError;
 use super::exact::Exact;
 use super::reading::Reading;
 use crate::cli::Common;
-use crate::findings::Outcome;
+use crate::findings::{Outcome, Runtime};
 use crate::locations::Locations;
 use crate::process::live::{LiveMemory, LiveTarget};
 use crate::process::{Activity, Liveness, ready_threads, thread_name};
@@ -164,11 +164,15 @@ impl Reading {
         self.seen = Some(seen);
     }
 
-    /// What follows from an analysis: of a process that may not be looked into, that it found nothing means nothing.
+    /// What follows from an analysis: of a process that may not be looked into, or whose locks are not seen, that it
+    /// found nothing means nothing.
     pub(super) fn outcome(&self, of_analysis: Outcome) -> Outcome {
         match of_analysis {
             Outcome::Findings => Outcome::Findings,
             _ if self.bare().is_some_and(|seen| seen.target.hidden.is_some()) => Outcome::Hidden,
+            _ if self.bare().is_some_and(|seen| Runtime::of(&seen.target.modules).is_some()) => {
+                Outcome::OtherLocks
+            }
             other => other,
         }
     }

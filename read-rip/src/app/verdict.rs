@@ -9,7 +9,7 @@ use std::path::Path;
 use super::check::Readings;
 use super::error::AppError;
 use crate::cli::{CheckArgs, Common, RingArgs, THRESHOLD};
-use crate::findings::{self, Balance, Memo, Outcome, View};
+use crate::findings::{self, Balance, Memo, Outcome, Runtime, View};
 use crate::locations::{FileNames, Location, LocationId, Locations};
 use crate::locks::LockModel;
 use crate::process::Ends;
@@ -106,6 +106,10 @@ pub(super) fn of_model(
     let what = match reading.outcome(balance.outcome) {
         Outcome::NothingRecorded => return (balance, None),
         Outcome::Hidden => "not judged, because this user may not look into the process".to_owned(),
+        Outcome::OtherLocks => match Runtime::of(names.locations.modules()) {
+            Some(Runtime { locks, .. }) => format!("not judged: {locks} are not seen"),
+            None => "not judged".to_owned(),
+        },
         Outcome::AllWait if !names.model.is_recorded() => {
             "all threads wait, and no finding says why".to_owned()
         }

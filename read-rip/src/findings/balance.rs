@@ -27,6 +27,8 @@ named! {
         AllWait = "all-wait",
         /// Nothing is recorded, and the kernel does not let this user look into the process.
         Hidden = "hidden",
+        /// Nothing is recorded, no finding is there, and the program has locks that this reader does not see.
+        OtherLocks = "other-locks",
     }
 }
 

@@ -50,6 +50,7 @@ mod nobody_left;
 mod own_order;
 mod per_lock;
 mod replaced;
+mod runtimes;
 mod stall;
 mod standstill;
 mod starvation;
@@ -66,6 +67,7 @@ pub use finding::{Analysis, Finding, Limit};
 pub use idle_pool::IdlePool;
 pub use kind::{Advice, Confidence, Doubt, Kind, Premise, Refusal};
 pub use mentions::Mentions;
+pub use runtimes::Runtime;
 pub use suppress::{BadRule, BadRuleReason, Suppression};
 pub use view::{Memo, View};
 

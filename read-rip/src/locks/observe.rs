@@ -241,6 +241,8 @@ fn of_wait(wait: &crate::waits::Wait) -> Doing {
         | WaitKind::Refused
         | WaitKind::LibraryLock => Doing::WaitsForLock,
         WaitKind::Once | WaitKind::Join => Doing::WaitsForThread,
+        // A lock of a language that is made of a condition variable.
+        WaitKind::Condition { .. } if is_lock(wait) => Doing::WaitsForLock,
         WaitKind::Condition { .. } | WaitKind::Semaphore { .. } | WaitKind::Barrier { .. } => {
             Doing::WaitsInside
         }

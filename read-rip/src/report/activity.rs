@@ -202,7 +202,14 @@ impl<'a> ActivityWords<'a> {
                 format!("for the {robust}{of_type}mutex ")
             }
             WaitKind::ReadWriteLock { .. } => "for the readers-writer lock ".to_owned(),
-            WaitKind::Condition { .. } => "on the condition variable ".to_owned(),
+            WaitKind::Condition { .. } => {
+                match wait.construct.map(|construct| (construct.role, construct.name)) {
+                    Some((Role::Lock, name)) => format!("for {name}, on the condition variable "),
+                    Some((Role::Park, name)) => format!("to be woken ({name}), on the condition variable "),
+                    Some((Role::Idle, name)) => format!("for work ({name}), on the condition variable "),
+                    _ => "on the condition variable ".to_owned(),
+                }
+            }
             WaitKind::Semaphore { .. } => "for the semaphore ".to_owned(),
             WaitKind::Barrier { arrived: Some((arrived, needed)) } => {
                 return format!(

@@ -12,7 +12,7 @@ use super::doing::doing;
 use super::names::LockNames;
 use super::remarks::Checked;
 use super::units::{counted, lasted};
-use crate::findings::{Balance, IdlePool, Outcome};
+use crate::findings::{Balance, IdlePool, Outcome, Runtime};
 use crate::locks::LockModel;
 use crate::ring::Module;
 
@@ -52,6 +52,12 @@ pub(super) fn balance(
         }
         Outcome::NothingRecorded => writeln!(out, "nothing to judge: no lock is in the record of {all}")?,
         Outcome::Hidden => writeln!(out, "not judged: this user may not look into the process ({all})")?,
+        Outcome::OtherLocks => writeln!(
+            out,
+            "not judged: {} ({all})",
+            Runtime::of(names.locations.modules())
+                .map_or_else(String::new, |runtime| other_locks(runtime, names))
+        )?,
         Outcome::AllWait if !is_recorded => writeln!(
             out,
             "not judged: all threads wait, and who could wake them is not known ({all}, {locks})"
@@ -69,6 +75,11 @@ pub(super) fn balance(
         writeln!(out, "    {line}")?;
     }
     Ok(())
+}
+
+fn other_locks(Runtime { locks, tool, .. }: Runtime, names: &LockNames<'_>) -> String {
+    let pid = names.model.pid;
+    format!("{locks} are in a heap that read-rip does not interpret; `{tool} {pid}` shows who has them")
 }
 
 /// What the threads of a process do, in one line; `None` if nothing is known of that.

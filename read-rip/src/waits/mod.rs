@@ -95,13 +95,18 @@ impl<'a> Waits<'a> {
         let futex = call.futex()?;
         let case =
             Case { memory: self.memory, living: &self.living, futex, architecture: self.target.architecture };
+        // A lock that a language makes of a condition variable looks from time to time whether it is free.
+        let looks_again = |kind| {
+            matches!(kind, WaitKind::Condition { .. })
+                && clue.construct.is_some_and(|construct| construct.role == Role::Lock)
+        };
         let wait = |found: Found, basis| Wait {
             kind: found.kind,
             object: found.object,
             futex: futex.address,
             owner: found.owner,
             is_exclusive: found.is_exclusive,
-            is_timed: futex.is_timed,
+            is_timed: futex.is_timed && !looks_again(found.kind),
             is_private: futex.is_private,
             basis,
             construct: clue.construct,
