@@ -109,6 +109,12 @@ impl Plan {
         })
     }
 
+    /// Adds an argument.
+    pub fn argument(mut self, argument: impl AsRef<OsStr>) -> Plan {
+        self.command.arg(argument);
+        self
+    }
+
     /// Sets a variable of its environment.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Plan {
         self.command.env(name, value);

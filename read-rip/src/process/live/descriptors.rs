@@ -54,15 +54,17 @@ impl<'a> Descriptors<'a> {
     }
 
     /// What is at the other end of a pipe or unix socket. A socket that has no name gets that of its other end.
-    fn other_end(&self, descriptor: &mut Descriptor, unix: &OnceCell<UnixPeers>) -> Option<OtherEnd> {
+    fn other_end(&self, descriptor: &mut Descriptor, unix: &OnceCell<Option<UnixPeers>>) -> Option<OtherEnd> {
         match &mut descriptor.kind {
             DescriptorKind::Pipe { inode, .. } => {
                 let information = self.thread.read(&format!("fdinfo/{}", descriptor.number)).ok()?;
                 let link = format!("pipe:[{inode}]").into_bytes();
                 Some(OtherEnd { link, unlike: Some(access(&information)?) })
             }
-            DescriptorKind::Unix { inode, name, .. } if self.has_own_network() => {
-                let peer = unix.get_or_init(UnixPeers::new).of(*inode)?;
+            DescriptorKind::Unix { inode, name, .. } => {
+                // The kernel tells the other ends of the sockets in this reader's namespace alone.
+                let unix = unix.get_or_init(|| self.has_own_network().then(UnixPeers::new));
+                let peer = unix.as_ref()?.of(*inode)?;
                 if let Some(DescriptorKind::Unix { name: of_peer, .. }) = self.sockets().get(peer) {
                     *name = name.take().or(of_peer);
                 }
