@@ -40,6 +40,8 @@
 
 #![allow(unsafe_code, reason = "the baseline is assembly, and a library is loaded with dlopen")]
 
+#[path = "turns/companion.rs"]
+mod companion;
 #[path = "turns/table.rs"]
 mod table;
 mod turns;
@@ -48,11 +50,11 @@ use std::ffi::CString;
 use std::hint::black_box;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
+use companion::Companion;
 use librip::{Builder, Keep, rip_snap};
 use table::{child, measure, print_row, print_title};
 use turns::{Candidate, quantile, timed};
@@ -191,7 +193,7 @@ fn baseline<'a>() -> Candidate<'a> {
 /// Runs in a child process, which has no ring.
 fn without_ring() {
     let mut candidates = [baseline(), Candidate::new("rip_snap!(), no ring yet", 0, 4, marks)];
-    measure(&mut candidates);
+    measure(&mut candidates, None);
 }
 
 /// Runs in a child process, whose ring has one slot. The main thread has it.
@@ -200,7 +202,7 @@ fn refused() {
     rip_snap!();
     let measured = thread::spawn(|| {
         let mut candidates = [baseline(), Candidate::new("rip_snap!(), thread refused", 0, 4, marks)];
-        measure(&mut candidates);
+        measure(&mut candidates, None);
     });
     if measured.join().is_err() {
         std::process::exit(1);
@@ -218,7 +220,7 @@ fn one_thread() {
         }
         Err(why) => eprintln!("marks: not measured in a library: {why}"),
     }
-    measure(&mut candidates);
+    measure(&mut candidates, None);
 }
 
 /// A function of a library with marks. The library is never unloaded.
@@ -296,7 +298,7 @@ fn locks() {
             }
         });
     }));
-    measure(&mut candidates);
+    measure(&mut candidates, None);
 }
 
 /// Compares one thread alone with one thread while another does the same. The baseline's rows show how much of the
@@ -308,7 +310,7 @@ fn two_threads() {
 }
 
 fn beside_another(name: &str, run: fn(u64)) {
-    let companion = Companion::start(run);
+    let companion = Companion::start();
     let alone = format!("{name}, one thread");
     let both = format!("{name}, two threads at once");
     let mut candidates = [
@@ -317,59 +319,10 @@ fn beside_another(name: &str, run: fn(u64)) {
             name: &both,
             beside: 0,
             operations: 4,
-            run: Box::new(|rounds| companion.beside(|| timed(|| run(rounds)))),
+            run: Box::new(|rounds| companion.beside(Arc::new(run), || timed(|| run(rounds)))),
         },
     ];
-    measure(&mut candidates);
-}
-
-/// A thread that runs something whenever another thread is measured, and rests otherwise.
-struct Companion {
-    wanted: Arc<AtomicBool>,
-    start: mpsc::Sender<Arc<Barrier>>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl Companion {
-    fn start(run: fn(u64)) -> Companion {
-        let wanted = Arc::new(AtomicBool::new(false));
-        let (start, starts) = mpsc::channel::<Arc<Barrier>>();
-        let is_wanted = Arc::clone(&wanted);
-        let thread = thread::spawn(move || {
-            for barrier in starts {
-                barrier.wait();
-                // ORDERING: relaxed: it only ends the loop.
-                while is_wanted.load(Ordering::Relaxed) {
-                    run(1_000);
-                }
-                barrier.wait();
-            }
-        });
-        Companion { wanted, start, thread: Some(thread) }
-    }
-
-    /// Runs `body` while the companion works, and waits until the companion rests.
-    fn beside<T>(&self, body: impl FnOnce() -> T) -> T {
-        let barrier = Arc::new(Barrier::new(2));
-        self.wanted.store(true, Ordering::Relaxed);
-        // The companion lives as long as `self`.
-        let _ = self.start.send(Arc::clone(&barrier));
-        barrier.wait();
-        let result = body();
-        self.wanted.store(false, Ordering::Relaxed);
-        barrier.wait();
-        result
-    }
-}
-
-impl Drop for Companion {
-    fn drop(&mut self) {
-        // Closing the channel ends the thread.
-        self.start = mpsc::channel().0;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+    measure(&mut candidates, None);
 }
 
 /// Times the first mark of a thread, which claims a slot. The second mark shows what reading the clock costs.

@@ -20,10 +20,15 @@ pub(crate) fn child(variable: &str, group: &str) {
     }
 }
 
-/// Measures all candidates in turns and prints a row for each.
-pub(crate) fn measure(candidates: &mut [Candidate<'_>]) {
+/// Measures all candidates in turns and prints a row for each. Before the candidate with this index it prints a title.
+pub(crate) fn measure(candidates: &mut [Candidate<'_>], title: Option<(usize, &str)>) {
     let times = in_turns(candidates);
     for (index, candidate) in candidates.iter().enumerate() {
+        if let Some((before, title)) = title
+            && index == before
+        {
+            println!("{title}");
+        }
         let beside = candidate.beside;
         print_row(candidate.name, &times[index], &times[beside], candidates[beside].name);
     }
