@@ -19,6 +19,8 @@
 
 #[path = "turns/channels.rs"]
 mod channels;
+#[path = "turns/child.rs"]
+mod child;
 #[path = "turns/companion.rs"]
 mod companion;
 #[path = "turns/loops.rs"]
@@ -30,13 +32,14 @@ mod turns;
 use std::hint::black_box;
 use std::time::Duration;
 
+use child::child;
 use librip::{
     Builder, Clock, Keep, Text, rip_capture, rip_channel, rip_event, rip_lock_acquired, rip_lock_released,
     rip_slow_cycle, rip_snap, rip_span,
 };
 use librip_format::{LEVEL_OFF, LEVEL_WARN};
 use loops::Loop;
-use table::{child, print_title};
+use table::print_title;
 
 /// In a child process, this variable names the level of the clock.
 const LEVEL: &str = "RIP_BENCH_LEVEL";

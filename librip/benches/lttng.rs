@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 
 use librip::{Builder, Keep, rip_event, rip_snap};
 use loops::Loop;
+use table::print_title;
 
 fn main() {
     let tracepoint = match tracepoint() {
@@ -42,6 +43,7 @@ fn main() {
         }
     };
     if !loops::counts() {
+        print_title("librip/benches/lttng.rs");
         println!("LTTng-UST, a session in snapshot mode");
     }
     loops::run(&[

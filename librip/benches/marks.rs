@@ -40,6 +40,8 @@
 
 #![allow(unsafe_code, reason = "the baseline is assembly, and a library is loaded with dlopen")]
 
+#[path = "turns/child.rs"]
+mod child;
 #[path = "turns/companion.rs"]
 mod companion;
 #[path = "turns/table.rs"]
@@ -54,9 +56,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
+use child::child;
 use companion::Companion;
 use librip::{Builder, Keep, rip_snap};
-use table::{child, measure, print_row, print_title};
+use table::{measure, print_row, print_title};
 use turns::{Candidate, quantile, timed};
 
 /// The number of first marks to time, each in a new thread.

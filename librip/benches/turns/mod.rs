@@ -8,6 +8,10 @@
 //!
 //! It does not know what it measures, and asserts nothing.
 
+mod quantile;
+
+pub(crate) use quantile::quantile;
+
 /// Every candidate runs once in each of this many rounds.
 pub(crate) const ROUNDS: usize = 41;
 /// The approximate length of a run.
@@ -74,11 +78,4 @@ fn processor_time_ns() -> i64 {
     // SAFETY: `time` is a writable timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
-}
-
-/// Returns the value below which this part of all values is: 0.5 is the median.
-pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted[((sorted.len() - 1) as f64 * part).round() as usize]
 }

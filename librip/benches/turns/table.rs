@@ -1,23 +1,11 @@
 //! A table of what candidates cost, and of their ratios to one another.
 
-use std::process::Command;
-
 use crate::turns::{Candidate, ROUNDS, SLICE_NS, in_turns, quantile};
 
 /// Prints the method, by the file that describes it, and the head of the table.
 pub(crate) fn print_title(method: &str) {
     println!("{ROUNDS} rounds of {} ms a candidate; see {method} for the method", SLICE_NS / 1_000_000);
     println!("{:<44}{:>10}{:>9}  {:<18}to", "", "ns", "ratio", "(spread)");
-}
-
-/// Measures a group in a process of its own, which prints its own rows. `variable` names the group.
-pub(crate) fn child(variable: &str, group: &str) {
-    let run = std::env::current_exe().and_then(|program| Command::new(program).env(variable, group).status());
-    match run {
-        Ok(status) if status.success() => {}
-        Ok(status) => eprintln!("the measurement {group} ended with {status}"),
-        Err(error) => eprintln!("the measurement {group} could not be started: {error}"),
-    }
 }
 
 /// Measures all candidates in turns and prints a row for each. Before the candidate with this index it prints a title.

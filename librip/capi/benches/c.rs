@@ -7,7 +7,8 @@
 //!
 //! # Method
 //!
-//! The method and the columns are those of `librip/benches/marks.rs`. The C part, `marks.c`, is compiled with `cc -O2`
+//! The method and the columns are those of `librip/benches/marks.rs`. The last table is of C alone, with one thread and
+//! with two: `loops` describes its rows. The C part, `marks.c`, is compiled with `cc -O2`
 //! (or `CC`) and linked into this program, so both languages reach the thread's block in the same way. The Rust rows
 //! call the same pthread functions.
 //!
@@ -18,15 +19,31 @@
 
 #![allow(unsafe_code, reason = "declares functions of the C part")]
 
+#[path = "../../benches/turns/channels.rs"]
+mod channels;
+#[path = "../../benches/turns/child.rs"]
+mod child;
+#[path = "../../benches/turns/companion.rs"]
+mod companion;
+#[path = "../../benches/turns/loops.rs"]
+mod loops;
+#[path = "../../benches/turns/table.rs"]
+mod table;
 #[path = "../../benches/turns/mod.rs"]
 mod turns;
 
 use core::ffi::c_int;
 use core::hint::black_box;
 
-use librip::{Builder, Keep, Text, rip_event, rip_lock_acquired, rip_lock_released, rip_snap, rip_span};
+use child::child;
+use librip::{
+    Builder, Clock, Keep, Text, rip_event, rip_lock_acquired, rip_lock_released, rip_snap, rip_span,
+};
+use librip_format::{LEVEL_OFF, LEVEL_WARN};
+use loops::Loop;
 use rip as _;
-use turns::{Candidate, ROUNDS, SLICE_NS, in_turns, quantile};
+use table::{measure, print_title};
+use turns::Candidate;
 
 /// A `pthread_mutex_t` of the C part, of which only the address is used.
 #[repr(C)]
@@ -49,73 +66,141 @@ unsafe extern "C" {
     safe fn rip_bench_events_with_text(rounds: u64);
     safe fn rip_bench_events_with_static_text(rounds: u64);
     safe fn rip_bench_spans(rounds: u64);
+    safe fn rip_bench_snaps(rounds: u64);
+    safe fn rip_bench_lock_marks(rounds: u64);
+    safe fn rip_bench_events_in_a_channel(rounds: u64);
+    safe fn rip_bench_events_below_the_level(rounds: u64);
+    safe fn rip_bench_events_in_a_channel_that_is_off(rounds: u64);
+    safe fn rip_bench_spans_in_a_channel(rounds: u64);
+    safe fn rip_bench_cycles(rounds: u64);
+    safe fn rip_bench_captures(rounds: u64);
     safe fn pthread_mutex_lock(mutex: *const Mutex) -> c_int;
     safe fn pthread_mutex_unlock(mutex: *const Mutex) -> c_int;
 }
 
+/// In a child process, this variable names the level of the clock.
+const LEVEL: &str = "RIP_BENCH_LEVEL";
+
 fn main() {
-    println!(
-        "{ROUNDS} rounds of {} ms a candidate; see librip/capi/benches/c.rs for the method",
-        SLICE_NS / 1_000_000
-    );
-    println!("{:<44}{:>10}{:>9}  {:<18}to", "", "ns", "ratio", "(spread)");
-    measure(&mut [
-        Candidate::new("rip_snap!(), no ring yet", 0, 4, marks),
-        Candidate::new("RIP_SNAP(), no ring yet", 0, 4, |rounds| rip_bench_marks(rounds)),
-    ]);
-    if let Err(error) = Builder::new().slots(64).keep(Keep::Never).create() {
-        eprintln!("c: no ring, so there is nothing to measure: {error}");
-        std::process::exit(1);
+    match std::env::var(LEVEL).as_deref() {
+        Ok("off") => alone(Clock::Off),
+        Ok(_) => alone(Clock::Contended),
+        Err(_) => {
+            print_title("librip/capi/benches/c.rs");
+            without_a_ring();
+            start(Clock::Contended);
+            beside_rust();
+            ["off", "contended"].iter().for_each(|level| child(LEVEL, level));
+        }
     }
-    measure(&mut [
-        Candidate::new("rip_snap!()", 0, 4, marks),
-        Candidate::new("RIP_SNAP()", 0, 4, |rounds| rip_bench_marks(rounds)),
-    ]);
-    measure(&mut [
-        Candidate::new("pthread_mutex, lock and unlock", 0, 1, |rounds| rip_bench_pthread(rounds)),
-        Candidate::new("with three rip_snap!()", 0, 1, pthread_snaps),
-        Candidate::new("with three RIP_SNAP()", 1, 1, |rounds| rip_bench_pthread_snaps(rounds)),
-        Candidate::new("with rip_lock_acquired!, rip_lock_released!", 0, 1, pthread_marks),
-        Candidate::new("with RIP_LOCK_ACQUIRED, RIP_LOCK_RELEASED", 3, 1, |rounds| {
-            rip_bench_pthread_marks(rounds)
+}
+
+fn without_a_ring() {
+    measure(
+        &mut [
+            Candidate::new("rip_snap!(), no ring yet", 0, 4, marks),
+            Candidate::new("RIP_SNAP(), no ring yet", 0, 4, |rounds| rip_bench_marks(rounds)),
+        ],
+        None,
+    );
+}
+
+/// What there is in C, with one thread and with two.
+fn alone(level: Clock) {
+    start(level);
+    if !loops::counts() {
+        println!("C alone, {} times", if level == Clock::Off { "without" } else { "with" });
+    }
+    loops::run(&[
+        Loop::new("RIP_SNAP()", |rounds| rip_bench_snaps(rounds)),
+        Loop::new("RIP_LOCK_ACQUIRED, RIP_LOCK_RELEASED", |rounds| rip_bench_lock_marks(rounds)),
+        Loop::new("RIP_EVENT, no value", |rounds| rip_bench_events(rounds)),
+        Loop::new("RIP_EVENT, two uint32_t", |rounds| rip_bench_events_with_values(rounds)),
+        Loop::new("RIP_EVENT_IN, two uint32_t", |rounds| rip_bench_events_in_a_channel(rounds)),
+        Loop::new("RIP_EVENT_IN, below its channel's level", |rounds| {
+            rip_bench_events_below_the_level(rounds)
         }),
-    ]);
-    measure(&mut [
-        Candidate::new("two pthread_mutex, nested", 0, 1, |rounds| rip_bench_pthread_nested(rounds)),
-        Candidate::new("with the Rust lock marks", 0, 1, pthread_nested_marks),
-        Candidate::new("with the C lock marks", 1, 1, |rounds| rip_bench_pthread_nested_marks(rounds)),
-    ]);
-    measure(&mut [
-        Candidate::new("rip_event!", 0, 1, events),
-        Candidate::new("RIP_EVENT", 0, 1, |rounds| rip_bench_events(rounds)),
-        Candidate::new("rip_event!, two u32", 2, 1, events_with_values),
-        Candidate::new("RIP_EVENT, two uint32_t", 2, 1, |rounds| rip_bench_events_with_values(rounds)),
-        Candidate::new("rip_event!, two u64", 4, 1, events_with_long_values),
-        Candidate::new("RIP_EVENT, two uint64_t", 4, 1, |rounds| rip_bench_events_with_long_values(rounds)),
-        Candidate::new("rip_event!, a text of 12 bytes", 6, 1, events_with_text),
-        Candidate::new("RIP_EVENT, a text of 12 bytes", 6, 1, |rounds| rip_bench_events_with_text(rounds)),
-        Candidate::new("rip_event!, a Text", 8, 1, events_with_static_text),
-        Candidate::new("RIP_EVENT, a RIP_TEXT", 8, 1, |rounds| rip_bench_events_with_static_text(rounds)),
-        Candidate::new("rip_span!, begin and end", 10, 1, spans),
-        Candidate::new("RIP_SPAN, begin and end", 10, 1, |rounds| rip_bench_spans(rounds)),
+        Loop::new("RIP_EVENT_IN, in a channel that is off", |rounds| {
+            rip_bench_events_in_a_channel_that_is_off(rounds);
+        }),
+        Loop::new("RIP_SPAN, begin and end", |rounds| rip_bench_spans(rounds)),
+        Loop::new("RIP_SPAN_IN, in a channel", |rounds| rip_bench_spans_in_a_channel(rounds)),
+        Loop::new("RIP_SLOW_CYCLE, not slow", |rounds| rip_bench_cycles(rounds)),
+        Loop::new("RIP_CAPTURE, of 64 words", |rounds| rip_bench_captures(rounds)),
+        loops::empty(),
     ]);
 }
 
-fn measure(candidates: &mut [Candidate<'_>]) {
-    let times = in_turns(candidates);
-    for (index, candidate) in candidates.iter().enumerate() {
-        let beside = candidate.beside;
-        let ratios: Vec<f64> =
-            times[index].iter().zip(&times[beside]).map(|(time, other)| time / other).collect();
-        let spread = format!("({:.2} to {:.2})", quantile(&ratios, 0.25), quantile(&ratios, 0.75));
-        println!(
-            "{:<44}{:>10.2}{:>9.2}  {spread:<18}{}",
-            candidate.name,
-            quantile(&times[index], 0.5),
-            quantile(&ratios, 0.5),
-            candidates[beside].name
-        );
+/// Makes the ring, and switches two of its channels.
+fn start(level: Clock) {
+    if let Err(error) = try_start(level) {
+        eprintln!("c: nothing can be measured: {error}");
+        std::process::exit(1);
     }
+}
+
+fn try_start(level: Clock) -> Result<(), Box<dyn std::error::Error>> {
+    Builder::new().slots(1024).clock(level).keep(Keep::Never).create()?;
+    // The ring has a channel from the first event in it on.
+    rip_bench_events_in_a_channel(1);
+    rip_bench_events_below_the_level(1);
+    rip_bench_events_in_a_channel_that_is_off(1);
+    let path = librip::ring_path().ok_or("the ring has no path")?;
+    channels::switch(&path, 1, LEVEL_WARN.into())?;
+    channels::switch(&path, 2, LEVEL_OFF)?;
+    Ok(())
+}
+
+/// Marks and events of C beside those of Rust, with one thread.
+fn beside_rust() {
+    measure(
+        &mut [
+            Candidate::new("rip_snap!()", 0, 4, marks),
+            Candidate::new("RIP_SNAP()", 0, 4, |rounds| rip_bench_marks(rounds)),
+        ],
+        None,
+    );
+    measure(
+        &mut [
+            Candidate::new("pthread_mutex, lock and unlock", 0, 1, |rounds| rip_bench_pthread(rounds)),
+            Candidate::new("with three rip_snap!()", 0, 1, pthread_snaps),
+            Candidate::new("with three RIP_SNAP()", 1, 1, |rounds| rip_bench_pthread_snaps(rounds)),
+            Candidate::new("with rip_lock_acquired!, rip_lock_released!", 0, 1, pthread_marks),
+            Candidate::new("with RIP_LOCK_ACQUIRED, RIP_LOCK_RELEASED", 3, 1, |rounds| {
+                rip_bench_pthread_marks(rounds)
+            }),
+        ],
+        None,
+    );
+    measure(
+        &mut [
+            Candidate::new("two pthread_mutex, nested", 0, 1, |rounds| rip_bench_pthread_nested(rounds)),
+            Candidate::new("with the Rust lock marks", 0, 1, pthread_nested_marks),
+            Candidate::new("with the C lock marks", 1, 1, |rounds| rip_bench_pthread_nested_marks(rounds)),
+        ],
+        None,
+    );
+    measure(
+        &mut [
+            Candidate::new("rip_event!", 0, 1, events),
+            Candidate::new("RIP_EVENT", 0, 1, |rounds| rip_bench_events(rounds)),
+            Candidate::new("rip_event!, two u32", 2, 1, events_with_values),
+            Candidate::new("RIP_EVENT, two uint32_t", 2, 1, |rounds| rip_bench_events_with_values(rounds)),
+            Candidate::new("rip_event!, two u64", 4, 1, events_with_long_values),
+            Candidate::new("RIP_EVENT, two uint64_t", 4, 1, |rounds| {
+                rip_bench_events_with_long_values(rounds)
+            }),
+            Candidate::new("rip_event!, a text of 12 bytes", 6, 1, events_with_text),
+            Candidate::new("RIP_EVENT, a text of 12 bytes", 6, 1, |rounds| {
+                rip_bench_events_with_text(rounds)
+            }),
+            Candidate::new("rip_event!, a Text", 8, 1, events_with_static_text),
+            Candidate::new("RIP_EVENT, a RIP_TEXT", 8, 1, |rounds| rip_bench_events_with_static_text(rounds)),
+            Candidate::new("rip_span!, begin and end", 10, 1, spans),
+            Candidate::new("RIP_SPAN, begin and end", 10, 1, |rounds| rip_bench_spans(rounds)),
+        ],
+        None,
+    );
 }
 
 #[inline(never)]
@@ -206,7 +291,7 @@ fn events_with_text(rounds: u64) {
 #[inline(never)]
 fn events_with_static_text(rounds: u64) {
     for _ in 0..rounds {
-        rip_event!("opened {}", Text(*black_box(&"twelve bytes")));
+        rip_event!("opened {}", Text(black_box("twelve bytes")));
     }
 }
 

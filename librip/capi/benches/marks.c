@@ -18,6 +18,14 @@ void rip_bench_events_with_long_values(uint64_t rounds);
 void rip_bench_events_with_text(uint64_t rounds);
 void rip_bench_events_with_static_text(uint64_t rounds);
 void rip_bench_spans(uint64_t rounds);
+void rip_bench_snaps(uint64_t rounds);
+void rip_bench_lock_marks(uint64_t rounds);
+void rip_bench_events_in_a_channel(uint64_t rounds);
+void rip_bench_events_below_the_level(uint64_t rounds);
+void rip_bench_events_in_a_channel_that_is_off(uint64_t rounds);
+void rip_bench_spans_in_a_channel(uint64_t rounds);
+void rip_bench_cycles(uint64_t rounds);
+void rip_bench_captures(uint64_t rounds);
 
 void rip_bench_marks(uint64_t rounds) {
     for (uint64_t i = 0; i < rounds; i++) {
@@ -118,4 +126,48 @@ void rip_bench_spans(uint64_t rounds) {
     for (uint64_t i = 0; i < rounds; i++) {
         RIP_SPAN("work");
     }
+}
+
+void rip_bench_snaps(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) RIP_SNAP();
+}
+
+void rip_bench_lock_marks(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        RIP_LOCK_ACQUIRED(&rip_bench_mutex, RIP_EXCLUSIVE);
+        RIP_LOCK_RELEASED(&rip_bench_mutex, RIP_EXCLUSIVE);
+    }
+}
+
+/* c.rs switches the last two. Their first events are in this order. */
+RIP_CHANNEL(frequent, 64);
+RIP_CHANNEL(warnings, 64);
+RIP_CHANNEL(off, 64);
+
+void rip_bench_events_in_a_channel(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) RIP_EVENT_IN(frequent, RIP_INFO, "%u of %u", (uint32_t)i, (uint32_t)rounds);
+}
+
+void rip_bench_events_below_the_level(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) RIP_EVENT_IN(warnings, RIP_INFO, "%u of %u", (uint32_t)i, (uint32_t)rounds);
+}
+
+void rip_bench_events_in_a_channel_that_is_off(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) RIP_EVENT_IN(off, RIP_INFO, "%u of %u", (uint32_t)i, (uint32_t)rounds);
+}
+
+void rip_bench_spans_in_a_channel(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        RIP_SPAN_IN(frequent, "work");
+    }
+}
+
+void rip_bench_cycles(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) {
+        RIP_SLOW_CYCLE("work", 1000000);
+    }
+}
+
+void rip_bench_captures(uint64_t rounds) {
+    for (uint64_t i = 0; i < rounds; i++) RIP_CAPTURE("kept");
 }

@@ -25,6 +25,8 @@
 
 #![allow(unsafe_code, reason = "the processor time is read by a system call")]
 
+#[path = "../../benches/turns/child.rs"]
+mod child;
 #[path = "../../benches/turns/companion.rs"]
 mod companion;
 #[path = "../../benches/turns/loops.rs"]
@@ -35,10 +37,11 @@ mod table;
 #[path = "../../benches/turns/mod.rs"]
 mod turns;
 
+use child::child;
 use librip::{Builder, Keep, rip_event, rip_span};
 use loops::Loop;
 use rings::{TextRing, ValueRing};
-use table::{child, print_title};
+use table::print_title;
 use tracing::Dispatch;
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry;
