@@ -6,6 +6,7 @@
 mod captures;
 mod channels;
 mod dumps;
+mod kills;
 mod printf;
 mod recordings;
 mod recordings_of_many;

@@ -140,6 +140,27 @@ fn a_recording_has_all_events_of_a_process_that_is_killed_or_counts_what_it_coul
 }
 
 #[test]
+fn a_recording_has_the_last_event_of_a_process_that_is_killed_at_any_instant() {
+    for round in 0..2 * u64::from(torture()) {
+        let (mut victim, cells) = victim();
+        let target = victim.dir().join("recording");
+        let recorder = Recorder::of(&victim.ring_path(), &target);
+        advance(cells, 10 + 37 * (round % 16));
+        victim.kill_after(617 * (round % 16));
+        let said = recorder.end();
+        // The directory goes with it.
+        let _remains = victim.wait();
+        let is_whole = !said.contains(" overwritten before they were read");
+        let found = steps(&target);
+        for (thread, cell) in (0..).zip(cells) {
+            let steps = &found[&thread];
+            assert!(*steps.last().unwrap() + 1 >= cell.marks.load(Relaxed), "{said}");
+            assert!(!(is_whole && has_gap(steps)), "{said}");
+        }
+    }
+}
+
+#[test]
 fn what_was_recorded_survives_a_kill_of_the_recorder_at_any_moment() {
     for round in 0..8 * u64::from(torture()) {
         let (mut victim, cells) = victim();

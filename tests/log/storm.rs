@@ -116,6 +116,29 @@ fn handlers_may_record_at_any_instruction() {
 }
 
 #[test]
+fn an_event_that_handlers_overtake_leaves_no_damage_and_no_wrong_event() {
+    let mut micros = 100;
+    for _ in 0..20 * torture() {
+        let mut victim = plan(&["overtaken"]).env("RIP_WORDS", "1024").start();
+        victim.until("ready");
+        let check = |ring: &Path| {
+            // The status says whether anything was damaged.
+            for entry in json(&["log"], "event", ring) {
+                let number = |at: usize| match &entry["values"][at] {
+                    Value::Number(number) => number.as_u64().unwrap(),
+                    text => text.as_str().unwrap().parse::<u64>().unwrap(),
+                };
+                assert_eq!(number(1), number(0).wrapping_mul(0x9e37_79b9_7f4a_7c15), "{entry}");
+            }
+        };
+        check(&victim.ring_path());
+        victim.kill_after(micros);
+        check(&victim.wait().ring_path());
+        micros = micros * 7 % 20_011;
+    }
+}
+
+#[test]
 fn what_a_killed_program_has_stored_is_read_back() {
     let mut micros = 1;
     for _ in 0..8 * torture() {

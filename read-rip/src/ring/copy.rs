@@ -10,8 +10,9 @@
 //! **A slot that does not change.** It is copied twice. If both copies are equal, the count included, then nothing
 //! was reserved between the end of the first copy of the count and the second, because the count only grows. The
 //! word at index *i* must have the largest sequence below *C* that is *i* mod *N*. If its bits agree, it is that
-//! word. If they are those of one lap before, or the word is zero, then the word was reserved and not written: it
-//! is missing. Anything else is damage.
+//! word. If they are those of an earlier lap, or the word is zero, then the word is missing: it was reserved and not
+//! written, or an event that signal handlers had interrupted for longer than a lap has written its own word over it.
+//! Anything else is damage, and so is a slot in which no word has the sequence that the count demands.
 //!
 //! **A slot that changes.** A piece of it is copied twice. The count is read before, as *C0*, and after, as *C1*. Let δ
 //! be the number of words by which a word can become visible before or after the count that reserved it. δ is zero on
@@ -342,7 +343,7 @@ pub(super) struct Place {
 pub(super) fn settle(slot: &mut Slot, n: u64, word: impl Fn(usize) -> u64) {
     let from = slot.count.saturating_sub(n).max(slot.first_sequence.min(slot.count));
     slot.words_from = from;
-    let (mut unwritten, mut damaged) = (0, 0);
+    let (mut unwritten, mut earlier, mut damaged) = (0, 0, 0);
     slot.words = Words::from_fn((slot.count - from) as usize, |index| {
         let sequence = from + index as u64;
         let word = Word::from_raw(word((sequence % n) as usize));
@@ -351,9 +352,17 @@ pub(super) fn settle(slot: &mut Slot, n: u64, word: impl Fn(usize) -> u64) {
         }
         let is_lap_before =
             word.is_missing() || word.sequence() == SequenceBits::of(sequence.wrapping_sub(n));
-        *if is_lap_before { &mut unwritten } else { &mut damaged } += 1;
+        let is_lap_earlier = word.sequence().is_of_index(sequence % n, n);
+        *(match (is_lap_before, is_lap_earlier) {
+            (true, _) => &mut unwritten,
+            (false, true) => &mut earlier,
+            _ => &mut damaged,
+        }) += 1;
         Word::MISSING
     });
+    // If no word is of the last lap, it is the count that is wrong.
+    let is_overtaken = slot.words.known() > 0;
+    *(if is_overtaken { &mut unwritten } else { &mut damaged }) += earlier;
     (slot.unwritten, slot.damaged) = (unwritten, damaged);
 }
 
@@ -382,6 +391,8 @@ pub(super) fn known_words(source: &Source, place: &Place, slot: &mut Slot) -> io
             };
             match sequence.filter(is_possible) {
                 Some(sequence) => known.push((sequence, word)),
+                // It was written over by an older word.
+                None if word.sequence().is_of_index(index as u64, n) => {}
                 None => slot.damaged += 1,
             }
         }

@@ -112,7 +112,8 @@ pub struct Slot {
     /// The owner's last words, one for each sequence.
     pub words: Words,
     /// Missing words that were reserved but not written. A live writer was about to write them, or a crash
-    /// prevented it.
+    /// prevented it. Or an older word was written over them: by an event that signal handlers had interrupted while
+    /// they recorded more than the slot has words.
     pub unwritten: u32,
     /// Missing words that changed while they were read.
     pub torn: u32,

@@ -66,6 +66,11 @@ impl SequenceBits {
         SequenceBits(sequence % Self::PERIOD)
     }
 
+    /// Whether a sequence with these bits has its word at this index of `n`, a power of two.
+    pub const fn is_of_index(self, index: u64, n: u64) -> bool {
+        self.0 % n == index
+    }
+
     /// The largest full sequence up to `limit` that has these bits; `None` if there is none.
     pub const fn latest_until(self, limit: u64) -> Option<u64> {
         limit.checked_sub(limit.wrapping_sub(self.0) % Self::PERIOD)

@@ -62,7 +62,7 @@ pub struct Losses {
     pub overwritten: u64,
     /// Words that changed while they were read.
     pub torn: u64,
-    /// Words that were reserved and not written.
+    /// Words that were reserved and not written, or written over by an interrupted event.
     pub unwritten: u64,
     /// Words that contradict their position.
     pub damaged: u64,

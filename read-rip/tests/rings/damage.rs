@@ -441,6 +441,20 @@ fn words_that_were_reserved_and_not_written_are_not_damage() {
 }
 
 #[test]
+fn a_word_that_an_interrupted_event_has_written_late_is_not_damage() {
+    // Signal handlers have recorded for laps before the event went on.
+    for laps in [2, 3, 511] {
+        let outcome = after(|image| {
+            let at = image.entry(SLOTS, 0) + SLOT_HEADER + 8 * (71 % 64);
+            image.set64(at, word((1 << 15) + 71 - 64 * laps, false, BIAS + 0x2000));
+        });
+        let outcome = outcome.sound();
+        assert!(outcome.stdout.starts_with("one[1]: {70}a.rs:1\n"), "{laps}: {outcome:#?}");
+        assert!(outcome.stderr.contains(", 1 not written."), "{laps}: {outcome:#?}");
+    }
+}
+
+#[test]
 fn a_slot_of_an_unknown_kind_is_shown() {
     assert!(
         after(|image| image.set32(image.entry(SLOTS, 0) + slot_at::KIND, 9)).sound().stdout.starts_with(ONE)

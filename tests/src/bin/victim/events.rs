@@ -17,6 +17,7 @@ pub(crate) fn main(arguments: &[&str]) {
         ["crowded"] => crowded(),
         ["forked"] => forked(),
         ["handlers"] => handlers(),
+        ["overtaken"] => overtaken(),
         ["storm", threads] => storm(threads.parse().expect("a number")),
         ["paced", threads] => paced(threads.parse().expect("a number")),
         _ => panic!("which way?"),
@@ -213,6 +214,34 @@ fn handlers() {
     }
     IS_OVER.store(true, Relaxed);
     sender.join().expect("the sender ends");
+}
+
+/// A thread whose events are interrupted, again and again, by a handler that records more than its history has words.
+fn overtaken() -> ! {
+    static HANDLED: AtomicU64 = AtomicU64::new(0);
+    extern "C" fn handler(_signal: i32) {
+        (0..2100).for_each(|_| rip_snap!());
+        HANDLED.fetch_add(1, Relaxed);
+    }
+    common::handle(libc::SIGUSR1, handler, libc::SA_RESTART);
+    let thread = unsafe { libc::pthread_self() };
+    // It lets the thread go on for about as long as the handler takes: an event that was interrupted writes its words.
+    let send = move || {
+        for handled in 1u64.. {
+            unsafe { libc::pthread_kill(thread, libc::SIGUSR1) };
+            while HANDLED.load(Relaxed) < handled {
+                std::hint::spin_loop();
+            }
+            (0..handled * 7919 % 4001).for_each(|_| std::hint::spin_loop());
+        }
+    };
+    common::named("sender").spawn(send).expect("a thread");
+    say("ready");
+    for step in 0u64.. {
+        // To write a text takes longest.
+        rip_event!("{} {} {}", step, step.wrapping_mul(0x9e37_79b9_7f4a_7c15), LONG);
+    }
+    unreachable!("it counts for ever")
 }
 
 pub(crate) fn record(thread: u64, cell: &Cell) -> ! {

@@ -17,6 +17,7 @@ mod dumps;
 mod events;
 mod harm;
 mod locks;
+mod mixed;
 #[path = "../../spin.rs"]
 mod spin;
 mod threads;
@@ -32,7 +33,8 @@ fn main() {
         ["events", rest @ ..] => events::main(rest),
         ["captures", rest @ ..] => captures::main(rest),
         ["channels", rest @ ..] => channels::main(rest),
+        ["mixed", rest @ ..] => mixed::main(rest),
         ["harm", rest @ ..] => harm::main(rest),
-        _ => panic!("victim die|threads|harm|locks|events|captures|channels|dumps WAY"),
+        _ => panic!("victim die|threads|harm|locks|events|captures|channels|dumps|mixed WAY"),
     }
 }
