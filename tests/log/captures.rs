@@ -1,5 +1,6 @@
 //! Captures: what a thread had recorded when the program kept it, however much it has recorded since.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use librip_test_kit::oracle::Ring;
@@ -61,6 +62,34 @@ fn exactly_the_slow_cycles_are_kept_each_from_its_beginning_on() {
     assert!(found.iter().all(|cycle| perhaps.contains(cycle)), "{found:?}, of {perhaps:?}");
     // Threads that exist are not mixed with captures.
     assert_eq!(json(&["-t"], "thread", &remains.ring_path()).len(), 1);
+}
+
+#[test]
+fn the_example_keeps_the_cycles_that_are_slow_by_its_own_clock_and_no_others() {
+    let remains = Plan::new(env!("CARGO_BIN_EXE_example-spikes"), &["2"]).env("RIP_SLOTS", "1024").run();
+    let slow: BTreeMap<u64, u64> = remains
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("cycle ")?.strip_suffix(" us")?.split_once(" took "))
+        .map(|(cycle, took_us)| (cycle.parse().unwrap(), took_us.parse().unwrap()))
+        .collect();
+    let kept: Vec<u64> = captures(&remains.ring_path())
+        .iter()
+        .map(|capture| {
+            let texts = texts(capture);
+            assert!(texts.last().unwrap().starts_with("work: a cycle took "), "{capture:#}");
+            texts[0].strip_prefix("cycle ").unwrap().parse().unwrap()
+        })
+        .collect();
+    assert!(!kept.is_empty(), "{remains:?}");
+    // It says the last ones only.
+    let (&first, _) = slow.first_key_value().unwrap();
+    let is_said = |cycle: &u64| *cycle < first || slow.contains_key(cycle);
+    assert!(kept.iter().all(is_said), "{kept:?}, of {slow:?}");
+    // The example reads its clock before and after the cycle's own two readings, a little more than 5 ms apart.
+    let certain = slow.iter().filter(|&(_, &took_us)| took_us > 6000).map(|(cycle, _)| cycle);
+    assert!(certain.clone().count() > 0, "{slow:?}");
+    assert!(certain.into_iter().all(|cycle| kept.contains(cycle)), "{kept:?}, of {slow:?}");
 }
 
 #[test]

@@ -5,9 +5,10 @@
 //! spikes [SECONDS]              default 2
 //! ```
 //!
-//! It prints `running: pid P, ring PATH`, and in the end how many cycles there were, and how many of them were slow by
-//! its own clock. `read-rip captures` shows the last 64 of those.
+//! It prints `running: pid P, ring PATH`, and in the end how many cycles there were, and which of the last ones were slow
+//! by its own clock, with their times. `read-rip captures` shows the same ones.
 
+use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,8 @@ use librip_examples::{ring, say, say_running};
 
 const LIMIT: Duration = Duration::from_millis(5);
 const ITEMS: u64 = 10;
+/// A ring keeps as many.
+const SLOW_MAX: usize = 64;
 
 fn main() -> ExitCode {
     let seconds = std::env::args().nth(1).map_or(Some(2), |seconds| seconds.parse().ok());
@@ -28,17 +31,26 @@ fn main() -> ExitCode {
     }
     say_running(&ring());
     let begun = Instant::now();
-    let (mut cycles, mut slow, mut random) = (0u64, 0u64, 1u64);
+    let (mut cycles, mut random) = (0u64, 1u64);
+    let (mut slow, mut last_slow) = (0u64, VecDeque::new());
     while begun.elapsed() < Duration::from_secs(seconds) {
         let cycle = Instant::now();
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         // One cycle in a thousand has an item that takes long.
         let spike = (random >> 33).is_multiple_of(1000).then_some(random >> 20 & 7);
         rip_slow_cycle!("work", LIMIT, || work(cycles, spike));
-        slow += u64::from(cycle.elapsed() > LIMIT);
+        let took = cycle.elapsed();
+        if took > LIMIT {
+            slow += 1;
+            last_slow.push_back((cycles, took));
+            last_slow.drain(..last_slow.len().saturating_sub(SLOW_MAX));
+        }
         cycles += 1;
     }
-    say(format_args!("{cycles} cycles, {slow} of them slow"));
+    say(format_args!("{cycles} cycles, {slow} of them slow; the last ones:"));
+    for (cycle, took) in last_slow {
+        say(format_args!("cycle {cycle} took {} us", took.as_micros()));
+    }
     ExitCode::SUCCESS
 }
 
