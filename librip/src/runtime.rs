@@ -2,6 +2,7 @@
 //! constructor.
 //!
 //! Only this file imports all layers. It decides the order of steps, and leaves the steps to the other files.
+//! `requests` has what other instances ask for.
 //!
 //! # How instances meet
 //!
@@ -24,6 +25,8 @@
 
 #![allow(unsafe_code, reason = "reaches statics of other modules by address")]
 
+mod requests;
+
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
@@ -33,13 +36,11 @@ use crate::arch::{self, ModuleState, Settings, ThreadBlock};
 #[cfg(feature = "interpose")]
 use crate::process::code;
 use crate::process::exit::RingFile;
-use crate::process::instance::{self, ANCHOR_ABI, Anchor, Request};
+use crate::process::instance::{self, ANCHOR_ABI, Anchor};
 use crate::process::loader::{self, Detail, FoundModule};
 use crate::process::{channels::Channels, clock, current, exit, fork, image, sigbus, thread};
-use crate::ring::calls::{self, CallPlace};
+use crate::ring::Ring;
 use crate::ring::module_registry::{self, LoadedModule};
-use crate::ring::process_sites::{self, NewSite};
-use crate::ring::{Ring, histories, incidents, lock_names, remote_tables, strings};
 use crate::start::config::Builder;
 use crate::start::create::{self, Failure};
 use crate::start::error::InitError;
@@ -59,16 +60,16 @@ static ANCHOR: Anchor = Anchor {
     attach,
     join,
     refresh,
-    request,
-    note_incident,
-    name_lock,
-    enter_call,
-    enter_text,
+    request: requests::request,
+    note_incident: requests::note_incident,
+    name_lock: requests::name_lock,
+    enter_call: requests::enter_call,
+    enter_text: requests::enter_text,
     channels: Channels::none(),
-    enter_channel,
-    begin_history,
-    enter_site,
-    set_participation,
+    enter_channel: requests::enter_channel,
+    begin_history: requests::begin_history,
+    enter_site: requests::enter_site,
+    set_participation: requests::set_participation,
 };
 
 arch::define_entry!(enter_block, loaded);
@@ -427,79 +428,5 @@ fn open_states(module: &FoundModule) {
         let state = unsafe { &*state };
         // Nothing else to publish: its marks call the library, whose own state decides then.
         state.open(settings, || {});
-    }
-}
-
-extern "C" fn request(request: Request, lock: u64) {
-    let Some(ring) = current::ring() else { return };
-    match request {
-        Request::LOCK_RELEASED => remote_tables::released(ring, lock),
-        Request::LOCK_ABANDONED => remote_tables::abandoned(ring, lock),
-        Request::LOCK_DESTROYED => remote_tables::destroyed(ring, lock, false),
-        Request::HELD_LOCK_DESTROYED => remote_tables::destroyed(ring, lock, true),
-        Request::LOCK_WITHOUT_GUARD => remote_tables::without_guard(ring, lock),
-        Request::LOCK_INITIALISED => remote_tables::initialised(ring, lock),
-        // ORDERING: relaxed, a statistic.
-        Request::TABLE_OVERFLOWED => drop(ring.header().held_overflows.fetch_add(1, Relaxed)),
-        // ORDERING: relaxed, a statistic.
-        Request::SPANS_OVERFLOWED => drop(ring.header().span_overflows.fetch_add(1, Relaxed)),
-        Request::CAPTURE => thread::capture(ring, lock),
-        Request::RECALIBRATE_CLOCK => clock::recalibrate(ring.header()),
-        _ => {}
-    }
-}
-
-extern "C" fn note_incident(kind: u32, lock: u64, caller: u64) {
-    if let Some(ring) = current::ring() {
-        incidents::note(ring, kind, lock, caller);
-    }
-}
-
-extern "C" fn name_lock(lock: u64, name: *const u8, len_bytes: usize) {
-    // A name is a first mark if there is a plan of a ring. To remove a name from no ring is not.
-    let ring = if len_bytes == 0 { current::ring() } else { current::ring_for_mark() };
-    if let Some(ring) = ring {
-        // SAFETY: `instance::name_lock`, here or in another instance, passes the parts of a slice.
-        let name = unsafe { core::slice::from_raw_parts(name, len_bytes) };
-        lock_names::write(ring, lock, name);
-    }
-}
-
-extern "C" fn enter_call(place: &CallPlace<'_>) {
-    if let Some(ring) = current::ring() {
-        calls::write(ring, place);
-    }
-}
-
-extern "C" fn enter_text(text: *const u8, len_bytes: usize) {
-    if let Some(ring) = current::ring() {
-        // SAFETY: `instance::enter_text`, here or in another instance, passes the parts of a static slice.
-        strings::write(ring, unsafe { core::slice::from_raw_parts(text, len_bytes) });
-    }
-}
-
-extern "C" fn enter_channel(name: *const u8, len_bytes: usize, words: u32) -> u64 {
-    let entered = current::ring().and_then(|ring| {
-        // SAFETY: `instance::enter_channel`, here or in another instance, passes the parts of a text.
-        histories::enter_channel(ring, unsafe { core::slice::from_raw_parts(name, len_bytes) }, words)
-    });
-    entered.unwrap_or(u64::MAX)
-}
-
-extern "C" fn begin_history(channel: u64, words: u32) {
-    if let Some(ring) = current::ring() {
-        thread::begin_history(ring, channel, words);
-    }
-}
-
-extern "C" fn enter_site(site: &NewSite<'_>) -> bool {
-    current::ring().is_some_and(|ring| process_sites::write(ring, site))
-}
-
-extern "C" fn set_participation(takes_part: bool) {
-    if takes_part {
-        thread::rejoin();
-    } else {
-        thread::release_slot();
     }
 }

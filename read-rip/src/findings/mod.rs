@@ -13,6 +13,7 @@
 //! | `evidence`, `mentions` | what findings are based on, and which threads, locks and locations that mentions |
 //! | `finding`, `view` | what an analysis makes, and what it sees |
 //! | `history`, `gates`, `kin`, `nesting`, `graph`, `per_lock`, `replaced` | tools of several analyses |
+//! | `orders`, `order_cycles` | the orders in which threads acquired locks, and the cycles in them |
 //! | `group`, `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
 //! | `balance` | what the threads do, and what the record cannot show |
 //! | `suppress` | findings that are not to be reported |
@@ -47,6 +48,8 @@ mod named;
 mod nested_read;
 mod nesting;
 mod nobody_left;
+mod order_cycles;
+mod orders;
 mod own_order;
 mod per_lock;
 mod replaced;

@@ -11,7 +11,8 @@
 //! | `wrapper` | where was a wrapper around a lock called, by debug information? |
 //! | `calls` | which addresses are callers of wrappers, and which line is that? |
 //! | `guards` | where did a dropped guard come from? |
-//! | `location`, `table` | where is a PC? |
+//! | `location`, `look_up`, `table` | where is a PC? |
+//! | `operands` | what do the operands of an event say? |
 //! | `when` | when was a mark that has no time? |
 
 mod calls;
@@ -19,8 +20,10 @@ mod file_names;
 mod function_name;
 mod guards;
 mod location;
+mod look_up;
 mod meaning;
 mod module_map;
+mod operands;
 mod place;
 mod shared_names;
 mod table;

@@ -3,6 +3,7 @@
 //! | file | question |
 //! |---|---|
 //! | `model` | the answer, as values |
+//! | `lock`, `hold`, `thread_locks`, `step` | the parts of the answer |
 //! | `marks` | what does the mark at a PC mean for locks? |
 //! | `ledger` | which locks exist, and what was done with them? |
 //! | `replay` | what did a thread do, step by step? |
@@ -12,20 +13,25 @@
 //! | `overview` | which locks are shown first? |
 
 mod build;
+mod hold;
 mod ledger;
+mod lock;
 mod marks;
 mod merge;
 mod model;
 mod observe;
 mod overview;
 mod replay;
+mod step;
 mod steps;
+mod thread_locks;
 
 pub use build::{Input, build, build_of_words};
-pub use model::{
-    Doing, EndOfCondition, Hold, HoldState, Join, Lock, LockId, LockIncident, LockModel, LockName, Nature,
-    Ownership, Record, Seen, Signal, Step, StepKind, ThreadId, ThreadLocks, Wait,
-};
+pub use hold::{Hold, HoldState, Wait};
+pub use lock::{Lock, LockName, Nature, Ownership, Record};
+pub use model::{LockId, LockIncident, LockModel, ThreadId};
 pub use observe::{doing, observe};
 pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, keep_within, overview};
+pub use step::{Step, StepKind};
 pub use steps::{Steps, StepsIter};
+pub use thread_locks::{Doing, EndOfCondition, Join, Seen, Signal, ThreadLocks};

@@ -1,0 +1,85 @@
+//! What other instances ask the owner of the ring to do, through its anchor. Without a ring, nothing is done.
+
+#![allow(unsafe_code, reason = "the parts of slices come from other instances")]
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::process::instance::Request;
+use crate::process::{clock, current, thread};
+use crate::ring::calls::{self, CallPlace};
+use crate::ring::process_sites::{self, NewSite};
+use crate::ring::{histories, incidents, lock_names, remote_tables, strings};
+
+pub(super) extern "C" fn request(request: Request, lock: u64) {
+    let Some(ring) = current::ring() else { return };
+    match request {
+        Request::LOCK_RELEASED => remote_tables::released(ring, lock),
+        Request::LOCK_ABANDONED => remote_tables::abandoned(ring, lock),
+        Request::LOCK_DESTROYED => remote_tables::destroyed(ring, lock, false),
+        Request::HELD_LOCK_DESTROYED => remote_tables::destroyed(ring, lock, true),
+        Request::LOCK_WITHOUT_GUARD => remote_tables::without_guard(ring, lock),
+        Request::LOCK_INITIALISED => remote_tables::initialised(ring, lock),
+        // ORDERING: relaxed, a statistic.
+        Request::TABLE_OVERFLOWED => drop(ring.header().held_overflows.fetch_add(1, Relaxed)),
+        // ORDERING: relaxed, a statistic.
+        Request::SPANS_OVERFLOWED => drop(ring.header().span_overflows.fetch_add(1, Relaxed)),
+        Request::CAPTURE => thread::capture(ring, lock),
+        Request::RECALIBRATE_CLOCK => clock::recalibrate(ring.header()),
+        _ => {}
+    }
+}
+
+pub(super) extern "C" fn note_incident(kind: u32, lock: u64, caller: u64) {
+    if let Some(ring) = current::ring() {
+        incidents::note(ring, kind, lock, caller);
+    }
+}
+
+pub(super) extern "C" fn name_lock(lock: u64, name: *const u8, len_bytes: usize) {
+    // A name is a first mark if there is a plan of a ring. To remove a name from no ring is not.
+    let ring = if len_bytes == 0 { current::ring() } else { current::ring_for_mark() };
+    if let Some(ring) = ring {
+        // SAFETY: `instance::name_lock`, here or in another instance, passes the parts of a slice.
+        let name = unsafe { core::slice::from_raw_parts(name, len_bytes) };
+        lock_names::write(ring, lock, name);
+    }
+}
+
+pub(super) extern "C" fn enter_call(place: &CallPlace<'_>) {
+    if let Some(ring) = current::ring() {
+        calls::write(ring, place);
+    }
+}
+
+pub(super) extern "C" fn enter_text(text: *const u8, len_bytes: usize) {
+    if let Some(ring) = current::ring() {
+        // SAFETY: `instance::enter_text`, here or in another instance, passes the parts of a static slice.
+        strings::write(ring, unsafe { core::slice::from_raw_parts(text, len_bytes) });
+    }
+}
+
+pub(super) extern "C" fn enter_channel(name: *const u8, len_bytes: usize, words: u32) -> u64 {
+    let entered = current::ring().and_then(|ring| {
+        // SAFETY: `instance::enter_channel`, here or in another instance, passes the parts of a text.
+        histories::enter_channel(ring, unsafe { core::slice::from_raw_parts(name, len_bytes) }, words)
+    });
+    entered.unwrap_or(u64::MAX)
+}
+
+pub(super) extern "C" fn begin_history(channel: u64, words: u32) {
+    if let Some(ring) = current::ring() {
+        thread::begin_history(ring, channel, words);
+    }
+}
+
+pub(super) extern "C" fn enter_site(site: &NewSite<'_>) -> bool {
+    current::ring().is_some_and(|ring| process_sites::write(ring, site))
+}
+
+pub(super) extern "C" fn set_participation(takes_part: bool) {
+    if takes_part {
+        thread::rejoin();
+    } else {
+        thread::release_slot();
+    }
+}

@@ -1,0 +1,59 @@
+//! Threads that wait for one another in a cycle.
+
+use serde::Serialize;
+
+use super::facts::{HoldFact, JoinFact, WaitFact};
+use crate::locks::ThreadId;
+
+/// Threads that wait for one another in a cycle. One edge: a thread that waits for a lock that it holds itself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitCycle {
+    /// How many threads are on the cycle.
+    pub threads: usize,
+    /// For how long all of them have waited; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+    /// Each thread of the cycle and what blocks it, in the order of the cycle. Of a long cycle the first ones.
+    pub edges: Vec<WaitEdge>,
+    /// How many threads outside the cycle can never continue either.
+    pub also_blocked: usize,
+}
+/// A thread of a cycle, and the next thread, which blocks it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum WaitEdge {
+    /// It waits for a lock.
+    Lock(LockEdge),
+    /// It waits for the end of the next thread.
+    Join {
+        /// The wait.
+        join: JoinFact,
+    },
+}
+impl WaitEdge {
+    /// The wait for a lock, if it is one.
+    pub fn of_lock(&self) -> Option<&LockEdge> {
+        match self {
+            WaitEdge::Lock(edge) => Some(edge),
+            WaitEdge::Join { .. } => None,
+        }
+    }
+}
+/// A thread of a cycle that waits for a lock, and the next thread, which blocks it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LockEdge {
+    /// The wait.
+    pub wait: WaitFact,
+    /// What blocks it.
+    #[serde(flatten)]
+    pub blocker: Blocker,
+}
+/// What blocks a wait.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blocker {
+    /// A thread holds the lock.
+    Holder(HoldFact),
+    /// This thread waits to acquire the lock exclusively, and later readers queue after it.
+    QueuedWriter(ThreadId),
+}

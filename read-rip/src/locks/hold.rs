@@ -1,0 +1,65 @@
+//! A thread that holds a lock or waits for it, as values.
+
+use super::{LockId, ThreadId};
+use crate::locations::LocationId;
+
+/// A thread that holds a lock, or may hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The lock.
+    pub lock: LockId,
+    /// Whether the lock is held in shared mode.
+    pub is_shared: bool,
+    /// Whether it is held in a shared mode that may become exclusive. A lock grants that mode to one thread at a time.
+    pub is_upgradable: bool,
+    /// The location of the acquisition; `None` if only the process's memory says that the thread holds the lock.
+    pub location: Option<LocationId>,
+    /// When the hold began, ns since boot; `None` if that was not recorded.
+    pub since_ns: Option<u64>,
+    /// How often the owner has acquired the lock again.
+    pub recursion: u16,
+    /// How certain it is that the thread holds the lock.
+    pub state: HoldState,
+    /// Whether the recorder remembers that a lock that was acquired at this place was released by another thread.
+    pub has_place_of_handed_over: bool,
+    /// Whether the earlier reading had the same entry. True for a dead process.
+    pub is_steady: bool,
+    /// Whether the thread has it since its process was forked: the thread that forked held the lock.
+    pub is_inherited: bool,
+}
+/// How certain it is that a thread holds a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HoldState {
+    /// The thread tries to acquire the lock, and may hold it already.
+    Acquiring,
+    /// The thread holds the lock.
+    Held,
+    /// The thread releases the lock, and may have done so already.
+    Releasing,
+    /// The thread held the lock when the lock was destroyed.
+    Destroyed,
+}
+/// A thread that waits for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The lock.
+    pub lock: LockId,
+    /// Whether the thread wants the lock in shared mode.
+    pub is_shared: bool,
+    /// Whether it wants a shared mode that may become exclusive.
+    pub is_upgradable: bool,
+    /// The location of the wait.
+    pub location: LocationId,
+    /// When the wait began, ns since boot; `None` if that was not recorded.
+    pub since_ns: Option<u64>,
+    /// Whether the wait ends by itself after a time.
+    pub is_timed: bool,
+    /// Whether the thread waits on a condition variable, and needs the lock to return from that.
+    pub is_relock: bool,
+    /// Whether the thread waited in the earlier reading too, for the same acquisition. True for a dead process.
+    pub is_steady: bool,
+}
