@@ -38,6 +38,15 @@ impl std::ops::AddAssign for Leftover {
 /// All events of a slot, oldest first. `operand_words` says how many operand words the
 /// site of a PC has.
 pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> OperandWords) -> (Vec<Event>, Leftover) {
+    let (events, leftover) = events_with(slot, |pc| (operand_words(pc), ()));
+    (events.into_iter().map(|(event, ())| event).collect(), leftover)
+}
+
+/// Like [`events`]. `look_up` also says something else about a PC, which is returned with each of its events.
+pub fn events_with<T>(
+    slot: &Slot,
+    mut look_up: impl FnMut(u64) -> (OperandWords, T),
+) -> (Vec<(Event, T)>, Leftover) {
     // There are at most as many events as words.
     let mut events = Vec::with_capacity(slot.words.len());
     let mut leftover = Leftover::default();
@@ -54,22 +63,20 @@ pub fn events(slot: &Slot, mut operand_words: impl FnMut(u64) -> OperandWords) -
             pending += 1;
             continue;
         }
-        let has_pc = !word.is_missing();
-        let pc = word.payload();
-        let wanted = if has_pc { before(slot, index, operand_words(pc)) } else { Some(0) };
-        if has_pc
-            && let Some(wanted) = wanted
-            && wanted <= pending
-        {
-            events.push(Event {
-                sequence: slot.words_from + index as u64,
-                pc,
-                operands: index - wanted..index,
-            });
-            pending -= wanted;
-        } else if has_pc {
-            leftover.incomplete_events += 1;
-            pending = 0;
+        if !word.is_missing() {
+            let pc = word.payload();
+            let (words, found) = look_up(pc);
+            match before(slot, index, words).filter(|&wanted| wanted <= pending) {
+                Some(wanted) => {
+                    let (sequence, operands) = (slot.words_from + index as u64, index - wanted..index);
+                    events.push((Event { sequence, pc, operands }, found));
+                    pending -= wanted;
+                }
+                None => {
+                    leftover.incomplete_events += 1;
+                    pending = 0;
+                }
+            }
         }
         leftover.stray_operands += pending as u64;
         pending = 0;

@@ -82,7 +82,8 @@ impl Balance {
             *doing.entry(seen.doing).or_insert(0) += 1;
         }
         let first_ns = present().filter_map(|thread| thread.wait?.since_ns).min();
-        let ends_by_itself = blocked().any(|thread| thread.sleep.is_some_and(|sleep| sleep.is_timed));
+        let ends_by_itself =
+            blocked().any(|thread| thread.sleep.as_ref().is_some_and(|sleep| sleep.is_timed));
         let all_wait = present().next().is_some()
             && blocked().count() == present().count()
             && !ends_by_itself

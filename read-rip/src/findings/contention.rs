@@ -29,7 +29,7 @@ use super::convoy;
 use super::evidence::{Contended, Evidence};
 use super::finding::{Analysis, Finding, locks_of};
 use super::kind::{Advice, Confidence, Kind};
-use super::standstill::{self, Past};
+use super::pasts::Past;
 use super::view::View;
 use crate::locks::{HoldState, Lock, LockId, Quantiles, Record};
 
@@ -59,10 +59,9 @@ const EXPLANATIONS: &[Kind] = &[
 impl Analysis for Contention {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let explained = locks_of(found, EXPLANATIONS);
-        let queues = (0..view.now.locks.len()).filter(|&lock| is_queue(view, lock));
-        let pasts = standstill::pasts(view, queues);
+        let pasts = view.pasts();
         let hurts = |&(id, lock): &(LockId, &Lock)| {
-            let hurts_now = pasts.get(id).is_some_and(|past| moves(view, id, past));
+            let hurts_now = is_queue(view, id) && pasts.get(id).is_some_and(|past| moves(view, id, past));
             hurts_now || has_hurt(&lock.record)
         };
         let locks = view.now.locks.iter().enumerate();

@@ -31,7 +31,7 @@
 use super::evidence::{ActiveHolder, Evidence, Queue};
 use super::finding::{Analysis, Finding, locks_of};
 use super::kind::{Advice, Confidence, Doubt, Kind};
-use super::standstill::{self, Past};
+use super::pasts::Past;
 use super::view::View;
 use crate::locks::{Hold, HoldState, LockId};
 
@@ -55,7 +55,7 @@ impl Analysis for Convoy {
                 && (waiters >= WAITERS_MANY || is_long(view, lock))
         };
         let queues: Vec<LockId> = (0..view.now.locks.len()).filter(is_queue).collect();
-        let pasts = standstill::pasts(view, queues.iter().copied());
+        let pasts = view.pasts();
         for lock in queues {
             let Some(past) = pasts.get(lock) else { continue };
             let holder = view.now.locks[lock].holders.iter().find(|hold| hold.state == HoldState::Held);

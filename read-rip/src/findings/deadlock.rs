@@ -58,7 +58,7 @@
 
 use super::evidence::{Blocker, Evidence, LockEdge, WaitCycle, WaitEdge};
 use super::finding::{Analysis, Finding};
-use super::graph::Graph;
+use super::graph::{Edge, Graph};
 use super::history::HandedOver;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
@@ -171,6 +171,10 @@ impl<'a> WaitsFor<'a> {
     fn cycles(&self) -> Vec<Found> {
         let mut cycles = Vec::new();
         let mut known = HashSet::default();
+        // What is more certain has a part of these edges.
+        if self.graph(Confidence::Suspected).cyclic_components().is_empty() {
+            return cycles;
+        }
         for level in [Confidence::Proven, Confidence::Potential, Confidence::Suspected] {
             let graph = self.graph(level);
             for component in graph.cyclic_components() {
@@ -192,13 +196,13 @@ impl<'a> WaitsFor<'a> {
     /// The graph of all that is at least this certain.
     fn graph(&self, level: Confidence) -> Graph {
         let model = self.view.now;
-        let mut graph = Graph::new(model.threads.len() + 4 * model.locks.len());
+        let mut edges: Vec<Edge> = Vec::new();
         for thread in 0..model.threads.len() {
             if let Some(wait) = self.steady_wait(thread).filter(|wait| self.grade_wait(wait).0 >= level) {
-                self.target(wait, level).into_iter().for_each(|target| graph.add(thread, target));
+                edges.extend(self.target(wait, level).map(|target| (thread, target)));
             }
             if let Some(join) = self.steady_join(thread).filter(|join| grade_join(join).0 >= level) {
-                graph.add(thread, join.joined);
+                edges.push((thread, join.joined));
             }
         }
         for (id, lock) in model.locks.iter().enumerate() {
@@ -206,21 +210,21 @@ impl<'a> WaitsFor<'a> {
                 continue;
             }
             for hold in steady_holds(lock).filter(|hold| self.grade_hold(hold).0 >= level) {
-                graph.add(self.all(id), hold.thread);
+                edges.push((self.all(id), hold.thread));
                 if !hold.is_shared {
-                    graph.add(self.exclusive(id), hold.thread);
+                    edges.push((self.exclusive(id), hold.thread));
                 }
                 if hold.is_upgradable {
-                    graph.add(self.upgradable(id), hold.thread);
+                    edges.push((self.upgradable(id), hold.thread));
                 }
             }
             for wait in self.view.waits(id).filter(|wait| !wait.is_shared && wait.is_steady) {
                 if self.grade_wait(wait).0 >= level {
-                    graph.add(self.queue(id), wait.thread);
+                    edges.push((self.queue(id), wait.thread));
                 }
             }
         }
-        graph
+        Graph::new(model.threads.len() + 4 * model.locks.len(), &edges)
     }
 
     /// The node that a wait is for.

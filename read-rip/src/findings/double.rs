@@ -65,6 +65,9 @@ impl Analysis for Double {
                     add(SecondAcquisition { thread: id, lock: hold.lock, first, second: None });
                 }
             }
+            if !view.is_nesting(id) {
+                continue;
+            }
             history::replay(thread, |step, held| {
                 let Some(lock) = step.lock.filter(|&lock| is_acquisition(step) && !is_fine(lock)) else {
                     return;

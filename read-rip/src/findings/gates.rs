@@ -33,7 +33,9 @@ pub(super) struct Passage {
 
 impl<'v> Gates<'v> {
     pub(super) fn new(view: &'v View<'_>) -> Gates<'v> {
-        let steps = view.now.threads.iter().flat_map(|thread| &thread.steps);
+        let takes_units =
+            |thread: &&ThreadLocks| thread.steps.locations().any(|(kind, _)| kind == StepKind::UnitTaken);
+        let steps = view.now.threads.iter().filter(takes_units).flat_map(|thread| &thread.steps);
         let wide = steps.filter(|step| step.kind == StepKind::UnitTaken && step.is_shared);
         Gates { wide: wide.filter_map(|step| step.lock).collect(), handed_over: view.handed_over() }
     }

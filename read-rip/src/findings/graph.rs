@@ -7,29 +7,44 @@ use std::collections::VecDeque;
 /// A directed graph whose nodes are numbers from 0.
 #[derive(Debug)]
 pub(super) struct Graph {
-    targets: Vec<Vec<usize>>,
+    /// The targets of all nodes, one node after the other.
+    targets: Vec<usize>,
+    /// Where the targets of each node begin, and the end of the last ones.
+    begins: Vec<usize>,
 }
 
+/// An edge: from, to.
+pub(super) type Edge = (usize, usize);
+
 impl Graph {
-    pub(super) fn new(nodes: usize) -> Graph {
-        Graph { targets: vec![Vec::new(); nodes] }
+    /// A graph of this many nodes. The edges of a node keep their order.
+    pub(super) fn new(nodes: usize, edges: &[Edge]) -> Graph {
+        let mut begins = vec![0; nodes + 1];
+        edges.iter().for_each(|&(from, _)| begins[from + 1] += 1);
+        for node in 0..nodes {
+            begins[node + 1] += begins[node];
+        }
+        let mut next = begins.clone();
+        let mut targets = vec![0; edges.len()];
+        for &(from, to) in edges {
+            targets[next[from]] = to;
+            next[from] += 1;
+        }
+        Graph { targets, begins }
     }
 
-    pub(super) fn add(&mut self, from: usize, to: usize) {
-        self.targets[from].push(to);
+    fn nodes(&self) -> usize {
+        self.begins.len() - 1
     }
 
     pub(super) fn targets(&self, node: usize) -> &[usize] {
-        &self.targets[node]
+        &self.targets[self.begins[node]..self.begins[node + 1]]
     }
 
     /// The same edges, reversed.
     fn reversed(&self) -> Graph {
-        let mut reversed = Graph::new(self.targets.len());
-        for (from, targets) in self.targets.iter().enumerate() {
-            targets.iter().for_each(|&to| reversed.add(to, from));
-        }
-        reversed
+        let edges = (0..self.nodes()).flat_map(|from| self.targets(from).iter().map(move |&to| (to, from)));
+        Graph::new(self.nodes(), &edges.collect::<Vec<Edge>>())
     }
 
     /// The strongly connected components that contain a cycle, each with its nodes in ascending order.
@@ -37,7 +52,7 @@ impl Graph {
     /// Tarjan, "Depth-first search and linear graph algorithms" (1972), with an explicit stack.
     pub(super) fn cyclic_components(&self) -> Vec<Vec<usize>> {
         const UNSEEN: usize = usize::MAX;
-        let nodes = self.targets.len();
+        let nodes = self.nodes();
         let (mut index, mut low) = (vec![UNSEEN; nodes], vec![0; nodes]);
         let mut is_open = vec![false; nodes];
         let (mut open, mut calls) = (Vec::new(), Vec::new());
@@ -55,7 +70,7 @@ impl Graph {
                     open.push(node);
                     is_open[node] = true;
                 }
-                if let Some(&target) = self.targets[node].get(edge) {
+                if let Some(&target) = self.targets(node).get(edge) {
                     calls.push((node, edge + 1));
                     if index[target] == UNSEEN {
                         calls.push((target, 0));
@@ -68,18 +83,15 @@ impl Graph {
                     low[caller] = low[caller].min(low[node]);
                 }
                 if low[node] == index[node] {
-                    let mut component = Vec::new();
-                    while let Some(member) = open.pop() {
-                        is_open[member] = false;
-                        component.push(member);
-                        if member == node {
-                            break;
-                        }
-                    }
-                    if component.len() > 1 || self.targets[node].contains(&node) {
+                    // The nodes of the component are the last ones. Most components have no other node.
+                    let begin = open.iter().rposition(|&member| member == node).unwrap_or(0);
+                    open[begin..].iter().for_each(|&member| is_open[member] = false);
+                    if open.len() - begin > 1 || self.targets(node).contains(&node) {
+                        let mut component = open[begin..].to_vec();
                         component.sort_unstable();
                         components.push(component);
                     }
+                    open.truncate(begin);
                 }
             }
         }
@@ -106,7 +118,7 @@ impl Graph {
             let mut before = vec![None; component.len()];
             let mut queue = VecDeque::from([start]);
             'search: while let Some(node) = queue.pop_front() {
-                for &target in &self.targets[node] {
+                for &target in self.targets(node) {
                     budget = budget.saturating_sub(1);
                     let Some(at) = local(target) else { continue };
                     if target == start {
@@ -137,7 +149,7 @@ impl Graph {
     /// For each node the group that can be reached from it, if any; of several groups one.
     pub(super) fn leading_to(&self, groups: &[Vec<usize>]) -> Vec<Option<usize>> {
         let reversed = self.reversed();
-        let mut group_of = vec![None; self.targets.len()];
+        let mut group_of = vec![None; self.nodes()];
         let mut queue = VecDeque::new();
         for (group, members) in groups.iter().enumerate() {
             for &member in members {
@@ -162,9 +174,7 @@ mod tests {
     use super::*;
 
     fn graph(nodes: usize, edges: &[(usize, usize)]) -> Graph {
-        let mut graph = Graph::new(nodes);
-        edges.iter().for_each(|&(from, to)| graph.add(from, to));
-        graph
+        Graph::new(nodes, edges)
     }
 
     #[test]
@@ -189,8 +199,8 @@ mod tests {
     #[test]
     fn a_path_of_a_million_nodes_takes_no_stack() {
         let nodes = 1_000_000;
-        let mut graph = Graph::new(nodes);
-        (0..nodes).for_each(|node| graph.add(node, (node + 1) % nodes));
+        let edges: Vec<Edge> = (0..nodes).map(|node| (node, (node + 1) % nodes)).collect();
+        let graph = Graph::new(nodes, &edges);
         let components = graph.cyclic_components();
         assert_eq!(components.len(), 1);
         assert_eq!(graph.shortest_cycle(&components[0], 0..3, 10).len(), nodes);

@@ -127,9 +127,24 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
     held
 }
 
+/// For each thread, whether it ever acquired a lock, tried to, or waits for one, while it held one. Most threads do not.
+pub(super) fn nesting_threads(model: &LockModel) -> Vec<bool> {
+    let acquires = |step: &Step| {
+        is_acquisition(step) || matches!(step.kind, StepKind::TryFailed | StepKind::ConditionWoken)
+    };
+    let nests = |thread: &ThreadLocks| {
+        let mut nests = thread.wait.is_some() && !thread.holds.is_empty();
+        replay(thread, |step, held| nests |= !held.is_empty() && acquires(step));
+        nests
+    };
+    model.threads.iter().map(nests).collect()
+}
+
 /// The locks at whose address a lock was destroyed in the known histories.
 pub(super) fn destroyed(model: &LockModel) -> HashSet<LockId> {
-    let steps = model.threads.iter().flat_map(|thread| &thread.steps);
+    let destroys =
+        |thread: &&ThreadLocks| thread.steps.locations().any(|(kind, _)| kind == StepKind::Destroyed);
+    let steps = model.threads.iter().filter(destroys).flat_map(|thread| &thread.steps);
     steps.filter(|step| step.kind == StepKind::Destroyed).filter_map(|step| step.lock).collect()
 }
 
@@ -185,6 +200,8 @@ pub(super) struct HandedOver {
     locks: HashSet<LockId>,
     /// Locks that were initialised where one of those was.
     alike: HashSet<LockId>,
+    /// The histories show a release by a thread that did not hold the lock.
+    has_stray_releases: bool,
 }
 
 impl HandedOver {
@@ -196,7 +213,9 @@ impl HandedOver {
             lock.is_handed_over && lock.nature.ownership != Ownership::Enforced
         });
         let mut locks: HashSet<LockId> = remembered.collect();
+        let mut has_stray_releases = false;
         stray_releases(model, |_, stray| {
+            has_stray_releases = true;
             locks.insert(stray.lock);
         });
         let places: HashSet<LocationId> =
@@ -207,7 +226,12 @@ impl HandedOver {
                 && lock.initialised_at.is_some_and(|place| places.contains(&place))
         };
         let alike = (0..model.locks.len()).filter(is_alike).collect();
-        HandedOver { locks, alike }
+        HandedOver { locks, alike, has_stray_releases }
+    }
+
+    /// Whether `stray_releases` has any.
+    pub(super) fn has_stray_releases(&self) -> bool {
+        self.has_stray_releases
     }
 
     /// Whether a lock was handed over.

@@ -70,11 +70,11 @@ fn common_place<'v>(view: &View<'v>, group: &Group) -> Option<Place<'v>> {
     let Root::Holder(holder) = group.root else { return None };
     let hold = group.hold(view)?;
     let place = place_of(view.locations[hold.location?]);
-    let stem = stem(&view.now.threads[holder].name);
+    let name = &view.now.threads[holder].name;
     let is_like_the_holder = |&thread: &ThreadId| {
         let own = &view.now.threads[thread];
         let is_there = view.wait(thread).is_some_and(|wait| place_of(view.locations[wait.location]) == place);
-        is_there && own.holds.is_empty() && own.overflowed == 0 && self::stem(&own.name) == stem
+        is_there && own.holds.is_empty() && own.overflowed == 0 && stem(&own.name).eq(stem(name))
     };
     let is_alike = group.locks.len() == 1
         && view.now.threads[holder].holds.iter().filter(|hold| hold.state == HoldState::Held).count() == 1
@@ -88,20 +88,16 @@ fn common_place<'v>(view: &View<'v>, group: &Group) -> Option<Place<'v>> {
 fn has_only_waited_since(view: &View<'_>, thread: ThreadId, lock: LockId) -> bool {
     let thread = &view.now.threads[thread];
     // All known steps may be after the acquisition, which was overwritten.
-    let mut since: Vec<Step> = Vec::new();
-    for step in &thread.steps {
-        since.push(step);
-        if step.lock == Some(lock) {
-            since.clear();
-        }
-    }
+    let about_lock = thread.steps.iter().enumerate().filter(|(_, step)| step.lock == Some(lock));
+    let from = about_lock.last().map_or(0, |(at, _)| at + 1);
+    let since: Vec<Step> = thread.steps.iter().skip(from).collect();
     let sleeps = since.iter().filter(|step| step.kind == StepKind::ConditionWait);
     let slept: Vec<LockId> = sleeps.filter_map(|step| step.lock).collect();
     // A step of a condition variable is about its lock.
     let is_waiting = |lock: LockId| slept.contains(&lock) || thread.semaphore_wait == Some(lock);
     // A wait for what nobody holds is a step without a lock. Its event and its entry may have two locations.
     let place = |location: LocationId| place_of(view.locations[location]);
-    let sleep = thread.sleep.filter(|sleep| thread.semaphore_wait == Some(sleep.lock));
+    let sleep = thread.sleep.as_ref().filter(|sleep| thread.semaphore_wait == Some(sleep.lock));
     let sleeps_at = sleep.map(|sleep| place(sleep.location));
     let is_wait = |step: &Step| step.kind == StepKind::Snap && sleeps_at == Some(place(step.location));
     since.iter().all(|step| step.lock.is_some_and(is_waiting) || is_wait(step))
@@ -137,8 +133,8 @@ pub(super) fn pools(view: &View<'_>) -> Vec<IdlePool> {
 }
 
 /// A name without its digits.
-fn stem(name: &str) -> String {
-    name.chars().filter(|letter| !letter.is_ascii_digit()).collect()
+fn stem(name: &str) -> impl Iterator<Item = char> {
+    name.chars().filter(|letter| !letter.is_ascii_digit())
 }
 
 /// An idle pool, or what looks like one.

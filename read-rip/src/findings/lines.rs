@@ -58,8 +58,11 @@ type Line<'a> = (&'a str, u32);
 /// A module and the address relative to it.
 type Address = (Option<usize>, u64);
 
+/// A number for each line: an index into [`Numbered::all`].
+type LineNumber = usize;
+
 /// For each address of a line, a count: positive if the address is the first of a pair, negative if it is the second.
-type Roles<'a> = HashMap<Line<'a>, HashMap<Address, i64>>;
+type Roles = HashMap<Address, i64>;
 
 /// What a thread does when it passes a mark.
 #[derive(Clone, Copy, PartialEq)]
@@ -72,7 +75,7 @@ enum Meaning {
 impl Analysis for Lines {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let pattern = Pattern::learn(view);
-        if pattern.roles.is_empty() {
+        if pattern.is_empty() {
             return;
         }
         let mut all: HashMap<u32, usize> = HashMap::default();
@@ -91,62 +94,89 @@ impl Analysis for Lines {
     }
 }
 
+/// All lines by numbers, which take less time to compare.
+struct Numbered<'a> {
+    all: Vec<Line<'a>>,
+    /// The line of each location, if it is known.
+    of_location: Vec<Option<LineNumber>>,
+}
+
+impl<'a> Numbered<'a> {
+    fn of(locations: &[&'a Location]) -> Numbered<'a> {
+        let mut all = Vec::new();
+        let mut numbers: HashMap<Line<'_>, LineNumber> = HashMap::default();
+        let number = |location: &&'a Location| {
+            let line = line_of(location)?;
+            Some(*numbers.entry(line).or_insert_with(|| {
+                all.push(line);
+                all.len() - 1
+            }))
+        };
+        let of_location = locations.iter().map(number).collect();
+        Numbered { all, of_location }
+    }
+}
+
 /// The lines that acquire a lock.
 struct Pattern<'a> {
     view: &'a View<'a>,
-    roles: Roles<'a>,
+    lines: Numbered<'a>,
+    /// For each line, its addresses; none if it acquires no lock.
+    roles: Vec<Roles>,
 }
 
 impl<'a> Pattern<'a> {
     /// Learns from all histories which addresses of a line are the first of a pair, and which the second.
     fn learn(view: &'a View<'a>) -> Pattern<'a> {
-        let mut roles = Roles::default();
-        let (mut pairs, mut alone) =
-            (HashMap::<Line<'_>, usize>::default(), HashMap::<Line<'_>, usize>::default());
+        let lines = Numbered::of(view.locations);
+        let mut roles = vec![Roles::default(); lines.all.len()];
+        // How often the marks of each line came in pairs, and how often one stood alone.
+        let (mut pairs, mut alone) = (vec![0_usize; lines.all.len()], vec![0_usize; lines.all.len()]);
+        let mut marks: Vec<LocationId> = Vec::new();
         for thread in &view.now.threads {
-            let marks: Vec<(Option<Line<'_>>, Address)> = snaps(thread)
-                .map(|at| {
-                    let location = view.locations[at];
-                    (line_of(location), (location.module, location.address))
-                })
-                .collect();
+            marks.clear();
+            marks.extend(snaps(thread));
             let mut from = 0;
-            while from < marks.len() {
-                let same = marks[from..].iter().take_while(|mark| mark.0 == marks[from].0).count();
-                let run = &marks[from..from + same];
-                let (is_first, is_last) = (from == 0, from + same == marks.len());
-                from += same;
-                let Some(line) = run[0].0 else { continue };
+            for run in marks.chunk_by(|&one, &other| lines.of_location[one] == lines.of_location[other]) {
+                let (is_first, is_last) = (from == 0, from + run.len() == marks.len());
+                from += run.len();
+                let Some(line) = lines.of_location[run[0]] else { continue };
                 // A history may have lost the first mark of a pair at its beginning, and lack the second at its end.
-                let lost = usize::from(same % 2 == 1 && is_first && !is_last);
-                for pair in run[lost..].chunks_exact(2).filter(|pair| pair[0].1 != pair[1].1) {
-                    *pairs.entry(line).or_default() += 1;
-                    let addresses = roles.entry(line).or_default();
-                    *addresses.entry(pair[0].1).or_default() += 1;
-                    *addresses.entry(pair[1].1).or_default() -= 1;
+                let lost = usize::from(run.len() % 2 == 1 && is_first && !is_last);
+                for pair in run[lost..].chunks_exact(2) {
+                    let [first, second] = [pair[0], pair[1]].map(|at| address_of(view.locations[at]));
+                    if first != second {
+                        pairs[line] += 1;
+                        *roles[line].entry(first).or_default() += 1;
+                        *roles[line].entry(second).or_default() -= 1;
+                    }
                 }
-                if same % 2 == 1 && !is_first && !is_last {
-                    *alone.entry(line).or_default() += 1;
+                if run.len() % 2 == 1 && !is_first && !is_last {
+                    alone[line] += 1;
                 }
             }
         }
-        roles
-            .retain(|line, _| alone.get(line).copied().unwrap_or(0) <= pairs.get(line).copied().unwrap_or(0));
-        Pattern { view, roles }
+        for line in (0..roles.len()).filter(|&line| alone[line] > pairs[line]) {
+            roles[line].clear();
+        }
+        Pattern { view, lines, roles }
+    }
+
+    /// Whether no line acquires a lock.
+    fn is_empty(&self) -> bool {
+        self.roles.iter().all(Roles::is_empty)
     }
 
     /// The line of a location, if it is known.
-    fn line(&self, location: LocationId) -> Option<Line<'a>> {
-        line_of(self.view.locations[location])
+    fn line(&self, location: LocationId) -> Option<LineNumber> {
+        self.lines.of_location[location]
     }
 
     /// What a mark means. `before` is the meaning of the mark before it, if that was on the same line.
     fn meaning(&self, at: LocationId, before: Option<Meaning>) -> Meaning {
-        let Some(roles) = self.line(at).and_then(|line| self.roles.get(&line)) else {
-            return Meaning::Other;
-        };
-        let location = self.view.locations[at];
-        match roles.get(&(location.module, location.address)).copied().unwrap_or(0) {
+        let roles = self.line(at).map(|line| &self.roles[line]);
+        let Some(roles) = roles.filter(|roles| !roles.is_empty()) else { return Meaning::Other };
+        match roles.get(&address_of(self.view.locations[at])).copied().unwrap_or(0) {
             1.. => Meaning::Waits,
             ..=-1 => Meaning::Acquired,
             // Another inlined copy of the line, which no thread was seen to pass: its marks come in pairs too.
@@ -179,7 +209,7 @@ impl<'a> Pattern<'a> {
             let last = snaps(thread).next_back().filter(|_| is_still);
             let is_waiting = || self.meanings(thread).last().is_some_and(|last| last.1 == Meaning::Waits);
             if let Some(line) = last.and_then(|last| self.line(last)).filter(|_| is_waiting()) {
-                waiting.entry((thread.pid, line)).or_default().push(id);
+                waiting.entry((thread.pid, self.lines.all[line])).or_default().push(id);
             }
         }
         waiting
@@ -213,6 +243,11 @@ impl<'a> Pattern<'a> {
 fn line_of(location: &Location) -> Option<Line<'_>> {
     let source = location.source.as_ref().filter(|_| location.folded.is_empty());
     source.map(|(file, line)| (&**file, *line))
+}
+
+/// The address of a location.
+fn address_of(location: &Location) -> Address {
+    (location.module, location.address)
 }
 
 /// Whether a mark is in a file, or may be.

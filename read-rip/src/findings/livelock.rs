@@ -34,7 +34,7 @@ use std::collections::BTreeMap;
 
 use super::evidence::{BusyLoop, BusyLoops, Evidence, FailedTries, MutualFailure};
 use super::finding::{Analysis, Finding};
-use super::graph::Graph;
+use super::graph::{Edge, Graph};
 use super::history;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
@@ -100,7 +100,7 @@ impl Candidates {
     fn of(view: &View<'_>) -> Candidates {
         let before = progress_before(view.before);
         let mut candidates = Candidates::default();
-        for (id, thread) in view.now.threads.iter().enumerate() {
+        for (id, thread) in view.now.threads.iter().enumerate().filter(|&(id, _)| view.is_nesting(id)) {
             let has_progress = made_progress(thread) || before.contains(&(thread.pid, thread.tid));
             if is_busy(view, thread) && !has_progress {
                 candidates.add(id, thread);
@@ -138,13 +138,14 @@ impl Candidates {
         // Edges from each thread to the locks that it failed to acquire, and from each lock to its owners. With locks
         // as nodes, the number of edges grows linearly.
         let threads = model.threads.len();
-        let mut graph = Graph::new(threads + model.locks.len());
+        let mut edges: Vec<Edge> = Vec::new();
         for (&thread, failures) in &self.failures {
-            failures.keys().for_each(|&lock| graph.add(thread, threads + lock));
+            edges.extend(failures.keys().map(|&lock| (thread, threads + lock)));
         }
         for (&lock, owners) in &self.owners {
-            owners.iter().for_each(|&owner| graph.add(threads + lock, owner));
+            edges.extend(owners.iter().map(|&owner| (threads + lock, owner)));
         }
+        let graph = Graph::new(threads + model.locks.len(), &edges);
         let members = |component: Vec<usize>| -> Vec<ThreadId> {
             component.into_iter().filter(|&node| node < threads).collect()
         };

@@ -44,7 +44,7 @@ use std::collections::BTreeMap;
 
 use super::evidence::{Evidence, OrderCycle, OrderEdge};
 use super::finding::{Analysis, Finding, Limit, locks_of};
-use super::graph::Graph;
+use super::graph::{Edge, Graph};
 use super::kin::Kin;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::order_cycles::{Cycle, Search, is_one_after_the_other};
@@ -68,8 +68,7 @@ impl Analysis for LockOrder {
     fn run_bounded(&self, view: &View<'_>, found: &mut Vec<Finding>) -> Option<Limit> {
         let kin = Kin::of(view.now);
         let Orders { edges, nesting, mut is_cut } = Orders::of(view, &kin);
-        let mut graph = Graph::new(view.now.locks.len());
-        edges.keys().for_each(|&(from, to)| graph.add(from, to));
+        let graph = Graph::new(view.now.locks.len(), &edges.keys().copied().collect::<Vec<Edge>>());
         let known = locks_of(found, &[Kind::Deadlock]);
         // Cycles of locks with the same names are one finding: the first of them, and how many there are.
         let mut groups: BTreeMap<Vec<String>, (Cycle, usize)> = BTreeMap::new();

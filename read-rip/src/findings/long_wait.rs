@@ -49,8 +49,9 @@ use super::idle_places::IdlePlaces;
 use super::idle_pool;
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::nobody_left::asleep;
+use super::pasts::Pasts;
 use super::stall;
-use super::standstill::{self, Group, Pasts, Root};
+use super::standstill::{self, Group, Root};
 use super::view::{Length, View};
 use crate::hash::HashSet;
 use crate::locks::{Doing, Hold, LockId, Quantiles, ThreadLocks};
@@ -85,13 +86,16 @@ impl Analysis for LongWait {
             group.first_wait_ns(view).is_some()
                 || !(idle.has_all(view, &group.threads) || is_stalled && group.hold(view).is_none())
         };
-        let groups: Vec<&Group> = judged.map(|(group, _)| group).filter(is_unexplained).collect();
-        let pasts = standstill::pasts(view, groups.iter().flat_map(|group| group.locks.iter().copied()));
-        let mut new: Vec<Finding> =
-            groups.iter().filter_map(|group| Judge { view, group, pasts: &pasts }.finding()).collect();
-        new.sort_by_key(|finding| std::cmp::Reverse(finding.threads_hurt));
-        let unlisted = new.len().saturating_sub(FINDINGS_MAX);
-        new.truncate(FINDINGS_MAX);
+        let groups = judged.map(|(group, _)| group).filter(is_unexplained);
+        let pasts = view.pasts();
+        let mut judges: Vec<(Judge<'_, '_>, Verdict)> = groups
+            .map(|group| Judge { view, group, pasts })
+            .filter_map(|judge| Some((judge, judge.verdict()?)))
+            .collect();
+        judges.sort_by_key(|(judge, _)| std::cmp::Reverse(judge.group.threads.len()));
+        let unlisted = judges.len().saturating_sub(FINDINGS_MAX);
+        judges.truncate(FINDINGS_MAX);
+        let mut new: Vec<Finding> = judges.iter().map(|(judge, verdict)| judge.finding(verdict)).collect();
         if let Some(Evidence::Standstill(last)) = new.last_mut().map(|finding| &mut finding.evidence) {
             last.unlisted = unlisted;
         }
@@ -99,7 +103,18 @@ impl Analysis for LongWait {
     }
 }
 
+/// What a group is.
+#[derive(Clone, Copy)]
+struct Verdict {
+    kind: Kind,
+    /// How long its first wait is.
+    length: Length,
+    /// The holder keeps the lock and recorded nothing between the readings.
+    is_silent: bool,
+}
+
 /// Judges one group.
+#[derive(Clone, Copy)]
 struct Judge<'j, 'v> {
     view: &'j View<'v>,
     group: &'j Group,
@@ -107,7 +122,8 @@ struct Judge<'j, 'v> {
 }
 
 impl Judge<'_, '_> {
-    fn finding(&self) -> Option<Finding> {
+    /// What the group is; `None` if it is no finding.
+    fn verdict(&self) -> Option<Verdict> {
         let (view, group) = (self.view, self.group);
         let hold = group.hold(view);
         let keeps = hold.is_some_and(|hold| self.is_kept(hold));
@@ -124,6 +140,14 @@ impl Judge<'_, '_> {
             _ if is_crowd => Kind::PileUp,
             _ => return None,
         };
+        Some(Verdict { kind, length, is_silent })
+    }
+
+    fn finding(&self, &Verdict { kind, length, is_silent }: &Verdict) -> Finding {
+        let (view, group) = (self.view, self.group);
+        let hold = group.hold(view);
+        let holder = hold.map(|hold| &view.now.threads[hold.thread]);
+        let first_ns = group.first_wait_ns(view);
         let evidence = self.evidence(hold, first_ns);
         let advice = self.advice(hold, holder, is_silent, &evidence);
         let sleeps = evidence.holder.as_ref().and_then(|holder| holder.sleep.as_ref());
@@ -134,7 +158,7 @@ impl Judge<'_, '_> {
         finding.since_ns = first_ns;
         finding.threads_hurt = group.threads.len();
         finding.doubts = self.doubts(kind, length, holder);
-        Some(finding)
+        finding
     }
 
     /// Whether one thread kept the lock: from one reading to the other, or in a dead process, as far as the record

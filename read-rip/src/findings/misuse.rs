@@ -139,6 +139,7 @@ fn left_waiting(view: &View<'_>, pid: u32, end: &EndOfCondition) -> Vec<(LockId,
     let waiting = |thread: &ThreadLocks| {
         let sleep = thread
             .sleep
+            .as_ref()
             .filter(|sleep| sleep.is_steady && sleep.since_ns.is_some_and(|since_ns| since_ns < at_ns))?;
         let is_there = thread.condition == Some(end.condition);
         let sleeps = |seen: Seen| seen.doing == Doing::WaitsInside && seen.is_still == Some(true);

@@ -12,7 +12,7 @@
 //! | `kind`, `named` | kinds, confidence, doubts and advice, with their stable names |
 //! | `evidence`, `mentions` | what findings are based on, and which threads, locks and locations that mentions |
 //! | `finding`, `view` | what an analysis makes, and what it sees |
-//! | `history`, `gates`, `kin`, `nesting`, `graph`, `per_lock`, `replaced` | tools of several analyses |
+//! | `history`, `gates`, `kin`, `nesting`, `graph`, `pasts`, `per_lock`, `replaced` | tools of several analyses |
 //! | `orders`, `order_cycles` | the orders in which threads acquired locks, and the cycles in them |
 //! | `group`, `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
 //! | `balance` | what the threads do, and what the record cannot show |
@@ -51,6 +51,7 @@ mod nobody_left;
 mod order_cycles;
 mod orders;
 mod own_order;
+mod pasts;
 mod per_lock;
 mod replaced;
 mod runtimes;

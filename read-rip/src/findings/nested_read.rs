@@ -49,7 +49,7 @@ impl Analysis for NestedRead {
         let deadlocked = locks_of(found, &[Kind::Deadlock]);
         // Once for each pair of locations.
         let mut seen: HashSet<(LocationId, LocationId)> = HashSet::default();
-        for (id, thread) in model.threads.iter().enumerate() {
+        for (id, thread) in model.threads.iter().enumerate().filter(|&(id, _)| view.is_nesting(id)) {
             history::replay(thread, |step, held| {
                 let reads = is_acquisition(step) && step.is_shared && !step.is_try && !step.is_readers_first;
                 let Some(lock) = step.lock.filter(|lock| reads && !deadlocked.contains(lock)) else { return };
@@ -84,6 +84,9 @@ impl Analysis for NestedRead {
 fn writers(model: &LockModel) -> HashMap<LockId, Vec<Writer>> {
     let mut writers: HashMap<LockId, Vec<Writer>> = HashMap::default();
     let queues = |lock: LockId| model.locks[lock].nature.readers_first == Some(false);
+    if !(0..model.locks.len()).any(queues) {
+        return writers;
+    }
     let mut add = |lock: LockId, writer: Writer| {
         let known = writers.entry(lock).or_default();
         if known.len() < 2 && known.iter().all(|(thread, _)| *thread != writer.0) {

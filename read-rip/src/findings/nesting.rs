@@ -4,7 +4,7 @@
 //! nodes, and a thread that acquires a thousand locks one inside the other has a thousand nodes, not a thousand lists.
 //! It draws no conclusions.
 
-use super::graph::Graph;
+use super::graph::{Edge, Graph};
 use crate::hash::{HashMap, HashSet};
 use crate::locks::LockId;
 
@@ -100,15 +100,15 @@ impl Nesting {
     /// list to the lists that begin with it, and from a list to what was acquired with it. So it is no larger than the
     /// tree, and it connects the same locks.
     pub(super) fn cyclic_locks(&self, locks: usize) -> Vec<Vec<LockId>> {
-        let mut graph = Graph::new(locks + self.nodes.len());
+        let mut edges: Vec<Edge> = Vec::with_capacity(2 * self.nodes.len() + self.acquired.len());
         for (node, &(parent, (lock, _))) in self.nodes.iter().enumerate().skip(1) {
-            graph.add(lock, locks + node);
+            edges.push((lock, locks + node));
             if parent != NOTHING {
-                graph.add(locks + parent, locks + node);
+                edges.push((locks + parent, locks + node));
             }
         }
-        self.acquired.iter().for_each(|&(held, lock)| graph.add(locks + held, lock));
-        let components = graph.cyclic_components().into_iter();
+        edges.extend(self.acquired.iter().map(|&(held, lock)| (locks + held, lock)));
+        let components = Graph::new(locks + self.nodes.len(), &edges).cyclic_components().into_iter();
         let only_locks = components.map(|component| component.into_iter().filter(|&node| node < locks));
         only_locks.map(Iterator::collect).filter(|group: &Vec<LockId>| group.len() > 1).collect()
     }

@@ -82,7 +82,7 @@ impl Analysis for NobodyLeft {
 
 /// For what a thread waits: a lock, or what else may wake it.
 pub(super) fn wait_of(thread: &ThreadLocks) -> Option<&Wait> {
-    thread.wait.as_ref().or(thread.sleep.as_ref())
+    thread.wait.as_ref().or(thread.sleep.as_deref())
 }
 
 /// The wait of a thread that has lasted from one reading to the other, and does not end by itself.

@@ -58,7 +58,7 @@ impl Orders {
         let mut is_cut = false;
         let (replaced, gates) = (replaced(view), Gates::new(view));
         let mut nested = Vec::new();
-        for id in 0..view.now.threads.len() {
+        for id in (0..view.now.threads.len()).filter(|&id| view.is_nesting(id)) {
             let mut is_nested = false;
             acquisitions(view, &gates, id, |acquired, held, passed, _| {
                 match nesting.node(modes(held, passed)) {

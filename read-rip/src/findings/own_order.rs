@@ -67,7 +67,8 @@ impl Analysis for OwnOrder {
         let ended = replaced(view);
         // The first inversion of each pair of names, and how many pairs of locks have these names.
         let mut groups: BTreeMap<[String; 2], (OrderCycle, HashSet<[LockId; 2]>)> = BTreeMap::new();
-        for (id, thread) in view.now.threads.iter().enumerate().filter(|(_, all)| history::is_complete(all)) {
+        let threads = view.now.threads.iter().enumerate().filter(|(_, thread)| history::is_complete(thread));
+        for (id, thread) in threads.filter(|&(id, _)| view.is_nesting(id)) {
             let mut add = |first: &Occurrence, second: &Occurrence| {
                 let locks = [first.held.lock, first.acquired.lock];
                 if locks.iter().any(|lock| ended.contains(lock))

@@ -13,6 +13,11 @@ pub(super) fn replaced<'v>(view: &'v View<'_>) -> &'v HashSet<LockId> {
 
 fn find(view: &View<'_>) -> HashSet<LockId> {
     let mut replaced = HashSet::default();
+    let is_limit = |kind| matches!(kind, StepKind::Destroyed | StepKind::Initialised);
+    let mut kinds = view.now.threads.iter().flat_map(|thread| thread.steps.locations());
+    if !kinds.any(|(kind, _)| is_limit(kind)) {
+        return replaced;
+    }
     // When each lock was initialised.
     let mut initialised: HashMap<LockId, Option<u64>> = HashMap::default();
     // The locks that the thread has used.

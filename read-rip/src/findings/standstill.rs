@@ -12,7 +12,7 @@
 pub(super) use super::group::{Group, Root};
 use super::view::View;
 use crate::hash::HashMap;
-use crate::locks::{Hold, HoldState, LockId, StepKind, ThreadId, Wait};
+use crate::locks::{Hold, HoldState, LockId, ThreadId, Wait};
 use crate::threads::ThreadState;
 
 impl Group {
@@ -93,22 +93,19 @@ fn root_of(
 
 /// Fills in the locks of a group.
 fn complete(view: &View<'_>, holders: &[Option<ThreadId>], group: &mut Group) {
-    let mut waiters: HashMap<LockId, usize> = HashMap::default();
-    for &thread in &group.threads {
-        if let Some(wait) = view.wait(thread) {
-            *waiters.entry(wait.lock).or_default() += 1;
-        }
-    }
+    let waits = group.threads.iter().filter_map(|&thread| view.wait(thread));
+    let mut waited: Vec<LockId> = waits.map(|wait| wait.lock).collect();
+    waited.sort_unstable();
     let is_kept = |lock: LockId| match group.root {
         Root::Holder(thread) => holders[lock] == Some(thread),
         Root::Lock(root) => lock == root,
     };
-    let kept = waiters.iter().filter(|&(&lock, _)| is_kept(lock));
-    if let Some((&lock, _)) = kept.max_by_key(|&(&lock, &count)| (count, std::cmp::Reverse(lock))) {
-        group.lock = lock;
+    let kept = waited.chunk_by(|one, other| one == other).filter(|waits| is_kept(waits[0]));
+    if let Some(waits) = kept.max_by_key(|waits| (waits.len(), std::cmp::Reverse(waits[0]))) {
+        group.lock = waits[0];
     }
-    group.locks = waiters.into_keys().collect();
-    group.locks.sort_unstable();
+    waited.dedup();
+    group.locks = waited;
 }
 
 /// A thread's wait, if it lasted from one reading to the other.
@@ -133,112 +130,10 @@ fn chosen_holders(view: &View<'_>) -> Vec<Option<ThreadId>> {
     locks.map(|lock| if lock.waiters.is_empty() { None } else { chosen(lock) }).collect()
 }
 
-/// What the known histories say of a lock's changes of hands and of its users.
-#[derive(Debug, Default)]
-pub(super) struct Past {
-    /// The last release with a known time, ns since boot.
-    pub(super) released_ns: Option<u64>,
-    /// A release without a time, by a thread of which nothing later has a time: it may be recent.
-    pub(super) has_undated_release: bool,
-    /// The threads that are known to have acquired the lock, or wait for it, each once.
-    pub(super) users: Vec<ThreadId>,
-}
-
-/// The pasts of some locks.
-#[derive(Debug)]
-pub(super) struct Pasts {
-    pasts: Vec<Past>,
-    /// For each lock, 0, or the index of its past plus 1.
-    of_lock: Vec<u32>,
-}
-
-impl Pasts {
-    /// The past of a lock; `None` if it was not asked for.
-    pub(super) fn get(&self, lock: LockId) -> Option<&Past> {
-        self.pasts.get((self.of_lock[lock] as usize).checked_sub(1)?)
-    }
-
-    fn get_mut(&mut self, lock: LockId) -> Option<&mut Past> {
-        self.pasts.get_mut((self.of_lock[lock] as usize).checked_sub(1)?)
-    }
-
-    /// The locks were released at this time at the latest.
-    fn release_until(&mut self, locks: &mut Vec<LockId>, time_ns: u64) {
-        for lock in locks.drain(..) {
-            if let Some(past) = self.get_mut(lock) {
-                past.released_ns = past.released_ns.max(Some(time_ns));
-            }
-        }
-    }
-}
-
-/// The past of these locks, from one pass over all histories.
-pub(super) fn pasts(view: &View<'_>, locks: impl IntoIterator<Item = LockId>) -> Pasts {
-    let mut pasts = Pasts { pasts: Vec::new(), of_lock: vec![0; view.now.locks.len()] };
-    for lock in locks {
-        if pasts.of_lock[lock] == 0 {
-            pasts.pasts.push(Past::default());
-            pasts.of_lock[lock] = u32::try_from(pasts.pasts.len()).unwrap_or(0);
-        }
-    }
-    if pasts.pasts.is_empty() {
-        return pasts;
-    }
-    // Releases without a time, and after the last step with one.
-    let mut undated: Vec<LockId> = Vec::new();
-    for (id, thread) in view.now.threads.iter().enumerate() {
-        for step in &thread.steps {
-            if let Some(time_ns) = step.time_ns {
-                // They came before this.
-                pasts.release_until(&mut undated, time_ns);
-            }
-            let Some(lock) = step.lock else { continue };
-            let Some(past) = pasts.get_mut(lock) else { continue };
-            past.is_used_by(id);
-            if matches!(step.kind, StepKind::Released | StepKind::ConditionWait) {
-                match step.time_ns {
-                    Some(time_ns) => past.released_ns = past.released_ns.max(Some(time_ns)),
-                    None => undated.push(lock),
-                }
-            }
-        }
-        // A wait that goes on came after all steps.
-        let waits = [thread.wait, thread.sleep].into_iter().flatten();
-        if let Some(since_ns) = waits.filter_map(|wait| wait.since_ns).min() {
-            pasts.release_until(&mut undated, since_ns);
-        }
-        for lock in undated.drain(..) {
-            if let Some(past) = pasts.get_mut(lock) {
-                past.has_undated_release = true;
-            }
-        }
-        for lock in thread.holds.iter().map(|hold| hold.lock).chain(thread.wait.map(|wait| wait.lock)) {
-            if let Some(past) = pasts.get_mut(lock) {
-                past.is_used_by(id);
-            }
-        }
-    }
-    pasts
-}
-
-impl Past {
-    /// Notes that a thread uses the lock. Threads come one after the other.
-    fn is_used_by(&mut self, thread: ThreadId) {
-        if self.users.last() != Some(&thread) {
-            self.users.push(thread);
-        }
-    }
-
-    /// Whether the lock was certainly not released after this moment, as far as histories show.
-    pub(super) fn is_kept_since(&self, since_ns: u64) -> bool {
-        !self.has_undated_release && self.released_ns.is_none_or(|released_ns| released_ns <= since_ns)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::testing::{NOW, SECOND, Scene};
+    use crate::findings::testing::Scene;
 
     fn found(scene: &Scene) -> Vec<Group> {
         scene.with_view(find)
@@ -290,18 +185,5 @@ mod tests {
         let mut scene = Scene::of_two_threads_and_a_lock();
         scene.waits(0, 0);
         assert_eq!(found(&scene)[0].root, Root::Lock(0));
-    }
-
-    #[test]
-    fn an_undated_release_may_be_recent_unless_the_thread_waits_since() {
-        let mut scene = Scene::of_two_threads_and_a_lock();
-        scene.step(0, StepKind::Released, 0).time_ns = None;
-        let past = |scene: &Scene| scene.with_view(|view| pasts(view, [0]).pasts.remove(0));
-        assert!(past(&scene).has_undated_release);
-        scene.waits(0, 0);
-        assert!(!past(&scene).has_undated_release);
-        assert!(
-            past(&scene).is_kept_since(NOW - 12 * SECOND) && !past(&scene).is_kept_since(NOW - 13 * SECOND)
-        );
     }
 }

@@ -162,9 +162,9 @@ impl Scene {
         change(&mut wait);
         if wait.is_relock {
             self.model.threads[thread].condition_wait = Some(lock);
-            self.model.threads[thread].relock = Some(wait);
+            self.model.threads[thread].relock = Some(Box::new(wait));
             let sleep = Wait { is_relock: false, ..wait };
-            self.model.threads[thread].sleep = Some(sleep);
+            self.model.threads[thread].sleep = Some(Box::new(sleep));
             self.model.locks[lock].condition_waiters.push(sleep);
             return;
         }
@@ -183,7 +183,7 @@ impl Scene {
         let since_ns = Some(NOW - 12 * SECOND);
         let mut join = Join { thread, joined, location, since_ns, is_timed: false, is_steady: true };
         change(&mut join);
-        self.model.threads[thread].join = Some(join);
+        self.model.threads[thread].join = Some(Box::new(join));
     }
 
     /// The thread waits for a unit of a semaphore.
@@ -202,7 +202,7 @@ impl Scene {
             is_relock: false,
             is_steady: true,
         };
-        self.model.threads[thread].sleep = Some(sleep);
+        self.model.threads[thread].sleep = Some(Box::new(sleep));
         self.model.locks[semaphore].semaphore_waiters.push(sleep);
     }
 

@@ -39,6 +39,9 @@ pub(super) struct Unlock;
 impl Analysis for Unlock {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let model = view.now;
+        if !view.handed_over().has_stray_releases() {
+            return;
+        }
         let owners = Owners::new(model);
         let mut seen: HashSet<(ThreadId, LockId)> = HashSet::default();
         history::stray_releases(model, |thread, stray| {

@@ -6,8 +6,9 @@ use std::cell::OnceCell;
 
 use super::evidence::{HoldFact, JoinFact, LockHistory, WaitFact, Waiters};
 use super::group::Group;
-use super::history::HandedOver;
+use super::history::{self, HandedOver};
 use super::kind::Premise;
+use super::pasts::Pasts;
 use crate::hash::HashSet;
 use crate::locations::Location;
 use crate::locks::{Hold, Join, LockId, LockModel, Ownership, Quantiles, ThreadId, Wait};
@@ -36,10 +37,12 @@ pub struct View<'a> {
 #[derive(Debug, Default)]
 pub struct Memo {
     handed_over: OnceCell<HandedOver>,
+    nesting_threads: OnceCell<Vec<bool>>,
     /// See `standstill`.
     pub(super) groups: OnceCell<Vec<Group>>,
     /// For each group, whether it looks like an idle pool. See `idle_pool`.
     pub(super) are_pools: OnceCell<Vec<bool>>,
+    pasts: OnceCell<Pasts>,
     /// See `replaced`.
     pub(super) replaced: OnceCell<HashSet<LockId>>,
 }
@@ -59,6 +62,17 @@ impl View<'_> {
     /// The locks that threads hand over.
     pub(super) fn handed_over(&self) -> &HandedOver {
         self.memo.handed_over.get_or_init(|| HandedOver::new(self.now))
+    }
+
+    /// Whether a thread ever acquired a lock, tried to, or waits for one, while it held one.
+    pub(super) fn is_nesting(&self, thread: ThreadId) -> bool {
+        self.memo.nesting_threads.get_or_init(|| history::nesting_threads(self.now))[thread]
+    }
+
+    /// The pasts of the locks for which threads wait.
+    pub(super) fn pasts(&self) -> &Pasts {
+        let has_waits = |&lock: &LockId| self.waits(lock).next().is_some();
+        self.memo.pasts.get_or_init(|| Pasts::of(self.now, (0..self.now.locks.len()).filter(has_waits)))
     }
 
     /// Whether something that began then has lasted for `limit_ns`.
@@ -106,14 +120,14 @@ impl View<'_> {
     /// The wait of a thread for the end of another one, if both still exist.
     pub(super) fn join(&self, thread: ThreadId) -> Option<&Join> {
         let is_present = |id: ThreadId| self.now.threads[id].state == ThreadState::Present;
-        let join = self.now.threads[thread].join.as_ref()?;
+        let join = self.now.threads[thread].join.as_deref()?;
         (is_present(thread) && is_present(join.joined)).then_some(join)
     }
 
     /// The wait of a thread for the lock of its condition variable, if the thread still exists.
     pub(super) fn relock(&self, thread: ThreadId) -> Option<&Wait> {
         let thread = &self.now.threads[thread];
-        thread.relock.as_ref().filter(|_| thread.state == ThreadState::Present)
+        thread.relock.as_deref().filter(|_| thread.state == ThreadState::Present)
     }
 
     /// The waits for a lock by threads that still exist.

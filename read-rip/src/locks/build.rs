@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::merge;
-use super::replay::replay;
+use super::replay::{Scratch, replay};
 use super::{Hold, HoldState, Join, LockId, LockIncident, LockModel, StepKind, ThreadId, ThreadLocks, Wait};
 use crate::events;
 use crate::hash::HashMap;
@@ -71,7 +71,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
     let horizon = Horizon { now_ns: input.now_ns, end_ns: input.now_ns.or(input.latest_end_ns) };
     let mut ledger = Ledger::new(snapshot, horizon, input.limits);
     let mut marks = Marks::new(locations);
-    let mut pending_joins = Vec::new();
+    let (mut scratch, mut pending_joins) = (Scratch::default(), Vec::new());
     let threads = threads::threads(snapshot, input.living, input.ended);
     let threads: Vec<ThreadLocks> = threads
         .iter()
@@ -87,7 +87,9 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
                 }),
             };
             let thread = Thread { slot: with_words.as_ref().unwrap_or(thread.slot), ..*thread };
-            let mut own = one_thread(id, &thread, &steadiness, &mut marks, &mut ledger, &mut pending_joins);
+            let pending_joins = &mut pending_joins;
+            let mut own =
+                one_thread(id, &thread, &steadiness, &mut marks, &mut ledger, &mut scratch, pending_joins);
             if !input.wants_steps {
                 own.steps = own.steps.iter().filter(|step| step.kind.may_be_progress()).take(1).collect();
             }
@@ -213,6 +215,7 @@ fn one_thread<'a>(
     steadiness: &Steadiness<'_>,
     marks: &mut Marks<'_, '_>,
     ledger: &mut Ledger<'_>,
+    scratch: &mut Scratch,
     pending_joins: &mut Vec<PendingJoin>,
 ) -> ThreadLocks {
     let slot = thread.slot;
@@ -268,13 +271,14 @@ fn one_thread<'a>(
             },
         });
     }
-    let history = replay(slot, id, marks, ledger);
+    let history = replay(slot, id, marks, ledger, scratch);
     own.last = history.last;
     own.overwritten = slot.overwritten().saturating_add(history.discarded_words);
     own.steps = history.steps;
     own.condition = history.condition.filter(|_| own.condition_wait.is_some());
     own.signals = history.signals;
     own.ended_conditions = history.ended;
+    own.holds.shrink_to_fit();
     // The entry of an interposed wait on a condition variable does not say that it has a time limit. Its event does.
     if let Some(sleep) = &mut own.sleep {
         let last = own.steps.iter().last();
@@ -312,9 +316,13 @@ impl LastWait {
         if !slot.held.iter().any(|held| is_wait(held.state) && held.call.is_none()) {
             return None;
         }
-        let event = events::last_event(slot, |pc| marks.at(slot.pid, pc).operand_words)?;
+        let event = events::last_event(slot, |pc| {
+            let id = marks.find(slot.pid, pc);
+            marks.kind(id).operand_words
+        })?;
         let lock = marks.locations.lock_of(slot, &event)?;
-        let location = marks.of_event(slot, &event).location;
+        let id = marks.find(slot.pid, event.pc);
+        let location = marks.of_event(slot, &event, id).location;
         let call = marks.locations.get(location).pc;
         Some(LastWait { lock, site: event.pc, call, location })
     }
@@ -360,7 +368,7 @@ impl PendingJoin {
                 model.threads.len() - 1
             }
         };
-        model.threads[self.join.thread].join = Some(self.join);
+        model.threads[self.join.thread].join = Some(Box::new(self.join));
     }
 }
 
@@ -423,8 +431,8 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
             lock.condition_waiters.push(entry.wait(id));
             own.condition_wait = Some(entry.lock);
             // A time limit ends the wait for the signal, not that for the lock.
-            own.relock = Some(Wait { is_relock: true, is_timed: false, ..entry.wait(id) });
-            own.sleep = Some(entry.wait(id));
+            own.relock = Some(Box::new(Wait { is_relock: true, is_timed: false, ..entry.wait(id) }));
+            own.sleep = Some(Box::new(entry.wait(id)));
         }
         // A thread is no lock: see `PendingJoin`.
         HeldState::ThreadWait => {}
@@ -438,7 +446,7 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
             };
             lock.semaphore_waiters.push(entry.wait(id));
             own.semaphore_wait = Some(entry.lock);
-            own.sleep = Some(entry.wait(id));
+            own.sleep = Some(Box::new(entry.wait(id)));
         }
         HeldState::Waiting => {
             let wait = entry.wait(id);
@@ -453,7 +461,7 @@ fn last_time(threads: &[ThreadLocks], slots: &[Slot]) -> Option<u64> {
     let steps = threads.iter().flat_map(|thread| thread.steps.iter().filter_map(|step| step.time_ns));
     let entries = threads.iter().flat_map(|thread| {
         let holds = thread.holds.iter().filter_map(|hold| hold.since_ns);
-        let waits = [thread.wait, thread.sleep].into_iter().flatten();
+        let waits = [thread.wait.as_ref(), thread.sleep.as_deref()].into_iter().flatten();
         holds.chain(waits.filter_map(|wait| wait.since_ns))
     });
     let owners = slots.iter().map(|slot| slot.claimed_boottime_ns.max(slot.exited_boottime_ns));

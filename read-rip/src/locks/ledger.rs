@@ -162,8 +162,12 @@ impl<'s> Ledger<'s> {
     /// All locks, named and classified. Call this after all threads have been added.
     pub(super) fn close(mut self, snapshot: &Snapshot, locations: &mut Locations<'_>) -> Vec<Lock> {
         for (lock, notes) in self.locks.iter_mut().zip(&self.notes) {
+            lock.holders.shrink_to_fit();
+            lock.waiters.shrink_to_fit();
             lock.record.waits_ns.sort_unstable();
             lock.record.holds_ns.sort_unstable();
+            lock.record.waits_ns.shrink_to_fit();
+            lock.record.holds_ns.shrink_to_fit();
             lock.nature.is_wrapped = !notes.is_by_hand;
             let known = notes.ownership_when_acquired.or(notes.ownership_otherwise);
             lock.nature.ownership = known.filter(|_| !notes.is_by_hand).unwrap_or_default();

@@ -87,7 +87,8 @@ fn rename(model: &mut LockModel, ids: &[LockId]) {
     }
     for thread in &mut model.threads {
         thread.holds.iter_mut().for_each(|hold| hold.lock = ids[hold.lock]);
-        let waits = thread.wait.iter_mut().chain(&mut thread.relock).chain(&mut thread.sleep);
+        let boxed = [&mut thread.relock, &mut thread.sleep].into_iter().flatten().map(|wait| &mut **wait);
+        let waits = thread.wait.iter_mut().chain(boxed);
         waits.for_each(|wait| wait.lock = ids[wait.lock]);
         for lock in thread.condition_wait.iter_mut().chain(&mut thread.semaphore_wait) {
             *lock = ids[*lock];

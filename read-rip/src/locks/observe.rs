@@ -43,7 +43,7 @@ pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Location
         let standing = &seen.threads[at];
         let own = &mut observer.model.threads[id];
         // The record knows the caller of a wrapper, in every build.
-        let recorded = own.wait.or(own.sleep).map(|wait| wait.location);
+        let recorded = own.wait.as_ref().or(own.sleep.as_deref()).map(|wait| wait.location);
         own.seen = Some(Seen {
             index: at,
             place: recorded.or(places[standing.stack]),
@@ -108,7 +108,7 @@ impl Observer<'_> {
             let join =
                 owner.map(|joined| Join { thread, joined, location, since_ns: None, is_timed, is_steady });
             // The record has the time and the place too.
-            own.join = own.join.or(join);
+            own.join = own.join.take().or(join.map(Box::new));
             return;
         }
         let (Some(address), Some(nature)) = (wait.object, nature(wait)) else { return };

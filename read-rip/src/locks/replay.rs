@@ -10,7 +10,7 @@
 //!   missing words. The same holds for an event whose meaning is not known.
 
 use super::ledger::Ledger;
-use super::marks::{Mark, Marks};
+use super::marks::{EventKind, Mark, Marks};
 use super::{EndOfCondition, LockId, Signal, Step, StepKind, Steps, ThreadId};
 use crate::events::{self, Event};
 use crate::hash::HashMap;
@@ -59,26 +59,39 @@ struct WaitBegin {
     since_ns: Option<u64>,
 }
 
+/// Memory for the replays of all slots, one after the other. It is empty in between.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    steps: Vec<Step>,
+    open: Vec<Open>,
+    packed: Steps,
+}
+
 /// Replays a slot's events.
 pub(super) fn replay(
     slot: &Slot,
     thread: ThreadId,
     marks: &mut Marks<'_, '_>,
     ledger: &mut Ledger<'_>,
+    scratch: &mut Scratch,
 ) -> History {
-    let (events, _) = events::events(slot, |pc| marks.at(slot.pid, pc).operand_words);
+    let (events, _) = events::events_with(slot, |pc| {
+        let id = marks.find(slot.pid, pc);
+        (marks.kind(id).operand_words, id)
+    });
     // If all of the time counts, it does not matter when something was.
     let is_limited = ledger.limits.is_limited();
-    let whens = is_limited.then(|| locations::whens(slot, events.iter(), marks.locations, ledger.horizon));
+    let all = events.iter().map(|(event, _)| event);
+    let whens = is_limited.then(|| locations::whens(slot, all, marks.locations, ledger.horizon));
     let mut whens = whens.into_iter().flatten();
     let mut replay = Replay {
         slot,
         thread,
         ledger,
         when: When::default(),
-        steps: Vec::with_capacity(events.len()),
+        steps: std::mem::take(&mut scratch.steps),
         failed: Vec::new(),
-        open: Vec::new(),
+        open: std::mem::take(&mut scratch.open),
         condition: None,
         signals: HashMap::default(),
         ended: Vec::new(),
@@ -86,8 +99,9 @@ pub(super) fn replay(
     let mut history = History::default();
     let mut next = None;
     let mut guards = Guards::default();
-    for event in &events {
-        let mark = marks.of_event_in_order(slot, event, &mut guards);
+    for (event, id) in &events {
+        let mark = marks.of_event_in_order(slot, event, *id, &mut guards);
+        let kind = marks.kind(*id);
         let begin = event.sequence - event.operands.len() as u64;
         replay.when = whens.next().unwrap_or_default();
         if next.is_some_and(|next| next != begin) {
@@ -95,8 +109,8 @@ pub(super) fn replay(
             history.discarded_words = begin - slot.words_from;
         }
         next = Some(event.sequence.wrapping_add(1));
-        replay.event(event, &mark);
-        if mark.is_ambiguous && !event.operands.is_empty() {
+        replay.event(event, kind, &mark);
+        if kind.is_ambiguous && !event.operands.is_empty() {
             replay.gap();
             history.discarded_words = event.sequence - slot.words_from + 1;
         }
@@ -106,7 +120,9 @@ pub(super) fn replay(
     history.condition = replay.condition;
     history.signals = replay.signals.into_values().collect();
     history.ended = replay.ended;
-    history.steps = replay.steps.into_iter().collect();
+    history.steps = scratch.packed.packed_anew(&replay.steps);
+    (scratch.steps, scratch.open) = (replay.steps, replay.open);
+    scratch.steps.clear();
     history
 }
 
@@ -127,29 +143,29 @@ struct Replay<'r, 'l> {
 
 impl Replay<'_, '_> {
     /// Adds the step of an event, and follows the acquisition that it is about.
-    fn event(&mut self, event: &Event, mark: &Mark) {
+    fn event(&mut self, event: &Event, of: &EventKind, mark: &Mark) {
         let operand = |index: Option<u32>| {
             let word = self.slot.words.get(event.operands.start + index? as usize)?;
             Some(word.payload())
         };
-        if let (Some(is_heard), Some(condition)) = (mark.signal, operand(mark.condition)) {
+        if let (Some(is_heard), Some(condition)) = (of.signal, operand(of.condition)) {
             // It is about no lock, so it is no step.
             self.signals.insert(condition, Signal { condition, is_heard, location: mark.location });
             return;
         }
         let time = |index| operand(index).and_then(|ticks| self.ledger.time_ns(self.slot, ticks));
-        let (time_ns, since_ns) = (time(mark.time), time(mark.since));
-        if let (true, Some(condition)) = (mark.ends_condition, operand(mark.condition)) {
+        let (time_ns, since_ns) = (time(of.time), time(of.since));
+        if let (true, Some(condition)) = (of.ends_condition, operand(of.condition)) {
             self.ended.push(EndOfCondition { condition, at_ns: time_ns, location: mark.location });
             return;
         }
         let kind = match mark.kind {
-            _ if mark.is_ambiguous => StepKind::Ambiguous,
-            SiteKind::LockAcquired if mark.is_semaphore => StepKind::UnitTaken,
-            SiteKind::LockReleased if mark.is_semaphore => StepKind::UnitPosted,
+            _ if of.is_ambiguous => StepKind::Ambiguous,
+            SiteKind::LockAcquired if of.is_semaphore => StepKind::UnitTaken,
+            SiteKind::LockReleased if of.is_semaphore => StepKind::UnitPosted,
             kind => step_kind(kind),
         };
-        let address = operand(mark.lock).map(|lock| if mark.is_call { ring::call_lock(lock) } else { lock });
+        let address = operand(of.lock).map(|lock| if of.is_call { ring::call_lock(lock) } else { lock });
         let address = address.filter(|_| !matches!(kind, StepKind::Snap | StepKind::Progress));
         let lock = address.map(|address| self.ledger.lock(self.slot.pid, address, mark));
         let step = Step {
@@ -165,7 +181,7 @@ impl Replay<'_, '_> {
         };
         self.steps.push(step);
         match kind {
-            StepKind::ConditionWait => self.condition = operand(mark.condition),
+            StepKind::ConditionWait => self.condition = operand(of.condition),
             StepKind::ConditionWoken => self.condition = None,
             _ => {}
         }
@@ -283,19 +299,22 @@ impl Replay<'_, '_> {
     /// Discards the steps before missing words, or before an event whose meaning is not known.
     fn gap(&mut self) {
         let last = self.steps.len().wrapping_sub(1);
-        for open in std::mem::take(&mut self.open) {
+        let mut left = std::mem::take(&mut self.open);
+        for open in left.drain(..) {
             // Whether the last attempt failed may be among the missing words.
             if open.is_acquired || open.last != last {
                 self.count(&open, self.when.before_ns);
             }
         }
+        self.open = left;
         self.steps.clear();
         self.failed.clear();
     }
 
     fn end(&mut self) {
         let last = self.steps.len().wrapping_sub(1);
-        for open in std::mem::take(&mut self.open) {
+        let mut left = std::mem::take(&mut self.open);
+        for open in left.drain(..) {
             // If another step of the thread follows, the attempt has not failed.
             if open.is_acquired || open.last != last || self.holds_now(&open) {
                 self.count(&open, None);
@@ -303,6 +322,7 @@ impl Replay<'_, '_> {
                 self.failed.extend(open.begin);
             }
         }
+        self.open = left;
         if !self.failed.is_empty() {
             self.failed.sort_unstable();
             let mut index = 0..;

@@ -63,6 +63,15 @@ impl Steps {
         });
     }
 
+    /// Replaces all steps by these, in the memory that it has. Returns a copy, which has no more memory than it needs.
+    pub(super) fn packed_anew(&mut self, steps: &[Step]) -> Steps {
+        self.packed.clear();
+        self.extra.clear();
+        self.last_sequence = 0;
+        steps.iter().for_each(|&step| self.push(step));
+        self.clone()
+    }
+
     /// The number of steps.
     pub fn len(&self) -> usize {
         self.packed.len()

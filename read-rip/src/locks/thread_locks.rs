@@ -59,7 +59,7 @@ pub struct Join {
     /// Whether the thread waited for it in the earlier reading too. True for a dead process.
     pub is_steady: bool,
 }
-/// A thread and its locks.
+/// A thread and its locks. Most threads of a large ring have few of the waits, so these are boxed.
 #[derive(Clone, Debug)]
 pub struct ThreadLocks {
     /// Index of the thread's slot in the snapshot's list of slots; `None` if the thread recorded nothing.
@@ -101,13 +101,13 @@ pub struct ThreadLocks {
     /// The condition variables that it destroyed while a thread waited on them, or was just being woken.
     pub ended_conditions: Vec<EndOfCondition>,
     /// The same as a wait for that lock: signalled or not, the thread returns with the lock, or not at all.
-    pub relock: Option<Wait>,
+    pub relock: Option<Box<Wait>>,
     /// The semaphore, barrier or channel, if the thread waits for a unit or a message, or for others at a barrier.
     pub semaphore_wait: Option<LockId>,
     /// The wait on that condition variable, semaphore, barrier or channel, with its place and time.
-    pub sleep: Option<Wait>,
+    pub sleep: Option<Box<Wait>>,
     /// The thread whose end it waits for.
-    pub join: Option<Join>,
+    pub join: Option<Box<Join>>,
     /// The number of locks that the thread holds and that are not listed, because its table was full.
     pub overflowed: u32,
     /// The number of entries of its table that changed while they were read.

@@ -135,9 +135,11 @@ pub(super) struct Table {
 
 /// Reads the table from two copies of a slot's header.
 pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>) -> Table {
-    let mut table = Table::default();
-    for index in 0..HELD_LOCKS_MAX {
-        let at = offset_of!(SlotHeader, held) + index * size_of::<Raw>();
+    let places = || (0..HELD_LOCKS_MAX).map(|index| offset_of!(SlotHeader, held) + index * size_of::<Raw>());
+    // Most threads have one entry, or none, and there may be many threads.
+    let in_use = places().filter(|&at| first.u64(at + offset_of!(Raw, meta)) != 0).count();
+    let mut table = Table { locks: Vec::with_capacity(in_use), ..Table::default() };
+    for at in places() {
         match first.same_words(second, at) {
             Some(entry) => table.add(entry),
             None => table.in_flux += 1,

@@ -1,0 +1,122 @@
+//! What the known histories say of locks: when each was released, and which threads use it. It makes no findings.
+
+use crate::locks::{LockId, LockModel, StepKind, ThreadId};
+
+/// What the known histories say of a lock's changes of hands and of its users.
+#[derive(Debug, Default)]
+pub(super) struct Past {
+    /// The last release with a known time, ns since boot.
+    pub(super) released_ns: Option<u64>,
+    /// A release without a time, by a thread of which nothing later has a time: it may be recent.
+    pub(super) has_undated_release: bool,
+    /// The threads that are known to have acquired the lock, or wait for it, each once.
+    pub(super) users: Vec<ThreadId>,
+}
+
+/// The pasts of some locks.
+#[derive(Debug)]
+pub(super) struct Pasts {
+    pasts: Vec<Past>,
+    /// For each lock, 0, or the index of its past plus 1.
+    of_lock: Vec<u32>,
+}
+
+impl Pasts {
+    /// The pasts of these locks, from one pass over all histories.
+    pub(super) fn of(model: &LockModel, locks: impl Iterator<Item = LockId>) -> Pasts {
+        let mut pasts = Pasts { pasts: Vec::new(), of_lock: vec![0; model.locks.len()] };
+        for lock in locks {
+            pasts.pasts.push(Past::default());
+            pasts.of_lock[lock] = u32::try_from(pasts.pasts.len()).unwrap_or(0);
+        }
+        if pasts.pasts.is_empty() {
+            return pasts;
+        }
+        // Releases without a time, and after the last step with one.
+        let mut undated: Vec<LockId> = Vec::new();
+        for (id, thread) in model.threads.iter().enumerate() {
+            for step in &thread.steps {
+                if let Some(time_ns) = step.time_ns {
+                    // They came before this.
+                    pasts.release_until(&mut undated, time_ns);
+                }
+                let Some(lock) = step.lock else { continue };
+                let Some(past) = pasts.get_mut(lock) else { continue };
+                past.is_used_by(id);
+                if matches!(step.kind, StepKind::Released | StepKind::ConditionWait) {
+                    match step.time_ns {
+                        Some(time_ns) => past.released_ns = past.released_ns.max(Some(time_ns)),
+                        None => undated.push(lock),
+                    }
+                }
+            }
+            // A wait that goes on came after all steps.
+            let waits = [thread.wait.as_ref(), thread.sleep.as_deref()].into_iter().flatten();
+            if let Some(since_ns) = waits.filter_map(|wait| wait.since_ns).min() {
+                pasts.release_until(&mut undated, since_ns);
+            }
+            for lock in undated.drain(..) {
+                if let Some(past) = pasts.get_mut(lock) {
+                    past.has_undated_release = true;
+                }
+            }
+            for lock in thread.holds.iter().map(|hold| hold.lock).chain(thread.wait.map(|wait| wait.lock)) {
+                if let Some(past) = pasts.get_mut(lock) {
+                    past.is_used_by(id);
+                }
+            }
+        }
+        pasts
+    }
+
+    /// The past of a lock; `None` if it was not asked for.
+    pub(super) fn get(&self, lock: LockId) -> Option<&Past> {
+        self.pasts.get((self.of_lock[lock] as usize).checked_sub(1)?)
+    }
+
+    fn get_mut(&mut self, lock: LockId) -> Option<&mut Past> {
+        self.pasts.get_mut((self.of_lock[lock] as usize).checked_sub(1)?)
+    }
+
+    /// The locks were released at this time at the latest.
+    fn release_until(&mut self, locks: &mut Vec<LockId>, time_ns: u64) {
+        for lock in locks.drain(..) {
+            if let Some(past) = self.get_mut(lock) {
+                past.released_ns = past.released_ns.max(Some(time_ns));
+            }
+        }
+    }
+}
+
+impl Past {
+    /// Notes that a thread uses the lock. Threads come one after the other.
+    fn is_used_by(&mut self, thread: ThreadId) {
+        if self.users.last() != Some(&thread) {
+            self.users.push(thread);
+        }
+    }
+
+    /// Whether the lock was certainly not released after this moment, as far as histories show.
+    pub(super) fn is_kept_since(&self, since_ns: u64) -> bool {
+        !self.has_undated_release && self.released_ns.is_none_or(|released_ns| released_ns <= since_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::testing::{NOW, SECOND, Scene};
+
+    #[test]
+    fn an_undated_release_may_be_recent_unless_the_thread_waits_since() {
+        let mut scene = Scene::of_two_threads_and_a_lock();
+        scene.step(0, StepKind::Released, 0).time_ns = None;
+        let past = |scene: &Scene| Pasts::of(&scene.model, [0].into_iter()).pasts.remove(0);
+        assert!(past(&scene).has_undated_release);
+        scene.waits(0, 0);
+        assert!(!past(&scene).has_undated_release);
+        assert!(
+            past(&scene).is_kept_since(NOW - 12 * SECOND) && !past(&scene).is_kept_since(NOW - 13 * SECOND)
+        );
+    }
+}
