@@ -1,5 +1,5 @@
-//! Measures what an event with values, a span, a channel, a capture and a lock mark cost, and compares them with a plain
-//! mark in the same run.
+//! Measures what an event with values, a span, a channel, a capture and a lock mark cost, and compares them with a
+//! plain mark in the same run.
 //!
 //! ```text
 //! cargo bench -p librip --bench events        or: scripts/bench events

@@ -7,9 +7,9 @@
 //! # Method
 //!
 //! [`turns`] describes the method, `marks.rs` the columns, [`loops`] the rows. `scripts/lib/lttng.sh` builds the
-//! tracepoint, in `lttng/tracepoint.c`, as a library, and names it in `RIP_LTTNG`. It starts a session in snapshot mode:
-//! the tracepoint writes into a ring in shared memory for each processor, whose oldest events are replaced, as those of
-//! librip are. Nobody reads meanwhile. Both record two `u64` and a time.
+//! tracepoint, in `lttng/tracepoint.c`, as a library, and names it in `RIP_LTTNG`. It starts a session in snapshot
+//! mode: the tracepoint writes into a ring in shared memory for each processor, whose oldest events are replaced, as
+//! those of librip are. Nobody reads meanwhile. Both record two `u64` and a time.
 //!
 //! # What is not measured
 //!

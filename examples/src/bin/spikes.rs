@@ -5,8 +5,8 @@
 //! spikes [SECONDS]              default 2
 //! ```
 //!
-//! It prints `running: pid P, ring PATH`, and in the end how many cycles there were, and which of the last ones were slow
-//! by its own clock, with their times. `read-rip captures` shows the same ones.
+//! It prints `running: pid P, ring PATH`, and in the end how many cycles there were, and which of the last ones were
+//! slow by its own clock, with their times. `read-rip captures` shows the same ones.
 
 use std::collections::VecDeque;
 use std::process::ExitCode;

@@ -1,8 +1,8 @@
 //! Loops with names: measured in one thread and in two at once, or run at two lengths, so that their instructions can
 //! be counted.
 //!
-//! In a table, the first loop is what the others are compared with: one thread with one thread, two with two. The row of
-//! the first loop with two threads compares it with itself alone. Two threads run the same loop.
+//! In a table, the first loop is what the others are compared with: one thread with one thread, two with two. The row
+//! of the first loop with two threads compares it with itself alone. Two threads run the same loop.
 
 use std::hint::black_box;
 use std::sync::Arc;

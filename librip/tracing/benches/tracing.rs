@@ -1,5 +1,5 @@
-//! Measures what an event and a span of `tracing` cost with the layer, and with subscribers that keep the last events in
-//! memory, and compares them with those of librip in the same run.
+//! Measures what an event and a span of `tracing` cost with the layer, and with subscribers that keep the last events
+//! in memory, and compares them with those of librip in the same run.
 //!
 //! ```text
 //! cargo bench -p librip-tracing       or: scripts/bench events

@@ -35,8 +35,8 @@ pub struct RecordArgs {
 /// When a recording goes on in another file.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct RotationArgs {
-    /// A file of this length is renamed to FILE.1, the next one to FILE.2, and so on. The unit is K, M or G: 1024 bytes,
-    /// or 1024 times that. A file has at least as many words as an image of the ring takes
+    /// A file of this length is renamed to FILE.1, the next one to FILE.2, and so on. The unit is K, M or G: 1024
+    /// bytes, or 1024 times that. A file has at least as many words as an image of the ring takes
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_size: Option<u64>,
     /// A file that is recorded into for this time is renamed in the same way

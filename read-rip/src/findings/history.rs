@@ -127,7 +127,8 @@ fn before_first(thread: &ThreadLocks) -> Vec<Held> {
     held
 }
 
-/// For each thread, whether it ever acquired a lock, tried to, or waits for one, while it held one. Most threads do not.
+/// For each thread, whether it ever acquired a lock, tried to, or waits for one, while it held one. Most threads do
+/// not.
 pub(super) fn nesting_threads(model: &LockModel) -> Vec<bool> {
     let acquires = |step: &Step| {
         is_acquisition(step) || matches!(step.kind, StepKind::TryFailed | StepKind::ConditionWoken)

@@ -135,8 +135,8 @@ impl<'p, 'a> Marks<'p, 'a> {
         }
     }
 
-    /// The mark of an event, given the kind of its PC. Its location is that of the mark, of the wrapper's caller, or of the call that an
-    /// interposer recorded.
+    /// The mark of an event, given the kind of its PC. Its location is that of the mark, of the wrapper's caller, or of
+    /// the call that an interposer recorded.
     pub(super) fn of_event(&mut self, slot: &Slot, event: &Event, id: EventKindId) -> Mark {
         let &EventKind { mark, is_call, caller, place, .. } = self.kind(id);
         if is_call {

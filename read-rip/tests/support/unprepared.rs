@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use librip_test_kit::tool::{can, tool};
-use librip_test_kit::victim::{DEADLINE, Plan, Victim, tempdir};
+use librip_test_kit::victim::{DEADLINE, Plan, Victim, shared_directory};
 use read_rip::process::live::LiveTarget;
 use read_rip::target::{Futex, Sleep, Task};
 
@@ -14,8 +14,7 @@ use super::run::{Outcome, read_rip};
 
 /// A directory for what a test binary compiles. It stays until the binary ends.
 pub(crate) fn directory() -> &'static Path {
-    static DIRECTORY: OnceLock<tempfile::TempDir> = OnceLock::new();
-    DIRECTORY.get_or_init(tempdir).path()
+    shared_directory()
 }
 
 /// Compiles a source of `tests/programs`. `None` if the compiler cannot link with these flags.

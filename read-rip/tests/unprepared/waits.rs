@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use crate::support::sleepers::Names;
 use librip_test_kit::tool::{can, tool};
-use librip_test_kit::victim::{DEADLINE, Plan, Victim};
+use librip_test_kit::victim::{DEADLINE, Plan, Victim, shared_directory};
 use read_rip::process::live::LiveTarget;
 use read_rip::stacks::Unwinder;
 use read_rip::standing::Standings;
@@ -19,7 +19,6 @@ use read_rip::target::{Sleep, Task};
 use read_rip::waits::{
     Basis, Clue, Doubt, MutexType, Owner, Preference, Protocol, Role, Wait, WaitKind, Waits,
 };
-use tempfile::TempDir;
 
 /// A thread that is stuck.
 struct Stuck {
@@ -101,8 +100,7 @@ fn sleeps_in_futex(task: &Task) -> bool {
 
 /// Compiles the program once for all tests of this binary. The directory stays until the binary ends.
 fn build(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
-    static DIRECTORY: OnceLock<TempDir> = OnceLock::new();
-    let directory = DIRECTORY.get_or_init(librip_test_kit::victim::tempdir).path();
+    let directory = shared_directory();
     if !can(compiler, flags, directory) {
         return None;
     }

@@ -3,7 +3,7 @@
 //! It does not interpret rings: [`oracle`](crate::oracle) does. A test waits for lines and for the ends of processes,
 //! never for a time. Everything has a deadline: a victim that hangs is killed, and its test fails.
 
-#![allow(unsafe_code, reason = "poll, pidfd and prctl")]
+#![allow(unsafe_code, reason = "poll, pidfd, prctl and atexit")]
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::oracle::{Damage, Ring};
@@ -21,6 +22,24 @@ pub const DEADLINE: Duration = Duration::from_secs(300);
 /// A directory on tmpfs. It is removed when the test ends.
 pub fn tempdir() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("rip-test.").tempdir_in("/dev/shm").unwrap()
+}
+
+/// A directory on tmpfs for all tests of a program, which removes it when it exits: values in statics are not dropped.
+pub fn shared_directory() -> &'static Path {
+    static DIRECTORY: OnceLock<tempfile::TempDir> = OnceLock::new();
+    extern "C" fn remove() {
+        if let Some(directory) = DIRECTORY.get() {
+            // Nobody could be told.
+            let _ = std::fs::remove_dir_all(directory.path());
+        }
+    }
+    let make = || {
+        // SAFETY: the function may run at any time: what it uses is never dropped.
+        let status = unsafe { libc::atexit(remove) };
+        assert_eq!(status, 0, "atexit");
+        tempdir()
+    };
+    DIRECTORY.get_or_init(make).path()
 }
 
 /// Multiplies the number of rounds of tests that look for races: `RIP_TORTURE`, 1 by default.
