@@ -34,9 +34,6 @@ use crate::{
     SITE_OWNED_BY_RULE, SITE_READERS_FIRST, SITE_SHARED, SITE_TRY, SITE_UPGRADABLE, SITE_WRAPPER,
 };
 
-/// [`CallLocation::state`]: the entry is complete.
-pub const ENTRY_COMPLETE: u32 = 1;
-
 /// The bits of a call that are not the location's address.
 pub const CALL_BITS: u64 = 7;
 /// In a call: the attempt does not block, or ends after a time.
@@ -159,7 +156,7 @@ pub const CALL_FILE_LEN_BYTES: usize = 96;
 #[repr(C)]
 #[derive(Debug)]
 pub struct CallLocation {
-    /// [`ENTRY_COMPLETE`], written last.
+    /// The entry's [checksum](crate::checksum), written last; 0 before.
     pub state: AtomicU32,
     /// The process.
     pub pid: AtomicU32,

@@ -1,5 +1,5 @@
-//! Checksums of what is written once: the header's identity and geometry, modules, sites, their texts, and names of
-//! locks, and texts of events.
+//! Checksums of what is written once: the header's identity and geometry, modules, sites, their texts, names of locks,
+//! texts of events, and locations of calls.
 //!
 //! They tell a flipped bit from a fact. They are no protection against a writer that means harm: it can compute them
 //! too.
@@ -12,11 +12,12 @@
 //! | [`Site`](crate::Site) | the entry after its state, and the checksum of its text |
 //! | [`StaticText`](crate::StaticText) | the entry after its state, and the checksum of its text |
 //! | [`LockName`](crate::LockName) | the entry after its state |
+//! | [`CallLocation`](crate::CallLocation) | the entry after its state |
 //! | [`Channel`](crate::Channel) | the entry after its state, and the checksum of its name |
 //! | [`Header`] | [`HEADER_CHECKED`], in [`Header::checksum`] |
 //!
-//! A [`CallLocation`](crate::CallLocation) has none yet. What changes while the process runs has none: counters, slots,
-//! words. Entries of held-lock tables have small ones of their own: see [`held_meta`](crate::held_meta).
+//! What changes while the process runs has none: counters, slots, words. Entries of held-lock tables have small ones of
+//! their own: see [`held_meta`](crate::held_meta).
 
 use core::mem::{offset_of, size_of};
 

@@ -5,7 +5,7 @@
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
-use librip_format::{CALL_FILE_LEN_BYTES, ENTRY_COMPLETE};
+use librip_format::{CALL_FILE_LEN_BYTES, CallLocation, Checksum};
 
 use super::{Ring, Table};
 use crate::sys;
@@ -31,8 +31,9 @@ pub(crate) fn write(ring: &Ring, place: &CallPlace<'_>) {
         return;
     };
     let entry = ring.call(index);
+    let pid = sys::pid();
     // ORDERING: relaxed: the state's release publishes all of them.
-    entry.pid.store(sys::pid(), Relaxed);
+    entry.pid.store(pid, Relaxed);
     entry.address.store(place.address, Relaxed);
     entry.line.store(place.line, Relaxed);
     entry.column.store(place.column, Relaxed);
@@ -43,5 +44,18 @@ pub(crate) fn write(ring: &Ring, place: &CallPlace<'_>) {
         field.store(u64::from_ne_bytes(word), Relaxed);
     }
     // ORDERING: release: a reader that sees the state sees the entry.
-    entry.state.store(ENTRY_COMPLETE, Release);
+    entry.state.store(state(pid, place), Release);
+}
+
+/// The state of a complete entry: the checksum of all its other fields.
+fn state(pid: u32, place: &CallPlace<'_>) -> u32 {
+    let CallPlace { address, line, column, file_len_bytes, file } = *place;
+    let mut covered = [0; size_of::<CallLocation>() - size_of::<u32>()];
+    covered[..4].copy_from_slice(&pid.to_le_bytes());
+    covered[4..12].copy_from_slice(&address.to_le_bytes());
+    covered[12..16].copy_from_slice(&line.to_le_bytes());
+    covered[16..20].copy_from_slice(&column.to_le_bytes());
+    covered[20..24].copy_from_slice(&file_len_bytes.to_le_bytes());
+    covered[28..].copy_from_slice(file);
+    Checksum::new().with(&covered).state()
 }

@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use librip_format::CallLocation as Raw;
 
 use super::bytes::Bytes;
-use super::table::{entries, used_bytes};
+use super::table::{CHANGED, entries, has_its_checksum, used_bytes};
 use super::{Defect, Header, RegionKind, SiteFlags, Source};
 
 /// The location of a call, as the ring has it.
@@ -51,12 +51,17 @@ pub(super) fn read(source: &Source, header: &Header, defects: &mut Vec<Defect>) 
     let table = used_bytes(source, header.calls, kind, defects);
     let mut calls = Vec::new();
     let mut damaged = 0;
-    let complete = |entry: &Bytes<'_>| entry.u32(offset_of!(Raw, state)) == librip_format::ENTRY_COMPLETE;
+    let complete = |entry: &Bytes<'_>| librip_format::is_complete(entry.u32(offset_of!(Raw, state)));
+    let mut changed = 0;
     for entry in entries(&table, header.calls).filter(complete) {
         match call(&entry) {
+            _ if !has_its_checksum(&entry) => changed += 1,
             Some(call) => calls.push(call),
             None => damaged += 1,
         }
+    }
+    if changed > 0 {
+        defects.push(Defect::Entries { kind, count: changed, what: CHANGED });
     }
     if damaged > 0 {
         defects.push(Defect::Entries { kind, count: damaged, what: "a line or file is impossible" });

@@ -3,12 +3,12 @@
 //! It does not choose what a lock is called: it reads a table.
 
 use std::collections::HashMap;
-use std::mem::{offset_of, size_of};
+use std::mem::offset_of;
 
-use librip_format::{Checksum, LockName, is_complete};
+use librip_format::{LockName, is_complete};
 
 use super::bytes::Bytes;
-use super::table::{entries, used_bytes};
+use super::table::{CHANGED, entries, has_its_checksum, used_bytes};
 use super::{Defect, Header, RegionKind, Source};
 
 /// All names by pid and address. If two entries name one lock, the later one counts.
@@ -31,14 +31,9 @@ pub(super) fn read(
     let (right, changed): (Vec<_>, Vec<_>) = complete.partition(has_its_checksum);
     if !changed.is_empty() {
         let (kind, count) = (RegionKind::LockNames, changed.len() as u64);
-        defects.push(Defect::Entries { kind, count, what: "the entry does not have its checksum" });
+        defects.push(Defect::Entries { kind, count, what: CHANGED });
     }
     right.iter().filter_map(name).collect()
-}
-
-fn has_its_checksum(entry: &Bytes<'_>) -> bool {
-    let covered = entry.0.get(size_of::<u32>()..).unwrap_or_default();
-    Checksum::new().with(covered).state() == entry.u32(offset_of!(LockName, state))
 }
 
 fn name(entry: &Bytes<'_>) -> Option<((u32, u64), String)> {

@@ -2,6 +2,10 @@
 //!
 //! It does not know what an entry means.
 
+use std::mem::size_of;
+
+use librip_format::Checksum;
+
 use super::bytes::Bytes;
 use super::{Defect, Region, RegionKind, Source};
 
@@ -34,4 +38,13 @@ pub(super) fn used_bytes(
 /// The complete entries of a table.
 pub(super) fn entries(table: &[u8], region: Region) -> impl Iterator<Item = Bytes<'_>> {
     table.chunks_exact((region.entry_len_bytes as usize).max(1)).map(Bytes)
+}
+
+/// What is wrong with an entry that `has_its_checksum` refuses.
+pub(super) const CHANGED: &str = "the entry does not have its checksum";
+
+/// Whether a complete entry without a text has the checksum that its state is.
+pub(super) fn has_its_checksum(entry: &Bytes<'_>) -> bool {
+    let covered = entry.0.get(size_of::<u32>()..).unwrap_or_default();
+    Checksum::new().with(covered).state() == entry.u32(0)
 }

@@ -8,8 +8,9 @@ use std::path::Path;
 use crate::support::fixture::Scratch;
 use crate::support::locks::*;
 use crate::support::run::read_rip;
-use crate::support::synth::{Held, Image, MODULES, NAMES, Ring, SITES, SLOTS, Slot, TEXTS};
-use librip_test_kit::format::{header_at, held_at, lock_name_at, module_at, site_at, slot_at};
+use crate::support::synth::{Call, Held, Image, MODULES, NAMES, Ring, SITES, SLOTS, Slot, TEXTS};
+use librip_test_kit::format::region::CALLS;
+use librip_test_kit::format::{call_at, header_at, held_at, lock_name_at, module_at, site_at, slot_at};
 use read_rip::findings::{self, Confidence, View};
 use read_rip::locations::Locations;
 use read_rip::locks;
@@ -30,7 +31,9 @@ fn deadlock() -> Ring {
     let mut sites = ring();
     sites.sites.iter_mut().for_each(|site| site.flags |= OWNED);
     let ring = sites.with_slots([transfer("saver", 10, A, B), transfer("spender", 11, B, A)]);
-    Ring { lock_names: vec![(4321, A, "SAVINGS".into()), (4321, B, "CURRENT".into())], ..ring }
+    let call = Call { pid: 4321, address: 0x40_2000, file: "src/bank.rs".into(), line: 40 };
+    let lock_names = vec![(4321, A, "SAVINGS".into()), (4321, B, "CURRENT".into())];
+    Ring { lock_names, calls: vec![call], ..ring }
 }
 
 /// What a reader is told of the parts that are written once.
@@ -41,7 +44,8 @@ fn facts(snapshot: &Snapshot) -> String {
     let identity =
         (header.pid, header.boot_id, header.start_time_ticks, header.uid, header.created_realtime_ns);
     let clock = header.clock.map(|clock| (clock.level, clock.source, clock.shift, clock.base_ticks));
-    format!("{identity:?} {clock:?} {} {:?} {:?} {names:?}", header.host, snapshot.modules, snapshot.sites)
+    let Snapshot { modules, sites, calls, .. } = snapshot;
+    format!("{identity:?} {clock:?} {} {modules:?} {sites:?} {names:?} {calls:?}", header.host)
 }
 
 /// How many of these flips are shown as facts without a defect, and how many flips there are.
@@ -73,6 +77,7 @@ fn a_flipped_bit_in_what_is_written_once_is_noticed() {
         ("sites", image.begin(SITES), 3 * site_at::LEN),
         ("texts", image.begin(TEXTS), texts),
         ("names", image.begin(NAMES), 2 * lock_name_at::LEN),
+        ("calls", image.begin(CALLS), call_at::LEN),
     ] {
         // Every third bit: all positions in a byte.
         let bits = (8 * begin..8 * (begin + len)).step_by(3);

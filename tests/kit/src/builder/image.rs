@@ -59,9 +59,9 @@ impl Image {
         self.begin(kind) + index * len as usize
     }
 
-    /// Gives the header, the modules, the sites and the names of locks their checksums. A test calls it after it has
-    /// changed what they cover, if a reader should not notice that. It leaves out incomplete entries, and what does not
-    /// exist: any bytes can be sealed.
+    /// Gives the header, the modules, the sites, the names of locks and the locations of calls their checksums. A test
+    /// calls it after it has changed what they cover, if a reader should not notice that. It leaves out incomplete
+    /// entries, and what does not exist: any bytes can be sealed.
     pub fn seal(&mut self) -> &mut Image {
         if self.bytes.len() < header_at::LEN {
             return self;
@@ -75,6 +75,7 @@ impl Image {
             (region::MODULES, Some(module_at::PATH)),
             (region::SITES, Some(site_at::TEXT)),
             (region::LOCK_NAMES, None),
+            (region::CALLS, None),
         ] {
             let Some(header) = self.find_region(kind) else { continue };
             let begin = self.get64(header + region_at::OFFSET) as usize;

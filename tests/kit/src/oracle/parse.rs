@@ -310,6 +310,9 @@ fn calls(bytes: &Bytes) -> Result<Vec<Call>, Damage> {
         if bytes.u32(at + call_at::STATE)? == 0 {
             continue;
         }
+        let expected = checksum::state(&bytes.0[at..at + call_at::LEN]);
+        let state = bytes.u32(at + call_at::STATE)?;
+        require!(state == expected, "the call at {at} does not have its checksum");
         let file = bytes.get::<{ call_at::LEN - call_at::FILE }>(at + call_at::FILE)?;
         let len = (bytes.u32(at + call_at::FILE_LEN)? as usize).min(file.len());
         require!(file[len..].iter().all(|&byte| byte == 0), "the call at {at} has a longer file name");
