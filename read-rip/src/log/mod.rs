@@ -62,8 +62,12 @@ pub fn entries(
     let mut leftover = Leftover::default();
     for index in slots {
         let slot = snapshot.recorded(index);
-        let (events, of_slot) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
-        leftover += of_slot;
+        let (mut events, of_slot) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
+        // A recording has words before those of a history, for an event that begins there.
+        events.retain(|event| event.sequence >= slot.first_sequence);
+        if slot.words_from >= slot.first_sequence {
+            leftover += of_slot;
+        }
         let whens = whens(slot, events.iter(), locations, horizon);
         let mut last_ns = 0;
         for (event, when) in events.into_iter().zip(whens) {

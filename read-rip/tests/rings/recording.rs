@@ -6,8 +6,8 @@ use librip_test_kit::Random;
 use read_rip::ring::{self, Follower, IntoParts, NewWords, RecordingWriter, Snapshot, Source, Word};
 
 use crate::support::fixture::Fixture;
-use crate::support::run::show;
-use crate::support::synth::{Ring, Slot};
+use crate::support::run::{read_rip, show};
+use crate::support::synth::{Ring, Site, Slot};
 
 /// The word of a sequence: whoever reads it can tell whether it was recorded.
 fn word(sequence: u64) -> Word {
@@ -122,6 +122,35 @@ fn blocks_that_all_claim_the_rest_of_the_file_do_not_keep_the_reader_busy() {
     }
     std::fs::write(&path, &hostile).unwrap();
     show(&[], &path).fails_with("no image of the ring in it is complete");
+}
+
+#[test]
+fn an_event_that_was_half_written_when_the_image_was_made_is_whole() {
+    const EVENT: u64 = 0x1000;
+    let mut ring = Ring::new().with_sites(&[]).with_clock(2);
+    let site = Site { label: "half {}".into(), ..Site::new(EVENT, "src/said.rs", 7) };
+    ring.sites = vec![site.of(14, 4, &[10])];
+    // A time, a number, and their shape.
+    let operands = [2000, 512, 1 | 2 << 40 | 1 << 46];
+    let said = |slot: Slot| slot.event(EVENT, &operands);
+    let speaker = || said(Slot::thread("speaker", 9));
+    let half = operands.iter().fold(speaker(), |slot, &operand| slot.operand(operand));
+    let fixture = Fixture::of(&ring.clone().with_slots([half]));
+    let source = Source::open(&fixture.path).unwrap();
+    let header = ring::present_header(&source).unwrap();
+    let mut follower = Follower::default();
+    let mut bytes = Vec::new();
+    let mut writer = RecordingWriter::new(&mut bytes).unwrap();
+    writer.words(&follower.new_words(&source, &header).unwrap()).unwrap();
+    writer.image(|parts| ring::write_image(&source, Some(&header), &mut IntoParts(parts)).map(drop)).unwrap();
+    // The event is complete now, and another one follows.
+    let later = ring.with_slots([said(said(speaker()))]).build();
+    std::fs::write(&fixture.path, &later.bytes).unwrap();
+    writer.words(&follower.new_words(&source, &header).unwrap()).unwrap();
+    let path = fixture.path.with_extension("recording");
+    std::fs::write(&path, &bytes).unwrap();
+    let shown = read_rip(["log".as_ref(), path.as_os_str()]).sound().stdout;
+    assert_eq!(shown.matches("half 512").count(), 3, "{shown}");
 }
 
 #[test]

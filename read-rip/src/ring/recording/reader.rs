@@ -19,6 +19,8 @@ use crate::ring::{SequenceBits, Slot, SlotKind, SlotState, Snapshot, Word, Words
 
 /// Of a recording, so many words are read at most, the newest ones: a gigabyte.
 const READ_WORDS_MAX: u64 = 128 << 20;
+/// No event has more words before its last one.
+const EVENT_WORDS_MAX: u64 = librip_format::SHAPE_WORDS_MAX + 1;
 /// What an owner takes in memory besides its words, in words.
 const OWNER_WORDS: u64 = 64;
 /// What a run takes in memory besides its words, in words.
@@ -170,8 +172,10 @@ impl Recording {
                 let before = *from..end.min(begin_of_image);
                 let after = (*from).max(end_of_image)..end;
                 for range in [before, after].into_iter().filter(|range| range.start < range.end) {
-                    let part = (range.start - from) as usize..(range.end - from) as usize;
-                    apart.push(of_run(&recorded.owner, range.start, &words[part]));
+                    // The image may end within an event. Words before the range belong to it, and are of no other.
+                    let begin = range.start.saturating_sub(EVENT_WORDS_MAX).max(*from);
+                    let part = (begin - from) as usize..(range.end - from) as usize;
+                    apart.push(of_run(&recorded.owner, range.start, begin, &words[part]));
                 }
             }
         }
@@ -195,11 +199,11 @@ fn lengthen(slot: &mut Slot, from: u64, before: &[Word]) {
     slot.words_from = from;
 }
 
-/// A history of these words alone.
-fn of_run(owner: &Slot, from: u64, words: &[Word]) -> Slot {
+/// A history of these words alone. Its events are those that end at `first` or later.
+fn of_run(owner: &Slot, first: u64, from: u64, words: &[Word]) -> Slot {
     let count = from + words.len() as u64;
     let words = words.iter().copied().collect();
-    Slot { first_sequence: from, words_from: from, count, words, ..owner.clone() }
+    Slot { first_sequence: first, words_from: from, count, words, ..owner.clone() }
 }
 
 /// The first of the blocks that are read, by how many words each has: the newest ones, as many as there is room for.
