@@ -38,24 +38,30 @@ fn main() -> ExitCode {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         // One cycle in a thousand has an item that takes long.
         let spike = (random >> 33).is_multiple_of(1000).then_some(random >> 20 & 7);
-        rip_slow_cycle!("work", LIMIT, || work(cycles, spike));
+        let inside = rip_slow_cycle!("work", LIMIT, || work(cycles, spike));
         let took = cycle.elapsed();
         if took > LIMIT {
             slow += 1;
-            last_slow.push_back((cycles, took));
+            last_slow.push_back((cycles, took, inside));
             last_slow.drain(..last_slow.len().saturating_sub(SLOW_MAX));
         }
         cycles += 1;
     }
     say(format_args!("{cycles} cycles, {slow} of them slow; the last ones:"));
-    for (cycle, took) in last_slow {
-        say(format_args!("cycle {cycle} took {} us", took.as_micros()));
+    for (cycle, took, inside) in last_slow {
+        say(format_args!(
+            "cycle {cycle} took {} us, {} us of them in its items",
+            took.as_micros(),
+            inside.as_micros()
+        ));
     }
     ExitCode::SUCCESS
 }
 
-fn work(cycle: u64, spike: Option<u64>) {
+/// Returns how long the items took.
+fn work(cycle: u64, spike: Option<u64>) -> Duration {
     rip_event!("cycle {}", cycle);
+    let begun_all = Instant::now();
     for item in 0..ITEMS {
         let _span = rip_span!("item", "{}", item);
         let takes = if spike == Some(item) { Duration::from_millis(7) } else { Duration::from_micros(20) };
@@ -64,4 +70,5 @@ fn work(cycle: u64, spike: Option<u64>) {
             std::hint::spin_loop();
         }
     }
+    begun_all.elapsed()
 }
