@@ -91,25 +91,35 @@ fn the_c_library_exports_the_listed_symbols_however_it_is_built() {
 
 #[test]
 fn the_reader_contains_no_recorder_however_it_is_built() {
-    // It does not depend on librip, so no feature of librip can change it.
-    let ways: [&[&str]; 2] = [&EVERYTHING, &["--package", "read-rip"]];
-    for way in ways {
-        let (built, _guard) = build(way);
-        let program = built.executable("read-rip");
-        let how = format!("cargo build {}", way.join(" "));
-        let symbols = tool(Command::new("nm").arg("--demangle").arg(&program));
-        assert!(symbols.contains("read_rip::"), "{how}: nm lists the program's own symbols");
-        for line in symbols.lines() {
-            // Functions of the recorder, and the names that its assembly and its C interface define.
-            let is_recorder = ["librip::", "librip_enter", "librip_tls", "librip_module", " rip_start"];
-            assert!(!is_recorder.iter().any(|name| line.contains(name)), "{how}: {line}");
-        }
-        let sections = tool(Command::new("readelf").args(["--sections", "--wide"]).arg(&program));
-        assert!(
-            !sections.contains(".note.librip"),
-            "{how}: no mark and no instance of the recorder:\n{sections}"
-        );
+    // Alone: it does not depend on librip, so nothing can bring the recorder along. To build it would be to build most
+    // libraries again, with fewer features.
+    let mut tree = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    tree.args([
+        "tree",
+        "--package",
+        "read-rip",
+        "--edges",
+        "normal,build",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ]);
+    let tree = tool(tree.current_dir(repository()));
+    let has = |package: &str| tree.lines().any(|line| line.split(' ').next() == Some(package));
+    assert!(has("librip-format") && !has("librip"), "{tree}");
+    // With all features of all packages.
+    let (built, _guard) = build(&EVERYTHING);
+    let program = built.executable("read-rip");
+    let symbols = tool(Command::new("nm").arg("--demangle").arg(&program));
+    assert!(symbols.contains("read_rip::"), "nm lists the program's own symbols");
+    for line in symbols.lines() {
+        // Functions of the recorder, and the names that its assembly and its C interface define.
+        let is_recorder = ["librip::", "librip_enter", "librip_tls", "librip_module", " rip_start"];
+        assert!(!is_recorder.iter().any(|name| line.contains(name)), "{line}");
     }
+    let sections = tool(Command::new("readelf").args(["--sections", "--wide"]).arg(&program));
+    assert!(!sections.contains(".note.librip"), "no mark and no instance of the recorder:\n{sections}");
 }
 
 #[test]
