@@ -12,8 +12,8 @@ use super::processes_by;
 use crate::cli::{Common, RingArgs};
 use crate::process::live::Error;
 use crate::process::{
-    Found, MappedFiles, Removal, Unfinished, Unreadable, directories_of_processes, living_threads,
-    newest_first, rings_in, rings_of_process, unfinished_in, unreadable_in,
+    Found, MappedFiles, Removal, Unfinished, Unreadable, directories_of_processes, has_threads, newest_first,
+    rings_in, rings_of_process, unfinished_in, unreadable_in,
 };
 use crate::report::{self, Json, printable};
 use crate::ring::Header;
@@ -80,7 +80,7 @@ pub(super) fn choose(args: &RingArgs, wanted: &Common) -> Result<PathBuf, AppErr
 
 /// The ring of a process.
 fn of_process(pid: u32, wanted: &Common) -> Result<PathBuf, AppError> {
-    let is_alive = !living_threads(pid as i32).is_empty();
+    let is_alive = has_threads(pid as i32);
     let owner = unreadable(wanted).into_iter().find(|ring| ring.pid == pid).map(|ring| ring.owner);
     let rings = rings_of_process(pid, &wanted.directories());
     if rings.is_empty() && (is_alive || owner.is_none()) {

@@ -218,3 +218,8 @@ pub fn living_threads(pid: i32) -> HashSet<u32> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return HashSet::new() };
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
+
+/// Whether a process exists, and its threads can be listed. It does not list them: there may be many.
+pub fn has_threads(pid: i32) -> bool {
+    fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|mut entries| entries.next().is_some())
+}

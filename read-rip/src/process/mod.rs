@@ -38,7 +38,8 @@ pub use find::{
     Found, Unreadable, directories_of_processes, newest_first, rings_in, rings_of_process, unreadable_in,
 };
 pub use liveness::{
-    Activity, Liveness, boottime_in_ring_ns, is_of_another_boot, liveness, living_threads, settled_liveness,
+    Activity, Liveness, boottime_in_ring_ns, has_threads, is_of_another_boot, liveness, living_threads,
+    settled_liveness,
 };
 pub use load::ready_threads;
 pub use mapped::MappedFiles;

@@ -65,12 +65,15 @@ impl<'m> Window<'m> {
         if let Some((begin, bytes)) = self.others.iter().rev().find(covers) {
             return word_in(bytes, address - begin);
         }
+        // A function's words are asked for in any order, so the whole page is read, unless the word is in two pages.
+        let is_in_one_page = address % PART_BYTES <= PART_BYTES - 8;
+        let begin = if is_in_one_page { address - address % PART_BYTES } else { address };
         let mut bytes = vec![0; PART_BYTES as usize];
         self.left_bytes = self.left_bytes.checked_sub(bytes.len())?;
-        let read = self.memory.read_some(address, &mut bytes);
+        let read = self.memory.read_some(begin, &mut bytes);
         bytes.truncate(read);
-        let word = word_in(&bytes, 0);
-        self.others.push((address, bytes));
+        let word = word_in(&bytes, address - begin);
+        self.others.push((begin, bytes));
         word
     }
 
@@ -94,4 +97,55 @@ fn word_in(bytes: &[u8], at: u64) -> Option<u64> {
     let at = usize::try_from(at).ok()?;
     let word = bytes.get(at..at.checked_add(8)?)?;
     Some(u64::from_le_bytes(word.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::target::Unreadable;
+
+    /// Memory where each word is its own address, with a number of reads. Nothing is below 64 KiB.
+    #[derive(Default)]
+    struct Addresses(Cell<usize>);
+
+    impl Memory for Addresses {
+        fn read(&self, _: u64, _: &mut [u8]) -> Result<(), Unreadable> {
+            unreachable!("a window reads as much as there is")
+        }
+
+        fn read_some(&self, address: u64, into: &mut [u8]) -> usize {
+            self.0.set(self.0.get() + 1);
+            if address < 1 << 16 {
+                return 0;
+            }
+            for (byte, at) in into.iter_mut().zip(address..) {
+                *byte = (at & !7).to_le_bytes()[(at & 7) as usize];
+            }
+            into.len()
+        }
+    }
+
+    #[test]
+    fn a_page_elsewhere_is_read_once_in_whatever_order_its_words_are_asked_for() {
+        let memory = Addresses::default();
+        let mut window = Window::new(&memory);
+        window.start(0x7000_0000);
+        let before = memory.0.get();
+        for address in (0x6000_1000..0x6000_2000).rev().step_by(8).map(|last| last - 7) {
+            assert_eq!(window.word(address), Some(address));
+        }
+        assert_eq!(memory.0.get(), before + 1);
+    }
+
+    #[test]
+    fn a_word_in_two_pages_is_read_whole_and_one_that_is_not_there_is_none() {
+        let memory = Addresses::default();
+        let mut window = Window::new(&memory);
+        window.start(0x7000_0000);
+        let bytes = [&0x6000_1ff8_u64.to_le_bytes()[4..], &0x6000_2000_u64.to_le_bytes()[..4]].concat();
+        assert_eq!(window.word(0x6000_1ffc), Some(u64::from_le_bytes(bytes.try_into().unwrap())));
+        assert_eq!([window.word(0x1000), window.word(u64::MAX - 3)], [None; 2]);
+    }
 }

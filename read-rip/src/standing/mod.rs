@@ -131,13 +131,14 @@ impl Standings {
         }
     }
 
-    /// Compares with a later reading of the same threads. Threads that have ended since are [`RunState::Dead`] then.
+    /// Compares with a later reading of the same threads, in the same order. Threads that have ended since are missing
+    /// there, and are [`RunState::Dead`] then.
     pub fn compare(&mut self, later: Vec<Task>, memory: &dyn Memory, window_ns: u64) {
-        let mut later: HashMap<u32, Task> = later.into_iter().map(|task| (task.tid, task)).collect();
+        let mut later = later.into_iter().peekable();
         for (task, thread) in self.target.tasks.iter_mut().zip(&mut self.threads) {
             // Another thread with the same id has another account of the scheduler.
             let is_same = |now: &Task| task.start_ticks == 0 || now.start_ticks == task.start_ticks;
-            let same = later.remove(&task.tid).filter(is_same);
+            let same = later.next_if(|now| now.tid == task.tid).filter(is_same);
             let Some(now) = same else {
                 task.state = RunState::Dead;
                 (task.sleep, task.registers) = (None, None);

@@ -11,7 +11,7 @@
 //!
 //! Memory moves while it is read, and a hostile process can have anything there. So
 //!
-//! * the bytes of an object are read by one call. The kernel may still copy them while a processor changes them: two
+//! * the bytes of an object are read by one call, for all threads that wait for it. The kernel may still copy them while a processor changes them: two
 //!   words of one object can be of two moments. A wait that is the same in two readings, by a thread that did not run
 //!   between them, is not torn;
 //! * the word must be what the call expects. If not, the wait is about to end: [`Doubt::Changing`];
@@ -33,6 +33,7 @@
 //! | `clue` | what the function names of a stack say |
 //! | `names` | the table of these function names |
 //! | `case` | one wait that is examined: its futex, the memory, the living threads |
+//! | `memory` | the memory, each object read once |
 //! | `library` | which C library the target uses |
 //! | `glibc`, `musl` | the layouts of their objects |
 //! | `refused` | a lock that the kernel has refused |
@@ -42,6 +43,7 @@ mod clue;
 mod construct;
 mod glibc;
 mod library;
+mod memory;
 mod musl;
 mod names;
 mod refused;
@@ -56,12 +58,13 @@ use crate::target::{FutexOperation, Memory, RunState, Sleep, Target};
 use case::{Case, Found, only};
 use construct::{Place, Primitive};
 use library::Library;
+use memory::ReadOnce;
 use refused::refused;
 
 /// Examines the waits of a target's threads.
 pub struct Waits<'a> {
     target: &'a Target,
-    memory: &'a dyn Memory,
+    memory: ReadOnce<'a>,
     /// The threads that have not ended, by their ids in their own PID namespace.
     living: HashSet<u32>,
     library: Library,
@@ -80,7 +83,7 @@ impl<'a> Waits<'a> {
             target.tasks.iter().filter(|task| !matches!(task.state, RunState::Zombie | RunState::Dead));
         Waits {
             target,
-            memory,
+            memory: ReadOnce::new(memory),
             living: living.map(|task| task.own_tid).collect(),
             library: Library::of(&target.mappings),
         }
@@ -93,8 +96,12 @@ impl<'a> Waits<'a> {
         let task = self.target.tasks.get(task)?;
         let Some(Sleep::Call(call)) = task.sleep else { return None };
         let futex = call.futex()?;
-        let case =
-            Case { memory: self.memory, living: &self.living, futex, architecture: self.target.architecture };
+        let case = Case {
+            memory: &self.memory,
+            living: &self.living,
+            futex,
+            architecture: self.target.architecture,
+        };
         // A lock that a language makes of a condition variable looks from time to time whether it is free.
         let looks_again = |kind| {
             matches!(kind, WaitKind::Condition { .. })

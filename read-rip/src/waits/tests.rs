@@ -2,10 +2,13 @@
 //!
 //! The end-to-end test `waits` has the real objects of this machine.
 
+use std::cell::Cell;
+
 use librip_test_kit::Random;
 
 use super::testing::{Pieces, mapping, target};
 use super::*;
+use crate::target::Unreadable;
 
 /// The threads of the target. The first one waits.
 const TIDS: [u32; 4] = [501, 502, 503, 504];
@@ -307,6 +310,40 @@ fn locks_without_an_owner_are_known_by_their_functions() {
     let parked = &["parking_lot_core::parking_lot::park", "parking_lot::raw_mutex::RawMutex::lock_slow"];
     let parked = glibc(&[1, 0], 0, PRIVATE_WAIT, 1, parked);
     assert_eq!((parked.object, parked.construct.unwrap().name), (None, "parking_lot::Mutex"));
+}
+
+/// A memory that counts how often it is read.
+struct Counted(Pieces, Cell<usize>);
+
+impl Memory for Counted {
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable> {
+        self.1.set(self.1.get() + 1);
+        self.0.read(address, into)
+    }
+
+    fn read_some(&self, address: u64, into: &mut [u8]) -> usize {
+        self.0.read_some(address, into)
+    }
+}
+
+#[test]
+fn an_object_is_read_once_for_all_threads_that_wait_for_it_and_again_by_the_next_reading() {
+    let target = target(&TIDS, [OBJECT, PRIVATE_WAIT, 2, 0]);
+    let mut memory = Counted(Pieces::default(), Cell::new(0));
+    let owners = |memory: &Counted| -> Vec<Owner> {
+        let waits = Waits::new(&target, memory);
+        (0..TIDS.len()).map(|task| waits.of(task, &Clue::of(LOCK)).unwrap().owner).collect()
+    };
+    memory.0.put(OBJECT, &mutex(0));
+    assert_eq!(owners(&memory), [Owner::Tid(502); TIDS.len()]);
+    let reads_of_one_thread = {
+        let before = memory.1.get();
+        Waits::new(&target, &memory).of(0, &Clue::of(LOCK));
+        memory.1.get() - before
+    };
+    assert_eq!(memory.1.get(), 2 * reads_of_one_thread, "all threads take no more reads than one");
+    memory.0.put(OBJECT, &[2, 0, 503, 1, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(owners(&memory), [Owner::Tid(503); TIDS.len()]);
 }
 
 #[test]

@@ -3,9 +3,13 @@
 //! The directory belongs to one process or thread. Once that has ended, every access fails, even if another one has
 //! got the same id.
 
+use rustix::buffer::spare_capacity;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Dir, Mode, OFlags, openat, readlinkat};
 use rustix::io::{Errno, read, retry_on_intr};
+
+/// There is always room for this much. The kernel gives less at once of most files.
+const READ_BYTES: usize = 64 << 10;
 
 /// Why a file of `/proc` cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,10 +70,8 @@ impl Folder {
         let file = self.file(path)?;
         let mut bytes = Vec::new();
         loop {
-            let len = bytes.len();
-            bytes.resize(len + (64 << 10), 0);
-            let more = retry_on_intr(|| read(&file, &mut bytes[len..]))?;
-            bytes.truncate(len + more);
+            bytes.reserve(READ_BYTES);
+            let more = retry_on_intr(|| read(&file, spare_capacity(&mut bytes)))?;
             if more == 0 {
                 return Ok(bytes);
             }

@@ -109,7 +109,8 @@ impl LiveTarget {
         if status.tgid != pid {
             return LiveTarget::open_here(status.tgid);
         }
-        let stat = process.read("stat").map_err(failed)?;
+        // For `stat` of the process, the kernel adds up the times of all its threads.
+        let stat = process.read(&format!("task/{pid}/stat")).map_err(failed)?;
         let stat = text::stat(&stat).ok_or_else(|| Error::unreadable(pid, "`stat` is not as expected"))?;
         if stat.is_kernel_thread {
             return Err(Error::KernelThread { pid, name: stat.name });
