@@ -9,12 +9,15 @@
 //! | `function_name`, `file_names` | how are long names shortened? |
 //! | `shared_names` | how are names kept once? |
 //! | `wrapper` | where was a wrapper around a lock called, by debug information? |
+//! | `place` | where in the program does a thread stand, by its stack? |
+//! | `c_library` | which functions are those of a C library? |
 //! | `calls` | which addresses are callers of wrappers, and which line is that? |
 //! | `guards` | where did a dropped guard come from? |
 //! | `location`, `look_up`, `table` | where is a PC? |
 //! | `operands` | what do the operands of an event say? |
 //! | `when` | when was a mark that has no time? |
 
+mod c_library;
 mod calls;
 mod file_names;
 mod function_name;

@@ -5,6 +5,7 @@
 
 use read_rip_symbols as symbols;
 
+use super::c_library::is_of_c_library;
 use super::location::Location;
 use super::wrapper::{is_of_wrapper_crate, is_standard_library};
 use super::{LocationId, Locations};
@@ -29,10 +30,11 @@ const SYSTEM_LIBRARIES: &[&str] = &[
 ];
 
 impl Locations<'_> {
-    /// The place of a stack of a process: its innermost frame in the program's own code. Where nothing is known of that
-    /// code, the innermost frame outside of system libraries, or just the innermost one. `None` without frames.
+    /// The place of a stack of a process: its innermost frame in the program's own code. Where no source of that is
+    /// known, the innermost function that is none of a standard library by its name; then the innermost frame outside of
+    /// system libraries, or just the innermost one. `None` without frames.
     pub fn place(&mut self, pid: u32, stack: &Stack) -> Option<LocationId> {
-        let mut outside = None;
+        let (mut named, mut outside) = (None, None);
         for frame in stack.frames.iter().take(DEPTH) {
             // Nothing is looked up in the debug information of system libraries: it is large.
             if self.is_of_system(pid, *frame) {
@@ -42,9 +44,12 @@ impl Locations<'_> {
             if is_of_program(self.get(id)) {
                 return Some(id);
             }
+            if !is_of_library(self.get(id)) {
+                named = named.or(Some(id));
+            }
             outside = outside.or(Some(id));
         }
-        outside.or_else(|| stack.frames.first().map(|&frame| self.of_frame(pid, frame)))
+        named.or(outside).or_else(|| stack.frames.first().map(|&frame| self.of_frame(pid, frame)))
     }
 
     /// Whether a frame is in a system library.
@@ -78,9 +83,16 @@ impl Locations<'_> {
 
 /// Whether the source is known, and is not that of a standard library.
 fn is_of_program(location: &Location) -> bool {
-    let file = location.source.as_ref().map(|(file, _)| &**file);
-    let is_wrapper = location.is_in_wrapper || is_of_wrapper_crate(&location.full_function);
-    file.is_some_and(|file| !is_wrapper && !is_standard_library(file) && !is_c_library(file))
+    location.source.is_some() && !is_of_library(location)
+}
+
+/// Whether the source or the function is that of a standard library, or of a wrapper around locks.
+fn is_of_library(location: &Location) -> bool {
+    match &location.source {
+        _ if location.is_in_wrapper || is_of_wrapper_crate(&location.full_function) => true,
+        Some((file, _)) => is_standard_library(file) || is_c_library(file),
+        None => is_of_c_library(&location.full_function),
+    }
 }
 
 /// Whether a source file is one of a C library: a static program has their code.

@@ -35,7 +35,8 @@ pub(super) fn remove_wrapper_frames(
 
 /// Whether a function belongs to one of the crates of wrappers.
 pub(super) fn is_of_wrapper_crate(function: &str) -> bool {
-    WRAPPERS.contains(&crate_of(function))
+    // A function of C may have the name of a crate.
+    function.contains("::") && WRAPPERS.contains(&crate_of(function))
 }
 
 /// Whether a source file belongs to the standard library of Rust or C++.

@@ -18,13 +18,15 @@ fn c() -> &'static Path {
 
 fn rust() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/idle.rs");
-        let program = directory().join("idle-rust");
-        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        tool(Command::new(rustc).args(["--edition", "2024", "-g", "-O", source, "-o"]).arg(&program));
-        program
-    })
+    PROGRAM.get_or_init(|| compile_rust("idle-rust", &["-g", "-O"]))
+}
+
+fn compile_rust(name: &str, flags: &[&str]) -> PathBuf {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/idle.rs");
+    let program = directory().join(name);
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    tool(Command::new(rustc).args(["--edition", "2024", source, "-o"]).arg(&program).args(flags));
+    program
 }
 
 /// What `check` finds, as `CONFIDENCE KIND`. The balance counts each thread once, and the last line of the view says
@@ -96,6 +98,36 @@ fn with_a_c_library_without_unwind_tables_the_same_is_found() {
     assert!(text.contains("; so does 1 more thread\n"), "{text}");
     let view = stuck.read(&[]).sound().stdout;
     assert!(view.contains("waiting for the mutex savings (0x"), "{view}");
+}
+
+/// In a static program the functions of the C library are among those of the program.
+#[test]
+fn without_debug_information_the_same_is_found_by_the_names_of_functions() {
+    let rust = compile_rust("idle-rust-release", &["-O"]);
+    for (case, sleepers) in [("book-pool", 4), ("queue", 4), ("parked", 4)] {
+        silent(&rust, case, sleepers);
+    }
+    stalled(&rust, "channel-under-a-lock", 5);
+    let stuck = Stuck::start(&rust, &["channel-under-a-lock"], 5);
+    let view = stuck.read(&[]).sound().stdout;
+    assert!(view.contains("\nidle::looks_up : 4 threads at idle-rust-release+0x"), "{view}");
+    for compiler in ["cc", "musl-gcc"] {
+        let flags = ["-O1", "-pthread", "-static"];
+        let Some(idle) = compile("idle.c", &format!("idle-{compiler}-release"), compiler, &flags) else {
+            continue;
+        };
+        for (case, sleepers) in [("queue", 4), ("queue-and-epoll", 8), ("leader", 3), ("book-pool", 4)] {
+            silent(&idle, case, sleepers);
+        }
+        stalled(&idle, "nobody-left", 5);
+        let name = format!("deadlocks-{compiler}-release");
+        let deadlocks = compile("deadlocks.c", &name, compiler, &flags).unwrap();
+        let stuck = Stuck::start(&deadlocks, &["normal"], 2);
+        let expected = if compiler == "cc" { "proven deadlock" } else { "suspected stall" };
+        assert_eq!(check(&stuck, compiler), [expected]);
+        let text = stuck.read(&["check"]).stdout;
+        assert!(text.contains(&format!(" at transfer {name}+0x")), "{text}");
+    }
 }
 
 #[test]
