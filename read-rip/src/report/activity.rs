@@ -254,7 +254,10 @@ impl<'a> ActivityWords<'a> {
                 format!(", owned by thread {tid}, which is not in this process")
             }
             Owner::Unknown(Doubt::Changing) => ", which is changing hands".to_owned(),
-            Owner::Unknown(Doubt::NotStored) if wait.construct.is_some_and(|of| of.role == Role::Lock) => {
+            Owner::Unknown(Doubt::NotStored)
+                if matches!(wait.kind, WaitKind::Mutex { .. })
+                    || wait.construct.is_some_and(|of| of.role == Role::Lock) =>
+            {
                 ", which does not store its holder".to_owned()
             }
             Owner::Nobody | Owner::Unknown(_) => String::new(),

@@ -48,9 +48,20 @@ pub(super) fn named(case: &Case<'_>, primitive: Primitive) -> Option<Found> {
     }
 }
 
-/// Interprets the bytes as a mutex with an owner.
+/// Interprets the bytes as a mutex with an owner, or as a normal one, which stores none.
 pub(super) fn unnamed(case: &Case<'_>) -> Option<Found> {
-    mutex(case).filter(|found| matches!(found.owner, Owner::Tid(_)))
+    mutex(case).filter(|found| match found.owner {
+        Owner::Tid(_) => true,
+        Owner::Unknown(Doubt::NotStored) => has_zeros_of_normal_mutex(case),
+        Owner::Nobody | Owner::Unknown(_) => false,
+    })
+}
+
+/// Whether all words are zero that a normal mutex does not use: 8 of 10, and the lock word is always the same. A
+/// readers-writer lock with 16 readers has this lock word too, and so looks like a mutex if the word before it is zero.
+fn has_zeros_of_normal_mutex(case: &Case<'_>) -> bool {
+    let words = case.object_at(4).and_then(|object| case.words(object));
+    words.is_some_and(|[kind, _, _, unused @ ..]: [u32; 10]| kind & !SHARED == 0 && unused == [0; 7])
 }
 
 fn mutex(case: &Case<'_>) -> Option<Found> {

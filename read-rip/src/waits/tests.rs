@@ -279,6 +279,26 @@ fn a_streams_owner_is_found_through_its_thread_structure() {
 }
 
 #[test]
+fn a_normal_mutex_of_musl_is_known_by_its_zeros_alone_and_has_no_owner() {
+    let sound = [0, 0x8000_0010, 3, 0, 0, 0, 0, 0, 0, 0];
+    let wait = |words: &[u32], operation| musl(words, 4, operation, 0x8000_0010, &[]);
+    let found = wait(&sound, PRIVATE_WAIT);
+    assert!(matches!(found.kind, WaitKind::Mutex { of_type: MutexType::Normal, is_shared: false, .. }));
+    let expected = (Owner::Unknown(Doubt::NotStored), Some(OBJECT), Basis::Bytes);
+    assert_eq!((found.owner, found.object, found.basis), expected);
+    for at in 0..sound.len() {
+        for word in [0, 1, 5, 0x10, u32::MAX] {
+            let mut words = sound;
+            words[at] = word;
+            let is_sound = words == sound || at == 2 && (1..1 << 22).contains(&word);
+            let found = wait(&words, PRIVATE_WAIT);
+            assert_eq!(found.kind != WaitKind::Unknown, is_sound, "{words:x?} {found:?}");
+        }
+    }
+    assert_eq!(wait(&sound, SHARED_WAIT).kind, WaitKind::Unknown, "the call says that processes share it");
+}
+
+#[test]
 fn objects_of_musl() {
     let lock = &["__timedwait", "__pthread_mutex_timedlock", "__pthread_mutex_lock"];
     let normal = musl(&[0, 0x8000_0010, 1], 4, PRIVATE_WAIT, 0x8000_0010, lock);

@@ -131,6 +131,19 @@ fn without_debug_information_the_same_is_found_by_the_names_of_functions() {
 }
 
 #[test]
+fn mutexes_of_a_stripped_static_program_are_seen_and_its_idle_pools_are_no_findings() {
+    let flags = ["-O1", "-pthread", "-static", "-s"];
+    let Some(idle) = compile("idle.c", "idle-musl-stripped", "musl-gcc", &flags) else { return };
+    for (case, sleepers) in [("queue", 4), ("leader", 3), ("book-pool", 4)] {
+        silent(&idle, case, sleepers);
+    }
+    let deadlocks = compile("deadlocks.c", "deadlocks-musl-stripped", "musl-gcc", &flags).unwrap();
+    let view = Stuck::start(&deadlocks, &["normal"], 2).read(&[]).sound().stdout;
+    let waits = view.lines().filter(|line| line.contains(", waiting for the mutex 0x"));
+    assert_eq!(waits.filter(|line| line.ends_with(", which does not store its holder")).count(), 2, "{view}");
+}
+
+#[test]
 fn idle_pools_of_rust_are_no_findings() {
     silent(rust(), "book-pool", 4);
     silent(rust(), "queue", 4);

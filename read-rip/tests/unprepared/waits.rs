@@ -301,8 +301,11 @@ fn objects_of_musl_are_recognised() {
     let not_stored = Owner::Unknown(Doubt::NotStored);
 
     let stuck = Stuck::start(&program, "normal");
-    let wait = stuck.wait(lock);
-    assert_eq!((wait.owner, wait.object), (not_stored, Some(stuck.object)));
+    for frames in [&lock[..], &[]] {
+        let wait = stuck.wait(frames);
+        assert_eq!((wait.owner, wait.object), (not_stored, Some(stuck.object)), "{frames:?}");
+        assert!(matches!(wait.kind, WaitKind::Mutex { .. }), "{wait:?}");
+    }
     for object in ["recursive", "error-checking", "robust", "robust-shared", "inheriting"] {
         let stuck = Stuck::start(&program, object);
         for frames in [&lock[..], &[]] {
