@@ -70,6 +70,10 @@ fn the_end_of_a_thread_without_marks_is_waited_for_too() {
 fn a_thread_at_a_barrier_is_counted_as_such() {
     let ([live, dead], _) = told("barrier");
     assert!(dead.contains("1 waits at a barrier"), "{dead}");
+    for found in [&live, &dead] {
+        assert!(found.contains("    barrier three (0x"), "{found}");
+        assert!(found.contains("): 1 of the 3 threads that it takes waits there\n"), "{found}");
+    }
     assert!(!live.contains("deadlock") && !dead.contains("deadlock"), "{live}{dead}");
 }
 

@@ -114,6 +114,24 @@ fn finds_a_waiter_behind_a_thread_whose_wait_is_recorded() {
 }
 
 #[test]
+fn a_recorded_barrier_says_how_many_threads_wait_and_how_many_it_takes() {
+    let mut victim = start("holder-at-a-recorded-barrier");
+    victim.kill();
+    let remains = victim.wait();
+    let ring = remains.ring_path();
+    let text = |command: &[&str]| String::from_utf8(read_rip(command, &ring).stdout).unwrap();
+    for command in ["check", "locks"] {
+        let said = text(&[command]);
+        assert!(said.contains("1 of the 2 threads that it takes waits there\n"), "{said}");
+    }
+    let json = text(&["locks", "--json"]);
+    let lines = json.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let barriers = lines.filter(|line| line["data"]["type"] == "barrier");
+    let rounds: Vec<Value> = barriers.map(|line| line["data"]["threads_of_round"].clone()).collect();
+    assert_eq!(rounds, [2]);
+}
+
+#[test]
 fn forty_of_a_hundred_and_one_threads_are_one_long_wait() {
     waits_long("many-behind-one-of-many", |finding| {
         assert_eq!(finding["evidence"]["blocked"], 40);

@@ -45,7 +45,8 @@ pub struct HeldLock {
     /// free.
     pub meta: AtomicU64,
     /// Valid if `meta` has [`HELD_SINCE`]. The time of the wait or the hold, and how often the owner has acquired the
-    /// lock again: see [`held_since`].
+    /// lock again: see [`held_since`]. With [`HELD_FOR_BARRIER`] the latter is how many threads a round of the barrier
+    /// takes, 0 if that is not known or more than [`HELD_RECURSION_MAX`].
     pub since: AtomicU64,
 }
 

@@ -9,7 +9,8 @@ use crate::object::{Barrier, Object};
 use crate::real;
 
 pub(crate) extern "C-unwind" fn wait(barrier: Object<Barrier>, caller: Caller) -> c_int {
-    let blocking = Blocking::begin::<BARRIER>(barrier.address(), caller, StackPointer::here());
+    let blocking = Blocking::begin::<BARRIER>(barrier.address(), caller, StackPointer::here())
+        .in_round(barrier.threads_of_round());
     let has_passed = |result| result == 0 || result == libc::PTHREAD_BARRIER_SERIAL_THREAD;
     block::<BARRIER>(blocking, has_passed, move || real::pthread_barrier_wait(barrier))
 }

@@ -127,6 +127,29 @@ impl Object<Condition> {
     }
 }
 
+impl Object<Barrier> {
+    /// How many threads a round takes; 0 if that is not known.
+    ///
+    /// glibc has it after the number of threads that have come, and that at the beginning of the round, since version
+    /// 2.23. Then follows whether processes share the barrier. Earlier versions have other numbers there: how many
+    /// threads are missing, and how many a round takes. The latter is never 0, and rarely 128.
+    pub(crate) fn threads_of_round(self) -> u32 {
+        const PRIVATE: u32 = 0;
+        const SHARED: u32 = 128;
+        match self.word(12) {
+            PRIVATE | SHARED => self.word(8),
+            _ => 0,
+        }
+    }
+
+    fn word(self, offset: usize) -> u32 {
+        // SAFETY: see the module. Both offsets are within the barrier.
+        let word = unsafe { AtomicU32::from_ptr(self.0.wrapping_byte_add(offset).cast()) };
+        // ORDERING: relaxed: it does not change while the barrier is in use.
+        word.load(Relaxed)
+    }
+}
+
 impl Object<Once> {
     /// Whether the initialiser has returned. Then the C library does nothing.
     #[inline(always)]

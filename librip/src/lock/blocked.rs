@@ -6,8 +6,9 @@
 use crate::lock::site::{Flags, Origin};
 use crate::lock::table::{Entry, Slot};
 use librip_format::{
-    HELD_FOR, HELD_FOR_BARRIER, HELD_FOR_MESSAGE, HELD_FOR_THREAD, HELD_FOR_UNIT, HELD_SEM_WAIT,
-    LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_THREAD, LOCK_TYPE_WAKE, SITE_LOCK_TYPE_SHIFT,
+    HELD_FOR, HELD_FOR_BARRIER, HELD_FOR_MESSAGE, HELD_FOR_THREAD, HELD_FOR_UNIT, HELD_RECURSION_MAX,
+    HELD_SEM_WAIT, LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_THREAD, LOCK_TYPE_WAKE,
+    SITE_LOCK_TYPE_SHIFT,
 };
 
 /// The entry of a thread that blocks. Empty if the thread does not record, or its table has no room.
@@ -33,6 +34,16 @@ impl Blocked {
             entry.set_state(HELD_SEM_WAIT);
         }
         Blocked(entry)
+    }
+
+    /// The thread waits at a barrier, a round of which takes so many threads.
+    pub(crate) fn in_round(mut self, threads: u64) -> Blocked {
+        if let Some(entry) = &mut self.0
+            && threads <= HELD_RECURSION_MAX
+        {
+            entry.set_since(entry.since(), threads);
+        }
+        self
     }
 
     /// The thread no longer blocks.

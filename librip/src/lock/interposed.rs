@@ -312,6 +312,12 @@ impl Blocking {
         Blocking { blocked, object, caller }
     }
 
+    /// The thread waits at a barrier, a round of which takes so many threads.
+    #[inline(never)]
+    pub fn in_round(self, threads: u32) -> Blocking {
+        Blocking { blocked: self.blocked.in_round(threads.into()), ..self }
+    }
+
     /// The thread no longer blocks. `has_it`: whether it has what it waited for.
     #[inline(never)]
     pub fn end<const FLAGS: Flags>(self, has_it: bool) {

@@ -204,7 +204,30 @@ pub(crate) fn block<S: Sites, T>(
     wait: impl FnOnce() -> T,
     has_it: impl FnOnce(&T) -> bool,
 ) -> T {
-    let blocking = Blocking(Blocked::begin(sites.origin(), object, S::FLAGS, sites.wait()));
+    let blocked = Blocked::begin(sites.origin(), object, S::FLAGS, sites.wait());
+    end_block(sites, object, Blocking(blocked), wait, has_it)
+}
+
+/// Waits at a barrier, a round of which takes so many threads.
+#[inline(always)]
+pub(crate) fn block_in_round<S: Sites, T>(
+    sites: S,
+    object: u64,
+    threads: usize,
+    wait: impl FnOnce() -> T,
+) -> T {
+    let blocked = Blocked::begin(sites.origin(), object, S::FLAGS, sites.wait()).in_round(threads as u64);
+    end_block(sites, object, Blocking(blocked), wait, |_| true)
+}
+
+#[inline(always)]
+fn end_block<S: Sites, T>(
+    sites: S,
+    object: u64,
+    blocking: Blocking,
+    wait: impl FnOnce() -> T,
+    has_it: impl FnOnce(&T) -> bool,
+) -> T {
     let result = wait();
     drop(blocking);
     let ends =

@@ -444,6 +444,10 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
                 HeldState::MessageWait => LockType::Message,
                 _ => LockType::Semaphore,
             };
+            if lock.nature.lock_type == LockType::Barrier {
+                lock.threads_of_round =
+                    lock.threads_of_round.max(Some(entry.held.recursion).filter(|&of| of > 0));
+            }
             lock.semaphore_waiters.push(entry.wait(id));
             own.semaphore_wait = Some(entry.lock);
             own.sleep = Some(Box::new(entry.wait(id)));

@@ -27,6 +27,8 @@ pub struct Lock {
     pub condition_waiters: Vec<Wait>,
     /// The threads that wait for a unit of this semaphore, at this barrier, or for a message of this channel.
     pub semaphore_waiters: Vec<Wait>,
+    /// How many threads a round of this barrier takes, as far as known.
+    pub threads_of_round: Option<u16>,
     /// Where the lock was initialised, as far as known.
     pub initialised_at: Option<LocationId>,
     /// Whether the recorder remembers that a thread other than its holder released it.
@@ -50,6 +52,7 @@ impl Lock {
             waiters: Vec::new(),
             condition_waiters: Vec::new(),
             semaphore_waiters: Vec::new(),
+            threads_of_round: None,
             initialised_at: None,
             is_handed_over: false,
             is_from_memory: false,

@@ -58,6 +58,7 @@ fn join(known: &mut Lock, other: Lock) {
     known.semaphore_waiters.extend(other.semaphore_waiters);
     known.initialised_at = known.initialised_at.or(other.initialised_at);
     known.is_handed_over |= other.is_handed_over;
+    known.threads_of_round = known.threads_of_round.or(other.threads_of_round);
     let (nature, more) = (&mut known.nature, other.nature);
     nature.is_process_shared |= more.is_process_shared;
     nature.is_reentrant |= more.is_reentrant;

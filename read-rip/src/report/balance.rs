@@ -9,11 +9,12 @@
 use std::io::{self, Write};
 
 use super::doing::doing;
+use super::locks::round;
 use super::names::LockNames;
 use super::remarks::Checked;
 use super::units::{counted, lasted};
 use crate::findings::{Balance, IdlePool, Outcome, Runtime};
-use crate::locks::LockModel;
+use crate::locks::{LockModel, LockName};
 use crate::ring::Module;
 
 /// What a program brings along whose locks no pthread function takes, and what its locks are called.
@@ -27,6 +28,9 @@ const OTHER_LOCKS: &[(&str, &str)] = &[
     ("libglib-2.", "GLib's locks"),
     ("libcoreclr.", ".NET's monitors"),
 ];
+
+/// No more barriers are named.
+const BARRIERS_MAX: usize = 5;
 
 /// The file name of the interposer.
 const INTERPOSER: &str = "librip_preload.so";
@@ -71,10 +75,23 @@ pub(super) fn balance(
     }
     let unrecorded = is_recorded.then(|| unrecorded(balance, names.locations.modules())).flatten();
     let lines = [waits(balance, names.model.is_end_unknown), unrecorded, histories(checked, names)];
-    for line in lines.into_iter().flatten().chain(balance.pools.iter().map(|one| pool(one, names))) {
+    let lines = lines.into_iter().flatten().chain(barriers(names));
+    for line in lines.chain(balance.pools.iter().map(|one| pool(one, names))) {
         writeln!(out, "    {line}")?;
     }
     Ok(())
+}
+
+/// The barriers at which threads wait for others, as far as it is known how many they take.
+fn barriers<'a>(names: &'a LockNames<'_>) -> impl Iterator<Item = String> + 'a {
+    let waited = names.model.locks.iter().filter_map(|lock| {
+        let name = match &lock.name {
+            LockName::Given(_) | LockName::Symbol(_) => format!("{} ({:#x})", names.lock(lock), lock.address),
+            _ => format!("{:#x}", lock.address),
+        };
+        Some(format!("barrier {name}: {}", round(lock)?))
+    });
+    waited.take(BARRIERS_MAX)
 }
 
 fn other_locks(Runtime { locks, tool, .. }: Runtime, names: &LockNames<'_>) -> String {

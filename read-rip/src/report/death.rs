@@ -32,7 +32,7 @@ pub fn death(
         Some(_) => writeln!(out, "ended by {} in {name}:", reason(death))?,
         None => writeln!(out, "ended by no signal: a debugger made the core of the living process; {name}:")?,
     }
-    stack_lines(out, seen.stack(thread), file, frames)?;
+    stack_lines(out, seen.stack(thread), seen, file, frames)?;
     writeln!(out)
 }
 

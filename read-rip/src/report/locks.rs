@@ -53,6 +53,13 @@ pub fn locks<'s>(
     Ok(())
 }
 
+/// How many threads wait at a barrier, and how many it takes; `None` if nobody waits, or if that is not known.
+pub(super) fn round(lock: &Lock) -> Option<String> {
+    let (here, taken) = (lock.semaphore_waiters.len(), lock.threads_of_round?);
+    let wait = if here == 1 { "waits" } else { "wait" };
+    (here > 0).then(|| format!("{here} of the {taken} threads that it takes {wait} there"))
+}
+
 fn heading(out: &mut dyn Write, lock: &Lock, pid: u32, names: &LockNames<'_>) -> io::Result<()> {
     let bold = anstyle::Style::new().bold();
     let name = match (names.region_of(lock), &lock.name, &lock.class) {
@@ -88,6 +95,9 @@ impl LockWriter<'_> {
         }
         for group in &summary.holders {
             self.holder(lock, group)?;
+        }
+        if let Some(said) = round(lock) {
+            writeln!(self.out, "  {said}")?;
         }
         for group in &summary.semaphore_waiters {
             let what = match lock.nature.lock_type {

@@ -113,7 +113,7 @@ pub fn stacks(
             let more: usize = doings[DOINGS_MAX..].iter().map(|(_, of)| of.len()).sum();
             writeln!(out, "  {}: something else each", counted(more as u64, "more thread"))?;
         }
-        stack_lines(out, &group.stack, &file, frames)?;
+        stack_lines(out, &group.stack, words.seen, &file, frames)?;
         writeln!(out)?;
     }
     Ok(())
@@ -142,6 +142,7 @@ pub(super) fn doings(words: &ActivityWords<'_>, threads: &[usize]) -> Vec<(Strin
 pub(super) fn stack_lines(
     out: &mut dyn Write,
     stack: &Stack,
+    seen: &Standings,
     file: impl Fn(&str) -> String,
     frames: &StackFrames,
 ) -> io::Result<()> {
@@ -149,7 +150,8 @@ pub(super) fn stack_lines(
         let mark = if stack.inferred_from.is_some_and(|from| at >= from) { "?" } else { " " };
         let named = frames.get(&frame).map_or(&[][..], Vec::as_slice);
         if named.is_empty() {
-            writeln!(out, "  {mark} {:#x}", frame.pc)?;
+            let what = if is_generated(seen, frame.pc) { ", in generated code" } else { "" };
+            writeln!(out, "  {mark} {:#x}{what}", frame.pc)?;
         }
         for one in named {
             let function = one.function.as_deref().map_or("unknown".into(), printable);
@@ -165,6 +167,13 @@ pub(super) fn stack_lines(
         writeln!(out, "    cut: {}", why(cut))?;
     }
     Ok(())
+}
+
+/// Whether an address is in code that the program has made itself, as a Java virtual machine does: it can be executed,
+/// and no file is mapped there. Core files do not always say where files were mapped.
+fn is_generated(seen: &Standings, address: u64) -> bool {
+    let mapping = seen.target.mapping_at(address).filter(|_| !seen.is_final);
+    mapping.is_some_and(|mapping| mapping.is_executable && mapping.path.is_none())
 }
 
 /// How many threads of a group are named.

@@ -56,7 +56,8 @@ pub struct HeldLock {
     pub is_shared: bool,
     /// When the wait or the hold began, ticks; `None` if that was not recorded.
     pub since_ticks: Option<u64>,
-    /// How often the owner has acquired the lock again.
+    /// How often the owner has acquired the lock again. At a barrier: how many threads a round takes, 0 if that is not
+    /// known.
     pub recursion: u16,
     /// The sequence of the event that entered the lock.
     pub sequence: SequenceBits,

@@ -12,8 +12,11 @@ use crate::target::{Memory, Unreadable};
 pub(super) struct ReadOnce<'a> {
     memory: &'a dyn Memory,
     /// What was read, by address and length. Each is as long as an object.
-    known: RefCell<HashMap<(u64, usize), Result<Box<[u8]>, Unreadable>>>,
+    known: RefCell<HashMap<(u64, usize), Read>>,
 }
+
+/// What a read gave.
+type Read = Result<Box<[u8]>, Unreadable>;
 
 impl<'a> ReadOnce<'a> {
     pub(super) fn new(memory: &'a dyn Memory) -> ReadOnce<'a> {

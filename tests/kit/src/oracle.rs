@@ -157,7 +157,7 @@ pub struct Held {
     pub shared: bool,
     /// Ticks, or 0 if not known. `None` if the entry has no time.
     pub since: Option<u64>,
-    /// How often the owner acquired it again.
+    /// How often the owner acquired it again. At a barrier: how many threads a round takes, or 0.
     pub recursion: u64,
 }
 

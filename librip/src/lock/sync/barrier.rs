@@ -15,7 +15,7 @@ define_sites!(Sites);
 
 const BARRIER: Flags = LOCK_TYPE_BARRIER << SITE_LOCK_TYPE_SHIFT;
 
-/// [`std::sync::Barrier`], recorded: the ring says which threads wait for others there.
+/// [`std::sync::Barrier`], recorded: the ring says which threads wait for others there, and how many it takes.
 ///
 /// Nobody holds a barrier, so a wait there is in no deadlock that `read-rip` proves. The wait of the last thread, which
 /// does not block, is recorded too.
@@ -33,6 +33,8 @@ const BARRIER: Flags = LOCK_TYPE_BARRIER << SITE_LOCK_TYPE_SHIFT;
 /// ```
 pub struct Barrier {
     inner: sync::Barrier,
+    /// How many threads a round takes.
+    threads: usize,
 }
 
 impl Barrier {
@@ -40,7 +42,7 @@ impl Barrier {
     #[inline]
     #[must_use]
     pub const fn new(n: usize) -> Barrier {
-        Barrier { inner: sync::Barrier::new(n) }
+        Barrier { inner: sync::Barrier::new(n), threads: n }
     }
 
     /// See [`std::sync::Barrier::wait`].
@@ -48,7 +50,9 @@ impl Barrier {
     #[track_caller]
     pub fn wait(&self) -> BarrierWaitResult {
         let address = core::ptr::from_ref(self).addr() as u64;
-        record::block(Sites::<BARRIER>(Location::caller()), address, || self.inner.wait(), |_| true)
+        record::block_in_round(Sites::<BARRIER>(Location::caller()), address, self.threads, || {
+            self.inner.wait()
+        })
     }
 }
 

@@ -42,6 +42,8 @@ struct Lock<'a> {
     waiters: Vec<Waiters<'a>>,
     condition_waiters: Vec<Waiters<'a>>,
     semaphore_waiters: Vec<Waiters<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads_of_round: Option<u16>,
     acquisitions: u64,
     contended: u64,
     failed_tries: u64,
@@ -156,6 +158,7 @@ impl<W: Write> Json<W> {
                 waiters: all(&summary.waiters),
                 condition_waiters: all(&summary.condition_waiters),
                 semaphore_waiters: all(&summary.semaphore_waiters),
+                threads_of_round: lock.threads_of_round,
                 acquisitions: lock.record.acquisitions,
                 contended: lock.record.contended,
                 failed_tries: lock.record.failed_tries,
