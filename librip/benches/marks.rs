@@ -58,7 +58,7 @@ use std::time::Instant;
 
 use child::child;
 use companion::Companion;
-use librip::{Builder, Keep, rip_snap};
+use librip::{Builder, Clock, Keep, rip_snap};
 use table::{measure, print_row, print_title};
 use turns::{Candidate, quantile, timed};
 
@@ -72,6 +72,7 @@ fn main() {
     match std::env::var(GROUP).as_deref() {
         Ok("without-ring") => without_ring(),
         Ok("refused") => refused(),
+        Ok("ticks") => ticks(),
         Ok("loops") => loops(),
         _ => all(),
     }
@@ -81,15 +82,16 @@ fn all() {
     print_title("librip/benches/marks.rs");
     child(GROUP, "without-ring");
     child(GROUP, "refused");
-    make_ring(65_536);
+    child(GROUP, "ticks");
+    make_ring(65_536, Clock::Contended);
     one_thread();
     locks();
     two_threads();
     claims();
 }
 
-fn make_ring(slots: u32) {
-    let made = Builder::new().slots(slots).keep(Keep::Never).create();
+fn make_ring(slots: u32, clock: Clock) {
+    let made = Builder::new().slots(slots).keep(Keep::Never).clock(clock).create();
     if let Err(error) = made {
         eprintln!("marks: no ring, so there is nothing to measure: {error}");
         std::process::exit(1);
@@ -201,7 +203,7 @@ fn without_ring() {
 
 /// Runs in a child process, whose ring has one slot. The main thread has it.
 fn refused() {
-    make_ring(1);
+    make_ring(1, Clock::Contended);
     rip_snap!();
     let measured = thread::spawn(|| {
         let mut candidates = [baseline(), Candidate::new("rip_snap!(), thread refused", 0, 4, marks)];
@@ -210,6 +212,13 @@ fn refused() {
     if measured.join().is_err() {
         std::process::exit(1);
     }
+}
+
+/// Runs in a child process. Its threads note the time about once a millisecond.
+fn ticks() {
+    make_ring(65_536, Clock::Ticks);
+    let mut candidates = [baseline(), Candidate::new("rip_snap!() with RIP_CLOCK=ticks", 0, 4, marks)];
+    measure(&mut candidates, None);
 }
 
 fn one_thread() {
@@ -355,7 +364,7 @@ fn claims() {
 fn loops() {
     let rounds =
         std::env::var("RIP_BENCH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(100_000);
-    make_ring(64);
+    make_ring(64, Clock::Contended);
     rip_snap!();
     #[cfg(target_arch = "x86_64")]
     bare::stores(rounds);

@@ -427,7 +427,7 @@ LIBRIP_CALL_ int rip_dump_at_signal(int signal, const char *path);
 #define LIBRIP_CHECKSUM_FACTOR_ UINT64_C(0x9e3779b97f4a7c15)
 /* What is xored with `meta` to change these bits of the state and the flags: the checksum covers them. */
 #define LIBRIP_HELD_CHANGE_(bits) ((bits) ^ (bits) >> LIBRIP_HELD_BITS_SHIFT_)
-#define LIBRIP_CLOCK_LEVEL_ALL_ 2
+#define LIBRIP_CLOCK_LEVEL_ALL_ 3
 
 #ifdef __cplusplus
 #define LIBRIP_CAST_(type, value) reinterpret_cast<type>(value)
@@ -550,6 +550,9 @@ struct librip_block_1 {
     uint64_t is_absent; /* not 0: the thread records nowhere */
     const void *next;
     uint64_t exit_rounds;
+    uint64_t due; /* a mark with this sequence or a later one takes the time */
+    uint64_t period;
+    uint64_t sampled_ticks;
 };
 
 /* What the marks of this module need to know of the ring: see ModuleState in librip/src/arch/mod.rs. */
@@ -580,7 +583,7 @@ struct librip_cycle_1 {
 LIBRIP_ASSERT_(slot, sizeof(struct librip_slot_1) == 512);
 LIBRIP_ASSERT_(held, offsetof(struct librip_slot_1, held) == 112);
 LIBRIP_ASSERT_(count, offsetof(struct librip_slot_1, count) == 504);
-LIBRIP_ASSERT_(block, sizeof(struct librip_block_1) == 32 && offsetof(struct librip_block_1, is_absent) == 8);
+LIBRIP_ASSERT_(block, sizeof(struct librip_block_1) == 56 && offsetof(struct librip_block_1, due) == 32);
 LIBRIP_ASSERT_(module, sizeof(struct librip_module_state_1) == 16);
 LIBRIP_ASSERT_(is_open, offsetof(struct librip_module_state_1, is_open) == 12);
 LIBRIP_ASSERT_(channel, sizeof(struct rip_channel) == 24 && offsetof(struct rip_channel, level) == 8);
@@ -701,7 +704,8 @@ static __attribute__((constructor(101), used, no_instrument_function)) void libr
 
 #define LIBRIP_MARK_(kind, label) librip_mark_(LIBRIP_SITE_VALUE_(kind, 0, 0, 0, label))
 
-/* Gets a cursor for the thread's block in this module; null if there is no ring. Called by the first mark of a thread.
+/* Gets a cursor for the thread's block in this module; null if there is no ring. Called by the first mark of a thread,
+ * and by each mark whose time is due.
  * The call preserves the registers, so that a function that only marks stays a leaf function. It goes through a
  * pointer that the loader fills in, because lazy binding would not preserve all registers. The clobbers are the
  * registers that a stub of the linker may change, if it inserts one that binds lazily. */
@@ -788,6 +792,15 @@ LIBRIP_INLINE_ void librip_store_(uint64_t *cursor, uint64_t sequence, uint64_t 
     __atomic_store_n(&cursor[sequence & librip_mask_()], word, __ATOMIC_RELAXED);
 }
 
+/* As librip_reserve_, for an event without a time: the library notes one if it is due. */
+LIBRIP_INLINE_ uint64_t librip_reserve_timed_(uint64_t *cursor, uint64_t words) {
+    uint64_t sequence = librip_reserve_(cursor, words);
+    if (!LIBRIP_LIKELY_(sequence < librip_tls_1.due)) {
+        librip_enter_();
+    }
+    return sequence;
+}
+
 /* Implements RIP_SNAP and RIP_PROGRESS. The last asm statement keeps later code, which may fault, after the mark. */
 LIBRIP_INLINE_ uintptr_t librip_mark_(uint64_t pc) {
     uint64_t *cursor = librip_cursor_();
@@ -796,14 +809,14 @@ LIBRIP_INLINE_ uintptr_t librip_mark_(uint64_t pc) {
             return pc;
         }
     }
-    librip_store_(cursor, librip_reserve_(cursor, 1), pc);
+    librip_store_(cursor, librip_reserve_timed_(cursor, 1), pc);
     __asm__ __volatile__("" : : : "memory");
     return pc;
 }
 
 /* Records a lock event without times. Returns the sequence of its last word. */
 LIBRIP_INLINE_ uint64_t librip_lock_event_(uint64_t *cursor, uint64_t lock, uint64_t pc) {
-    uint64_t sequence = librip_reserve_(cursor, 2);
+    uint64_t sequence = librip_reserve_timed_(cursor, 2);
     librip_store_(cursor, sequence, LIBRIP_OPERAND_FLAG_ | (lock & LIBRIP_PAYLOAD_MASK_));
     librip_store_(cursor, sequence + 1, pc);
     return sequence + 1;

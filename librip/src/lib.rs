@@ -33,7 +33,7 @@
 //! | `RIP_WORDS` | words of a slot, 16 to 16384 | 64 |
 //! | `RIP_SLOTS` | threads at a time, 1 to 16777216 | 65536 |
 //! | `RIP_KEEP` | keep the ring at exit: `always`, `failure`, `never` | `failure` |
-//! | `RIP_CLOCK` | events with times: `off`, `contended`, `all`: see [`Clock`] | `contended` |
+//! | `RIP_CLOCK` | events with times: `off`, `contended`, `ticks`, `all`: see [`Clock`] | `contended` |
 //!
 //! # Features
 //!

@@ -38,7 +38,7 @@ use crate::process::code;
 use crate::process::exit::RingFile;
 use crate::process::instance::{self, ANCHOR_ABI, Anchor};
 use crate::process::loader::{self, Detail, FoundModule};
-use crate::process::{channels::Channels, clock, current, exit, fork, image, sigbus, thread};
+use crate::process::{channels::Channels, clock, current, exit, fork, image, sampled, sigbus, thread};
 use crate::ring::Ring;
 use crate::ring::module_registry::{self, LoadedModule};
 use crate::start::config::Builder;
@@ -245,8 +245,8 @@ fn open(plan: &Plan, when: When) {
         When::AtFirstMark => unsafe { current::plan(make_at_first_mark) },
     }
     // ORDERING: relaxed: whoever reads them has found the owner with acquire.
-    ANCHOR.mask.store(u64::from(plan.geometry.slot_words) - 1, Relaxed);
-    let spans = plan.geometry.span_entries << arch::SPAN_ENTRIES_SHIFT;
+    ANCHOR.mask.store(u64::from(plan.geometry.slot.words) - 1, Relaxed);
+    let spans = plan.geometry.slot.spans << arch::SPAN_ENTRIES_SHIFT;
     ANCHOR.clock.store(plan.calibration.packed() | spans, Relaxed);
     // This library has marks or an anchor, so `loader::keep_new` has pinned it.
     if let Some(own) = MODULES.iter().find(|module| is_here(module)) {
@@ -276,11 +276,15 @@ pub(crate) fn module_loaded() {
     }
 }
 
-/// `librip_enter_block_1` calls it: a mark found no cursor in this block, the calling thread's of some module.
+/// `librip_enter_block_1` calls it: a mark found no cursor in this block, the calling thread's of some module, or a
+/// time is due.
 ///
 /// The thread may be cancelled here and is unwound then.
 extern "C-unwind" fn enter_block(block: &ThreadBlock) {
     sys::with_errno_kept(|| {
+        if !block.cursor.get().is_null() {
+            return sampled::take(block);
+        }
         sys::with_signals_blocked(|| {
             if let Some(owner) = instance::owner() {
                 (owner.attach)(block);

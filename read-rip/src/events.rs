@@ -149,6 +149,7 @@ mod tests {
             held_in_flux: 0,
             spans: Vec::new(),
             spans_in_flux: 0,
+            sampled: Vec::new(),
             first_sequence: 0,
             count: 100 + words.len() as u64,
             words_from: 100,

@@ -46,7 +46,7 @@ fn ring() -> Ring {
     ring.sites.push(Site { module: 1, operands: vec![1, 2], ..Site::new(0x1000, "lib.rs", 3).within("lib") });
     ring.sites.push(Site::new(0x3000, "lock.rs", 4).of(6, 0x104, &[4, 3]));
     ring.sites.push(Site::new(0x3004, "lock.rs", 5).of(4, 0x104, &[4, 5, 3]));
-    let ring = Ring { lock_names: vec![(4321, 0x7000, "cache".into())], ..ring.with_clock(2) };
+    let ring = Ring { lock_names: vec![(4321, 0x7000, "cache".into())], ..ring.with_clock(3) };
     ring.with_slots([
         Slot::thread("one", 1).at(70).marks([0x1000, 0x2000]),
         Slot::thread("locks", 9)

@@ -33,7 +33,7 @@ fn the_headers_offsets_and_constants_are_those_of_the_format() {
         ("count", offset_of!(SlotHeader, count) as u64),
         ("sizeof(struct librip_slot_1)", librip_format::SLOT_HEADER_LEN_BYTES),
         // `arch::ThreadBlock` is private, and asserts the same.
-        ("sizeof(struct librip_block_1)", 32),
+        ("sizeof(struct librip_block_1)", 56),
         ("sizeof(struct librip_module_state_1)", 16),
         // The recorder's `packed`, `by_hand` and `channel_by_hand` assert the same.
         ("sizeof(struct librip_value_1)", 16),

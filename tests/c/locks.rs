@@ -66,7 +66,7 @@ fn story_of(program: &Path, clock: &str) -> Vec<String> {
 fn marks_in_c_leave_the_words_and_the_table_that_marks_in_rust_leave() {
     let twin = directory().join("locks-twin");
     tool(parts::rustc().args(["-O", "--crate-name", "locks"]).arg(fixture("locks.rs")).arg("-o").arg(&twin));
-    for clock in ["contended", "off", "all"] {
+    for clock in ["contended", "off", "ticks", "all"] {
         let rust = story_of(&twin, clock);
         assert!(rust.len() > 60, "{rust:#?}");
         let names: Vec<&String> = rust.iter().filter(|line| line.contains("is called")).collect();
@@ -88,5 +88,31 @@ fn a_thread_with_only_lock_marks_claims_its_slot_with_the_first_one() {
     for level in ["-O0", "-O2"] {
         let program = build(GCC, &["only_locks.c"], &format!("only_locks{level}"), &[level]);
         assert_eq!(run(&program, &[]).stdout, "0 0 1 1\n", "{level}");
+    }
+}
+
+#[test]
+fn marks_and_locks_in_c_take_the_times_that_are_due() {
+    for (source, compiler) in ["marks.c", "only_locks.c"]
+        .into_iter()
+        .flat_map(|source| installed(&[GCC, CLANG]).into_iter().map(move |one| (source, one)))
+    {
+        for level in ["-O0", "-O2"] {
+            let name = format!("sampled-{source}-{}{level}", compiler.name);
+            let program = build(compiler, &[source], &name, &[level]);
+            let times = |clock| {
+                let plan = Plan::new(&program, &[]).env("RIP_CLOCK", clock).env("RIP_KEEP", "always");
+                let ring = plan.run().ring();
+                let slot = ring.slots.iter().find(|slot| slot.count > 0).expect("a slot with words");
+                (slot.sampled.clone(), slot.first_sequence)
+            };
+            let (sampled, first) = times("ticks");
+            assert!(
+                sampled.first().is_some_and(|&(sequence, _)| sequence <= first + 3),
+                "{name}: {sampled:?}"
+            );
+            assert!(sampled.is_sorted_by_key(|&(_, ticks)| ticks), "{name}: {sampled:?}");
+            assert_eq!(times("contended").0, [], "{name}");
+        }
     }
 }

@@ -28,6 +28,7 @@ struct Seen {
     again: usize,
     full: usize,
     in_between: usize,
+    sampled: usize,
 }
 
 fn check(ring: &Ring, cells: &[[u64; 4]], seen: &mut Seen) {
@@ -36,6 +37,9 @@ fn check(ring: &Ring, cells: &[[u64; 4]], seen: &mut Seen) {
     for thread in 0..THREADS {
         let Some(slot) = ring.slots_named(&format!("w{thread}")).next() else { continue };
         assert_eq!(slot.held_overflowed, 0, "there was room for all");
+        assert!(slot.sampled_torn <= 1, "it died at most in one: {:?}", slot.sampled);
+        assert!(slot.sampled.is_sorted_by_key(|&(_, ticks)| ticks), "{:?}", slot.sampled);
+        seen.sampled += slot.sampled.len();
         assert!(slot.held.iter().all(|held| addresses.contains(&held.lock)), "{:?}", slot.held);
         seen.full += usize::from(slot.held.len() == LOCKS);
         // A thread does one operation at a time, so at most one lock may be between two steps.
@@ -85,7 +89,7 @@ fn the_recorded_holders_are_true_at_any_instant_of_death() {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        let clock = ["contended", "all", "off"][round as usize % 3];
+        let clock = ["contended", "all", "off", "ticks"][round as usize % 4];
         let words = ["64", "16"][round as usize % 2];
         let plan = plan(&["storm", &round.to_string()]).env("RIP_CLOCK", clock).env("RIP_WORDS", words);
         let mut victim = plan.start();
@@ -100,7 +104,10 @@ fn the_recorded_holders_are_true_at_any_instant_of_death() {
         let cells = progress::read_all(&remains.dir().join("progress"));
         check(&remains.ring(), &cells, &mut seen);
     }
-    let Seen { held, shared, again, full, in_between } = seen;
-    eprintln!("held {held}, shared {shared}, again {again}, full tables {full}, in between {in_between}");
+    let Seen { held, shared, again, full, in_between, sampled } = seen;
+    eprintln!(
+        "held {held}, shared {shared}, again {again}, full tables {full}, in between {in_between}, times {sampled}"
+    );
+    assert!(sampled > 300, "the test is too kind");
     assert!(held > 300 && shared > 30 && again > 3 && full > 0 && in_between > 20, "the test is too kind");
 }

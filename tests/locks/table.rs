@@ -134,7 +134,7 @@ fn each_mode_of_a_readers_writer_lock_is_recorded() {
 
 #[test]
 fn events_have_the_times_that_the_clock_setting_asks_for() {
-    for (clock, level) in [("off", 0), ("contended", 1), ("all", 2)] {
+    for (clock, level) in [("off", 0), ("contended", 1), ("ticks", 2), ("all", 3)] {
         let (mut victim, locks) = start(plan(&["timed"]).env("RIP_CLOCK", clock), 3);
         let ring = at_pause(&mut victim);
         assert_eq!(ring.clock_level, level);

@@ -139,3 +139,78 @@ fn without_times_events_lie_between_the_claim_and_the_reading() {
     victim.kill();
     victim.wait();
 }
+
+/// The rate of a young ring's clock is known to a hundredth, so its times may be wrong by this much.
+const INEXACT_NS: u64 = 1_000_000;
+
+/// When a mark was, ns since boot: the earliest and the latest moment. Equal if it has a time.
+fn span_of(event: &Value) -> (u64, u64) {
+    let ns = |key: &str| event[key].as_str().map(|ns| ns.parse::<u64>().unwrap());
+    match ns("boottime_ns") {
+        Some(time) => (time, time),
+        None => (ns("after_boottime_ns").expect("a claim"), ns("before_boottime_ns").expect("a reading")),
+    }
+}
+
+/// The next line of a part of the victim that says what it marked, and between which moments.
+fn marked(victim: &mut Victim, what: &str) -> (u64, u64) {
+    loop {
+        let line = victim.line();
+        if let [said, begin, end] = line.split(' ').collect::<Vec<_>>()[..]
+            && said == what
+        {
+            return (begin.parse().unwrap(), end.parse().unwrap());
+        }
+    }
+}
+
+#[test]
+fn with_ticks_plain_marks_say_when_they_were_alive_dead_and_saved() {
+    let mut victim = plan(&["sampled"]).env("RIP_CLOCK", "ticks").start();
+    let marks = |ring: &Path, label: &str| -> Vec<(u64, u64)> {
+        let threads = json(&["-t"], "thread", ring);
+        let events = threads[0]["events"].as_array().unwrap();
+        events.iter().filter(|event| event["location"]["label"] == label).map(span_of).collect()
+    };
+    let is_within = |(after, before): (u64, u64), (begin, end): (u64, u64)| {
+        begin <= after + INEXACT_NS && before <= end + INEXACT_NS
+    };
+    let ring = victim.ring_path();
+    let truth = marked(&mut victim, "first");
+    let [first] = marks(&ring, "first")[..] else { panic!("one mark") };
+    assert!(
+        is_within((first.0, first.0), (0, truth.1)) && first.1 >= truth.0,
+        "{first:?} is not in {truth:?}"
+    );
+
+    victim.go_on();
+    let busy = marked(&mut victim, "busy");
+    let check_busy = |marks: &[(u64, u64)]| {
+        // Marks of the last period have the reading as a bound.
+        let (sampled, rest): (Vec<_>, Vec<_>) = marks.iter().partition(|(after, before)| after == before);
+        assert!(!sampled.is_empty() && sampled.iter().all(|&&time| is_within(time, busy)), "{sampled:?}");
+        assert!(rest.iter().all(|&&(after, _)| is_within((after, after), busy)), "{busy:?} {rest:?}");
+        assert!(marks.is_sorted_by_key(|&(after, _)| after) && marks.is_sorted_by_key(|&(_, before)| before));
+    };
+    check_busy(&marks(&ring, "busy"));
+
+    victim.go_on();
+    let truth = marked(&mut victim, "last");
+    let live_copy = saved(&victim, "live.gz");
+    let check = |ring: &Path| {
+        check_busy(&marks(ring, "busy"));
+        let [last] = marks(ring, "last")[..] else { panic!("one mark") };
+        // The thread does not know that it paused, so the time before the pause may be the bound.
+        assert!(is_within((last.0, last.0), (busy.0, truth.1)) && truth.0 <= last.1 + INEXACT_NS, "{last:?}");
+    };
+    check(&ring);
+    check(&live_copy);
+
+    victim.go_on();
+    let truth = marked(&mut victim, "waited");
+    victim.kill();
+    let remains = victim.wait();
+    check(&remains.ring_path());
+    let [waited] = marks(&remains.ring_path(), "waited")[..] else { panic!("one mark") };
+    assert!(waited.0 == waited.1 && is_within(waited, truth), "{waited:?} is not in {truth:?}");
+}

@@ -22,7 +22,9 @@ fn every_call_on_every_kind_of_lock_gives_the_same_answer() {
     let without = plan(&program, &[], &[]).run();
     without.expect_success();
     assert!(without.stdout.lines().count() > 2000);
-    for (name, value) in [("RIP_CLOCK", "contended"), ("RIP_CLOCK", "all"), ("RIP_RING", "off")] {
+    for (name, value) in
+        [("RIP_CLOCK", "contended"), ("RIP_CLOCK", "ticks"), ("RIP_CLOCK", "all"), ("RIP_RING", "off")]
+    {
         expect_same(&plan(&program, &[], &[preload()]).env(name, value).run(), &without);
     }
 }

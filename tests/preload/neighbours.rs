@@ -10,7 +10,7 @@ fn recording_calls_no_function_that_another_library_may_have_replaced() {
     let without = plan(&program, &[], &[&library]).run();
     without.expect_success();
     for libraries in [[preload(), &library], [&library, preload()]] {
-        for clock in ["off", "contended", "all"] {
+        for clock in ["off", "contended", "ticks", "all"] {
             let with =
                 plan(&program, &[], &libraries).env("RIP_CLOCK", clock).env("RIP_KEEP", "always").run();
             expect_same(&with, &without);

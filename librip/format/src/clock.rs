@@ -9,8 +9,11 @@ pub const CLOCK_LEVEL_OFF: u32 = 0;
 /// [`Header::clock_level`](crate::Header::clock_level): an event has a time where a thread waits, where it releases a
 /// lock that it waited for, and where it has a shape or belongs to a span.
 pub const CLOCK_LEVEL_CONTENDED: u32 = 1;
-/// [`Header::clock_level`](crate::Header::clock_level): every lock event has a time.
-pub const CLOCK_LEVEL_ALL: u32 = 2;
+/// [`Header::clock_level`](crate::Header::clock_level): as `CLOCK_LEVEL_CONTENDED`, and slots have
+/// [`sampled`](crate::sampled) times.
+pub const CLOCK_LEVEL_TICKS: u32 = 2;
+/// [`Header::clock_level`](crate::Header::clock_level): as `CLOCK_LEVEL_TICKS`, and every lock event has a time.
+pub const CLOCK_LEVEL_ALL: u32 = 3;
 
 /// [`Header::clock_source`](crate::Header::clock_source): the processor's counter (TSC, CNTVCT).
 pub const CLOCK_SOURCE_COUNTER: u32 = 1;

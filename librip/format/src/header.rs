@@ -152,8 +152,9 @@ pub struct Header {
     /// How many entries for channels a slot has, after its open spans; 0 if none of the program's modules had channels
     /// when the ring was made. See [`channel`](crate::channel).
     pub channel_entries: u32,
-    /// 0.
-    pub reserved: u32,
+    /// How many sampled times a slot keeps, after its entries for channels: 0 or
+    /// [`SAMPLED_TIMES`](crate::SAMPLED_TIMES).
+    pub sampled_times: u32,
     /// Channels, and histories of threads in channels, that found no room.
     pub channels_refused: AtomicU64,
 }
@@ -185,7 +186,7 @@ pub const SETTING_KEEP: u32 = 4;
 /// [`Header::settings_ignored`]: there are fewer slots than asked for, because of a limit on file size or address
 /// space, or because of the size of the file system.
 pub const SETTING_SLOTS_LIMITED: u32 = 8;
-/// [`Header::settings_ignored`]: `RIP_CLOCK` was not `off`, `contended` or `all`.
+/// [`Header::settings_ignored`]: `RIP_CLOCK` was not `off`, `contended`, `ticks` or `all`.
 pub const SETTING_CLOCK: u32 = 16;
 
 const _: () = {

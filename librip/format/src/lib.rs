@@ -29,7 +29,7 @@
 //! +------------------+
 //! | histories        |  HistoryHeader and the words of one thread in one channel; only with channels
 //! +------------------+
-//! | Slot ...         |  512 bytes of SlotHeader, the words, open spans, channels; Header::slot_len_bytes each
+//! | Slot ...         |  512 bytes of SlotHeader, words, open spans, channels, times; Header::slot_len_bytes each
 //! +------------------+ Header::file_len_bytes
 //! ```
 //!
@@ -49,6 +49,7 @@
 //! | [`span`] | the table of open spans |
 //! | [`note`] | the ELF note that describes a site in the program's file |
 //! | [`slot`] | one thread's part of the ring, and its life |
+//! | [`sampled`] | when some events of a thread happened |
 //! | [`incident`] | calls on locks that failed, or that are forbidden |
 //! | [`held`] | the table of locks that a thread holds or waits for |
 //! | [`clock`] | the unit of times |
@@ -103,6 +104,7 @@ pub mod module;
 pub mod note;
 pub mod printf;
 pub mod region;
+pub mod sampled;
 pub mod settings;
 pub mod site;
 pub mod slot;
@@ -120,6 +122,7 @@ pub use incident::*;
 pub use module::*;
 pub use note::*;
 pub use region::*;
+pub use sampled::*;
 pub use site::*;
 pub use slot::*;
 pub use span::*;

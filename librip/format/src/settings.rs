@@ -70,8 +70,8 @@ pub const KEEP: Setting = Setting {
 pub const CLOCK: Setting = Setting {
     name: "RIP_CLOCK",
     bit: SETTING_CLOCK,
-    takes: "off, contended or all",
-    values: Values::Word(&["off", "contended", "all"]),
+    takes: "off, contended, ticks or all",
+    values: Values::Word(&["off", "contended", "ticks", "all"]),
 };
 
 /// All of them.

@@ -15,7 +15,7 @@
 use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use crate::{HELD_MAX, HeldLock, OPEN_SPAN_LEN_BYTES, SEQUENCE_BITS};
+use crate::{HELD_MAX, HeldLock, OPEN_SPAN_LEN_BYTES, SAMPLED_TIMES_LEN_BYTES, SEQUENCE_BITS};
 
 /// The fewest words that a slot can have.
 pub const SLOT_WORDS_MIN: u32 = 16;
@@ -102,9 +102,39 @@ pub const SLOT_FLAG_NAMED: u32 = 1;
 /// Bytes of a slot before its words.
 pub const SLOT_HEADER_LEN_BYTES: u64 = size_of::<SlotHeader>() as u64;
 
-/// Returns the length of a slot with this many words, and room for this many open spans and channels, bytes.
-pub const fn slot_len_bytes(words: u32, spans: u32, channels: u32) -> u64 {
-    SLOT_HEADER_LEN_BYTES + 8 * words as u64 + OPEN_SPAN_LEN_BYTES * spans as u64 + 8 * channels as u64
+/// What a slot has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotParts {
+    /// Words, a power of two.
+    pub words: u32,
+    /// Open spans.
+    pub spans: u32,
+    /// Entries for channels.
+    pub channels: u32,
+    /// Whether it has [`SampledTimes`](crate::SampledTimes).
+    pub has_times: bool,
+}
+
+impl SlotParts {
+    /// Where the open spans begin, bytes from the start of the slot. The words end here.
+    pub const fn spans_at_bytes(&self) -> u64 {
+        SLOT_HEADER_LEN_BYTES + 8 * self.words as u64
+    }
+
+    /// Where the entries for channels begin.
+    pub const fn channels_at_bytes(&self) -> u64 {
+        self.spans_at_bytes() + OPEN_SPAN_LEN_BYTES * self.spans as u64
+    }
+
+    /// Where the sampled times begin, if there are any.
+    pub const fn times_at_bytes(&self) -> u64 {
+        self.channels_at_bytes() + 8 * self.channels as u64
+    }
+
+    /// The length of the slot.
+    pub const fn len_bytes(&self) -> u64 {
+        self.times_at_bytes() + if self.has_times { SAMPLED_TIMES_LEN_BYTES } else { 0 }
+    }
 }
 
 /// A thread's cursor points at the words of its slot. The count is this many bytes before it.
@@ -118,7 +148,8 @@ const _: () = {
     assert!(offset_of!(SlotHeader, held) == 112);
     assert!(offset_of!(SlotHeader, count) == 504);
     assert!(align_of::<SlotHeader>() == 8);
-    assert!(slot_len_bytes(SLOT_WORDS_DEFAULT, 0, 0) == 1024);
+    let default = SlotParts { words: SLOT_WORDS_DEFAULT, spans: 0, channels: 0, has_times: false };
+    assert!(default.len_bytes() == 1024);
     assert!(SLOT_WORDS_MAX as u64 * 2 == 1 << SEQUENCE_BITS);
     assert!(CURSOR_TO_COUNT_BYTES == 8);
 };

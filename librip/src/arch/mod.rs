@@ -5,7 +5,9 @@
 //!
 //! 1. `__rip_mark!`, the instructions of a mark and its ELF note, expanded in the user's crate;
 //! 2. `define_entry!`, which defines the thread-local block, the state of the module, and `librip_enter_1`. A mark
-//!    without a cursor calls this function, which calls Rust code and keeps every register of the marked function.
+//!    without a cursor, or whose time is due, calls this function, which calls Rust code and keeps every register of
+//! the
+//!    marked function.
 //!    `runtime` expands the macro, and says which Rust functions it calls;
 //! 3. functions that read the same symbols from Rust code.
 //!
@@ -20,7 +22,7 @@
 //! A mark must reach its cursor without a call, in a shared library too. That takes the *initial-exec* TLS model, which
 //! stable Rust cannot ask for: `thread_local!` in a `cdylib` calls `__tls_get_addr`. In an executable the linker
 //! relaxes the same instructions to an immediate. The price: a library with marks that `dlopen` loads must find room
-//! for *all* of its thread-local data, not only for our 32 bytes, in glibc's reserve of static TLS. The reserve is
+//! for *all* of its thread-local data, not only for our 56 bytes, in glibc's reserve of static TLS. The reserve is
 //! about 1.6 KiB for all such libraries together. If it is too small, `dlopen` reports "cannot allocate memory in
 //! static TLS block", and `GLIBC_TUNABLES=glibc.rtld.optional_static_tls=8192` helps.
 //!
@@ -69,8 +71,8 @@ macro_rules! symbols {
             ".globl librip_tls_1\n",
             ".hidden librip_tls_1\n",
             ".type librip_tls_1,@object\n",
-            ".size librip_tls_1,32\n",
-            "librip_tls_1: .zero 32\n",
+            ".size librip_tls_1,56\n",
+            "librip_tls_1: .zero 56\n",
             ".globl librip_fork_1\n",
             ".hidden librip_fork_1\n",
             ".type librip_fork_1,@object\n",
@@ -131,7 +133,20 @@ pub(crate) struct ThreadBlock {
     pub(crate) next: Cell<*const ThreadBlock>,
     /// Rounds of thread-specific destructors so far.
     pub(crate) exit_rounds: Cell<u64>,
+    /// An event with this sequence or a later one takes the time: see `process::sampled`. Or a `DUE_*`.
+    pub(crate) due: Cell<u64>,
+    /// How many words after the last time the next one is due.
+    pub(crate) period: Cell<u64>,
+    /// The last time that was taken, ticks.
+    pub(crate) sampled_ticks: Cell<u64>,
 }
+
+/// [`ThreadBlock::due`]: the next event takes the time.
+pub(crate) const DUE_NOW: u64 = 1;
+/// [`ThreadBlock::due`]: the event that is recorded now has a time of its own, and the next one takes the time.
+pub(crate) const DUE_AFTER_THIS: u64 = 0;
+/// [`ThreadBlock::due`]: no event takes the time.
+pub(crate) const DUE_NEVER: u64 = u64::MAX;
 
 /// What a thread remembers while it forks, `librip_fork_1`. All zero outside of a fork, in a child up to its first
 /// mark.
@@ -210,13 +225,15 @@ pub(crate) struct Settings {
 }
 
 unsafe extern "C" {
-    /// Gives this module's block of the calling thread a cursor, or marks it absent. Defined by `define_entry!`.
+    /// Gives this module's block of the calling thread a cursor, or marks it absent. If it has one, notes the time.
+    /// Defined by `define_entry!`.
     safe fn librip_enter_1();
     /// See [`ModuleState`].
     safe static librip_module_1: ModuleState;
 }
 
-/// Claims a slot for the calling thread if it has none and is not absent, as a mark without a cursor does.
+/// Claims a slot for the calling thread if it has none and is not absent, as a mark without a cursor does. For a thread
+/// with a slot, it notes the time, as a mark does whose time is due.
 ///
 /// Call it only if [`module`] is open.
 pub(crate) fn enter() {
@@ -234,10 +251,11 @@ pub(crate) type Dlopen = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_vo
 
 const _: () = {
     use core::mem::{offset_of, size_of};
-    assert!(size_of::<ThreadBlock>() == 32, "librip_tls_1 has this size in assembly");
+    assert!(size_of::<ThreadBlock>() == 56, "librip_tls_1 has this size in assembly");
     assert!(size_of::<ForkBlock>() == 408, "librip_fork_1 has this size in assembly");
     assert!(offset_of!(ThreadBlock, cursor) == 0, "marks load the cursor from the block's start");
     assert!(offset_of!(ThreadBlock, is_absent) == 8, "marks look here before they enter");
+    assert!(offset_of!(ThreadBlock, due) == 32, "marks compare their sequences with it");
     assert!(size_of::<ModuleState>() == 16, "librip_module_1 has this size in assembly");
     assert!(offset_of!(ModuleState, mask) == 0, "marks load the mask from the state's start");
     assert!(offset_of!(ModuleState, is_open) == 12, "marks look here before they enter");

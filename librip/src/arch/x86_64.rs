@@ -6,12 +6,12 @@ use super::{Dlopen, ForkBlock, ThreadBlock};
 
 /// The instructions of a mark, and the note that describes its site.
 ///
-/// Twelve instructions if the thread has a slot. `xadd` without `lock` reserves the word: it is one instruction, so a
+/// Fourteen instructions if the thread has a slot. `xadd` without `lock` reserves the word: it is one instruction, so a
 /// signal handler that marks comes entirely before or entirely after it. It costs what a load, an add and a store cost.
 ///
 /// The assembly has no options, for these reasons. Not `nomem`, `readonly` or `pure`: the mark must stay before code
 /// that may fault. Not `nostack`: the cold path calls, so the red zone must be left alone and the stack
-/// must be aligned. Not `preserves_flags`: `test` and `xadd` change them.
+/// must be aligned. Not `preserves_flags`: `test`, `xadd` and `cmp` change them.
 ///
 /// Each site has a `static` `$text` of its own, so that no two sites have identical assembly. LLVM merges identical
 /// assembly, and two sites would then have one PC.
@@ -27,6 +27,9 @@ macro_rules! __rip_mark {
             "jz 21f",
             "mov {word:e}, 1",
             "xadd qword ptr [{cursor} - 8], {word}",
+            "cmp {word}, qword ptr fs:[{block} + 32]",
+            "jae 22f",
+            "24:",
             "mov {index}, {word}",
             "and {index}, qword ptr [rip + librip_module_1]",
             "shl {word}, 49",
@@ -45,6 +48,10 @@ macro_rules! __rip_mark {
             "call librip_enter_1",
             // From the start: a handler may have forked meanwhile, and the child's cursor is null again.
             "jmp 20b",
+            // The time is due. The entry keeps all registers.
+            "22:",
+            "call librip_enter_1",
+            "jmp 24b",
             ".previous",
             $crate::__rip_note!(),
             block = out(reg) _,

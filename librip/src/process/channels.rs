@@ -46,7 +46,7 @@ impl Channels {
         // ORDERING: relaxed: ordered by the release below.
         self.table.store(table, Relaxed);
         self.histories_len.store(ring.geometry.capacity(Table::Histories), Relaxed);
-        self.entries.store(u64::from(ring.geometry.channel_entries), Relaxed);
+        self.entries.store(u64::from(ring.geometry.slot.channels), Relaxed);
         // ORDERING: release, pairs with the acquires here: the other fields are there.
         self.histories.store(histories, Release);
     }
@@ -68,6 +68,12 @@ impl Channels {
         let level = entry.wrapping_add(offset_of!(ChannelEntry, level)).cast::<u32>();
         // SAFETY: an aligned field of an entry of the table, in a mapping that stays.
         Some(unsafe { AtomicU32::from_ptr(level) })
+    }
+
+    /// The number of channels that a slot has entries for.
+    pub(crate) fn of_slot(&self) -> u32 {
+        // ORDERING: relaxed: it is 0, or was stored before a thread had a cursor.
+        self.entries.load(Relaxed) as u32
     }
 
     /// Whether slots have an entry for this channel.

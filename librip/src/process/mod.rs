@@ -15,6 +15,7 @@ pub(crate) mod image;
 pub(crate) mod instance;
 pub(crate) mod kin;
 pub(crate) mod loader;
+pub(crate) mod sampled;
 pub(crate) mod seen;
 pub(crate) mod sigbus;
 pub(crate) mod slot;

@@ -18,7 +18,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::channels::Channels;
 use super::clock;
-use crate::arch;
+use crate::arch::{self, DUE_AFTER_THIS, DUE_NOW};
 use librip_format::{OpenSpan, SEQUENCE_SHIFT, SlotHeader, pack, payload};
 
 /// The calling thread's slot.
@@ -57,7 +57,13 @@ impl Slot {
     #[inline(always)]
     pub(crate) fn header(self) -> &'static SlotHeader {
         // SAFETY: a cursor points right after the header of a slot, in a mapping that stays. All fields are atomics.
-        unsafe { &*self.words.as_ptr().wrapping_byte_sub(size_of::<SlotHeader>()).cast::<SlotHeader>() }
+        unsafe { &*self.begin() }
+    }
+
+    /// Where the slot begins.
+    #[inline(always)]
+    pub(crate) fn begin(self) -> *const SlotHeader {
+        self.words.as_ptr().wrapping_byte_sub(size_of::<SlotHeader>()).cast()
     }
 
     /// Records an event and returns the sequence of its PC word. The operands come in three parts, in this order.
@@ -68,6 +74,9 @@ impl Slot {
         pc: u64,
     ) -> u64 {
         let mut words = self.reserve((A + B + C) as u64 + 1);
+        if words.next >= arch::thread_block().due.get() {
+            time_is_due();
+        }
         // Three loops, which the compiler unrolls; it does not unroll one over a chain.
         first.into_iter().for_each(|operand| words.operand(operand));
         second.into_iter().for_each(|operand| words.operand(operand));
@@ -153,6 +162,18 @@ impl Slot {
             // SAFETY: the mask keeps the index within the slot's words, which are in a mapping that stays.
             payload(unsafe { AtomicU64::from_ptr(word_at) }.load(Relaxed))
         })
+    }
+}
+
+/// Notes the time as that of the event that is being recorded, unless the event has a time of its own.
+#[cold]
+#[inline(never)]
+fn time_is_due() {
+    let due = &arch::thread_block().due;
+    if due.get() == DUE_AFTER_THIS {
+        due.set(DUE_NOW);
+    } else {
+        arch::enter();
     }
 }
 

@@ -27,7 +27,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use librip_format::SlotHeader;
 
-use super::{clock, current, instance, kin, state};
+use super::{clock, current, instance, kin, sampled, state};
 use crate::arch::{self, ThreadBlock};
 use crate::ring::fork_copy::{self, NONE_HELD};
 use crate::ring::slots::{self, Claimant, Position, Refusal};
@@ -100,6 +100,7 @@ pub(crate) fn attach(block: &ThreadBlock) {
             // All blocks: a function that the claim called may have marked in another module, whose block is absent
             // since.
             for linked in blocks(own) {
+                linked.due.set(sampled::first_due());
                 linked.cursor.set(cursor);
                 linked.is_absent.set(0);
             }
@@ -108,6 +109,7 @@ pub(crate) fn attach(block: &ThreadBlock) {
     if ptr::eq(block, own) {
         return;
     }
+    block.due.set(sampled::first_due());
     block.cursor.set(own.cursor.get());
     block.is_absent.set(own.is_absent.get());
     if blocks(own).all(|linked| !ptr::eq(linked, block)) {

@@ -198,7 +198,7 @@ impl Control {
     pub(crate) fn new(geometry: &Geometry) -> Result<Control, Errno> {
         let [slots, names, modules] =
             [Table::Slots, Table::LockNames, Table::Modules].map(|table| geometry.capacity(table) as usize);
-        let channels = geometry.channel_entries as usize;
+        let channels = geometry.slot.channels as usize;
         let len_bytes = ARRAYS_AT
             + slots * (size_of::<SlotOwner>() + size_of::<AtomicU64>())
             + names * size_of::<NameKey>()

@@ -5,7 +5,7 @@
 use librip_format::{
     CallLocation, ChannelEntry, Header, LockName, Module, REGION_ALIGN_BYTES, REGION_CALLS, REGION_CHANNELS,
     REGION_HISTORIES, REGION_LOCK_NAMES, REGION_MODULES, REGION_SITES, REGION_SLOTS, REGION_STRINGS,
-    REGION_TEXTS, Region, Site, StaticText, slot_len_bytes,
+    REGION_TEXTS, Region, Site, SlotParts, StaticText,
 };
 
 /// A table of the file.
@@ -74,24 +74,16 @@ pub(crate) struct Extent {
 pub(crate) struct Geometry {
     pub(crate) page_len_bytes: usize,
     pub(crate) file_len_bytes: u64,
-    /// A power of two.
-    pub(crate) slot_words: u32,
-    /// Open spans that a slot has room for, after its words.
-    pub(crate) span_entries: u32,
-    /// Entries for channels that a slot has, after its open spans.
-    pub(crate) channel_entries: u32,
+    /// What a slot has room for.
+    pub(crate) slot: SlotParts,
     extents: [Extent; Table::COUNT],
 }
 
 /// What a ring has to hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
-    /// Words of a slot, a power of two.
-    pub(crate) words: u32,
-    /// Open spans that a slot has room for.
-    pub(crate) spans: u32,
-    /// Entries for channels that a slot has.
-    pub(crate) channels: u32,
+    /// What a slot has room for.
+    pub(crate) slot: SlotParts,
     /// Slots that the program or the operator asks for.
     pub(crate) slots: u64,
     /// Modules that are loaded now.
@@ -148,7 +140,7 @@ impl Geometry {
     ///
     /// What the smallest ring that would do takes, bytes, if the limits forbid it.
     pub(crate) fn plan(demand: &Demand, limits: &Limits) -> Result<(Geometry, bool), u64> {
-        let slot_len = slot_len_bytes(demand.words, demand.spans, demand.channels);
+        let slot_len = demand.slot.len_bytes();
         let for_slots = limits.memory_bytes.checked_sub(demand.tables_len_bytes(limits.page_len_bytes));
         let slots = demand.slots.min(for_slots.unwrap_or(0) / slot_len);
         if slots == 0 {
@@ -176,12 +168,12 @@ impl Geometry {
                 Table::Calls => (CALLS / spare_part, size_of::<CallLocation>() as u64),
                 Table::Strings => (STRINGS / spare_part, size_of::<StaticText>() as u64),
                 // Without channels, these two are empty.
-                Table::Channels => (u64::from(demand.channels), size_of::<ChannelEntry>() as u64),
-                Table::Histories if demand.channels == 0 => (0, 8),
+                Table::Channels => (u64::from(demand.slot.channels), size_of::<ChannelEntry>() as u64),
+                Table::Histories if demand.slot.channels == 0 => (0, 8),
                 Table::Histories => {
                     ((HISTORIES / spare_part / spare_part).min(demand.slots * HISTORIES_OF_SLOT), 8)
                 }
-                Table::Slots => (slots, slot_len_bytes(demand.words, demand.spans, demand.channels)),
+                Table::Slots => (slots, demand.slot.len_bytes()),
             };
             let extent = Extent { offset: end, entry_len_bytes, capacity };
             end = (end + capacity * entry_len_bytes).next_multiple_of(REGION_ALIGN_BYTES);
@@ -189,9 +181,7 @@ impl Geometry {
         });
         Geometry {
             page_len_bytes: limits.page_len_bytes as usize,
-            slot_words: demand.words,
-            span_entries: demand.spans,
-            channel_entries: demand.channels,
+            slot: demand.slot,
             file_len_bytes: end.next_multiple_of(limits.page_len_bytes),
             extents,
         }
@@ -246,8 +236,8 @@ impl Geometry {
 mod tests {
     use super::*;
 
-    const DEMAND: Demand =
-        Demand { words: 64, spans: 0, channels: 0, slots: 1000, modules: 3, sites: 10, text_len_bytes: 500 };
+    const SLOT: SlotParts = SlotParts { words: 64, spans: 0, channels: 0, has_times: false };
+    const DEMAND: Demand = Demand { slot: SLOT, slots: 1000, modules: 3, sites: 10, text_len_bytes: 500 };
     const NO_LIMITS: Limits =
         Limits { file_len_bytes: u64::MAX, memory_bytes: u64::MAX, page_len_bytes: 4096 };
 
@@ -281,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_ring_with_channels_has_room_for_histories_within_the_limits() {
-        let demand = Demand { channels: 8, ..DEMAND };
+        let demand = Demand { slot: SlotParts { channels: 8, ..SLOT }, ..DEMAND };
         let (roomy, _) = Geometry::plan(&demand, &NO_LIMITS).unwrap();
         assert_eq!(
             (roomy.capacity(Table::Channels), roomy.capacity(Table::Histories)),

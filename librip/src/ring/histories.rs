@@ -33,7 +33,7 @@ pub(crate) fn enter_channel(ring: &Ring, name: &[u8], words: u32) -> Option<u64>
 }
 
 fn try_enter(ring: &Ring, name: &[u8], words: u32) -> Option<u64> {
-    let room = ring.geometry.channel_entries as usize;
+    let room = ring.geometry.slot.channels as usize;
     let key = key(name, words);
     let keys = &ring.control.counters().channel_keys[..room.min(CHANNELS_MAX)];
     for (index, place) in (0..).zip(keys) {

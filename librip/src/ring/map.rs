@@ -161,7 +161,7 @@ impl Ring {
 
     /// Where the table of channels is, and where histories are; `None` if the ring has no channels.
     pub(crate) fn of_channels(&self) -> Option<(*mut u8, *mut u64)> {
-        let has_channels = self.geometry.channel_entries > 0;
+        let has_channels = self.geometry.slot.channels > 0;
         has_channels.then(|| (self.entry(Table::Channels, 0), self.entry(Table::Histories, 0).cast()))
     }
 
@@ -187,10 +187,10 @@ impl Ring {
 
     /// The open spans of a slot, free entries included.
     pub(crate) fn spans(&self, index: u64) -> &[OpenSpan] {
-        let spans = self.words(index).wrapping_add(self.geometry.slot_words as usize);
+        let spans = self.words(index).wrapping_add(self.geometry.slot.words as usize);
         // SAFETY: the part of the slot after its words, which has this length, within the mapping and aligned to 8
         // bytes. All fields are atomics.
-        unsafe { core::slice::from_raw_parts(spans.cast(), self.geometry.span_entries as usize) }
+        unsafe { core::slice::from_raw_parts(spans.cast(), self.geometry.slot.spans as usize) }
     }
 
     /// The entries of a slot for its histories in channels.
@@ -198,7 +198,7 @@ impl Ring {
         let channels = self.spans(index).as_ptr_range().end;
         // SAFETY: the part of the slot after its open spans, which has this length, within the mapping and aligned to 8
         // bytes.
-        unsafe { core::slice::from_raw_parts(channels.cast(), self.geometry.channel_entries as usize) }
+        unsafe { core::slice::from_raw_parts(channels.cast(), self.geometry.slot.channels as usize) }
     }
 
     /// The slot that a cursor points into, if it points into this ring.

@@ -95,7 +95,7 @@ impl Builder {
         self
     }
 
-    /// Which events have times. `RIP_CLOCK` (`off`, `contended`, `all`) overrides.
+    /// Which events have times. `RIP_CLOCK` (`off`, `contended`, `ticks`, `all`) overrides.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Builder {
         self.clock = clock;
@@ -143,6 +143,7 @@ impl Builder {
         match get(CLOCK.name).as_deref().and_then(OsStr::to_str) {
             Some("off") => self.clock = Clock::Off,
             Some("contended") => self.clock = Clock::Contended,
+            Some("ticks") => self.clock = Clock::Ticks,
             Some("all") => self.clock = Clock::All,
             _ => {}
         }

@@ -9,8 +9,8 @@ use core::sync::atomic::Ordering::Release;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use librip_format::{
-    BYTE_ORDER, HANDED_OVER_MAX, Header, INCIDENTS_MAX, Incident, MAGIC, SETTING_SLOTS_LIMITED,
-    VERSION_MAJOR, VERSION_MINOR, header_checksum,
+    BYTE_ORDER, HANDED_OVER_MAX, Header, INCIDENTS_MAX, Incident, MAGIC, SAMPLED_TIMES,
+    SETTING_SLOTS_LIMITED, VERSION_MAJOR, VERSION_MINOR, header_checksum,
 };
 
 use super::file::{Name, Naming, NewFile};
@@ -136,7 +136,7 @@ fn header(plan: &Plan, pid: u32, new: &NewFile) -> Header {
         file_system: new.file.file_system(),
         host: plan.host,
         settings_ignored: plan.wish.settings_ignored | limited,
-        slot_words: geometry.slot_words,
+        slot_words: geometry.slot.words,
         slot_len_bytes: geometry.extent(Table::Slots).entry_len_bytes,
         file_len_bytes: geometry.file_len_bytes,
         checksum: 0,
@@ -144,7 +144,7 @@ fn header(plan: &Plan, pid: u32, new: &NewFile) -> Header {
         clock_level: calibration.level,
         clock_source: calibration.source,
         clock_shift: calibration.shift,
-        span_entries: geometry.span_entries,
+        span_entries: geometry.slot.spans,
         clock_base_ticks: calibration.base.ticks,
         clock_base_boottime_ns: calibration.base.boottime_ns,
         clock_ticks_per_kilosecond: calibration.rate.into(),
@@ -171,8 +171,8 @@ fn header(plan: &Plan, pid: u32, new: &NewFile) -> Header {
         threads_refused_filter: 0.into(),
         span_overflows: 0.into(),
         captures_refused: 0.into(),
-        channel_entries: geometry.channel_entries,
-        reserved: 0,
+        channel_entries: geometry.slot.channels,
+        sampled_times: if geometry.slot.has_times { SAMPLED_TIMES as u32 } else { 0 },
         channels_refused: 0.into(),
     }
 }

@@ -5,13 +5,16 @@
 
 #![allow(unsafe_code, reason = "system calls")]
 
-use librip_format::{CHANNELS_MAX, KIND_EVENT, KIND_SPAN_BEGIN, ParsedSite, SITE_CHANNEL, SPANS_MAX};
+use librip_format::{
+    CHANNELS_MAX, KIND_EVENT, KIND_SPAN_BEGIN, ParsedSite, SITE_CHANNEL, SPANS_MAX, SlotParts,
+};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
 use super::config::Builder;
 use super::error::InitError;
 use super::file::Place;
 use crate::process::clock::Calibration;
+use crate::process::clock::Clock;
 use crate::process::exit::Keep;
 use crate::process::loader::FoundModule;
 use crate::ring::Geometry;
@@ -46,9 +49,12 @@ impl Plan {
 fn demand(wish: &Builder, modules: &[FoundModule]) -> Demand {
     let modules = modules.iter().map(|found| &found.module);
     Demand {
-        words: wish.words,
-        spans: if has_spans(modules.clone()) { SPANS_MAX } else { 0 },
-        channels: if has_channels(modules.clone()) { CHANNELS_MAX as u32 } else { 0 },
+        slot: SlotParts {
+            words: wish.words,
+            spans: if has_spans(modules.clone()) { SPANS_MAX } else { 0 },
+            channels: if has_channels(modules.clone()) { CHANNELS_MAX as u32 } else { 0 },
+            has_times: wish.clock >= Clock::Ticks,
+        },
         slots: u64::from(wish.slots),
         modules: modules.len() as u64,
         sites: modules.clone().map(|module| module.sites.len() as u64).sum(),

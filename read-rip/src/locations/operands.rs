@@ -15,11 +15,16 @@ impl Locations<'_> {
 
     /// The time of an event that has one, ns since boot. `now_ns` is the time of the reading or of the process's end.
     pub fn time_of(&self, slot: &Slot, event: &Event, now_ns: Option<u64>) -> Option<u64> {
-        let ticks = match self.operand(slot, event, OperandType::Shape) {
-            Some(_) => slot.values(event.operands.clone())?.ticks?,
-            None => self.operand(slot, event, OperandType::Time)?,
-        };
+        let ticks = self.recorded_ticks(slot, event).or_else(|| sampled_ticks(slot, event))?;
         self.moment(slot, ticks, now_ns)
+    }
+
+    /// The time that is one of the operands.
+    fn recorded_ticks(&self, slot: &Slot, event: &Event) -> Option<u64> {
+        match self.operand(slot, event, OperandType::Shape) {
+            Some(_) => slot.values(event.operands.clone())?.ticks,
+            None => self.operand(slot, event, OperandType::Time),
+        }
     }
 
     /// The moment that a slot's owner recorded as these ticks, ns since boot. `now_ns` is as for
@@ -62,4 +67,11 @@ impl Locations<'_> {
         }
         found
     }
+}
+
+/// The time that was sampled of one of the event's words.
+fn sampled_ticks(slot: &Slot, event: &Event) -> Option<u64> {
+    let first = event.sequence - event.operands.len() as u64;
+    let at = slot.sampled.partition_point(|time| time.sequence < first);
+    slot.sampled.get(at).filter(|time| time.sequence <= event.sequence).map(|time| time.ticks)
 }

@@ -31,8 +31,8 @@ const SYSTEM_LIBRARIES: &[&str] = &[
 
 impl Locations<'_> {
     /// The place of a stack of a process: its innermost frame in the program's own code. Where no source of that is
-    /// known, the innermost function that is none of a standard library by its name; then the innermost frame outside of
-    /// system libraries, or just the innermost one. `None` without frames.
+    /// known, the innermost function that is none of a standard library by its name; then the innermost frame outside
+    /// of system libraries, or just the innermost one. `None` without frames.
     pub fn place(&mut self, pid: u32, stack: &Stack) -> Option<LocationId> {
         let (mut named, mut outside) = (None, None);
         for frame in stack.frames.iter().take(DEPTH) {

@@ -8,7 +8,8 @@
 //!
 //! A thread passes its marks in order. So a mark comes after the last event before it that has a time, and before the
 //! first one after it. Where there is none, it comes after the claim of the slot, and before the thread's exit, the
-//! reading or the process's death.
+//! reading or the process's death. A thread may also have sampled times: of each it is known between which of its
+//! events it was, even if these are no longer in its history.
 //!
 //! # Blind spots
 //!
@@ -19,7 +20,7 @@ use super::guards;
 use super::location::LocationId;
 use super::table::Locations;
 use crate::events::{self, Event, Leftover};
-use crate::ring::{Slot, SlotState, Snapshot};
+use crate::ring::{SampledTime, Slot, SlotState, Snapshot};
 
 /// When something happened, ns since boot: at a time, or between two bounds. What is not known is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,12 +109,10 @@ pub fn dated_history(slot: &Slot, locations: &mut Locations<'_>, horizon: Horizo
     // A history may be long, so there are no more copies of it than needed.
     let undated = |(event, location)| Dated { event, location, when: When::default() };
     let mut dated: Vec<Dated> = events.into_iter().map(undated).collect();
-    let mut after_ns = claimed_ns(slot);
-    for Dated { event, when, .. } in &mut dated {
-        *when = forward(locations.time_of(slot, event, horizon.now_ns), &mut after_ns);
+    let whens = whens(slot, dated.iter().map(|dated| &dated.event), locations, horizon);
+    for (dated, when) in dated.iter_mut().zip(whens) {
+        dated.when = when;
     }
-    let whens = dated.iter_mut().rev().map(|dated| &mut dated.when);
-    backward(whens, exited_ns(slot).or(horizon.end_ns));
     (dated, leftover)
 }
 
@@ -125,9 +124,26 @@ pub fn whens<'e>(
     horizon: Horizon,
 ) -> Vec<When> {
     let mut after_ns = claimed_ns(slot);
-    let time_of = |event: &Event| locations.time_of(slot, event, horizon.now_ns);
-    let mut whens: Vec<When> = events.map(|event| forward(time_of(event), &mut after_ns)).collect();
-    backward(whens.iter_mut().rev(), exited_ns(slot).or(horizon.end_ns));
+    let mut sampled = slot.sampled.iter().peekable();
+    let moment = |time: &SampledTime| locations.moment(slot, time.ticks, horizon.now_ns);
+    // The times that were sampled before an event, and after those before it.
+    let mut passed = Vec::new();
+    let mut whens: Vec<When> = events
+        .map(|event| {
+            let mut before = None;
+            while let Some(time) = sampled.next_if(|time| time.sequence < event.sequence) {
+                before = moment(time);
+                after_ns = before.or(after_ns);
+            }
+            passed.push(before);
+            forward(locations.time_of(slot, event, horizon.now_ns), &mut after_ns)
+        })
+        .collect();
+    let mut before_ns = sampled.next().and_then(moment).or(exited_ns(slot)).or(horizon.end_ns);
+    for (when, passed) in whens.iter_mut().zip(passed).rev() {
+        backward(when, &mut before_ns);
+        before_ns = passed.or(before_ns);
+    }
     whens
 }
 
@@ -142,13 +158,11 @@ fn forward(time_ns: Option<u64>, after_ns: &mut Option<u64>) -> When {
     }
 }
 
-/// Adds what the events after each one say. The last event comes first.
-fn backward<'w>(whens: impl Iterator<Item = &'w mut When>, mut before_ns: Option<u64>) {
-    for when in whens {
-        match when.time_ns {
-            Some(time_ns) => before_ns = Some(time_ns),
-            None => *when = When::between(when.after_ns, before_ns),
-        }
+/// Adds what the events after it say.
+fn backward(when: &mut When, before_ns: &mut Option<u64>) {
+    match when.time_ns {
+        Some(time_ns) => *before_ns = Some(time_ns),
+        None => *when = When::between(when.after_ns, *before_ns),
     }
 }
 
@@ -170,7 +184,9 @@ pub fn latest_ns(snapshot: &Snapshot, locations: &Locations<'_>) -> Option<u64> 
         let of_events = events.iter().filter_map(|event| locations.time_of(slot, event, None)).max();
         let held = slot.held.iter().filter_map(|held| held.since_ticks);
         let open = slot.spans.iter().filter_map(|open| open.since_ticks);
-        let of_tables = held.chain(open).filter_map(|ticks| locations.moment(slot, ticks, None)).max();
+        let sampled = slot.sampled.last().map(|time| time.ticks);
+        let of_tables =
+            held.chain(open).chain(sampled).filter_map(|ticks| locations.moment(slot, ticks, None)).max();
         of_events.max(of_tables).max(exited_ns(slot)).max(Some(slot.claimed_boottime_ns))
     };
     snapshot.all_recorded().filter_map(of_slot).max().filter(|&ns| ns > 0)

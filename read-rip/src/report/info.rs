@@ -158,6 +158,7 @@ impl Lines<'_> {
         let which = match clock.level {
             ClockLevel::Off => "off".to_owned(),
             ClockLevel::Contended => "of contended locks".to_owned(),
+            ClockLevel::Ticks => "of contended locks, and of each thread about once a millisecond".to_owned(),
             ClockLevel::All => "of all lock events".to_owned(),
             ClockLevel::Unknown(level) => format!("of an unknown level ({level})"),
         };

@@ -33,7 +33,9 @@ pub enum ClockLevel {
     Off,
     /// Those of threads that wait, and of locks that were waited for.
     Contended,
-    /// All lock events.
+    /// Those, and sampled ones.
+    Ticks,
+    /// Those, and all lock events.
     All,
     /// A level that this version does not know.
     Unknown(u32),
@@ -45,6 +47,7 @@ impl From<u32> for ClockLevel {
         match raw {
             librip_format::CLOCK_LEVEL_OFF => ClockLevel::Off,
             librip_format::CLOCK_LEVEL_CONTENDED => ClockLevel::Contended,
+            librip_format::CLOCK_LEVEL_TICKS => ClockLevel::Ticks,
             librip_format::CLOCK_LEVEL_ALL => ClockLevel::All,
             _ => ClockLevel::Unknown(raw),
         }

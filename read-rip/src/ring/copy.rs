@@ -57,7 +57,7 @@ use librip_format::SlotHeader;
 
 use super::bytes::Bytes;
 use super::owner::{is_same_owner, owner};
-use super::{Defect, Header, SequenceBits, Slot, SlotState, Source, Word, Words, held, span};
+use super::{Defect, Header, SequenceBits, Slot, SlotState, Source, Word, Words, held, sampled, span};
 
 /// Slots are copied this many bytes at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -86,15 +86,17 @@ pub(super) fn slots(
 ) -> (Vec<Slot>, Vec<(usize, usize, u64)>) {
     let region = header.slots;
     let len = region.entry_len_bytes;
-    let spans_from = HEADER_LEN + 8 * header.slot_words as usize;
-    let channels_from =
-        spans_from + header.span_entries as usize * librip_format::OPEN_SPAN_LEN_BYTES as usize;
+    let parts = header.slot_parts();
+    let [spans_from, channels_from, times_from, end] =
+        [parts.spans_at_bytes(), parts.channels_at_bytes(), parts.times_at_bytes(), parts.len_bytes()]
+            .map(|at| at as usize);
     let mut reader = SlotReader {
         source,
         len: len as usize,
         words: header.slot_words as usize,
         spans: spans_from..channels_from,
-        channels: channels_from..channels_from + 8 * header.channel_entries as usize,
+        channels: channels_from..times_from,
+        times: times_from..end,
         slots: Vec::new(),
         histories: Vec::new(),
         damaged: Damaged::default(),
@@ -157,6 +159,8 @@ struct SlotReader<'a> {
     spans: Range<usize>,
     /// Where its entries for channels are.
     channels: Range<usize>,
+    /// Where its sampled times are; empty if there are none.
+    times: Range<usize>,
     slots: Vec<Slot>,
     /// The entries for channels that are not 0.
     histories: Vec<(usize, usize, u64)>,
@@ -240,6 +244,9 @@ impl SlotReader<'_> {
         self.held(&mut slot, bytes, bytes);
         let spans = bytes.0.get(self.spans.clone()).map(Bytes);
         spans.inspect(|spans| self.open_spans(&mut slot, spans, spans));
+        if let Some(times) = bytes.0.get(self.times.clone()).map(Bytes) {
+            slot.sampled = sampled::read(&times, &times, slot.first_sequence);
+        }
         settle(&mut slot, self.words as u64, |index| bytes.u64(HEADER_LEN + 8 * index));
         if slot.damaged > 0 {
             Damaged::note(&mut self.damaged.words, index);
@@ -275,6 +282,13 @@ impl SlotReader<'_> {
                     let first = first.take_all(self.source, at, self.spans.len())?;
                     let second = second.take_all(self.source, at, self.spans.len())?;
                     self.open_spans(&mut slot, &first, &second);
+                }
+                if !self.times.is_empty() {
+                    let [first, second] = &mut spans;
+                    let at = offset + self.times.start as u64;
+                    let first = first.take_all(self.source, at, self.times.len())?;
+                    let second = second.take_all(self.source, at, self.times.len())?;
+                    slot.sampled = sampled::read(&first, &second, slot.first_sequence);
                 }
                 arrange(&mut slot, known, self.words as u64);
                 return Ok(Some(slot));

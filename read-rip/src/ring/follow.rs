@@ -51,9 +51,7 @@ impl Follower {
     pub fn new_words(&mut self, source: &Source, header: &Header) -> io::Result<Vec<NewWords>> {
         let mut found = Vec::new();
         let (mut bytes, mut entries) = (CopiedBytes::default(), CopiedBytes::default());
-        let trailer = SLOT_HEADER_LEN_BYTES
-            + 8 * u64::from(header.slot_words)
-            + librip_format::OPEN_SPAN_LEN_BYTES * u64::from(header.span_entries);
+        let channels_at = header.slot_parts().channels_at_bytes();
         for index in 0..header.slots.used {
             let offset = header.slots.offset + index * header.slots.entry_len_bytes;
             let copied = bytes.take_all(source, offset, size_of::<SlotHeader>())?;
@@ -73,7 +71,7 @@ impl Follower {
             };
             self.follow(source, slot.clone(), place, &is_same, &mut found)?;
             let len = 8 * header.channel_entries as usize;
-            let entries = entries.take_all(source, offset + trailer, len)?;
+            let entries = entries.take_all(source, offset + channels_at, len)?;
             for channel in 0..header.channel_entries as usize {
                 let entry = entries.u64(8 * channel);
                 if !matches!(entry, 0 | librip_format::HISTORY_REFUSED) {

@@ -5,6 +5,8 @@
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 
+use librip_format::SlotParts;
+
 use super::{Clock, Incident, Region};
 
 /// The header of a ring.
@@ -62,6 +64,8 @@ pub struct Header {
     pub captures_refused: u64,
     /// Entries for channels that a slot has.
     pub channel_entries: u32,
+    /// Times that a slot keeps of when its owner recorded words.
+    pub sampled_times: u32,
     /// Channels, and histories of threads in channels, that found no room.
     pub channels_refused: u64,
     /// What the ticks of times mean; `None` if no times are recorded.
@@ -116,6 +120,16 @@ impl Header {
     pub fn threads_refused(&self) -> u64 {
         let counts = [self.threads_refused_full, self.threads_refused_memory, self.threads_refused_filter];
         counts.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// What a slot has room for.
+    pub fn slot_parts(&self) -> SlotParts {
+        SlotParts {
+            words: self.slot_words,
+            spans: self.span_entries,
+            channels: self.channel_entries,
+            has_times: self.sampled_times > 0,
+        }
     }
 
     /// A length of slots, words, that keeps more history; `None`: no ring has longer slots.

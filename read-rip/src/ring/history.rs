@@ -241,6 +241,7 @@ fn of_slot(slot: &Slot, channel: usize, raw: &Bytes<'_>) -> Slot {
         held_in_flux: 0,
         spans: Vec::new(),
         spans_in_flux: 0,
+        sampled: Vec::new(),
         unwritten: 0,
         torn: 0,
         damaged: 0,

@@ -163,6 +163,7 @@ fn slot(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         held_in_flux: 0,
         spans: Vec::new(),
         spans_in_flux: 0,
+        sampled: Vec::new(),
         first_sequence: first,
         count: first + words.len() as u64,
         words_from: first,

@@ -130,6 +130,7 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         lock_names_refused: bytes.u64(offset_of!(Raw, lock_names_refused)),
         captures_refused: bytes.u64(offset_of!(Raw, captures_refused)),
         channel_entries: bytes.u32(offset_of!(Raw, channel_entries)),
+        sampled_times: bytes.u32(offset_of!(Raw, sampled_times)),
         channels_refused: bytes.u64(offset_of!(Raw, channels_refused)),
         clock: None,
         held_overflows: bytes.u64(offset_of!(Raw, held_overflows)),

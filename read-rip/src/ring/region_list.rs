@@ -122,7 +122,9 @@ fn check_slots(header: &mut Header, defects: &mut Vec<Defect>) {
         Some(("the number of open spans per slot", u64::from(header.span_entries)))
     } else if header.channel_entries > CHANNEL_ENTRIES_MAX {
         Some(("the number of channels per slot", u64::from(header.channel_entries)))
-    } else if len < librip_format::slot_len_bytes(words, header.span_entries, header.channel_entries)
+    } else if ![0, librip_format::SAMPLED_TIMES as u32].contains(&header.sampled_times) {
+        Some(("the number of sampled times per slot", u64::from(header.sampled_times)))
+    } else if len < header.slot_parts().len_bytes()
         || len > SLOT_LEN_MAX_BYTES
         || len != header.slots.entry_len_bytes
     {

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{HeldLock, OpenSpan, Values, Words};
+use super::{HeldLock, OpenSpan, SampledTime, Values, Words};
 
 /// What the ring says of a slot's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,8 @@ pub struct Slot {
     pub spans: Vec<OpenSpan>,
     /// The number of table entries of open spans that changed while they were read.
     pub spans_in_flux: u32,
+    /// When the owner recorded some of its words, oldest first.
+    pub sampled: Vec<SampledTime>,
     /// The number of words reserved in the slot when it was read: the sequence of the next word.
     pub count: u64,
     /// The sequence of `words[0]`.

@@ -28,7 +28,7 @@ fn at(seconds: f64) -> u64 {
 
 fn ring() -> Ring {
     let mutex = 1 << 8 | 4 | 64;
-    let mut ring = Ring::new().with_sites(&[]).with_clock(2);
+    let mut ring = Ring::new().with_sites(&[]).with_clock(3);
     ring.sites = vec![
         Site::new(TAKES, "src/bank.rs", 35).within("bank").of(6, mutex, &[4, 3]),
         Site::new(WAIT, "src/bank.rs", 37).within("bank").of(2, mutex, &[4, 3]),

@@ -20,7 +20,7 @@ const HELD: u64 = 3;
 
 /// A ring with the marks of a program, and these folded ones.
 fn ring(folded: impl IntoIterator<Item = Site>) -> Ring {
-    let mut ring = Ring::new().with_sites(&[(SNAP, "src/main.c", 50)]).with_clock(2);
+    let mut ring = Ring::new().with_sites(&[(SNAP, "src/main.c", 50)]).with_clock(3);
     ring.sites.push(Site::new(ACQUIRED, "src/pair.c", 60).of(3, 0, &[3]));
     ring.sites.push(Site::new(RELEASED, "src/pair.c", 61).of(4, 0, &[3]));
     ring.sites.extend(folded);

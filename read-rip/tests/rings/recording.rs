@@ -127,7 +127,7 @@ fn blocks_that_all_claim_the_rest_of_the_file_do_not_keep_the_reader_busy() {
 #[test]
 fn an_event_that_was_half_written_when_the_image_was_made_is_whole() {
     const EVENT: u64 = 0x1000;
-    let mut ring = Ring::new().with_sites(&[]).with_clock(2);
+    let mut ring = Ring::new().with_sites(&[]).with_clock(3);
     let site = Site { label: "half {}".into(), ..Site::new(EVENT, "src/said.rs", 7) };
     ring.sites = vec![site.of(14, 4, &[10])];
     // A time, a number, and their shape.

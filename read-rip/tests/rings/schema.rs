@@ -70,7 +70,7 @@ const HELD: u64 = 3;
 /// Two threads in a deadlock, and a third thread that waits for one of their locks.
 fn deadlock() -> Ring {
     let mutex = 1 << 8 | 4 | 64;
-    let mut ring = Ring::new().with_sites(&[]).with_clock(2);
+    let mut ring = Ring::new().with_sites(&[]).with_clock(3);
     ring.sites = vec![
         Site::new(TAKES, "src/bank.rs", 35).within("bank").of(6, mutex, &[4, 3]),
         Site::new(WAIT, "src/bank.rs", 37).within("bank").of(2, mutex, &[4, 3]),
@@ -91,7 +91,7 @@ fn deadlock() -> Ring {
 /// A thread that said something, with a span that has ended and one that is open.
 fn said() -> Ring {
     let (event, begin, end) = (0x1000, 0x1100, 0x1200);
-    let mut ring = Ring { span_entries: 16, ..Ring::new().with_sites(&[]).with_clock(2) };
+    let mut ring = Ring { span_entries: 16, ..Ring::new().with_sites(&[]).with_clock(3) };
     let site = |pc, line, kind, flags, operands: &[u8], label: &str| Site {
         label: label.into(),
         ..Site::new(pc, "src/said.rs", line).of(kind, flags, operands)

@@ -67,6 +67,25 @@ fn a_mark_is_between_the_times_beside_it_the_claim_and_the_end() {
 }
 
 #[test]
+fn a_sampled_time_is_that_of_its_mark_and_bounds_the_others_also_if_its_mark_was_overwritten() {
+    let mut slot = Slot { claimed_ns: 2_500_000_000, ..Slot::thread("a", 1) }.marks([SNAP; 70]);
+    let words = u64::from(ring().slot_words);
+    slot.sampled = vec![(66, at(4.0)), (2, at(3.0))];
+    let dead = Ring { sampled_times: 16, exit_status: Some(3), ..ring() };
+    let times = bounds(&json(&dead.clone().with_slots([slot.clone()]), &["-tv"], "thread")[0]);
+    assert_eq!(times.len() as u64, words);
+    let at_66 = times.len() - 4;
+    assert!(times[..at_66].iter().all(|of| *of == [None, Some(3000), Some(4000)]), "{times:?}");
+    assert_eq!(times[at_66], [Some(4000), None, None]);
+    assert!(times[at_66 + 1..].iter().all(|of| *of == [None, Some(4000), Some(66_000)]), "{times:?}");
+
+    // Another thread had the slot before: its times say nothing of this one.
+    let next = Slot { first_sequence: 68, ..slot };
+    let times = bounds(&json(&dead.with_slots([next]), &["-tv"], "thread")[0]);
+    assert_eq!(times, [[None, Some(2500), Some(66_000)]; 2]);
+}
+
+#[test]
 fn a_verbose_line_has_the_bounds_of_its_ends_only() {
     let ring = Ring { exit_status: Some(3), ..ring().with_slots([dated("a", 1)]) };
     // The clock began 2 s after the boot.

@@ -40,7 +40,7 @@ pub(crate) fn ring() -> Ring {
     let mutex = 1 << 8 | 4;
     let rwlock = 2 << 8 | 4 | 1;
     let site = |pc, file, line, within| Site::new(pc, file, line).within(within);
-    let mut ring = Ring::new().with_sites(&[]).with_clock(2);
+    let mut ring = Ring::new().with_sites(&[]).with_clock(3);
     ring.sites = vec![
         site(TAKES, "src/cache.rs", 10, "server::cache").of(6, mutex, &[4, 3]),
         site(WAIT, "src/cache.rs", 11, "server::cache").of(2, mutex, &[4, 3]),

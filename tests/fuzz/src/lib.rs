@@ -94,7 +94,7 @@ pub fn ring() -> Ring {
     ring.lock_names = vec![(4321, 0x7000, "cache".into()), (4321, 0x7040, "log".into())];
     let acquired = |lock, since| Held::new(held::HELD, lock, TAKES).since(since);
     let waits = |lock, since| Held::new(held::WAITING, lock, WAITS).since(since);
-    ring.with_clock(2).with_slots([
+    ring.with_clock(3).with_slots([
         Slot::thread("one", 1).at(70).marks([0x1000, 0x2000]),
         Slot::thread("left", 9)
             .event(TAKES, &[2000, 0x7000])

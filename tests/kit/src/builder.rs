@@ -61,6 +61,8 @@ pub struct Ring {
     pub slot_words: u32,
     /// Open spans that a slot has room for: none, or 16.
     pub span_entries: u32,
+    /// 0 or 16.
+    pub sampled_times: u32,
     /// Capacity for slots beyond those used.
     pub spare_slots: usize,
     pub modules: Vec<Module>,
@@ -114,6 +116,7 @@ impl Ring {
             exit_status: None,
             slot_words: 64,
             span_entries: 0,
+            sampled_times: 0,
             spare_slots: 2,
             modules: Vec::new(),
             sites: Vec::new(),
@@ -253,6 +256,7 @@ impl Ring {
         put32(bytes, header_at::SETTINGS_IGNORED, self.settings_ignored);
         put32(bytes, header_at::SLOT_WORDS, self.slot_words);
         put32(bytes, header_at::SPAN_ENTRIES, self.span_entries);
+        put32(bytes, header_at::SAMPLED_TIMES, self.sampled_times);
         put64(bytes, header_at::SLOT_LEN, self.slot_len() as u64);
         put64(bytes, header_at::FILE_LEN, file_len as u64);
         put64(bytes, header_at::REFUSED_FULL, self.refused_full);
@@ -311,7 +315,8 @@ impl Ring {
 
     fn slot_len(&self) -> usize {
         let spans_len = span_at::LEN * self.span_entries as usize;
-        slot_at::LEN + 8 * self.slot_words as usize + spans_len + self.extra_bytes
+        let times_len = if self.sampled_times == 0 { 0 } else { 8 + 16 * self.sampled_times as usize };
+        slot_at::LEN + 8 * self.slot_words as usize + spans_len + times_len + self.extra_bytes
     }
 
     /// One slot of this ring.
@@ -344,6 +349,15 @@ impl Ring {
         for index in 0..self.span_entries as usize {
             let words = slot.open.get(index).unwrap_or(&[0; 3]);
             bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        }
+        if self.sampled_times > 0 {
+            let times_at = bytes.len();
+            bytes.resize(times_at + 8 + 16 * self.sampled_times as usize, 0);
+            put64(&mut bytes, times_at, slot.sampled.len() as u64);
+            for (index, &(sequence, ticks)) in slot.sampled.iter().enumerate() {
+                put64(&mut bytes, times_at + 8 + 16 * index, sequence);
+                put64(&mut bytes, times_at + 16 + 16 * index, crate::checksum::sampled_time(sequence, ticks));
+            }
         }
         bytes.resize(self.slot_len(), 0xee);
         bytes

@@ -75,6 +75,12 @@ pub fn held_since(since: u64) -> u64 {
     since | nibbles.fold(0, |sum, nibble| sum ^ nibble) << 60
 }
 
+/// Returns the second word of a sampled time, with its checksum in the upper 16 bits.
+pub fn sampled_time(sequence: u64, ticks: u64) -> u64 {
+    let mixed = (FACTOR.wrapping_mul(sequence) ^ ticks).wrapping_add(1);
+    ticks | FACTOR.wrapping_mul(mixed) >> 48 << 48
+}
+
 #[cfg(test)]
 mod tests {
     use librip_format::Checksum;

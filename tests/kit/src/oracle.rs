@@ -120,6 +120,10 @@ pub struct Slot {
     pub held_overflowed: u32,
     /// The entries of the held-lock table that are in use, without those that were being written.
     pub held: Vec<Held>,
+    /// When its owner recorded some words: sequence and ticks, oldest first.
+    pub sampled: Vec<(u64, u64)>,
+    /// Sampled times whose two words do not belong together: they were being written.
+    pub sampled_torn: u32,
 }
 
 /// What a thread does with a lock: see `HELD_*` in `librip_format`.

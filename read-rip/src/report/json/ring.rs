@@ -312,6 +312,7 @@ pub(super) fn level_name(level: Option<ClockLevel>) -> &'static str {
     match level {
         None | Some(ClockLevel::Off) => "off",
         Some(ClockLevel::Contended) => "contended",
+        Some(ClockLevel::Ticks) => "ticks",
         Some(ClockLevel::All) => "all",
         Some(ClockLevel::Unknown(_)) => "unknown",
     }

@@ -273,6 +273,7 @@ fn owner(head: &Bytes<'_>) -> Slot {
         held_in_flux: 0,
         spans: Vec::new(),
         spans_in_flux: 0,
+        sampled: Vec::new(),
         first_sequence: 0,
         count: 0,
         words_from: 0,

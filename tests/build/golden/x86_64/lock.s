@@ -2,8 +2,9 @@
     push rbp
     push r15
     push r14
+    push r12
     push rbx
-    sub rsp, 40
+    sub rsp, 48
     mov rbx, rdi
     movzx eax, byte ptr [rdi]
     test al, 2
@@ -12,14 +13,19 @@
     mov rdi, qword ptr fs:[rdi]
     test rdi, rdi
     je L2
-L16:
+L17:
     mov rax, qword ptr [rip + librip_module_1@GOTPCREL]
     mov rsi, qword ptr [rax]
     mov eax, dword ptr [rax + 8]
-    cmp al, 2
+    cmp al, 3
     je L2
     mov ecx, 2
     xadd qword ptr [rdi - 8], rcx
+    mov rax, qword ptr fs:[0]
+    add rax, qword ptr [rip + librip_tls_1@GOTTPOFF]
+    cmp rcx, qword ptr [rax + 32]
+    jae L3
+L22:
     mov rax, rcx
     shl rax, 49
     movabs r8, 281474976710648
@@ -42,57 +48,58 @@ L16:
     mov qword ptr [rdi + 8*r10], r9
     mov r9, qword ptr [rdi - 392]
     test r9, r9
-    je L3
+    je L4
     lea r8, [rip + .Lanon._.2]
     movabs r9, 288230376151711745
     mov rdx, rbx
     call qword ptr [rip + _ZN6librip4lock5table45_$LT$impl$u20$librip..process..slot..Slot$GT$18enter_lock_further@GOTPCREL]
-L18:
+L19:
     mov r14, rax
     mov ecx, 1
     xor eax, eax
     lock cmpxchg dword ptr [rbx + 8], ecx
-    jne L4
-L11:
+    jne L5
+L12:
     mov rax, qword ptr [rip + _RNvNtNtCsjrHSEGnQ3l9_3std9panicking11panic_count18GLOBAL_PANIC_COUNT@GOTPCREL]
     mov rax, qword ptr [rax]
     shl rax
     test rax, rax
-    jne L5
+    jne L6
     xor ebp, ebp
     lea r15, [rbx + 8]
     movzx eax, byte ptr [rbx + 12]
     test al, al
-    jne L6
-L19:
+    jne L7
+L20:
     test r14, r14
-    je L7
+    je L8
     mov rax, qword ptr [rip + librip_tls_1@GOTTPOFF]
     mov rax, qword ptr fs:[rax]
     sub rax, r14
     cmp rax, 513
-    jae L8
+    jae L9
     movabs rax, 2305843009213693984
     xor rdx, rax
     mov qword ptr [r14 + 8], rdx
-L7:
+L8:
     inc qword ptr [r15 + 8]
-L9:
-    lea rcx, [rip + L9]
 L10:
-    lea r8, [rip + L10]
-L15:
+    lea rcx, [rip + L10]
+L11:
+    lea r8, [rip + L11]
+L16:
     movzx edx, bpl
     and edx, 1
     mov rdi, rbx
     mov rsi, r15
-    add rsp, 40
+    add rsp, 48
     pop rbx
+    pop r12
     pop r14
     pop r15
     pop rbp
     jmp _ZN6librip4lock6record10drop_guard
-L3:
+L4:
     mov r14, rdi
     add r14, -400
     or rax, rdx
@@ -107,10 +114,10 @@ L3:
     mov ecx, 1
     xor eax, eax
     lock cmpxchg dword ptr [rbx + 8], ecx
-    je L11
-L4:
-L12:
-    lea rcx, [rip + L12]
+    je L12
+L5:
+L13:
+    lea rcx, [rip + L13]
     lea rax, [rip + .Lanon._.2]
     mov rdi, r14
     mov rsi, rdx
@@ -118,24 +125,24 @@ L12:
     call _ZN6librip4lock8protocol11Acquisition10begin_wait
     mov r14, rax
     mov r15, rdx
-    mov qword ptr [rsp + 24], rax
-    mov qword ptr [rsp + 32], rdx
-    mov rdi, rsp
+    mov qword ptr [rsp + 32], rax
+    mov qword ptr [rsp + 40], rdx
+    lea rdi, [rsp + 8]
     mov rsi, rbx
     call _ZN6librip4lock4sync5mutex14Mutex$LT$T$GT$4lock28_$u7b$$u7b$closure$u7d$$u7d$
     mov rdi, r14
     mov rsi, r15
     call qword ptr [rip + _ZN6librip4lock8protocol11Acquisition19acquired_after_wait@GOTPCREL]
-    mov r15, qword ptr [rsp + 8]
-    movzx ebp, byte ptr [rsp + 16]
-    test byte ptr [rsp], 1
-    je L7
-L20:
-L13:
-    lea rcx, [rip + L13]
+    mov r15, qword ptr [rsp + 16]
+    movzx ebp, byte ptr [rsp + 24]
+    test byte ptr [rsp + 8], 1
+    je L8
+L21:
 L14:
-    lea r8, [rip + L14]
-    jmp L15
+    lea rcx, [rip + L14]
+L15:
+    lea r8, [rip + L15]
+    jmp L16
 L1:
     mov rdi, rbx
     mov esi, 2
@@ -143,15 +150,15 @@ L1:
     mov rdi, qword ptr [rip + librip_tls_1@GOTTPOFF]
     mov rdi, qword ptr fs:[rdi]
     test rdi, rdi
-    jne L16
+    jne L17
 L2:
-L17:
-    lea rsi, [rip + L17]
+L18:
+    lea rsi, [rip + L18]
     lea rax, [rip + .Lanon._.2]
     mov rdi, rbx
     call _ZN6librip4lock8protocol12begin_slowly
-    jmp L18
-L5:
+    jmp L19
+L6:
     mov r15, rdx
     call qword ptr [rip + _RNvNtNtCsjrHSEGnQ3l9_3std9panicking11panic_count17is_zero_slow_path@GOTPCREL]
     mov rdx, r15
@@ -160,35 +167,44 @@ L5:
     lea r15, [rbx + 8]
     movzx eax, byte ptr [rbx + 12]
     test al, al
-    je L19
-L6:
+    je L20
+L7:
     mov rdi, r14
     mov rsi, rdx
     call qword ptr [rip + _ZN6librip4lock6record17acquired_poisoned@GOTPCREL]
-    jmp L20
-L8:
+    jmp L21
+L3:
+    mov r14, rdi
+    mov r12, rsi
+    mov r15, rcx
+    call qword ptr [rip + _ZN6librip7process4slot11time_is_due@GOTPCREL]
+    mov rcx, r15
+    mov rsi, r12
+    mov rdi, r14
+    jmp L22
+L9:
     mov rdi, r14
     mov rsi, rdx
     call qword ptr [rip + _ZN6librip4lock5table5Entry17acquired_in_child@GOTPCREL]
-    jmp L7
+    jmp L8
     mov rbx, rax
     movzx esi, bpl
     mov rdi, r15
     call _ZN4core3ptr106drop_in_place$LT$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$
-    jmp L21
+    jmp L23
     mov rbx, rax
     movzx esi, bpl
     mov rdi, r15
     call _ZN4core3ptr106drop_in_place$LT$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$
-    jmp L21
+    jmp L23
     mov rbx, rax
-    mov rdi, rsp
+    lea rdi, [rsp + 8]
     call _ZN4core3ptr184drop_in_place$LT$core..result..Result$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$C$std..sync..poison..PoisonError$LT$std..sync..poison..mutex..MutexGuard$LT$u64$GT$$GT$$GT$$GT$
-    jmp L21
+    jmp L23
     mov rbx, rax
-    lea rdi, [rsp + 24]
+    lea rdi, [rsp + 32]
     call qword ptr [rip + _ZN71_$LT$librip..lock..record..Waiting$u20$as$u20$core..ops..drop..Drop$GT$4drop@GOTPCREL]
-L21:
+L23:
     mov rdi, rbx
     call _Unwind_Resume@PLT
     call qword ptr [rip + _RNvNtCsgEmfK2I1SDS_4core9panicking16panic_in_cleanup@GOTPCREL]

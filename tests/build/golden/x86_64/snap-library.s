@@ -5,11 +5,13 @@
  5 je outside
  6 mov edx,0x1
  7 xadd QWORD PTR [rcx-0x8],rdx
- 8 mov rsi,rdx
- 9 and rsi,QWORD PTR [outside]
-10 shl rdx,0x31
-11 lea rax,[instruction 2]
-12 or rdx,rax
-13 mov QWORD PTR [rcx+rsi*8],rdx
-14 pop rax
-15 ret
+ 8 cmp rdx,QWORD PTR fs:[rax+0x20]
+ 9 jae outside
+10 mov rsi,rdx
+11 and rsi,QWORD PTR [outside]
+12 shl rdx,0x31
+13 lea rax,[instruction 2]
+14 or rdx,rax
+15 mov QWORD PTR [rcx+rsi*8],rdx
+16 pop rax
+17 ret

@@ -178,6 +178,8 @@ pub struct Slot {
     pub held_overflowed: u32,
     /// Entries of the table of open spans: begin, since, value.
     pub open: Vec<[u64; 3]>,
+    /// Sampled times: sequence and ticks.
+    pub sampled: Vec<(u64, u64)>,
     /// Sequence, whether it is an operand, payload.
     pub words: Vec<(u64, bool, u64)>,
 }
@@ -199,6 +201,7 @@ impl Slot {
             held: Vec::new(),
             held_overflowed: 0,
             open: Vec::new(),
+            sampled: Vec::new(),
             words: Vec::new(),
         }
     }

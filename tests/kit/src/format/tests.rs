@@ -46,7 +46,7 @@ fn the_header_and_its_regions_are_as_in_the_format_crate() {
         REFUSED_FILTER threads_refused_filter,
         SPAN_OVERFLOWS span_overflows,
         CAPTURES_REFUSED captures_refused,
-        CHANNEL_ENTRIES channel_entries, RESERVED reserved, CHANNELS_REFUSED channels_refused,
+        CHANNEL_ENTRIES channel_entries, SAMPLED_TIMES sampled_times, CHANNELS_REFUSED channels_refused,
     }
     compare! { incident_at, Incident:
         KIND kind, COUNT count, PID pid, TID tid, LOCK lock, CALLER caller, BOOTTIME boottime_ns,

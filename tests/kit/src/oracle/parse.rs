@@ -2,6 +2,8 @@
 //!
 //! It does not repair or guess anything.
 
+use std::ops::Range;
+
 use std::fs;
 use std::path::Path;
 
@@ -87,7 +89,9 @@ impl Ring {
         }
         let slots = region(&bytes, region::SLOTS)?;
         for (index, at) in slots.entries().enumerate() {
-            let slot = slot(&bytes, at, index, ring.slot_words)?;
+            let times = bytes.u32(header_at::SAMPLED_TIMES)? as usize;
+            let end = at + bytes.u64(header_at::SLOT_LEN)? as usize;
+            let slot = slot(&bytes, at, index, ring.slot_words, end - 16 * times..end)?;
             match slot.is_capture {
                 true => ring.captures.push(slot),
                 false => ring.slots.push(slot),
@@ -143,7 +147,11 @@ fn check_header(bytes: &Bytes) -> Result<(), Damage> {
     require!(spans == 0 || spans == 16, "{spans} open spans");
     let channels = u64::from(bytes.u32(header_at::CHANNEL_ENTRIES)?);
     require!(channels == 0 || channels == 8, "{channels} channels");
-    let expected = slot_at::LEN as u64 + 8 * u64::from(words) + span_at::LEN as u64 * spans + 8 * channels;
+    let times = u64::from(bytes.u32(header_at::SAMPLED_TIMES)?);
+    require!(times == 0 || times == 16, "{times} sampled times");
+    let words_len = slot_at::LEN as u64 + 8 * u64::from(words);
+    let times_len = if times == 0 { 0 } else { 8 + 16 * times };
+    let expected = words_len + span_at::LEN as u64 * spans + 8 * channels + times_len;
     require!(slot_len == expected, "slot length {slot_len}");
     require!(region(bytes, region::SLOTS)?.entry_len as u64 == slot_len, "slot entries");
     Ok(())
@@ -378,8 +386,23 @@ fn held_locks(bytes: &Bytes, at: usize) -> Result<Vec<Held>, Damage> {
     Ok(entries)
 }
 
-/// Parses a slot, and checks every word against its index.
-fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Damage> {
+/// The sampled times at these bytes, and how many were being written.
+fn sampled_times(bytes: &Bytes, at: Range<usize>) -> Result<(Vec<(u64, u64)>, u32), Damage> {
+    let (mut times, mut torn) = (Vec::new(), 0);
+    for entry in at.step_by(16) {
+        let (sequence, time) = (bytes.u64(entry)?, bytes.u64(entry + 8)?);
+        match time & word::PAYLOAD {
+            _ if (sequence, time) == (0, 0) => {}
+            ticks if time == checksum::sampled_time(sequence, ticks) => times.push((sequence, ticks)),
+            _ => torn += 1,
+        }
+    }
+    times.sort_unstable();
+    Ok((times, torn))
+}
+
+/// Parses a slot, whose sampled times are at these bytes, and checks every word against its index.
+fn slot(bytes: &Bytes, at: usize, index: usize, words: u32, times: Range<usize>) -> Result<Slot, Damage> {
     let state = match bytes.u32(at + slot_at::STATE)? {
         slot_state::FREE => State::Free,
         slot_state::LIVE => State::Live,
@@ -389,6 +412,7 @@ fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Dama
     };
     let name = &bytes.0[at + slot_at::NAME..at + slot_at::NAME + THREAD_NAME_LEN];
     let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+    let (sampled, sampled_torn) = sampled_times(bytes, times)?;
     let slot = Slot {
         index,
         state,
@@ -407,11 +431,15 @@ fn slot(bytes: &Bytes, at: usize, index: usize, words: u32) -> Result<Slot, Dama
             .collect::<Result<_, _>>()?,
         held_overflowed: bytes.u32(at + slot_at::HELD_OVERFLOWED)?,
         held: held_locks(bytes, at + slot_at::HELD)?,
+        sampled,
+        sampled_torn,
     };
     if matches!(state, State::Live | State::Exited) {
         let kind = bytes.u32(at + slot_at::KIND)?;
         require!(kind == 1 || kind == 2 && state == State::Exited, "slot {index} has kind {kind}");
         require!(slot.first_sequence <= slot.count, "slot {index} begins after its count");
+        let is_counted = slot.sampled.iter().all(|&(sequence, _)| sequence < slot.count);
+        require!(is_counted, "slot {index} has the time of a word after its count");
         require!(slot.generation > 0 && slot.pid > 0 && slot.tid > 0, "slot {index} has no owner");
     }
     // A copy that is being made says nothing yet.
@@ -466,7 +494,7 @@ mod tests {
             }
             bytes[slot_at::COUNT..][..8].copy_from_slice(&20u64.to_le_bytes());
             bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-            slot(&Bytes(bytes), 0, 0, 16)
+            slot(&Bytes(bytes), 0, 0, 16, 0..0)
         };
         let good = slot_of(&|_| ()).unwrap().events();
         assert_eq!((good.events.len(), good.events[0].sequence, good.missing.len()), (16, 4, 0));

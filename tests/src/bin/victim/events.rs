@@ -14,6 +14,7 @@ pub(crate) fn main(arguments: &[&str]) {
         ["values"] => values(),
         ["spans"] => spans(),
         ["dated"] => dated(),
+        ["sampled"] => sampled(),
         ["crowded"] => crowded(),
         ["forked"] => forked(),
         ["handlers"] => handlers(),
@@ -128,6 +129,52 @@ fn dated() {
     let _span = rip_span!("late");
     say("third");
     pause();
+}
+
+/// Marks: one, many at full speed, one after a pause, and one after a wait. It says between which moments they were.
+fn sampled() {
+    let marked = |what: &str, mark: &dyn Fn()| {
+        let begin = boottime_ns();
+        mark();
+        say(&format!("{what} {begin} {}", boottime_ns()));
+        pause();
+    };
+    marked("first", &|| {
+        rip_snap!("first");
+    });
+    marked("busy", &|| {
+        for _ in 0..1_000_000 {
+            rip_snap!("busy");
+        }
+    });
+    marked("last", &|| {
+        rip_snap!("last");
+    });
+    let lock = librip::sync::Mutex::new(());
+    let call = format!("/proc/self/task/{}/syscall", unsafe { libc::gettid() });
+    let is_blocked = || std::fs::read_to_string(&call).unwrap().starts_with(&format!("{} ", libc::SYS_futex));
+    let is_held = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let _guard = lock.lock();
+            is_held.store(true, Relaxed);
+            while !is_blocked() {}
+        });
+        while !is_held.load(Relaxed) {
+            std::hint::spin_loop();
+        }
+        drop(lock.lock());
+    });
+    // The release has a time, because the lock was waited for. So the next mark has one too.
+    marked("waited", &|| {
+        rip_snap!("waited");
+    });
+}
+
+fn boottime_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) }, 0);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// More open spans than a table has room for, and values that a slot of 16 words has no room for.
