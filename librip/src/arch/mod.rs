@@ -142,9 +142,9 @@ pub(crate) struct ThreadBlock {
 }
 
 /// [`ThreadBlock::due`]: the next event takes the time.
-pub(crate) const DUE_NOW: u64 = 1;
+pub(crate) const DUE_NOW: u64 = 0;
 /// [`ThreadBlock::due`]: the event that is recorded now has a time of its own, and the next one takes the time.
-pub(crate) const DUE_AFTER_THIS: u64 = 0;
+pub(crate) const DUE_AFTER_THIS: u64 = 1;
 /// [`ThreadBlock::due`]: no event takes the time.
 pub(crate) const DUE_NEVER: u64 = u64::MAX;
 
