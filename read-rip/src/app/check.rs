@@ -131,12 +131,11 @@ pub(super) fn judge(
 
 /// The exit status. Parts that could not be read may hide findings, so the status of the reading takes precedence.
 fn status(of_reading: u8, found: &[Finding], outcome: Outcome) -> u8 {
-    match (of_reading, outcome) {
-        (SOUND, _) if !found.is_empty() => FINDINGS,
-        (SOUND, Outcome::NothingRecorded | Outcome::AllWait | Outcome::Hidden | Outcome::OtherLocks) => {
-            UNJUDGED
-        }
-        (status, _) => status,
+    match outcome {
+        _ if of_reading != SOUND => of_reading,
+        _ if !found.is_empty() => FINDINGS,
+        Outcome::Findings | Outcome::NothingFound => SOUND,
+        _ => UNJUDGED,
     }
 }
 

@@ -165,7 +165,7 @@ impl Reading {
     }
 
     /// What follows from an analysis: of a process that may not be looked into, or whose locks are not seen, that it
-    /// found nothing means nothing.
+    /// found nothing means nothing. So it is if what a thread waits for cannot be read.
     pub(super) fn outcome(&self, of_analysis: Outcome) -> Outcome {
         match of_analysis {
             Outcome::Findings => Outcome::Findings,
@@ -173,6 +173,7 @@ impl Reading {
             _ if self.bare().is_some_and(|seen| Runtime::of(&seen.target.modules).is_some()) => {
                 Outcome::OtherLocks
             }
+            _ if self.seen.as_ref().is_some_and(|seen| seen.unreadable() > 0) => Outcome::Unreadable,
             other => other,
         }
     }

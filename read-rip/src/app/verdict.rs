@@ -110,6 +110,7 @@ pub(super) fn of_model(
             Some(Runtime { locks, .. }) => format!("not judged: {locks} are not seen"),
             None => "not judged".to_owned(),
         },
+        Outcome::Unreadable => "not judged: what threads wait for cannot be read".to_owned(),
         Outcome::AllWait if !names.model.is_recorded() => {
             "all threads wait, and no finding says why".to_owned()
         }

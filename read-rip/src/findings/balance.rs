@@ -29,6 +29,8 @@ named! {
         Hidden = "hidden",
         /// Nothing is recorded, no finding is there, and the program has locks that this reader does not see.
         OtherLocks = "other-locks",
+        /// No finding is there, and what a thread waits for is in memory that cannot be read.
+        Unreadable = "unreadable",
     }
 }
 

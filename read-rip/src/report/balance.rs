@@ -62,6 +62,19 @@ pub(super) fn balance(
             Runtime::of(names.locations.modules())
                 .map_or_else(String::new, |runtime| other_locks(runtime, names))
         )?,
+        Outcome::Unreadable => {
+            let waiting = names.seen.map_or(0, |seen| seen.standings.unreadable());
+            let what = if names.seen.is_some_and(|seen| seen.standings.is_final) {
+                "the core file does not have it"
+            } else {
+                "its file may have been truncated"
+            };
+            let waiting = counted(waiting as u64, "thread");
+            writeln!(
+                out,
+                "not judged: {waiting} sleep at memory that cannot be read, because {what} ({all}, {locks})"
+            )?;
+        }
         Outcome::AllWait if !is_recorded => writeln!(
             out,
             "not judged: all threads wait, and who could wake them is not known ({all}, {locks})"

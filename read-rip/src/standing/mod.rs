@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::hash::{HashMap, HashSet};
 use crate::stacks::{Called, Group, Stack, Unwinder, group};
 use crate::target::{Descriptor, Memory, RunState, Sleep, Target, Task, Unstopped};
-use crate::waits::{Clue, Wait, Waits};
+use crate::waits::{Clue, Doubt, Owner, Wait, Waits};
 
 /// How many functions of a stack may say something about a wait.
 const NAMES_MAX: usize = 32;
@@ -173,6 +173,15 @@ impl Standings {
         self.threads.len() == tasks
             && self.threads.iter().all(|thread| thread.stack < self.stacks.len())
             && self.stacks.iter().flat_map(|group| &group.tasks).all(|&task| task < tasks)
+    }
+
+    /// How many threads sleep at memory that cannot be read.
+    pub fn unreadable(&self) -> usize {
+        let is_absent = |wait: &Wait| wait.owner == Owner::Unknown(Doubt::Absent);
+        self.threads
+            .iter()
+            .filter(|thread| thread.is_steady && thread.wait.as_ref().is_some_and(is_absent))
+            .count()
     }
 
     /// The stack of a thread.

@@ -54,7 +54,7 @@ pub use construct::{Construct, Role};
 pub use wait::{Basis, Doubt, MutexType, Owner, Preference, Protocol, Wait, WaitKind};
 
 use crate::hash::HashSet;
-use crate::target::{FutexOperation, Memory, RunState, Sleep, Target};
+use crate::target::{FutexOperation, Memory, RunState, Sleep, Target, Unreadable};
 use case::{Case, Found, only};
 use construct::{Place, Primitive};
 use library::Library;
@@ -129,7 +129,11 @@ impl<'a> Waits<'a> {
         let found = found.or_else(|| pi_futex(&case).map(|found| wait(found, Basis::Call)));
         Some(found.unwrap_or_else(|| {
             // The functions may be known, and the bytes senseless.
-            let doubt = if clue.primitive.is_some() { Doubt::Senseless } else { Doubt::Unrecognised };
+            let doubt = match clue.primitive {
+                _ if case.memory.u32(futex.address) == Err(Unreadable::Absent) => Doubt::Absent,
+                Some(_) => Doubt::Senseless,
+                None => Doubt::Unrecognised,
+            };
             let kind = WaitKind::Unknown;
             wait(Found { kind, object: None, owner: Owner::Unknown(doubt), is_exclusive: true }, Basis::None)
         }))

@@ -149,6 +149,8 @@ pub enum Doubt {
     ///
     /// It ended without a release, or is a thread of another process if the object is shared.
     NotHere(u32),
+    /// The memory at the futex cannot be read. The kernel has seen it when the thread fell asleep.
+    Absent,
     /// The stack names a function of the object, and the bytes make no sense, or cannot be read.
     Senseless,
     /// Neither the stack nor the bytes tell what it is.
