@@ -1,5 +1,10 @@
 //! Verdicts on threads that wait on a condition variable while they hold another lock.
 
+use std::time::Instant;
+
+use librip_test_kit::victim::DEADLINE;
+
+use super::ask::{Answer, check, read_rip, start};
 use super::verdicts::finds;
 
 #[test]
@@ -21,4 +26,32 @@ fn finds_a_cycle_through_the_condition_of_a_raw_mutex() {
     finds("cycle-through-a-raw-condition", &["proven deadlock"], |answer| {
         assert_eq!(answer.threads(0), ["needs both", "waits"]);
     });
+}
+
+/// Asks about a living scenario when a thread has waited on its condition for more than a second.
+fn after_a_second(scenario: &str) -> Answer {
+    let victim = start(scenario);
+    let ring = victim.ring_path();
+    let has_waited = |shown: &str| {
+        let line = shown.lines().find(|line| line.contains("waits on a condition variable"));
+        let lasting = line.and_then(|line| line.split_once(", for ")?.1.split_once(" s "));
+        lasting.is_some_and(|(seconds, _)| seconds.parse::<f64>().is_ok_and(|seconds| seconds > 1.0))
+    };
+    let began = Instant::now();
+    loop {
+        let shown = String::from_utf8(read_rip(&["locks", "-v"], &ring).stdout).unwrap();
+        if has_waited(&shown) {
+            return check(&ring, &[]);
+        }
+        assert!(began.elapsed() < DEADLINE, "{shown}");
+    }
+}
+
+#[test]
+fn suspects_a_lost_wakeup_if_the_last_signal_came_before_the_wait_and_nobody_is_left_to_signal() {
+    let answer = after_a_second("signalled-before-its-wait");
+    assert_eq!(answer.findings, ["suspected lost-wakeup"], "{answer:#?}");
+    let answer = after_a_second("signalled-during-its-wait");
+    // The signal was heard: that all threads wait has another reason.
+    assert_eq!(answer.findings, ["suspected stall"], "{answer:#?}");
 }

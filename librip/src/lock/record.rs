@@ -196,6 +196,15 @@ pub(crate) fn wait<S: Sites, T>(sites: S, lock: u64, condition: u64, wait: impl 
     result
 }
 
+/// Before a condition variable is signalled. `is_heard`: whether a thread may wait on it.
+#[inline(always)]
+pub(crate) fn signals<S: Sites>(sites: S, condition: u64, is_heard: bool) {
+    if let Some(slot) = Slot::current() {
+        let pc = if is_heard { sites.condition_signalled() } else { sites.condition_unheard() };
+        sites.origin().event(slot, [], [condition], pc);
+    }
+}
+
 /// Waits for something that nobody holds. `has_it` says of the result whether the thread has what it waited for.
 #[inline(always)]
 pub(crate) fn block<S: Sites, T>(

@@ -137,6 +137,8 @@ pub(crate) trait Sites: Copy {
     fn acquired_timed(self) -> u64;
     fn condition_wait(self) -> u64;
     fn condition_woken(self) -> u64;
+    fn condition_signalled(self) -> u64;
+    fn condition_unheard(self) -> u64;
 }
 
 /// Defines a type for [`Sites`], whose sites name the source file where this is: `define_sites!(NAME)`.
@@ -170,6 +172,8 @@ macro_rules! define_sites {
                     KIND_CONDITION_WAIT [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK, OPERAND_CONDITION];
                 condition_woken:
                     KIND_CONDITION_WOKEN [OPERAND_TIME, OPERAND_LOCATION, OPERAND_LOCK, OPERAND_CONDITION];
+                condition_signalled: KIND_CONDITION_SIGNALLED [OPERAND_LOCATION, OPERAND_CONDITION];
+                condition_unheard: KIND_CONDITION_UNHEARD [OPERAND_LOCATION, OPERAND_CONDITION];
             }
         }
     };

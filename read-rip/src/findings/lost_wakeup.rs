@@ -7,7 +7,7 @@
 //!
 //! # Method
 //!
-//! The interposer records each signal, and whether a thread may have waited then. A signal that nobody heard has no
+//! The interposer and `librip::sync` record each signal, and whether a thread may have waited then. A signal that nobody heard has no
 //! effect, and it came before every wait that still lasts. So a condition is looked at if a thread waits on it, some
 //! thread's last signal of it was one that nobody heard, and no thread's last signal of it was heard. That alone is the
 //! state of an idle pool whose workers were busy when the last work came. It is a finding only if nobody can bring more
@@ -19,7 +19,7 @@
 //! # Blind spots
 //!
 //! A signal handler, a timer that starts a thread, or another process may still wake a thread. So the finding is only
-//! suspected. Signals of the condition variables of `librip` are not recorded. Signals that were overwritten are not
+//! suspected. Signals of the condition variables of parking_lot are not recorded. Signals that were overwritten are not
 //! known. Of a dead process it is not known whether a thread existed that had recorded nothing, and that could signal.
 //!
 //! # Example output

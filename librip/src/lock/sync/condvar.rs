@@ -4,6 +4,8 @@
 
 use core::fmt;
 use core::panic::Location;
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use std::sync;
 use std::time::Instant;
@@ -18,7 +20,8 @@ define_sites!(Sites);
 
 /// [`std::sync::Condvar`], for [`super::Mutex`].
 ///
-/// The ring says that a thread waits here for a condition and not for a lock: a pool of idle threads is no pile-up.
+/// The ring says that a thread waits here for a condition and not for a lock: a pool of idle threads is no pile-up. Each
+/// signal is recorded, and whether a thread may have waited then.
 ///
 /// # Examples
 ///
@@ -38,13 +41,15 @@ define_sites!(Sites);
 #[derive(Default)]
 pub struct Condvar {
     inner: sync::Condvar,
+    /// How many threads wait, or are about to.
+    waiting: AtomicU32,
 }
 
 impl Condvar {
     /// See [`std::sync::Condvar::new`].
     #[must_use]
     pub const fn new() -> Condvar {
-        Condvar { inner: sync::Condvar::new() }
+        Condvar { inner: sync::Condvar::new(), waiting: AtomicU32::new(0) }
     }
 
     /// See [`std::sync::Condvar::wait`].
@@ -57,7 +62,7 @@ impl Condvar {
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         let (lock, inner) = guard.into_parts();
         let sites = Sites::<MUTEX>(Location::caller());
-        let result = record::wait(sites, lock, self.address(), || self.inner.wait(inner));
+        let result = record::wait(sites, lock, self.address(), self.counted(|| self.inner.wait(inner)));
         record::mapped(result, |inner| MutexGuard::new(lock, inner))
     }
 
@@ -96,7 +101,8 @@ impl Condvar {
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
         let (lock, inner) = guard.into_parts();
         let sites = Sites::<{ MUTEX | SITE_TRY }>(Location::caller());
-        let result = record::wait(sites, lock, self.address(), || self.inner.wait_timeout(inner, timeout));
+        let wait = self.counted(|| self.inner.wait_timeout(inner, timeout));
+        let result = record::wait(sites, lock, self.address(), wait);
         record::mapped(result, |(inner, result)| (MutexGuard::new(lock, inner), result))
     }
 
@@ -145,17 +151,42 @@ impl Condvar {
         }
     }
 
+    /// Counts the thread while it waits.
+    #[inline(always)]
+    fn counted<T>(&self, wait: impl FnOnce() -> T) -> impl FnOnce() -> T {
+        move || {
+            // ORDERING: relaxed, here and below: whoever signals with the mutex locked sees what a thread did before it
+            // unlocked the mutex to wait. Without the mutex a signal and a wait that begins have no order, for the
+            // standard library either.
+            self.waiting.fetch_add(1, Relaxed);
+            let result = wait();
+            self.waiting.fetch_sub(1, Relaxed);
+            result
+        }
+    }
+
+    #[inline(always)]
+    fn signals(&self, caller: &'static Location<'static>) {
+        record::signals(Sites::<MUTEX>(caller), self.address(), self.waiting.load(Relaxed) > 0);
+    }
+
     fn address(&self) -> u64 {
         core::ptr::from_ref(self).addr() as u64
     }
 
     /// See [`std::sync::Condvar::notify_one`].
+    #[inline(always)]
+    #[track_caller]
     pub fn notify_one(&self) {
+        self.signals(Location::caller());
         self.inner.notify_one();
     }
 
     /// See [`std::sync::Condvar::notify_all`].
+    #[inline(always)]
+    #[track_caller]
     pub fn notify_all(&self) {
+        self.signals(Location::caller());
         self.inner.notify_all();
     }
 }

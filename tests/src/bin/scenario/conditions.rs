@@ -3,12 +3,14 @@
 use librip::raw::Recorded;
 use librip::sync::{Condvar, Mutex};
 
-use crate::stage::{Scenario, actor};
+use crate::stage::{Scenario, actor, say};
 
 pub(crate) const ALL: &[Scenario] = &[
     ("cycle-through-a-condition", through_a_condition),
     ("cycle-of-three-through-a-condition", of_three),
     ("cycle-through-a-raw-condition", through_a_raw_condition),
+    ("signalled-before-its-wait", signalled_before_its_wait),
+    ("signalled-during-its-wait", signalled_during_its_wait),
 ];
 
 static INNER: Mutex<bool> = Mutex::new(false);
@@ -71,4 +73,21 @@ fn through_a_raw_condition() {
         let _outer = OUTER.lock();
     });
     drop(needs_both.until_blocked());
+}
+
+/// A thread waits for a signal that came before. The main thread waits for its end, so nobody is left to signal again.
+fn signalled_before_its_wait() {
+    CHANGED.notify_one();
+    let waits = actor("waits", waits).until_blocked();
+    say("ready");
+    waits.until_ended();
+}
+
+/// The signal came during the wait. The thread woke up, and waits again.
+fn signalled_during_its_wait() {
+    let waits = actor("waits", waits).until_blocked();
+    CHANGED.notify_all();
+    let waits = waits.until_blocked();
+    say("ready");
+    waits.until_ended();
 }
