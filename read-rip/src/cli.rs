@@ -1,5 +1,6 @@
 //! The command line: arguments and help texts. It does no work.
 
+mod export;
 mod log;
 mod record;
 mod typed;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
+pub use export::{ExportArgs, ExportFormat};
 pub use log::{
     CapturesArgs, LogArgs, MinLevel, Moment, RefusedTimeArgs, SetArgs, Setting, SpansArgs, TimeArgs,
 };
@@ -213,6 +215,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Shows what has changed between two readings: which threads moved, and which did not
     Diff(DiffArgs),
+    /// Writes a file for another program: a timeline, a graph of who waits for whom, or a flame graph's input
+    Export(ExportArgs),
     /// Saves a compressed copy of a ring, which another machine reads with the same result
     Save(SaveArgs),
     /// Follows a living ring into a file, so that no history is too short: every command reads it like a ring

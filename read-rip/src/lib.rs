@@ -17,6 +17,8 @@
 //!             |                       |
 //!             +------- report --------+            values -> text and JSON
 //!                         |
+//!                      export                      values -> files for other programs
+//!                         |
 //!               cli ---> app                       the commands
 //! ```
 //!
@@ -40,6 +42,7 @@ pub mod app;
 pub mod cli;
 pub mod core;
 pub mod events;
+pub mod export;
 pub mod findings;
 mod hash;
 pub mod locations;

@@ -46,6 +46,7 @@ const READER: &[&str] = &[
     "log",
     "findings",
     "report",
+    "export",
     "cli",
     "app",
     "main",

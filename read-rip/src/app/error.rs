@@ -64,6 +64,8 @@ pub(super) enum AppError {
     AlreadySaved { path: PathBuf },
     /// A ring that cannot be saved.
     Save { path: PathBuf, source: io::Error },
+    /// A file for another program that cannot be written.
+    Export { path: PathBuf, source: io::Error },
     /// A recording that cannot be written.
     Record { path: PathBuf, source: io::Error },
     /// One reading, which no later one can differ from.
@@ -219,6 +221,11 @@ impl AppError {
                 format!("could not save the ring as {}", path.display()),
                 Some(source.to_string()),
                 Some("name a file in a directory with room for it with --output"),
+            ),
+            AppError::Export { path, source } => (
+                format!("could not write {}", path.display()),
+                Some(source.to_string()),
+                Some("name a file in a directory with room for it with --output; no unfinished file is left"),
             ),
             AppError::Record { path, source } if source.kind() == io::ErrorKind::AlreadyExists => (
                 format!("{} exists, and would be replaced", path.display()),

@@ -11,6 +11,7 @@ mod cores;
 mod diff;
 mod error;
 mod exact;
+mod export;
 mod gc;
 mod glance;
 mod install;
@@ -72,6 +73,7 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
         Some(Command::Check(args)) => collect::check(&args, &cli.common),
         Some(Command::Save(args)) => save::save(&args, &cli.common),
         Some(Command::Diff(args)) => diff::diff(&args, &cli.common),
+        Some(Command::Export(args)) => export::export(&args, &cli.common),
         Some(Command::Record(args)) => record::record(&args, &cli.common),
         Some(Command::Run(args)) => run::run(&args, &cli.common),
         Some(Command::Completions { shell }) => install::completions(shell),

@@ -79,12 +79,12 @@ fn finish(packed: GzEncoder<BufWriter<File>>) -> io::Result<File> {
 }
 
 /// Where the file is until it is complete.
-fn beside(target: &Path) -> PathBuf {
+pub(super) fn beside(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{}.{}", name_of(target), std::process::id()))
 }
 
 /// Removed unless it is forgotten.
-struct Unfinished<'a>(&'a Path);
+pub(super) struct Unfinished<'a>(pub(super) &'a Path);
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {

@@ -133,6 +133,7 @@ impl Command {
             Command::Stacks(_) => "stacks",
             Command::Check(_) => "check",
             Command::Diff(_) => "diff",
+            Command::Export(_) => "export",
             Command::Save(_) => "save",
             Command::Record(_) => "record",
             Command::Run(_) => "run",
@@ -150,6 +151,7 @@ impl Command {
             Command::Log(args) => Some(&mut args.time),
             Command::Spans(args) => Some(&mut args.time),
             Command::Captures(args) => Some(&mut args.time),
+            Command::Export(args) => Some(&mut args.time),
             _ => None,
         }
     }
@@ -165,6 +167,7 @@ impl Command {
             Command::Info { ring } => Some(ring),
             Command::Save(args) => Some(&mut args.ring),
             Command::Diff(args) => Some(&mut args.ring),
+            Command::Export(args) => Some(&mut args.ring),
             Command::Record(args) => Some(&mut args.ring),
             _ => None,
         }

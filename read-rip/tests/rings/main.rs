@@ -11,6 +11,7 @@ mod command_line;
 mod damage;
 mod debug_files;
 mod difference;
+mod export;
 mod flips;
 mod folded;
 mod golden;

@@ -1,0 +1,39 @@
+//! The arguments of `export`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{RingArgs, TimeArgs};
+
+/// What `export` writes.
+#[derive(Args, Debug)]
+pub struct ExportArgs {
+    /// Which ring, which process, or which core file.
+    #[command(flatten)]
+    pub ring: RingArgs,
+    /// The format
+    #[arg(short, long, value_name = "FORMAT")]
+    pub format: ExportFormat,
+    /// The file to write; it gets its name when it is complete [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// A timeline shows at most this many threads: first those that wait for locks or hold them, then those that did
+    /// the most
+    #[arg(long, value_name = "COUNT", default_value = "500")]
+    pub threads: usize,
+    /// Which time a timeline shows.
+    #[command(flatten)]
+    pub time: TimeArgs,
+}
+
+/// A format of another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// A timeline, as JSON trace events: <https://ui.perfetto.dev>, chrome://tracing
+    Chrome,
+    /// Who waits for whom now, as a graph: `dot -Tsvg`
+    Dot,
+    /// Where threads are now, as folded stacks: `inferno-flamegraph`, `flamegraph.pl`, <https://www.speedscope.app>
+    Folded,
+}

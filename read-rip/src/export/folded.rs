@@ -1,0 +1,74 @@
+//! Where threads are now, one line for each place: the format of Brendan Gregg's `flamegraph.pl`, which `inferno` and
+//! speedscope read too. The frames of a stack come from the outermost on, with semicolons between them, and then a
+//! space and the number of threads.
+//!
+//! The first frame is the process. The last one, in brackets, is what the threads wait for. Between them are the
+//! functions of the stack if the kernel was asked, or else the place of the last mark.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use crate::locks::ThreadId;
+use crate::printable::printable;
+use crate::report::{LockNames, StackFrames};
+use crate::threads::ThreadState;
+
+/// Writes the lines, in the order of their texts.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn folded(
+    out: &mut dyn Write,
+    program: &str,
+    names: &LockNames<'_>,
+    frames: &StackFrames,
+) -> io::Result<()> {
+    let mut lines: BTreeMap<String, usize> = BTreeMap::new();
+    for (id, thread) in names.model.threads.iter().enumerate() {
+        if thread.state == ThreadState::Present {
+            let process = format!("{}[{}]", printable(program), thread.pid);
+            let all = std::iter::once(process).chain(places(id, names, frames)).chain(awaited(id, names));
+            let all: Vec<String> = all.map(|frame| frame.replace(';', ":")).collect();
+            *lines.entry(all.join(";")).or_default() += 1;
+        }
+    }
+    lines.iter().try_for_each(|(line, threads)| writeln!(out, "{line} {threads}"))
+}
+
+/// The functions of a thread's stack, from the outermost on, or the place of its last mark.
+fn places(id: ThreadId, names: &LockNames<'_>, frames: &StackFrames) -> Vec<String> {
+    let thread = &names.model.threads[id];
+    let stack = names.seen.zip(thread.seen).map(|(seen, of)| seen.standings.stack(of.index));
+    match stack {
+        Some(stack) if !stack.frames.is_empty() => {
+            let known = |frame| frames.get(frame).map_or(&[][..], Vec::as_slice);
+            let functions = stack.frames.iter().rev().flat_map(|frame| {
+                let unknown = known(frame).is_empty().then(|| format!("{:#x}", frame.pc));
+                let named = known(frame).iter().rev().map(|one| {
+                    one.function
+                        .as_deref()
+                        .map_or_else(|| "unknown".to_owned(), |name| printable(name).into_owned())
+                });
+                unknown.into_iter().chain(named).collect::<Vec<_>>()
+            });
+            functions.collect()
+        }
+        _ => thread.last.map(|location| names.location(location)).into_iter().collect(),
+    }
+}
+
+/// What a thread waits for, in brackets.
+fn awaited(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
+    let thread = &names.model.threads[id];
+    if let Some(join) = &thread.join {
+        return Some(format!("[waits for the end of {}]", names.thread(join.joined)));
+    }
+    let lock = |lock| names.lock(&names.model.locks[lock]);
+    let waits = thread.wait.as_ref().map(|wait| format!("[waits for {}]", lock(wait.lock)));
+    let sleeps = || match (thread.condition_wait, &thread.sleep) {
+        (Some(of), _) => Some(format!("[waits on a condition variable, with {}]", lock(of))),
+        (None, sleep) => sleep.as_ref().map(|sleep| format!("[waits for {}]", lock(sleep.lock))),
+    };
+    waits.or_else(sleeps)
+}

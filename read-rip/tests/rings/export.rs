@@ -1,0 +1,194 @@
+//! `read-rip export`: files for other programs, of rings made by hand.
+//!
+//! graphviz reads the graphs, if it is there. Not tested here: the spans and events of real programs.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::fixture::{Fixture, Scratch};
+use crate::support::locks::*;
+use crate::support::run::{Outcome, read_rip};
+use crate::support::synth::{Held, Ring, Slot};
+
+/// What breaks out of strings of the formats, and what a terminal would obey.
+const NASTY: &str = "a\"b\\\n;x \u{1b}[2J\u{202e}</";
+
+/// A thread that held A from 3 to 6 s and B from 4 to 7 s, released A to a waiter, and holds B again since 8 s.
+fn holder() -> Slot {
+    Slot::thread(NASTY, 1)
+        .event(TAKES, &[at(3.0), A])
+        .event(TAKES, &[at(4.0), B])
+        .event(RELEASED, &[at(6.0), at(3.0), A])
+        .event(RELEASED, &[at(7.0), at(4.0), B])
+        .event(TAKES, &[at(8.0), B])
+        .has(Held::new(HELD, B, TAKES).since(at(8.0)))
+}
+
+/// One that waited for A from 5 s on, and got it when it was released.
+fn follower() -> Slot {
+    Slot::thread("follower", 2)
+        .event(WAIT, &[at(5.0), A])
+        .event(RELEASED, &[at(6.5), at(6.0), A])
+        .event(WAIT, &[at(9.0), B])
+        .has(Held::new(WAITING, B, WAIT).since(at(9.0)))
+}
+
+fn waiter(tid: u32) -> Slot {
+    Slot::thread("waiter", tid).event(WAIT, &[at(9.0), B]).has(Held::new(WAITING, B, WAIT).since(at(9.0)))
+}
+
+fn story() -> Ring {
+    let threads = [holder(), follower(), waiter(3), waiter(4)];
+    let names = vec![(4321, A, NASTY.to_owned()), (4321, B, "queue".to_owned())];
+    // It exited 66 s after the boot.
+    Ring { exit_status: Some(3), lock_names: names, ..ring().with_slots(threads) }
+}
+
+fn export(ring: &Ring, format: &str, options: &[&str]) -> Outcome {
+    let fixture = Fixture::of(ring);
+    let all = [&["export", "--format", format], options].concat();
+    read_rip(all.into_iter().chain([fixture.path.to_str().unwrap()]))
+}
+
+fn trace(ring: &Ring, options: &[&str]) -> Vec<Value> {
+    let out = export(ring, "chrome", options).sound().stdout;
+    let trace: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"));
+    trace["traceEvents"].as_array().unwrap().clone()
+}
+
+/// Events of one phase, as name, thread, begin and length in ms.
+fn of_phase(trace: &[Value], phase: &str) -> Vec<(String, u64, u64, u64)> {
+    let ms = |event: &Value, key: &str| (event[key].as_f64().unwrap_or(0.0) / 1000.0).round() as u64;
+    let of = trace.iter().filter(|event| event["ph"] == phase);
+    of.map(|event| {
+        let name = event["name"].as_str().unwrap().to_owned();
+        (name, event["tid"].as_u64().unwrap(), ms(event, "ts"), ms(event, "dur"))
+    })
+    .collect()
+}
+
+#[test]
+fn a_timeline_has_waits_and_holds_with_their_times_and_slices_that_nest() {
+    let trace = trace(&story(), &[]);
+    let slice = |name: &str, tid, begin, length| (name.to_owned(), tid, begin, length);
+    let slices = of_phase(&trace, "X");
+    for expected in [
+        slice("waits for queue", 2, 9000, 57_000),
+        slice("holds queue", 1, 8000, 58_000),
+        slice("waits for queue", 3, 9000, 57_000),
+    ] {
+        assert!(slices.contains(&expected), "{expected:?}: {slices:#?}");
+    }
+    assert_eq!(slices.iter().filter(|(name, ..)| name.starts_with("holds a")).count(), 2);
+    // B was released after A, and acquired after it.
+    let begins = of_phase(&trace, "b");
+    assert!(begins.contains(&slice("holds queue", 1, 4000, 0)), "{begins:#?}");
+    for (_, tid, begin, length) in &slices {
+        let others = slices.iter().filter(|(_, other, ..)| other == tid);
+        for (_, _, from, lasts) in others {
+            let overlaps = from < begin && *begin < from + lasts && from + lasts < begin + length;
+            assert!(!overlaps, "{slices:#?}");
+        }
+    }
+    let is_open = |event: &&Value| event["args"]["open"] == true && event["ph"] == "X";
+    assert_eq!(trace.iter().filter(is_open).count(), 4);
+}
+
+#[test]
+fn an_arrow_leads_from_the_release_to_the_wait_that_it_ended_and_waiters_are_counted() {
+    let trace = trace(&story(), &[]);
+    assert_eq!(of_phase(&trace, "s"), [("release".to_owned(), 1, 6000, 0)]);
+    assert_eq!(of_phase(&trace, "f"), [("release".to_owned(), 2, 6000, 0)]);
+    let counts: Vec<(u64, u64)> = trace
+        .iter()
+        .filter(|event| event["ph"] == "C" && event["name"] == "waiters of queue")
+        .map(|event| {
+            ((event["ts"].as_f64().unwrap() / 1e6).round() as u64, event["args"]["threads"].as_u64().unwrap())
+        })
+        .collect();
+    assert_eq!(counts, [(9, 1), (9, 2), (9, 3)]);
+}
+
+#[test]
+fn the_threads_that_matter_come_first_and_the_others_are_counted() {
+    let busy = Slot::thread("busy", 9).event(TAKES, &[at(3.0), A]).event(RELEASED, &[at(3.5), at(3.0), A]);
+    let ring = Ring { slots: std::iter::once(busy).chain(story().slots).collect(), ..story() };
+    let outcome = export(&ring, "chrome", &["--threads", "1"]);
+    assert!(outcome.stderr.contains("4 threads left out: see --threads."), "{outcome:#?}");
+    let tids: Vec<u64> =
+        of_phase(&trace(&ring, &["--threads", "1"]), "X").iter().map(|slice| slice.1).collect();
+    assert!(!tids.is_empty() && tids.iter().all(|&tid| tid == 1), "the one that others wait for: {tids:?}");
+}
+
+#[test]
+fn what_has_no_time_is_counted_and_not_drawn() {
+    let undated = Slot::thread("a", 1).event(TRY_TAKES, &[A]).event(RELEASED, &[0, 0, A]);
+    let outcome = export(&ring().with_slots([undated]), "chrome", &[]);
+    assert!(!outcome.stdout.contains("\"X\""), "{outcome:#?}");
+    assert!(outcome.stderr.contains("1 of waits, holds, spans and events have no time"), "{outcome:#?}");
+}
+
+#[test]
+fn times_that_somebody_invented_leave_valid_json() {
+    let mut slot = holder();
+    slot.claimed_ns = 1 << 63;
+    let ring = Ring { clock: Some((3, 1000, 1 << 63)), ..story().with_slots([slot, follower()]) };
+    assert!(!trace(&ring, &[]).is_empty());
+}
+
+#[test]
+fn a_graph_has_a_circle_for_a_deadlock_and_one_node_for_a_crowd_and_graphviz_reads_it() {
+    let out = export(&story(), "dot", &[]).sound().stdout;
+    assert!(out.contains("[shape=box, style=rounded, label=\"queue\"];"), "{out}");
+    assert!(out.contains("label=\"3 threads\""), "they wait at one place: {out}");
+    assert_eq!(out.matches(" -> ").count(), 2, "{out}");
+    let drawn = Command::new("dot").arg("-Tplain").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut drawn) = drawn else {
+        eprintln!("SKIPPED that graphviz reads it: no dot; apt install graphviz");
+        return;
+    };
+    drawn.stdin.take().unwrap().write_all(out.as_bytes()).unwrap();
+    let drawn = drawn.wait_with_output().unwrap();
+    assert!(drawn.status.success(), "{out}");
+    let plain = String::from_utf8(drawn.stdout).unwrap();
+    let lines = |of: &str| plain.lines().filter(|line| line.starts_with(of)).count();
+    assert_eq!((lines("node "), lines("edge ")), (3, 2), "{plain}");
+}
+
+#[test]
+fn folded_lines_have_frames_a_number_and_nothing_that_breaks_them() {
+    let mut slots = story().slots;
+    slots[1].name = NASTY.into();
+    let out = export(&Ring { slots, ..story() }, "folded", &[]).sound().stdout;
+    let mut threads = 0;
+    for line in out.lines() {
+        let (stack, count) = line.rsplit_once(' ').unwrap();
+        threads += count.parse::<u32>().unwrap();
+        let frames = stack.split(';').count();
+        assert!((2..=3).contains(&frames) && !stack.chars().any(char::is_control), "{line}");
+    }
+    assert_eq!(threads, 4, "{out}");
+    assert!(out.contains(";[waits for queue] 3\n"), "{out}");
+}
+
+#[test]
+fn a_file_gets_its_name_when_it_is_complete_and_none_is_left_if_it_cannot_be() {
+    let scratch = Scratch::new();
+    let fixture = Fixture::of(&story());
+    let run =
+        |target: &str| read_rip(["export", "-f", "folded", "-o", target, fixture.path.to_str().unwrap()]);
+    let good = scratch.file("good.folded", b"earlier");
+    run(good.to_str().unwrap()).sound();
+    assert!(fs::read_to_string(&good).unwrap().contains("[waits for queue]"));
+    let missing = good.with_file_name("missing").join("x");
+    for target in [missing.to_str().unwrap(), "/dev/full/x"] {
+        let outcome = run(target);
+        assert_eq!(outcome.status, 2, "{outcome:#?}");
+        assert!(outcome.stderr.contains(&format!("could not write {target}")), "{outcome:#?}");
+    }
+    let left = fs::read_dir(good.parent().unwrap()).unwrap().count();
+    assert_eq!(left, 1, "no unfinished file");
+}
