@@ -34,6 +34,7 @@ Examples:
   read-rip check --all              which processes of this machine are stuck
   read-rip run --preload ./server   record the locks of a program, and explain a crash
   read-rip run --check -- make test record all processes of a test, and check each for problems with locks
+  read-rip top 1234                 a live screen of its locks and threads
   read-rip save -o FILE RING        a copy for another machine, with two readings and all locations
   read-rip list                     all rings, and how their processes ended
   read-rip -e ./server RING.gz      a compressed copy, with the program that was recorded
@@ -128,7 +129,7 @@ pub struct StopArgs {
 }
 
 /// Options of all commands.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct Common {
     /// The program that was recorded, if it is not at its recorded path (its build id must match)
     #[arg(short, long, value_name = "EXE", global = true)]
@@ -213,6 +214,8 @@ pub enum Command {
     Stacks(StacksArgs),
     /// Finds deadlocks and other problems with locks
     Check(CheckArgs),
+    /// A live screen: locks, threads and findings as they change. Without RING: the processes of this machine
+    Top(TopArgs),
     /// Shows what has changed between two readings: which threads moved, and which did not
     Diff(DiffArgs),
     /// Writes a file for another program: a timeline, a graph of who waits for whom, or a flame graph's input
@@ -390,6 +393,21 @@ pub struct SaveArgs {
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
     pub window: Duration,
 }
+
+/// What `top` shows.
+#[derive(Args, Debug)]
+#[command(after_help = TOP_KEYS)]
+pub struct TopArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: RingArgs,
+}
+
+const TOP_KEYS: &str = "\
+Keys: 1 locks, 2 threads, 3 findings; Enter opens a lock, its holder, and the holder's history and stack; Esc goes \
+back; / lists what a regular expression matches; s sorts; Space freezes; Left and Right step through the last \
+minutes; w saves a copy of the ring; ? shows all keys; q quits.
+Of one processor, reading takes at most an eighth: the more threads a process has, the rarer the readings.";
 
 /// What `diff` compares.
 #[derive(Args, Debug)]

@@ -19,6 +19,8 @@
 //!                         |
 //!                      export                      values -> files for other programs
 //!                         |
+//!                        top                       pictures of a process, keys -> frames of a live screen
+//!                         |
 //!               cli ---> app                       the commands
 //! ```
 //!
@@ -58,6 +60,7 @@ pub mod stacks;
 pub mod standing;
 pub mod target;
 pub mod threads;
+pub mod top;
 pub mod waits;
 
 pub use read_rip_symbols as symbols;

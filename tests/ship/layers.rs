@@ -47,6 +47,7 @@ const READER: &[&str] = &[
     "findings",
     "report",
     "export",
+    "top",
     "cli",
     "app",
     "main",

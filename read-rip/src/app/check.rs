@@ -58,6 +58,8 @@ pub(super) enum Manner {
     IfNeeded,
     /// What is shown of the findings, if there are any, and no remarks.
     Findings,
+    /// What is shown, whether there are findings or not. Nothing is written to standard error: a live screen is there.
+    Screen,
 }
 
 /// As `examine`, of what was read before.
@@ -115,12 +117,15 @@ pub(super) fn judge(
         is_order_search_cut: limits.contains(&Limit::LockOrders),
     };
     let is_silent = match manner {
-        Manner::Full => false,
+        Manner::Full | Manner::Screen => false,
         Manner::IfNeeded => found.is_empty() && !wanted.json,
         Manner::Findings => found.is_empty(),
     };
     if !is_silent {
         show(&found, &checked, &names, reading)?;
+    }
+    if manner == Manner::Screen {
+        return Ok(status(SOUND, &found, outcome));
     }
     if is_silent || manner == Manner::Findings {
         return Ok(status(reading.report_defects(wanted)?, &found, outcome));

@@ -78,6 +78,9 @@ pub(super) enum AppError {
     NotLiving { path: PathBuf },
     /// Levels that cannot be written to a ring.
     Set { path: PathBuf, source: io::Error },
+    /// The live screen needs a terminal, which standard output or standard input is not, or which cannot move its
+    /// cursor.
+    NoTerminal { why: &'static str },
     /// Standard output cannot be written.
     Output(io::Error),
 }
@@ -101,6 +104,25 @@ const NO_RING_HINT: &str = "\
 impl AppError {
     /// Writes what happened, why, and what to do about it.
     pub(super) fn report(&self) {
+        let (what, cause, hint) = self.parts();
+        remark(format_args!("Error: {}", printable(&what)));
+        if let Some(cause) = cause {
+            remark(format_args!("Caused by: {}", printable(&cause)));
+        }
+        if let Some(hint) = hint {
+            remark(format_args!("Hint: {hint}"));
+        }
+    }
+
+    /// What happened and why, in one line.
+    pub(super) fn sentence(&self) -> String {
+        let (what, cause, _) = self.parts();
+        let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+        printable(&(what + &cause)).into_owned()
+    }
+
+    /// What happened, why, and what to do about it.
+    fn parts(&self) -> (String, Option<String>, Option<String>) {
         let cause = |error: &dyn std::error::Error| error.source().map(ToString::to_string);
         let mut suggestion = String::new();
         let (what, cause, hint) = match self {
@@ -269,15 +291,14 @@ impl AppError {
                 Some(source.to_string()),
                 Some("write as the user of the process, or as root"),
             ),
+            AppError::NoTerminal { why } => (
+                format!("`read-rip top` is a live screen, and {why}"),
+                None,
+                Some("run it in a terminal, or use `read-rip check` and `read-rip locks`, which write text"),
+            ),
             AppError::Output(error) => ("could not write the output".into(), Some(error.to_string()), None),
         };
-        remark(format_args!("Error: {}", printable(&what)));
-        if let Some(cause) = cause {
-            remark(format_args!("Caused by: {}", printable(&cause)));
-        }
-        if let Some(hint) = hint {
-            remark(format_args!("Hint: {hint}"));
-        }
+        (what, cause, hint.map(str::to_owned))
     }
 }
 

@@ -44,31 +44,11 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     let rules = suppressions(&args.suppress)?;
     let mut collection = Collection::new(args, &rules, wanted);
     let mut looked = Looked::default();
-    let glances = glance(args, &mut looked)?;
-    let rings = rings(args, wanted, &glances, &mut collection)?;
-    thread::sleep(args.window);
-
-    let recorded: HashSet<u32> = rings.iter().filter_map(Ring::process).collect();
-    let mut seen: Vec<Option<Standings>> = in_parallel(&glances, |glance| {
-        let is_recorded = recorded.contains(&glance.pid);
-        (is_recorded || glance.may_wait()).then(|| glance.second(is_recorded, wanted)).flatten()
-    });
-    looked.rings = rings.len();
     let mut stuck = Vec::new();
-    for ring in rings {
-        let at = ring.process().and_then(|pid| glances.iter().position(|glance| glance.pid == pid));
-        let of_process = at.and_then(|at| seen[at].take());
-        let (path, readings) = match ring {
-            Ring { path, begun: Begun::Complete(readings) } => (path, Ok(*readings)),
-            Ring { path, begun: Begun::First(first) } => (path, first.end(of_process, wanted)),
-        };
-        stuck.extend(add(&mut collection, path, readings)?);
-    }
-    for seen in seen.into_iter().flatten().filter(|seen| !recorded.contains(&seen.target.pid)) {
-        let path = path_of(seen.target.pid);
-        let readings = Readings::one(Reading::of_process(&path, seen));
-        stuck.extend(add(&mut collection, path, Ok(readings))?);
-    }
+    read(args, wanted, &mut looked, &mut |path, pid, readings| {
+        stuck.extend(add(&mut collection, path, pid, readings)?);
+        Ok(())
+    })?;
     stuck.sort_by_key(|found| std::cmp::Reverse(found.rank));
     looked.stuck = stuck.len();
     let mut out = prose(wanted);
@@ -86,6 +66,45 @@ pub(super) fn check(args: &CheckArgs, wanted: &Common) -> Result<u8, AppError> {
     collection.write(&args.ci)?;
     // If nothing could be looked into, nothing was judged.
     Ok(if looked.processes + looked.rings == 0 { UNJUDGED } else { collection.status() })
+}
+
+/// What is done with each ring, and with each process without a ring that may be stuck. If a ring cannot be read, the
+/// process comes with it that made it.
+pub(super) type Each<'a> =
+    dyn FnMut(PathBuf, Option<u32>, Result<Readings, AppError>) -> Result<(), AppError> + 'a;
+
+/// Reads all rings and processes of this machine. `looked` counts them, but for those that are stuck.
+pub(super) fn read(
+    args: &CheckArgs,
+    wanted: &Common,
+    looked: &mut Looked,
+    each: &mut Each<'_>,
+) -> Result<(), AppError> {
+    let glances = glance(args, looked)?;
+    let rings = rings(args, wanted, &glances, each)?;
+    thread::sleep(args.window);
+
+    let recorded: HashSet<u32> = rings.iter().filter_map(Ring::process).collect();
+    let mut seen: Vec<Option<Standings>> = in_parallel(&glances, |glance| {
+        let is_recorded = recorded.contains(&glance.pid);
+        (is_recorded || glance.may_wait()).then(|| glance.second(is_recorded, wanted)).flatten()
+    });
+    looked.rings = rings.len();
+    for ring in rings {
+        let at = ring.process().and_then(|pid| glances.iter().position(|glance| glance.pid == pid));
+        let of_process = at.and_then(|at| seen[at].take());
+        let (path, readings) = match ring {
+            Ring { path, begun: Begun::Complete(readings) } => (path, Ok(*readings)),
+            Ring { path, begun: Begun::First(first) } => (path, first.end(of_process, wanted)),
+        };
+        each(path, None, readings)?;
+    }
+    for seen in seen.into_iter().flatten().filter(|seen| !recorded.contains(&seen.target.pid)) {
+        let path = path_of(seen.target.pid);
+        let readings = Readings::one(Reading::of_process(&path, seen));
+        each(path, None, Ok(readings))?;
+    }
+    Ok(())
 }
 
 /// Reads all processes for the first time.
@@ -147,16 +166,14 @@ fn rings(
     args: &CheckArgs,
     wanted: &Common,
     glances: &[Glance],
-    collection: &mut Collection<'_>,
+    each: &mut Each<'_>,
 ) -> Result<Vec<Ring>, AppError> {
     let mut rings = Vec::new();
     for found in look_everywhere(wanted)? {
         let begun = match Readings::begin(&found.path, &Ends::default(), wanted) {
             Ok(begun) => begun,
             Err(error) => {
-                let program = found.path.to_string_lossy().into_owned();
-                let case = Case { program, pid: Some(found.header.pid), findings: Vec::new(), error: None };
-                collection.add(case, Err(error))?;
+                each(found.path, Some(found.header.pid), Err(error))?;
                 continue;
             }
         };
@@ -173,11 +190,12 @@ fn rings(
 fn add(
     collection: &mut Collection<'_>,
     path: PathBuf,
+    pid: Option<u32>,
     readings: Result<Readings, AppError>,
 ) -> Result<Option<Stuck>, AppError> {
     let (args, rules, wanted) = (collection.args, collection.rules, collection.wanted);
     let program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut case = Case { program, pid: None, findings: Vec::new(), error: None };
+    let mut case = Case { program, pid, findings: Vec::new(), error: None };
     let mut stuck = None;
     let checked = readings.and_then(|readings| {
         judge(readings, args, rules, wanted, Manner::Findings, &mut |found, checked, names, reading| {
@@ -201,7 +219,7 @@ fn add(
 }
 
 /// What a process or a ring is called, and what to type for it.
-fn names_of(reading: &Reading) -> (String, String) {
+pub(super) fn names_of(reading: &Reading) -> (String, String) {
     let program = reading.program();
     let own_pid = reading.pid();
     let path = || reading.path.to_string_lossy().into_owned();

@@ -32,8 +32,10 @@ mod save;
 mod saved;
 mod set;
 mod show;
+mod signals;
 mod source;
 mod thread_names;
+mod top;
 mod verdict;
 mod wrap;
 
@@ -72,6 +74,7 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
         }
         Some(Command::Check(args)) => collect::check(&args, &cli.common),
         Some(Command::Save(args)) => save::save(&args, &cli.common),
+        Some(Command::Top(args)) => top::top(&args, &cli.common),
         Some(Command::Diff(args)) => diff::diff(&args, &cli.common),
         Some(Command::Export(args)) => export::export(&args, &cli.common),
         Some(Command::Record(args)) => record::record(&args, &cli.common),

@@ -38,10 +38,7 @@ pub(super) fn save(args: &SaveArgs, wanted: &Common) -> Result<u8, AppError> {
     if Saved::of(&source).is_some() {
         return Err(AppError::AlreadySaved { path });
     }
-    let target = match &args.output {
-        Some(output) => output.clone(),
-        None => PathBuf::from(format!("{}.saved.gz", name_of(&path))),
-    };
+    let target = args.output.clone().unwrap_or_else(|| default_target(&path));
     let written = write(&source, &target, args, wanted)?;
     let ring = RingArgs { ring: Some(target.clone().into()), ring_option: None };
     let status = collect::check(&CheckArgs::of(ring), wanted)?;
@@ -51,12 +48,22 @@ pub(super) fn save(args: &SaveArgs, wanted: &Common) -> Result<u8, AppError> {
     Ok(if status == super::output::ERROR { status } else { super::output::SOUND })
 }
 
+/// The file that is written if the user names none.
+pub(super) fn default_target(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}.saved.gz", name_of(path)))
+}
+
 fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or("ring".as_ref()).to_string_lossy().into_owned()
 }
 
 /// Writes the file. Returns its length, bytes.
-fn write(source: &Source, target: &Path, args: &SaveArgs, wanted: &Common) -> Result<u64, AppError> {
+pub(super) fn write(
+    source: &Source,
+    target: &Path,
+    args: &SaveArgs,
+    wanted: &Common,
+) -> Result<u64, AppError> {
     let failed = |source| AppError::Save { path: target.to_owned(), source };
     let beside = beside(target);
     let unfinished = Unfinished(&beside);

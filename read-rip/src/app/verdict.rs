@@ -9,7 +9,7 @@ use std::path::Path;
 use super::check::Readings;
 use super::error::AppError;
 use crate::cli::{CheckArgs, Common, RingArgs, THRESHOLD};
-use crate::findings::{self, Balance, Memo, Outcome, Runtime, View};
+use crate::findings::{self, Balance, Finding, Memo, Outcome, Runtime, View};
 use crate::locations::{FileNames, Location, LocationId, Locations};
 use crate::locks::LockModel;
 use crate::process::Ends;
@@ -103,8 +103,14 @@ pub(super) fn of_model(
         findings::doubt_copy(&mut found);
     }
     let balance = Balance::of(&view, &found);
-    let what = match reading.outcome(balance.outcome) {
-        Outcome::NothingRecorded => return (balance, None),
+    let verdict = sentence(reading.outcome(balance.outcome), &found, names);
+    (balance, verdict.map(|what| format!("check: {what}; next: {command}")))
+}
+
+/// What an analysis says of a process, in a line; `None` if nothing is known that can be judged.
+pub(super) fn sentence(outcome: Outcome, found: &[Finding], names: &LockNames<'_>) -> Option<String> {
+    Some(match outcome {
+        Outcome::NothingRecorded => return None,
         Outcome::Hidden => "not judged, because this user may not look into the process".to_owned(),
         Outcome::OtherLocks => match Runtime::of(names.locations.modules()) {
             Some(Runtime { locks, .. }) => format!("not judged: {locks} are not seen"),
@@ -116,8 +122,7 @@ pub(super) fn of_model(
         }
         Outcome::AllWait => "all recorded threads wait, and no finding says why".to_owned(),
         Outcome::Findings | Outcome::NothingFound => {
-            report::brief(&found, names).unwrap_or_else(|| "no findings".to_owned())
+            report::brief(found, names).unwrap_or_else(|| "no findings".to_owned())
         }
-    };
-    (balance, Some(format!("check: {what}; next: {command}")))
+    })
 }

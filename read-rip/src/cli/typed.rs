@@ -126,6 +126,7 @@ impl Command {
     fn name(&self) -> &'static str {
         match self {
             Command::Locks(_) => "locks",
+            Command::Top(_) => "top",
             Command::Log(_) => "log",
             Command::Spans(_) => "spans",
             Command::Captures(_) => "captures",
@@ -159,6 +160,7 @@ impl Command {
     fn ring(&mut self) -> Option<&mut RingArgs> {
         match self {
             Command::Locks(args) => Some(&mut args.ring),
+            Command::Top(args) => Some(&mut args.ring),
             Command::Log(args) => Some(&mut args.ring),
             Command::Spans(args) => Some(&mut args.ring),
             Command::Captures(args) => Some(&mut args.ring),

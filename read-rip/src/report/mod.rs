@@ -57,5 +57,5 @@ pub use machine::{Looked, brief, looked, stuck};
 pub use names::{LocationTexts, LockNames, ObjectName, SeenNames, location_texts};
 pub use remarks::{Checked, OneReading};
 pub use standing::{StackFrames, process_name, stacks, standing_heading, standing_threads, standings};
-pub use threads::{Shown, condensed, thread};
+pub use threads::{Shown, condensed, history, thread};
 pub use units::{age, counted, duration};

@@ -235,6 +235,32 @@ pub fn thread(
     writeln!(out)
 }
 
+/// Writes the events of a thread one a line, the newest first.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn history(
+    out: &mut dyn Write,
+    &Shown { thread, events, .. }: &Shown<'_>,
+    names: &LockNames<'_>,
+    sequence_mask: u64,
+    horizon: Horizon,
+) -> io::Result<()> {
+    let locations = names.locations;
+    for (index, Dated { event, location, when }) in events.iter().enumerate().rev() {
+        write!(out, "{{{}}} {}", event.sequence & sequence_mask, names.location(*location))?;
+        if let Some(word) = word(thread.slot, event, locations) {
+            write!(out, "({word})")?;
+        }
+        write!(out, "{}", names.texts.outer(locations.get(*location)))?;
+        said(out, thread.slot, event, locations.get(*location), locations, horizon.now_ns)?;
+        let is_edge = (index == 0, index + 1 == events.len());
+        writeln!(out, "{}", time(when, is_edge, locations.began_ns(), horizon.end_ns))?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -463,6 +463,7 @@ fn the_help_is_as_in_the_snapshot() {
         &["spans", "--help"],
         &["stacks", "--help"],
         &["check", "--help"],
+        &["top", "--help"],
         &["save", "--help"],
         &["run", "--help"],
     ] {

@@ -7,13 +7,12 @@
 
 mod all;
 mod recorder;
-mod signals;
 mod target;
 
 use std::time::Instant;
 
+use crate::app::signals::Signals;
 use recorder::Recorder;
-use signals::Signals;
 
 use super::error::AppError;
 use super::output::{SOUND, remark};

@@ -1,4 +1,4 @@
-//! The signals that end a recording.
+//! The signals that end a recording or a live screen.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// What ends the recording. The file is complete then.
+/// What ends them. A file is complete then, and a terminal as it was.
 const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
 /// Signals that do not end this process, but are waited for.

@@ -1,0 +1,142 @@
+//! `read-rip top`: a live screen of a process, or of all processes of this machine.
+//!
+//! A thread reads (`reader`), this one waits for keys and for what was read, and draws. What keys do and how it looks is
+//! in `crate::top`.
+
+mod detail;
+mod picture;
+mod reader;
+mod survey;
+mod terminal;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread;
+use std::time::Duration;
+
+use super::error::AppError;
+use super::output::SOUND;
+use super::rings;
+use super::signals::Signals;
+use crate::cli::{Common, RingArgs, TopArgs};
+use crate::top::{Request, State, View};
+use reader::{Ask, Found, Reader};
+use terminal::{Event, Terminal};
+
+/// How long it waits for a key before it looks for what was read.
+const TICK: Duration = Duration::from_millis(100);
+
+/// `read-rip top`.
+pub(super) fn top(args: &TopArgs, wanted: &Common) -> Result<u8, AppError> {
+    terminal::check()?;
+    let path = args.ring.name().map(|_| rings::choose(&args.ring, wanted)).transpose()?;
+    let mut state = State::default();
+    state.has_processes = path.is_none();
+    if path.is_none() {
+        state.view = View::Processes;
+    }
+    // The threads that are started later block these signals too.
+    let signals = Signals::catch()?;
+    let (ask, asked) = channel();
+    let (send, found) = channel();
+    let reader = Reader { wanted: wanted.clone(), asked, found: send, path };
+    thread::Builder::new().spawn(|| reader.run())?;
+    let mut screen = Screen { state, ask, found, wanted };
+    let mut terminal = Terminal::start(signals, wanted)?;
+    let ended = screen.run(&mut terminal);
+    // The terminal is as it was before an error is written.
+    drop(terminal);
+    ended.map(|()| SOUND)
+}
+
+struct Screen<'a> {
+    state: State,
+    ask: Sender<Ask>,
+    found: Receiver<Found>,
+    wanted: &'a Common,
+}
+
+impl Screen<'_> {
+    fn run(&mut self, terminal: &mut Terminal) -> Result<(), AppError> {
+        terminal.draw(&mut self.state)?;
+        loop {
+            let mut has_changed = false;
+            match terminal.next(TICK)? {
+                Event::Input(input) => {
+                    let was = self.state.view;
+                    match self.state.input(input) {
+                        Some(Request::Quit) => return Ok(()),
+                        Some(request) => self.request(request),
+                        None => {}
+                    }
+                    if self.state.view == View::Processes && was != View::Processes {
+                        self.state.clear();
+                        // The reader has ended if nobody hears this.
+                        let _ = self.ask.send(Ask::Processes);
+                    }
+                    has_changed = true;
+                }
+                Event::Resized => has_changed = true,
+                Event::End => return Ok(()),
+                Event::Nothing => {}
+            }
+            loop {
+                match self.found.try_recv() {
+                    Ok(found) => self.take(found),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => {
+                        return Err(AppError::Output(io::Error::other("the thread that reads has failed")));
+                    }
+                }
+                has_changed = true;
+            }
+            if has_changed {
+                terminal.draw(&mut self.state)?;
+            }
+        }
+    }
+
+    fn request(&mut self, request: Request) {
+        let ask = match request {
+            Request::Quit => return,
+            Request::Thread(key) => Ask::Thread(key),
+            Request::Save => {
+                self.state.message = "saving a copy ...".to_owned();
+                Ask::Save
+            }
+            Request::Process(name) => match self.choose(&name) {
+                Ok(path) => {
+                    self.state.clear();
+                    self.state.view = View::Locks;
+                    Ask::Process(path)
+                }
+                Err(error) => {
+                    self.state.message = error.sentence();
+                    return;
+                }
+            },
+        };
+        // The reader has ended if nobody hears this.
+        let _ = self.ask.send(ask);
+    }
+
+    fn choose(&self, name: &str) -> Result<PathBuf, AppError> {
+        let ring = RingArgs { ring: Some(name.into()), ring_option: None };
+        rings::choose(&ring, self.wanted)
+    }
+
+    fn take(&mut self, found: Found) {
+        match found {
+            // A reading that began before the user went back to the processes is of no use.
+            Found::Picture(picture) if self.state.view != View::Processes => self.state.add(*picture),
+            Found::Processes(rows) if self.state.view == View::Processes => {
+                self.state.processes = Some(rows);
+            }
+            Found::Picture(_) | Found::Processes(_) => {}
+            Found::Thread(key, lines) => self.state.add_thread(key, lines),
+            Found::Message(message) => self.state.message = message,
+            Found::Ended(why) => self.state.end(why),
+        }
+    }
+}

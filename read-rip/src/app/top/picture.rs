@@ -1,0 +1,176 @@
+//! Makes a picture of a process of what was read. It reads nothing.
+
+use std::io;
+
+use crate::app::check::{Manner, Readings, judge};
+use crate::app::error::AppError;
+use crate::app::output::now_ns;
+use crate::app::reading::Reading;
+use crate::app::verdict;
+use crate::cli::{CheckArgs, Common};
+use crate::findings::{Confidence, Finding};
+use crate::hash::HashMap;
+use crate::locks::{self, HoldState, Overview, Summary, ThreadId, ThreadLocks};
+use crate::report::{self, ActivityWords, Checked, LockNames, Sources, printable};
+use crate::top::{LockKey, LockRow, Picture, Severity, ThreadKey, ThreadRow};
+
+/// More locks are only counted.
+const LOCKS_MAX: usize = 300;
+
+/// Judges what was read, as `check` does.
+pub(super) fn picture(readings: Readings, args: &CheckArgs, wanted: &Common) -> Result<Picture, AppError> {
+    let mut picture = Picture::default();
+    judge(readings, args, &[], wanted, Manner::Screen, &mut |found, checked, names, reading| {
+        picture = make(found, checked, names, reading)?;
+        Ok(())
+    })?;
+    Ok(picture)
+}
+
+/// How bad the worst of these findings is, which is the first one.
+pub(super) fn severity(found: &[Finding]) -> Severity {
+    match found.first().map(|worst| worst.confidence) {
+        None => Severity::None,
+        Some(Confidence::Suspected) => Severity::Suspected,
+        Some(Confidence::Potential) => Severity::Potential,
+        Some(Confidence::Proven) => Severity::Proven,
+    }
+}
+
+fn make(
+    found: &[Finding],
+    checked: &Checked,
+    names: &LockNames<'_>,
+    reading: &Reading,
+) -> io::Result<Picture> {
+    let model = names.model;
+    let mut findings = Vec::new();
+    report::findings(&mut findings, found, checked, names, &Sources::default())?;
+    let mut findings = lines(&findings);
+    findings.extend(defects(reading));
+    let verdict = verdict::sentence(checked.balance.outcome, found, names);
+    let overview = locks::overview(model, false, true);
+    let more_locks = overview.hidden + overview.locks.len().saturating_sub(LOCKS_MAX);
+    let mut texts = Texts::default();
+    let mut threads: Vec<(u8, ThreadRow)> =
+        model.threads.iter().enumerate().filter_map(|(id, of)| thread(id, of, names, &mut texts)).collect();
+    threads.sort_by_key(|&(rank, _)| rank);
+    let advanced: Option<u64> =
+        model.threads.iter().filter_map(|thread| thread.advanced).reduce(|a, b| a + b);
+    let words_per_second = advanced.zip(model.window_ns).and_then(|(words, window_ns)| {
+        u64::try_from(u128::from(words) * 1_000_000_000 / u128::from(window_ns.max(1))).ok()
+    });
+    Ok(Picture {
+        taken_ns: now_ns(),
+        heading: reading.heading(&reading.threads()),
+        verdict: verdict.unwrap_or_else(|| "nothing is recorded that can be judged".to_owned()),
+        severity: severity(found),
+        doing: report::doing_now(&checked.balance, model).unwrap_or_default(),
+        is_final: reading.is_final(),
+        findings,
+        locks: rows(&overview, names)?,
+        more_locks,
+        threads: threads.into_iter().map(|(_, row)| row).collect(),
+        texts: texts.all,
+        words_per_second,
+    })
+}
+
+/// What is damaged.
+fn defects(reading: &Reading) -> impl Iterator<Item = String> {
+    reading.snapshot.defects.iter().map(|defect| printable(&format!("Damaged: {defect}")).into_owned())
+}
+
+/// The lines of a text, without colours.
+pub(super) fn lines(text: &[u8]) -> Vec<String> {
+    let text = anstream::adapter::strip_bytes(text).into_vec();
+    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+}
+
+fn rows(overview: &Overview, names: &LockNames<'_>) -> io::Result<Vec<LockRow>> {
+    overview.locks.iter().take(LOCKS_MAX).map(|summary| row(summary, names)).collect()
+}
+
+fn row(summary: &Summary, names: &LockNames<'_>) -> io::Result<LockRow> {
+    let lock = &names.model.locks[summary.lock];
+    let mut text = Vec::new();
+    report::locks(&mut text, std::iter::once(summary), names.model.pid, names, false)?;
+    let lines = lines(&text);
+    let holders = summary.holders.iter().filter(|group| group.state == HoldState::Held);
+    let holder = holders.flat_map(|group| &group.threads).next();
+    // The first line is the heading, and the next one says who holds it.
+    let held = lines.get(1).map_or("", |line| line.trim());
+    let is_held = !summary.holders.is_empty() || !lock.waiters.is_empty();
+    Ok(LockRow {
+        key: LockKey { pid: lock.pid, address: lock.address },
+        name: names.lock(lock),
+        waiters: lock.waiters.len(),
+        longest_ns: summary.waiters.iter().filter_map(|group| group.longest_ns).max(),
+        acquisitions: lock.record.acquisitions,
+        contended: lock.record.contended,
+        held: if is_held { held.trim_start_matches("held by ").to_owned() } else { String::new() },
+        holder: holder.map(|&thread| key(&names.model.threads[thread])),
+        lines,
+    })
+}
+
+fn key(of: &ThreadLocks) -> ThreadKey {
+    ThreadKey { pid: of.pid, tid: of.tid }
+}
+
+/// A thread that exists, and its rank: those that wait first, then those that hold a lock.
+fn thread(
+    id: ThreadId,
+    of: &ThreadLocks,
+    names: &LockNames<'_>,
+    texts: &mut Texts,
+) -> Option<(u8, ThreadRow)> {
+    if of.state != crate::threads::ThreadState::Present {
+        return None;
+    }
+    let is_blocked = of.is_blocked();
+    let words = ActivityWords::new(names).zip(of.seen);
+    let doing = match (words, of.wait) {
+        (_, Some(wait)) => format!("waiting for {}", names.lock(&names.model.locks[wait.lock])),
+        (Some((words, seen)), None) => words.of(seen.index),
+        (None, None) if is_blocked => "waiting".to_owned(),
+        (None, None) => String::new(),
+    };
+    let place = of.wait.map(|wait| wait.location).or(of.seen.and_then(|seen| seen.place)).or(of.last);
+    let rank = match (of.wait.is_some() || of.join.is_some(), of.holds.is_empty()) {
+        (true, false) => 0,
+        (true, true) => 1,
+        (false, false) => 2,
+        (false, true) if is_blocked => 4,
+        (false, true) => 3,
+    };
+    let row = ThreadRow {
+        key: key(of),
+        name: names.thread(id).into(),
+        doing: texts.add(doing),
+        place: texts.add(place.map_or_else(String::new, |place| names.location(place))),
+        is_blocked,
+        holds: u32::try_from(of.holds.len()).unwrap_or(u32::MAX),
+        advanced: of.advanced,
+    };
+    Some((rank, row))
+}
+
+/// Texts, each once.
+#[derive(Default)]
+struct Texts {
+    all: Vec<Box<str>>,
+    known: HashMap<String, u32>,
+}
+
+impl Texts {
+    fn add(&mut self, text: String) -> u32 {
+        let next = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        if let Some(&at) = self.known.get(&text) {
+            return at;
+        }
+        self.all.push(text.as_str().into());
+        self.known.insert(text, next);
+        next
+    }
+}

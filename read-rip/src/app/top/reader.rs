@@ -1,0 +1,163 @@
+//! The thread that reads the process, again and again, for at most an eighth of a processor.
+//!
+//! After each reading it rests until all that this program has used of a processor since it began is an eighth of the
+//! time since then. So a process of many threads is read more rarely, and never more often than four times a second. A
+//! thread or a copy that the user asks for is read at once, and makes the rest longer.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use nix::time::{ClockId, clock_gettime};
+
+use super::detail;
+use super::picture::picture;
+use super::survey::survey;
+use crate::app::check::Readings;
+use crate::app::error::AppError;
+use crate::app::look::process_of;
+use crate::app::save;
+use crate::cli::{CheckArgs, Common, RingArgs, SaveArgs, StopArgs};
+use crate::process::Ends;
+use crate::process::live::LiveTarget;
+use crate::report::printable;
+use crate::ring::Source;
+use crate::top::{Picture, ProcessRow, ThreadKey};
+
+/// One of so many seconds of a processor is used.
+const SHARE: u32 = 8;
+/// The shortest time from one reading to the next.
+const PERIOD: Duration = Duration::from_millis(250);
+/// The shortest time from one look at all processes to the next.
+const SURVEY_PERIOD: Duration = Duration::from_secs(2);
+/// The time between the two looks of a reading.
+const WINDOW: Duration = Duration::from_millis(200);
+
+/// What the reader is asked for.
+pub(super) enum Ask {
+    /// To read this ring or process from now on.
+    Process(PathBuf),
+    /// To look at all processes from now on.
+    Processes,
+    /// The history and the stack of a thread.
+    Thread(ThreadKey),
+    /// A copy of the ring.
+    Save,
+}
+
+/// What the reader has found.
+pub(super) enum Found {
+    Picture(Box<Picture>),
+    Processes(Vec<ProcessRow>),
+    Thread(ThreadKey, Vec<String>),
+    /// A sentence for the user.
+    Message(String),
+    /// The process cannot be read any more, and why.
+    Ended(String),
+}
+
+/// Reads until nobody listens.
+pub(super) struct Reader {
+    pub(super) wanted: Common,
+    pub(super) asked: Receiver<Ask>,
+    pub(super) found: Sender<Found>,
+    /// The ring or process that is read; `None`: all of this machine.
+    pub(super) path: Option<PathBuf>,
+}
+
+impl Reader {
+    pub(super) fn run(mut self) {
+        loop {
+            let (began, used) = (Instant::now(), processor_time());
+            let (goes_on, period) = match self.path.clone() {
+                Some(path) => (self.read(&path), PERIOD),
+                None => (self.survey(), SURVEY_PERIOD),
+            };
+            let Some(goes_on) = goes_on else { return };
+            // Requests are served while it rests.
+            loop {
+                let rest = processor_time().saturating_sub(used) * SHARE;
+                let left = rest.max(period).saturating_sub(began.elapsed());
+                let asked = match goes_on {
+                    true if left.is_zero() => break,
+                    true => self.asked.recv_timeout(left),
+                    false => self.asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                };
+                match asked {
+                    Ok(Ask::Process(path)) => {
+                        self.path = Some(path);
+                        break;
+                    }
+                    Ok(Ask::Processes) => {
+                        self.path = None;
+                        break;
+                    }
+                    Ok(ask) => {
+                        if self.answer(ask).is_none() {
+                            return;
+                        }
+                    }
+                    Err(RecvTimeoutError::Timeout) => break,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        }
+    }
+
+    /// Reads a process once. Returns whether it may change; `None`: nobody listens.
+    fn read(&self, path: &Path) -> Option<bool> {
+        let args = CheckArgs { window: WINDOW, ..CheckArgs::of(RingArgs::default()) };
+        let read = Readings::of(path, &args, &Ends::default(), &self.wanted);
+        let made = read.and_then(|readings| picture(readings, &args, &self.wanted));
+        // Of a process that ended meanwhile, a reading without a ring has only a part.
+        let exists = process_of(path).map_or(Ok(()), |pid| LiveTarget::open(pid).map(drop));
+        match exists.map_err(AppError::Process).and(made) {
+            Ok(picture) => {
+                let goes_on = !picture.is_final;
+                self.found.send(Found::Picture(Box::new(picture))).ok()?;
+                Some(goes_on)
+            }
+            Err(error) => {
+                self.found.send(Found::Ended(error.sentence())).ok()?;
+                Some(false)
+            }
+        }
+    }
+
+    fn survey(&self) -> Option<bool> {
+        let found = survey(&self.wanted, WINDOW)
+            .map_or_else(|error| Found::Message(error.sentence()), Found::Processes);
+        self.found.send(found).ok()?;
+        Some(true)
+    }
+
+    fn answer(&self, ask: Ask) -> Option<()> {
+        let path = self.path.as_deref()?;
+        let found = match ask {
+            Ask::Thread(key) => match detail::thread(path, key, &self.wanted) {
+                Ok(lines) => Found::Thread(key, lines),
+                Err(error) => Found::Thread(key, vec![error.sentence()]),
+            },
+            Ask::Save => Found::Message(match copy(path, &self.wanted) {
+                Ok(said) => said,
+                Err(error) => error.sentence(),
+            }),
+            Ask::Process(_) | Ask::Processes => return Some(()),
+        };
+        self.found.send(found).ok()
+    }
+}
+
+/// Saves a copy as `read-rip save` does, under its default name. Returns what to tell the user.
+fn copy(path: &Path, wanted: &Common) -> Result<String, AppError> {
+    let target = save::default_target(path);
+    let args =
+        SaveArgs { ring: RingArgs::default(), output: None, stop: StopArgs::default(), window: WINDOW };
+    let bytes = save::write(&Source::open(path)?, &target, &args, wanted)?;
+    Ok(format!("Saved to {}, {} KiB", printable(&target.to_string_lossy()), bytes / 1024))
+}
+
+/// What this program has used of processors.
+fn processor_time() -> Duration {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}

@@ -1,0 +1,135 @@
+//! The terminal: taken over at the start, and given back however the program ends.
+
+use std::io::{self, IsTerminal, Stdout};
+use std::time::Duration;
+
+use anstream::AutoStream;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{
+    self, DisableMouseCapture, EnableMouseCapture, KeyCode, KeyEvent, KeyEventKind, KeyModifiers,
+    MouseButton, MouseEventKind,
+};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+
+use crate::app::error::AppError;
+use crate::app::signals::Signals;
+use crate::cli::Common;
+use crate::top::{Colours, Input, State, draw};
+
+/// What has happened at the terminal.
+pub(super) enum Event {
+    Input(Input),
+    Resized,
+    /// The user, or a signal, ends the program.
+    End,
+    Nothing,
+}
+
+/// A terminal that shows this program alone. Given back when it is dropped, and by a panic.
+pub(super) struct Terminal {
+    screen: ratatui::Terminal<CrosstermBackend<Stdout>>,
+    signals: Signals,
+    colours: Colours,
+}
+
+/// Whether there is a terminal on which a screen can be drawn.
+pub(super) fn check() -> Result<(), AppError> {
+    let refuse = |why| Err(AppError::NoTerminal { why });
+    match std::env::var("TERM").as_deref() {
+        _ if !io::stdout().is_terminal() => refuse("standard output is not a terminal"),
+        _ if !io::stdin().is_terminal() => refuse("standard input is not a terminal"),
+        Err(_) | Ok("") => refuse("TERM does not say what the terminal is"),
+        Ok("dumb") => refuse("the terminal cannot move its cursor (TERM=dumb)"),
+        Ok(_) => Ok(()),
+    }
+}
+
+impl Terminal {
+    pub(super) fn start(signals: Signals, wanted: &Common) -> Result<Terminal, AppError> {
+        let has_colours = match wanted.color {
+            clap::ColorChoice::Auto => AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never,
+            clap::ColorChoice::Always => true,
+            clap::ColorChoice::Never => false,
+        };
+        let screen = ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        let colours = if has_colours { Colours::Yes } else { Colours::No };
+        let terminal = Terminal { screen, signals, colours };
+        // A message of a panic would be lost with the screen.
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            report(panic);
+        }));
+        enable_raw_mode()?;
+        execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture)?;
+        Ok(terminal)
+    }
+
+    pub(super) fn draw(&mut self, state: &mut State) -> Result<(), AppError> {
+        let colours = self.colours;
+        self.screen.draw(|frame| draw(frame, state, colours))?;
+        Ok(())
+    }
+
+    /// Waits for a key or a signal, for this time at most.
+    pub(super) fn next(&mut self, limit: Duration) -> Result<Event, AppError> {
+        if self.signals.wait(Duration::ZERO)? {
+            return Ok(Event::End);
+        }
+        if !event::poll(limit)? {
+            return Ok(Event::Nothing);
+        }
+        Ok(match event::read()? {
+            event::Event::Key(key) => of_key(key),
+            event::Event::Mouse(mouse) => match mouse.kind {
+                MouseEventKind::Down(MouseButton::Left) => Event::Input(Input::Click(mouse.row)),
+                MouseEventKind::ScrollUp => Event::Input(Input::Up),
+                MouseEventKind::ScrollDown => Event::Input(Input::Down),
+                _ => Event::Nothing,
+            },
+            event::Event::Resize(..) => Event::Resized,
+            _ => Event::Nothing,
+        })
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// The terminal as it was. If it is gone, nobody misses that.
+fn give_back() {
+    let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);
+    let _ = disable_raw_mode();
+}
+
+fn of_key(key: KeyEvent) -> Event {
+    if key.kind == KeyEventKind::Release {
+        return Event::Nothing;
+    }
+    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    Event::Input(match key.code {
+        KeyCode::Char('c') if is_control => return Event::End,
+        KeyCode::Char(_) if is_control => return Event::Nothing,
+        KeyCode::Char(character) => Input::Character(character),
+        KeyCode::Up => Input::Up,
+        KeyCode::Down => Input::Down,
+        KeyCode::PageUp => Input::PageUp,
+        KeyCode::PageDown => Input::PageDown,
+        KeyCode::Home => Input::Home,
+        KeyCode::End => Input::End,
+        KeyCode::Left => Input::Left,
+        KeyCode::Right => Input::Right,
+        KeyCode::Enter => Input::Enter,
+        KeyCode::Esc => Input::Escape,
+        KeyCode::Backspace => Input::Backspace,
+        KeyCode::Tab => Input::Tab,
+        _ => return Event::Nothing,
+    })
+}

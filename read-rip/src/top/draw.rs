@@ -1,0 +1,296 @@
+//! Makes a frame of the state: the verdict first, then the list or the page, then the keys. It changes nothing but what
+//! the state has to know of the screen.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+
+use super::picture::{LockRow, Picture, ProcessRow, Severity, ThreadRow};
+use super::state::{Order, Page, State, View};
+use super::table::{Column, headings, row};
+use crate::report::duration;
+
+/// The verdict takes at most this many lines.
+const VERDICT_LINES_MAX: usize = 4;
+/// The worst finding is shown with this many lines of its evidence.
+const EVIDENCE_MAX: usize = 3;
+/// A screen that is lower has no evidence above the list.
+const EVIDENCE_LINES: u16 = 20;
+/// A screen that is lower has no line about what the threads do.
+const LOW_LINES: u16 = 12;
+
+const HELP: &[&str] = &[
+    "1 2 3, Tab     locks, threads, findings",
+    "Up Down j k    choose a row; PgUp PgDn Home End; a click chooses too",
+    "Enter          a lock: who holds it and waits for it; from there, or of a thread: its history and its stack",
+    "Esc            back",
+    "/              list only rows that a regular expression matches; Esc lists all",
+    "s              another order: what hurts, amounts, names",
+    "Space          freeze the screen, and let it go on; reading goes on",
+    "Left Right     the reading before or after this one, of the last minutes",
+    "r              read the history and the stack of this thread again",
+    "w              save a copy of the ring in the present directory",
+    "q, ^C          quit",
+];
+
+/// Whether colours are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colours {
+    /// Colours, and bold and reversed text.
+    Yes,
+    /// Only bold and reversed text.
+    No,
+}
+
+/// Draws the whole screen.
+pub fn draw(frame: &mut Frame<'_>, state: &mut State, colours: Colours) {
+    let area = frame.area();
+    let mut screen = Screen { frame, left: area, colours };
+    let picture = state.picture().cloned().unwrap_or_default();
+    match state.view {
+        View::Processes => screen.processes_heading(state),
+        _ => screen.heading(state, &picture),
+    }
+    screen.footer(state);
+    match (state.pages.last().cloned(), state.view) {
+        (Some(Page::Help), _) => {
+            screen.lines(&HELP.iter().map(|&line| line.to_owned()).collect::<Vec<_>>(), state);
+        }
+        (Some(Page::Lock(key)), _) => {
+            let lock = picture.locks.iter().find(|lock| lock.key == key);
+            let gone = || vec!["the lock is not in this reading".to_owned()];
+            screen.lines(&lock.map_or_else(gone, |lock| lock.lines.clone()), state);
+        }
+        (Some(Page::Thread(_, lines)), _) => {
+            screen.lines(&lines.unwrap_or_else(|| vec!["reading ...".to_owned()]), state);
+        }
+        (None, View::Processes) if state.processes.is_none() => {}
+        (None, View::Locks | View::Threads | View::Findings) if state.picture().is_none() => {}
+        (None, View::Findings) => screen.lines(&picture.findings, state),
+        (None, View::Processes) => screen.processes(state),
+        (None, View::Locks) => screen.locks(state),
+        (None, View::Threads) => screen.threads(state, &picture),
+    }
+}
+
+struct Screen<'s, 'f> {
+    frame: &'s mut Frame<'f>,
+    /// The part that is still empty.
+    left: Rect,
+    colours: Colours,
+}
+
+impl Screen<'_, '_> {
+    /// Takes the next line from the top; `None` if there is none.
+    fn line(&mut self) -> Option<Rect> {
+        let line = Rect { height: 1, ..self.left };
+        self.left.y = self.left.y.saturating_add(1);
+        self.left.height = self.left.height.checked_sub(1)?;
+        Some(line)
+    }
+
+    fn write(&mut self, text: &str, style: Style) {
+        if let Some(line) = self.line() {
+            self.frame.buffer_mut().set_stringn(line.x, line.y, text, usize::from(line.width), style);
+        }
+    }
+
+    fn wrapped(&mut self, text: &str, max: usize, style: Style) {
+        let width = usize::from(self.left.width.max(1));
+        let lines = textwrap::wrap(text, width);
+        let is_cut = lines.len() > max;
+        for (at, line) in lines.iter().take(max).enumerate() {
+            match is_cut && at + 1 == max {
+                true => self.write(&format!("{:.1$} ...", line, width.saturating_sub(4)), style),
+                false => self.write(line, style),
+            }
+        }
+    }
+
+    fn colour(&self, of: Severity) -> Style {
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        match (self.colours, of) {
+            (Colours::No, _) => bold,
+            (_, Severity::Proven) => bold.fg(Color::Red),
+            (_, Severity::Potential) => bold.fg(Color::Yellow),
+            (_, Severity::Suspected) => bold.fg(Color::Cyan),
+            (_, Severity::None) => bold.fg(Color::Green),
+        }
+    }
+
+    fn heading(&mut self, state: &State, picture: &Picture) {
+        if state.picture().is_none() {
+            let why = state.ended.as_deref().unwrap_or("reading the process for the first time ...");
+            self.wrapped(why, VERDICT_LINES_MAX, Style::new());
+            return;
+        }
+        self.wrapped(&picture.verdict, VERDICT_LINES_MAX, self.colour(picture.severity));
+        if self.frame.area().height >= EVIDENCE_LINES {
+            // The finding that the verdict is about comes first, and its first line is the verdict.
+            let evidence = picture.findings.iter().skip(1).take_while(|line| line.starts_with("  "));
+            let evidence = evidence.filter(|_| picture.severity != Severity::None);
+            for line in evidence.take(EVIDENCE_MAX) {
+                self.write(line, Style::new());
+            }
+        }
+        let state_of = match state.behind_ns() {
+            Some(0) => "FROZEN  ".to_owned(),
+            Some(behind_ns) => format!("FROZEN, {} ago  ", duration(behind_ns)),
+            None if state.ended.is_some() => "ENDED, this is the last reading  ".to_owned(),
+            None if picture.is_final => "DEAD  ".to_owned(),
+            None => String::new(),
+        };
+        self.write(&format!("{state_of}{}", picture.heading), Style::new());
+        if self.frame.area().height < LOW_LINES {
+            return;
+        }
+        let rate = picture.words_per_second.map(|rate| format!("{rate} words/s recorded"));
+        let doing = Some(picture.doing.trim().to_owned()).filter(|doing| !doing.is_empty());
+        let doing: Vec<String> = rate.into_iter().chain(doing).collect();
+        self.wrapped(&doing.join("; "), 2, Style::new());
+    }
+
+    fn processes_heading(&mut self, state: &State) {
+        let Some(processes) = &state.processes else {
+            return self.write("looking at the processes of this machine ...", Style::new());
+        };
+        let stuck: Vec<_> = processes.iter().filter(|row| row.severity != Severity::None).collect();
+        let worst = stuck.iter().map(|row| row.severity).max().unwrap_or_default();
+        let text = match stuck.len() {
+            0 => "no process of this machine has findings".to_owned(),
+            1 => "1 process of this machine has findings".to_owned(),
+            count => format!("{count} processes of this machine have findings"),
+        };
+        self.write(&text, self.colour(worst));
+    }
+
+    /// The last line: a message, a filter that is being typed, or the keys.
+    fn footer(&mut self, state: &State) {
+        let Some(height) = self.left.height.checked_sub(1) else { return };
+        let line = Rect { y: self.left.y + height, height: 1, ..self.left };
+        self.left.height = height;
+        let filter = state.filter.as_ref().map(|filter| format!("/{filter}  "));
+        let order = match state.order {
+            Order::Hurt => "",
+            Order::Amount => "by amount  ",
+            Order::Name => "by name  ",
+        };
+        let text = match (&state.typing, &*state.message) {
+            (Some(typed), _) => format!("/{typed}_"),
+            (None, "") => format!(
+                "{}{order}Enter open  Esc back  1 locks 2 threads 3 findings  / filter  ? keys  q quit",
+                filter.unwrap_or_default()
+            ),
+            (None, message) => message.to_owned(),
+        };
+        let text = crate::report::printable(&text).into_owned();
+        let style = Style::new().add_modifier(Modifier::REVERSED);
+        let buffer = self.frame.buffer_mut();
+        buffer.set_style(line, style);
+        buffer.set_stringn(line.x, line.y, text, usize::from(line.width), style);
+    }
+
+    /// Lines that can be scrolled, broken between words.
+    fn lines(&mut self, lines: &[String], state: &mut State) {
+        let width = usize::from(self.left.width.max(1));
+        let options = textwrap::Options::new(width).subsequent_indent("    ");
+        let wrapped: Vec<_> = lines.iter().flat_map(|line| textwrap::wrap(line, &options)).collect();
+        state.rows = (usize::from(self.left.height), self.left.y);
+        state.scroll = state.scroll.min(wrapped.len().saturating_sub(state.rows.0));
+        for line in wrapped.iter().skip(state.scroll).take(state.rows.0) {
+            self.write(line, Style::new());
+        }
+    }
+
+    /// The rows of a list, of which only those on the screen are made.
+    fn list<T>(
+        &mut self,
+        state: &mut State,
+        columns: &[Column],
+        count: usize,
+        make: impl Fn(&State, usize, usize) -> Vec<T>,
+        cells: impl Fn(&T) -> Vec<String>,
+    ) {
+        if let Some(line) = self.line() {
+            let style = Style::new().add_modifier(Modifier::UNDERLINED);
+            headings(self.frame.buffer_mut(), line, columns, style);
+        }
+        state.rows = (usize::from(self.left.height), self.left.y);
+        state.at = state.at.min(count.saturating_sub(1));
+        let first = state.first_row();
+        let rows = make(state, first, state.rows.0);
+        for (at, of) in rows.iter().enumerate() {
+            let Some(line) = self.line() else { return };
+            let is_chosen = first + at == state.at;
+            let style = if is_chosen { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
+            row(self.frame.buffer_mut(), line, columns, &cells(of), style);
+        }
+        if count == 0 {
+            self.write("nothing to list", Style::new());
+        }
+    }
+
+    fn name_width(&self, max: u16) -> u16 {
+        (self.left.width / 3).clamp(8, max)
+    }
+
+    fn processes(&mut self, state: &mut State) {
+        let columns =
+            [Column { heading: "PROCESS", width: self.name_width(40), is_number: false }, rest("STATE")];
+        let count = state.processes().len();
+        let take = |state: &State, first, rows| {
+            state.processes().into_iter().skip(first).take(rows).cloned().collect::<Vec<ProcessRow>>()
+        };
+        self.list(state, &columns, count, take, |row| vec![row.program.clone(), row.text.clone()]);
+    }
+
+    fn locks(&mut self, state: &mut State) {
+        let columns = [
+            Column { heading: "WAIT", width: 6, is_number: true },
+            Column { heading: "LONGEST", width: 8, is_number: true },
+            Column { heading: "CONTENDED", width: 9, is_number: true },
+            Column { heading: "LOCK", width: self.name_width(50), is_number: false },
+            rest("HELD BY"),
+        ];
+        let count = state.locks().len();
+        let more = state.picture().map_or(0, |picture| picture.more_locks);
+        let take = |state: &State, first, rows| {
+            state.locks().into_iter().skip(first).take(rows).cloned().collect::<Vec<LockRow>>()
+        };
+        self.list(state, &columns, count, take, |lock| {
+            let longest = lock.longest_ns.map_or_else(String::new, duration);
+            let contended = match lock.acquisitions {
+                0 => String::new(),
+                all => format!("{}/{all}", lock.contended),
+            };
+            vec![lock.waiters.to_string(), longest, contended, lock.name.clone(), lock.held.clone()]
+        });
+        if more > 0 {
+            self.write(&format!("{more} more locks, which hurt less"), Style::new());
+        }
+    }
+
+    fn threads(&mut self, state: &mut State, picture: &Picture) {
+        let columns = [
+            Column { heading: "WORDS", width: 7, is_number: true },
+            Column { heading: "HOLDS", width: 5, is_number: true },
+            Column { heading: "THREAD", width: self.name_width(30), is_number: false },
+            rest("WHAT AND WHERE"),
+        ];
+        let count = state.threads().len();
+        let take = |state: &State, first, rows| {
+            state.threads().into_iter().skip(first).take(rows).cloned().collect::<Vec<ThreadRow>>()
+        };
+        self.list(state, &columns, count, take, |thread| {
+            let (doing, place) = (picture.text(thread.doing), picture.text(thread.place));
+            let separator = if doing.is_empty() || place.is_empty() { "" } else { ", at " };
+            let words = thread.advanced.map_or_else(String::new, |words| words.to_string());
+            let holds = if thread.holds == 0 { String::new() } else { thread.holds.to_string() };
+            vec![words, holds, thread.name.to_string(), format!("{doing}{separator}{place}")]
+        });
+    }
+}
+
+fn rest(heading: &'static str) -> Column {
+    Column { heading, width: 0, is_number: false }
+}

@@ -1,0 +1,422 @@
+//! What the user has chosen: a view, a row, a filter, an order, a moment. Keys change it; nothing else does.
+//!
+//! It does no input or output. What only the reader of the process can do is a [`Request`].
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use regex::Regex;
+
+use super::picture::{LockKey, LockRow, Picture, ProcessRow, ThreadKey, ThreadRow};
+
+/// No picture is kept for longer, ns.
+const HISTORY_MAX_NS: u64 = 300_000_000_000;
+/// All pictures together take at most this much memory, bytes, but for the last one.
+const HISTORY_MAX_BYTES: usize = 64 << 20;
+
+/// What is listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    /// The processes of this machine.
+    Processes,
+    /// The locks of a process.
+    #[default]
+    Locks,
+    /// Its threads.
+    Threads,
+    /// What `check` says.
+    Findings,
+}
+
+/// In which order locks and threads are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// What hurts most first.
+    #[default]
+    Hurt,
+    /// The longest wait, or the most words recorded, first.
+    Amount,
+    /// By name.
+    Name,
+}
+
+/// What is shown of one row instead of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// Everything about a lock.
+    Lock(LockKey),
+    /// The history and the stack of a thread, as lines that were read when the page was opened.
+    Thread(ThreadKey, Option<Vec<String>>),
+    /// What the keys do.
+    Help,
+}
+
+/// What a key or the mouse asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Input {
+    Character(char),
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    Left,
+    Right,
+    Enter,
+    Escape,
+    Backspace,
+    Tab,
+    /// A click on this line of the screen.
+    Click(u16),
+}
+
+/// What is left to do after a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// To end.
+    Quit,
+    /// To read the history and the stack of a thread.
+    Thread(ThreadKey),
+    /// To save a copy of the ring.
+    Save,
+    /// To show this process or ring.
+    Process(String),
+}
+
+/// Everything that is on the screen.
+#[derive(Debug, Default)]
+pub struct State {
+    /// The processes of this machine; `None` before they were looked at.
+    pub processes: Option<Vec<ProcessRow>>,
+    /// The pictures of the last minutes, the oldest first.
+    pub pictures: VecDeque<Rc<Picture>>,
+    bytes: usize,
+    /// The picture that is shown while the screen is frozen, and how many later ones there are of it.
+    frozen: Option<Rc<Picture>>,
+    /// What is listed.
+    pub view: View,
+    /// In which order.
+    pub order: Order,
+    /// What is shown instead of the list, the last one on top.
+    pub pages: Vec<Page>,
+    /// The row that is chosen, by its position in the list.
+    pub at: usize,
+    lock: Option<LockKey>,
+    thread: Option<ThreadKey>,
+    /// The first line that is shown of a page or of the findings.
+    pub scroll: usize,
+    /// Only rows that match are listed.
+    pub filter: Option<Regex>,
+    /// The text of a filter that is being typed.
+    pub typing: Option<String>,
+    /// A message about the last key or the last reading.
+    pub message: String,
+    /// Why no picture follows, if the process cannot be read any more.
+    pub ended: Option<String>,
+    /// How many rows the list has on the screen, and on which line it begins; `draw` says so.
+    pub rows: (usize, u16),
+    /// Whether the list of processes is above this process.
+    pub has_processes: bool,
+}
+
+impl State {
+    /// Takes a new picture. The oldest are dropped.
+    pub fn add(&mut self, picture: Picture) {
+        self.bytes += picture.bytes();
+        let taken_ns = picture.taken_ns;
+        self.pictures.push_back(Rc::new(picture));
+        while self.pictures.len() > 1
+            && (self.bytes > HISTORY_MAX_BYTES
+                || self.pictures[0].taken_ns.saturating_add(HISTORY_MAX_NS) < taken_ns)
+        {
+            self.bytes -= self.pictures.pop_front().map_or(0, |oldest| oldest.bytes());
+        }
+        self.find_selected();
+    }
+
+    /// Takes what was read of a thread, if its page is still open.
+    pub fn add_thread(&mut self, key: ThreadKey, lines: Vec<String>) {
+        for page in &mut self.pages {
+            if matches!(page, Page::Thread(of, _) if *of == key) {
+                *page = Page::Thread(key, Some(lines));
+                return;
+            }
+        }
+    }
+
+    /// The process cannot be read any more. Its last picture stays.
+    pub fn end(&mut self, why: String) {
+        self.ended = Some(why);
+    }
+
+    /// Forgets the process that was shown.
+    pub fn clear(&mut self) {
+        self.pictures.clear();
+        self.pages.clear();
+        (self.bytes, self.frozen, self.filter, self.ended) = (0, None, None, None);
+        (self.lock, self.thread, self.at, self.scroll) = (None, None, 0, 0);
+    }
+
+    /// The picture that is shown.
+    pub fn picture(&self) -> Option<&Rc<Picture>> {
+        self.frozen.as_ref().or(self.pictures.back())
+    }
+
+    /// If the screen is frozen: how long before the newest picture that of the screen was taken, ns.
+    pub fn behind_ns(&self) -> Option<u64> {
+        let newest = self.pictures.back()?.taken_ns;
+        self.frozen.as_ref().map(|frozen| newest.saturating_sub(frozen.taken_ns))
+    }
+
+    /// The locks that are listed, in order.
+    pub fn locks(&self) -> Vec<&LockRow> {
+        let Some(picture) = self.picture() else { return Vec::new() };
+        let matches = |lock: &&LockRow| self.is_match(&[&lock.name, &lock.held]);
+        let mut locks: Vec<&LockRow> = picture.locks.iter().filter(matches).collect();
+        match self.order {
+            Order::Hurt => {}
+            Order::Amount => locks.sort_by_key(|lock| std::cmp::Reverse(lock.longest_ns)),
+            Order::Name => locks.sort_by(|one, other| one.name.cmp(&other.name)),
+        }
+        locks
+    }
+
+    /// The threads that are listed, in order.
+    pub fn threads(&self) -> Vec<&ThreadRow> {
+        let Some(picture) = self.picture() else { return Vec::new() };
+        let matches = |thread: &&ThreadRow| {
+            self.is_match(&[&thread.name, picture.text(thread.doing), picture.text(thread.place)])
+        };
+        let mut threads: Vec<&ThreadRow> = picture.threads.iter().filter(matches).collect();
+        match self.order {
+            Order::Hurt => {}
+            Order::Amount => threads.sort_by_key(|thread| std::cmp::Reverse(thread.advanced)),
+            Order::Name => threads.sort_by(|one, other| one.name.cmp(&other.name)),
+        }
+        threads
+    }
+
+    /// The processes that are listed.
+    pub fn processes(&self) -> Vec<&ProcessRow> {
+        self.processes.iter().flatten().filter(|row| self.is_match(&[&row.program, &row.text])).collect()
+    }
+
+    fn is_match(&self, texts: &[&str]) -> bool {
+        self.filter.as_ref().is_none_or(|filter| texts.iter().any(|text| filter.is_match(text)))
+    }
+
+    /// Does what a key asks for.
+    pub fn input(&mut self, input: Input) -> Option<Request> {
+        self.message.clear();
+        if self.typing.is_some() {
+            self.type_filter(input);
+            return None;
+        }
+        match input {
+            Input::Character('q') => return Some(Request::Quit),
+            Input::Character('?') if self.pages.last() != Some(&Page::Help) => self.open(Page::Help),
+            Input::Escape | Input::Backspace => self.leave(),
+            Input::Enter | Input::Character('h') => return self.enter(),
+            Input::Character('w') => return Some(Request::Save),
+            Input::Character('r') => return self.pages.last().and_then(reread),
+            Input::Character(' ' | 'f') => self.freeze(),
+            Input::Left => self.step(-1),
+            Input::Right => self.step(1),
+            Input::Character('/') => self.typing = Some(String::new()),
+            Input::Character('s') => self.next_order(),
+            Input::Tab => self.show(match self.view {
+                View::Locks => View::Threads,
+                View::Threads => View::Findings,
+                View::Findings => View::Locks,
+                View::Processes => View::Processes,
+            }),
+            Input::Character('1') => self.show(View::Locks),
+            Input::Character('2') => self.show(View::Threads),
+            Input::Character('3') => self.show(View::Findings),
+            Input::Click(line) => self.click(line),
+            other => self.go(other),
+        }
+        None
+    }
+
+    fn open(&mut self, page: Page) {
+        self.pages.push(page);
+        self.scroll = 0;
+    }
+
+    /// Back to the list, from it to all rows, and from these to the processes.
+    fn leave(&mut self) {
+        self.scroll = 0;
+        if self.pages.pop().is_some() {
+            return;
+        }
+        if self.filter.take().is_none() && self.has_processes && self.view != View::Processes {
+            self.view = View::Processes;
+            self.at = 0;
+        }
+        self.find_selected();
+    }
+
+    fn show(&mut self, view: View) {
+        if self.view == View::Processes {
+            return self.message.push_str("choose a process first");
+        }
+        self.pages.clear();
+        (self.view, self.at, self.scroll) = (view, 0, 0);
+        self.find_selected();
+    }
+
+    fn next_order(&mut self) {
+        self.order = match self.order {
+            Order::Hurt => Order::Amount,
+            Order::Amount => Order::Name,
+            Order::Name => Order::Hurt,
+        };
+        self.find_selected();
+    }
+
+    /// From a process to its locks, from a lock to its page, from there to its holder.
+    fn enter(&mut self) -> Option<Request> {
+        let thread = match (self.pages.last(), self.view) {
+            (Some(&Page::Lock(key)), _) => {
+                let lock = self.picture()?.locks.iter().find(|lock| lock.key == key);
+                let holder = lock.and_then(|lock| lock.holder);
+                if holder.is_none() {
+                    self.message = "no thread is known to hold it".to_owned();
+                }
+                holder?
+            }
+            (Some(_), _) | (None, View::Findings) => return None,
+            (None, View::Processes) => {
+                return self.processes().get(self.at).map(|row| Request::Process(row.name.clone()));
+            }
+            (None, View::Locks) => {
+                let key = self.locks().get(self.at)?.key;
+                self.open(Page::Lock(key));
+                return None;
+            }
+            (None, View::Threads) => self.threads().get(self.at)?.key,
+        };
+        self.open(Page::Thread(thread, None));
+        Some(Request::Thread(thread))
+    }
+
+    fn freeze(&mut self) {
+        self.frozen = match self.frozen {
+            Some(_) => None,
+            None => self.pictures.back().cloned(),
+        };
+        self.find_selected();
+    }
+
+    /// To the picture before or after that of the screen, which is then frozen.
+    fn step(&mut self, by: isize) {
+        let Some(shown) = self.picture() else { return };
+        let at = self.pictures.iter().position(|picture| Rc::ptr_eq(picture, shown)).unwrap_or(0);
+        let last = self.pictures.len() - 1;
+        if by < 0 && at == 0 {
+            self.message = "this is the oldest reading that is kept".to_owned();
+        }
+        self.frozen = match at.saturating_add_signed(by) {
+            at if by > 0 && at >= last => None,
+            at => self.pictures.get(at).cloned(),
+        };
+        self.find_selected();
+    }
+
+    fn type_filter(&mut self, input: Input) {
+        let Some(text) = &mut self.typing else { return };
+        match input {
+            Input::Character(character) => text.push(character),
+            Input::Backspace => drop(text.pop()),
+            Input::Escape => self.typing = None,
+            Input::Enter => {
+                match Regex::new(text) {
+                    Ok(_) if text.is_empty() => self.filter = None,
+                    Ok(filter) => self.filter = Some(filter),
+                    Err(_) => self.message = format!("not a regular expression: {text}"),
+                }
+                self.typing = None;
+                self.at = 0;
+                self.find_selected();
+            }
+            _ => {}
+        }
+    }
+
+    fn click(&mut self, line: u16) {
+        let (rows, first_line) = self.rows;
+        let Some(row) = line.checked_sub(first_line).map(usize::from).filter(|&row| row < rows) else {
+            return;
+        };
+        if self.pages.is_empty() && self.view != View::Findings {
+            let at = self.first_row() + row;
+            if at < self.len() {
+                self.select(at);
+            }
+        }
+    }
+
+    /// The position of the first row on the screen.
+    pub fn first_row(&self) -> usize {
+        let rows = self.rows.0.max(1);
+        self.at / rows * rows
+    }
+
+    fn len(&self) -> usize {
+        match self.view {
+            View::Processes => self.processes().len(),
+            View::Locks => self.locks().len(),
+            View::Threads => self.threads().len(),
+            View::Findings => 0,
+        }
+    }
+
+    fn go(&mut self, input: Input) {
+        let page = self.rows.0.max(1) as isize;
+        let by = match input {
+            Input::Up | Input::Character('k') => -1,
+            Input::Down | Input::Character('j') => 1,
+            Input::PageUp => -page,
+            Input::PageDown => page,
+            Input::Home => isize::MIN,
+            Input::End => isize::MAX,
+            _ => return,
+        };
+        if !self.pages.is_empty() || self.view == View::Findings {
+            self.scroll = self.scroll.saturating_add_signed(by);
+            return;
+        }
+        let last = self.len().saturating_sub(1);
+        self.select(self.at.saturating_add_signed(by).min(last));
+    }
+
+    fn select(&mut self, at: usize) {
+        self.at = at;
+        match self.view {
+            View::Locks => self.lock = self.locks().get(at).map(|row| row.key),
+            View::Threads => self.thread = self.threads().get(at).map(|row| row.key),
+            View::Processes | View::Findings => {}
+        }
+    }
+
+    /// The chosen row stays the same lock or thread, wherever it is listed. If it is gone, the position stays.
+    fn find_selected(&mut self) {
+        let found = match self.view {
+            View::Locks => self.lock.and_then(|key| self.locks().iter().position(|row| row.key == key)),
+            View::Threads => self.thread.and_then(|key| self.threads().iter().position(|row| row.key == key)),
+            View::Processes | View::Findings => None,
+        };
+        self.at = found.unwrap_or(self.at).min(self.len().saturating_sub(1));
+    }
+}
+
+/// What is read again of a page that does not change by itself.
+fn reread(page: &Page) -> Option<Request> {
+    match page {
+        Page::Thread(key, _) => Some(Request::Thread(*key)),
+        Page::Lock(_) | Page::Help => None,
+    }
+}

@@ -1,0 +1,97 @@
+//! What is on the screen, at several sizes, without a terminal.
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::style::Color;
+use read_rip::top::{Colours, Input, ProcessRow, Severity, State, View, draw};
+
+use crate::scene::{picture, screen, state};
+
+#[test]
+fn the_answer_is_in_the_first_lines_of_80_columns_and_24_lines() {
+    let lines = screen(&mut state(), 80, 24);
+    let expected = [
+        "proven deadlock: 2 threads wait for one another, for 3.0 s",
+        "    worker[11] waits for CACHE, held by worker[12]",
+        "    next: acquire these locks in one order everywhere",
+        "server[7], alive: 2 threads",
+        "200 words/s recorded; of 2 threads: 2 wait for locks",
+        "  WAIT  LONGEST CONTENDED LOCK                       HELD BY",
+        "     2    3.0 s      4/12 CACHE                      worker[12] at cache.rs:12",
+        "     1    3.0 s      4/12 INDEX                      worker[11] at cache.rs:12",
+        "     0               4/12 LOG",
+        "5 more locks, which hurt less",
+    ];
+    assert_eq!(lines[..10], expected);
+    assert!(
+        lines[23].starts_with("Enter open  Esc back  1 locks 2 threads") && lines[23].ends_with("q quit")
+    );
+}
+
+#[test]
+fn ten_lines_of_40_columns_are_enough_for_the_verdict_and_a_list() {
+    let lines = screen(&mut state(), 40, 10);
+    assert_eq!(lines[..2], ["proven deadlock: 2 threads wait for one", "another, for 3.0 s"]);
+    assert_eq!(lines[2], "server[7], alive: 2 threads");
+    assert!(lines[4].contains("CACHE"), "{lines:#?}");
+    for (width, height) in [(1, 1), (3, 2), (12, 4), (500, 3)] {
+        assert_eq!(screen(&mut state(), width, height).len(), usize::from(height));
+    }
+}
+
+#[test]
+fn a_large_screen_has_the_whole_rows() {
+    let lines = screen(&mut state(), 200, 60);
+    let row = lines.iter().find(|line| line.contains("INDEX")).unwrap();
+    assert!(row.ends_with("worker[11] at cache.rs:12"), "{row}");
+    assert!(lines[59].starts_with("Enter open"), "{lines:#?}");
+}
+
+#[test]
+fn only_the_rows_on_the_screen_are_made_of_40000_threads() {
+    let mut state = State::default();
+    let mut many = picture(0);
+    many.threads = (0..40_000).map(|tid| crate::scene::thread(tid, 0, 0)).collect();
+    state.add(many);
+    state.input(Input::Character('2'));
+    let of_threads = |lines: &[String]| lines.iter().filter(|line| line.contains("worker[")).count();
+    assert!(of_threads(&screen(&mut state, 80, 24)) <= 24);
+    state.input(Input::End);
+    let lines = screen(&mut state, 80, 24);
+    assert!(lines.iter().any(|line| line.contains("worker[39999]")), "{lines:#?}");
+}
+
+#[test]
+fn a_proven_finding_is_red_and_nothing_has_a_colour_without_colours() {
+    for (colours, expected) in [(Colours::Yes, Color::Red), (Colours::No, Color::Reset)] {
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        terminal.draw(|frame| draw(frame, &mut state(), colours)).unwrap();
+        let buffer = terminal.backend().buffer();
+        assert_eq!(buffer[(0, 0)].fg, expected);
+        if colours == Colours::No {
+            assert!(buffer.content().iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+        }
+    }
+}
+
+#[test]
+fn processes_with_findings_are_counted_above_the_list() {
+    let row = |program: &str, severity, text: &str| ProcessRow {
+        name: "4711".to_owned(),
+        program: program.to_owned(),
+        severity,
+        text: text.to_owned(),
+    };
+    let mut state = State::default();
+    state.view = View::Processes;
+    state.processes = Some(vec![
+        row("bank[4711]", Severity::Proven, "proven deadlock"),
+        row("idle[9]", Severity::None, "no findings"),
+    ]);
+    let processes = state.processes.take();
+    assert!(screen(&mut state, 80, 24)[0].starts_with("looking at"), "nothing is known yet");
+    state.processes = processes;
+    let lines = screen(&mut state, 80, 24);
+    assert_eq!(lines[0], "1 process of this machine has findings");
+    assert!(lines[2].starts_with("bank[4711]") && lines[2].ends_with("proven deadlock"), "{lines:#?}");
+}

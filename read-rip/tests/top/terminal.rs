@@ -1,0 +1,159 @@
+//! `read-rip top` in a real terminal: tmux draws what the program writes.
+//!
+//! Without tmux these tests say that they are skipped.
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use librip_test_kit::victim::{DEADLINE, shared_directory};
+
+use crate::support::fixture::Fixture;
+use crate::support::locks::{A, B, HELD, TAKES, WAIT, WAITING, at, ring};
+use crate::support::run::{command, finish};
+use crate::support::synth::{Held, Ring, Slot};
+use crate::support::unprepared::{Stuck, deadlocks};
+
+/// A terminal of its own; it ends with the test.
+struct Tmux {
+    socket: String,
+}
+
+impl Tmux {
+    /// Runs a line of a shell in a terminal of this size. `None` if there is no tmux.
+    fn start(name: &str, (width, height): (u16, u16), line: &str) -> Option<Tmux> {
+        if Command::new("tmux").arg("-V").output().is_err() {
+            eprintln!("SKIPPED {name}: tmux is not installed");
+            return None;
+        }
+        let socket = shared_directory().join(format!("tmux-{name}")).to_string_lossy().into_owned();
+        let tmux = Tmux { socket };
+        let (width, height) = (width.to_string(), height.to_string());
+        let size = ["-x", &width, "-y", &height];
+        let shell = format!("{line}; echo \"status $?\"; cat");
+        tmux.run(&[&["-f", "/dev/null", "new-session", "-d"], &size[..], &[&shell]].concat());
+        Some(tmux)
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        command.arg("-S").arg(&self.socket).args(arguments).env_remove("TMUX").env("LC_ALL", "C.UTF-8");
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        self.run(&[&["send-keys"], keys].concat());
+    }
+
+    /// The screen, once it has this text.
+    fn shows(&self, wanted: &str) -> String {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let screen = self.run(&["capture-pane", "-p"]);
+            if screen.contains(wanted) {
+                return screen;
+            }
+            assert!(Instant::now() < deadline, "no {wanted:?} in\n{screen}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        let _ = Command::new("tmux").arg("-S").arg(&self.socket).arg("kill-server").output();
+    }
+}
+
+fn top(ring: &str) -> String {
+    format!("{} top {ring}", env!("CARGO_BIN_EXE_read-rip"))
+}
+
+/// A thread that holds one lock and waits for another since 4 s.
+fn transfer(name: &str, tid: u32, holds: u64, waits_for: u64) -> Slot {
+    Slot::thread(name, tid)
+        .event(TAKES, &[at(3.0), holds])
+        .event(TAKES, &[at(4.0), waits_for])
+        .event(WAIT, &[at(4.0), waits_for])
+        .has(Held { sequence: 2, ..Held::new(HELD, holds, TAKES).since(at(3.0)) })
+        .has(Held { sequence: 8, ..Held::new(WAITING, waits_for, WAIT).since(at(4.0)) })
+}
+
+fn deadlock() -> Ring {
+    let ring = ring().with_slots([transfer("saver", 10, A, B), transfer("evil\x1b[2J", 11, B, A)]);
+    Ring { lock_names: vec![(ring.pid, A, "SAVINGS".into()), (ring.pid, B, "CURRENT".into())], ..ring }
+}
+
+#[test]
+fn a_dead_process_is_shown_and_the_terminal_is_given_back() {
+    let fixture = Fixture::of(&deadlock());
+    let line = format!("echo before; {}", top(&fixture.path.to_string_lossy()));
+    let Some(tmux) = Tmux::start("dead", (80, 24), &line) else { return };
+    let screen = tmux.shows("HELD BY");
+    let lines: Vec<&str> = screen.lines().collect();
+    assert_eq!(lines[0], "potential deadlock: 2 threads wait for one another", "{screen}");
+    assert!(screen.contains("DEAD  server[4321], "), "{screen}");
+    let row = lines.iter().find(|line| line.contains("0/1 SAVINGS ")).unwrap();
+    assert!(row.contains("saver[10] at "), "{screen}");
+    tmux.keys(&["2"]);
+    // The name of a thread does not reach the terminal as it is.
+    tmux.shows("evil\\u{1b}[2J[11]");
+    tmux.keys(&["1", "Enter"]);
+    tmux.shows("mutex at 0x7f000000");
+    tmux.keys(&["Enter"]);
+    tmux.shows("Recorded, the newest first:");
+    tmux.keys(&["q"]);
+    let after = tmux.shows("status 0");
+    assert!(after.contains("before") && !after.contains("SAVINGS"), "{after}");
+}
+
+#[test]
+fn a_signal_gives_the_terminal_back() {
+    let fixture = Fixture::of(&deadlock());
+    for signal in ["TERM", "HUP", "INT"] {
+        let pid = fixture.directory.path().join(signal);
+        let line =
+            format!("sh -c 'echo $$ > {}; exec {}'", pid.display(), top(&fixture.path.to_string_lossy()));
+        let Some(tmux) = Tmux::start(&format!("signal-{signal}"), (80, 24), &line) else { return };
+        tmux.shows("HELD BY");
+        let pid = std::fs::read_to_string(&pid).unwrap();
+        assert!(Command::new("kill").args([&format!("-{signal}"), pid.trim()]).status().unwrap().success());
+        let after = tmux.shows("status 0");
+        assert!(!after.contains("HELD BY"), "{after}");
+    }
+}
+
+#[test]
+fn the_verdict_stays_when_the_process_dies() {
+    let mut stuck = Stuck::start(deadlocks(), &["normal"], 2);
+    let line = top(&stuck.0.pid().to_string());
+    let Some(tmux) = Tmux::start("dies", (200, 60), &line) else { return };
+    tmux.shows("proven deadlock: ");
+    stuck.0.kill();
+    let screen = tmux.shows("ENDED, this is the last reading");
+    assert!(screen.starts_with("proven deadlock: "), "{screen}");
+}
+
+#[test]
+fn without_colours_no_colour_reaches_the_terminal() {
+    let fixture = Fixture::of(&deadlock());
+    for (name, variable, has_colours) in [("no-color", "NO_COLOR=1", false), ("color", "NO_COLOR=", true)] {
+        let line = format!("env {variable} {}", top(&fixture.path.to_string_lossy()));
+        let Some(tmux) = Tmux::start(name, (80, 24), &line) else { return };
+        tmux.shows("potential deadlock: ");
+        let screen = tmux.run(&["capture-pane", "-p", "-e"]);
+        assert_eq!(screen.contains("\x1b[38;5;3m"), has_colours, "{screen:?}");
+    }
+}
+
+#[test]
+fn without_a_terminal_it_says_so() {
+    let mut command = command();
+    command.arg("top").env("TERM", "xterm");
+    let outcome = finish(command).fails_with("standard output is not a terminal");
+    assert_eq!(outcome.status, 2);
+    let Some(tmux) = Tmux::start("dumb", (80, 24), &format!("env TERM=dumb {}", top(""))) else { return };
+    let screen = tmux.shows("status 2");
+    assert!(screen.contains("TERM=dumb"), "{screen}");
+}
