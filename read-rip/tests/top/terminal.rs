@@ -125,6 +125,26 @@ fn a_signal_gives_the_terminal_back() {
 }
 
 #[test]
+fn it_ends_with_its_terminal() {
+    let fixture = Fixture::of(&deadlock());
+    let file = fixture.directory.path().join("pid");
+    // The leader of the session hears of the end, and this program does not.
+    let top = top(&fixture.path.to_string_lossy());
+    let line = format!("trap '' HUP; sh -c 'echo $$ > {}; exec {top}'", file.display());
+    let Some(tmux) = Tmux::start("gone", (80, 24), &line) else { return };
+    tmux.shows("HELD BY");
+    let server = tmux.run(&["display-message", "-p", "#{pid}"]);
+    assert!(Command::new("kill").args(["-KILL", server.trim()]).status().unwrap().success());
+    let stat = format!("/proc/{}/stat", std::fs::read_to_string(&file).unwrap().trim());
+    let deadline = Instant::now() + DEADLINE;
+    // Its parent may not have waited for it.
+    while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(Instant::now() < deadline, "it goes on without a terminal");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn the_verdict_stays_when_the_process_dies() {
     let mut stuck = Stuck::start(deadlocks(), &["normal"], 2);
     let line = top(&stuck.0.pid().to_string());

@@ -1,9 +1,12 @@
 //! The terminal: taken over at the start, and given back however the program ends.
 
 use std::io::{self, IsTerminal, Stdout};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use anstream::AutoStream;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{
@@ -77,10 +80,10 @@ impl Terminal {
 
     /// Waits for a key or a signal, for this time at most.
     pub(super) fn next(&mut self, limit: Duration) -> Result<Event, AppError> {
-        if self.signals.wait(Duration::ZERO)? {
+        if is_gone(limit)? || self.signals.wait(Duration::ZERO)? {
             return Ok(Event::End);
         }
-        if !event::poll(limit)? {
+        if !event::poll(Duration::ZERO)? {
             return Ok(Event::Nothing);
         }
         Ok(match event::read()? {
@@ -101,6 +104,22 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         give_back();
     }
+}
+
+/// Waits until something can be read, for this time at most. Returns whether the terminal is gone.
+///
+/// FOLKLORE: of a terminal that is closed, only the leader of its session hears by SIGHUP, and `crossterm` reads nothing
+/// from it again and again. The kernel says so in `poll`.
+fn is_gone(limit: Duration) -> Result<bool, AppError> {
+    let stdin = io::stdin();
+    let mut polled = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    match poll(&mut polled, PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX)) {
+        // A signal of another size of the terminal interrupts it.
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(error) => return Err(io::Error::from(error).into()),
+    }
+    let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
+    Ok(polled[0].revents().is_some_and(|events| events.intersects(gone)))
 }
 
 /// The terminal as it was. If it is gone, nobody misses that.
