@@ -64,7 +64,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &mut State, colours: Colours) {
         (Some(Page::Thread(_, lines)), _) => {
             screen.lines(&lines.unwrap_or_else(|| vec!["reading ...".to_owned()]), state);
         }
-        (None, View::Processes) if state.processes.is_none() => {}
+        (None, View::Processes) if state.machine.is_none() => {}
         (None, View::Locks | View::Threads | View::Findings) if state.picture().is_none() => {}
         (None, View::Findings) => screen.lines(&picture.findings, state),
         (None, View::Processes) => screen.processes(state),
@@ -136,7 +136,7 @@ impl Screen<'_, '_> {
         let state_of = match state.behind_ns() {
             Some(0) => "FROZEN  ".to_owned(),
             Some(behind_ns) => format!("FROZEN, {} ago  ", duration(behind_ns)),
-            None if state.ended.is_some() => "ENDED, this is the last reading  ".to_owned(),
+            None if state.ended.is_some() => "ENDED, this is the last reading: ".to_owned(),
             None if picture.is_final => "DEAD  ".to_owned(),
             None => String::new(),
         };
@@ -151,17 +151,14 @@ impl Screen<'_, '_> {
     }
 
     fn processes_heading(&mut self, state: &State) {
-        let Some(processes) = &state.processes else {
+        let Some(machine) = &state.machine else {
             return self.write("looking at the processes of this machine ...", Style::new());
         };
-        let stuck: Vec<_> = processes.iter().filter(|row| row.severity != Severity::None).collect();
-        let worst = stuck.iter().map(|row| row.severity).max().unwrap_or_default();
-        let text = match stuck.len() {
-            0 => "no process of this machine has findings".to_owned(),
-            1 => "1 process of this machine has findings".to_owned(),
-            count => format!("{count} processes of this machine have findings"),
-        };
-        self.write(&text, self.colour(worst));
+        let worst = machine.rows.iter().map(|row| row.severity).max().unwrap_or_default();
+        for (at, line) in machine.looked.iter().enumerate() {
+            let style = if at == 0 { self.colour(worst) } else { Style::new() };
+            self.wrapped(line, 2, style);
+        }
     }
 
     /// The last line: a message, a filter that is being typed, or the keys.
@@ -177,6 +174,9 @@ impl Screen<'_, '_> {
         };
         let text = match (&state.typing, &*state.message) {
             (Some(typed), _) => format!("/{typed}_"),
+            (None, "") if state.pages.is_empty() && state.ended.is_some() && state.picture().is_some() => {
+                format!("{}; q quits, ? shows all keys", state.ended.as_deref().unwrap_or_default())
+            }
             (None, "") => format!(
                 "{}{order}Enter open  Esc back  1 locks 2 threads 3 findings  / filter  ? keys  q quit",
                 filter.unwrap_or_default()

@@ -45,6 +45,15 @@ pub struct ProcessRow {
     pub text: String,
 }
 
+/// The processes of this machine at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// Those with findings first, the most certain ones on top.
+    pub rows: Vec<ProcessRow>,
+    /// What was looked at, and what was not, a line each.
+    pub looked: Vec<String>,
+}
+
 /// A lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockRow {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use regex::Regex;
 
-use super::picture::{LockKey, LockRow, Picture, ProcessRow, ThreadKey, ThreadRow};
+use super::picture::{LockKey, LockRow, Machine, Picture, ProcessRow, ThreadKey, ThreadRow};
 
 /// No picture is kept for longer, ns.
 const HISTORY_MAX_NS: u64 = 300_000_000_000;
@@ -89,7 +89,7 @@ pub enum Request {
 #[derive(Debug, Default)]
 pub struct State {
     /// The processes of this machine; `None` before they were looked at.
-    pub processes: Option<Vec<ProcessRow>>,
+    pub machine: Option<Machine>,
     /// The pictures of the last minutes, the oldest first.
     pub pictures: VecDeque<Rc<Picture>>,
     bytes: usize,
@@ -200,7 +200,11 @@ impl State {
 
     /// The processes that are listed.
     pub fn processes(&self) -> Vec<&ProcessRow> {
-        self.processes.iter().flatten().filter(|row| self.is_match(&[&row.program, &row.text])).collect()
+        self.machine
+            .iter()
+            .flat_map(|machine| &machine.rows)
+            .filter(|row| self.is_match(&[&row.program, &row.text]))
+            .collect()
     }
 
     fn is_match(&self, texts: &[&str]) -> bool {

@@ -3,7 +3,7 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
-use read_rip::top::{Colours, Input, ProcessRow, Severity, State, View, draw};
+use read_rip::top::{Colours, Input, Machine, ProcessRow, Severity, State, View, draw};
 
 use crate::scene::{picture, screen, state};
 
@@ -75,7 +75,7 @@ fn a_proven_finding_is_red_and_nothing_has_a_colour_without_colours() {
 }
 
 #[test]
-fn processes_with_findings_are_counted_above_the_list() {
+fn what_was_looked_at_and_what_was_not_is_above_the_list_of_processes() {
     let row = |program: &str, severity, text: &str| ProcessRow {
         name: "4711".to_owned(),
         program: program.to_owned(),
@@ -84,14 +84,19 @@ fn processes_with_findings_are_counted_above_the_list() {
     };
     let mut state = State::default();
     state.view = View::Processes;
-    state.processes = Some(vec![
+    let rows = vec![
         row("bank[4711]", Severity::Proven, "proven deadlock"),
         row("idle[9]", Severity::None, "no findings"),
-    ]);
-    let processes = state.processes.take();
+    ];
+    let looked = [
+        "Looked at 2 processes with 5 threads: 1 has findings.",
+        "Not looked into: 31 that this user may not read.",
+    ];
+    state.machine = Some(Machine { rows, looked: looked.map(str::to_owned).to_vec() });
+    let machine = state.machine.take();
     assert!(screen(&mut state, 80, 24)[0].starts_with("looking at"), "nothing is known yet");
-    state.processes = processes;
+    state.machine = machine;
     let lines = screen(&mut state, 80, 24);
-    assert_eq!(lines[0], "1 process of this machine has findings");
-    assert!(lines[2].starts_with("bank[4711]") && lines[2].ends_with("proven deadlock"), "{lines:#?}");
+    assert_eq!(lines[..2], looked);
+    assert!(lines[3].starts_with("bank[4711]") && lines[3].ends_with("proven deadlock"), "{lines:#?}");
 }

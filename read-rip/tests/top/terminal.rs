@@ -9,7 +9,7 @@ use librip_test_kit::victim::{DEADLINE, shared_directory};
 
 use crate::support::fixture::Fixture;
 use crate::support::locks::{A, B, HELD, TAKES, WAIT, WAITING, at, ring};
-use crate::support::run::{command, finish};
+use crate::support::run::{command, finish, show};
 use crate::support::synth::{Held, Ring, Slot};
 use crate::support::unprepared::{Stuck, deadlocks};
 
@@ -109,6 +109,37 @@ fn a_dead_process_is_shown_and_the_terminal_is_given_back() {
 }
 
 #[test]
+fn a_key_saves_a_copy_that_other_commands_read() {
+    let fixture = Fixture::of(&deadlock());
+    let directory = fixture.directory.path();
+    let line = format!("cd {}; {}", directory.display(), top("ring"));
+    let Some(tmux) = Tmux::start("saves", (80, 24), &line) else { return };
+    tmux.shows("HELD BY");
+    tmux.keys(&["w"]);
+    tmux.shows("Saved to ring.saved.gz, ");
+    let outcome = show(&["check"], &directory.join("ring.saved.gz"));
+    assert!(outcome.stdout.contains("potential deadlock: "), "{outcome:#?}");
+}
+
+#[test]
+fn the_list_of_processes_leads_to_a_stuck_one_and_back() {
+    let stuck = Stuck::start(deadlocks(), &["normal"], 2);
+    let Some(tmux) = Tmux::start("list", (200, 60), &top("")) else { return };
+    let name = format!("deadlocks[{}]", stuck.0.pid());
+    tmux.shows(&name);
+    tmux.keys(&["/"]);
+    tmux.keys(&["-l", &format!("s.{}.", stuck.0.pid())]);
+    tmux.keys(&["Enter"]);
+    let screen = tmux.shows("1 locks");
+    let rows: Vec<&str> = screen.lines().filter(|line| line.starts_with("deadlocks[")).collect();
+    assert_eq!(rows.len(), 1, "{screen}");
+    tmux.keys(&["Enter"]);
+    tmux.shows("records nothing: ");
+    tmux.keys(&["Escape"]);
+    tmux.shows("Looked at ");
+}
+
+#[test]
 fn a_signal_gives_the_terminal_back() {
     let fixture = Fixture::of(&deadlock());
     for signal in ["TERM", "HUP", "INT"] {
@@ -173,6 +204,12 @@ fn without_a_terminal_it_says_so() {
     command.arg("top").env("TERM", "xterm");
     let outcome = finish(command).fails_with("standard output is not a terminal");
     assert_eq!(outcome.status, 2);
+    finish({
+        let mut command = crate::support::run::command();
+        command.args(["top", "--json"]);
+        command
+    })
+    .fails_with("writes no JSON");
     let Some(tmux) = Tmux::start("dumb", (80, 24), &format!("env TERM=dumb {}", top(""))) else { return };
     let screen = tmux.shows("status 2");
     assert!(screen.contains("TERM=dumb"), "{screen}");

@@ -29,7 +29,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// `read-rip top`.
 pub(super) fn top(args: &TopArgs, wanted: &Common) -> Result<u8, AppError> {
-    terminal::check()?;
+    terminal::check(wanted)?;
     let path = args.ring.name().map(|_| rings::choose(&args.ring, wanted)).transpose()?;
     let mut state = State::default();
     state.has_processes = path.is_none();
@@ -130,10 +130,10 @@ impl Screen<'_> {
         match found {
             // A reading that began before the user went back to the processes is of no use.
             Found::Picture(picture) if self.state.view != View::Processes => self.state.add(*picture),
-            Found::Processes(rows) if self.state.view == View::Processes => {
-                self.state.processes = Some(rows);
+            Found::Machine(machine) if self.state.view == View::Processes => {
+                self.state.machine = Some(machine);
             }
-            Found::Picture(_) | Found::Processes(_) => {}
+            Found::Picture(_) | Found::Machine(_) => {}
             Found::Thread(key, lines) => self.state.add_thread(key, lines),
             Found::Message(message) => self.state.message = message,
             Found::Ended(why) => self.state.end(why),

@@ -22,7 +22,7 @@ use crate::process::Ends;
 use crate::process::live::LiveTarget;
 use crate::report::printable;
 use crate::ring::Source;
-use crate::top::{Picture, ProcessRow, ThreadKey};
+use crate::top::{Machine, Picture, ThreadKey};
 
 /// One of so many seconds of a processor is used.
 const SHARE: u32 = 8;
@@ -48,7 +48,7 @@ pub(super) enum Ask {
 /// What the reader has found.
 pub(super) enum Found {
     Picture(Box<Picture>),
-    Processes(Vec<ProcessRow>),
+    Machine(Machine),
     Thread(ThreadKey, Vec<String>),
     /// A sentence for the user.
     Message(String),
@@ -126,7 +126,7 @@ impl Reader {
 
     fn survey(&self) -> Option<bool> {
         let found = survey(&self.wanted, WINDOW)
-            .map_or_else(|error| Found::Message(error.sentence()), Found::Processes);
+            .map_or_else(|error| Found::Message(error.sentence()), Found::Machine);
         self.found.send(found).ok()?;
         Some(true)
     }

@@ -2,22 +2,23 @@
 
 use std::time::Duration;
 
-use super::picture::severity;
+use super::picture::{lines, severity};
 use crate::app::check::{Manner, judge};
 use crate::app::error::AppError;
 use crate::app::machine::{names_of, read};
 use crate::app::reading::Reading;
 use crate::app::verdict::sentence;
 use crate::cli::{CheckArgs, Common, RingArgs};
-use crate::report::{Looked, printable};
-use crate::top::{ProcessRow, Severity};
+use crate::report::{self, Looked, printable};
+use crate::top::{Machine, ProcessRow, Severity};
 
 /// The processes with findings first, the most certain ones on top, and then all others that have rings.
-pub(super) fn survey(wanted: &Common, window: Duration) -> Result<Vec<ProcessRow>, AppError> {
+pub(super) fn survey(wanted: &Common, window: Duration) -> Result<Machine, AppError> {
     let args = CheckArgs { window, ..CheckArgs::of(RingArgs::default()) };
     let mut rows = Vec::new();
     let mut unread = Vec::new();
-    read(&args, wanted, &mut Looked::default(), &mut |path, _, readings| {
+    let mut looked = Looked::default();
+    read(&args, wanted, &mut looked, &mut |path, _, readings| {
         let program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let judged = readings.and_then(|readings| {
             judge(readings, &args, &[], wanted, Manner::Screen, &mut |found, checked, names, reading| {
@@ -40,8 +41,11 @@ pub(super) fn survey(wanted: &Common, window: Duration) -> Result<Vec<ProcessRow
         Ok(())
     })?;
     rows.sort_by_key(|row| std::cmp::Reverse(row.severity));
+    looked.stuck = rows.iter().filter(|row| row.severity != Severity::None).count();
     rows.extend(unread);
-    Ok(rows)
+    let mut text = Vec::new();
+    report::looked(&mut text, &looked)?;
+    Ok(Machine { rows, looked: lines(&text) })
 }
 
 /// What is said of a process of which nothing is recorded that could be judged.
