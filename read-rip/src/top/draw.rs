@@ -261,7 +261,7 @@ impl Screen<'_, '_> {
             let longest = lock.longest_ns.map_or_else(String::new, duration);
             let contended = match lock.acquisitions {
                 0 => String::new(),
-                all => format!("{}/{all}", lock.contended),
+                all => format!("{} %", lock.contended.saturating_mul(100) / all),
             };
             vec![lock.waiters.to_string(), longest, contended, lock.name.clone(), lock.held.clone()]
         });

@@ -94,7 +94,7 @@ fn a_dead_process_is_shown_and_the_terminal_is_given_back() {
     let lines: Vec<&str> = screen.lines().collect();
     assert_eq!(lines[0], "potential deadlock: 2 threads wait for one another", "{screen}");
     assert!(screen.contains("DEAD  server[4321], "), "{screen}");
-    let row = lines.iter().find(|line| line.contains("0/1 SAVINGS ")).unwrap();
+    let row = lines.iter().find(|line| line.contains(" 0 % SAVINGS ")).unwrap();
     assert!(row.contains("saver[10] at "), "{screen}");
     tmux.keys(&["2"]);
     // The name of a thread does not reach the terminal as it is.
