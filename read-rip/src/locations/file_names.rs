@@ -13,11 +13,20 @@ pub struct FileNames(HashMap<String, String>);
 impl FileNames {
     /// Chooses names for the files of these locations.
     pub fn choose<'p>(locations: impl Iterator<Item = &'p Location>) -> FileNames {
-        FileNames::of_paths(locations.flat_map(|location| {
+        FileNames::choose_with(locations, std::iter::empty())
+    }
+
+    /// Chooses names for the files of these locations, and for these other files.
+    pub fn choose_with<'p>(
+        locations: impl Iterator<Item = &'p Location>,
+        others: impl Iterator<Item = &'p str>,
+    ) -> FileNames {
+        let of_locations = locations.flat_map(|location| {
             let own = location.source.iter().chain(&location.folded).map(|(file, _)| &**file);
             let callers = location.caller().into_iter().chain(&location.outer);
             own.chain(callers.filter_map(|caller| caller.file.as_deref()))
-        }))
+        });
+        FileNames::of_paths(of_locations.chain(others))
     }
 
     /// Chooses names for these files.

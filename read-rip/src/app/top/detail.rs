@@ -44,8 +44,7 @@ pub(super) fn thread(path: &Path, key: ThreadKey, wanted: &Common) -> Result<Vec
     let frames = of_stack.map(|(seen, index)| functions([seen.stack(index)], seen, &mut locations));
     let frames = frames.unwrap_or_default();
     let of_frames = frames.values().flatten().filter_map(|frame| frame.file.as_deref());
-    let of_locations = locations.iter().filter_map(|location| location.source.as_ref());
-    let files = FileNames::of_paths(of_frames.chain(of_locations.map(|(file, _)| &**file)));
+    let files = FileNames::choose_with(locations.iter(), of_frames);
     let texts = report::location_texts(&locations, &files, false);
     let seen = reading.seen_names(&objects);
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen };
