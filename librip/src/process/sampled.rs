@@ -8,8 +8,8 @@
 //!
 //! A time is due after a number of words, the period. Each time taken says how long the last period was, and so how
 //! long the next one should be: a thread that records a million words a second takes every thousandth, one that records
-//! ten takes each. The period is at most [`PERIOD_MAX`]. After a recorded wait a time is due at once. A thread cannot see
-//! that it has paused elsewhere: then up to that many words have only the time before the pause as a bound.
+//! ten takes each. The period is at most [`PERIOD_MAX`]. After a recorded wait a time is due at once. A thread cannot
+//! see that it has paused elsewhere: then up to that many words have only the time before the pause as a bound.
 
 #![allow(unsafe_code, reason = "the times of a slot are reached through the thread's cursor")]
 

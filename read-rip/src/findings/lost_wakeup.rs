@@ -7,12 +7,12 @@
 //!
 //! # Method
 //!
-//! The interposer and `librip::sync` record each signal, and whether a thread may have waited then. A signal that nobody heard has no
-//! effect, and it came before every wait that still lasts. So a condition is looked at if a thread waits on it, some
-//! thread's last signal of it was one that nobody heard, and no thread's last signal of it was heard. That alone is the
-//! state of an idle pool whose workers were busy when the last work came. It is a finding only if nobody can bring more
-//! work: all threads of a living process wait, for a second or more, without a time limit, for locks, for signals, or
-//! for the end of threads that exist. The kernel must have been asked about all of them.
+//! The interposer and `librip::sync` record each signal, and whether a thread may have waited then. A signal that
+//! nobody heard has no effect, and it came before every wait that still lasts. So a condition is looked at if a thread
+//! waits on it, some thread's last signal of it was one that nobody heard, and no thread's last signal of it was heard.
+//! That alone is the state of an idle pool whose workers were busy when the last work came. It is a finding only if
+//! nobody can bring more work: all threads of a living process wait, for a second or more, without a time limit, for
+//! locks, for signals, or for the end of threads that exist. The kernel must have been asked about all of them.
 //!
 //! It is reported only where no other finding explains the waits.
 //!

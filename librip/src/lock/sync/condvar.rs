@@ -20,8 +20,8 @@ define_sites!(Sites);
 
 /// [`std::sync::Condvar`], for [`super::Mutex`].
 ///
-/// The ring says that a thread waits here for a condition and not for a lock: a pool of idle threads is no pile-up. Each
-/// signal is recorded, and whether a thread may have waited then.
+/// The ring says that a thread waits here for a condition and not for a lock: a pool of idle threads is no pile-up.
+/// Each signal is recorded, and whether a thread may have waited then.
 ///
 /// # Examples
 ///

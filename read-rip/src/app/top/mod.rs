@@ -1,7 +1,7 @@
 //! `read-rip top`: a live screen of a process, or of all processes of this machine.
 //!
-//! A thread reads (`reader`), this one waits for keys and for what was read, and draws. What keys do and how it looks is
-//! in `crate::top`.
+//! A thread reads (`reader`), this one waits for keys and for what was read, and draws. What keys do and how it looks
+//! is in `crate::top`.
 
 mod detail;
 mod picture;
