@@ -16,7 +16,7 @@ use super::matching::Matching;
 use super::output::{FINDINGS, SOUND, UNJUDGED, is_terminal, prose};
 use super::reading::Reading;
 use super::source::sources;
-use crate::cli::{CheckArgs, Common, MinConfidence, SourceArgs};
+use crate::cli::{CheckArgs, Common, MinConfidence, RingArgs, SourceArgs};
 use crate::core::is_core;
 use crate::findings::{self, Balance, Confidence, Finding, Limit, Memo, Outcome, Suppression, View};
 use crate::locations::{FileNames, Limits, Location, Locations};
@@ -219,6 +219,15 @@ impl Readings {
     /// One reading, where nobody compares.
     pub(super) fn one(reading: Reading) -> Readings {
         Readings { earlier: None, reading, one_reading: None }
+    }
+
+    /// A core file, a process without a ring, or a ring, with what the kernel says of a living process.
+    pub(super) fn at_present(path: &Path, wanted: &Common) -> Result<Readings, AppError> {
+        match process_of(path) {
+            None if is_core(path) => Ok(Readings::one(Reading::of_core(path, wanted)?)),
+            Some(_) => Readings::of(path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted),
+            None => Ok(Readings::one(Reading::with_look(path, wanted)?.with_present_names())),
+        }
     }
 
     /// The model of the locks, with what the kernel and the memory say.

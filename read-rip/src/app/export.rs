@@ -10,27 +10,20 @@ use super::bare::functions;
 use super::check::Readings;
 use super::error::AppError;
 use super::limits::limits;
-use super::look::process_of;
 use super::output::{output, remark};
 use super::reading::Reading;
 use super::save::{Unfinished, beside};
-use crate::cli::{CheckArgs, Common, ExportArgs, ExportFormat, RingArgs};
-use crate::core::is_core;
+use crate::cli::{Common, ExportArgs, ExportFormat};
 use crate::export::{self, Said, SaidKind, Timeline};
 use crate::locations::{FileNames, Limits, Locations};
 use crate::locks::{LockModel, ThreadId};
 use crate::log::{self, EntryKind};
-use crate::process::Ends;
 use crate::report::{self, LockNames, counted};
 
 /// `read-rip export`.
 pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, wanted)?;
-    let mut readings = match process_of(&path) {
-        None if is_core(&path) => Readings::one(Reading::of_core(&path, wanted)?),
-        Some(_) => Readings::of(&path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted)?,
-        None => Readings::one(Reading::with_look(&path, wanted)?.with_present_names()),
-    };
+    let mut readings = Readings::at_present(&path, wanted)?;
     let limits = limits(&args.time, &readings.reading)?;
     let is_timeline = args.format == ExportFormat::Chrome;
     let said = if is_timeline { said(&readings.reading, limits, wanted) } else { Vec::new() };

@@ -7,25 +7,17 @@ use std::io::Write;
 use super::check::Readings;
 use super::error::AppError;
 use super::limits::limits;
-use super::look::process_of;
 use super::matching::Matching;
 use super::output::prose;
-use super::reading::Reading;
-use crate::cli::{CheckArgs, Common, LocksArgs, RingArgs};
-use crate::core::is_core;
+use crate::cli::{Common, LocksArgs};
 use crate::locations::{FileNames, Locations};
 use crate::locks::{self, Summary};
-use crate::process::Ends;
 use crate::report::{self, Json, LockNames};
 
 /// `read-rip locks`.
 pub(super) fn locks(args: &LocksArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, wanted)?;
-    let mut readings = match process_of(&path) {
-        None if is_core(&path) => Readings::one(Reading::of_core(&path, wanted)?),
-        Some(_) => Readings::of(&path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted)?,
-        None => Readings::one(Reading::with_look(&path, wanted)?.with_present_names()),
-    };
+    let mut readings = Readings::at_present(&path, wanted)?;
     let limits = limits(&args.time, &readings.reading)?;
     let words = readings.reading.snapshot.take_words();
     let reading = &readings.reading;
