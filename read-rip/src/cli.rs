@@ -1,8 +1,10 @@
 //! The command line: arguments and help texts. It does no work.
 
+mod diff;
 mod export;
 mod log;
 mod record;
+mod top;
 mod typed;
 
 use std::ffi::OsString;
@@ -11,11 +13,13 @@ use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
+pub use diff::DiffArgs;
 pub use export::{ExportArgs, ExportFormat};
 pub use log::{
     CapturesArgs, LogArgs, MinLevel, Moment, RefusedTimeArgs, SetArgs, Setting, SpansArgs, TimeArgs,
 };
 pub use record::{RecordArgs, RotationArgs};
+pub use top::TopArgs;
 pub use typed::{parse, similar_command};
 
 const EXAMPLES: &str = "\
@@ -392,38 +396,6 @@ pub struct SaveArgs {
     /// The time between the two readings of a living process
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
     pub window: Duration,
-}
-
-/// What `top` shows.
-#[derive(Args, Debug)]
-#[command(after_help = TOP_KEYS)]
-pub struct TopArgs {
-    /// Which ring.
-    #[command(flatten)]
-    pub ring: RingArgs,
-}
-
-const TOP_KEYS: &str = "\
-Keys: 1 locks, 2 threads, 3 findings; Enter opens a lock, its holder, and the holder's history and stack; Esc goes \
-back; / lists what a regular expression matches; s sorts; Space freezes; Left and Right step through the last \
-minutes; w saves a copy of the ring; ? shows all keys; q quits.
-Of one processor, reading takes at most an eighth: the more threads a process has, the rarer the readings.";
-
-/// What `diff` compares.
-#[derive(Args, Debug)]
-pub struct DiffArgs {
-    /// Which ring.
-    #[command(flatten)]
-    pub ring: RingArgs,
-    /// The other ring, or a later copy of the same one; without it, the ring of a living process is read twice
-    #[arg(value_name = "LATER")]
-    pub later: Option<OsString>,
-    /// The time between two readings of a living process
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
-    pub window: Duration,
-    /// Also places where as many threads are as before, addresses and thread ids
-    #[arg(short, long)]
-    pub verbose: bool,
 }
 
 /// What `run` runs.

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use librip_test_kit::format::kind;
+use librip_test_kit::run::waits_on_condition_for;
 use librip_test_kit::victim::{DEADLINE, Victim};
 
 use crate::{compile, plan, preload, read_rip};
@@ -55,12 +56,7 @@ fn a_wait_that_began_after_the_last_signal_is_a_suspected_lost_wakeup_if_no_thre
 fn a_wait_that_goes_on_after_a_signal_has_woken_another_thread_is_no_lost_wakeup() {
     let mut victim = told("signalled");
     // From a second on it would be one.
-    let has_waited = |shown: &str| {
-        let line = shown.lines().find(|line| line.contains("waits on a condition variable"));
-        let lasting = line.and_then(|line| line.split_once(", for ")?.1.split_once(" s "));
-        lasting.is_some_and(|(seconds, _)| seconds.parse::<f64>().is_ok_and(|seconds| seconds > 1.0))
-    };
-    until(&mut victim, &["locks", "-v"], has_waited);
+    until(&mut victim, &["locks", "-v"], |shown| waits_on_condition_for(shown, 1.0));
     let found = read_rip(&["check"], &victim.ring_path());
     assert!(!found.contains("lost-wakeup"), "{found}");
     assert_eq!(signals(victim), [kind::CONDITION_SIGNALLED]);

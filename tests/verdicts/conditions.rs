@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use librip_test_kit::run::waits_on_condition_for;
 use librip_test_kit::victim::DEADLINE;
 
 use super::ask::{Answer, check, read_rip, start};
@@ -32,15 +33,10 @@ fn finds_a_cycle_through_the_condition_of_a_raw_mutex() {
 fn after_a_second(scenario: &str) -> Answer {
     let victim = start(scenario);
     let ring = victim.ring_path();
-    let has_waited = |shown: &str| {
-        let line = shown.lines().find(|line| line.contains("waits on a condition variable"));
-        let lasting = line.and_then(|line| line.split_once(", for ")?.1.split_once(" s "));
-        lasting.is_some_and(|(seconds, _)| seconds.parse::<f64>().is_ok_and(|seconds| seconds > 1.0))
-    };
     let began = Instant::now();
     loop {
         let shown = String::from_utf8(read_rip(&["locks", "-v"], &ring).stdout).unwrap();
-        if has_waited(&shown) {
+        if waits_on_condition_for(&shown, 1.0) {
             return check(&ring, &[]);
         }
         assert!(began.elapsed() < DEADLINE, "{shown}");

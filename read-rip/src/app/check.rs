@@ -223,11 +223,10 @@ impl Readings {
 
     /// A core file, a process without a ring, or a ring, with what the kernel says of a living process.
     pub(super) fn at_present(path: &Path, wanted: &Common) -> Result<Readings, AppError> {
-        match process_of(path) {
-            None if is_core(path) => Ok(Readings::one(Reading::of_core(path, wanted)?)),
-            Some(_) => Readings::of(path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted),
-            None => Ok(Readings::one(Reading::with_look(path, wanted)?.with_present_names())),
+        if is_core(path) || process_of(path).is_some() {
+            return Readings::of(path, &CheckArgs::of(RingArgs::default()), &Ends::default(), wanted);
         }
+        Ok(Readings::one(Reading::with_look(path, wanted)?.with_present_names()))
     }
 
     /// The model of the locks, with what the kernel and the memory say.

@@ -42,7 +42,6 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     let texts = report::location_texts(&locations, &files, false);
     let seen = reading.seen_names(&objects);
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen };
-    let mut remarks = Vec::new();
     let (threads, left_out) =
         if is_timeline { timelines(&model, &said, limits, args.threads) } else { (Vec::new(), 0) };
     let program = reading.program();
@@ -61,6 +60,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
             out.flush()?;
         }
     }
+    let mut remarks = Vec::new();
     if left_out > 0 {
         remarks.push(format!("{} left out: see --threads.", counted(left_out as u64, "thread")));
     }

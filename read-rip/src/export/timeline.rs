@@ -90,17 +90,15 @@ impl Timeline {
         for step in &thread.steps {
             let Some(lock) = step.lock else { continue };
             match step.kind {
-                StepKind::Wait => {
+                StepKind::Wait | StepKind::ConditionWait => {
                     waits.insert(lock, (step.time_ns, step.location));
                 }
-                StepKind::Acquired | StepKind::UnitTaken => timeline.end_wait(&mut waits, lock, step.time_ns),
-                StepKind::TryFailed => timeline.end_wait(&mut waits, lock, step.time_ns),
+                StepKind::Acquired | StepKind::UnitTaken | StepKind::TryFailed => {
+                    timeline.end_wait(&mut waits, lock, step.time_ns);
+                }
                 StepKind::Released => {
                     timeline.end_wait(&mut waits, lock, step.since_ns);
                     timeline.add(SliceKind::Hold(lock), step.since_ns, step.time_ns, None);
-                }
-                StepKind::ConditionWait => {
-                    waits.insert(lock, (step.time_ns, step.location));
                 }
                 StepKind::ConditionWoken => {
                     if let Some((begin_ns, location)) = waits.remove(&lock) {
@@ -182,8 +180,8 @@ impl Timeline {
         self.slices[before..].iter_mut().for_each(|slice| slice.is_open = true);
     }
 
-    /// Whether each slice lies within all those that contain its begin. Those for which that is not so have `false`:
-    /// locks need not be released in the opposite order of their acquisition.
+    /// For each slice, whether it ends before all slices end in which it begins. Locks may be released in any order, so
+    /// not every slice does.
     pub fn nested(&self) -> Vec<bool> {
         let mut around: Vec<u64> = Vec::new();
         let is_nested = |slice: &Slice| {

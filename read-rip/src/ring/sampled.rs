@@ -1,7 +1,7 @@
 //! A slot's sampled times: which of them can be believed.
 //!
-//! It knows no history. The two words of a time belong together if their checksum says so. An entry that changed while
-//! it was read is left out: the others are as good.
+//! It knows no history. A time has two words. They belong together if the checksum fits both. An entry that changed
+//! while it was read is left out: the others are as good.
 
 use std::mem::{offset_of, size_of};
 

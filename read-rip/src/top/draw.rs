@@ -22,7 +22,7 @@ const LOW_LINES: u16 = 12;
 const HELP: &[&str] = &[
     "1 2 3, Tab     locks, threads, findings",
     "Up Down j k    choose a row; PgUp PgDn Home End; a click chooses too",
-    "Enter          a lock: who holds it and waits for it; from there, or of a thread: its history and its stack",
+    "Enter          open a lock: its holder and its waiters; open a holder or a thread: its history and its stack",
     "Esc            back",
     "/              list only rows that a regular expression matches; Esc lists all",
     "s              another order: what hurts, amounts, names",

@@ -69,7 +69,7 @@ pub struct LockRow {
     pub acquisitions: u64,
     /// How many of them came after a wait.
     pub contended: u64,
-    /// Who holds it, and where.
+    /// The thread that holds the lock, and where it acquired it.
     pub held: String,
     /// The first holder.
     pub holder: Option<ThreadKey>,

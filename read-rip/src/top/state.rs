@@ -115,7 +115,7 @@ pub struct State {
     pub message: String,
     /// Why no picture follows, if the process cannot be read any more.
     pub ended: Option<String>,
-    /// How many rows the list has on the screen, and on which line it begins; `draw` says so.
+    /// How many rows of the list are on the screen, and the line of the first one. `draw` sets both.
     pub rows: (usize, u16),
     /// Whether the list of processes is above this process.
     pub has_processes: bool,

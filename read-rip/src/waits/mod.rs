@@ -12,8 +12,8 @@
 //! Memory moves while it is read, and a hostile process can have anything there. So
 //!
 //! * the bytes of an object are read by one call, for all threads that wait for it. The kernel may still copy them
-//!   while a processor changes them: two words of one object can be of two moments. A wait that is the same in two readings,
-//!   by a thread that did not run between them, is not torn;
+//!   while a processor changes them: two words of one object can be of two moments. A wait that is the same in two
+//!   readings, by a thread that did not run between them, is not torn;
 //! * the word must be what the call expects. If not, the wait is about to end: [`Doubt::Changing`];
 //! * an owner must be a living thread of this process, by its id in its own PID namespace;
 //! * fields that are always zero must be zero, and so on: each file says what it checks;

@@ -6,25 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::fixture::Scratch;
+use crate::support::locks::{A, B, CONDITION, HELD, TAKES, WAIT, WAITING, at, transfer};
 use crate::support::run::{Outcome, command, finish, on_terminal, read_rip, show};
 use crate::support::synth::{Held, Ring, Site, Slot};
-
-const A: u64 = 0x7f00_0000_1000;
-const B: u64 = 0x7f00_0000_2000;
-
-/// Sites of a mutex's wrapper.
-const TAKES: u64 = 0x1000;
-const WAIT: u64 = 0x1100;
-
-/// States of an entry of the held-lock table.
-const WAITING: u64 = 2;
-const HELD: u64 = 3;
-const COND_WAIT: u64 = 5;
-
-/// Seconds since boot as ticks of a ring with a clock.
-fn at(seconds: f64) -> u64 {
-    1000 + ((seconds - 2.0) * 125_000_000.0) as u64
-}
 
 fn ring() -> Ring {
     let mutex = 1 << 8 | 4 | 64;
@@ -34,16 +18,6 @@ fn ring() -> Ring {
         Site::new(WAIT, "src/bank.rs", 37).within("bank").of(2, mutex, &[4, 3]),
     ];
     ring
-}
-
-/// A thread that holds one lock and waits for another since 4 s.
-fn transfer(name: &str, tid: u32, holds: u64, waits_for: u64) -> Slot {
-    Slot::thread(name, tid)
-        .event(TAKES, &[at(3.0), holds])
-        .event(TAKES, &[at(4.0), waits_for])
-        .event(WAIT, &[at(4.0), waits_for])
-        .has(Held { sequence: 2, ..Held::new(HELD, holds, TAKES).since(at(3.0)) })
-        .has(Held { sequence: 8, ..Held::new(WAITING, waits_for, WAIT).since(at(4.0)) })
 }
 
 /// Two threads that wait for one another, and a third thread that waits for one of their locks.
@@ -355,7 +329,7 @@ fn a_ring_without_locks_is_not_called_sound() {
 fn a_dead_process_whose_threads_all_wait_on_conditions_is_not_called_sound() {
     let scratch = Scratch::new();
     let path = scratch.path("ring");
-    let sleeper = |tid| Slot::thread("sleeper", tid).has(Held::new(COND_WAIT, A, TAKES).since(at(3.0)));
+    let sleeper = |tid| Slot::thread("sleeper", tid).has(Held::new(CONDITION, A, TAKES).since(at(3.0)));
     ring().with_slots([sleeper(10), sleeper(11)]).build().write(&path);
     let outcome = check(&path, &[]);
     assert_eq!(outcome.status, 3, "{outcome:#?}");

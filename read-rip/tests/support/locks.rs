@@ -1,6 +1,6 @@
 //! A ring with a clock and sites of lock operations, to which the tests of locks add threads.
 
-use super::synth::{Ring, Site};
+use super::synth::{Held, Ring, Site, Slot};
 
 pub(crate) const A: u64 = 0x7f00_0000_1000;
 pub(crate) const B: u64 = 0x7f00_0000_2000;
@@ -56,4 +56,14 @@ pub(crate) fn ring() -> Ring {
         site(SNAP, "src/main.rs", 1, "server"),
     ];
     ring
+}
+
+/// A thread that holds one lock and waits for another since 4 s.
+pub(crate) fn transfer(name: &str, tid: u32, holds: u64, waits_for: u64) -> Slot {
+    Slot::thread(name, tid)
+        .event(TAKES, &[at(3.0), holds])
+        .event(TAKES, &[at(4.0), waits_for])
+        .event(WAIT, &[at(4.0), waits_for])
+        .has(Held { sequence: 2, ..Held::new(HELD, holds, TAKES).since(at(3.0)) })
+        .has(Held { sequence: 8, ..Held::new(WAITING, waits_for, WAIT).since(at(4.0)) })
 }

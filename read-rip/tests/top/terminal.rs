@@ -8,9 +8,9 @@ use std::time::Instant;
 use librip_test_kit::victim::{DEADLINE, shared_directory};
 
 use crate::support::fixture::Fixture;
-use crate::support::locks::{A, B, HELD, TAKES, WAIT, WAITING, at, ring};
+use crate::support::locks::{A, B, ring, transfer};
 use crate::support::run::{command, finish, show};
-use crate::support::synth::{Held, Ring, Slot};
+use crate::support::synth::Ring;
 use crate::support::unprepared::{Stuck, deadlocks};
 
 /// A terminal of its own; it ends with the test.
@@ -68,16 +68,6 @@ impl Drop for Tmux {
 
 fn top(ring: &str) -> String {
     format!("{} top {ring}", env!("CARGO_BIN_EXE_read-rip"))
-}
-
-/// A thread that holds one lock and waits for another since 4 s.
-fn transfer(name: &str, tid: u32, holds: u64, waits_for: u64) -> Slot {
-    Slot::thread(name, tid)
-        .event(TAKES, &[at(3.0), holds])
-        .event(TAKES, &[at(4.0), waits_for])
-        .event(WAIT, &[at(4.0), waits_for])
-        .has(Held { sequence: 2, ..Held::new(HELD, holds, TAKES).since(at(3.0)) })
-        .has(Held { sequence: 8, ..Held::new(WAITING, waits_for, WAIT).since(at(4.0)) })
 }
 
 fn deadlock() -> Ring {

@@ -6,25 +6,15 @@ use super::picture::lines;
 use crate::app::bare::functions;
 use crate::app::check::Readings;
 use crate::app::error::AppError;
-use crate::app::look::process_of;
-use crate::app::reading::Reading;
-use crate::cli::{CheckArgs, Common, RingArgs};
-use crate::core::is_core;
+use crate::cli::Common;
 use crate::locations::{self, FileNames, Locations};
 use crate::locks;
-use crate::process::Ends;
 use crate::report::{self, ActivityWords, LockNames, Shown};
 use crate::top::ThreadKey;
 
 /// The lines about a thread: what it does and its stack, then its events, the newest first.
 pub(super) fn thread(path: &Path, key: ThreadKey, wanted: &Common) -> Result<Vec<String>, AppError> {
-    let reading = match process_of(path).is_some() || is_core(path) {
-        true => {
-            let args = CheckArgs::of(RingArgs::default());
-            Readings::of(path, &args, &Ends::default(), wanted)?.reading
-        }
-        false => Reading::with_look(path, wanted)?,
-    };
+    let reading = Readings::at_present(path, wanted)?.reading;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let threads = reading.threads();
     // A thread id may have been used before: the last owner is the present one.

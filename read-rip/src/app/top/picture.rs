@@ -98,7 +98,7 @@ fn row(summary: &Summary, names: &LockNames<'_>) -> io::Result<LockRow> {
     let lines = lines(&text);
     let holders = summary.holders.iter().filter(|group| group.state == HoldState::Held);
     let holder = holders.flat_map(|group| &group.threads).next();
-    // The first line is the heading, and the next one says who holds it.
+    // The first line is the heading. The second one names the thread that holds the lock.
     let held = lines.get(1).map_or("", |line| line.trim());
     let is_held = !summary.holders.is_empty() || !lock.waiters.is_empty();
     Ok(LockRow {

@@ -110,7 +110,7 @@ impl Drop for Terminal {
 /// Waits until something can be read, for this time at most. Returns whether the terminal is gone.
 ///
 /// FOLKLORE: of a terminal that is closed, only the leader of its session hears by SIGHUP, and `crossterm` reads
-/// nothing from it again and again. The kernel says so in `poll`.
+/// nothing from it again and again. `poll` reports that it is closed.
 fn is_gone(limit: Duration) -> Result<bool, AppError> {
     let stdin = io::stdin();
     let mut polled = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];

@@ -1,0 +1,20 @@
+//! The arguments of `top`.
+
+use clap::Args;
+
+use super::RingArgs;
+
+/// What `top` shows.
+#[derive(Args, Debug)]
+#[command(after_help = TOP_KEYS)]
+pub struct TopArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: RingArgs,
+}
+
+const TOP_KEYS: &str = "\
+Keys: 1 locks, 2 threads, 3 findings; Enter opens a lock, its holder, and the holder's history and stack; Esc goes \
+back; / lists what a regular expression matches; s sorts; Space freezes; Left and Right step through the last \
+minutes; w saves a copy of the ring; ? shows all keys; q quits.
+Of one processor, reading takes at most an eighth: the more threads a process has, the rarer the readings.";
