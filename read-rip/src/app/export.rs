@@ -2,9 +2,7 @@
 //!
 //! It chooses what they show, and where the file goes. It formats nothing.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::Write;
 
 use super::bare::functions;
 use super::check::Readings;
@@ -12,12 +10,12 @@ use super::error::AppError;
 use super::limits::limits;
 use super::output::{output, remark};
 use super::reading::Reading;
-use super::save::{Unfinished, beside};
+use super::save::written;
 use crate::cli::{Common, ExportArgs, ExportFormat};
 use crate::export::{self, Said, SaidKind, Timeline};
 use crate::locations::{FileNames, Limits, Locations};
 use crate::locks::{LockModel, ThreadId};
-use crate::log::{self, EntryKind};
+use crate::log::{self, Entry, EntryKind, Span};
 use crate::report::{self, LockNames, counted};
 
 /// `read-rip export`.
@@ -42,8 +40,9 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     let texts = report::location_texts(&locations, &files, false);
     let seen = reading.seen_names(&objects);
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen };
-    let (threads, left_out) =
+    let (mut threads, left_out) =
         if is_timeline { timelines(&model, &said, limits, args.threads) } else { (Vec::new(), 0) };
+    threads.sort_by_key(|(id, _)| *id);
     let program = reading.program();
     let write = |out: &mut dyn Write| match args.format {
         ExportFormat::Chrome => export::chrome(out, &program, &names, &threads, &said),
@@ -78,27 +77,29 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     reading.remarks(wanted, &locations, &remarks)
 }
 
-/// Writes a file beside its place, and renames it when it is complete.
-fn written(target: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let beside = beside(target);
-    let unfinished = Unfinished(&beside);
-    let mut out = BufWriter::new(File::create(&beside)?);
-    write(&mut out)?;
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-    fs::rename(&beside, target)?;
-    std::mem::forget(unfinished);
-    Ok(())
-}
-
 /// What all threads said in that time, ordered by slots. Their words are still there.
 fn said(reading: &Reading, limits: Limits, wanted: &Common) -> Vec<Said> {
     let snapshot = &reading.snapshot;
     let mut locations = Locations::new(snapshot, reading.resolver(wanted));
     let slots = || snapshot.all_recorded();
-    let (entries, _) = log::entries(snapshot, slots(), &locations, reading.horizon());
-    let spans = log::spans(snapshot, &entries, slots(), &mut locations, reading.now_ns);
+    let (mut entries, _) = log::entries(snapshot, slots(), &locations, reading.horizon());
+    entries.retain(|entry| limits.has(&entry.when));
+    let mut spans = log::spans(snapshot, &entries, slots(), &mut locations, reading.now_ns);
+    for span in &mut spans {
+        span.open.retain(|open| limits.overlap(open.since_ns, reading.now_ns));
+    }
+    said_in(reading, &entries, &spans, &mut locations)
+}
+
+/// What these entries say, and the open ones of these spans, ordered by slots.
+pub(super) fn said_in(
+    reading: &Reading,
+    entries: &[Entry],
+    spans: &[Span],
+    locations: &mut Locations<'_>,
+) -> Vec<Said> {
     let mut said = Vec::new();
-    for entry in entries.iter().filter(|entry| limits.has(&entry.when)) {
+    for entry in entries {
         let kind = match (entry.kind, entry.when.time_ns) {
             (EntryKind::Event(_), at_ns) => SaidKind::Event(at_ns),
             (EntryKind::End(Some(took_ns)), Some(end_ns)) => {
@@ -107,17 +108,16 @@ fn said(reading: &Reading, limits: Limits, wanted: &Common) -> Vec<Said> {
             (EntryKind::End(_), _) => SaidKind::Span(None),
             (EntryKind::Begin, _) => continue,
         };
-        let slot = snapshot.recorded(entry.slot);
+        let slot = reading.snapshot.recorded(entry.slot);
         let place = locations.find(slot, &entry.event);
         let location = locations.get(place);
-        let text = log::text(entry.kind, slot, &entry.event, location, &locations);
+        let text = log::text(entry.kind, slot, &entry.event, location, locations);
         let place =
             location.source.as_ref().map_or_else(String::new, |(file, line)| format!("{file}:{line}"));
         said.push(Said { slot: entry.slot, text, place, kind });
     }
-    for span in &spans {
-        let open = span.open.iter().filter(|open| limits.overlap(open.since_ns, reading.now_ns));
-        said.extend(open.map(|open| Said {
+    for span in spans {
+        said.extend(span.open.iter().map(|open| Said {
             slot: open.slot,
             text: span.name.clone(),
             place: format!("{}:{}", span.place.0, span.place.1),
@@ -128,8 +128,8 @@ fn said(reading: &Reading, limits: Limits, wanted: &Common) -> Vec<Said> {
     said
 }
 
-/// The timelines of the threads that matter most, in the order of the model, and how many threads are left out.
-fn timelines(
+/// The timelines of the threads that matter most, these first, and how many threads are left out.
+pub(super) fn timelines(
     model: &LockModel,
     said: &[Said],
     limits: Limits,
@@ -150,6 +150,5 @@ fn timelines(
     all.sort_by_key(|(id, timeline)| std::cmp::Reverse((is_involved(*id), timeline.slices.len())));
     let left_out = all.len().saturating_sub(most);
     all.truncate(most);
-    all.sort_by_key(|(id, _)| *id);
     (all, left_out)
 }

@@ -26,6 +26,7 @@ mod processes;
 mod processes_by;
 mod reading;
 mod record;
+mod remarks;
 mod rings;
 mod run;
 mod save;

@@ -1,6 +1,6 @@
-//! A ring that was read, with what the system knows of its process, and the remarks about it.
+//! A ring that was read, with what the system knows of its process.
 //!
-//! It does not show the result: each command does.
+//! It does not show the result: each command does. `remarks` says what every result leaves out.
 
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -13,14 +13,14 @@ use nix::time::{ClockId, clock_gettime};
 use read_rip_symbols::{Options, Resolver};
 
 use super::error::AppError;
-use super::output::{ERROR, SOUND, now_ns, output, remark};
+use super::output::now_ns;
 use super::saved::Context;
 use crate::cli::Common;
 use crate::core::{Death, Gap};
-use crate::locations::{Horizon, Limits, Locations};
+use crate::locations::{Horizon, Limits};
 use crate::locks::Input;
 use crate::process::{self, Ends, Liveness, MappedFiles, is_of_another_boot, living_threads};
-use crate::report::{self, Json, printable};
+use crate::report::{self, Json};
 use crate::ring::{self, Ending, Module, Saved, Snapshot, Source};
 use crate::standing::Standings;
 use crate::threads::{self, Losses, Thread};
@@ -257,82 +257,6 @@ impl Reading {
             Some(saved) => resolver.with_answers(saved.context.answers.clone()),
             None => resolver,
         }
-    }
-
-    /// Writes to standard error what the result does not show. Returns the exit status that follows from it.
-    pub(super) fn remarks(
-        &self,
-        wanted: &Common,
-        locations: &Locations<'_>,
-        remarks: &[String],
-    ) -> Result<u8, AppError> {
-        let mut warnings: Vec<(String, String, String)> = Vec::new();
-        let own = self.path.to_string_lossy().into_owned();
-        if self.snapshot.header.is_none() && self.seen.is_none() && wanted.exe.is_none() {
-            let (what, hint) = report::remarks::UNNAMED_PROGRAM;
-            warnings.push((own.clone(), what.to_owned(), hint.to_owned()));
-        }
-        for problem in locations.resolver().problems() {
-            let about = problem.path.to_string_lossy().into_owned();
-            warnings.push((about, report::remarks::of_module(problem), problem.hint().to_owned()));
-        }
-        if let Some(hidden) = self.seen.as_ref().and_then(|seen| seen.target.hidden.as_ref()) {
-            let what = format!("memory, stacks and system calls are not shown: {hidden}");
-            warnings.push((own.clone(), what, hidden.remedy().unwrap_or_default().to_owned()));
-        }
-        if let Some(unstopped) = self.seen.as_ref().and_then(|seen| seen.unstopped.as_ref()) {
-            warnings.push((own.clone(), unstopped.to_string(), unstopped.remedy().to_owned()));
-        }
-        for gap in self.core.iter().flat_map(|core| &core.gaps).filter(|gap| !gap.is_damage()) {
-            warnings.push((own.clone(), gap.to_string(), gap.hint().to_owned()));
-        }
-        if let Some((what, hint)) = report::remarks::of_ambiguous(locations) {
-            warnings.push((own, what, hint.to_owned()));
-        }
-        if wanted.json {
-            let mut out = output(wanted);
-            for (about, what, hint) in &warnings {
-                Json(&mut out).problem(about, what, Some(hint))?;
-            }
-            out.flush()?;
-            return self.report_defects(wanted);
-        }
-        remarks.iter().for_each(remark);
-        report::remarks::of_recording(&self.snapshot).iter().for_each(remark);
-        if self.bare().is_none() {
-            remark(report::remarks::of_losses(&self.losses));
-        }
-        report::remarks::of_refused(&self.snapshot).iter().for_each(remark);
-        for (_, what, hint) in &warnings {
-            remark(format_args!("Warning: {}", printable(what)));
-            if !hint.is_empty() {
-                remark(format_args!("Hint: {hint}"));
-            }
-        }
-        self.report_defects(wanted)
-    }
-
-    /// Writes what is damaged to standard error, or as JSON. Returns the exit status.
-    pub(super) fn report_defects(&self, wanted: &Common) -> Result<u8, AppError> {
-        let about = self.path.to_string_lossy();
-        let mut hints = Vec::new();
-        let of_ring = self.snapshot.defects.iter().map(|defect| (defect.to_string(), defect.hint()));
-        let gaps = self.core.iter().flat_map(|core| &core.gaps).filter(|gap| gap.is_damage());
-        let all: Vec<_> = of_ring.chain(gaps.map(|gap| (gap.to_string(), gap.hint()))).collect();
-        for (what, hint) in &all {
-            if wanted.json {
-                let mut out = output(wanted);
-                Json(&mut out).problem(&about, what, Some(hint))?;
-                out.flush()?;
-            } else {
-                remark(format_args!("Damaged: {}", printable(what)));
-                if !hints.contains(hint) {
-                    hints.push(hint);
-                }
-            }
-        }
-        hints.iter().for_each(|hint| remark(format_args!("Hint: {hint}")));
-        Ok(if all.is_empty() { SOUND } else { ERROR })
     }
 
     /// The name of the program; empty if it is not known.

@@ -86,12 +86,24 @@ fn finish(packed: GzEncoder<BufWriter<File>>) -> io::Result<File> {
 }
 
 /// Where the file is until it is complete.
-pub(super) fn beside(target: &Path) -> PathBuf {
+fn beside(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{}.{}", name_of(target), std::process::id()))
 }
 
+/// Writes a file beside its place, and renames it when it is complete.
+pub(super) fn written(target: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let beside = beside(target);
+    let unfinished = Unfinished(&beside);
+    let mut out = BufWriter::new(File::create(&beside)?);
+    write(&mut out)?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    fs::rename(&beside, target)?;
+    std::mem::forget(unfinished);
+    Ok(())
+}
+
 /// Removed unless it is forgotten.
-pub(super) struct Unfinished<'a>(pub(super) &'a Path);
+struct Unfinished<'a>(&'a Path);
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {

@@ -6,16 +6,19 @@
 //! | module | answers |
 //! |---|---|
 //! | `timeline` | from when to when did each thread wait for a lock, hold one, or work in a span? |
+//! | `graph` | who waits for whom now? |
 //! | `chrome` | JSON trace events, for the viewers of Chrome and Perfetto |
-//! | `dot` | who waits for whom now, as a graph of graphviz |
+//! | `dot` | that graph, for graphviz |
 //! | `folded` | where threads are now, and for what they wait, as lines for flame graphs |
 
 mod chrome;
 mod dot;
 mod folded;
+mod graph;
 mod timeline;
 
 pub use chrome::chrome;
 pub use dot::dot;
 pub use folded::folded;
+pub use graph::{Edge, EdgeKind, Node, WaitGraph};
 pub use timeline::{Said, SaidKind, Slice, SliceKind, Timeline, of_slot};

@@ -11,7 +11,7 @@
 
 use std::io::{self, Write};
 
-use super::log::{NO_TIME, thread, wall_clock};
+use super::log::{NO_TIME, thread_of_slot, wall_clock};
 use super::names::LockNames;
 use super::threads::{said, word};
 use crate::locations::Dated;
@@ -32,7 +32,7 @@ pub fn capture(
     now_ns: Option<u64>,
 ) -> io::Result<()> {
     let (bold, dimmed) = (anstyle::Style::new().bold(), anstyle::Style::new().dimmed());
-    write!(out, "{bold}{}{bold:#}, kept", thread(slot, names_process))?;
+    write!(out, "{bold}{}{bold:#}, kept", thread_of_slot(slot, names_process))?;
     match wall_clock(snapshot, slot.exited_boottime_ns) {
         Some((day, time)) => writeln!(out, " {day} {time} UTC")?,
         None => writeln!(out, " at an unknown time")?,

@@ -29,7 +29,32 @@ pub fn info(
     losses: &Losses,
     now_ns: u64,
 ) -> io::Result<()> {
-    let mut lines = Lines(out);
+    facts(
+        &mut |name, value| writeln!(out, "{name:<12}{value}"),
+        path,
+        program,
+        snapshot,
+        liveness,
+        losses,
+        now_ns,
+    )
+}
+
+/// Gives each thing that is known to `fact`, with its name.
+///
+/// # Errors
+///
+/// Those of `fact`.
+pub fn facts(
+    fact: &mut dyn FnMut(&str, &str) -> io::Result<()>,
+    path: &Path,
+    program: &str,
+    snapshot: &Snapshot,
+    liveness: Option<&Liveness>,
+    losses: &Losses,
+    now_ns: u64,
+) -> io::Result<()> {
+    let mut lines = Lines(fact);
     lines.line("ring", path.display().to_string())?;
     match &snapshot.header {
         None => {
@@ -56,12 +81,12 @@ pub fn info(
     if snapshot.header.is_some() { lines.modules(snapshot) } else { Ok(()) }
 }
 
-/// Writes lines of a name and a value.
-struct Lines<'o>(&'o mut dyn Write);
+/// Gives away names and values.
+struct Lines<'o>(&'o mut dyn FnMut(&str, &str) -> io::Result<()>);
 
 impl Lines<'_> {
     fn line(&mut self, name: &str, value: String) -> io::Result<()> {
-        writeln!(self.0, "{name:<12}{}", printable(&value))
+        (self.0)(name, &printable(&value))
     }
 
     /// Which process made the ring, where and when.

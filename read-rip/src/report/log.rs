@@ -73,7 +73,12 @@ impl LogWriter {
             None => NO_TIME.to_owned(),
         };
         let style = style(entry.kind);
-        write!(out, "{time} {style}{:<6}{style:#} {} ", word(entry.kind), thread(slot, names_process))?;
+        write!(
+            out,
+            "{time} {style}{:<6}{style:#} {} ",
+            entry_word(entry.kind),
+            thread_of_slot(slot, names_process)
+        )?;
         let dimmed = anstyle::Style::new().dimmed();
         if let Some(channel) = slot.channel() {
             let name = snapshot.channel_name(channel).unwrap_or(UNKNOWN_CHANNEL);
@@ -89,13 +94,14 @@ impl LogWriter {
     }
 }
 
-/// The name of a thread: `name[tid]`.
-pub(super) fn thread(slot: &Slot, names_process: bool) -> String {
+/// The name of a slot's thread: `name[tid]`. `names_process`: whether several processes share the ring.
+pub fn thread_of_slot(slot: &Slot, names_process: bool) -> String {
     let name = format!("{}[{}]", printable(&slot.name), slot.tid);
     if names_process { format!("{name} of process {}", slot.pid) } else { name }
 }
 
-fn word(kind: EntryKind) -> &'static str {
+/// The word for what an entry is: the level of an event, `begin` or `end`.
+pub fn entry_word(kind: EntryKind) -> &'static str {
     match kind {
         EntryKind::Event(level) => level_name(level),
         EntryKind::Begin => "begin",
@@ -161,7 +167,7 @@ pub fn spans(
         writeln!(out, "{} open, {} ended in the record", span.open.len(), span.ended)?;
         for open in span.open.iter().take(OPEN_MAX) {
             let slot = snapshot.recorded(open.slot);
-            write!(out, "  open: {}", thread(slot, names_process))?;
+            write!(out, "  open: {}", thread_of_slot(slot, names_process))?;
             match open.since_ns {
                 Some(since_ns) => {
                     match now_ns.and_then(|now_ns| now_ns.checked_sub(since_ns)) {
@@ -197,7 +203,7 @@ pub fn spans(
             duration(span.total_ns),
         )?;
         if let Some(longest) = &span.longest {
-            write!(out, "  the longest: {}", thread(snapshot.recorded(longest.slot), names_process))?;
+            write!(out, "  the longest: {}", thread_of_slot(snapshot.recorded(longest.slot), names_process))?;
             match wall_clock(snapshot, longest.ended_ns) {
                 Some((day, time)) => writeln!(out, ", until {day} {time} UTC")?,
                 None => writeln!(out)?,

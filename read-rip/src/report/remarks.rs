@@ -252,9 +252,7 @@ pub fn of_threads_left_out(count: u64) -> Option<String> {
 pub fn of_check(model: &LockModel, checked: &Checked) -> Vec<String> {
     let mut remarks = Vec::new();
     if checked.findings > 0 {
-        let (threads, locks) =
-            (counted(checked.threads as u64, "thread"), counted(checked.locks as u64, "lock"));
-        remarks.push(format!("{} in {threads} and {locks}.", counted(checked.findings as u64, "finding")));
+        remarks.push(format!("{}.", count_of_findings(checked)));
     }
     remarks.extend(checked.one_reading.map(|why| why.text().to_owned()));
     if checked.suppressed > 0 {
@@ -276,6 +274,13 @@ pub fn of_check(model: &LockModel, checked: &Checked) -> Vec<String> {
         remarks.push(why.to_owned());
     }
     remarks
+}
+
+/// `2 findings in 3 threads and 4 locks`.
+pub fn count_of_findings(checked: &Checked) -> String {
+    let count = |count: usize, thing| counted(count as u64, thing);
+    let (findings, threads) = (count(checked.findings, "finding"), count(checked.threads, "thread"));
+    format!("{findings} in {threads} and {}", count(checked.locks, "lock"))
 }
 
 /// What `locks` cannot know, and what it left out.

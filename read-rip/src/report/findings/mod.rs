@@ -50,26 +50,58 @@ pub fn findings(
 ) -> io::Result<()> {
     for finding in findings {
         let (confidence, kind) = (finding.confidence.name(), finding.kind.name());
-        let Paragraph { summary, evidence } = paragraph(finding, names);
+        let FindingText { summary, evidence, doubts, premises, advice } = finding_text(finding, names);
         let style = style(finding.confidence);
         writeln!(out, "{style}{confidence} {kind}{style:#}: {summary}")?;
         for line in &evidence {
             writeln!(out, "    {line}")?;
         }
         write!(out, "{}", snippets::snippets(finding, names, sources))?;
-        let joined = |texts: Vec<&str>| texts.join("; ");
-        if !finding.doubts.is_empty() {
-            let doubts = finding.doubts.iter().map(|&of| doubt(of)).collect();
-            writeln!(out, "    doubt: {}", joined(doubts))?;
+        if !doubts.is_empty() {
+            writeln!(out, "    doubt: {}", doubts.join("; "))?;
         }
-        if !finding.premises.is_empty() {
-            let premises = finding.premises.iter().map(|&of| premise(of)).collect();
-            writeln!(out, "    assumed: {}", joined(premises))?;
+        if !premises.is_empty() {
+            writeln!(out, "    assumed: {}", premises.join("; "))?;
         }
-        let next = finding.advice.iter().map(|&of| advice(of)).collect();
-        writeln!(out, "    next: {}\n", joined(next))?;
+        writeln!(out, "    next: {}\n", advice.join("; "))?;
     }
     balance(out, checked, findings.is_empty(), names)
+}
+
+/// What there is to say besides the findings, as lines: without findings, the first one says so. The others begin with
+/// spaces.
+pub fn balance_lines(checked: &Checked, is_without_findings: bool, names: &LockNames<'_>) -> Vec<String> {
+    let mut text = Vec::new();
+    // A vector can be written.
+    let _ = balance(&mut text, checked, is_without_findings, names);
+    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+}
+
+/// A finding as sentences.
+#[derive(Clone, Debug)]
+pub struct FindingText {
+    /// What is wrong.
+    pub summary: String,
+    /// Why that is so, a line each.
+    pub evidence: Vec<String>,
+    /// What limits the confidence.
+    pub doubts: Vec<&'static str>,
+    /// What the confidence takes for granted.
+    pub premises: Vec<&'static str>,
+    /// What to do next.
+    pub advice: Vec<&'static str>,
+}
+
+/// The sentences of a finding.
+pub fn finding_text(finding: &Finding, names: &LockNames<'_>) -> FindingText {
+    let Paragraph { summary, evidence } = paragraph(finding, names);
+    FindingText {
+        summary,
+        evidence,
+        doubts: finding.doubts.iter().map(|&of| doubt(of)).collect(),
+        premises: finding.premises.iter().map(|&of| premise(of)).collect(),
+        advice: finding.advice.iter().map(|&of| advice(of)).collect(),
+    }
 }
 
 /// The colour of a confidence.
