@@ -64,6 +64,8 @@ pub(super) enum AppError {
     AlreadySaved { path: PathBuf },
     /// A ring that cannot be saved.
     Save { path: PathBuf, source: io::Error },
+    /// An export of several files that has no folder for them.
+    NeedsFolder,
     /// A file for another program that cannot be written.
     Export { path: PathBuf, source: io::Error },
     /// A recording that cannot be written.
@@ -243,6 +245,11 @@ impl AppError {
                 format!("could not save the ring as {}", path.display()),
                 Some(source.to_string()),
                 Some("name a file in a directory with room for it with --output"),
+            ),
+            AppError::NeedsFolder => (
+                "this format writes several files, and no folder is named".to_owned(),
+                None,
+                Some("name a folder with --output"),
             ),
             AppError::Export { path, source } => (
                 format!("could not write {}", path.display()),

@@ -66,7 +66,7 @@ pub(super) fn write(
 ) -> Result<u64, AppError> {
     let failed = |source| AppError::Save { path: target.to_owned(), source };
     let beside = beside(target);
-    let unfinished = Unfinished(&beside);
+    let unfinished = Unfinished(beside.clone());
     let (context, images) = images(source, &beside, args, wanted, &failed)?;
     let answers = answers(&beside, &images, &context, wanted)?;
     let bytes = Context { answers, ..context }.to_bytes().map_err(io::Error::from).map_err(failed)?;
@@ -86,14 +86,14 @@ fn finish(packed: GzEncoder<BufWriter<File>>) -> io::Result<File> {
 }
 
 /// Where the file is until it is complete.
-fn beside(target: &Path) -> PathBuf {
+pub(super) fn beside(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{}.{}", name_of(target), std::process::id()))
 }
 
 /// Writes a file beside its place, and renames it when it is complete.
 pub(super) fn written(target: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let beside = beside(target);
-    let unfinished = Unfinished(&beside);
+    let unfinished = Unfinished(beside.clone());
     let mut out = BufWriter::new(File::create(&beside)?);
     write(&mut out)?;
     out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
@@ -103,12 +103,12 @@ pub(super) fn written(target: &Path, write: impl FnOnce(&mut dyn Write) -> io::R
 }
 
 /// Removed unless it is forgotten.
-struct Unfinished<'a>(&'a Path);
+pub(super) struct Unfinished(pub(super) PathBuf);
 
-impl Drop for Unfinished<'_> {
+impl Drop for Unfinished {
     fn drop(&mut self) {
         // There may be no such file yet.
-        let _ = fs::remove_file(self.0);
+        let _ = fs::remove_file(&self.0);
     }
 }
 

@@ -15,13 +15,17 @@ pub struct ExportArgs {
     /// The format
     #[arg(short, long, value_name = "FORMAT")]
     pub format: ExportFormat,
-    /// The file to write; it gets its name when it is complete [default: standard output]
+    /// The file to write, or for some formats the folder; it gets its name when it is complete [default: standard
+    /// output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// A timeline shows at most this many threads: first those that wait for locks or hold them, then those that did
     /// the most
     #[arg(long, value_name = "COUNT", default_value = "500")]
     pub threads: usize,
+    /// Numbers are of at most this many locks: those that hurt most
+    #[arg(long, value_name = "COUNT", default_value = "50")]
+    pub locks: usize,
     /// Which time a timeline shows.
     #[command(flatten)]
     pub time: TimeArgs,
@@ -34,6 +38,12 @@ pub enum ExportFormat {
     Chrome,
     /// Who waits for whom now, as a graph: `dot -Tsvg`
     Dot,
+    /// Flat tables, as lines of JSON: DuckDB, ClickHouse, jq
+    Ndjson,
+    /// The same tables, as Parquet files in the folder that --output names, which many exports share
+    Parquet,
+    /// Numbers of locks, threads and findings: Prometheus, node_exporter's textfile collector
+    Openmetrics,
     /// Where threads are now, as folded stacks: `inferno-flamegraph`, `flamegraph.pl`, <https://www.speedscope.app>
     Folded,
 }

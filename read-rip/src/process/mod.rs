@@ -43,6 +43,7 @@ pub use liveness::{
 };
 pub use load::ready_threads;
 pub use mapped::MappedFiles;
+pub use observer::own_machine;
 pub use remove::{Removal, remove};
 pub use thread_name::thread_name;
 pub use unfinished::{Unfinished, unfinished_in};

@@ -74,6 +74,12 @@ fn inode(path: &str) -> Option<u64> {
     std::fs::metadata(path).ok().map(|metadata| metadata.ino())
 }
 
+/// The name of this machine, and the id of its boot. What is not known is empty or zero.
+pub fn own_machine() -> (String, [u8; 16]) {
+    let host = nix::unistd::gethostname().unwrap_or_default();
+    (host.to_string_lossy().into_owned(), own_boot_id().unwrap_or_default())
+}
+
 fn own_boot_id() -> Option<[u8; 16]> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()?.to_be_bytes())

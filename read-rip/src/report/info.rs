@@ -7,7 +7,7 @@ use librip_format::settings;
 
 use super::list::process_state;
 use super::log::channel_level;
-use super::units::{age, counted};
+use super::units::{age, counted, hex};
 use crate::printable::printable;
 use crate::process::Liveness;
 use crate::ring::{
@@ -238,7 +238,7 @@ impl Lines<'_> {
 
     fn modules(&mut self, snapshot: &Snapshot) -> io::Result<()> {
         for module in &snapshot.modules {
-            let build_id: String = module.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+            let build_id = hex(&module.build_id);
             let build_id = if build_id.is_empty() { "no build id".to_owned() } else { build_id };
             self.line("module", format!("{:#x} {} {build_id}", module.load_bias, module.path.display()))?;
         }

@@ -141,7 +141,7 @@ impl Verbs {
 }
 
 /// What kind of lock it is.
-pub(super) fn type_name(lock: &Lock) -> &'static str {
+pub fn type_name(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
         LockType::Mutex => "mutex",
         LockType::RwLock => "rwlock",

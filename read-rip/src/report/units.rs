@@ -5,6 +5,11 @@ pub fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A duration for people: the two largest units.
 pub fn age(duration_ns: u64) -> String {
     let seconds = duration_ns / 1_000_000_000;

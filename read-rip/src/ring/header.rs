@@ -122,6 +122,14 @@ impl Header {
         counts.into_iter().fold(0, u64::saturating_add)
     }
 
+    /// The exit status of the process; `None` if it did not record its exit.
+    pub fn exit_status(&self) -> Option<i32> {
+        match self.ending {
+            Ending::Exit { status, .. } => Some(status),
+            Ending::Unrecorded => None,
+        }
+    }
+
     /// What a slot has room for.
     pub fn slot_parts(&self) -> SlotParts {
         SlotParts {

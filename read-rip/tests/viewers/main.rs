@@ -8,4 +8,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod duckdb;
+mod prometheus;
 mod tools;

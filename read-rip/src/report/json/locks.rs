@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::location::{JsonLocation, json_location};
-use super::ring::level_name;
-use super::threads::state_name;
+use super::ring::clock_level_name;
+use super::threads::thread_state_name;
 use super::writer::{Json, moment};
 use crate::locks::{Hold, HoldState, Overview, Quantiles, Summary, Waiters as WaitingGroup};
 use crate::report::names::LockNames;
@@ -102,7 +102,7 @@ impl<W: Write> Json<W> {
                 releases_unmatched: model.releases_unmatched,
                 hidden: overview.hidden,
                 now_boottime_ns: model.now_ns.map(moment),
-                clock: level_name(clock.map(|clock| clock.level)),
+                clock: clock_level_name(clock.map(|clock| clock.level)),
             },
         )?;
         for summary in &overview.locks {
@@ -120,7 +120,7 @@ impl<W: Write> Json<W> {
         let holder = |hold: &Hold| Holder {
             name: &model.threads[hold.thread].name,
             tid: model.threads[hold.thread].tid,
-            thread_state: state_name(model.threads[hold.thread].state),
+            thread_state: thread_state_name(model.threads[hold.thread].state),
             state: match hold.state {
                 HoldState::Held => "held",
                 HoldState::Acquiring => "acquiring",

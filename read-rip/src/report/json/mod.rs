@@ -19,4 +19,6 @@ mod threads;
 mod writer;
 
 pub use log::Said;
+pub use ring::{clock_level_name, process_state_name};
+pub use threads::thread_state_name;
 pub use writer::Json;

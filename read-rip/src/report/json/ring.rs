@@ -10,6 +10,7 @@ use super::writer::{Json, SCHEMA, moment};
 use crate::process::{Child, Found, Liveness, Unreadable};
 use crate::report::list::{process_state, state_of_child};
 use crate::report::log::channel_level_name;
+use crate::report::units::hex;
 use crate::ring::{ClockLevel, ClockSource, Ending, FileSystem, Header, Machine, Setting, Snapshot};
 use crate::threads::Losses;
 
@@ -229,7 +230,7 @@ impl<W: Write> Json<W> {
                 held_overflows: header.held_overflows,
                 releases_unmatched: header.releases_unmatched,
                 clock: header.clock.as_ref().map(|clock| Clock {
-                    level: level_name(Some(clock.level)),
+                    level: clock_level_name(Some(clock.level)),
                     source: match clock.source {
                         ClockSource::Counter => "counter",
                         ClockSource::Monotonic => "monotonic",
@@ -243,7 +244,7 @@ impl<W: Write> Json<W> {
                     .map(|module| Module {
                         path: module.path.to_string_lossy(),
                         load_bias: format!("{:#x}", module.load_bias),
-                        build_id: module.build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
+                        build_id: hex(&module.build_id),
                         executable: module.is_executable,
                     })
                     .collect(),
@@ -273,11 +274,8 @@ impl<'a> Ring<'a> {
             executable: None,
             pid: header.map(|header| header.pid),
             parent_pid: None,
-            state: header.zip(liveness).map(|(header, liveness)| state_name(header, liveness)),
-            exit_status: header.and_then(|header| match header.ending {
-                Ending::Exit { status, .. } => Some(status),
-                Ending::Unrecorded => None,
-            }),
+            state: header.zip(liveness).map(|(header, liveness)| process_state_name(header, liveness)),
+            exit_status: header.and_then(Header::exit_status),
             state_text: header.zip(liveness).map(|(header, liveness)| process_state(header, liveness)),
             threads: 0,
             created_realtime_ns: header.map(|header| moment(header.created_realtime_ns)),
@@ -289,7 +287,8 @@ impl<'a> Ring<'a> {
     }
 }
 
-fn state_name(header: &Header, liveness: &Liveness) -> &'static str {
+/// What a process is: `alive`, `dead` and so on.
+pub fn process_state_name(header: &Header, liveness: &Liveness) -> &'static str {
     match (liveness, header.ending) {
         (Liveness::Alive { .. }, _) => "alive",
         (Liveness::Dying { .. }, _) => "dying",
@@ -308,7 +307,8 @@ fn machine_name(machine: Machine) -> &'static str {
     }
 }
 
-pub(super) fn level_name(level: Option<ClockLevel>) -> &'static str {
+/// Which events have times: the value of `RIP_CLOCK`.
+pub fn clock_level_name(level: Option<ClockLevel>) -> &'static str {
     match level {
         None | Some(ClockLevel::Off) => "off",
         Some(ClockLevel::Contended) => "contended",

@@ -111,7 +111,7 @@ impl<W: Write> Json<W> {
                 name: &thread.slot.name,
                 pid: thread.slot.pid,
                 tid: thread.slot.tid,
-                state: state_name(thread.state),
+                state: thread_state_name(thread.state),
                 generation: thread.slot.generation,
                 overwritten: thread.slot.overwritten(),
                 events: JsonEvents {
@@ -187,7 +187,8 @@ impl JsonEvents<'_> {
     }
 }
 
-pub(super) fn state_name(state: ThreadState) -> &'static str {
+/// What a thread is: `present`, `exited` or `abandoned`.
+pub fn thread_state_name(state: ThreadState) -> &'static str {
     match state {
         ThreadState::Present => "present",
         ThreadState::Exited => "exited",

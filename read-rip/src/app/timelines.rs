@@ -1,0 +1,84 @@
+//! What threads said and did in a time that the user wants: events, spans, waits and holds. It draws nothing.
+
+use super::reading::Reading;
+use crate::cli::Common;
+use crate::export::{self, Said, SaidKind, Timeline};
+use crate::locations::{Limits, Locations};
+use crate::locks::{LockModel, ThreadId};
+use crate::log::{self, Entry, EntryKind, Span};
+
+/// What all threads said in that time, ordered by slots. Their words are still there.
+pub(super) fn said(reading: &Reading, limits: Limits, wanted: &Common) -> Vec<Said> {
+    let snapshot = &reading.snapshot;
+    let mut locations = Locations::new(snapshot, reading.resolver(wanted));
+    let slots = || snapshot.all_recorded();
+    let (mut entries, _) = log::entries(snapshot, slots(), &locations, reading.horizon());
+    entries.retain(|entry| limits.has(&entry.when));
+    let mut spans = log::spans(snapshot, &entries, slots(), &mut locations, reading.now_ns);
+    for span in &mut spans {
+        span.open.retain(|open| limits.overlap(open.since_ns, reading.now_ns));
+    }
+    said_in(reading, &entries, &spans, &mut locations)
+}
+
+/// What these entries say, and the open ones of these spans, ordered by slots.
+pub(super) fn said_in(
+    reading: &Reading,
+    entries: &[Entry],
+    spans: &[Span],
+    locations: &mut Locations<'_>,
+) -> Vec<Said> {
+    let mut said = Vec::new();
+    for entry in entries {
+        let kind = match (entry.kind, entry.when.time_ns) {
+            (EntryKind::Event(_), at_ns) => SaidKind::Event(at_ns),
+            (EntryKind::End(Some(took_ns)), Some(end_ns)) => {
+                SaidKind::Span(Some((end_ns.saturating_sub(took_ns), end_ns)))
+            }
+            (EntryKind::End(_), _) => SaidKind::Span(None),
+            (EntryKind::Begin, _) => continue,
+        };
+        let slot = reading.snapshot.recorded(entry.slot);
+        let place = locations.find(slot, &entry.event);
+        let location = locations.get(place);
+        let text = log::text(entry.kind, slot, &entry.event, location, locations);
+        let place =
+            location.source.as_ref().map_or_else(String::new, |(file, line)| format!("{file}:{line}"));
+        said.push(Said { slot: entry.slot, text, place, kind });
+    }
+    for span in spans {
+        said.extend(span.open.iter().map(|open| Said {
+            slot: open.slot,
+            text: span.name.clone(),
+            place: format!("{}:{}", span.place.0, span.place.1),
+            kind: SaidKind::Open(open.since_ns),
+        }));
+    }
+    said.sort_by_key(|said| said.slot);
+    said
+}
+
+/// The timelines of the threads that matter most, these first, and how many threads are left out.
+pub(super) fn timelines(
+    model: &LockModel,
+    said: &[Said],
+    limits: Limits,
+    most: usize,
+) -> (Vec<(ThreadId, Timeline)>, usize) {
+    let of = |(id, thread): (ThreadId, _)| {
+        let thread: &crate::locks::ThreadLocks = thread;
+        let mut timeline = Timeline::of(thread, export::of_slot(said, thread.slot), model);
+        timeline.slices.retain(|slice| limits.overlap(Some(slice.begin_ns), Some(slice.end_ns)));
+        (id, timeline)
+    };
+    let is_involved = |id: ThreadId| {
+        let thread = &model.threads[id];
+        let is_wanted = |hold: &crate::locks::Hold| !model.locks[hold.lock].waiters.is_empty();
+        (thread.holds.iter().any(is_wanted), thread.is_blocked())
+    };
+    let mut all: Vec<(ThreadId, Timeline)> = model.threads.iter().enumerate().map(of).collect();
+    all.sort_by_key(|(id, timeline)| std::cmp::Reverse((is_involved(*id), timeline.slices.len())));
+    let left_out = all.len().saturating_sub(most);
+    all.truncate(most);
+    (all, left_out)
+}
