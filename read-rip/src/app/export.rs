@@ -9,7 +9,7 @@ use super::check::Readings;
 use super::error::AppError;
 use super::judged::{self, Judged};
 use super::limits::limits;
-use super::output::{output, remark};
+use super::output::{bytes, output, remark};
 use super::save::written;
 use super::timelines::{said, timelines};
 use crate::cli::{Common, ExportArgs, ExportFormat};
@@ -21,8 +21,16 @@ use crate::report::{self, LockNames, counted};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Drawn {
     Chrome,
+    Perfetto,
     Dot,
     Folded,
+}
+
+impl Drawn {
+    /// Whether it shows what threads did in the course of time.
+    fn is_timeline(self) -> bool {
+        matches!(self, Drawn::Chrome | Drawn::Perfetto)
+    }
 }
 
 /// `read-rip export`.
@@ -30,6 +38,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     let path = super::rings::choose(&args.ring, wanted)?;
     let drawn = match args.format {
         ExportFormat::Chrome => Drawn::Chrome,
+        ExportFormat::Perfetto => Drawn::Perfetto,
         ExportFormat::Dot => Drawn::Dot,
         ExportFormat::Folded => Drawn::Folded,
         ExportFormat::Ndjson => return judged::export(&path, Judged::Ndjson, args, wanted),
@@ -38,7 +47,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     };
     let mut readings = Readings::at_present(&path, wanted)?;
     let limits = limits(&args.time, &readings.reading)?;
-    let is_timeline = drawn == Drawn::Chrome;
+    let is_timeline = drawn.is_timeline();
     let said = if is_timeline { said(&readings.reading, limits, wanted) } else { Vec::new() };
     let words = readings.reading.snapshot.take_words();
     let reading = &readings.reading;
@@ -61,12 +70,23 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     let program = reading.program();
     let write = |out: &mut dyn Write| match drawn {
         Drawn::Chrome => export::chrome(out, &program, &names, &threads, &said),
+        Drawn::Perfetto => {
+            let now_ns = model.now_ns.unwrap_or_default();
+            let clock = report::realtime_ns(&reading.snapshot, now_ns).map(|real_ns| (now_ns, real_ns));
+            export::perfetto(out, &program, &names, &threads, &said, clock)
+        }
         Drawn::Dot => export::dot(out, &names),
         Drawn::Folded => export::folded(out, &program, &names, &frames),
     };
     match &args.output {
         Some(target) => {
             written(target, write).map_err(|source| AppError::Export { path: target.clone(), source })?;
+        }
+        None if drawn == Drawn::Perfetto => {
+            let mut out =
+                bytes().map_err(|source| AppError::Export { path: "standard output".into(), source })?;
+            write(&mut out)?;
+            out.flush()?;
         }
         None => {
             let mut out = output(wanted);

@@ -34,6 +34,18 @@ pub(super) fn output(wanted: &Common) -> impl Write + use<> {
     BufWriter::with_capacity(BUFFER_BYTES, AutoStream::new(stdout, choice))
 }
 
+/// Standard output for what is no text.
+///
+/// # Errors
+///
+/// It is a terminal.
+pub(super) fn bytes() -> io::Result<impl Write + use<>> {
+    if is_terminal() {
+        return Err(io::Error::other("it is a terminal, and this format is no text"));
+    }
+    Ok(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()))
+}
+
 /// Standard output for sentences: on a terminal, lines that are too long are broken between words.
 pub(super) fn prose(wanted: &Common) -> Box<dyn Write> {
     match width(io::stdout()) {

@@ -36,6 +36,8 @@ pub struct ExportArgs {
 pub enum ExportFormat {
     /// A timeline, as JSON trace events: <https://ui.perfetto.dev>, chrome://tracing
     Chrome,
+    /// A timeline, as a Perfetto trace: <https://ui.perfetto.dev>, `trace_processor`
+    Perfetto,
     /// Who waits for whom now, as a graph: `dot -Tsvg`
     Dot,
     /// Flat tables, as lines of JSON: DuckDB, ClickHouse, jq

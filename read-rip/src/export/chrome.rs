@@ -7,14 +7,15 @@
 //!
 //! Times are microseconds since boot, with decimals.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::timeline::{Said, SaidKind, Slice, SliceKind, Timeline, of_slot};
+use super::timeline::{Said, SaidKind, Slice, Timeline, of_slot};
+use super::uses::{LockUses, Use, lock_uses, locks_of, processes, slice_words};
 use crate::locks::{LockId, ThreadId};
+use crate::printable::printable;
 use crate::report::LockNames;
 
 /// The process of the locks has this added to the id of its program. No process has such an id: Linux gives none above
@@ -91,14 +92,6 @@ fn event<'a>(
     TraceEvent { name, ph, cat, pid, tid, ts: Micros(at_ns), dur, id, bp, s, args: json!({}) }
 }
 
-/// A wait that has ended, or a hold, of one lock.
-struct Use {
-    thread: ThreadId,
-    begin_ns: u64,
-    end_ns: u64,
-    is_open: bool,
-}
-
 /// Writes the events of these threads, and what they said, ordered by slots. `program` is what their process is called.
 ///
 /// # Errors
@@ -113,45 +106,32 @@ pub fn chrome(
 ) -> io::Result<()> {
     out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
     let mut writer = Writer { out, is_first: true, next_id: 0 };
-    let (mut waits, mut holds): (BTreeMap<LockId, Vec<Use>>, BTreeMap<LockId, Vec<Use>>) = Default::default();
-    let mut pids: Vec<u64> = threads.iter().map(|(id, _)| names.model.threads[*id].pid.into()).collect();
-    pids.sort_unstable();
-    pids.dedup();
-    for pid in pids {
-        writer.name("process_name", pid, 0, program)?;
-        writer.name("process_name", LOCKS + pid, 0, &format!("locks of {program}"))?;
+    let locks = lock_uses(threads);
+    for pid in processes(threads, &locks, names) {
+        writer.name("process_name", pid.into(), 0, &printable(program))?;
+        writer.name("process_name", LOCKS + u64::from(pid), 0, &locks_of(program))?;
     }
     for (id, timeline) in threads {
         let thread = &names.model.threads[*id];
         let track = (thread.pid.into(), thread.tid.into());
-        writer.name("thread_name", track.0, track.1, &crate::printable::printable(&thread.name))?;
+        writer.name("thread_name", track.0, track.1, &printable(&thread.name))?;
         for (slice, is_nested) in timeline.slices.iter().zip(timeline.nested()) {
             writer.slice(slice, is_nested, track, names)?;
-            let of =
-                Use { thread: *id, begin_ns: slice.begin_ns, end_ns: slice.end_ns, is_open: slice.is_open };
-            match slice.kind {
-                SliceKind::Wait(lock) => waits.entry(lock).or_default().push(of),
-                SliceKind::Hold(lock) => holds.entry(lock).or_default().push(of),
-                _ => {}
-            }
         }
         for said in of_slot(said, thread.slot) {
             if let SaidKind::Event(Some(at_ns)) = said.kind {
-                let args = json!({ "place": said.place });
+                let (text, args) = (printable(&said.text), json!({ "place": printable(&said.place) }));
                 writer.event(&TraceEvent {
                     s: Some("t"),
                     args,
-                    ..event(&said.text, "i", "event", track, at_ns)
+                    ..event(&text, "i", "event", track, at_ns)
                 })?;
             }
         }
     }
-    for (lock, holds) in &mut holds {
-        writer.holders(*lock, holds, names)?;
-    }
-    for (lock, waits) in &mut waits {
-        writer.waiters(*lock, waits, names)?;
-        writer.arrows(waits, holds.get(lock).map_or(&[], Vec::as_slice), names)?;
+    for (lock, uses) in &locks {
+        writer.lock(*lock, uses, names)?;
+        writer.arrows(uses, names)?;
     }
     writer.out.write_all(b"\n]}\n")
 }
@@ -164,17 +144,7 @@ impl Writer<'_> {
         track: (u64, u64),
         names: &LockNames<'_>,
     ) -> io::Result<()> {
-        let lock = |id: LockId| names.lock(&names.model.locks[id]);
-        let (name, cat) = match &slice.kind {
-            SliceKind::Wait(id) => (format!("waits for {}", lock(*id)), "wait"),
-            SliceKind::Hold(id) => (format!("holds {}", lock(*id)), "hold"),
-            SliceKind::Condition(id) => {
-                (format!("waits on a condition variable, with {}", lock(*id)), "wait")
-            }
-            SliceKind::Sleep(id) => (format!("waits for {}", lock(*id)), "wait"),
-            SliceKind::Join(id) => (format!("waits for the end of {}", names.thread(*id)), "wait"),
-            SliceKind::Span(name) => (name.clone(), "span"),
-        };
+        let (name, cat) = slice_words(slice, names);
         let mut args = json!({});
         if let Some(location) = slice.location {
             args["location"] = names.location(location).into();
@@ -191,12 +161,12 @@ impl Writer<'_> {
         self.event(&TraceEvent { id, ..event(&name, "e", cat, track, slice.end_ns) })
     }
 
-    /// The track of a lock.
-    fn holders(&mut self, lock: LockId, holds: &mut [Use], names: &LockNames<'_>) -> io::Result<()> {
-        let track = track_of(lock, names);
-        self.name("thread_name", track.0, track.1, &names.lock(&names.model.locks[lock]))?;
-        holds.sort_by_key(|hold| hold.begin_ns);
-        for hold in holds {
+    /// The track of a lock, with its holders, and how many threads waited for it.
+    fn lock(&mut self, lock: LockId, uses: &LockUses, names: &LockNames<'_>) -> io::Result<()> {
+        let track = (LOCKS + u64::from(names.model.locks[lock].pid), lock as u64 + 1);
+        let name = names.lock(&names.model.locks[lock]);
+        self.name("thread_name", track.0, track.1, &name)?;
+        for hold in &uses.holds {
             let name = names.thread(hold.thread);
             // Readers hold a lock at the same time.
             let id = Some(self.next_id());
@@ -204,49 +174,30 @@ impl Writer<'_> {
             self.event(&TraceEvent { id, args, ..event(&name, "b", "holder", track, hold.begin_ns) })?;
             self.event(&TraceEvent { id, ..event(&name, "e", "holder", track, hold.end_ns) })?;
         }
-        Ok(())
-    }
-
-    /// How many threads waited for a lock.
-    fn waiters(&mut self, lock: LockId, waits: &[Use], names: &LockNames<'_>) -> io::Result<()> {
-        let mut changes: Vec<(u64, i64)> = waits.iter().map(|wait| (wait.begin_ns, 1)).collect();
-        changes.extend(waits.iter().filter(|wait| !wait.is_open).map(|wait| (wait.end_ns, -1)));
-        changes.sort_unstable();
-        let name = format!("waiters of {}", names.lock(&names.model.locks[lock]));
-        let mut waiting = 0;
-        for (at_ns, by) in changes {
-            waiting += by;
-            let args = json!({ "threads": waiting });
-            self.event(&TraceEvent { args, ..event(&name, "C", "waiters", track_of(lock, names), at_ns) })?;
+        let name = format!("waiters of {name}");
+        for (at_ns, threads) in uses.waiters() {
+            let args = json!({ "threads": threads });
+            self.event(&TraceEvent { args, ..event(&name, "C", "waiters", track, at_ns) })?;
         }
         Ok(())
     }
 
     /// Arrows from the releases of a lock to the ends of the waits that they ended.
-    fn arrows(&mut self, waits: &[Use], holds: &[Use], names: &LockNames<'_>) -> io::Result<()> {
-        let mut releases: Vec<&Use> = holds.iter().filter(|hold| !hold.is_open).collect();
-        releases.sort_by_key(|hold| hold.end_ns);
-        for wait in waits.iter().filter(|wait| !wait.is_open) {
-            let until = releases.partition_point(|hold| hold.end_ns <= wait.end_ns);
-            let last = releases[..until].iter().rev().find(|hold| hold.thread != wait.thread);
-            let Some(hold) = last.filter(|hold| hold.end_ns >= wait.begin_ns) else { continue };
-            let track = |id: ThreadId| {
-                let thread = &names.model.threads[id];
+    fn arrows(&mut self, uses: &LockUses, names: &LockNames<'_>) -> io::Result<()> {
+        for arrow in uses.arrows() {
+            let track = |of: &Use| {
+                let thread = &names.model.threads[of.thread];
                 (u64::from(thread.pid), u64::from(thread.tid))
             };
             let id = Some(self.next_id());
             // Both ends are within their slices, which an arrow is bound to.
-            let from_ns = hold.end_ns.saturating_sub(1).max(hold.begin_ns);
-            let to_ns = wait.end_ns.saturating_sub(1).max(from_ns);
-            self.event(&TraceEvent { id, ..event("release", "s", "release", track(hold.thread), from_ns) })?;
-            let end = event("release", "f", "release", track(wait.thread), to_ns);
+            let from_ns = arrow.released.end_ns.saturating_sub(1).max(arrow.released.begin_ns);
+            let to_ns = arrow.wait.end_ns.saturating_sub(1).max(from_ns);
+            let from = track(&arrow.released);
+            self.event(&TraceEvent { id, ..event("release", "s", "release", from, from_ns) })?;
+            let end = event("release", "f", "release", track(&arrow.wait), to_ns);
             self.event(&TraceEvent { id, bp: Some("e"), ..end })?;
         }
         Ok(())
     }
-}
-
-/// The process and the thread that stand for a lock.
-fn track_of(lock: LockId, names: &LockNames<'_>) -> (u64, u64) {
-    (LOCKS + u64::from(names.model.locks[lock].pid), lock as u64 + 1)
 }

@@ -7,7 +7,9 @@
 //! |---|---|
 //! | `timeline` | from when to when did each thread wait for a lock, hold one, or work in a span? |
 //! | `graph` | who waits for whom now? |
-//! | `chrome` | JSON trace events, for the viewers of Chrome and Perfetto |
+//! | `uses` | which threads held and awaited each lock, and which release ended which wait? |
+//! | `chrome` | JSON trace events, for Chrome's viewer and others that read them |
+//! | `perfetto/` | Perfetto traces, for its viewer, and its trace processor with SQL |
 //! | `dot` | that graph, for graphviz |
 //! | `openmetrics` | numbers for Prometheus |
 //! | `tables/` | the record as flat tables, for engines that know SQL |
@@ -18,12 +20,15 @@ mod dot;
 mod folded;
 mod graph;
 mod openmetrics;
+mod perfetto;
 pub mod tables;
 mod timeline;
+mod uses;
 
 pub use chrome::chrome;
 pub use dot::dot;
 pub use folded::folded;
 pub use graph::{Edge, EdgeKind, Node, WaitGraph};
 pub use openmetrics::openmetrics;
+pub use perfetto::perfetto;
 pub use timeline::{Said, SaidKind, Slice, SliceKind, Timeline, of_slot};

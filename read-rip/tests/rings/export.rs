@@ -8,50 +8,11 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::support::exports::*;
 use crate::support::fixture::{Fixture, Scratch};
 use crate::support::locks::*;
-use crate::support::run::{Outcome, read_rip};
-use crate::support::synth::{Held, Ring, Slot};
-
-/// What breaks out of strings of the formats, and what a terminal would obey.
-const NASTY: &str = "a\"b\\\n;x \u{1b}[2J\u{202e}</";
-
-/// A thread that held A from 3 to 6 s and B from 4 to 7 s, released A to a waiter, and holds B again since 8 s.
-fn holder() -> Slot {
-    Slot::thread(NASTY, 1)
-        .event(TAKES, &[at(3.0), A])
-        .event(TAKES, &[at(4.0), B])
-        .event(RELEASED, &[at(6.0), at(3.0), A])
-        .event(RELEASED, &[at(7.0), at(4.0), B])
-        .event(TAKES, &[at(8.0), B])
-        .has(Held::new(HELD, B, TAKES).since(at(8.0)))
-}
-
-/// One that waited for A from 5 s on, and got it when it was released.
-fn follower() -> Slot {
-    Slot::thread("follower", 2)
-        .event(WAIT, &[at(5.0), A])
-        .event(RELEASED, &[at(6.5), at(6.0), A])
-        .event(WAIT, &[at(9.0), B])
-        .has(Held::new(WAITING, B, WAIT).since(at(9.0)))
-}
-
-fn waiter(tid: u32) -> Slot {
-    Slot::thread("waiter", tid).event(WAIT, &[at(9.0), B]).has(Held::new(WAITING, B, WAIT).since(at(9.0)))
-}
-
-fn story() -> Ring {
-    let threads = [holder(), follower(), waiter(3), waiter(4)];
-    let names = vec![(4321, A, NASTY.to_owned()), (4321, B, "queue".to_owned())];
-    // It exited 66 s after the boot.
-    Ring { exit_status: Some(3), lock_names: names, ..ring().with_slots(threads) }
-}
-
-fn export(ring: &Ring, format: &str, options: &[&str]) -> Outcome {
-    let fixture = Fixture::of(ring);
-    let all = [&["export", "--format", format], options].concat();
-    read_rip(all.into_iter().chain([fixture.path.to_str().unwrap()]))
-}
+use crate::support::run::{command, on_terminal, read_rip};
+use crate::support::synth::{Ring, Slot};
 
 fn trace(ring: &Ring, options: &[&str]) -> Vec<Value> {
     let out = export(ring, "chrome", options).sound().stdout;
@@ -102,14 +63,27 @@ fn an_arrow_leads_from_the_release_to_the_wait_that_it_ended_and_waiters_are_cou
     let trace = trace(&story(), &[]);
     assert_eq!(of_phase(&trace, "s"), [("release".to_owned(), 1, 6000, 0)]);
     assert_eq!(of_phase(&trace, "f"), [("release".to_owned(), 2, 6000, 0)]);
-    let counts: Vec<(u64, u64)> = trace
+    let mut counts: Vec<(&str, u64, u64)> = trace
         .iter()
-        .filter(|event| event["ph"] == "C" && event["name"] == "waiters of queue")
+        .filter(|event| event["ph"] == "C")
         .map(|event| {
-            ((event["ts"].as_f64().unwrap() / 1e6).round() as u64, event["args"]["threads"].as_u64().unwrap())
+            let seconds = (event["ts"].as_f64().unwrap() / 1e6).round() as u64;
+            (event["name"].as_str().unwrap(), seconds, event["args"]["threads"].as_u64().unwrap())
         })
         .collect();
-    assert_eq!(counts, [(9, 1), (9, 2), (9, 3)]);
+    counts.sort_by_key(|count| count.1);
+    let first = format!("waiters of {SEEN}");
+    assert_eq!(counts, [(&*first, 5, 1), (&*first, 6, 0), ("waiters of queue", 9, 3)]);
+}
+
+#[test]
+fn no_arrow_leads_to_the_end_of_a_wait_that_did_not_get_the_lock() {
+    let timed = Slot::thread("timed", 2)
+        .event(TIMED_WAIT, &[at(5.0), A])
+        .event(TRY_FAILED, &[A])
+        .event(WAIT, &[at(5.5), B]);
+    let trace = trace(&Ring { slots: vec![holder(), timed], ..story() }, &[]);
+    assert_eq!(of_phase(&trace, "s"), []);
 }
 
 #[test]
@@ -137,6 +111,21 @@ fn times_that_somebody_invented_leave_valid_json() {
     slot.claimed_ns = 1 << 63;
     let ring = Ring { clock: Some((3, 1000, 1 << 63)), ..story().with_slots([slot, follower()]) };
     assert!(!trace(&ring, &[]).is_empty());
+}
+
+#[test]
+fn a_perfetto_trace_is_the_same_in_a_file_and_in_a_pipe_and_a_terminal_gets_none() {
+    let scratch = Scratch::new();
+    let (fixture, target) = (Fixture::of(&talk()), scratch.path("trace"));
+    let mut run = command();
+    run.args(["export", "-f", "perfetto", "--color=never", fixture.path.to_str().unwrap()]);
+    let piped = run.output().unwrap().stdout;
+    run.args(["-o", target.to_str().unwrap()]).output().unwrap();
+    // A trace is a list of fields of number 1 with a length.
+    assert!(piped.first() == Some(&0x0a) && fs::read(target).unwrap() == piped);
+    let mut run = command();
+    run.args(["export", "-f", "perfetto", fixture.path.to_str().unwrap()]);
+    assert_eq!(on_terminal(run), "");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part")]
 
 pub(crate) mod compiled;
+pub(crate) mod exports;
 pub(crate) mod fixture;
 pub(crate) mod locks;
 pub(crate) mod run;

@@ -9,5 +9,6 @@
 mod support;
 
 mod duckdb;
+mod perfetto;
 mod prometheus;
 mod tools;
