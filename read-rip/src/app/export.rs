@@ -22,6 +22,7 @@ use crate::report::{self, LockNames, counted};
 enum Drawn {
     Chrome,
     Perfetto,
+    Firefox,
     Dot,
     Folded,
 }
@@ -29,7 +30,12 @@ enum Drawn {
 impl Drawn {
     /// Whether it shows what threads did in the course of time.
     fn is_timeline(self) -> bool {
-        matches!(self, Drawn::Chrome | Drawn::Perfetto)
+        matches!(self, Drawn::Chrome | Drawn::Perfetto | Drawn::Firefox)
+    }
+
+    /// Whether it shows the stacks of threads.
+    fn has_stacks(self) -> bool {
+        matches!(self, Drawn::Firefox | Drawn::Folded)
     }
 }
 
@@ -39,6 +45,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     let drawn = match args.format {
         ExportFormat::Chrome => Drawn::Chrome,
         ExportFormat::Perfetto => Drawn::Perfetto,
+        ExportFormat::Firefox => Drawn::Firefox,
         ExportFormat::Dot => Drawn::Dot,
         ExportFormat::Folded => Drawn::Folded,
         ExportFormat::Ndjson => return judged::export(&path, Judged::Ndjson, args, wanted),
@@ -55,7 +62,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     let model = readings.model_of(Limits::default(), words, &mut locations);
     let objects = reading.objects(&mut locations);
     let frames = match &reading.seen {
-        Some(seen) if drawn == Drawn::Folded => {
+        Some(seen) if drawn.has_stacks() => {
             functions(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations)
         }
         _ => report::StackFrames::default(),
@@ -74,6 +81,10 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
             let now_ns = model.now_ns.unwrap_or_default();
             let clock = report::realtime_ns(&reading.snapshot, now_ns).map(|real_ns| (now_ns, real_ns));
             export::perfetto(out, &program, &names, &threads, &said, clock)
+        }
+        Drawn::Firefox => {
+            let realtime_ns = |at_ns| report::realtime_ns(&reading.snapshot, at_ns);
+            export::firefox(out, &program, &names, (&threads, &said), &frames, realtime_ns)
         }
         Drawn::Dot => export::dot(out, &names),
         Drawn::Folded => export::folded(out, &program, &names, &frames),

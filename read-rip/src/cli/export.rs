@@ -38,6 +38,8 @@ pub enum ExportFormat {
     Chrome,
     /// A timeline, as a Perfetto trace: <https://ui.perfetto.dev>, `trace_processor`
     Perfetto,
+    /// A timeline, and where threads are now, as a profile: <https://profiler.firefox.com>
+    Firefox,
     /// Who waits for whom now, as a graph: `dot -Tsvg`
     Dot,
     /// Flat tables, as lines of JSON: DuckDB, ClickHouse, jq

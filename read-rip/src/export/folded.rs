@@ -37,7 +37,7 @@ pub fn folded(
 }
 
 /// The functions of a thread's stack, from the outermost on, or the place of its last mark.
-fn places(id: ThreadId, names: &LockNames<'_>, frames: &StackFrames) -> Vec<String> {
+pub(super) fn places(id: ThreadId, names: &LockNames<'_>, frames: &StackFrames) -> Vec<String> {
     let thread = &names.model.threads[id];
     let stack = names.seen.zip(thread.seen).map(|(seen, of)| seen.standings.stack(of.index));
     match stack {
@@ -59,7 +59,7 @@ fn places(id: ThreadId, names: &LockNames<'_>, frames: &StackFrames) -> Vec<Stri
 }
 
 /// What a thread waits for, in brackets.
-fn awaited(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
+pub(super) fn awaited(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
     let thread = &names.model.threads[id];
     if let Some(join) = &thread.join {
         return Some(format!("[waits for the end of {}]", names.thread(join.joined)));

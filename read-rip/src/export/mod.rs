@@ -10,6 +10,7 @@
 //! | `uses` | which threads held and awaited each lock, and which release ended which wait? |
 //! | `chrome` | JSON trace events, for Chrome's viewer and others that read them |
 //! | `perfetto/` | Perfetto traces, for its viewer, and its trace processor with SQL |
+//! | `firefox` | profiles for the Firefox Profiler |
 //! | `dot` | that graph, for graphviz |
 //! | `openmetrics` | numbers for Prometheus |
 //! | `tables/` | the record as flat tables, for engines that know SQL |
@@ -17,6 +18,7 @@
 
 mod chrome;
 mod dot;
+mod firefox;
 mod folded;
 mod graph;
 mod openmetrics;
@@ -27,6 +29,7 @@ mod uses;
 
 pub use chrome::chrome;
 pub use dot::dot;
+pub use firefox::firefox;
 pub use folded::folded;
 pub use graph::{Edge, EdgeKind, Node, WaitGraph};
 pub use openmetrics::openmetrics;

@@ -9,6 +9,7 @@
 mod support;
 
 mod duckdb;
+mod firefox;
 mod perfetto;
 mod prometheus;
 mod tools;
