@@ -4,6 +4,7 @@ mod diff;
 mod export;
 mod log;
 mod record;
+mod report;
 mod top;
 mod typed;
 
@@ -19,6 +20,7 @@ pub use log::{
     CapturesArgs, LogArgs, MinLevel, Moment, RefusedTimeArgs, SetArgs, Setting, SpansArgs, TimeArgs,
 };
 pub use record::{RecordArgs, RotationArgs};
+pub use report::ReportArgs;
 pub use top::TopArgs;
 pub use typed::{parse, similar_command};
 
@@ -224,6 +226,8 @@ pub enum Command {
     Diff(DiffArgs),
     /// Writes a file for another program: a timeline, a graph of who waits for whom, or a flame graph's input
     Export(ExportArgs),
+    /// Writes one HTML file with the verdict, the locks, the threads and what they did, for any browser
+    Report(ReportArgs),
     /// Saves a compressed copy of a ring, which another machine reads with the same result
     Save(SaveArgs),
     /// Follows a living ring into a file, so that no history is too short: every command reads it like a ring

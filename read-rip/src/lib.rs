@@ -50,6 +50,7 @@ mod hash;
 pub mod locations;
 pub mod locks;
 pub mod log;
+pub mod page;
 pub mod printable;
 pub mod process;
 pub mod report;

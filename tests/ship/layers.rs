@@ -48,6 +48,7 @@ const READER: &[&str] = &[
     "report",
     "export",
     "top",
+    "page",
     "cli",
     "app",
     "main",

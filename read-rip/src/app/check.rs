@@ -139,7 +139,7 @@ fn status(of_reading: u8, found: &[Finding], outcome: Outcome) -> u8 {
     match outcome {
         _ if of_reading != SOUND => of_reading,
         _ if !found.is_empty() => FINDINGS,
-        Outcome::Findings | Outcome::NothingFound => SOUND,
+        _ if outcome.is_judged() => SOUND,
         _ => UNJUDGED,
     }
 }

@@ -112,10 +112,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     let undated: usize = threads.iter().map(|(_, timeline)| timeline.undated).sum::<usize>()
         + said.iter().filter(|said| said.kind == SaidKind::Event(None)).count();
     if undated > 0 {
-        remarks.push(format!(
-            "{} of waits, holds, spans and events have no time, and are not drawn; RIP_CLOCK=all gives each one.",
-            undated
-        ));
+        remarks.push(report::remarks::of_undated(undated));
     }
     if let Some(target) = &args.output {
         remark(format_args!("Written to {}.", report::printable(&target.to_string_lossy())));

@@ -28,6 +28,7 @@ mod processes_by;
 mod reading;
 mod record;
 mod remarks;
+mod report;
 mod rings;
 mod run;
 mod save;
@@ -80,6 +81,7 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
         Some(Command::Top(args)) => top::top(&args, &cli.common),
         Some(Command::Diff(args)) => diff::diff(&args, &cli.common),
         Some(Command::Export(args)) => export::export(&args, &cli.common),
+        Some(Command::Report(args)) => report::report(&args, &cli.common),
         Some(Command::Record(args)) => record::record(&args, &cli.common),
         Some(Command::Run(args)) => run::run(&args, &cli.common),
         Some(Command::Completions { shell }) => install::completions(shell),

@@ -53,7 +53,7 @@ pub(super) fn default_target(path: &Path) -> PathBuf {
     PathBuf::from(format!("{}.saved.gz", name_of(path)))
 }
 
-fn name_of(path: &Path) -> String {
+pub(super) fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or("ring".as_ref()).to_string_lossy().into_owned()
 }
 

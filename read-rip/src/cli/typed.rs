@@ -137,6 +137,7 @@ impl Command {
             Command::Export(_) => "export",
             Command::Save(_) => "save",
             Command::Record(_) => "record",
+            Command::Report(_) => "report",
             Command::Run(_) => "run",
             Command::List => "list",
             Command::Gc(_) => "gc",
@@ -171,6 +172,7 @@ impl Command {
             Command::Diff(args) => Some(&mut args.ring),
             Command::Export(args) => Some(&mut args.ring),
             Command::Record(args) => Some(&mut args.ring),
+            Command::Report(args) => Some(&mut args.ring),
             _ => None,
         }
     }
@@ -193,6 +195,7 @@ impl Command {
             Command::Locks(args) => Some(&mut args.stop),
             Command::Stacks(args) => Some(&mut args.stop),
             Command::Check(args) => Some(&mut args.stop),
+            Command::Report(args) => Some(&mut args.stop),
             Command::Save(args) => Some(&mut args.stop),
             _ => None,
         }

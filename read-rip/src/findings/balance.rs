@@ -34,6 +34,13 @@ named! {
     }
 }
 
+impl Outcome {
+    /// Whether something could be judged.
+    pub fn is_judged(self) -> bool {
+        matches!(self, Outcome::Findings | Outcome::NothingFound)
+    }
+}
+
 /// What the threads of a ring do, and what the record cannot show.
 #[derive(Clone, Debug, Serialize)]
 pub struct Balance {

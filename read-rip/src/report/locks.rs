@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 
 use super::activity::ActivityWords;
-use super::names::{LockNames, Verbs, type_name};
+use super::names::{LockNames, Verbs, lock_type};
 use super::units::{counted, duration, lasted};
 use crate::locks::{HoldState, Holders, Lock, LockName, Ownership, Quantiles, Summary, Waiters};
 use crate::ring::LockType;
@@ -66,7 +66,7 @@ fn heading(out: &mut dyn Write, lock: &Lock, pid: u32, names: &LockNames<'_>) ->
         (Some(region), LockName::None, None) => region.to_owned(),
         _ => names.lock(lock),
     };
-    write!(out, "{bold}{name}{bold:#}  {} at {:#x}", type_name(lock), lock.address)?;
+    write!(out, "{bold}{name}{bold:#}  {} at {:#x}", lock_type(lock), lock.address)?;
     if lock.pid != pid {
         write!(out, " of process {}", lock.pid)?;
     }

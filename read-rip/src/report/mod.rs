@@ -19,6 +19,7 @@
 //! | `death` | why a process died, by its core file |
 //! | `activity`, `standing` | what threads do by the kernel and the memory, where they stand, and their stacks |
 //! | `remarks` | what a result does not show |
+//! | `plain` | such text as lines without colours |
 //! | `names`, `units` | what things are called, and how numbers are written |
 
 mod activity;
@@ -36,6 +37,7 @@ mod locks;
 mod log;
 mod machine;
 mod names;
+mod plain;
 pub mod remarks;
 mod standing;
 mod threads;
@@ -54,8 +56,9 @@ pub use list::{list, process_state, removed, removed_unfinished};
 pub use locks::locks;
 pub use log::{LogWriter, channel_level, entry_word, realtime_ns, spans, thread_of_slot};
 pub use machine::{Looked, brief, looked, stuck};
-pub use names::{LocationTexts, LockNames, ObjectName, SeenNames, location_texts, type_name};
-pub use remarks::{Checked, OneReading};
+pub use names::{LocationTexts, LockNames, ObjectName, SeenNames, location_texts, lock_type};
+pub use plain::plain_lines;
+pub use remarks::{Checked, OneReading, count_of_findings};
 pub use standing::{StackFrames, process_name, stacks, standing_heading, standing_threads, standings};
 pub use threads::{Shown, condensed, history, thread};
 pub use units::{age, counted, duration, hex};

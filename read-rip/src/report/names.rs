@@ -43,7 +43,7 @@ pub fn location_texts<'a>(
 
 impl LocationTexts<'_> {
     /// The short name of a source file.
-    pub(super) fn file<'f>(&'f self, file: &'f str) -> &'f str {
+    pub fn file<'f>(&'f self, file: &'f str) -> &'f str {
         self.names.get(file)
     }
 
@@ -141,7 +141,7 @@ impl Verbs {
 }
 
 /// What kind of lock it is.
-pub fn type_name(lock: &Lock) -> &'static str {
+pub fn lock_type(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
         LockType::Mutex => "mutex",
         LockType::RwLock => "rwlock",
@@ -158,7 +158,7 @@ pub fn type_name(lock: &Lock) -> &'static str {
 /// What a lock is called in a sentence. The kinds of locks proper are all called locks.
 fn noun(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
-        LockType::Once | LockType::Message | LockType::Barrier | LockType::Wake => type_name(lock),
+        LockType::Once | LockType::Message | LockType::Barrier | LockType::Wake => lock_type(lock),
         _ => "lock",
     }
 }

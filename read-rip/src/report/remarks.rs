@@ -283,6 +283,13 @@ pub fn count_of_findings(checked: &Checked) -> String {
     format!("{findings} in {threads} and {}", count(checked.locks, "lock"))
 }
 
+/// How much of what threads did has no time, and is not drawn.
+pub fn of_undated(undated: usize) -> String {
+    format!(
+        "{undated} of waits, holds, spans and events have no time, and are not drawn; RIP_CLOCK=all gives each one."
+    )
+}
+
 /// What `locks` cannot know, and what it left out.
 pub fn of_locks(model: &LockModel, overview: &Overview, snapshot: &Snapshot, losses: &Losses) -> Vec<String> {
     let mut remarks = Vec::new();

@@ -9,5 +9,5 @@ mod state;
 mod table;
 
 pub use draw::{Colours, draw};
-pub use picture::{LockKey, LockRow, Machine, Picture, ProcessRow, Severity, ThreadKey, ThreadRow};
+pub use picture::{LockKey, LockRow, Machine, Picture, ProcessRow, Severity, Texts, ThreadKey, ThreadRow};
 pub use state::{Input, Order, Page, Request, State, View};

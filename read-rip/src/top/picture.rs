@@ -2,6 +2,9 @@
 //!
 //! A picture does not change. All of its texts are printable.
 
+use crate::findings::Confidence;
+use crate::hash::HashMap;
+
 /// How bad the worst finding is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -14,6 +17,16 @@ pub enum Severity {
     Potential,
     /// It has happened.
     Proven,
+}
+
+impl From<Confidence> for Severity {
+    fn from(confidence: Confidence) -> Severity {
+        match confidence {
+            Confidence::Suspected => Severity::Suspected,
+            Confidence::Potential => Severity::Potential,
+            Confidence::Proven => Severity::Proven,
+        }
+    }
 }
 
 /// Which lock, in all pictures of a process: the process and the address.
@@ -142,5 +155,30 @@ impl Picture {
             self.threads.iter().map(|thread| size_of::<ThreadRow>() + thread.name.len()).sum();
         let texts: usize = self.texts.iter().map(|text| size_of::<Box<str>>() + text.len()).sum();
         size_of::<Picture>() + self.heading.len() + lines(&self.findings) + locks + threads + texts
+    }
+}
+
+/// Texts, each once, by numbers.
+#[derive(Debug, Default)]
+pub struct Texts {
+    all: Vec<Box<str>>,
+    known: HashMap<String, u32>,
+}
+
+impl Texts {
+    /// The number of a text.
+    pub fn add(&mut self, text: String) -> u32 {
+        let next = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        if let Some(&at) = self.known.get(&text) {
+            return at;
+        }
+        self.all.push(text.as_str().into());
+        self.known.insert(text, next);
+        next
+    }
+
+    /// All texts, in the order of their numbers.
+    pub fn into_all(self) -> Vec<Box<str>> {
+        self.all
     }
 }

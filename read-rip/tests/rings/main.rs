@@ -23,6 +23,7 @@ mod locks;
 mod log;
 mod module_files;
 mod output;
+mod page;
 mod processes;
 mod recording;
 mod resolve;

@@ -8,6 +8,7 @@ pub(crate) mod compiled;
 pub(crate) mod exports;
 pub(crate) mod fixture;
 pub(crate) mod locks;
+pub(crate) mod nasty;
 pub(crate) mod run;
 pub(crate) mod sleepers;
 pub(crate) mod unprepared;

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::picture::lines;
 use crate::app::bare::functions;
 use crate::app::check::Readings;
 use crate::app::error::AppError;
@@ -51,5 +50,5 @@ pub(super) fn thread(path: &Path, key: ThreadKey, wanted: &Common) -> Result<Vec
     if out.is_empty() {
         out.extend_from_slice(b"the thread has ended, and its slot has another owner\n");
     }
-    Ok(lines(&out))
+    Ok(report::plain_lines(&out))
 }

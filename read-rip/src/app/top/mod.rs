@@ -4,7 +4,7 @@
 //! is in `crate::top`.
 
 mod detail;
-mod picture;
+pub(super) mod picture;
 mod reader;
 mod survey;
 mod terminal;

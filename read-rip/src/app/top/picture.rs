@@ -8,11 +8,10 @@ use crate::app::output::now_ns;
 use crate::app::reading::Reading;
 use crate::app::verdict;
 use crate::cli::{CheckArgs, Common};
-use crate::findings::{Confidence, Finding};
-use crate::hash::HashMap;
+use crate::findings::Finding;
 use crate::locks::{self, HoldState, Overview, Summary, ThreadId, ThreadLocks};
 use crate::report::{self, ActivityWords, Checked, LockNames, Sources, printable};
-use crate::top::{LockKey, LockRow, Picture, Severity, ThreadKey, ThreadRow};
+use crate::top::{LockKey, LockRow, Picture, Severity, Texts, ThreadKey, ThreadRow};
 
 /// More locks are only counted.
 const LOCKS_MAX: usize = 300;
@@ -21,7 +20,8 @@ const LOCKS_MAX: usize = 300;
 pub(super) fn picture(readings: Readings, args: &CheckArgs, wanted: &Common) -> Result<Picture, AppError> {
     let mut picture = Picture::default();
     judge(readings, args, &[], wanted, Manner::Screen, &mut |found, checked, names, reading| {
-        picture = make(found, checked, names, reading)?;
+        let overview = locks::overview(names.model, false, true);
+        picture = make(found, checked, names, reading, &overview, LOCKS_MAX)?;
         Ok(())
     })?;
     Ok(picture)
@@ -29,28 +29,25 @@ pub(super) fn picture(readings: Readings, args: &CheckArgs, wanted: &Common) -> 
 
 /// How bad the worst of these findings is, which is the first one.
 pub(super) fn severity(found: &[Finding]) -> Severity {
-    match found.first().map(|worst| worst.confidence) {
-        None => Severity::None,
-        Some(Confidence::Suspected) => Severity::Suspected,
-        Some(Confidence::Potential) => Severity::Potential,
-        Some(Confidence::Proven) => Severity::Proven,
-    }
+    found.first().map_or(Severity::None, |worst| worst.confidence.into())
 }
 
-fn make(
+/// Makes a picture of what was found, with at most so many locks: the first ones of this list.
+pub(in crate::app) fn make(
     found: &[Finding],
     checked: &Checked,
     names: &LockNames<'_>,
     reading: &Reading,
+    overview: &Overview,
+    locks_max: usize,
 ) -> io::Result<Picture> {
     let model = names.model;
     let mut findings = Vec::new();
     report::findings(&mut findings, found, checked, names, &Sources::default())?;
-    let mut findings = lines(&findings);
+    let mut findings = report::plain_lines(&findings);
     findings.extend(defects(reading));
     let verdict = verdict::sentence(checked.balance.outcome, found, names);
-    let overview = locks::overview(model, false, true);
-    let more_locks = overview.hidden + overview.locks.len().saturating_sub(LOCKS_MAX);
+    let more_locks = overview.hidden + overview.locks.len().saturating_sub(locks_max);
     let mut texts = Texts::default();
     let mut threads: Vec<(u8, ThreadRow)> =
         model.threads.iter().enumerate().filter_map(|(id, of)| thread(id, of, names, &mut texts)).collect();
@@ -68,10 +65,10 @@ fn make(
         doing: report::doing_now(&checked.balance, model).unwrap_or_default(),
         is_final: reading.is_final(),
         findings,
-        locks: rows(&overview, names)?,
+        locks: overview.locks.iter().take(locks_max).map(|one| row(one, names)).collect::<io::Result<_>>()?,
         more_locks,
         threads: threads.into_iter().map(|(_, row)| row).collect(),
-        texts: texts.all,
+        texts: texts.into_all(),
         words_per_second,
     })
 }
@@ -81,21 +78,11 @@ fn defects(reading: &Reading) -> impl Iterator<Item = String> {
     reading.snapshot.defects.iter().map(|defect| printable(&format!("Damaged: {defect}")).into_owned())
 }
 
-/// The lines of a text, without colours.
-pub(super) fn lines(text: &[u8]) -> Vec<String> {
-    let text = anstream::adapter::strip_bytes(text).into_vec();
-    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
-}
-
-fn rows(overview: &Overview, names: &LockNames<'_>) -> io::Result<Vec<LockRow>> {
-    overview.locks.iter().take(LOCKS_MAX).map(|summary| row(summary, names)).collect()
-}
-
 fn row(summary: &Summary, names: &LockNames<'_>) -> io::Result<LockRow> {
     let lock = &names.model.locks[summary.lock];
     let mut text = Vec::new();
     report::locks(&mut text, std::iter::once(summary), names.model.pid, names, false)?;
-    let lines = lines(&text);
+    let lines = report::plain_lines(&text);
     let holders = summary.holders.iter().filter(|group| group.state == HoldState::Held);
     let holder = holders.flat_map(|group| &group.threads).next();
     // The first line is the heading. The second one names the thread that holds the lock.
@@ -154,23 +141,4 @@ fn thread(
         advanced: of.advanced,
     };
     Some((rank, row))
-}
-
-/// Texts, each once.
-#[derive(Default)]
-struct Texts {
-    all: Vec<Box<str>>,
-    known: HashMap<String, u32>,
-}
-
-impl Texts {
-    fn add(&mut self, text: String) -> u32 {
-        let next = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
-        if let Some(&at) = self.known.get(&text) {
-            return at;
-        }
-        self.all.push(text.as_str().into());
-        self.known.insert(text, next);
-        next
-    }
 }

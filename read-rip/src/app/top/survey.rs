@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::picture::{lines, severity};
+use super::picture::severity;
 use crate::app::check::{Manner, judge};
 use crate::app::error::AppError;
 use crate::app::machine::{names_of, read};
@@ -45,7 +45,7 @@ pub(super) fn survey(wanted: &Common, window: Duration) -> Result<Machine, AppEr
     rows.extend(unread);
     let mut text = Vec::new();
     report::looked(&mut text, &looked)?;
-    Ok(Machine { rows, looked: lines(&text) })
+    Ok(Machine { rows, looked: report::plain_lines(&text) })
 }
 
 /// What is said of a process of which nothing is recorded that could be judged.

@@ -12,8 +12,8 @@ use crate::locations::{Limits, LocationId};
 use crate::locks::{LockId, LockModel, Quantiles, ThreadId, ThreadLocks};
 use crate::printable::printable;
 use crate::report::{
-    FindingText, LockNames, clock_level_name, finding_text, hex, process_state_name, thread_state_name,
-    type_name,
+    FindingText, LockNames, clock_level_name, finding_text, hex, lock_type, process_state_name,
+    thread_state_name,
 };
 use crate::ring::{Module, Snapshot};
 use crate::threads::{Losses, ThreadState};
@@ -308,7 +308,7 @@ impl Filler<'_, '_> {
                 address: format!("{:#x}", lock.address),
                 lock: self.locks[id].clone(),
                 class: lock.class.as_deref().map(|class| printable(class).into_owned()),
-                r#type: type_name(lock),
+                r#type: lock_type(lock),
                 holders: lock.holders.len(),
                 waiters: lock.waiters.len(),
                 owners: lock.record.owners,

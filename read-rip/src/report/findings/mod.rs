@@ -27,6 +27,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::balance::balance;
 use super::names::LockNames;
+use super::plain::plain_lines;
 use super::remarks::Checked;
 use crate::findings::{Confidence, Finding};
 
@@ -74,7 +75,7 @@ pub fn balance_lines(checked: &Checked, is_without_findings: bool, names: &LockN
     let mut text = Vec::new();
     // A vector can be written.
     let _ = balance(&mut text, checked, is_without_findings, names);
-    String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+    plain_lines(&text)
 }
 
 /// A finding as sentences.

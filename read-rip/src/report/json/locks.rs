@@ -10,7 +10,7 @@ use super::threads::thread_state_name;
 use super::writer::{Json, moment};
 use crate::locks::{Hold, HoldState, Overview, Quantiles, Summary, Waiters as WaitingGroup};
 use crate::report::names::LockNames;
-use crate::report::names::type_name;
+use crate::report::names::lock_type;
 use crate::ring::Snapshot;
 
 #[derive(Serialize)]
@@ -149,7 +149,7 @@ impl<W: Write> Json<W> {
                 name,
                 name_from,
                 class: lock.class.as_deref(),
-                r#type: type_name(lock),
+                r#type: lock_type(lock),
                 pid: lock.pid,
                 address: format!("{:#x}", lock.address),
                 wrapped: lock.nature.is_wrapped,

@@ -1,0 +1,223 @@
+//! `read-rip report`: one HTML file about a process, for people who have nothing but a browser.
+//!
+//! It chooses what is part of the file, and where the file goes. `check` judges, and `page` makes the file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::bare::functions;
+use super::check::{Manner, Readings, judge};
+use super::error::AppError;
+use super::output::{ERROR, SOUND, now_ns, remark};
+use super::reading::Reading;
+use super::save::{name_of, written};
+use super::timelines::{said_in, timelines};
+use super::top::picture;
+use crate::cli::{CheckArgs, Common, ReportArgs, RingArgs};
+use crate::core::is_core;
+use crate::export::Said;
+use crate::findings::Finding;
+use crate::locations::{FileNames, Limits, LocationId, Locations};
+use crate::locks::{self, LockModel};
+use crate::log::{self, EntryKind};
+use crate::page::{self, Entry, Page, Told};
+use crate::process::Ends;
+use crate::report::{self, ActivityWords, Checked, LockNames};
+use crate::threads::{self, ThreadState};
+
+/// More locks are only counted.
+const LOCKS_MAX: usize = 5000;
+
+/// `read-rip report`.
+pub(super) fn report(args: &ReportArgs, wanted: &Common) -> Result<u8, AppError> {
+    let path = super::rings::choose(&args.ring, wanted)?;
+    let target = args.output.clone().unwrap_or_else(|| default_target(&path));
+    let of_check = CheckArgs { window: args.window, stop: args.stop, ..CheckArgs::of(RingArgs::default()) };
+    let mut readings = Readings::of(&path, &of_check, &Ends::default(), wanted)?;
+    readings.reading = readings.reading.with_present_names();
+    // The words are needed for this, and are taken away by the judgement.
+    let record = record(&readings.reading, args.events, wanted);
+    let status =
+        judge(readings, &of_check, &[], wanted, Manner::Full, &mut |found, checked, names, reading| {
+            let parts = Parts { found, checked, names, reading };
+            parts.write(&record, args, &target, wanted)
+        })?;
+    remark(format_args!("Written to {}.", report::printable(&target.to_string_lossy())));
+    // Findings are no failure of writing.
+    Ok(if status == ERROR { ERROR } else { SOUND })
+}
+
+/// The file that is written if the user names none.
+fn default_target(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}.html", name_of(path)))
+}
+
+/// What needs the words of the slots.
+struct Record {
+    told: Told,
+    /// The same for timelines, ordered by slots.
+    said: Vec<Said>,
+    remarks: Vec<String>,
+}
+
+/// What the program said: at most so many events, the newest ones.
+fn record(reading: &Reading, most: usize, wanted: &Common) -> Record {
+    let snapshot = &reading.snapshot;
+    let mut locations = Locations::new(snapshot, reading.resolver(wanted));
+    let slots = || snapshot.all_recorded();
+    let (entries, leftover) = log::entries(snapshot, slots(), &locations, reading.horizon());
+    let spans = log::spans(snapshot, &entries, slots(), &mut locations, reading.now_ns);
+    let said = said_in(reading, &entries, &spans, &mut locations);
+    let left_out = entries.len().saturating_sub(most);
+    let kept = &entries[left_out..];
+    let places: Vec<LocationId> =
+        kept.iter().map(|entry| locations.find(snapshot.recorded(entry.slot), &entry.event)).collect();
+    let files = FileNames::choose(locations.iter());
+    let texts = report::location_texts(&locations, &files, false);
+    let names_process = super::log::names_process(reading);
+    let entry = |(entry, place): (&log::Entry, LocationId)| {
+        let slot = snapshot.recorded(entry.slot);
+        let location = locations.get(place);
+        let channel = slot.channel().and_then(|channel| snapshot.channel_name(channel));
+        Entry {
+            at_ns: entry.when.time_ns,
+            word: report::entry_word(entry.kind),
+            took_ns: if let EntryKind::End(took_ns) = entry.kind { took_ns } else { None },
+            thread: report::thread_of_slot(slot, names_process),
+            channel: channel.unwrap_or_default().to_owned(),
+            text: log::text(entry.kind, slot, &entry.event, location, &locations),
+            place: texts.line_of(location),
+        }
+    };
+    let entries = kept.iter().zip(places).map(entry).collect();
+    let mut remarks = report::remarks::of_leftover(&leftover);
+    remarks.extend(report::remarks::of_channels(snapshot));
+    remarks.extend(report::remarks::of_spans(snapshot));
+    Record { told: Told { entries, left_out, spans, names_process }, said, remarks }
+}
+
+/// What a judgement gives.
+struct Parts<'a> {
+    found: &'a [Finding],
+    checked: &'a Checked,
+    names: &'a LockNames<'a>,
+    reading: &'a Reading,
+}
+
+impl Parts<'_> {
+    fn write(
+        &self,
+        record: &Record,
+        args: &ReportArgs,
+        target: &Path,
+        wanted: &Common,
+    ) -> Result<(), AppError> {
+        let &Parts { found, checked, names, reading } = self;
+        let model = names.model;
+        let overview = locks::overview(model, false, true);
+        let picture = picture::make(found, checked, names, reading, &overview, LOCKS_MAX)?;
+        let (timelines, timelines_left_out) = timelines(model, &record.said, Limits::default(), args.threads);
+        let undated: usize = timelines.iter().map(|(_, timeline)| timeline.undated).sum();
+        let shown = overview.locks.iter().take(LOCKS_MAX);
+        let page = Page {
+            process: process(reading),
+            names,
+            found,
+            checked,
+            picture: &picture,
+            records: shown.map(|summary| &model.locks[summary.lock].record).collect(),
+            groups: threads::condense(&places(model), names.locations),
+            timelines: &timelines,
+            timelines_left_out,
+            told: &record.told,
+            snapshot: &reading.snapshot,
+            stacks: self.stacks(wanted)?,
+            remarks: self.remarks(record, undated, wanted),
+            facts: facts(reading)?,
+            boot_realtime_ns: report::realtime_ns(&reading.snapshot, 0),
+            written: utc(now_ns()),
+        };
+        let failed = |source| AppError::Export { path: target.to_owned(), source };
+        written(target, |out| page::page(out, &page)).map_err(failed)
+    }
+
+    /// What is not shown, not known or damaged.
+    fn remarks(&self, record: &Record, undated: usize, wanted: &Common) -> Vec<String> {
+        let mut remarks = report::remarks::of_check(self.names.model, self.checked);
+        // The verdict says how many findings there are.
+        if self.checked.findings > 0 {
+            remarks.remove(0);
+        }
+        if undated > 0 {
+            remarks.push(report::remarks::of_undated(undated));
+        }
+        remarks.extend_from_slice(&record.remarks);
+        remarks.extend(self.reading.besides(wanted, self.names.locations));
+        for (what, hint) in self.reading.damage() {
+            remarks.push(format!("Damaged: {what}. Hint: {hint}"));
+        }
+        remarks
+    }
+
+    /// The stacks that are known: of each, the threads that have it, then its lines.
+    fn stacks(&self, wanted: &Common) -> io::Result<Vec<Vec<String>>> {
+        let Some((words, seen)) = ActivityWords::new(self.names).zip(self.reading.seen.as_ref()) else {
+            return Ok(Vec::new());
+        };
+        let mut locations = Locations::new(&self.reading.snapshot, self.reading.resolver(wanted));
+        let frames = functions(seen.stacks.iter().map(|group| &group.stack), seen, &mut locations);
+        let files = FileNames::of_paths(frames.values().flatten().filter_map(|frame| frame.file.as_deref()));
+        let mut text = Vec::new();
+        report::stacks(&mut text, &words, |_| true, |path| files.get(path).to_owned(), &frames)?;
+        let lines = report::plain_lines(&text);
+        Ok(lines.split(String::is_empty).filter(|lines| !lines.is_empty()).map(<[String]>::to_vec).collect())
+    }
+}
+
+/// `program[pid]`.
+fn process(reading: &Reading) -> String {
+    let program = reading.program();
+    let program = if program.is_empty() { "unknown program" } else { &*program };
+    match reading.pid() {
+        Some(pid) => format!("{program}[{pid}]"),
+        None => program.to_owned(),
+    }
+}
+
+/// The last mark of each thread that exists, or where the kernel sees it.
+fn places(model: &LockModel) -> Vec<(u32, LocationId)> {
+    let present = model.threads.iter().filter(|thread| thread.state == ThreadState::Present);
+    let place = |thread: &locks::ThreadLocks| {
+        Some((thread.tid, thread.last.or(thread.seen.and_then(|seen| seen.place))?))
+    };
+    present.filter_map(place).collect()
+}
+
+/// What is known of the process and the file.
+fn facts(reading: &Reading) -> io::Result<Vec<(String, String)>> {
+    let mut facts = Vec::new();
+    let mut fact = |name: &str, value: &str| {
+        facts.push((name.to_owned(), value.to_owned()));
+        Ok(())
+    };
+    let (path, program) = (&reading.path, reading.program());
+    if reading.bare().is_some() {
+        let what = if is_core(path) { "core file" } else { "process" };
+        fact(what, &path.to_string_lossy())?;
+        fact("program", &program)?;
+    } else {
+        let liveness = reading.liveness.as_ref();
+        report::facts(&mut fact, path, &program, &reading.snapshot, liveness, &reading.losses, now_ns())?;
+    }
+    if let Some(core) = &reading.core {
+        fact("command", &core.command_line)?;
+    }
+    Ok(facts)
+}
+
+/// A time as people read it.
+fn utc(realtime_ns: u64) -> String {
+    let text = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(realtime_ns)).to_string();
+    text.replace('T', " ").replace('Z', " UTC")
+}

@@ -1,0 +1,33 @@
+//! The arguments of `report`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{RingArgs, StopArgs, duration};
+
+/// What `report` writes.
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    /// Which ring, which process, or which core file.
+    #[command(flatten)]
+    pub ring: RingArgs,
+    /// The file to write; an existing file is replaced. Default: the name of the ring and `.html`, in the present
+    /// directory
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// At most this many threads have a timeline: first those that wait for locks or hold them, then those that did the
+    /// most
+    #[arg(long, value_name = "COUNT", default_value = "100")]
+    pub threads: usize,
+    /// At most this many events, the newest ones
+    #[arg(long, value_name = "COUNT", default_value = "100000")]
+    pub events: usize,
+    /// Whether threads are stopped.
+    #[command(flatten)]
+    pub stop: StopArgs,
+    /// The time between the two readings of a living process
+    #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
+    pub window: Duration,
+}

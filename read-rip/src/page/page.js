@@ -1,0 +1,226 @@
+// The sections of the page: the data becomes lists.
+
+const data = JSON.parse(document.getElementById('data').textContent);
+const { texts } = data;
+document.documentElement.classList.add('script');
+
+/** A moment: the time of day in UTC, or what has passed since the first known moment. */
+const clock = (since) => {
+  if (since === null) return '--:--:--.------';
+  if (data.origin_us === undefined) return `+${duration(since)}`;
+  const us = data.origin_us + Math.floor(since / 1000);
+  const date = new Date(Math.floor(us / 1000));
+  if (Number.isNaN(date.getTime())) return `+${duration(since)}`;
+  return `${date.toISOString().slice(11, 23)}${String(us % 1000).padStart(3, '0')}`;
+};
+const day = (since) => {
+  const date = new Date(Math.floor((data.origin_us + since / 1000) / 1000));
+  return data.origin_us === undefined || Number.isNaN(date.getTime())
+    ? ''
+    : `${date.toISOString().slice(0, 10)} `;
+};
+
+/** A histogram of lengths of time. */
+const histogram = (lengths, kind) => {
+  if (!lengths) return '';
+  const { classes, p50, p90, p99, max } = lengths;
+  const count = classes.reduce((a, b) => a + b, 0);
+  const most = Math.max(...classes);
+  const svg = draw('svg', {
+    class: `histogram ${kind}`,
+    viewBox: `0 0 ${classes.length * 4} 18`,
+    width: classes.length * 4,
+    height: 18,
+    role: 'img',
+  });
+  const title = draw('title', {});
+  const [half, most90, most99, all] = [p50, p90, p99, max].map(duration);
+  title.textContent = `${plural(count, 'time')}: p50 ${half}, p90 ${most90}, p99 ${most99}, max ${all}`;
+  svg.append(title, draw('rect', { class: 'base', x: 0, y: 17, width: classes.length * 4, height: 1 }));
+  classes.forEach((number, at) => {
+    if (number === 0) return;
+    const height = Math.max(2, (16 * Math.log1p(number)) / Math.log1p(most));
+    svg.append(draw('rect', { x: at * 4, y: 17 - height, width: 3, height }));
+  });
+  return svg;
+};
+
+const number = (value) => (value ? value.toLocaleString('en') : '');
+const lengths = (of) => (of ? duration(of.max) : '');
+
+const sections = {
+  locks(host) {
+    const { locks } = data;
+    const share = (row) => (locks[row].acquisitions ? locks[row].contended / locks[row].acquisitions : 0);
+    new List(host, {
+      name: 'locks',
+      thing: 'lock',
+      count: locks.length,
+      columns: [
+        {
+          title: 'Lock',
+          className: 'name wide2',
+          cell: (row) => locks[row].name,
+          order: (row) => locks[row].name,
+        },
+        { title: 'Held by', className: 'text m', cell: (row) => locks[row].held },
+        {
+          title: 'Waiting',
+          className: 'number',
+          cell: (row) => number(locks[row].waiters),
+          order: (row) => locks[row].waiters,
+        },
+        {
+          title: 'Longest',
+          className: 'number m',
+          cell: (row) => (locks[row].longest === undefined ? '' : duration(locks[row].longest)),
+          order: (row) => locks[row].longest ?? -1,
+        },
+        {
+          title: 'Acquired',
+          className: 'number m',
+          cell: (row) => number(locks[row].acquisitions),
+          order: (row) => locks[row].acquisitions,
+        },
+        {
+          title: 'Contended',
+          className: 'number l',
+          cell: (row) => (share(row) ? `${Math.max(1, Math.round(100 * share(row)))} %` : ''),
+          order: share,
+        },
+        { title: 'Waits', className: 'graph l', cell: (row) => histogram(locks[row].waits, 'waits') },
+        {
+          title: 'Max wait',
+          className: 'number',
+          cell: (row) => lengths(locks[row].waits),
+          order: (row) => locks[row].waits?.max ?? -1,
+        },
+        { title: 'Holds', className: 'graph l', cell: (row) => histogram(locks[row].holds, 'holds') },
+        {
+          title: 'Max hold',
+          className: 'number m',
+          cell: (row) => lengths(locks[row].holds),
+          order: (row) => locks[row].holds?.max ?? -1,
+        },
+      ],
+      text: (row) => `${locks[row].name} ${locks[row].held} ${locks[row].lines.join(' ')}`,
+      lines: (row) => locks[row].lines,
+    });
+  },
+
+  timelines(host) {
+    new Timelines(host, { tracks: data.timelines, texts, clock });
+  },
+
+  threads(host) {
+    const { name, doing, place, holds } = data.threads;
+    const of = (column) => (row) => texts[column[row]];
+    new List(host, {
+      name: 'threads',
+      thing: 'thread',
+      count: name.length,
+      columns: [
+        { title: 'Thread', className: 'name', cell: of(name), order: of(name) },
+        { title: 'Does', className: 'text', cell: of(doing), order: of(doing) },
+        {
+          title: 'Holds',
+          className: 'number',
+          cell: (row) => number(holds[row]),
+          order: (row) => holds[row],
+        },
+        { title: 'At', className: 'text code m', cell: of(place), order: of(place) },
+      ],
+      text: (row) => `${texts[name[row]]} ${texts[doing[row]]} ${texts[place[row]]}`,
+      lines: (row) =>
+        [
+          texts[name[row]],
+          texts[doing[row]],
+          texts[place[row]] && `at ${texts[place[row]]}`,
+          holds[row] ? `holds ${plural(holds[row], 'lock')}` : '',
+        ].filter((line) => line),
+    });
+  },
+
+  events(host) {
+    const { at, word, thread, text, place } = data.events;
+    const kind = (row) => el('span', { class: `word ${texts[word[row]]}` }, texts[word[row]]);
+    new List(host, {
+      name: 'events',
+      thing: 'event',
+      count: at.length,
+      columns: [
+        { title: 'Time (UTC)', className: 'time', cell: (row) => clock(at[row]) },
+        { title: 'Level', className: 'level', cell: kind },
+        { title: 'Thread', className: 'name s', cell: (row) => texts[thread[row]] },
+        { title: 'Said', className: 'text wide', cell: (row) => texts[text[row]] },
+        { title: 'At', className: 'text code l', cell: (row) => texts[place[row]] },
+      ],
+      text: (row) => `${texts[word[row]]} ${texts[thread[row]]} ${texts[text[row]]} ${texts[place[row]]}`,
+      lines: (row) =>
+        [
+          at[row] === null ? 'at an unknown time' : `${day(at[row])}${clock(at[row])} UTC`,
+          `${texts[thread[row]]}, ${texts[word[row]]}`,
+          texts[text[row]],
+          texts[place[row]],
+        ].filter((line) => line),
+    });
+  },
+
+  spans(host) {
+    const { spans } = data;
+    const took = (at) => ({
+      className: at === 1 || at === 2 ? 'number m' : 'number',
+      cell: (row) => (spans[row].took ? duration(spans[row].took[at]) : ''),
+      order: (row) => spans[row].took?.[at] ?? -1,
+    });
+    new List(host, {
+      name: 'spans',
+      thing: 'span',
+      count: spans.length,
+      columns: [
+        {
+          title: 'Span',
+          className: 'name',
+          cell: (row) => texts[spans[row].name],
+          order: (row) => texts[spans[row].name],
+        },
+        { title: 'At', className: 'text code l', cell: (row) => texts[spans[row].place] },
+        {
+          title: 'Open',
+          className: 'number',
+          cell: (row) => number(spans[row].open),
+          order: (row) => spans[row].open,
+        },
+        {
+          title: 'Ended',
+          className: 'number',
+          cell: (row) => number(spans[row].ended),
+          order: (row) => spans[row].ended,
+        },
+        { title: 'p50', ...took(0) },
+        { title: 'p90', ...took(1) },
+        { title: 'p99', ...took(2) },
+        { title: 'Max', ...took(3) },
+        {
+          title: 'In all',
+          className: 'number m',
+          cell: (row) => (spans[row].total ? duration(spans[row].total) : ''),
+          order: (row) => spans[row].total,
+        },
+      ],
+      text: (row) => `${texts[spans[row].name]} ${texts[spans[row].place]} ${spans[row].lines.join(' ')}`,
+      lines: (row) => spans[row].lines,
+    });
+  },
+};
+
+for (const host of document.querySelectorAll('[data-list]')) sections[host.dataset.list](host);
+
+const theme = document.getElementById('theme');
+const THEMES = ['auto', 'light', 'dark'];
+theme.addEventListener('click', () => {
+  const next = THEMES[(THEMES.indexOf(document.documentElement.dataset.theme ?? 'auto') + 1) % THEMES.length];
+  document.documentElement.dataset.theme = next;
+  theme.textContent = `Colours: ${next}`;
+  document.dispatchEvent(new Event('themechange'));
+});

@@ -1,0 +1,318 @@
+// Timelines: a row for each thread, with its waits, holds and spans over one axis of time.
+
+const KINDS = [
+  'holds',
+  'waits for',
+  'waits on a condition variable, with',
+  'waits at',
+  'waits for the end of',
+  'is in',
+];
+const COLOURS = ['--hold', '--wait', '--condition', '--sleep', '--join', '--span'];
+const LEGEND = [
+  'holds a lock',
+  'waits for a lock',
+  'waits on a condition',
+  'waits at a semaphore, barrier or channel',
+  'waits for a thread',
+  'is in a span',
+];
+/** Of a row: where each kind is drawn, as the top and the height, in parts of the row's. */
+const LANES = [
+  [0.62, 0.24],
+  [0.28, 0.28],
+  [0.28, 0.28],
+  [0.28, 0.28],
+  [0.28, 0.28],
+  [0.1, 0.12],
+];
+const [KIND, TEXT, BEGIN, LENGTH, OPEN, PLACE] = [0, 1, 2, 3, 4, 5];
+
+class Timelines {
+  constructor(host, { tracks, texts, clock }) {
+    Object.assign(this, { tracks, texts, clock });
+    this.colours = [];
+    const ends = tracks.flatMap((track) => track.slices.map((slice) => slice[BEGIN] + slice[LENGTH]));
+    const begins = tracks.flatMap((track) => track.slices.map((slice) => slice[BEGIN]));
+    const least = (all, least) => all.reduce((a, b) => Math.min(a, b), least);
+    this.from = least(begins, Infinity);
+    this.until = -least(
+      ends.map((end) => -end),
+      Infinity,
+    );
+    if (!(this.until > this.from)) [this.from, this.until] = [this.from || 0, (this.from || 0) + 1e6];
+    const margin = (this.until - this.from) * 0.01;
+    this.all = [this.from - margin, this.until + margin];
+    this.view = [...this.all];
+    this.at = null;
+    this.axis = el('canvas', { class: 'axis', 'aria-hidden': 'true' });
+    this.said = el('output', { class: 'slice', 'aria-live': 'polite' });
+    this.said.textContent = HINT;
+    const button = (text, label, act) => {
+      const made = el('button', { type: 'button', 'aria-label': label }, text);
+      made.addEventListener('click', act);
+      return made;
+    };
+    const buttons = el(
+      'span',
+      { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },
+      button('−', 'Show more time', () => this.zoom(2)),
+      button('+', 'Show less time', () => this.zoom(0.5)),
+      button('Fit', 'Show all time', () => this.show(this.all)),
+    );
+    const legend = el('ul', { class: 'legend', 'aria-label': 'Colours' });
+    const kinds = new Set(tracks.flatMap((track) => track.slices.map((slice) => slice[KIND])));
+    LEGEND.forEach((text, kind) => {
+      if (kinds.has(kind)) legend.append(el('li', { class: `kind${kind}` }, text));
+    });
+    host.append(legend);
+    this.list = new List(host, {
+      name: 'timelines',
+      thing: 'timeline',
+      rowHeight: 30,
+      count: tracks.length,
+      tools: [buttons],
+      columns: [
+        { title: 'Thread', className: 'name', cell: (row) => texts[tracks[row].name] },
+        { title: 'Time', head: this.axis, className: 'track', cell: (row) => this.canvas(row) },
+      ],
+      text: (row) =>
+        `${texts[tracks[row].name]} ${[...new Set(tracks[row].slices.map((slice) => slice[TEXT]))]
+          .map((text) => texts[text])
+          .join(' ')}`,
+      lines: (row) => this.lines(row),
+      drawn: () => this.paint(),
+    });
+    host.append(this.said);
+    this.list.grid.addEventListener('keydown', (event) => this.key(event));
+    this.list.body.addEventListener('pointermove', (event) => this.hover(event));
+    this.list.body.addEventListener('pointerdown', (event) => this.grab(event));
+    this.list.body.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
+    const repaint = () => {
+      this.colours = [];
+      this.list.later();
+    };
+    document.addEventListener('themechange', repaint);
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', repaint);
+  }
+
+  canvas(row) {
+    const { slices, undated } = this.tracks[row];
+    const of = (...kinds) => slices.filter((slice) => kinds.includes(slice[KIND]));
+    const longest = of(1, 2, 3, 4).reduce((a, b) => (b[LENGTH] > (a?.[LENGTH] ?? -1) ? b : a), null);
+    const most = longest ? `; the longest wait took ${duration(longest[LENGTH])}` : '';
+    const label =
+      `${plural(of(1, 2, 3, 4).length, 'wait')}, ${plural(of(0).length, 'hold')}, ${plural(of(5).length, 'span')}` +
+      `${most}${undated ? `; ${undated} more without times` : ''}`;
+    return el('canvas', { role: 'img', 'aria-label': label, 'data-row': String(row) });
+  }
+
+  lines(row) {
+    const { slices, undated, left_out: leftOut } = this.tracks[row];
+    const longest = slices
+      .slice()
+      .sort((a, b) => b[LENGTH] - a[LENGTH])
+      .slice(0, 5);
+    const lines = ['The longest:', ...longest.map((slice) => this.sentence(row, slice))];
+    if (undated > 0) lines.push(`${undated} more without times`);
+    if (leftOut > 0) lines.push(`${plural(leftOut, 'older one')} left out`);
+    return lines;
+  }
+
+  sentence(row, slice) {
+    const still = slice[OPEN] ? ', and goes on' : '';
+    const place = slice[PLACE] ? `, at ${this.texts[slice[PLACE]]}` : '';
+    return (
+      `${this.texts[this.tracks[row].name]} ${KINDS[slice[KIND]]} ${this.texts[slice[TEXT]]} for ` +
+      `${duration(slice[LENGTH])}${still}, from ${this.clock(slice[BEGIN])}${place}`
+    );
+  }
+
+  /** Makes a canvas as sharp as the screen. */
+  static prepare(canvas) {
+    const { width, height } = canvas.getBoundingClientRect();
+    const scale = window.devicePixelRatio || 1;
+    canvas.width = Math.max(1, Math.round(width * scale));
+    canvas.height = Math.max(1, Math.round(height * scale));
+    const context = canvas.getContext('2d');
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    return { context, width, height };
+  }
+
+  paint() {
+    if (this.colours.length === 0) {
+      const style = getComputedStyle(document.documentElement);
+      const probe = el('i', {});
+      document.body.append(probe);
+      // Custom properties are texts: an element makes colours of them.
+      this.colours = [...COLOURS, '--muted', '--line', '--ink'].map((name) => {
+        probe.style.color = `var(${name})`;
+        return getComputedStyle(probe).color || style.color;
+      });
+      probe.remove();
+    }
+    this.ticks();
+    for (const canvas of this.list.body.querySelectorAll('canvas'))
+      this.track(canvas, Number(canvas.dataset.row));
+  }
+
+  x(time, width) {
+    return ((time - this.view[0]) / (this.view[1] - this.view[0])) * width;
+  }
+
+  track(canvas, row) {
+    const { context, width, height } = Timelines.prepare(canvas);
+    const [from, until] = this.view;
+    context.fillStyle = this.colours[7];
+    context.fillRect(0, height - 1, width, 1);
+    for (const kinds of [[5], [0], [2, 3, 4], [1]]) {
+      for (const slice of this.tracks[row].slices) {
+        if (!kinds.includes(slice[KIND]) || slice[BEGIN] > until || slice[BEGIN] + slice[LENGTH] < from)
+          continue;
+        const x = Math.max(-1, this.x(slice[BEGIN], width));
+        const end = Math.min(width + 1, this.x(slice[BEGIN] + slice[LENGTH], width));
+        const [top, part] = LANES[slice[KIND]];
+        context.fillStyle = this.colours[slice[KIND]];
+        context.fillRect(x, top * height, Math.max(end - x, 1), part * height);
+      }
+    }
+    if (this.at?.row === row) {
+      const slice = this.tracks[row].slices[this.at.index];
+      const x = this.x(slice[BEGIN], width);
+      const [top, part] = LANES[slice[KIND]];
+      context.strokeStyle = this.colours[8];
+      context.lineWidth = 2;
+      context.strokeRect(
+        x,
+        top * height,
+        Math.max(this.x(slice[BEGIN] + slice[LENGTH], width) - x, 2),
+        part * height,
+      );
+    }
+  }
+
+  ticks() {
+    const { context, width, height } = Timelines.prepare(this.axis);
+    const [from, until] = this.view;
+    const most = Math.max(2, Math.floor(width / 110));
+    const raw = (until - from) / most;
+    const power = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].map((times) => times * power).find((one) => one >= raw);
+    context.font = '11px system-ui, sans-serif';
+    context.textBaseline = 'middle';
+    for (let time = Math.ceil(from / step) * step; time <= until; time += step) {
+      const x = this.x(time, width);
+      context.fillStyle = this.colours[7];
+      context.fillRect(x, height - 6, 1, 6);
+      context.fillStyle = this.colours[6];
+      const since = time - this.from;
+      const text =
+        Math.abs(since) < step / 2 ? '0' : `${since < 0 ? '−' : '+'}${duration(Math.round(Math.abs(since)))}`;
+      if (x + context.measureText(text).width < width) context.fillText(text, x + 3, height / 2);
+    }
+  }
+
+  show([from, until]) {
+    const least = 1000;
+    if (until - from < least) until = from + least;
+    this.view = [from, until];
+    this.list.later();
+  }
+
+  /** Shows so many times as much time, around a moment. */
+  zoom(times, around) {
+    const [from, until] = this.view;
+    const slice = this.at && this.tracks[this.at.row].slices[this.at.index];
+    const middle = around ?? (slice ? slice[BEGIN] + slice[LENGTH] / 2 : (from + until) / 2);
+    const length = Math.min((until - from) * times, this.all[1] - this.all[0]);
+    const part = Math.min(1, Math.max(0, (middle - from) / (until - from)));
+    this.clamp(middle - part * length, length);
+  }
+
+  clamp(from, length) {
+    const first = Math.max(this.all[0], Math.min(from, this.all[1] - length));
+    this.show([first, first + length]);
+  }
+
+  key(event) {
+    if (event.target !== this.list.grid || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === '+' || event.key === '=') this.zoom(0.5);
+    else if (event.key === '-') this.zoom(2);
+    else if (event.key === '0') this.show(this.all);
+    else if (event.key === 'ArrowLeft' || event.key === 'ArrowRight')
+      this.step(event.key === 'ArrowRight' ? 1 : -1);
+    else return;
+    event.preventDefault();
+  }
+
+  /** Goes to the next slice of the selected thread, and says what it is. */
+  step(by) {
+    if (this.list.selected() === undefined) this.list.select(0);
+    const row = this.list.selected();
+    const { slices } = this.tracks[row];
+    if (slices.length === 0) return;
+    const index = this.at?.row === row ? this.at.index + by : by > 0 ? 0 : slices.length - 1;
+    this.at = { row, index: Math.max(0, Math.min(slices.length - 1, index)) };
+    const slice = slices[this.at.index];
+    const length = this.view[1] - this.view[0];
+    if (slice[BEGIN] < this.view[0] || slice[BEGIN] > this.view[1])
+      this.clamp(slice[BEGIN] - length / 2, length);
+    this.said.textContent = this.sentence(row, slice);
+    this.list.later();
+  }
+
+  /** The slice under the pointer. */
+  hover(event) {
+    const canvas = event.target.closest('canvas');
+    if (!canvas || this.grabbed) return;
+    const box = canvas.getBoundingClientRect();
+    const row = Number(canvas.dataset.row);
+    const time = this.view[0] + ((event.clientX - box.left) / box.width) * (this.view[1] - this.view[0]);
+    const near = (2 / box.width) * (this.view[1] - this.view[0]);
+    const y = (event.clientY - box.top) / box.height;
+    const isThere = (slice) => {
+      const [top, part] = LANES[slice[KIND]];
+      return (
+        time >= slice[BEGIN] - near &&
+        time <= slice[BEGIN] + slice[LENGTH] + near &&
+        y >= top &&
+        y <= top + part
+      );
+    };
+    const there = this.tracks[row].slices.filter(isThere).sort((a, b) => a[LENGTH] - b[LENGTH])[0];
+    this.said.textContent = there ? this.sentence(row, there) : HINT;
+  }
+
+  /** Moves the view with the pointer. */
+  grab(event) {
+    const canvas = event.target.closest('canvas');
+    if (!canvas || event.button !== 0) return;
+    const { width } = canvas.getBoundingClientRect();
+    const [from, until] = this.view;
+    const start = event.clientX;
+    this.grabbed = true;
+    const move = (to) => this.clamp(from - ((to.clientX - start) / width) * (until - from), until - from);
+    const end = () => {
+      this.grabbed = false;
+      removeEventListener('pointermove', move);
+      removeEventListener('pointerup', end);
+      removeEventListener('pointercancel', end);
+    };
+    addEventListener('pointermove', move);
+    addEventListener('pointerup', end);
+    addEventListener('pointercancel', end);
+  }
+
+  wheel(event) {
+    const canvas = event.target.closest('canvas');
+    if (!canvas || !(event.ctrlKey || event.shiftKey)) return;
+    event.preventDefault();
+    const box = canvas.getBoundingClientRect();
+    const time = this.view[0] + ((event.clientX - box.left) / box.width) * (this.view[1] - this.view[0]);
+    this.zoom((event.deltaY || event.deltaX) > 0 ? 1.25 : 0.8, time);
+  }
+}
+
+const HINT =
+  'Point at a bar to read it. Drag to move; + and − or Shift with the wheel to zoom. With keys: up and down ' +
+  'choose a thread, left and right a bar.';
