@@ -8,8 +8,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod browser;
 mod duckdb;
 mod firefox;
 mod perfetto;
 mod prometheus;
+mod report;
 mod tools;
