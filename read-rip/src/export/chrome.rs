@@ -3,7 +3,7 @@
 //! * Each thread is a track, with slices of its waits, holds and spans. Slices that do not lie within each other are
 //!   asynchronous ones, because a viewer takes slices of a track as nested.
 //! * Each lock is a track of a process of its own, with slices of its holders, and a counter of the threads that wait.
-//! * An arrow leads from a release to the end of the wait that it ended.
+//! * An arrow leads from a hold to the one that its release made possible.
 //!
 //! Times are microseconds since boot, with decimals.
 
@@ -182,7 +182,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Arrows from the releases of a lock to the ends of the waits that they ended.
+    /// Arrows from the releases of a lock to the holds that they made possible.
     fn arrows(&mut self, uses: &LockUses, names: &LockNames<'_>) -> io::Result<()> {
         for arrow in uses.arrows() {
             let track = |of: &Use| {
@@ -190,9 +190,13 @@ impl Writer<'_> {
                 (u64::from(thread.pid), u64::from(thread.tid))
             };
             let id = Some(self.next_id());
-            // Both ends are within their slices, which an arrow is bound to.
+            // Both ends are within the slices that the arrow is bound to. A viewer takes the older slice for its begin,
+            // and the wait may be older than the hold of which the release is. An asynchronous slice has no arrows.
             let from_ns = arrow.released.end_ns.saturating_sub(1).max(arrow.released.begin_ns);
-            let to_ns = arrow.wait.end_ns.saturating_sub(1).max(from_ns);
+            let to_ns = match arrow.acquired.is_nested {
+                true => arrow.acquired.begin_ns,
+                false => arrow.wait.end_ns.saturating_sub(1).max(from_ns),
+            };
             let from = track(&arrow.released);
             self.event(&TraceEvent { id, ..event("release", "s", "release", from, from_ns) })?;
             let end = event("release", "f", "release", track(&arrow.wait), to_ns);

@@ -22,6 +22,8 @@ pub(super) struct Use {
     pub(super) end_ns: u64,
     /// Whether it goes on.
     pub(super) is_open: bool,
+    /// Whether it ends before all slices of the thread end in which it begins.
+    pub(super) is_nested: bool,
 }
 
 /// How threads used one lock.
@@ -48,9 +50,15 @@ pub(super) struct Arrow {
 pub(super) fn lock_uses(threads: &[(ThreadId, Timeline)]) -> BTreeMap<LockId, LockUses> {
     let mut locks: BTreeMap<LockId, LockUses> = BTreeMap::new();
     for (thread, timeline) in threads {
-        for (slice, of) in timeline.slices.iter().enumerate() {
-            let one =
-                Use { thread: *thread, slice, begin_ns: of.begin_ns, end_ns: of.end_ns, is_open: of.is_open };
+        for ((slice, of), is_nested) in timeline.slices.iter().enumerate().zip(timeline.nested()) {
+            let one = Use {
+                thread: *thread,
+                slice,
+                begin_ns: of.begin_ns,
+                end_ns: of.end_ns,
+                is_open: of.is_open,
+                is_nested,
+            };
             match of.kind {
                 SliceKind::Wait(lock) => locks.entry(lock).or_default().waits.push(one),
                 SliceKind::Hold(lock) => locks.entry(lock).or_default().holds.push(one),
@@ -136,7 +144,7 @@ mod tests {
     use super::*;
 
     fn of(thread: ThreadId, begin_ns: u64, end_ns: u64) -> Use {
-        Use { thread, slice: 0, begin_ns, end_ns, is_open: false }
+        Use { thread, slice: 0, begin_ns, end_ns, is_open: false, is_nested: true }
     }
 
     #[test]

@@ -168,18 +168,22 @@ fn a_slice_says_where_it_began_and_the_trace_says_which_day_it_was() {
 }
 
 #[test]
-fn both_formats_of_timelines_show_the_same_slices_and_as_many_arrows() {
+fn both_formats_of_timelines_show_the_same_slices_and_arrows_from_the_hold_that_ended_to_the_next_one() {
+    // It waits for longer than the follower holds the lock, and gets it from the follower.
+    let last = Slot::thread("last", 6).event(WAIT, &[at(5.2), A]).event(RELEASED, &[at(8.0), at(6.5), A]);
+    let ring = talk().with_slots([last]);
     let slices =
         "select slice.name, slice.ts, slice.dur from slice where category != 'event' order by 2, 3, 1";
-    let arrows = "select count(*) as arrows from flow";
     let ask = |format| {
-        let (_fixture, trace) = exported(&talk(), format);
-        ask(&trace, &[slices, arrows, DEFECTS])
+        let (_fixture, trace) = exported(&ring, format);
+        ask(&trace, &[slices, ARROWS, DEFECTS])
     };
     let Some((one, other)) = ask("perfetto").zip(ask("chrome")) else { return };
-    assert_eq!(one[2], other[2]);
-    assert_eq!(one[0].len(), 9 + 4, "{one:#?}");
-    assert_eq!(one[..2], other[..2]);
+    assert_eq!(one, other);
+    assert_eq!((one[0].len(), one[2].len()), (9 + 4 + 3, 0), "{one:#?}");
+    let ends = |arrow: &Value| json!(row(arrow, &["source", "released", "target", "acquired"]));
+    let arrows: Vec<Value> = one[1].iter().map(ends).collect();
+    assert_eq!(arrows, [json!([1, 6000, 2, 6000]), json!([2, 6500, 6, 6500])]);
 }
 
 #[test]
