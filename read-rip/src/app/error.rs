@@ -68,6 +68,8 @@ pub(super) enum AppError {
     NeedsFolder,
     /// A file for another program that cannot be written.
     Export { path: PathBuf, source: io::Error },
+    /// A folder to write whose name is in use.
+    InTheWay { path: PathBuf },
     /// A recording that cannot be written.
     Record { path: PathBuf, source: io::Error },
     /// One reading, which no later one can differ from.
@@ -245,6 +247,11 @@ impl AppError {
                 format!("could not save the ring as {}", path.display()),
                 Some(source.to_string()),
                 Some("name a file in a directory with room for it with --output"),
+            ),
+            AppError::InTheWay { path } => (
+                format!("could not write {}: there is such a file or folder already", path.display()),
+                None,
+                Some("a folder replaces nothing: name another one with --output, or remove that one"),
             ),
             AppError::NeedsFolder => (
                 "this format writes several files, and no folder is named".to_owned(),

@@ -3,15 +3,16 @@
 //! It chooses what they show, and where the file goes. It formats nothing.
 
 use std::io::Write;
+use std::path::Path;
 
 use super::bare::functions;
 use super::check::Readings;
 use super::error::AppError;
 use super::judged::{self, Judged};
 use super::limits::limits;
-use super::output::{bytes, output, remark};
-use super::save::written;
+use super::output::{bytes, output};
 use super::timelines::{said, timelines};
+use super::written;
 use crate::cli::{Common, ExportArgs, ExportFormat};
 use crate::export::{self, SaidKind};
 use crate::locations::{FileNames, Limits, Locations};
@@ -48,6 +49,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
         ExportFormat::Firefox => Drawn::Firefox,
         ExportFormat::Dot => Drawn::Dot,
         ExportFormat::Folded => Drawn::Folded,
+        ExportFormat::Ctf => return trace(&path, args, wanted),
         ExportFormat::Ndjson => return judged::export(&path, Judged::Ndjson, args, wanted),
         ExportFormat::Openmetrics => return judged::export(&path, Judged::Openmetrics, args, wanted),
         ExportFormat::Parquet => return judged::export(&path, Judged::Parquet, args, wanted),
@@ -91,7 +93,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     };
     match &args.output {
         Some(target) => {
-            written(target, write).map_err(|source| AppError::Export { path: target.clone(), source })?;
+            written::file(target, write)?;
         }
         None if drawn == Drawn::Perfetto => {
             let mut out =
@@ -115,7 +117,21 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
         remarks.push(report::remarks::of_undated(undated));
     }
     if let Some(target) = &args.output {
-        remark(format_args!("Written to {}.", report::printable(&target.to_string_lossy())));
+        written::remark_of(target);
     }
     reading.remarks(wanted, &locations, &remarks)
+}
+
+/// Writes the folder of a trace.
+fn trace(path: &Path, args: &ExportArgs, wanted: &Common) -> Result<u8, AppError> {
+    let target = args.output.as_ref().ok_or(AppError::NeedsFolder)?;
+    let reading = super::log::read(path, wanted)?;
+    let limits = limits(&args.time, &reading)?;
+    let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
+    let program = reading.program();
+    let leftover = written::folder(target, |files| {
+        export::ctf(files, &program, &reading.snapshot, &mut locations, reading.horizon(), limits)
+    })?;
+    written::remark_of(target);
+    reading.remarks(wanted, &locations, &report::remarks::of_leftover(&leftover))
 }

@@ -11,10 +11,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::check::{Manner, Readings, judge};
 use super::error::AppError;
 use super::limits::limits;
-use super::output::{ERROR, SOUND, now_ns, output, remark};
+use super::output::{ERROR, SOUND, now_ns, output};
 use super::reading::Reading;
-use super::save::{Unfinished, beside, written};
 use super::timelines::said;
+use super::written::{self, Unfinished, beside};
 use crate::cli::{CheckArgs, Common, ExportArgs, RingArgs};
 use crate::export;
 use crate::export::tables::{Key, Moment, Ndjson, Parquet, Record, Table, fill};
@@ -85,12 +85,13 @@ fn write(
         to_stream(&mut out)?;
         return Ok(out.flush()?);
     };
-    let result = match format {
-        Judged::Parquet => parquet(record, target),
-        Judged::Ndjson | Judged::Openmetrics => written(target, to_stream),
-    };
-    result.map_err(|source| AppError::Export { path: target.clone(), source })?;
-    remark(format_args!("Written to {}.", printable(&target.to_string_lossy())));
+    match format {
+        Judged::Parquet => {
+            parquet(record, target).map_err(|source| AppError::Export { path: target.clone(), source })?;
+        }
+        Judged::Ndjson | Judged::Openmetrics => written::file(target, to_stream)?,
+    }
+    written::remark_of(target);
     Ok(())
 }
 

@@ -42,6 +42,7 @@ mod timelines;
 mod top;
 mod verdict;
 mod wrap;
+mod written;
 
 use std::io;
 use std::process::ExitCode;

@@ -9,11 +9,12 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::bare::functions;
 use super::check::{Manner, Readings, judge};
 use super::error::AppError;
-use super::output::{ERROR, SOUND, now_ns, remark};
+use super::output::{ERROR, SOUND, now_ns};
 use super::reading::Reading;
-use super::save::{name_of, written};
+
 use super::timelines::{said_in, timelines};
 use super::top::picture;
+use super::written::{self, name_of};
 use crate::cli::{CheckArgs, Common, ReportArgs, RingArgs};
 use crate::core::is_core;
 use crate::export::Said;
@@ -43,7 +44,7 @@ pub(super) fn report(args: &ReportArgs, wanted: &Common) -> Result<u8, AppError>
             let parts = Parts { found, checked, names, reading };
             parts.write(&record, args, &target, wanted)
         })?;
-    remark(format_args!("Written to {}.", report::printable(&target.to_string_lossy())));
+    written::remark_of(&target);
     // Findings are no failure of writing.
     Ok(if status == ERROR { ERROR } else { SOUND })
 }
@@ -138,8 +139,7 @@ impl Parts<'_> {
             boot_realtime_ns: report::realtime_ns(&reading.snapshot, 0),
             written: utc(now_ns()),
         };
-        let failed = |source| AppError::Export { path: target.to_owned(), source };
-        written(target, |out| page::page(out, &page)).map_err(failed)
+        written::file(target, |out| page::page(out, &page))
     }
 
     /// What is not shown, not known or damaged.

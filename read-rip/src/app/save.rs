@@ -19,6 +19,7 @@ use super::look::Look;
 use super::output::{now_ns, remark};
 use super::reading::Reading;
 use super::saved::{Context, State};
+use super::written::{Unfinished, beside, name_of};
 use crate::cli::{CheckArgs, Common, RingArgs, SaveArgs};
 use crate::core::is_core;
 use crate::report::printable;
@@ -53,10 +54,6 @@ pub(super) fn default_target(path: &Path) -> PathBuf {
     PathBuf::from(format!("{}.saved.gz", name_of(path)))
 }
 
-pub(super) fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or("ring".as_ref()).to_string_lossy().into_owned()
-}
-
 /// Writes the file. Returns its length, bytes.
 pub(super) fn write(
     source: &Source,
@@ -83,33 +80,6 @@ pub(super) fn write(
 
 fn finish(packed: GzEncoder<BufWriter<File>>) -> io::Result<File> {
     packed.finish()?.into_inner().map_err(io::IntoInnerError::into_error)
-}
-
-/// Where the file is until it is complete.
-pub(super) fn beside(target: &Path) -> PathBuf {
-    target.with_file_name(format!(".{}.{}", name_of(target), std::process::id()))
-}
-
-/// Writes a file beside its place, and renames it when it is complete.
-pub(super) fn written(target: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let beside = beside(target);
-    let unfinished = Unfinished(beside.clone());
-    let mut out = BufWriter::new(File::create(&beside)?);
-    write(&mut out)?;
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-    fs::rename(&beside, target)?;
-    std::mem::forget(unfinished);
-    Ok(())
-}
-
-/// Removed unless it is forgotten.
-pub(super) struct Unfinished(pub(super) PathBuf);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // There may be no such file yet.
-        let _ = fs::remove_file(&self.0);
-    }
 }
 
 /// The lengths of the images of a file, bytes.

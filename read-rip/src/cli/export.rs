@@ -40,6 +40,8 @@ pub enum ExportFormat {
     Perfetto,
     /// A timeline, and where threads are now, as a profile: <https://profiler.firefox.com>
     Firefox,
+    /// Each event of each history, as a folder in the Common Trace Format: `babeltrace2`, Trace Compass
+    Ctf,
     /// Who waits for whom now, as a graph: `dot -Tsvg`
     Dot,
     /// Flat tables, as lines of JSON: DuckDB, ClickHouse, jq

@@ -2,9 +2,10 @@
 //!
 //! It resolves nothing.
 
+use super::meaning::Meaning;
 use super::table::Locations;
 use crate::events::Event;
-use crate::ring::{OperandType, Slot, call_lock};
+use crate::ring::{OperandType, SiteFlags, Slot, call_flags, call_lock};
 
 impl Locations<'_> {
     /// The address of the lock that an event of a slot is about, if it is about one.
@@ -49,6 +50,15 @@ impl Locations<'_> {
         let before: u32 = types[..position].iter().filter_map(|operand| operand.words()).sum();
         let at = event.operands.start + before as usize;
         slot.words.get(at).filter(|_| event.operands.contains(&at)).map(|word| word.payload())
+    }
+
+    /// What the mark of an event says besides its kind.
+    pub fn flags_of(&self, slot: &Slot, event: &Event) -> SiteFlags {
+        if self.is_call(slot.pid, event.pc) {
+            let operand = slot.words.get(event.operands.start).map_or(0, |word| word.payload());
+            return call_flags(event.pc, operand);
+        }
+        self.meaning(slot.pid, event.pc).map_or(SiteFlags::NONE, Meaning::flags)
     }
 
     /// The words of the stack in an event; empty if it has none.

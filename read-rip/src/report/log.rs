@@ -110,7 +110,7 @@ pub fn entry_word(kind: EntryKind) -> &'static str {
 }
 
 /// The name of a level.
-pub(super) fn level_name(level: Level) -> &'static str {
+pub(crate) fn level_name(level: Level) -> &'static str {
     match level {
         Level::Trace => "trace",
         Level::Debug => "debug",

@@ -86,7 +86,7 @@ pub fn condensed(
 }
 
 /// The labels of the marks at a location, each once.
-fn labels<'a>(location: &Location, locations: &Locations<'a>) -> Vec<&'a str> {
+pub(crate) fn labels<'a>(location: &Location, locations: &Locations<'a>) -> Vec<&'a str> {
     let mut labels: Vec<&str> = Vec::new();
     for &site in location.sites.iter().take(MARKS_MAX) {
         let label = &*locations.site(site).label;

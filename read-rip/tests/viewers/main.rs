@@ -8,6 +8,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod babeltrace;
 mod browser;
 mod duckdb;
 mod firefox;

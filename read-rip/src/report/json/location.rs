@@ -62,7 +62,7 @@ impl JsonLocation<'_> {
 }
 
 /// What a site's mark means; `None` for kinds of later versions.
-fn kind_name(kind: SiteKind) -> Option<&'static str> {
+pub(crate) fn kind_name(kind: SiteKind) -> Option<&'static str> {
     match kind {
         SiteKind::Snap => Some("snap"),
         SiteKind::Progress => Some("progress"),

@@ -18,6 +18,7 @@ mod standing;
 mod threads;
 mod writer;
 
+pub(crate) use location::kind_name;
 pub use log::Said;
 pub use ring::{clock_level_name, process_state_name};
 pub use threads::thread_state_name;
