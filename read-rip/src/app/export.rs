@@ -77,15 +77,11 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
         if is_timeline { timelines(&model, &said, limits, args.threads) } else { (Vec::new(), 0) };
     threads.sort_by_key(|(id, _)| *id);
     let program = reading.program();
+    let realtime_ns = |at_ns| report::realtime_ns(&reading.snapshot, at_ns);
     let write = |out: &mut dyn Write| match drawn {
         Drawn::Chrome => export::chrome(out, &program, &names, &threads, &said),
-        Drawn::Perfetto => {
-            let now_ns = model.now_ns.unwrap_or_default();
-            let clock = report::realtime_ns(&reading.snapshot, now_ns).map(|real_ns| (now_ns, real_ns));
-            export::perfetto(out, &program, &names, &threads, &said, clock)
-        }
+        Drawn::Perfetto => export::perfetto(out, &program, &names, &threads, &said, realtime_ns),
         Drawn::Firefox => {
-            let realtime_ns = |at_ns| report::realtime_ns(&reading.snapshot, at_ns);
             export::firefox(out, &program, &names, (&threads, &said), &frames, realtime_ns)
         }
         Drawn::Dot => export::dot(out, &names),

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::timeline::{Said, SaidKind, Slice, Timeline, of_slot};
+use super::timeline::{Said, Slice, Timeline, of_slot};
 use super::uses::{LockUses, Use, lock_uses, locks_of, processes, slice_words};
 use crate::locks::{LockId, ThreadId};
 use crate::printable::printable;
@@ -119,7 +119,7 @@ pub fn chrome(
             writer.slice(slice, is_nested, track, names)?;
         }
         for said in of_slot(said, thread.slot) {
-            if let SaidKind::Event(Some(at_ns)) = said.kind {
+            if let Some(at_ns) = said.at_ns() {
                 let (text, args) = (printable(&said.text), json!({ "place": printable(&said.place) }));
                 writer.event(&TraceEvent {
                     s: Some("t"),

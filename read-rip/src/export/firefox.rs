@@ -18,8 +18,8 @@ use fxprof_processed_profile::{
 };
 
 use super::folded::{awaited, places};
-use super::timeline::{Said, SaidKind, Slice, SliceKind, Timeline, of_slot};
-use super::uses::slice_words;
+use super::timeline::{Said, Slice, SliceKind, Timeline, of_slot};
+use super::uses::{bounds, slice_words};
 use crate::locks::{LockId, ThreadId};
 use crate::printable::printable;
 use crate::report::{LockNames, StackFrames};
@@ -99,14 +99,6 @@ struct Writer<'n> {
     last_ns: u64,
 }
 
-/// When an event was, ns since boot.
-fn event_ns(said: &Said) -> Option<u64> {
-    match said.kind {
-        SaidKind::Event(at_ns) => at_ns,
-        SaidKind::Span(_) | SaidKind::Open(_) => None,
-    }
-}
-
 /// Writes what these threads did, and what they said, ordered by slots. `program` is what their process is called.
 /// `realtime_ns` makes a moment since boot one since 1970, if the ring says when that was.
 ///
@@ -121,10 +113,7 @@ pub fn firefox(
     frames: &StackFrames,
     realtime_ns: impl Fn(u64) -> Option<u64>,
 ) -> io::Result<()> {
-    let slices = || threads.iter().flat_map(|(_, timeline)| &timeline.slices);
-    let events = || said.iter().filter_map(event_ns).chain(names.model.now_ns);
-    let zero_ns = slices().map(|slice| slice.begin_ns).chain(events()).min().unwrap_or_default();
-    let last_ns = slices().map(|slice| slice.end_ns).chain(events()).max().unwrap_or_default();
+    let (zero_ns, last_ns) = bounds(threads, said, names.model.now_ns).unwrap_or(0..=0).into_inner();
     let real_ms = realtime_ns(zero_ns).map_or(0.0, |real_ns| real_ns as f64 / 1e6);
     let reference = ReferenceTimestamp::from_millis_since_unix_epoch(real_ms);
     let mut profile = Profile::new(&printable(program), reference, SamplingInterval::from_millis(1));
@@ -224,7 +213,7 @@ impl Writer<'_> {
     }
 
     fn event(&mut self, thread: ThreadHandle, said: &Said) {
-        let Some(at_ns) = event_ns(said) else { return };
+        let Some(at_ns) = said.at_ns() else { return };
         let texts = ["event", &*printable(&said.text), &*printable(&said.place), ""];
         let [name, text, place, state] = texts.map(|text| self.profile.intern_string(text));
         let category = self.category("event");

@@ -53,6 +53,16 @@ pub struct Said {
     pub kind: SaidKind,
 }
 
+impl Said {
+    /// When it was, ns since boot, if it is an event and its time is known.
+    pub fn at_ns(&self) -> Option<u64> {
+        match self.kind {
+            SaidKind::Event(at_ns) => at_ns,
+            SaidKind::Span(_) | SaidKind::Open(_) => None,
+        }
+    }
+}
+
 /// What the owner of a slot said, if all that was said is ordered by slots.
 pub fn of_slot(said: &[Said], slot: Option<usize>) -> &[Said] {
     let Some(slot) = slot else { return &[] };

@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
-use super::timeline::{Slice, SliceKind, Timeline};
+use super::timeline::{Said, Slice, SliceKind, Timeline};
 use crate::locks::{LockId, ThreadId};
 use crate::printable::printable;
 use crate::report::LockNames;
@@ -132,6 +133,19 @@ pub(super) fn processes(
 ) -> BTreeSet<u32> {
     let of_locks = locks.keys().map(|&lock| names.model.locks[lock].pid);
     threads.iter().map(|(id, _)| names.model.threads[*id].pid).chain(of_locks).collect()
+}
+
+/// The first and the last moment of these timelines and events, ns since boot, with the time of the reading.
+pub(super) fn bounds(
+    threads: &[(ThreadId, Timeline)],
+    said: &[Said],
+    now_ns: Option<u64>,
+) -> Option<RangeInclusive<u64>> {
+    let slices = || threads.iter().flat_map(|(_, timeline)| &timeline.slices);
+    let events = || said.iter().filter_map(Said::at_ns).chain(now_ns);
+    let first_ns = slices().map(|slice| slice.begin_ns).chain(events()).min()?;
+    let last_ns = slices().map(|slice| slice.end_ns).chain(events()).max()?;
+    Some(first_ns..=last_ns)
 }
 
 /// What the track of a process's locks is called.

@@ -18,8 +18,8 @@ use self::messages::{
     ChildOrdering, CounterDescriptor, ProcessDescriptor, SiblingMerge, ThreadDescriptor, TrackDescriptor,
 };
 use self::packets::{Category, Packets, What};
-use super::timeline::{Said, SaidKind, Timeline, lanes, of_slot};
-use super::uses::{LockUses, lock_uses, locks_of, processes, slice_words};
+use super::timeline::{Said, Timeline, lanes, of_slot};
+use super::uses::{LockUses, bounds, lock_uses, locks_of, processes, slice_words};
 use crate::locks::{LockId, ThreadId};
 use crate::printable::printable;
 use crate::report::LockNames;
@@ -52,7 +52,7 @@ struct Writer<'w, 'n> {
 }
 
 /// Writes what these threads did, and what they said, ordered by slots. `program` is what their process is called.
-/// `clock` is a moment, as ns since boot and as ns since 1970, if that is known.
+/// `realtime_ns` makes a moment since boot one since 1970, if the ring says when that was.
 ///
 /// # Errors
 ///
@@ -63,9 +63,12 @@ pub fn perfetto(
     names: &LockNames<'_>,
     threads: &[(ThreadId, Timeline)],
     said: &[Said],
-    clock: Option<(u64, u64)>,
+    realtime_ns: impl Fn(u64) -> Option<u64>,
 ) -> io::Result<()> {
     let locks = lock_uses(threads);
+    // The trace processor knows no date before the moment of which it knows both times.
+    let first_ns = bounds(threads, said, names.model.now_ns).map_or(0, |bounds| *bounds.start());
+    let clock = realtime_ns(first_ns).map(|real_ns| (first_ns, real_ns));
     let packets = Packets::new(out, clock)?;
     // Numbers of other tracks are random, so those of two processes must differ in what is not counted.
     let next_track = u64::from(names.model.pid) << 32 | 1;
@@ -102,7 +105,7 @@ pub fn perfetto(
             writer.slices(lane, slices, what)?;
         }
         for said in of_slot(said, names.model.threads[*id].slot) {
-            if let SaidKind::Event(Some(at_ns)) = said.kind {
+            if let Some(at_ns) = said.at_ns() {
                 let name = printable(&said.text).into_owned();
                 let place = printable(&said.place).into_owned();
                 let what = What { name, place, category: Some(Category::Event), ..What::default() };
