@@ -11,10 +11,10 @@ use super::error::AppError;
 use super::judged::{self, Judged};
 use super::limits::limits;
 use super::output::{bytes, output};
-use super::timelines::{said, timelines};
+use super::timelines::{all_timelines, choose, said};
 use super::written;
 use crate::cli::{Common, ExportArgs, ExportFormat};
-use crate::export::{self, SaidKind};
+use crate::export::{self, Contention, SaidKind};
 use crate::locations::{FileNames, Limits, Locations};
 use crate::report::{self, LockNames, counted};
 
@@ -73,17 +73,16 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     let texts = report::location_texts(&locations, &files, false);
     let seen = reading.seen_names(&objects);
     let names = LockNames { model: &model, locations: &locations, texts: &texts, seen };
-    let (mut threads, left_out) =
-        if is_timeline { timelines(&model, &said, limits, args.threads) } else { (Vec::new(), 0) };
+    let mut threads = if is_timeline { all_timelines(&model, &said, limits) } else { Vec::new() };
+    let contention = Contention::of(&threads);
+    let left_out = choose(&mut threads, &model, args.threads);
     threads.sort_by_key(|(id, _)| *id);
     let program = reading.program();
     let realtime_ns = |at_ns| report::realtime_ns(&reading.snapshot, at_ns);
     let write = |out: &mut dyn Write| match drawn {
-        Drawn::Chrome => export::chrome(out, &program, &names, &threads, &said),
-        Drawn::Perfetto => export::perfetto(out, &program, &names, &threads, &said, realtime_ns),
-        Drawn::Firefox => {
-            export::firefox(out, &program, &names, (&threads, &said), &frames, realtime_ns)
-        }
+        Drawn::Chrome => export::chrome(out, &program, &names, &threads, &said, &contention),
+        Drawn::Perfetto => export::perfetto(out, &program, &names, &threads, &said, &contention, realtime_ns),
+        Drawn::Firefox => export::firefox(out, &program, &names, (&threads, &said), &frames, realtime_ns),
         Drawn::Dot => export::dot(out, &names),
         Drawn::Folded => export::folded(out, &program, &names, &frames),
     };

@@ -65,20 +65,31 @@ pub(super) fn timelines(
     limits: Limits,
     most: usize,
 ) -> (Vec<(ThreadId, Timeline)>, usize) {
+    let mut all = all_timelines(model, said, limits);
+    let left_out = choose(&mut all, model, most);
+    (all, left_out)
+}
+
+/// The timelines of all threads, in the order of the model.
+pub(super) fn all_timelines(model: &LockModel, said: &[Said], limits: Limits) -> Vec<(ThreadId, Timeline)> {
     let of = |(id, thread): (ThreadId, _)| {
         let thread: &crate::locks::ThreadLocks = thread;
         let mut timeline = Timeline::of(thread, export::of_slot(said, thread.slot), model);
         timeline.slices.retain(|slice| limits.overlap(Some(slice.begin_ns), Some(slice.end_ns)));
         (id, timeline)
     };
+    model.threads.iter().enumerate().map(of).collect()
+}
+
+/// Keeps the threads that matter most, and puts these first. Returns how many are left out.
+pub(super) fn choose(threads: &mut Vec<(ThreadId, Timeline)>, model: &LockModel, most: usize) -> usize {
     let is_involved = |id: ThreadId| {
         let thread = &model.threads[id];
         let is_wanted = |hold: &crate::locks::Hold| !model.locks[hold.lock].waiters.is_empty();
         (thread.holds.iter().any(is_wanted), thread.is_blocked())
     };
-    let mut all: Vec<(ThreadId, Timeline)> = model.threads.iter().enumerate().map(of).collect();
-    all.sort_by_key(|(id, timeline)| std::cmp::Reverse((is_involved(*id), timeline.slices.len())));
-    let left_out = all.len().saturating_sub(most);
-    all.truncate(most);
-    (all, left_out)
+    let left_out = threads.len().saturating_sub(most);
+    threads.sort_by_key(|(id, timeline)| std::cmp::Reverse((is_involved(*id), timeline.slices.len())));
+    threads.truncate(most);
+    left_out
 }

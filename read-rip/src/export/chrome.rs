@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::timeline::{Said, Slice, Timeline, of_slot};
-use super::uses::{LockUses, Use, lock_uses, locks_of, processes, slice_words};
+use super::uses::{Arrow, Contention, LockUses, Use, lock_uses, locks_of, processes, slice_words};
 use crate::locks::{LockId, ThreadId};
 use crate::printable::printable;
 use crate::report::LockNames;
@@ -92,7 +92,8 @@ fn event<'a>(
     TraceEvent { name, ph, cat, pid, tid, ts: Micros(at_ns), dur, id, bp, s, args: json!({}) }
 }
 
-/// Writes the events of these threads, and what they said, ordered by slots. `program` is what their process is called.
+/// Writes the events of these threads, and what they said, ordered by slots. `program` is what their process is called,
+/// and `contention` is that of all threads.
 ///
 /// # Errors
 ///
@@ -103,10 +104,12 @@ pub fn chrome(
     names: &LockNames<'_>,
     threads: &[(ThreadId, Timeline)],
     said: &[Said],
+    contention: &Contention,
 ) -> io::Result<()> {
     out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
     let mut writer = Writer { out, is_first: true, next_id: 0 };
     let locks = lock_uses(threads);
+    let shown = threads.iter().map(|(id, _)| *id).collect();
     for pid in processes(threads, &locks, names) {
         writer.name("process_name", pid.into(), 0, &printable(program))?;
         writer.name("process_name", LOCKS + u64::from(pid), 0, &locks_of(program))?;
@@ -130,8 +133,8 @@ pub fn chrome(
         }
     }
     for (lock, uses) in &locks {
-        writer.lock(*lock, uses, names)?;
-        writer.arrows(uses, names)?;
+        writer.lock(*lock, uses, contention.waiters(*lock), names)?;
+        writer.arrows(contention.arrows(*lock, &shown), names)?;
     }
     writer.out.write_all(b"\n]}\n")
 }
@@ -162,7 +165,13 @@ impl Writer<'_> {
     }
 
     /// The track of a lock, with its holders, and how many threads waited for it.
-    fn lock(&mut self, lock: LockId, uses: &LockUses, names: &LockNames<'_>) -> io::Result<()> {
+    fn lock(
+        &mut self,
+        lock: LockId,
+        uses: &LockUses,
+        waiters: &[(u64, usize)],
+        names: &LockNames<'_>,
+    ) -> io::Result<()> {
         let track = (LOCKS + u64::from(names.model.locks[lock].pid), lock as u64 + 1);
         let name = names.lock(&names.model.locks[lock]);
         self.name("thread_name", track.0, track.1, &name)?;
@@ -175,7 +184,7 @@ impl Writer<'_> {
             self.event(&TraceEvent { id, ..event(&name, "e", "holder", track, hold.end_ns) })?;
         }
         let name = format!("waiters of {name}");
-        for (at_ns, threads) in uses.waiters() {
+        for &(at_ns, threads) in waiters {
             let args = json!({ "threads": threads });
             self.event(&TraceEvent { args, ..event(&name, "C", "waiters", track, at_ns) })?;
         }
@@ -183,8 +192,12 @@ impl Writer<'_> {
     }
 
     /// Arrows from the releases of a lock to the holds that they made possible.
-    fn arrows(&mut self, uses: &LockUses, names: &LockNames<'_>) -> io::Result<()> {
-        for arrow in uses.arrows() {
+    fn arrows<'a>(
+        &mut self,
+        arrows: impl Iterator<Item = &'a Arrow>,
+        names: &LockNames<'_>,
+    ) -> io::Result<()> {
+        for arrow in arrows {
             let track = |of: &Use| {
                 let thread = &names.model.threads[of.thread];
                 (u64::from(thread.pid), u64::from(thread.tid))

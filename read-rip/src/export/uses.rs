@@ -2,7 +2,7 @@
 //! words for slices. So all formats of timelines say the same.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use super::timeline::{Said, Slice, SliceKind, Timeline};
@@ -47,6 +47,43 @@ pub(super) struct Arrow {
     pub(super) acquired: Use,
 }
 
+/// How all threads contended for each lock, whether they are shown or not.
+#[derive(Debug, Default)]
+pub struct Contention(HashMap<LockId, OfLock>);
+
+/// How all threads contended for one lock.
+#[derive(Debug, Default)]
+struct OfLock {
+    waiters: Vec<(u64, usize)>,
+    arrows: Vec<Arrow>,
+}
+
+impl Contention {
+    /// That of all these threads.
+    pub fn of(threads: &[(ThreadId, Timeline)]) -> Contention {
+        let of = |(lock, uses): (LockId, LockUses)| {
+            (lock, OfLock { waiters: uses.waiters(), arrows: uses.arrows() })
+        };
+        Contention(lock_uses(threads).into_iter().map(of).collect())
+    }
+
+    /// How many threads waited for a lock, from each moment on at which that changed.
+    pub(super) fn waiters(&self, lock: LockId) -> &[(u64, usize)] {
+        self.0.get(&lock).map_or(&[], |of| &of.waiters)
+    }
+
+    /// The releases of a lock that ended waits, where both threads are among these.
+    pub(super) fn arrows<'a>(
+        &'a self,
+        lock: LockId,
+        threads: &'a HashSet<ThreadId>,
+    ) -> impl Iterator<Item = &'a Arrow> {
+        let all = self.0.get(&lock).map_or(&[][..], |of| &of.arrows);
+        let ends = |arrow: &Arrow| [arrow.released.thread, arrow.acquired.thread];
+        all.iter().filter(move |arrow| ends(arrow).iter().all(|thread| threads.contains(thread)))
+    }
+}
+
 /// The locks of these timelines, and how they were used.
 pub(super) fn lock_uses(threads: &[(ThreadId, Timeline)]) -> BTreeMap<LockId, LockUses> {
     let mut locks: BTreeMap<LockId, LockUses> = BTreeMap::new();
@@ -76,7 +113,7 @@ pub(super) fn lock_uses(threads: &[(ThreadId, Timeline)]) -> BTreeMap<LockId, Lo
 
 impl LockUses {
     /// The number of threads that waited, from each moment on at which it changed.
-    pub(super) fn waiters(&self) -> Vec<(u64, usize)> {
+    fn waiters(&self) -> Vec<(u64, usize)> {
         let mut changes: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
         for wait in &self.waits {
             changes.entry(wait.begin_ns).or_default().0 += 1;
@@ -84,23 +121,23 @@ impl LockUses {
                 changes.entry(wait.end_ns).or_default().1 += 1;
             }
         }
-        let counts = changes.into_iter().scan(0, |waiting, (at_ns, (begun, ended))| {
-            *waiting += begun;
-            *waiting -= ended;
-            Some((at_ns, *waiting))
-        });
-        counts.collect()
+        let mut waiting = 0;
+        let count = |(at_ns, (begun, ended))| {
+            waiting = waiting + begun - ended;
+            (at_ns, waiting)
+        };
+        changes.into_iter().map(count).collect()
     }
 
     /// The releases that ended waits. A wait that ended without the lock has none.
-    pub(super) fn arrows(&self) -> Vec<Arrow> {
+    fn arrows(&self) -> Vec<Arrow> {
         let mut releases: Vec<&Use> = self.holds.iter().filter(|hold| !hold.is_open).collect();
         releases.sort_by_key(|hold| hold.end_ns);
+        let begun: HashMap<(ThreadId, u64), &Use> =
+            self.holds.iter().rev().map(|hold| ((hold.thread, hold.begin_ns), hold)).collect();
         let mut arrows = Vec::new();
         for wait in self.waits.iter().filter(|wait| !wait.is_open) {
-            let from = self.holds.partition_point(|hold| hold.begin_ns < wait.end_ns);
-            let at_end = self.holds[from..].iter().take_while(|hold| hold.begin_ns == wait.end_ns);
-            let acquired = at_end.into_iter().find(|hold| hold.thread == wait.thread);
+            let acquired = begun.get(&(wait.thread, wait.end_ns)).copied();
             let until = releases.partition_point(|hold| hold.end_ns <= wait.end_ns);
             let released = releases[..until].iter().rev().find(|hold| hold.thread != wait.thread);
             let is_within = |hold: &&&Use| hold.end_ns >= wait.begin_ns && hold.begin_ns < wait.end_ns;
@@ -161,11 +198,35 @@ mod tests {
         Use { thread, slice: 0, begin_ns, end_ns, is_open: false, is_nested: true }
     }
 
+    fn slice(kind: SliceKind, begin_ns: u64, end_ns: u64) -> Slice {
+        Slice { kind, begin_ns, end_ns, is_open: false, location: None }
+    }
+
     #[test]
     fn a_wait_that_ends_as_it_begins_leaves_no_negative_number_of_waiters() {
         let waits = vec![of(1, 5, 5), of(2, 5, 9), Use { is_open: true, ..of(3, 9, 20) }];
         let uses = LockUses { waits, holds: Vec::new() };
         assert_eq!(uses.waiters(), [(5, 1), (9, 1)]);
+    }
+
+    #[test]
+    fn a_thread_that_is_left_out_is_counted_and_no_other_one_takes_its_place_in_an_arrow() {
+        let timeline = |slices| Timeline { slices, undated: 0 };
+        let all = [
+            (1, timeline(vec![slice(SliceKind::Hold(7), 0, 10)])),
+            (2, timeline(vec![slice(SliceKind::Wait(7), 5, 11), slice(SliceKind::Hold(7), 11, 20)])),
+            (3, timeline(vec![slice(SliceKind::Wait(7), 6, 21), slice(SliceKind::Hold(7), 21, 30)])),
+        ];
+        let contention = Contention::of(&all);
+        let arrows = |threads: &[ThreadId]| {
+            let threads: HashSet<ThreadId> = threads.iter().copied().collect();
+            let ends = |arrow: &Arrow| (arrow.released.thread, arrow.acquired.thread);
+            contention.arrows(7, &threads).map(ends).collect::<Vec<_>>()
+        };
+        assert_eq!(arrows(&[1, 2, 3]), [(1, 2), (2, 3)]);
+        assert_eq!(arrows(&[1, 3]), []);
+        assert_eq!(contention.waiters(7), [(5, 1), (6, 2), (11, 1), (21, 0)]);
+        assert_eq!(contention.waiters(8), []);
     }
 
     #[test]

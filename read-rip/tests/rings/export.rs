@@ -95,6 +95,9 @@ fn the_threads_that_matter_come_first_and_the_others_are_counted() {
     let tids: Vec<u64> =
         of_phase(&trace(&ring, &["--threads", "1"]), "X").iter().map(|slice| slice.1).collect();
     assert!(!tids.is_empty() && tids.iter().all(|&tid| tid == 1), "the one that others wait for: {tids:?}");
+    let trace = trace(&ring, &["--threads", "1"]);
+    let of_queue = trace.iter().find(|event| event["name"] == "waiters of queue").unwrap();
+    assert_eq!(of_queue["args"]["threads"], 3, "those that are left out wait too");
 }
 
 #[test]

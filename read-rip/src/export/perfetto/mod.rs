@@ -19,7 +19,7 @@ use self::messages::{
 };
 use self::packets::{Category, Packets, What};
 use super::timeline::{Said, Timeline, lanes, of_slot};
-use super::uses::{LockUses, bounds, lock_uses, locks_of, processes, slice_words};
+use super::uses::{Arrow, Contention, LockUses, bounds, lock_uses, locks_of, processes, slice_words};
 use crate::locks::{LockId, ThreadId};
 use crate::printable::printable;
 use crate::report::LockNames;
@@ -52,7 +52,7 @@ struct Writer<'w, 'n> {
 }
 
 /// Writes what these threads did, and what they said, ordered by slots. `program` is what their process is called.
-/// `realtime_ns` makes a moment since boot one since 1970, if the ring says when that was.
+/// `contention` is that of all threads. `realtime_ns` makes a moment since boot one since 1970, if the ring says when that was.
 ///
 /// # Errors
 ///
@@ -63,6 +63,7 @@ pub fn perfetto(
     names: &LockNames<'_>,
     threads: &[(ThreadId, Timeline)],
     said: &[Said],
+    contention: &Contention,
     realtime_ns: impl Fn(u64) -> Option<u64>,
 ) -> io::Result<()> {
     let locks = lock_uses(threads);
@@ -76,7 +77,8 @@ pub fn perfetto(
     for pid in processes(threads, &locks, names) {
         writer.process(pid, program)?;
     }
-    let (from, to) = arrows(&locks);
+    let shown = threads.iter().map(|(id, _)| *id).collect();
+    let (from, to) = arrows(locks.keys().flat_map(|lock| contention.arrows(*lock, &shown)));
     let arrows = |ends: &Ends, thread, slice| ends.get(&(thread, slice)).cloned().unwrap_or_default();
     // An id is that of its last owner.
     let owners: HashMap<(u32, u32), ThreadId> =
@@ -113,16 +115,15 @@ pub fn perfetto(
             }
         }
     }
-    writer.locks(program, &locks)
+    writer.locks(program, &locks, contention)
 }
 
 /// The arrows of all locks, by the slices in which they begin and end.
 type Ends = HashMap<(ThreadId, usize), Vec<u64>>;
 
-fn arrows(locks: &BTreeMap<LockId, LockUses>) -> (Ends, Ends) {
+fn arrows<'a>(arrows: impl Iterator<Item = &'a Arrow>) -> (Ends, Ends) {
     let (mut from, mut to) = (Ends::new(), Ends::new());
-    let all = locks.values().flat_map(LockUses::arrows);
-    for (arrow, number) in all.zip(1..) {
+    for (arrow, number) in arrows.zip(1..) {
         from.entry((arrow.released.thread, arrow.released.slice)).or_default().push(number);
         to.entry((arrow.acquired.thread, arrow.acquired.slice)).or_default().push(number);
     }
@@ -204,7 +205,12 @@ impl Writer<'_, '_> {
     }
 
     /// The tracks of all locks, those with the longest waits first.
-    fn locks(&mut self, program: &str, locks: &BTreeMap<LockId, LockUses>) -> io::Result<()> {
+    fn locks(
+        &mut self,
+        program: &str,
+        locks: &BTreeMap<LockId, LockUses>,
+        contention: &Contention,
+    ) -> io::Result<()> {
         let waited_ns = |uses: &LockUses| {
             uses.waits.iter().fold(0u64, |sum, wait| sum.saturating_add(wait.end_ns - wait.begin_ns))
         };
@@ -227,13 +233,20 @@ impl Writer<'_, '_> {
                     group
                 }
             };
-            self.lock(*id, uses, group, i32::try_from(rank).unwrap_or(i32::MAX))?;
+            let rank = i32::try_from(rank).unwrap_or(i32::MAX);
+            self.lock(*id, uses, contention.waiters(*id), (group, rank))?;
         }
         Ok(())
     }
 
     /// The tracks of a lock: that of its holders, and the counter of its waiters.
-    fn lock(&mut self, id: LockId, uses: &LockUses, group: u64, rank: i32) -> io::Result<()> {
+    fn lock(
+        &mut self,
+        id: LockId,
+        uses: &LockUses,
+        waiters: &[(u64, usize)],
+        (group, rank): (u64, i32),
+    ) -> io::Result<()> {
         let name = self.names.lock(&self.names.model.locks[id]);
         let track = self.track(TrackDescriptor {
             name: Some(name.clone()),
@@ -260,7 +273,6 @@ impl Writer<'_, '_> {
             let lane = if lane == 0 { track } else { self.lane(&name, group, id as u64)? };
             self.slices(lane, slices, what)?;
         }
-        let waiters = uses.waiters();
         if !waiters.is_empty() {
             let counter = self.track(TrackDescriptor {
                 name: Some(format!("waiters of {name}")),
@@ -269,7 +281,7 @@ impl Writer<'_, '_> {
                 counter: Some(CounterDescriptor { unit_name: "threads".to_owned() }),
                 ..TrackDescriptor::default()
             })?;
-            for (at_ns, count) in waiters {
+            for &(at_ns, count) in waiters {
                 self.packets.count(counter, at_ns, count)?;
             }
         }
