@@ -24,6 +24,7 @@ enum Drawn {
     Chrome,
     Perfetto,
     Firefox,
+    Speedscope,
     Dot,
     Folded,
 }
@@ -31,12 +32,12 @@ enum Drawn {
 impl Drawn {
     /// Whether it shows what threads did in the course of time.
     fn is_timeline(self) -> bool {
-        matches!(self, Drawn::Chrome | Drawn::Perfetto | Drawn::Firefox)
+        matches!(self, Drawn::Chrome | Drawn::Perfetto | Drawn::Firefox | Drawn::Speedscope)
     }
 
     /// Whether it shows the stacks of threads.
     fn has_stacks(self) -> bool {
-        matches!(self, Drawn::Firefox | Drawn::Folded)
+        matches!(self, Drawn::Firefox | Drawn::Speedscope | Drawn::Folded)
     }
 }
 
@@ -47,6 +48,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
         ExportFormat::Chrome => Drawn::Chrome,
         ExportFormat::Perfetto => Drawn::Perfetto,
         ExportFormat::Firefox => Drawn::Firefox,
+        ExportFormat::Speedscope => Drawn::Speedscope,
         ExportFormat::Dot => Drawn::Dot,
         ExportFormat::Folded => Drawn::Folded,
         ExportFormat::Ctf => return trace(&path, args, wanted),
@@ -84,7 +86,8 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
         Drawn::Perfetto => export::perfetto(out, &program, &names, &threads, &said, &contention, realtime_ns),
         Drawn::Firefox => export::firefox(out, &program, &names, (&threads, &said), &frames, realtime_ns),
         Drawn::Dot => export::dot(out, &names),
-        Drawn::Folded => export::folded(out, &program, &names, &frames),
+        Drawn::Folded => export::folded(out, &program, &names, &frames, args.by_lock),
+        Drawn::Speedscope => export::speedscope(out, &program, &names, &threads, &frames, args.by_lock),
     };
     match &args.output {
         Some(target) => {

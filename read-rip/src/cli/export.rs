@@ -26,6 +26,9 @@ pub struct ExportArgs {
     /// Numbers are of at most this many locks: those that hurt most
     #[arg(long, value_name = "COUNT", default_value = "50")]
     pub locks: usize,
+    /// Where threads are now: what they wait for comes first, and then the place; for folded and speedscope
+    #[arg(long)]
+    pub by_lock: bool,
     /// Which time a timeline shows.
     #[command(flatten)]
     pub time: TimeArgs,
@@ -50,6 +53,8 @@ pub enum ExportFormat {
     Parquet,
     /// Numbers of locks, threads and findings: Prometheus, node_exporter's textfile collector
     Openmetrics,
+    /// A timeline, and where threads are now, as profiles: <https://www.speedscope.app>
+    Speedscope,
     /// Where threads are now, as folded stacks: `inferno-flamegraph`, `flamegraph.pl`, <https://www.speedscope.app>
     Folded,
 }

@@ -3,7 +3,8 @@
 //! space and the number of threads.
 //!
 //! The first frame is the process. The last one, in brackets, is what the threads wait for. Between them are the
-//! functions of the stack if the kernel was asked, or else the place of the last mark.
+//! functions of the stack if the kernel was asked, or else the place of the last mark. If the user wants the lines by lock,
+//! what the threads wait for is the second frame.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,7 +14,7 @@ use crate::printable::printable;
 use crate::report::{LockNames, StackFrames};
 use crate::threads::ThreadState;
 
-/// Writes the lines, in the order of their texts.
+/// Writes the lines, in the order of their frames. `by_lock`: see [`stacks_now`].
 ///
 /// # Errors
 ///
@@ -23,17 +24,36 @@ pub fn folded(
     program: &str,
     names: &LockNames<'_>,
     frames: &StackFrames,
+    by_lock: bool,
 ) -> io::Result<()> {
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();
-    for (id, thread) in names.model.threads.iter().enumerate() {
-        if thread.state == ThreadState::Present {
-            let process = format!("{}[{}]", printable(program), thread.pid);
-            let all = std::iter::once(process).chain(places(id, names, frames)).chain(awaited(id, names));
-            let all: Vec<String> = all.map(|frame| frame.replace(';', ":")).collect();
-            *lines.entry(all.join(";")).or_default() += 1;
-        }
+    for (stack, threads) in stacks_now(program, names, frames, by_lock) {
+        let frames: Vec<String> = stack.iter().map(|frame| frame.replace(';', ":")).collect();
+        *lines.entry(frames.join(";")).or_default() += threads;
     }
     lines.iter().try_for_each(|(line, threads)| writeln!(out, "{line} {threads}"))
+}
+
+/// The stacks of all threads that exist, with the outermost frame first, and how many threads have each. With `by_lock`,
+/// what the threads wait for comes before the places.
+pub(super) fn stacks_now(
+    program: &str,
+    names: &LockNames<'_>,
+    frames: &StackFrames,
+    by_lock: bool,
+) -> BTreeMap<Vec<String>, usize> {
+    let mut stacks: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    for (id, thread) in names.model.threads.iter().enumerate() {
+        if thread.state == ThreadState::Present {
+            let mut stack = vec![format!("{}[{}]", printable(program), thread.pid)];
+            let awaited = awaited(id, names);
+            stack.extend(awaited.iter().filter(|_| by_lock).cloned());
+            stack.extend(places(id, names, frames));
+            stack.extend(awaited.filter(|_| !by_lock));
+            *stacks.entry(stack).or_default() += 1;
+        }
+    }
+    stacks
 }
 
 /// The functions of a thread's stack, from the outermost on, or the place of its last mark.

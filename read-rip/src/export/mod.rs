@@ -15,6 +15,7 @@
 //! | `dot` | that graph, for graphviz |
 //! | `openmetrics` | numbers for Prometheus |
 //! | `tables/` | the record as flat tables, for engines that know SQL |
+//! | `speedscope` | profiles for speedscope |
 //! | `folded` | where threads are now, and for what they wait, as lines for flame graphs |
 
 mod chrome;
@@ -25,6 +26,7 @@ mod folded;
 mod graph;
 mod openmetrics;
 mod perfetto;
+mod speedscope;
 pub mod tables;
 mod timeline;
 mod uses;
@@ -39,6 +41,7 @@ pub use folded::folded;
 pub use graph::{Edge, EdgeKind, Node, WaitGraph};
 pub use openmetrics::openmetrics;
 pub use perfetto::perfetto;
+pub use speedscope::speedscope;
 pub use timeline::{Said, SaidKind, Slice, SliceKind, Timeline, of_slot};
 pub use uses::Contention;
 

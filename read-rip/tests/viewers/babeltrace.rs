@@ -1,6 +1,6 @@
 //! Traces in the Common Trace Format, read by babeltrace2.
 //!
-//! Not tested here: events with values and spans, which rings made by hand do not have.
+//! Not tested here: Trace Compass.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,12 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::support::exports::*;
 use crate::support::fixture::{Fixture, Scratch};
 use crate::support::locks::*;
 use crate::support::run::{Outcome, finish, read_rip};
 use crate::support::synth::{Held, Ring, Site, Slot};
 use crate::tools;
-
-/// What breaks out of strings of the formats, and what a terminal would obey.
-const NASTY: &str = "a\"b\\\n;x \u{1b}[2J\u{202e}ü</";
 
 /// The time since boot of the rings' first moment, s since 1970: they were made 55 s after the boot.
 const BOOTED_S: u64 = 1_700_000_000 - 55;
@@ -175,7 +173,7 @@ fn an_event_says_its_lock_its_time_and_between_which_times_it_was() {
     let (events, discarded) = Trace::of(&ring).read(babeltrace);
     assert_eq!(discarded, 0);
     // What babeltrace2 writes has no quotes around parts of strings: it escapes quotes and backslashes.
-    let nasty = r#"a\"b\\\\n;x \\u{1b}[2J\\u{202e}ü</"#;
+    let nasty = r#"a\"b\\\\n;x \\u{1b}[2J\\u{202e}</"#;
     let seen: Vec<_> = events.iter().map(|it| (&*it.name, it.at_ns, it.is_exact, it.latest_ns)).collect();
     let (third, sixth) = (3_000_000_000, 6_000_000_000);
     assert_eq!(
@@ -200,6 +198,22 @@ fn an_event_says_its_lock_its_time_and_between_which_times_it_was() {
         events[3]
             .fields
             .ends_with("lock_name = \"\", condition = 0x0, is_shared = 0, is_try = 1, since_time = 0")
+    );
+}
+
+#[test]
+fn what_threads_said_and_the_ends_of_their_spans_are_events() {
+    let Some(babeltrace) = babeltrace() else { return };
+    let (events, _) = Trace::of(&talk()).read(babeltrace);
+    let said: Vec<_> =
+        events.iter().filter(|it| it.tid == 5).map(|it| (&*it.name, it.at_ns, &*it.fields)).collect();
+    let nasty = r#"a\"b\\\\n;x \\u{1b}[2J\\u{202e}</"#;
+    assert_eq!(
+        said,
+        [
+            ("event", 4_500_000_000, &*format!("level = \"info\", text = \"3 apples{nasty}\"")),
+            ("span_end", 5_000_000_000, &*format!("text = \"sale{nasty}\", took_ns = 1000000000")),
+        ]
     );
 }
 

@@ -15,4 +15,5 @@ mod firefox;
 mod perfetto;
 mod prometheus;
 mod report;
+mod speedscope;
 mod tools;
