@@ -166,6 +166,39 @@ fn folded_lines_have_frames_a_number_and_nothing_that_breaks_them() {
     assert!(out.contains(";[waits for queue] 3\n"), "{out}");
 }
 
+/// The boxes of a flame graph that inferno draws: their titles, and how far down they are.
+fn flame_graph(folded: &str) -> Vec<(String, u32)> {
+    let mut svg = Vec::new();
+    let mut options = inferno::flamegraph::Options::default();
+    options.count_name = "threads".into();
+    inferno::flamegraph::from_lines(&mut options, folded.lines(), &mut svg).unwrap();
+    let svg = String::from_utf8(svg).unwrap();
+    let boxes = svg.split("<title>").skip(1).map(|rest| {
+        let (title, rest) = rest.split_once("</title>").unwrap();
+        let (y, _) = rest.split_once(" y=\"").unwrap().1.split_once('"').unwrap();
+        (title.to_owned(), y.parse().unwrap())
+    });
+    boxes.collect()
+}
+
+#[test]
+fn inferno_draws_a_flame_graph_of_where_threads_wait_by_place_and_by_lock() {
+    let draw = |options: &[&str]| flame_graph(&export(&story(), "folded", options).sound().stdout);
+    let at = |boxes: &[(String, u32)], title: &str| {
+        let found = boxes.iter().find(|(one, _)| one == title);
+        found.unwrap_or_else(|| panic!("{title}: {boxes:#?}")).1
+    };
+    let (by_place, by_lock) = (draw(&[]), draw(&["--by-lock"]));
+    let program = "server[4321] (4 threads, 100.00%)";
+    let place = "server::cache::? cache.rs:11&lt;0x1100&gt; (3 threads, 75.00%)";
+    let wait = "[waits for queue] (3 threads, 75.00%)";
+    // What is within another box stands on it.
+    assert!(at(&by_place, program) > at(&by_place, place) && at(&by_place, place) > at(&by_place, wait));
+    assert!(at(&by_lock, program) > at(&by_lock, wait) && at(&by_lock, wait) > at(&by_lock, place));
+    let holder = "server::cache::? cache.rs:10&lt;0x1000&gt; (1 threads, 25.00%)";
+    assert_eq!(at(&by_place, holder), at(&by_lock, holder), "it waits for nothing");
+}
+
 #[test]
 fn a_file_gets_its_name_when_it_is_complete_and_none_is_left_if_it_cannot_be() {
     let scratch = Scratch::new();
