@@ -12,7 +12,7 @@ use super::judged::{self, Judged};
 use super::limits::limits;
 use super::output::{bytes, output};
 use super::timelines::{all_timelines, choose, said};
-use super::written;
+use super::written::{self, Writing};
 use crate::cli::{Common, ExportArgs, ExportFormat};
 use crate::export::{self, Contention, SaidKind};
 use crate::locations::{FileNames, Limits, Locations};
@@ -56,6 +56,7 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
         ExportFormat::Openmetrics => return judged::export(&path, Judged::Openmetrics, args, wanted),
         ExportFormat::Parquet => return judged::export(&path, Judged::Parquet, args, wanted),
     };
+    let writing = args.output.as_deref().map(Writing::begin).transpose()?;
     let mut readings = Readings::at_present(&path, wanted)?;
     let limits = limits(&args.time, &readings.reading)?;
     let is_timeline = drawn.is_timeline();
@@ -89,10 +90,8 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
         Drawn::Folded => export::folded(out, &program, &names, &frames, args.by_lock),
         Drawn::Speedscope => export::speedscope(out, &program, &names, &threads, &frames, args.by_lock),
     };
-    match &args.output {
-        Some(target) => {
-            written::file(target, write)?;
-        }
+    match writing {
+        Some(writing) => writing.file(write)?,
         None if drawn == Drawn::Perfetto => {
             let mut out =
                 bytes().map_err(|source| AppError::Export { path: "standard output".into(), source })?;
@@ -123,11 +122,12 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
 /// Writes the folder of a trace.
 fn trace(path: &Path, args: &ExportArgs, wanted: &Common) -> Result<u8, AppError> {
     let target = args.output.as_ref().ok_or(AppError::NeedsFolder)?;
+    let writing = Writing::begin(target)?;
     let reading = super::log::read(path, wanted)?;
     let limits = limits(&args.time, &reading)?;
     let mut locations = Locations::new(&reading.snapshot, reading.resolver(wanted));
     let program = reading.program();
-    let leftover = written::folder(target, |files| {
+    let leftover = writing.folder(|files| {
         export::ctf(files, &program, &reading.snapshot, &mut locations, reading.horizon(), limits)
     })?;
     written::remark_of(target);

@@ -25,6 +25,7 @@ mod matching;
 mod output;
 mod processes;
 mod processes_by;
+mod progress;
 mod reading;
 mod record;
 mod remarks;

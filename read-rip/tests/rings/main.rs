@@ -16,6 +16,7 @@ mod flips;
 mod folded;
 mod golden;
 mod hostile;
+mod interrupted;
 mod legacy;
 mod line_tables;
 mod lock_model;
