@@ -42,6 +42,7 @@ Examples:
   read-rip run --check -- make test record all processes of a test, and check each for problems with locks
   read-rip top 1234                 a live screen of its locks and threads
   read-rip save -o FILE RING        a copy for another machine, with two readings and all locations
+  read-rip report -o FILE.html RING a page for somebody who has nothing but a browser
   read-rip list                     all rings, and how their processes ended
   read-rip -e ./server RING.gz      a compressed copy, with the program that was recorded
   read-rip --json RING | jq .       output for programs; see json-schema.json";

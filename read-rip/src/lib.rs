@@ -21,6 +21,8 @@
 //!                         |
 //!                        top                       pictures of a process, keys -> frames of a live screen
 //!                         |
+//!                       page                       values -> one HTML file
+//!                         |
 //!               cli ---> app                       the commands
 //! ```
 //!
