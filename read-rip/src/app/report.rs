@@ -118,8 +118,10 @@ impl Parts<'_> {
         let model = names.model;
         let overview = locks::overview(model, false, true);
         let picture = picture::make(found, checked, names, reading, &overview, LOCKS_MAX)?;
-        let (timelines, timelines_left_out) = timelines(model, &record.said, Limits::default(), args.threads);
-        let undated: usize = timelines.iter().map(|(_, timeline)| timeline.undated).sum();
+        let (mut timelines, timelines_left_out) =
+            timelines(model, &record.said, Limits::default(), args.threads);
+        let undated = timelines.iter().map(|(_, timeline)| timeline.undated).sum();
+        timelines.retain(|(_, timeline)| !timeline.slices.is_empty());
         let shown = overview.locks.iter().take(LOCKS_MAX);
         let page = Page {
             process: process(reading),
@@ -149,7 +151,7 @@ impl Parts<'_> {
         if self.checked.findings > 0 {
             remarks.remove(0);
         }
-        if undated > 0 {
+        if undated > 0 && self.names.model.is_recorded() {
             remarks.push(report::remarks::of_undated(undated));
         }
         remarks.extend_from_slice(&record.remarks);

@@ -22,8 +22,11 @@ const COLUMNS_MAX: usize = 30;
 /// The width of a column of the font, and what is left free beside a text.
 const COLUMN_WIDTH: f64 = 7.3;
 const PADDING: f64 = 14.0;
+/// How far above or below a circle an edge passes its boxes, and how long it takes to get there.
+const LANE: f64 = 18.0;
+const BEND: f64 = 56.0;
 /// Around the drawing.
-const MARGIN: f64 = 10.0;
+const MARGIN: f64 = LANE + 4.0;
 
 /// Who waits for whom, drawn.
 #[derive(Debug)]
@@ -186,11 +189,12 @@ fn svg(graph: &WaitGraph, labels: &[Label], layout: &Layout, names: &LockNames<'
         let circle = if at.circle.is_some() { " circle" } else { "" };
         let round = if node.is_lock() { 4.0 } else { BOX_HEIGHT / 2.0 };
         let middle = at.width / 2.0;
+        let name_y = if label.about.is_empty() { 27 } else { 19 };
         let _ = write!(
             out,
             "<g class=\"box {class}{circle}\" transform=\"translate({:.1} {:.1})\"><title>{}\n{}</title>\
              <rect width=\"{:.1}\" height=\"{BOX_HEIGHT}\" rx=\"{round}\"/>\
-             <text class=\"name\" x=\"{middle:.1}\" y=\"19\">{}</text>\
+             <text class=\"name\" x=\"{middle:.1}\" y=\"{name_y}\">{}</text>\
              <text class=\"about\" x=\"{middle:.1}\" y=\"35\">{}</text></g>",
             at.x,
             at.y,
@@ -219,11 +223,21 @@ fn path(from: &Placed, to: &Placed, is_both_ways: bool) -> String {
         if let (None, Some(is_lower)) = (from.circle, to.circle)
             && (end - start).abs() > 120.0
         {
-            let (edge, before) = match is_lower {
-                true => (to.y + BOX_HEIGHT, to.y + BOX_HEIGHT + 40.0),
-                false => (to.y, to.y - 40.0),
+            let (edge, lane) = match is_lower {
+                true => (to.y + BOX_HEIGHT, to.y + BOX_HEIGHT + LANE),
+                false => (to.y, to.y - LANE),
             };
-            return curve((start, from_y), (to_x, from_y), (to_x, before), (to_x, edge));
+            let side = (end - start).signum();
+            let first = start + side * BEND;
+            return curve(
+                (start, from_y),
+                (start + side * LANE, from_y),
+                (first - side * LANE, lane),
+                (first, lane),
+            ) + &format!(
+                "L{:.1} {lane:.1}Q{to_x:.1} {lane:.1} {to_x:.1} {edge:.1}",
+                to_x - side * LANE
+            );
         }
         return curve((start, from_y), (start + bend, from_y), (end - bend, to_y), (end, to_y));
     }

@@ -12,6 +12,8 @@ use std::cmp::Ordering;
 pub(super) const BOX_HEIGHT: f64 = 46.0;
 /// Between the boxes of a column.
 const ROW_GAP: f64 = 18.0;
+/// Between two parts.
+const PART_GAP: f64 = 30.0;
 /// Between two columns.
 const COLUMN_GAP: f64 = 64.0;
 /// Between the upper and the lower row of a circle.
@@ -51,8 +53,49 @@ struct Block {
     width: f64,
 }
 
-/// Places boxes of these widths. An edge is a pair of indices.
+/// Places boxes of these widths. An edge is a pair of indices. Parts without a common edge stand one below the other:
+/// first those with circles, then those with most boxes.
 pub(super) fn layout(widths: &[f64], edges: &[(usize, usize)]) -> Layout {
+    let mut parts: Vec<(Vec<usize>, Layout)> = parts(widths.len(), edges)
+        .into_iter()
+        .map(|members| {
+            let own: Vec<f64> = members.iter().map(|&member| widths[member]).collect();
+            let at = |node: usize| members.binary_search(&node).ok();
+            let of_part = edges.iter().filter_map(|&(from, to)| Some((at(from)?, at(to)?)));
+            let layout = layout_of_part(&own, &of_part.collect::<Vec<_>>());
+            (members, layout)
+        })
+        .collect();
+    parts.sort_by_key(|(members, layout)| {
+        let has_circle = layout.boxes.iter().any(|one| one.circle.is_some());
+        std::cmp::Reverse((has_circle, members.len()))
+    });
+    let mut boxes = vec![Placed { x: 0.0, y: 0.0, width: 0.0, circle: None }; widths.len()];
+    let (mut width, mut height) = (0.0, 0.0);
+    for (members, part) in parts {
+        let top = if height > 0.0 { height + PART_GAP } else { 0.0 };
+        for (member, one) in members.into_iter().zip(part.boxes) {
+            boxes[member] = Placed { y: one.y + top, ..one };
+        }
+        (width, height) = (f64::max(width, part.width), top + part.height);
+    }
+    Layout { boxes, width, height }
+}
+
+/// The boxes that edges connect, ascending.
+fn parts(count: usize, edges: &[(usize, usize)]) -> Vec<Vec<usize>> {
+    let mut part: Vec<usize> = (0..count).collect();
+    for &(from, to) in edges {
+        let (kept, gone) = (part[from], part[to]);
+        part.iter_mut().filter(|one| **one == gone).for_each(|one| *one = kept);
+    }
+    let mut names = part.clone();
+    names.sort_unstable();
+    names.dedup();
+    names.iter().map(|name| (0..count).filter(|&at| part[at] == *name).collect()).collect()
+}
+
+fn layout_of_part(widths: &[f64], edges: &[(usize, usize)]) -> Layout {
     let circles = components(widths.len(), edges);
     let mut block_of = vec![0; widths.len()];
     let mut blocks: Vec<Block> = Vec::new();

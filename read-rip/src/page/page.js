@@ -52,59 +52,49 @@ const sections = {
   locks(host) {
     const { locks } = data;
     const share = (row) => (locks[row].acquisitions ? locks[row].contended / locks[row].acquisitions : 0);
+    const percent = (row) => (share(row) ? `${Math.max(1, Math.round(100 * share(row)))} %` : '');
+    const longest = (row) => (locks[row].longest === undefined ? '' : duration(locks[row].longest));
+    const of = (key) => (row) => locks[row][key];
+    const columns = [
+      { title: 'Lock', className: 'name wide2', cell: of('name'), order: of('name') },
+      { title: 'Held by', className: 'text m', cell: of('held') },
+      {
+        title: 'Waiting',
+        className: 'number',
+        cell: (row) => number(locks[row].waiters),
+        order: of('waiters'),
+      },
+      { title: 'Longest', className: 'number m', cell: longest, order: (row) => locks[row].longest ?? -1 },
+      {
+        title: 'Acquired',
+        className: 'number m',
+        cell: (row) => number(locks[row].acquisitions),
+        order: of('acquisitions'),
+      },
+      { title: 'Contended', className: 'number l', cell: percent, order: share },
+    ];
+    for (const [key, graph, title] of [
+      ['waits', 'Waits', 'Max wait'],
+      ['holds', 'Holds', 'Max hold'],
+    ]) {
+      columns.push(
+        { title: graph, className: 'graph l', cell: (row) => histogram(locks[row][key], key) },
+        {
+          title,
+          className: key === 'waits' ? 'number' : 'number m',
+          cell: (row) => lengths(locks[row][key]),
+          order: (row) => locks[row][key]?.max ?? -1,
+        },
+      );
+    }
     new List(host, {
       name: 'locks',
       thing: 'lock',
       count: locks.length,
-      columns: [
-        {
-          title: 'Lock',
-          className: 'name wide2',
-          cell: (row) => locks[row].name,
-          order: (row) => locks[row].name,
-        },
-        { title: 'Held by', className: 'text m', cell: (row) => locks[row].held },
-        {
-          title: 'Waiting',
-          className: 'number',
-          cell: (row) => number(locks[row].waiters),
-          order: (row) => locks[row].waiters,
-        },
-        {
-          title: 'Longest',
-          className: 'number m',
-          cell: (row) => (locks[row].longest === undefined ? '' : duration(locks[row].longest)),
-          order: (row) => locks[row].longest ?? -1,
-        },
-        {
-          title: 'Acquired',
-          className: 'number m',
-          cell: (row) => number(locks[row].acquisitions),
-          order: (row) => locks[row].acquisitions,
-        },
-        {
-          title: 'Contended',
-          className: 'number l',
-          cell: (row) => (share(row) ? `${Math.max(1, Math.round(100 * share(row)))} %` : ''),
-          order: share,
-        },
-        { title: 'Waits', className: 'graph l', cell: (row) => histogram(locks[row].waits, 'waits') },
-        {
-          title: 'Max wait',
-          className: 'number',
-          cell: (row) => lengths(locks[row].waits),
-          order: (row) => locks[row].waits?.max ?? -1,
-        },
-        { title: 'Holds', className: 'graph l', cell: (row) => histogram(locks[row].holds, 'holds') },
-        {
-          title: 'Max hold',
-          className: 'number m',
-          cell: (row) => lengths(locks[row].holds),
-          order: (row) => locks[row].holds?.max ?? -1,
-        },
-      ],
+      // What is known of no lock has no column.
+      columns: columns.filter(({ cell }) => locks.some((lock, row) => cell(row) !== '')),
       text: (row) => `${locks[row].name} ${locks[row].held} ${locks[row].lines.join(' ')}`,
-      lines: (row) => locks[row].lines,
+      lines: of('lines'),
     });
   },
 
