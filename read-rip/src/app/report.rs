@@ -69,7 +69,9 @@ fn record(reading: &Reading, most: usize, wanted: &Common) -> Record {
     let slots = || snapshot.all_recorded();
     let (entries, leftover) = log::entries(snapshot, slots(), &locations, reading.horizon());
     let spans = log::spans(snapshot, &entries, slots(), &mut locations, reading.now_ns);
-    let said = said_in(reading, &entries, &spans, &mut locations);
+    // Timelines show spans only.
+    let of_spans = entries.iter().filter(|entry| !matches!(entry.kind, EntryKind::Event(_)));
+    let said = said_in(reading, of_spans, &spans, &mut locations);
     let left_out = entries.len().saturating_sub(most);
     let kept = &entries[left_out..];
     let places: Vec<LocationId> =

@@ -18,13 +18,13 @@ pub(super) fn said(reading: &Reading, limits: Limits, wanted: &Common) -> Vec<Sa
     for span in &mut spans {
         span.open.retain(|open| limits.overlap(open.since_ns, reading.now_ns));
     }
-    said_in(reading, &entries, &spans, &mut locations)
+    said_in(reading, entries.iter(), &spans, &mut locations)
 }
 
 /// What these entries say, and the open ones of these spans, ordered by slots.
-pub(super) fn said_in(
+pub(super) fn said_in<'e>(
     reading: &Reading,
-    entries: &[Entry],
+    entries: impl Iterator<Item = &'e Entry>,
     spans: &[Span],
     locations: &mut Locations<'_>,
 ) -> Vec<Said> {

@@ -141,7 +141,7 @@ class List {
   filter() {
     const matches = matcher(this.search.value, this.regex.checked);
     const isBad = typeof matches === 'string';
-    this.search.toggleAttribute('aria-invalid', isBad);
+    this.search.setAttribute('aria-invalid', String(isBad));
     if (isBad) {
       this.said.textContent = matches;
       return;

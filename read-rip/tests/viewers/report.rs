@@ -133,7 +133,7 @@ fn forty_thousand_threads_are_searched_sorted_and_walked_through_with_few_elemen
     browser.enter("^worker 777\\d\\[");
     browser.wait_for("document.querySelectorAll('#threads .body .row').length === 10");
     browser.enter("[");
-    browser.wait_for("document.querySelector('#threads-search').hasAttribute('aria-invalid')");
+    browser.wait_for("document.querySelector('#threads-search').ariaInvalid === 'true'");
     assert!(texts(&browser, "#threads .said")[0].contains("regular expression"));
 
     // Sorted by a column, with the keyboard alone.
