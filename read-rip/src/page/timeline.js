@@ -26,12 +26,25 @@ const LANES = [
   [0.28, 0.28],
   [0.1, 0.12],
 ];
+/** Slices of one group lie in one lane: holds, waits, spans. */
+const GROUP = [0, 1, 1, 1, 1, 2];
 const [KIND, TEXT, BEGIN, LENGTH, OPEN, PLACE] = [0, 1, 2, 3, 4, 5];
+
+/** How many slices of a group are open where each one begins: locks are held one within the other. */
+const depths = ({ slices }) => {
+  const open = new Map();
+  return slices.map((slice) => {
+    const around = (open.get(GROUP[slice[KIND]]) ?? []).filter((end) => end > slice[BEGIN]);
+    open.set(GROUP[slice[KIND]], [...around.slice(-8), slice[BEGIN] + slice[LENGTH]]);
+    return around.length;
+  });
+};
 
 class Timelines {
   constructor(host, { tracks, texts, clock }) {
     Object.assign(this, { tracks, texts, clock });
     this.colours = [];
+    this.depths = tracks.map(depths);
     const ends = tracks.flatMap((track) => track.slices.map((slice) => slice[BEGIN] + slice[LENGTH]));
     const begins = tracks.flatMap((track) => track.slices.map((slice) => slice[BEGIN]));
     const least = (all, least) => all.reduce((a, b) => Math.min(a, b), least);
@@ -141,13 +154,12 @@ class Timelines {
 
   paint() {
     if (this.colours.length === 0) {
-      const style = getComputedStyle(document.documentElement);
       const probe = el('i', {});
       document.body.append(probe);
       // Custom properties are texts: an element makes colours of them.
-      this.colours = [...COLOURS, '--muted', '--line', '--ink'].map((name) => {
+      this.colours = [...COLOURS, '--muted', '--line', '--ink', '--sheet'].map((name) => {
         probe.style.color = `var(${name})`;
-        return getComputedStyle(probe).color || style.color;
+        return getComputedStyle(probe).color;
       });
       probe.remove();
     }
@@ -165,17 +177,19 @@ class Timelines {
     const [from, until] = this.view;
     context.fillStyle = this.colours[7];
     context.fillRect(0, height - 1, width, 1);
-    for (const kinds of [[5], [0], [2, 3, 4], [1]]) {
-      for (const slice of this.tracks[row].slices) {
-        if (!kinds.includes(slice[KIND]) || slice[BEGIN] > until || slice[BEGIN] + slice[LENGTH] < from)
-          continue;
-        const x = Math.max(-1, this.x(slice[BEGIN], width));
-        const end = Math.min(width + 1, this.x(slice[BEGIN] + slice[LENGTH], width));
-        const [top, part] = LANES[slice[KIND]];
-        context.fillStyle = this.colours[slice[KIND]];
-        context.fillRect(x, top * height, Math.max(end - x, 1), part * height);
+    this.tracks[row].slices.forEach((slice, index) => {
+      if (slice[BEGIN] > until || slice[BEGIN] + slice[LENGTH] < from) return;
+      const x = Math.max(-1, this.x(slice[BEGIN], width));
+      const wide = Math.max(1, Math.min(width + 1, this.x(slice[BEGIN] + slice[LENGTH], width)) - x);
+      const [top, part] = LANES[slice[KIND]];
+      const inset = Math.min(3, this.depths[row][index]);
+      if (inset > 0 && wide > 3) {
+        context.fillStyle = this.colours[9];
+        context.fillRect(x - 1, top * height, wide + 2, part * height);
       }
-    }
+      context.fillStyle = this.colours[slice[KIND]];
+      context.fillRect(x, top * height + inset, wide, part * height - inset);
+    });
     if (this.at?.row === row) {
       const slice = this.tracks[row].slices[this.at.index];
       const x = this.x(slice[BEGIN], width);
