@@ -1,10 +1,13 @@
 //! The Firefox Profiler's own command line reads the profiles.
 //!
-//! It is a program of Node.js. A process of it stays behind and keeps the profile, until it is told to stop. Not tested
-//! here: how the profiler draws.
+//! It is a program of Node.js. A process of it keeps the profile, and other ones ask it. Not tested here: how the
+//! profiler draws.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use librip_test_kit::victim::DEADLINE;
 
 use serde_json::{Value, json};
 
@@ -15,11 +18,15 @@ use crate::support::run::{Outcome, clean, finish, read_rip};
 use crate::support::synth::{Ring, Slot};
 use crate::tools;
 
-/// A profile that the profiler keeps, in a folder with its socket.
+/// The name of a session, in the folder that it has to itself.
+const SESSION: &str = "test";
+
+/// A profile that a process of the profiler keeps, in a folder with its socket.
 struct Session {
     node: PathBuf,
     program: PathBuf,
     fixture: Fixture,
+    keeper: Option<Child>,
 }
 
 impl Session {
@@ -27,12 +34,22 @@ impl Session {
     fn of(ring: &Ring, options: &[&str]) -> Option<Session> {
         let node = tools::file("node/node_modules/.bin/node")?;
         let program = tools::file("node/node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js")?;
-        let session = Session { node, program, fixture: Fixture::of(ring) };
+        let mut session = Session { node, program, fixture: Fixture::of(ring), keeper: None };
         let (profile, path) = (session.path("profile.json"), &session.fixture.path);
         let args = ["export", "-f", "firefox", "-o", profile.to_str().unwrap(), path.to_str().unwrap()];
         read_rip(args.iter().chain(options)).sound();
-        session.run(&["load", profile.to_str().unwrap()]).sound();
-        Some(session)
+        // Its command `load` starts it too, but gives up after half a second.
+        let mut command = session.command(&["--daemon", profile.to_str().unwrap()]);
+        session.keeper = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let start = Instant::now();
+        loop {
+            let outcome = session.run(&["profile", "meta"]);
+            if outcome.status == 0 {
+                return Some(session);
+            }
+            let ended = session.keeper.as_mut().and_then(|keeper| keeper.try_wait().unwrap());
+            assert!(ended.is_none() && start.elapsed() < DEADLINE, "{ended:?} {outcome:#?}");
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -41,7 +58,8 @@ impl Session {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = clean(Command::new(&self.node));
-        command.arg(&self.program).args(args).env("PROFILER_CLI_SESSION_DIR", self.fixture.directory.path());
+        command.arg(&self.program).args(args).args(["--session", SESSION]);
+        command.env("PROFILER_CLI_SESSION_DIR", self.fixture.directory.path());
         command
     }
 
@@ -102,8 +120,11 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Nothing is left to stop if it could not load the profile.
-        let _ = self.command(&["stop", "--all"]).output();
+        if let Some(keeper) = &mut self.keeper {
+            // It may have ended by itself.
+            let _ = keeper.kill();
+            let _ = keeper.wait();
+        }
     }
 }
 
