@@ -237,7 +237,8 @@ fn half_a_million_slices_are_read_in_seconds() {
     let thread = |tid: u32| {
         let moment = |hold: u64| at(3.0 + (hold * u64::from(THREADS) + u64::from(tid)) as f64 / 1e5);
         (0..HOLDS).fold(Slot::thread("worker", tid), |slot, hold| {
-            slot.event(TAKES, &[moment(hold), A]).event(RELEASED, &[moment(hold) + 900, moment(hold), A])
+            let begin = moment(hold);
+            slot.event(TAKES, &[begin, A]).event(RELEASED, &[begin + 900, begin, A])
         })
     };
     let ring = Ring { slot_words: 1 << 14, ..ring().with_slots((1..=THREADS).map(thread)) };
@@ -246,6 +247,7 @@ fn half_a_million_slices_are_read_in_seconds() {
         group by category order by category";
     let Some(rows) = ask(&trace, &[DEFECTS, counts]) else { return };
     assert!(rows[0].is_empty(), "{rows:#?}");
-    let count = |category: &str| json!({ "category": category, "slices": HOLDS * u64::from(THREADS), "depth": 0, "open": 0 });
+    let slices = HOLDS * u64::from(THREADS);
+    let count = |category: &str| json!({ "category": category, "slices": slices, "depth": 0, "open": 0 });
     assert_eq!(rows[1], [count("hold"), count("holder")]);
 }

@@ -52,7 +52,8 @@ struct Writer<'w, 'n> {
 }
 
 /// Writes what these threads did, and what they said, ordered by slots. `program` is what their process is called.
-/// `contention` is that of all threads. `realtime_ns` makes a moment since boot one since 1970, if the ring says when that was.
+/// `contention` is that of all threads. `realtime_ns` makes a moment since boot one since 1970, if the ring says when
+/// that was.
 ///
 /// # Errors
 ///
