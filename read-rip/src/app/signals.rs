@@ -41,8 +41,8 @@ impl Signals {
     }
 }
 
-/// The signals that whoever started the program wants it to ignore, as `nohup` does: signal 1 is bit 0. A signal that is
-/// waited for comes also if it is ignored.
+/// The signals that whoever started the program wants it to ignore, as `nohup` does: signal 1 is bit 0. Who waits for
+/// a signal gets it even if it is ignored.
 fn ignored() -> u64 {
     let status = procfs::process::Process::myself().and_then(|own| own.status());
     status.map_or(0, |status| status.sigign)

@@ -3,8 +3,8 @@
 //! space and the number of threads.
 //!
 //! The first frame is the process. The last one, in brackets, is what the threads wait for. Between them are the
-//! functions of the stack if the kernel was asked, or else the place of the last mark. If the user wants the lines by lock,
-//! what the threads wait for is the second frame.
+//! functions of the stack if the kernel was asked, or else the place of the last mark. If the user wants the lines by
+//! lock, what the threads wait for is the second frame.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -34,8 +34,8 @@ pub fn folded(
     lines.iter().try_for_each(|(line, threads)| writeln!(out, "{line} {threads}"))
 }
 
-/// The stacks of all threads that exist, with the outermost frame first, and how many threads have each. With `by_lock`,
-/// what the threads wait for comes before the places.
+/// The stacks of all threads that exist, with the outermost frame first, and how many threads have each. With
+/// `by_lock`, what the threads wait for comes before the places.
 pub(super) fn stacks_now(
     program: &str,
     names: &LockNames<'_>,

@@ -1,8 +1,9 @@
-//! Profiles for speedscope (<https://www.speedscope.app>), in its own format: JSON, as its `file-format-schema.json` says.
+//! Profiles for speedscope (<https://www.speedscope.app>), in its own format: JSON that its `file-format-schema.json`
+//! describes.
 //!
 //! * The first profile is where threads are now: the stacks of the folded lines, weighted by threads.
-//! * Each thread has a profile of its waits, holds and spans, which open and close like functions. Those that do not lie
-//!   within each other are in further profiles of the thread.
+//! * Each thread has a profile of its waits, holds and spans, which open and close like functions. Those that do not
+//!   lie within each other are in further profiles of the thread.
 //!
 //! Times are nanoseconds since the first moment that is shown.
 
