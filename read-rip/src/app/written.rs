@@ -43,7 +43,7 @@ pub(super) fn remark_of(target: &Path) {
     remark(format_args!("Written to {}.", printable(&target.to_string_lossy())));
 }
 
-/// A file that is not complete. It is removed unless it is forgotten. A signal leaves it: [`Writing`] removes files then.
+/// A file that is not complete. It is removed unless it is forgotten. A signal leaves it, unlike what is [`Writing`].
 pub(super) struct Unfinished(pub(super) PathBuf);
 
 impl Drop for Unfinished {
