@@ -102,7 +102,9 @@ impl Label {
         let about = match &graph.nodes[node] {
             &Node::Lock(lock) => {
                 let lock = &names.model.locks[lock];
-                let unknown = if lock.holders.is_empty() { ", holder not known" } else { "" };
+                // Nobody holds a barrier or a semaphore.
+                let is_unknown = lock.holders.is_empty() && !lock.waiters.is_empty();
+                let unknown = if is_unknown { ", holder not known" } else { "" };
                 format!("{}{unknown}", lock_type(lock))
             }
             Node::Thread(_) | Node::Waiting(_) => {
