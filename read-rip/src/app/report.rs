@@ -34,23 +34,33 @@ const LOCKS_MAX: usize = 5000;
 pub(super) fn report(args: &ReportArgs, wanted: &Common) -> Result<u8, AppError> {
     let path = super::rings::choose(&args.ring, wanted)?;
     let target = args.output.clone().unwrap_or_else(|| default_target(&path));
-    let of_check = CheckArgs { window: args.window, stop: args.stop, ..CheckArgs::of(RingArgs::default()) };
-    let mut readings = Readings::of(&path, &of_check, &Ends::default(), wanted)?;
-    readings.reading = readings.reading.with_present_names();
-    // The words are needed for this, and are taken away by the judgement.
-    let record = record(&readings.reading, args.events, wanted);
-    let status =
-        judge(readings, &of_check, &[], wanted, Manner::Full, &mut |found, checked, names, reading| {
-            let parts = Parts { found, checked, names, reading };
-            parts.write(&record, args, &target, wanted)
-        })?;
+    let status = write(&path, &target, args, wanted, Manner::Full)?;
     written::remark_of(&target);
     // Findings are no failure of writing.
     Ok(if status == ERROR { ERROR } else { SOUND })
 }
 
+/// Writes the file. Returns the exit status of `check`.
+pub(super) fn write(
+    path: &Path,
+    target: &Path,
+    args: &ReportArgs,
+    wanted: &Common,
+    manner: Manner,
+) -> Result<u8, AppError> {
+    let of_check = CheckArgs { window: args.window, stop: args.stop, ..CheckArgs::of(RingArgs::default()) };
+    let mut readings = Readings::of(path, &of_check, &Ends::default(), wanted)?;
+    readings.reading = readings.reading.with_present_names();
+    // The words are needed for this, and are taken away by the judgement.
+    let record = record(&readings.reading, args.events, wanted);
+    judge(readings, &of_check, &[], wanted, manner, &mut |found, checked, names, reading| {
+        let parts = Parts { found, checked, names, reading };
+        parts.write(&record, args, target, wanted)
+    })
+}
+
 /// The file that is written if the user names none.
-fn default_target(path: &Path) -> PathBuf {
+pub(super) fn default_target(path: &Path) -> PathBuf {
     PathBuf::from(format!("{}.html", name_of(path)))
 }
 

@@ -7,6 +7,9 @@ use clap::Args;
 
 use super::{RingArgs, StopArgs, duration};
 
+const THREADS: usize = 100;
+const EVENTS: usize = 100_000;
+
 /// What `report` writes.
 #[derive(Args, Debug)]
 pub struct ReportArgs {
@@ -19,10 +22,10 @@ pub struct ReportArgs {
     pub output: Option<PathBuf>,
     /// At most this many threads have a timeline: first those that wait for locks or hold them, then those that did the
     /// most
-    #[arg(long, value_name = "COUNT", default_value = "100")]
+    #[arg(long, value_name = "COUNT", default_value_t = THREADS)]
     pub threads: usize,
     /// At most this many events, the newest ones
-    #[arg(long, value_name = "COUNT", default_value = "100000")]
+    #[arg(long, value_name = "COUNT", default_value_t = EVENTS)]
     pub events: usize,
     /// Whether threads are stopped.
     #[command(flatten)]
@@ -30,4 +33,11 @@ pub struct ReportArgs {
     /// The time between the two readings of a living process
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = duration)]
     pub window: Duration,
+}
+
+impl ReportArgs {
+    /// What is written where the user wants nothing else.
+    pub fn of(ring: RingArgs, window: Duration) -> ReportArgs {
+        ReportArgs { ring, output: None, threads: THREADS, events: EVENTS, stop: StopArgs::default(), window }
+    }
 }

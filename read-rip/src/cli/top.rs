@@ -16,5 +16,5 @@ pub struct TopArgs {
 const TOP_KEYS: &str = "\
 Keys: 1 locks, 2 threads, 3 findings; Enter opens a lock, its holder, and the holder's history and stack; Esc goes \
 back; / lists what a regular expression matches; s sorts; Space freezes; Left and Right step through the last \
-minutes; w saves a copy of the ring; ? shows all keys; q quits.
+minutes; w saves a copy of the ring, and R a page for browsers; ? shows all keys; q quits.
 Of one processor, reading takes at most an eighth: the more threads a process has, the rarer the readings.";

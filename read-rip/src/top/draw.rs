@@ -30,6 +30,7 @@ const HELP: &[&str] = &[
     "Left Right     the reading before or after this one, of the last minutes",
     "r              read the history and the stack of this thread again",
     "w              save a copy of the ring in the present directory",
+    "R              write a page for browsers there, as read-rip report does",
     "q, ^C          quit",
 ];
 

@@ -81,6 +81,8 @@ pub enum Request {
     Thread(ThreadKey),
     /// To save a copy of the ring.
     Save,
+    /// To write a page for browsers.
+    Report,
     /// To show this process or ring.
     Process(String),
 }
@@ -223,7 +225,9 @@ impl State {
             Input::Character('?') if self.pages.last() != Some(&Page::Help) => self.open(Page::Help),
             Input::Escape | Input::Backspace => self.leave(),
             Input::Enter | Input::Character('h') => return self.enter(),
+            Input::Character('w' | 'R') if self.view == View::Processes => self.want_process(),
             Input::Character('w') => return Some(Request::Save),
+            Input::Character('R') => return Some(Request::Report),
             Input::Character('r') => return self.pages.last().and_then(reread),
             Input::Character(' ' | 'f') => self.freeze(),
             Input::Left => self.step(-1),
@@ -265,11 +269,15 @@ impl State {
 
     fn show(&mut self, view: View) {
         if self.view == View::Processes {
-            return self.message.push_str("choose a process first");
+            return self.want_process();
         }
         self.pages.clear();
         (self.view, self.at, self.scroll) = (view, 0, 0);
         self.find_selected();
+    }
+
+    fn want_process(&mut self) {
+        self.message = "choose a process first".to_owned();
     }
 
     fn next_order(&mut self) {

@@ -1,6 +1,6 @@
 //! What keys do to the state, without a terminal.
 
-use read_rip::top::{Input, Page, Request, State, ThreadKey};
+use read_rip::top::{Input, Page, Request, State, ThreadKey, View};
 
 use crate::scene::{SECOND_NS, lock, picture, screen, state};
 
@@ -50,6 +50,17 @@ fn a_lock_without_a_holder_leads_nowhere_and_says_so() {
     state.input(Input::Enter);
     assert_eq!(state.input(Input::Enter), None);
     assert_eq!(state.message, "no thread is known to hold it");
+}
+
+#[test]
+fn a_copy_and_a_page_are_of_a_process_and_not_of_the_list_of_processes() {
+    for (key, request) in [('w', Request::Save), ('R', Request::Report)] {
+        let mut state = state();
+        assert_eq!(state.input(Input::Character(key)), Some(request));
+        state.view = View::Processes;
+        assert_eq!(state.input(Input::Character(key)), None);
+        assert_eq!(state.message, "choose a process first");
+    }
 }
 
 #[test]

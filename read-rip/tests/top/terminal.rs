@@ -112,6 +112,29 @@ fn a_key_saves_a_copy_that_other_commands_read() {
 }
 
 #[test]
+fn a_key_writes_the_page_of_the_process_that_is_shown() {
+    let fixture = Fixture::of(&deadlock());
+    let directory = fixture.directory.path();
+    let line = format!("cd {}; {} 2>errors", directory.display(), top("ring"));
+    let Some(tmux) = Tmux::start("page", (80, 24), &line) else { return };
+    tmux.shows("HELD BY");
+    tmux.keys(&["R"]);
+    tmux.shows("Written to ring.html");
+    tmux.keys(&["q"]);
+    tmux.shows("status 0");
+    let of_key = std::fs::read_to_string(directory.join("ring.html")).unwrap();
+    assert!(of_key.contains("2 threads wait for one another"), "{of_key}");
+    let by_command = directory.join("by_command.html");
+    let written = show(&["report", "-o", &by_command.to_string_lossy()], &fixture.path);
+    assert_eq!(written.status, 0, "{written:#?}");
+    let by_command = std::fs::read_to_string(by_command).unwrap();
+    let counted = |page: &str| page.matches("SAVINGS").count();
+    assert_eq!(counted(&of_key), counted(&by_command));
+    let errors = std::fs::read_to_string(directory.join("errors")).unwrap();
+    assert_eq!(errors, "", "a live screen was there");
+}
+
+#[test]
 fn the_list_of_processes_leads_to_a_stuck_one_and_back() {
     let stuck = Stuck::start(deadlocks(), &["normal"], 2);
     let Some(tmux) = Tmux::start("list", (200, 60), &top("")) else { return };

@@ -105,6 +105,10 @@ impl Screen<'_> {
                 self.state.message = "saving a copy ...".to_owned();
                 Ask::Save
             }
+            Request::Report => {
+                self.state.message = "writing a page ...".to_owned();
+                Ask::Report
+            }
             Request::Process(name) => match self.choose(&name) {
                 Ok(path) => {
                     self.state.clear();

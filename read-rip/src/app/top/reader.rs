@@ -2,7 +2,7 @@
 //!
 //! After each reading it rests until all that this program has used of a processor since it began is an eighth of the
 //! time since then. So a process of many threads is read more rarely, and never more often than four times a second. A
-//! thread or a copy that the user asks for is read at once, and makes the rest longer.
+//! thread, a copy or a page that the user asks for is read at once, and makes the rest longer.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -13,11 +13,11 @@ use nix::time::{ClockId, clock_gettime};
 use super::detail;
 use super::picture::picture;
 use super::survey::survey;
-use crate::app::check::Readings;
+use crate::app::check::{Manner, Readings};
 use crate::app::error::AppError;
 use crate::app::look::process_of;
-use crate::app::save;
-use crate::cli::{CheckArgs, Common, RingArgs, SaveArgs, StopArgs};
+use crate::app::{report, save};
+use crate::cli::{CheckArgs, Common, ReportArgs, RingArgs, SaveArgs, StopArgs};
 use crate::process::Ends;
 use crate::process::live::LiveTarget;
 use crate::report::printable;
@@ -43,6 +43,8 @@ pub(super) enum Ask {
     Thread(ThreadKey),
     /// A copy of the ring.
     Save,
+    /// A page for browsers.
+    Report,
 }
 
 /// What the reader has found.
@@ -132,16 +134,16 @@ impl Reader {
     }
 
     fn answer(&self, ask: Ask) -> Option<()> {
-        let path = self.path.as_deref()?;
+        let Some(path) = self.path.as_deref() else {
+            return self.found.send(Found::Message("choose a process first".to_owned())).ok();
+        };
         let found = match ask {
             Ask::Thread(key) => match detail::thread(path, key, &self.wanted) {
                 Ok(lines) => Found::Thread(key, lines),
                 Err(error) => Found::Thread(key, vec![error.sentence()]),
             },
-            Ask::Save => Found::Message(match copy(path, &self.wanted) {
-                Ok(said) => said,
-                Err(error) => error.sentence(),
-            }),
+            Ask::Save => said(copy(path, &self.wanted)),
+            Ask::Report => said(page(path, &self.wanted)),
             Ask::Process(_) | Ask::Processes => return Some(()),
         };
         self.found.send(found).ok()
@@ -155,6 +157,18 @@ fn copy(path: &Path, wanted: &Common) -> Result<String, AppError> {
         SaveArgs { ring: RingArgs::default(), output: None, stop: StopArgs::default(), window: WINDOW };
     let bytes = save::write(&Source::open(path)?, &target, &args, wanted)?;
     Ok(format!("Saved to {}, {} KiB", printable(&target.to_string_lossy()), bytes / 1024))
+}
+
+/// Writes the page that `read-rip report` writes, under its default name. Returns what to tell the user.
+fn page(path: &Path, wanted: &Common) -> Result<String, AppError> {
+    let target = report::default_target(path);
+    let args = ReportArgs::of(RingArgs::default(), WINDOW);
+    report::write(path, &target, &args, wanted, Manner::Screen)?;
+    Ok(format!("Written to {}", printable(&target.to_string_lossy())))
+}
+
+fn said(done: Result<String, AppError>) -> Found {
+    Found::Message(done.unwrap_or_else(|error| error.sentence()))
 }
 
 /// What this program has used of processors.
