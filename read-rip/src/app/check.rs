@@ -229,6 +229,13 @@ impl Readings {
         Ok(Readings::one(Reading::with_look(path, wanted)?.with_present_names()))
     }
 
+    /// The time between the readings of each thread, ns, about: each takes its time from the first thread to the last.
+    pub(super) fn period_ns(&self) -> Option<u64> {
+        let earlier = self.earlier.as_ref()?;
+        let period_ns = self.reading.now_ns?.checked_sub(earlier.reading.now_ns?);
+        period_ns.filter(|&period_ns| period_ns > earlier.window_ns).or(Some(earlier.window_ns))
+    }
+
     /// The model of the locks, with what the kernel and the memory say.
     pub(super) fn model(&self, words: Vec<Words>, locations: &mut Locations<'_>) -> LockModel {
         self.model_of(Limits::default(), words, locations)

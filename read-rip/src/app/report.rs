@@ -51,10 +51,11 @@ pub(super) fn write(
     let of_check = CheckArgs { window: args.window, stop: args.stop, ..CheckArgs::of(RingArgs::default()) };
     let mut readings = Readings::of(path, &of_check, &Ends::default(), wanted)?;
     readings.reading = readings.reading.with_present_names();
+    let period_ns = readings.period_ns();
     // The words are needed for this, and are taken away by the judgement.
     let record = record(&readings.reading, args.events, wanted);
     judge(readings, &of_check, &[], wanted, manner, &mut |found, checked, names, reading| {
-        let parts = Parts { found, checked, names, reading };
+        let parts = Parts { found, checked, names, reading, period_ns };
         parts.write(&record, args, target, wanted)
     })
 }
@@ -116,6 +117,7 @@ struct Parts<'a> {
     checked: &'a Checked,
     names: &'a LockNames<'a>,
     reading: &'a Reading,
+    period_ns: Option<u64>,
 }
 
 impl Parts<'_> {
@@ -126,10 +128,10 @@ impl Parts<'_> {
         target: &Path,
         wanted: &Common,
     ) -> Result<(), AppError> {
-        let &Parts { found, checked, names, reading } = self;
+        let &Parts { found, checked, names, reading, period_ns } = self;
         let model = names.model;
         let overview = locks::overview(model, false, true);
-        let picture = picture::make(found, checked, names, reading, &overview, LOCKS_MAX)?;
+        let picture = picture::make(found, checked, names, reading, period_ns, &overview, LOCKS_MAX)?;
         let (mut timelines, timelines_left_out) =
             timelines(model, &record.said, Limits::default(), args.threads);
         let undated = timelines.iter().map(|(_, timeline)| timeline.undated).sum();

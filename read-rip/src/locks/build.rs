@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use super::between::Before;
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::merge;
@@ -78,7 +79,8 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         .enumerate()
         .map(|(id, thread)| {
             let earlier = input.earlier.and_then(|earlier| same_owner(earlier, thread.slot));
-            let steadiness = Steadiness { is_final: input.is_final, earlier };
+            let before = input.earlier.map(|snapshot| Before::of(snapshot, earlier, thread.slot));
+            let steadiness = Steadiness { is_final: input.is_final, earlier, before };
             let with_words = match &mut history {
                 History::Stays => None,
                 History::Taken(words) => Some(Slot {
@@ -111,6 +113,8 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         is_final: input.is_final,
         now_ns: input.now_ns.or_else(|| last_time(&threads, &snapshot.slots)),
         window_ns: input.window_ns.filter(|_| input.earlier.is_some()),
+        // A thread without a slot records nothing.
+        has_lost_between: input.earlier.is_some() && (ledger.has_lost_between || refused > 0),
         has_progress_sites: snapshot.sites.iter().any(|site| site.kind == SiteKind::Progress),
         held_overflows: header.map_or(0, |header| header.held_overflows),
         slots_reused: header.map_or(0, |header| header.slots_reused),
@@ -132,6 +136,8 @@ struct Steadiness<'a> {
     is_final: bool,
     /// The slot in the earlier reading.
     earlier: Option<&'a Slot>,
+    /// What of the thread is new since then; `None` if there was one reading.
+    before: Option<Before<'a>>,
 }
 
 impl Steadiness<'_> {
@@ -271,7 +277,8 @@ fn one_thread<'a>(
             },
         });
     }
-    let history = replay(slot, id, marks, ledger, scratch);
+    let history = replay(slot, steadiness.before.as_ref(), id, marks, ledger, scratch);
+    ledger.has_lost_between |= steadiness.before.is_some_and(|before| before.has_lost(history.known_from));
     own.last = history.last;
     own.overwritten = slot.overwritten().saturating_add(history.discarded_words);
     own.steps = history.steps;

@@ -20,6 +20,8 @@ pub(super) struct Ledger<'s> {
     pub(super) horizon: Horizon,
     /// The time that is counted.
     pub(super) limits: Limits,
+    /// Whether words that were recorded between two readings are not known.
+    pub(super) has_lost_between: bool,
 }
 
 /// What the marks of a lock say, from which its name and nature follow.
@@ -58,6 +60,7 @@ impl<'s> Ledger<'s> {
             handed_over,
             horizon,
             limits,
+            has_lost_between: false,
         }
     }
 
@@ -127,12 +130,14 @@ impl<'s> Ledger<'s> {
         }
     }
 
-    /// A thread acquired the lock.
-    pub(super) fn acquired(&mut self, lock: LockId, thread: ThreadId, is_contended: bool) {
+    /// A thread acquired the lock; if `is_new`, after the earlier of two readings.
+    pub(super) fn acquired(&mut self, lock: LockId, thread: ThreadId, is_contended: bool, is_new: bool) {
         self.owned(lock, thread);
         let record = &mut self.locks[lock].record;
         record.acquisitions += 1;
         record.contended += u64::from(is_contended);
+        record.acquired_between += u64::from(is_new);
+        record.contended_between += u64::from(is_new && is_contended);
     }
 
     /// A thread initialised the lock here.

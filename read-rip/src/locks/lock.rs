@@ -111,6 +111,10 @@ pub struct Record {
     pub acquisitions: u64,
     /// The number of acquisitions after a wait.
     pub contended: u64,
+    /// The number of acquisitions since the earlier of two readings, as far as known; 0 if there was one reading.
+    pub acquired_between: u64,
+    /// The number of these that came after a wait.
+    pub contended_between: u64,
     /// The number of failed tries.
     pub failed_tries: u64,
     /// The lengths of waits that ended with the lock, ns, ascending.

@@ -71,6 +71,8 @@ fn join(known: &mut Lock, other: Lock) {
     let (record, more) = (&mut known.record, other.record);
     record.acquisitions += more.acquisitions;
     record.contended += more.contended;
+    record.acquired_between += more.acquired_between;
+    record.contended_between += more.contended_between;
     record.failed_tries += more.failed_tries;
     record.owners += more.owners;
     for (all, more) in [(&mut record.waits_ns, more.waits_ns), (&mut record.holds_ns, more.holds_ns)] {

@@ -7,11 +7,13 @@
 //! | `marks` | what does the mark at a PC mean for locks? |
 //! | `ledger` | which locks exist, and what was done with them? |
 //! | `replay` | what did a thread do, step by step? |
+//! | `between` | what is new since an earlier reading? |
 //! | `steps` | how are a thread's steps kept? |
 //! | `build` | which threads hold or wait for each lock now? |
 //! | `observe` | what do the kernel and the memory add? |
 //! | `overview` | which locks are shown first? |
 
+mod between;
 mod build;
 mod hold;
 mod ledger;
@@ -26,6 +28,7 @@ mod step;
 mod steps;
 mod thread_locks;
 
+pub use between::{Rate, per_second};
 pub use build::{Input, build, build_of_words};
 pub use hold::{Hold, HoldState, Wait};
 pub use lock::{Lock, LockName, Nature, Ownership, Record};

@@ -39,6 +39,8 @@ pub struct LockModel {
     pub unrecorded: Option<usize>,
     /// For a living process, the time between an earlier reading and this one, ns.
     pub window_ns: Option<u64>,
+    /// Whether words that were recorded between the two readings are not known; false if there was one reading.
+    pub has_lost_between: bool,
     /// Whether the program has progress marks.
     pub has_progress_sites: bool,
     /// The number of acquisitions so far that found no free entry in their thread's held-lock table.

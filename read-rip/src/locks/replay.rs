@@ -9,6 +9,7 @@
 //! * If words in the middle are not known, the steps before them are discarded, because a release may be among the
 //!   missing words. The same holds for an event whose meaning is not known.
 
+use super::between::Before;
 use super::ledger::Ledger;
 use super::marks::{EventKind, Mark, Marks};
 use super::{EndOfCondition, LockId, Signal, Step, StepKind, Steps, ThreadId};
@@ -26,6 +27,8 @@ pub(super) struct History {
     pub(super) last: Option<LocationId>,
     /// Known words before the steps that were discarded because of a gap.
     pub(super) discarded_words: u64,
+    /// The sequence from which on no word is missing, but for those that were just being written.
+    pub(super) known_from: u64,
     /// The condition variable on which the thread waits, by its last event about one.
     pub(super) condition: Option<u64>,
     /// The last signal of each condition variable that it signalled.
@@ -70,6 +73,7 @@ pub(super) struct Scratch {
 /// Replays a slot's events.
 pub(super) fn replay(
     slot: &Slot,
+    before: Option<&Before<'_>>,
     thread: ThreadId,
     marks: &mut Marks<'_, '_>,
     ledger: &mut Ledger<'_>,
@@ -86,6 +90,7 @@ pub(super) fn replay(
     let mut whens = whens.into_iter().flatten();
     let mut replay = Replay {
         slot,
+        before,
         thread,
         ledger,
         when: When::default(),
@@ -96,7 +101,9 @@ pub(super) fn replay(
         signals: HashMap::default(),
         ended: Vec::new(),
     };
-    let mut history = History::default();
+    let is_torn = events.is_empty() && slot.torn > 0;
+    let known_from = if is_torn { slot.count } else { slot.words_from };
+    let mut history = History { known_from, ..History::default() };
     let mut next = None;
     let mut guards = Guards::default();
     for (event, id) in &events {
@@ -104,6 +111,9 @@ pub(super) fn replay(
         let kind = marks.kind(*id);
         let begin = event.sequence - event.operands.len() as u64;
         replay.when = whens.next().unwrap_or_default();
+        if next.unwrap_or(slot.words_from) != begin {
+            history.known_from = begin;
+        }
         if next.is_some_and(|next| next != begin) {
             replay.gap();
             history.discarded_words = begin - slot.words_from;
@@ -113,6 +123,7 @@ pub(super) fn replay(
         if kind.is_ambiguous && !event.operands.is_empty() {
             replay.gap();
             history.discarded_words = event.sequence - slot.words_from + 1;
+            history.known_from = event.sequence + 1;
         }
         history.last = Some(mark.location);
     }
@@ -128,6 +139,7 @@ pub(super) fn replay(
 
 struct Replay<'r, 'l> {
     slot: &'r Slot,
+    before: Option<&'r Before<'r>>,
     thread: ThreadId,
     ledger: &'r mut Ledger<'l>,
     /// When the present event was.
@@ -292,7 +304,13 @@ impl Replay<'_, '_> {
     /// the release, which was not after `end_ns`.
     fn count(&mut self, open: &Open, end_ns: Option<u64>) {
         if (open.is_acquired || open.is_wrapper) && self.ledger.limits.overlap(open.from_ns, end_ns) {
-            self.ledger.acquired(open.lock, self.thread, open.wait.is_some());
+            let is_new = self.before.is_some_and(|before| {
+                let lock = self.ledger.locks[open.lock].address;
+                let [begin, last] =
+                    [open.begin.unwrap_or(open.last), open.last].map(|step| self.steps[step].sequence);
+                before.is_new(lock, begin, last, open.is_acquired)
+            });
+            self.ledger.acquired(open.lock, self.thread, open.wait.is_some(), is_new);
         }
     }
 

@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use super::activity::ActivityWords;
 use super::names::{LockNames, Verbs, lock_type};
 use super::units::{counted, duration, lasted};
-use crate::locks::{HoldState, Holders, Lock, LockName, Ownership, Quantiles, Summary, Waiters};
+use crate::locks::{HoldState, Holders, Lock, LockName, Ownership, Quantiles, Rate, Summary, Waiters};
 use crate::ring::LockType;
 use crate::threads::ThreadState;
 
@@ -216,6 +216,19 @@ impl LockWriter<'_> {
             ),
         }
     }
+}
+
+/// How often a lock was acquired between two readings.
+pub fn rate(rate: &Rate) -> String {
+    let Rate { acquired, contended, is_lower_bound } = *rate;
+    let (at_least, why) = match is_lower_bound {
+        true => ("at least ", "; some words were replaced before they were read"),
+        false => ("", ""),
+    };
+    let acquired = counted(acquired, "acquisition");
+    format!(
+        "  between the last two readings: {at_least}{acquired} a second, {contended} of them after a wait{why}"
+    )
 }
 
 /// What happened to holders that no longer exist.

@@ -5,6 +5,20 @@ pub fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
+/// A number in at most five characters: `9999`, `12.3k`, `250k`, `2.5M`. Digits that do not fit are left out.
+pub fn amount(count: u64) -> String {
+    if count < 10_000 {
+        return count.to_string();
+    }
+    let power = count.ilog10() / 3;
+    let unit = ["", "k", "M", "G", "T", "P", "E"][power as usize];
+    let one = 1000_u64.pow(power);
+    match count / one {
+        whole @ 0..100 => format!("{whole}.{}{unit}", count / (one / 10) % 10),
+        whole => format!("{whole}{unit}"),
+    }
+}
+
 /// Bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -74,6 +88,21 @@ mod tests {
             (60_000_000_000, "1 min 0 s"),
         ] {
             assert_eq!(duration(ns), text);
+        }
+    }
+
+    #[test]
+    fn amounts_have_at_most_five_characters() {
+        for (count, text) in [
+            (0, "0"),
+            (9_999, "9999"),
+            (10_000, "10.0k"),
+            (99_999, "99.9k"),
+            (999_999, "999k"),
+            (1_000_000, "1.0M"),
+            (u64::MAX, "18.4E"),
+        ] {
+            assert_eq!(amount(count), text);
         }
     }
 

@@ -8,7 +8,8 @@ use ratatui::style::{Color, Modifier, Style};
 use super::picture::{LockRow, Picture, ProcessRow, Severity, ThreadRow};
 use super::state::{Order, Page, State, View};
 use super::table::{Column, headings, row};
-use crate::report::duration;
+use crate::locks::Rate;
+use crate::report::{amount, duration};
 
 /// The verdict takes at most this many lines.
 const VERDICT_LINES_MAX: usize = 4;
@@ -19,6 +20,11 @@ const EVIDENCE_LINES: u16 = 20;
 /// A screen that is lower has no line about what the threads do.
 const LOW_LINES: u16 = 12;
 
+/// A narrower screen has no column with how often a lock is acquired.
+const RATE_WIDTH: u16 = 70;
+/// A narrower screen has no column with how often that takes a wait.
+const RATES_WIDTH: u16 = 100;
+
 const HELP: &[&str] = &[
     "1 2 3, Tab     locks, threads, findings",
     "Up Down j k    choose a row; PgUp PgDn Home End; a click chooses too",
@@ -26,6 +32,8 @@ const HELP: &[&str] = &[
     "Esc            back",
     "/              list only rows that a regular expression matches; Esc lists all",
     "s              another order: what hurts, amounts, names",
+    "ACQ/S CONT/S   how often a lock was acquired between the last two readings, and how often after a wait, in a second;",
+    "               >= where words were replaced before they were read, so that there may have been more",
     "Space          freeze the screen, and let it go on; reading goes on",
     "Left Right     the reading before or after this one, of the last minutes",
     "r              read the history and the stack of this thread again",
@@ -246,13 +254,16 @@ impl Screen<'_, '_> {
     }
 
     fn locks(&mut self, state: &mut State) {
-        let columns = [
-            Column { heading: "WAIT", width: 6, is_number: true },
-            Column { heading: "LONGEST", width: 8, is_number: true },
-            Column { heading: "CONTENDED", width: 9, is_number: true },
-            Column { heading: "LOCK", width: self.name_width(50), is_number: false },
-            rest("HELD BY"),
-        ];
+        let number = |heading, width| Column { heading, width, is_number: true };
+        let width = self.left.width;
+        let has_rates = state.picture().is_some_and(|it| it.locks.iter().any(|lock| lock.rate.is_some()));
+        let rates = [(RATE_WIDTH, "ACQ/S"), (RATES_WIDTH, "CONT/S")];
+        let rates = rates.into_iter().filter(|&(least, _)| has_rates && width >= least);
+        let mut columns = vec![number("WAIT", 6), number("LONGEST", 8), number("CONTENDED", 9)];
+        columns.extend(rates.map(|(_, heading)| number(heading, 7)));
+        let rates = columns.len() - 3;
+        columns.push(Column { heading: "LOCK", width: self.name_width(50), is_number: false });
+        columns.push(rest("HELD BY"));
         let count = state.locks().len();
         let more = state.picture().map_or(0, |picture| picture.more_locks);
         let take = |state: &State, first, rows| {
@@ -264,7 +275,12 @@ impl Screen<'_, '_> {
                 0 => String::new(),
                 all => format!("{} %", lock.contended.saturating_mul(100) / all),
             };
-            vec![lock.waiters.to_string(), longest, contended, lock.name.clone(), lock.held.clone()]
+            let mut cells = vec![lock.waiters.to_string(), longest, contended];
+            let of_rate =
+                |pick: fn(&Rate) -> u64| lock.rate.map_or_else(String::new, |it| rate(pick(&it), it));
+            cells.extend([of_rate(|it| it.acquired), of_rate(|it| it.contended)].into_iter().take(rates));
+            cells.extend([lock.name.clone(), lock.held.clone()]);
+            cells
         });
         if more > 0 {
             self.write(&format!("{more} more locks, which hurt less"), Style::new());
@@ -289,6 +305,16 @@ impl Screen<'_, '_> {
             let holds = if thread.holds == 0 { String::new() } else { thread.holds.to_string() };
             vec![words, holds, thread.name.to_string(), format!("{doing}{separator}{place}")]
         });
+    }
+}
+
+/// How often something is in a second.
+fn rate(times: u64, of: Rate) -> String {
+    match (of.is_lower_bound, times) {
+        // That says nothing.
+        (true, 0) => String::new(),
+        (true, times) => format!(">={}", amount(times)),
+        (false, times) => amount(times),
     }
 }
 

@@ -4,6 +4,7 @@
 
 use crate::findings::Confidence;
 use crate::hash::HashMap;
+use crate::locks::Rate;
 
 /// How bad the worst finding is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,6 +83,8 @@ pub struct LockRow {
     pub acquisitions: u64,
     /// How many of them came after a wait.
     pub contended: u64,
+    /// How often it was acquired between the last two readings; `None` if there were no two of its process.
+    pub rate: Option<Rate>,
     /// The thread that holds the lock, and where it acquired it.
     pub held: String,
     /// The first holder.

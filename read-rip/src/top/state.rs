@@ -2,6 +2,7 @@
 //!
 //! It does no input or output. What only the reader of the process can do is a [`Request`].
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -34,7 +35,7 @@ pub enum Order {
     /// What hurts most first.
     #[default]
     Hurt,
-    /// The longest wait, or the most words recorded, first.
+    /// The longest wait, then the most acquisitions; or the most words recorded.
     Amount,
     /// By name.
     Name,
@@ -179,7 +180,9 @@ impl State {
         let mut locks: Vec<&LockRow> = picture.locks.iter().filter(matches).collect();
         match self.order {
             Order::Hurt => {}
-            Order::Amount => locks.sort_by_key(|lock| std::cmp::Reverse(lock.longest_ns)),
+            Order::Amount => {
+                locks.sort_by_key(|lock| Reverse((lock.longest_ns, lock.rate.map(|rate| rate.acquired))));
+            }
             Order::Name => locks.sort_by(|one, other| one.name.cmp(&other.name)),
         }
         locks
@@ -194,7 +197,7 @@ impl State {
         let mut threads: Vec<&ThreadRow> = picture.threads.iter().filter(matches).collect();
         match self.order {
             Order::Hurt => {}
-            Order::Amount => threads.sort_by_key(|thread| std::cmp::Reverse(thread.advanced)),
+            Order::Amount => threads.sort_by_key(|thread| Reverse(thread.advanced)),
             Order::Name => threads.sort_by(|one, other| one.name.cmp(&other.name)),
         }
         threads

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 
 use crate::support::fixture::Fixture;
 use crate::support::locks::*;
-use crate::support::synth::{Held, Ring, Slot};
+use crate::support::synth::{EXITED, Held, Ring, Slot};
 use read_rip::locations::Locations;
-use read_rip::locks::{Input, LockModel, StepKind, build};
+use read_rip::locks::{Input, Lock, LockModel, StepKind, build};
 use read_rip::symbols::{Options, Resolver};
 
 /// The model of a ring, and of an earlier reading of it if there is one.
@@ -122,4 +122,76 @@ fn only_a_state_seen_in_both_readings_is_steady() {
         [(1, true, Some(3)), (2, false, Some(0)), (3, true, Some(0)), (4, false, Some(0)), (77, false, None)]
     );
     assert_eq!(model.window_ns, Some(200_000_000));
+}
+
+fn rates(earlier: &Ring, ring: &Ring) -> (Vec<(u64, u64, u64)>, bool) {
+    let model = model(Some(earlier), ring);
+    let of = |lock: &Lock| (lock.address, lock.record.acquired_between, lock.record.contended_between);
+    let mut locks: Vec<_> = model.locks.iter().map(of).collect();
+    locks.sort_unstable();
+    (locks, model.has_lost_between)
+}
+
+#[test]
+fn acquisitions_are_new_if_they_succeeded_after_the_earlier_reading() {
+    let used = |slot: Slot, lock| slot.event(TAKES, &[0, lock]).event(RELEASED, &[0, 0, lock]);
+    let before = || used(Slot::thread("a", 1), A).event(TAKES, &[0, A]).event(WAIT, &[0, A]);
+    let waits = Held { sequence: before().count - 1, ..Held::new(WAITING, A, WAIT) };
+    let holds = Held { sequence: before().count - 1, ..Held::new(HELD, A, TAKES) };
+    let after = || before().event(RELEASED, &[0, 0, A]);
+    let earlier = ring().with_slots([before().has(waits)]);
+    // The wait is over, and B was acquired twice; the last attempt waits.
+    let later = used(used(after(), B), B).event(TAKES, &[0, B]).event(WAIT, &[0, B]);
+    let last = Held { sequence: later.count - 1, ..Held::new(WAITING, B, WAIT) };
+    let later = ring().with_slots([later.has(last)]);
+    assert_eq!(rates(&earlier, &later), (vec![(A, 1, 1), (B, 2, 0)], false));
+    // It was acquired before the earlier reading, and released after it.
+    let earlier = ring().with_slots([before().has(holds)]);
+    assert_eq!(rates(&earlier, &ring().with_slots([after()])), (vec![(A, 0, 0)], false));
+    // By a mark by hand, an acquisition is known itself.
+    let by_hand = || Slot::thread("a", 1).event(HAND_WAIT, &[0, A]);
+    let waits = Held { sequence: 2, ..Held::new(WAITING, A, HAND_WAIT) };
+    let earlier = ring().with_slots([by_hand().has(waits)]);
+    let later = by_hand().event(HAND_ACQUIRED, &[0, A]).has(Held::new(HELD, A, HAND_ACQUIRED));
+    assert_eq!(rates(&earlier, &ring().with_slots([later])), (vec![(A, 1, 1)], false));
+    assert_eq!(model(None, &ring().with_slots([after()])).locks[0].record.acquired_between, 0);
+}
+
+#[test]
+fn a_failed_try_between_two_readings_is_no_acquisition() {
+    let earlier = ring().with_slots([Slot::thread("a", 1)]);
+    let later = Slot::thread("a", 1).event(TRY_TAKES, &[A]).event(TRY_FAILED, &[A]);
+    assert_eq!(rates(&earlier, &ring().with_slots([later])), (vec![(A, 0, 0)], false));
+}
+
+#[test]
+fn all_words_of_a_new_thread_are_new_and_those_of_a_replaced_one_are_lost() {
+    let used = |slot: Slot| slot.event(TAKES, &[0, A]).event(RELEASED, &[0, 0, A]);
+    let old = || Slot::thread("a", 1);
+    let earlier = ring().with_slots([old()]);
+    let later = ring().with_slots([old(), used(Slot::thread("b", 2))]);
+    assert_eq!(rates(&earlier, &later), (vec![(A, 1, 0)], false));
+    // The first owner may have recorded more before it exited.
+    let reused = Slot { generation: 2, ..used(Slot::thread("b", 2)) };
+    let later = ring().with_slots([reused.clone()]);
+    assert_eq!(rates(&earlier, &later), (vec![(A, 1, 0)], true));
+    let exited = ring().with_slots([Slot { state: EXITED, ..old() }]);
+    assert_eq!(rates(&exited, &later), (vec![(A, 1, 0)], false));
+    let later = ring().with_slots([Slot { generation: 3, ..reused }]);
+    assert_eq!(rates(&exited, &later), (vec![(A, 1, 0)], true), "there was an owner in between");
+}
+
+#[test]
+fn words_that_were_replaced_between_two_readings_are_known_to_be_lost() {
+    let used = |slot: Slot| slot.event(TAKES, &[0, A]).event(RELEASED, &[0, 0, A]);
+    let earlier = ring().with_slots([used(Slot::thread("a", 1))]);
+    let later = used(used(used(Slot::thread("a", 1))));
+    let without = |first: u64| {
+        let mut slot = later.clone();
+        slot.words.retain(|&(sequence, ..)| sequence >= first);
+        ring().with_slots([slot])
+    };
+    assert_eq!(rates(&earlier, &without(0)), (vec![(A, 2, 0)], false));
+    assert_eq!(rates(&earlier, &without(7)), (vec![(A, 2, 0)], false), "what was known before is not missed");
+    assert_eq!(rates(&earlier, &without(14)), (vec![(A, 1, 0)], true));
 }

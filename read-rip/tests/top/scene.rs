@@ -15,6 +15,7 @@ pub(crate) fn lock(address: u64, name: &str, waiters: usize, holder: Option<u32>
         acquisitions: 12,
         contended: 4,
         held: holder.map_or_else(String::new, |tid| format!("worker[{tid}] at cache.rs:12")),
+        rate: None,
         holder: holder.map(|tid| ThreadKey { pid: 7, tid }),
         lines: vec![format!("{name}  mutex at {address:#x}"), "  held by worker[11]".to_owned()],
     }

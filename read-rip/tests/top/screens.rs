@@ -3,6 +3,7 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
+use read_rip::locks::Rate;
 use read_rip::top::{Colours, Input, Machine, ProcessRow, Severity, State, View, draw};
 
 use crate::scene::{picture, screen, state};
@@ -37,6 +38,29 @@ fn ten_lines_of_40_columns_are_enough_for_the_verdict_and_a_list() {
     for (width, height) in [(1, 1), (3, 2), (12, 4), (500, 3)] {
         assert_eq!(screen(&mut state(), width, height).len(), usize::from(height));
     }
+}
+
+#[test]
+fn how_often_locks_are_acquired_is_shown_where_it_is_known_and_there_is_room() {
+    let mut rated = picture(0);
+    let rate = |acquired, contended, is_lower_bound| Some(Rate { acquired, contended, is_lower_bound });
+    rated.locks[0].rate = rate(12_345, 7, true);
+    rated.locks[1].rate = rate(250_999, 0, false);
+    rated.locks[2].rate = rate(0, 0, true);
+    let mut state = State::default();
+    state.add(rated);
+    let cells = |state: &mut State, width| {
+        let rows = screen(state, width, 24);
+        let is_of_list =
+            |line: &&String| ["HELD BY", " CACHE ", " INDEX ", " LOG"].iter().any(|it| line.contains(it));
+        let rows = rows.iter().filter(is_of_list).filter(|line| !line.contains("waits for"));
+        rows.map(|row| row.chars().skip(25).take(17).collect::<String>()).collect::<Vec<_>>()
+    };
+    let wide = cells(&mut state, 120);
+    assert_eq!(wide, ["   ACQ/S  CONT/S ", " >=12.3k     >=7 ", "    250k       0 ", "                 "]);
+    let usual = cells(&mut state, 80);
+    assert_eq!(usual[..2], ["   ACQ/S LOCK    ", " >=12.3k CACHE   "]);
+    assert_eq!(cells(&mut state, 69)[1], " CACHE           ".to_owned());
 }
 
 #[test]

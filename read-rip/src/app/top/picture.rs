@@ -9,7 +9,7 @@ use crate::app::reading::Reading;
 use crate::app::verdict;
 use crate::cli::{CheckArgs, Common};
 use crate::findings::Finding;
-use crate::locks::{self, HoldState, Overview, Summary, ThreadId, ThreadLocks};
+use crate::locks::{self, HoldState, Overview, Rate, Summary, ThreadId, ThreadLocks, per_second};
 use crate::report::{self, ActivityWords, Checked, LockNames, Sources, printable};
 use crate::top::{LockKey, LockRow, Picture, Severity, Texts, ThreadKey, ThreadRow};
 
@@ -19,9 +19,10 @@ const LOCKS_MAX: usize = 300;
 /// Judges what was read, as `check` does.
 pub(super) fn picture(readings: Readings, args: &CheckArgs, wanted: &Common) -> Result<Picture, AppError> {
     let mut picture = Picture::default();
+    let period_ns = readings.period_ns();
     judge(readings, args, &[], wanted, Manner::Screen, &mut |found, checked, names, reading| {
         let overview = locks::overview(names.model, false, true);
-        picture = make(found, checked, names, reading, &overview, LOCKS_MAX)?;
+        picture = make(found, checked, names, reading, period_ns, &overview, LOCKS_MAX)?;
         Ok(())
     })?;
     Ok(picture)
@@ -32,12 +33,14 @@ pub(super) fn severity(found: &[Finding]) -> Severity {
     found.first().map_or(Severity::None, |worst| worst.confidence.into())
 }
 
-/// Makes a picture of what was found, with at most so many locks: the first ones of this list.
+/// Makes a picture of what was found, with at most so many locks: the first ones of this list. `period_ns` is the time
+/// between two readings, if there were two.
 pub(in crate::app) fn make(
     found: &[Finding],
     checked: &Checked,
     names: &LockNames<'_>,
     reading: &Reading,
+    period_ns: Option<u64>,
     overview: &Overview,
     locks_max: usize,
 ) -> io::Result<Picture> {
@@ -54,9 +57,8 @@ pub(in crate::app) fn make(
     threads.sort_by_key(|&(rank, _)| rank);
     let advanced: Option<u64> =
         model.threads.iter().filter_map(|thread| thread.advanced).reduce(|a, b| a + b);
-    let words_per_second = advanced.zip(model.window_ns).and_then(|(words, window_ns)| {
-        u64::try_from(u128::from(words) * 1_000_000_000 / u128::from(window_ns.max(1))).ok()
-    });
+    let words_per_second = advanced.zip(period_ns).map(|(words, period_ns)| per_second(words, period_ns));
+    let locks = overview.locks.iter().take(locks_max);
     Ok(Picture {
         taken_ns: now_ns(),
         heading: reading.heading(&reading.threads()),
@@ -65,7 +67,7 @@ pub(in crate::app) fn make(
         doing: report::doing_now(&checked.balance, model).unwrap_or_default(),
         is_final: reading.is_final(),
         findings,
-        locks: overview.locks.iter().take(locks_max).map(|one| row(one, names)).collect::<io::Result<_>>()?,
+        locks: locks.map(|one| row(one, names, period_ns)).collect::<io::Result<_>>()?,
         more_locks,
         threads: threads.into_iter().map(|(_, row)| row).collect(),
         texts: texts.into_all(),
@@ -78,16 +80,19 @@ fn defects(reading: &Reading) -> impl Iterator<Item = String> {
     reading.snapshot.defects.iter().map(|defect| printable(&format!("Damaged: {defect}")).into_owned())
 }
 
-fn row(summary: &Summary, names: &LockNames<'_>) -> io::Result<LockRow> {
+fn row(summary: &Summary, names: &LockNames<'_>, period_ns: Option<u64>) -> io::Result<LockRow> {
     let lock = &names.model.locks[summary.lock];
     let mut text = Vec::new();
     report::locks(&mut text, std::iter::once(summary), names.model.pid, names, false)?;
-    let lines = report::plain_lines(&text);
+    let mut lines = report::plain_lines(&text);
+    let rate = period_ns.map(|ns| Rate::of(&lock.record, ns, names.model.has_lost_between));
     let holders = summary.holders.iter().filter(|group| group.state == HoldState::Held);
     let holder = holders.flat_map(|group| &group.threads).next();
     // The first line is the heading. The second one names the thread that holds the lock.
     let held = lines.get(1).map_or("", |line| line.trim());
     let is_held = !summary.holders.is_empty() || !lock.waiters.is_empty();
+    let held = if is_held { held.trim_start_matches("held by ").to_owned() } else { String::new() };
+    lines.extend(rate.as_ref().map(report::rate));
     Ok(LockRow {
         key: LockKey { pid: lock.pid, address: lock.address },
         name: names.lock(lock),
@@ -95,7 +100,8 @@ fn row(summary: &Summary, names: &LockNames<'_>) -> io::Result<LockRow> {
         longest_ns: summary.waiters.iter().filter_map(|group| group.longest_ns).max(),
         acquisitions: lock.record.acquisitions,
         contended: lock.record.contended,
-        held: if is_held { held.trim_start_matches("held by ").to_owned() } else { String::new() },
+        held,
+        rate,
         holder: holder.map(|&thread| key(&names.model.threads[thread])),
         lines,
     })
