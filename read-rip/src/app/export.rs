@@ -14,7 +14,7 @@ use super::output::{bytes, output};
 use super::timelines::{all_timelines, choose, said};
 use super::written::{self, Writing};
 use crate::cli::{Common, ExportArgs, ExportFormat};
-use crate::export::{self, Contention, SaidKind};
+use crate::export::{self, Contention, SaidKind, Scene};
 use crate::locations::{FileNames, Limits, Locations};
 use crate::report::{self, LockNames, counted};
 
@@ -81,14 +81,22 @@ pub(super) fn export(args: &ExportArgs, wanted: &Common) -> Result<u8, AppError>
     let left_out = choose(&mut threads, &model, args.threads);
     threads.sort_by_key(|(id, _)| *id);
     let program = reading.program();
-    let realtime_ns = |at_ns| report::realtime_ns(&reading.snapshot, at_ns);
+    let scene = Scene {
+        program: &program,
+        names: &names,
+        threads: &threads,
+        said: &said,
+        contention: &contention,
+        frames: &frames,
+        boot_ns: report::realtime_ns(&reading.snapshot, 0),
+    };
     let write = |out: &mut dyn Write| match drawn {
-        Drawn::Chrome => export::chrome(out, &program, &names, &threads, &said, &contention),
-        Drawn::Perfetto => export::perfetto(out, &program, &names, &threads, &said, &contention, realtime_ns),
-        Drawn::Firefox => export::firefox(out, &program, &names, (&threads, &said), &frames, realtime_ns),
+        Drawn::Chrome => export::chrome(out, &scene),
+        Drawn::Perfetto => export::perfetto(out, &scene),
+        Drawn::Firefox => export::firefox(out, &scene),
         Drawn::Dot => export::dot(out, &names),
-        Drawn::Folded => export::folded(out, &program, &names, &frames, args.by_lock),
-        Drawn::Speedscope => export::speedscope(out, &program, &names, &threads, &frames, args.by_lock),
+        Drawn::Folded => export::folded(out, &scene, args.by_lock),
+        Drawn::Speedscope => export::speedscope(out, &scene, args.by_lock),
     };
     match writing {
         Some(writing) => writing.file(write)?,

@@ -12,9 +12,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::timeline::{Said, Slice, Timeline, of_slot};
-use super::uses::{Arrow, Contention, LockUses, Use, lock_uses, locks_of, processes, slice_words};
-use crate::locks::{LockId, ThreadId};
+use super::scene::Scene;
+use super::timeline::{Slice, of_slot};
+use super::uses::{Arrow, LockUses, Use, lock_uses, locks_of, processes, slice_words};
+use crate::locks::LockId;
 use crate::printable::printable;
 use crate::report::LockNames;
 
@@ -92,19 +93,14 @@ fn event<'a>(
     TraceEvent { name, ph, cat, pid, tid, ts: Micros(at_ns), dur, id, bp, s, args: json!({}) }
 }
 
-/// Writes the events of these threads, and what they said, ordered by slots. `program` is what their process is called,
-/// and `contention` is that of all threads.
+/// Writes a scene.
 ///
 /// # Errors
 ///
 /// Those of `out`.
 pub fn chrome(
     out: &mut dyn Write,
-    program: &str,
-    names: &LockNames<'_>,
-    threads: &[(ThreadId, Timeline)],
-    said: &[Said],
-    contention: &Contention,
+    &Scene { program, names, threads, said, contention, .. }: &Scene<'_>,
 ) -> io::Result<()> {
     out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
     let mut writer = Writer { out, is_first: true, next_id: 0 };

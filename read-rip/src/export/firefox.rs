@@ -18,6 +18,7 @@ use fxprof_processed_profile::{
 };
 
 use super::folded::{awaited, places};
+use super::scene::Scene;
 use super::timeline::{Said, Slice, SliceKind, Timeline, of_slot};
 use super::uses::{bounds, slice_words};
 use crate::locks::{LockId, ThreadId};
@@ -99,22 +100,15 @@ struct Writer<'n> {
     last_ns: u64,
 }
 
-/// Writes what these threads did, and what they said, ordered by slots. `program` is what their process is called.
-/// `realtime_ns` makes a moment since boot one since 1970, if the ring says when that was.
+/// Writes a scene.
 ///
 /// # Errors
 ///
 /// Those of `out`.
-pub fn firefox(
-    out: &mut dyn Write,
-    program: &str,
-    names: &LockNames<'_>,
-    (threads, said): (&[(ThreadId, Timeline)], &[Said]),
-    frames: &StackFrames,
-    realtime_ns: impl Fn(u64) -> Option<u64>,
-) -> io::Result<()> {
+pub fn firefox(out: &mut dyn Write, scene: &Scene<'_>) -> io::Result<()> {
+    let &Scene { program, names, threads, said, frames, .. } = scene;
     let (zero_ns, last_ns) = bounds(threads, said, names.model.now_ns).unwrap_or(0..=0).into_inner();
-    let real_ms = realtime_ns(zero_ns).map_or(0.0, |real_ns| real_ns as f64 / 1e6);
+    let real_ms = scene.realtime_ns(zero_ns).map_or(0.0, |real_ns| real_ns as f64 / 1e6);
     let reference = ReferenceTimestamp::from_millis_since_unix_epoch(real_ms);
     let mut profile = Profile::new(&printable(program), reference, SamplingInterval::from_millis(1));
     profile.set_os_name("Linux");

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use super::scene::Scene;
 use crate::locks::ThreadId;
 use crate::printable::printable;
 use crate::report::{LockNames, StackFrames};
@@ -19,15 +20,9 @@ use crate::threads::ThreadState;
 /// # Errors
 ///
 /// Those of `out`.
-pub fn folded(
-    out: &mut dyn Write,
-    program: &str,
-    names: &LockNames<'_>,
-    frames: &StackFrames,
-    by_lock: bool,
-) -> io::Result<()> {
+pub fn folded(out: &mut dyn Write, scene: &Scene<'_>, by_lock: bool) -> io::Result<()> {
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();
-    for (stack, threads) in stacks_now(program, names, frames, by_lock) {
+    for (stack, threads) in stacks_now(scene, by_lock) {
         let frames: Vec<String> = stack.iter().map(|frame| frame.replace(';', ":")).collect();
         *lines.entry(frames.join(";")).or_default() += threads;
     }
@@ -37,9 +32,7 @@ pub fn folded(
 /// The stacks of all threads that exist, with the outermost frame first, and how many threads have each. With
 /// `by_lock`, what the threads wait for comes before the places.
 pub(super) fn stacks_now(
-    program: &str,
-    names: &LockNames<'_>,
-    frames: &StackFrames,
+    &Scene { program, names, frames, .. }: &Scene<'_>,
     by_lock: bool,
 ) -> BTreeMap<Vec<String>, usize> {
     let mut stacks: BTreeMap<Vec<String>, usize> = BTreeMap::new();

@@ -8,6 +8,7 @@
 //! | `timeline` | from when to when did each thread wait for a lock, hold one, or work in a span? |
 //! | `graph` | who waits for whom now? |
 //! | `uses` | which threads held and awaited each lock, and which release ended which wait? |
+//! | `scene` | what is a viewer shown? |
 //! | `chrome` | JSON trace events, for Chrome's viewer and others that read them |
 //! | `perfetto/` | Perfetto traces, for its viewer, and its trace processor with SQL |
 //! | `firefox` | profiles for the Firefox Profiler |
@@ -26,6 +27,7 @@ mod folded;
 mod graph;
 mod openmetrics;
 mod perfetto;
+mod scene;
 mod speedscope;
 pub mod tables;
 mod timeline;
@@ -41,6 +43,7 @@ pub use folded::folded;
 pub use graph::{Edge, EdgeKind, Node, WaitGraph};
 pub use openmetrics::openmetrics;
 pub use perfetto::perfetto;
+pub use scene::Scene;
 pub use speedscope::speedscope;
 pub use timeline::{Said, SaidKind, Slice, SliceKind, Timeline, of_slot};
 pub use uses::Contention;

@@ -13,12 +13,12 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::folded::stacks_now;
-use super::timeline::{Slice, Timeline};
+use super::scene::Scene;
+use super::timeline::Slice;
 use super::uses::slice_words;
 use crate::hash::HashMap;
-use crate::locks::ThreadId;
 use crate::printable::printable;
-use crate::report::{LockNames, StackFrames};
+use crate::report::LockNames;
 
 /// A line of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -71,19 +71,13 @@ enum Profile {
     },
 }
 
-/// Writes the profiles of these threads, and of where all threads are now. `by_lock`: see [`stacks_now`].
+/// Writes a scene: the profiles of its threads, and of where all threads are now. `by_lock`: see [`stacks_now`].
 ///
 /// # Errors
 ///
 /// Those of `out`.
-pub fn speedscope(
-    out: &mut dyn Write,
-    program: &str,
-    names: &LockNames<'_>,
-    threads: &[(ThreadId, Timeline)],
-    stacks: &StackFrames,
-    by_lock: bool,
-) -> io::Result<()> {
+pub fn speedscope(out: &mut dyn Write, scene: &Scene<'_>, by_lock: bool) -> io::Result<()> {
+    let &Scene { program, names, threads, .. } = scene;
     let mut frames = Frames::default();
     let mut is_first = true;
     let mut profile = |out: &mut dyn Write, profile: &Profile| -> io::Result<()> {
@@ -93,7 +87,7 @@ pub fn speedscope(
     write!(out, "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"name\":")?;
     serde_json::to_writer(&mut *out, &printable(program))?;
     write!(out, ",\"exporter\":\"read-rip\",\"activeProfileIndex\":0,\"profiles\":[")?;
-    let now = stacks_now(program, names, stacks, by_lock);
+    let now = stacks_now(scene, by_lock);
     if !now.is_empty() {
         profile(out, &sampled(now, &mut frames))?;
     }

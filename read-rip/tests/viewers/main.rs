@@ -1,7 +1,7 @@
 //! Exports, read by the programs that they are for. `scripts/viewers` fetches what is not a package of Debian.
 //!
-//! A test whose viewer is missing says so in one line and ends. The formats themselves, and damaged rings, are tested in
-//! `rings/export.rs`.
+//! A test whose viewer is missing says so in one line and ends. The formats themselves, and damaged rings, are tested
+//! in `rings/export.rs`.
 
 #![allow(missing_docs, reason = "tests")]
 

@@ -18,7 +18,8 @@ use self::messages::{
     ChildOrdering, CounterDescriptor, ProcessDescriptor, SiblingMerge, ThreadDescriptor, TrackDescriptor,
 };
 use self::packets::{Category, Packets, What};
-use super::timeline::{Said, Timeline, lanes, of_slot};
+use super::scene::Scene;
+use super::timeline::{lanes, of_slot};
 use super::uses::{Arrow, Contention, LockUses, bounds, lock_uses, locks_of, processes, slice_words};
 use crate::locks::{LockId, ThreadId};
 use crate::printable::printable;
@@ -51,26 +52,17 @@ struct Writer<'w, 'n> {
     next_track: u64,
 }
 
-/// Writes what these threads did, and what they said, ordered by slots. `program` is what their process is called.
-/// `contention` is that of all threads. `realtime_ns` makes a moment since boot one since 1970, if the ring says when
-/// that was.
+/// Writes a scene.
 ///
 /// # Errors
 ///
 /// Those of `out`.
-pub fn perfetto(
-    out: &mut dyn Write,
-    program: &str,
-    names: &LockNames<'_>,
-    threads: &[(ThreadId, Timeline)],
-    said: &[Said],
-    contention: &Contention,
-    realtime_ns: impl Fn(u64) -> Option<u64>,
-) -> io::Result<()> {
+pub fn perfetto(out: &mut dyn Write, scene: &Scene<'_>) -> io::Result<()> {
+    let &Scene { program, names, threads, said, contention, .. } = scene;
     let locks = lock_uses(threads);
     // The trace processor knows no date before the moment of which it knows both times.
     let first_ns = bounds(threads, said, names.model.now_ns).map_or(0, |bounds| *bounds.start());
-    let clock = realtime_ns(first_ns).map(|real_ns| (first_ns, real_ns));
+    let clock = scene.realtime_ns(first_ns).map(|real_ns| (first_ns, real_ns));
     let packets = Packets::new(out, clock)?;
     // Numbers of other tracks are random, so those of two processes must differ in what is not counted.
     let next_track = u64::from(names.model.pid) << 32 | 1;
