@@ -264,7 +264,7 @@ mod tests {
     fn long_names_are_cut_at_their_end_and_places_at_their_beginning() {
         assert_eq!(cut("short"), "short");
         assert_eq!(cut("abcdefghijklmnopqrstuvwxyzabcdefgh"), "abcdefghijklmnopqrstuvwxyzabc…");
-        assert_eq!(cut("at server::cache::lookup::get cache.rs:12"), "at …ache::lookup::get cache.rs:12");
+        assert_eq!(cut("at server::cache::lookup::get cache.rs:12"), "at …::lookup::get cache.rs:12");
         for text in ["日本語".repeat(20), "e\u{301}".repeat(80), format!("at {}", "日本語".repeat(20))]
         {
             assert!(display_width(&cut(&text)) <= COLUMNS_MAX + 3, "{}", cut(&text));
