@@ -124,7 +124,7 @@ fn babeltrace2_reads_each_event_of_all_threads_and_what_was_overwritten() {
 }
 
 #[test]
-#[ignore = "big: half a minute"]
+#[ignore = "big: scripts/viewers --test"]
 fn babeltrace2_reads_each_event_of_ten_thousand_threads() {
     assert_complete(10_000);
 }
@@ -262,18 +262,18 @@ fn a_trace_replaces_nothing_and_leaves_nothing_if_it_cannot_be_written() {
 }
 
 #[test]
-fn half_a_million_sites_are_no_half_a_million_names() {
+fn many_sites_are_not_as_many_names() {
     let Some(babeltrace) = babeltrace() else { return };
     let mut ring = ring().with_slots([]);
     let site =
         |index: u64| Site { module: 0, ..Site::new(0x10_000 + 16 * index, &format!("src/{index}.rs"), 3) };
     ring.modules[0].end = 1 << 32;
-    ring.sites = (0..500_000).map(site).collect();
-    ring = ring.with_slots([Slot::thread("a", 1).marks([0x10_000 + 16 * 499_999, 0x10_000])]);
+    ring.sites = (0..100_000).map(site).collect();
+    ring = ring.with_slots([Slot::thread("a", 1).marks([0x10_000 + 16 * 99_999, 0x10_000])]);
     let trace = Trace::of(&ring);
     let (events, _) = trace.read(babeltrace);
     let places: Vec<&str> = events.iter().map(|shown| &*shown.place).collect();
-    assert_eq!(places, ["src/499999.rs:3", "src/0.rs:3"]);
+    assert_eq!(places, ["src/99999.rs:3", "src/0.rs:3"]);
     let metadata = std::fs::read_to_string(trace.path().join("metadata")).unwrap();
     assert!(metadata.starts_with("/* CTF 1.8 */") && metadata.len() < 20_000, "{}", metadata.len());
 }

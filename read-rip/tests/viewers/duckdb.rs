@@ -36,14 +36,15 @@ fn export(ring: &Path, format: &str, target: &Path) {
     read_rip(args.into_iter().chain([target, ring])).sound();
 }
 
-/// What DuckDB answers, as rows of JSON values.
-fn query(mut python: Command, sql: &str) -> Vec<Vec<Value>> {
+/// What DuckDB answers to each question, as rows of JSON values.
+fn query(mut python: Command, questions: &[String]) -> Vec<Vec<Vec<Value>>> {
     let program = "import duckdb, json, sys\n\
         connection = duckdb.connect()\n\
         connection.execute(\"SET TimeZone = 'UTC'\")\n\
-        print(json.dumps(connection.execute(sys.argv[1]).fetchall(), default=str))";
-    let out = python.args(["-c", program, sql]).output().unwrap();
-    assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
+        answers = [connection.execute(question).fetchall() for question in sys.argv[1:]]\n\
+        print(json.dumps(answers, default=str))";
+    let out = python.args(["-c", program]).args(questions).output().unwrap();
+    assert!(out.status.success(), "{questions:?}: {}", String::from_utf8_lossy(&out.stderr));
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
@@ -64,9 +65,26 @@ fn lines_of_json_and_parquet_have_the_same_rows_and_values() {
     };
     let of_json = |table: &str| format!("(SELECT * FROM read_ndjson('{lines}') WHERE \"table\" = '{table}')");
     let of_parquet = |table: &str| format!("read_parquet('{folder}/{table}/*/*.parquet')");
-    let json = query(clone(&python), &waits(&of_json("waits"), &of_json("processes")));
-    let parquet = query(clone(&python), &waits(&of_parquet("waits"), &of_parquet("processes")));
+    let with_rows = ["processes", "threads", "locks", "waits", "holds", "findings", "modules"];
+    // No event is in the ring, and the tables are there all the same.
+    let without = ["events", "spans"];
+    let count = |from: String| format!("SELECT count(*) FROM {from}");
+    let mut questions = vec![
+        waits(&of_json("waits"), &of_json("processes")),
+        waits(&of_parquet("waits"), &of_parquet("processes")),
+    ];
+    questions.extend(with_rows.map(|table| count(of_json(table))));
+    questions.extend(with_rows.map(|table| count(of_parquet(table))));
+    questions.extend(without.map(|table| count(of_parquet(table))));
+    let answers = query(python, &questions);
+    let (json, parquet) = (&answers[0], &answers[1]);
     assert_eq!(json, parquet);
+    let (json_counts, parquet_counts) = answers[2..].split_at(with_rows.len());
+    assert_eq!(json_counts, &parquet_counts[..with_rows.len()]);
+    for (table, count) in with_rows.iter().zip(parquet_counts) {
+        assert_ne!(count[0][0], 0, "{table}");
+    }
+    assert!(parquet_counts[with_rows.len()..].iter().all(|count| count[0][0] == 0), "{parquet_counts:?}");
     // Nothing in a name moves the cursor of a terminal.
     let shown = r#"a"b\\n;x \u{1b}[2J\u{202e}</'"#;
     let waited = |object: &str, for_ns: u64, is_open: bool, holder: Value| {
@@ -79,15 +97,6 @@ fn lines_of_json_and_parquet_have_the_same_rows_and_values() {
         waited("queue", 57_000_000_000, true, shown.into()),
     ];
     assert_eq!(found, expected);
-    for table in ["processes", "threads", "locks", "waits", "holds", "findings", "modules"] {
-        let count = |from: String| query(clone(&python), &format!("SELECT count(*) FROM {from}"));
-        assert_eq!(count(of_json(table)), count(of_parquet(table)), "{table}");
-        assert_ne!(count(of_parquet(table)), [[Value::from(0)]], "{table}");
-    }
-    // No event is in the ring, and the table is there all the same.
-    for table in ["events", "spans"] {
-        assert!(query(clone(&python), &format!("SELECT * FROM {}", of_parquet(table))).is_empty());
-    }
 }
 
 #[test]
@@ -97,7 +106,7 @@ fn exports_into_one_folder_add_up_and_the_same_record_replaces_itself() {
     let folder = scratch.path("tables");
     let count = || {
         let sql = format!("SELECT count(*) FROM read_parquet('{}/threads/*/*.parquet')", folder.display());
-        query(clone(&python), &sql)
+        query(clone(&python), &[sql]).remove(0)
     };
     let (first, second) = (Fixture::of(&ring_of_two()), Fixture::of(&Ring { pid: 77, ..ring_of_two() }));
     export(&first.path, "parquet", &folder);

@@ -231,23 +231,33 @@ fn readers_that_hold_a_lock_together_are_in_tracks_of_the_same_name() {
 }
 
 #[test]
-fn half_a_million_slices_are_read_in_seconds() {
+fn a_trace_of_many_slices_is_read() {
+    read_slices_of(16);
+}
+
+#[test]
+#[ignore = "big: scripts/viewers --test"]
+fn half_a_million_slices_are_read() {
+    read_slices_of(128);
+}
+
+/// A trace of so many threads, each with 2,000 holds, has all slices in the thread's track and in the lock's.
+fn read_slices_of(threads: u32) {
     const HOLDS: u64 = 2000;
-    const THREADS: u32 = 128;
     let thread = |tid: u32| {
-        let moment = |hold: u64| at(3.0 + (hold * u64::from(THREADS) + u64::from(tid)) as f64 / 1e5);
+        let moment = |hold: u64| at(3.0 + (hold * u64::from(threads) + u64::from(tid)) as f64 / 1e5);
         (0..HOLDS).fold(Slot::thread("worker", tid), |slot, hold| {
             let begin = moment(hold);
             slot.event(TAKES, &[begin, A]).event(RELEASED, &[begin + 900, begin, A])
         })
     };
-    let ring = Ring { slot_words: 1 << 14, ..ring().with_slots((1..=THREADS).map(thread)) };
+    let ring = Ring { slot_words: 1 << 14, ..ring().with_slots((1..=threads).map(thread)) };
     let (_fixture, trace) = exported(&ring, "perfetto");
     let counts = "select category, count(*) as slices, max(depth) as depth, sum(dur < 0) as open from slice
         group by category order by category";
     let Some(rows) = ask(&trace, &[DEFECTS, counts]) else { return };
     assert!(rows[0].is_empty(), "{rows:#?}");
-    let slices = HOLDS * u64::from(THREADS);
+    let slices = HOLDS * u64::from(threads);
     let count = |category: &str| json!({ "category": category, "slices": slices, "depth": 0, "open": 0 });
     assert_eq!(rows[1], [count("hold"), count("holder")]);
 }

@@ -116,7 +116,7 @@ fn many_threads_are_searched_sorted_and_walked_through_with_few_elements() {
 }
 
 #[test]
-#[ignore = "big: cargo test --workspace --test viewers -- --ignored"]
+#[ignore = "big: scripts/viewers --test"]
 fn forty_thousand_threads_and_a_hundred_thousand_events_are_no_more_elements() {
     walk_through(40_000);
 }
