@@ -1,9 +1,11 @@
 -- Which hosts are stuck now?
 --
 -- Now is the time of the newest record. A process counts if its own newest record is less than 15 minutes older, it
--- lives, and something is found in it. The finding that hurts most threads is shown.
+-- lives, and something is found in it. One that ended may have a last record that is older than the one before: its
+-- record ends where the last event is. The finding that hurts most threads is shown.
 WITH newest AS (
-    SELECT host, boot_id, program, pid, max(taken) AS taken
+    SELECT
+        host, boot_id, program, pid, max(taken) AS taken, max(CASE WHEN state = 'alive' THEN 0 ELSE 1 END) AS has_ended
     FROM processes
     GROUP BY host, boot_id, program, pid
 ), present AS (
@@ -11,7 +13,7 @@ WITH newest AS (
     FROM processes AS p
     JOIN newest AS n ON p.host = n.host AND p.boot_id = n.boot_id AND p.program = n.program AND p.pid = n.pid
         AND p.taken = n.taken
-    WHERE p.state = 'alive' AND p.findings > 0
+    WHERE n.has_ended = 0 AND p.findings > 0
         AND p.taken > (SELECT max(taken) FROM processes) - INTERVAL 15 MINUTE
 ), ranked AS (
     SELECT

@@ -25,6 +25,7 @@ mod log;
 mod module_files;
 mod output;
 mod page;
+mod pages;
 mod processes;
 mod recording;
 mod resolve;
