@@ -15,12 +15,12 @@ use crate::support::fixture::Scratch;
 use crate::support::run::{clean, finish};
 use crate::tools;
 
-/// DuckDB's own program, as far as the pages use it, made of the Python package that `scripts/viewers` fetches.
-const DUCKDB: &str = "#!/usr/bin/env python3
-import duckdb, sys
-assert sys.argv[1] == '-c'
-duckdb.sql(sys.argv[2]).show()
-";
+/// Programs that the pages use, made of Python packages that `scripts/viewers` fetches: name, package, and what it does
+/// with its arguments.
+const STAND_INS: [(&str, &str, &str); 2] = [
+    ("duckdb", "duckdb", "assert sys.argv[1] == '-c'; duckdb.sql(sys.argv[2]).show()"),
+    ("clickhouse", "chdb", "assert sys.argv[1:3] == ['local', '--query']; print(chdb.query(sys.argv[3]))"),
+];
 
 fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -79,8 +79,12 @@ impl Place {
         // Other rings of this machine are none of a page's business.
         let (program, rings) = (env!("CARGO_BIN_EXE_read-rip"), scratch.path("rings"));
         let only_ours = format!("#!/bin/sh\nexec '{program}' --dir '{}' \"$@\"\n", rings.display());
-        for (name, text) in [("first/read-rip", &*only_ours), ("last/duckdb", DUCKDB)] {
-            let file = scratch.file(name, text.as_bytes());
+        let mut programs = vec![("first/read-rip".to_owned(), only_ours)];
+        programs.extend(STAND_INS.map(|(name, package, does)| {
+            (format!("last/{name}"), format!("#!/usr/bin/env python3\nimport sys, {package}\n{does}\n"))
+        }));
+        for (name, text) in programs {
+            let file = scratch.file(&name, text.as_bytes());
             fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
         }
         let scripts = package().parent().unwrap().join("scripts");
@@ -106,9 +110,10 @@ impl Place {
 
     /// Whether a program is there.
     fn has(&self, program: &str) -> bool {
-        let is_there = finish(self.shell(&format!("command -v {program}"))).status == 0;
-        // The stand-in needs its package.
-        is_there && (program != "duckdb" || tools::python("duckdb").is_some())
+        let found = finish(self.shell(&format!("command -v {program}")));
+        let stands_in = Path::new(found.stdout.trim()).starts_with(self.scratch.path("last"));
+        let package = STAND_INS.iter().find(|(name, ..)| stands_in && *name == program);
+        found.status == 0 && package.is_none_or(|(_, package, _)| tools::python(package).is_some())
     }
 
     /// Runs the commands of a page. Returns how many of them ran.
