@@ -70,7 +70,7 @@ impl Place {
     /// With the rings of both programs; `None`, with a line that says so, if they are not built.
     fn new() -> Option<Place> {
         let scratch = Scratch::new();
-        for folder in ["first", "last", "rings", "work", "sessions"] {
+        for folder in ["first", "last", "rings", "sessions"] {
             fs::create_dir(scratch.path(folder)).unwrap();
         }
         for (program, args) in [("server", &["--threads", "12"][..]), ("deadlock", &[])] {
@@ -87,8 +87,6 @@ impl Place {
             let file = scratch.file(&name, text.as_bytes());
             fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let scripts = package().parent().unwrap().join("scripts");
-        std::os::unix::fs::symlink(scripts, scratch.path("work/scripts")).unwrap();
         let mut folders = vec![scratch.path("first")];
         folders.extend(tools::file("node/node_modules/.bin"));
         let present = std::env::var_os("PATH").unwrap_or_default();
@@ -97,9 +95,9 @@ impl Place {
         Some(Place { path: std::env::join_paths(folders).unwrap(), scratch })
     }
 
-    fn shell(&self, command: &str) -> Command {
+    fn shell(&self, folder: &Path, command: &str) -> Command {
         let mut shell = clean(Command::new("bash"));
-        shell.args(["-o", "pipefail", "-c", command]).current_dir(self.scratch.path("work"));
+        shell.args(["-o", "pipefail", "-c", command]).current_dir(folder);
         shell.env("PATH", &self.path).env("RIP_RING", self.scratch.path("rings"));
         shell.env("PROFILER_CLI_SESSION_DIR", self.scratch.path("sessions"));
         if let Some(python) = tools::file("python") {
@@ -109,8 +107,8 @@ impl Place {
     }
 
     /// Whether a program is there.
-    fn has(&self, program: &str) -> bool {
-        let found = finish(self.shell(&format!("command -v {program}")));
+    fn has(&self, folder: &Path, program: &str) -> bool {
+        let found = finish(self.shell(folder, &format!("command -v {program}")));
         let stands_in = Path::new(found.stdout.trim()).starts_with(self.scratch.path("last"));
         let package = STAND_INS.iter().find(|(name, ..)| stands_in && *name == program);
         found.status == 0 && package.is_none_or(|(_, package, _)| tools::python(package).is_some())
@@ -119,16 +117,21 @@ impl Place {
     /// Runs the commands of a page. Returns how many of them ran.
     fn run(&self, name: &str) -> usize {
         let page = fs::read_to_string(package().join("docs").join(name)).unwrap();
+        // Pages write files of the same names.
+        let work = self.scratch.path(name);
+        fs::create_dir(&work).unwrap();
+        let scripts = package().parent().unwrap().join("scripts");
+        std::os::unix::fs::symlink(scripts, work.join("scripts")).unwrap();
         let mut ran = 0;
         for Said { command, status } in commands(&page) {
-            if let Some(missing) = programs(&command).iter().find(|program| !self.has(program)) {
+            if let Some(missing) = programs(&command).iter().find(|program| !self.has(&work, program)) {
                 eprintln!("skipped: {missing} is missing, for `{command}` of {name}");
                 continue;
             }
-            let outcome = finish(self.shell(&command));
+            let outcome = finish(self.shell(&work, &command));
             assert_eq!(outcome.status, status, "{name}: {command}\n{outcome:#?}");
             for file in written(&command) {
-                assert!(self.scratch.path("work").join(file).exists(), "{name}: {command}: {file}");
+                assert!(work.join(file).exists(), "{name}: {command}: {file}");
             }
             ran += 1;
         }
@@ -145,9 +148,12 @@ fn each_command_of_each_page_does_what_the_page_says() {
     pages.retain(|name| name.ends_with(".md") && !["README.md", "top.md"].contains(name));
     assert!(pages.len() >= 10, "{pages:?}");
     let Some(place) = Place::new() else { return };
-    for page in pages {
-        assert!(place.run(page) > 0, "{page} has no command that runs");
-    }
+    std::thread::scope(|scope| {
+        for page in pages {
+            let place = &place;
+            scope.spawn(move || assert!(place.run(page) > 0, "{page} has no command that runs"));
+        }
+    });
 }
 
 #[test]
