@@ -11,6 +11,10 @@ pub struct TopArgs {
     /// Which ring.
     #[command(flatten)]
     pub ring: RingArgs,
+    /// Leave the mouse to the terminal. Otherwise a click chooses a row and the wheel scrolls; text is selected with
+    /// shift held
+    #[arg(long)]
+    pub no_mouse: bool,
 }
 
 const TOP_KEYS: &str = "\

@@ -2,69 +2,17 @@
 //!
 //! Without tmux these tests say that they are skipped.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
-use librip_test_kit::victim::{DEADLINE, shared_directory};
+use librip_test_kit::tmux::Tmux;
+use librip_test_kit::victim::DEADLINE;
 
 use crate::support::fixture::Fixture;
 use crate::support::locks::{A, B, ring, transfer};
 use crate::support::run::{command, finish, show};
 use crate::support::synth::Ring;
 use crate::support::unprepared::{Stuck, deadlocks};
-
-/// A terminal of its own; it ends with the test.
-struct Tmux {
-    socket: String,
-}
-
-impl Tmux {
-    /// Runs a line of a shell in a terminal of this size. `None` if there is no tmux.
-    fn start(name: &str, (width, height): (u16, u16), line: &str) -> Option<Tmux> {
-        if Command::new("tmux").arg("-V").output().is_err() {
-            eprintln!("SKIPPED {name}: tmux is not installed");
-            return None;
-        }
-        let socket = shared_directory().join(format!("tmux-{name}")).to_string_lossy().into_owned();
-        let tmux = Tmux { socket };
-        let (width, height) = (width.to_string(), height.to_string());
-        let size = ["-x", &width, "-y", &height];
-        let shell = format!("{line}; echo \"status $?\"; cat");
-        tmux.run(&[&["-f", "/dev/null", "new-session", "-d"], &size[..], &[&shell]].concat());
-        Some(tmux)
-    }
-
-    fn run(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new("tmux");
-        command.arg("-S").arg(&self.socket).args(arguments).env_remove("TMUX").env("LC_ALL", "C.UTF-8");
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    fn keys(&self, keys: &[&str]) {
-        self.run(&[&["send-keys"], keys].concat());
-    }
-
-    /// The screen, once it has this text.
-    fn shows(&self, wanted: &str) -> String {
-        let deadline = Instant::now() + DEADLINE;
-        loop {
-            let screen = self.run(&["capture-pane", "-p"]);
-            if screen.contains(wanted) {
-                return screen;
-            }
-            assert!(Instant::now() < deadline, "no {wanted:?} in\n{screen}");
-            std::thread::yield_now();
-        }
-    }
-}
-
-impl Drop for Tmux {
-    fn drop(&mut self) {
-        let _ = Command::new("tmux").arg("-S").arg(&self.socket).arg("kill-server").output();
-    }
-}
 
 fn top(ring: &str) -> String {
     format!("{} top {ring}", env!("CARGO_BIN_EXE_read-rip"))
@@ -177,8 +125,8 @@ fn it_ends_with_its_terminal() {
     let line = format!("trap '' HUP; sh -c 'echo $$ > {}; exec {top}'", file.display());
     let Some(tmux) = Tmux::start("gone", (80, 24), &line) else { return };
     tmux.shows("HELD BY");
-    let server = tmux.run(&["display-message", "-p", "#{pid}"]);
-    assert!(Command::new("kill").args(["-KILL", server.trim()]).status().unwrap().success());
+    let server = tmux.knows("#{pid}");
+    assert!(Command::new("kill").args(["-KILL", &server]).status().unwrap().success());
     let stat = format!("/proc/{}/stat", std::fs::read_to_string(&file).unwrap().trim());
     let deadline = Instant::now() + DEADLINE;
     // Its parent may not have waited for it.
@@ -208,6 +156,75 @@ fn without_colours_no_colour_reaches_the_terminal() {
         tmux.shows("potential deadlock: ");
         let screen = tmux.run(&["capture-pane", "-p", "-e"]);
         assert_eq!(screen.contains("\x1b[38;5;3m"), has_colours, "{screen:?}");
+    }
+}
+
+/// Whether the row with this text is the chosen one, which is reversed.
+fn is_chosen(screen: &str, text: &str) -> bool {
+    let is_reversed = |line: &str| ["\x1b[7m", ";7m"].iter().any(|reversed| line.contains(reversed));
+    screen.lines().any(|line| line.contains(text) && is_reversed(line))
+}
+
+#[test]
+fn a_click_chooses_a_row_and_the_wheel_scrolls_unless_the_mouse_is_left_alone() {
+    let fixture = Fixture::of(&deadlock());
+    let path = fixture.path.to_string_lossy();
+    let Some(tmux) = Tmux::start("mouse", (80, 24), &top(&path)) else { return };
+    let screen = tmux.looks("SAVINGS chosen", |screen| is_chosen(screen, "SAVINGS"));
+    assert!(!is_chosen(&screen, "CURRENT"), "{screen}");
+    // Buttons and the wheel, but no motion.
+    let flags = "#{mouse_standard_flag} #{mouse_all_flag} #{mouse_sgr_flag}";
+    assert_eq!(tmux.knows(flags), "1 0 1");
+    let line = 1 + screen.lines().position(|line| line.contains("0 % CURRENT")).unwrap();
+    tmux.types(&format!("\x1b[<0;5;{line}M\x1b[<0;5;{line}m"));
+    tmux.looks("CURRENT chosen", |screen| is_chosen(screen, "CURRENT"));
+    let [up, down] = [64, 65].map(|button| format!("\x1b[<{button};5;{line}M"));
+    tmux.types(&up);
+    tmux.looks("SAVINGS chosen", |screen| is_chosen(screen, "SAVINGS"));
+    tmux.types(&down);
+    tmux.looks("CURRENT chosen", |screen| is_chosen(screen, "CURRENT"));
+    tmux.keys(&["q"]);
+    tmux.shows("status 0");
+    assert_eq!(tmux.knows("#{mouse_any_flag}"), "0");
+    let Some(tmux) = Tmux::start("no-mouse", (80, 24), &format!("{} --no-mouse", top(&path))) else { return };
+    tmux.shows("HELD BY");
+    assert_eq!(tmux.knows("#{mouse_any_flag}"), "0");
+}
+
+#[test]
+fn it_looks_the_same_in_all_terminals_and_over_ssh() {
+    let fixture = Fixture::of(&deadlock());
+    let mut screens = Vec::new();
+    for term in ["screen", "xterm-256color", "vt100", "linux"] {
+        let line = format!("env TERM={term} NO_COLOR=1 {}", top(&fixture.path.to_string_lossy()));
+        let Some(tmux) = Tmux::start(&format!("term-{term}"), (80, 24), &line) else { return };
+        tmux.shows("HELD BY");
+        tmux.keys(&["2", "Down", "PageUp", "1", "Enter"]);
+        tmux.shows("mutex at 0x7f000000");
+        let screen = tmux.run(&["capture-pane", "-p", "-e"]);
+        assert!(!screen.contains("\x1b[38;"), "{term}: {screen:?}");
+        screens.push(screen);
+        tmux.keys(&["q"]);
+        tmux.shows("status 0");
+        assert_eq!(tmux.knows("#{alternate_on} #{cursor_flag}"), "0 1", "{term}");
+    }
+    assert!(screens.iter().all(|screen| *screen == screens[0]), "{screens:#?}");
+}
+
+#[test]
+fn it_fills_the_terminal_again_when_its_size_changes() {
+    let fixture = Fixture::of(&deadlock());
+    let Some(tmux) = Tmux::start("resize", (80, 24), &top(&fixture.path.to_string_lossy())) else { return };
+    tmux.shows("HELD BY");
+    for (width, height) in [("120", 40), ("40", 10), ("80", 24)] {
+        tmux.run(&["resize-window", "-x", width, "-y", &height.to_string()]);
+        // tmux itself may keep the last line and cut the others.
+        let is_filled = |screen: &str| {
+            let last = screen.lines().nth(height - 1);
+            let is_at_end = last.is_some_and(|line| line.contains("Enter open"));
+            is_at_end && screen.matches("Enter open").count() == 1 && screen.contains("SAVINGS")
+        };
+        tmux.looks("the list, and the keys in the last line", is_filled);
     }
 }
 

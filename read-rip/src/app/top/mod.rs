@@ -43,7 +43,7 @@ pub(super) fn top(args: &TopArgs, wanted: &Common) -> Result<u8, AppError> {
     let reader = Reader { wanted: wanted.clone(), asked, found: send, path };
     thread::Builder::new().spawn(|| reader.run())?;
     let mut screen = Screen { state, ask, found, wanted };
-    let mut terminal = Terminal::start(signals, wanted)?;
+    let mut terminal = Terminal::start(signals, !args.no_mouse, wanted.color)?;
     let ended = screen.run(&mut terminal);
     // The terminal is as it was before an error is written.
     drop(terminal);

@@ -2,18 +2,20 @@
 
 use std::io::{self, IsTerminal, Stdout};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anstream::AutoStream;
+use clap::ColorChoice;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{
-    self, DisableMouseCapture, EnableMouseCapture, KeyCode, KeyEvent, KeyEventKind, KeyModifiers,
-    MouseButton, MouseEventKind,
+    self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind,
 };
 use ratatui::crossterm::execute;
+use ratatui::crossterm::style::Print;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
@@ -22,6 +24,16 @@ use crate::app::error::AppError;
 use crate::app::signals::Signals;
 use crate::cli::Common;
 use crate::top::{Colours, Input, State, draw};
+
+/// Asks for buttons and the wheel, in numbers without a limit; not for each motion, which is much over a network. With
+/// shift held, terminals select text as always.
+const MOUSE: &str = "\x1b[?1000h\x1b[?1006h";
+const NO_MOUSE: &str = "\x1b[?1006l\x1b[?1000l";
+
+/// Whether the terminal is taken over.
+///
+/// ORDERING: from the first frame on it is used only while standard output is locked, so relaxed is enough.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// What has happened at the terminal.
 pub(super) enum Event {
@@ -53,29 +65,34 @@ pub(super) fn check(wanted: &Common) -> Result<(), AppError> {
 }
 
 impl Terminal {
-    pub(super) fn start(signals: Signals, wanted: &Common) -> Result<Terminal, AppError> {
-        let has_colours = match wanted.color {
-            clap::ColorChoice::Auto => AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never,
-            clap::ColorChoice::Always => true,
-            clap::ColorChoice::Never => false,
+    pub(super) fn start(signals: Signals, has_mouse: bool, color: ColorChoice) -> Result<Terminal, AppError> {
+        let has_colours = match color {
+            ColorChoice::Auto => AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never,
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
         };
         let screen = ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))?;
         let colours = if has_colours { Colours::Yes } else { Colours::No };
         let terminal = Terminal { screen, signals, colours };
-        // A message of a panic would be lost with the screen.
+        // A message of a panic would be lost with the screen. Another thread panics between two frames.
         let report = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
+            let _between = io::stdout().lock();
             give_back();
             report(panic);
         }));
+        IS_TAKEN.store(true, Ordering::Relaxed);
         enable_raw_mode()?;
-        execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture)?;
+        execute!(io::stdout(), EnterAlternateScreen, Print(if has_mouse { MOUSE } else { "" }))?;
         Ok(terminal)
     }
 
     pub(super) fn draw(&mut self, state: &mut State) -> Result<(), AppError> {
         let colours = self.colours;
-        self.screen.draw(|frame| draw(frame, state, colours))?;
+        let _whole = io::stdout().lock();
+        if IS_TAKEN.load(Ordering::Relaxed) {
+            self.screen.draw(|frame| draw(frame, state, colours))?;
+        }
         Ok(())
     }
 
@@ -123,10 +140,14 @@ fn is_gone(limit: Duration) -> Result<bool, AppError> {
     Ok(polled[0].revents().is_some_and(|events| events.intersects(gone)))
 }
 
-/// The terminal as it was. If it is gone, nobody misses that.
+/// The terminal as it was, once. If it is gone, nobody misses that.
 fn give_back() {
-    let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);
-    let _ = disable_raw_mode();
+    let _between = io::stdout().lock();
+    // A second time, the cursor would go back to where it was before the message of a panic.
+    if IS_TAKEN.swap(false, Ordering::Relaxed) {
+        let _ = execute!(io::stdout(), Print(NO_MOUSE), LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+    }
 }
 
 fn of_key(key: KeyEvent) -> Event {
@@ -153,3 +174,7 @@ fn of_key(key: KeyEvent) -> Event {
         _ => return Event::Nothing,
     })
 }
+
+#[cfg(test)]
+#[path = "terminal_tests.rs"]
+mod tests;
