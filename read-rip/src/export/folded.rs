@@ -15,7 +15,7 @@ use crate::printable::printable;
 use crate::report::{LockNames, StackFrames};
 use crate::threads::ThreadState;
 
-/// Writes the lines, in the order of their frames. `by_lock`: see [`stacks_now`].
+/// Writes the lines, in the order of their frames. With `by_lock`, what threads wait for comes before the places.
 ///
 /// # Errors
 ///

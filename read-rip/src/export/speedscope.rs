@@ -71,7 +71,8 @@ enum Profile {
     },
 }
 
-/// Writes a scene: the profiles of its threads, and of where all threads are now. `by_lock`: see [`stacks_now`].
+/// Writes a scene: the profiles of its threads, and of where all threads are now. With `by_lock`, what threads wait for
+/// comes before the places.
 ///
 /// # Errors
 ///
