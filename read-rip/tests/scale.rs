@@ -15,7 +15,7 @@ use support::run::{command, wait};
 use support::synth::{Held, Ring, SLOTS, Site, Slot};
 
 /// Memory of a process without any ring: code, tables, buffers.
-const BASE_BYTES: u64 = 16 << 20;
+const BASE_BYTES: u64 = 18 << 20;
 
 #[test]
 fn forty_thousand_threads_are_read_and_checked_in_memory_of_few_rings() {

@@ -369,7 +369,9 @@ fn a_mark_is_a_dozen_instructions_without_a_call_a_lock_prefix_or_a_fence() {
                 }
             }
             let text = body.join("\n");
-            assert!(body.len() <= 15, "{} {pic}: {} instructions\n{text}", compiler.name, body.len());
+            // clang 14 copies the sequence once more.
+            let most = if compiler.name == CLANG.name { 16 } else { 15 };
+            assert!(body.len() <= most, "{} {pic}: {} instructions\n{text}", compiler.name, body.len());
             for word in ["call", "lock", "fence", "push"] {
                 assert!(!text.contains(word), "{} {pic}: {word}\n{text}", compiler.name);
             }

@@ -66,7 +66,7 @@ const PIECE_WORDS: usize = 128;
 /// δ of the [module's](self) argument.
 const DELTA: u64 = 1 << 12;
 /// How many words the owner may write while a piece is copied.
-const ADVANCE_MAX: u64 = 1 << 13;
+pub(super) const ADVANCE_MAX: u64 = 1 << 13;
 /// A piece, or a slot that changes owners, is given up after this many attempts.
 const ATTEMPTS: u32 = 100;
 

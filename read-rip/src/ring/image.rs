@@ -21,6 +21,7 @@ use librip_format::{
 };
 
 use super::bytes::Bytes;
+use super::copy::ADVANCE_MAX;
 use super::owner::is_same_owner;
 use super::{HELD_LOCKS_MAX, Header, Region, SequenceBits, Source, Word};
 
@@ -276,15 +277,19 @@ fn keep_common(words: u64, spans: usize, first: &mut [u8], second: &[u8]) {
 }
 
 /// The same for words, which begin at an offset, right after their count.
+///
+/// The words of the first copy were copied between the two counts. If the owner wrote too many meanwhile, 15 bits do
+/// not say which lap a word is of, and no word is kept: see `copy`.
 fn keep_common_words(words: u64, words_at: usize, first: &mut [u8], second: &[u8]) {
-    let count = Bytes(first).u64(words_at - CURSOR_TO_COUNT_BYTES);
+    let [count, later] = [&*first, second].map(|copy| Bytes(copy).u64(words_at - CURSOR_TO_COUNT_BYTES));
+    let is_bounded = later.wrapping_sub(count) < ADVANCE_MAX;
     for index in 0..words {
         let at = words_at + 8 * index as usize;
         let word = Word::from_raw(Bytes(first).u64(at));
         // The latest sequence below the count at this index.
         let laps = count.saturating_sub(index + 1) / words;
         let is_expected = index < count && word.sequence() == SequenceBits::of(index + laps * words);
-        if !is_expected || first[at..at + 8] != second[at..at + 8] {
+        if !is_bounded || !is_expected || first[at..at + 8] != second[at..at + 8] {
             first[at..at + 8].fill(0);
         }
     }
@@ -294,7 +299,8 @@ fn keep_common_words(words: u64, words_at: usize, first: &mut [u8], second: &[u8
 mod tests {
     use super::*;
     use librip_format::{
-        HELD_ACQUIRING, HELD_HELD, held_meta, held_state, is_held_meta_sound, pack, sequence_bits,
+        HELD_ACQUIRING, HELD_HELD, SEQUENCE_BITS, held_meta, held_state, is_held_meta_sound, pack,
+        sequence_bits,
     };
 
     const WORDS: u64 = 16;
@@ -336,6 +342,18 @@ mod tests {
         first[at..at + 8].copy_from_slice(&100u64.to_le_bytes());
         keep_common(WORDS, 0, &mut first, &second);
         assert_eq!(sequences(&first), (87..100).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn words_are_left_out_if_the_owner_may_have_come_to_another_lap_with_the_same_bits() {
+        // The reader stood still between the count and the words of the first copy, for as long as the bits of a
+        // sequence take to come again.
+        let mut first = slot(100 + (1 << SEQUENCE_BITS));
+        let second = first.clone();
+        let at = offset_of!(SlotHeader, count);
+        first[at..at + 8].copy_from_slice(&100u64.to_le_bytes());
+        keep_common(WORDS, 0, &mut first, &second);
+        assert!(sequences(&first).is_empty());
     }
 
     #[test]
