@@ -22,6 +22,9 @@ const STAND_INS: [(&str, &str, &str); 2] = [
     ("clickhouse", "chdb", "assert sys.argv[1:3] == ['local', '--query']; print(chdb.query(sys.argv[3]))"),
 ];
 
+/// Scripts of the pages that load a Python package.
+const SCRIPTS: [(&str, &str); 2] = [("scripts/fleet/ask", "duckdb"), ("scripts/fleet/compact", "duckdb")];
+
 fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -110,8 +113,10 @@ impl Place {
     fn has(&self, folder: &Path, program: &str) -> bool {
         let found = finish(self.shell(folder, &format!("command -v {program}")));
         let stands_in = Path::new(found.stdout.trim()).starts_with(self.scratch.path("last"));
-        let package = STAND_INS.iter().find(|(name, ..)| stands_in && *name == program);
-        found.status == 0 && package.is_none_or(|(_, package, _)| tools::python(package).is_some())
+        let stand_in = STAND_INS.iter().find(|(name, ..)| stands_in && *name == program);
+        let script = SCRIPTS.iter().find(|(name, _)| *name == program);
+        let package = stand_in.map(|(_, package, _)| package).or(script.map(|(_, package)| package));
+        found.status == 0 && package.is_none_or(|package| tools::python(package).is_some())
     }
 
     /// Runs the commands of a page. Returns how many of them ran.
