@@ -17,7 +17,8 @@ WITH builds AS (
 ), of_build AS (
     SELECT
         l.program AS program, l.lock AS lock, b.age AS age, sum(l.acquisitions) AS acquisitions,
-        sum(l.contended) AS contended, sum(l.waits) AS waits, sum(l.wait_ns) AS wait_ns, max(l.wait_max_ns) AS wait_max_ns
+        sum(l.contended) AS contended, sum(l.waits) AS waits, sum(l.wait_ns) AS wait_ns,
+        max(l.wait_max_ns) AS wait_max_ns
     FROM locks AS l
     JOIN newest AS n ON l.host = n.host AND l.boot_id = n.boot_id AND l.program = n.program AND l.pid = n.pid
         AND l.taken = n.taken

@@ -40,6 +40,9 @@ pub(super) fn export(
     args: &ExportArgs,
     wanted: &Common,
 ) -> Result<u8, AppError> {
+    if format == Judged::Parquet && args.output.is_none() {
+        return Err(AppError::NeedsFolder);
+    }
     let check = CheckArgs::of(RingArgs::default());
     let readings = Readings::of(path, &check, &Ends::default(), wanted)?;
     let limits = limits(&args.time, &readings.reading)?;
@@ -78,9 +81,6 @@ fn write(
         Judged::Ndjson | Judged::Parquet => fill(record, &mut Ndjson(out)),
     };
     let Some(target) = &args.output else {
-        if format == Judged::Parquet {
-            return Err(AppError::NeedsFolder);
-        }
         let mut out = output(wanted);
         to_stream(&mut out)?;
         return Ok(out.flush()?);

@@ -25,14 +25,13 @@ struct Sum {
 
 impl Sum {
     fn add(&mut self, lock: &Lock, now_ns: Option<u64>) {
-        let total = |lengths: &[u64]| lengths.iter().fold(0u64, |sum, &ns| sum.saturating_add(ns));
         let since = lock.waiters.iter().filter_map(|wait| now_ns?.checked_sub(wait.since_ns?)).max();
         self.waiters += lock.waiters.len() as u64;
         self.holders += lock.holders.len() as u64;
         self.acquisitions = self.acquisitions.saturating_add(lock.record.acquisitions);
         self.contended = self.contended.saturating_add(lock.record.contended);
-        self.wait_ns = self.wait_ns.saturating_add(total(&lock.record.waits_ns));
-        self.hold_ns = self.hold_ns.saturating_add(total(&lock.record.holds_ns));
+        self.wait_ns = self.wait_ns.saturating_add(lock.record.waited_ns());
+        self.hold_ns = self.hold_ns.saturating_add(lock.record.held_ns());
         self.longest_wait_ns = self.longest_wait_ns.max(since.unwrap_or(0));
     }
 }
@@ -117,10 +116,9 @@ pub fn openmetrics(
 fn sums(names: &LockNames<'_>, most: usize) -> Vec<(String, Sum)> {
     let mut by_name: BTreeMap<String, Sum> = BTreeMap::new();
     let mut order: Vec<LockId> = (0..names.model.locks.len()).collect();
-    order.sort_by_key(|&id| {
+    order.sort_by_cached_key(|&id| {
         let lock = &names.model.locks[id];
-        let waited: u64 = lock.record.waits_ns.iter().fold(0, |sum, &ns| sum.saturating_add(ns));
-        std::cmp::Reverse((lock.waiters.len(), waited, lock.record.contended))
+        std::cmp::Reverse((lock.waiters.len(), lock.record.waited_ns(), lock.record.contended))
     });
     let mut others = Sum::default();
     for id in order {

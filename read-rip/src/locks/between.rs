@@ -68,8 +68,8 @@ impl<'a> Before<'a> {
         last >= self.from || (!is_marked && self.held.iter().any(|held| is_of_attempt(&held)))
     }
 
-    /// Whether words that tell of the time since the earlier reading are not known. `known_from` is the sequence of the
-    /// first known word.
+    /// Whether the ring no longer has all words that say what the thread did since the earlier reading. `known_from` is
+    /// the sequence of the first known word.
     pub(super) fn has_lost(&self, known_from: u64) -> bool {
         // An attempt of that time may have succeeded since.
         let attempts = self.held.iter().filter(|held| is_pending(held));

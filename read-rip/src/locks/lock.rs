@@ -124,3 +124,19 @@ pub struct Record {
     /// The number of threads that hold the lock or have held it.
     pub owners: usize,
 }
+impl Record {
+    /// How long the waits that ended with the lock took together, ns.
+    pub fn waited_ns(&self) -> u64 {
+        total(&self.waits_ns)
+    }
+
+    /// How long the holds took together, ns.
+    pub fn held_ns(&self) -> u64 {
+        total(&self.holds_ns)
+    }
+}
+
+/// The sum of lengths of time. Those of a damaged ring may be too long for it.
+fn total(lengths_ns: &[u64]) -> u64 {
+    lengths_ns.iter().fold(0, |sum, &ns| sum.saturating_add(ns))
+}

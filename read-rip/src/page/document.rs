@@ -16,7 +16,7 @@ const SCRIPT: &str = concat!(include_str!("list.js"), include_str!("timeline.js"
 
 /// More findings are only counted.
 const FINDINGS_MAX: usize = 200;
-/// So many of the places where threads are, and of the marks in each.
+/// The page lists at most this many places where threads are, and this many marks in each.
 const PLACES_MAX: usize = 30;
 const MARKS_MAX: usize = 6;
 /// So many locks are there without script, and on paper.

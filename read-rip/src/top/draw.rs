@@ -32,7 +32,8 @@ const HELP: &[&str] = &[
     "Esc            back",
     "/              list only rows that a regular expression matches; Esc lists all",
     "s              another order: what hurts, amounts, names",
-    "ACQ/S CONT/S   how often a lock was acquired between the last two readings, and how often after a wait, in a second;",
+    "ACQ/S CONT/S   how often a lock was acquired between the last two readings, and how often after a wait, \
+     in a second;",
     "               >= where words were replaced before they were read, so that there may have been more",
     "Space          freeze the screen, and let it go on; reading goes on",
     "Left Right     the reading before or after this one, of the last minutes",

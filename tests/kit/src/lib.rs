@@ -6,7 +6,8 @@
 //! * [`mod@core`] writes core files of stuck processes.
 //! * [`victim`] runs a program that may die, and [`progress`] is what such a program knows of its own marks.
 //! * [`scribble`] is the hostile process that writes into a ring in use.
-//! * [`run`] runs a program under a time limit and keeps what it wrote; [`tool`] runs compilers; [`tmux`] is a terminal.
+//! * [`run`] runs a program under a time limit and keeps what it wrote; [`tool`] runs compilers; [`tmux`] is a
+//!   terminal.
 //!
 //! The kit depends neither on librip nor on read-rip. `librip_format` is only compared with the table.
 

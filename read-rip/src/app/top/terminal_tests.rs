@@ -1,4 +1,4 @@
-//! The terminal is given back by a panic, of whichever thread. A program that panics so is this test itself.
+//! A panic of any thread gives the terminal back. This test starts itself as the program that panics.
 
 use librip_test_kit::tmux::Tmux;
 

@@ -302,7 +302,6 @@ impl Filler<'_, '_> {
         for (id, lock) in self.model.locks.iter().enumerate() {
             let (waits, holds) = (&lock.record.waits_ns, &lock.record.holds_ns);
             let (of_waits, of_holds) = (Quantiles::of(waits), Quantiles::of(holds));
-            let total = |lengths: &[u64]| lengths.iter().fold(0u64, |sum, &ns| sum.saturating_add(ns));
             self.row(&LockRow {
                 lock_pid: lock.pid,
                 address: format!("{:#x}", lock.address),
@@ -316,12 +315,12 @@ impl Filler<'_, '_> {
                 contended: lock.record.contended,
                 failed_tries: lock.record.failed_tries,
                 waits: waits.len(),
-                wait_ns: total(waits),
+                wait_ns: lock.record.waited_ns(),
                 wait_p50_ns: of_waits.map(|of| of.p50_ns),
                 wait_p99_ns: of_waits.map(|of| of.p99_ns),
                 wait_max_ns: of_waits.map(|of| of.max_ns),
                 holds: holds.len(),
-                hold_ns: total(holds),
+                hold_ns: lock.record.held_ns(),
                 hold_p50_ns: of_holds.map(|of| of.p50_ns),
                 hold_p99_ns: of_holds.map(|of| of.p99_ns),
                 hold_max_ns: of_holds.map(|of| of.max_ns),

@@ -69,8 +69,8 @@ pub fn findings(
     balance(out, checked, findings.is_empty(), names)
 }
 
-/// What there is to say besides the findings, as lines: without findings, the first one says so. The others begin with
-/// spaces.
+/// What `check` says besides the findings, as lines. If there are no findings, the first line says so. The others begin
+/// with spaces.
 pub fn balance_lines(checked: &Checked, is_without_findings: bool, names: &LockNames<'_>) -> Vec<String> {
     let mut text = Vec::new();
     // A vector can be written.
