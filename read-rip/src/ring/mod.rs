@@ -11,6 +11,7 @@
 //! | `metadata`, `names`, `call`, `static_text` | decode the tables of modules, sites, locks' names, callers, texts |
 //! | `image`, `saved` | copy a ring as bytes, and take a saved one apart |
 //! | `follow`, `recording` | what was recorded since the last time, and the file that keeps it |
+//! | `glance` | a quick look at who has come how far, and who holds or waits for what |
 //! | `copy`, `held`, `span` | copy slots, their held-lock tables and their open spans while their owners write |
 //! | `history` | the same for the words that threads have in channels |
 //! | `value` | decodes the values of events |
@@ -24,6 +25,7 @@ mod copy;
 mod error;
 mod file_name;
 mod follow;
+mod glance;
 mod header;
 mod held;
 mod history;
@@ -58,6 +60,7 @@ pub use clock::{Clock, ClockLevel, ClockSource};
 pub use error::{Defect, Error};
 pub use file_name::{FileName, program_name};
 pub use follow::{Follower, NewWords};
+pub use glance::{Glimpse, glance};
 pub use header::{
     Ending, FileId, FileSystem, HandedOver, Header, IgnoredSettings, Machine, OpenedFile, Setting,
 };

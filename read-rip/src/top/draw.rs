@@ -20,6 +20,9 @@ const EVIDENCE_LINES: u16 = 20;
 /// A screen that is lower has no line about what the threads do.
 const LOW_LINES: u16 = 12;
 
+/// The screen says how old a judgement is if it is older than this.
+const OLD_NS: u64 = 1_000_000_000;
+
 /// A narrower screen has no column with how often a lock is acquired.
 const RATE_WIDTH: u16 = 70;
 /// A narrower screen has no column with how often that takes a wait.
@@ -154,9 +157,20 @@ impl Screen<'_, '_> {
         if self.frame.area().height < LOW_LINES {
             return;
         }
-        let rate = picture.words_per_second.map(|rate| format!("{rate} words/s recorded"));
+        let pulse = state.present();
+        let rate = match pulse {
+            Some(pulse) => pulse.words_per_second(),
+            None => picture.words_per_second,
+        };
+        let rate = rate.map(|rate| format!("{rate} words/s recorded"));
+        let now = pulse.map(|pulse| {
+            let waiting = format!("now {} wait for locks and {} hold some", pulse.waiting, pulse.holding);
+            let age_ns = pulse.taken_ns.saturating_sub(picture.taken_ns);
+            let judged = format!("judged {} ago", duration(age_ns));
+            if age_ns < OLD_NS { waiting } else { format!("{waiting}; {judged}") }
+        });
         let doing = Some(picture.doing.trim().to_owned()).filter(|doing| !doing.is_empty());
-        let doing: Vec<String> = rate.into_iter().chain(doing).collect();
+        let doing: Vec<String> = rate.into_iter().chain(now).chain(doing).collect();
         self.wrapped(&doing.join("; "), 2, Style::new());
     }
 
@@ -268,7 +282,7 @@ impl Screen<'_, '_> {
         let count = state.locks().len();
         let more = state.picture().map_or(0, |picture| picture.more_locks);
         let take = |state: &State, first, rows| {
-            state.locks().into_iter().skip(first).take(rows).cloned().collect::<Vec<LockRow>>()
+            state.locks().into_iter().skip(first).take(rows).map(|lock| present_lock(state, lock)).collect()
         };
         self.list(state, &columns, count, take, |lock| {
             let longest = lock.longest_ns.map_or_else(String::new, duration);
@@ -297,7 +311,11 @@ impl Screen<'_, '_> {
         ];
         let count = state.threads().len();
         let take = |state: &State, first, rows| {
-            state.threads().into_iter().skip(first).take(rows).cloned().collect::<Vec<ThreadRow>>()
+            let present = |thread: &ThreadRow| ThreadRow {
+                advanced: state.present().map_or(thread.advanced, |pulse| pulse.advanced(thread)),
+                ..thread.clone()
+            };
+            state.threads().into_iter().skip(first).take(rows).map(present).collect::<Vec<ThreadRow>>()
         };
         self.list(state, &columns, count, take, |thread| {
             let (doing, place) = (picture.text(thread.doing), picture.text(thread.place));
@@ -307,6 +325,20 @@ impl Screen<'_, '_> {
             vec![words, holds, thread.name.to_string(), format!("{doing}{separator}{place}")]
         });
     }
+}
+
+/// A lock as it is now: who waits for it, and who has it.
+fn present_lock(state: &State, lock: &LockRow) -> LockRow {
+    let mut lock = lock.clone();
+    if let Some(pulse) = state.present() {
+        lock.waiters = pulse.waiters(&lock);
+        if let Some(key) = pulse.new_holder(&lock) {
+            let picture = state.picture();
+            let row = picture.and_then(|it| it.threads.iter().find(|thread| thread.key == key));
+            lock.held = row.map_or_else(|| format!("[{}]", key.tid), |row| row.name.to_string());
+        }
+    }
+    lock
 }
 
 /// How often something is in a second.

@@ -5,9 +5,11 @@
 
 mod draw;
 mod picture;
+mod pulse;
 mod state;
 mod table;
 
 pub use draw::{Colours, draw};
 pub use picture::{LockKey, LockRow, Machine, Picture, ProcessRow, Severity, Texts, ThreadKey, ThreadRow};
+pub use pulse::{Beat, Pulse};
 pub use state::{Input, Order, Page, Request, State, View};

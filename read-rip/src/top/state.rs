@@ -9,6 +9,7 @@ use std::rc::Rc;
 use regex::Regex;
 
 use super::picture::{LockKey, LockRow, Machine, Picture, ProcessRow, ThreadKey, ThreadRow};
+use super::pulse::Pulse;
 
 /// No picture is kept for longer, ns.
 const HISTORY_MAX_NS: u64 = 300_000_000_000;
@@ -96,6 +97,8 @@ pub struct State {
     /// The pictures of the last minutes, the oldest first.
     pub pictures: VecDeque<Rc<Picture>>,
     bytes: usize,
+    /// What has moved since the last picture, if that takes long to make.
+    pub pulse: Option<Pulse>,
     /// The picture that is shown while the screen is frozen, and how many later ones there are of it.
     frozen: Option<Rc<Picture>>,
     /// What is listed.
@@ -129,6 +132,7 @@ impl State {
     pub fn add(&mut self, picture: Picture) {
         self.bytes += picture.bytes();
         let taken_ns = picture.taken_ns;
+        self.pulse = None;
         self.pictures.push_back(Rc::new(picture));
         while self.pictures.len() > 1
             && (self.bytes > HISTORY_MAX_BYTES
@@ -158,13 +162,19 @@ impl State {
     pub fn clear(&mut self) {
         self.pictures.clear();
         self.pages.clear();
-        (self.bytes, self.frozen, self.filter, self.ended) = (0, None, None, None);
+        (self.bytes, self.pulse, self.frozen, self.filter, self.ended) = (0, None, None, None, None);
         (self.lock, self.thread, self.at, self.scroll) = (None, None, 0, 0);
     }
 
     /// The picture that is shown.
     pub fn picture(&self) -> Option<&Rc<Picture>> {
         self.frozen.as_ref().or(self.pictures.back())
+    }
+
+    /// What has moved since the picture that is shown; `None` if that is not the last one, or final.
+    pub fn present(&self) -> Option<&Pulse> {
+        let is_last = self.frozen.is_none() && self.ended.is_none();
+        self.pulse.as_ref().filter(|_| is_last && !self.pictures.back().is_some_and(|last| last.is_final))
     }
 
     /// If the screen is frozen: how long before the newest picture that of the screen was taken, ns.
@@ -197,7 +207,9 @@ impl State {
         let mut threads: Vec<&ThreadRow> = picture.threads.iter().filter(matches).collect();
         match self.order {
             Order::Hurt => {}
-            Order::Amount => threads.sort_by_key(|thread| Reverse(thread.advanced)),
+            Order::Amount => threads.sort_by_key(|thread| {
+                Reverse(self.present().map_or(thread.advanced, |pulse| pulse.advanced(thread)))
+            }),
             Order::Name => threads.sort_by(|one, other| one.name.cmp(&other.name)),
         }
         threads

@@ -4,9 +4,11 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 use read_rip::locks::Rate;
-use read_rip::top::{Colours, Input, Machine, ProcessRow, Severity, State, View, draw};
+use read_rip::top::{
+    Beat, Colours, Input, LockKey, Machine, ProcessRow, Pulse, Severity, State, ThreadKey, View, draw,
+};
 
-use crate::scene::{picture, screen, state};
+use crate::scene::{SECOND_NS, picture, screen, state};
 
 #[test]
 fn the_answer_is_in_the_first_lines_of_80_columns_and_24_lines() {
@@ -124,4 +126,40 @@ fn what_was_looked_at_and_what_was_not_is_above_the_list_of_processes() {
     let lines = screen(&mut state, 80, 24);
     assert_eq!(lines[..2], looked);
     assert!(lines[3].starts_with("bank[4711]") && lines[3].ends_with("proven deadlock"), "{lines:#?}");
+}
+
+#[test]
+fn what_moved_since_a_picture_is_on_the_screen_and_the_age_of_the_judgement() {
+    let mut state = state();
+    let lock = |address| LockKey { pid: 7, address };
+    let thread = |tid| ThreadKey { pid: 7, tid };
+    let held = |waiters, tid| Beat { waiters, holder: Some(thread(tid)) };
+    state.pulse = Some(Pulse {
+        taken_ns: 112 * SECOND_NS,
+        period_ns: Some(SECOND_NS / 4),
+        waiting: 4,
+        holding: 1,
+        locks: [(lock(0x10), held(4, 11)), (lock(0x99), held(9, 99))].into_iter().collect(),
+        advanced: [(thread(11), 30)].into_iter().collect(),
+    });
+    let lines = screen(&mut state, 120, 24);
+    let doing = "120 words/s recorded; now 4 wait for locks and 1 hold some; judged 12.0 s ago; of 2 threads: 2 wait for locks";
+    let now = [
+        "     4    3.0 s      33 % CACHE                                    worker[11]",
+        "     0    3.0 s      33 % INDEX                                    worker[11] at cache.rs:12",
+    ];
+    assert_eq!((&*lines[4], &lines[6..8]), (doing, &now.map(str::to_owned)[..]));
+    state.input(Input::Character('2'));
+    let lines = screen(&mut state, 120, 24);
+    let words: Vec<&str> = lines[6..8].iter().map(|line| line[..7].trim()).collect();
+    assert_eq!(words, ["30", "0"]);
+    // A frozen screen shows its picture.
+    state.input(Input::Character(' '));
+    let lines = screen(&mut state, 120, 24);
+    assert!(lines[4].starts_with("200 words/s recorded; of 2 threads"), "{lines:#?}");
+    // A new picture knows all of it.
+    state.input(Input::Character(' '));
+    state.add(picture(13));
+    let lines = screen(&mut state, 120, 24);
+    assert!(lines[4].starts_with("200 words/s recorded; of 2 threads"), "{lines:#?}");
 }

@@ -5,6 +5,7 @@
 
 mod detail;
 pub(super) mod picture;
+mod pulse;
 mod reader;
 mod survey;
 mod terminal;
@@ -137,7 +138,8 @@ impl Screen<'_> {
             Found::Machine(machine) if self.state.view == View::Processes => {
                 self.state.machine = Some(machine);
             }
-            Found::Picture(_) | Found::Machine(_) => {}
+            Found::Pulse(pulse) if self.state.view != View::Processes => self.state.pulse = Some(*pulse),
+            Found::Picture(_) | Found::Pulse(_) | Found::Machine(_) => {}
             Found::Thread(key, lines) => self.state.add_thread(key, lines),
             Found::Message(message) => self.state.message = message,
             Found::Ended(why) => self.state.end(why),

@@ -1,0 +1,81 @@
+//! Looks at a living ring several times a second, between two readings of it.
+
+use std::path::Path;
+use std::time::Instant;
+
+use crate::app::output::now_ns;
+use crate::hash::HashMap;
+use crate::ring::{self, Glimpse, HeldState, Source};
+use crate::top::{LockKey, Pulse, ThreadKey};
+
+/// A ring that is looked at again and again.
+pub(super) struct Watch {
+    source: Source,
+    /// Only this process of the ring.
+    pid: Option<u32>,
+    /// When it was looked at last, and how far each slot's owner had come: by the slot and how many owners it had had.
+    last: Option<(Instant, HashMap<(u64, u32), u64>)>,
+}
+
+impl Watch {
+    /// `None` if this is no ring that a living process writes to.
+    pub(super) fn of(path: &Path, pid: Option<u32>) -> Option<Watch> {
+        let source = Source::open(path).ok().filter(Source::may_change)?;
+        ring::present_header(&source).ok()?;
+        Some(Watch { source, pid, last: None })
+    }
+
+    /// Looks at the ring now; `None` if it cannot be read any more.
+    pub(super) fn pulse(&mut self) -> Option<Pulse> {
+        let header = ring::present_header(&self.source).ok()?;
+        let mut seen = ring::glance(&self.source, &header).ok()?;
+        let taken = Instant::now();
+        seen.retain(|of| self.pid.is_none_or(|pid| of.pid == pid));
+        let mut pulse = Pulse { taken_ns: now_ns(), ..Pulse::default() };
+        for of in &seen {
+            add_locks(&mut pulse, of);
+        }
+        if let Some((at, counts)) = &self.last {
+            let period_ns = u64::try_from(taken.duration_since(*at).as_nanos()).unwrap_or(u64::MAX);
+            pulse.period_ns = Some(period_ns);
+            for of in &seen {
+                let before = counts.get(&(of.index, of.generation));
+                let advanced = before.map_or(0, |before| of.count.saturating_sub(*before));
+                if advanced > 0 {
+                    *pulse.advanced.entry(key(of)).or_default() += advanced;
+                }
+            }
+        }
+        let counts = seen.iter().map(|of| ((of.index, of.generation), of.count));
+        self.last = Some((taken, counts.collect()));
+        Some(pulse)
+    }
+}
+
+fn key(of: &Glimpse) -> ThreadKey {
+    ThreadKey { pid: of.pid, tid: of.tid }
+}
+
+fn add_locks(pulse: &mut Pulse, of: &Glimpse) {
+    let (mut is_waiting, mut is_holding) = (false, false);
+    for held in &of.held {
+        let beat = || LockKey { pid: of.pid, address: held.lock };
+        match held.state {
+            HeldState::Waiting => {
+                is_waiting = true;
+                pulse.locks.entry(beat()).or_default().waiters += 1;
+            }
+            HeldState::Held => {
+                is_holding = true;
+                pulse.locks.entry(beat()).or_default().holder.get_or_insert(key(of));
+            }
+            _ => {}
+        }
+    }
+    pulse.waiting += usize::from(is_waiting);
+    pulse.holding += usize::from(is_holding);
+}
+
+#[cfg(test)]
+#[path = "pulse_tests.rs"]
+mod tests;

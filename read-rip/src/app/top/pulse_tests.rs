@@ -1,0 +1,68 @@
+//! Looks at rings made by hand, whose threads go on between two looks.
+
+use librip_test_kit::builder::{Held, Ring, Slot};
+
+use super::*;
+use crate::top::Beat;
+
+const LOCK: u64 = 0x7000;
+const WAITING: u64 = 2;
+const HELD: u64 = 3;
+
+/// A ring whose threads have made so many marks, in an order of its own.
+fn ring(slot_words: u32, marks: &[(u32, usize)]) -> Ring {
+    let slots = marks.iter().map(|&(tid, marks)| {
+        let state = if tid == 10 { HELD } else { WAITING };
+        Slot::thread("worker", tid).marks(vec![0x1000; marks]).has(Held::new(state, LOCK, 0x1000))
+    });
+    Ring { slot_words, ..Ring::new().with_sites(&[(0x1000, "src/a.rs", 1)]).with_slots(slots) }
+}
+
+fn thread(tid: u32) -> ThreadKey {
+    ThreadKey { pid: Ring::new().pid, tid }
+}
+
+#[test]
+fn it_says_who_waits_who_holds_and_who_has_moved_since_the_last_look() {
+    // The longer slots are not copied whole.
+    for slot_words in [64, 1024] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ring");
+        ring(slot_words, &[(10, 3), (11, 5), (12, 5)]).build().write(&path);
+        let mut watch = Watch::of(&path, None).unwrap();
+        let first = watch.pulse().unwrap();
+        assert_eq!((first.waiting, first.holding, first.period_ns), (2, 1, None));
+        let lock = LockKey { pid: Ring::new().pid, address: LOCK };
+        assert_eq!(first.locks[&lock], Beat { waiters: 2, holder: Some(thread(10)) });
+        assert!(first.advanced.is_empty() && first.words_per_second().is_none());
+
+        ring(slot_words, &[(10, 7), (11, 5), (12, 6), (13, 9)]).build().write(&path);
+        let second = watch.pulse().unwrap();
+        assert_eq!(second.waiting, 3);
+        // It is not known when the new thread made its marks.
+        assert_eq!(second.advanced, [(thread(10), 4), (thread(12), 1)].into_iter().collect());
+        assert!(second.period_ns.is_some() && second.words_per_second().is_some());
+    }
+}
+
+#[test]
+fn a_ring_that_is_cut_off_or_no_ring_is_not_looked_at() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ring");
+    ring(64, &[(10, 3)]).build().write(&path);
+    let mut watch = Watch::of(&path, None).unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(100).unwrap();
+    assert_eq!(watch.pulse(), None);
+    std::fs::write(&path, "no ring").unwrap();
+    assert!(Watch::of(&path, None).is_none());
+    assert!(Watch::of(directory.path(), None).is_none());
+}
+
+#[test]
+fn it_looks_at_one_process_of_a_ring_if_it_is_asked_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ring");
+    ring(64, &[(10, 3), (11, 5)]).build().write(&path);
+    assert_eq!(Watch::of(&path, Some(Ring::new().pid)).unwrap().pulse().unwrap().waiting, 1);
+    assert_eq!(Watch::of(&path, Some(1)).unwrap().pulse().unwrap().waiting, 0);
+}
