@@ -65,6 +65,7 @@ mod runtime;
 mod start;
 pub use lock::{sync, thread};
 mod sys;
+pub mod task;
 
 use std::path::PathBuf;
 
@@ -77,7 +78,9 @@ pub use crate::event::value::Value;
 pub use crate::lock::by_hand::LockAddress;
 pub use crate::process::clock::Clock;
 pub use crate::process::exit::Keep;
-pub use crate::start::config::{Builder, DEFAULT_SLOTS, SLOTS_MAX, ignored_settings};
+pub use crate::start::config::{
+    Builder, DEFAULT_SLOTS, DEFAULT_SLOTS_WITH_TASKS, SLOTS_MAX, ignored_settings,
+};
 pub use crate::start::error::InitError;
 #[cfg(feature = "macros")]
 pub use librip_macros::{Value, spanned};

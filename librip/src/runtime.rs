@@ -69,6 +69,7 @@ static ANCHOR: Anchor = Anchor {
     enter_channel: requests::enter_channel,
     begin_history: requests::begin_history,
     enter_site: requests::enter_site,
+    tasks: requests::TASKS,
     set_participation: requests::set_participation,
 };
 
@@ -252,6 +253,7 @@ fn open(plan: &Plan, when: When) {
     if let Some(own) = MODULES.iter().find(|module| is_here(module)) {
         image::note(&own.data);
     }
+    instance::set_is_owner();
     adopt(&ANCHOR);
     introduce(MODULES.iter());
     // A module that is loaded from now on registers itself. One that was loaded a moment ago has found no ring.

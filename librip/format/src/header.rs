@@ -155,8 +155,15 @@ pub struct Header {
     /// How many sampled times a slot keeps, after its entries for channels: 0 or
     /// [`SAMPLED_TIMES`](crate::SAMPLED_TIMES).
     pub sampled_times: u32,
+    /// How many bytes a slot has for [tasks](crate::task), at its end: [`TASK_LEN_BYTES`](crate::TASK_LEN_BYTES), or 0
+    /// if none of the program's modules had tasks when the ring was made.
+    pub task_len_bytes: u32,
+    /// Zero.
+    pub reserved: u32,
     /// Channels, and histories of threads in channels, that found no room.
     pub channels_refused: AtomicU64,
+    /// Tasks that have no slot: there was no room, or the ring has none for tasks.
+    pub tasks_refused: AtomicU64,
 }
 
 /// How many children [`Header::recent_children`] has room for.
@@ -190,7 +197,7 @@ pub const SETTING_SLOTS_LIMITED: u32 = 8;
 pub const SETTING_CLOCK: u32 = 16;
 
 const _: () = {
-    assert!(size_of::<Header>() == 1472 + 40 * INCIDENTS_MAX);
+    assert!(size_of::<Header>() == 1488 + 40 * INCIDENTS_MAX);
     assert!(size_of::<Header>() <= REGION_ALIGN_BYTES as usize);
     assert!(align_of::<Header>() == 8);
     assert!(offset_of!(Header, byte_order) == 8);

@@ -29,7 +29,7 @@
 //! +------------------+
 //! | histories        |  HistoryHeader and the words of one thread in one channel; only with channels
 //! +------------------+
-//! | Slot ...         |  512 bytes of SlotHeader, words, open spans, channels, times; Header::slot_len_bytes each
+//! | Slot ...         |  512 bytes of SlotHeader, words, spans, channels, times, task; Header::slot_len_bytes each
 //! +------------------+ Header::file_len_bytes
 //! ```
 //!
@@ -50,6 +50,7 @@
 //! | [`note`] | the ELF note that describes a site in the program's file |
 //! | [`slot`] | one thread's part of the ring, and its life |
 //! | [`sampled`] | when some events of a thread happened |
+//! | [`task`] | what the slot of a task says besides |
 //! | [`incident`] | calls on locks that failed, or that are forbidden |
 //! | [`held`] | the table of locks that a thread holds or waits for |
 //! | [`clock`] | the unit of times |
@@ -73,6 +74,8 @@
 //! | who joined a slot's owner | the thread that joined it, after its exit | the joiner's slot last |
 //! | a slot's count and words | the owner of the slot | on each mark |
 //! | a slot's open spans | the owner of the slot | `begin` last |
+//! | a task's part of its slot | the thread that polls the task | at each turn |
+//! | a task's wakes | any thread that wakes it | at each wake |
 //! | channels | the first thread that records an event of the channel | `state` last |
 //! | the level of a channel | whoever may write to the file | at any time |
 //! | histories | the owner of the slot | the slot's entry for the channel last; then on each event |
@@ -109,6 +112,7 @@ pub mod settings;
 pub mod site;
 pub mod slot;
 pub mod span;
+pub mod task;
 pub mod word;
 
 pub use call::*;
@@ -126,4 +130,5 @@ pub use sampled::*;
 pub use site::*;
 pub use slot::*;
 pub use span::*;
+pub use task::*;
 pub use word::*;

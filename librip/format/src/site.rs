@@ -22,6 +22,7 @@
 //! | [`KIND_EVENT`] | (time,) (values,) shape | the program records values: the label is their format |
 //! | [`KIND_SPAN_BEGIN`] | (time,) (values,) shape | a span begins: the label is its name, a zero byte, and a format |
 //! | [`KIND_SPAN_END`] | time, since | a span has ended: the label is its name |
+//! | [`KIND_TASK`] | | no event has it: the module has [tasks](crate::task) |
 //!
 //! The place is [`OPERAND_CALLER`] or [`OPERAND_LOCATION`]: it says where the program called the function that records.
 //! The stack is up to four [`OPERAND_STACK`]s: a hint at who called the caller.
@@ -119,6 +120,8 @@ pub const KIND_EVENT: u8 = 14;
 pub const KIND_SPAN_BEGIN: u8 = 15;
 /// [`Site::kind`]: see the [module](self).
 pub const KIND_SPAN_END: u8 = 16;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_TASK: u8 = 17;
 
 /// [`Site::flags`]: none.
 pub const NO_SITE_FLAGS: u16 = 0;

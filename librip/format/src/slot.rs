@@ -1,4 +1,4 @@
-//! Slots: one thread's part of the ring.
+//! Slots: one thread's or one task's part of the ring.
 //!
 //! ```text
 //!             claim: a thread's first mark               exit: the thread's last destructor
@@ -15,7 +15,9 @@
 use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use crate::{HELD_MAX, HeldLock, OPEN_SPAN_LEN_BYTES, SAMPLED_TIMES_LEN_BYTES, SEQUENCE_BITS};
+use crate::{
+    HELD_MAX, HeldLock, OPEN_SPAN_LEN_BYTES, SAMPLED_TIMES_LEN_BYTES, SEQUENCE_BITS, TASK_LEN_BYTES,
+};
 
 /// The fewest words that a slot can have.
 pub const SLOT_WORDS_MIN: u32 = 16;
@@ -93,6 +95,10 @@ pub const SLOT_KIND_THREAD: u32 = 1;
 /// of it. Its generation is the number of copies that the slot has had. A later copy may replace it, the oldest first.
 pub const SLOT_KIND_CAPTURE: u32 = 2;
 
+/// [`SlotHeader::kind`]: the slot of a [task](crate::task). [`SlotHeader::tid`] is the task's number with
+/// [`TASK_ID`](crate::TASK_ID), and the creator is the thread or task that made it. [`SlotHeader::name`] may be empty.
+pub const SLOT_KIND_TASK: u32 = 3;
+
 /// A ring has at most this many slots with copies, and at most a quarter of its slots.
 pub const CAPTURES_MAX: usize = 64;
 
@@ -113,6 +119,8 @@ pub struct SlotParts {
     pub channels: u32,
     /// Whether it has [`SampledTimes`](crate::SampledTimes).
     pub has_times: bool,
+    /// Whether it has [`TaskPart`](crate::TaskPart).
+    pub has_task: bool,
 }
 
 impl SlotParts {
@@ -131,9 +139,14 @@ impl SlotParts {
         self.channels_at_bytes() + 8 * self.channels as u64
     }
 
+    /// Where the part for tasks begins, if there is one.
+    pub const fn task_at_bytes(&self) -> u64 {
+        self.times_at_bytes() + if self.has_times { SAMPLED_TIMES_LEN_BYTES } else { 0 }
+    }
+
     /// The length of the slot.
     pub const fn len_bytes(&self) -> u64 {
-        self.times_at_bytes() + if self.has_times { SAMPLED_TIMES_LEN_BYTES } else { 0 }
+        self.task_at_bytes() + if self.has_task { TASK_LEN_BYTES } else { 0 }
     }
 }
 
@@ -148,7 +161,8 @@ const _: () = {
     assert!(offset_of!(SlotHeader, held) == 112);
     assert!(offset_of!(SlotHeader, count) == 504);
     assert!(align_of::<SlotHeader>() == 8);
-    let default = SlotParts { words: SLOT_WORDS_DEFAULT, spans: 0, channels: 0, has_times: false };
+    let default =
+        SlotParts { words: SLOT_WORDS_DEFAULT, spans: 0, channels: 0, has_times: false, has_task: false };
     assert!(default.len_bytes() == 1024);
     assert!(SLOT_WORDS_MAX as u64 * 2 == 1 << SEQUENCE_BITS);
     assert!(CURSOR_TO_COUNT_BYTES == 8);

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "the entry is assembly, and the block is reached through tpidr_el0")]
 
-use super::{Dlopen, ForkBlock, ThreadBlock};
+use super::{Dlopen, ForkBlock, TaskBlock, ThreadBlock};
 
 /// The instructions of a mark, and the note that describes its site.
 ///
@@ -322,6 +322,26 @@ pub(crate) fn fork_block<'a>() -> &'a ForkBlock {
             "mrs {scratch}, tpidr_el0",
             "adrp {block}, :gottprel:librip_fork_1",
             "ldr {block}, [{block}, :gottprel_lo12:librip_fork_1]",
+            "add {block}, {block}, {scratch}",
+            block = out(reg) block,
+            scratch = out(reg) _,
+            options(nostack, readonly, pure),
+        );
+    }
+    // SAFETY: as in `thread_block`.
+    unsafe { &*block }
+}
+
+/// Returns the calling thread's memory of tasks. The same holds as for [`thread_block`].
+#[inline(always)]
+pub(crate) fn task_block<'a>() -> &'a TaskBlock {
+    let block: *const TaskBlock;
+    // SAFETY: as in `thread_block`.
+    unsafe {
+        core::arch::asm!(
+            "mrs {scratch}, tpidr_el0",
+            "adrp {block}, :gottprel:librip_task_1",
+            "ldr {block}, [{block}, :gottprel_lo12:librip_task_1]",
             "add {block}, {block}, {scratch}",
             block = out(reg) block,
             scratch = out(reg) _,

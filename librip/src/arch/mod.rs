@@ -38,6 +38,8 @@ use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
+use librip_format::AwaitEntry;
+
 /// The note of a site, for the assembly of a mark. `librip_format::Note` defines it. Label 20 is the mark's PC, and the
 /// mark brings the operands that the note names.
 #[doc(hidden)]
@@ -78,6 +80,11 @@ macro_rules! symbols {
             ".type librip_fork_1,@object\n",
             ".size librip_fork_1,408\n",
             "librip_fork_1: .zero 408\n",
+            ".globl librip_task_1\n",
+            ".hidden librip_task_1\n",
+            ".type librip_task_1,@object\n",
+            ".size librip_task_1,48\n",
+            "librip_task_1: .zero 48\n",
             ".popsection\n",
             ".pushsection .bss.librip,\"aw\",@nobits\n",
             ".balign 8\n",
@@ -164,6 +171,25 @@ pub(crate) struct ForkBlock {
     pub(crate) child: Cell<u64>,
     /// The locks that the thread holds.
     pub(crate) held: Cell<[[u64; 3]; librip_format::HELD_MAX]>,
+}
+
+/// What a thread remembers while it polls tasks, `librip_task_1`. Used in the instance that owns the ring.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct TaskBlock {
+    /// While the thread polls a task: the words of its own slot. Null otherwise.
+    pub(crate) home: Cell<*mut u64>,
+    /// The entry of the future that is polled, in the part of its task; null, or that of another task, if the future
+    /// that is polled has none.
+    pub(crate) future: Cell<*const AwaitEntry>,
+    /// Not 0: the thread has other blocks, or its blocks say when a time is due. All of that changes with the cursor.
+    pub(crate) has_more: Cell<u64>,
+    /// When the clock was read last for a turn, ticks.
+    pub(crate) ticks: Cell<u64>,
+    /// How many polls have this time too.
+    pub(crate) left: Cell<u64>,
+    /// How many polls had one time, the last time.
+    pub(crate) period: Cell<u64>,
 }
 
 /// The state of a module, `librip_module_1`: what its marks need to know of the ring.
@@ -253,6 +279,7 @@ const _: () = {
     use core::mem::{offset_of, size_of};
     assert!(size_of::<ThreadBlock>() == 56, "librip_tls_1 has this size in assembly");
     assert!(size_of::<ForkBlock>() == 408, "librip_fork_1 has this size in assembly");
+    assert!(size_of::<TaskBlock>() == 48, "librip_task_1 has this size in assembly");
     assert!(offset_of!(ThreadBlock, cursor) == 0, "marks load the cursor from the block's start");
     assert!(offset_of!(ThreadBlock, is_absent) == 8, "marks look here before they enter");
     assert!(offset_of!(ThreadBlock, due) == 32, "marks compare their sequences with it");

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "the entry is assembly, and the block is reached through fs")]
 
-use super::{Dlopen, ForkBlock, ThreadBlock};
+use super::{Dlopen, ForkBlock, TaskBlock, ThreadBlock};
 
 /// The instructions of a mark, and the note that describes its site.
 ///
@@ -294,6 +294,23 @@ pub(crate) fn fork_block<'a>() -> &'a ForkBlock {
         core::arch::asm!(
             "mov {block}, qword ptr fs:[0]",
             "add {block}, qword ptr [rip + librip_fork_1@GOTTPOFF]",
+            block = out(reg) block,
+            options(nostack, readonly, pure),
+        );
+    }
+    // SAFETY: as in `thread_block`.
+    unsafe { &*block }
+}
+
+/// Returns the calling thread's memory of tasks. The same holds as for [`thread_block`].
+#[inline(always)]
+pub(crate) fn task_block<'a>() -> &'a TaskBlock {
+    let block: *const TaskBlock;
+    // SAFETY: as in `thread_block`.
+    unsafe {
+        core::arch::asm!(
+            "mov {block}, qword ptr fs:[0]",
+            "add {block}, qword ptr [rip + librip_task_1@GOTTPOFF]",
             block = out(reg) block,
             options(nostack, readonly, pure),
         );

@@ -46,6 +46,11 @@ impl Blocked {
         self
     }
 
+    /// Its entry.
+    pub(crate) fn entry(&self) -> Option<Entry> {
+        self.0
+    }
+
     /// The thread no longer blocks.
     pub(crate) fn end(self) {
         if let (Some(entry), Some(slot)) = (self.0, Slot::existing()) {

@@ -87,8 +87,23 @@ impl<const FLAGS: Flags> Origin for At<FLAGS> {
 #[cold]
 #[inline(never)]
 fn note(location: &'static Location<'static>, slot: Slot) {
+    if copy(location) {
+        enter_all(slot.last_payloads(HISTORY_MAX));
+    }
+    enter_all(slot.calls());
+}
+
+/// Copies a location unless it was copied before, and returns its address.
+pub(crate) fn enter_location(location: &'static Location<'static>) -> u64 {
+    copy(location);
+    core::ptr::from_ref(location).addr() as u64
+}
+
+/// Copies a location unless it was copied before. Returns whether it was not.
+fn copy(location: &'static Location<'static>) -> bool {
     let address = core::ptr::from_ref(location).expose_provenance() as u64;
-    if SEEN.is_new(address) {
+    let is_new = SEEN.is_new(address);
+    if is_new {
         let file = location.file().as_bytes();
         let mut end = [0; CALL_FILE_LEN_BYTES];
         let kept = file.len().min(CALL_FILE_LEN_BYTES);
@@ -100,9 +115,8 @@ fn note(location: &'static Location<'static>, slot: Slot) {
             file_len_bytes: file.len() as u32,
             file: &end,
         });
-        enter_all(slot.last_payloads(HISTORY_MAX));
     }
-    enter_all(slot.calls());
+    is_new
 }
 
 /// How many words of its history a thread looks through.

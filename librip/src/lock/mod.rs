@@ -8,6 +8,7 @@
 pub(crate) mod blocked;
 pub(crate) mod by_hand;
 pub(crate) mod caller;
+pub(crate) mod future;
 #[cfg(feature = "interpose")]
 pub(crate) mod interposed;
 pub(crate) mod once;

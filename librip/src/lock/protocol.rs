@@ -86,6 +86,16 @@ impl Acquisition {
         Acquisition(Some(entry))
     }
 
+    /// One that has begun with this entry, or with none.
+    pub(crate) fn of_entry(entry: Option<Entry>) -> Acquisition {
+        Acquisition(entry)
+    }
+
+    /// Its entry.
+    pub(crate) fn entry(self) -> Option<Entry> {
+        self.0
+    }
+
     /// Acquired without waiting.
     #[inline(always)]
     pub fn acquired(self) {

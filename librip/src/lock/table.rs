@@ -309,6 +309,34 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// The entry in the file.
+    pub(crate) fn held(self) -> &'static HeldLock {
+        self.held
+    }
+
+    /// With the meta word that it has now. This thread has written it.
+    pub(crate) fn reread(self) -> Entry {
+        Entry { meta: meta_of(self.held), ..self }
+    }
+
+    /// [`HeldLock::lock`].
+    pub(crate) fn word(self) -> u64 {
+        // ORDERING: relaxed: this thread's own store.
+        self.held.lock.load(Relaxed)
+    }
+
+    /// Whether it was not changed since, and not entered again. `word` is the lock word that it had.
+    pub(crate) fn is_same(self, word: u64) -> bool {
+        // ORDERING: relaxed: whoever has the entry was synchronised with the thread that made it.
+        self.held.lock.load(Relaxed) == word && meta_of(self.held).0 == self.meta.0
+    }
+
+    /// Frees the entry, which may be in another slot, if it is still the same. Returns whether it was.
+    pub(crate) fn free_elsewhere(self, word: u64) -> bool {
+        // ORDERING: release, as for all stores to an entry.
+        self.is_same(word) && self.held.meta.compare_exchange(self.meta.0, 0, Release, Relaxed).is_ok()
+    }
+
     /// Fills a free entry.
     #[inline(always)]
     fn enter(held: &'static HeldLock, lock: u64, sequence: u64, pc: u64, flags: u64) -> Entry {

@@ -97,7 +97,7 @@ macro_rules! __rip_text_site {
             TEXT.len(),
             $crate::__private::format::$kind,
             $flags,
-            &[$($crate::__private::format::$operand),*]
+            (&[$($crate::__private::format::$operand),*] as &[u8])
         )
     }};
 }

@@ -13,6 +13,7 @@
 
 #![allow(unsafe_code, reason = "the C library calls the handlers")]
 
+use super::blocks::slot_of;
 use super::{current, state, thread};
 use crate::arch;
 use crate::ring::children;
@@ -34,7 +35,7 @@ unsafe extern "C" fn before_fork() {
         block.child.set(u64::from(children::announce(ring)) + 1);
         block.mask.set(sys::block_signals());
         block.has_mask.set(1);
-        let slot = thread::slot_of(arch::thread_block());
+        let slot = slot_of(arch::thread_block());
         state::keep_held(slot.map_or(NONE_HELD, fork_copy::copy));
     }
 }

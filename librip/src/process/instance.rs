@@ -11,16 +11,18 @@
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
 use super::channels::Channels;
+use super::task_slot::{FuturePlace, TaskSlot, Turn};
 use crate::arch::{self, Settings, ThreadBlock};
 use crate::ring::calls::CallPlace;
 use crate::ring::process_sites::NewSite;
 use crate::sys;
+use librip_format::{AwaitEntry, HeldLock};
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
-pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_0009;
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_000a;
 
 /// What an instance shows to the others.
 ///
@@ -65,8 +67,32 @@ pub(crate) struct Anchor {
     pub(crate) begin_history: extern "C" fn(channel: u64, words: u32),
     /// In the owner: enters a site of this process. Returns whether there was room.
     pub(crate) enter_site: extern "C" fn(site: &NewSite<'_>) -> bool,
+    /// In the owner: see [`task`](super::task).
+    pub(crate) tasks: TaskCalls,
     /// In the owner: the calling thread releases its slot, or (true) may have one again.
     pub(crate) set_participation: extern "C" fn(takes_part: bool),
+}
+
+/// What an instance asks of the owner of the ring about tasks. Signals need not be blocked: a handler that makes tasks
+/// too gets other slots.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct TaskCalls {
+    /// See [`task::claim`](super::task::claim). The name is this many bytes.
+    pub(crate) claim:
+        extern "C" fn(location: u64, origin: u64, name: *const u8, len_bytes: usize) -> TaskSlot,
+    pub(crate) end: extern "C" fn(slot: &TaskSlot),
+    /// The slot exists, here and in `end_turn`.
+    pub(crate) begin_turn: unsafe extern "C" fn(slot: &TaskSlot) -> Turn,
+    pub(crate) end_turn: unsafe extern "C" fn(slot: &TaskSlot, turn: Turn),
+    pub(crate) woken: extern "C" fn(slot: &TaskSlot),
+    pub(crate) rested: extern "C" fn(),
+    /// See [`futures`](super::futures).
+    pub(crate) poll_entry: extern "C" fn(held: &HeldLock),
+    pub(crate) begin_future: extern "C" fn(location: u64) -> FuturePlace,
+    pub(crate) poll_future: extern "C" fn(place: &FuturePlace) -> *const AwaitEntry,
+    pub(crate) leave_future: extern "C" fn(former: *const AwaitEntry),
+    pub(crate) end_future: extern "C" fn(place: &FuturePlace),
 }
 
 const _: () = assert!(core::mem::offset_of!(Anchor, abi) == 0, "all versions of anchors start with it");
@@ -119,6 +145,22 @@ pub(crate) fn set_owner(owner: &'static Anchor) {
         // ORDERING: release, pairs with the acquire in `owner`.
         OWNER.store(ptr::from_ref(owner).cast_mut(), Release);
     });
+}
+
+/// Whether this instance owns the ring.
+static IS_OWNER: AtomicBool = AtomicBool::new(false);
+
+/// This instance owns the ring.
+pub(crate) fn set_is_owner() {
+    // ORDERING: relaxed: whoever does not see it asks the owner by its anchor, with the same result.
+    IS_OWNER.store(true, Relaxed);
+}
+
+/// Whether this instance owns the ring. If so, its functions can be called without the anchor.
+#[inline(always)]
+pub(crate) fn is_owner() -> bool {
+    // ORDERING: relaxed, as above.
+    IS_OWNER.load(Relaxed)
 }
 
 /// Whether this instance records, in its own ring or in another's.
@@ -207,6 +249,26 @@ pub(crate) fn refresh_modules() {
                 (owner.refresh)();
             }
         });
+    }
+}
+
+/// Gives a task a slot: see [`task::claim`](super::task::claim).
+pub(crate) fn claim_task(location: u64, origin: u64, name: &[u8]) -> TaskSlot {
+    let claim = |owner: &Anchor| (owner.tasks.claim)(location, origin, name.as_ptr(), name.len());
+    owner().map_or(TaskSlot::NONE, claim)
+}
+
+/// The future that has this entry of the held-lock table is polled: see `futures`.
+pub(crate) fn poll_entry(held: &HeldLock) {
+    if let Some(owner) = owner() {
+        (owner.tasks.poll_entry)(held);
+    }
+}
+
+/// The task is no more.
+pub(crate) fn end_task(slot: &TaskSlot) {
+    if let Some(owner) = owner() {
+        (owner.tasks.end)(slot);
     }
 }
 

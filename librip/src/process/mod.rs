@@ -3,6 +3,7 @@
 //! It knows the ring, and neither locks nor how marks are compiled. `instance` is the way to the instance of librip
 //! that owns the ring; `runtime` fills it in.
 
+mod blocks;
 pub(crate) mod channels;
 pub(crate) mod clock;
 #[cfg(feature = "interpose")]
@@ -11,6 +12,7 @@ pub(crate) mod current;
 pub(crate) mod dump;
 pub(crate) mod exit;
 pub(crate) mod fork;
+pub(crate) mod futures;
 pub(crate) mod image;
 pub(crate) mod instance;
 pub(crate) mod kin;
@@ -20,4 +22,6 @@ pub(crate) mod seen;
 pub(crate) mod sigbus;
 pub(crate) mod slot;
 pub(crate) mod state;
+pub(crate) mod task;
+pub(crate) mod task_slot;
 pub(crate) mod thread;

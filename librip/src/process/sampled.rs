@@ -63,6 +63,7 @@ fn store(slot: Slot, sequence: u64, ticks: u64) {
         spans: arch::module().span_entries() as u32,
         channels: owner.channels.of_slot(),
         has_times: true,
+        has_task: false,
     };
     let times = slot.begin().wrapping_byte_add(parts.times_at_bytes() as usize).cast::<SampledTimes>();
     // SAFETY: the numbers of entries are in private memory, and at the level of clock that `samples` each slot has

@@ -4,14 +4,14 @@
 //! It decides nothing: `fork` and the interposer write it, and `thread` and `exit` read it.
 
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicBool, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use crate::arch;
 use crate::ring::fork_copy::{HeldCopy, NONE_HELD};
 use crate::sys;
 
-/// Whether this process was forked since the ring was made.
-static IS_FORKED_CHILD: AtomicBool = AtomicBool::new(false);
+/// How often this process and its parents were forked since the ring was made.
+static FORKS: AtomicU32 = AtomicU32::new(0);
 /// Inode of this process's PID namespace; [`UNKNOWN`]; 0 if nobody has looked. It is zero at first, so that it is in
 /// the same page as the flags: a forked child writes to all of them, and copies the page.
 static PID_NAMESPACE: AtomicU64 = AtomicU64::new(0);
@@ -41,13 +41,19 @@ pub(super) fn forget_pid_namespace() {
 /// Notes that this process is a forked child.
 pub(super) fn note_forked_child() {
     // ORDERING: relaxed: there is no other thread.
-    IS_FORKED_CHILD.store(true, Relaxed);
+    FORKS.store(FORKS.load(Relaxed).wrapping_add(1).max(1), Relaxed);
+}
+
+/// Another number in each process: what was made in a parent is not the child's.
+#[inline(always)]
+pub(super) fn forks() -> u32 {
+    // ORDERING: relaxed: set before there was a second thread.
+    FORKS.load(Relaxed)
 }
 
 /// Whether this process was forked since the ring was made.
 pub(super) fn is_forked_child() -> bool {
-    // ORDERING: relaxed: set before there was a second thread.
-    IS_FORKED_CHILD.load(Relaxed)
+    forks() != 0
 }
 
 /// Keeps the locks that the calling thread holds, for its image in a forked child.

@@ -25,9 +25,8 @@ use core::ptr;
 use core::sync::atomic::AtomicI32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use librip_format::SlotHeader;
-
-use super::{clock, current, instance, kin, sampled, state};
+use super::blocks::{blocks, slot_at, slot_of};
+use super::{clock, current, instance, kin, sampled, state, task};
 use crate::arch::{self, ThreadBlock};
 use crate::ring::fork_copy::{self, NONE_HELD};
 use crate::ring::slots::{self, Claimant, Position, Refusal};
@@ -107,8 +106,10 @@ pub(crate) fn attach(block: &ThreadBlock) {
         }
     }
     if ptr::eq(block, own) {
+        task::note_blocks(sampled::first_due() != arch::DUE_NEVER);
         return;
     }
+    task::note_blocks(true);
     block.due.set(sampled::first_due());
     block.cursor.set(own.cursor.get());
     block.is_absent.set(own.is_absent.get());
@@ -124,23 +125,11 @@ pub(crate) fn set_name(name: &[u8]) {
     if arch::module().is_open() {
         arch::enter();
     }
-    if let Some(slot) = slot_of(arch::thread_block())
+    if let Some(slot) = slot_at(task::home(arch::thread_block()))
         && !name.is_empty()
     {
         slots::set_name(slot, name);
     }
-}
-
-/// The slot that a block of the calling thread points at.
-pub(super) fn slot_of(block: &ThreadBlock) -> Option<&'static SlotHeader> {
-    let cursor = block.cursor.get();
-    if cursor.is_null() {
-        return None;
-    }
-    let header = cursor.wrapping_byte_sub(size_of::<SlotHeader>());
-    // SAFETY: a cursor points at the words of a slot, directly after its header, in a ring that is never unmapped. All
-    // fields are atomics.
-    Some(unsafe { &*header.cast::<SlotHeader>() })
 }
 
 /// How far the calling thread has come in its slot, if it has one in this instance's ring.
@@ -189,6 +178,7 @@ pub(crate) fn rejoin() {
 #[inline(always)]
 pub(crate) fn release_slot_with_process() {
     let own = arch::thread_block();
+    task::leave(own);
     // First: a signal handler that marks later claims no slot.
     for block in blocks(own) {
         block.is_absent.set(1);
@@ -205,6 +195,7 @@ pub(crate) fn release_slot() {
     sys::with_errno_kept(|| {
         sys::with_signals_blocked(|| {
             let own = arch::thread_block();
+            task::leave(own);
             let cursor = own.cursor.get();
             for block in blocks(own) {
                 block.is_absent.set(1);
@@ -226,6 +217,7 @@ pub(crate) fn release_slot() {
 /// Makes the calling thread forget its slot, which is the parent's in a forked child. Does not release it.
 pub(super) fn forget_slot() {
     let own = arch::thread_block();
+    task::leave(own);
     for block in blocks(own) {
         block.cursor.set(ptr::null_mut());
         block.is_absent.set(0);
@@ -276,14 +268,6 @@ fn watch_exit(own: &ThreadBlock) -> bool {
     // SAFETY: `watch_exits` made the key, which is never deleted.
     key >= 0
         && unsafe { libc::pthread_setspecific(key as libc::pthread_key_t, ptr::from_ref(own).cast()) } == 0
-}
-
-/// This thread's blocks: the owner's, then those of the instances and modules that have joined.
-fn blocks(own: &ThreadBlock) -> impl Iterator<Item = &ThreadBlock> {
-    core::iter::successors(Some(own), |block| {
-        // SAFETY: null, or a block that `attach` linked: this thread's, of a library that is pinned in memory.
-        unsafe { block.next.get().as_ref() }
-    })
 }
 
 /// The destructor of the thread-specific key.

@@ -68,6 +68,14 @@ pub(crate) struct Counters {
     pub(super) capture_places: [AtomicU32; CAPTURES_MAX],
     /// See `histories`.
     pub(super) channel_keys: [AtomicU64; CHANNELS_MAX],
+    /// How many tasks there were.
+    pub(super) tasks: AtomicU32,
+    /// How many slots were handed out to tasks for the first time.
+    pub(super) task_slots: AtomicU32,
+    /// The queue of tasks' slots: see [`ExitQueue`].
+    task_head: AtomicU64,
+    /// See [`ExitQueue`].
+    task_tail: AtomicU64,
 }
 
 /// Who owns a slot. The slot's header in the file has a copy.
@@ -178,6 +186,8 @@ pub(crate) struct Control {
     modules: usize,
     /// Histories that a slot may have.
     channels: usize,
+    /// The slots that tasks may have: all or none.
+    task_slots: usize,
 }
 
 // SAFETY: threads share the memory at `base`, and access all of it through atomics.
@@ -204,8 +214,10 @@ impl Control {
             + names * size_of::<NameKey>()
             + modules * size_of::<ModuleKey>()
             + slots * channels * size_of::<AtomicU32>();
+        let task_slots = if geometry.slot.has_task { slots } else { 0 };
+        let len_bytes = len_bytes.next_multiple_of(8) + task_slots * size_of::<AtomicU64>();
         let base = file::map_shared(len_bytes)?;
-        Ok(Control { base, len_bytes, slots, names, modules, channels })
+        Ok(Control { base, len_bytes, slots, names, modules, channels, task_slots })
     }
 
     /// Unmaps it: nobody uses the ring.
@@ -233,6 +245,15 @@ impl Control {
         // SAFETY: `new` made room for the cells after the owners.
         let cells = unsafe { self.array(ARRAYS_AT + size_of_val(self.owners()), self.slots) };
         ExitQueue { head: &counters.exit_head, tail: &counters.exit_tail, cells }
+    }
+
+    /// The queue of slots whose tasks have ended. It has no cells if the ring has no room for tasks.
+    pub(crate) fn task_queue(&self) -> ExitQueue<'_> {
+        let counters = self.counters();
+        let at = self.len_bytes - self.task_slots * size_of::<AtomicU64>();
+        // SAFETY: `new` made room for the cells at the end.
+        let cells = unsafe { self.array(at, self.task_slots) };
+        ExitQueue { head: &counters.task_head, tail: &counters.task_tail, cells }
     }
 
     /// The keys of all names of locks.

@@ -98,6 +98,13 @@ impl ExitQueue<'_> {
         None
     }
 
+    /// How many slots are in the queue, about: head and tail are hints.
+    #[cfg(not(loom))]
+    pub(crate) fn len(&self) -> u64 {
+        // ORDERING: relaxed: hints.
+        self.tail.load(Relaxed).saturating_sub(self.head.load(Relaxed))
+    }
+
     /// The most steps that a thread makes. A step fails only if another thread's step has succeeded, or if a store is
     /// not visible yet. The bound holds even if the queue is damaged.
     fn steps_max(&self) -> usize {

@@ -236,7 +236,7 @@ impl Geometry {
 mod tests {
     use super::*;
 
-    const SLOT: SlotParts = SlotParts { words: 64, spans: 0, channels: 0, has_times: false };
+    const SLOT: SlotParts = SlotParts { words: 64, spans: 0, channels: 0, has_times: false, has_task: false };
     const DEMAND: Demand = Demand { slot: SLOT, slots: 1000, modules: 3, sites: 10, text_len_bytes: 500 };
     const NO_LIMITS: Limits =
         Limits { file_len_bytes: u64::MAX, memory_bytes: u64::MAX, page_len_bytes: 4096 };

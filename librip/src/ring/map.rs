@@ -22,6 +22,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use librip_format::header_checksum;
 use librip_format::{
     CallLocation, Channel, Header, HistoryHeader, LockName, Module, OpenSpan, Site, SlotHeader, StaticText,
+    TaskPart,
 };
 
 use super::{Control, Geometry, Table};
@@ -199,6 +200,15 @@ impl Ring {
         // SAFETY: the part of the slot after its open spans, which has this length, within the mapping and aligned to 8
         // bytes.
         unsafe { core::slice::from_raw_parts(channels.cast(), self.geometry.slot.channels as usize) }
+    }
+
+    /// What the slot of a task says besides; `None` if the ring has no room for tasks.
+    pub(crate) fn task(&self, index: u64) -> Option<&TaskPart> {
+        let parts = &self.geometry.slot;
+        let task = self.entry(Table::Slots, index).wrapping_add(parts.task_at_bytes() as usize);
+        // SAFETY: if it has one, the part of the slot after all others, within the mapping and aligned to 8 bytes. All
+        // fields are atomics.
+        parts.has_task.then(|| unsafe { &*task.cast::<TaskPart>() })
     }
 
     /// The slot that a cursor points into, if it points into this ring.

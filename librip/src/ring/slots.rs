@@ -1,4 +1,4 @@
-//! Slots change owners here: threads claim and release them, and the slots of dead threads are reclaimed.
+//! Slots change owners here: threads and tasks claim and release them, and the slots of dead threads are reclaimed.
 //!
 //! It works on the ring alone and knows no thread-local state (`process::thread` does). Everything is safe in a signal
 //! handler: it uses atomics and a few system calls.
@@ -8,14 +8,18 @@
 //! * One owner at a time writes a slot's words. An exchange hands out each fresh index once. A used slot passes through
 //!   the exit queue, which gives it to one thread.
 //! * Memory is reserved before the index is handed out, so an owner's plain stores cannot fault.
-//! * An exited slot is reused only when no fresh one is left, the oldest exit first. Of the first process that was
-//!   found dead, some slots are never reused.
+//! * An exited thread's slot is reused only when no fresh one is left, the oldest exit first. Of the first process that
+//!   was found dead, some slots are never reused.
+//! * Tasks' slots have a queue of their own. They are used again as soon as [`ENDED_TASKS`] others have ended.
 //! * The control block decides. The slot's header in the file is a copy for the reader.
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::fence;
 
-use librip_format::{SLOT_CLAIMING, SLOT_EXITED, SLOT_FLAG_NAMED, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader};
+use librip_format::{
+    SLOT_CLAIMING, SLOT_EXITED, SLOT_FLAG_NAMED, SLOT_KIND_TASK, SLOT_KIND_THREAD, SLOT_LIVE, SlotHeader,
+    TASK_ID, TaskPart,
+};
 
 use super::control::SlotOwner;
 use super::{Ring, Table};
@@ -59,6 +63,78 @@ const RECLAIM_INTERVAL_NS: u64 = 1_000_000_000;
 /// children that crash again and again do not overwrite what the first crash left.
 const FIRST_DEAD_PART: u64 = 4;
 
+/// So many tasks that have ended keep their slots, the last ones. If there are more, the slot of the one that ended
+/// first is used again, and no new one: a program may have millions of short tasks.
+const ENDED_TASKS: u64 = 1024;
+
+/// One part of all slots in this many is for threads alone.
+const THREADS_PART: u64 = 8;
+
+/// A task that gets a slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewTask {
+    pub(crate) pid: u32,
+    pub(crate) pid_namespace: u64,
+    /// How far the thread or task that makes it has come.
+    pub(crate) creator: Option<Position>,
+    /// [`TaskPart::location`].
+    pub(crate) location: u64,
+    /// [`TaskPart::origin`].
+    pub(crate) origin: u64,
+}
+
+/// Gives a task a slot and returns its index. The header counts it if there is none.
+pub(crate) fn claim_task(ring: &Ring, task: &NewTask) -> Option<u64> {
+    // ORDERING: acquire, as in `claim`.
+    let is_damaged = ring.is_damaged.load(Acquire);
+    let index = if is_damaged { None } else { task_slot(ring) };
+    match (index, index.and_then(|index| ring.task(index))) {
+        (Some(index), Some(part)) => {
+            init_task(ring, index, part, task);
+            Some(index)
+        }
+        _ => {
+            if ring.has_header() {
+                // ORDERING: relaxed, a statistic.
+                ring.header().tasks_refused.fetch_add(1, Relaxed);
+            }
+            None
+        }
+    }
+}
+
+fn task_slot(ring: &Ring) -> Option<u64> {
+    if !ring.geometry.slot.has_task {
+        return None;
+    }
+    let queue = ring.control.task_queue();
+    if queue.len() > ENDED_TASKS
+        && let Some(index) = queue.take()
+    {
+        return Some(index);
+    }
+    fresh_for_task(ring).or_else(|| queue.take())
+}
+
+/// A slot that had no owner before, unless tasks have as many as they may have.
+fn fresh_for_task(ring: &Ring) -> Option<u64> {
+    let capacity = ring.geometry.capacity(Table::Slots);
+    let most = capacity - capacity.div_ceil(THREADS_PART);
+    let taken = &ring.control.counters().task_slots;
+    // ORDERING: relaxed: a count, which hands nothing over.
+    let index = (u64::from(taken.fetch_add(1, Relaxed)) < most).then(|| fresh(ring).ok().flatten()).flatten();
+    if index.is_none() {
+        taken.fetch_sub(1, Relaxed);
+    }
+    index
+}
+
+/// Ends a task whose slot has this index. Nobody writes to it any more.
+pub(crate) fn release_task(ring: &Ring, index: u64) {
+    end(ring, index);
+    ring.control.task_queue().put(index);
+}
+
 /// Gives the claimant a slot and returns its index.
 pub(crate) fn claim(ring: &Ring, claimant: Claimant) -> Result<u64, Refusal> {
     // ORDERING: acquire, pairs with the release of the SIGBUS handler, which sets it before it replaces the mapping.
@@ -99,6 +175,11 @@ pub(crate) fn count_refusal(ring: &Ring, refusal: Refusal) {
 
 /// Ends the ownership of a slot whose owner will not write any more.
 pub(crate) fn release(ring: &Ring, index: u64) {
+    end(ring, index);
+    ring.control.exit_queue().put(index);
+}
+
+fn end(ring: &Ring, index: u64) {
     let (slot, owner) = (ring.slot(index), &ring.control.owners()[index as usize]);
     // ORDERING: relaxed, ordered by the state's release below.
     slot.exited_boottime_ns.store(sys::boottime_ns(), Relaxed);
@@ -106,7 +187,6 @@ pub(crate) fn release(ring: &Ring, index: u64) {
     // queue.
     slot.state.store(SLOT_EXITED, Release);
     owner.end();
-    ring.control.exit_queue().put(index);
 }
 
 /// The owner of a slot has exited, and a thread that has come to `joiner` has joined it. If the slot has another owner
@@ -229,6 +309,7 @@ fn reclaim(ring: &Ring, claimant: Claimant) {
         if kept < kept_max && is_of_first_dead(ring, pid) {
             kept += 1;
         } else if owner.end_of_dead(life) {
+            // The slot of a task goes to a thread then: the ring is full.
             release(ring, index);
         }
     }
@@ -250,6 +331,48 @@ fn is_of_first_dead(ring: &Ring, pid: u32) -> bool {
 /// Makes the claimant the owner of a slot that the calling thread has got for itself. The count continues from the
 /// predecessor's.
 fn init(ring: &Ring, index: u64, claimant: Claimant) {
+    let Claimant { pid, tid, pid_namespace, creator } = claimant;
+    let owner = Owner { kind: SLOT_KIND_THREAD, pid, tid, of_thread: tid, pid_namespace };
+    init_with(ring, index, owner, creator, &sys::thread_name(), || {});
+}
+
+fn init_task(ring: &Ring, index: u64, part: &TaskPart, task: &NewTask) {
+    // ORDERING: relaxed: a number. It is unique among the tasks of a process that makes fewer than 2^31.
+    let number = ring.control.counters().tasks.fetch_add(1, Relaxed).wrapping_add(1);
+    // The owner exists as long as its process.
+    let &NewTask { pid, pid_namespace, creator, location, origin } = task;
+    let owner = Owner { kind: SLOT_KIND_TASK, pid, tid: number | TASK_ID, of_thread: pid, pid_namespace };
+    init_with(ring, index, owner, creator, &[], || {
+        let words = [&part.turn, &part.since, &part.poller, &part.wakes, &part.wakes_polled, &part.woken];
+        words.into_iter().for_each(|word| word.store(0, Relaxed));
+        part.location.store(location, Relaxed);
+        part.origin.store(origin, Relaxed);
+        for entry in &part.awaits {
+            entry.place.store(0, Relaxed);
+            entry.turn.store(0, Relaxed);
+        }
+        part.entry_turns.iter().for_each(|entry| entry.store(0, Relaxed));
+    });
+}
+
+/// Who gets a slot.
+struct Owner {
+    kind: u32,
+    pid: u32,
+    tid: u32,
+    /// A thread that exists as long as the owner may.
+    of_thread: u32,
+    pid_namespace: u64,
+}
+
+fn init_with(
+    ring: &Ring,
+    index: u64,
+    of: Owner,
+    creator: Option<Position>,
+    name: &[u8],
+    rest: impl FnOnce(),
+) {
     let (slot, owner) = (ring.slot(index), &ring.control.owners()[index as usize]);
     // ORDERING: relaxed for the fields: a reader accepts them only if state and generation are equal before and after
     // its copy. The fence orders state and generation before the fields, so a reader that sees a new field sees them
@@ -257,21 +380,20 @@ fn init(ring: &Ring, index: u64, claimant: Claimant) {
     slot.state.store(SLOT_CLAIMING, Relaxed);
     slot.generation.store(owner.begin_claim(), Relaxed);
     fence(Release);
-    slot.kind.store(SLOT_KIND_THREAD, Relaxed);
-    for (field, copy, value) in [(&owner.pid, &slot.pid, claimant.pid), (&owner.tid, &slot.tid, claimant.tid)]
-    {
-        field.store(value, Relaxed);
-        copy.store(value, Relaxed);
-    }
-    owner.pid_namespace.store(claimant.pid_namespace, Relaxed);
-    slot.pid_namespace.store(claimant.pid_namespace as u32, Relaxed);
+    slot.kind.store(of.kind, Relaxed);
+    owner.pid.store(of.pid, Relaxed);
+    owner.tid.store(of.of_thread, Relaxed);
+    slot.pid.store(of.pid, Relaxed);
+    slot.tid.store(of.tid, Relaxed);
+    owner.pid_namespace.store(of.pid_namespace, Relaxed);
+    slot.pid_namespace.store(of.pid_namespace as u32, Relaxed);
     slot.claimed_boottime_ns.store(sys::boottime_ns(), Relaxed);
     slot.exited_boottime_ns.store(0, Relaxed);
     slot.first_sequence.store(slot.count.load(Relaxed), Relaxed);
     // Without a creator, the first slot says something about the order too.
     let in_first_slot = || (0, ring.slot(0).count.load(Relaxed));
     let of_creator = |creator: Position| (creator.index as u32 + 1, creator.count);
-    let (creator_slot, creator_count) = claimant.creator.map_or_else(in_first_slot, of_creator);
+    let (creator_slot, creator_count) = creator.map_or_else(in_first_slot, of_creator);
     slot.creator_slot.store(creator_slot, Relaxed);
     slot.creator_count.store(creator_count, Relaxed);
     slot.joiner_slot.store(0, Relaxed);
@@ -285,7 +407,8 @@ fn init(ring: &Ring, index: u64, claimant: Claimant) {
     ring.spans(index).iter().for_each(|span| span.begin.store(0, Relaxed));
     ring.channels(index).iter().for_each(|history| history.store(0, Relaxed));
     slot.flags.store(0, Relaxed);
-    super::names::store(&slot.name, &sys::thread_name());
+    super::names::store(&slot.name, name);
+    rest();
     // ORDERING: release: the reader sees the fields before the state.
     slot.state.store(SLOT_LIVE, Release);
     owner.end_claim();

@@ -4,11 +4,13 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use crate::process::instance::Request;
-use crate::process::{clock, current, thread};
+use crate::process::instance::{Request, TaskCalls};
+use crate::process::task_slot::{FuturePlace, TaskSlot, Turn};
+use crate::process::{clock, current, futures, task, thread};
 use crate::ring::calls::{self, CallPlace};
 use crate::ring::process_sites::{self, NewSite};
 use crate::ring::{histories, incidents, lock_names, remote_tables, strings};
+use librip_format::{AwaitEntry, HeldLock};
 
 pub(super) extern "C" fn request(request: Request, lock: u64) {
     let Some(ring) = current::ring() else { return };
@@ -82,4 +84,67 @@ pub(super) extern "C" fn set_participation(takes_part: bool) {
     } else {
         thread::release_slot();
     }
+}
+
+/// What the owner does about tasks.
+pub(super) const TASKS: TaskCalls = TaskCalls {
+    claim: claim_task,
+    end: end_task,
+    begin_turn,
+    end_turn,
+    woken,
+    rested,
+    poll_entry,
+    begin_future,
+    poll_future,
+    leave_future,
+    end_future,
+};
+
+extern "C" fn claim_task(location: u64, origin: u64, name: *const u8, len_bytes: usize) -> TaskSlot {
+    // SAFETY: `instance::claim_task`, here or in another instance, passes the parts of a slice.
+    let name = unsafe { core::slice::from_raw_parts(name, len_bytes) };
+    task::claim(thread::position_of_creator(), location, origin, name)
+}
+
+extern "C" fn end_task(slot: &TaskSlot) {
+    task::end(slot);
+}
+
+unsafe extern "C" fn begin_turn(slot: &TaskSlot) -> Turn {
+    // SAFETY: `TaskCalls` demands it.
+    unsafe { task::begin_turn(slot) }
+}
+
+unsafe extern "C" fn end_turn(slot: &TaskSlot, turn: Turn) {
+    // SAFETY: `TaskCalls` demands it.
+    unsafe { task::end_turn(slot, turn) };
+}
+
+extern "C" fn woken(slot: &TaskSlot) {
+    task::woken(slot);
+}
+
+extern "C" fn rested() {
+    task::rested();
+}
+
+extern "C" fn poll_entry(held: &HeldLock) {
+    futures::poll_entry(held);
+}
+
+extern "C" fn begin_future(location: u64) -> FuturePlace {
+    futures::begin_future(location)
+}
+
+extern "C" fn poll_future(place: &FuturePlace) -> *const AwaitEntry {
+    futures::poll_future(place)
+}
+
+extern "C" fn leave_future(former: *const AwaitEntry) {
+    futures::leave_future(former);
+}
+
+extern "C" fn end_future(place: &FuturePlace) {
+    futures::end_future(place);
 }

@@ -17,6 +17,9 @@ use librip_format::{SLOT_WORDS_MAX, SLOT_WORDS_MIN};
 
 /// The slots of a ring by default. The file is sparse: unused slots take no memory.
 pub const DEFAULT_SLOTS: u32 = 65_536;
+/// The slots of a ring by default if the program has [tasks](crate::task). Seven of eight are for tasks, one is for
+/// threads alone.
+pub const DEFAULT_SLOTS_WITH_TASKS: u32 = 131_072;
 /// The most slots a ring can have.
 pub const SLOTS_MAX: u32 = settings::SLOTS_MAX;
 
@@ -36,7 +39,8 @@ pub const SLOTS_MAX: u32 = settings::SLOTS_MAX;
 pub struct Builder {
     pub(crate) path: Option<PathBuf>,
     pub(crate) words: u32,
-    pub(crate) slots: u32,
+    /// `None`: the default.
+    pub(crate) slots: Option<u32>,
     pub(crate) keep: Keep,
     pub(crate) clock: Clock,
     pub(crate) handles_sigbus: bool,
@@ -55,7 +59,7 @@ impl Builder {
         Builder {
             path: None,
             words: librip_format::SLOT_WORDS_DEFAULT,
-            slots: DEFAULT_SLOTS,
+            slots: None,
             keep: Keep::default(),
             clock: Clock::default(),
             handles_sigbus: true,
@@ -74,17 +78,18 @@ impl Builder {
     }
 
     /// Words of a slot: how much history a thread has. Rounded up to a power of two from 16 to 16384. A slot takes 512
-    /// bytes, 8 bytes for each word, and 384 if a module has spans. `RIP_WORDS` overrides.
+    /// bytes, 8 bytes for each word, 384 if a module has spans, and 256 if one has tasks. `RIP_WORDS` overrides.
     #[must_use]
     pub fn words(mut self, words: u32) -> Builder {
         self.words = words.clamp(SLOT_WORDS_MIN, SLOT_WORDS_MAX).next_power_of_two();
         self
     }
 
-    /// How many threads can record at a time, from 1 to 16777216. `RIP_SLOTS` overrides.
+    /// How many threads and tasks can record at a time, from 1 to 16777216. One slot in eight is for threads alone.
+    /// `RIP_SLOTS` overrides.
     #[must_use]
     pub fn slots(mut self, slots: u32) -> Builder {
-        self.slots = slots.clamp(1, SLOTS_MAX);
+        self.slots = Some(slots.clamp(1, SLOTS_MAX));
         self
     }
 
@@ -200,7 +205,7 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(made.path.as_deref(), Some(Path::new("/dev/shm/here")));
-        assert_eq!((made.words, made.slots, made.keep, made.clock), (128, 9, Keep::Always, Clock::All));
+        assert_eq!((made.words, made.slots, made.keep, made.clock), (128, Some(9), Keep::Always, Clock::All));
         assert_eq!(made.settings_ignored, 0);
     }
 
@@ -208,7 +213,7 @@ mod tests {
     fn settings_that_are_not_understood_are_ignored_and_noted() {
         let settings = [("RIP_WORDS", "many"), ("RIP_SLOTS", "0"), ("RIP_KEEP", ""), ("RIP_CLOCK", "on")];
         let made = configured(&settings).unwrap();
-        assert_eq!((made.words, made.slots, made.keep), (32, 7, Keep::OnFailure));
+        assert_eq!((made.words, made.slots, made.keep), (32, Some(7), Keep::OnFailure));
         assert_eq!(made.clock, Clock::Contended);
         assert_eq!(made.settings_ignored, SETTINGS.iter().fold(0, |bits, setting| bits | setting.bit));
     }

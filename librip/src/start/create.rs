@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use librip_format::{
     BYTE_ORDER, HANDED_OVER_MAX, Header, INCIDENTS_MAX, Incident, MAGIC, SAMPLED_TIMES,
-    SETTING_SLOTS_LIMITED, VERSION_MAJOR, VERSION_MINOR, header_checksum,
+    SETTING_SLOTS_LIMITED, TASK_LEN_BYTES, VERSION_MAJOR, VERSION_MINOR, header_checksum,
 };
 
 use super::file::{Name, Naming, NewFile};
@@ -173,7 +173,10 @@ fn header(plan: &Plan, pid: u32, new: &NewFile) -> Header {
         captures_refused: 0.into(),
         channel_entries: geometry.slot.channels,
         sampled_times: if geometry.slot.has_times { SAMPLED_TIMES as u32 } else { 0 },
+        task_len_bytes: if geometry.slot.has_task { TASK_LEN_BYTES as u32 } else { 0 },
+        reserved: 0,
         channels_refused: 0.into(),
+        tasks_refused: 0.into(),
     }
 }
 

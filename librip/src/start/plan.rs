@@ -6,11 +6,11 @@
 #![allow(unsafe_code, reason = "system calls")]
 
 use librip_format::{
-    CHANNELS_MAX, KIND_EVENT, KIND_SPAN_BEGIN, ParsedSite, SITE_CHANNEL, SPANS_MAX, SlotParts,
+    CHANNELS_MAX, KIND_EVENT, KIND_SPAN_BEGIN, KIND_TASK, ParsedSite, SITE_CHANNEL, SPANS_MAX, SlotParts,
 };
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
-use super::config::Builder;
+use super::config::{Builder, DEFAULT_SLOTS, DEFAULT_SLOTS_WITH_TASKS};
 use super::error::InitError;
 use super::file::Place;
 use crate::process::clock::Calibration;
@@ -48,14 +48,20 @@ impl Plan {
 
 fn demand(wish: &Builder, modules: &[FoundModule]) -> Demand {
     let modules = modules.iter().map(|found| &found.module);
+    let has_tasks = has_tasks(modules.clone());
     Demand {
         slot: SlotParts {
             words: wish.words,
             spans: if has_spans(modules.clone()) { SPANS_MAX } else { 0 },
             channels: if has_channels(modules.clone()) { CHANNELS_MAX as u32 } else { 0 },
             has_times: wish.clock >= Clock::Ticks,
+            has_task: has_tasks,
         },
-        slots: u64::from(wish.slots),
+        slots: u64::from(wish.slots.unwrap_or(if has_tasks {
+            DEFAULT_SLOTS_WITH_TASKS
+        } else {
+            DEFAULT_SLOTS
+        })),
         modules: modules.len() as u64,
         sites: modules.clone().map(|module| module.sites.len() as u64).sum(),
         text_len_bytes: modules.map(|module| (module.path.len() + module.texts.len()) as u64).sum(),
@@ -65,6 +71,11 @@ fn demand(wish: &Builder, modules: &[FoundModule]) -> Demand {
 /// Whether any module has spans. Without them, the slots need no room for open ones.
 fn has_spans<'a>(modules: impl Iterator<Item = &'a LoadedModule>) -> bool {
     modules.flat_map(|module| &module.sites).any(|site| site.kind == KIND_SPAN_BEGIN)
+}
+
+/// Whether any module has tasks.
+fn has_tasks<'a>(modules: impl Iterator<Item = &'a LoadedModule>) -> bool {
+    modules.flat_map(|module| &module.sites).any(|site| site.kind == KIND_TASK)
 }
 
 /// Whether any module has events in channels. Without them, there need be no room for histories.

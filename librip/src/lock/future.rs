@@ -1,0 +1,422 @@
+//! What a future records that acquires a lock, or waits for something that nobody holds.
+//!
+//! It follows the protocol of `protocol`, a poll at a time. Between two polls other code runs on the thread, the future
+//! may move to another thread with its task, and it may be dropped at any time. So an acquisition and a hold are values
+//! that remember their entry, and do not search for it.
+//!
+//! # Whose entry it is
+//!
+//! An entry is in the table of the slot in which it was made: of a task, or of a thread whose future belongs to no task.
+//! A future or a guard may be sent to another task, and may outlive its own. So an entry that is not in the present
+//! slot is changed by an exchange, and only if it is still the same: its lock word has the sequence of its event, and its
+//! meta word has the place. The owner of the other slot does not change it meanwhile, because it is in use; if the slot
+//! gets another owner, the claim clears the entry, and the exchange fails.
+
+#![allow(unsafe_code, reason = "sites are assembly")]
+
+use core::future::Future;
+use core::marker::PhantomData;
+use core::mem;
+use core::panic::Location;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use crate::lock::blocked::{self, Blocked, Ends};
+use crate::lock::protocol::Acquisition;
+use crate::lock::site::{Flags, Origin, Sites, define_sites, wrapper_site};
+use crate::lock::table::{Entry, Slot};
+use crate::process::instance::{self, Request};
+use librip_format::{HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_SINCE};
+
+define_sites!(AsyncSites);
+
+/// A lock that a future acquires: its address, and where the program acquires it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    pub(crate) lock: u64,
+    pub(crate) at: &'static Location<'static>,
+    /// A unit of something of which there are several: whoever waits, waits for all that hold one.
+    pub(crate) is_unit: bool,
+}
+
+/// An entry that a future or a guard has made, wherever that goes.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    entry: Entry,
+    /// The lock word of the entry: the address, and the sequence of the event.
+    word: u64,
+}
+
+impl Kept {
+    fn of(entry: Entry) -> Kept {
+        Kept { entry, word: entry.word() }
+    }
+
+    /// Whether it is in the slot in which the calling thread records now.
+    fn is_here(&self) -> bool {
+        self.entry.is_current() && self.entry.is_same(self.word)
+    }
+
+    /// Frees the entry in another slot, if it is still there. Returns whether it was.
+    fn free_elsewhere(&self) -> bool {
+        self.entry.free_elsewhere(self.word)
+    }
+}
+
+/// An acquisition by a future that has begun.
+#[derive(Debug)]
+pub(crate) struct FutureAcquisition<const USE: Flags> {
+    target: Target,
+    /// `None` if there was no slot, or no room in it.
+    kept: Option<Kept>,
+    is_waiting: bool,
+}
+
+impl<const USE: Flags> FutureAcquisition<USE> {
+    /// Before the lock is tried.
+    pub(crate) fn begin(target: Target) -> FutureAcquisition<USE> {
+        let sites = AsyncSites::<USE>(target.at);
+        let flags = <AsyncSites<USE> as Sites>::Origin::entry_flags(USE);
+        let begun = Acquisition::begin(sites.origin(), target.lock, flags, 0, || sites.acquire_begin_timed());
+        FutureAcquisition { target, kept: begun.entry().map(Kept::of), is_waiting: false }
+    }
+
+    /// The poll has returned without the lock.
+    pub(crate) fn pending(&mut self) {
+        let sites = AsyncSites::<USE>(self.target.at);
+        let flags = <AsyncSites<USE> as Sites>::Origin::entry_flags(USE);
+        let is_elsewhere = self.kept.as_ref().is_some_and(|kept| !kept.is_here());
+        if is_elsewhere {
+            // Another task has got the future.
+            self.begin_here();
+        }
+        if is_elsewhere || !self.is_waiting {
+            self.is_waiting = true;
+            let begun = Acquisition::of_entry(self.kept.map(|kept| kept.entry));
+            let waiting = begun.begin_wait(sites.origin(), self.target.lock, flags, sites.wait());
+            self.kept = waiting.entry().map(Kept::of);
+        }
+        if let Some(kept) = self.kept {
+            instance::poll_entry(kept.entry.held());
+        }
+    }
+
+    /// Gives up the entry in another slot, and begins anew in this one.
+    fn begin_here(&mut self) {
+        if let Some(kept) = self.kept.take() {
+            kept.free_elsewhere();
+        }
+        let begun = FutureAcquisition::<USE>::begin(self.target);
+        self.kept = begun.kept;
+        mem::forget(begun);
+    }
+
+    /// The lock was acquired.
+    pub(crate) fn acquired(mut self) -> FutureHold<USE> {
+        let is_here = self.kept.is_none_or(|kept| kept.is_here());
+        if !is_here {
+            self.begin_here();
+        }
+        let begun = Acquisition::of_entry(self.kept.map(|kept| kept.entry));
+        if self.is_waiting && is_here {
+            begun.acquired_after_wait();
+        } else {
+            begun.acquired();
+        }
+        // The last entry of a table has no room for a hold.
+        let entry = self.kept.map(|kept| kept.entry.reread());
+        let mut entry = entry.filter(|entry| entry.is_current() && entry.state() == HELD_HELD);
+        let target = self.target;
+        mem::forget(self);
+        if let Some(entry) = &mut entry {
+            if target.is_unit {
+                entry.set_flag(HELD_SHARED, true);
+            }
+            instance::poll_entry(entry.held());
+        }
+        FutureHold { target, kept: entry.map(Kept::of) }
+    }
+}
+
+impl<const USE: Flags> Drop for FutureAcquisition<USE> {
+    /// It was not acquired: the future was dropped, or has failed.
+    fn drop(&mut self) {
+        let sites = AsyncSites::<USE>(self.target.at);
+        match self.kept {
+            Some(kept) if !kept.is_here() => drop(kept.free_elsewhere()),
+            kept => {
+                let begun = Acquisition::of_entry(kept.map(|kept| kept.entry));
+                begun.failed(sites.origin(), self.target.lock, sites.try_failed());
+            }
+        }
+    }
+}
+
+/// A lock that was acquired by a future, until it is released. It may be sent to another task.
+#[derive(Debug)]
+pub(crate) struct FutureHold<const USE: Flags> {
+    target: Target,
+    /// `None` if there was no slot, or no room in it, or the release has begun.
+    kept: Option<Kept>,
+}
+
+impl<const USE: Flags> FutureHold<USE> {
+    /// Before the lock is released. [`FutureRelease::done`] comes after it.
+    pub(crate) fn begin_release(&mut self) -> FutureRelease<USE> {
+        let target = self.target;
+        let Some(mut kept) = self.kept.take() else { return FutureRelease { target, kept: None } };
+        let is_here = kept.is_here();
+        if is_here {
+            kept.entry.set_state(HELD_RELEASING);
+        } else if kept.free_elsewhere() {
+            // Whoever has the guard may release the lock: from now on nobody is taken for its holder for certain.
+            instance::request(Request::LOCK_WITHOUT_GUARD, target.lock);
+        }
+        FutureRelease { target, kept: is_here.then_some(kept) }
+    }
+
+    /// It is held in shared mode from now on. It was not released.
+    pub(crate) fn downgraded(&mut self) {
+        if let Some(kept) = self.kept.as_mut().filter(|kept| kept.is_here()) {
+            kept.entry.set_flag(HELD_SHARED, true);
+        }
+    }
+
+    /// Nobody will release it: its permits are given away.
+    pub(crate) fn forget(mut self) {
+        self.begin_release().forget();
+    }
+}
+
+impl<const USE: Flags> Drop for FutureHold<USE> {
+    fn drop(&mut self) {
+        if self.kept.is_some() {
+            self.begin_release().done();
+        }
+    }
+}
+
+/// A release that has begun.
+#[derive(Debug)]
+pub(crate) struct FutureRelease<const USE: Flags> {
+    target: Target,
+    kept: Option<Kept>,
+}
+
+impl<const USE: Flags> FutureRelease<USE> {
+    /// The lock was released.
+    pub(crate) fn done(self) {
+        let Some(slot) = Slot::existing() else { return };
+        let mut since = 0;
+        if let Some(kept) = self.kept.filter(|kept| kept.entry.is_of(slot)) {
+            since = if kept.entry.has_flag(HELD_SINCE) { kept.entry.since() } else { 0 };
+            kept.entry.clear();
+        }
+        let lock = self.target.lock;
+        if since != 0 || slot.times_all() {
+            slot.event(([slot.time(), since], [], [lock]), released_timed::<USE>());
+        } else {
+            slot.event(([], [], [lock]), released::<USE>());
+        }
+    }
+
+    /// It is not held any more, and was not released.
+    fn forget(self) {
+        if let (Some(kept), Some(slot)) = (self.kept, Slot::existing()) {
+            kept.entry.clear_within(slot);
+        }
+    }
+}
+
+fn released<const USE: Flags>() -> u64 {
+    wrapper_site!(KIND_LOCK_RELEASED, USE, [OPERAND_LOCK])
+}
+
+fn released_timed<const USE: Flags>() -> u64 {
+    wrapper_site!(KIND_LOCK_RELEASED, USE, [OPERAND_TIME, OPERAND_SINCE, OPERAND_LOCK])
+}
+
+/// A wait of a future for something that nobody holds.
+#[derive(Debug)]
+pub(crate) struct FutureBlocked<const USE: Flags> {
+    target: Target,
+    kept: Option<Kept>,
+    /// Whether a poll has returned without it.
+    has_blocked: bool,
+    /// How many a round takes, at a barrier; 0 otherwise.
+    round: u64,
+}
+
+impl<const USE: Flags> FutureBlocked<USE> {
+    pub(crate) fn new(target: Target, round: u64) -> FutureBlocked<USE> {
+        FutureBlocked { target, kept: None, has_blocked: false, round }
+    }
+
+    /// The poll has returned, and the wait goes on.
+    pub(crate) fn pending(&mut self) {
+        let is_elsewhere = self.kept.is_some_and(|kept| !kept.is_here());
+        if is_elsewhere {
+            // Another task has got the future.
+            self.clear();
+        }
+        if !self.has_blocked || is_elsewhere {
+            self.has_blocked = true;
+            let sites = AsyncSites::<USE>(self.target.at);
+            let blocked = Blocked::begin(sites.origin(), self.target.lock, USE, sites.wait());
+            let blocked = if self.round > 0 { blocked.in_round(self.round) } else { blocked };
+            self.kept = blocked.entry().map(Kept::of);
+        }
+        if let Some(kept) = self.kept {
+            instance::poll_entry(kept.entry.held());
+        }
+    }
+
+    /// The wait has ended. `has_it`: whether with what the future waited for. A wait that did not block is recorded
+    /// only if `is_noted`.
+    pub(crate) fn ended(mut self, has_it: bool, is_noted: bool) {
+        self.clear();
+        if self.has_blocked || is_noted {
+            self.tried(has_it);
+        }
+        self.has_blocked = false;
+    }
+
+    fn clear(&mut self) {
+        match self.kept.take() {
+            Some(kept) if !kept.is_here() => drop(kept.free_elsewhere()),
+            Some(kept) => kept.entry.clear(),
+            None => {}
+        }
+    }
+
+    fn tried(&self, has_it: bool) {
+        let sites = AsyncSites::<USE>(self.target.at);
+        let ends = Ends {
+            has_it: sites.acquired(),
+            has_it_timed: sites.acquired_timed(),
+            failed: sites.try_failed(),
+        };
+        blocked::tried(sites.origin(), self.target.lock, has_it, ends);
+    }
+}
+
+impl<const USE: Flags> Drop for FutureBlocked<USE> {
+    fn drop(&mut self) {
+        self.clear();
+        if self.has_blocked {
+            self.tried(false);
+        }
+    }
+}
+
+/// A future that acquires a lock: see [`crate::task::lock::acquire`].
+pub struct Acquire<const USE: Flags, F: Future> {
+    future: F,
+    target: Target,
+    has_it: fn(&F::Output) -> bool,
+    acquisition: Option<FutureAcquisition<USE>>,
+}
+
+impl<const USE: Flags, F: Future> Acquire<USE, F> {
+    pub(crate) fn new(future: F, target: Target, has_it: fn(&F::Output) -> bool) -> Acquire<USE, F> {
+        Acquire { future, target, has_it, acquisition: None }
+    }
+}
+
+impl<const USE: Flags, F: Future> Future for Acquire<USE, F> {
+    type Output = (F::Output, Option<FutureHolding<USE>>);
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // SAFETY: the future is not moved, and nothing else is pinned.
+        let this = unsafe { self.get_unchecked_mut() };
+        let acquisition = this.acquisition.get_or_insert_with(|| FutureAcquisition::begin(this.target));
+        // SAFETY: it is pinned, because the whole is, and is dropped where it is.
+        let future = unsafe { Pin::new_unchecked(&mut this.future) };
+        let Poll::Ready(output) = future.poll(cx) else {
+            acquisition.pending();
+            return Poll::Pending;
+        };
+        let hold = this.acquisition.take().and_then(|acquisition| {
+            if (this.has_it)(&output) {
+                return Some(FutureHolding(acquisition.acquired()));
+            }
+            None
+        });
+        Poll::Ready((output, hold))
+    }
+}
+
+/// A lock that was acquired, until it is dropped: see [`crate::task::lock`].
+#[derive(Debug)]
+pub struct FutureHolding<const USE: Flags>(FutureHold<USE>);
+
+impl<const USE: Flags> FutureHolding<USE> {
+    pub(crate) fn of(hold: FutureHold<USE>) -> FutureHolding<USE> {
+        FutureHolding(hold)
+    }
+
+    /// Releases: `release` releases the lock itself.
+    pub fn release<T>(mut self, release: impl FnOnce() -> T) -> T {
+        let begun = self.0.begin_release();
+        let result = release();
+        begun.done();
+        result
+    }
+
+    /// The lock is held in shared mode from now on. It was not released.
+    pub fn downgraded(&mut self) {
+        self.0.downgraded();
+    }
+
+    /// Nobody will release it.
+    pub fn forget(self) {
+        self.0.forget();
+    }
+}
+
+/// A future that waits for something that nobody holds: see [`crate::task::lock::wait`].
+pub struct Waits<const USE: Flags, F: Future> {
+    future: F,
+    blocked: Option<FutureBlocked<USE>>,
+    has_it: fn(&F::Output) -> bool,
+    is_noted: bool,
+    output: PhantomData<F::Output>,
+}
+
+impl<const USE: Flags, F: Future> Waits<USE, F> {
+    pub(crate) fn new(
+        future: F,
+        target: Target,
+        round: u64,
+        is_noted: bool,
+        has_it: fn(&F::Output) -> bool,
+    ) -> Waits<USE, F> {
+        let blocked = Some(FutureBlocked::new(target, round));
+        Waits { future, blocked, has_it, is_noted, output: PhantomData }
+    }
+}
+
+impl<const USE: Flags, F: Future> Future for Waits<USE, F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: the future is not moved, and nothing else is pinned.
+        let this = unsafe { self.get_unchecked_mut() };
+        // SAFETY: it is pinned, because the whole is, and is dropped where it is.
+        let future = unsafe { Pin::new_unchecked(&mut this.future) };
+        let poll = future.poll(cx);
+        match &poll {
+            Poll::Pending => {
+                if let Some(blocked) = &mut this.blocked {
+                    blocked.pending();
+                }
+            }
+            Poll::Ready(output) => {
+                if let Some(blocked) = this.blocked.take() {
+                    blocked.ended((this.has_it)(output), this.is_noted);
+                }
+            }
+        }
+        poll
+    }
+}

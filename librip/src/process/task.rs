@@ -1,0 +1,273 @@
+//! Tasks: their slots, and the turns in which threads poll them.
+//!
+//! A task has a slot of its own. While a thread polls the task, the thread's cursor points into the task's slot, so its
+//! marks and locks belong to the task: a mark costs what it costs anyway. After the poll the cursor points where it did
+//! before. What the slot of a task says besides is in [`TaskPart`].
+//!
+//! It knows no futures and no executors: the layers above say when a task begins, is polled, is woken and ends. The
+//! functions here run in the instance that owns the ring (`instance::Anchor`).
+//!
+//! # Invariants
+//!
+//! * One thread at a time is between [`begin_turn`] and [`end_turn`] of a task. Only it writes to the task's slot, but
+//!   for wakes. A future is polled through a pinned mutable reference, which ensures this.
+//! * A thread's own slot stays its own: [`TaskBlock::home`] remembers it, and what concerns the thread itself (its exit,
+//!   its name, a fork) goes there.
+//! * A task of a parent is not polled into the parent's slot by a forked child: [`TaskSlot::forks`] tells them apart.
+//!
+//! # When a turn was
+//!
+//! To read a clock takes longer than the rest of a poll. So several polls of a thread have one time, at most
+//! [`PERIOD_MAX`] and about a millisecond's worth. A thread that polls more rarely reads the clock at the begin and at
+//! the end of each poll. A thread cannot see that it slept between two polls, or that one took long: then up to so many
+//! polls after it have a time from before. An executor that tells us ([`rested`]) has no polls with a time from before
+//! it slept. A time that was not read at the turn says so, and is never later than the turn.
+
+#![allow(unsafe_code, reason = "slots are reached through cursors, raw pointers into the mapping")]
+
+use core::ptr;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{Relaxed, Release};
+
+use librip_format::{PAYLOAD_MASK, SlotHeader, TaskPart, sampled_time, task_since, task_ticks};
+
+use super::blocks::blocks;
+use super::task_slot::{TaskSlot, Turn};
+use super::{clock, current, state};
+use crate::arch::{self, DUE_NOW, TaskBlock, ThreadBlock};
+use crate::ring::slots::{self, NewTask, Position};
+use crate::sys;
+
+/// The polls that have one time are aimed at so many ticks: 0.5 to 1 ms.
+const AIM_TICKS: u64 = 1 << 16;
+/// The most polls that have one time.
+const PERIOD_MAX: u64 = 64;
+
+/// The part of the task that the calling thread polls, if it polls one.
+pub(super) fn current_part() -> Option<&'static TaskPart> {
+    let ring = current::ring().filter(|_| !arch::task_block().home.get().is_null())?;
+    let after_words = ring.geometry.slot.task_at_bytes() as usize - size_of::<SlotHeader>();
+    let part = arch::thread_block().cursor.get().wrapping_byte_add(after_words);
+    // SAFETY: a thread that polls a task has the task's cursor, which points right after the header of a slot, in a
+    // mapping that stays. Slots of tasks have this part, at this distance. All fields are atomics.
+    Some(unsafe { &*part.cast::<TaskPart>() })
+}
+
+/// Gives a task a slot. `creator` is how far the thread or task has come that makes it. `location` and `origin` are
+/// those of [`TaskPart`]. An empty name is none.
+pub(crate) fn claim(creator: Option<Position>, location: u64, origin: u64, name: &[u8]) -> TaskSlot {
+    let ring = current::ring().or_else(|| sys::with_signals_blocked(current::ring_for_mark));
+    let Some(ring) = ring else { return TaskSlot::NONE };
+    let owner = creator.and_then(|creator| ring.control.owners().get(creator.index as usize));
+    // A thread that has no slot may make a task. In a forked child, the creator may be a thread of the parent.
+    let owner = owner.filter(|_| !state::is_forked_child());
+    let (pid, pid_namespace) = match owner {
+        Some(owner) => (owner.pid.load(Relaxed), owner.pid_namespace.load(Relaxed)),
+        None => (sys::pid(), state::pid_namespace()),
+    };
+    let task = NewTask { pid, pid_namespace, creator, location, origin };
+    let Some(index) = slots::claim_task(ring, &task) else { return TaskSlot::NONE };
+    if !name.is_empty() {
+        slots::set_name(ring.slot(index), name);
+    }
+    let part = ring.task(index).map_or(ptr::null(), ptr::from_ref);
+    TaskSlot { words: ring.words(index), part, forks: state::forks() }
+}
+
+/// The task is no more: nobody polls it, and its slot may get another one.
+pub(crate) fn end(slot: &TaskSlot) {
+    if let (true, Some(ring)) = (slot.exists() && slot.is_own(), current::ring())
+        && let Some(index) = ring.slot_of(slot.words)
+    {
+        slots::release_task(ring, index);
+    }
+}
+
+/// The calling thread begins to poll a task. Its events belong to the task until [`end_turn`]. A thread that records
+/// nowhere goes on to do so.
+///
+/// # Safety
+///
+/// The slot exists.
+#[inline(always)]
+pub(crate) unsafe fn begin_turn(slot: &TaskSlot) -> Turn {
+    let (own, tasks) = (arch::thread_block(), arch::task_block());
+    let mut cursor = own.cursor.get();
+    if cursor.is_null() {
+        cursor = claim_own(own);
+    }
+    if cursor.is_null() || !slot.is_own() {
+        return Turn::NONE;
+    }
+    // SAFETY: the caller's promise.
+    let part = unsafe { slot.part() };
+    // ORDERING: relaxed, here and below: the reader believes the time only if it fits the turn, and the rest only if the
+    // turn was the same before and after.
+    part.poller.store((cursor.addr() as u64).wrapping_sub(slot.words.addr() as u64), Relaxed);
+    part.wakes_polled.store(part.wakes.load(Relaxed), Relaxed);
+    let number = part.turn.load(Relaxed) | 1;
+    let left = tasks.left.get();
+    let is_timed = left == 0;
+    let ticks = if is_timed {
+        begin_period(tasks)
+    } else {
+        tasks.left.set(left - 1);
+        tasks.ticks.get()
+    };
+    part.since.store(task_since(number, ticks), Relaxed);
+    // ORDERING: release, here and below: a reader that sees the turn sees what was stored before it.
+    part.turn.store(number, Release);
+    let home = tasks.home.get();
+    tasks.home.set(if home.is_null() { cursor } else { home });
+    set_cursor(own, tasks, slot.words);
+    Turn { cursor, home, number, is_timed }
+}
+
+/// The calling thread has no slot yet, and claims one: who reads about a task wants to know who polls it.
+#[cold]
+#[inline(never)]
+fn claim_own(own: &ThreadBlock) -> *mut u64 {
+    if own.is_absent.get() == 0 {
+        arch::enter();
+    }
+    own.cursor.get()
+}
+
+/// The poll has returned, or has panicked. Nothing happens if the turn was not begun, or if the thread has left the
+/// task's slot meanwhile: it has forked, and this is the child, or it has ended.
+///
+/// # Safety
+///
+/// The slot exists.
+#[inline(always)]
+pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn) {
+    let (own, tasks) = (arch::thread_block(), arch::task_block());
+    if !slot.is_at(own.cursor.get()) {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let part = unsafe { slot.part() };
+    let number = turn.number.wrapping_add(1);
+    if turn.is_timed {
+        part.since.store(task_since(number, read_clock(tasks)), Relaxed);
+    }
+    part.turn.store(number, Release);
+    tasks.home.set(turn.home);
+    set_cursor(own, tasks, turn.cursor);
+}
+
+/// Reads the clock, and says how many polls have this time too.
+#[cold]
+#[inline(never)]
+fn begin_period(tasks: &TaskBlock) -> u64 {
+    let before = tasks.ticks.get();
+    let ticks = read_clock(tasks);
+    let period = next_period(tasks.period.get(), ticks.wrapping_sub(before));
+    tasks.period.set(period);
+    tasks.left.set(period);
+    ticks
+}
+
+/// Reads the clock. The turns that have this time too have the time that it leaves in the block.
+#[cold]
+#[inline(never)]
+fn read_clock(tasks: &TaskBlock) -> u64 {
+    let ticks = if clock::times_events() { clock::of_event() } else { 0 };
+    // 0 means that the time is not known.
+    let [later, now] = [false, true].map(|is_exact| if ticks == 0 { 0 } else { task_ticks(ticks, is_exact) });
+    tasks.ticks.set(later);
+    now
+}
+
+/// How many polls have the next time, if the last period took so many ticks.
+fn next_period(period: u64, took_ticks: u64) -> u64 {
+    let fitting = period.saturating_mul(AIM_TICKS) / took_ticks.max(1);
+    fitting.min(period.saturating_mul(2)).clamp(1, PERIOD_MAX)
+}
+
+/// The calling thread has slept, or is about to: the next turn reads the clock.
+pub(crate) fn rested() {
+    arch::task_block().left.set(0);
+}
+
+/// The calling thread is about to do something else than to poll, or has forked: its cursor leads to its own slot
+/// again.
+pub(super) fn leave(own: &ThreadBlock) {
+    let tasks = arch::task_block();
+    let home = tasks.home.replace(ptr::null_mut());
+    if !home.is_null() {
+        set_cursor(own, tasks, home);
+    }
+}
+
+/// The cursor of the calling thread's own slot, whatever it polls.
+pub(super) fn home(own: &ThreadBlock) -> *mut u64 {
+    let home = arch::task_block().home.get();
+    if home.is_null() { own.cursor.get() } else { home }
+}
+
+#[inline(always)]
+fn set_cursor(own: &ThreadBlock, tasks: &TaskBlock, cursor: *mut u64) {
+    own.cursor.set(cursor);
+    if tasks.has_more.get() != 0 {
+        set_all(own, cursor);
+    }
+}
+
+/// The calling thread has got a block a cursor. Whether it has others besides the one of this instance, or they say when
+/// a time is due.
+pub(super) fn note_blocks(has_more: bool) {
+    let tasks = arch::task_block();
+    tasks.has_more.set(tasks.has_more.get() | u64::from(has_more));
+}
+
+/// Sets the cursors of the blocks of all modules, and what a cursor brings with it.
+#[cold]
+#[inline(never)]
+fn set_all(own: &ThreadBlock, cursor: *mut u64) {
+    for block in blocks(own) {
+        block.cursor.set(cursor);
+        if clock::samples() {
+            // The count of another slot says nothing about when a time is due.
+            block.due.set(DUE_NOW);
+        }
+    }
+}
+
+/// Somebody wakes the task. Returns nothing: whoever calls it wakes the task afterwards.
+///
+/// The task exists: the caller has made sure of that, and that it does not end meanwhile.
+pub(crate) fn woken(slot: &TaskSlot) {
+    if !slot.exists() || !slot.is_own() {
+        return;
+    }
+    // SAFETY: it exists.
+    let part = unsafe { slot.part() };
+    // ORDERING: relaxed: numbers for the reader. It believes the time only if its checksum fits the number.
+    let number = part.wakes.fetch_add(1, Relaxed).wrapping_add(1);
+    if number == part.wakes_polled.load(Relaxed).wrapping_add(1) && clock::times_events() {
+        store_time(&part.woken, number, clock::of_event());
+    }
+}
+
+fn store_time(time: &AtomicU64, number: u64, ticks: u64) {
+    time.store(sampled_time(number, task_ticks(ticks & PAYLOAD_MASK, true)), Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequent_turns_share_a_time_and_rare_ones_have_one_each() {
+        let mut period = 1;
+        for _ in 0..20 {
+            period = next_period(period, period * 20);
+        }
+        assert_eq!(period, PERIOD_MAX);
+        assert_eq!(next_period(PERIOD_MAX, AIM_TICKS * PERIOD_MAX), 1, "a millisecond each");
+        assert_eq!(next_period(1, AIM_TICKS * 1000), 1);
+        assert_eq!(next_period(0, 0), 1);
+        assert_eq!(next_period(u64::MAX, u64::MAX), 1);
+    }
+}

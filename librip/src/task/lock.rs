@@ -1,0 +1,166 @@
+//! What a drop-in for an async lock records: who holds it, and which tasks wait for it.
+//!
+//! `librip-tokio` is made of this. It is for those who wrap the locks of another library.
+//!
+//! ```
+//! use librip::task::lock::{self, Holding, MUTEX};
+//!
+//! struct Lock(tokio_like::Mutex);
+//! struct Guard<'a> {
+//!     inner: Option<tokio_like::Guard<'a>>,
+//!     hold: Option<Holding<MUTEX>>,
+//! }
+//!
+//! impl Lock {
+//!     #[track_caller]
+//!     fn lock(&self) -> impl Future<Output = Guard<'_>> {
+//!         let acquired = lock::acquire::<MUTEX, _>(lock::address(self), self.0.lock(), |_| true);
+//!         async move {
+//!             let (inner, hold) = acquired.await;
+//!             Guard { inner: Some(inner), hold }
+//!         }
+//!     }
+//! }
+//!
+//! impl Drop for Guard<'_> {
+//!     fn drop(&mut self) {
+//!         lock::release(self.hold.take(), || drop(self.inner.take()));
+//!     }
+//! }
+//! # mod tokio_like {
+//! #     pub struct Mutex;
+//! #     pub struct Guard<'a>(std::marker::PhantomData<&'a Mutex>);
+//! #     impl Mutex {
+//! #         pub async fn lock(&self) -> Guard<'_> { Guard(std::marker::PhantomData) }
+//! #     }
+//! # }
+//! ```
+//!
+//! The wait is that of the future, from the first poll that returns without the lock until the future is ready or
+//! dropped. The hold is that of the value that comes with the lock.
+
+use core::future::Future;
+use core::panic::Location;
+
+use crate::lock::future::{FutureAcquisition, FutureHolding, Target};
+use librip_format::{
+    LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE, LOCK_TYPE_RWLOCK,
+    LOCK_TYPE_SEMAPHORE, LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE, SITE_SHARED,
+};
+
+pub use crate::lock::future::{Acquire, FutureHolding as Holding, Waits};
+
+/// A way to use a lock: one of the constants of this module.
+pub type Use = u16;
+
+const fn of_type(lock_type: u16) -> Use {
+    lock_type << SITE_LOCK_TYPE_SHIFT
+}
+
+/// A mutex whose guard stays in its task: it borrows the mutex.
+pub const MUTEX: Use = of_type(LOCK_TYPE_MUTEX) | SITE_OWNED_BY_RULE;
+/// A mutex whose guard may be sent to another task: it owns a share of the mutex.
+pub const MUTEX_OWNED: Use = of_type(LOCK_TYPE_MUTEX);
+/// A readers-writer lock, to read. The guard stays in its task.
+pub const READ: Use = of_type(LOCK_TYPE_RWLOCK) | SITE_SHARED | SITE_OWNED;
+/// A readers-writer lock, to write. The guard stays in its task.
+pub const WRITE: Use = of_type(LOCK_TYPE_RWLOCK) | SITE_OWNED_BY_RULE;
+/// A readers-writer lock, to read. The guard may be sent to another task.
+pub const READ_OWNED: Use = of_type(LOCK_TYPE_RWLOCK) | SITE_SHARED;
+/// A readers-writer lock, to write. The guard may be sent to another task.
+pub const WRITE_OWNED: Use = of_type(LOCK_TYPE_RWLOCK);
+/// An initialisation that is done once. The task that runs the initialiser holds it.
+pub const ONCE: Use = of_type(LOCK_TYPE_ONCE) | SITE_OWNED;
+/// For [`wait`]: a unit of a semaphore, or a notification. Anyone may give it.
+pub const UNIT: Use = of_type(LOCK_TYPE_SEMAPHORE);
+/// For [`wait`]: other tasks, at a barrier.
+pub const BARRIER: Use = of_type(LOCK_TYPE_BARRIER);
+/// For [`wait`]: a message of a channel, or room for one.
+pub const MESSAGE: Use = of_type(LOCK_TYPE_MESSAGE);
+/// For [`wait`]: the end of a task, whose number is given in place of an address.
+pub const TASK: Use = of_type(LOCK_TYPE_THREAD);
+
+/// The address of a lock, by which it is known. It must be a multiple of 4.
+pub fn address<T: ?Sized>(lock: &T) -> u64 {
+    core::ptr::from_ref(lock).addr() as u64
+}
+
+/// Records what a future does that acquires a lock. `has_it` says of the future's output whether it has.
+#[track_caller]
+pub fn acquire<const USE: Use, F: Future>(
+    lock: u64,
+    future: F,
+    has_it: fn(&F::Output) -> bool,
+) -> Acquire<USE, F> {
+    let at = Location::caller();
+    Acquire::new(future, Target { lock, at, is_unit: false }, has_it)
+}
+
+/// Records what a future does that acquires permits of a semaphore, like [`acquire`]. Several tasks may hold some. A task
+/// that waits may wait for each of them.
+#[track_caller]
+pub fn acquire_permits<F: Future>(
+    semaphore: u64,
+    future: F,
+    has_them: fn(&F::Output) -> bool,
+) -> Acquire<MUTEX_OWNED, F> {
+    let at = Location::caller();
+    Acquire::new(future, Target { lock: semaphore, at, is_unit: true }, has_them)
+}
+
+/// Records an attempt that does not wait. Returns what `attempt` returns, and the hold if it has succeeded.
+#[track_caller]
+pub fn attempt<const USE: Use, T>(
+    lock: u64,
+    attempt: impl FnOnce() -> Option<T>,
+) -> Option<(T, Option<Holding<USE>>)> {
+    let target = Target { lock, at: Location::caller(), is_unit: false };
+    attempted(target, attempt)
+}
+
+/// The same for permits of a semaphore.
+#[track_caller]
+pub fn attempt_permits<T>(
+    semaphore: u64,
+    attempt: impl FnOnce() -> Option<T>,
+) -> Option<(T, Option<Holding<MUTEX_OWNED>>)> {
+    let target = Target { lock: semaphore, at: Location::caller(), is_unit: true };
+    attempted(target, attempt)
+}
+
+fn attempted<const USE: Use, T>(
+    target: Target,
+    attempt: impl FnOnce() -> Option<T>,
+) -> Option<(T, Option<Holding<USE>>)> {
+    let acquisition = FutureAcquisition::<USE>::begin(target);
+    let acquired = attempt()?;
+    Some((acquired, Some(FutureHolding::of(acquisition.acquired()))))
+}
+
+/// Records the release of a lock: `release` releases it.
+pub fn release<const USE: Use, T>(hold: Option<Holding<USE>>, release: impl FnOnce() -> T) -> T {
+    match hold {
+        Some(hold) => hold.release(release),
+        None => release(),
+    }
+}
+
+/// Records the wait of a future for something that nobody holds. `has_it` says of the future's output whether the
+/// future has what it waited for. `is_noted`: whether an end without a wait is recorded too.
+#[track_caller]
+pub fn wait<const USE: Use, F: Future>(
+    object: u64,
+    future: F,
+    is_noted: bool,
+    has_it: fn(&F::Output) -> bool,
+) -> Waits<USE, F> {
+    let target = Target { lock: object, at: Location::caller(), is_unit: false };
+    Waits::new(future, target, 0, is_noted, has_it)
+}
+
+/// Records the wait of a future at a barrier, a round of which takes so many.
+#[track_caller]
+pub fn wait_in_round<F: Future>(barrier: u64, future: F, round: usize) -> Waits<BARRIER, F> {
+    let target = Target { lock: barrier, at: Location::caller(), is_unit: false };
+    Waits::new(future, target, round as u64, true, |_| true)
+}

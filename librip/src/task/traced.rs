@@ -1,0 +1,263 @@
+//! [`Traced`]: a future with a slot of its own; [`Blocking`]: a call with one.
+
+use core::future::Future;
+use core::mem::ManuallyDrop;
+use core::panic::Location;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+use super::waker::Wakers;
+use crate::lock::caller;
+use crate::process::task_slot::{TaskSlot, Turn};
+use crate::process::{instance, task};
+use librip_format::{NO_SITE_FLAGS, TASK_ASYNC, TASK_BLOCKING, TASK_COUNTS_WAKES, TASK_LOCAL, task_origin};
+
+/// A future that is recorded as a task.
+///
+/// Make it where the task is spawned: `spawn(traced(future))`. The place of this call is that of the task. Until the
+/// future is ready or dropped, its task exists.
+///
+/// Within another task it is a task of its own, which the outer one polls.
+///
+/// # Examples
+///
+/// ```
+/// # fn spawn(_: impl Future<Output = ()>) {}
+/// spawn(librip::task::traced(async { librip::rip_snap!("runs") }));
+/// ```
+#[track_caller]
+pub fn traced<F: Future>(future: F) -> Traced<F> {
+    Builder::new().traced(future)
+}
+
+/// Says more about a task than [`traced`] does.
+///
+/// # Examples
+///
+/// ```
+/// # fn spawn_local(_: impl Future<Output = ()>) {}
+/// spawn_local(librip::task::Builder::new().name("ticker").local().traced(async {}));
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Builder<'a> {
+    name: &'a str,
+    flags: u64,
+    workers: u64,
+    runtime: u32,
+}
+
+impl Default for Builder<'_> {
+    fn default() -> Self {
+        Builder::new()
+    }
+}
+
+impl<'a> Builder<'a> {
+    /// A task of which nothing is said.
+    pub fn new() -> Builder<'a> {
+        Builder { name: "", flags: TASK_COUNTS_WAKES, workers: 0, runtime: 0 }
+    }
+
+    /// A name, of which 40 bytes are kept.
+    pub fn name(self, name: &'a str) -> Builder<'a> {
+        Builder { name, ..self }
+    }
+
+    /// Only one thread polls the task.
+    pub fn local(self) -> Builder<'a> {
+        Builder { flags: self.flags | TASK_LOCAL, ..self }
+    }
+
+    /// The executor: a number that tells it from others of this process, not 0, and how many threads poll its tasks, 0
+    /// if that is not known. If all of them are stuck in polls, no task of the executor goes on, and `read-rip check`
+    /// says so.
+    pub fn runtime(self, runtime: u32, workers: usize) -> Builder<'a> {
+        Builder { runtime, workers: workers as u64, ..self }
+    }
+
+    /// Does not count who wakes the task. Then its futures get the executor's own waker, as some executors demand, and
+    /// a task that was woken and is not polled looks like one that was not woken.
+    pub fn without_wakes(self) -> Builder<'a> {
+        Builder { flags: self.flags & !TASK_COUNTS_WAKES, ..self }
+    }
+
+    /// Makes a task of a future: see [`traced`].
+    #[track_caller]
+    pub fn traced<F: Future>(self, future: F) -> Traced<F> {
+        let slot = self.claim(TASK_ASYNC, Location::caller());
+        let has_wakers = slot.exists() && self.flags & TASK_COUNTS_WAKES != 0;
+        let life = Life { slot, wakers: has_wakers.then(|| Wakers::new(slot)) };
+        Traced { future: ManuallyDrop::new(future), life }
+    }
+
+    /// Makes a task of a call that may block, for a pool of threads: see [`Blocking`].
+    #[track_caller]
+    pub fn blocking<F>(self, call: F) -> Blocking<F> {
+        let of_call = Builder { flags: self.flags & !TASK_COUNTS_WAKES, ..self };
+        let slot = of_call.claim(TASK_BLOCKING, Location::caller());
+        Blocking { call, life: Life { slot, wakers: None } }
+    }
+
+    fn claim(self, kind: u64, location: &'static Location<'static>) -> TaskSlot {
+        declare();
+        let Some(_) = instance::owner() else { return TaskSlot::NONE };
+        let address = caller::enter_location(location);
+        let origin = task_origin(kind | self.flags, self.workers, self.runtime);
+        instance::claim_task(address, origin, self.name.as_bytes())
+    }
+}
+
+/// Says in the program's file that it has tasks, so that the slots of its ring have room for them.
+#[inline(always)]
+fn declare() {
+    let _ = crate::__rip_text_site!(KIND_TASK, NO_SITE_FLAGS, [], "");
+}
+
+/// A poll of a task by a thread of the instance that owns the ring. It ends however it ends.
+struct PollHere<'a>(&'a TaskSlot, Turn);
+
+impl<'a> PollHere<'a> {
+    /// # Safety
+    ///
+    /// The slot exists.
+    #[inline(always)]
+    unsafe fn begin(slot: &'a TaskSlot) -> PollHere<'a> {
+        // SAFETY: the caller's promise.
+        PollHere(slot, unsafe { task::begin_turn(slot) })
+    }
+}
+
+impl Drop for PollHere<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: as promised to `begin`.
+        unsafe { task::end_turn(self.0, self.1) };
+    }
+}
+
+/// A poll of a task. It ends however it ends.
+struct PollAnywhere<'a>(&'a TaskSlot, Turn);
+
+impl<'a> PollAnywhere<'a> {
+    /// `None` if the task has no slot.
+    fn begin(slot: &'a TaskSlot) -> Option<PollAnywhere<'a>> {
+        let owner = instance::owner().filter(|_| slot.exists())?;
+        // SAFETY: it exists.
+        Some(PollAnywhere(slot, unsafe { (owner.tasks.begin_turn)(slot) }))
+    }
+}
+
+impl Drop for PollAnywhere<'_> {
+    fn drop(&mut self) {
+        if let Some(owner) = instance::owner() {
+            // SAFETY: `begin` has seen that it exists.
+            unsafe { (owner.tasks.end_turn)(self.0, self.1) };
+        }
+    }
+}
+
+/// The life of a task, which ends when this is dropped.
+struct Life {
+    slot: TaskSlot,
+    /// `None` if wakes are not counted, or after the end.
+    wakers: Option<Wakers>,
+}
+
+impl Life {
+    fn end(&mut self) {
+        if self.slot.exists() {
+            // First, so that nobody who wakes the task writes into a slot that is another task's by then.
+            if let Some(wakers) = self.wakers.take() {
+                wakers.end();
+            }
+            instance::end_task(&self.slot);
+            self.slot = TaskSlot::NONE;
+        }
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A future that is recorded as a task: see [`traced`].
+#[must_use = "futures do nothing unless they are polled"]
+pub struct Traced<F> {
+    future: ManuallyDrop<F>,
+    life: Life,
+}
+
+impl<F: Future> Future for Traced<F> {
+    type Output = F::Output;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: nothing is moved out of it, and `life` is not pinned.
+        let Traced { future, life } = unsafe { self.get_unchecked_mut() };
+        // SAFETY: it is pinned because the whole is. It is dropped where it is, in `drop`.
+        let future = unsafe { Pin::new_unchecked(&mut **future) };
+        let poll = if !life.slot.exists() {
+            return future.poll(cx);
+        } else if instance::is_owner() {
+            // SAFETY: it exists, as was seen above.
+            let _polling = unsafe { PollHere::begin(&life.slot) };
+            poll_with(&mut life.wakers, future, cx)
+        } else {
+            let _polling = PollAnywhere::begin(&life.slot);
+            poll_with(&mut life.wakers, future, cx)
+        };
+        if poll.is_ready() {
+            life.end();
+        }
+        poll
+    }
+}
+
+#[inline(always)]
+fn poll_with<F: Future>(
+    wakers: &mut Option<Wakers>,
+    future: Pin<&mut F>,
+    cx: &mut Context<'_>,
+) -> Poll<F::Output> {
+    match wakers {
+        Some(wakers) => future.poll(&mut Context::from_waker(wakers.of(cx.waker()))),
+        None => future.poll(cx),
+    }
+}
+
+impl<F> Drop for Traced<F> {
+    /// What the future releases when it is dropped, its task releases. Then the task ends.
+    fn drop(&mut self) {
+        let _polling = PollAnywhere::begin(&self.life.slot);
+        // SAFETY: it is not used again. It was not moved since it was pinned.
+        unsafe { ManuallyDrop::drop(&mut self.future) };
+    }
+}
+
+/// A call that is recorded as a task: it exists from here on, also while it waits for a thread that runs it.
+///
+/// # Examples
+///
+/// ```
+/// # fn spawn_blocking<T>(call: impl FnOnce() -> T) -> T { call() }
+/// let call = librip::task::Builder::new().name("resolve").blocking(|| 7);
+/// assert_eq!(spawn_blocking(move || call.run()), 7);
+/// ```
+pub struct Blocking<F> {
+    call: F,
+    life: Life,
+}
+
+impl<T, F: FnOnce() -> T> Blocking<F> {
+    /// Makes the call, and ends the task.
+    pub fn run(self) -> T {
+        let Blocking { call, life } = self;
+        let polling = PollAnywhere::begin(&life.slot);
+        let result = call();
+        drop(polling);
+        result
+    }
+}
