@@ -209,6 +209,8 @@ pub struct GcArgs {
 pub enum Command {
     /// Shows each lock: who holds it, who waits for it and where, and how it was used
     Locks(LocksArgs),
+    /// Shows the async tasks: what they do, and where they are suspended
+    Tasks(TasksArgs),
     /// Shows the events of all threads in one order: what the program said with rip_event!, and its spans
     Log(LogArgs),
     /// Shows how long spans took, and which are open
@@ -279,6 +281,29 @@ pub struct LocksArgs {
     /// Which time is shown: what overlaps it of holds, waits and uses.
     #[command(flatten)]
     pub time: TimeArgs,
+    /// Whether threads are stopped.
+    #[command(flatten)]
+    pub stop: StopArgs,
+}
+
+/// What `tasks` shows.
+#[derive(Args, Debug)]
+pub struct TasksArgs {
+    /// Which ring.
+    #[command(flatten)]
+    pub ring: RingArgs,
+    /// A line for each task, and the tree of its awaits
+    #[arg(short, long = "each")]
+    pub tasks: bool,
+    /// Also tasks that have ended
+    #[arg(short, long)]
+    pub all: bool,
+    /// Also the names of all tasks
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Only tasks that REGEX matches: in `name[task NUMBER]`, or in the function or `file:line` where they are
+    #[arg(short, long, value_name = "REGEX")]
+    pub r#match: Option<regex::Regex>,
     /// Whether threads are stopped.
     #[command(flatten)]
     pub stop: StopArgs,

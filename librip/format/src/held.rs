@@ -46,7 +46,8 @@ pub struct HeldLock {
     pub meta: AtomicU64,
     /// Valid if `meta` has [`HELD_SINCE`]. The time of the wait or the hold, and how often the owner has acquired the
     /// lock again: see [`held_since`]. With [`HELD_FOR_BARRIER`] the latter is how many threads a round of the barrier
-    /// takes, 0 if that is not known or more than [`HELD_RECURSION_MAX`].
+    /// takes, 0 if that is not known or more than [`HELD_RECURSION_MAX`]. With [`HELD_OF_FUTURE`] a future has the
+    /// entry.
     pub since: AtomicU64,
 }
 
@@ -106,8 +107,12 @@ pub const HELD_BITS_SHIFT: u32 = 56;
 pub const HELD_PC_SHIFT: u32 = 8;
 /// [`HeldLock::since`]: the first of the 12 bits that say how often the owner has acquired the lock again.
 pub const HELD_RECURSION_SHIFT: u32 = 48;
+/// [`HeldLock::since`], in place of the number of further acquisitions: a future waits for the lock or has acquired it,
+/// and not the code that runs on the thread. If the slot is a thread's, the future belongs to no task that is known:
+/// any thread may poll it.
+pub const HELD_OF_FUTURE: u64 = (1 << (HELD_SINCE_CHECK_SHIFT - HELD_RECURSION_SHIFT)) - 1;
 /// The most further acquisitions by the owner that [`HeldLock::since`] can count.
-pub const HELD_RECURSION_MAX: u64 = (1 << (HELD_SINCE_CHECK_SHIFT - HELD_RECURSION_SHIFT)) - 1;
+pub const HELD_RECURSION_MAX: u64 = HELD_OF_FUTURE - 1;
 /// [`HeldLock::since`]: the first of the 4 bits of its own checksum.
 pub const HELD_SINCE_CHECK_SHIFT: u32 = 60;
 
@@ -144,9 +149,10 @@ pub const fn is_held_meta_sound(lock: u64, meta: u64) -> bool {
 }
 
 /// Packs [`HeldLock::since`]. Its checksum is the xor of all its other groups of 4 bits. Only the lower 48 bits of
-/// `ticks` are kept, and at most [`HELD_RECURSION_MAX`] further acquisitions.
+/// `ticks` are kept, and at most [`HELD_RECURSION_MAX`] further acquisitions, or [`HELD_OF_FUTURE`].
 pub const fn held_since(ticks: u64, recursion: u64) -> u64 {
-    let recursion = if recursion > HELD_RECURSION_MAX { HELD_RECURSION_MAX } else { recursion };
+    let is_count = recursion != HELD_OF_FUTURE;
+    let recursion = if is_count && recursion > HELD_RECURSION_MAX { HELD_RECURSION_MAX } else { recursion };
     let since = ticks & PAYLOAD_MASK | recursion << HELD_RECURSION_SHIFT;
     let by_32 = since ^ since >> 32;
     let by_16 = by_32 ^ by_32 >> 16;
@@ -159,9 +165,9 @@ pub const fn is_held_since_sound(since: u64) -> bool {
     since == held_since(since, held_recursion(since))
 }
 
-/// Returns how often the owner has acquired the lock again, by [`HeldLock::since`].
+/// Returns how often the owner has acquired the lock again, by [`HeldLock::since`], or [`HELD_OF_FUTURE`].
 pub const fn held_recursion(since: u64) -> u64 {
-    since >> HELD_RECURSION_SHIFT & HELD_RECURSION_MAX
+    since >> HELD_RECURSION_SHIFT & HELD_OF_FUTURE
 }
 
 /// Returns the state of a [`HeldLock::meta`].
@@ -212,7 +218,8 @@ mod tests {
 
     #[test]
     fn further_acquisitions_are_counted_up_to_a_limit() {
-        assert_eq!(held_recursion(held_since(5, HELD_RECURSION_MAX)), 4095);
+        assert_eq!(held_recursion(held_since(5, HELD_RECURSION_MAX)), 4094);
+        assert_eq!(held_recursion(held_since(5, HELD_OF_FUTURE)), HELD_OF_FUTURE);
         assert_eq!(held_since(5, u64::MAX), held_since(5, HELD_RECURSION_MAX));
         assert_eq!(held_since(5, 3) & PAYLOAD_MASK, 5);
     }

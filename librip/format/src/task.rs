@@ -44,7 +44,8 @@ pub struct TaskPart {
     pub poller: AtomicU64,
     /// How often the task was woken. Written by any thread, only with [`TASK_COUNTS_WAKES`].
     pub wakes: AtomicU64,
-    /// [`TaskPart::wakes`] when the last poll began.
+    /// The lower 48 bits of [`TaskPart::wakes`] when the last poll began, and how many could wake the task when it ended:
+    /// see [`wakes_polled`].
     pub wakes_polled: AtomicU64,
     /// When the task was woken for the first time since then: [`sampled_time`](crate::sampled_time) of the number of
     /// the wake, with its ticks.
@@ -128,23 +129,39 @@ pub const fn await_outer(place: u64) -> Option<usize> {
     ((place >> 48) as usize & 0xff).checked_sub(1)
 }
 
-/// Packs an entry of [`TaskPart::entry_turns`]: the lower 28 bits of the turn in which the future that has the entry
-/// was polled last, and the index of that future in [`TaskPart::awaits`], if it has one.
-pub const fn entry_turn(turn: u64, future: Option<usize>) -> u32 {
+/// Packs an entry of [`TaskPart::entry_turns`]: the lower 27 bits of the turn in which the future that has the entry
+/// was polled last; whether it was polled with the task's own waker; and the index of the future in
+/// [`TaskPart::awaits`], if it has one.
+pub const fn entry_turn(turn: u64, is_direct: bool, future: Option<usize>) -> u32 {
     let future = match future {
         Some(future) => future as u32 + 1,
         None => 0,
     };
-    turn as u32 & ENTRY_TURN_MASK | future << 28
+    turn as u32 & ENTRY_TURN_MASK | (is_direct as u32) << ENTRY_DIRECT_SHIFT | future << 28
 }
 
 /// The bits of a turn in [`entry_turn`].
-pub const ENTRY_TURN_MASK: u32 = (1 << 28) - 1;
+pub const ENTRY_TURN_MASK: u32 = (1 << ENTRY_DIRECT_SHIFT) - 1;
+
+/// [`entry_turn`]: the bit that says that the future was polled with the task's own waker.
+pub const ENTRY_DIRECT_SHIFT: u32 = 27;
 
 /// Returns the index of the future, by [`entry_turn`].
 pub const fn entry_future(entry: u32) -> Option<usize> {
     (entry as usize >> 28).checked_sub(1)
 }
+
+/// Packs [`TaskPart::wakes_polled`]. `wakers` is how many clones of the task's waker there were when the poll ended,
+/// [`WAKERS_UNKNOWN`] if that is not known: also while the task is polled.
+#[inline(always)]
+pub const fn wakes_polled(wakes: u64, wakers: u64) -> u64 {
+    wakes & PAYLOAD_MASK | wakers << WAKERS_SHIFT
+}
+
+/// [`wakes_polled`]: the first of the 16 bits of the number of wakers.
+pub const WAKERS_SHIFT: u32 = 48;
+/// [`wakes_polled`]: the number of wakers is not known, or as high as this.
+pub const WAKERS_UNKNOWN: u64 = u16::MAX as u64;
 
 const _: () = {
     assert!(size_of::<TaskPart>() == 256);
@@ -163,9 +180,11 @@ mod tests {
         assert_eq!(await_outer(await_place(0x7fff_1234_5678, Some(7))), Some(7));
         assert_eq!(await_outer(await_place(0x7fff_1234_5678, None)), None);
         assert_eq!(await_place(u64::MAX, None), PAYLOAD_MASK);
-        assert_eq!(entry_future(entry_turn(u64::MAX, Some(7))), Some(7));
-        assert_eq!(entry_future(entry_turn(u64::MAX, None)), None);
-        assert_eq!(entry_turn(u64::MAX, None), ENTRY_TURN_MASK);
+        assert_eq!(entry_future(entry_turn(u64::MAX, true, Some(7))), Some(7));
+        assert_eq!(entry_future(entry_turn(u64::MAX, true, None)), None);
+        assert_eq!(entry_turn(u64::MAX, false, None), ENTRY_TURN_MASK);
+        assert_eq!(entry_turn(0, true, None), ENTRY_TURN_MASK + 1);
+        assert_eq!(wakes_polled(u64::MAX, 3), PAYLOAD_MASK | 3 << 48);
     }
 
     #[test]

@@ -19,14 +19,15 @@ use core::marker::PhantomData;
 use core::mem;
 use core::panic::Location;
 use core::pin::Pin;
-use core::task::{Context, Poll};
+use core::task::{Context, Poll, Waker};
 
 use crate::lock::blocked::{self, Blocked, Ends};
 use crate::lock::protocol::Acquisition;
 use crate::lock::site::{Flags, Origin, Sites, define_sites, wrapper_site};
 use crate::lock::table::{Entry, Slot};
 use crate::process::instance::{self, Request};
-use librip_format::{HELD_HELD, HELD_RELEASING, HELD_SHARED, HELD_SINCE};
+use crate::process::task_waker::is_of_task;
+use librip_format::{HELD_HELD, HELD_OF_FUTURE, HELD_RELEASING, HELD_SHARED, HELD_SINCE};
 
 define_sites!(AsyncSites);
 
@@ -63,6 +64,12 @@ impl Kept {
     }
 }
 
+/// Says of an entry that a future has it.
+fn of_future(mut entry: Entry) -> Entry {
+    entry.set_since(entry.since(), HELD_OF_FUTURE);
+    entry
+}
+
 /// An acquisition by a future that has begun.
 #[derive(Debug)]
 pub(crate) struct FutureAcquisition<const USE: Flags> {
@@ -81,8 +88,8 @@ impl<const USE: Flags> FutureAcquisition<USE> {
         FutureAcquisition { target, kept: begun.entry().map(Kept::of), is_waiting: false }
     }
 
-    /// The poll has returned without the lock.
-    pub(crate) fn pending(&mut self) {
+    /// The poll with this waker has returned without the lock.
+    pub(crate) fn pending(&mut self, waker: &Waker) {
         let sites = AsyncSites::<USE>(self.target.at);
         let flags = <AsyncSites<USE> as Sites>::Origin::entry_flags(USE);
         let is_elsewhere = self.kept.as_ref().is_some_and(|kept| !kept.is_here());
@@ -94,10 +101,10 @@ impl<const USE: Flags> FutureAcquisition<USE> {
             self.is_waiting = true;
             let begun = Acquisition::of_entry(self.kept.map(|kept| kept.entry));
             let waiting = begun.begin_wait(sites.origin(), self.target.lock, flags, sites.wait());
-            self.kept = waiting.entry().map(Kept::of);
+            self.kept = waiting.entry().map(of_future).map(Kept::of);
         }
         if let Some(kept) = self.kept {
-            instance::poll_entry(kept.entry.held());
+            instance::poll_entry(kept.entry.held(), is_of_task(waker, kept.entry.slot_words()));
         }
     }
 
@@ -129,10 +136,11 @@ impl<const USE: Flags> FutureAcquisition<USE> {
         let target = self.target;
         mem::forget(self);
         if let Some(entry) = &mut entry {
+            *entry = of_future(*entry);
             if target.is_unit {
                 entry.set_flag(HELD_SHARED, true);
             }
-            instance::poll_entry(entry.held());
+            instance::poll_entry(entry.held(), false);
         }
         FutureHold { target, kept: entry.map(Kept::of) }
     }
@@ -252,8 +260,8 @@ impl<const USE: Flags> FutureBlocked<USE> {
         FutureBlocked { target, kept: None, has_blocked: false, round }
     }
 
-    /// The poll has returned, and the wait goes on.
-    pub(crate) fn pending(&mut self) {
+    /// The poll with this waker has returned, and the wait goes on.
+    pub(crate) fn pending(&mut self, waker: &Waker) {
         let is_elsewhere = self.kept.is_some_and(|kept| !kept.is_here());
         if is_elsewhere {
             // Another task has got the future.
@@ -263,11 +271,14 @@ impl<const USE: Flags> FutureBlocked<USE> {
             self.has_blocked = true;
             let sites = AsyncSites::<USE>(self.target.at);
             let blocked = Blocked::begin(sites.origin(), self.target.lock, USE, sites.wait());
-            let blocked = if self.round > 0 { blocked.in_round(self.round) } else { blocked };
-            self.kept = blocked.entry().map(Kept::of);
+            self.kept = if self.round > 0 {
+                blocked.in_round(self.round).entry().map(Entry::reread).map(Kept::of)
+            } else {
+                blocked.entry().map(of_future).map(Kept::of)
+            };
         }
         if let Some(kept) = self.kept {
-            instance::poll_entry(kept.entry.held());
+            instance::poll_entry(kept.entry.held(), is_of_task(waker, kept.entry.slot_words()));
         }
     }
 
@@ -333,7 +344,7 @@ impl<const USE: Flags, F: Future> Future for Acquire<USE, F> {
         // SAFETY: it is pinned, because the whole is, and is dropped where it is.
         let future = unsafe { Pin::new_unchecked(&mut this.future) };
         let Poll::Ready(output) = future.poll(cx) else {
-            acquisition.pending();
+            acquisition.pending(cx.waker());
             return Poll::Pending;
         };
         let hold = this.acquisition.take().and_then(|acquisition| {
@@ -408,7 +419,7 @@ impl<const USE: Flags, F: Future> Future for Waits<USE, F> {
         match &poll {
             Poll::Pending => {
                 if let Some(blocked) = &mut this.blocked {
-                    blocked.pending();
+                    blocked.pending(cx.waker());
                 }
             }
             Poll::Ready(output) => {

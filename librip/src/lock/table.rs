@@ -314,6 +314,11 @@ impl Entry {
         self.held
     }
 
+    /// The words of the slot in which the calling thread records, if the entry is in that slot.
+    pub(crate) fn slot_words(self) -> *mut u64 {
+        if self.is_current() { arch::cursor() } else { core::ptr::null_mut() }
+    }
+
     /// With the meta word that it has now. This thread has written it.
     pub(crate) fn reread(self) -> Entry {
         Entry { meta: meta_of(self.held), ..self }

@@ -31,15 +31,17 @@ fn current_future(part: &TaskPart) -> Option<usize> {
     (index < AWAITS_MAX).then_some(index)
 }
 
-/// The future that has this entry of the held-lock table is polled in the present turn.
-pub(crate) fn poll_entry(held: &HeldLock) {
+/// The future that has this entry of the held-lock table is polled in the present turn, with the task's own waker or
+/// with another one.
+pub(crate) fn poll_entry(held: &HeldLock, is_direct: bool) {
     let (Some(part), Some(slot)) = (current_part(), slot_of(arch::thread_block())) else { return };
     let distance = ptr::from_ref(held).addr().wrapping_sub(slot.held.as_ptr().addr());
     // It may be an entry of another slot.
     let index = distance / size_of::<HeldLock>();
     if index < HELD_MAX {
         // ORDERING: relaxed, here and below: the turn that ends after this is stored with release.
-        part.entry_turns[index].store(entry_turn(part.turn.load(Relaxed), current_future(part)), Relaxed);
+        part.entry_turns[index]
+            .store(entry_turn(part.turn.load(Relaxed), is_direct, current_future(part)), Relaxed);
     }
 }
 

@@ -84,11 +84,11 @@ pub(crate) struct TaskCalls {
     pub(crate) end: extern "C" fn(slot: &TaskSlot),
     /// The slot exists, here and in `end_turn`.
     pub(crate) begin_turn: unsafe extern "C" fn(slot: &TaskSlot) -> Turn,
-    pub(crate) end_turn: unsafe extern "C" fn(slot: &TaskSlot, turn: Turn),
+    pub(crate) end_turn: unsafe extern "C" fn(slot: &TaskSlot, turn: Turn, wakers: u64),
     pub(crate) woken: extern "C" fn(slot: &TaskSlot),
     pub(crate) rested: extern "C" fn(),
     /// See [`futures`](super::futures).
-    pub(crate) poll_entry: extern "C" fn(held: &HeldLock),
+    pub(crate) poll_entry: extern "C" fn(held: &HeldLock, is_direct: bool),
     pub(crate) begin_future: extern "C" fn(location: u64) -> FuturePlace,
     pub(crate) poll_future: extern "C" fn(place: &FuturePlace) -> *const AwaitEntry,
     pub(crate) leave_future: extern "C" fn(former: *const AwaitEntry),
@@ -259,9 +259,9 @@ pub(crate) fn claim_task(location: u64, origin: u64, name: &[u8]) -> TaskSlot {
 }
 
 /// The future that has this entry of the held-lock table is polled: see `futures`.
-pub(crate) fn poll_entry(held: &HeldLock) {
+pub(crate) fn poll_entry(held: &HeldLock, is_direct: bool) {
     if let Some(owner) = owner() {
-        (owner.tasks.poll_entry)(held);
+        (owner.tasks.poll_entry)(held, is_direct);
     }
 }
 

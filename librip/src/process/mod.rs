@@ -24,4 +24,5 @@ pub(crate) mod slot;
 pub(crate) mod state;
 pub(crate) mod task;
 pub(crate) mod task_slot;
+pub(crate) mod task_waker;
 pub(crate) mod thread;

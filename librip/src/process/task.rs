@@ -29,7 +29,9 @@ use core::ptr;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
-use librip_format::{PAYLOAD_MASK, SlotHeader, TaskPart, sampled_time, task_since, task_ticks};
+use librip_format::{
+    PAYLOAD_MASK, SlotHeader, TaskPart, WAKERS_UNKNOWN, sampled_time, task_since, task_ticks, wakes_polled,
+};
 
 use super::blocks::blocks;
 use super::task_slot::{TaskSlot, Turn};
@@ -104,7 +106,7 @@ pub(crate) unsafe fn begin_turn(slot: &TaskSlot) -> Turn {
     // ORDERING: relaxed, here and below: the reader believes the time only if it fits the turn, and the rest only if the
     // turn was the same before and after.
     part.poller.store((cursor.addr() as u64).wrapping_sub(slot.words.addr() as u64), Relaxed);
-    part.wakes_polled.store(part.wakes.load(Relaxed), Relaxed);
+    part.wakes_polled.store(wakes_polled(part.wakes.load(Relaxed), WAKERS_UNKNOWN), Relaxed);
     let number = part.turn.load(Relaxed) | 1;
     let left = tasks.left.get();
     let is_timed = left == 0;
@@ -136,11 +138,13 @@ fn claim_own(own: &ThreadBlock) -> *mut u64 {
 /// The poll has returned, or has panicked. Nothing happens if the turn was not begun, or if the thread has left the
 /// task's slot meanwhile: it has forked, and this is the child, or it has ended.
 ///
+/// `wakers` is how many can wake the task now, or [`WAKERS_UNKNOWN`].
+///
 /// # Safety
 ///
 /// The slot exists.
 #[inline(always)]
-pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn) {
+pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u64) {
     let (own, tasks) = (arch::thread_block(), arch::task_block());
     if !slot.is_at(own.cursor.get()) {
         return;
@@ -148,6 +152,10 @@ pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn) {
     // SAFETY: the caller's promise.
     let part = unsafe { slot.part() };
     let number = turn.number.wrapping_add(1);
+    if wakers != WAKERS_UNKNOWN {
+        // ORDERING: relaxed: this thread's own store.
+        part.wakes_polled.store(wakes_polled(part.wakes_polled.load(Relaxed), wakers), Relaxed);
+    }
     if turn.is_timed {
         part.since.store(task_since(number, read_clock(tasks)), Relaxed);
     }
@@ -245,7 +253,8 @@ pub(crate) fn woken(slot: &TaskSlot) {
     let part = unsafe { slot.part() };
     // ORDERING: relaxed: numbers for the reader. It believes the time only if its checksum fits the number.
     let number = part.wakes.fetch_add(1, Relaxed).wrapping_add(1);
-    if number == part.wakes_polled.load(Relaxed).wrapping_add(1) && clock::times_events() {
+    let is_first = number.wrapping_sub(part.wakes_polled.load(Relaxed)) & PAYLOAD_MASK == 1;
+    if is_first && clock::times_events() {
         store_time(&part.woken, number, clock::of_event());
     }
 }

@@ -36,6 +36,11 @@ impl TaskSlot {
         !self.words.is_null()
     }
 
+    /// Where its words are.
+    pub(super) fn address(&self) -> usize {
+        self.words.addr()
+    }
+
     /// Whether this process may write to the slot, which exists.
     #[inline(always)]
     pub(super) fn is_own(&self) -> bool {

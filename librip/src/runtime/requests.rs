@@ -116,9 +116,9 @@ unsafe extern "C" fn begin_turn(slot: &TaskSlot) -> Turn {
     unsafe { task::begin_turn(slot) }
 }
 
-unsafe extern "C" fn end_turn(slot: &TaskSlot, turn: Turn) {
+unsafe extern "C" fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u64) {
     // SAFETY: `TaskCalls` demands it.
-    unsafe { task::end_turn(slot, turn) };
+    unsafe { task::end_turn(slot, turn, wakers) };
 }
 
 extern "C" fn woken(slot: &TaskSlot) {
@@ -129,8 +129,8 @@ extern "C" fn rested() {
     task::rested();
 }
 
-extern "C" fn poll_entry(held: &HeldLock) {
-    futures::poll_entry(held);
+extern "C" fn poll_entry(held: &HeldLock, is_direct: bool) {
+    futures::poll_entry(held, is_direct);
 }
 
 extern "C" fn begin_future(location: u64) -> FuturePlace {

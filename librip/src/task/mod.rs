@@ -41,7 +41,6 @@
 mod await_place;
 pub mod lock;
 mod traced;
-mod waker;
 
 pub use await_place::{At, AtExt, at};
 pub use traced::{Blocking, Builder, Traced, traced};

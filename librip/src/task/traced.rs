@@ -1,16 +1,19 @@
 //! [`Traced`]: a future with a slot of its own; [`Blocking`]: a call with one.
 
+use core::cell::Cell;
 use core::future::Future;
 use core::mem::ManuallyDrop;
 use core::panic::Location;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-use super::waker::Wakers;
 use crate::lock::caller;
 use crate::process::task_slot::{TaskSlot, Turn};
+use crate::process::task_waker::Wakers;
 use crate::process::{instance, task};
-use librip_format::{NO_SITE_FLAGS, TASK_ASYNC, TASK_BLOCKING, TASK_COUNTS_WAKES, TASK_LOCAL, task_origin};
+use librip_format::{
+    SITE_WRAPPER, TASK_ASYNC, TASK_BLOCKING, TASK_COUNTS_WAKES, TASK_LOCAL, WAKERS_UNKNOWN, task_origin,
+};
 
 /// A future that is recorded as a task.
 ///
@@ -111,11 +114,12 @@ impl<'a> Builder<'a> {
 /// Says in the program's file that it has tasks, so that the slots of its ring have room for them.
 #[inline(always)]
 fn declare() {
-    let _ = crate::__rip_text_site!(KIND_TASK, NO_SITE_FLAGS, [], "");
+    let _ = crate::__rip_text_site!(KIND_TASK, SITE_WRAPPER, [], "");
 }
 
-/// A poll of a task by a thread of the instance that owns the ring. It ends however it ends.
-struct PollHere<'a>(&'a TaskSlot, Turn);
+/// A poll of a task by a thread of the instance that owns the ring: the slot, the turn, and how many can wake the task
+/// when it ends. It ends however it ends.
+struct PollHere<'a>(&'a TaskSlot, Turn, Cell<u64>);
 
 impl<'a> PollHere<'a> {
     /// # Safety
@@ -124,7 +128,7 @@ impl<'a> PollHere<'a> {
     #[inline(always)]
     unsafe fn begin(slot: &'a TaskSlot) -> PollHere<'a> {
         // SAFETY: the caller's promise.
-        PollHere(slot, unsafe { task::begin_turn(slot) })
+        PollHere(slot, unsafe { task::begin_turn(slot) }, Cell::new(WAKERS_UNKNOWN))
     }
 }
 
@@ -132,19 +136,20 @@ impl Drop for PollHere<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: as promised to `begin`.
-        unsafe { task::end_turn(self.0, self.1) };
+        unsafe { task::end_turn(self.0, self.1, self.2.get()) };
     }
 }
 
-/// A poll of a task. It ends however it ends.
-struct PollAnywhere<'a>(&'a TaskSlot, Turn);
+/// The same in any instance.
+struct PollAnywhere<'a>(&'a TaskSlot, Turn, Cell<u64>);
 
 impl<'a> PollAnywhere<'a> {
     /// `None` if the task has no slot.
     fn begin(slot: &'a TaskSlot) -> Option<PollAnywhere<'a>> {
         let owner = instance::owner().filter(|_| slot.exists())?;
         // SAFETY: it exists.
-        Some(PollAnywhere(slot, unsafe { (owner.tasks.begin_turn)(slot) }))
+        let turn = unsafe { (owner.tasks.begin_turn)(slot) };
+        Some(PollAnywhere(slot, turn, Cell::new(WAKERS_UNKNOWN)))
     }
 }
 
@@ -152,7 +157,7 @@ impl Drop for PollAnywhere<'_> {
     fn drop(&mut self) {
         if let Some(owner) = instance::owner() {
             // SAFETY: `begin` has seen that it exists.
-            unsafe { (owner.tasks.end_turn)(self.0, self.1) };
+            unsafe { (owner.tasks.end_turn)(self.0, self.1, self.2.get()) };
         }
     }
 }
@@ -203,11 +208,13 @@ impl<F: Future> Future for Traced<F> {
             return future.poll(cx);
         } else if instance::is_owner() {
             // SAFETY: it exists, as was seen above.
-            let _polling = unsafe { PollHere::begin(&life.slot) };
-            poll_with(&mut life.wakers, future, cx)
+            let polling = unsafe { PollHere::begin(&life.slot) };
+            poll_with(&mut life.wakers, future, cx, &polling.2)
         } else {
-            let _polling = PollAnywhere::begin(&life.slot);
-            poll_with(&mut life.wakers, future, cx)
+            let polling = PollAnywhere::begin(&life.slot);
+            let unknown = Cell::new(WAKERS_UNKNOWN);
+            let wakers = polling.as_ref().map_or(&unknown, |polling| &polling.2);
+            poll_with(&mut life.wakers, future, cx, wakers)
         };
         if poll.is_ready() {
             life.end();
@@ -216,16 +223,18 @@ impl<F: Future> Future for Traced<F> {
     }
 }
 
+/// Polls the future of a task, and says how many can wake the task then.
 #[inline(always)]
 fn poll_with<F: Future>(
     wakers: &mut Option<Wakers>,
     future: Pin<&mut F>,
     cx: &mut Context<'_>,
+    clones: &Cell<u64>,
 ) -> Poll<F::Output> {
-    match wakers {
-        Some(wakers) => future.poll(&mut Context::from_waker(wakers.of(cx.waker()))),
-        None => future.poll(cx),
-    }
+    let Some(wakers) = wakers else { return future.poll(cx) };
+    let poll = future.poll(&mut Context::from_waker(wakers.of(cx.waker())));
+    clones.set((wakers.clones() as u64).min(WAKERS_UNKNOWN));
+    poll
 }
 
 impl<F> Drop for Traced<F> {

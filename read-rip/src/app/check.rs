@@ -102,7 +102,8 @@ pub(super) fn judge(
         remove(&mut found, |finding| !matching.has_finding(finding))
     });
     let checked = Checked {
-        threads: now.threads.len(),
+        threads: now.threads.iter().filter(|thread| thread.task.is_none()).count(),
+        tasks: now.threads.iter().filter(|thread| thread.task.is_some()).count(),
         locks: now.locks.len(),
         findings: found.len(),
         balance,

@@ -9,8 +9,8 @@ use regex::Regex;
 
 use crate::findings::Finding;
 use crate::locations::{LocationId, Locations};
-use crate::locks::{LockId, Summary, ThreadId};
-use crate::report::{LocationTexts, LockNames};
+use crate::locks::{LockId, Summary, ThreadId, task_place};
+use crate::report::{LocationTexts, LockNames, who};
 use crate::ring::Slot;
 
 /// A pattern, and the names that it is looked for in.
@@ -44,7 +44,7 @@ impl Pattern<'_> {
 
     /// The same by name and ids.
     fn has_thread(&self, name: &str, tid: u32, pid: u32) -> bool {
-        let mut text = format!("{name}[{tid}]");
+        let mut text = who(name, tid);
         if self.names_process {
             // A string takes all text.
             let _ = write!(text, " of process {pid}");
@@ -89,6 +89,13 @@ impl<'a> Matching<'a> {
                 .into_iter()
                 .flatten()
                 .any(|group| of(&group.threads, Some(group.location)))
+    }
+
+    /// Whether a task matches, or the place where it is.
+    pub(super) fn has_task(&self, id: ThreadId) -> bool {
+        let thread = &self.names.model.threads[id];
+        let place = thread.task.as_deref().and_then(|task| task_place(thread, task).location);
+        self.has_thread(id) || place.is_some_and(|place| self.has_location(place))
     }
 
     fn has_lock(&self, id: LockId) -> bool {

@@ -38,6 +38,7 @@ mod set;
 mod show;
 mod signals;
 mod source;
+mod tasks;
 mod thread_names;
 mod timelines;
 mod top;
@@ -70,6 +71,7 @@ pub fn run_command(mut cli: Cli) -> ExitCode {
         Some(Command::Gc(args)) => gc::gc(&args, &cli.common),
         Some(Command::Info { ring }) => show::info(&ring, &cli.common),
         Some(Command::Locks(args)) => locks::locks(&args, &cli.common),
+        Some(Command::Tasks(args)) => tasks::tasks(&args, &cli.common),
         Some(Command::Log(args)) => log::log(&args, &cli.common),
         Some(Command::Spans(args)) => log::spans(&args, &cli.common),
         Some(Command::Captures(args)) => captures::captures(&args, &cli.common),

@@ -15,7 +15,7 @@ use crate::hash::HashMap;
 use crate::locations::{self, FileNames, Limits, LocationId, Locations};
 use crate::locks::{self, LockModel};
 use crate::report::{self, Json, LockNames, Shown};
-use crate::ring::Slot;
+use crate::ring::{Slot, is_task};
 use crate::threads::{self, Thread, ThreadState};
 
 /// What the heading adds to the number of exited threads.
@@ -92,7 +92,9 @@ fn show_condensed(
 ) -> Result<Vec<String>, AppError> {
     let mut last = Vec::with_capacity(threads.len());
     let (mut silent, mut left_out) = (0, 0);
-    for thread in threads.iter().filter(|thread| thread.state != ThreadState::Exited) {
+    // `read-rip tasks` shows the tasks.
+    let is_thread = |thread: &&Thread<'_>| !is_task(thread.slot.tid);
+    for thread in threads.iter().filter(is_thread).filter(|thread| thread.state != ThreadState::Exited) {
         let slot = thread.slot;
         if limits.is_limited() {
             let (events, _) = events::events(slot, |pc| locations.operand_words(slot.pid, pc));
@@ -140,7 +142,10 @@ fn show_condensed(
         }
     }
     out.flush()?;
-    let remarks = [report::remarks::of_silent(silent), report::remarks::of_threads_left_out(left_out)];
+    let has_tasks = threads.iter().any(|thread| is_task(thread.slot.tid));
+    let of_tasks = has_tasks.then(|| "`read-rip tasks` shows the tasks.".to_owned());
+    let remarks =
+        [report::remarks::of_silent(silent), report::remarks::of_threads_left_out(left_out), of_tasks];
     Ok(remarks.into_iter().flatten().collect())
 }
 

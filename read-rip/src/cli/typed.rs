@@ -126,6 +126,7 @@ impl Command {
     fn name(&self) -> &'static str {
         match self {
             Command::Locks(_) => "locks",
+            Command::Tasks(_) => "tasks",
             Command::Top(_) => "top",
             Command::Log(_) => "log",
             Command::Spans(_) => "spans",
@@ -161,6 +162,7 @@ impl Command {
     fn ring(&mut self) -> Option<&mut RingArgs> {
         match self {
             Command::Locks(args) => Some(&mut args.ring),
+            Command::Tasks(args) => Some(&mut args.ring),
             Command::Top(args) => Some(&mut args.ring),
             Command::Log(args) => Some(&mut args.ring),
             Command::Spans(args) => Some(&mut args.ring),
@@ -185,6 +187,7 @@ impl Command {
     fn verbose(&mut self) -> Option<&mut bool> {
         match self {
             Command::Locks(args) => Some(&mut args.verbose),
+            Command::Tasks(args) => Some(&mut args.verbose),
             Command::Diff(args) => Some(&mut args.verbose),
             _ => None,
         }
@@ -193,6 +196,7 @@ impl Command {
     fn stop(&mut self) -> Option<&mut StopArgs> {
         match self {
             Command::Locks(args) => Some(&mut args.stop),
+            Command::Tasks(args) => Some(&mut args.stop),
             Command::Stacks(args) => Some(&mut args.stop),
             Command::Check(args) => Some(&mut args.stop),
             Command::Report(args) => Some(&mut args.stop),
@@ -204,6 +208,7 @@ impl Command {
     fn matching(&mut self) -> Option<&mut Option<regex::Regex>> {
         match self {
             Command::Locks(args) => Some(&mut args.r#match),
+            Command::Tasks(args) => Some(&mut args.r#match),
             Command::Log(args) => Some(&mut args.r#match),
             Command::Spans(args) => Some(&mut args.r#match),
             Command::Captures(args) => Some(&mut args.r#match),

@@ -9,9 +9,10 @@ use serde::Serialize;
 use super::idle_pool::{self, IdlePool};
 use super::named::named;
 use super::nobody_left::asleep;
+use super::starved_runtime;
 use super::view::View;
 use super::{Asleep, Finding};
-use crate::locks::{Doing, ThreadLocks};
+use crate::locks::{Doing, TaskDoes, ThreadLocks, task_does};
 use crate::threads::ThreadState;
 
 named! {
@@ -76,13 +77,16 @@ pub struct Balance {
     pub doing: BTreeMap<Doing, usize>,
     /// Idle pools, and what looks like one.
     pub pools: Vec<IdlePool>,
+    /// What the tasks do.
+    pub tasks: TaskBalance,
 }
 
 impl Balance {
     /// The balance of a view. `found` are all findings, also those that are not reported.
     pub fn of(view: &View<'_>, found: &[Finding]) -> Balance {
         let model = view.now;
-        let present = || model.threads.iter().filter(|thread| thread.state == ThreadState::Present);
+        let exists = |thread: &&ThreadLocks| thread.state == ThreadState::Present;
+        let present = || model.threads.iter().filter(exists).filter(|thread| thread.task.is_none());
         let blocked = || present().filter(|thread| thread.is_blocked());
         let counted = || present().filter(|thread| is_counted(thread));
         let count = |what: Asleep| counted().filter(|thread| asleep(model, thread) == what).count();
@@ -135,7 +139,62 @@ impl Balance {
             overwritten: model.threads.iter().filter(is_cut).count(),
             doing,
             pools: idle_pool::pools(view),
+            tasks: TaskBalance::of(view),
         }
+    }
+}
+
+/// What the tasks of a ring do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TaskBalance {
+    /// Tasks that exist.
+    pub present: usize,
+    /// How many are polled, or run.
+    pub running: usize,
+    /// How many were woken or made, and wait to be polled.
+    pub ready: usize,
+    /// How many wait for locks.
+    pub on_locks: usize,
+    /// For how long the first of these has waited, ns.
+    #[serde(rename = "longest_wait_ns", skip_serializing_if = "Option::is_none")]
+    pub longest_ns: Option<u64>,
+    /// How many are suspended otherwise.
+    pub suspended: usize,
+    /// Executors all of whose workers were in polls while tasks were ready, when a process died at an unknown moment.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub saturated: usize,
+    /// Tasks that have no slot.
+    pub refused: u64,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl TaskBalance {
+    fn of(view: &View<'_>) -> TaskBalance {
+        let mut balance = TaskBalance { refused: view.now.tasks_refused, ..TaskBalance::default() };
+        let mut first_ns = None;
+        for thread in &view.now.threads {
+            let Some(task) = thread.task.as_deref() else { continue };
+            let count = match task_does(thread, task) {
+                TaskDoes::Ended => continue,
+                TaskDoes::Runs => &mut balance.running,
+                TaskDoes::Ready => &mut balance.ready,
+                TaskDoes::Suspended if thread.wait.is_some() => {
+                    first_ns = first_ns.into_iter().chain(thread.wait.and_then(|wait| wait.since_ns)).min();
+                    &mut balance.on_locks
+                }
+                TaskDoes::Suspended => &mut balance.suspended,
+            };
+            *count += 1;
+            balance.present += 1;
+        }
+        balance.longest_ns = view.ago_ns(first_ns);
+        if view.now.is_end_unknown && view.now.is_final {
+            balance.saturated = starved_runtime::saturated(view);
+        }
+        balance
     }
 }
 

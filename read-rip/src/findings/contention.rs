@@ -46,6 +46,7 @@ const WORST_WAIT_MIN_NS: u64 = 10_000_000;
 /// What explains why threads wait for a lock.
 const EXPLANATIONS: &[Kind] = &[
     Kind::Deadlock,
+    Kind::Futurelock,
     Kind::Unreleased,
     Kind::LostOwner,
     Kind::StarvedHolder,

@@ -47,7 +47,8 @@ const LONG_NS: u64 = 100_000_000;
 
 impl Analysis for Convoy {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let explained = locks_of(found, &[Kind::Deadlock, Kind::Unreleased, Kind::LostOwner]);
+        let explained =
+            locks_of(found, &[Kind::Deadlock, Kind::Futurelock, Kind::Unreleased, Kind::LostOwner]);
         let is_queue = |&lock: &LockId| {
             let waiters = view.waits(lock).count();
             waiters >= WAITERS_MIN

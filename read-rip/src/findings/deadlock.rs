@@ -56,15 +56,16 @@
 //!     14 more threads are blocked by them
 //! ```
 
-use super::evidence::{Blocker, Evidence, LockEdge, WaitCycle, WaitEdge};
+use super::evidence::{Blocker, Evidence, LockEdge, WaitCycle, WaitEdge, WorkerFact};
 use super::finding::{Analysis, Finding};
 use super::graph::{Edge, Graph};
 use super::history::HandedOver;
-use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
+use super::task_waits::{self, BlockedRuntime, LeftOut, Wakers};
 use super::view::View;
 use crate::hash::HashSet;
 use crate::locks::{Hold, HoldState, Join, Lock, LockId, Ownership, ThreadId, Wait};
-use crate::ring::{LockType, SequenceBits};
+use crate::ring::{LockType, Runtime, SequenceBits};
 
 /// See the file's description.
 pub(super) struct Deadlock;
@@ -105,6 +106,8 @@ struct WaitsFor<'a> {
     handed_over: &'a HandedOver,
     /// One for each lock: computed once, because a lock can have thousands of readers.
     locks: Vec<LockState>,
+    /// The executors whose workers are all blocked, in an order of their own.
+    runtimes: Vec<((u32, Runtime), BlockedRuntime)>,
 }
 
 /// What is known of a lock's holders and waiters.
@@ -118,6 +121,8 @@ struct LockState {
     is_contradictory: bool,
     /// A thread has waited for long to acquire it exclusively.
     has_queued_writer: bool,
+    /// Nobody holds it, and a future that its task leaves out is first in line.
+    left_out: Option<LeftOut>,
 }
 
 /// How certain something is, and if it is not, why.
@@ -135,10 +140,12 @@ impl<'a> WaitsFor<'a> {
                 is_exclusive: exclusive.any(|hold| hold.is_steady),
                 is_upgradable: held().any(|hold| hold.is_upgradable && hold.is_steady),
                 has_queued_writer: view.waits(id).any(|wait| !wait.is_shared && has_begun(view, wait)),
+                left_out: task_waits::left_out(view, id),
             }
         };
         let locks = view.now.locks.iter().enumerate().map(state).collect();
-        WaitsFor { view, handed_over: view.handed_over(), locks }
+        let runtimes = task_waits::blocked_runtimes(view).into_iter().collect();
+        WaitsFor { view, handed_over: view.handed_over(), locks, runtimes }
     }
 
     /// A thread's own hold on a lock.
@@ -167,6 +174,26 @@ impl<'a> WaitsFor<'a> {
         self.queue(lock) + self.view.now.locks.len()
     }
 
+    /// The node for the workers of an executor, by its position in the list.
+    fn workers(&self, runtime: usize) -> usize {
+        self.upgradable(0) + self.view.now.locks.len() + runtime
+    }
+
+    /// The executor, by its position, without which a task that holds a lock does not go on.
+    fn needed_workers(&self, thread: ThreadId) -> Option<usize> {
+        let needed = task_waits::needs_worker(&self.view.now.threads[thread])?;
+        self.runtimes.iter().position(|(runtime, _)| *runtime == needed)
+    }
+
+    /// Whether all workers of each executor in a component are stuck in it. One that returns polls whatever is there.
+    fn has_all_workers(&self, component: &[usize]) -> bool {
+        let runtimes = (0..self.runtimes.len()).filter(|&at| component.contains(&self.workers(at)));
+        runtimes.into_iter().all(|at| {
+            let polls = &self.runtimes[at].1.polls;
+            polls.iter().all(|(task, _)| component.binary_search(task).is_ok())
+        })
+    }
+
     /// One cycle for each component of the graph that has any, the most certain first.
     fn cycles(&self) -> Vec<Found> {
         let mut cycles = Vec::new();
@@ -178,7 +205,7 @@ impl<'a> WaitsFor<'a> {
         for level in [Confidence::Proven, Confidence::Potential, Confidence::Suspected] {
             let graph = self.graph(level);
             for component in graph.cyclic_components() {
-                if component.iter().any(|node| known.contains(node)) {
+                if component.iter().any(|node| known.contains(node)) || !self.has_all_workers(&component) {
                     continue;
                 }
                 let is_thread = |node: &usize| *node < self.view.now.threads.len();
@@ -201,6 +228,9 @@ impl<'a> WaitsFor<'a> {
             if let Some(wait) = self.steady_wait(thread).filter(|wait| self.grade_wait(wait).0 >= level) {
                 edges.extend(self.target(wait, level).map(|target| (thread, target)));
             }
+            if let Some(runtime) = self.needed_workers(thread) {
+                edges.push((thread, self.workers(runtime)));
+            }
             if let Some(join) = self.steady_join(thread).filter(|join| grade_join(join).0 >= level) {
                 edges.push((thread, join.joined));
             }
@@ -208,6 +238,9 @@ impl<'a> WaitsFor<'a> {
         for (id, lock) in model.locks.iter().enumerate() {
             if lock.waiters.is_empty() && lock.condition_waiters.is_empty() {
                 continue;
+            }
+            if let Some(left_out) = &self.locks[id].left_out {
+                edges.push((self.all(id), left_out.wait.wait.thread));
             }
             for hold in steady_holds(lock).filter(|hold| self.grade_hold(hold).0 >= level) {
                 edges.push((self.all(id), hold.thread));
@@ -224,13 +257,16 @@ impl<'a> WaitsFor<'a> {
                 }
             }
         }
-        Graph::new(model.threads.len() + 4 * model.locks.len(), &edges)
+        for (at, (_, runtime)) in self.runtimes.iter().enumerate() {
+            edges.extend(runtime.polls.iter().map(|&(task, _)| (self.workers(at), task)));
+        }
+        Graph::new(model.threads.len() + 4 * model.locks.len() + self.runtimes.len(), &edges)
     }
 
     /// The node that a wait is for.
     fn target(&self, wait: &Wait, level: Confidence) -> Option<usize> {
         let state = self.locks[wait.lock];
-        if !wait.is_shared {
+        if !wait.is_shared || state.left_out.is_some() {
             Some(self.all(wait.lock))
         } else if state.is_exclusive {
             Some(self.exclusive(wait.lock))
@@ -274,6 +310,11 @@ impl<'a> WaitsFor<'a> {
         if wait.is_timed {
             return (Confidence::Potential, Some(Doubt::TimedWait));
         }
+        match task_waits::wakers(&self.view.now.threads[wait.thread], wait.is_of_future) {
+            Wakers::None => {}
+            Wakers::Others => return (Confidence::Potential, Some(Doubt::OtherBranch)),
+            Wakers::Untraced => return (Confidence::Suspected, Some(Doubt::UntracedFuture)),
+        }
         let nature = &self.view.now.locks[wait.lock].nature;
         match self.own_hold(wait.thread, wait.lock) {
             Some(own) if !nature.is_wrapped && own.is_shared && !wait.is_shared => {
@@ -290,7 +331,10 @@ impl<'a> WaitsFor<'a> {
     fn grade_hold(&self, hold: &Hold) -> Grade {
         let nature = &self.view.now.locks[hold.lock].nature;
         let is_enforced = nature.ownership == Ownership::Enforced;
-        if self.locks[hold.lock].is_contradictory {
+        let is_of_task = self.view.now.threads[hold.thread].task.is_some();
+        if hold.is_of_future && !is_of_task {
+            (Confidence::Suspected, Some(Doubt::UntracedFuture))
+        } else if self.locks[hold.lock].is_contradictory {
             (Confidence::Suspected, Some(Doubt::TwoHolders))
         } else if !is_enforced && self.handed_over.includes(hold) {
             (Confidence::Suspected, Some(Doubt::HandedOver))
@@ -339,10 +383,20 @@ impl<'a> WaitsFor<'a> {
                 edges.push(WaitEdge::Join { join: self.view.join_fact(join) });
                 continue;
             }
+            if let Some(worker) = self.worker_edge(cycle, thread, next) {
+                edges.push(WaitEdge::Worker { worker });
+                premises.push(Premise::WorkersBlock);
+                continue;
+            }
             let Some(wait) = self.steady_wait(thread) else { continue };
             since.push(wait.since_ns);
             doubts.extend(self.grade_wait(wait).1);
             let is_queued = self.leads_to_queue(cycle, thread, wait.lock);
+            if let Some(left_out) = &self.locks[wait.lock].left_out {
+                let blocker = Blocker::LeftOut(self.view.wait_fact(&left_out.wait.wait));
+                edges.push(WaitEdge::Lock(LockEdge { wait: self.view.wait_fact(wait), blocker }));
+                continue;
+            }
             let blocker = match self.own_hold(next, wait.lock).filter(|_| !is_queued) {
                 Some(hold) => {
                     doubts.extend(self.grade_hold(hold).1);
@@ -360,11 +414,16 @@ impl<'a> WaitsFor<'a> {
         let since_ns = since.into_iter().collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().max());
         let of_locks = || edges.iter().filter_map(WaitEdge::of_lock);
         let has_queue = of_locks().any(|edge| matches!(edge.blocker, Blocker::QueuedWriter(_)));
-        let has_join = of_locks().count() < edges.len();
+        let has_join = edges.iter().any(|edge| matches!(edge, WaitEdge::Join { .. }));
         let lock_type = |edge: &LockEdge| self.view.now.locks[edge.wait.lock].nature.lock_type;
         let is_refused = of_locks().any(|edge| self.view.now.locks[edge.wait.lock].nature.is_refused);
         let has_once = of_locks().any(|edge| lock_type(edge) == LockType::Once);
+        let has_worker = edges.iter().any(|edge| matches!(edge, WaitEdge::Worker { .. }));
+        let is_futurelock = self.is_futurelock(&edges);
+        let tasks = threads.iter().filter(|&&id| self.view.now.threads[id].task.is_some()).count();
         let advice = match threads.len() {
+            _ if is_futurelock => Advice::PollOrDrop,
+            _ if has_worker => Advice::NoThreadLocksOverAwait,
             _ if has_queue => Advice::NoNestedReads,
             _ if has_once => Advice::NoWaitsInOnce,
             _ if has_join => Advice::NoLocksInJoin,
@@ -385,14 +444,43 @@ impl<'a> WaitsFor<'a> {
             edges,
             also_blocked: stuck.saturating_sub(threads.len()),
         });
-        let mut finding = Finding::new(Kind::Deadlock, level, evidence, advice);
+        let kind = if is_futurelock { Kind::Futurelock } else { Kind::Deadlock };
+        let mut finding = Finding::new(kind, level, evidence, advice);
         (finding.doubts, finding.premises) = (doubts, premises);
         finding.threads_hurt = stuck.max(threads.len());
         finding.since_ns = since_ns;
         if level == Confidence::Proven {
-            finding.advice.push(Advice::EndTheProcess);
+            // A task that is suspended can be dropped, and with it its guards. A thread cannot.
+            let can_abort = tasks > 0 && !has_worker;
+            finding.advice.push(if can_abort { Advice::AbortATask } else { Advice::EndTheProcess });
         }
         finding
+    }
+
+    /// The edge from a task that needs a worker to the task that the worker polls, if the cycle goes that way.
+    fn worker_edge(&self, cycle: &[usize], thread: ThreadId, next: ThreadId) -> Option<WorkerFact> {
+        let runtime = self.needed_workers(thread)?;
+        let at = cycle.iter().position(|&node| node == thread)?;
+        let leads_there = cycle[(at + 1) % cycle.len()] == self.workers(runtime);
+        let BlockedRuntime { workers, polls } = &self.runtimes[runtime].1;
+        let &(polled, worker) = polls.iter().find(|&&(task, _)| task == next).filter(|_| leads_there)?;
+        Some(WorkerFact { task: thread, worker, polled, workers: *workers })
+    }
+
+    /// Whether a cycle goes through a future that its task leaves out: one that is first in line for a lock, or that
+    /// holds one.
+    fn is_futurelock(&self, edges: &[WaitEdge]) -> bool {
+        edges.iter().filter_map(WaitEdge::of_lock).any(|edge| match &edge.blocker {
+            Blocker::LeftOut(_) => true,
+            Blocker::QueuedWriter(_) => false,
+            Blocker::Holder(hold) => {
+                let Some(task) = task_waits::task_of(&self.view.now.threads[hold.thread]) else {
+                    return false;
+                };
+                let mut holds = task.holds.iter().filter(|own| own.lock == hold.lock);
+                holds.any(|own| !task.is_polled && task.is_left_out(own.future))
+            }
+        })
     }
 
     /// Whether a cycle goes from a thread to the queue of a lock.

@@ -37,7 +37,7 @@ impl Analysis for Double {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let model = view.now;
         let handed_over = view.handed_over();
-        let deadlocked = locks_of(found, &[Kind::Deadlock]);
+        let deadlocked = locks_of(found, &[Kind::Deadlock, Kind::Futurelock]);
         let is_fine = |lock: LockId| {
             model.locks[lock].nature.is_reentrant || handed_over.contains(lock) || deadlocked.contains(&lock)
         };

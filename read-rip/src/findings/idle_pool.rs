@@ -119,6 +119,9 @@ pub(super) fn place_of(location: &Location) -> Place<'_> {
 /// All idle pools, and what looks like one.
 pub(super) fn pools(view: &View<'_>) -> Vec<IdlePool> {
     let judged = groups(view).iter().zip(which_are_pools(view)).filter(|&(_, &is_pool)| is_pool);
+    // A task that is polled occupies a thread that others need.
+    let is_polled = |&id: &ThreadId| view.now.threads[id].task.as_ref().is_some_and(|task| task.is_polled);
+    let judged = judged.filter(|(group, _)| !group.threads.iter().any(is_polled));
     let pool = |(group, _): (&Group, &bool)| {
         let hold = group.hold(view)?;
         Some(IdlePool {

@@ -10,6 +10,14 @@ named! {
     pub enum Kind {
         /// Threads wait for one another in a cycle.
         Deadlock = "deadlock",
+        /// A task waits for what another future of its own holds, or is next to get, and does not poll that future.
+        Futurelock = "futurelock",
+        /// All workers of an executor are in polls that do not return, and tasks wait to be polled.
+        StarvedRuntime = "starved-runtime",
+        /// A poll of a task does not return.
+        LongPoll = "long-poll",
+        /// Tasks were woken, and nobody polls them.
+        UnpolledTask = "unpolled-task",
         /// A thread that no longer exists holds a lock.
         Unreleased = "unreleased",
         /// A thread of a forked child waits for a lock that was held in the parent at the fork.
@@ -200,6 +208,12 @@ named! {
         UnrecordedWaker = "unrecorded-waker",
         /// Plain marks do not identify a lock.
         LockUnknown = "lock-unknown",
+        /// Something else may wake a task: a time limit, or another branch of a `select!`.
+        OtherBranch = "other-branch",
+        /// A future that belongs to no recorded task waits for a lock, or holds it: any thread may poll it.
+        UntracedFuture = "untraced-future",
+        /// The task may be polled by a thread that records nothing.
+        UnrecordedWorker = "unrecorded-worker",
     }
 }
 
@@ -208,6 +222,10 @@ named! {
     pub enum Premise {
         /// A thread releases only locks that it acquired itself, as the interface of the lock demands.
         OwnerReleases = "owner-releases",
+        /// A guard that borrows its lock stays in the task that acquired the lock.
+        GuardStays = "guard-stays",
+        /// No poll of a task has handed its worker over while it blocks, as `block_in_place` of tokio does.
+        WorkersBlock = "workers-block",
         /// The memory of a lock says who owns it: the process has not written anything else there.
         MemoryIntact = "memory-intact",
     }
@@ -278,6 +296,16 @@ named! {
         FairLock = "fair-lock",
         /// Hold the lock for a shorter time, share it, or split what it protects.
         ReduceContention = "reduce-contention",
+        /// End one of the tasks.
+        AbortATask = "abort-a-task",
+        /// Poll the other future too, drop it before the await, or make it a task of its own.
+        PollOrDrop = "poll-or-drop",
+        /// Hold no lock of threads over an await.
+        NoThreadLocksOverAwait = "no-thread-locks-over-await",
+        /// Let what blocks run on a pool for that.
+        MoveBlockingWork = "move-blocking-work",
+        /// Look for who should poll the tasks.
+        FindExecutor = "find-executor",
         /// Mark the lock itself.
         MarkTheLock = "mark-the-lock",
     }

@@ -69,7 +69,7 @@ impl Analysis for LockOrder {
         let kin = Kin::of(view.now);
         let Orders { edges, nesting, mut is_cut } = Orders::of(view, &kin);
         let graph = Graph::new(view.now.locks.len(), &edges.keys().copied().collect::<Vec<Edge>>());
-        let known = locks_of(found, &[Kind::Deadlock]);
+        let known = locks_of(found, &[Kind::Deadlock, Kind::Futurelock]);
         // Cycles of locks with the same names are one finding: the first of them, and how many there are.
         let mut groups: BTreeMap<Vec<String>, (Cycle, usize)> = BTreeMap::new();
         let mut steps_all = SEARCH_STEPS_ALL;

@@ -39,6 +39,8 @@ impl Analysis for LongHold {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let kinds = [
             Kind::Deadlock,
+            Kind::Futurelock,
+            Kind::Futurelock,
             Kind::Unreleased,
             Kind::StarvedHolder,
             Kind::LongWait,

@@ -75,7 +75,14 @@ const FINDINGS_MAX: usize = 50;
 
 impl Analysis for LongWait {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let kinds = [Kind::Deadlock, Kind::Unreleased, Kind::LostOwner, Kind::Convoy, Kind::Starvation];
+        let kinds = [
+            Kind::Deadlock,
+            Kind::Futurelock,
+            Kind::Unreleased,
+            Kind::LostOwner,
+            Kind::Convoy,
+            Kind::Starvation,
+        ];
         let explained = locks_of(found, &kinds);
         let is_new = |group: &Group| !group.locks.iter().any(|lock| explained.contains(lock));
         let judged = standstill::groups(view).iter().zip(idle_pool::which_are_pools(view));

@@ -85,6 +85,17 @@ impl Mentions {
                 self.one(unheard.first.thread, unheard.first.lock, [unheard.first.location]);
                 self.passed(unheard.signaller, [unheard.signalled_at]);
             }
+            Evidence::BusyRuntime(busy) => {
+                for poll in &busy.polls {
+                    self.passed(poll.task, poll.location);
+                    self.threads.extend(poll.thread);
+                }
+                self.threads.extend(busy.ready.first.iter().map(|ready| ready.task));
+            }
+            Evidence::Unpolled(unpolled) => {
+                self.threads.extend(unpolled.ready.first.iter().map(|ready| ready.task));
+                self.threads.extend(unpolled.outer);
+            }
             Evidence::Queue(queue) => {
                 self.locks.push(queue.lock);
                 if let Some(holder) = &queue.holder {
@@ -123,9 +134,13 @@ impl Mentions {
                 match blocker {
                     Blocker::Holder(hold) => self.hold(hold),
                     Blocker::QueuedWriter(writer) => self.threads.push(*writer),
+                    Blocker::LeftOut(wait) => self.wait(wait),
                 }
             }
             WaitEdge::Join { join } => self.join(join),
+            WaitEdge::Worker { worker } => {
+                self.threads.extend([worker.task, worker.worker, worker.polled]);
+            }
         }
     }
 

@@ -14,6 +14,7 @@
 //! | `finding`, `view` | what an analysis makes, and what it sees |
 //! | `history`, `gates`, `kin`, `nesting`, `graph`, `pasts`, `per_lock`, `replaced` | tools of several analyses |
 //! | `orders`, `order_cycles` | the orders in which threads acquired locks, and the cycles in them |
+//! | `task_waits` | what differs for tasks in the graph of waits |
 //! | `group`, `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
 //! | `balance` | what the threads do, and what the record cannot show |
 //! | `suppress` | findings that are not to be reported |
@@ -58,14 +59,17 @@ mod runtimes;
 mod stall;
 mod standstill;
 mod starvation;
+mod starved_runtime;
 mod suppress;
+mod task_waits;
 #[cfg(test)]
 mod testing;
 mod unlock;
+mod unpolled_task;
 mod unreleased;
 mod view;
 
-pub use balance::{Balance, Outcome};
+pub use balance::{Balance, Outcome, TaskBalance};
 pub use evidence::*;
 pub use finding::{Analysis, Finding, Limit};
 pub use idle_pool::IdlePool;
@@ -78,6 +82,8 @@ pub use view::{Memo, View};
 /// All analyses, in the order in which they run.
 pub const ANALYSES: &[&dyn Analysis] = &[
     &deadlock::Deadlock,
+    &starved_runtime::StarvedRuntime,
+    &unpolled_task::UnpolledTask,
     &unreleased::Unreleased,
     &lost_owner::LostOwner,
     &destroyed::Destroyed,

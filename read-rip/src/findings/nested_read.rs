@@ -46,7 +46,7 @@ impl Analysis for NestedRead {
         if writers.is_empty() {
             return;
         }
-        let deadlocked = locks_of(found, &[Kind::Deadlock]);
+        let deadlocked = locks_of(found, &[Kind::Deadlock, Kind::Futurelock]);
         // Once for each pair of locations.
         let mut seen: HashSet<(LocationId, LocationId)> = HashSet::default();
         for (id, thread) in model.threads.iter().enumerate().filter(|&(id, _)| view.is_nesting(id)) {

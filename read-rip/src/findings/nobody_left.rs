@@ -39,6 +39,7 @@ const LISTED_MAX: usize = 5;
 /// What explains why threads wait.
 const EXPLANATIONS: &[Kind] = &[
     Kind::Deadlock,
+    Kind::Futurelock,
     Kind::Unreleased,
     Kind::LostOwner,
     Kind::DestroyedLock,

@@ -63,7 +63,7 @@ type Pairs = HashMap<(LockId, LockId), Vec<Occurrence>>;
 
 impl Analysis for OwnOrder {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
-        let known = locks_of(found, &[Kind::Deadlock, Kind::LockOrder]);
+        let known = locks_of(found, &[Kind::Deadlock, Kind::Futurelock, Kind::LockOrder]);
         let ended = replaced(view);
         // The first inversion of each pair of names, and how many pairs of locks have these names.
         let mut groups: BTreeMap<[String; 2], (OrderCycle, HashSet<[LockId; 2]>)> = BTreeMap::new();

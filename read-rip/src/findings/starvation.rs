@@ -49,7 +49,8 @@ const LISTED_MAX: usize = 5;
 impl Analysis for Starvation {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let model = view.now;
-        let explained = locks_of(found, &[Kind::Deadlock, Kind::Unreleased, Kind::LostOwner]);
+        let explained =
+            locks_of(found, &[Kind::Deadlock, Kind::Futurelock, Kind::Unreleased, Kind::LostOwner]);
         let is_wanted = |lock: LockId| !model.locks[lock].waiters.is_empty() && !explained.contains(&lock);
         let attempts = successful_attempts(model, is_wanted);
         for lock in (0..model.locks.len()).filter(|&lock| is_wanted(lock)) {

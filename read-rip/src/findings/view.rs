@@ -107,7 +107,9 @@ impl View<'_> {
     /// lock's memory can be trusted.
     pub(super) fn premises(&self, lock: LockId) -> impl Iterator<Item = Premise> {
         let lock = &self.now.locks[lock];
-        let by_rule = (lock.nature.ownership == Ownership::ByRule).then_some(Premise::OwnerReleases);
+        let of_futures = lock.holders.iter().any(|hold| hold.is_of_future);
+        let rule = if of_futures { Premise::GuardStays } else { Premise::OwnerReleases };
+        let by_rule = (lock.nature.ownership == Ownership::ByRule).then_some(rule);
         by_rule.into_iter().chain(lock.is_from_memory.then_some(Premise::MemoryIntact))
     }
 

@@ -106,6 +106,11 @@ impl<'a> Locations<'a> {
         self.find_at(pid, pc, pc, 0)
     }
 
+    /// The place in the source that a constant of the program names, by the address of that constant.
+    pub fn find_location(&mut self, pid: u32, address: u64) -> LocationId {
+        self.find_at(pid, address, address, 0)
+    }
+
     /// The location of the call that returns to an address. The call is before that address. The code at the
     /// address may belong to another line, or to another function.
     pub fn find_call(&mut self, pid: u32, return_address: u64) -> LocationId {

@@ -28,6 +28,8 @@ pub struct Hold {
     pub is_steady: bool,
     /// Whether the thread has it since its process was forked: the thread that forked held the lock.
     pub is_inherited: bool,
+    /// Whether a future holds it. In a thread that is no task, nobody knows which thread polls that future.
+    pub is_of_future: bool,
 }
 /// How certain it is that a thread holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,4 +64,6 @@ pub struct Wait {
     pub is_relock: bool,
     /// Whether the thread waited in the earlier reading too, for the same acquisition. True for a dead process.
     pub is_steady: bool,
+    /// Whether a future waits, and not the code that runs on a thread: see [`TaskFacts`](super::TaskFacts).
+    pub is_of_future: bool,
 }

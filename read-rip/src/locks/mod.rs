@@ -3,7 +3,7 @@
 //! | file | question |
 //! |---|---|
 //! | `model` | the answer, as values |
-//! | `lock`, `hold`, `thread_locks`, `step` | the parts of the answer |
+//! | `lock`, `hold`, `thread_locks`, `task`, `step` | the parts of the answer |
 //! | `marks` | what does the mark at a PC mean for locks? |
 //! | `ledger` | which locks exist, and what was done with them? |
 //! | `replay` | what did a thread do, step by step? |
@@ -11,6 +11,7 @@
 //! | `steps` | how are a thread's steps kept? |
 //! | `build` | which threads hold or wait for each lock now? |
 //! | `observe` | what do the kernel and the memory add? |
+//! | `task_groups` | what do all tasks wait for, in few lines? |
 //! | `overview` | which locks are shown first? |
 
 mod between;
@@ -26,6 +27,8 @@ mod overview;
 mod replay;
 mod step;
 mod steps;
+mod task;
+mod task_groups;
 mod thread_locks;
 
 pub use between::{Rate, per_second};
@@ -37,4 +40,6 @@ pub use observe::{doing, observe};
 pub use overview::{Holders, Overview, Quantiles, Summary, Waiters, keep_within, overview};
 pub use step::{Step, StepKind};
 pub use steps::{Steps, StepsIter};
+pub use task::{TaskFacts, TaskFuture, TaskHold, TaskWait};
+pub use task_groups::{TaskDoes, TaskGroup, TaskPlace, task_does, task_groups, task_place, task_since};
 pub use thread_locks::{Doing, EndOfCondition, Join, Seen, Signal, ThreadLocks};

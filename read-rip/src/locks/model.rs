@@ -49,6 +49,8 @@ pub struct LockModel {
     pub releases_unmatched: u64,
     /// The number of threads that did not record.
     pub threads_refused: u64,
+    /// The number of tasks that have no slot.
+    pub tasks_refused: u64,
     /// The number of slots that were given to other threads. The histories of their previous owners are lost.
     pub slots_reused: u64,
     /// Calls on locks that failed, or that are forbidden.
@@ -69,9 +71,9 @@ impl LockModel {
         self.latest_end_ns.filter(|_| self.is_end_unknown)?.checked_sub(self.now_ns?)
     }
 
-    /// The threads of the process that exist.
+    /// The threads of the process that exist, without tasks.
     pub fn present(&self) -> impl Iterator<Item = (ThreadId, &ThreadLocks)> {
-        let threads = self.threads.iter().enumerate();
+        let threads = self.threads.iter().enumerate().filter(|(_, thread)| thread.task.is_none());
         threads.filter(|(_, thread)| thread.pid == self.pid && thread.state == ThreadState::Present)
     }
 }

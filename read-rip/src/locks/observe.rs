@@ -10,7 +10,7 @@ use super::{
     Doing, Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Seen, ThreadId,
     ThreadLocks, Wait,
 };
-use crate::hash::HashMap;
+use crate::hash::{HashMap, HashSet};
 use crate::locations::Locations;
 use crate::ring::LockType;
 use crate::standing::{Activity, Standings};
@@ -33,6 +33,7 @@ pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Location
         locks: model.locks.iter().enumerate().map(|(id, lock)| ((lock.pid, lock.address), id)).collect(),
         model,
         seen,
+        blocked_in_tasks: HashSet::default(),
     };
     let places: Vec<_> = seen.stacks.iter().map(|group| locations.place(pid, &group.stack)).collect();
     for (at, task) in seen.target.tasks.iter().enumerate() {
@@ -51,8 +52,11 @@ pub fn observe(model: &mut LockModel, seen: &Standings, locations: &mut Location
             is_still: standing.is_still,
         });
     }
+    observer.polled_tasks();
     for (at, task) in seen.target.tasks.iter().enumerate() {
-        if let Some(&id) = observer.threads.get(&task.own_tid) {
+        if let Some(&id) = observer.threads.get(&task.own_tid)
+            && !observer.blocked_in_tasks.contains(&id)
+        {
             observer.wait(at, id, locations);
         }
     }
@@ -75,9 +79,26 @@ struct Observer<'a> {
     seen: &'a Standings,
     threads: HashMap<u32, ThreadId>,
     locks: HashMap<(u32, u64), LockId>,
+    /// Threads in the poll of a task that waits: the record of the task says it.
+    blocked_in_tasks: HashSet<ThreadId>,
 }
 
 impl Observer<'_> {
+    /// A task that is polled does what its thread does.
+    fn polled_tasks(&mut self) {
+        for id in 0..self.model.threads.len() {
+            let own = &self.model.threads[id];
+            let Some(thread) = own.task.as_ref().filter(|task| task.is_polled).and_then(|task| task.thread)
+            else {
+                continue;
+            };
+            if own.wait.as_ref().or(own.sleep.as_deref()).is_some_and(|wait| !wait.is_of_future) {
+                self.blocked_in_tasks.insert(thread);
+            }
+            self.model.threads[id].seen = self.model.threads[thread].seen;
+        }
+    }
+
     /// The thread of a task. Adds it if it recorded nothing.
     fn thread(&mut self, task: &Task) -> ThreadId {
         let (pid, threads) = (self.pid, &mut self.model.threads);
@@ -128,6 +149,7 @@ impl Observer<'_> {
             is_timed,
             is_relock: false,
             is_steady,
+            is_of_future: false,
         };
         self.model.threads[thread].wait = Some(wait);
         self.model.locks[lock].waiters.push(wait);
@@ -178,6 +200,7 @@ impl Observer<'_> {
             has_place_of_handed_over: false,
             is_steady,
             is_inherited: false,
+            is_of_future: false,
         };
         lock.is_from_memory = true;
         lock.holders.push(hold);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Hold, LockId, Steps, ThreadId, Wait};
+use super::{Hold, LockId, Steps, TaskFacts, ThreadId, Wait};
 use crate::locations::LocationId;
 use crate::ring::Position;
 use crate::threads::ThreadState;
@@ -59,7 +59,7 @@ pub struct Join {
     /// Whether the thread waited for it in the earlier reading too. True for a dead process.
     pub is_steady: bool,
 }
-/// A thread and its locks. Most threads of a large ring have few of the waits, so these are boxed.
+/// A thread or a task, and its locks. Most threads of a large ring have few of the waits, so these are boxed.
 #[derive(Clone, Debug)]
 pub struct ThreadLocks {
     /// Index of the thread's slot in the snapshot's list of slots; `None` if the thread recorded nothing.
@@ -123,6 +123,8 @@ pub struct ThreadLocks {
     pub advanced: Option<u64>,
     /// What the kernel says of it; `None` if the kernel was not asked.
     pub seen: Option<Seen>,
+    /// What is known of a task besides; `None` if it is a thread.
+    pub task: Option<Box<TaskFacts>>,
 }
 impl ThreadLocks {
     /// A thread that exists, or existed when its process died, and recorded nothing.
@@ -158,6 +160,7 @@ impl ThreadLocks {
             overwritten: 0,
             advanced: None,
             seen: None,
+            task: None,
         }
     }
 

@@ -11,9 +11,9 @@ use std::io::{self, Write};
 use super::doing::doing;
 use super::locks::round;
 use super::names::LockNames;
-use super::remarks::Checked;
+use super::remarks::{Checked, looked_at};
 use super::units::{counted, lasted};
-use crate::findings::{Balance, IdlePool, Outcome, Runtime};
+use crate::findings::{Balance, IdlePool, Outcome, Runtime, TaskBalance};
 use crate::locks::{LockModel, LockName};
 use crate::ring::Module;
 
@@ -84,15 +84,49 @@ pub(super) fn balance(
             "not judged: all recorded threads wait, and who could wake them is not recorded ({all}, {locks})"
         )?,
         // All findings may be suppressed, or less certain than what was asked for.
-        Outcome::NothingFound | Outcome::Findings => writeln!(out, "no findings in {all} and {locks}")?,
+        Outcome::NothingFound | Outcome::Findings => {
+            writeln!(out, "no findings in {}", looked_at(checked, locks))?
+        }
     }
     let unrecorded = is_recorded.then(|| unrecorded(balance, names.locations.modules())).flatten();
-    let lines = [waits(balance, names.model.is_end_unknown), unrecorded, histories(checked, names)];
+    let of_tasks = tasks(&balance.tasks, names.model.is_end_unknown);
+    let lines = [waits(balance, names.model.is_end_unknown), of_tasks, unrecorded, histories(checked, names)];
     let lines = lines.into_iter().flatten().chain(barriers(names));
     for line in lines.chain(balance.pools.iter().map(|one| pool(one, names))) {
         writeln!(out, "    {line}")?;
     }
     Ok(())
+}
+
+/// What the tasks do, in one line; `None` if there are none.
+fn tasks(of: &TaskBalance, is_end_unknown: bool) -> Option<String> {
+    let refused = (of.refused > 0)
+        .then(|| format!("{} recorded nothing: no slot was free", counted(of.refused, "task")));
+    if of.present == 0 {
+        return refused;
+    }
+    let longest =
+        lasted(is_end_unknown, of.longest_ns, None).map(|lasted| format!(" (the longest {lasted})"));
+    let parts = [
+        (of.on_locks, "waits for a lock", "wait for locks", longest.unwrap_or_default()),
+        (of.running, "is polled", "are polled", String::new()),
+        (of.ready, "is ready to be polled", "are ready to be polled", String::new()),
+        (of.suspended, "is suspended", "are suspended", String::new()),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, several, more)| {
+            format!("{count} {}{more}", if count == 1 { one } else { several })
+        })
+        .collect();
+    let all = counted(of.present as u64, "task");
+    let saturated = (of.saturated > 0).then(|| {
+        "; all workers of an executor were in polls when the process died: if that lasted, the ready tasks were starved"
+    });
+    let parts = parts.join(", ") + saturated.unwrap_or_default();
+    let refused = refused.map(|refused| format!("; {refused}")).unwrap_or_default();
+    Some(format!("of {all}: {parts}{refused}"))
 }
 
 /// The barriers at which threads wait for others, as far as it is known how many they take.

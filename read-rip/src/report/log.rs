@@ -12,6 +12,7 @@
 use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
+use super::names::who;
 use super::units::{age, duration};
 use crate::log::{Entry, EntryKind, Span, shown};
 use crate::printable::printable;
@@ -96,7 +97,7 @@ impl LogWriter {
 
 /// The name of a slot's thread: `name[tid]`. `names_process`: whether several processes share the ring.
 pub fn thread_of_slot(slot: &Slot, names_process: bool) -> String {
-    let name = format!("{}[{}]", printable(&slot.name), slot.tid);
+    let name = who(&slot.name, slot.tid);
     if names_process { format!("{name} of process {}", slot.pid) } else { name }
 }
 

@@ -12,7 +12,7 @@ use super::units::counted;
 use crate::locations::{FileNames, Location, LocationId, Locations, MARKS_MAX};
 use crate::locks::{Lock, LockModel, LockName, ThreadId};
 use crate::printable::printable;
-use crate::ring::LockType;
+use crate::ring::{LockType, task_number};
 use crate::standing::Standings;
 use crate::target::Region;
 
@@ -155,6 +155,16 @@ pub fn lock_type(lock: &Lock) -> &'static str {
     }
 }
 
+/// `name[tid]` of a thread; `name[task 7]` or `task 7` of a task.
+pub fn who(name: &str, tid: u32) -> String {
+    let name = printable(name);
+    match task_number(tid) {
+        Some(number) if name.is_empty() => format!("task {number}"),
+        Some(number) => format!("{name}[task {number}]"),
+        None => format!("{name}[{tid}]"),
+    }
+}
+
 /// What a lock is called in a sentence. The kinds of locks proper are all called locks.
 fn noun(lock: &Lock) -> &'static str {
     match lock.nature.lock_type {
@@ -242,12 +252,20 @@ impl<'a> LockNames<'a> {
     /// `name[tid]`, with the process where it is a forked one.
     pub fn thread(&self, id: ThreadId) -> String {
         let thread = &self.model.threads[id];
-        let name = printable(&thread.name);
+        let name = who(&thread.name, thread.tid);
+        // A task without a name is known by the place where it was made.
+        let made_at = thread.task.as_ref().filter(|_| thread.name.is_empty()).and_then(|task| task.made_at);
+        let made_at = made_at.map(|made_at| format!(" of {}", self.line(made_at))).unwrap_or_default();
         if thread.pid == self.model.pid {
-            format!("{name}[{}]", thread.tid)
+            format!("{name}{made_at}")
         } else {
-            format!("{name}[{}] of process {}", thread.tid, thread.pid)
+            format!("{name}{made_at} of process {}", thread.pid)
         }
+    }
+
+    /// File and line of a location.
+    pub fn line(&self, id: LocationId) -> String {
+        self.texts.line_of(self.locations.get(id))
     }
 
     /// `function file:line`, and ` from file:line` where that function was inlined.

@@ -16,7 +16,7 @@ use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{LockModel, Overview, Summary};
 use crate::printable::printable;
 use crate::process::{Child, Liveness};
-use crate::ring::{ClockLevel, HELD_LOCKS_MAX, SiteKind, Snapshot};
+use crate::ring::{ClockLevel, HELD_LOCKS_MAX, SiteKind, Snapshot, is_task};
 use crate::threads::{Losses, Thread, ThreadState};
 
 /// What is wrong with a module's file. Its path may come from a hostile ring.
@@ -29,6 +29,9 @@ pub fn of_module(problem: &ModuleProblem) -> String {
 pub struct Checked {
     /// Threads.
     pub threads: usize,
+    /// Tasks.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tasks: usize,
     /// Locks.
     pub locks: usize,
     /// Findings that are reported.
@@ -101,6 +104,8 @@ fn of_process(program: &str, pid: u32, state: &str) -> String {
 }
 
 fn of_threads(threads: &[Thread<'_>], of_exited: &str) -> String {
+    let (tasks, threads): (Vec<&Thread<'_>>, Vec<&Thread<'_>>) =
+        threads.iter().partition(|thread| is_task(thread.slot.tid));
     let count = |state| threads.iter().filter(|thread| thread.state == state).count();
     let (exited, abandoned) = (count(ThreadState::Exited), count(ThreadState::Abandoned));
     let mut heading = counted(threads.len() as u64, "thread");
@@ -109,6 +114,14 @@ fn of_threads(threads: &[Thread<'_>], of_exited: &str) -> String {
     }
     if abandoned > 0 {
         heading += &format!(", {abandoned} disappeared without exiting");
+    }
+    let ended = tasks.iter().filter(|task| task.state == ThreadState::Exited).count();
+    match tasks.len() - ended {
+        0 if ended == 0 => {}
+        living => heading += &format!("; {}", counted(living as u64, "task")),
+    }
+    if ended > 0 {
+        heading += &format!(", and the last {ended} that have ended");
     }
     heading
 }
@@ -279,8 +292,20 @@ pub fn of_check(model: &LockModel, checked: &Checked) -> Vec<String> {
 /// `2 findings in 3 threads and 4 locks`.
 pub fn count_of_findings(checked: &Checked) -> String {
     let count = |count: usize, thing| counted(count as u64, thing);
-    let (findings, threads) = (count(checked.findings, "finding"), count(checked.threads, "thread"));
-    format!("{findings} in {threads} and {}", count(checked.locks, "lock"))
+    format!("{} in {}", count(checked.findings, "finding"), looked_at(checked, count(checked.locks, "lock")))
+}
+
+/// `3 threads, 2 tasks and 4 locks`.
+pub(super) fn looked_at(checked: &Checked, locks: String) -> String {
+    let threads = counted(checked.threads as u64, "thread");
+    match checked.tasks {
+        0 => format!("{threads} and {locks}"),
+        tasks => format!("{threads}, {} and {locks}", counted(tasks as u64, "task")),
+    }
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// How much of what threads did has no time, and is not drawn.

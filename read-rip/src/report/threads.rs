@@ -30,7 +30,7 @@
 use std::io::{self, Write};
 
 use super::activity::ActivityWords;
-use super::names::{LocationTexts, LockNames};
+use super::names::{LocationTexts, LockNames, who};
 use super::units::{counted, duration};
 use crate::events::Event;
 use crate::locations::{Dated, Horizon, Location, Locations, MARKS_MAX, When};
@@ -208,7 +208,7 @@ pub fn thread(
 ) -> io::Result<()> {
     let (locations, texts) = (names.locations, names.texts);
     let bold = anstyle::Style::new().bold();
-    write!(out, "{bold}{}[{}]{bold:#}:", printable(&thread.slot.name), thread.slot.tid)?;
+    write!(out, "{bold}{}{bold:#}:", who(&thread.slot.name, thread.slot.tid))?;
     let mut separator = " ";
     for (index, Dated { event, location, when }) in events.iter().enumerate() {
         let sequence = event.sequence & sequence_mask;

@@ -57,7 +57,10 @@ use librip_format::SlotHeader;
 
 use super::bytes::Bytes;
 use super::owner::{is_same_owner, owner};
-use super::{Defect, Header, SequenceBits, Slot, SlotState, Source, Word, Words, held, sampled, span};
+use super::task::SlotsAt;
+use super::{
+    Defect, Header, SequenceBits, Slot, SlotKind, SlotState, Source, Word, Words, held, sampled, span, task,
+};
 
 /// Slots are copied this many bytes at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -87,16 +90,23 @@ pub(super) fn slots(
     let region = header.slots;
     let len = region.entry_len_bytes;
     let parts = header.slot_parts();
-    let [spans_from, channels_from, times_from, end] =
-        [parts.spans_at_bytes(), parts.channels_at_bytes(), parts.times_at_bytes(), parts.len_bytes()]
-            .map(|at| at as usize);
+    let [spans_from, channels_from, times_from, task_from, end] = [
+        parts.spans_at_bytes(),
+        parts.channels_at_bytes(),
+        parts.times_at_bytes(),
+        parts.task_at_bytes(),
+        parts.len_bytes(),
+    ]
+    .map(|at| at as usize);
     let mut reader = SlotReader {
         source,
         len: len as usize,
         words: header.slot_words as usize,
         spans: spans_from..channels_from,
         channels: channels_from..times_from,
-        times: times_from..end,
+        times: times_from..task_from,
+        task: task_from..end,
+        slots_at: SlotsAt { entry_len_bytes: len, used: region.used },
         slots: Vec::new(),
         histories: Vec::new(),
         damaged: Damaged::default(),
@@ -161,6 +171,9 @@ struct SlotReader<'a> {
     channels: Range<usize>,
     /// Where its sampled times are; empty if there are none.
     times: Range<usize>,
+    /// Where its part for tasks is; empty if there is none.
+    task: Range<usize>,
+    slots_at: SlotsAt,
     slots: Vec<Slot>,
     /// The entries for channels that are not 0.
     histories: Vec<(usize, usize, u64)>,
@@ -247,6 +260,11 @@ impl SlotReader<'_> {
         if let Some(times) = bytes.0.get(self.times.clone()).map(Bytes) {
             slot.sampled = sampled::read(&times, &times, slot.first_sequence);
         }
+        if slot.kind == SlotKind::Task
+            && let Some(part) = bytes.0.get(self.task.clone()).filter(|part| !part.is_empty()).map(Bytes)
+        {
+            slot.task = Some(Box::new(task::read(&part, &part, index, self.slots_at)));
+        }
         settle(&mut slot, self.words as u64, |index| bytes.u64(HEADER_LEN + 8 * index));
         if slot.damaged > 0 {
             Damaged::note(&mut self.damaged.words, index);
@@ -289,6 +307,13 @@ impl SlotReader<'_> {
                     let first = first.take_all(self.source, at, self.times.len())?;
                     let second = second.take_all(self.source, at, self.times.len())?;
                     slot.sampled = sampled::read(&first, &second, slot.first_sequence);
+                }
+                if slot.kind == SlotKind::Task && !self.task.is_empty() {
+                    let [first, second] = &mut spans;
+                    let at = offset + self.task.start as u64;
+                    let first = first.take_all(self.source, at, self.task.len())?;
+                    let second = second.take_all(self.source, at, self.task.len())?;
+                    slot.task = Some(Box::new(task::read(&first, &second, index, self.slots_at)));
                 }
                 arrange(&mut slot, known, self.words as u64);
                 return Ok(Some(slot));

@@ -11,7 +11,7 @@ use librip_format::{SLOT_HEADER_LEN_BYTES, SlotHeader};
 
 use super::copy::{CopiedBytes, Place, known_words};
 use super::owner::{is_same_owner, owner};
-use super::{Header, Slot, SlotKind, SlotState, Source, Word, history};
+use super::{Header, Slot, SlotState, Source, Word, history};
 
 /// What a thread has recorded since the last time, in its slot or in a channel.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl Follower {
             let offset = header.slots.offset + index * header.slots.entry_len_bytes;
             let copied = bytes.take_all(source, offset, size_of::<SlotHeader>())?;
             let Some(slot) = owner(index, &copied) else { continue };
-            if slot.kind != SlotKind::Thread || slot.state == SlotState::Claiming {
+            if !slot.kind.is_recorded() || slot.state == SlotState::Claiming {
                 continue;
             }
             let place = Place {

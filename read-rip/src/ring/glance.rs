@@ -61,7 +61,7 @@ pub fn glance(source: &Source, header: &Header) -> io::Result<Vec<Glimpse>> {
 fn glimpse(index: u64, bytes: &Bytes<'_>) -> Option<Glimpse> {
     let state = SlotState::from_raw(bytes.u32(offset_of!(SlotHeader, state)));
     let kind = SlotKind::from(bytes.u32(offset_of!(SlotHeader, kind)));
-    (state == Some(SlotState::Live) && kind == SlotKind::Thread).then(|| Glimpse {
+    (state == Some(SlotState::Live) && kind.is_recorded()).then(|| Glimpse {
         index,
         generation: bytes.u32(offset_of!(SlotHeader, generation)),
         pid: bytes.u32(offset_of!(SlotHeader, pid)),

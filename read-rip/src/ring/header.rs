@@ -66,6 +66,10 @@ pub struct Header {
     pub channel_entries: u32,
     /// Times that a slot keeps of when its owner recorded words.
     pub sampled_times: u32,
+    /// How many bytes a slot has for tasks: 0 or [`librip_format::TASK_LEN_BYTES`].
+    pub task_len_bytes: u32,
+    /// Tasks that have no slot.
+    pub tasks_refused: u64,
     /// Channels, and histories of threads in channels, that found no room.
     pub channels_refused: u64,
     /// What the ticks of times mean; `None` if no times are recorded.
@@ -137,6 +141,7 @@ impl Header {
             spans: self.span_entries,
             channels: self.channel_entries,
             has_times: self.sampled_times > 0,
+            has_task: self.task_len_bytes > 0,
         }
     }
 

@@ -38,6 +38,8 @@ pub const HELD_LOCKS_MAX: usize = librip_format::HELD_MAX;
 /// An entry of a held-lock table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldLock {
+    /// The index of the entry.
+    pub index: u8,
     /// The lock's address.
     pub lock: u64,
     /// Actual address of the mark that entered the lock, or a return address, or a call.
@@ -59,6 +61,8 @@ pub struct HeldLock {
     /// How often the owner has acquired the lock again. At a barrier: how many threads a round takes, 0 if that is not
     /// known.
     pub recursion: u16,
+    /// Whether a future has the entry, and not the code that runs on a thread.
+    pub is_of_future: bool,
     /// The sequence of the event that entered the lock.
     pub sequence: SequenceBits,
 }
@@ -136,13 +140,16 @@ pub(super) struct Table {
 
 /// Reads the table from two copies of a slot's header.
 pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>) -> Table {
-    let places = || (0..HELD_LOCKS_MAX).map(|index| offset_of!(SlotHeader, held) + index * size_of::<Raw>());
+    let places = || {
+        (0..HELD_LOCKS_MAX as u8)
+            .map(|index| (index, offset_of!(SlotHeader, held) + usize::from(index) * size_of::<Raw>()))
+    };
     // Most threads have one entry, or none, and there may be many threads.
-    let in_use = places().filter(|&at| first.u64(at + offset_of!(Raw, meta)) != 0).count();
+    let in_use = places().filter(|&(_, at)| first.u64(at + offset_of!(Raw, meta)) != 0).count();
     let mut table = Table { locks: Vec::with_capacity(in_use), ..Table::default() };
-    for at in places() {
+    for (index, at) in places() {
         match first.same_words(second, at) {
-            Some(entry) => table.add(entry),
+            Some(entry) => table.add(index, entry),
             None => table.in_flux += 1,
         }
     }
@@ -150,7 +157,7 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>) -> Table {
 }
 
 impl Table {
-    fn add(&mut self, [lock, meta, since]: [u64; 3]) {
+    fn add(&mut self, index: u8, [lock, meta, since]: [u64; 3]) {
         // A free entry is zero.
         if meta == 0 {
             return;
@@ -172,7 +179,10 @@ impl Table {
             return;
         };
         let ticks = Word::from_raw(since).payload();
+        let recursion = librip_format::held_recursion(since);
+        let is_of_future = recursion == librip_format::HELD_OF_FUTURE;
         self.locks.push(HeldLock {
+            index,
             lock: lock.payload(),
             pc: librip_format::held_pc(meta),
             call: is_call.then(|| {
@@ -191,7 +201,8 @@ impl Table {
             state,
             is_shared: !state.is_blocked() && has(librip_format::HELD_SHARED),
             since_ticks: (ticks != 0).then_some(ticks),
-            recursion: librip_format::held_recursion(since) as u16,
+            recursion: if is_of_future { 0 } else { recursion as u16 },
+            is_of_future,
             sequence: lock.sequence(),
         });
     }
@@ -203,14 +214,14 @@ mod tests {
     use crate::ring::LockType;
     use librip_format::{
         CALL_RWLOCK, CALL_TRY, HELD_ACQUIRING, HELD_CALLER, HELD_FOR_BARRIER, HELD_FOR_MESSAGE,
-        HELD_FOR_THREAD, HELD_FOR_UNIT, HELD_HELD, HELD_NONE, HELD_OWNED, HELD_PROCESS_SHARED, HELD_SEM_WAIT,
-        HELD_SHARED, HELD_SINCE, HELD_TRY, HELD_WAITING, OPERAND_FLAG, held_change, held_meta, held_since,
-        pack,
+        HELD_FOR_THREAD, HELD_FOR_UNIT, HELD_HELD, HELD_NONE, HELD_OF_FUTURE, HELD_OWNED,
+        HELD_PROCESS_SHARED, HELD_SEM_WAIT, HELD_SHARED, HELD_SINCE, HELD_TRY, HELD_WAITING, OPERAND_FLAG,
+        held_change, held_meta, held_since, pack,
     };
 
     fn table(entry: [u64; 3]) -> Table {
         let mut table = Table::default();
-        table.add(entry);
+        table.add(3, entry);
         table
     }
 
@@ -221,6 +232,7 @@ mod tests {
         let since = held_since(77, 3);
         let found = table([lock, meta, since]).locks;
         let expected = HeldLock {
+            index: 3,
             lock: 0x7000,
             pc: 0x1234,
             call: None,
@@ -231,11 +243,14 @@ mod tests {
             is_shared: true,
             since_ticks: None,
             recursion: 0,
+            is_of_future: false,
             sequence: SequenceBits::of(5000),
         };
         assert_eq!(found, [expected]);
         let timed = table([lock, meta ^ held_change(HELD_SINCE), since]).locks;
         assert_eq!((timed[0].since_ticks, timed[0].recursion), (Some(77), 3));
+        let of_future = table([lock, meta ^ held_change(HELD_SINCE), held_since(77, HELD_OF_FUTURE)]).locks;
+        assert_eq!((of_future[0].recursion, of_future[0].is_of_future), (0, true));
         let flags = HELD_CALLER | HELD_TRY | HELD_PROCESS_SHARED;
         let called = table([lock, held_meta(lock, 0x1234, HELD_WAITING, flags), 0]).locks;
         let expected = HeldLock {

@@ -116,7 +116,7 @@ pub(super) fn histories(
     let mut damaged: Option<(u64, u64)> = None;
     let mut read = Vec::new();
     for &(slot, channel, entry) in places {
-        let Some(slot) = slots.get(slot).filter(|slot| slot.kind == SlotKind::Thread) else { continue };
+        let Some(slot) = slots.get(slot).filter(|slot| slot.kind.is_recorded()) else { continue };
         if matches!(entry, 0 | librip_format::HISTORY_REFUSED) || slot.state == SlotState::Claiming {
             continue;
         }
@@ -242,6 +242,7 @@ fn of_slot(slot: &Slot, channel: usize, raw: &Bytes<'_>) -> Slot {
         spans: Vec::new(),
         spans_in_flux: 0,
         sampled: Vec::new(),
+        task: None,
         unwritten: 0,
         torn: 0,
         damaged: 0,

@@ -13,6 +13,7 @@
 //! | `follow`, `recording` | what was recorded since the last time, and the file that keeps it |
 //! | `glance` | a quick look at who has come how far, and who holds or waits for what |
 //! | `copy`, `held`, `span` | copy slots, their held-lock tables and their open spans while their owners write |
+//! | `task` | what the slot of a task says besides |
 //! | `history` | the same for the words that threads have in channels |
 //! | `value` | decodes the values of events |
 //! | `legacy` | reads rings of the C header that preceded librip |
@@ -49,6 +50,7 @@ mod span;
 mod standard_input;
 mod static_text;
 mod table;
+mod task;
 mod texts;
 mod unpacked;
 mod value;
@@ -74,11 +76,12 @@ pub use region::{Region, RegionKind};
 pub use sampled::SampledTime;
 pub use saved::Saved;
 pub use site::{Home, Level, LockType, OperandType, OperandWords, Site, SiteFlags, SiteKind, Syntax};
-pub use slot::{Position, Slot, SlotKind, SlotState};
+pub use slot::{Position, Slot, SlotKind, SlotState, is_task, task_number};
 pub use snapshot::Snapshot;
 pub use source::{STANDARD_INPUT, Source};
 pub use span::OpenSpan;
 pub use static_text::{StaticText, StaticTexts};
+pub use task::{AwaitFuture, EntryTurn, Runtime, TaskKind, TaskState};
 pub use value::{Value, Values, shape_words};
 pub use word::{SequenceBits, Word};
 pub use words::Words;

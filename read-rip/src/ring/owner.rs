@@ -49,6 +49,7 @@ pub(super) fn owner(index: u64, bytes: &Bytes<'_>) -> Option<Slot> {
         held_in_flux: 0,
         spans: Vec::new(),
         spans_in_flux: 0,
+        task: None,
         sampled: Vec::new(),
         first_sequence,
         count,

@@ -131,6 +131,8 @@ fn fields(bytes: &Bytes<'_>, machine: Machine) -> Header {
         captures_refused: bytes.u64(offset_of!(Raw, captures_refused)),
         channel_entries: bytes.u32(offset_of!(Raw, channel_entries)),
         sampled_times: bytes.u32(offset_of!(Raw, sampled_times)),
+        task_len_bytes: bytes.u32(offset_of!(Raw, task_len_bytes)),
+        tasks_refused: bytes.u64(offset_of!(Raw, tasks_refused)),
         channels_refused: bytes.u64(offset_of!(Raw, channels_refused)),
         clock: None,
         held_overflows: bytes.u64(offset_of!(Raw, held_overflows)),

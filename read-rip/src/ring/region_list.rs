@@ -124,6 +124,8 @@ fn check_slots(header: &mut Header, defects: &mut Vec<Defect>) {
         Some(("the number of channels per slot", u64::from(header.channel_entries)))
     } else if ![0, librip_format::SAMPLED_TIMES as u32].contains(&header.sampled_times) {
         Some(("the number of sampled times per slot", u64::from(header.sampled_times)))
+    } else if ![0, librip_format::TASK_LEN_BYTES as u32].contains(&header.task_len_bytes) {
+        Some(("the length of a slot's part for tasks", u64::from(header.task_len_bytes)))
     } else if len < header.slot_parts().len_bytes()
         || len > SLOT_LEN_MAX_BYTES
         || len != header.slots.entry_len_bytes

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{HeldLock, OpenSpan, SampledTime, Values, Words};
+use super::{HeldLock, OpenSpan, SampledTime, TaskState, Values, Words};
 
 /// What the ring says of a slot's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +36,34 @@ pub enum SlotKind {
     Thread,
     /// Nobody: it is a copy of a thread's slot, which the program has kept.
     Capture,
+    /// A task: `tid` is its id: see [`task_number`].
+    Task,
     /// A thread, and these are its words in a channel, by its index.
     History(usize),
     /// A kind that this version does not know.
     Unknown(u32),
+}
+
+impl SlotKind {
+    /// Whether it is the slot of a thread or of a task.
+    pub fn is_recorded(self) -> bool {
+        matches!(self, SlotKind::Thread | SlotKind::Task)
+    }
+
+    /// The kind of a slot whose owner has this id.
+    pub(super) fn of_id(tid: u32) -> SlotKind {
+        if is_task(tid) { SlotKind::Task } else { SlotKind::Thread }
+    }
+}
+
+/// Whether an id is that of a task, and not of a thread.
+pub fn is_task(tid: u32) -> bool {
+    task_number(tid).is_some()
+}
+
+/// The number of the task with this id; `None` if it is a thread.
+pub fn task_number(tid: u32) -> Option<u32> {
+    (tid & librip_format::TASK_ID != 0).then_some(tid & !librip_format::TASK_ID)
 }
 
 impl From<u32> for SlotKind {
@@ -48,6 +72,7 @@ impl From<u32> for SlotKind {
         match raw {
             librip_format::SLOT_KIND_THREAD => SlotKind::Thread,
             librip_format::SLOT_KIND_CAPTURE => SlotKind::Capture,
+            librip_format::SLOT_KIND_TASK => SlotKind::Task,
             _ => SlotKind::Unknown(raw),
         }
     }
@@ -105,6 +130,8 @@ pub struct Slot {
     pub spans: Vec<OpenSpan>,
     /// The number of table entries of open spans that changed while they were read.
     pub spans_in_flux: u32,
+    /// What is known of it besides, if it is a task's slot.
+    pub task: Option<Box<TaskState>>,
     /// When the owner recorded some of its words, oldest first.
     pub sampled: Vec<SampledTime>,
     /// The number of words reserved in the slot when it was read: the sequence of the next word.

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use crate::ring::{Slot, SlotState, Snapshot};
+use crate::ring::{Slot, SlotState, Snapshot, is_task};
 
 /// Whether a thread still exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +39,9 @@ pub fn threads<'a>(snapshot: &'a Snapshot, living: &HashSet<u32>, ended: &HashSe
         .iter()
         .enumerate()
         .map(|(position, slot)| {
-            let has_disappeared = !living.is_empty() && slot.pid == own_pid && !living.contains(&slot.tid)
-                || ended.contains(&slot.pid);
+            // A task is there as long as its process.
+            let is_gone = |tid: u32| !is_task(tid) && !living.is_empty() && !living.contains(&tid);
+            let has_disappeared = slot.pid == own_pid && is_gone(slot.tid) || ended.contains(&slot.pid);
             let state = match slot.state {
                 SlotState::Exited => ThreadState::Exited,
                 SlotState::Live | SlotState::Claiming if has_disappeared => ThreadState::Abandoned,

@@ -9,12 +9,12 @@ mod image;
 mod parts;
 
 pub use image::Image;
-pub use parts::{Call, Held, Module, Site, Slot};
+pub use parts::{Call, Held, Module, Site, Slot, Task};
 
 use crate::format::region::{CALLS, LOCK_NAMES, MODULES, SITES, SLOTS, STRINGS, TEXTS};
 use crate::format::{
     BYTE_ORDER, MACHINES, MAGIC, REGION_ALIGN, call_at, header_at, held_at, module_at, pack, region_at,
-    site_at, slot_at, slot_state, span_at, static_text_at,
+    site_at, slot_at, slot_state, span_at, static_text_at, task_at,
 };
 use image::{put16, put32, put64};
 
@@ -63,6 +63,10 @@ pub struct Ring {
     pub span_entries: u32,
     /// 0 or 16.
     pub sampled_times: u32,
+    /// Whether slots have a part for tasks.
+    pub has_tasks: bool,
+    /// Tasks without a slot.
+    pub tasks_refused: u64,
     /// Capacity for slots beyond those used.
     pub spare_slots: usize,
     pub modules: Vec<Module>,
@@ -117,6 +121,8 @@ impl Ring {
             slot_words: 64,
             span_entries: 0,
             sampled_times: 0,
+            has_tasks: false,
+            tasks_refused: 0,
             spare_slots: 2,
             modules: Vec::new(),
             sites: Vec::new(),
@@ -257,6 +263,8 @@ impl Ring {
         put32(bytes, header_at::SLOT_WORDS, self.slot_words);
         put32(bytes, header_at::SPAN_ENTRIES, self.span_entries);
         put32(bytes, header_at::SAMPLED_TIMES, self.sampled_times);
+        put32(bytes, header_at::TASK_LEN, self.task_len() as u32);
+        put64(bytes, header_at::TASKS_REFUSED, self.tasks_refused);
         put64(bytes, header_at::SLOT_LEN, self.slot_len() as u64);
         put64(bytes, header_at::FILE_LEN, file_len as u64);
         put64(bytes, header_at::REFUSED_FULL, self.refused_full);
@@ -316,14 +324,24 @@ impl Ring {
     fn slot_len(&self) -> usize {
         let spans_len = span_at::LEN * self.span_entries as usize;
         let times_len = if self.sampled_times == 0 { 0 } else { 8 + 16 * self.sampled_times as usize };
-        slot_at::LEN + 8 * self.slot_words as usize + spans_len + times_len + self.extra_bytes
+        slot_at::LEN
+            + 8 * self.slot_words as usize
+            + spans_len
+            + times_len
+            + self.task_len()
+            + self.extra_bytes
+    }
+
+    fn task_len(&self) -> usize {
+        if self.has_tasks { task_at::LEN } else { 0 }
     }
 
     /// One slot of this ring.
     pub fn slot_bytes(&self, slot: &Slot) -> Vec<u8> {
         let mut bytes = vec![0; slot_at::LEN];
         put32(&mut bytes, slot_at::STATE, slot.state);
-        put32(&mut bytes, slot_at::KIND, 1 + u32::from(slot.is_capture));
+        let kind = if slot.task.is_some() { 3 } else { 1 + u32::from(slot.is_capture) };
+        put32(&mut bytes, slot_at::KIND, kind);
         put32(&mut bytes, slot_at::GENERATION, slot.generation);
         put32(&mut bytes, slot_at::PID, slot.pid.unwrap_or(self.pid));
         put32(&mut bytes, slot_at::TID, slot.tid);
@@ -358,6 +376,10 @@ impl Ring {
                 put64(&mut bytes, times_at + 8 + 16 * index, sequence);
                 put64(&mut bytes, times_at + 16 + 16 * index, crate::checksum::sampled_time(sequence, ticks));
             }
+        }
+        if self.has_tasks {
+            let task = slot.task.clone().unwrap_or_default();
+            bytes.extend(task.bytes(self.slot_len() as u64));
         }
         bytes.resize(self.slot_len(), 0xee);
         bytes

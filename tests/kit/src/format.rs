@@ -33,7 +33,7 @@ macro_rules! structure {
 
 structure! {
     /// The header, at the start of the file.
-    header_at, 2912 bytes:
+    header_at, 2928 bytes:
     MAGIC 0 + 8,
     BYTE_ORDER 8 + 4,
     VERSION_MAJOR 12 + 2,
@@ -89,7 +89,10 @@ structure! {
     CAPTURES_REFUSED 2888 + 8,
     CHANNEL_ENTRIES 2896 + 4,
     SAMPLED_TIMES 2900 + 4,
-    CHANNELS_REFUSED 2904 + 8,
+    TASK_LEN 2904 + 4,
+    RESERVED 2908 + 4,
+    CHANNELS_REFUSED 2912 + 8,
+    TASKS_REFUSED 2920 + 8,
 }
 
 structure! {
@@ -174,6 +177,28 @@ structure! {
     OPERAND_COUNT 33 + 1,
     FLAGS 34 + 2,
     OPERAND_TYPES 36 + 12,
+}
+
+structure! {
+    /// The part of a slot that is there for tasks, at its end.
+    task_at, 256 bytes:
+    TURN 0 + 8,
+    SINCE 8 + 8,
+    POLLER 16 + 8,
+    WAKES 24 + 8,
+    WAKES_POLLED 32 + 8,
+    WOKEN 40 + 8,
+    LOCATION 48 + 8,
+    ORIGIN 56 + 8,
+    AWAITS 64 + 128,
+    ENTRY_TURNS 192 + 64,
+}
+
+structure! {
+    /// A future within a task.
+    await_at, 16 bytes:
+    PLACE 0 + 8,
+    TURN 8 + 8,
 }
 
 structure! {

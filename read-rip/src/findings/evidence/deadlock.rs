@@ -29,13 +29,27 @@ pub enum WaitEdge {
         /// The wait.
         join: JoinFact,
     },
+    /// It is a task that no worker of its executor can poll.
+    Worker {
+        /// The edge.
+        worker: WorkerFact,
+    },
 }
 impl WaitEdge {
+    /// The thread or task that waits.
+    pub fn thread(&self) -> ThreadId {
+        match self {
+            WaitEdge::Lock(edge) => edge.wait.thread,
+            WaitEdge::Join { join } => join.thread,
+            WaitEdge::Worker { worker } => worker.task,
+        }
+    }
+
     /// The wait for a lock, if it is one.
     pub fn of_lock(&self) -> Option<&LockEdge> {
         match self {
             WaitEdge::Lock(edge) => Some(edge),
-            WaitEdge::Join { .. } => None,
+            WaitEdge::Join { .. } | WaitEdge::Worker { .. } => None,
         }
     }
 }
@@ -56,4 +70,19 @@ pub enum Blocker {
     Holder(HoldFact),
     /// This thread waits to acquire the lock exclusively, and later readers queue after it.
     QueuedWriter(ThreadId),
+    /// Nobody holds the lock. The first in line is a future of this task, which the task does not poll.
+    LeftOut(WaitFact),
+}
+/// A task that has to be polled, and a worker of its executor that does not return from the poll of another task. All
+/// other workers are blocked in such polls too.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct WorkerFact {
+    /// The task that waits for a worker.
+    pub task: ThreadId,
+    /// The worker.
+    pub worker: ThreadId,
+    /// The task that it polls.
+    pub polled: ThreadId,
+    /// How many workers the executor has.
+    pub workers: u32,
 }

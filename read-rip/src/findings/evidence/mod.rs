@@ -12,6 +12,7 @@
 //! | `order` | orders of acquisition in which threads can block one another |
 //! | `livelock` | threads that run and make no progress |
 //! | `standstill` | threads that wait for what does not move, and holders that do nothing |
+//! | `tasks` | tasks that nobody polls, and polls that do not return |
 //! | `contention` | locks and lines at which threads queue |
 
 mod contention;
@@ -22,6 +23,7 @@ mod lost_owner;
 mod misuse;
 mod order;
 mod standstill;
+mod tasks;
 
 use serde::Serialize;
 
@@ -33,6 +35,7 @@ pub use lost_owner::*;
 pub use misuse::*;
 pub use order::*;
 pub use standstill::*;
+pub use tasks::*;
 
 /// What a finding is based on. Each analysis has its own type.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,6 +56,8 @@ pub enum Evidence {
     Standstill(Standstill),
     Abandoned(Abandoned),
     Unheard(Unheard),
+    BusyRuntime(BusyRuntime),
+    Unpolled(Unpolled),
     Stall(Stall),
     Queue(Queue),
     IdleHolder(IdleHolder),

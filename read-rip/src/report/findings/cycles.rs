@@ -3,7 +3,9 @@
 use super::words::{Paragraph, Words, agree, and_more, in_parentheses, more_threads, shared, threads};
 use crate::findings::{
     Blocker, BusyLoops, JoinFact, LockEdge, MutualFailure, OrderCycle, OrderEdge, WaitCycle, WaitEdge,
+    WorkerFact,
 };
+use crate::locks::ThreadId;
 
 pub(super) fn wait_cycle(words: &mut Words<'_>, cycle: &WaitCycle) -> Paragraph {
     let lasting = words.lasting(", for ", cycle.for_ns);
@@ -12,6 +14,9 @@ pub(super) fn wait_cycle(words: &mut Words<'_>, cycle: &WaitCycle) -> Paragraph 
             WaitEdge::Lock(edge) => {
                 let thread = words.thread(edge.wait.thread);
                 match words.is_once(edge.wait.lock) {
+                    _ if matches!(edge.blocker, Blocker::LeftOut(_)) => format!(
+                        "{thread} waits for a lock that another future of its own is next to get{lasting}"
+                    ),
                     _ if words.is_refused(edge.wait.lock) => {
                         format!("the kernel has refused a mutex to {thread}, which sleeps for good{lasting}")
                     }
@@ -22,8 +27,14 @@ pub(super) fn wait_cycle(words: &mut Words<'_>, cycle: &WaitCycle) -> Paragraph 
             WaitEdge::Join { join } => {
                 format!("{} waits for its own end{lasting}", words.thread(join.thread))
             }
+            WaitEdge::Worker { worker } => {
+                format!("{} waits for the worker that polls it{lasting}", words.thread(worker.task))
+            }
         },
-        _ => format!("{} wait for one another{lasting}", threads(cycle.threads)),
+        edges => {
+            let members: Vec<ThreadId> = edges.iter().map(WaitEdge::thread).collect();
+            format!("{} wait for one another{lasting}", words.members(&members, cycle.threads))
+        }
     };
     let mut evidence: Vec<String> = cycle.edges.iter().map(|edge| wait_edge(words, edge)).collect();
     let unlisted = cycle.threads.saturating_sub(cycle.edges.len());
@@ -45,6 +56,7 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
     let LockEdge { wait, blocker } = match edge {
         WaitEdge::Lock(edge) => edge,
         WaitEdge::Join { join } => return join_edge(words, join),
+        WaitEdge::Worker { worker } => return worker_edge(words, worker),
     };
     let thread = words.thread(wait.thread);
     if words.is_refused(wait.lock) {
@@ -65,6 +77,16 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
             let held = words.verbs(hold.lock).held;
             format!("{held}{shared} by {holder}{lasting}{}", words.acquired(hold))
         }
+        Blocker::LeftOut(first) => {
+            let whose =
+                if first.thread == wait.thread { "it".to_owned() } else { words.thread(first.thread) };
+            format!(
+                "which nobody holds: the first in line is another future of {whose}, which waits at {}{}, and is not \
+                 polled",
+                words.location(first.location),
+                words.lasting(" for ", first.for_ns)
+            )
+        }
         Blocker::QueuedWriter(writer) => {
             format!("queued after {}, which waits to acquire it exclusively", words.thread(*writer))
         }
@@ -77,6 +99,19 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
     }
     let but = words.contradiction(wait.thread);
     format!("{thread} waits for {lock}{mode} at {location}{limit}, {blocked_by}{but}")
+}
+
+fn worker_edge(words: &Words<'_>, edge: &WorkerFact) -> String {
+    let all = match edge.workers {
+        1 => "the only worker".to_owned(),
+        workers => format!("all {workers} workers are in such polls; one"),
+    };
+    format!(
+        "{} goes on only if a worker of its executor polls it, and {all}, {}, does not return from the poll of {}",
+        words.thread(edge.task),
+        words.thread(edge.worker),
+        words.thread(edge.polled)
+    )
 }
 
 fn join_edge(words: &Words<'_>, join: &JoinFact) -> String {

@@ -18,6 +18,7 @@ mod remarks;
 mod roles;
 mod sentences;
 mod snippets;
+mod tasks;
 mod waits;
 mod words;
 

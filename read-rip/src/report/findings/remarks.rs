@@ -75,6 +75,14 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
             "nothing recorded when these waits began: they may be short (a longer --window says more)"
         }
         Doubt::UnrecordedWaker => "a signal handler, a timer, or another process may wake them",
+        Doubt::OtherBranch => {
+            "something else may wake a task: a time limit, or another branch of a `select!` or a `join!`"
+        }
+        Doubt::UntracedFuture => {
+            "a future waits or holds a lock that belongs to no recorded task, so any thread may poll it: spawn it with \
+             `librip::task::traced`"
+        }
+        Doubt::UnrecordedWorker => "a thread that records nothing may poll these tasks",
         Doubt::LockUnknown => {
             "plain marks do not identify a lock: several locks may be acquired at this line"
         }
@@ -86,6 +94,13 @@ pub(in crate::report) fn premise(premise: Premise) -> &'static str {
     match premise {
         Premise::MemoryIntact => {
             "the memory of these locks is as the C library left it: it says who owns them, and nothing recorded it"
+        }
+        Premise::WorkersBlock => {
+            "none of these polls has handed its worker over, as tokio's `block_in_place` does"
+        }
+        Premise::GuardStays => {
+            "a guard that borrows its lock stays in the task that acquired the lock; only a guard of a static can be \
+             sent to another one"
         }
         Premise::OwnerReleases => {
             "no other thread releases what these threads acquired: nothing enforces it, and POSIX and `lock_api` \
@@ -116,6 +131,22 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
         }
         Advice::ReleaseBeforeCall => {
             "release the lock before the call that acquires it again, or pass the guard to that call"
+        }
+        Advice::AbortATask => "to end a task (`abort`) drops its guards, and frees those that wait for it",
+        Advice::PollOrDrop => {
+            "do not await in one branch while another future of this task may hold the lock or stand in line for it: \
+             drop that future first, poll both with `join!`, or spawn it as a task of its own"
+        }
+        Advice::NoThreadLocksOverAwait => {
+            "hold no lock of threads (std, parking_lot) over an await: release it first, or use an async lock"
+        }
+        Advice::MoveBlockingWork => {
+            "let what blocks or computes for long run with `spawn_blocking` or on a thread of its own, and yield in \
+             long loops; for a pool, allow more threads or let its calls wait for less"
+        }
+        Advice::FindExecutor => {
+            "find out who should poll these tasks: a `LocalSet` or a `FuturesUnordered` that is not awaited, a \
+             `block_on` that has returned, or an executor without threads"
         }
         Advice::EndTheProcess => "only ending the process frees these threads",
         Advice::CheckExits => {

@@ -84,6 +84,15 @@ impl Roles<'_> {
                 let thread = self.words.thread(unheard.signaller);
                 self.other(unheard.signalled_at, format!("{thread} signals it here, and nobody waits"));
             }
+            Evidence::BusyRuntime(busy) => {
+                for poll in &busy.polls {
+                    let task = self.words.thread(poll.task);
+                    poll.location
+                        .iter()
+                        .for_each(|&at| self.main(at, format!("{task} was last here, in its poll")));
+                }
+            }
+            Evidence::Unpolled(_) => {}
             Evidence::Queue(queue) => {
                 queue.holder.iter().for_each(|holder| self.hold(&holder.hold));
                 self.waiters(&queue.waiters);
@@ -124,10 +133,20 @@ impl Roles<'_> {
         match edge {
             WaitEdge::Lock(edge) => {
                 self.wait(&edge.wait);
-                if let Blocker::Holder(hold) = &edge.blocker {
-                    self.hold(hold);
+                match &edge.blocker {
+                    Blocker::Holder(hold) => self.hold(hold),
+                    Blocker::LeftOut(first) => {
+                        let label = format!(
+                            "another future of {} is first in line here",
+                            self.words.thread(first.thread)
+                        );
+                        self.main(first.location, label);
+                    }
+                    Blocker::QueuedWriter(_) => {}
                 }
             }
+            // It has no line of its own: the next edge has that of the poll.
+            WaitEdge::Worker { .. } => {}
             WaitEdge::Join { join } => {
                 let (thread, joined) = (self.words.thread(join.thread), self.words.thread(join.joined));
                 self.main(join.location, format!("{thread} waits for the end of {joined} here"));

@@ -4,7 +4,7 @@
 //! share, and the other files have the evidence, by topic.
 
 use super::words::{Paragraph, Words};
-use super::{cycles, holders, misuse, queues, waits};
+use super::{cycles, holders, misuse, queues, tasks, waits};
 use crate::findings::{Evidence, Finding};
 use crate::report::names::LockNames;
 
@@ -27,6 +27,8 @@ pub(in crate::report) fn paragraph(finding: &Finding, names: &LockNames<'_>) -> 
         Evidence::Standstill(of) => waits::standstill(&mut words, of),
         Evidence::Abandoned(of) => waits::abandoned(&mut words, of),
         Evidence::Unheard(of) => waits::unheard(&mut words, of),
+        Evidence::BusyRuntime(of) => tasks::busy_runtime(&words, of),
+        Evidence::Unpolled(of) => tasks::unpolled(&words, of),
         Evidence::Stall(of) => waits::stall(&words, of),
         Evidence::Queue(queue) => queues::queue(&mut words, queue),
         Evidence::Overtaken(overtaken) => queues::overtaken(&mut words, overtaken),

@@ -47,6 +47,17 @@ impl<'a> Words<'a> {
         self.names.thread(thread)
     }
 
+    /// `2 threads`, `2 tasks`, or `1 task and 1 thread`. `all` is how many there are, of which these are known.
+    pub(super) fn members(&self, known: &[ThreadId], all: usize) -> String {
+        let tasks = known.iter().filter(|&&id| self.names.model.threads[id].task.is_some()).count();
+        let others = all.saturating_sub(tasks);
+        match (tasks, others) {
+            (0, _) => threads(all),
+            (_, 0) => counted(tasks as u64, "task"),
+            _ => format!("{} and {}", counted(tasks as u64, "task"), threads(others)),
+        }
+    }
+
     pub(super) fn location(&self, location: LocationId) -> String {
         self.names.location(location)
     }
@@ -184,7 +195,7 @@ pub(super) fn in_parentheses(is_shared: bool) -> &'static str {
     if is_shared { " (shared)" } else { "" }
 }
 
-fn is_known(duration_ns: Option<u64>) -> bool {
+pub(super) fn is_known(duration_ns: Option<u64>) -> bool {
     duration_ns.is_some_and(|duration_ns| duration_ns > 0)
 }
 

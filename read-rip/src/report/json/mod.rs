@@ -15,6 +15,7 @@ mod locks;
 mod log;
 mod ring;
 mod standing;
+mod tasks;
 mod threads;
 mod writer;
 

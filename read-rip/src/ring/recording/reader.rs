@@ -256,7 +256,7 @@ fn owner(head: &Bytes<'_>) -> Slot {
     Slot {
         index: head.u64(0),
         state: SlotState::Exited,
-        kind: channel(head).map_or(SlotKind::Thread, SlotKind::History),
+        kind: channel(head).map_or_else(|| SlotKind::of_id(head.u32(44)), SlotKind::History),
         generation: head.u32(32),
         pid: head.u32(40),
         tid: head.u32(44),
@@ -274,6 +274,7 @@ fn owner(head: &Bytes<'_>) -> Slot {
         spans: Vec::new(),
         spans_in_flux: 0,
         sampled: Vec::new(),
+        task: None,
         first_sequence: 0,
         count: 0,
         words_from: 0,

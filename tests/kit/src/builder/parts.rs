@@ -5,7 +5,7 @@
 use super::BIAS;
 use super::image::{put16, put32, put64};
 use crate::checksum;
-use crate::format::{call_at, held, lock_name_at, module_at, pack, site_at, slot_state};
+use crate::format::{await_at, call_at, held, lock_name_at, module_at, pack, site_at, slot_state, task_at};
 
 /// A program or library.
 #[derive(Clone, Debug)]
@@ -171,6 +171,8 @@ pub struct Slot {
     pub is_named: bool,
     /// A copy that the program has kept.
     pub is_capture: bool,
+    /// It is a task. The ring must have [tasks](super::Ring::has_tasks).
+    pub task: Option<Task>,
     pub first_sequence: u64,
     pub count: u64,
     /// Entries of the held-lock table: lock, meta, since.
@@ -196,6 +198,7 @@ impl Slot {
             name: name.into(),
             is_named: false,
             is_capture: false,
+            task: None,
             first_sequence: 0,
             count: 0,
             held: Vec::new(),
@@ -204,6 +207,11 @@ impl Slot {
             sampled: Vec::new(),
             words: Vec::new(),
         }
+    }
+
+    /// A task with this number.
+    pub fn task(name: &str, number: u32, task: Task) -> Slot {
+        Slot { task: Some(task), ..Slot::thread(name, number | 1 << 31) }
     }
 
     /// The same, starting with this sequence: the earlier ones belong to a former owner.
@@ -263,6 +271,71 @@ impl Slot {
         self.name = name.into();
         self.first_sequence = self.count;
         self
+    }
+}
+
+/// What the slot of a task says besides.
+#[derive(Clone, Debug, Default)]
+pub struct Task {
+    /// 1: an async task, 2: a call that blocks, 3: a coroutine.
+    pub kind: u64,
+    pub is_local: bool,
+    pub counts_wakes: bool,
+    pub workers: u64,
+    pub runtime: u64,
+    /// The address of its location.
+    pub location: u64,
+    pub turn: u64,
+    /// Ticks, and whether they are exact.
+    pub since: Option<(u64, bool)>,
+    /// How many slots after this one the slot is from which it is polled.
+    pub poller: Option<i64>,
+    pub wakes: u64,
+    pub wakes_polled: u64,
+    /// How many can wake it.
+    pub wakers: Option<u64>,
+    /// When it was woken first since the last poll, ticks.
+    pub woken: Option<u64>,
+    /// Futures: location, index of the outer one, the turn in which it was polled last.
+    pub awaits: Vec<(u64, Option<u64>, u64)>,
+    /// For each entry of the held-lock table: the turn, whether with the task's own waker, and the future.
+    pub entry_turns: Vec<(u64, bool, Option<u64>)>,
+}
+
+impl Task {
+    /// An async task that was never polled.
+    pub fn new() -> Task {
+        Task { kind: 1, ..Task::default() }
+    }
+
+    pub(super) fn bytes(&self, slot_len: u64) -> Vec<u8> {
+        let mut bytes = vec![0; task_at::LEN];
+        let flags = u64::from(self.is_local) << 8 | u64::from(self.counts_wakes) << 9;
+        put64(&mut bytes, task_at::TURN, self.turn);
+        let poll = self.turn.div_ceil(2);
+        let since = self.since.map_or(0, |(ticks, is_exact)| ticks & !1 | u64::from(is_exact));
+        put64(&mut bytes, task_at::SINCE, if since == 0 { 0 } else { since | poll << 48 });
+        let distance = self.poller.map_or(1, |slots| slots * slot_len as i64);
+        put64(&mut bytes, task_at::POLLER, distance as u64);
+        put64(&mut bytes, task_at::WAKES, self.wakes);
+        let wakers = self.wakers.unwrap_or(0xffff);
+        put64(&mut bytes, task_at::WAKES_POLLED, self.wakes_polled | wakers << 48);
+        let woken = self.woken.map(|ticks| checksum::sampled_time(self.wakes_polled + 1, ticks | 1));
+        put64(&mut bytes, task_at::WOKEN, woken.unwrap_or(0));
+        put64(&mut bytes, task_at::LOCATION, self.location);
+        put64(&mut bytes, task_at::ORIGIN, self.kind | flags | self.workers << 16 | self.runtime << 32);
+        for (index, &(location, outer, turn)) in self.awaits.iter().enumerate() {
+            let at = task_at::AWAITS + index * await_at::LEN;
+            let place = location | outer.map_or(0, |outer| outer + 1) << 48;
+            put64(&mut bytes, at + await_at::PLACE, place);
+            put64(&mut bytes, at + await_at::TURN, checksum::sampled_time(place, turn));
+        }
+        for (index, &(turn, is_direct, future)) in self.entry_turns.iter().enumerate() {
+            let future = future.map_or(0, |future| future + 1);
+            let entry = turn | u64::from(is_direct) << 27 | future << 28;
+            put32(&mut bytes, task_at::ENTRY_TURNS + 4 * index, entry as u32);
+        }
+        bytes
     }
 }
 

@@ -46,7 +46,8 @@ fn the_header_and_its_regions_are_as_in_the_format_crate() {
         REFUSED_FILTER threads_refused_filter,
         SPAN_OVERFLOWS span_overflows,
         CAPTURES_REFUSED captures_refused,
-        CHANNEL_ENTRIES channel_entries, SAMPLED_TIMES sampled_times, CHANNELS_REFUSED channels_refused,
+        CHANNEL_ENTRIES channel_entries, SAMPLED_TIMES sampled_times, TASK_LEN task_len_bytes,
+        RESERVED reserved, CHANNELS_REFUSED channels_refused, TASKS_REFUSED tasks_refused,
     }
     compare! { incident_at, Incident:
         KIND kind, COUNT count, PID pid, TID tid, LOCK lock, CALLER caller, BOOTTIME boottime_ns,
@@ -97,6 +98,11 @@ fn the_slot_and_its_held_lock_table_are_as_in_the_format_crate() {
         JOINER_SLOT joiner_slot, HELD_OVERFLOWED held_overflowed, FLAGS flags, NAME name,
         JOINER_COUNT joiner_count, HELD held, CREATOR_COUNT creator_count, COUNT count,
     }
+    compare! { task_at, TaskPart:
+        TURN turn, SINCE since, POLLER poller, WAKES wakes, WAKES_POLLED wakes_polled, WOKEN woken,
+        LOCATION location, ORIGIN origin, AWAITS awaits, ENTRY_TURNS entry_turns,
+    }
+    compare! { await_at, AwaitEntry: PLACE place, TURN turn, }
     compare! { held_at, HeldLock: LOCK lock, META meta, SINCE since, }
     compare! { span_at, OpenSpan: BEGIN begin, SINCE since, VALUE value, }
     assert_eq!(HELD_ENTRIES, librip_format::HELD_MAX);

@@ -9,7 +9,7 @@ use super::{Call, Damage, Module, Ring, Site, Slot};
 use crate::checksum;
 use crate::format::{
     BYTE_ORDER, MACHINES, MAGIC, REGION_ALIGN, REGIONS, call_at, header_at, lock_name_at, module_at,
-    name_state, operand, region, region_at, site_at, slot_at, span_at,
+    name_state, operand, region, region_at, site_at, slot_at, span_at, task_at,
 };
 
 macro_rules! require {
@@ -92,6 +92,7 @@ impl Ring {
         for (index, at) in slots.entries().enumerate() {
             let times = bytes.u32(header_at::SAMPLED_TIMES)? as usize;
             let end = at + bytes.u64(header_at::SLOT_LEN)? as usize;
+            let end = end - bytes.u32(header_at::TASK_LEN)? as usize;
             let slot = slot(&bytes, at, index, ring.slot_words, end - 16 * times..end)?;
             match slot.is_capture {
                 true => ring.captures.push(slot),
@@ -150,9 +151,11 @@ fn check_header(bytes: &Bytes) -> Result<(), Damage> {
     require!(channels == 0 || channels == 8, "{channels} channels");
     let times = u64::from(bytes.u32(header_at::SAMPLED_TIMES)?);
     require!(times == 0 || times == 16, "{times} sampled times");
+    let task_len = u64::from(bytes.u32(header_at::TASK_LEN)?);
+    require!(task_len == 0 || task_len == task_at::LEN as u64, "{task_len} bytes for tasks");
     let words_len = slot_at::LEN as u64 + 8 * u64::from(words);
     let times_len = if times == 0 { 0 } else { 8 + 16 * times };
-    let expected = words_len + span_at::LEN as u64 * spans + 8 * channels + times_len;
+    let expected = words_len + span_at::LEN as u64 * spans + 8 * channels + times_len + task_len;
     require!(slot_len == expected, "slot length {slot_len}");
     require!(region(bytes, region::SLOTS)?.entry_len as u64 == slot_len, "slot entries");
     Ok(())

@@ -117,7 +117,10 @@ pub(super) fn slot(
     };
     if matches!(state, State::Live | State::Exited) {
         let kind = bytes.u32(at + slot_at::KIND)?;
-        require!(kind == 1 || kind == 2 && state == State::Exited, "slot {index} has kind {kind}");
+        require!(
+            kind == 1 || kind == 2 && state == State::Exited || kind == 3,
+            "slot {index} has kind {kind}"
+        );
         require!(slot.first_sequence <= slot.count, "slot {index} begins after its count");
         let is_counted = slot.sampled.iter().all(|&(sequence, _)| sequence < slot.count);
         require!(is_counted, "slot {index} has the time of a word after its count");

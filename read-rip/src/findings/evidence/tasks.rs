@@ -1,0 +1,71 @@
+//! Tasks that nobody polls, and polls that do not return.
+
+use serde::Serialize;
+
+use crate::locations::LocationId;
+use crate::locks::ThreadId;
+
+/// An executor all of whose workers are in polls that do not return, while tasks wait to be polled.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BusyRuntime {
+    /// The number of the executor.
+    pub runtime: u32,
+    /// How many of its workers are in such polls, or how many calls run on its pool for calls that block.
+    pub workers: usize,
+    /// How many workers it has; 0 if that is not known.
+    pub of_workers: usize,
+    /// Whether it is its pool for calls that block.
+    #[serde(rename = "blocking")]
+    pub is_blocking: bool,
+    /// The polls, the longest first. Of many the first ones.
+    pub polls: Vec<PollFact>,
+    /// The tasks that were woken or made since, and wait to be polled.
+    pub ready: ReadyTasks,
+}
+/// A poll that does not return.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PollFact {
+    /// The task.
+    pub task: ThreadId,
+    /// The thread that polls it; `None` if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadId>,
+    /// Where the task was last, by its marks; `None` if it has made none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<LocationId>,
+    /// For how long; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+    /// The length may be too long: the clock was read before the poll.
+    #[serde(rename = "at_most")]
+    pub is_at_most: bool,
+}
+/// Tasks that were woken, or made, and were not polled since.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReadyTasks {
+    /// How many.
+    pub count: usize,
+    /// The first of them, those that have waited longest first.
+    pub first: Vec<ReadyTask>,
+}
+/// A task that was woken, or made, and was not polled since.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ReadyTask {
+    /// The task.
+    pub task: ThreadId,
+    /// It was never polled.
+    #[serde(rename = "new")]
+    pub is_new: bool,
+    /// For how long it has waited; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+}
+/// Tasks that were woken, and that nobody polls.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unpolled {
+    /// The tasks.
+    pub ready: ReadyTasks,
+    /// The task that polls the first of them, if it is part of another task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outer: Option<ThreadId>,
+}

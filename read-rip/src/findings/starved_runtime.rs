@@ -1,0 +1,194 @@
+//! Executors whose threads are all in polls, or calls, that do not return.
+//!
+//! # Question
+//!
+//! Which tasks were woken or made, and cannot be polled, because every worker of their executor is busy with one task?
+//!
+//! # Method
+//!
+//! A task says which executor it belongs to, and how many workers that has. If as many threads are in polls of its tasks,
+//! and each of these polls is the same in two readings and began at least a tenth of `threshold` ago, then no other task of it was
+//! polled since: `starved-runtime`. It is proven if a task was woken or made before, and waits as long. If only some
+//! workers are in such polls, that is `long-poll`. A pool for calls that block has as many threads as its executor
+//! likes: calls that have waited for as long, while others run for as long, say that it has no more.
+//!
+//! # Blind spots
+//!
+//! A task that is not traced occupies a worker too, and is not seen: then fewer polls than workers are known, and there
+//! is no finding. A dead process shows polls whose beginning may have been recorded too early: their times are upper
+//! limits.
+//!
+//! # Example output
+//!
+//! ```text
+//! proven starved-runtime: all 2 workers of an executor are in polls that do not return, and 3 tasks wait
+//!     tokio-rt-worker[12] has polled resize[task 4] for 3.0 s, last at resize image.rs:40; it runs
+//!     tokio-rt-worker[13] has polled resize[task 5] for 3.0 s, last at resize image.rs:40; it runs
+//!     ping[task 6] was woken and is not polled, for 2.9 s
+//! ```
+
+use super::evidence::{BusyRuntime, Evidence, PollFact, ReadyTask, ReadyTasks};
+use super::finding::{Analysis, Finding};
+use super::kind::{Advice, Confidence, Kind, Premise};
+use super::task_waits::task_of;
+use super::view::{Length, View};
+use crate::hash::{HashMap, HashSet};
+use crate::locks::{TaskFacts, ThreadId};
+use crate::ring::{Runtime, TaskKind};
+
+/// See the file's description.
+pub(super) struct StarvedRuntime;
+
+/// A poll or a ready task is long if it lasts for one part of the threshold in this many: an executor's threads are few,
+/// and a poll should take microseconds.
+const PART: u64 = 10;
+
+/// So many polls and tasks are evidence.
+const LISTED_MAX: usize = 5;
+
+/// The tasks of an executor, or the calls of its pool.
+#[derive(Default)]
+struct Tasks {
+    /// In a poll that does not return: the task, and since when.
+    polled: Vec<ThreadId>,
+    /// Ready to be polled for long.
+    ready: Vec<ThreadId>,
+}
+
+impl Analysis for StarvedRuntime {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+        let is_polled =
+            |id: ThreadId| task_of(&view.now.threads[id]).is_some_and(|task| is_long_poll(view, task));
+        for ((_, runtime, is_blocking), tasks) in by_runtime(view, is_polled, |id| is_long_ready(view, id)) {
+            let workers = if is_blocking { tasks.polled.len() } else { tasks.workers(view) };
+            let are_all = is_blocking || runtime.workers > 0 && workers >= runtime.workers as usize;
+            // A call on a pool may take as long as it likes, until others wait for its thread.
+            if workers > 0 && (!is_blocking || !tasks.ready.is_empty()) {
+                found.push(finding(view, runtime, is_blocking, are_all, workers, tasks));
+            }
+        }
+    }
+}
+
+impl Tasks {
+    /// How many threads are in these polls.
+    fn workers(&self, view: &View<'_>) -> usize {
+        let thread = |&id: &ThreadId| task_of(&view.now.threads[id]).and_then(|task| task.thread);
+        self.polled.iter().map(thread).collect::<HashSet<_>>().len()
+    }
+}
+
+/// The process, the executor, and whether it is its pool for calls that block.
+type Key = (u32, Runtime, bool);
+
+/// The tasks of each executor that are polled, and those that are ready.
+fn by_runtime(
+    view: &View<'_>,
+    is_polled: impl Fn(ThreadId) -> bool,
+    is_ready: impl Fn(ThreadId) -> bool,
+) -> Vec<(Key, Tasks)> {
+    let mut all: HashMap<Key, Tasks> = HashMap::default();
+    for (id, thread) in view.now.threads.iter().enumerate() {
+        let Some((task, runtime)) = task_of(thread).and_then(|task| Some((task, task.runtime?))) else {
+            continue;
+        };
+        // The number of workers is that of the executor when the task was made.
+        let key = (thread.pid, runtime, task.kind == TaskKind::Blocking);
+        if task.is_polled && is_polled(id) {
+            all.entry(key).or_default().polled.push(id);
+        } else if !task.is_polled && is_ready(id) {
+            all.entry(key).or_default().ready.push(id);
+        }
+    }
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.sort_unstable_by_key(|&(key, _)| key);
+    all
+}
+
+/// How many executors had all of their workers in polls while tasks were ready. That is normal for a moment.
+pub(super) fn saturated(view: &View<'_>) -> usize {
+    let is_ready = |id: ThreadId| task_of(&view.now.threads[id]).is_some_and(TaskFacts::is_ready);
+    let all = by_runtime(view, |_| true, is_ready);
+    let is_saturated = |((_, runtime, is_blocking), tasks): &&(Key, Tasks)| {
+        let has_all = runtime.workers > 0 && tasks.workers(view) >= runtime.workers as usize;
+        !is_blocking && has_all && !tasks.ready.is_empty()
+    };
+    all.iter().filter(is_saturated).count()
+}
+
+fn finding(
+    view: &View<'_>,
+    runtime: Runtime,
+    is_blocking: bool,
+    are_all: bool,
+    workers: usize,
+    tasks: Tasks,
+) -> Finding {
+    let mut polls: Vec<PollFact> = tasks.polled.iter().map(|&id| poll_fact(view, id)).collect();
+    polls.sort_by_key(|poll| std::cmp::Reverse(poll.for_ns));
+    polls.truncate(LISTED_MAX);
+    let since_ns = tasks.polled.iter().filter_map(|&id| task_of(&view.now.threads[id])?.since_ns).max();
+    let ready = ready_tasks(view, tasks.ready);
+    let hurt = ready.count.max(1);
+    // How many threads a pool may have is not recorded. Without a task that waits, nobody may be hurt.
+    let is_proven = are_all && !is_blocking && ready.count > 0;
+    let evidence = Evidence::BusyRuntime(BusyRuntime {
+        runtime: runtime.number,
+        workers,
+        of_workers: if is_blocking { workers } else { runtime.workers as usize },
+        is_blocking,
+        polls,
+        ready,
+    });
+    let kind = if are_all { Kind::StarvedRuntime } else { Kind::LongPoll };
+    let confidence = if is_proven { Confidence::Proven } else { Confidence::Suspected };
+    let mut finding = Finding::new(kind, confidence, evidence, Advice::MoveBlockingWork);
+    if confidence == Confidence::Proven {
+        finding.premises.push(Premise::WorkersBlock);
+    }
+    finding.threads_hurt = hurt;
+    finding.since_ns = since_ns;
+    finding
+}
+
+fn poll_fact(view: &View<'_>, id: ThreadId) -> PollFact {
+    let thread = &view.now.threads[id];
+    let task = task_of(thread);
+    let since_ns = task.and_then(|task| task.since_ns);
+    PollFact {
+        task: id,
+        thread: task.and_then(|task| task.thread),
+        location: thread.wait.as_ref().map(|wait| wait.location).or(thread.last),
+        for_ns: view.ago_ns(since_ns),
+        is_at_most: task.is_some_and(|task| !task.is_since_exact),
+    }
+}
+
+/// Whether a task is in a poll that was the same in two readings, and has lasted for long.
+fn is_long_poll(view: &View<'_>, task: &TaskFacts) -> bool {
+    task.is_steady && view.length(task.since_ns, view.threshold_ns / PART) == Length::Long
+}
+
+/// Whether a task has been ready to be polled for long.
+pub(super) fn is_long_ready(view: &View<'_>, id: ThreadId) -> bool {
+    let thread = &view.now.threads[id];
+    let Some(task) = task_of(thread).filter(|task| task.is_ready() && task.is_steady) else { return false };
+    view.length(task.ready_ns(thread.claimed_ns), view.threshold_ns / PART) == Length::Long
+}
+
+/// Tasks that are ready, as evidence.
+pub(super) fn ready_tasks(view: &View<'_>, tasks: Vec<ThreadId>) -> ReadyTasks {
+    let count = tasks.len();
+    let mut first: Vec<ReadyTask> = tasks
+        .into_iter()
+        .map(|id| {
+            let thread = &view.now.threads[id];
+            let task = task_of(thread);
+            let since_ns = task.and_then(|task| task.ready_ns(thread.claimed_ns));
+            ReadyTask { task: id, is_new: task.is_some_and(TaskFacts::is_new), for_ns: view.ago_ns(since_ns) }
+        })
+        .collect();
+    first.sort_by_key(|one| (std::cmp::Reverse(one.for_ns), one.task));
+    first.truncate(LISTED_MAX);
+    ReadyTasks { count, first }
+}

@@ -1,0 +1,140 @@
+//! What differs for tasks in the graph of waits: who can let a task go on, locks that a future stands in line for
+//! without being polled, and executors whose workers are all blocked.
+//!
+//! `deadlock` has the graph. Nothing here searches for cycles.
+//!
+//! # When the wait of a task is certain
+//!
+//! A task may wait in several places at once, and the record knows the locks alone: a time limit or another branch of a
+//! `select!` may wake it too. But whoever can wake a task keeps a clone of its waker. If there are no more clones than
+//! futures that wait for locks, each polled with the task's own waker, then only these locks can wake it
+//! ([`TaskFacts::has_no_other_wakers`]). The wait of a task for one lock is certain then.
+//!
+//! # A future that is left out
+//!
+//! A lock that nobody holds, and for which tasks wait, was given to the first in line. If that is a future of a task
+//! which was not polled in the task's last poll, and nobody has woken the task since, then the lock is as good as held
+//! by this task: only its own code can poll the future. The first in line is the wait that began first.
+//!
+//! # A task that no worker can poll
+//!
+//! A suspended task goes on only if a worker of its executor polls it. If every worker is in a poll that waits for a
+//! lock, the task waits for all of them to return, or for one: an edge to each poll is a premise of a deadlock only if
+//! all of them are part of it, which `deadlock` checks.
+
+use super::view::View;
+use crate::hash::HashMap;
+use crate::locks::{HoldState, Lock, LockId, TaskFacts, TaskWait, ThreadId, ThreadLocks};
+use crate::ring::{Runtime, TaskKind};
+use crate::threads::ThreadState;
+
+/// A wait of a future that its task leaves out, and that stands first in line for a lock that nobody holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeftOut {
+    pub(super) wait: TaskWait,
+}
+
+/// The facts of a task that exists.
+pub(super) fn task_of(thread: &ThreadLocks) -> Option<&TaskFacts> {
+    thread.task.as_deref().filter(|_| thread.state == ThreadState::Present)
+}
+
+/// For each lock that nobody holds: the future that is first in line for it and is left out, if that is so.
+pub(super) fn left_out(view: &View<'_>, lock: LockId) -> Option<LeftOut> {
+    let model = view.now;
+    let of: &Lock = &model.locks[lock];
+    let is_free =
+        of.holders.is_empty() && of.possible_holders.iter().all(|it| it.state == HoldState::Destroyed);
+    if !is_free || of.waiters.is_empty() {
+        return None;
+    }
+    // The first in line. If a time is not known, only waits of one task have an order: that of its table.
+    let waits = of.waiters.iter().map(|wait| wait.thread);
+    let mut first: Option<TaskWait> = None;
+    let mut tasks: Vec<ThreadId> = waits.collect();
+    tasks.sort_unstable();
+    tasks.dedup();
+    let is_one = tasks.len() == 1;
+    for &task in &tasks {
+        let facts = task_of(&model.threads[task])?;
+        for wait in facts.waits.iter().filter(|wait| wait.is_for_lock && wait.wait.lock == lock) {
+            let is_earlier = match (wait.wait.since_ns, first.map(|first| first.wait.since_ns)) {
+                (_, None) => true,
+                (Some(since), Some(Some(first))) => since < first,
+                _ if is_one => false,
+                // Nobody knows who was first.
+                _ => return None,
+            };
+            if is_earlier {
+                first = Some(*wait);
+            }
+        }
+    }
+    let wait = first?;
+    let facts = task_of(&model.threads[wait.wait.thread])?;
+    let is_asleep = !facts.is_polled && facts.is_steady && facts.wakes == 0;
+    let is_left = wait.is_polled == Some(false) || facts.is_left_out(wait.future);
+    (is_asleep && is_left && wait.wait.is_steady).then_some(LeftOut { wait })
+}
+
+/// Whether something else than locks may let a task go on, or the code that runs on a thread is not what waits.
+pub(super) enum Wakers {
+    /// Only what it waits for.
+    None,
+    /// Something else too, or that is not known.
+    Others,
+    /// A future of no known task waits.
+    Untraced,
+}
+
+/// Who can end the wait of a thread or a task.
+pub(super) fn wakers(thread: &ThreadLocks, is_of_future: bool) -> Wakers {
+    match (&thread.task, is_of_future) {
+        (_, false) => Wakers::None,
+        (None, true) => Wakers::Untraced,
+        (Some(task), true) => {
+            let polled = task.waits.iter().filter(|wait| wait.is_polled != Some(false));
+            if task.has_no_other_wakers() && polled.count() == 1 { Wakers::None } else { Wakers::Others }
+        }
+    }
+}
+
+/// An executor every worker of which is in a poll of a task that waits for a lock by blocking its thread.
+#[derive(Debug)]
+pub(super) struct BlockedRuntime {
+    pub(super) workers: u32,
+    /// The polls: the task, and the worker.
+    pub(super) polls: Vec<(ThreadId, ThreadId)>,
+}
+
+/// The executors whose workers are all blocked, and which executor each suspended task belongs to.
+pub(super) fn blocked_runtimes(view: &View<'_>) -> HashMap<(u32, Runtime), BlockedRuntime> {
+    let mut polls: HashMap<(u32, Runtime), Vec<(ThreadId, ThreadId)>> = HashMap::default();
+    for (id, thread) in view.now.threads.iter().enumerate() {
+        let Some(task) = task_of(thread) else { continue };
+        let blocks = thread.wait.as_ref().is_some_and(|wait| !wait.is_of_future && wait.is_steady);
+        if let (true, true, Some(runtime), Some(worker)) =
+            (task.is_polled && task.is_steady, blocks, task.runtime, task.thread)
+            && task.kind == TaskKind::Async
+        {
+            polls.entry((thread.pid, runtime)).or_default().push((id, worker));
+        }
+    }
+    let mut blocked = HashMap::default();
+    for (key, polls) in polls {
+        let mut workers: Vec<ThreadId> = polls.iter().map(|&(_, worker)| worker).collect();
+        workers.sort_unstable();
+        workers.dedup();
+        if key.1.workers > 0 && workers.len() >= key.1.workers as usize {
+            blocked.insert(key, BlockedRuntime { workers: key.1.workers, polls });
+        }
+    }
+    blocked
+}
+
+/// The executor without which a task does not go on: it is suspended, and holds a lock.
+pub(super) fn needs_worker(thread: &ThreadLocks) -> Option<(u32, Runtime)> {
+    let task = task_of(thread)?;
+    let needs = !task.is_polled && task.is_steady && !thread.holds.is_empty() && task.kind == TaskKind::Async;
+    Some((thread.pid, task.runtime.filter(|_| needs)?))
+}

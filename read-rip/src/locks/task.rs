@@ -1,0 +1,156 @@
+//! A task as values: whether it is polled, by whom, since when, and what its futures wait for and hold.
+//!
+//! A task is a [`ThreadLocks`](super::ThreadLocks) with these facts: it holds locks and waits for them as a thread does.
+//! What differs is who can let it go on, and that it may wait in several places at once.
+
+use super::{Hold, LockId, ThreadId, Wait};
+use crate::locations::LocationId;
+use crate::ring::{HeldLock, HeldState, Runtime, TaskKind, TaskState};
+
+/// A task.
+#[derive(Clone, Debug)]
+pub struct TaskFacts {
+    /// Its number in the process.
+    pub number: u32,
+    /// What it is.
+    pub kind: TaskKind,
+    /// Whether only one thread polls it.
+    pub is_local: bool,
+    /// Its executor, if that is known.
+    pub runtime: Option<Runtime>,
+    /// Where it was made, if that is known.
+    pub made_at: Option<LocationId>,
+    /// Whether it is polled at this moment.
+    pub is_polled: bool,
+    /// How often it was polled, the present poll included.
+    pub polls: u64,
+    /// When its last poll began or ended, ns since boot; `None` if that was not recorded. A task that was never polled
+    /// is there since it was made.
+    pub since_ns: Option<u64>,
+    /// Whether that time is exact. Otherwise it may be too early.
+    pub is_since_exact: bool,
+    /// The thread that polls it, or polled it last.
+    pub thread: Option<ThreadId>,
+    /// The task whose poll polls it, or did so last, if it is part of another task.
+    pub outer: Option<ThreadId>,
+    /// How often it was woken since its last poll began, if wakes are counted.
+    pub wakes: u64,
+    /// When the first of these wakes was, ns since boot.
+    pub woken_ns: Option<u64>,
+    /// Whether it was in the same turn in an earlier reading. True for a dead process.
+    pub is_steady: bool,
+    /// How many could wake it when its last poll ended; `None` if that is not known.
+    pub wakers: Option<u32>,
+    /// Its futures that the program has named.
+    pub futures: Vec<TaskFuture>,
+    /// What its futures wait for.
+    pub waits: Vec<TaskWait>,
+    /// The locks that its futures hold.
+    pub holds: Vec<TaskHold>,
+}
+
+/// A future within a task that the program has named, and that is not ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskFuture {
+    /// Its index in the table of the task.
+    pub index: usize,
+    /// Where it is awaited.
+    pub location: LocationId,
+    /// The index of the future that polled it first.
+    pub outer: Option<usize>,
+    /// Whether it was polled in the last poll of the task; `None` if that is not known.
+    pub is_polled: Option<bool>,
+}
+
+/// A wait of a future of a task: for a lock, or for something that nobody holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskWait {
+    /// The wait.
+    pub wait: Wait,
+    /// Whether the future that waits was polled in the last poll of the task; `None` if that is not known.
+    pub is_polled: Option<bool>,
+    /// Whether it was polled with the task's own waker.
+    pub is_direct: bool,
+    /// Whether it waits for a lock, which somebody holds.
+    pub is_for_lock: bool,
+    /// The index of the named future that it is part of.
+    pub future: Option<usize>,
+    /// The index of its entry in the held-lock table.
+    pub entry: u8,
+}
+
+/// A lock that a future of a task holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskHold {
+    /// The lock.
+    pub lock: LockId,
+    /// The hold.
+    pub hold: Hold,
+    /// The index of the named future that it is part of.
+    pub future: Option<usize>,
+}
+
+impl TaskFacts {
+    /// Whether the task is suspended, and nothing but what its futures wait for can let it go on: nobody has woken it,
+    /// and whoever can wake it keeps a waker for one of these waits. A time limit or another branch of a `select!` would
+    /// keep one too.
+    pub fn has_no_other_wakers(&self) -> bool {
+        let direct = self.waits.iter().filter(|wait| wait.is_direct).count();
+        let is_asleep = !self.is_polled && self.is_steady && self.wakes == 0;
+        is_asleep && self.wakers.is_some_and(|wakers| (1..=direct).contains(&(wakers as usize)))
+    }
+
+    /// Whether it exists and was never polled.
+    pub fn is_new(&self) -> bool {
+        self.polls == 0
+    }
+
+    /// Whether it was woken, or made, and waits for a thread that polls it.
+    pub fn is_ready(&self) -> bool {
+        !self.is_polled && (self.wakes > 0 || self.is_new())
+    }
+
+    /// When it became ready, ns since boot. `made_ns` is when it was made.
+    pub fn ready_ns(&self, made_ns: u64) -> Option<u64> {
+        if self.is_new() { Some(made_ns).filter(|&ns| ns > 0) } else { self.woken_ns }
+    }
+
+    /// Whether a named future, or one that it is part of, was not polled in the last poll.
+    pub fn is_left_out(&self, future: Option<usize>) -> bool {
+        let of = |index: usize| self.futures.iter().find(|future| future.index == index);
+        let mut next = future;
+        // A damaged table may have a circle.
+        for _ in 0..self.futures.len() {
+            let Some(future) = next.and_then(of) else { return false };
+            if future.is_polled == Some(false) {
+                return true;
+            }
+            next = future.outer;
+        }
+        false
+    }
+}
+
+/// What an entry of the held-lock table says of the future that has it.
+pub(super) struct OfFuture {
+    pub(super) is_polled: Option<bool>,
+    pub(super) is_direct: bool,
+    pub(super) future: Option<usize>,
+}
+
+impl OfFuture {
+    pub(super) fn of(task: &TaskState, held: &HeldLock) -> OfFuture {
+        let entry = usize::from(held.index);
+        let of = task.entries.get(entry).copied().filter(|_| held.is_of_future).unwrap_or_default();
+        OfFuture {
+            is_polled: task.is_entry_polled(entry).filter(|_| held.is_of_future),
+            is_direct: of.is_direct,
+            future: of.future,
+        }
+    }
+}
+
+/// Whether the owner of an entry waits for a lock, which somebody holds.
+pub(super) fn is_for_lock(state: HeldState) -> bool {
+    state == HeldState::Waiting
+}

@@ -1,0 +1,124 @@
+//! The condensed view of tasks: where they are suspended, and where they are polled.
+//!
+//! # Question
+//!
+//! What do all tasks wait for, in as few lines as possible?
+//!
+//! # Method
+//!
+//! Tasks are grouped by what they do and where. A suspended task is at the lock or object for which a future waits that
+//! was polled last; else at the innermost named future that was polled last; else at its last mark; else where it was
+//! made. The groups with the most tasks come first.
+//!
+//! # Blind spots
+//!
+//! A task that waits for what is not recorded, such as a socket, and has no marks is where it was made.
+
+use super::{LockId, LockModel, TaskFacts, ThreadId, ThreadLocks};
+use crate::hash::HashMap;
+use crate::locations::LocationId;
+use crate::ring::TaskKind;
+use crate::threads::ThreadState;
+
+/// What a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TaskDoes {
+    /// It is polled, or its call runs.
+    Runs,
+    /// It was woken, or made, and waits to be polled.
+    Ready,
+    /// It is suspended, and nobody has woken it.
+    Suspended,
+    /// It has ended.
+    Ended,
+}
+
+/// Where a task is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TaskPlace {
+    /// The place in the source, if any is known.
+    pub location: Option<LocationId>,
+    /// The lock or object for which it waits there.
+    pub lock: Option<LockId>,
+    /// Whether the place is only where the task was made.
+    pub is_where_made: bool,
+}
+
+/// Tasks that do the same at the same place.
+#[derive(Clone, Debug)]
+pub struct TaskGroup {
+    /// What they are.
+    pub kind: TaskKind,
+    /// What they do.
+    pub does: TaskDoes,
+    /// Where.
+    pub place: TaskPlace,
+    /// The tasks. The one that has been there longest is the first.
+    pub tasks: Vec<ThreadId>,
+}
+
+/// What a task does.
+pub fn task_does(thread: &ThreadLocks, task: &TaskFacts) -> TaskDoes {
+    match () {
+        () if thread.state != ThreadState::Present => TaskDoes::Ended,
+        () if task.is_polled => TaskDoes::Runs,
+        () if task.is_ready() => TaskDoes::Ready,
+        () => TaskDoes::Suspended,
+    }
+}
+
+/// Since when a task does what it does, ns since boot, and whether it may be shorter: the clock was read before.
+pub fn task_since(thread: &ThreadLocks, task: &TaskFacts) -> (Option<u64>, bool) {
+    match task_does(thread, task) {
+        TaskDoes::Ready => (task.ready_ns(thread.claimed_ns), false),
+        TaskDoes::Ended => (thread.exited_ns, false),
+        TaskDoes::Runs | TaskDoes::Suspended => (task.since_ns, !task.is_since_exact),
+    }
+}
+
+/// Where a task is.
+pub fn task_place(thread: &ThreadLocks, task: &TaskFacts) -> TaskPlace {
+    let at = |location| TaskPlace { location, ..TaskPlace::default() };
+    if let Some(wait) = thread.wait.as_ref().or(thread.sleep.as_deref()) {
+        return TaskPlace { lock: Some(wait.lock), ..at(Some(wait.location)) };
+    }
+    if let Some(join) = &thread.join {
+        return at(Some(join.location));
+    }
+    // Of those that were polled last, the one that no other one is part of.
+    let polled = || task.futures.iter().filter(|future| future.is_polled != Some(false));
+    let is_outer = |index| polled().any(|future| future.outer == Some(index));
+    if let Some(innermost) = polled().find(|future| !is_outer(future.index)) {
+        return at(Some(innermost.location));
+    }
+    match thread.last {
+        Some(last) => at(Some(last)),
+        None => TaskPlace { is_where_made: true, ..at(task.made_at) },
+    }
+}
+
+/// Groups the tasks that `is_wanted`.
+pub fn task_groups(model: &LockModel, is_wanted: impl Fn(ThreadId) -> bool) -> Vec<TaskGroup> {
+    let mut groups: HashMap<(TaskDoes, TaskPlace, u8), TaskGroup> = HashMap::default();
+    for (id, thread) in model.threads.iter().enumerate() {
+        let Some(task) = thread.task.as_deref().filter(|_| is_wanted(id)) else { continue };
+        let (does, place) = (task_does(thread, task), task_place(thread, task));
+        let kind = match task.kind {
+            TaskKind::Async => 0,
+            TaskKind::Blocking => 1,
+            TaskKind::Coroutine => 2,
+            TaskKind::Unknown(_) => 3,
+        };
+        let new = || TaskGroup { kind: task.kind, does, place, tasks: Vec::new() };
+        groups.entry((does, place, kind)).or_insert_with(new).tasks.push(id);
+    }
+    let mut groups: Vec<TaskGroup> = groups.into_values().collect();
+    let since = |&id: &ThreadId| {
+        let thread = &model.threads[id];
+        let since_ns = thread.task.as_deref().and_then(|task| task_since(thread, task).0);
+        (since_ns.unwrap_or(u64::MAX), id)
+    };
+    groups.iter_mut().for_each(|group| group.tasks.sort_by_key(since));
+    groups.sort_by_key(|group| (std::cmp::Reverse(group.tasks.len()), group.does, group.tasks[0]));
+    groups
+}

@@ -1,0 +1,80 @@
+//! Sentences about tasks that nobody polls, and polls that do not return. It decides nothing.
+
+use super::words::{Paragraph, Words, agree, is_known};
+use crate::findings::{BusyRuntime, PollFact, ReadyTasks, Unpolled};
+use crate::report::units::counted;
+
+pub(super) fn busy_runtime(words: &Words<'_>, busy: &BusyRuntime) -> Paragraph {
+    let (workers, waiting) = (busy.workers, counted(busy.ready.count as u64, "task"));
+    let wait = agree(busy.ready.count, "waits", "wait");
+    let and_wait = if busy.ready.count > 0 { format!(", and {waiting} {wait}") } else { String::new() };
+    let summary = match (busy.is_blocking, workers) {
+        (true, _) => format!(
+            "{waiting} {wait} for a thread of the pool for calls that block, and {} {} it",
+            counted(workers as u64, "call"),
+            agree(workers, "occupies", "occupy")
+        ),
+        (false, _) if workers < busy.of_workers || busy.of_workers == 0 => {
+            let of = match busy.of_workers {
+                0 => counted(workers as u64, "worker"),
+                all => format!("{workers} of {}", counted(all as u64, "worker")),
+            };
+            let are = agree(workers, "is in a poll that does", "are in polls that do");
+            format!("{of} {are} not return{and_wait}")
+        }
+        (false, 1) => format!("the only worker of an executor is in a poll that does not return{and_wait}"),
+        (false, _) => {
+            format!("all {workers} workers of an executor are in polls that do not return{and_wait}")
+        }
+    };
+    let mut evidence: Vec<String> =
+        busy.polls.iter().map(|poll| poll_of(words, poll, busy.is_blocking)).collect();
+    let unlisted = workers.saturating_sub(busy.polls.len());
+    if unlisted > 0 {
+        evidence.push(format!("and {}", counted(unlisted as u64, "more poll")));
+    }
+    evidence.extend(ready(words, &busy.ready));
+    Paragraph { summary, evidence }
+}
+
+fn poll_of(words: &Words<'_>, poll: &PollFact, is_call: bool) -> String {
+    let task = words.thread(poll.task);
+    let at_most = if poll.is_at_most && is_known(poll.for_ns) { " at most" } else { "" };
+    let lasting = words.lasting(&format!(" for{at_most} "), poll.for_ns);
+    let by = match (poll.thread, is_call) {
+        (Some(thread), true) => format!("{} has run {task}{lasting}", words.thread(thread)),
+        (Some(thread), false) => format!("{} has polled {task}{lasting}", words.thread(thread)),
+        (None, _) => format!("{task} has run{lasting}"),
+    };
+    let last = poll.location.map(|location| format!(", last at {}", words.location(location)));
+    let doing = poll.thread.and_then(|thread| words.doing(thread)).map(|doing| format!("; {doing}"));
+    format!("{by}{}{}", last.unwrap_or_default(), doing.unwrap_or_default())
+}
+
+fn ready<'a>(words: &'a Words<'_>, ready: &'a ReadyTasks) -> impl Iterator<Item = String> + 'a {
+    let lines = ready.first.iter().map(|one| {
+        let what = if one.is_new { "was made and never polled" } else { "was woken and is not polled" };
+        format!("{} {what}{}", words.thread(one.task), words.lasting(", for ", one.for_ns))
+    });
+    let unlisted = ready.count.saturating_sub(ready.first.len());
+    lines.chain((unlisted > 0).then(|| format!("and {}", counted(unlisted as u64, "more task"))))
+}
+
+pub(super) fn unpolled(words: &Words<'_>, unpolled: &Unpolled) -> Paragraph {
+    let count = unpolled.ready.count;
+    let summary = format!(
+        "{} {} ready to run, and nobody polls {}",
+        counted(count as u64, "task"),
+        agree(count, "is", "are"),
+        agree(count, "it", "them")
+    );
+    let mut evidence: Vec<String> = ready(words, &unpolled.ready).collect();
+    if let (Some(outer), Some(first)) = (unpolled.outer, unpolled.ready.first.first()) {
+        evidence.push(format!(
+            "{} is a part of {}, which polls it",
+            words.thread(first.task),
+            words.thread(outer)
+        ));
+    }
+    Paragraph { summary, evidence }
+}

@@ -1,0 +1,191 @@
+//! Tasks as text: what they do and where, in groups or one by one with the tree of their awaits.
+//!
+//! It groups nothing and orders nothing: `locks` does.
+
+use std::io::{self, Write};
+
+use super::names::LockNames;
+use super::units::{counted, lasted};
+use crate::locks::{
+    TaskDoes, TaskFacts, TaskFuture, TaskGroup, TaskPlace, TaskWait, ThreadId, ThreadLocks, task_does,
+    task_place, task_since,
+};
+use crate::ring::TaskKind;
+
+/// Writes groups of tasks, a line each. With `all_names`, the tasks of each group follow it.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn task_groups(
+    out: &mut dyn Write,
+    groups: &[TaskGroup],
+    names: &LockNames<'_>,
+    all_names: bool,
+) -> io::Result<()> {
+    let bold = anstyle::Style::new().bold();
+    for group in groups {
+        let what = what_they_are(group.kind, group.tasks.len());
+        let does = does_in_words(group.does, group.kind);
+        let place = place_in_words(group.does, group.place, names);
+        let longest = group.tasks.first().and_then(|&id| lasting(id, names));
+        let longest = longest.map(|lasting| {
+            let longest = if group.tasks.len() > 1 { "the longest " } else { "" };
+            format!(", {longest}{lasting}")
+        });
+        writeln!(out, "{bold}{does}{place}{bold:#} : {what}{}", longest.unwrap_or_default())?;
+        if all_names {
+            let all: Vec<String> = group.tasks.iter().map(|&id| names.thread(id)).collect();
+            writeln!(out, "    {}", all.join(", "))?;
+        }
+    }
+    Ok(())
+}
+
+fn what_they_are(kind: TaskKind, count: usize) -> String {
+    let noun = match kind {
+        TaskKind::Async | TaskKind::Unknown(_) => "task",
+        TaskKind::Blocking => "blocking call",
+        TaskKind::Coroutine => "coroutine",
+    };
+    counted(count as u64, noun)
+}
+
+fn does_in_words(does: TaskDoes, kind: TaskKind) -> &'static str {
+    match (does, kind) {
+        (TaskDoes::Runs, TaskKind::Async | TaskKind::Unknown(_)) => "polled",
+        (TaskDoes::Runs, _) => "runs",
+        (TaskDoes::Ready, TaskKind::Blocking) => "waits for a thread of the pool",
+        (TaskDoes::Ready, TaskKind::Coroutine) => "never resumed",
+        (TaskDoes::Ready, _) => "ready and not polled",
+        (TaskDoes::Suspended, _) => "suspended",
+        (TaskDoes::Ended, _) => "ended",
+    }
+}
+
+fn place_in_words(does: TaskDoes, place: TaskPlace, names: &LockNames<'_>) -> String {
+    let Some(location) = place.location else { return String::new() };
+    let line = names.location(location);
+    let lock = place.lock.map(|lock| &names.model.locks[lock]);
+    match lock {
+        Some(lock) => format!(", waiting for {} at {line}", names.lock(lock)),
+        None if place.is_where_made => format!(", made at {line}"),
+        None if does == TaskDoes::Suspended => format!(" at {line}"),
+        None => format!(", last at {line}"),
+    }
+}
+
+/// For how long a task has done what it does.
+fn lasting(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
+    let (model, thread) = (names.model, &names.model.threads[id]);
+    let (since_ns, is_at_most) = task_since(thread, thread.task.as_deref()?);
+    let length_ns = model.now_ns?.checked_sub(since_ns?)?;
+    let most_ns = model.later_ns().map_or(length_ns, |later_ns| length_ns.saturating_add(later_ns));
+    let is_bounded = is_at_most || model.is_end_unknown;
+    lasted(is_bounded, Some(length_ns).filter(|_| !is_at_most), Some(most_ns))
+}
+
+/// Writes a line about a task, and the tree of its awaits below it.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn task(out: &mut dyn Write, id: ThreadId, names: &LockNames<'_>) -> io::Result<()> {
+    let thread = &names.model.threads[id];
+    let Some(task) = thread.task.as_deref() else { return Ok(()) };
+    let bold = anstyle::Style::new().bold();
+    write!(out, "{bold}{}{bold:#}: {}", names.thread(id), does_in_words(task_does(thread, task), task.kind))?;
+    if let (true, Some(by)) = (task.is_polled, task.thread) {
+        write!(out, " by {}", names.thread(by))?;
+    }
+    if let Some(outer) = task.outer {
+        write!(out, " within {}", names.thread(outer))?;
+    }
+    if let Some(lasting) = lasting(id, names) {
+        write!(out, " {lasting}")?;
+    }
+    let place = place_in_words(task_does(thread, task), task_place(thread, task), names);
+    write!(out, "{place}")?;
+    let is_said = thread.name.is_empty() || task_place(thread, task).is_where_made;
+    if let Some(made_at) = task.made_at.filter(|_| !is_said) {
+        write!(out, ", made at {}", names.line(made_at))?;
+    }
+    writeln!(out, ", {}{}", counted(task.polls, "poll"), wakes(task))?;
+    for hold in &task.holds {
+        let at = hold.hold.location.map(|at| format!(", acquired at {}", names.location(at)));
+        writeln!(out, "    holds {}{}", names.lock(&names.model.locks[hold.lock]), at.unwrap_or_default())?;
+    }
+    tree(out, thread, task, names)
+}
+
+fn wakes(task: &TaskFacts) -> String {
+    match (task.wakes, task.is_polled || task.is_new()) {
+        (0, _) => String::new(),
+        (wakes, true) => format!(", woken {} since the poll began", times(wakes)),
+        (wakes, false) => format!(", woken {} since", times(wakes)),
+    }
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+/// The futures of a task that were named, with the waits of each below it.
+fn tree(
+    out: &mut dyn Write,
+    thread: &ThreadLocks,
+    task: &TaskFacts,
+    names: &LockNames<'_>,
+) -> io::Result<()> {
+    let known = |index: Option<usize>| index.is_some_and(|index| of_index(task, index).is_some());
+    // Waits that stand for the whole task are on its line.
+    let is_shown = thread.wait.is_some() as usize + thread.sleep.is_some() as usize;
+    let is_simple = task.futures.is_empty() && task.waits.len() <= is_shown;
+    let roots = task.futures.iter().filter(|future| !known(future.outer));
+    let mut stack: Vec<(&TaskFuture, usize)> = roots.map(|root| (root, 1)).collect();
+    stack.reverse();
+    // A damaged table may have a circle.
+    let mut left = task.futures.len();
+    while let Some((future, depth)) = stack.pop() {
+        if left == 0 {
+            break;
+        }
+        left -= 1;
+        writeln!(
+            out,
+            "{:indent$}{}{}",
+            "",
+            names.location(future.location),
+            polled(future.is_polled),
+            indent = 4 * depth
+        )?;
+        for wait in task.waits.iter().filter(|wait| wait.future == Some(future.index)) {
+            self::wait(out, wait, depth + 1, names)?;
+        }
+        let inner = task.futures.iter().filter(|inner| inner.outer == Some(future.index));
+        let mut inner: Vec<_> = inner.map(|inner| (inner, depth + 1)).collect();
+        inner.reverse();
+        stack.append(&mut inner);
+    }
+    if !is_simple {
+        for wait in task.waits.iter().filter(|wait| !known(wait.future)) {
+            self::wait(out, wait, 1, names)?;
+        }
+    }
+    Ok(())
+}
+
+fn of_index(task: &TaskFacts, index: usize) -> Option<&TaskFuture> {
+    task.futures.iter().find(|future| future.index == index)
+}
+
+fn wait(out: &mut dyn Write, wait: &TaskWait, depth: usize, names: &LockNames<'_>) -> io::Result<()> {
+    let lock = names.lock(&names.model.locks[wait.wait.lock]);
+    let location = names.location(wait.wait.location);
+    let polled = polled(wait.is_polled);
+    writeln!(out, "{:indent$}waits for {lock} at {location}{polled}", "", indent = 4 * depth)
+}
+
+fn polled(is_polled: Option<bool>) -> &'static str {
+    if is_polled == Some(false) { " (not polled in the last poll of the task)" } else { "" }
+}

@@ -1,0 +1,312 @@
+//! What the slot of a task says besides: which of it can be believed.
+//!
+//! It knows no history and no locks.
+//!
+//! # What is of one moment
+//!
+//! The thread that polls the task writes all of it, but for the wakes. It writes the time of a turn before the turn,
+//! and everything else within turns. So if the turn is the same in two copies, and a word is, that word belongs to the
+//! turn. The time says itself to which poll it belongs. A word that differs in two copies is not known.
+
+use std::mem::{offset_of, size_of};
+
+use librip_format::{AwaitEntry, TaskPart};
+
+use super::HELD_LOCKS_MAX;
+use super::bytes::Bytes;
+
+/// What a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskKind {
+    /// An async task.
+    Async,
+    /// A call that a pool of threads runs, which may block.
+    Blocking,
+    /// A coroutine with a stack of its own.
+    Coroutine,
+    /// A kind that this version does not know.
+    Unknown(u8),
+}
+
+/// The executor of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Runtime {
+    /// What tells it from others of the process.
+    pub number: u32,
+    /// How many threads poll its tasks; 0 if that is not known.
+    pub workers: u32,
+}
+
+/// A task, as its slot describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskState {
+    /// What it is.
+    pub kind: TaskKind,
+    /// Whether only one thread polls it.
+    pub is_local: bool,
+    /// Whether its wakes are counted.
+    pub counts_wakes: bool,
+    /// Its executor, if that is known.
+    pub runtime: Option<Runtime>,
+    /// Where it was made: the address of a location.
+    pub location: Option<u64>,
+    /// Twice the number of polls; one less while it is polled.
+    pub turn: u64,
+    /// When the last poll began, or when it ended: ticks.
+    pub since_ticks: Option<u64>,
+    /// Whether the clock was read then. Otherwise that time may be too early.
+    pub is_since_exact: bool,
+    /// The slot of the thread or task that polls it, or polled it last.
+    pub poller: Option<u64>,
+    /// How often it was woken since the last poll began; 0 if wakes are not counted.
+    pub wakes: u64,
+    /// When it was woken for the first time since then, ticks.
+    pub woken_ticks: Option<u64>,
+    /// How many could wake the task when its last poll ended; `None` if that is not known, or while it is polled.
+    pub wakers: Option<u32>,
+    /// Futures of the task that the program has named, and that are not ready, by their index.
+    pub futures: Vec<AwaitFuture>,
+    /// For each entry of the held-lock table, the future that has it, and when it was polled last.
+    pub entries: [EntryTurn; HELD_LOCKS_MAX],
+}
+
+/// A future within a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AwaitFuture {
+    /// Its index in the table of the task.
+    pub index: usize,
+    /// The address of its location.
+    pub location: u64,
+    /// The index of the future that polled it first.
+    pub outer: Option<usize>,
+    /// The turn in which it was polled last; `None` if that is not known.
+    pub turn: Option<u64>,
+}
+
+/// Which future has an entry of the held-lock table, and when it was polled last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EntryTurn {
+    /// The lower 27 bits of the turn; 0 if it is not known.
+    pub turn: u32,
+    /// Whether the future was polled with the task's own waker, and not with one of a combinator.
+    pub is_direct: bool,
+    /// The future's index.
+    pub future: Option<usize>,
+}
+
+impl TaskState {
+    /// Whether a thread polls it.
+    pub fn is_polled(&self) -> bool {
+        self.turn % 2 == 1
+    }
+
+    /// How often it was polled, the present poll included.
+    pub fn polls(&self) -> u64 {
+        self.turn.div_ceil(2)
+    }
+
+    /// Whether the future with this entry of the held-lock table was polled in the last poll of the task; `None` if that
+    /// is not known.
+    pub fn is_entry_polled(&self, entry: usize) -> Option<bool> {
+        let of = self.entries.get(entry).filter(|of| of.turn != 0)?;
+        Some(of.turn == last_poll(self.turn) as u32 & librip_format::ENTRY_TURN_MASK)
+    }
+
+    /// Whether a future was polled in the last poll of the task; `None` if that is not known.
+    pub fn is_future_polled(&self, index: usize) -> Option<bool> {
+        let future = self.futures.iter().find(|future| future.index == index)?;
+        Some(future.turn? == last_poll(self.turn))
+    }
+}
+
+/// The odd turn of the last poll.
+fn last_poll(turn: u64) -> u64 {
+    turn.saturating_sub(1) | 1
+}
+
+/// The slots, to find the one from which a task is polled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlotsAt {
+    pub(super) entry_len_bytes: u64,
+    pub(super) used: u64,
+}
+
+/// Reads the part of slot `index` from two copies of it.
+pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, index: u64, slots: SlotsAt) -> TaskState {
+    let both = |at: usize| first.same_words::<1>(second, at).map(|[word]| word);
+    let now = |at: usize| second.u64(at);
+    let origin = now(offset_of!(TaskPart, origin));
+    let turn = now(offset_of!(TaskPart, turn));
+    let since = now(offset_of!(TaskPart, since));
+    let has_flag = |flag: u64| origin & flag != 0;
+    let ticks = librip_format::payload(since);
+    let is_of_turn = ticks != 0 && since == librip_format::task_since(turn, ticks);
+    let wakes = now(offset_of!(TaskPart, wakes));
+    let polled = both(offset_of!(TaskPart, wakes_polled));
+    let wakers = polled.map(|polled| polled >> librip_format::WAKERS_SHIFT);
+    let counts_wakes = has_flag(librip_format::TASK_COUNTS_WAKES);
+    let unanswered = polled.map_or(0, |polled| librip_format::payload(wakes.wrapping_sub(polled)));
+    let first_wake = (unanswered > 0).then(|| wakes.wrapping_sub(unanswered - 1));
+    let woken = first_wake.and_then(|wake| {
+        librip_format::sampled_ticks(wake, now(offset_of!(TaskPart, woken))).map(|ticks| ticks & !1)
+    });
+    let number = (origin >> 32) as u32;
+    let workers = (origin >> 16) as u32 & 0xffff;
+    TaskState {
+        kind: match origin & 0xff {
+            librip_format::TASK_ASYNC => TaskKind::Async,
+            librip_format::TASK_BLOCKING => TaskKind::Blocking,
+            librip_format::TASK_COROUTINE => TaskKind::Coroutine,
+            other => TaskKind::Unknown(other as u8),
+        },
+        is_local: has_flag(librip_format::TASK_LOCAL),
+        counts_wakes,
+        runtime: (number != 0).then_some(Runtime { number, workers }),
+        location: both(offset_of!(TaskPart, location)).filter(|&location| location != 0),
+        turn,
+        since_ticks: is_of_turn.then_some(ticks & !1),
+        is_since_exact: is_of_turn && ticks & 1 == 1,
+        poller: both(offset_of!(TaskPart, poller)).and_then(|distance| poller(distance, index, slots)),
+        wakes: if counts_wakes { unanswered } else { 0 },
+        wakers: wakers.filter(|&it| counts_wakes && it != librip_format::WAKERS_UNKNOWN).map(|it| it as u32),
+        woken_ticks: woken,
+        futures: futures(first, second),
+        entries: std::array::from_fn(|entry| {
+            let at = offset_of!(TaskPart, entry_turns) + 4 * entry;
+            let (word, again) = (first.u32(at), second.u32(at));
+            if word != again {
+                return EntryTurn::default();
+            }
+            EntryTurn {
+                turn: word & librip_format::ENTRY_TURN_MASK,
+                is_direct: word >> librip_format::ENTRY_DIRECT_SHIFT & 1 == 1,
+                future: librip_format::entry_future(word).filter(|&it| it < librip_format::AWAITS_MAX),
+            }
+        }),
+    }
+}
+
+/// The slot at this distance from slot `index`, bytes.
+fn poller(distance: u64, index: u64, slots: SlotsAt) -> Option<u64> {
+    let distance = distance as i64;
+    let len = i64::try_from(slots.entry_len_bytes).ok().filter(|&len| len > 0)?;
+    let by = (distance % len == 0).then_some(distance / len)?;
+    index.checked_add_signed(by).filter(|&poller| poller < slots.used && by != 0)
+}
+
+fn futures(first: &Bytes<'_>, second: &Bytes<'_>) -> Vec<AwaitFuture> {
+    let places = (0..librip_format::AWAITS_MAX)
+        .map(|index| (index, offset_of!(TaskPart, awaits) + index * size_of::<AwaitEntry>()));
+    let known = places.filter_map(|(index, at)| {
+        let [place] = first.same_words(second, at + offset_of!(AwaitEntry, place))?;
+        let turn = second.u64(at + offset_of!(AwaitEntry, turn));
+        let location = librip_format::payload(place);
+        // The turn was stored before the place: if it does not fit, one of them is being written.
+        let turn = librip_format::sampled_ticks(place, turn);
+        (place != 0 && location != 0).then(|| AwaitFuture {
+            index,
+            location,
+            outer: librip_format::await_outer(place).filter(|&outer| outer < librip_format::AWAITS_MAX),
+            turn,
+        })
+    });
+    known.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use librip_format::{
+        TASK_ASYNC, TASK_COUNTS_WAKES, TASK_LEN_BYTES, TASK_LOCAL, await_place, entry_turn, sampled_time,
+        task_origin, task_since, task_ticks,
+    };
+
+    const SLOTS: SlotsAt = SlotsAt { entry_len_bytes: 1280, used: 10 };
+
+    fn part(words: &[(usize, u64)]) -> Vec<u8> {
+        let mut bytes = vec![0; TASK_LEN_BYTES as usize];
+        for &(at, word) in words {
+            bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn read_one(bytes: &[u8]) -> TaskState {
+        read(&Bytes(bytes), &Bytes(bytes), 5, SLOTS)
+    }
+
+    #[test]
+    fn a_suspended_task_says_when_it_was_polled_by_whom_and_how_often_it_was_woken_since() {
+        let origin = task_origin(TASK_ASYNC | TASK_COUNTS_WAKES | TASK_LOCAL, 4, 77);
+        let task = read_one(&part(&[
+            (offset_of!(TaskPart, turn), 6),
+            (offset_of!(TaskPart, since), task_since(6, task_ticks(1000, true))),
+            (offset_of!(TaskPart, poller), (-2i64 * 1280) as u64),
+            (offset_of!(TaskPart, wakes), 9),
+            (offset_of!(TaskPart, wakes_polled), wakes_polled(7, 3)),
+            (offset_of!(TaskPart, woken), sampled_time(8, task_ticks(2000, true))),
+            (offset_of!(TaskPart, location), 0x5555_0000_1000),
+            (offset_of!(TaskPart, origin), origin),
+        ]));
+        assert_eq!((task.kind, task.is_local, task.counts_wakes), (TaskKind::Async, true, true));
+        assert_eq!(task.runtime, Some(Runtime { number: 77, workers: 4 }));
+        assert_eq!((task.is_polled(), task.polls()), (false, 3));
+        assert_eq!((task.since_ticks, task.is_since_exact), (Some(1000), true));
+        assert_eq!((task.poller, task.wakes, task.woken_ticks), (Some(3), 2, Some(2000)));
+        assert_eq!(task.wakers, Some(3));
+        assert_eq!(task.location, Some(0x5555_0000_1000));
+    }
+
+    #[test]
+    fn a_time_of_another_poll_and_a_place_without_a_slot_are_not_known() {
+        let task = read_one(&part(&[
+            (offset_of!(TaskPart, turn), 7),
+            (offset_of!(TaskPart, since), task_since(6, 1000)),
+            (offset_of!(TaskPart, poller), 1281),
+            (offset_of!(TaskPart, wakes), 9),
+            (offset_of!(TaskPart, wakes_polled), 7),
+            (offset_of!(TaskPart, woken), sampled_time(7, 2000)),
+        ]));
+        assert_eq!((task.since_ticks, task.poller, task.woken_ticks), (None, None, None));
+        assert_eq!((task.is_polled(), task.polls()), (true, 4));
+        for distance in [0, 1280 * 5, (-1280 * 6i64) as u64, u64::MAX, 1 << 63] {
+            assert_eq!(poller(distance, 5, SLOTS), None, "{distance:#x}");
+        }
+    }
+
+    #[test]
+    fn an_entry_and_a_future_say_whether_they_were_polled_last() {
+        let entries = offset_of!(TaskPart, entry_turns);
+        let awaits = offset_of!(TaskPart, awaits);
+        let place = await_place(0x1000, None);
+        let inner = await_place(0x2000, Some(0));
+        let mut bytes = part(&[
+            (offset_of!(TaskPart, turn), 6),
+            (awaits, place),
+            (awaits + 8, sampled_time(place, 5)),
+            (awaits + 16, inner),
+            (awaits + 24, sampled_time(inner, 3)),
+        ]);
+        bytes[entries..entries + 4].copy_from_slice(&entry_turn(5, true, Some(1)).to_le_bytes());
+        bytes[entries + 4..entries + 8].copy_from_slice(&entry_turn(3, false, None).to_le_bytes());
+        let task = read_one(&bytes);
+        assert_eq!([0, 1, 2].map(|it| task.is_entry_polled(it)), [Some(true), Some(false), None]);
+        assert_eq!((task.entries[0].future, task.entries[0].is_direct), (Some(1), true));
+        assert_eq!([0, 1, 2].map(|it| task.is_future_polled(it)), [Some(true), Some(false), None]);
+        assert_eq!(task.futures[1].outer, Some(0));
+        // While it is polled, the present poll counts.
+        bytes[..8].copy_from_slice(&5u64.to_le_bytes());
+        assert_eq!(read_one(&bytes).is_entry_polled(0), Some(true));
+        bytes[..8].copy_from_slice(&7u64.to_le_bytes());
+        assert_eq!(read_one(&bytes).is_entry_polled(0), Some(false));
+    }
+
+    #[test]
+    fn what_changes_between_two_copies_is_not_known() {
+        let place = await_place(0x1000, None);
+        let one = part(&[(offset_of!(TaskPart, awaits), place), (offset_of!(TaskPart, location), 8)]);
+        let other = part(&[(offset_of!(TaskPart, location), 16)]);
+        let task = read(&Bytes(&one), &Bytes(&other), 5, SLOTS);
+        assert_eq!((task.futures.len(), task.location), (0, None));
+    }
+}
