@@ -15,7 +15,6 @@
 #![allow(unsafe_code, reason = "sites are assembly")]
 
 use core::future::Future;
-use core::marker::PhantomData;
 use core::mem;
 use core::panic::Location;
 use core::pin::Pin;
@@ -188,6 +187,11 @@ impl<const USE: Flags> FutureHold<USE> {
         if let Some(kept) = self.kept.as_mut().filter(|kept| kept.is_here()) {
             kept.entry.set_flag(HELD_SHARED, true);
         }
+    }
+
+    /// The same hold, of another use of the lock.
+    fn used_as<const TO: Flags>(mut self) -> FutureHold<TO> {
+        FutureHold { target: self.target, kept: self.kept.take() }
     }
 
     /// Nobody will release it: its permits are given away.
@@ -379,6 +383,12 @@ impl<const USE: Flags> FutureHolding<USE> {
         self.0.downgraded();
     }
 
+    /// Like [`downgraded`](FutureHolding::downgraded), for a guard of another type: `TO` is its use of the lock.
+    pub fn downgrade<const TO: Flags>(mut self) -> FutureHolding<TO> {
+        self.0.downgraded();
+        FutureHolding(self.0.used_as())
+    }
+
     /// Nobody will release it.
     pub fn forget(self) {
         self.0.forget();
@@ -391,7 +401,6 @@ pub struct Waits<const USE: Flags, F: Future> {
     blocked: Option<FutureBlocked<USE>>,
     has_it: fn(&F::Output) -> bool,
     is_noted: bool,
-    output: PhantomData<F::Output>,
 }
 
 impl<const USE: Flags, F: Future> Waits<USE, F> {
@@ -403,7 +412,25 @@ impl<const USE: Flags, F: Future> Waits<USE, F> {
         has_it: fn(&F::Output) -> bool,
     ) -> Waits<USE, F> {
         let blocked = Some(FutureBlocked::new(target, round));
-        Waits { future, blocked, has_it, is_noted, output: PhantomData }
+        Waits { future, blocked, has_it, is_noted }
+    }
+}
+
+impl<const USE: Flags, F: Future> Waits<USE, F> {
+    /// The future that waits.
+    pub fn get_ref(&self) -> &F {
+        &self.future
+    }
+
+    /// The future that waits. If it is polled here, that is not recorded.
+    pub fn get_pin_mut(self: Pin<&mut Self>) -> Pin<&mut F> {
+        // SAFETY: it is pinned, because the whole is, and is dropped where it is.
+        unsafe { self.map_unchecked_mut(|this| &mut this.future) }
+    }
+
+    /// The future. It does not wait any more.
+    pub fn into_inner(self) -> F {
+        self.future
     }
 }
 

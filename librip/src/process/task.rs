@@ -68,12 +68,12 @@ pub(crate) fn claim(creator: Option<Position>, location: u64, origin: u64, name:
         None => (sys::pid(), state::pid_namespace()),
     };
     let task = NewTask { pid, pid_namespace, creator, location, origin };
-    let Some(index) = slots::claim_task(ring, &task) else { return TaskSlot::NONE };
+    let Some((index, number)) = slots::claim_task(ring, &task) else { return TaskSlot::NONE };
     if !name.is_empty() {
         slots::set_name(ring.slot(index), name);
     }
     let part = ring.task(index).map_or(ptr::null(), ptr::from_ref);
-    TaskSlot { words: ring.words(index), part, forks: state::forks() }
+    TaskSlot { words: ring.words(index), part, forks: state::forks(), number }
 }
 
 /// The task is no more: nobody polls it, and its slot may get another one.

@@ -19,6 +19,8 @@ pub(crate) struct TaskSlot {
     pub(super) part: *const TaskPart,
     /// [`state::forks`] of the process.
     pub(super) forks: u32,
+    /// The task's number, as [`SlotHeader::tid`](librip_format::SlotHeader::tid) has it.
+    pub(super) number: u32,
 }
 
 // SAFETY: it points into the mapping of a ring, which is never unmapped. `task` says who writes there.
@@ -28,7 +30,8 @@ unsafe impl Sync for TaskSlot {}
 
 impl TaskSlot {
     /// No slot.
-    pub(crate) const NONE: TaskSlot = TaskSlot { words: ptr::null_mut(), part: ptr::null(), forks: 0 };
+    pub(crate) const NONE: TaskSlot =
+        TaskSlot { words: ptr::null_mut(), part: ptr::null(), forks: 0, number: 0 };
 
     /// Whether there is a slot.
     #[inline(always)]
@@ -39,6 +42,11 @@ impl TaskSlot {
     /// Where its words are.
     pub(super) fn address(&self) -> usize {
         self.words.addr()
+    }
+
+    /// The task's number; `None` if there is no slot.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.exists().then_some(self.number)
     }
 
     /// Whether this process may write to the slot, which exists.

@@ -83,16 +83,14 @@ pub(crate) struct NewTask {
     pub(crate) origin: u64,
 }
 
-/// Gives a task a slot and returns its index. The header counts it if there is none.
-pub(crate) fn claim_task(ring: &Ring, task: &NewTask) -> Option<u64> {
+/// Gives a task a slot. Returns the index of the slot and the number of the task. The header counts it if there is no
+/// slot.
+pub(crate) fn claim_task(ring: &Ring, task: &NewTask) -> Option<(u64, u32)> {
     // ORDERING: acquire, as in `claim`.
     let is_damaged = ring.is_damaged.load(Acquire);
     let index = if is_damaged { None } else { task_slot(ring) };
     match (index, index.and_then(|index| ring.task(index))) {
-        (Some(index), Some(part)) => {
-            init_task(ring, index, part, task);
-            Some(index)
-        }
+        (Some(index), Some(part)) => Some((index, init_task(ring, index, part, task))),
         _ => {
             if ring.has_header() {
                 // ORDERING: relaxed, a statistic.
@@ -336,12 +334,13 @@ fn init(ring: &Ring, index: u64, claimant: Claimant) {
     init_with(ring, index, owner, creator, &sys::thread_name(), || {});
 }
 
-fn init_task(ring: &Ring, index: u64, part: &TaskPart, task: &NewTask) {
+/// Returns the number of the task.
+fn init_task(ring: &Ring, index: u64, part: &TaskPart, task: &NewTask) -> u32 {
     // ORDERING: relaxed: a number. It is unique among the tasks of a process that makes fewer than 2^31.
-    let number = ring.control.counters().tasks.fetch_add(1, Relaxed).wrapping_add(1);
+    let number = ring.control.counters().tasks.fetch_add(1, Relaxed).wrapping_add(1) | TASK_ID;
     // The owner exists as long as its process.
     let &NewTask { pid, pid_namespace, creator, location, origin } = task;
-    let owner = Owner { kind: SLOT_KIND_TASK, pid, tid: number | TASK_ID, of_thread: pid, pid_namespace };
+    let owner = Owner { kind: SLOT_KIND_TASK, pid, tid: number, of_thread: pid, pid_namespace };
     init_with(ring, index, owner, creator, &[], || {
         let words = [&part.turn, &part.since, &part.poller, &part.wakes, &part.wakes_polled, &part.woken];
         words.into_iter().for_each(|word| word.store(0, Relaxed));
@@ -353,6 +352,7 @@ fn init_task(ring: &Ring, index: u64, part: &TaskPart, task: &NewTask) {
         }
         part.entry_turns.iter().for_each(|entry| entry.store(0, Relaxed));
     });
+    number
 }
 
 /// Who gets a slot.

@@ -42,6 +42,7 @@
 use core::future::Future;
 use core::panic::Location;
 
+use crate::lock;
 use crate::lock::future::{FutureAcquisition, FutureHolding, Target};
 use librip_format::{
     LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE, LOCK_TYPE_RWLOCK,
@@ -85,6 +86,37 @@ pub fn address<T: ?Sized>(lock: &T) -> u64 {
     core::ptr::from_ref(lock).addr() as u64
 }
 
+/// What a drop-in has besides the lock. Its address identifies the lock.
+///
+/// When it is dropped, it records that, because another lock may be made at the same address: it is not the same lock
+/// and does not have its name. The end of a lock that was never used is not recorded.
+#[derive(Debug, Default)]
+#[repr(align(4))]
+pub struct Identity(lock::Identity);
+
+impl Identity {
+    /// That of a new lock.
+    pub const fn new() -> Identity {
+        Identity(lock::Identity::new())
+    }
+
+    /// The lock's address, by which it is known.
+    pub fn address(&self) -> u64 {
+        self.0.address()
+    }
+
+    /// The address of a lock that is about to be acquired.
+    #[inline]
+    pub fn address_in_use(&self) -> u64 {
+        self.0.address_in_use()
+    }
+
+    /// Names the lock in the ring, up to 48 bytes. The name belongs to the present address.
+    pub fn set_name(&self, name: &str) {
+        self.0.set_name(name);
+    }
+}
+
 /// Records what a future does that acquires a lock. `has_it` says of the future's output whether it has.
 #[track_caller]
 pub fn acquire<const USE: Use, F: Future>(
@@ -92,7 +124,16 @@ pub fn acquire<const USE: Use, F: Future>(
     future: F,
     has_it: fn(&F::Output) -> bool,
 ) -> Acquire<USE, F> {
-    let at = Location::caller();
+    acquire_at(Location::caller(), lock, future, has_it)
+}
+
+/// Like [`acquire`], for an async function, which cannot be `#[track_caller]`: it takes its caller's location before.
+pub fn acquire_at<const USE: Use, F: Future>(
+    at: &'static Location<'static>,
+    lock: u64,
+    future: F,
+    has_it: fn(&F::Output) -> bool,
+) -> Acquire<USE, F> {
     Acquire::new(future, Target { lock, at, is_unit: false }, has_it)
 }
 
@@ -104,7 +145,16 @@ pub fn acquire_permits<F: Future>(
     future: F,
     has_them: fn(&F::Output) -> bool,
 ) -> Acquire<MUTEX_OWNED, F> {
-    let at = Location::caller();
+    acquire_permits_at(Location::caller(), semaphore, future, has_them)
+}
+
+/// Like [`acquire_permits`], at a location: see [`acquire_at`].
+pub fn acquire_permits_at<F: Future>(
+    at: &'static Location<'static>,
+    semaphore: u64,
+    future: F,
+    has_them: fn(&F::Output) -> bool,
+) -> Acquire<MUTEX_OWNED, F> {
     Acquire::new(future, Target { lock: semaphore, at, is_unit: true }, has_them)
 }
 
@@ -154,7 +204,18 @@ pub fn wait<const USE: Use, F: Future>(
     is_noted: bool,
     has_it: fn(&F::Output) -> bool,
 ) -> Waits<USE, F> {
-    let target = Target { lock: object, at: Location::caller(), is_unit: false };
+    wait_at(Location::caller(), object, future, is_noted, has_it)
+}
+
+/// Like [`wait`], at a location: see [`acquire_at`].
+pub fn wait_at<const USE: Use, F: Future>(
+    at: &'static Location<'static>,
+    object: u64,
+    future: F,
+    is_noted: bool,
+    has_it: fn(&F::Output) -> bool,
+) -> Waits<USE, F> {
+    let target = Target { lock: object, at, is_unit: false };
     Waits::new(future, target, 0, is_noted, has_it)
 }
 

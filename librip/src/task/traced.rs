@@ -195,6 +195,14 @@ pub struct Traced<F> {
     life: Life,
 }
 
+impl<F> Traced<F> {
+    /// The number of the task, by which others can say that they [wait](super::lock::TASK) for its end; `None` if it
+    /// has no slot, or has ended.
+    pub fn id(&self) -> Option<u32> {
+        self.life.slot.number()
+    }
+}
+
 impl<F: Future> Future for Traced<F> {
     type Output = F::Output;
 
@@ -258,6 +266,13 @@ impl<F> Drop for Traced<F> {
 pub struct Blocking<F> {
     call: F,
     life: Life,
+}
+
+impl<F> Blocking<F> {
+    /// The number of the task: see [`Traced::id`].
+    pub fn id(&self) -> Option<u32> {
+        self.life.slot.number()
+    }
 }
 
 impl<T, F: FnOnce() -> T> Blocking<F> {
