@@ -136,6 +136,8 @@ fn claim_own(own: &ThreadBlock) -> *mut u64 {
 /// The poll has returned, or has panicked. Nothing happens if the turn was not begun, or if the thread has left the
 /// task's slot meanwhile: it has forked, and this is the child, or it has ended.
 ///
+/// A coroutine may be left in the middle of a poll that it makes: see [`end_turn_around`].
+///
 /// # Safety
 ///
 /// The slot exists.
@@ -143,6 +145,8 @@ fn claim_own(own: &ThreadBlock) -> *mut u64 {
 pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn) {
     let (own, tasks) = (arch::thread_block(), arch::task_block());
     if !slot.is_at(own.cursor.get()) {
+        // SAFETY: the caller's promise.
+        unsafe { end_turn_around(own, slot, turn) };
         return;
     }
     // SAFETY: the caller's promise.
@@ -154,6 +158,33 @@ pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn) {
     part.turn.store(number, Release);
     tasks.home.set(turn.home);
     set_cursor(own, tasks, turn.cursor);
+}
+
+/// Ends a turn while the cursor leads to another slot.
+///
+/// If the turn is that of a coroutine, the coroutine may be polling a task, whose turn goes on when the coroutine is
+/// resumed. Until then the thread must not write to the slot of that task: another thread may resume the coroutine. So
+/// it records for itself. The other way round, the task's turn ends after the coroutine was resumed, and the cursor
+/// leads to the coroutine's slot, where it should.
+///
+/// # Safety
+///
+/// The slot exists.
+#[cold]
+#[inline(never)]
+unsafe fn end_turn_around(own: &ThreadBlock, slot: &TaskSlot, turn: Turn) {
+    let is_begun = !turn.cursor.is_null() && slot.is_own();
+    if !is_begun || arch::task_block().home.get().is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let part = unsafe { slot.part() };
+    if part.turn.load(Relaxed) == turn.number {
+        part.turn.store(turn.number.wrapping_add(1), Release);
+        if !ptr::eq(own.cursor.get(), turn.cursor) {
+            leave(own);
+        }
+    }
 }
 
 /// Reads the clock, and says how many polls have this time too.
