@@ -369,6 +369,52 @@ LIBRIP_CALL_ int rip_dump(const char *path);
  * RIP_DISABLE, the signal does what it did before. */
 LIBRIP_CALL_ int rip_dump_at_signal(int signal, const char *path);
 
+/* ---- Coroutines ------------------------------------------------------------------------------------------------ */
+
+/* A coroutine that runs on a stack of its own has a history and locks of its own, as a thread has. They follow it from
+ * thread to thread, and stay while it is suspended. The scheduler says so, for ucontext, Boost.Context, and switches
+ * in assembly:
+ *
+ *     rip_context *context = rip_context_create("reader");
+ *
+ *     rip_context_switch(context);               a thread resumes the coroutine:
+ *     swapcontext(&scheduler, &reader);          call it on the old stack, right before the switch
+ *
+ *     rip_context_switch(NULL);                  the coroutine returns to the thread's own stack
+ *     swapcontext(&reader, &scheduler);
+ *
+ *     rip_context_switch(other);                 the coroutine hands over to another one
+ *     swapcontext(&reader, &writer);
+ *
+ *     rip_context_destroy(context);              the coroutine has ended
+ *
+ * So there is one call for each switch of stacks, with what runs afterwards. Between the two, the program has no marks,
+ * and no other thread can resume the coroutine that is left: a scheduler that puts it into a queue does so after the
+ * switch. For coroutines of C++20, librip_coroutine.hpp makes these calls.
+ *
+ * rip_context_create(name)   a coroutine. `name` is null, or up to 40 bytes of it are kept. It is a macro, and its place
+ *                            in the source is that of the coroutine. The result is null if there is no ring, or no room
+ *                            for another coroutine. Null is no error: all functions accept it, and what the coroutine
+ *                            does is then recorded for the thread. If the ring was made before a library with the first
+ *                            use of this macro was loaded, there is room for none.
+ * rip_context_switch         the calling thread is about to go on in this coroutine; with null, on its own stack. It is
+ *                            a call of the library. If another thread is in the coroutine, the program has an error,
+ *                            and the calling thread records for itself. Not for signal handlers.
+ * rip_context_current        the coroutine that the calling thread is in; null if it is in none.
+ * rip_context_destroy        ends the coroutine. A lock that it holds stays visible as one that it has left behind. If
+ *                            the calling thread is in the coroutine, it records for itself from now on. If another
+ *                            thread is in it, nothing happens. The context must not be used afterwards.
+ *
+ * In a forked child, a context of the parent records nothing, and the child records for itself. */
+typedef struct rip_context rip_context;
+#ifndef RIP_DISABLE
+#define rip_context_create(name)                                                                                     \
+    librip_context_create_1(name, LIBRIP_SITE_VALUE_(LIBRIP_KIND_TASK, 0, 0, 0, ""), __FILE__, __LINE__)
+#endif
+LIBRIP_CALL_ void rip_context_switch(rip_context *context);
+LIBRIP_CALL_ rip_context *rip_context_current(void);
+LIBRIP_CALL_ void rip_context_destroy(rip_context *context);
+
 /* ==== Implementation of the macros: not part of the interface =================================================== */
 
 /* Numbers of the format. The crate librip-format defines them. */
@@ -384,6 +430,7 @@ LIBRIP_CALL_ int rip_dump_at_signal(int signal, const char *path);
 #define LIBRIP_KIND_EVENT 14
 #define LIBRIP_KIND_SPAN_BEGIN 15
 #define LIBRIP_KIND_SPAN_END 16
+#define LIBRIP_KIND_TASK 17 /* no event has it: the module has coroutines */
 
 #define LIBRIP_SITE_PRINTF_ 8   /* the format is one of printf */
 #define LIBRIP_SITE_CHANNEL_ 16 /* the event is in a channel */
@@ -609,6 +656,7 @@ struct rip_span librip_span_begin_in_1(struct rip_channel *channel, uint64_t pc,
                                        const struct librip_value_1 *values, size_t count);
 struct librip_cycle_1 librip_cycle_begin_1(uint64_t pc, uint64_t limit_us);
 void librip_cycle_end_1(struct librip_cycle_1 cycle);
+rip_context *librip_context_create_1(const char *name, uint64_t pc, const char *file, uint32_t line);
 
 /* One block in each module: the linker keeps one of the definitions of all translation units, or that of the Rust
  * parts. It is hidden and uses the initial-exec model, so that a mark in a library reaches it without a call. */
@@ -1314,6 +1362,19 @@ LIBRIP_CALL_ void rip_exit(void) {
 LIBRIP_CALL_ void rip_lock_name(const volatile void *lock, const char *name) {
     (void)lock;
     (void)name;
+}
+LIBRIP_CALL_ rip_context *rip_context_create(const char *name) {
+    (void)name;
+    return LIBRIP_NULL_;
+}
+LIBRIP_CALL_ void rip_context_switch(rip_context *context) {
+    (void)context;
+}
+LIBRIP_CALL_ rip_context *rip_context_current(void) {
+    return LIBRIP_NULL_;
+}
+LIBRIP_CALL_ void rip_context_destroy(rip_context *context) {
+    (void)context;
 }
 LIBRIP_CALL_ int rip_dump(const char *path) {
     (void)path;

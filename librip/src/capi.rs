@@ -26,6 +26,11 @@ pub use crate::event::channel_by_hand::ChannelByHand;
 pub use crate::event::packed::{PackedTypes, PackedValue, PackedValues};
 pub use crate::event::text::Text;
 
+/// Coroutines with stacks of their own.
+pub mod coroutine {
+    pub use crate::task::coroutine::{Coroutine, Origin, create, current, destroy, switch};
+}
+
 /// Records an event with these values, of which the first ten count. The PC is a site of the kind EVENT.
 pub fn event(pc: u64, values: &[AnyValue<'_>]) {
     crate::event::record::event(pc, values);

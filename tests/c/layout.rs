@@ -55,6 +55,7 @@ fn the_headers_offsets_and_constants_are_those_of_the_format() {
         ("LIBRIP_KIND_EVENT", librip_format::KIND_EVENT.into()),
         ("LIBRIP_KIND_SPAN_BEGIN", librip_format::KIND_SPAN_BEGIN.into()),
         ("LIBRIP_KIND_SPAN_END", librip_format::KIND_SPAN_END.into()),
+        ("LIBRIP_KIND_TASK", librip_format::KIND_TASK.into()),
         ("LIBRIP_SITE_PRINTF_", librip_format::SITE_PRINTF.into()),
         ("LIBRIP_SITE_CHANNEL_", librip_format::SITE_CHANNEL.into()),
         ("LIBRIP_OPERAND_LOCK_", librip_format::OPERAND_LOCK.into()),

@@ -1,9 +1,9 @@
 //! librip for C and C++: `librip.h`, and the library behind it.
 //!
-//! This file has the functions that `librip.h` declares, but for those of events, which `events` has. They translate
-//! arguments and results, and record nothing themselves: marks are instructions that the header puts into the program.
-//! No function fails because recording does;
-//! without a ring they do nothing. `scripts/install-c` installs the header, both libraries and a file for pkg-config.
+//! This file has the functions that `librip.h` declares, but for those of events and of coroutines, which `events` and
+//! `coroutines` have. They translate arguments and results, and record nothing themselves: marks are instructions that
+//! the header puts into the program. No function fails because recording does; without a ring they do nothing.
+//! `scripts/install-c` installs the header, both libraries and a file for pkg-config.
 //!
 //! A Rust program with parts in C depends on this package, says `use rip as _;` somewhere, and compiles its C sources
 //! in a build script with the directory in `DEP_RIP_INCLUDE` among the include directories. It needs no other library:
@@ -22,6 +22,7 @@
 
 #![allow(unsafe_code, reason = "pointers come from C, and the library exports its functions by name")]
 
+pub mod coroutines;
 mod enter;
 pub mod events;
 

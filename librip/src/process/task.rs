@@ -140,6 +140,8 @@ fn claim_own(own: &ThreadBlock) -> *mut u64 {
 ///
 /// `wakers` is how many can wake the task now, or [`WAKERS_UNKNOWN`].
 ///
+/// A coroutine may be left in the middle of a poll that it makes: see [`end_turn_around`].
+///
 /// # Safety
 ///
 /// The slot exists.
@@ -147,6 +149,8 @@ fn claim_own(own: &ThreadBlock) -> *mut u64 {
 pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u64) {
     let (own, tasks) = (arch::thread_block(), arch::task_block());
     if !slot.is_at(own.cursor.get()) {
+        // SAFETY: the caller's promise.
+        unsafe { end_turn_around(own, slot, turn) };
         return;
     }
     // SAFETY: the caller's promise.
@@ -162,6 +166,33 @@ pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u64) {
     part.turn.store(number, Release);
     tasks.home.set(turn.home);
     set_cursor(own, tasks, turn.cursor);
+}
+
+/// Ends a turn while the cursor leads to another slot.
+///
+/// If the turn is that of a coroutine, the coroutine may be polling a task, whose turn goes on when the coroutine is
+/// resumed. Until then the thread must not write to the slot of that task: another thread may resume the coroutine. So
+/// it records for itself. The other way round, the task's turn ends after the coroutine was resumed, and the cursor
+/// leads to the coroutine's slot, where it should.
+///
+/// # Safety
+///
+/// The slot exists.
+#[cold]
+#[inline(never)]
+unsafe fn end_turn_around(own: &ThreadBlock, slot: &TaskSlot, turn: Turn) {
+    let is_begun = !turn.cursor.is_null() && slot.is_own();
+    if !is_begun || arch::task_block().home.get().is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let part = unsafe { slot.part() };
+    if part.turn.load(Relaxed) == turn.number {
+        part.turn.store(turn.number.wrapping_add(1), Release);
+        if !ptr::eq(own.cursor.get(), turn.cursor) {
+            leave(own);
+        }
+    }
 }
 
 /// Reads the clock, and says how many polls have this time too.

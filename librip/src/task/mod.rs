@@ -39,6 +39,8 @@
 #![allow(unsafe_code, reason = "futures are pinned by hand, and sites are assembly")]
 
 mod await_place;
+#[cfg(feature = "capi")]
+pub(crate) mod coroutine;
 pub mod lock;
 mod traced;
 
