@@ -61,6 +61,8 @@ mod standstill;
 mod starvation;
 mod starved_runtime;
 mod suppress;
+#[cfg(test)]
+mod task_tests;
 mod task_waits;
 #[cfg(test)]
 mod testing;

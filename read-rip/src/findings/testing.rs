@@ -10,9 +10,9 @@ use super::{Advice, Analysis, Confidence, Finding, Kind, Memo, View};
 use crate::locations::{Location, LocationId};
 use crate::locks::{
     Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Step, StepKind, Steps,
-    ThreadId, ThreadLocks, Wait,
+    TaskFacts, TaskHold, TaskWait, ThreadId, ThreadLocks, Wait,
 };
-use crate::ring::LockType;
+use crate::ring::{LockType, Runtime, TaskKind};
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 pub(super) const MILLISECOND: u64 = 1_000_000;
@@ -88,6 +88,68 @@ impl Scene {
         id
     }
 
+    /// A task of an executor with two workers, suspended, that nobody has woken and one can wake.
+    pub(super) fn task(&mut self, name: &str) -> ThreadId {
+        let id = self.thread(name);
+        self.model.threads[id].task = Some(Box::new(TaskFacts {
+            number: id as u32,
+            kind: TaskKind::Async,
+            is_local: false,
+            runtime: Some(Runtime { number: 1, workers: 2 }),
+            made_at: None,
+            is_polled: false,
+            polls: 3,
+            since_ns: Some(NOW - 12 * SECOND),
+            is_since_exact: true,
+            thread: None,
+            outer: None,
+            wakes: 0,
+            woken_ns: None,
+            is_steady: true,
+            wakers: Some(1),
+            futures: Vec::new(),
+            waits: Vec::new(),
+            holds: Vec::new(),
+        }));
+        id
+    }
+
+    /// What is known of a task, to be changed.
+    pub(super) fn facts(&mut self, task: ThreadId) -> &mut TaskFacts {
+        self.model.threads[task].task.as_mut().expect("it is a task")
+    }
+
+    /// A worker polls the task, which blocks it.
+    pub(super) fn polls(&mut self, worker: ThreadId, task: ThreadId) {
+        let facts = self.facts(task);
+        (facts.is_polled, facts.thread, facts.wakers) = (true, Some(worker), None);
+    }
+
+    /// A future of the task waits for a lock, and was polled last, with the task's own waker.
+    pub(super) fn awaits(&mut self, task: ThreadId, lock: LockId) {
+        self.awaits_with(task, lock, |_| {});
+    }
+
+    pub(super) fn awaits_with(&mut self, task: ThreadId, lock: LockId, change: impl Fn(&mut TaskWait)) {
+        let own = self.model.threads[task].wait;
+        self.waits_with(task, lock, |wait| wait.is_of_future = true);
+        let wait = self.model.threads[task].wait.expect("it waits");
+        let entry = self.facts(task).waits.len() as u8;
+        let mut wait =
+            TaskWait { wait, is_polled: Some(true), is_direct: true, is_for_lock: true, future: None, entry };
+        change(&mut wait);
+        *self.model.locks[lock].waiters.last_mut().expect("it waits") = wait.wait;
+        self.model.threads[task].wait = own.filter(|_| wait.is_polled == Some(false)).or(Some(wait.wait));
+        self.facts(task).waits.push(wait);
+    }
+
+    /// A future of the task holds a lock.
+    pub(super) fn holds_over_await(&mut self, task: ThreadId, lock: LockId, future: Option<usize>) {
+        self.holds_with(task, lock, |hold| hold.is_of_future = true);
+        let hold = *self.model.threads[task].holds.last().expect("it holds one");
+        self.facts(task).holds.push(TaskHold { lock, hold, future });
+    }
+
     /// A mutex in a wrapper, which only its owner may release.
     pub(super) fn lock(&mut self, name: &str) -> LockId {
         let ownership = Ownership::ByRule;
@@ -130,6 +192,7 @@ impl Scene {
             state: HoldState::Held,
             has_place_of_handed_over: false,
             is_inherited: false,
+            is_of_future: false,
             is_steady: true,
         };
         change(&mut hold);
@@ -158,6 +221,7 @@ impl Scene {
             is_timed: false,
             is_relock: false,
             is_steady: true,
+            is_of_future: false,
         };
         change(&mut wait);
         if wait.is_relock {
@@ -201,6 +265,7 @@ impl Scene {
             is_timed: false,
             is_relock: false,
             is_steady: true,
+            is_of_future: false,
         };
         self.model.threads[thread].sleep = Some(Box::new(sleep));
         self.model.locks[semaphore].semaphore_waiters.push(sleep);

@@ -121,6 +121,7 @@ mod tests {
                 is_timed: false,
                 is_relock: false,
                 is_steady: false,
+                is_of_future: false,
             }],
             record: Record { acquisitions: 1, ..Record::default() },
             ..Lock::at(pid, address)

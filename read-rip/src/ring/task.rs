@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use librip_format::{
         TASK_ASYNC, TASK_COUNTS_WAKES, TASK_LEN_BYTES, TASK_LOCAL, await_place, entry_turn, sampled_time,
-        task_origin, task_since, task_ticks,
+        task_origin, task_since, task_ticks, wakes_polled,
     };
 
     const SLOTS: SlotsAt = SlotsAt { entry_len_bytes: 1280, used: 10 };

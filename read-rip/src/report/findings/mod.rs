@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::findings::{
         Advice, Balance, Blocker, Confidence, Doubt, Evidence, HoldFact, Kind, LockEdge, Mentions, Outcome,
-        Premise, WaitCycle, WaitEdge, WaitFact,
+        Premise, TaskBalance, WaitCycle, WaitEdge, WaitFact,
     };
     use crate::locations::{FileNames, Locations};
     use crate::locks::{Lock, LockModel, LockName, ThreadLocks};
@@ -189,6 +189,7 @@ mod tests {
     }
 
     const CHECKED: Checked = Checked {
+        tasks: 0,
         threads: 1,
         locks: 1,
         findings: 1,
@@ -206,6 +207,16 @@ mod tests {
             unrecorded: None,
             overwritten: 0,
             doing: std::collections::BTreeMap::new(),
+            tasks: TaskBalance {
+                present: 0,
+                running: 0,
+                ready: 0,
+                on_locks: 0,
+                longest_ns: None,
+                suspended: 0,
+                saturated: 0,
+                refused: 0,
+            },
             pools: Vec::new(),
         },
         suppressed: 0,

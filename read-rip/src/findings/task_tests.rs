@@ -1,0 +1,268 @@
+//! Scenes with tasks: deadlocks, futurelocks, starved executors and tasks that nobody polls, each beside what looks like
+//! it and is none.
+
+use super::deadlock::Deadlock;
+use super::evidence::{Blocker, Evidence, WaitEdge};
+use super::finding::Finding;
+use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
+use super::starved_runtime::StarvedRuntime;
+use super::testing::{NOW, SECOND, Scene};
+use super::unpolled_task::UnpolledTask;
+use crate::locks::{TaskFuture, ThreadId};
+use crate::ring::TaskKind;
+
+fn one(found: Vec<Finding>) -> Finding {
+    let [found]: [Finding; 1] = found.try_into().expect("one finding");
+    found
+}
+
+/// Two tasks that hold a lock each and wait for that of the other one.
+fn crossed() -> (Scene, [ThreadId; 2]) {
+    let mut scene = Scene::new();
+    let tasks = ["one", "two"].map(|name| scene.task(name));
+    let locks = ["A", "B"].map(|name| scene.lock(name));
+    for at in 0..2 {
+        scene.holds_over_await(tasks[at], locks[at], None);
+        scene.awaits(tasks[at], locks[1 - at]);
+    }
+    (scene, tasks)
+}
+
+#[test]
+fn tasks_that_wait_for_one_another_are_a_deadlock_and_one_can_be_ended() {
+    let (scene, _) = crossed();
+    let found = one(scene.run(&Deadlock));
+    assert_eq!((found.kind, found.confidence), (Kind::Deadlock, Confidence::Proven));
+    assert_eq!(found.premises, [Premise::GuardStays]);
+    assert!(found.advice.contains(&Advice::AbortATask) && !found.advice.contains(&Advice::EndTheProcess));
+}
+
+#[test]
+fn a_task_that_something_else_may_wake_is_no_proof() {
+    let changes: [fn(&mut Scene, ThreadId); 5] = [
+        // A time limit or another branch keeps a waker too.
+        |scene, task| scene.facts(task).wakers = Some(2),
+        |scene, task| scene.facts(task).wakers = None,
+        // The lock was polled with the waker of a combinator.
+        |scene, task| scene.facts(task).waits[0].is_direct = false,
+        // Nobody can wake it: then it waits for something that the record does not show.
+        |scene, task| scene.facts(task).wakers = Some(0),
+        |scene, task| scene.awaits(task, 1),
+    ];
+    for change in changes {
+        let (mut scene, tasks) = crossed();
+        change(&mut scene, tasks[0]);
+        let found = one(scene.run(&Deadlock));
+        assert_eq!((found.confidence, &found.doubts[..]), (Confidence::Potential, &[Doubt::OtherBranch][..]));
+    }
+    // Somebody has woken it: it goes on.
+    let (mut scene, tasks) = crossed();
+    scene.facts(tasks[0]).wakes = 1;
+    assert_eq!(one(scene.run(&Deadlock)).confidence, Confidence::Potential);
+}
+
+#[test]
+fn futures_of_no_known_task_are_only_suspected() {
+    let mut scene = Scene::new();
+    for name in ["A", "B"] {
+        scene.thread("worker");
+        scene.lock(name);
+    }
+    for at in 0..2 {
+        scene.holds_with(at, at, |hold| hold.is_of_future = true);
+        scene.waits_with(at, 1 - at, |wait| wait.is_of_future = true);
+    }
+    let found = one(scene.run(&Deadlock));
+    assert_eq!((found.confidence, &found.doubts[..]), (Confidence::Suspected, &[Doubt::UntracedFuture][..]));
+}
+
+/// The program of RFD 609: a future of the task is first in line for a lock, another one awaits the same lock, and only
+/// the latter is polled.
+fn futurelock() -> (Scene, ThreadId) {
+    let mut scene = Scene::new();
+    let (task, lock) = (scene.task("stuck"), scene.lock("L"));
+    scene.awaits_with(task, lock, |wait| {
+        wait.is_polled = Some(false);
+        wait.wait.since_ns = Some(NOW - 20 * SECOND);
+    });
+    scene.awaits(task, lock);
+    (scene, task)
+}
+
+#[test]
+fn a_future_that_is_first_in_line_and_not_polled_is_a_futurelock() {
+    let (mut scene, _) = futurelock();
+    let others: Vec<ThreadId> = (0..3).map(|_| scene.task("other")).collect();
+    for &other in &others {
+        scene.awaits(other, 0);
+    }
+    let found = one(scene.run(&Deadlock));
+    assert_eq!((found.kind, found.confidence), (Kind::Futurelock, Confidence::Proven));
+    assert_eq!(found.advice[0], Advice::PollOrDrop);
+    let Evidence::WaitCycle(cycle) = &found.evidence else { panic!("{found:?}") };
+    assert_eq!((cycle.threads, cycle.also_blocked), (1, 3));
+    let [WaitEdge::Lock(edge)] = &cycle.edges[..] else { panic!("{cycle:?}") };
+    assert!(
+        matches!(&edge.blocker, Blocker::LeftOut(first) if first.for_ns == Some(20 * SECOND)),
+        "{edge:?}"
+    );
+}
+
+#[test]
+fn a_lock_that_is_held_or_was_just_given_to_a_future_is_no_futurelock() {
+    let changes: [(&str, fn(&mut Scene, ThreadId)); 5] = [
+        ("another task holds the lock", |scene, _| {
+            let holder = scene.task("holder");
+            scene.holds_over_await(holder, 0, None);
+        }),
+        ("the task was woken", |scene, task| scene.facts(task).wakes = 1),
+        ("it is being polled", |scene, task| scene.facts(task).is_polled = true),
+        ("it has moved between the readings", |scene, task| scene.facts(task).is_steady = false),
+        ("the future is polled too, as with join!", |scene, task| {
+            scene.facts(task).waits[0].is_polled = Some(true);
+        }),
+    ];
+    for (what, change) in changes {
+        let (mut scene, task) = futurelock();
+        change(&mut scene, task);
+        let found = scene.run(&Deadlock);
+        assert!(found.is_empty(), "{what}: {found:?}");
+    }
+    // Another task is first in line, and will be polled.
+    let (mut scene, _) = futurelock();
+    let first = scene.task("first");
+    scene.awaits_with(first, 0, |wait| wait.wait.since_ns = Some(NOW - 40 * SECOND));
+    assert!(scene.run(&Deadlock).is_empty());
+}
+
+#[test]
+fn a_task_that_waits_for_what_a_left_out_future_of_its_own_holds_is_a_futurelock() {
+    let mut scene = Scene::new();
+    let (task, lock) = (scene.task("stuck"), scene.lock("L"));
+    let location = scene.location("branch.rs", 1);
+    scene.facts(task).futures = vec![TaskFuture { index: 0, location, outer: None, is_polled: Some(false) }];
+    scene.holds_over_await(task, lock, Some(0));
+    scene.awaits(task, lock);
+    let found = one(scene.run(&Deadlock));
+    assert_eq!((found.kind, found.confidence), (Kind::Futurelock, Confidence::Proven));
+    // If the same future holds it and waits for it, that is an ordinary deadlock.
+    scene.facts(task).futures[0].is_polled = Some(true);
+    assert_eq!(one(scene.run(&Deadlock)).kind, Kind::Deadlock);
+}
+
+/// A task holds a lock of threads over an await, and both workers of its executor wait for that lock in polls.
+fn lock_over_await() -> Scene {
+    let mut scene = Scene::new();
+    let (holder, lock) = (scene.task("holder"), scene.lock("STD"));
+    scene.holds(holder, lock);
+    // It may be woken at any time.
+    scene.facts(holder).wakers = Some(1);
+    for _ in 0..2 {
+        let (worker, task) = (scene.thread("worker"), scene.task("blocked"));
+        scene.polls(worker, task);
+        scene.waits(task, lock);
+    }
+    scene
+}
+
+#[test]
+fn a_lock_of_threads_over_an_await_is_a_deadlock_if_all_workers_wait_for_it() {
+    let found = one(lock_over_await().run(&Deadlock));
+    assert_eq!((found.kind, found.confidence), (Kind::Deadlock, Confidence::Proven));
+    assert!(found.premises.contains(&Premise::WorkersBlock));
+    assert_eq!(found.advice, [Advice::NoThreadLocksOverAwait, Advice::EndTheProcess]);
+    let Evidence::WaitCycle(cycle) = &found.evidence else { panic!("{found:?}") };
+    assert!(cycle.edges.iter().any(|edge| matches!(edge, WaitEdge::Worker { .. })), "{cycle:?}");
+}
+
+#[test]
+fn a_worker_that_is_free_or_goes_on_polls_the_task() {
+    // One of two workers is free.
+    let mut scene = lock_over_await();
+    let last = scene.model.threads.len() - 1;
+    scene.facts(last).is_polled = false;
+    assert!(scene.run(&Deadlock).is_empty());
+    // One waits for another lock, whose holder goes on.
+    let mut scene = lock_over_await();
+    let (thread, other) = (scene.thread("thread"), scene.lock("OTHER"));
+    scene.holds(thread, other);
+    scene.model.locks[0].waiters.pop();
+    scene.waits(last, other);
+    assert!(scene.run(&Deadlock).is_empty());
+    // How many workers there are is not known.
+    let mut scene = lock_over_await();
+    for id in [0, 2, 4] {
+        scene.facts(id).runtime.as_mut().unwrap().workers = 0;
+    }
+    assert!(scene.run(&Deadlock).is_empty());
+}
+
+/// Two workers in polls that do not return, and a task that was woken.
+fn starved() -> (Scene, ThreadId) {
+    let mut scene = Scene::new();
+    for _ in 0..2 {
+        let (worker, task) = (scene.thread("worker"), scene.task("busy"));
+        scene.polls(worker, task);
+    }
+    let ready = scene.task("ready");
+    (scene.facts(ready).wakes, scene.facts(ready).woken_ns) = (1, Some(NOW - 11 * SECOND));
+    (scene, ready)
+}
+
+#[test]
+fn an_executor_whose_workers_do_not_return_is_starved() {
+    let (scene, ready) = starved();
+    let found = one(scene.run(&StarvedRuntime));
+    assert_eq!((found.kind, found.confidence), (Kind::StarvedRuntime, Confidence::Proven));
+    let Evidence::BusyRuntime(busy) = &found.evidence else { panic!("{found:?}") };
+    assert_eq!((busy.workers, busy.of_workers, busy.polls.len()), (2, 2, 2));
+    assert_eq!((busy.ready.count, busy.ready.first[0].task), (1, ready));
+    assert!(scene.run_after(&UnpolledTask, vec![found]).is_empty(), "explained");
+    // Nobody waits: that is legitimate work, perhaps.
+    let (mut scene, ready) = starved();
+    scene.facts(ready).wakes = 0;
+    assert_eq!(one(scene.run(&StarvedRuntime)).confidence, Confidence::Suspected);
+}
+
+#[test]
+fn short_polls_and_free_workers_starve_nobody() {
+    let (mut scene, _) = starved();
+    for id in [1, 3] {
+        scene.facts(id).since_ns = Some(NOW - SECOND / 100);
+    }
+    assert!(scene.run(&StarvedRuntime).is_empty(), "busy, and healthy");
+    let (mut scene, _) = starved();
+    for id in [1, 3] {
+        scene.facts(id).is_steady = false;
+    }
+    assert!(scene.run(&StarvedRuntime).is_empty(), "another poll each time");
+    let (mut scene, _) = starved();
+    scene.facts(3).is_polled = false;
+    assert_eq!(one(scene.run(&StarvedRuntime)).kind, Kind::LongPoll, "one of two workers");
+}
+
+#[test]
+fn calls_that_wait_for_a_thread_of_the_pool_are_reported_and_calls_that_run_are_not() {
+    let (mut scene, ready) = starved();
+    for id in [1, 3, ready] {
+        scene.facts(id).kind = TaskKind::Blocking;
+    }
+    (scene.facts(ready).wakes, scene.facts(ready).polls) = (0, 0);
+    let found = one(scene.run(&StarvedRuntime));
+    assert_eq!((found.kind, found.confidence), (Kind::StarvedRuntime, Confidence::Suspected));
+    scene.facts(ready).polls = 1;
+    assert!(scene.run(&StarvedRuntime).is_empty(), "calls may take as long as they like");
+}
+
+#[test]
+fn a_task_that_was_woken_and_that_nobody_polls_is_suspected() {
+    let (mut scene, _) = starved();
+    for id in [1, 3] {
+        scene.facts(id).is_polled = false;
+    }
+    let found = one(scene.run(&UnpolledTask));
+    assert_eq!((found.kind, found.confidence), (Kind::UnpolledTask, Confidence::Suspected));
+    let mut idle = Scene::new();
+    (0..1000).for_each(|_| drop(idle.task("connection")));
+    assert!(idle.run(&UnpolledTask).is_empty(), "idle connections");
+}
