@@ -110,7 +110,8 @@ fn a_future_that_is_first_in_line_and_not_polled_is_a_futurelock() {
 
 #[test]
 fn a_lock_that_is_held_or_was_just_given_to_a_future_is_no_futurelock() {
-    let changes: [(&str, fn(&mut Scene, ThreadId)); 5] = [
+    type Change = fn(&mut Scene, ThreadId);
+    let changes: [(&str, Change); 5] = [
         ("another task holds the lock", |scene, _| {
             let holder = scene.task("holder");
             scene.holds_over_await(holder, 0, None);
@@ -263,6 +264,6 @@ fn a_task_that_was_woken_and_that_nobody_polls_is_suspected() {
     let found = one(scene.run(&UnpolledTask));
     assert_eq!((found.kind, found.confidence), (Kind::UnpolledTask, Confidence::Suspected));
     let mut idle = Scene::new();
-    (0..1000).for_each(|_| drop(idle.task("connection")));
+    (0..1000).for_each(|_| _ = idle.task("connection"));
     assert!(idle.run(&UnpolledTask).is_empty(), "idle connections");
 }

@@ -390,7 +390,7 @@ fn add_to_task(facts: &mut TaskFacts, state: &TaskState, entry: &Entry<'_>, id: 
 /// The wait for a lock that stands for a task: one of a future that was polled last, if there is any.
 fn main_wait(facts: &TaskFacts) -> Option<Wait> {
     let of_locks = || facts.waits.iter().filter(|wait| wait.is_for_lock);
-    let polled = of_locks().filter(|wait| wait.is_polled != Some(false)).next_back();
+    let polled = of_locks().rfind(|wait| wait.is_polled != Some(false));
     polled.or(of_locks().next_back()).map(|wait| wait.wait)
 }
 

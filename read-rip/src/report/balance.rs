@@ -121,9 +121,9 @@ fn tasks(of: &TaskBalance, is_end_unknown: bool) -> Option<String> {
         })
         .collect();
     let all = counted(of.present as u64, "task");
-    let saturated = (of.saturated > 0).then(|| {
-        "; all workers of an executor were in polls when the process died: if that lasted, the ready tasks were starved"
-    });
+    let saturated = (of.saturated > 0).then_some(
+        "; all workers of an executor were in polls when the process died: if that lasted, the ready tasks were starved",
+    );
     let parts = parts.join(", ") + saturated.unwrap_or_default();
     let refused = refused.map(|refused| format!("; {refused}")).unwrap_or_default();
     Some(format!("of {all}: {parts}{refused}"))

@@ -13,9 +13,12 @@ pub(super) struct Watch {
     source: Source,
     /// Only this process of the ring.
     pid: Option<u32>,
-    /// When it was looked at last, and how far each slot's owner had come: by the slot and how many owners it had had.
-    last: Option<(Instant, HashMap<(u64, u32), u64>)>,
+    /// When it was looked at last, and what was seen.
+    last: Option<(Instant, Counts)>,
 }
+
+/// How far each slot's owner has come, by the slot and how many owners it has had.
+type Counts = HashMap<(u64, u32), u64>;
 
 impl Watch {
     /// `None` if this is no ring that a living process writes to.

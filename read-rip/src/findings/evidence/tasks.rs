@@ -22,6 +22,7 @@ pub struct BusyRuntime {
     /// The tasks that were woken or made since, and wait to be polled.
     pub ready: ReadyTasks,
 }
+
 /// A poll that does not return.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PollFact {
@@ -40,6 +41,7 @@ pub struct PollFact {
     #[serde(rename = "at_most")]
     pub is_at_most: bool,
 }
+
 /// Tasks that were woken, or made, and were not polled since.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReadyTasks {
@@ -48,6 +50,7 @@ pub struct ReadyTasks {
     /// The first of them, those that have waited longest first.
     pub first: Vec<ReadyTask>,
 }
+
 /// A task that was woken, or made, and was not polled since.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReadyTask {
@@ -60,6 +63,7 @@ pub struct ReadyTask {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
 }
+
 /// Tasks that were woken, and that nobody polls.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unpolled {

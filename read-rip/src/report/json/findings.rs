@@ -58,6 +58,8 @@ struct JsonThread<'a> {
     pid: u32,
     tid: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     doing: Option<JsonDoing<'a>>,
 }
 
@@ -130,7 +132,8 @@ fn json_checked<'a>(checked: &'a Checked, names: &LockNames<'a>, snapshot: &'a S
 fn json_thread<'a>(id: ThreadId, names: &LockNames<'a>, snapshot: &'a Snapshot) -> JsonThread<'a> {
     let thread = &names.model.threads[id];
     let doing = json_doing(id, names, snapshot);
-    JsonThread { id, name: &thread.name, pid: thread.pid, tid: thread.tid, doing }
+    let task = thread.task.as_ref().map(|task| task.number);
+    JsonThread { id, name: &thread.name, pid: thread.pid, tid: thread.tid, task, doing }
 }
 
 fn json_lock<'a>(id: LockId, names: &LockNames<'a>) -> JsonLock<'a> {
