@@ -133,6 +133,14 @@ impl<T> Referred for Ref<T, Owned> {
 }
 
 #[test]
+fn a_probe_tells_the_traits() {
+    assert_eq!(traits!(Probe::<Yy>(PhantomData)), [true, true, true]);
+    assert_eq!(traits!(Probe::<Yn>(PhantomData)), [true, false, true]);
+    assert_eq!(traits!(Probe::<Nn>(PhantomData)), [false, false, true]);
+    assert_eq!(traits!(of_result(|(): ()| async {})), [true, true, false]);
+}
+
+#[test]
 fn locks_and_guards_are_sent_and_shared_as_those_of_tokio() {
     same_of_each! {
         sync::Mutex;

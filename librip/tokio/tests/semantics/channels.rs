@@ -235,3 +235,16 @@ fn messages_are_dropped_with_the_channel() {
     drop(receiver);
     assert_eq!(Arc::strong_count(&message), 1);
 }
+
+#[cfg(feature = "time")]
+#[test]
+fn a_message_for_which_there_is_no_room_in_time_is_given_back() {
+    on_one_thread(async {
+        let (sender, receiver) = mpsc::channel(1);
+        let second = std::time::Duration::from_secs(1);
+        sender.send_timeout(1, second).await.unwrap();
+        assert_eq!(sender.send_timeout(2, second).await, Err(mpsc::error::SendTimeoutError::Timeout(2)));
+        drop(receiver);
+        assert_eq!(sender.send_timeout(3, second).await, Err(mpsc::error::SendTimeoutError::Closed(3)));
+    });
+}
