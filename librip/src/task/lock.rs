@@ -174,8 +174,16 @@ pub fn attempt_permits<T>(
     semaphore: u64,
     attempt: impl FnOnce() -> Option<T>,
 ) -> Option<(T, Option<Holding<MUTEX_OWNED>>)> {
-    let target = Target { lock: semaphore, at: Location::caller(), is_unit: true };
-    attempted(target, attempt)
+    attempt_permits_at(Location::caller(), semaphore, attempt)
+}
+
+/// Like [`attempt_permits`], at a location: a closure has no caller.
+pub fn attempt_permits_at<T>(
+    at: &'static Location<'static>,
+    semaphore: u64,
+    attempt: impl FnOnce() -> Option<T>,
+) -> Option<(T, Option<Holding<MUTEX_OWNED>>)> {
+    attempted(Target { lock: semaphore, at, is_unit: true }, attempt)
 }
 
 fn attempted<const USE: Use, T>(

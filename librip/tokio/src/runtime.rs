@@ -1,0 +1,139 @@
+//! What tasks say of their runtime, and [`watch`].
+
+use std::hash::{Hash, Hasher};
+
+use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
+
+/// Has the threads of a runtime say when they sleep, so that the times of the polls after that are exact.
+///
+/// Otherwise the first polls after a sleep may have a time from before it: see [`librip::task::rested`].
+///
+/// It uses [`Builder::on_thread_park`] and [`Builder::on_thread_unpark`]. A builder has one function for each, the last
+/// one it was given. So a program that needs its own function calls [`librip::task::rested`] there, and does not call
+/// `watch`.
+///
+/// # Examples
+///
+/// ```
+/// let mut builder = tokio::runtime::Builder::new_current_thread();
+/// let runtime = librip_tokio::watch(&mut builder).build()?;
+/// assert_eq!(librip_tokio::block_on(&runtime, async { 7 }), 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn watch(builder: &mut Builder) -> &mut Builder {
+    builder.on_thread_park(librip::task::rested).on_thread_unpark(librip::task::rested)
+}
+
+/// A runtime or the handle of one: where [`block_on`](crate::block_on) runs a future.
+pub trait Executor: sealed::Sealed {
+    #[doc(hidden)]
+    fn as_handle(&self) -> &Handle;
+    #[doc(hidden)]
+    fn run<F: Future>(&self, future: F) -> F::Output;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Runtime {}
+    impl Sealed for super::Handle {}
+}
+
+impl Executor for Runtime {
+    fn as_handle(&self) -> &Handle {
+        self.handle()
+    }
+
+    #[track_caller]
+    fn run<F: Future>(&self, future: F) -> F::Output {
+        self.block_on(future)
+    }
+}
+
+impl Executor for Handle {
+    fn as_handle(&self) -> &Handle {
+        self
+    }
+
+    #[track_caller]
+    fn run<F: Future>(&self, future: F) -> F::Output {
+        self.block_on(future)
+    }
+}
+
+/// What a task says of its runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// A number that tells it from other runtimes of the process. Not 0.
+    pub(crate) number: u32,
+    /// How many threads poll its tasks.
+    pub(crate) workers: usize,
+}
+
+impl Facts {
+    pub(crate) fn of(handle: &Handle) -> Facts {
+        let workers = match handle.runtime_flavor() {
+            RuntimeFlavor::CurrentThread => 1,
+            _ => handle.metrics().num_workers(),
+        };
+        Facts { number: number(handle), workers }
+    }
+
+    /// Those of the runtime that the calling thread has entered; `None` if it has entered none.
+    pub(crate) fn current() -> Option<Facts> {
+        Handle::try_current().ok().map(|handle| Facts::of(&handle))
+    }
+}
+
+/// The number of a runtime.
+///
+/// Tokio counts its runtimes, and hides the count in an `Id`, which one can print, compare and hash. Its hash is the
+/// count itself. If that changes, the number is still the same for the same runtime, and most probably another one for
+/// others.
+fn number(handle: &Handle) -> u32 {
+    let mut kept = Kept(0);
+    handle.id().hash(&mut kept);
+    let folded = (kept.0 ^ kept.0 >> 32) as u32;
+    folded.max(1)
+}
+
+/// A hasher that keeps the integer that it is given.
+struct Kept(u64);
+
+impl Hasher for Kept {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(5) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 ^= number;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runtimes_have_different_numbers_which_stay() {
+        let [one, other] = [1, 2].map(|_| Builder::new_current_thread().build().unwrap());
+        let facts = Facts::of(one.handle());
+        assert_ne!(facts.number, 0);
+        assert_ne!(facts.number, Facts::of(other.handle()).number);
+        assert_eq!(one.block_on(async { Facts::current() }), Some(facts));
+        assert_eq!(Facts::current(), None);
+    }
+
+    #[test]
+    fn a_runtime_says_how_many_threads_poll() {
+        let two = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        assert_eq!(Facts::of(two.handle()).workers, 2);
+        let one = Builder::new_current_thread().build().unwrap();
+        assert_eq!(Facts::of(one.handle()).workers, 1);
+    }
+}

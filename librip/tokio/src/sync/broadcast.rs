@@ -1,0 +1,248 @@
+//! `tokio::sync::broadcast` with waits that are recorded: a receiver that waits for a message, and a sender that waits
+//! for the end of all receivers.
+//!
+//! ```
+//! use librip_tokio::sync::broadcast;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let (sender, mut receiver) = broadcast::channel(16);
+//! librip_tokio::spawn(async move { sender.send(7) });
+//! assert_eq!(receiver.recv().await, Ok(7));
+//! # }
+//! ```
+
+use std::fmt;
+use std::future::Future;
+
+use tokio::sync::broadcast;
+
+use self::error::{RecvError, SendError, TryRecvError};
+use super::channel::{Channel, set_name};
+use crate::blocking::block_on;
+
+pub use tokio::sync::broadcast::error;
+
+/// See [`tokio::sync::broadcast::channel`].
+///
+/// # Panics
+///
+/// If there is to be room for no message, or for more than `usize::MAX / 2`.
+#[track_caller]
+#[must_use]
+pub fn channel<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    let (sender, receiver) = broadcast::channel(capacity);
+    let channel = Channel::new();
+    (Sender { inner: sender, channel: channel.clone() }, Receiver { inner: receiver, channel })
+}
+
+/// [`tokio::sync::broadcast::Sender`], recorded: the ring says that it waits for the end of all receivers.
+pub struct Sender<T> {
+    inner: broadcast::Sender<T>,
+    channel: Channel,
+}
+
+impl<T> Sender<T> {
+    /// See [`tokio::sync::broadcast::Sender::new`].
+    ///
+    /// # Panics
+    ///
+    /// As [`channel`].
+    #[track_caller]
+    pub fn new(capacity: usize) -> Sender<T> {
+        Sender { inner: broadcast::Sender::new(capacity), channel: Channel::new() }
+    }
+
+    /// See [`tokio::sync::broadcast::Sender::send`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no receiver.
+    pub fn send(&self, value: T) -> Result<usize, SendError<T>> {
+        self.inner.send(value)
+    }
+
+    /// See [`tokio::sync::broadcast::Sender::subscribe`].
+    pub fn subscribe(&self) -> Receiver<T> {
+        Receiver { inner: self.inner.subscribe(), channel: self.channel.clone() }
+    }
+
+    /// See [`tokio::sync::broadcast::Sender::downgrade`].
+    pub fn downgrade(&self) -> WeakSender<T> {
+        WeakSender { inner: self.inner.downgrade(), channel: self.channel.clone() }
+    }
+
+    /// See [`tokio::sync::broadcast::Sender::len`].
+    pub fn len(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// See [`tokio::sync::broadcast::Sender::is_empty`].
+    pub fn is_empty(&self) -> bool {
+        self.inner.is_empty()
+    }
+
+    /// See [`tokio::sync::broadcast::Sender::receiver_count`].
+    pub fn receiver_count(&self) -> usize {
+        self.inner.receiver_count()
+    }
+
+    /// See [`tokio::sync::broadcast::Sender::same_channel`].
+    pub fn same_channel(&self, other: &Self) -> bool {
+        self.inner.same_channel(&other.inner)
+    }
+
+    /// See [`tokio::sync::broadcast::Sender::closed`].
+    #[track_caller]
+    pub fn closed(&self) -> impl Future<Output = ()> {
+        self.channel.wait(self.inner.closed(), |()| true)
+    }
+
+    /// See [`tokio::sync::broadcast::Sender::strong_count`].
+    pub fn strong_count(&self) -> usize {
+        self.inner.strong_count()
+    }
+
+    /// See [`tokio::sync::broadcast::Sender::weak_count`].
+    pub fn weak_count(&self) -> usize {
+        self.inner.weak_count()
+    }
+
+    set_name!();
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Sender<T> {
+        Sender { inner: self.inner.clone(), channel: self.channel.clone() }
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+/// See [`tokio::sync::broadcast::WeakSender`].
+pub struct WeakSender<T> {
+    inner: broadcast::WeakSender<T>,
+    channel: Channel,
+}
+
+impl<T> WeakSender<T> {
+    /// See [`tokio::sync::broadcast::WeakSender::upgrade`].
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Sender<T>> {
+        let inner = self.inner.upgrade()?;
+        Some(Sender { inner, channel: self.channel.clone() })
+    }
+
+    /// See [`tokio::sync::broadcast::WeakSender::strong_count`].
+    pub fn strong_count(&self) -> usize {
+        self.inner.strong_count()
+    }
+
+    /// See [`tokio::sync::broadcast::WeakSender::weak_count`].
+    pub fn weak_count(&self) -> usize {
+        self.inner.weak_count()
+    }
+}
+
+impl<T> Clone for WeakSender<T> {
+    fn clone(&self) -> WeakSender<T> {
+        WeakSender { inner: self.inner.clone(), channel: self.channel.clone() }
+    }
+}
+
+impl<T> fmt::Debug for WeakSender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+/// [`tokio::sync::broadcast::Receiver`], recorded: the ring says that it waits.
+pub struct Receiver<T> {
+    inner: broadcast::Receiver<T>,
+    channel: Channel,
+}
+
+impl<T> Receiver<T> {
+    /// See [`tokio::sync::broadcast::Receiver::len`].
+    pub fn len(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// See [`tokio::sync::broadcast::Receiver::is_empty`].
+    pub fn is_empty(&self) -> bool {
+        self.inner.is_empty()
+    }
+
+    /// See [`tokio::sync::broadcast::Receiver::same_channel`].
+    pub fn same_channel(&self, other: &Self) -> bool {
+        self.inner.same_channel(&other.inner)
+    }
+
+    /// See [`tokio::sync::broadcast::Receiver::sender_strong_count`].
+    pub fn sender_strong_count(&self) -> usize {
+        self.inner.sender_strong_count()
+    }
+
+    /// See [`tokio::sync::broadcast::Receiver::sender_weak_count`].
+    pub fn sender_weak_count(&self) -> usize {
+        self.inner.sender_weak_count()
+    }
+
+    /// See [`tokio::sync::broadcast::Receiver::is_closed`].
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+
+    /// Tokio's receiver, for what asks for that one, as streams do. Its waits are not recorded.
+    pub fn into_inner(self) -> broadcast::Receiver<T> {
+        self.inner
+    }
+
+    set_name!();
+}
+
+impl<T: Clone> Receiver<T> {
+    /// See [`tokio::sync::broadcast::Receiver::resubscribe`].
+    pub fn resubscribe(&self) -> Receiver<T> {
+        Receiver { inner: self.inner.resubscribe(), channel: self.channel.clone() }
+    }
+
+    /// See [`tokio::sync::broadcast::Receiver::recv`].
+    #[track_caller]
+    pub fn recv(&mut self) -> impl Future<Output = Result<T, RecvError>> {
+        self.channel.wait(self.inner.recv(), Result::is_ok)
+    }
+
+    /// See [`tokio::sync::broadcast::Receiver::try_recv`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no message, or the receiver has missed some.
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        self.inner.try_recv()
+    }
+
+    /// See [`tokio::sync::broadcast::Receiver::blocking_recv`].
+    ///
+    /// # Errors
+    ///
+    /// If all senders are gone, or the receiver has missed some messages.
+    ///
+    /// # Panics
+    ///
+    /// If the calling thread polls tasks.
+    #[track_caller]
+    pub fn blocking_recv(&mut self) -> Result<T, RecvError> {
+        block_on(self.recv())
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}

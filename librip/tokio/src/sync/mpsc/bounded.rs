@@ -1,0 +1,203 @@
+//! [`channel`]: tokio's channel with room for some messages, recorded.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::Location;
+#[cfg(feature = "time")]
+use std::time::Duration;
+
+use librip::task::lock::{self, MESSAGE};
+use tokio::sync::mpsc;
+
+#[cfg(feature = "time")]
+use super::error::SendTimeoutError;
+use super::error::{SendError, TrySendError};
+use super::receiver::{receiver, weak_sender};
+use super::{Permit, PermitIterator};
+use crate::blocking::block_on;
+use crate::sync::channel::Channel;
+
+/// See [`tokio::sync::mpsc::channel`].
+///
+/// # Panics
+///
+/// If there is to be room for no message.
+#[track_caller]
+#[must_use]
+pub fn channel<T>(buffer: usize) -> (Sender<T>, Receiver<T>) {
+    let (sender, receiver) = mpsc::channel(buffer);
+    let channel = Channel::new();
+    (Sender { inner: sender, channel: channel.clone() }, Receiver { inner: receiver, channel })
+}
+
+receiver!(Receiver);
+
+impl<T> Receiver<T> {
+    /// See [`tokio::sync::mpsc::Receiver::capacity`].
+    pub fn capacity(&self) -> usize {
+        self.inner.capacity()
+    }
+
+    /// See [`tokio::sync::mpsc::Receiver::max_capacity`].
+    pub fn max_capacity(&self) -> usize {
+        self.inner.max_capacity()
+    }
+}
+
+/// [`tokio::sync::mpsc::Sender`], recorded: the ring says that it waits for room.
+pub struct Sender<T> {
+    inner: mpsc::Sender<T>,
+    channel: Channel,
+}
+
+weak_sender!(WeakSender, Sender);
+
+impl<T> Sender<T> {
+    /// See [`tokio::sync::mpsc::Sender::send`].
+    #[track_caller]
+    pub fn send(&self, value: T) -> impl Future<Output = Result<(), SendError<T>>> {
+        self.channel.wait(self.inner.send(value), Result::is_ok)
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::try_send`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no room, or the receiver is gone.
+    pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+        self.inner.try_send(message)
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::send_timeout`].
+    #[cfg(feature = "time")]
+    #[track_caller]
+    pub fn send_timeout(
+        &self,
+        value: T,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<(), SendTimeoutError<T>>> {
+        self.channel.wait(self.inner.send_timeout(value, timeout), Result::is_ok)
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::blocking_send`].
+    ///
+    /// # Errors
+    ///
+    /// If the receiver is gone.
+    ///
+    /// # Panics
+    ///
+    /// If the calling thread polls tasks.
+    #[track_caller]
+    pub fn blocking_send(&self, value: T) -> Result<(), SendError<T>> {
+        block_on(self.send(value))
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::reserve`].
+    #[track_caller]
+    pub fn reserve(&self) -> impl Future<Output = Result<Permit<'_, T>, SendError<()>>> {
+        self.channel.wait(self.inner.reserve(), Result::is_ok)
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::reserve_many`].
+    #[track_caller]
+    pub fn reserve_many(
+        &self,
+        n: usize,
+    ) -> impl Future<Output = Result<PermitIterator<'_, T>, SendError<()>>> {
+        self.channel.wait(self.inner.reserve_many(n), Result::is_ok)
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::reserve_owned`].
+    #[track_caller]
+    pub fn reserve_owned(self) -> impl Future<Output = Result<OwnedPermit<T>, SendError<()>>> {
+        let at = Location::caller();
+        let Sender { inner, channel } = self;
+        async move {
+            let reserve = inner.reserve_owned();
+            let reserved = lock::wait_at::<MESSAGE, _>(at, channel.at(), reserve, false, Result::is_ok);
+            Ok(OwnedPermit { inner: reserved.await?, channel })
+        }
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::try_reserve`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no room, or the receiver is gone.
+    pub fn try_reserve(&self) -> Result<Permit<'_, T>, TrySendError<()>> {
+        self.inner.try_reserve()
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::try_reserve_many`].
+    ///
+    /// # Errors
+    ///
+    /// If there is not so much room, or the receiver is gone.
+    pub fn try_reserve_many(&self, n: usize) -> Result<PermitIterator<'_, T>, TrySendError<()>> {
+        self.inner.try_reserve_many(n)
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::try_reserve_owned`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no room, or the receiver is gone.
+    pub fn try_reserve_owned(self) -> Result<OwnedPermit<T>, TrySendError<Self>> {
+        let Sender { inner, channel } = self;
+        match inner.try_reserve_owned() {
+            Ok(inner) => Ok(OwnedPermit { inner, channel }),
+            Err(TrySendError::Full(inner)) => Err(TrySendError::Full(Sender { inner, channel })),
+            Err(TrySendError::Closed(inner)) => Err(TrySendError::Closed(Sender { inner, channel })),
+        }
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::capacity`].
+    pub fn capacity(&self) -> usize {
+        self.inner.capacity()
+    }
+
+    /// See [`tokio::sync::mpsc::Sender::max_capacity`].
+    pub fn max_capacity(&self) -> usize {
+        self.inner.max_capacity()
+    }
+
+    /// Tokio's sender, for what asks for that one. Its waits are not recorded.
+    pub fn into_inner(self) -> mpsc::Sender<T> {
+        self.inner
+    }
+}
+
+/// See [`tokio::sync::mpsc::OwnedPermit`].
+pub struct OwnedPermit<T> {
+    inner: mpsc::OwnedPermit<T>,
+    channel: Channel,
+}
+
+impl<T> OwnedPermit<T> {
+    /// See [`tokio::sync::mpsc::OwnedPermit::send`].
+    pub fn send(self, value: T) -> Sender<T> {
+        Sender { inner: self.inner.send(value), channel: self.channel }
+    }
+
+    /// See [`tokio::sync::mpsc::OwnedPermit::release`].
+    pub fn release(self) -> Sender<T> {
+        Sender { inner: self.inner.release(), channel: self.channel }
+    }
+
+    /// See [`tokio::sync::mpsc::OwnedPermit::same_channel`].
+    pub fn same_channel(&self, other: &Self) -> bool {
+        self.inner.same_channel(&other.inner)
+    }
+
+    /// See [`tokio::sync::mpsc::OwnedPermit::same_channel_as_sender`].
+    pub fn same_channel_as_sender(&self, sender: &Sender<T>) -> bool {
+        self.inner.same_channel_as_sender(&sender.inner)
+    }
+}
+
+impl<T> fmt::Debug for OwnedPermit<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}

@@ -1,0 +1,212 @@
+//! What the two receivers, and the two senders that do not keep their channel open, have in common.
+
+/// Defines a receiver.
+macro_rules! receiver {
+    ($receiver:ident) => {
+        #[doc = concat!("[`tokio::sync::mpsc::", stringify!($receiver), "`], recorded: the ring says that it waits.")]
+        pub struct $receiver<T> {
+            inner: ::tokio::sync::mpsc::$receiver<T>,
+            channel: $crate::sync::channel::Channel,
+        }
+
+        impl<T> $receiver<T> {
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::recv`].")]
+            #[track_caller]
+            pub fn recv(&mut self) -> impl Future<Output = Option<T>> {
+                self.channel.wait(self.inner.recv(), Option::is_some)
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::recv_many`].")]
+            #[track_caller]
+            pub fn recv_many(
+                &mut self,
+                buffer: &mut Vec<T>,
+                limit: usize,
+            ) -> impl Future<Output = usize> {
+                self.channel.wait(self.inner.recv_many(buffer, limit), |&received| received > 0)
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::try_recv`].")]
+            ///
+            /// # Errors
+            ///
+            /// If there is no message.
+            pub fn try_recv(&mut self) -> Result<T, $crate::sync::mpsc::error::TryRecvError> {
+                self.inner.try_recv()
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::blocking_recv`].")]
+            ///
+            /// # Panics
+            ///
+            /// If the calling thread polls tasks.
+            #[track_caller]
+            pub fn blocking_recv(&mut self) -> Option<T> {
+                $crate::blocking::block_on(self.recv())
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::blocking_recv_many`].")]
+            ///
+            /// # Panics
+            ///
+            /// If the calling thread polls tasks.
+            #[track_caller]
+            pub fn blocking_recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
+                $crate::blocking::block_on(self.recv_many(buffer, limit))
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::close`].")]
+            pub fn close(&mut self) {
+                self.inner.close();
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::is_closed`].")]
+            pub fn is_closed(&self) -> bool {
+                self.inner.is_closed()
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::is_empty`].")]
+            pub fn is_empty(&self) -> bool {
+                self.inner.is_empty()
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::len`].")]
+            pub fn len(&self) -> usize {
+                self.inner.len()
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::poll_recv`]. It records nothing.")]
+            pub fn poll_recv(
+                &mut self,
+                cx: &mut ::std::task::Context<'_>,
+            ) -> ::std::task::Poll<Option<T>> {
+                self.inner.poll_recv(cx)
+            }
+
+            #[doc = concat!(
+                "See [`tokio::sync::mpsc::", stringify!($receiver), "::poll_recv_many`]. It records nothing."
+            )]
+            pub fn poll_recv_many(
+                &mut self,
+                cx: &mut ::std::task::Context<'_>,
+                buffer: &mut Vec<T>,
+                limit: usize,
+            ) -> ::std::task::Poll<usize> {
+                self.inner.poll_recv_many(cx, buffer, limit)
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::sender_strong_count`].")]
+            pub fn sender_strong_count(&self) -> usize {
+                self.inner.sender_strong_count()
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::sender_weak_count`].")]
+            pub fn sender_weak_count(&self) -> usize {
+                self.inner.sender_weak_count()
+            }
+
+            /// Tokio's receiver, for what asks for that one, as streams do. Its waits are not recorded.
+            pub fn into_inner(self) -> ::tokio::sync::mpsc::$receiver<T> {
+                self.inner
+            }
+
+            $crate::sync::channel::set_name!();
+        }
+
+        impl<T> ::std::fmt::Debug for $receiver<T> {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                self.inner.fmt(f)
+            }
+        }
+    };
+}
+pub(super) use receiver;
+
+/// Defines a sender that does not keep its channel open, and what a sender has to do with it.
+macro_rules! weak_sender {
+    ($weak:ident, $sender:ident) => {
+        #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($weak), "`].")]
+        pub struct $weak<T> {
+            inner: ::tokio::sync::mpsc::$weak<T>,
+            channel: $crate::sync::channel::Channel,
+        }
+
+        impl<T> $weak<T> {
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($weak), "::upgrade`].")]
+            pub fn upgrade(&self) -> Option<$sender<T>> {
+                let inner = self.inner.upgrade()?;
+                Some($sender { inner, channel: self.channel.clone() })
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($weak), "::strong_count`].")]
+            pub fn strong_count(&self) -> usize {
+                self.inner.strong_count()
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($weak), "::weak_count`].")]
+            pub fn weak_count(&self) -> usize {
+                self.inner.weak_count()
+            }
+        }
+
+        impl<T> Clone for $weak<T> {
+            fn clone(&self) -> $weak<T> {
+                $weak { inner: self.inner.clone(), channel: self.channel.clone() }
+            }
+        }
+
+        impl<T> ::std::fmt::Debug for $weak<T> {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                self.inner.fmt(f)
+            }
+        }
+
+        impl<T> $sender<T> {
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::closed`].")]
+            #[track_caller]
+            pub fn closed(&self) -> impl Future<Output = ()> {
+                self.channel.wait(self.inner.closed(), |()| true)
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::is_closed`].")]
+            pub fn is_closed(&self) -> bool {
+                self.inner.is_closed()
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::same_channel`].")]
+            pub fn same_channel(&self, other: &Self) -> bool {
+                self.inner.same_channel(&other.inner)
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::downgrade`].")]
+            pub fn downgrade(&self) -> $weak<T> {
+                $weak { inner: self.inner.downgrade(), channel: self.channel.clone() }
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::strong_count`].")]
+            pub fn strong_count(&self) -> usize {
+                self.inner.strong_count()
+            }
+
+            #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::weak_count`].")]
+            pub fn weak_count(&self) -> usize {
+                self.inner.weak_count()
+            }
+
+            $crate::sync::channel::set_name!();
+        }
+
+        impl<T> Clone for $sender<T> {
+            fn clone(&self) -> $sender<T> {
+                $sender { inner: self.inner.clone(), channel: self.channel.clone() }
+            }
+        }
+
+        impl<T> ::std::fmt::Debug for $sender<T> {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                self.inner.fmt(f)
+            }
+        }
+    };
+}
+pub(super) use weak_sender;

@@ -1,0 +1,46 @@
+//! [`unbounded_channel`]: tokio's channel with room for all messages, recorded.
+
+use std::future::Future;
+
+use tokio::sync::mpsc;
+
+use super::error::SendError;
+use super::receiver::{receiver, weak_sender};
+use crate::sync::channel::Channel;
+
+/// See [`tokio::sync::mpsc::unbounded_channel`].
+#[must_use]
+pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let channel = Channel::new();
+    (
+        UnboundedSender { inner: sender, channel: channel.clone() },
+        UnboundedReceiver { inner: receiver, channel },
+    )
+}
+
+receiver!(UnboundedReceiver);
+
+/// [`tokio::sync::mpsc::UnboundedSender`], recorded: the ring says that it waits for the end of the receiver.
+pub struct UnboundedSender<T> {
+    inner: mpsc::UnboundedSender<T>,
+    channel: Channel,
+}
+
+weak_sender!(WeakUnboundedSender, UnboundedSender);
+
+impl<T> UnboundedSender<T> {
+    /// See [`tokio::sync::mpsc::UnboundedSender::send`].
+    ///
+    /// # Errors
+    ///
+    /// If the receiver is gone.
+    pub fn send(&self, message: T) -> Result<(), SendError<T>> {
+        self.inner.send(message)
+    }
+
+    /// Tokio's sender, for what asks for that one. Its waits are not recorded.
+    pub fn into_inner(self) -> mpsc::UnboundedSender<T> {
+        self.inner
+    }
+}

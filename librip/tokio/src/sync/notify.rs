@@ -1,0 +1,147 @@
+//! [`Notify`]: tokio's, recorded.
+
+#![allow(unsafe_code, reason = "a future owns a share of what it borrows")]
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use librip::task::lock::{self, Identity, UNIT, Waits};
+use pin_project_lite::pin_project;
+use tokio::sync::{self, futures};
+
+/// [`tokio::sync::Notify`], recorded: the ring says which tasks wait for a notification.
+///
+/// Nobody holds a notification, so a wait for one is in no deadlock that `read-rip` proves.
+///
+/// # Examples
+///
+/// ```
+/// use librip_tokio::sync::Notify;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let notify = Notify::new();
+/// notify.notify_one();
+/// notify.notified().await;
+/// # }
+/// ```
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Notify {
+    identity: Identity,
+    inner: sync::Notify,
+}
+
+impl Notify {
+    /// See [`tokio::sync::Notify::new`].
+    pub fn new() -> Notify {
+        Notify { identity: Identity::new(), inner: sync::Notify::new() }
+    }
+
+    /// See [`tokio::sync::Notify::const_new`].
+    pub const fn const_new() -> Notify {
+        Notify { identity: Identity::new(), inner: sync::Notify::const_new() }
+    }
+
+    /// See [`tokio::sync::Notify::notified`]. The place of the wait is that of this call.
+    #[track_caller]
+    pub fn notified(&self) -> Notified<'_> {
+        let notified = self.inner.notified();
+        Notified { wait: lock::wait(self.identity.address_in_use(), notified, false, |()| true) }
+    }
+
+    /// See [`tokio::sync::Notify::notified_owned`]. The place of the wait is that of this call.
+    #[track_caller]
+    pub fn notified_owned(self: Arc<Self>) -> OwnedNotified {
+        // SAFETY: the future keeps a share of it, and drops that after what borrows it.
+        let notify: &'static Notify = unsafe { &*Arc::as_ptr(&self) };
+        OwnedNotified { wait: notify.notified().wait, _notify: self }
+    }
+
+    /// See [`tokio::sync::Notify::notify_one`].
+    pub fn notify_one(&self) {
+        self.inner.notify_one();
+    }
+
+    /// See [`tokio::sync::Notify::notify_last`].
+    pub fn notify_last(&self) {
+        self.inner.notify_last();
+    }
+
+    /// See [`tokio::sync::Notify::notify_waiters`].
+    pub fn notify_waiters(&self) {
+        self.inner.notify_waiters();
+    }
+
+    /// Names it in the ring, up to 48 bytes.
+    ///
+    /// The name belongs to the address that it has now, so name it where it will stay.
+    pub fn set_name(&self, name: &str) {
+        self.identity.set_name(name);
+    }
+}
+
+pin_project! {
+    /// See [`tokio::sync::futures::Notified`].
+    #[must_use = "futures do nothing unless you `.await` or poll them"]
+    pub struct Notified<'a> {
+        #[pin]
+        wait: Waits<UNIT, futures::Notified<'a>>,
+    }
+}
+
+impl Notified<'_> {
+    /// See [`tokio::sync::futures::Notified::enable`]. It is no wait, and is not recorded.
+    pub fn enable(self: Pin<&mut Self>) -> bool {
+        self.project().wait.get_pin_mut().enable()
+    }
+}
+
+impl Future for Notified<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.project().wait.poll(cx)
+    }
+}
+
+impl fmt::Debug for Notified<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.wait.get_ref().fmt(f)
+    }
+}
+
+pin_project! {
+    /// See [`tokio::sync::futures::OwnedNotified`].
+    #[must_use = "futures do nothing unless you `.await` or poll them"]
+    pub struct OwnedNotified {
+        // It borrows the next field, and so is dropped before.
+        #[pin]
+        wait: Waits<UNIT, futures::Notified<'static>>,
+        _notify: Arc<Notify>,
+    }
+}
+
+impl OwnedNotified {
+    /// See [`tokio::sync::futures::OwnedNotified::enable`]. It is no wait, and is not recorded.
+    pub fn enable(self: Pin<&mut Self>) -> bool {
+        self.project().wait.get_pin_mut().enable()
+    }
+}
+
+impl Future for OwnedNotified {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.project().wait.poll(cx)
+    }
+}
+
+impl fmt::Debug for OwnedNotified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.wait.get_ref().fmt(f)
+    }
+}

@@ -1,0 +1,150 @@
+//! `tokio::sync::oneshot` with waits that are recorded: a receiver that waits for its message, and a sender that waits
+//! for the end of the receiver.
+//!
+//! ```
+//! use librip_tokio::sync::oneshot;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let (sender, receiver) = oneshot::channel();
+//! librip_tokio::spawn(async move { sender.send(7) });
+//! assert_eq!(receiver.await, Ok(7));
+//! # }
+//! ```
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use librip::task::lock::{MESSAGE, Waits};
+use tokio::sync::oneshot;
+
+use self::error::{RecvError, TryRecvError};
+use super::channel::{Channel, set_name};
+use crate::blocking::block_on;
+
+pub use tokio::sync::oneshot::error;
+
+/// See [`tokio::sync::oneshot::channel`]. The place where the receiver waits is that of this call.
+#[track_caller]
+#[must_use]
+pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
+    let (sender, receiver) = oneshot::channel();
+    let channel = Channel::new();
+    let wait = channel.wait(receiver, Result::is_ok);
+    (Sender { inner: sender, channel: channel.clone() }, Receiver { wait, channel })
+}
+
+/// [`tokio::sync::oneshot::Sender`], recorded: the ring says that it waits for the end of the receiver.
+#[derive(Debug)]
+pub struct Sender<T> {
+    inner: oneshot::Sender<T>,
+    channel: Channel,
+}
+
+impl<T> Sender<T> {
+    /// See [`tokio::sync::oneshot::Sender::send`].
+    ///
+    /// # Errors
+    ///
+    /// The message, if the receiver is gone.
+    pub fn send(self, t: T) -> Result<(), T> {
+        self.inner.send(t)
+    }
+
+    /// See [`tokio::sync::oneshot::Sender::closed`].
+    #[track_caller]
+    pub fn closed(&mut self) -> impl Future<Output = ()> {
+        self.channel.wait(self.inner.closed(), |()| true)
+    }
+
+    /// See [`tokio::sync::oneshot::Sender::is_closed`].
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+
+    /// See [`tokio::sync::oneshot::Sender::poll_closed`]. It records nothing.
+    pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.inner.poll_closed(cx)
+    }
+
+    /// Tokio's sender, for what asks for that one.
+    pub fn into_inner(self) -> oneshot::Sender<T> {
+        self.inner
+    }
+
+    set_name!();
+}
+
+/// [`tokio::sync::oneshot::Receiver`], recorded: the ring says that it waits for the message.
+pub struct Receiver<T> {
+    wait: Waits<MESSAGE, oneshot::Receiver<T>>,
+    channel: Channel,
+}
+
+impl<T> Receiver<T> {
+    fn inner(&mut self) -> &mut oneshot::Receiver<T> {
+        Pin::new(&mut self.wait).get_pin_mut().get_mut()
+    }
+
+    /// See [`tokio::sync::oneshot::Receiver::close`].
+    pub fn close(&mut self) {
+        self.inner().close();
+    }
+
+    /// See [`tokio::sync::oneshot::Receiver::is_terminated`].
+    pub fn is_terminated(&self) -> bool {
+        self.wait.get_ref().is_terminated()
+    }
+
+    /// See [`tokio::sync::oneshot::Receiver::is_empty`].
+    pub fn is_empty(&self) -> bool {
+        self.wait.get_ref().is_empty()
+    }
+
+    /// See [`tokio::sync::oneshot::Receiver::try_recv`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no message.
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        self.inner().try_recv()
+    }
+
+    /// See [`tokio::sync::oneshot::Receiver::blocking_recv`]. The place of the wait is that of this call.
+    ///
+    /// # Errors
+    ///
+    /// If the sender is gone.
+    ///
+    /// # Panics
+    ///
+    /// If the calling thread polls tasks.
+    #[track_caller]
+    pub fn blocking_recv(self) -> Result<T, RecvError> {
+        let Receiver { wait, channel } = self;
+        block_on(channel.wait(wait.into_inner(), Result::is_ok))
+    }
+
+    /// Tokio's receiver, for what asks for that one. Its wait is not recorded.
+    pub fn into_inner(self) -> oneshot::Receiver<T> {
+        self.wait.into_inner()
+    }
+
+    set_name!();
+}
+
+impl<T> Future for Receiver<T> {
+    type Output = Result<T, RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.wait).poll(cx)
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.wait.get_ref().fmt(f)
+    }
+}

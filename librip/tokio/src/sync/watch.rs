@@ -1,0 +1,184 @@
+//! `tokio::sync::watch` with waits that are recorded: a receiver that waits for another value, and a sender that waits
+//! for the end of all receivers.
+//!
+//! ```
+//! use librip_tokio::sync::watch;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let (sender, mut receiver) = watch::channel(1);
+//! librip_tokio::spawn(async move { sender.send(7) });
+//! receiver.changed().await.unwrap();
+//! assert_eq!(*receiver.borrow(), 7);
+//! # }
+//! ```
+
+use std::future::Future;
+
+use tokio::sync::watch;
+
+use self::error::{RecvError, SendError};
+use super::channel::{Channel, set_name};
+
+pub use tokio::sync::watch::{Ref, error};
+
+/// See [`tokio::sync::watch::channel`].
+#[must_use]
+pub fn channel<T>(init: T) -> (Sender<T>, Receiver<T>) {
+    let (sender, receiver) = watch::channel(init);
+    let channel = Channel::new();
+    (Sender { inner: sender, channel: channel.clone() }, Receiver { inner: receiver, channel })
+}
+
+/// [`tokio::sync::watch::Receiver`], recorded: the ring says that it waits.
+#[derive(Clone, Debug)]
+pub struct Receiver<T> {
+    inner: watch::Receiver<T>,
+    channel: Channel,
+}
+
+impl<T> Receiver<T> {
+    /// See [`tokio::sync::watch::Receiver::borrow`].
+    pub fn borrow(&self) -> Ref<'_, T> {
+        self.inner.borrow()
+    }
+
+    /// See [`tokio::sync::watch::Receiver::borrow_and_update`].
+    pub fn borrow_and_update(&mut self) -> Ref<'_, T> {
+        self.inner.borrow_and_update()
+    }
+
+    /// See [`tokio::sync::watch::Receiver::has_changed`].
+    ///
+    /// # Errors
+    ///
+    /// If all senders are gone.
+    pub fn has_changed(&self) -> Result<bool, RecvError> {
+        self.inner.has_changed()
+    }
+
+    /// See [`tokio::sync::watch::Receiver::mark_changed`].
+    pub fn mark_changed(&mut self) {
+        self.inner.mark_changed();
+    }
+
+    /// See [`tokio::sync::watch::Receiver::mark_unchanged`].
+    pub fn mark_unchanged(&mut self) {
+        self.inner.mark_unchanged();
+    }
+
+    /// See [`tokio::sync::watch::Receiver::changed`].
+    #[track_caller]
+    pub fn changed(&mut self) -> impl Future<Output = Result<(), RecvError>> {
+        self.channel.wait(self.inner.changed(), Result::is_ok)
+    }
+
+    /// See [`tokio::sync::watch::Receiver::wait_for`].
+    #[track_caller]
+    pub fn wait_for(
+        &mut self,
+        f: impl FnMut(&T) -> bool,
+    ) -> impl Future<Output = Result<Ref<'_, T>, RecvError>> {
+        self.channel.wait(self.inner.wait_for(f), Result::is_ok)
+    }
+
+    /// See [`tokio::sync::watch::Receiver::same_channel`].
+    pub fn same_channel(&self, other: &Self) -> bool {
+        self.inner.same_channel(&other.inner)
+    }
+
+    /// Tokio's receiver, for what asks for that one, as streams do. Its waits are not recorded.
+    pub fn into_inner(self) -> watch::Receiver<T> {
+        self.inner
+    }
+
+    set_name!();
+}
+
+/// [`tokio::sync::watch::Sender`], recorded: the ring says that it waits for the end of all receivers.
+#[derive(Debug)]
+pub struct Sender<T> {
+    inner: watch::Sender<T>,
+    channel: Channel,
+}
+
+impl<T> Sender<T> {
+    /// See [`tokio::sync::watch::Sender::new`].
+    pub fn new(init: T) -> Sender<T> {
+        Sender { inner: watch::Sender::new(init), channel: Channel::new() }
+    }
+
+    /// See [`tokio::sync::watch::Sender::send`].
+    ///
+    /// # Errors
+    ///
+    /// If all receivers are gone.
+    pub fn send(&self, value: T) -> Result<(), SendError<T>> {
+        self.inner.send(value)
+    }
+
+    /// See [`tokio::sync::watch::Sender::send_modify`].
+    pub fn send_modify<F: FnOnce(&mut T)>(&self, modify: F) {
+        self.inner.send_modify(modify);
+    }
+
+    /// See [`tokio::sync::watch::Sender::send_if_modified`].
+    pub fn send_if_modified<F: FnOnce(&mut T) -> bool>(&self, modify: F) -> bool {
+        self.inner.send_if_modified(modify)
+    }
+
+    /// See [`tokio::sync::watch::Sender::send_replace`].
+    pub fn send_replace(&self, value: T) -> T {
+        self.inner.send_replace(value)
+    }
+
+    /// See [`tokio::sync::watch::Sender::borrow`].
+    pub fn borrow(&self) -> Ref<'_, T> {
+        self.inner.borrow()
+    }
+
+    /// See [`tokio::sync::watch::Sender::is_closed`].
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+
+    /// See [`tokio::sync::watch::Sender::closed`].
+    #[track_caller]
+    pub fn closed(&self) -> impl Future<Output = ()> {
+        self.channel.wait(self.inner.closed(), |()| true)
+    }
+
+    /// See [`tokio::sync::watch::Sender::subscribe`].
+    pub fn subscribe(&self) -> Receiver<T> {
+        Receiver { inner: self.inner.subscribe(), channel: self.channel.clone() }
+    }
+
+    /// See [`tokio::sync::watch::Sender::receiver_count`].
+    pub fn receiver_count(&self) -> usize {
+        self.inner.receiver_count()
+    }
+
+    /// See [`tokio::sync::watch::Sender::sender_count`].
+    pub fn sender_count(&self) -> usize {
+        self.inner.sender_count()
+    }
+
+    /// See [`tokio::sync::watch::Sender::same_channel`].
+    pub fn same_channel(&self, other: &Self) -> bool {
+        self.inner.same_channel(&other.inner)
+    }
+
+    set_name!();
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Sender<T> {
+        Sender { inner: self.inner.clone(), channel: self.channel.clone() }
+    }
+}
+
+impl<T: Default> Default for Sender<T> {
+    fn default() -> Sender<T> {
+        Sender::new(T::default())
+    }
+}
