@@ -20,6 +20,7 @@ const RECORDER: &[&str] = &[
     "lock",
     "start",
     "runtime",
+    "task",
     "bridge",
     "interpose",
     "capi",

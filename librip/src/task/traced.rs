@@ -88,6 +88,7 @@ impl<'a> Builder<'a> {
     /// Makes a task of a future: see [`traced`].
     #[track_caller]
     pub fn traced<F: Future>(self, future: F) -> Traced<F> {
+        declare();
         let slot = self.claim(TASK_ASYNC, Location::caller());
         let has_wakers = slot.exists() && self.flags & TASK_COUNTS_WAKES != 0;
         let life = Life { slot, wakers: has_wakers.then(|| Wakers::new(slot)) };
@@ -97,13 +98,13 @@ impl<'a> Builder<'a> {
     /// Makes a task of a call that may block, for a pool of threads: see [`Blocking`].
     #[track_caller]
     pub fn blocking<F>(self, call: F) -> Blocking<F> {
+        declare();
         let of_call = Builder { flags: self.flags & !TASK_COUNTS_WAKES, ..self };
         let slot = of_call.claim(TASK_BLOCKING, Location::caller());
         Blocking { call, life: Life { slot, wakers: None } }
     }
 
     fn claim(self, kind: u64, location: &'static Location<'static>) -> TaskSlot {
-        declare();
         let Some(_) = instance::owner() else { return TaskSlot::NONE };
         let address = caller::enter_location(location);
         let origin = task_origin(kind | self.flags, self.workers, self.runtime);
@@ -111,7 +112,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Says in the program's file that it has tasks, so that the slots of its ring have room for them.
+/// Says in the program's file that it has tasks, so that the slots of its ring have room for them. Only generic functions
+/// call it: they are compiled into programs that use them, and into no others.
 #[inline(always)]
 fn declare() {
     let _ = crate::__rip_text_site!(KIND_TASK, SITE_WRAPPER, [], "");

@@ -38,7 +38,7 @@ pub(super) fn tasks(args: &TasksArgs, wanted: &Common) -> Result<u8, AppError> {
         thread.task.is_some() && exists && matching.as_ref().is_none_or(|matching| matching.has_task(id))
     };
     let heading = reading.heading(&reading.threads());
-    let has_tasks = model.threads.iter().any(|thread| thread.task.is_some());
+    let has_tasks = model.has_tasks();
     if wanted.json {
         let mut out = prose(wanted);
         let mut json = Json(&mut out);

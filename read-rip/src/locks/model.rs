@@ -71,6 +71,11 @@ impl LockModel {
         self.latest_end_ns.filter(|_| self.is_end_unknown)?.checked_sub(self.now_ns?)
     }
 
+    /// Whether there is a task, which may have ended.
+    pub fn has_tasks(&self) -> bool {
+        self.threads.iter().any(|thread| thread.task.is_some())
+    }
+
     /// The threads of the process that exist, without tasks.
     pub fn present(&self) -> impl Iterator<Item = (ThreadId, &ThreadLocks)> {
         let threads = self.threads.iter().enumerate().filter(|(_, thread)| thread.task.is_none());

@@ -100,10 +100,8 @@ pub(super) fn balance(
 
 /// What the tasks do, in one line; `None` if there are none.
 fn tasks(of: &TaskBalance, is_end_unknown: bool) -> Option<String> {
-    let refused = (of.refused > 0)
-        .then(|| format!("{} recorded nothing: no slot was free", counted(of.refused, "task")));
     if of.present == 0 {
-        return refused;
+        return None;
     }
     let longest =
         lasted(is_end_unknown, of.longest_ns, None).map(|lasted| format!(" (the longest {lasted})"));
@@ -125,8 +123,7 @@ fn tasks(of: &TaskBalance, is_end_unknown: bool) -> Option<String> {
         "; all workers of an executor were in polls when the process died: if that lasted, the ready tasks were starved",
     );
     let parts = parts.join(", ") + saturated.unwrap_or_default();
-    let refused = refused.map(|refused| format!("; {refused}")).unwrap_or_default();
-    Some(format!("of {all}: {parts}{refused}"))
+    Some(format!("of {all}: {parts}"))
 }
 
 /// The barriers at which threads wait for others, as far as it is known how many they take.

@@ -144,6 +144,12 @@ impl Lines<'_> {
             let filtered = counted(header.threads_refused_filter, "thread");
             self.line("filtered", format!("{filtered} under a filter of system calls (seccomp)"))?;
         }
+        if header.tasks_refused > 0 {
+            self.line(
+                "refused",
+                format!("{} because no slot was free", counted(header.tasks_refused, "task")),
+            )?;
+        }
         if header.threads_without_exit > 0 {
             let count = header.threads_without_exit;
             self.line("unwatched", format!("the exit of {} cannot be noticed", counted(count, "thread")))?;

@@ -146,7 +146,7 @@ pub fn of_losses(losses: &Losses) -> String {
     )
 }
 
-/// Threads, modules and names of locks that the recorder had no room for.
+/// Threads, tasks, modules and names of locks that the recorder had no room for.
 pub fn of_refused(snapshot: &Snapshot) -> Vec<String> {
     let mut remarks = Vec::new();
     let Some(header) = &snapshot.header else { return remarks };
@@ -161,6 +161,12 @@ pub fn of_refused(snapshot: &Snapshot) -> Vec<String> {
             agreeing(refused, "thread", "was", "were"),
             header.threads_refused_full,
             header.threads_refused_memory
+        ));
+    }
+    if header.tasks_refused > 0 {
+        let tasks = agreeing(header.tasks_refused, "task", "was", "were");
+        remarks.push(format!(
+            "{tasks} not recorded: no slot was free (RIP_SLOTS); tasks get seven eighths of the slots at most."
         ));
     }
     if header.metadata_refused > 0 {

@@ -80,9 +80,11 @@ fn lasting(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
     let (model, thread) = (names.model, &names.model.threads[id]);
     let (since_ns, is_at_most) = task_since(thread, thread.task.as_deref()?);
     let length_ns = model.now_ns?.checked_sub(since_ns?)?;
-    let most_ns = model.later_ns().map_or(length_ns, |later_ns| length_ns.saturating_add(later_ns));
+    // If the process died at an unknown time, it may have gone on after what the record ends with.
+    let most_ns = if model.is_end_unknown { model.later_ns() } else { Some(0) };
+    let most_ns = most_ns.map(|later_ns| length_ns.saturating_add(later_ns));
     let is_bounded = is_at_most || model.is_end_unknown;
-    lasted(is_bounded, Some(length_ns).filter(|_| !is_at_most), Some(most_ns))
+    lasted(is_bounded, Some(length_ns).filter(|_| !is_at_most), most_ns)
 }
 
 /// Writes a line about a task, and the tree of its awaits below it.

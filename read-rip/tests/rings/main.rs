@@ -32,4 +32,5 @@ mod resolve;
 mod run;
 mod schema;
 mod streams;
+mod tasks;
 mod times;

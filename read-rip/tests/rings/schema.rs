@@ -135,6 +135,8 @@ fn every_command_writes_lines_that_fit_the_schema() {
     lines.extend(valid(&["-tv"], &deadlock()));
     lines.extend(valid(&["locks"], &deadlock()));
     lines.extend(valid(&["check"], &deadlock()));
+    lines.extend(valid(&["tasks", "--all"], &crate::tasks::futurelock()));
+    lines.extend(valid(&["check"], &crate::tasks::futurelock()));
     lines.extend(valid(&["log"], &said()));
     let spans = valid(&["spans"], &said());
     assert_eq!(spans[1]["data"]["open"][0]["value"], 512, "{spans:#?}");
@@ -335,10 +337,11 @@ fn stall() -> Evidence {
 }
 
 fn wait_cycle() -> Evidence {
-    let blockers = [Blocker::Holder(hold()), Blocker::QueuedWriter(7)];
+    let blockers = [Blocker::Holder(hold()), Blocker::QueuedWriter(7), Blocker::LeftOut(wait())];
     let lock = |blocker| WaitEdge::Lock(LockEdge { wait: wait(), blocker });
     let join = JoinFact { thread: 1, joined: 2, location: 3, is_timed: true, for_ns: Some(4) };
-    let edges = blockers.map(lock).into_iter().chain([WaitEdge::Join { join }]).collect();
+    let worker = WaitEdge::Worker { worker: WorkerFact { task: 1, worker: 2, polled: 3, workers: 4 } };
+    let edges = blockers.map(lock).into_iter().chain([WaitEdge::Join { join }, worker]).collect();
     Evidence::WaitCycle(WaitCycle { threads: 2, for_ns: Some(1), edges, also_blocked: 3 })
 }
 
@@ -370,12 +373,33 @@ fn crowded_line() -> Evidence {
     })
 }
 
+fn ready_tasks() -> ReadyTasks {
+    ReadyTasks { count: 2, first: vec![ReadyTask { task: 1, is_new: true, for_ns: Some(2) }] }
+}
+
+fn busy_runtime() -> Evidence {
+    let poll = PollFact { task: 1, thread: Some(2), location: Some(3), for_ns: Some(4), is_at_most: true };
+    let (polls, ready) = (vec![poll], ready_tasks());
+    Evidence::BusyRuntime(BusyRuntime {
+        runtime: 1,
+        workers: 2,
+        of_workers: 3,
+        is_blocking: true,
+        polls,
+        ready,
+    })
+}
+
 /// Evidence of a kind, with every field.
 fn evidence(kind: Kind) -> Vec<Evidence> {
     let (hold, wait, waiters) = (hold(), wait(), waiters());
     let (thread, lock, location, last) = (1, 2, 3, Some(4));
     match kind {
-        Kind::Deadlock => vec![wait_cycle()],
+        Kind::Deadlock | Kind::Futurelock => vec![wait_cycle()],
+        Kind::StarvedRuntime | Kind::LongPoll => vec![busy_runtime()],
+        Kind::UnpolledTask => {
+            vec![Evidence::Unpolled(Unpolled { ready: ready_tasks(), outer: Some(1) })]
+        }
         Kind::Unreleased => vec![Evidence::DeadHolder(DeadHolder { hold, has_exited: true, waiters })],
         Kind::LostOwner => {
             vec![Evidence::Orphan(Orphan { pid: 1, lock, waiters, locked_at_fork: true, parent: Some(hold) })]

@@ -1,6 +1,6 @@
 //! Sentences about cycles: deadlocks, lock orders and livelocks. It decides nothing.
 
-use super::words::{Paragraph, Words, agree, and_more, in_parentheses, more_threads, shared, threads};
+use super::words::{Paragraph, Words, agree, in_parentheses, shared};
 use crate::findings::{
     Blocker, BusyLoops, JoinFact, LockEdge, MutualFailure, OrderCycle, OrderEdge, WaitCycle, WaitEdge,
     WorkerFact,
@@ -39,12 +39,12 @@ pub(super) fn wait_cycle(words: &mut Words<'_>, cycle: &WaitCycle) -> Paragraph 
     let mut evidence: Vec<String> = cycle.edges.iter().map(|edge| wait_edge(words, edge)).collect();
     let unlisted = cycle.threads.saturating_sub(cycle.edges.len());
     if unlisted > 0 {
-        evidence.push(format!("and so on: {} close the cycle", more_threads(unlisted)));
+        evidence.push(format!("and so on: {} close the cycle", words.more_threads(unlisted)));
     }
     if cycle.also_blocked > 0 {
         evidence.push(format!(
             "{} {} blocked by {}",
-            more_threads(cycle.also_blocked),
+            words.more_threads(cycle.also_blocked),
             agree(cycle.also_blocked, "is", "are"),
             agree(cycle.threads, "it", "them")
         ));
@@ -130,7 +130,7 @@ pub(super) fn order_cycle(words: &mut Words<'_>, cycle: &OrderCycle) -> Paragrap
     let summary = match cycle.edges.len() {
         2 if is_one => "a thread acquires two locks in opposite orders".to_owned(),
         2 => "2 threads acquire two locks in opposite orders".to_owned(),
-        locks => format!("{} acquire {locks} locks in orders that form a cycle", threads(locks)),
+        locks => format!("{} acquire {locks} locks in orders that form a cycle", words.threads(locks)),
     };
     let mut evidence: Vec<String> = cycle.edges.iter().map(|edge| order_edge(words, edge)).collect();
     if cycle.similar > 0 {
@@ -161,7 +161,7 @@ fn order_edge(words: &mut Words<'_>, edge: &OrderEdge) -> String {
 }
 
 pub(super) fn mutual_failure(words: &mut Words<'_>, failure: &MutualFailure) -> Paragraph {
-    let summary = format!("{} try, fail and step back repeatedly", threads(failure.threads));
+    let summary = format!("{} try, fail and step back repeatedly", words.threads(failure.threads));
     let mut evidence = Vec::new();
     for tries in &failure.tries {
         let (thread, lock) = (words.thread(tries.thread), words.lock(tries.lock));
@@ -173,14 +173,14 @@ pub(super) fn mutual_failure(words: &mut Words<'_>, failure: &MutualFailure) -> 
             other.unwrap_or_default()
         ));
     }
-    evidence.extend(and_more(failure.threads.saturating_sub(failure.tries.len())));
+    evidence.extend(words.and_more(failure.threads.saturating_sub(failure.tries.len())));
     let achieved = if failure.is_progress_marked { "made progress" } else { "acquired a second lock" };
     evidence.push(format!("none of them {achieved}, as far as their histories reach"));
     Paragraph { summary, evidence }
 }
 
 pub(super) fn busy_loops(words: &Words<'_>, loops: &BusyLoops) -> Paragraph {
-    let summary = format!("{} are busy, and no thread made progress", threads(loops.threads));
+    let summary = format!("{} are busy, and no thread made progress", words.threads(loops.threads));
     let mut evidence = Vec::new();
     for one in &loops.loops {
         let last = one.last.map(|last| format!(", last {}", words.location(last)));
@@ -191,6 +191,6 @@ pub(super) fn busy_loops(words: &Words<'_>, loops: &BusyLoops) -> Paragraph {
             last.unwrap_or_default()
         ));
     }
-    evidence.extend(and_more(loops.threads.saturating_sub(loops.loops.len())));
+    evidence.extend(words.and_more(loops.threads.saturating_sub(loops.loops.len())));
     Paragraph { summary, evidence }
 }

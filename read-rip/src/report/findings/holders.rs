@@ -1,7 +1,7 @@
 //! Sentences about holders: threads that no longer exist, threads of a forked child's parent, and idle threads. It
 //! decides nothing.
 
-use super::words::{Paragraph, Words, agree, shared, threads};
+use super::words::{Paragraph, Words, agree, shared};
 use crate::findings::{DeadHolder, IdleHolder, Orphan};
 use crate::report::units::duration;
 
@@ -10,7 +10,7 @@ pub(super) fn dead_holder(words: &mut Words<'_>, holder: &DeadHolder) -> Paragra
     let fate = if *has_exited { "has exited" } else { "disappeared without exiting" };
     let waiting = match waiters.count {
         0 => "no thread waits for it".to_owned(),
-        count => format!("{} {} for it", threads(count), agree(count, "waits", "wait")),
+        count => format!("{} {} for it", words.threads(count), agree(count, "waits", "wait")),
     };
     let summary = format!("{} is held by a thread that {fate}; {waiting}", words.lock(hold.lock));
     let mut evidence = vec![words.holder(hold)];
@@ -22,7 +22,7 @@ pub(super) fn orphan(words: &mut Words<'_>, orphan: &Orphan) -> Paragraph {
     let count = orphan.waiters.count;
     let summary = format!(
         "{} of the forked process {} {} for {}, which no thread there holds",
-        threads(count),
+        words.threads(count),
         orphan.pid,
         agree(count, "waits", "wait"),
         words.lock(orphan.lock)

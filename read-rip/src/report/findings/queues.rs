@@ -1,14 +1,14 @@
 //! Sentences about many waiting threads: convoys, starvation, contention, crowded lines. It decides
 //! nothing.
 
-use super::words::{Paragraph, Words, agree, and_more, history, lasting, more_threads, threads};
+use super::words::{Paragraph, Words, agree, lasting};
 use crate::findings::{ActiveHolder, ApparentHolder, Contended, CrowdedLine, Overtaken, Queue};
 
 pub(super) fn queue(words: &mut Words<'_>, queue: &Queue) -> Paragraph {
     let (waiting, lock) = (queue.waiters.count, words.lock(queue.lock));
     let summary = format!(
         "{waiting} of the {} that use {lock} wait for it, and it changes hands",
-        threads(queue.users)
+        words.threads(queue.users)
     );
     let mut evidence = vec![match &queue.holder {
         Some(holder) => active_holder(words, holder),
@@ -16,7 +16,7 @@ pub(super) fn queue(words: &mut Words<'_>, queue: &Queue) -> Paragraph {
     }];
     evidence.extend(queue.holder.as_ref().and_then(|holder| words.doing(holder.hold.thread)));
     evidence.extend(words.waiters(&queue.waiters));
-    evidence.extend(queue.history.as_ref().map(history));
+    evidence.extend(queue.history.as_ref().map(|known| words.history(known)));
     Paragraph { summary, evidence }
 }
 
@@ -37,7 +37,7 @@ pub(super) fn overtaken(words: &mut Words<'_>, overtaken: &Overtaken) -> Paragra
     let count = overtaken.threads;
     let summary = format!(
         "{} {} for {} while others overtake {}",
-        threads(count),
+        words.threads(count),
         agree(count, "waits", "wait"),
         words.lock(overtaken.lock),
         agree(count, "it", "them")
@@ -51,7 +51,7 @@ pub(super) fn overtaken(words: &mut Words<'_>, overtaken: &Overtaken) -> Paragra
             one.overtakes
         ));
     }
-    evidence.extend(and_more(count.saturating_sub(overtaken.first.len())));
+    evidence.extend(words.and_more(count.saturating_sub(overtaken.first.len())));
     Paragraph { summary, evidence }
 }
 
@@ -60,13 +60,13 @@ pub(super) fn contended(words: &mut Words<'_>, contended: &Contended) -> Paragra
     let summary = match contended.waiters.count {
         0 => format!("threads often wait for {lock}"),
         1 => format!("threads often wait for {lock}, and 1 thread waits for it now"),
-        count => format!("{} wait for {lock}", threads(count)),
+        count => format!("{} wait for {lock}", words.threads(count)),
     };
     let mut evidence = Vec::new();
     evidence.extend(contended.holder.as_ref().map(|hold| words.holder(hold)));
     evidence.extend(contended.holder.as_ref().and_then(|hold| words.doing(hold.thread)));
     evidence.extend(words.waiters(&contended.waiters));
-    evidence.extend(contended.history.as_ref().map(history));
+    evidence.extend(contended.history.as_ref().map(|known| words.history(known)));
     if contended.unlisted > 0 {
         let (locks, are) =
             (agree(contended.unlisted, "lock", "locks"), agree(contended.unlisted, "is", "are"));
@@ -79,10 +79,10 @@ pub(super) fn crowded_line(words: &Words<'_>, line: &CrowdedLine) -> Paragraph {
     let summary = format!(
         "{} of {} {} at one line, as far as plain marks show",
         line.waiting,
-        threads(line.threads),
+        words.threads(line.threads),
         agree(line.waiting, "waits", "wait")
     );
-    let others = and_more(line.waiting - 1).map(|others| format!(" {others}")).unwrap_or_default();
+    let others = words.and_more(line.waiting - 1).map(|others| format!(" {others}")).unwrap_or_default();
     let mut first = format!("{}{others}", words.thread(line.example));
     if let Some(last) = line.last {
         let was = agree(line.waiting, "was", "were");
@@ -94,7 +94,7 @@ pub(super) fn crowded_line(words: &Words<'_>, line: &CrowdedLine) -> Paragraph {
     if unlisted > 0 {
         evidence.push(format!(
             "and {} {} to hold one",
-            more_threads(unlisted),
+            words.more_threads(unlisted),
             agree(unlisted, "seems", "seem")
         ));
     }

@@ -1,7 +1,7 @@
 //! Sentences about waits for what stands still: long waits, pile-ups, and processes in which nobody is left. It decides
 //! nothing.
 
-use super::words::{Paragraph, Words, agree, and_more, history, lasting, more_threads, shared, threads};
+use super::words::{Paragraph, Words, agree, lasting, shared};
 use crate::findings::{
     Abandoned, Asleep, HolderSleep, JoinFact, SleepFact, Stall, StandingFact, StandingHolder, Standstill,
     Unheard,
@@ -17,7 +17,7 @@ pub(super) fn standstill(words: &mut Words<'_>, of: &Standstill) -> Paragraph {
     let behind = of.blocked.saturating_sub(direct);
     let and_behind = match behind {
         0 => String::new(),
-        _ => format!(", and {} behind {}", more_threads(behind), agree(direct, "it", "them")),
+        _ => format!(", and {} behind {}", words.more_threads(behind), agree(direct, "it", "them")),
     };
     let who = match &of.holder {
         Some(holder) => {
@@ -29,7 +29,7 @@ pub(super) fn standstill(words: &mut Words<'_>, of: &Standstill) -> Paragraph {
     };
     let summary = format!(
         "{} {} for {lock}{who}{}{and_behind}",
-        threads(direct),
+        words.threads(direct),
         agree(direct, "waits", "wait"),
         longest(words, of, direct)
     );
@@ -45,7 +45,7 @@ pub(super) fn standstill(words: &mut Words<'_>, of: &Standstill) -> Paragraph {
         let locks = of.locks.saturating_sub(1);
         evidence.push(format!(
             "{} {} for {} that {} to threads behind it",
-            more_threads(behind),
+            words.more_threads(behind),
             agree(behind, "waits", "wait"),
             counted(locks.max(1) as u64, "lock"),
             agree(locks.max(1), "belongs", "belong"),
@@ -54,11 +54,11 @@ pub(super) fn standstill(words: &mut Words<'_>, of: &Standstill) -> Paragraph {
     if of.on_conditions > 0 {
         evidence.push(format!(
             "{} {} on condition variables whose locks these threads use, perhaps for them",
-            more_threads(of.on_conditions),
+            words.more_threads(of.on_conditions),
             agree(of.on_conditions, "waits", "wait")
         ));
     }
-    evidence.extend(of.history.as_ref().filter(|of| of.contended > 0).map(history));
+    evidence.extend(of.history.as_ref().filter(|of| of.contended > 0).map(|known| words.history(known)));
     if of.unlisted > 0 {
         let are = agree(of.unlisted, "lock like this is", "locks like this are");
         evidence.push(format!("{} more {are} not listed", of.unlisted));
@@ -143,14 +143,14 @@ pub(super) fn stall(words: &Words<'_>, of: &Stall) -> Paragraph {
     let summary = format!(
         "no thread moves{}; of {}, {}",
         lasting(", for at least ", of.window_ns),
-        threads(of.threads),
+        words.threads(of.threads),
         parts.join(", ")
     );
     let line = |fact: &StandingFact| {
         let place = fact.location.map_or_else(String::new, |place| format!(" at {}", words.location(place)));
         let others = match fact.count - 1 {
             0 => String::new(),
-            others => format!("; so {} {}", agree(others, "does", "do"), more_threads(others)),
+            others => format!("; so {} {}", agree(others, "does", "do"), words.more_threads(others)),
         };
         format!("{} {}{place}{others}", words.thread(fact.thread), doing(fact.doing, 1))
     };
@@ -160,29 +160,29 @@ pub(super) fn stall(words: &Words<'_>, of: &Stall) -> Paragraph {
 pub(super) fn abandoned(words: &mut Words<'_>, of: &Abandoned) -> Paragraph {
     let summary = format!(
         "all {} wait, and none is left to wake another one{}",
-        threads(of.threads),
+        words.threads(of.threads),
         words.lasting(", for ", of.for_ns)
     );
     let mut evidence: Vec<String> = of.first.iter().map(|one| asleep_line(words, one)).collect();
-    evidence.extend(and_more(of.threads.saturating_sub(of.first.len())));
+    evidence.extend(words.and_more(of.threads.saturating_sub(of.first.len())));
     Paragraph { summary, evidence }
 }
 
 pub(super) fn unheard(words: &mut Words<'_>, of: &Unheard) -> Paragraph {
     let summary = format!(
         "{} {} on a condition variable that was signalled when nobody waited, and no thread is left to signal it{}",
-        threads(of.waiting),
+        words.threads(of.waiting),
         agree(of.waiting, "waits", "wait"),
         words.lasting(", for ", of.first.for_ns)
     );
     let mut evidence = vec![asleep_line(words, &of.first)];
-    evidence.extend(and_more(of.waiting - 1));
+    evidence.extend(words.and_more(of.waiting - 1));
     evidence.push(format!(
         "{} signalled it last at {}, and no thread waited",
         words.thread(of.signaller),
         words.location(of.signalled_at)
     ));
-    evidence.push(format!("all {} of the process wait", threads(of.threads)));
+    evidence.push(format!("all {} of the process wait", words.threads(of.threads)));
     Paragraph { summary, evidence }
 }
 

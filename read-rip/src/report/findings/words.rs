@@ -52,9 +52,9 @@ impl<'a> Words<'a> {
         let tasks = known.iter().filter(|&&id| self.names.model.threads[id].task.is_some()).count();
         let others = all.saturating_sub(tasks);
         match (tasks, others) {
-            (0, _) => threads(all),
+            (0, _) => counted(all as u64, "thread"),
             (_, 0) => counted(tasks as u64, "task"),
-            _ => format!("{} and {}", counted(tasks as u64, "task"), threads(others)),
+            _ => format!("{} and {}", counted(tasks as u64, "task"), counted(others as u64, "thread")),
         }
     }
 
@@ -155,29 +155,50 @@ impl<'a> Words<'a> {
             format!("{thread} waits for it{shared} at {location}{lasting}{but}")
         };
         let mut lines: Vec<String> = waiters.first.iter().map(line).collect();
-        lines.extend(and_more(waiters.count - waiters.first.len()));
+        lines.extend(self.and_more(waiters.count - waiters.first.len()));
         lines
+    }
+
+    /// `2 threads`. If the process has tasks, they may be among them: `2 threads or tasks`.
+    pub(super) fn threads(&self, count: usize) -> String {
+        let (one, several) = match self.names.model.has_tasks() {
+            false => ("thread", "threads"),
+            true => ("thread or task", "threads or tasks"),
+        };
+        format!("{count} {}", agree(count, one, several))
+    }
+
+    /// `1 more thread`, `2 more threads`: see [`threads`](Words::threads).
+    pub(super) fn more_threads(&self, count: usize) -> String {
+        self.threads(count).replacen(' ', " more ", 1)
+    }
+
+    /// `41 of 60 known acquisitions by 3 threads came after a wait; waits: p50 80 ms, p90 200 ms`.
+    pub(super) fn history(&self, history: &LockHistory) -> String {
+        let LockHistory { acquisitions, contended, owners, .. } = history;
+        let distribution = |what: &str, quantiles: Option<Quantiles>| {
+            quantiles.map_or_else(String::new, |of| {
+                format!("; {what}: p50 {}, p90 {}", duration(of.p50_ns), duration(of.p90_ns))
+            })
+        };
+        format!(
+            "{contended} of {} by {} came after a wait{}{}",
+            counted(*acquisitions, "known acquisition"),
+            self.threads(*owners),
+            distribution("waits", history.waits),
+            distribution("holds", history.holds)
+        )
+    }
+
+    /// `and 2 more threads`, unless there are none.
+    pub(super) fn and_more(&self, count: usize) -> Option<String> {
+        (count > 0).then(|| format!("and {}", self.more_threads(count)))
     }
 }
 
 /// A name without the modules before it.
 fn last_part(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
-}
-
-/// `1 more thread`, `2 more threads`.
-pub(super) fn more_threads(count: usize) -> String {
-    counted(count as u64, "more thread")
-}
-
-/// `2 threads`.
-pub(super) fn threads(count: usize) -> String {
-    counted(count as u64, "thread")
-}
-
-/// `and 2 more threads`, unless there are none.
-pub(super) fn and_more(count: usize) -> Option<String> {
-    (count > 0).then(|| format!("and {}", more_threads(count)))
 }
 
 /// The word that agrees with a number of things.
@@ -203,21 +224,4 @@ pub(super) fn is_known(duration_ns: Option<u64>) -> bool {
 pub(super) fn lasting(before: &str, duration_ns: Option<u64>) -> String {
     let known = duration_ns.filter(|_| is_known(duration_ns));
     known.map_or_else(String::new, |duration_ns| format!("{before}{}", duration(duration_ns)))
-}
-
-/// `41 of 60 known acquisitions by 3 threads came after a wait; waits: p50 80 ms, p90 200 ms`.
-pub(super) fn history(history: &LockHistory) -> String {
-    let LockHistory { acquisitions, contended, owners, .. } = history;
-    let distribution = |what: &str, quantiles: Option<Quantiles>| {
-        quantiles.map_or_else(String::new, |of| {
-            format!("; {what}: p50 {}, p90 {}", duration(of.p50_ns), duration(of.p90_ns))
-        })
-    };
-    format!(
-        "{contended} of {} by {} came after a wait{}{}",
-        counted(*acquisitions, "known acquisition"),
-        threads(*owners),
-        distribution("waits", history.waits),
-        distribution("holds", history.holds)
-    )
 }
