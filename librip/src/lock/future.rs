@@ -15,7 +15,6 @@
 #![allow(unsafe_code, reason = "sites are assembly")]
 
 use core::future::Future;
-use core::mem;
 use core::panic::Location;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
@@ -69,22 +68,45 @@ fn of_future(mut entry: Entry) -> Entry {
     entry
 }
 
-/// An acquisition by a future that has begun.
+/// An acquisition by a future.
 #[derive(Debug)]
 pub(crate) struct FutureAcquisition<const USE: Flags> {
     target: Target,
     /// `None` if there was no slot, or no room in it.
     kept: Option<Kept>,
-    is_waiting: bool,
+    stage: Stage,
+}
+
+/// How far an acquisition has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The lock was not tried, or the acquisition has ended.
+    Idle,
+    Trying,
+    Waiting,
 }
 
 impl<const USE: Flags> FutureAcquisition<USE> {
-    /// Before the lock is tried.
-    pub(crate) fn begin(target: Target) -> FutureAcquisition<USE> {
-        let sites = AsyncSites::<USE>(target.at);
+    pub(crate) const fn new(target: Target) -> FutureAcquisition<USE> {
+        FutureAcquisition { target, kept: None, stage: Stage::Idle }
+    }
+
+    /// Before the lock is tried. Nothing happens if it was tried before.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        if self.stage == Stage::Idle {
+            self.stage = Stage::Trying;
+            self.kept = self.enter();
+        }
+    }
+
+    #[inline]
+    fn enter(&self) -> Option<Kept> {
+        let sites = AsyncSites::<USE>(self.target.at);
         let flags = <AsyncSites<USE> as Sites>::Origin::entry_flags(USE);
-        let begun = Acquisition::begin(sites.origin(), target.lock, flags, 0, || sites.acquire_begin_timed());
-        FutureAcquisition { target, kept: begun.entry().map(Kept::of), is_waiting: false }
+        let begin = || sites.acquire_begin_timed();
+        let begun = Acquisition::begin(sites.origin(), self.target.lock, flags, 0, begin);
+        begun.entry().map(Kept::of)
     }
 
     /// The poll with this waker has returned without the lock.
@@ -96,8 +118,8 @@ impl<const USE: Flags> FutureAcquisition<USE> {
             // Another task has got the future.
             self.begin_here();
         }
-        if is_elsewhere || !self.is_waiting {
-            self.is_waiting = true;
+        if is_elsewhere || self.stage != Stage::Waiting {
+            self.stage = Stage::Waiting;
             let begun = Acquisition::of_entry(self.kept.map(|kept| kept.entry));
             let waiting = begun.begin_wait(sites.origin(), self.target.lock, flags, sites.wait());
             self.kept = waiting.entry().map(of_future).map(Kept::of);
@@ -112,44 +134,42 @@ impl<const USE: Flags> FutureAcquisition<USE> {
         if let Some(kept) = self.kept.take() {
             kept.free_elsewhere();
         }
-        let begun = FutureAcquisition::<USE>::begin(self.target);
-        self.kept = begun.kept;
-        mem::forget(begun);
+        self.kept = self.enter();
     }
 
     /// The lock was acquired.
-    pub(crate) fn acquired(mut self) -> FutureHold<USE> {
+    #[inline]
+    pub(crate) fn acquired(&mut self) -> FutureHold<USE> {
         let is_here = self.kept.is_none_or(|kept| kept.is_here());
         if !is_here {
             self.begin_here();
         }
         let begun = Acquisition::of_entry(self.kept.map(|kept| kept.entry));
-        if self.is_waiting && is_here {
+        if self.stage == Stage::Waiting && is_here {
             begun.acquired_after_wait();
         } else {
             begun.acquired();
         }
+        self.stage = Stage::Idle;
         // The last entry of a table has no room for a hold.
-        let entry = self.kept.map(|kept| kept.entry.reread());
+        let entry = self.kept.take().map(|kept| kept.entry.reread());
         let mut entry = entry.filter(|entry| entry.is_current() && entry.state() == HELD_HELD);
-        let target = self.target;
-        mem::forget(self);
         if let Some(entry) = &mut entry {
             *entry = of_future(*entry);
-            if target.is_unit {
+            if self.target.is_unit {
                 entry.set_flag(HELD_SHARED, true);
             }
             instance::poll_entry(entry.held(), false);
         }
-        FutureHold { target, kept: entry.map(Kept::of) }
+        FutureHold { lock: self.target.lock, kept: entry.map(Kept::of) }
     }
-}
 
-impl<const USE: Flags> Drop for FutureAcquisition<USE> {
     /// It was not acquired: the future was dropped, or has failed.
-    fn drop(&mut self) {
+    #[cold]
+    fn failed(&mut self) {
+        self.stage = Stage::Idle;
         let sites = AsyncSites::<USE>(self.target.at);
-        match self.kept {
+        match self.kept.take() {
             Some(kept) if !kept.is_here() => drop(kept.free_elsewhere()),
             kept => {
                 let begun = Acquisition::of_entry(kept.map(|kept| kept.entry));
@@ -159,10 +179,19 @@ impl<const USE: Flags> Drop for FutureAcquisition<USE> {
     }
 }
 
+impl<const USE: Flags> Drop for FutureAcquisition<USE> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.stage != Stage::Idle {
+            self.failed();
+        }
+    }
+}
+
 /// A lock that was acquired by a future, until it is released. It may be sent to another task.
 #[derive(Debug)]
 pub(crate) struct FutureHold<const USE: Flags> {
-    target: Target,
+    lock: u64,
     /// `None` if there was no slot, or no room in it, or the release has begun.
     kept: Option<Kept>,
 }
@@ -170,16 +199,16 @@ pub(crate) struct FutureHold<const USE: Flags> {
 impl<const USE: Flags> FutureHold<USE> {
     /// Before the lock is released. [`FutureRelease::done`] comes after it.
     pub(crate) fn begin_release(&mut self) -> FutureRelease<USE> {
-        let target = self.target;
-        let Some(mut kept) = self.kept.take() else { return FutureRelease { target, kept: None } };
+        let lock = self.lock;
+        let Some(mut kept) = self.kept.take() else { return FutureRelease { lock, kept: None } };
         let is_here = kept.is_here();
         if is_here {
             kept.entry.set_state(HELD_RELEASING);
         } else if kept.free_elsewhere() {
             // Whoever has the guard may release the lock: from now on nobody is taken for its holder for certain.
-            instance::request(Request::LOCK_WITHOUT_GUARD, target.lock);
+            instance::request(Request::LOCK_WITHOUT_GUARD, lock);
         }
-        FutureRelease { target, kept: is_here.then_some(kept) }
+        FutureRelease { lock, kept: is_here.then_some(kept) }
     }
 
     /// It is held in shared mode from now on. It was not released.
@@ -191,7 +220,7 @@ impl<const USE: Flags> FutureHold<USE> {
 
     /// The same hold, of another use of the lock.
     fn used_as<const TO: Flags>(mut self) -> FutureHold<TO> {
-        FutureHold { target: self.target, kept: self.kept.take() }
+        FutureHold { lock: self.lock, kept: self.kept.take() }
     }
 
     /// Nobody will release it: its permits are given away.
@@ -211,7 +240,7 @@ impl<const USE: Flags> Drop for FutureHold<USE> {
 /// A release that has begun.
 #[derive(Debug)]
 pub(crate) struct FutureRelease<const USE: Flags> {
-    target: Target,
+    lock: u64,
     kept: Option<Kept>,
 }
 
@@ -224,7 +253,7 @@ impl<const USE: Flags> FutureRelease<USE> {
             since = if kept.entry.has_flag(HELD_SINCE) { kept.entry.since() } else { 0 };
             kept.entry.clear();
         }
-        let lock = self.target.lock;
+        let lock = self.lock;
         if since != 0 || slot.times_all() {
             slot.event(([slot.time(), since], [], [lock]), released_timed::<USE>());
         } else {
@@ -327,14 +356,13 @@ impl<const USE: Flags> Drop for FutureBlocked<USE> {
 /// A future that acquires a lock: see [`crate::task::lock::acquire`].
 pub struct Acquire<const USE: Flags, F: Future> {
     future: F,
-    target: Target,
     has_it: fn(&F::Output) -> bool,
-    acquisition: Option<FutureAcquisition<USE>>,
+    acquisition: FutureAcquisition<USE>,
 }
 
 impl<const USE: Flags, F: Future> Acquire<USE, F> {
     pub(crate) fn new(future: F, target: Target, has_it: fn(&F::Output) -> bool) -> Acquire<USE, F> {
-        Acquire { future, target, has_it, acquisition: None }
+        Acquire { future, has_it, acquisition: FutureAcquisition::new(target) }
     }
 }
 
@@ -344,19 +372,19 @@ impl<const USE: Flags, F: Future> Future for Acquire<USE, F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // SAFETY: the future is not moved, and nothing else is pinned.
         let this = unsafe { self.get_unchecked_mut() };
-        let acquisition = this.acquisition.get_or_insert_with(|| FutureAcquisition::begin(this.target));
+        this.acquisition.begin();
         // SAFETY: it is pinned, because the whole is, and is dropped where it is.
         let future = unsafe { Pin::new_unchecked(&mut this.future) };
         let Poll::Ready(output) = future.poll(cx) else {
-            acquisition.pending(cx.waker());
+            this.acquisition.pending(cx.waker());
             return Poll::Pending;
         };
-        let hold = this.acquisition.take().and_then(|acquisition| {
-            if (this.has_it)(&output) {
-                return Some(FutureHolding(acquisition.acquired()));
-            }
+        let hold = if (this.has_it)(&output) {
+            Some(FutureHolding(this.acquisition.acquired()))
+        } else {
+            this.acquisition.failed();
             None
-        });
+        };
         Poll::Ready((output, hold))
     }
 }

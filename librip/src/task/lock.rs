@@ -190,7 +190,8 @@ fn attempted<const USE: Use, T>(
     target: Target,
     attempt: impl FnOnce() -> Option<T>,
 ) -> Option<(T, Option<Holding<USE>>)> {
-    let acquisition = FutureAcquisition::<USE>::begin(target);
+    let mut acquisition = FutureAcquisition::<USE>::new(target);
+    acquisition.begin();
     let acquired = attempt()?;
     Some((acquired, Some(FutureHolding::of(acquisition.acquired()))))
 }

@@ -234,8 +234,8 @@ fn futures_of_locks_are_sent_and_shared_as_those_of_tokio() {
         sync::SetOnce<Yn>: |once: Borrowed| once.wait();
         sync::SetOnce<Nn>: |once: Borrowed| once.wait();
         sync::OnceCell<Yy>: |once: Borrowed| once.get_or_init(|| std::future::ready(Yy));
-        sync::OnceCell<Yn>: |once: Borrowed| once.get_or_init(|| std::future::pending::<Yn>());
-        sync::OnceCell<Nn>: |once: Borrowed| once.get_or_init(|| std::future::pending::<Nn>());
+        sync::OnceCell<Yn>: |once: Borrowed| once.get_or_init(std::future::pending::<Yn>);
+        sync::OnceCell<Nn>: |once: Borrowed| once.get_or_init(std::future::pending::<Nn>);
         sync::OnceCell<Yy>: |once: Borrowed| once.get_or_try_init(|| std::future::ready(Ok::<_, u8>(Yy)));
     }
 }

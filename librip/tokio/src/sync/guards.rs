@@ -2,7 +2,7 @@
 //!
 //! Macros, because each guard has its own type, and the methods have the documentation of their type.
 
-/// Defines a guard: a pointer to what is locked, and a lease of the lock. Fields are dropped in this order.
+/// Defines a guard: a pointer to what is locked, and a lease of the lock.
 ///
 /// `$declared` are the generics with their defaults. `$marker` has the traits `Send` and `Sync` that tokio's guard asks of the types of the guard.
 macro_rules! guard {

@@ -20,6 +20,7 @@ mod barrier;
 pub mod broadcast;
 mod channel;
 mod guards;
+mod map;
 pub mod mpsc;
 mod mutex;
 mod notify;

@@ -13,6 +13,7 @@ use librip::task::lock::{Holding, MUTEX, MUTEX_OWNED, Use};
 use tokio::sync::{Semaphore, TryLockError};
 
 use super::guards::{guard, map};
+use super::map::map as map_future;
 use super::pointer::Exclusive;
 use super::raw::{HasPermits, Lease, Raw};
 use crate::blocking::block_on;
@@ -70,7 +71,7 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     pub fn lock(&self) -> impl Future<Output = MutexGuard<'_, T>> {
         let hold = self.acquire(Location::caller());
-        async { self.guard(hold.await) }
+        map_future(hold, |hold| self.guard(hold))
     }
 
     /// See [`tokio::sync::Mutex::lock_owned`].
@@ -155,7 +156,7 @@ impl<T: ?Sized> Mutex<T> {
     ) -> impl Future<Output = Option<Holding<USE>>> {
         let acquire = self.raw.acquire(at, 1);
         // SANITY: nobody closes this semaphore.
-        async { acquire.await.expect("a mutex is never closed") }
+        map_future(acquire, |acquired| acquired.expect("a mutex is never closed"))
     }
 
     /// The caller has the permit.

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use librip::task::lock::{self, Holding, Identity, Use};
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit, TryAcquireError};
 
+use super::map::map;
+
 /// Permits, and an identity. Its address is that of the lock.
 #[derive(Debug)]
 #[repr(C)]
@@ -47,11 +49,10 @@ impl Raw {
     ) -> impl Future<Output = Result<Option<Holding<USE>>, AcquireError>> {
         let acquiring = self.permits.acquire_many(permits);
         let acquire = lock::acquire_at::<USE, _>(at, self.address_in_use(), acquiring, Result::is_ok);
-        async move {
-            let (permit, hold) = acquire.await;
+        map(acquire, |(permit, hold)| {
             permit.map(SemaphorePermit::forget)?;
             Ok(hold)
-        }
+        })
     }
 
     #[track_caller]

@@ -13,6 +13,7 @@ use librip::task::lock::{Holding, Use};
 use tokio::sync::{Semaphore, TryLockError};
 
 use super::guards::{guard, map};
+use super::map::map as map_future;
 use super::mutex::is_locked;
 use super::pointer::{Exclusive, Shared};
 use super::raw::{HasPermits, Lease, Raw};
@@ -65,7 +66,9 @@ macro_rules! locking {
         #[track_caller]
         pub fn $lock(&self) -> impl Future<Output = $guard<'_, T>> {
             let hold = self.acquire(Location::caller(), self.$permits());
-            async { $guard::new(self.$data(), Lease::new(&self.raw, self.$permits() as usize, hold.await)) }
+            map_future(hold, |hold| {
+                $guard::new(self.$data(), Lease::new(&self.raw, self.$permits() as usize, hold))
+            })
         }
 
         #[doc = concat!("See [`tokio::sync::RwLock::", stringify!($lock_owned), "`].")]
@@ -225,7 +228,7 @@ impl<T: ?Sized> RwLock<T> {
     ) -> impl Future<Output = Option<Holding<USE>>> {
         let acquire = self.raw.acquire(at, permits);
         // SANITY: nobody closes this semaphore.
-        async { acquire.await.expect("a readers-writer lock is never closed") }
+        map_future(acquire, |acquired| acquired.expect("a readers-writer lock is never closed"))
     }
 
     fn shared(&self) -> Shared<T> {

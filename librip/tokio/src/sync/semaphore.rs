@@ -7,6 +7,7 @@ use std::sync::Arc;
 use librip::task::lock::{self, Holding, Identity, MUTEX_OWNED};
 use tokio::sync::{self, AcquireError, TryAcquireError};
 
+use super::map::map;
 use super::raw::{HasPermits, Lease};
 use crate::blocking::block_on;
 
@@ -97,7 +98,7 @@ impl Semaphore {
     #[track_caller]
     pub fn acquire_many(&self, n: u32) -> impl Future<Output = Result<SemaphorePermit<'_>, AcquireError>> {
         let acquired = self.wait(Location::caller(), n);
-        async { Ok(SemaphorePermit::of(self, acquired.await?)) }
+        map(acquired, |acquired| Ok(SemaphorePermit::of(self, acquired?)))
     }
 
     /// See [`tokio::sync::Semaphore::try_acquire`].
@@ -249,11 +250,10 @@ impl Semaphore {
             permit.as_ref().is_ok_and(|permit| permit.num_permits() > 0)
         };
         let acquire = lock::acquire_permits_at(at, self.identity.address_in_use(), acquiring, has_them);
-        async move {
-            let (permit, hold) = acquire.await;
+        map(acquire, move |(permit, hold)| {
             permit?.forget();
             Ok((permits as usize, hold))
-        }
+        })
     }
 
     #[track_caller]
