@@ -11,6 +11,7 @@ mod conditions;
 mod drop_ins;
 mod joined;
 mod saved;
+mod tasks;
 mod torture;
 mod verdicts;
 mod waits;

@@ -1,0 +1,128 @@
+//! Verdicts on async tasks, of a living process and of one that was killed.
+
+use librip_test_kit::oracle::State;
+use librip_test_kit::victim::{Plan, Victim};
+
+use super::ask::{Answer, check, read_rip};
+
+fn plan(scenario: &str) -> Plan {
+    Plan::new(env!("CARGO_BIN_EXE_tasks"), &[scenario])
+}
+
+fn started(plan: Plan) -> Victim {
+    let mut victim = plan.start();
+    victim.until("ready");
+    victim
+}
+
+/// Asserts what `check` finds first, while the process lives and after it was killed.
+#[track_caller]
+fn finds(scenario: &str, live: &str, dead: &str, judge: impl Fn(&Answer)) {
+    let mut victim = started(plan(scenario));
+    let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
+    assert_eq!(answer.findings.first().map_or("", String::as_str), live, "{answer:#?}");
+    judge(&answer);
+    victim.kill();
+    let remains = victim.wait();
+    let answer = check(&remains.ring_path(), &["--threshold", "1ms"]);
+    assert_eq!(answer.findings.first().map_or("", String::as_str), dead, "{answer:#?}");
+    if !dead.is_empty() {
+        judge(&answer);
+    }
+}
+
+#[test]
+fn proves_the_futurelock_of_rfd_609() {
+    finds("futurelock", "proven futurelock", "proven futurelock", |answer| {
+        assert_eq!(answer.threads(0), ["stuck"]);
+        assert_eq!(answer.locks(0), ["the lock"]);
+    });
+}
+
+#[test]
+fn proves_that_two_tasks_wait_for_one_another() {
+    finds("opposite-orders", "proven deadlock", "proven deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["saver", "spender"]);
+        assert_eq!(answer.locks(0), ["current account", "savings"]);
+    });
+}
+
+#[test]
+fn proves_that_workers_wait_for_a_lock_of_a_task_that_none_of_them_can_poll() {
+    finds("thread-lock-over-await", "proven deadlock", "proven deadlock", |answer| {
+        assert!(answer.threads(0).contains(&"holder".to_owned()), "{answer:#?}");
+        assert_eq!(answer.locks(0), ["a lock of threads"]);
+    });
+}
+
+#[test]
+fn proves_that_busy_workers_starve_a_living_runtime() {
+    // Of a dead process, nothing says how long the polls would have lasted.
+    finds("busy-workers", "proven starved-runtime", "", |answer| {
+        assert!(answer.threads(0).contains(&"victim".to_owned()), "{answer:#?}");
+    });
+}
+
+#[test]
+fn says_of_a_dead_process_that_its_workers_were_in_polls() {
+    let mut victim = started(plan("busy-workers"));
+    victim.kill();
+    let remains = victim.wait();
+    let text = String::from_utf8(read_rip(&["check"], &remains.ring_path()).stdout).unwrap();
+    assert!(text.contains("all workers of an executor were in polls when the process died"), "{text}");
+}
+
+#[test]
+fn accuses_no_tasks_that_go_on() {
+    let victim = started(plan("healthy"));
+    for _ in 0..10 {
+        let answer = check(&victim.ring_path(), &[]);
+        let wrong = ["deadlock", "futurelock", "starved-runtime", "unpolled-task", "long-poll"];
+        let is_wrong = |found: &String| wrong.iter().any(|kind| found.ends_with(kind));
+        assert!(!answer.findings.iter().any(is_wrong), "{answer:#?}");
+    }
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_sound_tasks_and_no_proof_of_trouble() {
+    for round in 0..10 * librip_test_kit::victim::torture() {
+        let mut victim = started(plan("healthy"));
+        victim.kill_after(u64::from(round * 617 % 5000));
+        let ring = victim.wait();
+        let output = read_rip(&["tasks", "--json"], &ring.ring_path());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{text}");
+        assert_eq!(text.matches("\"name\":\"idle\"").count(), 40, "{text}");
+        assert_eq!(text.matches("\"name\":\"worker\"").count(), 40, "{text}");
+        let answer = check(&ring.ring_path(), &[]);
+        assert!(!answer.findings.iter().any(|found| found.starts_with("proven")), "{answer:#?}");
+    }
+}
+
+#[test]
+fn many_short_tasks_lose_nothing_of_those_that_live() {
+    let victim = started(plan("many-short").env("RIP_SLOTS", "2048"));
+    let text = String::from_utf8(read_rip(&["tasks", "-t"], &victim.ring_path()).stdout).unwrap();
+    let of = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
+    assert_eq!((of("keeper[task"), of("waiter[task")), (1, 2), "{text}");
+    assert!(text.contains("    holds kept, acquired at "), "{text}");
+    let info = read_rip(&["info"], &victim.ring_path());
+    let info = String::from_utf8(info.stdout).unwrap();
+    assert!(!info.contains(" tasks because no slot was free"), "{info}");
+}
+
+#[test]
+fn tasks_without_a_slot_are_counted_and_threads_keep_theirs() {
+    let victim = started(plan("crowd").env("RIP_SLOTS", "32"));
+    let output = read_rip(&["tasks", "--json"], &victim.ring_path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let recorded = text.matches("\"name\":\"one of many\"").count();
+    assert_eq!(recorded, 32 * 7 / 8);
+    let output = read_rip(&["tasks"], &victim.ring_path());
+    let refused = format!("{} tasks were not recorded", 100 - recorded);
+    let remarks = String::from_utf8(output.stderr).unwrap();
+    assert!(remarks.contains(&refused), "{remarks}");
+    let ring = victim.ring_now(&victim.ring_path()).unwrap();
+    let main = ring.slots.iter().find(|slot| slot.tid == victim.pid());
+    assert!(main.is_none_or(|slot| slot.state == State::Live));
+}
