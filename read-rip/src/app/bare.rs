@@ -68,7 +68,8 @@ pub(super) fn show(path: &Path, ring: &RingArgs, args: &ShowArgs, wanted: &Commo
         }
     }
     out.flush()?;
-    reading.remarks(wanted, &locations, &[])
+    let unseen: Vec<String> = report::remarks::of_executor(&model).into_iter().collect();
+    reading.remarks(wanted, &locations, &unseen)
 }
 
 /// `read-rip stacks`.
@@ -102,7 +103,8 @@ pub(super) fn stacks(args: &StacksArgs, wanted: &Common) -> Result<u8, AppError>
         report::stacks(&mut out, &words, is_wanted, |path| files.get(path).to_owned(), &frames)?;
     }
     out.flush()?;
-    reading.remarks(wanted, &locations, &[])
+    let unseen: Vec<String> = report::remarks::of_executor(&model).into_iter().collect();
+    reading.remarks(wanted, &locations, &unseen)
 }
 
 /// Where each thread that was seen stands.

@@ -183,6 +183,30 @@ pub fn of_refused(snapshot: &Snapshot) -> Vec<String> {
     remarks
 }
 
+/// How the names of threads begin that poll async tasks, unless the program names them, and their executor.
+const EXECUTORS: &[(&str, &str)] = &[
+    ("tokio-rt-worker", "tokio"),
+    ("tokio-runtime-w", "tokio"),
+    ("async-std/runti", "async-std"),
+    ("smol-", "smol"),
+    ("actix-rt|", "actix"),
+];
+
+/// That threads run tasks of which nothing is known.
+pub fn of_executor(model: &LockModel) -> Option<String> {
+    if model.has_tasks() {
+        return None;
+    }
+    let executor = |name: &str| EXECUTORS.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|of| of.1);
+    let mut workers = model.present().filter_map(|(_, thread)| executor(&thread.name));
+    let name = workers.next()?;
+    let workers = agreeing(1 + workers.count() as u64, "thread", "runs", "run");
+    Some(format!(
+        "{workers} async tasks ({name}), and nothing has recorded which: tasks that wait for one another are not \
+         seen. Spawn them with librip_tokio::spawn, or wrap their futures in librip::task::traced."
+    ))
+}
+
 /// Events and operands that are not shown, because a part of them is missing.
 pub fn of_leftover(leftover: &Leftover) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -283,6 +307,7 @@ pub fn of_check(model: &LockModel, checked: &Checked) -> Vec<String> {
     }
     remarks.extend(of_overflowed(model));
     remarks.extend(of_unmatched(model));
+    remarks.extend(of_executor(model));
     if checked.is_order_search_cut {
         let why = "Only a part of the orders in which threads acquired locks was compared: there are too many. There \
                    may be more inversions.";

@@ -146,3 +146,11 @@ fn a_ring_without_tasks_says_how_tasks_get_into_it() {
     let all = outcome.stdout + &outcome.stderr;
     assert!(all.contains("librip::task"), "{all}");
 }
+
+#[test]
+fn workers_of_an_executor_without_tasks_are_mentioned() {
+    let worker = |tid| Slot::thread("tokio-rt-worker", tid);
+    let outcome = run(&["check"], &Ring { slots: vec![worker(10), worker(11)], ..Ring::new() });
+    let remark = "2 threads run async tasks (tokio), and nothing has recorded which";
+    assert!(outcome.stderr.contains(remark), "{}", outcome.stderr);
+}
