@@ -341,7 +341,28 @@ fn waits_for_what_nobody_holds_are_at_its_address() {
     });
 }
 
-/// What the two tasks of this test wait for: the named channel.
+#[test]
+fn a_wait_that_is_given_up_is_in_no_table() {
+    run(async {
+        let notify = Arc::new(Notify::new());
+        let own = Arc::clone(&notify);
+        let gives_up = settled("gives up", async move {
+            tokio::select! {
+                biased;
+                () = own.notified() => panic!("nobody notifies"),
+                () = yield_now() => {}
+            }
+            pending::<()>().await;
+        })
+        .await;
+        assert_eq!(entries("gives up"), [(address(&*notify), HELD_SEM_WAIT)]);
+        yield_now().await;
+        assert_eq!(entries("gives up"), []);
+        end(gives_up).await;
+    });
+}
+
+/// What the tasks of a test wait for: the named channel.
 #[track_caller]
 fn assert_wait_at(channel: &str, names: &[&str]) {
     let at = Ring::read().named(channel).expect("the channel has a name");

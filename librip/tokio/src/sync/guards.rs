@@ -4,7 +4,8 @@
 
 /// Defines a guard: a pointer to what is locked, and a lease of the lock.
 ///
-/// `$declared` are the generics with their defaults. `$marker` has the traits `Send` and `Sync` that tokio's guard asks of the types of the guard.
+/// `$declared` are the generics with their defaults. `$marker` has the traits `Send` and `Sync` that tokio's guard asks
+/// of its types.
 macro_rules! guard {
     (
         $(#[$meta:meta])*

@@ -10,8 +10,8 @@
 //!
 //! * A lock records its end, so that another lock at the same address is not taken for it. So it has a destructor: a
 //!   `const fn` cannot drop one.
-//! * Functions that are `async fn` in tokio return an `impl Future` here, and take their caller's location when they are
-//!   called.
+//! * Functions that are `async fn` in tokio return an `impl Future` here. They take the location of their caller when
+//!   they are called.
 //! * `poll_recv` and its like record nothing: they do not know when a wait begins and ends.
 //! * A [`oneshot::Receiver`] waits where its channel was made: a poll knows no caller.
 //! * [`mpsc::Permit`] and what else only sends is tokio's type.
