@@ -233,8 +233,10 @@ pub(crate) fn rested() {
 /// again.
 pub(super) fn leave(own: &ThreadBlock) {
     let tasks = arch::task_block();
-    let home = tasks.home.replace(ptr::null_mut());
+    let home = tasks.home.get();
+    // Nothing is written otherwise: a forked child would get a copy of the page.
     if !home.is_null() {
+        tasks.home.set(ptr::null_mut());
         set_cursor(own, tasks, home);
     }
 }

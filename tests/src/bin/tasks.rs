@@ -6,6 +6,8 @@
 //!
 //! Each reaches its state, prints `ready`, and stays there until it is killed. It judges nothing.
 
+#![allow(unsafe_code, reason = "tokio moves only what is `Send`, which a guard of a lock of threads is not")]
+
 use std::future::poll_fn;
 use std::io::Write;
 use std::pin::{Pin, pin};
@@ -140,7 +142,7 @@ async fn thread_lock_over_await() {
         let _guard = held.lock().unwrap_or_else(PoisonError::into_inner);
         noting(resumed.notified(), &noted).await;
     };
-    // Tokio moves only what is `Send`, which a guard of std is not. Others are, for instance some of `parking_lot`.
+    // Guards of `parking_lot` are `Send`, if the program wants it.
     Task::new().name("holder").spawn(Moves(holder));
     arrivals.wait(1).await;
     for _ in 0..2 {
