@@ -1,6 +1,7 @@
 // Coroutines of C++20 that are recorded: one awaits another, and that one awaits a reply which never comes.
 //
-//     c++ -std=c++20 -g -O2 coroutines.cc $(pkg-config --cflags --libs librip) -pthread -o coroutines-cc && ./coroutines-cc
+//     c++ -std=c++20 -g -O2 coroutines.cc $(pkg-config --cflags --libs librip) -pthread -o coroutines-cc
+//     ./coroutines-cc
 //
 // A promise with the base librip::traced_promise has a context, and each wait leaves and enters it. The two workers
 // resume the coroutines in any order, so a coroutine moves from thread to thread, and its history follows it. When it

@@ -392,11 +392,11 @@ LIBRIP_CALL_ int rip_dump_at_signal(int signal, const char *path);
  * and no other thread can resume the coroutine that is left: a scheduler that puts it into a queue does so after the
  * switch. For coroutines of C++20, librip_coroutine.hpp makes these calls.
  *
- * rip_context_create(name)   a coroutine. `name` is null, or up to 40 bytes of it are kept. It is a macro, and its place
- *                            in the source is that of the coroutine. The result is null if there is no ring, or no room
- *                            for another coroutine. Null is no error: all functions accept it, and what the coroutine
- *                            does is then recorded for the thread. If the ring was made before a library with the first
- *                            use of this macro was loaded, there is room for none.
+ * rip_context_create(name)   a coroutine. `name` is null, or up to 40 bytes of it are kept. It is a macro, and where it
+ *                            is used is where the coroutine was made. The result is null if there is no ring, or no
+ *                            room for another coroutine. Null is no error: all functions accept it, and what the
+ *                            coroutine does is then recorded for the thread. If the ring was made before a library with
+ *                            the first use of this macro was loaded, there is room for none.
  * rip_context_switch         the calling thread is about to go on in this coroutine; with null, on its own stack. It is
  *                            a call of the library. If another thread is in the coroutine, the program has an error,
  *                            and the calling thread records for itself. Not for signal handlers.

@@ -1,7 +1,7 @@
 //! [`Coroutine`]: a coroutine with a stack of its own, which a scheduler in C or C++ switches to and from.
 //!
-//! A future is polled by a call, so its turns nest. A scheduler switches from one coroutine to any other. So a thread is
-//! in one coroutine at a time, and a switch ends the turn of that one before the next turn begins.
+//! A future is polled by a call, so its turns nest. A scheduler switches from one coroutine to any other. So a thread
+//! is in one coroutine at a time, and a switch ends the turn of that one before the next turn begins.
 //!
 //! It does not switch stacks and knows no scheduler: `librip.h` says when a program calls this.
 //!
