@@ -10,11 +10,17 @@ use crate::arch;
 use crate::ring::fork_copy::{HeldCopy, NONE_HELD};
 use crate::sys;
 
-/// How often this process and its parents were forked since the ring was made.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-/// Inode of this process's PID namespace; [`UNKNOWN`]; 0 if nobody has looked. It is zero at first, so that it is in
-/// the same page as the flags: a forked child writes to all of them, and copies the page.
-static PID_NAMESPACE: AtomicU64 = AtomicU64::new(0);
+/// What each forked child writes. It is aligned to its size, so it is in one page: a child copies each page that it
+/// writes to.
+#[repr(align(16))]
+struct OfProcess {
+    /// How often this process and its parents were forked since the ring was made.
+    forks: AtomicU32,
+    /// Inode of this process's PID namespace; [`UNKNOWN`]; 0 if nobody has looked.
+    pid_namespace: AtomicU64,
+}
+
+static OF_PROCESS: OfProcess = OfProcess { forks: AtomicU32::new(0), pid_namespace: AtomicU64::new(0) };
 /// It cannot be known.
 const UNKNOWN: u64 = u64::MAX;
 /// Whether the program may be killed for system calls that are not its own.
@@ -25,30 +31,30 @@ static AVOIDS_SYSTEM_CALLS: AtomicBool = AtomicBool::new(false);
 /// The first caller looks: most forked children never do, and looking takes a tenth of the time of a fork.
 pub(super) fn pid_namespace() -> u64 {
     // ORDERING: relaxed, here and below: a single word. All threads store the same value.
-    let mut namespace = PID_NAMESPACE.load(Relaxed);
+    let mut namespace = OF_PROCESS.pid_namespace.load(Relaxed);
     if namespace == 0 {
         namespace = sys::pid_namespace();
-        PID_NAMESPACE.store(if namespace == 0 { UNKNOWN } else { namespace }, Relaxed);
+        OF_PROCESS.pid_namespace.store(if namespace == 0 { UNKNOWN } else { namespace }, Relaxed);
     }
     if namespace == UNKNOWN { 0 } else { namespace }
 }
 
 /// A forked child may be in another namespace.
 pub(super) fn forget_pid_namespace() {
-    PID_NAMESPACE.store(0, Relaxed);
+    OF_PROCESS.pid_namespace.store(0, Relaxed);
 }
 
 /// Notes that this process is a forked child.
 pub(super) fn note_forked_child() {
     // ORDERING: relaxed: there is no other thread.
-    FORKS.store(FORKS.load(Relaxed).wrapping_add(1).max(1), Relaxed);
+    OF_PROCESS.forks.store(OF_PROCESS.forks.load(Relaxed).wrapping_add(1).max(1), Relaxed);
 }
 
 /// Another number in each process: what was made in a parent is not the child's.
 #[inline(always)]
 pub(super) fn forks() -> u32 {
     // ORDERING: relaxed: set before there was a second thread.
-    FORKS.load(Relaxed)
+    OF_PROCESS.forks.load(Relaxed)
 }
 
 /// Whether this process was forked since the ring was made.

@@ -230,15 +230,20 @@ pub(crate) fn rested() {
 }
 
 /// The calling thread is about to do something else than to poll, or has forked: its cursor leads to its own slot
-/// again.
+/// again. Otherwise it writes nothing, and is inlined: a forked child would pay for a page of data and one of code.
+#[inline(always)]
 pub(super) fn leave(own: &ThreadBlock) {
-    let tasks = arch::task_block();
-    let home = tasks.home.get();
-    // Nothing is written otherwise: a forked child would get a copy of the page.
-    if !home.is_null() {
-        tasks.home.set(ptr::null_mut());
-        set_cursor(own, tasks, home);
+    if !arch::task_block().home.get().is_null() {
+        go_home(own);
     }
+}
+
+#[cold]
+#[inline(never)]
+fn go_home(own: &ThreadBlock) {
+    let tasks = arch::task_block();
+    let home = tasks.home.replace(ptr::null_mut());
+    set_cursor(own, tasks, home);
 }
 
 /// The cursor of the calling thread's own slot, whatever it polls.
