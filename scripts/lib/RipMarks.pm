@@ -25,7 +25,8 @@ use warnings;
 # Stands for the comma and the sequence before a mark. read-rip prints no such character.
 my $next = "\x01";
 
-# Reads threads from a file handle. Returns a list of { line, name, tid, exited, marks (their text), history }. A
+# Reads threads and tasks from a file handle. Returns a list of { line, name, tid, who (what read-rip calls it, as
+# `worker[12]`, `reader[task 7]` or `task 7`), exited, marks (their text), history }. A
 # history is { marks, count (the number of its threads), from_start (whether it begins with a thread's very first mark,
 # number 0) }. A mark is { file, files (all files that it may be in), at (FILE:LINE), address (or undef), word (or
 # undef) }. A line that begins with a blank continues the line before it.
@@ -53,8 +54,9 @@ sub thread {
     my $exited = $joined =~ /EXIT\z/ && $joined =~ s/,[ \t]+EXIT\z// ? 1 : 0;
     # What the thread does now follows its last mark.
     $joined =~ s/,[ \t]+now (?!.*,[ \t]+\{\d+\}).*\z//;
-    return unless $joined =~ /\A(.*)\[(\d+)\][^\[\]{}]*:[ \t]+(?=\{\d+\})/;
-    my ($name, $tid, $marks) = ($1, $2, ', ' . substr $joined, $+[0]);
+    return unless $joined =~ /\A(?:(.*)\[((?:task )?\d+)\]|(task \d+))[^\[\]{}]*:[ \t]+(?=\{\d+\})/;
+    my ($name, $tid, $marks) = ($1 // '', $2 // $3, ', ' . substr $joined, $+[0]);
+    my $who = $3 // "$name\[$tid]";
     my $from_start = $marks =~ /\A, \{0+\}/ ? 1 : 0;
     (my $places = $marks) =~ s/,[ \t]+\{\d+\}/$next/g;
     my $history = $histories->{"$from_start$places"} //= {
@@ -63,7 +65,10 @@ sub thread {
         from_start => $from_start,
     };
     $history->{count}++;
-    return { line => $line, name => $name, tid => $tid, exited => $exited, marks => $marks, history => $history };
+    return {
+        line => $line, name => $name, tid => $tid, who => $who,
+        exited => $exited, marks => $marks, history => $history,
+    };
 }
 
 # The sequences of a thread's marks.

@@ -104,6 +104,9 @@ sub waiters { return (run($teacher . join('', @_), 'lock-waiters', 'locks.c'))[0
 is('a_thread_that_released_is_not_listed', holders(), '');
 is('a_mark_in_another_file_releases_nothing',
     holders(line('a[2]', 5, $wait, $has, 'other.c:7')), "a[2]: holds locks.c:10 since {6}\n");
+is('tasks_hold_locks_as_threads_do',
+    holders(line('reader[task 2]', 5, $wait, $has), line('task 3', 5, $wait, $has)),
+    "reader[task 2]: holds locks.c:10 since {6}\ntask 3: holds locks.c:10 since {6}\n");
 is('the_outer_lock_stays_held_when_the_inner_lock_is_released',
     holders(line('a[2]', 5, $wait, $has, $wait2, $has2, $release2)), "a[2]: holds locks.c:10 since {6}\n");
 is('a_thread_can_hold_two_locks',
