@@ -40,7 +40,8 @@
 //! `lock_api`: recorded locks of `parking_lot` 0.12, and of other crates that implement the traits of `lock_api` 0.4:
 //! module `raw`. `lock_api_05`: the same for `parking_lot` 0.13 and `lock_api` 0.5, from Rust 1.95 on.
 //!
-//! `macros`: `#[derive(Value)]`, for types that events record, and `#[spanned]`, for functions that are spans.
+//! `macros`: `#[derive(Value)]`, for types that events record, `#[spanned]`, for functions that are spans, and
+//! `#[traced]`, for async functions that have a place in the tree of awaits.
 //!
 //! `capi` and `interpose` add functions for the packages `librip-capi` and `librip-preload`. They are not part of the
 //! public interface.
@@ -83,7 +84,7 @@ pub use crate::start::config::{
 };
 pub use crate::start::error::InitError;
 #[cfg(feature = "macros")]
-pub use librip_macros::{Value, spanned};
+pub use librip_macros::{Value, spanned, traced};
 
 /// What the expansions of the macros use.
 #[doc(hidden)]

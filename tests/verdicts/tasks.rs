@@ -38,6 +38,22 @@ fn proves_the_futurelock_of_rfd_609() {
 }
 
 #[test]
+fn shows_the_functions_in_which_a_task_waits() {
+    let mut victim = started(plan("futurelock"));
+    victim.kill();
+    let remains = victim.wait();
+    let text = String::from_utf8(read_rip(&["tasks", "-t"], &remains.ring_path()).stdout).unwrap();
+    let lines: Vec<&str> = text.lines().skip(1).take(4).collect();
+    let is_not_polled = |line: &&str| line.ends_with(" (not polled in the last poll of the task)");
+    assert!(lines[..2].iter().all(is_not_polled) && !lines[2..].iter().any(is_not_polled), "{text}");
+    // The function, and in it the wait.
+    for of in lines.chunks(2) {
+        assert!(of[0].starts_with("    tasks.rs:"), "{text}");
+        assert!(of[1].starts_with("        waits for the lock at tasks.rs:"), "{text}");
+    }
+}
+
+#[test]
 fn proves_that_two_tasks_wait_for_one_another() {
     finds("opposite-orders", "proven deadlock", |answer| {
         assert_eq!(answer.threads(0), ["saver", "spender"]);

@@ -2,10 +2,10 @@
 //!
 //! They write code that a program could write itself, and decide nothing.
 
-use proc_macro::TokenStream;
+use proc_macro::{TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, ItemFn, parse_macro_input};
+use syn::{Data, DeriveInput, Error, ItemFn, ReturnType, Type, parse_macro_input};
 
 /// Implements `librip::Value`, so that `rip_event!` and `rip_span!` record a type of the program.
 ///
@@ -143,4 +143,83 @@ pub fn spanned(arguments: TokenStream, item: TokenStream) -> TokenStream {
         Err(error) => return error.into_compile_error().into(),
     }
     quote!(#function).into()
+}
+
+/// Gives an async function a place in the tree of awaits of its task, as `librip::task::at` does.
+///
+/// The place is the line of the function's name.
+///
+/// # Examples
+///
+/// ```
+/// use librip::traced;
+///
+/// #[traced]
+/// async fn parse(text: &str) -> Result<u32, std::num::ParseIntError> {
+///     let number: u32 = text.parse()?;
+///     Ok(number + 1)
+/// }
+///
+/// #[traced]
+/// async fn load() -> u32 {
+///     parse("6").await.unwrap_or(0)
+/// }
+/// # use std::{future::Future, pin::pin, task::{Context, Poll, Waker}};
+/// # let mut context = Context::from_waker(Waker::noop());
+/// assert_eq!(pin!(load()).poll(&mut context), Poll::Ready(7));
+/// ```
+///
+/// Other functions await nothing:
+///
+/// ```compile_fail
+/// #[librip::traced]
+/// fn load() {}
+/// ```
+#[proc_macro_attribute]
+pub fn traced(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let mut function = parse_macro_input!(item as ItemFn);
+    if !arguments.is_empty() {
+        let message = "`traced` takes no arguments";
+        return Error::new(function.sig.ident.span(), message).into_compile_error().into();
+    }
+    if function.sig.asyncness.is_none() {
+        let message = "only an async function has awaits: use #[spanned] for others";
+        return Error::new(function.sig.ident.span(), message).into_compile_error().into();
+    }
+    let (body, place) = (&function.block, function.sig.ident.span());
+    // Of an async block, the compiler does not know what it returns. The type of the function says so, in a statement
+    // that never runs. A type that contains `impl` stands for no type here.
+    let returned = match &function.sig.output {
+        ReturnType::Type(_, returned) if !has_impl(returned) => quote!(#returned),
+        ReturnType::Type(..) => quote!(_),
+        ReturnType::Default => quote!(()),
+    };
+    let body = quote_spanned!(place=> {
+        ::librip::task::at(async move {
+            #[allow(unreachable_code, clippy::all, clippy::pedantic)]
+            if false {
+                let returned: #returned = loop {};
+                return returned;
+            }
+            #body
+        })
+        .await
+    });
+    match syn::parse2(body) {
+        Ok(body) => *function.block = body,
+        Err(error) => return error.into_compile_error().into(),
+    }
+    quote!(#function).into()
+}
+
+/// Whether a type contains `impl Trait`, at any depth.
+fn has_impl(of: &Type) -> bool {
+    fn is_in(tokens: TokenStream) -> bool {
+        tokens.into_iter().any(|token| match token {
+            TokenTree::Ident(word) => word.to_string() == "impl",
+            TokenTree::Group(group) => is_in(group.stream()),
+            _ => false,
+        })
+    }
+    is_in(quote!(#of).into())
 }

@@ -74,13 +74,12 @@ impl Arrivals {
     }
 }
 
-/// Awaits a future, and arrives when a poll of it has returned without a result.
+/// Awaits a future, and arrives whenever a poll of it has returned without a result.
 async fn noting<F: Future>(future: F, arrivals: &Arrivals) -> F::Output {
     let mut future = pin!(future);
-    let mut is_noted = false;
     poll_fn(|cx| {
         let poll = future.as_mut().poll(cx);
-        if poll.is_pending() && !std::mem::replace(&mut is_noted, true) {
+        if poll.is_pending() {
             arrivals.arrive();
         }
         poll
@@ -88,6 +87,7 @@ async fn noting<F: Future>(future: F, arrivals: &Arrivals) -> F::Output {
     .await
 }
 
+#[librip::traced]
 async fn lock_briefly(lock: &Mutex<i32>) {
     *lock.lock().await += 1;
 }
@@ -97,21 +97,24 @@ async fn lock_briefly(lock: &Mutex<i32>) {
 async fn futurelock() {
     let lock = Arc::new(Mutex::new(0));
     lock.set_name("the lock");
-    let (arrivals, timeout) = (Arc::new(Arrivals::default()), Arc::new(tokio::sync::Notify::new()));
+    let polls: [Arc<Arrivals>; 2] = Default::default();
+    let timeout = Arc::new(tokio::sync::Notify::new());
     let guard = lock.lock().await;
-    let (of_task, noted, elapsed) = (lock.clone(), arrivals.clone(), timeout.clone());
+    let (of_task, noted, elapsed) = (lock.clone(), polls.clone(), timeout.clone());
     Task::new().name("stuck").spawn(async move {
-        let mut first = pin!(noting(lock_briefly(&of_task), &noted));
+        let mut first = pin!(noting(lock_briefly(&of_task), &noted[0]));
         tokio::select! {
             biased;
             () = &mut first => {}
-            () = elapsed.notified() => noting(lock_briefly(&of_task), &noted).await,
+            () = elapsed.notified() => noting(lock_briefly(&of_task), &noted[1]).await,
         }
     });
-    arrivals.wait(1).await;
+    polls[0].wait(1).await;
     timeout.notify_one();
-    arrivals.wait(2).await;
+    polls[1].wait(1).await;
     drop(guard);
+    // Tokio wakes the task, because the first future is next. The task polls the second one.
+    polls[1].wait(2).await;
 }
 
 /// Two tasks take two locks in opposite orders.
