@@ -196,7 +196,7 @@ pub fn traced(arguments: TokenStream, item: TokenStream) -> TokenStream {
     };
     let body = quote_spanned!(place=> {
         ::librip::task::at(async move {
-            #[allow(unreachable_code, clippy::all, clippy::pedantic)]
+            #[allow(unreachable_code, unused_variables, clippy::all, clippy::pedantic)]
             if false {
                 let returned: #returned = loop {};
                 return returned;
