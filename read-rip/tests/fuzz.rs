@@ -151,8 +151,8 @@ fn report_findings(out: &mut Vec<u8>, model: &LockModel, names: &report::LockNam
     let view = View { now: model, before, locations: &by_id, threshold_ns: 1000, memo };
     let (found, limits) = findings::run_bounded(&view);
     let checked = report::Checked {
-        threads: model.threads.iter().filter(|thread| thread.task.is_none()).count(),
-        tasks: model.threads.iter().filter(|thread| thread.task.is_some()).count(),
+        threads: model.threads.len() - model.tasks,
+        tasks: model.tasks,
         locks: model.locks.len(),
         findings: found.len(),
         balance: findings::Balance::of(&view, &found),

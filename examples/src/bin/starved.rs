@@ -3,8 +3,9 @@
 //! A report takes long and has no `.await`. Two of them keep both workers of the runtime. The requests were spawned,
 //! and nobody polls them. A debugger shows two busy threads, and no request at all.
 //!
-//! `read-rip tasks` shows which tasks keep the workers and since when, and the requests that are ready. `read-rip check`
-//! proves that the runtime is starved, while it lives. Of a killed process it says that all workers were in polls.
+//! `read-rip tasks` shows which tasks keep the workers and since when, and the requests that are ready.
+//! `read-rip check` proves that the runtime is starved, while it lives. Of a killed process it says that all workers
+//! were in polls.
 //!
 //! It prints `running: pid P, ring PATH`, then `stuck`, and runs until it is killed.
 

@@ -44,8 +44,8 @@ pub struct TaskPart {
     pub poller: AtomicU64,
     /// How often the task was woken. Written by any thread, only with [`TASK_COUNTS_WAKES`].
     pub wakes: AtomicU64,
-    /// The lower 48 bits of [`TaskPart::wakes`] when the last poll began, and how many could wake the task when it ended:
-    /// see [`wakes_polled`].
+    /// The lower 48 bits of [`TaskPart::wakes`] when the last poll began, and how many could wake the task when it
+    /// ended: see [`wakes_polled`].
     pub wakes_polled: AtomicU64,
     /// When the task was woken for the first time since then: [`sampled_time`](crate::sampled_time) of the number of
     /// the wake, with its ticks.

@@ -187,7 +187,7 @@ pub fn traced(arguments: TokenStream, item: TokenStream) -> TokenStream {
         return Error::new(function.sig.ident.span(), message).into_compile_error().into();
     }
     let (body, place) = (&function.block, function.sig.ident.span());
-    // Of an async block, the compiler does not know what it returns. The type of the function says so, in a statement
+    // The compiler does not know what an async block returns. The type of the function says so, in a statement
     // that never runs. A type that contains `impl` stands for no type here.
     let returned = match &function.sig.output {
         ReturnType::Type(_, returned) if !has_impl(returned) => quote!(#returned),

@@ -6,11 +6,11 @@
 //!
 //! # Whose entry it is
 //!
-//! An entry is in the table of the slot in which it was made: of a task, or of a thread whose future belongs to no task.
-//! A future or a guard may be sent to another task, and may outlive its own. So an entry that is not in the present
-//! slot is changed by an exchange, and only if it is still the same: its lock word has the sequence of its event, and its
-//! meta word has the place. The owner of the other slot does not change it meanwhile, because it is in use; if the slot
-//! gets another owner, the claim clears the entry, and the exchange fails.
+//! An entry is in the table of the slot in which it was made: of a task, or of a thread whose future belongs to no
+//! task. A future or a guard may be sent to another task, and may outlive its own. So an entry that is not in the
+//! present slot is changed by an exchange, and only if it is still the same: its lock word has the sequence of its
+//! event, and its meta word has the place. The owner of the other slot does not change it meanwhile, because it is in
+//! use; if the slot gets another owner, the claim clears the entry, and the exchange fails.
 
 #![allow(unsafe_code, reason = "sites are assembly")]
 
@@ -59,6 +59,11 @@ impl Kept {
     /// Frees the entry in another slot, if it is still there. Returns whether it was.
     fn free_elsewhere(&self) -> bool {
         self.entry.free_elsewhere(self.word)
+    }
+
+    /// The future that has the entry was polled with this waker, and goes on to wait.
+    fn polled(&self, waker: &Waker) {
+        instance::poll_entry(self.entry.held(), is_of_task(waker, self.entry.slot_words()));
     }
 }
 
@@ -125,7 +130,7 @@ impl<const USE: Flags> FutureAcquisition<USE> {
             self.kept = waiting.entry().map(of_future).map(Kept::of);
         }
         if let Some(kept) = self.kept {
-            instance::poll_entry(kept.entry.held(), is_of_task(waker, kept.entry.slot_words()));
+            kept.polled(waker);
         }
     }
 
@@ -311,7 +316,7 @@ impl<const USE: Flags> FutureBlocked<USE> {
             };
         }
         if let Some(kept) = self.kept {
-            instance::poll_entry(kept.entry.held(), is_of_task(waker, kept.entry.slot_words()));
+            kept.polled(waker);
         }
     }
 

@@ -11,8 +11,8 @@
 //!
 //! * One thread at a time is between [`begin_turn`] and [`end_turn`] of a task. Only it writes to the task's slot, but
 //!   for wakes. A future is polled through a pinned mutable reference, which ensures this.
-//! * A thread's own slot stays its own: [`TaskBlock::home`] remembers it, and what concerns the thread itself (its exit,
-//!   its name, a fork) goes there.
+//! * A thread's own slot stays its own: [`TaskBlock::home`] remembers it, and what concerns the thread itself (its
+//!   exit, its name, a fork) goes there.
 //! * A task of a parent is not polled into the parent's slot by a forked child: [`TaskSlot::forks`] tells them apart.
 //!
 //! # When a turn was
@@ -103,8 +103,8 @@ pub(crate) unsafe fn begin_turn(slot: &TaskSlot) -> Turn {
     }
     // SAFETY: the caller's promise.
     let part = unsafe { slot.part() };
-    // ORDERING: relaxed, here and below: the reader believes the time only if it fits the turn, and the rest only if the
-    // turn was the same before and after.
+    // ORDERING: relaxed, here and below: the reader believes the time only if it fits the turn, and the rest only if
+    // the turn was the same before and after.
     part.poller.store((cursor.addr() as u64).wrapping_sub(slot.words.addr() as u64), Relaxed);
     part.wakes_polled.store(wakes_polled(part.wakes.load(Relaxed), WAKERS_UNKNOWN), Relaxed);
     let number = part.turn.load(Relaxed) | 1;
@@ -260,8 +260,8 @@ fn set_cursor(own: &ThreadBlock, tasks: &TaskBlock, cursor: *mut u64) {
     }
 }
 
-/// The calling thread has got a block a cursor. Whether it has others besides the one of this instance, or they say when
-/// a time is due.
+/// The calling thread has got a block a cursor. Whether it has others besides the one of this instance, or they say
+/// when a time is due.
 pub(super) fn note_blocks(has_more: bool) {
     let tasks = arch::task_block();
     tasks.has_more.set(tasks.has_more.get() | u64::from(has_more));

@@ -18,9 +18,10 @@ use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::alloc::{Layout, alloc, dealloc};
 
+use super::polling::{begin_turn, end_turn};
+use crate::process::instance;
 use crate::process::seen::Seen;
 use crate::process::task_slot::{TaskSlot, Turn};
-use crate::process::{instance, task};
 use crate::ring::calls::CallPlace;
 use librip_format::{CALL_FILE_LEN_BYTES, TASK_COROUTINE, WAKERS_UNKNOWN, task_origin};
 
@@ -146,14 +147,8 @@ impl Coroutine {
     fn enter(&self) -> bool {
         let is_free = self.claim();
         if is_free {
-            let turn = if instance::is_owner() {
-                // SAFETY: a coroutine has a slot.
-                unsafe { task::begin_turn(&self.slot) }
-            } else {
-                // SAFETY: as above.
-                instance::owner().map_or(Turn::NONE, |owner| unsafe { (owner.tasks.begin_turn)(&self.slot) })
-            };
-            self.turn.set(turn);
+            // SAFETY: a coroutine has a slot.
+            self.turn.set(unsafe { begin_turn(&self.slot) });
         }
         is_free
     }
@@ -161,13 +156,8 @@ impl Coroutine {
     #[inline]
     fn leave(&self) {
         let turn = self.turn.replace(Turn::NONE);
-        if instance::is_owner() {
-            // SAFETY: a coroutine has a slot.
-            unsafe { task::end_turn(&self.slot, turn, WAKERS_UNKNOWN) };
-        } else if let Some(owner) = instance::owner() {
-            // SAFETY: as above.
-            unsafe { (owner.tasks.end_turn)(&self.slot, turn, WAKERS_UNKNOWN) };
-        }
+        // SAFETY: a coroutine has a slot.
+        unsafe { end_turn(&self.slot, turn, WAKERS_UNKNOWN) };
         // ORDERING: release, pairs with the acquire in `claim`.
         self.is_entered.store(false, Release);
     }

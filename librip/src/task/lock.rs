@@ -137,8 +137,8 @@ pub fn acquire_at<const USE: Use, F: Future>(
     Acquire::new(future, Target { lock, at, is_unit: false }, has_it)
 }
 
-/// Records what a future does that acquires permits of a semaphore, like [`acquire`]. Several tasks may hold some. A task
-/// that waits may wait for each of them.
+/// Records what a future does that acquires permits of a semaphore, like [`acquire`]. Several tasks may hold some. A
+/// task that waits may wait for each of them.
 #[track_caller]
 pub fn acquire_permits<F: Future>(
     semaphore: u64,

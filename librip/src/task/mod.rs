@@ -2,8 +2,8 @@
 //!
 //! A debugger sees nothing of a suspended task, because the task has no stack. Here it has a slot, as a thread has: its
 //! marks, its locks and its waits follow it from thread to thread, and are in the file after any death of the process.
-//! The slot says which thread polls the task, or since when it is suspended, and where. `read-rip tasks` shows that, and
-//! `read-rip check` finds deadlocks among tasks, and between tasks and threads.
+//! The slot says which thread polls the task, or since when it is suspended, and where. `read-rip tasks` shows that,
+//! and `read-rip check` finds deadlocks among tasks, and between tasks and threads.
 //!
 //! ```
 //! use std::pin::pin;
@@ -42,6 +42,7 @@ mod await_place;
 #[cfg(feature = "capi")]
 pub(crate) mod coroutine;
 pub mod lock;
+mod polling;
 mod traced;
 
 pub use await_place::{At, AtExt, at};

@@ -7,10 +7,11 @@ use core::panic::Location;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+use super::polling::{Polling, PollingHere};
 use crate::lock::caller;
-use crate::process::task_slot::{TaskSlot, Turn};
+use crate::process::instance;
+use crate::process::task_slot::TaskSlot;
 use crate::process::task_waker::Wakers;
-use crate::process::{instance, task};
 use librip_format::{
     SITE_WRAPPER, TASK_ASYNC, TASK_BLOCKING, TASK_COUNTS_WAKES, TASK_LOCAL, WAKERS_UNKNOWN, task_origin,
 };
@@ -112,56 +113,11 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Says in the program's file that it has tasks, so that the slots of its ring have room for them. Only generic functions
-/// call it: they are compiled into programs that use them, and into no others.
+/// Says in the program's file that it has tasks, so that the slots of its ring have room for them. Only generic
+/// functions call it: they are compiled into programs that use them, and into no others.
 #[inline(always)]
 fn declare() {
     let _ = crate::__rip_text_site!(KIND_TASK, SITE_WRAPPER, [], "");
-}
-
-/// A poll of a task by a thread of the instance that owns the ring: the slot, the turn, and how many can wake the task
-/// when it ends. It ends however it ends.
-struct PollHere<'a>(&'a TaskSlot, Turn, Cell<u64>);
-
-impl<'a> PollHere<'a> {
-    /// # Safety
-    ///
-    /// The slot exists.
-    #[inline(always)]
-    unsafe fn begin(slot: &'a TaskSlot) -> PollHere<'a> {
-        // SAFETY: the caller's promise.
-        PollHere(slot, unsafe { task::begin_turn(slot) }, Cell::new(WAKERS_UNKNOWN))
-    }
-}
-
-impl Drop for PollHere<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: as promised to `begin`.
-        unsafe { task::end_turn(self.0, self.1, self.2.get()) };
-    }
-}
-
-/// The same in any instance.
-struct PollAnywhere<'a>(&'a TaskSlot, Turn, Cell<u64>);
-
-impl<'a> PollAnywhere<'a> {
-    /// `None` if the task has no slot.
-    fn begin(slot: &'a TaskSlot) -> Option<PollAnywhere<'a>> {
-        let owner = instance::owner().filter(|_| slot.exists())?;
-        // SAFETY: it exists.
-        let turn = unsafe { (owner.tasks.begin_turn)(slot) };
-        Some(PollAnywhere(slot, turn, Cell::new(WAKERS_UNKNOWN)))
-    }
-}
-
-impl Drop for PollAnywhere<'_> {
-    fn drop(&mut self) {
-        if let Some(owner) = instance::owner() {
-            // SAFETY: `begin` has seen that it exists.
-            unsafe { (owner.tasks.end_turn)(self.0, self.1, self.2.get()) };
-        }
-    }
 }
 
 /// The life of a task, which ends when this is dropped.
@@ -214,17 +170,14 @@ impl<F: Future> Future for Traced<F> {
         let Traced { future, life } = unsafe { self.get_unchecked_mut() };
         // SAFETY: it is pinned because the whole is. It is dropped where it is, in `drop`.
         let future = unsafe { Pin::new_unchecked(&mut **future) };
-        let poll = if !life.slot.exists() {
-            return future.poll(cx);
-        } else if instance::is_owner() {
-            // SAFETY: it exists, as was seen above.
-            let polling = unsafe { PollHere::begin(&life.slot) };
-            poll_with(&mut life.wakers, future, cx, &polling.2)
+        let poll = if instance::is_owner() && life.slot.exists() {
+            // SAFETY: it exists.
+            let polling = unsafe { PollingHere::begin(&life.slot) };
+            poll_with(&mut life.wakers, future, cx, &polling.wakers)
+        } else if let Some(polling) = Polling::begin(&life.slot) {
+            poll_with(&mut life.wakers, future, cx, &polling.wakers)
         } else {
-            let polling = PollAnywhere::begin(&life.slot);
-            let unknown = Cell::new(WAKERS_UNKNOWN);
-            let wakers = polling.as_ref().map_or(&unknown, |polling| &polling.2);
-            poll_with(&mut life.wakers, future, cx, wakers)
+            return future.poll(cx);
         };
         if poll.is_ready() {
             life.end();
@@ -250,7 +203,7 @@ fn poll_with<F: Future>(
 impl<F> Drop for Traced<F> {
     /// What the future releases when it is dropped, its task releases. Then the task ends.
     fn drop(&mut self) {
-        let _polling = PollAnywhere::begin(&self.life.slot);
+        let _polling = Polling::begin(&self.life.slot);
         // SAFETY: it is not used again. It was not moved since it was pinned.
         unsafe { ManuallyDrop::drop(&mut self.future) };
     }
@@ -281,7 +234,7 @@ impl<T, F: FnOnce() -> T> Blocking<F> {
     /// Makes the call, and ends the task.
     pub fn run(self) -> T {
         let Blocking { call, life } = self;
-        let polling = PollAnywhere::begin(&life.slot);
+        let polling = Polling::begin(&life.slot);
         let result = call();
         drop(polling);
         result

@@ -102,8 +102,8 @@ pub(super) fn judge(
         remove(&mut found, |finding| !matching.has_finding(finding))
     });
     let checked = Checked {
-        threads: now.threads.iter().filter(|thread| thread.task.is_none()).count(),
-        tasks: now.threads.iter().filter(|thread| thread.task.is_some()).count(),
+        threads: now.threads.len() - now.tasks,
+        tasks: now.tasks,
         locks: now.locks.len(),
         findings: found.len(),
         balance,

@@ -167,7 +167,8 @@ pub struct TaskBalance {
     pub refused: u64,
 }
 
-fn is_zero(count: &usize) -> bool {
+/// Whether there is nothing to say: of a number that JSON leaves out then.
+pub(crate) fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 

@@ -61,7 +61,7 @@ use super::finding::{Analysis, Finding};
 use super::graph::{Edge, Graph};
 use super::history::HandedOver;
 use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
-use super::task_waits::{self, BlockedRuntime, LeftOut, Wakers};
+use super::task_waits::{self, BlockedRuntime, Wakers};
 use super::view::View;
 use crate::hash::HashSet;
 use crate::locks::{Hold, HoldState, Join, Lock, LockId, Ownership, ThreadId, Wait};
@@ -122,7 +122,7 @@ struct LockState {
     /// A thread has waited for long to acquire it exclusively.
     has_queued_writer: bool,
     /// Nobody holds it, and a future that its task leaves out is first in line.
-    left_out: Option<LeftOut>,
+    left_out: Option<Wait>,
 }
 
 /// How certain something is, and if it is not, why.
@@ -240,7 +240,7 @@ impl<'a> WaitsFor<'a> {
                 continue;
             }
             if let Some(left_out) = &self.locks[id].left_out {
-                edges.push((self.all(id), left_out.wait.wait.thread));
+                edges.push((self.all(id), left_out.thread));
             }
             for hold in steady_holds(lock).filter(|hold| self.grade_hold(hold).0 >= level) {
                 edges.push((self.all(id), hold.thread));
@@ -393,7 +393,7 @@ impl<'a> WaitsFor<'a> {
             doubts.extend(self.grade_wait(wait).1);
             let is_queued = self.leads_to_queue(cycle, thread, wait.lock);
             if let Some(left_out) = &self.locks[wait.lock].left_out {
-                let blocker = Blocker::LeftOut(self.view.wait_fact(&left_out.wait.wait));
+                let blocker = Blocker::LeftOut(self.view.wait_fact(left_out));
                 edges.push(WaitEdge::Lock(LockEdge { wait: self.view.wait_fact(wait), blocker }));
                 continue;
             }

@@ -71,6 +71,7 @@ mod unpolled_task;
 mod unreleased;
 mod view;
 
+pub(crate) use balance::is_zero;
 pub use balance::{Balance, Outcome, TaskBalance};
 pub use evidence::*;
 pub use finding::{Analysis, Finding, Limit};

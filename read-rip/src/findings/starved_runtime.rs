@@ -6,11 +6,11 @@
 //!
 //! # Method
 //!
-//! A task says which executor it belongs to, and how many workers that has. If as many threads are in polls of its tasks,
-//! and each of these polls is the same in two readings and began at least a tenth of `threshold` ago, then no other task of it was
-//! polled since: `starved-runtime`. It is proven if a task was woken or made before, and waits as long. If only some
-//! workers are in such polls, that is `long-poll`. A pool for calls that block has as many threads as its executor
-//! likes: calls that have waited for as long, while others run for as long, say that it has no more.
+//! A task says which executor it belongs to, and how many workers that has. If as many threads are in polls of its
+//! tasks, and each of these polls is the same in two readings and began at least a tenth of `threshold` ago, then no
+//! other task of it was polled since: `starved-runtime`. It is proven if a task was woken or made before, and waits as
+//! long. If only some workers are in such polls, that is `long-poll`. A pool for calls that block has as many threads
+//! as its executor likes: calls that have waited for as long, while others run for as long, say that it has no more.
 //!
 //! # Blind spots
 //!
@@ -39,8 +39,8 @@ use crate::ring::{Runtime, TaskKind};
 /// See the file's description.
 pub(super) struct StarvedRuntime;
 
-/// A poll or a ready task is long if it lasts for one part of the threshold in this many: an executor's threads are few,
-/// and a poll should take microseconds.
+/// A poll or a ready task is long if it lasts for one part of the threshold in this many: an executor's threads are
+/// few, and a poll should take microseconds.
 const PART: u64 = 10;
 
 /// So many polls and tasks are evidence.

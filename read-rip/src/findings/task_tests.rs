@@ -1,5 +1,5 @@
-//! Scenes with tasks: deadlocks, futurelocks, starved executors and tasks that nobody polls, each beside what looks like
-//! it and is none.
+//! Scenes with tasks: deadlocks, futurelocks, starved executors and tasks that nobody polls, each beside what looks
+//! like it and is none.
 
 use super::deadlock::Deadlock;
 use super::evidence::{Blocker, Evidence, WaitEdge};

@@ -24,23 +24,17 @@
 
 use super::view::View;
 use crate::hash::HashMap;
-use crate::locks::{HoldState, Lock, LockId, TaskFacts, TaskWait, ThreadId, ThreadLocks};
+use crate::locks::{HoldState, Lock, LockId, TaskFacts, TaskWait, ThreadId, ThreadLocks, Wait};
 use crate::ring::{Runtime, TaskKind};
 use crate::threads::ThreadState;
-
-/// A wait of a future that its task leaves out, and that stands first in line for a lock that nobody holds.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LeftOut {
-    pub(super) wait: TaskWait,
-}
 
 /// The facts of a task that exists.
 pub(super) fn task_of(thread: &ThreadLocks) -> Option<&TaskFacts> {
     thread.task.as_deref().filter(|_| thread.state == ThreadState::Present)
 }
 
-/// For each lock that nobody holds: the future that is first in line for it and is left out, if that is so.
-pub(super) fn left_out(view: &View<'_>, lock: LockId) -> Option<LeftOut> {
+/// The wait that is first in line for a lock that nobody holds, if it is of a future that its task leaves out.
+pub(super) fn left_out(view: &View<'_>, lock: LockId) -> Option<Wait> {
     let model = view.now;
     let of: &Lock = &model.locks[lock];
     let is_free =
@@ -49,9 +43,8 @@ pub(super) fn left_out(view: &View<'_>, lock: LockId) -> Option<LeftOut> {
         return None;
     }
     // The first in line. If a time is not known, only waits of one task have an order: that of its table.
-    let waits = of.waiters.iter().map(|wait| wait.thread);
     let mut first: Option<TaskWait> = None;
-    let mut tasks: Vec<ThreadId> = waits.collect();
+    let mut tasks: Vec<ThreadId> = of.waiters.iter().map(|wait| wait.thread).collect();
     tasks.sort_unstable();
     tasks.dedup();
     let is_one = tasks.len() == 1;
@@ -72,9 +65,8 @@ pub(super) fn left_out(view: &View<'_>, lock: LockId) -> Option<LeftOut> {
     }
     let wait = first?;
     let facts = task_of(&model.threads[wait.wait.thread])?;
-    let is_asleep = !facts.is_polled && facts.is_steady && facts.wakes == 0;
     let is_left = wait.is_polled == Some(false) || facts.is_left_out(wait.future);
-    (is_asleep && is_left && wait.wait.is_steady).then_some(LeftOut { wait })
+    (facts.is_asleep() && is_left && wait.wait.is_steady).then_some(wait.wait)
 }
 
 /// Whether something else than locks may let a task go on, or the code that runs on a thread is not what waits.

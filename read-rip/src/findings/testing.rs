@@ -91,6 +91,7 @@ impl Scene {
     /// A task of an executor with two workers, suspended, that nobody has woken and one can wake.
     pub(super) fn task(&mut self, name: &str) -> ThreadId {
         let id = self.thread(name);
+        self.model.tasks += 1;
         self.model.threads[id].task = Some(Box::new(TaskFacts {
             number: id as u32,
             kind: TaskKind::Async,

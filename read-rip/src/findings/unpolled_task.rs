@@ -7,14 +7,14 @@
 //! # Method
 //!
 //! A task counts its wakes. One that was woken since its last poll, or was never polled, is ready. If it has been for
-//! a tenth of `threshold`, is the same in two readings, and its executor is not starved (`starved_runtime`), then whoever should
-//! poll it does not: a `LocalSet` that is not awaited, a `FuturesUnordered` that its task has left, an executor that
-//! has ended.
+//! a tenth of `threshold`, is the same in two readings, and its executor is not starved (`starved_runtime`), then
+//! whoever should poll it does not: a `LocalSet` that is not awaited, a `FuturesUnordered` that its task has left, an
+//! executor that has ended.
 //!
 //! # Blind spots
 //!
-//! A task whose wakes are not counted is not ready, as far as is known. On a machine without free processors a ready
-//! task may wait for long.
+//! A task whose wakes are not counted is never called ready. On a machine without free processors a ready task may wait
+//! for long.
 //!
 //! # Example output
 //!

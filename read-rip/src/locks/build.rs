@@ -7,21 +7,18 @@
 use std::collections::HashSet;
 
 use super::between::Before;
+use super::entry::{Entry, Steadiness, is_wait};
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::merge;
 use super::replay::{Scratch, replay};
-use super::task::{OfFuture, is_for_lock};
-use super::{
-    Hold, HoldState, Join, LockId, LockIncident, LockModel, StepKind, TaskFacts, TaskFuture, TaskHold,
-    TaskWait, ThreadId, ThreadLocks, Wait,
-};
+use super::task_facts::{find_pollers, main_wait, task_facts};
+use super::{Hold, HoldState, Join, LockIncident, LockModel, StepKind, ThreadId, ThreadLocks, Wait};
 use crate::events;
 use crate::hash::HashMap;
 use crate::locations::{Horizon, Limits, LocationId, Locations};
 use crate::ring::{
-    Header, HeldLock, HeldState, Incident, LockType, SequenceBits, SiteKind, Slot, Snapshot, TaskState,
-    Words, task_number,
+    Header, HeldLock, HeldState, Incident, LockType, SequenceBits, SiteKind, Slot, Snapshot, Words,
 };
 use crate::threads::{self, Thread, ThreadState};
 
@@ -79,7 +76,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
     let mut marks = Marks::new(locations);
     let (mut scratch, mut pending_joins) = (Scratch::default(), Vec::new());
     let threads = threads::threads(snapshot, input.living, input.ended);
-    let threads: Vec<ThreadLocks> = threads
+    let mut threads: Vec<ThreadLocks> = threads
         .iter()
         .enumerate()
         .map(|(id, thread)| {
@@ -103,7 +100,6 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
             own
         })
         .collect();
-    let mut threads = threads;
     find_pollers(&mut threads, &snapshot.slots);
     let refused = header.map_or(0, Header::threads_refused);
     let pid = header.map_or(0, |header| header.pid);
@@ -130,6 +126,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         seen: HashMap::default(),
         releases_unmatched: header.map_or(0, |header| header.releases_unmatched),
         threads_refused: refused,
+        tasks: threads.iter().filter(|thread| thread.task.is_some()).count(),
         tasks_refused: header.map_or(0, |header| header.tasks_refused),
         locks: ledger.close(snapshot, locations),
         threads,
@@ -139,22 +136,6 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
     model
 }
 
-/// Decides whether an entry of a thread's table has stayed the same between two readings.
-struct Steadiness<'a> {
-    is_final: bool,
-    /// The slot in the earlier reading.
-    earlier: Option<&'a Slot>,
-    /// What of the thread is new since then; `None` if there was one reading.
-    before: Option<Before<'a>>,
-}
-
-impl Steadiness<'_> {
-    /// Whether the entry was in the earlier reading too. Another acquisition of the same lock has another sequence.
-    fn is_steady(&self, held: &HeldLock) -> bool {
-        self.is_final || self.earlier.is_some_and(|earlier| earlier.held.contains(held))
-    }
-}
-
 /// The slot in an earlier reading, if it had the same owner.
 fn same_owner<'a>(earlier: &'a Snapshot, slot: &Slot) -> Option<&'a Slot> {
     // A snapshot lists slots by index.
@@ -162,69 +143,6 @@ fn same_owner<'a>(earlier: &'a Snapshot, slot: &Slot) -> Option<&'a Slot> {
     let before = &earlier.slots[position];
     let owner = |slot: &Slot| (slot.generation, slot.pid, slot.tid);
     (owner(before) == owner(slot)).then_some(before)
-}
-
-/// An entry of a thread's held-lock table, with what its mark says.
-struct Entry<'a> {
-    held: &'a HeldLock,
-    mark: Mark,
-    lock: LockId,
-    since_ns: Option<u64>,
-    has_place_of_handed_over: bool,
-    is_steady: bool,
-    is_inherited: bool,
-    /// A future of a task has it, and the task is polled at this moment.
-    is_being_polled: bool,
-}
-
-impl Entry<'_> {
-    fn hold(&self, thread: ThreadId, state: HoldState) -> Hold {
-        Hold {
-            thread,
-            lock: self.lock,
-            is_shared: self.held.is_shared,
-            is_upgradable: self.is_upgradable(),
-            location: Some(self.mark.location),
-            since_ns: self.since_ns,
-            recursion: self.held.recursion,
-            state,
-            has_place_of_handed_over: self.has_place_of_handed_over,
-            is_steady: self.is_steady,
-            is_inherited: self.is_inherited,
-            is_of_future: self.held.is_of_future,
-        }
-    }
-
-    fn wait(&self, thread: ThreadId) -> Wait {
-        Wait {
-            thread,
-            lock: self.lock,
-            is_shared: self.held.is_shared,
-            is_upgradable: self.is_upgradable(),
-            location: self.mark.location,
-            since_ns: self.since_ns,
-            is_timed: self.mark.flags.is_try(),
-            is_relock: false,
-            is_steady: self.is_steady,
-            is_of_future: self.held.is_of_future,
-        }
-    }
-
-    fn is_upgradable(&self) -> bool {
-        self.held.is_shared && self.mark.flags.is_upgradable()
-    }
-
-    /// Sorts a thread's entries by when they were made.
-    ///
-    /// If the event of an entry is still among the words, its full sequence is known. Other entries are older. They
-    /// are sorted by time if it was recorded, and have no order otherwise.
-    fn sort_key(&self, slot: &Slot) -> (bool, u64) {
-        let sequence = slot.count.checked_sub(1).and_then(|last| self.held.sequence.latest_until(last));
-        match sequence.filter(|&sequence| sequence >= slot.words_from) {
-            Some(sequence) => (true, sequence),
-            None => (false, self.since_ns.unwrap_or(0)),
-        }
-    }
 }
 
 fn one_thread<'a>(
@@ -299,20 +217,9 @@ fn one_thread<'a>(
             },
         });
     }
-    if let Some(state) = &slot.task {
-        let made_at = state.location.map(|address| marks.locations.find_location(slot.pid, address));
-        let mut facts = task_facts(slot, state, made_at, steadiness, |ticks| ledger.time_ns(slot, ticks));
-        for entry in &entries {
-            add_to_task(&mut facts, state, entry, id);
-        }
-        for future in &state.futures {
-            facts.futures.push(TaskFuture {
-                index: future.index,
-                location: marks.locations.find_location(slot.pid, future.location),
-                outer: future.outer,
-                is_polled: state.is_future_polled(future.index),
-            });
-        }
+    if let Some(facts) =
+        task_facts(slot, id, &entries, steadiness, marks, |ticks| ledger.time_ns(slot, ticks))
+    {
         own.wait = main_wait(&facts).or(own.wait);
         own.task = Some(Box::new(facts));
     }
@@ -333,110 +240,12 @@ fn one_thread<'a>(
     own
 }
 
-/// What is known of a task, without its futures.
-fn task_facts(
-    slot: &Slot,
-    state: &TaskState,
-    made_at: Option<LocationId>,
-    steadiness: &Steadiness<'_>,
-    time_ns: impl Fn(u64) -> Option<u64>,
-) -> TaskFacts {
-    let before = steadiness.earlier.and_then(|earlier| earlier.task.as_deref());
-    TaskFacts {
-        number: task_number(slot.tid).unwrap_or(0),
-        kind: state.kind,
-        is_local: state.is_local,
-        runtime: state.runtime,
-        made_at,
-        is_polled: state.is_polled(),
-        polls: state.polls(),
-        since_ns: state.since_ticks.and_then(&time_ns),
-        is_since_exact: state.is_since_exact,
-        thread: None,
-        outer: None,
-        wakes: state.wakes,
-        woken_ns: state.woken_ticks.and_then(&time_ns),
-        is_steady: steadiness.is_final || before.is_some_and(|before| before.turn == state.turn),
-        wakers: state.wakers,
-        futures: Vec::new(),
-        waits: Vec::new(),
-        holds: Vec::new(),
-    }
-}
-
-/// Adds an entry of the table of task `id` to what its futures wait for and hold.
-fn add_to_task(facts: &mut TaskFacts, state: &TaskState, entry: &Entry<'_>, id: ThreadId) {
-    let of = OfFuture::of(state, entry.held);
-    if is_wait(entry.held.state) && entry.held.state != HeldState::ConditionWait {
-        // A future that is polled at this moment is not asleep. Code that runs on a thread may be.
-        let is_asleep = !(facts.is_polled && entry.held.is_of_future);
-        facts.waits.push(TaskWait {
-            wait: Wait { is_steady: entry.is_steady && facts.is_steady && is_asleep, ..entry.wait(id) },
-            is_polled: of.is_polled,
-            is_direct: of.is_direct,
-            is_for_lock: is_for_lock(entry.held.state),
-            future: of.future,
-            entry: entry.held.index,
-        });
-    } else if entry.held.state == HeldState::Held {
-        facts.holds.push(TaskHold {
-            lock: entry.lock,
-            hold: entry.hold(id, HoldState::Held),
-            future: of.future,
-        });
-    }
-}
-
-/// The wait for a lock that stands for a task: one of a future that was polled last, if there is any.
-fn main_wait(facts: &TaskFacts) -> Option<Wait> {
-    let of_locks = || facts.waits.iter().filter(|wait| wait.is_for_lock);
-    let polled = of_locks().rfind(|wait| wait.is_polled != Some(false));
-    polled.or(of_locks().next_back()).map(|wait| wait.wait)
-}
-
-/// Finds who polls each task: the slots that they name become threads and tasks of the model.
-fn find_pollers(threads: &mut [ThreadLocks], slots: &[Slot]) {
-    let by_slot: HashMap<u64, ThreadId> =
-        threads.iter().enumerate().map(|(id, thread)| (thread.slot_index, id)).collect();
-    let poller = |thread: &ThreadLocks| {
-        let state = slots.get(thread.slot?)?.task.as_ref()?;
-        by_slot.get(&state.poller?).copied()
-    };
-    let pollers: Vec<Option<ThreadId>> = threads.iter().map(poller).collect();
-    for id in 0..threads.len() {
-        if threads[id].task.is_none() {
-            continue;
-        }
-        let outer = pollers[id].filter(|&outer| threads[outer].task.is_some());
-        let mut thread = pollers[id];
-        // Damaged slots may name one another.
-        for _ in 0..=MAX_DEPTH {
-            match thread {
-                Some(at) if threads[at].task.is_some() => thread = pollers[at],
-                _ => break,
-            }
-        }
-        let thread = thread.filter(|&at| threads[at].task.is_none());
-        if let Some(task) = &mut threads[id].task {
-            (task.outer, task.thread) = (outer, thread);
-        }
-    }
-}
-
-/// Tasks within tasks are followed so far.
-const MAX_DEPTH: usize = 64;
-
 /// Whether a thread has an entry since its process was forked. Such an entry has the sequence of the slot's first word.
 /// An event's entry has a later one: that of its PC word, and each event of a lock has an operand before that. After as
 /// many words as a sequence tells apart it is not known, and the answer is no.
 fn is_inherited(slot: &Slot, held: &HeldLock) -> bool {
     slot.count.saturating_sub(slot.first_sequence) < SequenceBits::PERIOD
         && held.sequence == SequenceBits::of(slot.first_sequence)
-}
-
-/// Whether the thread waits, by an entry of its table.
-fn is_wait(state: HeldState) -> bool {
-    matches!(state, HeldState::Waiting | HeldState::ConditionWait) || state.is_blocked()
 }
 
 /// The last event of a thread, if it is a wait.
@@ -592,7 +401,7 @@ fn add_entry(entry: &Entry<'_>, id: ThreadId, own: &mut ThreadLocks, ledger: &mu
             own.sleep = Some(Box::new(entry.wait(id)));
         }
         HeldState::Waiting => {
-            let wait = Wait { is_steady: entry.is_steady && !entry.is_being_polled, ..entry.wait(id) };
+            let wait = entry.wait(id);
             lock.waiters.push(wait);
             own.wait = Some(wait);
         }

@@ -9,13 +9,15 @@
 //! | `replay` | what did a thread do, step by step? |
 //! | `between` | what is new since an earlier reading? |
 //! | `steps` | how are a thread's steps kept? |
-//! | `build` | which threads hold or wait for each lock now? |
+//! | `build`, `entry` | which threads hold or wait for each lock now? |
+//! | `task_facts` | what do the futures of a task wait for and hold, and who polls it? |
 //! | `observe` | what do the kernel and the memory add? |
 //! | `task_groups` | what do all tasks wait for, in few lines? |
 //! | `overview` | which locks are shown first? |
 
 mod between;
 mod build;
+mod entry;
 mod hold;
 mod ledger;
 mod lock;
@@ -28,6 +30,7 @@ mod replay;
 mod step;
 mod steps;
 mod task;
+mod task_facts;
 mod task_groups;
 mod thread_locks;
 

@@ -49,6 +49,8 @@ pub struct LockModel {
     pub releases_unmatched: u64,
     /// The number of threads that did not record.
     pub threads_refused: u64,
+    /// How many of its threads are tasks, those that have ended included.
+    pub tasks: usize,
     /// The number of tasks that have no slot.
     pub tasks_refused: u64,
     /// The number of slots that were given to other threads. The histories of their previous owners are lost.
@@ -73,7 +75,7 @@ impl LockModel {
 
     /// Whether there is a task, which may have ended.
     pub fn has_tasks(&self) -> bool {
-        self.threads.iter().any(|thread| thread.task.is_some())
+        self.tasks > 0
     }
 
     /// The threads of the process that exist, without tasks.

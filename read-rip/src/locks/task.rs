@@ -1,11 +1,11 @@
 //! A task as values: whether it is polled, by whom, since when, and what its futures wait for and hold.
 //!
-//! A task is a [`ThreadLocks`](super::ThreadLocks) with these facts: it holds locks and waits for them as a thread does.
-//! What differs is who can let it go on, and that it may wait in several places at once.
+//! A task is a [`ThreadLocks`](super::ThreadLocks) with these facts: it holds locks and waits for them as a thread
+//! does. What differs is who can let it go on, and that it may wait in several places at once.
 
 use super::{Hold, LockId, ThreadId, Wait};
 use crate::locations::LocationId;
-use crate::ring::{HeldLock, HeldState, Runtime, TaskKind, TaskState};
+use crate::ring::{Runtime, TaskKind};
 
 /// A task.
 #[derive(Clone, Debug)]
@@ -91,13 +91,17 @@ pub struct TaskHold {
 }
 
 impl TaskFacts {
+    /// Whether the task is suspended, and nobody has woken it.
+    pub fn is_asleep(&self) -> bool {
+        !self.is_polled && self.is_steady && self.wakes == 0
+    }
+
     /// Whether the task is suspended, and nothing but what its futures wait for can let it go on: nobody has woken it,
-    /// and whoever can wake it keeps a waker for one of these waits. A time limit or another branch of a `select!` would
-    /// keep one too.
+    /// and whoever can wake it keeps a waker for one of these waits. A time limit or another branch of a `select!`
+    /// would keep one too.
     pub fn has_no_other_wakers(&self) -> bool {
         let direct = self.waits.iter().filter(|wait| wait.is_direct).count();
-        let is_asleep = !self.is_polled && self.is_steady && self.wakes == 0;
-        is_asleep && self.wakers.is_some_and(|wakers| (1..=direct).contains(&(wakers as usize)))
+        self.is_asleep() && self.wakers.is_some_and(|wakers| (1..=direct).contains(&(wakers as usize)))
     }
 
     /// Whether it exists and was never polled.
@@ -129,28 +133,4 @@ impl TaskFacts {
         }
         false
     }
-}
-
-/// What an entry of the held-lock table says of the future that has it.
-pub(super) struct OfFuture {
-    pub(super) is_polled: Option<bool>,
-    pub(super) is_direct: bool,
-    pub(super) future: Option<usize>,
-}
-
-impl OfFuture {
-    pub(super) fn of(task: &TaskState, held: &HeldLock) -> OfFuture {
-        let entry = usize::from(held.index);
-        let of = task.entries.get(entry).copied().filter(|_| held.is_of_future).unwrap_or_default();
-        OfFuture {
-            is_polled: task.is_entry_polled(entry).filter(|_| held.is_of_future),
-            is_direct: of.is_direct,
-            future: of.future,
-        }
-    }
-}
-
-/// Whether the owner of an entry waits for a lock, which somebody holds.
-pub(super) fn is_for_lock(state: HeldState) -> bool {
-    state == HeldState::Waiting
 }

@@ -14,6 +14,8 @@
 //!
 //! A task that waits for what is not recorded, such as a socket, and has no marks is where it was made.
 
+use std::mem::{Discriminant, discriminant};
+
 use super::{LockId, LockModel, TaskFacts, ThreadId, ThreadLocks};
 use crate::hash::HashMap;
 use crate::locations::LocationId;
@@ -99,18 +101,12 @@ pub fn task_place(thread: &ThreadLocks, task: &TaskFacts) -> TaskPlace {
 
 /// Groups the tasks that `is_wanted`.
 pub fn task_groups(model: &LockModel, is_wanted: impl Fn(ThreadId) -> bool) -> Vec<TaskGroup> {
-    let mut groups: HashMap<(TaskDoes, TaskPlace, u8), TaskGroup> = HashMap::default();
+    let mut groups: HashMap<(TaskDoes, TaskPlace, Discriminant<TaskKind>), TaskGroup> = HashMap::default();
     for (id, thread) in model.threads.iter().enumerate() {
         let Some(task) = thread.task.as_deref().filter(|_| is_wanted(id)) else { continue };
         let (does, place) = (task_does(thread, task), task_place(thread, task));
-        let kind = match task.kind {
-            TaskKind::Async => 0,
-            TaskKind::Blocking => 1,
-            TaskKind::Coroutine => 2,
-            TaskKind::Unknown(_) => 3,
-        };
         let new = || TaskGroup { kind: task.kind, does, place, tasks: Vec::new() };
-        groups.entry((does, place, kind)).or_insert_with(new).tasks.push(id);
+        groups.entry((does, place, discriminant(&task.kind))).or_insert_with(new).tasks.push(id);
     }
     let mut groups: Vec<TaskGroup> = groups.into_values().collect();
     let since = |&id: &ThreadId| {

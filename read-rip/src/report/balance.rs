@@ -105,22 +105,18 @@ fn tasks(of: &TaskBalance, is_end_unknown: bool) -> Option<String> {
     }
     let longest =
         lasted(is_end_unknown, of.longest_ns, None).map(|lasted| format!(" (the longest {lasted})"));
-    let parts = [
-        (of.on_locks, "waits for a lock", "wait for locks", longest.unwrap_or_default()),
-        (of.running, "is polled", "are polled", String::new()),
-        (of.ready, "is ready to be polled", "are ready to be polled", String::new()),
-        (of.suspended, "is suspended", "are suspended", String::new()),
-    ];
-    let parts: Vec<String> = parts
-        .into_iter()
-        .filter(|(count, ..)| *count > 0)
-        .map(|(count, one, several, more)| {
-            format!("{count} {}{more}", if count == 1 { one } else { several })
-        })
-        .collect();
+    let longest = longest.unwrap_or_default();
+    let parts = parts([
+        (of.on_locks, ["waits for a lock", "wait for locks"], &*longest),
+        (of.running, ["is polled", "are polled"], ""),
+        (of.ready, ["is ready to be polled", "are ready to be polled"], ""),
+        (of.suspended, ["is suspended", "are suspended"], ""),
+    ]);
+    let parts: Vec<String> = parts.collect();
     let all = counted(of.present as u64, "task");
     let saturated = (of.saturated > 0).then_some(
-        "; all workers of an executor were in polls when the process died: if that lasted, the ready tasks were starved",
+        "; all workers of an executor were in polls when the process died: \
+         if that lasted, the ready tasks were starved",
     );
     let parts = parts.join(", ") + saturated.unwrap_or_default();
     Some(format!("of {all}: {parts}"))
@@ -153,6 +149,12 @@ pub fn recorded_nothing(threads: usize) -> String {
     format!("{} recorded nothing", counted(threads as u64, "thread"))
 }
 
+/// `2 wait for locks`: how many, what they do, and more words. Nothing is said of none.
+fn parts<'a>(of: impl IntoIterator<Item = (usize, [&'a str; 2], &'a str)>) -> impl Iterator<Item = String> {
+    let some = of.into_iter().filter(|&(count, ..)| count > 0);
+    some.map(|(count, words, more)| format!("{count} {}{more}", words[usize::from(count != 1)]))
+}
+
 fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
     let recorded = [
         (of.on_conditions, ["waits on a condition variable", "wait on condition variables"]),
@@ -173,12 +175,8 @@ fn waits(of: &Balance, is_end_unknown: bool) -> Option<String> {
     let on_locks = (of.on_locks, ["waits for a lock", "wait for locks"], &*longest);
     let unknown = ["runs, or waits for what is not recorded", "run, or wait for what is not recorded"];
     let kinds = recorded.into_iter().chain([(others, unknown)]).map(|(count, words)| (count, words, ""));
-    let wanted = [on_locks].into_iter().chain(kinds).filter(|&(count, ..)| count > 0);
-    let part = |(count, [one, several], more): (usize, [&str; 2], &str)| {
-        format!("{count} {}{more}", if count == 1 { one } else { several })
-    };
     let seen = of.doing.iter().map(|(&what, &count)| format!("{count} {}", doing(what, count)));
-    let parts: Vec<String> = wanted.map(part).chain(seen).collect();
+    let parts: Vec<String> = parts([on_locks].into_iter().chain(kinds)).chain(seen).collect();
     Some(format!("of {}: {}", counted(of.present as u64, "thread"), parts.join(", ")))
 }
 

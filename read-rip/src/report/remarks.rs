@@ -11,7 +11,7 @@ use super::list::{process_state, state_of_child};
 use super::names::location_texts;
 use super::units::{age, counted};
 use crate::events::Leftover;
-use crate::findings::Balance;
+use crate::findings::{Balance, is_zero};
 use crate::locations::{FileNames, Location, Locations};
 use crate::locks::{LockModel, Overview, Summary};
 use crate::printable::printable;
@@ -333,10 +333,6 @@ pub(super) fn looked_at(checked: &Checked, locks: String) -> String {
         0 => format!("{threads} and {locks}"),
         tasks => format!("{threads}, {} and {locks}", counted(tasks as u64, "task")),
     }
-}
-
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 /// How much of what threads did has no time, and is not drawn.

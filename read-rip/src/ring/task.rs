@@ -105,8 +105,8 @@ impl TaskState {
         self.turn.div_ceil(2)
     }
 
-    /// Whether the future with this entry of the held-lock table was polled in the last poll of the task; `None` if that
-    /// is not known.
+    /// Whether the future with this entry of the held-lock table was polled in the last poll of the task; `None` if
+    /// that is not known.
     pub fn is_entry_polled(&self, entry: usize) -> Option<bool> {
         let of = self.entries.get(entry).filter(|of| of.turn != 0)?;
         Some(of.turn == last_poll(self.turn) as u32 & librip_format::ENTRY_TURN_MASK)

@@ -143,7 +143,8 @@ fn what_moved_since_a_picture_is_on_the_screen_and_the_age_of_the_judgement() {
         advanced: [(thread(11), 30)].into_iter().collect(),
     });
     let lines = screen(&mut state, 120, 24);
-    let doing = "120 words/s recorded; now 4 wait for locks and 1 hold some; judged 12.0 s ago; of 2 threads: 2 wait for locks";
+    let doing = "120 words/s recorded; now 4 wait for locks and 1 hold some; judged 12.0 s ago; \
+        of 2 threads: 2 wait for locks";
     let now = [
         "     4    3.0 s      33 % CACHE                                    worker[11]",
         "     0    3.0 s      33 % INDEX                                    worker[11] at cache.rs:12",

@@ -2,8 +2,8 @@
 //!
 //! After each reading it rests until all that this program has used of a processor since it began is an eighth of the
 //! time since then. So a process of many threads is read more rarely, and never more often than four times a second.
-//! Between two readings it looks at the record alone (`pulse`), which takes a hundredth of the time. A thread, a copy or
-//! a page that the user asks for is read at once, and makes the rest longer.
+//! Between two readings it looks at the record alone (`pulse`), which takes a hundredth of the time. A thread, a copy
+//! or a page that the user asks for is read at once, and makes the rest longer.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -80,7 +80,12 @@ impl Reader {
                 None => (self.survey(), SURVEY_PERIOD),
             };
             let Some(goes_on) = goes_on else { return };
-            let mut watch = self.path.as_deref().filter(|_| goes_on).and_then(|path| self.watch(path));
+            // Between two readings.
+            let mut watch = self
+                .path
+                .as_deref()
+                .filter(|_| goes_on)
+                .and_then(|path| Watch::of(path, self.wanted.process));
             // Requests are served while it rests.
             loop {
                 let rest = processor_time().saturating_sub(used) * SHARE;
@@ -115,11 +120,6 @@ impl Reader {
                 }
             }
         }
-    }
-
-    /// The ring of this path, to look at between two readings.
-    fn watch(&self, path: &Path) -> Option<Watch> {
-        Watch::of(path, self.wanted.process)
     }
 
     /// Reads a process once. Returns whether it may change; `None`: nobody listens.
