@@ -3,9 +3,11 @@
 //! It is a program of Node.js. A process of it keeps the profile, and other ones ask it. Not tested here: how the
 //! profiler draws.
 
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use librip_test_kit::victim::DEADLINE;
 
@@ -41,14 +43,21 @@ impl Session {
         // Its command `load` starts it too, but gives up after half a second.
         let mut command = session.command(&["--daemon", profile.to_str().unwrap()]);
         session.keeper = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        session.wait_until_it_listens();
+        Some(session)
+    }
+
+    /// Waits until the process says where it listens. A command that asks before may take the session for a dead one,
+    /// and remove its files.
+    fn wait_until_it_listens(&mut self) {
+        let (metadata, socket) =
+            (self.path(&format!("{SESSION}.json")), self.path(&format!("{SESSION}.sock")));
+        let is_complete = |text: Vec<u8>| serde_json::from_slice::<Value>(&text).is_ok();
         let start = Instant::now();
-        loop {
-            let outcome = session.run(&["profile", "meta"]);
-            if outcome.status == 0 {
-                return Some(session);
-            }
-            let ended = session.keeper.as_mut().and_then(|keeper| keeper.try_wait().unwrap());
-            assert!(ended.is_none() && start.elapsed() < DEADLINE, "{ended:?} {outcome:#?}");
+        while !fs::read(&metadata).is_ok_and(is_complete) || UnixStream::connect(&socket).is_err() {
+            let ended = self.keeper.as_mut().and_then(|keeper| keeper.try_wait().unwrap());
+            assert!(ended.is_none() && start.elapsed() < DEADLINE, "{ended:?}");
+            thread::sleep(Duration::from_millis(5));
         }
     }
 
