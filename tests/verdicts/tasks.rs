@@ -70,6 +70,59 @@ fn proves_that_workers_wait_for_a_lock_of_a_task_that_none_of_them_can_poll() {
 }
 
 #[test]
+fn explains_channels_that_are_full_while_the_other_side_is_stuck() {
+    finds("full-channel-and-lock", "potential deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["consumer", "producer"]);
+        assert_eq!(answer.locks(0), ["jobs", "statistics"]);
+    });
+    finds("full-both-ways", "potential deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["left", "right"]);
+        assert_eq!(answer.locks(0), ["to the left", "to the right"]);
+    });
+}
+
+#[test]
+fn suspects_a_task_that_waits_for_messages_and_has_the_only_sender() {
+    finds("own-sender", "suspected deadlock", |answer| {
+        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["collector".into()], vec!["results".into()]));
+    });
+}
+
+#[test]
+fn suspects_a_full_channel_whose_receiver_is_left_over() {
+    let victim = started(plan("leaked-receiver"));
+    let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
+    assert!(answer.findings.contains(&"suspected abandoned-channel".to_owned()), "{answer:#?}");
+}
+
+#[test]
+fn proves_that_nobody_can_wake_a_task_whose_lock_others_need() {
+    finds("lost-waker", "proven never-woken", |answer| {
+        assert_eq!((answer.threads(0), answer.locks(0)), (vec!["sleeper".into()], vec!["the lock".into()]));
+    });
+}
+
+#[test]
+fn says_at_which_await_a_task_holds_a_lock_for_long() {
+    let victim = started(plan("lock-over-sleep"));
+    let output = read_rip(&["check", "--threshold", "1ms"], &victim.ring_path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.starts_with("    meanwhile it is suspended at tasks.rs:"));
+    assert!(line.is_some_and(|line| line.ends_with(", and holds the lock over that await")), "{text}");
+}
+
+#[test]
+fn accuses_no_channels_that_are_idle_shared_or_slow() {
+    let victim = started(plan("healthy-channels").env("RIP_SLOTS", "256"));
+    for _ in 0..10 {
+        let answer = check(&victim.ring_path(), &["--threshold", "100ms"]);
+        let wrong = ["deadlock", "abandoned-channel", "never-woken"];
+        let is_wrong = |found: &String| wrong.iter().any(|kind| found.ends_with(kind));
+        assert!(!answer.findings.iter().any(is_wrong), "{answer:#?}");
+    }
+}
+
+#[test]
 fn proves_that_busy_workers_starve_a_living_runtime() {
     let victim = started(plan("busy-workers"));
     let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);

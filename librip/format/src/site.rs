@@ -22,6 +22,7 @@
 //! | [`KIND_EVENT`] | (time,) (values,) shape | the program records values: the label is their format |
 //! | [`KIND_SPAN_BEGIN`] | (time,) (values,) shape | a span begins: the label is its name, a zero byte, and a format |
 //! | [`KIND_SPAN_END`] | time, since | a span has ended: the label is its name |
+//! | [`KIND_CHANNEL_PEER`] | (place,) lock, peer | a `WAIT` at this channel follows: the [other side](crate::peer) of it |
 //! | [`KIND_TASK`] | | no event has it: the module has [tasks](crate::task) |
 //!
 //! The place is [`OPERAND_CALLER`] or [`OPERAND_LOCATION`]: it says where the program called the function that records.
@@ -122,6 +123,8 @@ pub const KIND_SPAN_BEGIN: u8 = 15;
 pub const KIND_SPAN_END: u8 = 16;
 /// [`Site::kind`]: see the [module](self).
 pub const KIND_TASK: u8 = 17;
+/// [`Site::kind`]: see the [module](self).
+pub const KIND_CHANNEL_PEER: u8 = 18;
 
 /// [`Site::flags`]: none.
 pub const NO_SITE_FLAGS: u16 = 0;
@@ -211,13 +214,15 @@ pub const OPERAND_STACK: u8 = 9;
 /// [`Site::operand_types`]: the shape of an [event with values](crate::event), in one word. It says how many words
 /// before it belong to the event.
 pub const OPERAND_SHAPE: u8 = 10;
+/// [`Site::operand_types`]: a [peer](crate::peer), in one word.
+pub const OPERAND_PEER: u8 = 11;
 
 /// Returns how many operand words an operand of this `OPERAND_*` type takes; `None` for a type that this version does
 /// not know.
 pub const fn operand_words(operand_type: u8) -> Option<u32> {
     match operand_type {
         OPERAND_WORD | OPERAND_LOCK | OPERAND_TIME | OPERAND_SINCE | OPERAND_CONDITION | OPERAND_CALLER
-        | OPERAND_LOCATION | OPERAND_STACK | OPERAND_SHAPE => Some(1),
+        | OPERAND_LOCATION | OPERAND_STACK | OPERAND_SHAPE | OPERAND_PEER => Some(1),
         OPERAND_DOUBLE => Some(2),
         _ => None,
     }

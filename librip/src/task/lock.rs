@@ -42,8 +42,11 @@
 use core::future::Future;
 use core::panic::Location;
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use crate::lock;
 use crate::lock::future::{FutureAcquisition, FutureHolding, Target};
+use crate::lock::table::Slot;
 use librip_format::{
     LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE, LOCK_TYPE_RWLOCK,
     LOCK_TYPE_SEMAPHORE, LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE, SITE_SHARED,
@@ -226,6 +229,32 @@ pub fn wait_at<const USE: Use, F: Future>(
 ) -> Waits<USE, F> {
     let target = Target { lock: object, at, is_unit: false };
     Waits::new(future, target, 0, is_noted, has_it)
+}
+
+/// What is known of the other side of a channel: of its receivers for who sends, and of its senders for who receives.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// Which thread or task alone has used the only end of that side: see [`user`]. 0 if there are several ends or
+    /// users, or none is known.
+    pub user: u32,
+    /// How many ends that side has.
+    pub ends: u32,
+    /// Whether that side receives.
+    pub receives: bool,
+}
+
+/// Records who uses the other side of a channel. It belongs before the wait at the channel: a future that
+/// [`wait`] polls calls it when it returns `Pending` for the first time.
+pub fn note_peer(at: &'static Location<'static>, channel: u64, peer: Peer) {
+    let packed = librip_format::peer(peer.user, u64::from(peer.ends), peer.receives);
+    lock::future::note_peer::<MESSAGE>(at, channel, packed);
+}
+
+/// The number by which the ring knows the task that the calling thread polls, or the thread itself; 0 if neither is
+/// recorded.
+pub fn user() -> u32 {
+    // ORDERING: relaxed: the owner of a slot has written it before its first mark.
+    Slot::current().map_or(0, |slot| slot.header().tid.load(Relaxed))
 }
 
 /// Records the wait of a future at a barrier, a round of which takes so many.

@@ -31,6 +31,10 @@
 //!
 //! A thread that waits for the end of another thread is an edge too: the other one has to continue.
 //!
+//! So is a task that waits at a channel, if the other side has one end that one task or thread alone has used: that one
+//! has to continue, unless the end has moved to a task that has not used it yet. Such a cycle is potential, and if a
+//! sender is on it, suspected.
+//!
 //! # Who can release a lock
 //!
 //! A hold is a certain edge if only the holder can release the lock: the standard library's locks, and recursive,
@@ -43,7 +47,7 @@
 //!
 //! # Blind spots
 //!
-//! A wait for something else than a lock or a thread (a channel, the signal of a condition) is not in the graph. Cycles
+//! A wait for something else (the signal of a condition, a channel with several ends or users) is not in the graph. Cycles
 //! through locks that are marked by hand are potential. A copy may have been made while its process ran, and does not
 //! show one moment: see `doubt_copy`.
 //!
@@ -56,7 +60,7 @@
 //!     14 more threads are blocked by them
 //! ```
 
-use super::evidence::{Blocker, Evidence, LockEdge, WaitCycle, WaitEdge, WorkerFact};
+use super::evidence::{Blocker, ChannelFact, Evidence, LockEdge, WaitCycle, WaitEdge, WorkerFact};
 use super::finding::{Analysis, Finding};
 use super::graph::{Edge, Graph};
 use super::history::HandedOver;
@@ -66,6 +70,7 @@ use super::view::View;
 use crate::hash::HashSet;
 use crate::locks::{Hold, HoldState, Join, Lock, LockId, Ownership, ThreadId, Wait};
 use crate::ring::{LockType, Runtime, SequenceBits};
+use crate::threads::ThreadState;
 
 /// See the file's description.
 pub(super) struct Deadlock;
@@ -234,6 +239,9 @@ impl<'a> WaitsFor<'a> {
             if let Some(join) = self.steady_join(thread).filter(|join| grade_join(join).0 >= level) {
                 edges.push((thread, join.joined));
             }
+            if let Some((channel, _)) = self.channel_wait(thread).filter(|(_, grade)| grade.0 >= level) {
+                edges.push((thread, channel.peer));
+            }
         }
         for (id, lock) in model.locks.iter().enumerate() {
             if lock.waiters.is_empty() && lock.condition_waiters.is_empty() {
@@ -304,6 +312,26 @@ impl<'a> WaitsFor<'a> {
     fn relock(&self, thread: ThreadId) -> Option<&Wait> {
         let wait = self.view.relock(thread)?;
         self.own_hold(thread, wait.lock).is_none().then_some(wait)
+    }
+
+    /// The wait of a thread or task at a channel, if it lasted throughout, and only one other can end it.
+    fn channel_wait(&self, thread: ThreadId) -> Option<(ChannelFact, Grade)> {
+        let of = &self.view.now.threads[thread];
+        let peer = of.peer.filter(|_| of.state == ThreadState::Present)?;
+        let wait = of.sleep.as_deref().filter(|wait| wait.is_steady && !wait.is_timed)?;
+        let is_only_wait = matches!(task_waits::wakers(of, wait.is_of_future), Wakers::None);
+        let peer_of = peer.present.filter(|_| is_only_wait && self.is_same_lap(thread))?;
+        let channel = ChannelFact {
+            thread,
+            lock: wait.lock,
+            location: wait.location,
+            for_ns: self.view.ago_ns(wait.since_ns),
+            peer: peer_of,
+            is_for_room: peer.receives,
+        };
+        // A receiver is used through a unique reference, a sender through a shared one.
+        let confidence = if peer.receives { Confidence::Potential } else { Confidence::Suspected };
+        Some((channel, (confidence, Some(Doubt::EndMayMove))))
     }
 
     fn grade_wait(&self, wait: &Wait) -> Grade {
@@ -383,6 +411,13 @@ impl<'a> WaitsFor<'a> {
                 edges.push(WaitEdge::Join { join: self.view.join_fact(join) });
                 continue;
             }
+            let channel = self.channel_wait(thread).filter(|(channel, _)| channel.peer == next);
+            if let Some((channel, grade)) = channel {
+                since.push(self.view.now.threads[thread].sleep.as_ref().and_then(|wait| wait.since_ns));
+                doubts.extend(grade.1);
+                edges.push(WaitEdge::Channel { channel });
+                continue;
+            }
             if let Some(worker) = self.worker_edge(cycle, thread, next) {
                 edges.push(WaitEdge::Worker { worker });
                 premises.push(Premise::WorkersBlock);
@@ -421,7 +456,10 @@ impl<'a> WaitsFor<'a> {
         let has_worker = edges.iter().any(|edge| matches!(edge, WaitEdge::Worker { .. }));
         let is_futurelock = self.is_futurelock(&edges);
         let tasks = threads.iter().filter(|&&id| self.view.now.threads[id].task.is_some()).count();
+        let channels = || edges.iter().filter_map(WaitEdge::of_channel);
         let advice = match threads.len() {
+            1 if channels().any(|channel| !channel.is_for_room) => Advice::DropOwnSender,
+            _ if channels().next().is_some() => Advice::SplitEnds,
             _ if is_futurelock => Advice::PollOrDrop,
             _ if has_worker => Advice::NoThreadLocksOverAwait,
             _ if has_queue => Advice::NoNestedReads,

@@ -18,6 +18,10 @@ named! {
         LongPoll = "long-poll",
         /// Tasks were woken, and nobody polls them.
         UnpolledTask = "unpolled-task",
+        /// A task is suspended, and nobody has a waker of it.
+        NeverWoken = "never-woken",
+        /// Tasks wait for room in a channel, and who received from it has ended.
+        AbandonedChannel = "abandoned-channel",
         /// A thread that no longer exists holds a lock.
         Unreleased = "unreleased",
         /// A thread of a forked child waits for a lock that was held in the parent at the fork.
@@ -214,6 +218,10 @@ named! {
         UntracedFuture = "untraced-future",
         /// The task may be polled by a thread that records nothing.
         UnrecordedWorker = "unrecorded-worker",
+        /// The end of a channel may have moved to another task, which has not used it yet.
+        EndMayMove = "end-may-move",
+        /// A task may wait for nothing on purpose.
+        MaybeMeant = "maybe-meant",
     }
 }
 
@@ -306,6 +314,16 @@ named! {
         MoveBlockingWork = "move-blocking-work",
         /// Look for who should poll the tasks.
         FindExecutor = "find-executor",
+        /// Release the lock before the await.
+        ReleaseBeforeAwait = "release-before-await",
+        /// Send and receive in different tasks.
+        SplitEnds = "split-ends",
+        /// Drop the sender that the receiving task has itself.
+        DropOwnSender = "drop-own-sender",
+        /// Receive until the channel is closed, or drop the receiver.
+        KeepReceiving = "keep-receiving",
+        /// A future has to keep its waker.
+        KeepWaker = "keep-waker",
         /// Mark the lock itself.
         MarkTheLock = "mark-the-lock",
     }

@@ -8,7 +8,7 @@
 //!
 //! A lock that a thread has held for longer than the threshold, while the thread recorded nothing between the two
 //! readings and waits neither for a lock nor on a condition variable. The evidence says for how long, and where the
-//! thread acquired the lock. The thread of an idle pool whose turn it is holds the pool's lock on purpose: see
+//! thread acquired the lock; of a task, where it is suspended with it. The thread of an idle pool whose turn it is holds the pool's lock on purpose: see
 //! `idle_pool`.
 //!
 //! # Blind spots
@@ -28,6 +28,7 @@ use super::evidence::{Evidence, IdleHolder};
 use super::finding::{Analysis, Finding, locks_of};
 use super::idle_pool;
 use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::task_waits;
 use super::view::View;
 use crate::locks::HoldState;
 use crate::threads::ThreadState;
@@ -40,7 +41,7 @@ impl Analysis for LongHold {
         let kinds = [
             Kind::Deadlock,
             Kind::Futurelock,
-            Kind::Futurelock,
+            Kind::NeverWoken,
             Kind::Unreleased,
             Kind::StarvedHolder,
             Kind::LongWait,
@@ -60,16 +61,19 @@ impl Analysis for LongHold {
                 let held_ns = held_ns.filter(|&held_ns| held_ns >= view.threshold_ns);
                 let Some(at_least_ns) = held_ns.filter(|_| !explained.contains(&hold.lock)) else { continue };
                 let (hold_fact, waiters) = (view.hold_fact(hold), view.waiters(hold.lock));
-                let threads_hurt = waiters.count;
+                let (threads_hurt, suspended) = (waiters.count, task_waits::suspended(view, hold.thread));
                 let evidence = Evidence::IdleHolder(IdleHolder {
                     hold: hold_fact,
                     at_least_ns,
                     last: thread.last,
+                    suspended,
                     waiters,
                 });
-                let kind = Kind::LongHold;
-                let mut finding =
-                    Finding::new(kind, Confidence::Suspected, evidence, Advice::WorkWithoutLock);
+                let advice = match suspended {
+                    Some(_) => Advice::ReleaseBeforeAwait,
+                    None => Advice::WorkWithoutLock,
+                };
+                let mut finding = Finding::new(Kind::LongHold, Confidence::Suspected, evidence, advice);
                 finding.since_ns = hold.since_ns;
                 finding.threads_hurt = threads_hurt;
                 // The kernel says whether a thread is busy, if it was asked.

@@ -52,6 +52,7 @@ use super::nobody_left::asleep;
 use super::pasts::Pasts;
 use super::stall;
 use super::standstill::{self, Group, Root};
+use super::task_waits;
 use super::view::{Length, View};
 use crate::hash::HashSet;
 use crate::locks::{Doing, Hold, LockId, Quantiles, ThreadLocks};
@@ -78,6 +79,7 @@ impl Analysis for LongWait {
         let kinds = [
             Kind::Deadlock,
             Kind::Futurelock,
+            Kind::NeverWoken,
             Kind::Unreleased,
             Kind::LostOwner,
             Kind::Convoy,
@@ -255,6 +257,9 @@ impl Judge<'_, '_> {
             words_recorded: thread.advanced,
             window_ns: view.now.window_ns,
             last: thread.last,
+            suspended: task_waits::suspended(view, hold.thread)
+                .filter(|_| thread.sleep.is_none())
+                .map(Box::new),
             join: view.join(hold.thread).map(|join| view.join_fact(join)),
             sleep: thread.sleep.as_ref().map(|sleep| HolderSleep {
                 lock: sleep.lock,
@@ -295,6 +300,7 @@ impl Judge<'_, '_> {
         match (hold, &evidence.holder) {
             (Some(_), Some(holder)) if holder.sleep.is_some() => return Advice::CheckSignal,
             (Some(_), Some(holder)) if holder.join.is_some() => return Advice::JoinUnlocked,
+            (Some(_), Some(holder)) if holder.suspended.is_some() => return Advice::ReleaseBeforeAwait,
             _ => {}
         }
         match holder.and_then(|holder| holder.seen).map(|seen| seen.doing) {

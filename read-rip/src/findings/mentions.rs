@@ -96,6 +96,15 @@ impl Mentions {
                 self.threads.extend(unpolled.ready.first.iter().map(|ready| ready.task));
                 self.threads.extend(unpolled.outer);
             }
+            Evidence::NeverWoken(sleepers) => {
+                for one in &sleepers.first {
+                    self.passed(one.task, one.suspended.location);
+                    self.locks.extend(one.lock);
+                }
+            }
+            Evidence::FullChannel(channel) => {
+                channel.first.iter().for_each(|one| self.one(one.thread, one.lock, [one.location]));
+            }
             Evidence::Queue(queue) => {
                 self.locks.push(queue.lock);
                 if let Some(holder) = &queue.holder {
@@ -136,6 +145,10 @@ impl Mentions {
                     Blocker::QueuedWriter(writer) => self.threads.push(*writer),
                     Blocker::LeftOut(wait) => self.wait(wait),
                 }
+            }
+            WaitEdge::Channel { channel } => {
+                self.one(channel.thread, channel.lock, [channel.location]);
+                self.threads.push(channel.peer);
             }
             WaitEdge::Join { join } => self.join(join),
             WaitEdge::Worker { worker } => {

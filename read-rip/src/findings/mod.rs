@@ -20,6 +20,7 @@
 //! | `suppress` | findings that are not to be reported |
 //! | all others | an analysis each |
 
+mod abandoned_channel;
 mod balance;
 mod contention;
 mod convoy;
@@ -48,6 +49,7 @@ mod misuse;
 mod named;
 mod nested_read;
 mod nesting;
+mod never_woken;
 mod nobody_left;
 mod order_cycles;
 mod orders;
@@ -87,6 +89,8 @@ pub const ANALYSES: &[&dyn Analysis] = &[
     &deadlock::Deadlock,
     &starved_runtime::StarvedRuntime,
     &unpolled_task::UnpolledTask,
+    &never_woken::NeverWokenTask,
+    &abandoned_channel::AbandonedChannel,
     &unreleased::Unreleased,
     &lost_owner::LostOwner,
     &destroyed::Destroyed,

@@ -1,15 +1,20 @@
 //! Scenes with tasks: deadlocks, futurelocks, starved executors and tasks that nobody polls, each beside what looks
 //! like it and is none.
 
+use super::abandoned_channel::AbandonedChannel;
 use super::deadlock::Deadlock;
 use super::evidence::{Blocker, Evidence, WaitEdge};
 use super::finding::Finding;
 use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
+use super::long_hold::LongHold;
+use super::long_wait::LongWait;
+use super::never_woken::NeverWokenTask;
 use super::starved_runtime::StarvedRuntime;
 use super::testing::{NOW, SECOND, Scene};
 use super::unpolled_task::UnpolledTask;
-use crate::locks::{TaskFuture, ThreadId};
+use crate::locks::{TaskFacts, TaskFuture, ThreadId, Wait};
 use crate::ring::TaskKind;
+use crate::threads::ThreadState;
 
 fn one(found: Vec<Finding>) -> Finding {
     let [found]: [Finding; 1] = found.try_into().expect("one finding");
@@ -266,4 +271,162 @@ fn a_task_that_was_woken_and_that_nobody_polls_is_suspected() {
     let mut idle = Scene::new();
     (0..1000).for_each(|_| _ = idle.task("connection"));
     assert!(idle.run(&UnpolledTask).is_empty(), "idle connections");
+}
+
+/// A task holds a lock and waits for room in a channel. The task that receives from the channel waits for the lock.
+fn lock_and_channel() -> (Scene, [ThreadId; 2]) {
+    let mut scene = Scene::new();
+    let [sender, receiver] = ["sender", "receiver"].map(|name| scene.task(name));
+    let [lock, channel] = ["L", "JOBS"].map(|name| scene.lock(name));
+    scene.holds_over_await(sender, lock, None);
+    scene.awaits_peer(sender, channel, true, receiver);
+    scene.awaits(receiver, lock);
+    (scene, [sender, receiver])
+}
+
+#[test]
+fn a_full_channel_and_a_lock_are_a_potential_deadlock() {
+    let (scene, _) = lock_and_channel();
+    let found = one(scene.run(&Deadlock));
+    assert_eq!((found.kind, found.confidence), (Kind::Deadlock, Confidence::Potential));
+    assert_eq!((&found.doubts[..], found.advice[0]), (&[Doubt::EndMayMove][..], Advice::SplitEnds));
+    let Evidence::WaitCycle(cycle) = &found.evidence else { panic!("{found:?}") };
+    let channel = cycle.edges.iter().find_map(WaitEdge::of_channel).expect("an edge is at the channel");
+    assert!(channel.is_for_room && cycle.threads == 2, "{cycle:?}");
+}
+
+#[test]
+fn whoever_else_may_use_the_channel_or_wake_the_task_is_enough() {
+    type Change = fn(&mut Scene, [ThreadId; 2]);
+    let changes: [(&str, Change); 8] = [
+        ("several have received", |scene, [sender, _]| {
+            let peer = scene.model.threads[sender].peer.as_mut().unwrap();
+            (peer.user, peer.present) = (None, None);
+        }),
+        ("nothing is known of the other side", |scene, [sender, _]| scene.model.threads[sender].peer = None),
+        ("a time limit wakes the sender", |scene, [sender, _]| scene.facts(sender).wakers = Some(2)),
+        ("the sender was woken", |scene, [sender, _]| scene.facts(sender).wakes = 1),
+        ("the sender is polled", |scene, [sender, _]| scene.facts(sender).is_polled = true),
+        ("the sender has moved", |scene, [sender, _]| scene.facts(sender).is_steady = false),
+        ("the wait is a new one", |scene, [sender, _]| {
+            scene.model.threads[sender].sleep.as_mut().unwrap().is_steady = false;
+        }),
+        ("another one received", |scene, [sender, _]| {
+            let other = scene.task("other");
+            scene.model.threads[sender].peer.as_mut().unwrap().present = Some(other);
+        }),
+    ];
+    for (what, change) in changes {
+        let (mut scene, tasks) = lock_and_channel();
+        change(&mut scene, tasks);
+        let found = scene.run(&Deadlock);
+        assert!(found.is_empty(), "{what}: {found:?}");
+    }
+}
+
+#[test]
+fn a_task_that_keeps_the_only_sender_waits_for_itself() {
+    let mut scene = Scene::new();
+    let (task, channel) = (scene.task("collector"), scene.lock("RESULTS"));
+    scene.awaits_peer(task, channel, false, task);
+    let found = one(scene.run(&Deadlock));
+    assert_eq!((found.kind, found.confidence), (Kind::Deadlock, Confidence::Suspected));
+    assert_eq!(found.advice[0], Advice::DropOwnSender);
+    // Somebody else has the only sender, and is idle.
+    let mut scene = Scene::new();
+    let (task, other, channel) = (scene.task("server"), scene.task("client"), scene.lock("REQUESTS"));
+    scene.awaits_peer(task, channel, false, other);
+    assert!(scene.run(&Deadlock).is_empty());
+}
+
+#[test]
+fn a_full_channel_whose_receiving_task_has_ended_is_reported() {
+    let mut scene = Scene::new();
+    let [ended, sender] = ["ended", "sender"].map(|name| scene.task(name));
+    let channel = scene.lock("JOBS");
+    scene.model.threads[ended].state = ThreadState::Exited;
+    scene.awaits_peer(sender, channel, true, ended);
+    let found = one(scene.run(&AbandonedChannel));
+    assert_eq!((found.kind, found.confidence), (Kind::AbandonedChannel, Confidence::Suspected));
+    // An idle server: who has sent last has ended.
+    scene.model.threads[sender].peer.as_mut().unwrap().receives = false;
+    assert!(scene.run(&AbandonedChannel).is_empty());
+    // The wait is short, or has a limit.
+    let changes: [fn(&mut Wait); 3] = [
+        |wait| wait.since_ns = Some(NOW - SECOND),
+        |wait| wait.is_timed = true,
+        |wait| wait.is_steady = false,
+    ];
+    for change in changes {
+        scene.model.threads[sender].peer.as_mut().unwrap().receives = true;
+        let mut wait = **scene.model.threads[sender].sleep.as_ref().unwrap();
+        change(&mut wait);
+        let before = scene.model.threads[sender].sleep.replace(Box::new(wait));
+        assert!(scene.run(&AbandonedChannel).is_empty());
+        scene.model.threads[sender].sleep = before;
+    }
+}
+
+#[test]
+fn a_task_without_a_waker_is_never_woken_and_that_is_proven_if_others_need_its_lock() {
+    let scene = || {
+        let mut scene = Scene::new();
+        let (task, lock) = (scene.task("reader"), scene.lock("CACHE"));
+        scene.facts(task).wakers = Some(0);
+        (scene, task, lock)
+    };
+    let (mut meant, task, lock) = scene();
+    let found = one(meant.run(&NeverWokenTask));
+    assert_eq!((found.kind, found.confidence), (Kind::NeverWoken, Confidence::Suspected));
+    assert_eq!(found.doubts, [Doubt::MaybeMeant]);
+    meant.holds_over_await(task, lock, None);
+    assert_eq!(one(meant.run(&NeverWokenTask)).confidence, Confidence::Suspected, "nobody wants the lock");
+    let waiter = meant.task("waiter");
+    meant.awaits(waiter, lock);
+    let found = one(meant.run(&NeverWokenTask));
+    assert_eq!((found.confidence, found.threads_hurt), (Confidence::Proven, 2));
+    // Of a dead process it is not known how long; what nobody can wake stays as it is.
+    meant.facts(task).since_ns = None;
+    assert_eq!(one(meant.run(&NeverWokenTask)).confidence, Confidence::Proven);
+    type Change = fn(&mut TaskFacts);
+    let changes: [(&str, Change); 8] = [
+        ("a connection keeps a waker", |task| task.wakers = Some(1)),
+        ("wakers are not counted", |task| task.wakers = None),
+        ("it was woken", |task| task.wakes = 1),
+        ("it is polled", |task| task.is_polled = true),
+        ("it was never polled", |task| task.polls = 0),
+        ("it goes on", |task| task.is_steady = false),
+        ("it sleeps since a moment", |task| task.since_ns = Some(NOW - SECOND)),
+        ("another task polls it", |task| task.outer = Some(0)),
+    ];
+    for (what, change) in changes {
+        let (mut scene, task, _) = scene();
+        change(scene.facts(task));
+        assert!(scene.run(&NeverWokenTask).is_empty(), "{what}");
+    }
+}
+
+#[test]
+fn a_lock_held_over_an_await_for_long_names_the_await() {
+    let mut scene = Scene::new();
+    let (task, lock) = (scene.task("sleeper"), scene.lock("CACHE"));
+    scene.holds_over_await(task, lock, None);
+    let location = scene.location("sleep.rs", 7);
+    scene.facts(task).futures = vec![TaskFuture { index: 0, location, outer: None, is_polled: Some(true) }];
+    let found = one(scene.run(&LongHold));
+    assert_eq!((found.kind, found.advice[0]), (Kind::LongHold, Advice::ReleaseBeforeAwait));
+    assert_eq!(found.doubts, [], "a task that is suspended is not busy");
+    let Evidence::IdleHolder(holder) = &found.evidence else { panic!("{found:?}") };
+    assert_eq!(holder.suspended.and_then(|suspended| suspended.location), Some(location));
+    let waiter = scene.task("waiter");
+    scene.awaits(waiter, lock);
+    let found = one(scene.run(&LongWait));
+    assert_eq!((found.kind, found.advice[0]), (Kind::LongWait, Advice::ReleaseBeforeAwait));
+    let Evidence::Standstill(of) = &found.evidence else { panic!("{found:?}") };
+    let suspended = of.holder.as_ref().and_then(|holder| holder.suspended.as_deref());
+    assert_eq!(suspended.and_then(|suspended| suspended.location), Some(location));
+    // A task that is polled may be busy.
+    scene.facts(task).is_polled = true;
+    let found = one(scene.run(&LongWait));
+    assert_eq!((found.advice[0], &found.doubts[..]), (Advice::CheckSilentHolder, &[Doubt::UnmarkedWork][..]));
 }

@@ -22,15 +22,27 @@
 //! lock, the task waits for all of them to return, or for one: an edge to each poll is a premise of a deadlock only if
 //! all of them are part of it, which `deadlock` checks.
 
+use super::evidence::SuspendedFact;
 use super::view::View;
 use crate::hash::HashMap;
-use crate::locks::{HoldState, Lock, LockId, TaskFacts, TaskWait, ThreadId, ThreadLocks, Wait};
+use crate::locks::{
+    HoldState, Lock, LockId, TaskFacts, TaskWait, ThreadId, ThreadLocks, Wait, task_place, task_since,
+};
 use crate::ring::{Runtime, TaskKind};
 use crate::threads::ThreadState;
 
 /// The facts of a task that exists.
 pub(super) fn task_of(thread: &ThreadLocks) -> Option<&TaskFacts> {
     thread.task.as_deref().filter(|_| thread.state == ThreadState::Present)
+}
+
+/// Where a task is suspended, and for how long; `None` if it is not, or somebody has woken it.
+pub(super) fn suspended(view: &View<'_>, thread: ThreadId) -> Option<SuspendedFact> {
+    let thread = &view.now.threads[thread];
+    let task = task_of(thread).filter(|task| task.is_asleep() && !task.is_new())?;
+    let (since_ns, is_at_most) = task_since(thread, task);
+    let location = task_place(thread, task).location;
+    Some(SuspendedFact { location, for_ns: view.ago_ns(since_ns), is_at_most })
 }
 
 /// The wait that is first in line for a lock that nobody holds, if it is of a future that its task leaves out.

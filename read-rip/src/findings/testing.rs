@@ -9,10 +9,11 @@ use super::evidence::{Acquisition, Evidence, OrderCycle, OrderEdge};
 use super::{Advice, Analysis, Confidence, Finding, Kind, Memo, View};
 use crate::locations::{Location, LocationId};
 use crate::locks::{
-    Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Step, StepKind, Steps,
+    Hold, HoldState, Join, Lock, LockId, LockModel, LockName, Nature, Ownership, Peer, Step, StepKind, Steps,
     TaskFacts, TaskHold, TaskWait, ThreadId, ThreadLocks, Wait,
 };
 use crate::ring::{LockType, Runtime, TaskKind};
+use crate::threads::ThreadState;
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 pub(super) const MILLISECOND: u64 = 1_000_000;
@@ -249,6 +250,21 @@ impl Scene {
         let mut join = Join { thread, joined, location, since_ns, is_timed: false, is_steady: true };
         change(&mut join);
         self.model.threads[thread].join = Some(Box::new(join));
+    }
+
+    /// A future of the task waits at a channel, whose other side has one end, which only `peer` has used.
+    pub(super) fn awaits_peer(&mut self, task: ThreadId, channel: LockId, receives: bool, peer: ThreadId) {
+        self.sleeps_on_semaphore(task, channel);
+        self.model.locks[channel].nature.lock_type = LockType::Message;
+        let mut wait = **self.model.threads[task].sleep.as_ref().expect("it sleeps");
+        wait.is_of_future = true;
+        self.model.threads[task].sleep = Some(Box::new(wait));
+        let entry = self.facts(task).waits.len() as u8;
+        let (is_polled, is_direct, is_for_lock, future) = (Some(true), true, false, None);
+        self.facts(task).waits.push(TaskWait { wait, is_polled, is_direct, is_for_lock, future, entry });
+        let user = self.model.threads[peer].tid;
+        let present = Some(peer).filter(|&peer| self.model.threads[peer].state == ThreadState::Present);
+        self.model.threads[task].peer = Some(Peer { user: Some(user), present, ends: 1, receives });
     }
 
     /// The thread waits for a unit of a semaphore.

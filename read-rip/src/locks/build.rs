@@ -13,7 +13,7 @@ use super::marks::{Mark, Marks};
 use super::merge;
 use super::replay::{Scratch, replay};
 use super::task_facts::{find_pollers, main_wait, task_facts};
-use super::{Hold, HoldState, Join, LockIncident, LockModel, StepKind, ThreadId, ThreadLocks, Wait};
+use super::{Hold, HoldState, Join, LockIncident, LockModel, Peer, StepKind, ThreadId, ThreadLocks, Wait};
 use crate::events;
 use crate::hash::HashMap;
 use crate::locations::{Horizon, Limits, LocationId, Locations};
@@ -101,6 +101,7 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
         })
         .collect();
     find_pollers(&mut threads, &snapshot.slots);
+    find_peers(&mut threads);
     let refused = header.map_or(0, Header::threads_refused);
     let pid = header.map_or(0, |header| header.pid);
     let unrecorded = (!input.living.is_empty()).then(|| {
@@ -134,6 +135,22 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
     pending_joins.into_iter().for_each(|join| join.enter(&mut model));
     merge::merge(&mut model);
     model
+}
+
+/// Finds who uses the other sides of the channels at which threads and tasks wait.
+fn find_peers(threads: &mut [ThreadLocks]) {
+    let has_peer = |thread: &ThreadLocks| thread.peer.is_some_and(|peer| peer.user.is_some());
+    if !threads.iter().any(has_peer) {
+        return;
+    }
+    let present = threads.iter().enumerate().filter(|(_, thread)| thread.state == ThreadState::Present);
+    let by_id: HashMap<(u32, u32), ThreadId> =
+        present.map(|(id, thread)| ((thread.pid, thread.tid), id)).collect();
+    for thread in threads {
+        if let Some(peer) = &mut thread.peer {
+            peer.present = peer.user.and_then(|user| by_id.get(&(thread.pid, user)).copied());
+        }
+    }
 }
 
 /// The slot in an earlier reading, if it had the same owner.
@@ -231,6 +248,10 @@ fn one_thread<'a>(
     own.condition = history.condition.filter(|_| own.condition_wait.is_some());
     own.signals = history.signals;
     own.ended_conditions = history.ended;
+    own.peer = history.peer.and_then(|(channel, peer)| {
+        let is_here = own.semaphore_wait.is_some_and(|id| ledger.locks[id].address == channel);
+        is_here.then(|| Peer::of(peer))
+    });
     own.holds.shrink_to_fit();
     // The entry of an interposed wait on a condition variable does not say that it has a time limit. Its event does.
     if let Some(sleep) = &mut own.sleep {

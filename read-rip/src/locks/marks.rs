@@ -42,6 +42,8 @@ pub(super) struct EventKind {
     pub(super) condition: Option<u32>,
     /// It signals a condition variable: whether a thread may have waited on it.
     pub(super) signal: Option<bool>,
+    /// The words of the channel and of who uses its other side, if the event is about that.
+    pub(super) peer: Option<(u32, u32)>,
     /// It destroys a condition variable on which a thread waits.
     pub(super) ends_condition: bool,
     /// It is a call: its operand has flags too.
@@ -76,6 +78,7 @@ impl EventKind {
             place: None,
             condition: None,
             signal: None,
+            peer: None,
             ends_condition: false,
             is_call: false,
         }
@@ -173,7 +176,7 @@ impl<'p, 'a> Marks<'p, 'a> {
         event.is_ambiguous = meaning.is_ambiguous();
         let Some(operand_words) = meaning.operand_words else { return event };
         event.operand_words = operand_words;
-        let mut at = 0;
+        let (mut at, mut peer) = (0, None);
         for &operand_type in meaning.operand_types.unwrap_or_default() {
             match operand_type {
                 OperandType::Lock => event.lock = event.lock.or(Some(at)),
@@ -182,6 +185,7 @@ impl<'p, 'a> Marks<'p, 'a> {
                 OperandType::Caller => event.caller = event.caller.or(Some(at)),
                 OperandType::Condition => event.condition = event.condition.or(Some(at)),
                 OperandType::Location => event.place = event.place.or(Some(at)),
+                OperandType::Peer => peer = peer.or(Some(at)),
                 _ => {}
             }
             at += operand_type.words().unwrap_or(0);
@@ -191,6 +195,8 @@ impl<'p, 'a> Marks<'p, 'a> {
             Some(SiteKind::ConditionUnheard) => Some(false),
             _ => None,
         };
+        let is_peer = !event.is_ambiguous && meaning.kind == Some(SiteKind::ChannelPeer);
+        event.peer = event.lock.zip(peer).filter(|_| is_peer);
         event.ends_condition = !event.is_ambiguous && meaning.kind == Some(SiteKind::ConditionDestroyed);
         // Nobody holds a semaphore: only that a thread takes a unit, or posts one, counts. Nothing else that a thread
         // blocks on is a lock.

@@ -45,4 +45,4 @@ pub use step::{Step, StepKind};
 pub use steps::{Steps, StepsIter};
 pub use task::{TaskFacts, TaskFuture, TaskHold, TaskWait};
 pub use task_groups::{TaskDoes, TaskGroup, TaskPlace, task_does, task_groups, task_place, task_since};
-pub use thread_locks::{Doing, EndOfCondition, Join, Seen, Signal, ThreadLocks};
+pub use thread_locks::{Doing, EndOfCondition, Join, Peer, Seen, Signal, ThreadLocks};

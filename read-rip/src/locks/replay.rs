@@ -35,6 +35,8 @@ pub(super) struct History {
     pub(super) signals: Vec<Signal>,
     /// The condition variables that it destroyed while a thread waited.
     pub(super) ended: Vec<EndOfCondition>,
+    /// The channel at which it was about to block last, and what its event says of the other side.
+    pub(super) peer: Option<(u64, u64)>,
 }
 
 /// An acquisition that has begun and not ended.
@@ -100,6 +102,7 @@ pub(super) fn replay(
         condition: None,
         signals: HashMap::default(),
         ended: Vec::new(),
+        peer: None,
     };
     let is_torn = events.is_empty() && slot.torn > 0;
     let known_from = if is_torn { slot.count } else { slot.words_from };
@@ -131,6 +134,7 @@ pub(super) fn replay(
     history.condition = replay.condition;
     history.signals = replay.signals.into_values().collect();
     history.ended = replay.ended;
+    history.peer = replay.peer;
     history.steps = scratch.packed.packed_anew(&replay.steps);
     (scratch.steps, scratch.open) = (replay.steps, replay.open);
     scratch.steps.clear();
@@ -151,6 +155,7 @@ struct Replay<'r, 'l> {
     condition: Option<u64>,
     signals: HashMap<u64, Signal>,
     ended: Vec<EndOfCondition>,
+    peer: Option<(u64, u64)>,
 }
 
 impl Replay<'_, '_> {
@@ -163,6 +168,10 @@ impl Replay<'_, '_> {
         if let (Some(is_heard), Some(condition)) = (of.signal, operand(of.condition)) {
             // It is about no lock, so it is no step.
             self.signals.insert(condition, Signal { condition, is_heard, location: mark.location });
+            return;
+        }
+        if let Some((channel, peer)) = of.peer {
+            self.peer = operand(Some(channel)).zip(operand(Some(peer)));
             return;
         }
         let time = |index| operand(index).and_then(|ticks| self.ledger.time_ns(self.slot, ticks));
@@ -387,6 +396,7 @@ fn step_kind(kind: SiteKind) -> StepKind {
         | SiteKind::Event
         | SiteKind::SpanBegin
         | SiteKind::SpanEnd
+        | SiteKind::ChannelPeer
         | SiteKind::Unknown(_) => StepKind::Snap,
     }
 }

@@ -106,6 +106,8 @@ pub struct ThreadLocks {
     pub semaphore_wait: Option<LockId>,
     /// The wait on that condition variable, semaphore, barrier or channel, with its place and time.
     pub sleep: Option<Box<Wait>>,
+    /// Who uses the other side of the channel at which it waits, if its record says so.
+    pub peer: Option<Peer>,
     /// The thread whose end it waits for.
     pub join: Option<Box<Join>>,
     /// The number of locks that the thread holds and that are not listed, because its table was full.
@@ -152,6 +154,7 @@ impl ThreadLocks {
             relock: None,
             semaphore_wait: None,
             sleep: None,
+            peer: None,
             join: None,
             overflowed: 0,
             in_flux: 0,
@@ -164,9 +167,10 @@ impl ThreadLocks {
         }
     }
 
-    /// Whether the kernel was asked what the thread does, and knew.
+    /// Whether the kernel was asked what the thread does, and knew. A task that is suspended does nothing.
     pub fn is_doing_known(&self) -> bool {
-        self.seen.is_some_and(|seen| seen.doing != Doing::Unknown)
+        let is_suspended = self.task.as_deref().is_some_and(TaskFacts::is_asleep);
+        is_suspended || self.seen.is_some_and(|seen| seen.doing != Doing::Unknown)
     }
 
     /// Whether the thread waits: for a lock, on a condition variable, for a unit of a semaphore, at a barrier, for a
@@ -174,6 +178,31 @@ impl ThreadLocks {
     pub fn is_blocked(&self) -> bool {
         let waits = [self.wait.is_some(), self.condition_wait.is_some(), self.semaphore_wait.is_some()];
         self.join.is_some() || waits.contains(&true)
+    }
+}
+/// The other side of a channel at which a thread or task waits, as it was when the wait began. As long as the wait
+/// lasts, the user has not used its end again: that would end the wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The id of the thread or task that alone has used the only end of that side; `None` if there are several ends or
+    /// users, or none is known.
+    pub user: Option<u32>,
+    /// That thread or task, if it exists.
+    pub present: Option<ThreadId>,
+    /// How many ends that side has.
+    pub ends: u64,
+    /// Whether that side receives.
+    pub receives: bool,
+}
+impl Peer {
+    /// What an operand says. Who the user is, is not known yet.
+    pub(super) fn of(operand: u64) -> Peer {
+        Peer {
+            user: Some(librip_format::peer_user(operand)).filter(|&user| user != 0),
+            present: None,
+            ends: librip_format::peer_ends(operand),
+            receives: operand & librip_format::PEER_RECEIVES != 0,
+        }
     }
 }
 /// The end of a condition variable while a thread waits on it.

@@ -7,10 +7,10 @@ use std::io::{self, Write};
 use super::names::LockNames;
 use super::units::{counted, lasted};
 use crate::locks::{
-    TaskDoes, TaskFacts, TaskFuture, TaskGroup, TaskPlace, TaskWait, ThreadId, ThreadLocks, task_does,
+    Peer, TaskDoes, TaskFacts, TaskFuture, TaskGroup, TaskPlace, TaskWait, ThreadId, ThreadLocks, task_does,
     task_place, task_since,
 };
-use crate::ring::TaskKind;
+use crate::ring::{TaskKind, task_number};
 
 /// Writes groups of tasks, a line each. With `all_names`, the tasks of each group follow it.
 ///
@@ -75,6 +75,17 @@ fn place_in_words(does: TaskDoes, place: TaskPlace, names: &LockNames<'_>) -> St
     }
 }
 
+/// Who can end a wait at a channel, if that is known.
+fn peer_in_words(peer: &Peer, names: &LockNames<'_>) -> String {
+    let side = if peer.receives { "receiver" } else { "sender" };
+    match (peer.present, peer.user.and_then(task_number), peer.ends) {
+        (Some(user), ..) => format!(" (its {side} is with {})", names.thread(user)),
+        (None, Some(number), _) => format!(" (its {side} was with task {number}, which has ended)"),
+        (None, None, 0 | 1) => String::new(),
+        (None, None, ends) => format!(" ({ends} {side}s)"),
+    }
+}
+
 /// For how long a task has done what it does.
 fn lasting(id: ThreadId, names: &LockNames<'_>) -> Option<String> {
     let (model, thread) = (names.model, &names.model.threads[id]);
@@ -108,6 +119,9 @@ pub fn task(out: &mut dyn Write, id: ThreadId, names: &LockNames<'_>) -> io::Res
     }
     let place = place_in_words(task_does(thread, task), task_place(thread, task), names);
     write!(out, "{place}")?;
+    if let Some(peer) = &thread.peer {
+        write!(out, "{}", peer_in_words(peer, names))?;
+    }
     let is_said = thread.name.is_empty() || task_place(thread, task).is_where_made;
     if let Some(made_at) = task.made_at.filter(|_| !is_said) {
         write!(out, ", made at {}", names.line(made_at))?;

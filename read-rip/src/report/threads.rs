@@ -11,8 +11,8 @@
 //! `(takes)` (a recorded lock: the thread has it unless it waits or fails next), `(waits)`, `(acquired)` (a lock that
 //! is marked by hand), `(released)`, `(failed)`, `(idle)` (waits on a condition variable), `(woken)` (holds the lock
 //! again), `(destroyed)`, `(initialised)`, `(signals)` (signals a condition variable on which a thread may wait),
-//! `(unheard)` (signals one on which no thread waits) or `(abandons)` (destroys one on which a thread waits). A span
-//! has `(begin)` and `(end)`. Each is one word of small letters: the scripts `lock-holders` and `lock-waiters` read
+//! `(unheard)` (signals one on which no thread waits), `(abandons)` (destroys one on which a thread waits) or
+//! `(blocks)` (is about to wait at a channel, and says who uses the other side). A span has `(begin)` and `(end)`. Each is one word of small letters: the scripts `lock-holders` and `lock-waiters` read
 //! them.
 //!
 //! With `-v`, labels follow, or what the program said with values. An event of a lock has the lock and its time,
@@ -120,6 +120,7 @@ fn word_of(kind: SiteKind) -> Option<&'static str> {
         SiteKind::LockInitialised => Some("initialised"),
         SiteKind::SpanBegin => Some("begin"),
         SiteKind::SpanEnd => Some("end"),
+        SiteKind::ChannelPeer => Some("blocks"),
         _ => None,
     }
 }
@@ -284,6 +285,7 @@ mod tests {
             SiteKind::LockInitialised,
             SiteKind::SpanBegin,
             SiteKind::SpanEnd,
+            SiteKind::ChannelPeer,
         ];
         for kind in kinds {
             let word = word_of(kind).unwrap_or_default();

@@ -118,6 +118,8 @@ pub enum SiteKind {
     SpanBegin,
     /// A span has ended.
     SpanEnd,
+    /// The thread is about to block at a channel: who uses the other side of it.
+    ChannelPeer,
     /// A kind that this version does not know.
     Unknown(u8),
 }
@@ -158,6 +160,7 @@ impl From<u8> for SiteKind {
             librip_format::KIND_EVENT => SiteKind::Event,
             librip_format::KIND_SPAN_BEGIN => SiteKind::SpanBegin,
             librip_format::KIND_SPAN_END => SiteKind::SpanEnd,
+            librip_format::KIND_CHANNEL_PEER => SiteKind::ChannelPeer,
             _ => SiteKind::Unknown(raw),
         }
     }
@@ -415,6 +418,8 @@ pub enum OperandType {
     Stack,
     /// The shape of an event with values: what stands before it.
     Shape,
+    /// Who uses the other side of a channel.
+    Peer,
     /// A type that this version does not know.
     Unknown(u8),
 }
@@ -433,6 +438,7 @@ impl From<u8> for OperandType {
             librip_format::OPERAND_LOCATION => OperandType::Location,
             librip_format::OPERAND_STACK => OperandType::Stack,
             librip_format::OPERAND_SHAPE => OperandType::Shape,
+            librip_format::OPERAND_PEER => OperandType::Peer,
             _ => OperandType::Unknown(raw),
         }
     }
@@ -450,7 +456,8 @@ impl OperandType {
             | OperandType::Caller
             | OperandType::Location
             | OperandType::Stack
-            | OperandType::Shape => Some(1),
+            | OperandType::Shape
+            | OperandType::Peer => Some(1),
             OperandType::Double => Some(2),
             OperandType::Unknown(_) => None,
         }

@@ -254,6 +254,20 @@ fn waiters() -> Waiters {
     Waiters { count: 6, first: vec![wait()] }
 }
 
+fn suspended() -> SuspendedFact {
+    SuspendedFact { location: Some(3), for_ns: Some(4), is_at_most: true }
+}
+
+fn never_woken() -> Evidence {
+    let first = vec![SleeperFact { task: 1, suspended: suspended(), lock: Some(2) }];
+    Evidence::NeverWoken(NeverWoken { count: 2, waiting: 3, first })
+}
+
+fn full_channel() -> Evidence {
+    let first = SleepFact { thread: 1, lock: 2, what: Asleep::Message, location: 3, for_ns: Some(4) };
+    Evidence::FullChannel(FullChannel { lock: 2, receiver: 1 << 31 | 4, waiting: 3, first: vec![first] })
+}
+
 fn history() -> Option<LockHistory> {
     let times = Some(Quantiles { count: 1, p50_ns: 2, p90_ns: 3, p99_ns: 4, max_ns: 5 });
     Some(LockHistory { acquisitions: 3, contended: 2, owners: 1, waits: times, holds: times })
@@ -275,6 +289,7 @@ fn standstill() -> Evidence {
         last: Some(4),
         sleep: Some(sleep),
         join: Some(JoinFact { thread: 1, joined: 2, location: 3, is_timed: true, for_ns: Some(4) }),
+        suspended: Some(Box::new(suspended())),
     };
     Evidence::Standstill(Standstill {
         lock: 2,
@@ -340,8 +355,14 @@ fn wait_cycle() -> Evidence {
     let blockers = [Blocker::Holder(hold()), Blocker::QueuedWriter(7), Blocker::LeftOut(wait())];
     let lock = |blocker| WaitEdge::Lock(LockEdge { wait: wait(), blocker });
     let join = JoinFact { thread: 1, joined: 2, location: 3, is_timed: true, for_ns: Some(4) };
+    let channel =
+        ChannelFact { thread: 1, lock: 2, location: 3, for_ns: Some(4), peer: 5, is_for_room: true };
     let worker = WaitEdge::Worker { worker: WorkerFact { task: 1, worker: 2, polled: 3, workers: 4 } };
-    let edges = blockers.map(lock).into_iter().chain([WaitEdge::Join { join }, worker]).collect();
+    let edges = blockers
+        .map(lock)
+        .into_iter()
+        .chain([WaitEdge::Join { join }, WaitEdge::Channel { channel }, worker])
+        .collect();
     Evidence::WaitCycle(WaitCycle { threads: 2, for_ns: Some(1), edges, also_blocked: 3 })
 }
 
@@ -400,6 +421,8 @@ fn evidence(kind: Kind) -> Vec<Evidence> {
         Kind::UnpolledTask => {
             vec![Evidence::Unpolled(Unpolled { ready: ready_tasks(), outer: Some(1) })]
         }
+        Kind::NeverWoken => vec![never_woken()],
+        Kind::AbandonedChannel => vec![full_channel()],
         Kind::Unreleased => vec![Evidence::DeadHolder(DeadHolder { hold, has_exited: true, waiters })],
         Kind::LostOwner => {
             vec![Evidence::Orphan(Orphan { pid: 1, lock, waiters, locked_at_fork: true, parent: Some(hold) })]
@@ -434,7 +457,13 @@ fn evidence(kind: Kind) -> Vec<Evidence> {
         Kind::PileUp => vec![standstill()],
         Kind::Convoy => vec![queue()],
         Kind::LongHold => {
-            vec![Evidence::IdleHolder(IdleHolder { hold, at_least_ns: 1, last, waiters })]
+            vec![Evidence::IdleHolder(IdleHolder {
+                hold,
+                at_least_ns: 1,
+                last,
+                suspended: Some(suspended()),
+                waiters,
+            })]
         }
         Kind::Starvation => {
             let first = vec![OvertakenWait { wait, overtakes: 20 }];

@@ -328,6 +328,7 @@ pub mod kind {
     pub const EVENT: u8 = 14;
     pub const SPAN_BEGIN: u8 = 15;
     pub const SPAN_END: u8 = 16;
+    pub const CHANNEL_PEER: u8 = 18;
 }
 
 /// Types of operands.
@@ -343,6 +344,7 @@ pub mod operand {
     pub const LOCATION: u8 = 8;
     pub const STACK: u8 = 9;
     pub const SHAPE: u8 = 10;
+    pub const PEER: u8 = 11;
 }
 
 /// Types of locks, and of what else threads wait for: the upper byte of a site's flags.

@@ -18,7 +18,7 @@ use std::future::Future;
 use tokio::sync::broadcast;
 
 use self::error::{RecvError, SendError, TryRecvError};
-use super::channel::{Channel, set_name};
+use super::channel::{Channel, End, set_name};
 use crate::blocking::block_on;
 
 pub use tokio::sync::broadcast::error;
@@ -32,14 +32,14 @@ pub use tokio::sync::broadcast::error;
 #[must_use]
 pub fn channel<T: Clone>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let (sender, receiver) = broadcast::channel(capacity);
-    let channel = Channel::new();
-    (Sender { inner: sender, channel: channel.clone() }, Receiver { inner: receiver, channel })
+    let (sends, receives) = Channel::ends();
+    (Sender { inner: sender, end: sends }, Receiver { inner: receiver, end: receives })
 }
 
 /// [`tokio::sync::broadcast::Sender`], recorded: the ring says that it waits for the end of all receivers.
 pub struct Sender<T> {
     inner: broadcast::Sender<T>,
-    channel: Channel,
+    end: End,
 }
 
 impl<T> Sender<T> {
@@ -50,7 +50,7 @@ impl<T> Sender<T> {
     /// As [`channel`].
     #[track_caller]
     pub fn new(capacity: usize) -> Sender<T> {
-        Sender { inner: broadcast::Sender::new(capacity), channel: Channel::new() }
+        Sender { inner: broadcast::Sender::new(capacity), end: Channel::new().sender() }
     }
 
     /// See [`tokio::sync::broadcast::Sender::send`].
@@ -59,17 +59,18 @@ impl<T> Sender<T> {
     ///
     /// If there is no receiver.
     pub fn send(&self, value: T) -> Result<usize, SendError<T>> {
+        self.end.used();
         self.inner.send(value)
     }
 
     /// See [`tokio::sync::broadcast::Sender::subscribe`].
     pub fn subscribe(&self) -> Receiver<T> {
-        Receiver { inner: self.inner.subscribe(), channel: self.channel.clone() }
+        Receiver { inner: self.inner.subscribe(), end: self.end.channel().receiver() }
     }
 
     /// See [`tokio::sync::broadcast::Sender::downgrade`].
     pub fn downgrade(&self) -> WeakSender<T> {
-        WeakSender { inner: self.inner.downgrade(), channel: self.channel.clone() }
+        WeakSender { inner: self.inner.downgrade(), channel: self.end.channel().clone() }
     }
 
     /// See [`tokio::sync::broadcast::Sender::len`].
@@ -95,7 +96,7 @@ impl<T> Sender<T> {
     /// See [`tokio::sync::broadcast::Sender::closed`].
     #[track_caller]
     pub fn closed(&self) -> impl Future<Output = ()> {
-        self.channel.wait(self.inner.closed(), |()| true)
+        self.end.channel().wait(self.inner.closed(), |()| true)
     }
 
     /// See [`tokio::sync::broadcast::Sender::strong_count`].
@@ -108,12 +109,12 @@ impl<T> Sender<T> {
         self.inner.weak_count()
     }
 
-    set_name!();
+    set_name!(end.channel());
 }
 
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Sender<T> {
-        Sender { inner: self.inner.clone(), channel: self.channel.clone() }
+        Sender { inner: self.inner.clone(), end: self.end.clone() }
     }
 }
 
@@ -134,7 +135,7 @@ impl<T> WeakSender<T> {
     #[must_use]
     pub fn upgrade(&self) -> Option<Sender<T>> {
         let inner = self.inner.upgrade()?;
-        Some(Sender { inner, channel: self.channel.clone() })
+        Some(Sender { inner, end: self.channel.sender() })
     }
 
     /// See [`tokio::sync::broadcast::WeakSender::strong_count`].
@@ -163,7 +164,7 @@ impl<T> fmt::Debug for WeakSender<T> {
 /// [`tokio::sync::broadcast::Receiver`], recorded: the ring says that it waits.
 pub struct Receiver<T> {
     inner: broadcast::Receiver<T>,
-    channel: Channel,
+    end: End,
 }
 
 impl<T> Receiver<T> {
@@ -199,22 +200,23 @@ impl<T> Receiver<T> {
 
     /// Tokio's receiver, for what asks for that one, as streams do. Its waits are not recorded.
     pub fn into_inner(self) -> broadcast::Receiver<T> {
+        self.end.forget();
         self.inner
     }
 
-    set_name!();
+    set_name!(end.channel());
 }
 
 impl<T: Clone> Receiver<T> {
     /// See [`tokio::sync::broadcast::Receiver::resubscribe`].
     pub fn resubscribe(&self) -> Receiver<T> {
-        Receiver { inner: self.inner.resubscribe(), channel: self.channel.clone() }
+        Receiver { inner: self.inner.resubscribe(), end: self.end.channel().receiver() }
     }
 
     /// See [`tokio::sync::broadcast::Receiver::recv`].
     #[track_caller]
     pub fn recv(&mut self) -> impl Future<Output = Result<T, RecvError>> {
-        self.channel.wait(self.inner.recv(), Result::is_ok)
+        self.end.wait(self.inner.recv(), Result::is_ok)
     }
 
     /// See [`tokio::sync::broadcast::Receiver::try_recv`].
@@ -223,6 +225,7 @@ impl<T: Clone> Receiver<T> {
     ///
     /// If there is no message, or the receiver has missed some.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        self.end.used();
         self.inner.try_recv()
     }
 

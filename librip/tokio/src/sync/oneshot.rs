@@ -74,7 +74,7 @@ impl<T> Sender<T> {
         self.inner
     }
 
-    set_name!();
+    set_name!(channel);
 }
 
 /// [`tokio::sync::oneshot::Receiver`], recorded: the ring says that it waits for the message.
@@ -132,7 +132,7 @@ impl<T> Receiver<T> {
         self.wait.into_inner()
     }
 
-    set_name!();
+    set_name!(channel);
 }
 
 impl<T> Future for Receiver<T> {

@@ -18,7 +18,7 @@ use std::future::Future;
 use tokio::sync::watch;
 
 use self::error::{RecvError, SendError};
-use super::channel::{Channel, set_name};
+use super::channel::{Channel, End, set_name};
 
 pub use tokio::sync::watch::{Ref, error};
 
@@ -26,15 +26,15 @@ pub use tokio::sync::watch::{Ref, error};
 #[must_use]
 pub fn channel<T>(init: T) -> (Sender<T>, Receiver<T>) {
     let (sender, receiver) = watch::channel(init);
-    let channel = Channel::new();
-    (Sender { inner: sender, channel: channel.clone() }, Receiver { inner: receiver, channel })
+    let (sends, receives) = Channel::ends();
+    (Sender { inner: sender, end: sends }, Receiver { inner: receiver, end: receives })
 }
 
 /// [`tokio::sync::watch::Receiver`], recorded: the ring says that it waits.
 #[derive(Clone, Debug)]
 pub struct Receiver<T> {
     inner: watch::Receiver<T>,
-    channel: Channel,
+    end: End,
 }
 
 impl<T> Receiver<T> {
@@ -70,7 +70,7 @@ impl<T> Receiver<T> {
     /// See [`tokio::sync::watch::Receiver::changed`].
     #[track_caller]
     pub fn changed(&mut self) -> impl Future<Output = Result<(), RecvError>> {
-        self.channel.wait(self.inner.changed(), Result::is_ok)
+        self.end.wait(self.inner.changed(), Result::is_ok)
     }
 
     /// See [`tokio::sync::watch::Receiver::wait_for`].
@@ -79,7 +79,7 @@ impl<T> Receiver<T> {
         &mut self,
         f: impl FnMut(&T) -> bool,
     ) -> impl Future<Output = Result<Ref<'_, T>, RecvError>> {
-        self.channel.wait(self.inner.wait_for(f), Result::is_ok)
+        self.end.wait(self.inner.wait_for(f), Result::is_ok)
     }
 
     /// See [`tokio::sync::watch::Receiver::same_channel`].
@@ -89,23 +89,24 @@ impl<T> Receiver<T> {
 
     /// Tokio's receiver, for what asks for that one, as streams do. Its waits are not recorded.
     pub fn into_inner(self) -> watch::Receiver<T> {
+        self.end.forget();
         self.inner
     }
 
-    set_name!();
+    set_name!(end.channel());
 }
 
 /// [`tokio::sync::watch::Sender`], recorded: the ring says that it waits for the end of all receivers.
 #[derive(Debug)]
 pub struct Sender<T> {
     inner: watch::Sender<T>,
-    channel: Channel,
+    end: End,
 }
 
 impl<T> Sender<T> {
     /// See [`tokio::sync::watch::Sender::new`].
     pub fn new(init: T) -> Sender<T> {
-        Sender { inner: watch::Sender::new(init), channel: Channel::new() }
+        Sender { inner: watch::Sender::new(init), end: Channel::new().sender() }
     }
 
     /// See [`tokio::sync::watch::Sender::send`].
@@ -114,21 +115,25 @@ impl<T> Sender<T> {
     ///
     /// If all receivers are gone.
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
+        self.end.used();
         self.inner.send(value)
     }
 
     /// See [`tokio::sync::watch::Sender::send_modify`].
     pub fn send_modify<F: FnOnce(&mut T)>(&self, modify: F) {
+        self.end.used();
         self.inner.send_modify(modify);
     }
 
     /// See [`tokio::sync::watch::Sender::send_if_modified`].
     pub fn send_if_modified<F: FnOnce(&mut T) -> bool>(&self, modify: F) -> bool {
+        self.end.used();
         self.inner.send_if_modified(modify)
     }
 
     /// See [`tokio::sync::watch::Sender::send_replace`].
     pub fn send_replace(&self, value: T) -> T {
+        self.end.used();
         self.inner.send_replace(value)
     }
 
@@ -145,12 +150,12 @@ impl<T> Sender<T> {
     /// See [`tokio::sync::watch::Sender::closed`].
     #[track_caller]
     pub fn closed(&self) -> impl Future<Output = ()> {
-        self.channel.wait(self.inner.closed(), |()| true)
+        self.end.channel().wait(self.inner.closed(), |()| true)
     }
 
     /// See [`tokio::sync::watch::Sender::subscribe`].
     pub fn subscribe(&self) -> Receiver<T> {
-        Receiver { inner: self.inner.subscribe(), channel: self.channel.clone() }
+        Receiver { inner: self.inner.subscribe(), end: self.end.channel().receiver() }
     }
 
     /// See [`tokio::sync::watch::Sender::receiver_count`].
@@ -168,12 +173,12 @@ impl<T> Sender<T> {
         self.inner.same_channel(&other.inner)
     }
 
-    set_name!();
+    set_name!(end.channel());
 }
 
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Sender<T> {
-        Sender { inner: self.inner.clone(), channel: self.channel.clone() }
+        Sender { inner: self.inner.clone(), end: self.end.clone() }
     }
 }
 

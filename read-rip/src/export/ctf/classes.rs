@@ -28,7 +28,7 @@ pub(super) enum Fields {
     Overwritten,
 }
 
-const KINDS: [SiteKind; 17] = [
+const KINDS: [SiteKind; 18] = [
     SiteKind::Snap,
     SiteKind::Progress,
     SiteKind::LockWait,
@@ -46,6 +46,7 @@ const KINDS: [SiteKind; 17] = [
     SiteKind::Event,
     SiteKind::SpanBegin,
     SiteKind::SpanEnd,
+    SiteKind::ChannelPeer,
 ];
 
 /// The number of `unknown`. That of another kind is its index in the list above.
@@ -101,7 +102,7 @@ mod tests {
     #[test]
     fn each_class_has_a_number_and_a_name_of_its_own() {
         let ids: Vec<u16> = Class::all().map(Class::id).collect();
-        assert!(ids.iter().copied().eq(0..19), "{ids:?}");
+        assert!(ids.iter().copied().eq(0..20), "{ids:?}");
         let names: std::collections::BTreeSet<&str> = Class::all().map(Class::name).collect();
         assert_eq!(names.len(), ids.len(), "{names:?}");
         // Each kind that the format has is a class.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::facts::{HoldFact, JoinFact, WaitFact};
+use super::facts::{ChannelFact, HoldFact, JoinFact, WaitFact};
 use crate::locks::ThreadId;
 
 /// Threads that wait for one another in a cycle. One edge: a thread that waits for a lock that it holds itself.
@@ -29,6 +29,11 @@ pub enum WaitEdge {
         /// The wait.
         join: JoinFact,
     },
+    /// It waits for a message of the next one, or for room that the next one can make.
+    Channel {
+        /// The wait.
+        channel: ChannelFact,
+    },
     /// It is a task that no worker of its executor can poll.
     Worker {
         /// The edge.
@@ -41,6 +46,7 @@ impl WaitEdge {
         match self {
             WaitEdge::Lock(edge) => edge.wait.thread,
             WaitEdge::Join { join } => join.thread,
+            WaitEdge::Channel { channel } => channel.thread,
             WaitEdge::Worker { worker } => worker.task,
         }
     }
@@ -49,7 +55,15 @@ impl WaitEdge {
     pub fn of_lock(&self) -> Option<&LockEdge> {
         match self {
             WaitEdge::Lock(edge) => Some(edge),
-            WaitEdge::Join { .. } | WaitEdge::Worker { .. } => None,
+            WaitEdge::Join { .. } | WaitEdge::Channel { .. } | WaitEdge::Worker { .. } => None,
+        }
+    }
+
+    /// The wait at a channel, if it is one.
+    pub fn of_channel(&self) -> Option<&ChannelFact> {
+        match self {
+            WaitEdge::Channel { channel } => Some(channel),
+            WaitEdge::Lock(_) | WaitEdge::Join { .. } | WaitEdge::Worker { .. } => None,
         }
     }
 }

@@ -71,6 +71,37 @@ pub struct JoinFact {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
 }
+/// A thread or task that waits at a channel for who uses its other side.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ChannelFact {
+    /// The thread or task.
+    pub thread: ThreadId,
+    /// The channel.
+    pub lock: LockId,
+    /// Where it waits.
+    pub location: LocationId,
+    /// For how long; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+    /// The thread or task that alone has used the only end of the other side.
+    pub peer: ThreadId,
+    /// It waits for room, so that end receives. Otherwise it waits for a message, and that end sends.
+    #[serde(rename = "for_room")]
+    pub is_for_room: bool,
+}
+/// A task that is suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SuspendedFact {
+    /// Where, or where it was last; `None`: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<LocationId>,
+    /// For how long; `None`: not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
+    /// The length may be too long: the clock was read before.
+    #[serde(rename = "at_most")]
+    pub is_at_most: bool,
+}
 /// A thread that waits, and on what.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SleepFact {

@@ -58,6 +58,10 @@ pub enum Evidence {
     Unheard(Unheard),
     BusyRuntime(BusyRuntime),
     Unpolled(Unpolled),
+    /// Tasks that nobody can wake.
+    NeverWoken(NeverWoken),
+    /// Tasks that wait for room which nobody makes.
+    FullChannel(FullChannel),
     Stall(Stall),
     Queue(Queue),
     IdleHolder(IdleHolder),

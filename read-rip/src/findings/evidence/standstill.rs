@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::facts::{Asleep, HoldFact, JoinFact, LockHistory, SleepFact, Waiters};
+use super::facts::{Asleep, HoldFact, JoinFact, LockHistory, SleepFact, SuspendedFact, Waiters};
 use crate::locations::LocationId;
 use crate::locks::{Doing, LockId, ThreadId};
 
@@ -60,6 +60,9 @@ pub struct StandingHolder {
     /// The thread whose end it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join: Option<JoinFact>,
+    /// It is a task that is suspended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<Box<SuspendedFact>>,
 }
 /// A wait of a holder on a condition variable, semaphore, barrier or channel.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -152,6 +155,9 @@ pub struct IdleHolder {
     /// Where the thread was last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<LocationId>,
+    /// It is a task that is suspended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<SuspendedFact>,
     /// The threads that wait for the lock.
     pub waiters: Waiters,
 }

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use super::facts::{SleepFact, SuspendedFact};
 use crate::locations::LocationId;
-use crate::locks::ThreadId;
+use crate::locks::{LockId, ThreadId};
 
 /// An executor all of whose workers are in polls that do not return, while tasks wait to be polled.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -62,6 +63,43 @@ pub struct ReadyTask {
     /// For how long it has waited; `None`: not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
+}
+
+/// Tasks that are suspended, and that nobody can wake.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NeverWoken {
+    /// How many.
+    pub count: usize,
+    /// How many others wait for locks that they hold.
+    pub waiting: usize,
+    /// The first of them, those that have slept longest first.
+    pub first: Vec<SleeperFact>,
+}
+
+/// A task that nobody can wake.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SleeperFact {
+    /// The task.
+    pub task: ThreadId,
+    /// Where, and for how long.
+    #[serde(flatten)]
+    pub suspended: SuspendedFact,
+    /// A lock that it holds and for which others wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock: Option<LockId>,
+}
+
+/// Tasks that wait for room in a channel, whose receiver nobody uses any more.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FullChannel {
+    /// The channel.
+    pub lock: LockId,
+    /// The id of the task or thread that alone has received, and has ended.
+    pub receiver: u32,
+    /// How many wait.
+    pub waiting: usize,
+    /// The first of them, those that have waited longest first.
+    pub first: Vec<SleepFact>,
 }
 
 /// Tasks that were woken, and that nobody polls.

@@ -2,8 +2,8 @@
 
 use super::words::{Paragraph, Words, agree, in_parentheses, shared};
 use crate::findings::{
-    Blocker, BusyLoops, JoinFact, LockEdge, MutualFailure, OrderCycle, OrderEdge, WaitCycle, WaitEdge,
-    WorkerFact,
+    Blocker, BusyLoops, ChannelFact, JoinFact, LockEdge, MutualFailure, OrderCycle, OrderEdge, WaitCycle,
+    WaitEdge, WorkerFact,
 };
 use crate::locks::ThreadId;
 
@@ -26,6 +26,14 @@ pub(super) fn wait_cycle(words: &mut Words<'_>, cycle: &WaitCycle) -> Paragraph 
             }
             WaitEdge::Join { join } => {
                 format!("{} waits for its own end{lasting}", words.thread(join.thread))
+            }
+            WaitEdge::Channel { channel } => {
+                let what = if channel.is_for_room {
+                    "room that only it makes"
+                } else {
+                    "a message, and has the only sender itself"
+                };
+                format!("{} waits for {what}{lasting}", words.thread(channel.thread))
             }
             WaitEdge::Worker { worker } => {
                 format!("{} waits for the worker that polls it{lasting}", words.thread(worker.task))
@@ -56,6 +64,7 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
     let LockEdge { wait, blocker } = match edge {
         WaitEdge::Lock(edge) => edge,
         WaitEdge::Join { join } => return join_edge(words, join),
+        WaitEdge::Channel { channel } => return channel_edge(words, channel),
         WaitEdge::Worker { worker } => return worker_edge(words, worker),
     };
     let thread = words.thread(wait.thread);
@@ -99,6 +108,24 @@ fn wait_edge(words: &mut Words<'_>, edge: &WaitEdge) -> String {
     }
     let but = words.contradiction(wait.thread);
     format!("{thread} waits for {lock}{mode} at {location}{limit}, {blocked_by}{but}")
+}
+
+fn channel_edge(words: &mut Words<'_>, edge: &ChannelFact) -> String {
+    let lock = words.lock(edge.lock);
+    let peer = match edge.peer == edge.thread {
+        true => "it".to_owned(),
+        false => words.thread(edge.peer),
+    };
+    let (what, whose) = match edge.is_for_room {
+        true => ("room in", format!("only {peer} has received from it")),
+        false => ("a message of", format!("it has one sender, which only {peer} has used")),
+    };
+    format!(
+        "{} waits for {what} {lock} at {}{}: {whose}",
+        words.thread(edge.thread),
+        words.location(edge.location),
+        words.lasting(", for ", edge.for_ns)
+    )
 }
 
 fn worker_edge(words: &Words<'_>, edge: &WorkerFact) -> String {

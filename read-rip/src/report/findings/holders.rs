@@ -1,6 +1,7 @@
 //! Sentences about holders: threads that no longer exist, threads of a forked child's parent, and idle threads. It
 //! decides nothing.
 
+use super::waits::suspended_line;
 use super::words::{Paragraph, Words, agree, shared};
 use crate::findings::{DeadHolder, IdleHolder, Orphan};
 use crate::report::units::duration;
@@ -40,7 +41,7 @@ pub(super) fn orphan(words: &mut Words<'_>, orphan: &Orphan) -> Paragraph {
 }
 
 pub(super) fn idle_holder(words: &mut Words<'_>, holder: &IdleHolder) -> Paragraph {
-    let IdleHolder { hold, at_least_ns, last, waiters } = holder;
+    let IdleHolder { hold, at_least_ns, last, suspended, waiters } = holder;
     let thread = words.thread(hold.thread);
     let at_least = if hold.for_ns.is_some() && !words.is_end_unknown() { "" } else { "at least " };
     let summary = format!(
@@ -49,12 +50,13 @@ pub(super) fn idle_holder(words: &mut Words<'_>, holder: &IdleHolder) -> Paragra
         shared(hold.is_shared),
         duration(*at_least_ns)
     );
-    let last = last.filter(|&last| Some(last) != hold.location);
+    let last = last.filter(|&last| Some(last) != hold.location && suspended.is_none());
     let last = last.map(|last| format!(", and was last at {}", words.location(last)));
     let acquired =
         hold.location.map(|location| format!("{thread} acquired it at {}", words.location(location)));
     let mut evidence: Vec<String> =
         acquired.map(|acquired| acquired + &last.unwrap_or_default()).into_iter().collect();
+    evidence.extend(suspended_line(words, suspended.as_ref()));
     evidence.extend(words.doing(hold.thread));
     evidence.extend(words.waiters(waiters));
     Paragraph { summary, evidence }

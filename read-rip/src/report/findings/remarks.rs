@@ -83,6 +83,8 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
              `librip::task::traced`"
         }
         Doubt::UnrecordedWorker => "a thread that records nothing may poll these tasks",
+        Doubt::EndMayMove => "the end may have moved to another task, which has not used it yet",
+        Doubt::MaybeMeant => "a task that waits for nothing on purpose, as `pending()` does, looks the same",
         Doubt::LockUnknown => {
             "plain marks do not identify a lock: several locks may be acquired at this line"
         }
@@ -147,6 +149,23 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
         Advice::FindExecutor => {
             "find out who should poll these tasks: a `LocalSet` or a `FuturesUnordered` that is not awaited, a \
              `block_on` that has returned, or an executor without threads"
+        }
+        Advice::ReleaseBeforeAwait => {
+            "release the lock before that await (drop its guard), or await with a time limit while holding it"
+        }
+        Advice::SplitEnds => {
+            "who waits for room must not be the one for whom the receiver waits: send and receive in different tasks, \
+             or hold no lock while sending"
+        }
+        Advice::DropOwnSender => {
+            "drop the sender that the task has itself before it receives: the channel ends when all senders are gone"
+        }
+        Advice::KeepReceiving => {
+            "drop the receiver when nobody receives any more: then those that send get an error"
+        }
+        Advice::KeepWaker => {
+            "a future that returns `Pending` has to keep a clone of the waker of its last poll, and wake it; do not \
+             drop what keeps it"
         }
         Advice::EndTheProcess => "only ending the process frees these threads",
         Advice::CheckExits => {

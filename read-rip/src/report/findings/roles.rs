@@ -93,6 +93,19 @@ impl Roles<'_> {
                 }
             }
             Evidence::Unpolled(_) => {}
+            Evidence::NeverWoken(sleepers) => {
+                for one in &sleepers.first {
+                    let task = self.words.thread(one.task);
+                    let label = format!("{task} was last here, and nobody can wake it");
+                    one.suspended.location.iter().for_each(|&at| self.main(at, label.clone()));
+                }
+            }
+            Evidence::FullChannel(channel) => {
+                for one in &channel.first {
+                    let (task, lock) = (self.words.thread(one.thread), self.words.short_lock(one.lock));
+                    self.main(one.location, format!("{task} waits for room in {lock} here"));
+                }
+            }
             Evidence::Queue(queue) => {
                 queue.holder.iter().for_each(|holder| self.hold(&holder.hold));
                 self.waiters(&queue.waiters);
@@ -144,6 +157,11 @@ impl Roles<'_> {
                     }
                     Blocker::QueuedWriter(_) => {}
                 }
+            }
+            WaitEdge::Channel { channel } => {
+                let (thread, lock) = (self.words.thread(channel.thread), self.words.short_lock(channel.lock));
+                let what = if channel.is_for_room { "room in" } else { "a message of" };
+                self.main(channel.location, format!("{thread} waits for {what} {lock} here"));
             }
             // It has no line of its own: the next edge has that of the poll.
             WaitEdge::Worker { .. } => {}

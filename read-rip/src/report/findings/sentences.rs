@@ -29,6 +29,8 @@ pub(in crate::report) fn paragraph(finding: &Finding, names: &LockNames<'_>) -> 
         Evidence::Unheard(of) => waits::unheard(&mut words, of),
         Evidence::BusyRuntime(of) => tasks::busy_runtime(&words, of),
         Evidence::Unpolled(of) => tasks::unpolled(&words, of),
+        Evidence::NeverWoken(of) => tasks::never_woken(&mut words, of),
+        Evidence::FullChannel(of) => tasks::full_channel(&mut words, of),
         Evidence::Stall(of) => waits::stall(&words, of),
         Evidence::Queue(queue) => queues::queue(&mut words, queue),
         Evidence::Overtaken(overtaken) => queues::overtaken(&mut words, overtaken),

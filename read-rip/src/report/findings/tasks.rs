@@ -1,8 +1,9 @@
 //! Sentences about tasks that nobody polls, and polls that do not return. It decides nothing.
 
-use super::words::{Paragraph, Words, agree, is_known};
-use crate::findings::{BusyRuntime, PollFact, ReadyTasks, Unpolled};
+use super::words::{Paragraph, Words, agree};
+use crate::findings::{BusyRuntime, FullChannel, NeverWoken, PollFact, ReadyTasks, Unpolled};
 use crate::report::units::counted;
+use crate::ring::task_number;
 
 pub(super) fn busy_runtime(words: &Words<'_>, busy: &BusyRuntime) -> Paragraph {
     let (workers, waiting) = (busy.workers, counted(busy.ready.count as u64, "task"));
@@ -39,8 +40,7 @@ pub(super) fn busy_runtime(words: &Words<'_>, busy: &BusyRuntime) -> Paragraph {
 
 fn poll_of(words: &Words<'_>, poll: &PollFact, is_call: bool) -> String {
     let task = words.thread(poll.task);
-    let at_most = if poll.is_at_most && is_known(poll.for_ns) { " at most" } else { "" };
-    let lasting = words.lasting(&format!(" for{at_most} "), poll.for_ns);
+    let lasting = words.lasting_at_most(" for", poll.is_at_most, poll.for_ns);
     let by = match (poll.thread, is_call) {
         (Some(thread), true) => format!("{} has run {task}{lasting}", words.thread(thread)),
         (Some(thread), false) => format!("{} has polled {task}{lasting}", words.thread(thread)),
@@ -76,5 +76,48 @@ pub(super) fn unpolled(words: &Words<'_>, unpolled: &Unpolled) -> Paragraph {
             words.thread(outer)
         ));
     }
+    Paragraph { summary, evidence }
+}
+
+pub(super) fn never_woken(words: &mut Words<'_>, of: &NeverWoken) -> Paragraph {
+    let (tasks, are) = (counted(of.count as u64, "task"), agree(of.count, "is", "are"));
+    let summary = format!("{tasks} {are} suspended, and nobody can wake {}", agree(of.count, "it", "them"));
+    let mut evidence = Vec::new();
+    for one in &of.first {
+        let task = words.thread(one.task);
+        let holds = one.lock.map(|lock| format!(" holds {}, for which others wait, and", words.lock(lock)));
+        let suspended = &one.suspended;
+        let at = match suspended.location {
+            Some(location) => format!(" was last at {}", words.location(location)),
+            None => " sleeps".to_owned(),
+        };
+        let lasting = words.lasting_at_most(", for", suspended.is_at_most, suspended.for_ns);
+        evidence.push(format!("{task}{}{at}{lasting}", holds.unwrap_or_default()));
+    }
+    let unlisted = of.count.saturating_sub(of.first.len());
+    evidence.extend((unlisted > 0).then(|| format!("and {}", counted(unlisted as u64, "more task"))));
+    Paragraph { summary, evidence }
+}
+
+pub(super) fn full_channel(words: &mut Words<'_>, channel: &FullChannel) -> Paragraph {
+    let longest = channel.first.first().and_then(|first| first.for_ns);
+    let summary = format!(
+        "{} {} for room in a channel, and who received from it has ended{}",
+        words.threads(channel.waiting),
+        agree(channel.waiting, "waits", "wait"),
+        words.lasting(", for ", longest)
+    );
+    let mut evidence = Vec::new();
+    for one in &channel.first {
+        let (thread, lock) = (words.thread(one.thread), words.lock(one.lock));
+        let (at, lasting) = (words.location(one.location), words.lasting(", for ", one.for_ns));
+        evidence.push(format!("{thread} waits for room in {lock} at {at}{lasting}"));
+    }
+    evidence.extend(words.and_more(channel.waiting.saturating_sub(channel.first.len())));
+    let who = match task_number(channel.receiver) {
+        Some(number) => format!("task {number}"),
+        None => format!("thread {}", channel.receiver),
+    };
+    evidence.push(format!("{who}, which alone had received, has ended"));
     Paragraph { summary, evidence }
 }

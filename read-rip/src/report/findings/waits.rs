@@ -4,7 +4,7 @@
 use super::words::{Paragraph, Words, agree, lasting, shared};
 use crate::findings::{
     Abandoned, Asleep, HolderSleep, JoinFact, SleepFact, Stall, StandingFact, StandingHolder, Standstill,
-    Unheard,
+    SuspendedFact, Unheard,
 };
 use crate::locks::Doing;
 use crate::report::doing::doing;
@@ -38,6 +38,7 @@ pub(super) fn standstill(words: &mut Words<'_>, of: &Standstill) -> Paragraph {
     evidence.extend(of.holder.as_ref().and_then(|holder| match (holder.sleep, holder.join) {
         (Some(sleep), _) => Some(sleep_line(words, &sleep)),
         (None, Some(join)) => Some(join_line(words, &join)),
+        (None, None) if holder.suspended.is_some() => suspended_line(words, holder.suspended.as_deref()),
         (None, None) => words.doing(holder.hold.thread),
     }));
     evidence.extend(words.waiters(&of.waiters));
@@ -99,7 +100,8 @@ fn holder_line(words: &Words<'_>, holder: &StandingHolder) -> String {
         None => {}
     }
     // The place of the acquisition is in the line already.
-    if let Some(last) = holder.last.filter(|&last| Some(last) != hold.location) {
+    let is_shown = |last| Some(last) != hold.location && holder.suspended.is_none();
+    if let Some(last) = holder.last.filter(|&last| is_shown(last)) {
         line += &format!(", last at {}", words.location(last));
     }
     line
@@ -110,6 +112,17 @@ fn sleep_line(words: &mut Words<'_>, sleep: &HolderSleep) -> String {
     let limit = if sleep.is_timed { ", with a time limit" } else { "" };
     let location = words.location(sleep.location);
     format!("meanwhile it waits {what}, at {location}{limit}{}", words.lasting(", for ", sleep.for_ns))
+}
+
+/// What a task does that holds a lock over an await.
+pub(super) fn suspended_line(words: &Words<'_>, suspended: Option<&SuspendedFact>) -> Option<String> {
+    let of = suspended?;
+    let at = of.location.map(|location| format!(" at {}", words.location(location)));
+    let lasting = words.lasting_at_most(" for", of.is_at_most, of.for_ns);
+    Some(format!(
+        "meanwhile it is suspended{}{lasting}, and holds the lock over that await",
+        at.unwrap_or_default()
+    ))
 }
 
 fn join_line(words: &Words<'_>, join: &JoinFact) -> String {

@@ -103,6 +103,12 @@ impl<'a> Words<'a> {
         lasting(&format!("{before}{at_least}"), duration_ns)
     }
 
+    /// Like [`lasting`](Words::lasting), for a length that may be too long. A space follows the words before it.
+    pub(super) fn lasting_at_most(&self, before: &str, is_at_most: bool, duration_ns: Option<u64>) -> String {
+        let at_most = if is_at_most && is_known(duration_ns) { " at most" } else { "" };
+        self.lasting(&format!("{before}{at_most} "), duration_ns)
+    }
+
     /// The name of a lock, for labels: of a static without the modules around it, and with the address only if another
     /// lock of this finding has the same name.
     pub(super) fn short_lock(&self, id: LockId) -> String {

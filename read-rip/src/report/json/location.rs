@@ -81,6 +81,7 @@ pub(crate) fn kind_name(kind: SiteKind) -> Option<&'static str> {
         SiteKind::Event => Some("event"),
         SiteKind::SpanBegin => Some("span_begin"),
         SiteKind::SpanEnd => Some("span_end"),
+        SiteKind::ChannelPeer => Some("channel_peer"),
         SiteKind::Unknown(_) => None,
     }
 }

@@ -40,6 +40,19 @@ struct Task<'a> {
     futures: Vec<Future<'a>>,
     waits: Vec<Use<'a>>,
     holds: Vec<Use<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channel_peer: Option<ChannelPeer>,
+}
+
+/// The other side of the channel at which a task waits.
+#[derive(Serialize)]
+struct ChannelPeer {
+    side: &'static str,
+    ends: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -136,6 +149,12 @@ impl<W: Write> Json<W> {
                 futures: futures.collect(),
                 waits: waits.collect(),
                 holds: holds.collect(),
+                channel_peer: thread.peer.as_ref().map(|peer| ChannelPeer {
+                    side: if peer.receives { "receives" } else { "sends" },
+                    ends: peer.ends,
+                    user: peer.user,
+                    ended: peer.user.map(|_| peer.present.is_none()),
+                }),
             },
         )
     }

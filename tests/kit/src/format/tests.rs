@@ -181,6 +181,7 @@ fn the_kinds_and_operands_are_as_in_the_format_crate() {
         [kind::EVENT, kind::SPAN_BEGIN, kind::SPAN_END],
         [theirs::KIND_EVENT, theirs::KIND_SPAN_BEGIN, theirs::KIND_SPAN_END]
     );
+    assert_eq!([kind::CHANNEL_PEER, operand::PEER], [theirs::KIND_CHANNEL_PEER, theirs::OPERAND_PEER]);
     assert_eq!(
         [operand::WORD, operand::DOUBLE, operand::LOCK, operand::TIME, operand::SINCE],
         [

@@ -250,7 +250,7 @@ fn site(bytes: &Bytes, at: usize, texts: &Region, modules: &[Module]) -> Result<
     let operand_types = bytes.get::<12>(at + site_at::OPERAND_TYPES)?;
     require!(operands <= 12, "the site at {at} has {operands} operands");
     require!(
-        operand_types[..operands].iter().all(|&of| matches!(of, operand::LOCK..=operand::SHAPE))
+        operand_types[..operands].iter().all(|&of| matches!(of, operand::LOCK..=operand::PEER))
             && operand_types[operands..].iter().all(|&of| of == 0),
         "the site at {at} has operands of the types {operand_types:?}"
     );

@@ -6,7 +6,6 @@ use std::panic::Location;
 #[cfg(feature = "time")]
 use std::time::Duration;
 
-use librip::task::lock::{self, MESSAGE};
 use tokio::sync::mpsc;
 
 #[cfg(feature = "time")]
@@ -15,7 +14,7 @@ use super::error::{SendError, TrySendError};
 use super::receiver::{receiver, weak_sender};
 use super::{Permit, PermitIterator};
 use crate::blocking::block_on;
-use crate::sync::channel::Channel;
+use crate::sync::channel::{Channel, End};
 
 /// See [`tokio::sync::mpsc::channel`].
 ///
@@ -26,8 +25,8 @@ use crate::sync::channel::Channel;
 #[must_use]
 pub fn channel<T>(buffer: usize) -> (Sender<T>, Receiver<T>) {
     let (sender, receiver) = mpsc::channel(buffer);
-    let channel = Channel::new();
-    (Sender { inner: sender, channel: channel.clone() }, Receiver { inner: receiver, channel })
+    let (sends, receives) = Channel::ends();
+    (Sender { inner: sender, end: sends }, Receiver { inner: receiver, end: receives })
 }
 
 receiver!(Receiver);
@@ -47,7 +46,7 @@ impl<T> Receiver<T> {
 /// [`tokio::sync::mpsc::Sender`], recorded: the ring says that it waits for room.
 pub struct Sender<T> {
     inner: mpsc::Sender<T>,
-    channel: Channel,
+    end: End,
 }
 
 weak_sender!(WeakSender, Sender);
@@ -56,7 +55,7 @@ impl<T> Sender<T> {
     /// See [`tokio::sync::mpsc::Sender::send`].
     #[track_caller]
     pub fn send(&self, value: T) -> impl Future<Output = Result<(), SendError<T>>> {
-        self.channel.wait(self.inner.send(value), Result::is_ok)
+        self.end.wait(self.inner.send(value), Result::is_ok)
     }
 
     /// See [`tokio::sync::mpsc::Sender::try_send`].
@@ -65,6 +64,7 @@ impl<T> Sender<T> {
     ///
     /// If there is no room, or the receiver is gone.
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+        self.end.used();
         self.inner.try_send(message)
     }
 
@@ -76,7 +76,7 @@ impl<T> Sender<T> {
         value: T,
         timeout: Duration,
     ) -> impl Future<Output = Result<(), SendTimeoutError<T>>> {
-        self.channel.wait(self.inner.send_timeout(value, timeout), Result::is_ok)
+        self.end.wait(self.inner.send_timeout(value, timeout), Result::is_ok)
     }
 
     /// See [`tokio::sync::mpsc::Sender::blocking_send`].
@@ -96,7 +96,7 @@ impl<T> Sender<T> {
     /// See [`tokio::sync::mpsc::Sender::reserve`].
     #[track_caller]
     pub fn reserve(&self) -> impl Future<Output = Result<Permit<'_, T>, SendError<()>>> {
-        self.channel.wait(self.inner.reserve(), Result::is_ok)
+        self.end.wait(self.inner.reserve(), Result::is_ok)
     }
 
     /// See [`tokio::sync::mpsc::Sender::reserve_many`].
@@ -105,18 +105,17 @@ impl<T> Sender<T> {
         &self,
         n: usize,
     ) -> impl Future<Output = Result<PermitIterator<'_, T>, SendError<()>>> {
-        self.channel.wait(self.inner.reserve_many(n), Result::is_ok)
+        self.end.wait(self.inner.reserve_many(n), Result::is_ok)
     }
 
     /// See [`tokio::sync::mpsc::Sender::reserve_owned`].
     #[track_caller]
     pub fn reserve_owned(self) -> impl Future<Output = Result<OwnedPermit<T>, SendError<()>>> {
         let at = Location::caller();
-        let Sender { inner, channel } = self;
+        let Sender { inner, end } = self;
         async move {
-            let reserve = inner.reserve_owned();
-            let reserved = lock::wait_at::<MESSAGE, _>(at, channel.at(), reserve, false, Result::is_ok);
-            Ok(OwnedPermit { inner: reserved.await?, channel })
+            let inner = end.wait_at(at, inner.reserve_owned(), Result::is_ok).await?;
+            Ok(OwnedPermit { inner, end })
         }
     }
 
@@ -126,6 +125,7 @@ impl<T> Sender<T> {
     ///
     /// If there is no room, or the receiver is gone.
     pub fn try_reserve(&self) -> Result<Permit<'_, T>, TrySendError<()>> {
+        self.end.used();
         self.inner.try_reserve()
     }
 
@@ -135,6 +135,7 @@ impl<T> Sender<T> {
     ///
     /// If there is not so much room, or the receiver is gone.
     pub fn try_reserve_many(&self, n: usize) -> Result<PermitIterator<'_, T>, TrySendError<()>> {
+        self.end.used();
         self.inner.try_reserve_many(n)
     }
 
@@ -144,11 +145,12 @@ impl<T> Sender<T> {
     ///
     /// If there is no room, or the receiver is gone.
     pub fn try_reserve_owned(self) -> Result<OwnedPermit<T>, TrySendError<Self>> {
-        let Sender { inner, channel } = self;
+        let Sender { inner, end } = self;
+        end.used();
         match inner.try_reserve_owned() {
-            Ok(inner) => Ok(OwnedPermit { inner, channel }),
-            Err(TrySendError::Full(inner)) => Err(TrySendError::Full(Sender { inner, channel })),
-            Err(TrySendError::Closed(inner)) => Err(TrySendError::Closed(Sender { inner, channel })),
+            Ok(inner) => Ok(OwnedPermit { inner, end }),
+            Err(TrySendError::Full(inner)) => Err(TrySendError::Full(Sender { inner, end })),
+            Err(TrySendError::Closed(inner)) => Err(TrySendError::Closed(Sender { inner, end })),
         }
     }
 
@@ -164,6 +166,7 @@ impl<T> Sender<T> {
 
     /// Tokio's sender, for what asks for that one. Its waits are not recorded.
     pub fn into_inner(self) -> mpsc::Sender<T> {
+        self.end.forget();
         self.inner
     }
 }
@@ -171,18 +174,18 @@ impl<T> Sender<T> {
 /// See [`tokio::sync::mpsc::OwnedPermit`].
 pub struct OwnedPermit<T> {
     inner: mpsc::OwnedPermit<T>,
-    channel: Channel,
+    end: End,
 }
 
 impl<T> OwnedPermit<T> {
     /// See [`tokio::sync::mpsc::OwnedPermit::send`].
     pub fn send(self, value: T) -> Sender<T> {
-        Sender { inner: self.inner.send(value), channel: self.channel }
+        Sender { inner: self.inner.send(value), end: self.end }
     }
 
     /// See [`tokio::sync::mpsc::OwnedPermit::release`].
     pub fn release(self) -> Sender<T> {
-        Sender { inner: self.inner.release(), channel: self.channel }
+        Sender { inner: self.inner.release(), end: self.end }
     }
 
     /// See [`tokio::sync::mpsc::OwnedPermit::same_channel`].

@@ -1,8 +1,9 @@
 //! `tokio::sync::mpsc` with waits that are recorded: a receiver that waits for a message, and a sender that waits for
 //! room, or for the end of the receiver.
 //!
-//! A message that is there, and room that is there, record nothing. Nobody holds a channel, and the ring does not know
-//! who will send or receive. So `read-rip` shows who waits, and proves no deadlock of that.
+//! A message that is there, and room that is there, record nothing. A wait records who uses the other side, if that has
+//! one end that only one task or thread has used. Where an end is that nobody has used yet is not known, so a cycle
+//! through a channel is never a proven deadlock.
 //!
 //! ```
 //! use librip_tokio::sync::mpsc;

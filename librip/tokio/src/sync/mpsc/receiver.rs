@@ -6,14 +6,14 @@ macro_rules! receiver {
         #[doc = concat!("[`tokio::sync::mpsc::", stringify!($receiver), "`], recorded: the ring says that it waits.")]
         pub struct $receiver<T> {
             inner: ::tokio::sync::mpsc::$receiver<T>,
-            channel: $crate::sync::channel::Channel,
+            end: $crate::sync::channel::End,
         }
 
         impl<T> $receiver<T> {
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::recv`].")]
             #[track_caller]
             pub fn recv(&mut self) -> impl Future<Output = Option<T>> {
-                self.channel.wait(self.inner.recv(), Option::is_some)
+                self.end.wait(self.inner.recv(), Option::is_some)
             }
 
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::recv_many`].")]
@@ -23,7 +23,7 @@ macro_rules! receiver {
                 buffer: &mut Vec<T>,
                 limit: usize,
             ) -> impl Future<Output = usize> {
-                self.channel.wait(self.inner.recv_many(buffer, limit), |&received| received > 0)
+                self.end.wait(self.inner.recv_many(buffer, limit), |&received| received > 0)
             }
 
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($receiver), "::try_recv`].")]
@@ -32,6 +32,7 @@ macro_rules! receiver {
             ///
             /// If there is no message.
             pub fn try_recv(&mut self) -> Result<T, $crate::sync::mpsc::error::TryRecvError> {
+                self.end.used();
                 self.inner.try_recv()
             }
 
@@ -80,6 +81,7 @@ macro_rules! receiver {
                 &mut self,
                 cx: &mut ::std::task::Context<'_>,
             ) -> ::std::task::Poll<Option<T>> {
+                self.end.used();
                 self.inner.poll_recv(cx)
             }
 
@@ -92,6 +94,7 @@ macro_rules! receiver {
                 buffer: &mut Vec<T>,
                 limit: usize,
             ) -> ::std::task::Poll<usize> {
+                self.end.used();
                 self.inner.poll_recv_many(cx, buffer, limit)
             }
 
@@ -107,10 +110,11 @@ macro_rules! receiver {
 
             /// Tokio's receiver, for what asks for that one, as streams do. Its waits are not recorded.
             pub fn into_inner(self) -> ::tokio::sync::mpsc::$receiver<T> {
+                self.end.forget();
                 self.inner
             }
 
-            $crate::sync::channel::set_name!();
+            $crate::sync::channel::set_name!(end.channel());
         }
 
         impl<T> ::std::fmt::Debug for $receiver<T> {
@@ -135,7 +139,7 @@ macro_rules! weak_sender {
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($weak), "::upgrade`].")]
             pub fn upgrade(&self) -> Option<$sender<T>> {
                 let inner = self.inner.upgrade()?;
-                Some($sender { inner, channel: self.channel.clone() })
+                Some($sender { inner, end: self.channel.sender() })
             }
 
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($weak), "::strong_count`].")]
@@ -165,7 +169,7 @@ macro_rules! weak_sender {
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::closed`].")]
             #[track_caller]
             pub fn closed(&self) -> impl Future<Output = ()> {
-                self.channel.wait(self.inner.closed(), |()| true)
+                self.end.channel().wait(self.inner.closed(), |()| true)
             }
 
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::is_closed`].")]
@@ -180,7 +184,7 @@ macro_rules! weak_sender {
 
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::downgrade`].")]
             pub fn downgrade(&self) -> $weak<T> {
-                $weak { inner: self.inner.downgrade(), channel: self.channel.clone() }
+                $weak { inner: self.inner.downgrade(), channel: self.end.channel().clone() }
             }
 
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::strong_count`].")]
@@ -193,12 +197,12 @@ macro_rules! weak_sender {
                 self.inner.weak_count()
             }
 
-            $crate::sync::channel::set_name!();
+            $crate::sync::channel::set_name!(end.channel());
         }
 
         impl<T> Clone for $sender<T> {
             fn clone(&self) -> $sender<T> {
-                $sender { inner: self.inner.clone(), channel: self.channel.clone() }
+                $sender { inner: self.inner.clone(), end: self.end.clone() }
             }
         }
 

@@ -6,17 +6,14 @@ use tokio::sync::mpsc;
 
 use super::error::SendError;
 use super::receiver::{receiver, weak_sender};
-use crate::sync::channel::Channel;
+use crate::sync::channel::{Channel, End};
 
 /// See [`tokio::sync::mpsc::unbounded_channel`].
 #[must_use]
 pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    let channel = Channel::new();
-    (
-        UnboundedSender { inner: sender, channel: channel.clone() },
-        UnboundedReceiver { inner: receiver, channel },
-    )
+    let (sends, receives) = Channel::ends();
+    (UnboundedSender { inner: sender, end: sends }, UnboundedReceiver { inner: receiver, end: receives })
 }
 
 receiver!(UnboundedReceiver);
@@ -24,7 +21,7 @@ receiver!(UnboundedReceiver);
 /// [`tokio::sync::mpsc::UnboundedSender`], recorded: the ring says that it waits for the end of the receiver.
 pub struct UnboundedSender<T> {
     inner: mpsc::UnboundedSender<T>,
-    channel: Channel,
+    end: End,
 }
 
 weak_sender!(WeakUnboundedSender, UnboundedSender);
@@ -36,11 +33,13 @@ impl<T> UnboundedSender<T> {
     ///
     /// If the receiver is gone.
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
+        self.end.used();
         self.inner.send(message)
     }
 
     /// Tokio's sender, for what asks for that one. Its waits are not recorded.
     pub fn into_inner(self) -> mpsc::UnboundedSender<T> {
+        self.end.forget();
         self.inner
     }
 }

@@ -1,0 +1,54 @@
+//! Peers: who uses the other side of a channel at which somebody is about to block.
+//!
+//! Nobody holds a channel. But a message comes only from who has a sender, and room only from who has a receiver. An
+//! event of the kind [`KIND_CHANNEL_PEER`](crate::KIND_CHANNEL_PEER), recorded before the `WAIT` at the channel, says
+//! what is known of the other side at that moment:
+//!
+//! ```text
+//!  47 46          32 31                             0
+//! +--+--------------+--------------------------------+
+//! |R | ends         | user                           |   R: the other side receives
+//! +--+--------------+--------------------------------+
+//! ```
+//!
+//! As long as the wait lasts, it stays true of an end that it names: whoever sends or receives ends the wait.
+
+/// Of a peer: the other side receives. Without it, the other side sends.
+pub const PEER_RECEIVES: u64 = 1 << 47;
+/// Of a peer: the first of the 15 bits that say how many ends the other side has.
+pub const PEER_ENDS_SHIFT: u32 = 32;
+/// Of a peer: the most ends that it can tell.
+pub const PEER_ENDS_MAX: u64 = (1 << (47 - PEER_ENDS_SHIFT)) - 1;
+
+/// Packs a peer. `user` is the id of the thread or task that alone has used the only end, as in
+/// [`SlotHeader::tid`](crate::SlotHeader::tid); 0 if there are several ends or users, or none is known.
+pub const fn peer(user: u32, ends: u64, receives: bool) -> u64 {
+    let ends = if ends > PEER_ENDS_MAX { PEER_ENDS_MAX } else { ends };
+    user as u64 | ends << PEER_ENDS_SHIFT | if receives { PEER_RECEIVES } else { 0 }
+}
+
+/// Returns the user of a peer.
+pub const fn peer_user(peer: u64) -> u32 {
+    peer as u32
+}
+
+/// Returns how many ends the other side has.
+pub const fn peer_ends(peer: u64) -> u64 {
+    peer >> PEER_ENDS_SHIFT & PEER_ENDS_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PAYLOAD_MASK;
+
+    #[test]
+    fn a_peer_fits_an_operand_and_is_unpacked_as_it_was_packed() {
+        for (user, ends, receives) in [(u32::MAX, 1, true), (0, PEER_ENDS_MAX, false), (7, 0, true)] {
+            let packed = peer(user, ends, receives);
+            assert_eq!((peer_user(packed), peer_ends(packed)), (user, ends));
+            assert_eq!((packed & PEER_RECEIVES != 0, packed & !PAYLOAD_MASK), (receives, 0));
+        }
+        assert_eq!(peer_ends(peer(1, u64::MAX, false)), PEER_ENDS_MAX);
+    }
+}

@@ -1,0 +1,82 @@
+//! Tasks that nobody can wake.
+//!
+//! # Question
+//!
+//! Which tasks are suspended for good, because nobody has a waker of them?
+//!
+//! # Method
+//!
+//! A task counts the clones of its waker. If there was none when its last poll ended, and nobody has woken it since,
+//! then nobody can: a waker is only made in a poll. So a future of it returned `Pending` and did not keep the waker, or
+//! what kept it was dropped. If others wait for a lock that the task holds, that is proven. Otherwise it is suspected,
+//! from the threshold on, because it may be meant so.
+//!
+//! # Blind spots
+//!
+//! Tasks whose wakes are not counted, and tasks that are a part of another task: what polls these may poll them without
+//! a wake. Who has a handle can still abort the task.
+//!
+//! # Example output
+//!
+//! ```text
+//! proven never-woken: 1 task is suspended, and nobody can wake it, for 41 s
+//!     reader[task 7] holds CACHE, for which others wait, and was last at read server.rs:20, for 41 s
+//! ```
+
+use super::evidence::{Evidence, NeverWoken, SleeperFact};
+use super::finding::{Analysis, Finding};
+use super::kind::{Advice, Confidence, Doubt, Kind};
+use super::task_waits::{suspended, task_of};
+use super::view::View;
+use crate::locks::{LockId, ThreadId};
+use crate::ring::TaskKind;
+
+/// See the file's description.
+pub(super) struct NeverWokenTask;
+
+/// At most this many tasks are listed.
+const LISTED_MAX: usize = 5;
+
+impl Analysis for NeverWokenTask {
+    fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
+        let sleepers: Vec<SleeperFact> =
+            (0..view.now.threads.len()).filter_map(|id| sleeper(view, id)).collect();
+        let (hurting, others): (Vec<_>, Vec<_>) = sleepers.into_iter().partition(|one| one.lock.is_some());
+        for (sleepers, confidence) in [(hurting, Confidence::Proven), (others, Confidence::Suspected)] {
+            found.extend(finding(view, sleepers, confidence));
+        }
+    }
+}
+
+/// A task that nobody can wake. One for whose lock nobody waits has been suspended for the threshold.
+fn sleeper(view: &View<'_>, id: ThreadId) -> Option<SleeperFact> {
+    let thread = &view.now.threads[id];
+    let task = task_of(thread).filter(|task| task.kind == TaskKind::Async && task.outer.is_none())?;
+    if task.wakers != Some(0) {
+        return None;
+    }
+    let suspended = suspended(view, id)?;
+    let is_waited_for = |lock: LockId| view.waits(lock).any(|wait| wait.is_steady && wait.thread != id);
+    let lock = task.holds.iter().map(|hold| hold.lock).find(|&lock| is_waited_for(lock));
+    let is_long = suspended.for_ns.is_some_and(|for_ns| for_ns >= view.threshold_ns);
+    (lock.is_some() || is_long).then_some(SleeperFact { task: id, suspended, lock })
+}
+
+fn finding(view: &View<'_>, mut sleepers: Vec<SleeperFact>, confidence: Confidence) -> Option<Finding> {
+    sleepers.sort_by_key(|one| std::cmp::Reverse(one.suspended.for_ns));
+    let longest = sleepers.first()?.suspended;
+    let since_ns = view.now.now_ns.zip(longest.for_ns).and_then(|(now, for_ns)| now.checked_sub(for_ns));
+    let waiting = sleepers.iter().filter_map(|one| Some(view.waits(one.lock?).count())).sum();
+    let count = sleepers.len();
+    sleepers.truncate(LISTED_MAX);
+    let evidence = Evidence::NeverWoken(NeverWoken { count, waiting, first: sleepers });
+    let mut finding = Finding::new(Kind::NeverWoken, confidence, evidence, Advice::KeepWaker);
+    if confidence == Confidence::Proven {
+        finding.advice.push(Advice::AbortATask);
+    } else {
+        finding.doubts.push(Doubt::MaybeMeant);
+    }
+    finding.threads_hurt = count + waiting;
+    finding.since_ns = since_ns;
+    Some(finding)
+}
