@@ -48,8 +48,8 @@ fn shows_the_functions_in_which_a_task_waits() {
     assert!(lines[..2].iter().all(is_not_polled) && !lines[2..].iter().any(is_not_polled), "{text}");
     // The function, and in it the wait.
     for of in lines.chunks(2) {
-        assert!(of[0].starts_with("    tasks.rs:"), "{text}");
-        assert!(of[1].starts_with("        waits for the lock at tasks.rs:"), "{text}");
+        assert!(of[0].starts_with("    locks.rs:"), "{text}");
+        assert!(of[1].starts_with("        waits for the lock at locks.rs:"), "{text}");
     }
 }
 
@@ -107,8 +107,53 @@ fn says_at_which_await_a_task_holds_a_lock_for_long() {
     let victim = started(plan("lock-over-sleep"));
     let output = read_rip(&["check", "--threshold", "1ms"], &victim.ring_path());
     let text = String::from_utf8(output.stdout).unwrap();
-    let line = text.lines().find(|line| line.starts_with("    meanwhile it is suspended at tasks.rs:"));
+    let line = text.lines().find(|line| line.starts_with("    meanwhile it is suspended at locks.rs:"));
     assert!(line.is_some_and(|line| line.ends_with(", and holds the lock over that await")), "{text}");
+}
+
+#[test]
+fn explains_bugs_that_were_published() {
+    let proven = [
+        ("two-writes", "proven futurelock", "the lock"),
+        ("two-writes-of-async-lock", "proven futurelock", "the lock"),
+        ("two-locks-of-async-lock", "proven futurelock", "the lock"),
+        ("thread-lock-in-two-futures", "proven deadlock", "a lock of threads"),
+        ("lock-of-a-current-thread", "proven deadlock", "a lock of threads"),
+        ("queued-writer", "proven deadlock", "the lock"),
+        ("buffered-permits", "potential deadlock", "permits"),
+    ];
+    for (scenario, found, lock) in proven {
+        finds(scenario, found, |answer| assert_eq!(answer.locks(0), [lock], "{scenario}"));
+    }
+    finds("philosophers", "proven deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["philosopher"; 5]);
+    });
+    finds("joins", "proven deadlock", |answer| assert_eq!(answer.threads(0), ["first", "second"]));
+}
+
+#[test]
+fn suspects_what_has_other_explanations_too() {
+    let suspected = [("pool-of-one", "starved-runtime"), ("forgotten-permits", "long-wait")];
+    for (scenario, kind) in suspected {
+        let victim = started(plan(scenario));
+        let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
+        assert_eq!(answer.findings, [format!("suspected {kind}")], "{scenario}: {answer:#?}");
+    }
+}
+
+#[test]
+fn accuses_nothing_that_looks_like_a_published_bug_and_goes_on() {
+    for round in 0..2 * librip_test_kit::victim::torture() {
+        let mut victim = started(plan("healthy-twins"));
+        for _ in 0..5 {
+            let answer = check(&victim.ring_path(), &["--window", "20ms"]);
+            let is_sure = |found: &String| !found.starts_with("suspected");
+            assert!(!answer.findings.iter().any(is_sure), "{answer:#?}");
+        }
+        victim.kill_after(u64::from(round * 617 % 5000));
+        let answer = check(&victim.wait().ring_path(), &[]);
+        assert!(!answer.findings.iter().any(|found| found.starts_with("proven")), "{answer:#?}");
+    }
 }
 
 #[test]

@@ -455,13 +455,16 @@ impl<'a> WaitsFor<'a> {
         let has_once = of_locks().any(|edge| lock_type(edge) == LockType::Once);
         let has_worker = edges.iter().any(|edge| matches!(edge, WaitEdge::Worker { .. }));
         let is_futurelock = self.is_futurelock(&edges);
-        let tasks = threads.iter().filter(|&&id| self.view.now.threads[id].task.is_some()).count();
+        // A task that waits for itself by blocking its thread: another future of it holds the lock, or its own caller.
+        let task = |id: ThreadId| self.view.now.threads[id].task.as_deref();
+        let is_blocked_task = threads.len() == 1 && task(threads[0]).is_some_and(|task| task.is_polled);
+        let has_suspended = threads.iter().any(|&id| task(id).is_some_and(|task| !task.is_polled));
         let channels = || edges.iter().filter_map(WaitEdge::of_channel);
         let advice = match threads.len() {
             1 if channels().any(|channel| !channel.is_for_room) => Advice::DropOwnSender,
             _ if channels().next().is_some() => Advice::SplitEnds,
             _ if is_futurelock => Advice::PollOrDrop,
-            _ if has_worker => Advice::NoThreadLocksOverAwait,
+            _ if has_worker || is_blocked_task => Advice::NoThreadLocksOverAwait,
             _ if has_queue => Advice::NoNestedReads,
             _ if has_once => Advice::NoWaitsInOnce,
             _ if has_join => Advice::NoLocksInJoin,
@@ -489,7 +492,7 @@ impl<'a> WaitsFor<'a> {
         finding.since_ns = since_ns;
         if level == Confidence::Proven {
             // A task that is suspended can be dropped, and with it its guards. A thread cannot.
-            let can_abort = tasks > 0 && !has_worker;
+            let can_abort = has_suspended && !has_worker;
             finding.advice.push(if can_abort { Advice::AbortATask } else { Advice::EndTheProcess });
         }
         finding

@@ -13,7 +13,8 @@
 //!
 //! # Blind spots
 //!
-//! A lock that another thread releases looks as if it was not released. Locks for which that was seen are left out.
+//! A lock that another thread releases looks as if it was not released. Locks for which that was seen are left out, and
+//! those whose guard can be sent to another thread, or that have several permits.
 //!
 //! # Example output
 //!
@@ -28,7 +29,7 @@ use super::history::{self, is_acquisition};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::view::View;
 use crate::hash::HashSet;
-use crate::locks::{HoldState, LockId, ThreadId};
+use crate::locks::{HoldState, LockId, Ownership, ThreadId};
 
 /// See the file's description.
 pub(super) struct Double;
@@ -39,7 +40,10 @@ impl Analysis for Double {
         let handed_over = view.handed_over();
         let deadlocked = locks_of(found, &[Kind::Deadlock, Kind::Futurelock]);
         let is_fine = |lock: LockId| {
-            model.locks[lock].nature.is_reentrant || handed_over.contains(lock) || deadlocked.contains(&lock)
+            let nature = &model.locks[lock].nature;
+            // A guard that was sent away is no hold of this thread any more. Semaphores have several permits.
+            let is_sent = nature.is_wrapped && nature.ownership == Ownership::Anyone;
+            nature.is_reentrant || is_sent || handed_over.contains(lock) || deadlocked.contains(&lock)
         };
         let mut seen: HashSet<(ThreadId, LockId)> = HashSet::default();
         let mut add = |of: SecondAcquisition| {

@@ -7,7 +7,7 @@ use super::kind::{Advice, Confidence, Doubt, Kind, Premise};
 use super::mentions::Mentions;
 use super::view::View;
 use crate::hash::HashSet;
-use crate::locks::LockId;
+use crate::locks::{LockId, ThreadId};
 
 /// One thing that is wrong.
 #[derive(Clone, Debug)]
@@ -76,4 +76,10 @@ pub enum Limit {
 pub(super) fn locks_of(found: &[Finding], kinds: &[Kind]) -> HashSet<LockId> {
     let of_kind = found.iter().filter(|finding| kinds.contains(&finding.kind));
     of_kind.flat_map(|finding| finding.mentions.locks.iter().copied()).collect()
+}
+
+/// The threads of findings of these kinds.
+pub(super) fn threads_of(found: &[Finding], kinds: &[Kind]) -> HashSet<ThreadId> {
+    let of_kind = found.iter().filter(|finding| kinds.contains(&finding.kind));
+    of_kind.flat_map(|finding| finding.mentions.threads.iter().copied()).collect()
 }

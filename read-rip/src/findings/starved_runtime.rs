@@ -28,7 +28,7 @@
 //! ```
 
 use super::evidence::{BusyRuntime, Evidence, PollFact, ReadyTask, ReadyTasks};
-use super::finding::{Analysis, Finding};
+use super::finding::{Analysis, Finding, threads_of};
 use super::kind::{Advice, Confidence, Kind, Premise};
 use super::task_waits::task_of;
 use super::view::{Length, View};
@@ -59,9 +59,14 @@ impl Analysis for StarvedRuntime {
     fn run(&self, view: &View<'_>, found: &mut Vec<Finding>) {
         let is_polled =
             |id: ThreadId| task_of(&view.now.threads[id]).is_some_and(|task| is_long_poll(view, task));
+        let stuck: HashSet<ThreadId> = threads_of(found, &[Kind::Deadlock, Kind::Futurelock]);
         for ((_, runtime, is_blocking), tasks) in by_runtime(view, is_polled, |id| is_long_ready(view, id)) {
             let workers = if is_blocking { tasks.polled.len() } else { tasks.workers(view) };
             let are_all = is_blocking || runtime.workers > 0 && workers >= runtime.workers as usize;
+            // A poll that waits for ever is part of a deadlock.
+            if !are_all && tasks.polled.iter().all(|task| stuck.contains(task)) {
+                continue;
+            }
             // A call on a pool may take as long as it likes, until others wait for its thread.
             if workers > 0 && (!is_blocking || !tasks.ready.is_empty()) {
                 found.push(finding(view, runtime, is_blocking, are_all, workers, tasks));

@@ -248,6 +248,20 @@ fn short_polls_and_free_workers_starve_nobody() {
 }
 
 #[test]
+fn a_poll_that_is_part_of_a_deadlock_is_reported_once() {
+    // A task blocks its worker for a lock that another future of it holds.
+    let mut scene = Scene::new();
+    let (worker, task, lock) = (scene.thread("worker"), scene.task("stuck"), scene.lock("STD"));
+    scene.polls(worker, task);
+    scene.holds(task, lock);
+    scene.waits(task, lock);
+    let deadlock = one(scene.run(&Deadlock));
+    assert_eq!(deadlock.advice, [Advice::NoThreadLocksOverAwait, Advice::EndTheProcess]);
+    assert_eq!(one(scene.run(&StarvedRuntime)).kind, Kind::LongPoll);
+    assert!(scene.run_after(&StarvedRuntime, vec![deadlock]).is_empty());
+}
+
+#[test]
 fn calls_that_wait_for_a_thread_of_the_pool_are_reported_and_calls_that_run_are_not() {
     let (mut scene, ready) = starved();
     for id in [1, 3, ready] {

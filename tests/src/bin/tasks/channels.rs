@@ -1,0 +1,168 @@
+//! Channels whose other side is stuck, gone, or only slow.
+
+use std::time::Duration;
+
+use librip::sync::Arc;
+use librip_tokio::Task;
+use librip_tokio::sync::{Barrier, Mutex, mpsc, oneshot};
+
+use crate::arrivals::{Arrivals, noting};
+
+/// A task sends while it holds a lock, and the task that receives needs that lock.
+pub(crate) async fn full_channel_and_lock() {
+    let (jobs, mut inbox) = mpsc::channel(1);
+    jobs.set_name("jobs");
+    let lock = Arc::new(Mutex::new(0));
+    lock.set_name("statistics");
+    let [received, full, stuck]: [Arc<Arrivals>; 3] = Default::default();
+    let (held, noted, first) = (lock.clone(), full.clone(), received.clone());
+    Task::new().name("producer").spawn(async move {
+        let _ = jobs.send(1).await;
+        first.wait(1).await;
+        let _guard = held.lock().await;
+        for job in 2.. {
+            let _ = noting(jobs.send(job), &noted).await;
+        }
+    });
+    let noted = stuck.clone();
+    Task::new().name("consumer").spawn(async move {
+        while let Some(job) = inbox.recv().await {
+            received.arrive();
+            // Not before the other one has the lock, and has filled the channel.
+            full.wait(1).await;
+            *noting(lock.lock(), &noted).await += job;
+        }
+    });
+    stuck.wait(1).await;
+}
+
+/// Two tasks send to one another through channels that are full.
+pub(crate) async fn full_both_ways() {
+    let arrivals = Arc::new(Arrivals::default());
+    let ((to_right, mut right), (to_left, mut left)) = (mpsc::channel(1), mpsc::channel(1));
+    to_right.set_name("to the right");
+    to_left.set_name("to the left");
+    let (noted, halfway) = (arrivals.clone(), Arc::new(Barrier::new(2)));
+    let met = halfway.clone();
+    Task::new().name("left").spawn(async move {
+        let _ = to_right.send(0).await;
+        let _ = left.recv().await;
+        met.wait().await;
+        while noting(to_right.send(1), &noted).await.is_ok() {}
+        left.recv().await
+    });
+    let noted = arrivals.clone();
+    Task::new().name("right").spawn(async move {
+        let _ = to_left.send(0).await;
+        let _ = right.recv().await;
+        halfway.wait().await;
+        while noting(to_left.send(1), &noted).await.is_ok() {}
+        right.recv().await
+    });
+    arrivals.wait(2).await;
+}
+
+/// A task collects the results of others, and forgets that it has a sender itself.
+pub(crate) async fn own_sender() {
+    let arrivals = Arc::new(Arrivals::default());
+    let noted = arrivals.clone();
+    Task::new().name("collector").spawn(async move {
+        let (results, mut collected) = mpsc::channel(8);
+        results.set_name("results");
+        for number in 0..4 {
+            let results = results.clone();
+            Task::new().name("worker").spawn(async move { results.send(number).await });
+        }
+        let mut sum = 0;
+        while let Some(number) = collected.recv().await {
+            sum += number;
+            if sum == 6 {
+                noted.arrive();
+            }
+        }
+        sum
+    });
+    arrivals.wait(1).await;
+}
+
+/// The task that receives ends, and what it leaves behind keeps the receiver.
+pub(crate) async fn leaked_receiver() {
+    let arrivals = Arc::new(Arrivals::default());
+    let (jobs, mut inbox) = mpsc::channel(1);
+    jobs.set_name("jobs");
+    let noted = arrivals.clone();
+    Task::new().name("producer").spawn(async move {
+        // One that is received, and one for which there is room.
+        for job in 0..2 {
+            let _ = jobs.send(job).await;
+        }
+        noting(jobs.send(2), &noted).await
+    });
+    let consumer = Task::new().name("consumer").spawn(async move {
+        let _ = inbox.recv().await;
+        inbox
+    });
+    let inbox = consumer.await.expect("no task panics");
+    std::mem::forget(inbox);
+    arrivals.wait(1).await;
+}
+
+/// Channels of healthy programs: idle servers, handles that many share, requests with answers, and full channels that
+/// are emptied.
+pub(crate) async fn healthy_channels() {
+    let arrivals = Arc::new(Arrivals::default());
+    // Two actors that know one another. A handle of each is shared with others too.
+    let ((to_ping, mut ping), (to_pong, mut pong)) = (mpsc::channel(4), mpsc::channel(4));
+    let handles = Arc::new((to_ping, to_pong));
+    let (known, noted) = (handles.clone(), arrivals.clone());
+    Task::new().name("ping").spawn(async move {
+        while let Some(number) = noting(ping.recv(), &noted).await {
+            if number > 0 {
+                let _ = known.1.send(number - 1).await;
+            }
+        }
+    });
+    let (known, noted) = (handles.clone(), arrivals.clone());
+    Task::new().name("pong").spawn(async move {
+        while let Some(number) = noting(pong.recv(), &noted).await {
+            if number > 0 {
+                let _ = known.0.send(number - 1).await;
+            }
+        }
+    });
+    for _ in 0..10 {
+        let known = handles.clone();
+        Task::new().name("client").spawn(async move { known.0.send(3).await }).await.unwrap().unwrap();
+    }
+    // A server that answers requests, and a client that is asleep between two of them.
+    let (requests, mut inbox) = mpsc::channel::<oneshot::Sender<i32>>(1);
+    let noted = arrivals.clone();
+    Task::new().name("server").spawn(async move {
+        while let Some(answer) = noting(inbox.recv(), &noted).await {
+            let _ = answer.send(7);
+        }
+    });
+    let noted = arrivals.clone();
+    Task::new().name("periodic").spawn(async move {
+        loop {
+            let (answer, answered) = oneshot::channel();
+            requests.send(answer).await.unwrap();
+            answered.await.unwrap();
+            noted.arrive();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+    // A producer that is faster than its consumer, which works.
+    let (jobs, mut work) = mpsc::channel(1);
+    Task::new().name("fast").spawn(async move { while jobs.send(1).await.is_ok() {} });
+    let noted = arrivals.clone();
+    Task::new().name("slow").spawn(async move {
+        while work.recv().await.is_some() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            noted.arrive();
+        }
+    });
+    arrivals.wait(100).await;
+    // The state of the program keeps its handles.
+    std::mem::forget(handles);
+}

@@ -1,0 +1,98 @@
+//! Many tasks, workers that are busy, and a program in which all is well.
+
+use std::thread;
+use std::time::Duration;
+
+use librip::sync::Arc;
+use librip_tokio::Task;
+use librip_tokio::sync::Mutex;
+
+use crate::arrivals::{Arrivals, noting};
+use crate::locks::lock_briefly;
+
+/// How many short tasks `many-short` makes, if `TASKS_SHORT` does not say.
+const SHORT: usize = 200_000;
+/// How many living tasks `crowd` makes, if `TASKS_CROWD` does not say. Its test gives the ring fewer slots.
+const CROWD: usize = 100;
+
+/// A number that the environment may change.
+fn number(variable: &str, default: usize) -> usize {
+    std::env::var(variable).map_or(default, |text| text.parse().expect("a number of tasks"))
+}
+
+/// Both workers are in polls that do not return, and three tasks wait for one.
+pub(crate) async fn busy_workers() {
+    let arrivals = Arc::new(Arrivals::default());
+    for _ in 0..2 {
+        let arrivals = arrivals.clone();
+        Task::new().name("blocks").spawn(async move {
+            arrivals.arrive();
+            thread::sleep(Duration::MAX);
+        });
+    }
+    arrivals.wait(2).await;
+    for _ in 0..3 {
+        Task::new().name("victim").spawn(async {});
+    }
+}
+
+/// Tasks that look like trouble and go on: they share locks, poll several futures that want one lock, and give up
+/// waits.
+pub(crate) async fn healthy() {
+    let locks: Arc<[Mutex<i32>; 3]> = Arc::new(std::array::from_fn(|_| Mutex::new(0)));
+    for number in 0..40 {
+        let locks = locks.clone();
+        Task::new().name("worker").spawn(async move {
+            loop {
+                let first = &locks[number % 3];
+                tokio::join!(lock_briefly(first), lock_briefly(first));
+                let dropped = tokio::time::timeout(Duration::from_micros(50), lock_briefly(&locks[2]));
+                let _ = dropped.await;
+                let _guard = locks[0].lock().await;
+                tokio::task::yield_now().await;
+                lock_briefly(&locks[1]).await;
+            }
+        });
+    }
+    for _ in 0..40 {
+        Task::new().name("idle").spawn(std::future::pending::<()>());
+    }
+    while *locks[1].lock().await < 100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Three tasks that live, one of which holds a lock, and many that have ended since they began.
+pub(crate) async fn many_short() {
+    let (lock, arrivals) = (Arc::new(Mutex::new(0)), Arc::new(Arrivals::default()));
+    lock.set_name("kept");
+    let (kept, noted) = (lock.clone(), arrivals.clone());
+    Task::new().name("keeper").spawn(async move {
+        let _guard = kept.lock().await;
+        noting(std::future::pending::<()>(), &noted).await;
+    });
+    arrivals.wait(1).await;
+    for _ in 0..2 {
+        let (lock, arrivals) = (lock.clone(), arrivals.clone());
+        Task::new().name("waiter").spawn(async move { noting(lock_briefly(&lock), &arrivals).await });
+    }
+    arrivals.wait(3).await;
+    for _ in 0..number("TASKS_SHORT", SHORT) / 100 {
+        let batch: Vec<_> = (0..100).map(|_| librip_tokio::spawn(tokio::task::yield_now())).collect();
+        for task in batch {
+            task.await.expect("no task panics");
+        }
+    }
+}
+
+/// More living tasks than slots.
+pub(crate) async fn crowd() {
+    let (arrivals, tasks) = (Arc::new(Arrivals::default()), number("TASKS_CROWD", CROWD));
+    for _ in 0..tasks {
+        let arrivals = arrivals.clone();
+        Task::new().name("one of many").spawn(async move {
+            noting(std::future::pending::<()>(), &arrivals).await;
+        });
+    }
+    arrivals.wait(tasks).await;
+}

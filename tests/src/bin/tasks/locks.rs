@@ -1,0 +1,113 @@
+//! Locks over awaits: who holds them, and who cannot go on.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::time::Duration;
+
+use librip::sync::{Arc, PoisonError};
+use librip_tokio::Task;
+use librip_tokio::sync::{Barrier, Mutex, Notify};
+
+use crate::arrivals::{Arrivals, Moves, noting};
+
+#[librip::traced]
+pub(crate) async fn lock_briefly(lock: &Mutex<i32>) {
+    *lock.lock().await += 1;
+}
+
+/// The program of Oxide's RFD 609: a task waits for a lock that another future of its own is next to get, and does not
+/// poll that future any more.
+pub(crate) async fn futurelock() {
+    let lock = Arc::new(Mutex::new(0));
+    lock.set_name("the lock");
+    let polls: [Arc<Arrivals>; 2] = Default::default();
+    let timeout = Arc::new(tokio::sync::Notify::new());
+    let guard = lock.lock().await;
+    let (of_task, noted, elapsed) = (lock.clone(), polls.clone(), timeout.clone());
+    Task::new().name("stuck").spawn(async move {
+        let mut first = pin!(noting(lock_briefly(&of_task), &noted[0]));
+        tokio::select! {
+            biased;
+            () = &mut first => {}
+            () = elapsed.notified() => noting(lock_briefly(&of_task), &noted[1]).await,
+        }
+    });
+    polls[0].wait(1).await;
+    timeout.notify_one();
+    polls[1].wait(1).await;
+    drop(guard);
+    // Tokio wakes the task, because the first future is next. The task polls the second one.
+    polls[1].wait(2).await;
+}
+
+/// Two tasks take two locks in opposite orders.
+pub(crate) async fn opposite_orders() {
+    let locks = [Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0))];
+    locks[0].set_name("savings");
+    locks[1].set_name("current account");
+    let (halfway, arrivals) = (Arc::new(Barrier::new(2)), Arc::new(Arrivals::default()));
+    for (name, first) in [("saver", 0), ("spender", 1)] {
+        let (first, second) = (locks[first].clone(), locks[1 - first].clone());
+        let (halfway, arrivals) = (halfway.clone(), arrivals.clone());
+        Task::new().name(name).spawn(async move {
+            let _first = first.lock().await;
+            halfway.wait().await;
+            let _second = noting(second.lock(), &arrivals).await;
+        });
+    }
+    arrivals.wait(2).await;
+}
+
+/// A task holds a lock of threads while it is suspended, and both workers wait for that lock.
+pub(crate) async fn thread_lock_over_await() {
+    let lock = Arc::new(librip::sync::Mutex::new(0));
+    lock.set_name("a lock of threads");
+    let (resume, arrivals) = (Arc::new(Notify::new()), Arc::new(Arrivals::default()));
+    let (held, resumed, noted) = (lock.clone(), resume.clone(), arrivals.clone());
+    let holder = async move {
+        let _guard = held.lock().unwrap_or_else(PoisonError::into_inner);
+        noting(resumed.notified(), &noted).await;
+    };
+    // Guards of `parking_lot` are `Send`, if the program wants it.
+    Task::new().name("holder").spawn(Moves(holder));
+    arrivals.wait(1).await;
+    for _ in 0..2 {
+        let (lock, arrivals) = (lock.clone(), arrivals.clone());
+        Task::new().name("blocks").spawn(async move {
+            arrivals.arrive();
+            *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        });
+    }
+    arrivals.wait(3).await;
+    resume.notify_one();
+}
+
+/// A task awaits a future that keeps no waker, and holds a lock.
+pub(crate) async fn lost_waker() {
+    let (lock, arrivals) = (Arc::new(Mutex::new(0)), Arc::new(Arrivals::default()));
+    lock.set_name("the lock");
+    let (held, noted) = (lock.clone(), arrivals.clone());
+    Task::new().name("sleeper").spawn(async move {
+        let _guard = held.lock().await;
+        noting(poll_fn(|_| std::task::Poll::<()>::Pending), &noted).await;
+    });
+    arrivals.wait(1).await;
+    let noted = arrivals.clone();
+    Task::new().name("waiter").spawn(async move { noting(lock_briefly(&lock), &noted).await });
+    arrivals.wait(2).await;
+}
+
+/// A task holds a lock while it sleeps, and another one waits for the lock.
+pub(crate) async fn lock_over_sleep() {
+    let (lock, arrivals) = (Arc::new(Mutex::new(0)), Arc::new(Arrivals::default()));
+    lock.set_name("the lock");
+    let (held, noted) = (lock.clone(), arrivals.clone());
+    Task::new().name("sleeper").spawn(async move {
+        let _guard = held.lock().await;
+        noting(librip::task::at(tokio::time::sleep(Duration::MAX)), &noted).await;
+    });
+    arrivals.wait(1).await;
+    let noted = arrivals.clone();
+    Task::new().name("waiter").spawn(async move { noting(lock_briefly(&lock), &noted).await });
+    arrivals.wait(2).await;
+}

@@ -1,0 +1,72 @@
+//! Small async programs with bugs, or that only seem to have them. `verdicts` runs `read-rip` on them.
+//!
+//! ```text
+//! tasks NAME
+//! ```
+//!
+//! Each reaches its state, prints `ready`, and stays there until it is killed. It judges nothing.
+
+#![allow(unsafe_code, reason = "tokio moves only what is `Send`, which a guard of a lock of threads is not")]
+
+mod arrivals;
+mod channels;
+mod crowds;
+mod locks;
+mod published;
+
+use std::io::Write;
+use std::pin::Pin;
+use std::thread;
+use std::time::Duration;
+
+type Scenario = (&'static str, fn() -> Pin<Box<dyn Future<Output = ()>>>);
+
+const SCENARIOS: &[Scenario] = &[
+    ("futurelock", || Box::pin(locks::futurelock())),
+    ("opposite-orders", || Box::pin(locks::opposite_orders())),
+    ("thread-lock-over-await", || Box::pin(locks::thread_lock_over_await())),
+    ("busy-workers", || Box::pin(crowds::busy_workers())),
+    ("full-channel-and-lock", || Box::pin(channels::full_channel_and_lock())),
+    ("full-both-ways", || Box::pin(channels::full_both_ways())),
+    ("own-sender", || Box::pin(channels::own_sender())),
+    ("leaked-receiver", || Box::pin(channels::leaked_receiver())),
+    ("lost-waker", || Box::pin(locks::lost_waker())),
+    ("lock-over-sleep", || Box::pin(locks::lock_over_sleep())),
+    ("two-writes", || Box::pin(published::two_writes())),
+    ("two-writes-of-async-lock", || Box::pin(published::two_writes_of_async_lock())),
+    ("two-locks-of-async-lock", || Box::pin(published::two_locks_of_async_lock())),
+    ("thread-lock-in-two-futures", || Box::pin(published::thread_lock_in_two_futures())),
+    ("buffered-permits", || Box::pin(published::buffered_permits())),
+    ("philosophers", || Box::pin(published::philosophers())),
+    ("queued-writer", || Box::pin(published::queued_writer())),
+    ("lock-of-a-current-thread", || Box::pin(published::lock_of_a_current_thread())),
+    ("joins", || Box::pin(published::joins())),
+    ("pool-of-one", || Box::pin(published::pool_of_one())),
+    ("forgotten-permits", || Box::pin(published::forgotten_permits())),
+    ("healthy-twins", || Box::pin(published::healthy_twins())),
+    ("healthy-channels", || Box::pin(channels::healthy_channels())),
+    ("healthy", || Box::pin(crowds::healthy())),
+    ("many-short", || Box::pin(crowds::many_short())),
+    ("crowd", || Box::pin(crowds::crowd())),
+];
+
+fn main() {
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    let Some((_, scenario)) = SCENARIOS.iter().find(|(name, _)| *name == wanted) else {
+        eprintln!("no such scenario: {wanted}");
+        std::process::exit(2);
+    };
+    librip::init().expect("the test gives a directory for the ring");
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = librip_tokio::watch(&mut builder).worker_threads(2).enable_time().build();
+    let runtime = runtime.expect("two threads can be started");
+    // Not as a task: a task of the main thread would be in every result.
+    runtime.block_on(scenario());
+    say_ready();
+    thread::sleep(Duration::MAX);
+}
+
+fn say_ready() {
+    println!("ready");
+    std::io::stdout().flush().expect("the test reads the output");
+}
