@@ -82,6 +82,24 @@ fn explains_channels_that_are_full_while_the_other_side_is_stuck() {
 }
 
 #[test]
+fn draws_the_circle_that_goes_through_a_channel() {
+    let mut victim = started(plan("full-channel-and-lock"));
+    victim.kill();
+    let output = read_rip(&["export", "-f", "dot"], &victim.wait().ring_path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut edges: Vec<(&str, &str)> = Vec::new();
+    for line in text.lines().filter(|line| line.contains(" -> ")) {
+        let (from, rest) = line.trim().split_once(" -> ").unwrap();
+        edges.push((from, rest.split_once(' ').unwrap().0));
+    }
+    let mut at = edges[0].0;
+    for _ in 0..4 {
+        at = edges.iter().find(|(from, _)| *from == at).unwrap().1;
+    }
+    assert_eq!((at, edges.len()), (edges[0].0, 4), "two tasks, a lock and a channel: {text}");
+}
+
+#[test]
 fn suspects_a_task_that_waits_for_messages_and_has_the_only_sender() {
     finds("own-sender", "suspected deadlock", |answer| {
         assert_eq!((answer.threads(0), answer.locks(0)), (vec!["collector".into()], vec!["results".into()]));
@@ -215,7 +233,8 @@ fn a_kill_at_any_moment_leaves_sound_tasks_and_no_proof_of_trouble() {
 
 #[test]
 fn many_short_tasks_lose_nothing_of_those_that_live() {
-    let victim = started(plan("many-short").env("RIP_SLOTS", "2048"));
+    let tasks = (200_000 * librip_test_kit::victim::torture()).to_string();
+    let victim = started(plan("many-short").env("RIP_SLOTS", "2048").env("TASKS_SHORT", &tasks));
     let text = String::from_utf8(read_rip(&["tasks", "-t"], &victim.ring_path()).stdout).unwrap();
     let of = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
     assert_eq!((of("keeper[task"), of("waiter[task")), (1, 2), "{text}");
@@ -227,7 +246,7 @@ fn many_short_tasks_lose_nothing_of_those_that_live() {
 
 #[test]
 fn tasks_without_a_slot_are_counted_and_threads_keep_theirs() {
-    let victim = started(plan("crowd").env("RIP_SLOTS", "32"));
+    let victim = started(plan("crowd").env("RIP_SLOTS", "32").env("TASKS_CROWD", "100"));
     let output = read_rip(&["tasks", "--json"], &victim.ring_path());
     let text = String::from_utf8(output.stdout).unwrap();
     let recorded = text.matches("\"name\":\"one of many\"").count();

@@ -1,13 +1,14 @@
 //! Who waits for whom now, as a graph: what is drawn of it is up to others.
 //!
-//! A thread leads to the lock that it waits for, and a lock to the thread that holds it. So a deadlock is a circle.
+//! A thread leads to the lock that it waits for, and a lock to the thread that holds it. So a deadlock is a circle. A
+//! channel leads to the one that alone can end the wait there, if that is known.
 //! Threads that wait for one lock at one place, and that nobody waits for, are one node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::locations::LocationId;
-use crate::locks::{LockId, LockModel, ThreadId, Wait};
-use crate::report::{LockNames, counted};
+use crate::locks::{LockId, LockModel, ThreadId, ThreadLocks, Wait};
+use crate::report::LockNames;
 use crate::threads::ThreadState;
 
 /// What a node stands for.
@@ -29,7 +30,7 @@ impl Node {
             &Node::Thread(thread) => names.thread(thread),
             Node::Waiting(threads) => match threads[..] {
                 [one] => names.thread(one),
-                _ => counted(threads.len() as u64, "thread"),
+                _ => names.members(threads, threads.len()),
             },
         }
     }
@@ -47,6 +48,8 @@ pub enum EdgeKind {
     Waits,
     /// A lock is held by a thread.
     Held,
+    /// A channel has one end on the side that can end the waits there, and only this thread has used it.
+    Uses,
     /// A thread waits for the end of another one.
     Joins,
 }
@@ -69,7 +72,7 @@ pub struct Edge {
 pub struct WaitGraph {
     /// First the locks, then the threads that others wait for, then all others.
     pub nodes: Vec<Node>,
-    /// Waits, then holds, then waits for the ends of threads.
+    /// Waits, then holds, then who uses channels, then waits for the ends of threads.
     pub edges: Vec<Edge>,
 }
 
@@ -88,6 +91,7 @@ impl WaitGraph {
             .flat_map(|&lock| &model.locks[lock].holders)
             .map(|hold| hold.thread)
             .chain(present().filter_map(|(_, thread)| Some(thread.join.as_ref()?.joined)))
+            .chain(present().filter_map(|(_, thread)| only_peer(thread)))
             .collect();
         let mut graph = WaitGraph::default();
         let locks = graph.add_all(&wanted, Node::Lock);
@@ -109,6 +113,11 @@ impl WaitGraph {
             for hold in &model.locks[lock].holders {
                 graph.edge(locks[&lock], threads[&hold.thread], EdgeKind::Held, hold.location);
             }
+        }
+        let peers: BTreeSet<(LockId, ThreadId)> =
+            present().filter_map(|(id, thread)| Some((wait_of(id)?.lock, only_peer(thread)?))).collect();
+        for (channel, peer) in peers {
+            graph.edge(locks[&channel], threads[&peer], EdgeKind::Uses, None);
         }
         let mut joins: BTreeMap<(ThreadId, LocationId), Vec<ThreadId>> = BTreeMap::new();
         for (id, thread) in present() {
@@ -155,4 +164,12 @@ impl WaitGraph {
             .filter_map(|edge| Some(Edge { from: index[edge.from]?, to: index[edge.to]?, ..*edge }))
             .collect();
     }
+}
+
+/// Who alone can end the wait of a thread or task at a channel, if nothing else can.
+fn only_peer(thread: &ThreadLocks) -> Option<ThreadId> {
+    let has_others = thread.task.as_deref().is_some_and(|task| !task.has_no_other_wakers());
+    let sleep = thread.sleep.as_deref().filter(|sleep| !sleep.is_timed && !has_others)?;
+    let is_known = thread.wait.is_none() && (thread.task.is_some() || !sleep.is_of_future);
+    thread.peer.filter(|_| is_known)?.present
 }

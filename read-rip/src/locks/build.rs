@@ -12,8 +12,10 @@ use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::merge;
 use super::replay::{Scratch, replay};
-use super::task_facts::{find_pollers, main_wait, task_facts};
-use super::{Hold, HoldState, Join, LockIncident, LockModel, Peer, StepKind, ThreadId, ThreadLocks, Wait};
+use super::task_facts::{find_pollers, main_wait, main_wait_for, task_facts};
+use super::{
+    Hold, HoldState, Join, LockIncident, LockModel, Peer, StepKind, TaskFacts, ThreadId, ThreadLocks, Wait,
+};
 use crate::events;
 use crate::hash::HashMap;
 use crate::locations::{Horizon, Limits, LocationId, Locations};
@@ -137,6 +139,19 @@ fn build_of(input: &Input<'_>, mut history: History, locations: &mut Locations<'
     model
 }
 
+/// A task that waits for one lock in several futures is one of the lock's waiters: with the wait that was polled last.
+fn count_once(facts: &TaskFacts, id: ThreadId, ledger: &mut Ledger<'_>) {
+    for wait in facts.waits.iter().filter(|wait| wait.is_for_lock) {
+        let waiters = &mut ledger.locks[wait.wait.lock].waiters;
+        // A thread's waits are the last ones of the list.
+        let own = waiters.iter().rposition(|waiter| waiter.thread != id).map_or(0, |other| other + 1);
+        if waiters.len() > own + 1 {
+            waiters.truncate(own);
+            waiters.extend(main_wait_for(facts, Some(wait.wait.lock)));
+        }
+    }
+}
+
 /// Finds who uses the other sides of the channels at which threads and tasks wait.
 fn find_peers(threads: &mut [ThreadLocks]) {
     let has_peer = |thread: &ThreadLocks| thread.peer.is_some_and(|peer| peer.user.is_some());
@@ -238,6 +253,7 @@ fn one_thread<'a>(
         task_facts(slot, id, &entries, steadiness, marks, |ticks| ledger.time_ns(slot, ticks))
     {
         own.wait = main_wait(&facts).or(own.wait);
+        count_once(&facts, id, ledger);
         own.task = Some(Box::new(facts));
     }
     let history = replay(slot, steadiness.before.as_ref(), id, marks, ledger, scratch);

@@ -3,7 +3,7 @@
 
 use super::entry::{Entry, Steadiness, is_wait};
 use super::marks::Marks;
-use super::{HoldState, TaskFacts, TaskFuture, TaskHold, TaskWait, ThreadId, ThreadLocks, Wait};
+use super::{HoldState, LockId, TaskFacts, TaskFuture, TaskHold, TaskWait, ThreadId, ThreadLocks, Wait};
 use crate::hash::HashMap;
 use crate::ring::{HeldState, Slot, TaskState, task_number};
 
@@ -75,7 +75,13 @@ fn add_entry(facts: &mut TaskFacts, state: &TaskState, entry: &Entry<'_>, id: Th
 
 /// The wait for a lock that stands for a task: one of a future that was polled last, if there is any.
 pub(super) fn main_wait(facts: &TaskFacts) -> Option<Wait> {
-    let of_locks = || facts.waits.iter().filter(|wait| wait.is_for_lock);
+    main_wait_for(facts, None)
+}
+
+/// The same of its waits for one lock, if one is given.
+pub(super) fn main_wait_for(facts: &TaskFacts, lock: Option<LockId>) -> Option<Wait> {
+    let is_wanted = |wait: &&TaskWait| wait.is_for_lock && lock.is_none_or(|lock| wait.wait.lock == lock);
+    let of_locks = || facts.waits.iter().filter(is_wanted);
     let polled = of_locks().rfind(|wait| wait.is_polled != Some(false));
     polled.or(of_locks().next_back()).map(|wait| wait.wait)
 }

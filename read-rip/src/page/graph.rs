@@ -154,6 +154,7 @@ fn sentence(edge: &Edge, labels: &[Label], names: &LockNames<'_>) -> String {
     match edge.kind {
         EdgeKind::Waits => format!("{from}: waiting for {to}{}", at("at")),
         EdgeKind::Held => format!("{from}: held by {to}{}", at("acquired at")),
+        EdgeKind::Uses => format!("{from}: its other side is with {to}"),
         EdgeKind::Joins => format!("{from}: waiting for the end of {to}{}", at("at")),
     }
 }
@@ -176,6 +177,7 @@ fn svg(graph: &WaitGraph, labels: &[Label], layout: &Layout, names: &LockNames<'
         let class = match edge.kind {
             EdgeKind::Waits => "waits",
             EdgeKind::Held => "held",
+            EdgeKind::Uses => "uses",
             EdgeKind::Joins => "joins",
         };
         let circle = if is_circle { " circle" } else { "" };

@@ -285,9 +285,20 @@ impl<'a> LockNames<'a> {
             &[one] => self.thread(one),
             _ if is_verbose => {
                 let names: Vec<String> = threads.iter().map(|&id| self.thread(id)).collect();
-                format!("{} ({})", counted(threads.len() as u64, "thread"), names.join(", "))
+                format!("{} ({})", self.members(threads, threads.len()), names.join(", "))
             }
-            _ => counted(threads.len() as u64, "thread"),
+            _ => self.members(threads, threads.len()),
+        }
+    }
+
+    /// `2 threads`, `2 tasks`, or `1 task and 1 thread`. `all` is how many there are, of which these are known.
+    pub(crate) fn members(&self, known: &[ThreadId], all: usize) -> String {
+        let tasks = known.iter().filter(|&&id| self.model.threads[id].task.is_some()).count();
+        let others = all.saturating_sub(tasks);
+        match (tasks, others) {
+            (0, _) => counted(all as u64, "thread"),
+            (_, 0) => counted(tasks as u64, "task"),
+            _ => format!("{} and {}", counted(tasks as u64, "task"), counted(others as u64, "thread")),
         }
     }
 }

@@ -115,6 +115,12 @@ fn a_futurelock_of_a_dead_process_is_proven() {
 }
 
 #[test]
+fn a_task_that_waits_for_one_lock_in_two_futures_is_one_waiter() {
+    let text = run(&["locks"], &futurelock()).stdout;
+    assert!(text.contains("\n  2 tasks wait at save::? save.rs:8<0x1100>, the longest for "), "{text}");
+}
+
+#[test]
 fn a_futurelock_is_not_proven_if_somebody_else_may_wake_the_task() {
     let mut ring = futurelock();
     ring.slots[1].task.as_mut().unwrap().wakers = Some(3);

@@ -47,15 +47,9 @@ impl<'a> Words<'a> {
         self.names.thread(thread)
     }
 
-    /// `2 threads`, `2 tasks`, or `1 task and 1 thread`. `all` is how many there are, of which these are known.
+    /// How many threads and tasks these are: see [`LockNames::members`].
     pub(super) fn members(&self, known: &[ThreadId], all: usize) -> String {
-        let tasks = known.iter().filter(|&&id| self.names.model.threads[id].task.is_some()).count();
-        let others = all.saturating_sub(tasks);
-        match (tasks, others) {
-            (0, _) => counted(all as u64, "thread"),
-            (_, 0) => counted(tasks as u64, "task"),
-            _ => format!("{} and {}", counted(tasks as u64, "task"), counted(others as u64, "thread")),
-        }
+        self.names.members(known, all)
     }
 
     pub(super) fn location(&self, location: LocationId) -> String {

@@ -10,14 +10,10 @@ use librip_tokio::sync::Mutex;
 use crate::arrivals::{Arrivals, noting};
 use crate::locks::lock_briefly;
 
-/// How many short tasks `many-short` makes, if `TASKS_SHORT` does not say.
-const SHORT: usize = 200_000;
-/// How many living tasks `crowd` makes, if `TASKS_CROWD` does not say. Its test gives the ring fewer slots.
-const CROWD: usize = 100;
-
-/// A number that the environment may change.
-fn number(variable: &str, default: usize) -> usize {
-    std::env::var(variable).map_or(default, |text| text.parse().expect("a number of tasks"))
+/// A number of tasks that the environment says.
+fn number(variable: &str) -> usize {
+    let text = std::env::var(variable).unwrap_or_else(|_| panic!("{variable} says how many tasks"));
+    text.parse().expect("a number of tasks")
 }
 
 /// Both workers are in polls that do not return, and three tasks wait for one.
@@ -77,7 +73,7 @@ pub(crate) async fn many_short() {
         Task::new().name("waiter").spawn(async move { noting(lock_briefly(&lock), &arrivals).await });
     }
     arrivals.wait(3).await;
-    for _ in 0..number("TASKS_SHORT", SHORT) / 100 {
+    for _ in 0..number("TASKS_SHORT") / 100 {
         let batch: Vec<_> = (0..100).map(|_| librip_tokio::spawn(tokio::task::yield_now())).collect();
         for task in batch {
             task.await.expect("no task panics");
@@ -85,9 +81,9 @@ pub(crate) async fn many_short() {
     }
 }
 
-/// More living tasks than slots.
+/// Living tasks, `TASKS_CROWD` of them.
 pub(crate) async fn crowd() {
-    let (arrivals, tasks) = (Arc::new(Arrivals::default()), number("TASKS_CROWD", CROWD));
+    let (arrivals, tasks) = (Arc::new(Arrivals::default()), number("TASKS_CROWD"));
     for _ in 0..tasks {
         let arrivals = arrivals.clone();
         Task::new().name("one of many").spawn(async move {
