@@ -1,7 +1,10 @@
 //! Verdicts on async tasks, of a living process and of one that was killed.
 
+use std::path::Path;
+use std::time::Instant;
+
 use librip_test_kit::oracle::State;
-use librip_test_kit::victim::{Plan, Victim};
+use librip_test_kit::victim::{DEADLINE, Plan, Victim};
 
 use super::ask::{Answer, check, read_rip};
 
@@ -258,4 +261,23 @@ fn tasks_without_a_slot_are_counted_and_threads_keep_theirs() {
     let ring = victim.ring_now(&victim.ring_path()).unwrap();
     let main = ring.slots.iter().find(|slot| slot.tid == victim.pid());
     assert!(main.is_none_or(|slot| slot.state == State::Live));
+}
+
+#[test]
+fn says_of_an_unprepared_executor_what_its_workers_do_and_that_its_tasks_are_not_seen() {
+    let victim = started(Plan::new(env!("CARGO_BIN_EXE_executor"), &[]));
+    let pid = victim.pid().to_string();
+    // A worker may not have come to where it waits yet.
+    let start = Instant::now();
+    let (text, remarks) = loop {
+        let output = read_rip(&[], Path::new(&pid));
+        let [text, remarks] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        if text.matches("tokio worker").count() > 0 && text.contains("std::sync::Mutex") {
+            break (text, remarks);
+        }
+        assert!(start.elapsed() < DEADLINE, "{text}{remarks}");
+    };
+    assert!(text.contains("1 thread at") && text.contains("waiting to be woken (tokio block_on)"), "{text}");
+    let expected = "3 threads run async tasks (tokio), and nothing has recorded which: ";
+    assert!(remarks.contains(expected) && remarks.contains("librip_tokio::spawn"), "{remarks}");
 }

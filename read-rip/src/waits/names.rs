@@ -322,6 +322,13 @@ const PURPOSES: &[Purpose] = &[
         &["crossbeam_channel::*recv*", "crossbeam_channel::*send*", "crossbeam_channel::*select*"],
     ),
     (&[Role::Park], "std::thread::park", Role::Park, &["std::thread::*park*", "std::sys::*park*"]),
+    // A thread that polls one future: `block_on` of a runtime with workers of its own, `blocking_recv` and its like.
+    (
+        &[Role::Condition, Role::Park, Role::Idle],
+        "tokio block_on",
+        Role::Park,
+        &["tokio::runtime::park::CachedParkThread::*"],
+    ),
     (&[Role::Condition, Role::Park, Role::Idle], "tokio worker", Role::Idle, &["tokio::runtime::*park*"]),
     (&[Role::Condition, Role::Idle], "rayon worker", Role::Idle, &["rayon_core::sleep::*"]),
     // C++
@@ -412,6 +419,29 @@ mod tests {
             &["std::sys::sync::once::futex::Once::call", "std::sync::once_lock::OnceLock<T>::initialize"],
             "std::sync::OnceLock",
             Role::Initialisation,
+        ),
+        (
+            &[
+                "std::sys::sync::condvar::futex::Condvar::wait",
+                "std::sync::poison::condvar::Condvar::wait",
+                "tokio::runtime::park::Inner::park",
+                "tokio::runtime::park::CachedParkThread::park::{{closure}}",
+                "std::thread::local::LocalKey<T>::try_with",
+                "user",
+            ],
+            "tokio block_on",
+            Role::Park,
+        ),
+        (
+            &[
+                "std::sys::sync::condvar::futex::Condvar::wait",
+                "std::sync::poison::condvar::Condvar::wait",
+                "tokio::runtime::scheduler::multi_thread::park::Inner::park_condvar",
+                "tokio::runtime::scheduler::multi_thread::park::Parker::park",
+                "tokio::runtime::scheduler::multi_thread::worker::Context::park_internal",
+            ],
+            "tokio worker",
+            Role::Idle,
         ),
         (
             &[
