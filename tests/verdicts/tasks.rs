@@ -117,8 +117,8 @@ fn suspects_a_full_channel_whose_receiver_is_left_over() {
 }
 
 #[test]
-fn proves_that_nobody_can_wake_a_task_whose_lock_others_need() {
-    finds("lost-waker", "proven never-woken", |answer| {
+fn suspects_a_task_that_nobody_can_wake_and_whose_lock_others_need() {
+    finds("lost-waker", "suspected never-woken", |answer| {
         assert_eq!((answer.threads(0), answer.locks(0)), (vec!["sleeper".into()], vec!["the lock".into()]));
     });
 }

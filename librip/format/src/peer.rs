@@ -11,7 +11,8 @@
 //! +--+--------------+--------------------------------+
 //! ```
 //!
-//! As long as the wait lasts, it stays true of an end that it names: whoever sends or receives ends the wait.
+//! It is what was known at that moment. Each use of the other side ends a wait, the first one at the channel. So as
+//! long as the last wait that began there lasts, nobody has used the other side since.
 
 /// Of a peer: the other side receives. Without it, the other side sends.
 pub const PEER_RECEIVES: u64 = 1 << 47;
@@ -22,7 +23,7 @@ pub const PEER_ENDS_MAX: u64 = (1 << (47 - PEER_ENDS_SHIFT)) - 1;
 
 /// Packs a peer. `user` is the id of the thread or task that alone has used the only end, as in
 /// [`SlotHeader::tid`](crate::SlotHeader::tid); 0 if there are several ends or users, or none is known.
-pub const fn peer(user: u32, ends: u64, receives: bool) -> u64 {
+pub const fn pack_peer(user: u32, ends: u64, receives: bool) -> u64 {
     let ends = if ends > PEER_ENDS_MAX { PEER_ENDS_MAX } else { ends };
     user as u64 | ends << PEER_ENDS_SHIFT | if receives { PEER_RECEIVES } else { 0 }
 }
@@ -45,10 +46,10 @@ mod tests {
     #[test]
     fn a_peer_fits_an_operand_and_is_unpacked_as_it_was_packed() {
         for (user, ends, receives) in [(u32::MAX, 1, true), (0, PEER_ENDS_MAX, false), (7, 0, true)] {
-            let packed = peer(user, ends, receives);
+            let packed = pack_peer(user, ends, receives);
             assert_eq!((peer_user(packed), peer_ends(packed)), (user, ends));
             assert_eq!((packed & PEER_RECEIVES != 0, packed & !PAYLOAD_MASK), (receives, 0));
         }
-        assert_eq!(peer_ends(peer(1, u64::MAX, false)), PEER_ENDS_MAX);
+        assert_eq!(peer_ends(pack_peer(1, u64::MAX, false)), PEER_ENDS_MAX);
     }
 }

@@ -22,7 +22,7 @@
 //! | [`KIND_EVENT`] | (time,) (values,) shape | the program records values: the label is their format |
 //! | [`KIND_SPAN_BEGIN`] | (time,) (values,) shape | a span begins: the label is its name, a zero byte, and a format |
 //! | [`KIND_SPAN_END`] | time, since | a span has ended: the label is its name |
-//! | [`KIND_CHANNEL_PEER`] | (place,) lock, peer | a `WAIT` at this channel follows: the [other side](crate::peer) of it |
+//! | [`KIND_CHANNEL_PEER`] | (place,) lock, peer | the thread is about to wait at this channel for this [peer](mod@crate::peer) |
 //! | [`KIND_TASK`] | | no event has it: the module has [tasks](crate::task) |
 //!
 //! The place is [`OPERAND_CALLER`] or [`OPERAND_LOCATION`]: it says where the program called the function that records.
@@ -214,7 +214,7 @@ pub const OPERAND_STACK: u8 = 9;
 /// [`Site::operand_types`]: the shape of an [event with values](crate::event), in one word. It says how many words
 /// before it belong to the event.
 pub const OPERAND_SHAPE: u8 = 10;
-/// [`Site::operand_types`]: a [peer](crate::peer), in one word.
+/// [`Site::operand_types`]: a [peer](mod@crate::peer), in one word.
 pub const OPERAND_PEER: u8 = 11;
 
 /// Returns how many operand words an operand of this `OPERAND_*` type takes; `None` for a type that this version does

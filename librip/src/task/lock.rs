@@ -246,15 +246,15 @@ pub struct Peer {
 /// Records who uses the other side of a channel. It belongs before the wait at the channel: a future that
 /// [`wait`] polls calls it when it returns `Pending` for the first time.
 pub fn note_peer(at: &'static Location<'static>, channel: u64, peer: Peer) {
-    let packed = librip_format::peer(peer.user, u64::from(peer.ends), peer.receives);
+    let packed = librip_format::pack_peer(peer.user, u64::from(peer.ends), peer.receives);
     lock::future::note_peer::<MESSAGE>(at, channel, packed);
 }
 
-/// The number by which the ring knows the task that the calling thread polls, or the thread itself; 0 if neither is
-/// recorded.
+/// The number by which the ring knows the task that the calling thread polls, or the thread itself; 0 if neither has
+/// recorded anything.
 pub fn user() -> u32 {
     // ORDERING: relaxed: the owner of a slot has written it before its first mark.
-    Slot::current().map_or(0, |slot| slot.header().tid.load(Relaxed))
+    Slot::existing().map_or(0, |slot| slot.header().tid.load(Relaxed))
 }
 
 /// Records the wait of a future at a barrier, a round of which takes so many.

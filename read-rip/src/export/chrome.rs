@@ -113,7 +113,7 @@ pub fn chrome(
     for (id, timeline) in threads {
         let thread = &names.model.threads[*id];
         let track = (thread.pid.into(), thread.tid.into());
-        writer.name("thread_name", track.0, track.1, &printable(&thread.name))?;
+        writer.name("thread_name", track.0, track.1, &names.track(*id))?;
         for (slice, is_nested) in timeline.slices.iter().zip(timeline.nested()) {
             writer.slice(slice, is_nested, track, names)?;
         }

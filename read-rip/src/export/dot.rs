@@ -22,7 +22,7 @@ pub fn dot(out: &mut dyn Write, names: &LockNames<'_>) -> io::Result<()> {
         let (style, label) = match edge.kind {
             EdgeKind::Waits => ("", place),
             EdgeKind::Held => ("style=bold, ", place),
-            EdgeKind::Uses => ("style=dotted, ", "its other side is with".to_owned()),
+            EdgeKind::Uses => ("style=dotted, ", "its other side is used by".to_owned()),
             EdgeKind::Joins => ("style=dashed, ", format!("waits for its end at {place}")),
         };
         writeln!(out, "  n{} -> n{} [{style}label={}];", edge.from, edge.to, quoted(&label))?;

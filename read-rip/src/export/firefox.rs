@@ -171,7 +171,7 @@ impl Writer<'_> {
             }
         };
         let handle = self.profile.add_thread(process, thread.tid, begin, thread.tid == thread.pid);
-        self.profile.set_thread_name(handle, &printable(&thread.name));
+        self.profile.set_thread_name(handle, &self.names.track(id));
         if let Some(exited_ns) = thread.exited_ns {
             let end = self.time(exited_ns);
             self.profile.set_thread_end_time(handle, end);

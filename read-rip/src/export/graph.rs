@@ -1,7 +1,7 @@
 //! Who waits for whom now, as a graph: what is drawn of it is up to others.
 //!
 //! A thread leads to the lock that it waits for, and a lock to the thread that holds it. So a deadlock is a circle. A
-//! channel leads to the one that alone can end the wait there, if that is known.
+//! channel leads to the one that alone has used its other side, if that is known.
 //! Threads that wait for one lock at one place, and that nobody waits for, are one node.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +48,7 @@ pub enum EdgeKind {
     Waits,
     /// A lock is held by a thread.
     Held,
-    /// A channel has one end on the side that can end the waits there, and only this thread has used it.
+    /// A channel has one end on the other side of a wait, and only this thread has used it.
     Uses,
     /// A thread waits for the end of another one.
     Joins,
@@ -166,10 +166,8 @@ impl WaitGraph {
     }
 }
 
-/// Who alone can end the wait of a thread or task at a channel, if nothing else can.
+/// Who alone has used the other side of the channel at which a thread or task waits, if nothing else can wake it.
 fn only_peer(thread: &ThreadLocks) -> Option<ThreadId> {
-    let has_others = thread.task.as_deref().is_some_and(|task| !task.has_no_other_wakers());
-    let sleep = thread.sleep.as_deref().filter(|sleep| !sleep.is_timed && !has_others)?;
-    let is_known = thread.wait.is_none() && (thread.task.is_some() || !sleep.is_of_future);
-    thread.peer.filter(|_| is_known)?.present
+    let sleep = thread.sleep.as_deref().filter(|sleep| !sleep.is_timed && thread.waits_only_at(sleep))?;
+    thread.peer.as_ref().filter(|_| thread.wait.is_none() && sleep.is_steady)?.present
 }

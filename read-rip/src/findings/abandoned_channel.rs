@@ -71,7 +71,7 @@ impl Analysis for AbandonedChannel {
 fn abandoned_wait<'v>(view: &'v View<'_>, id: ThreadId) -> Option<(u32, &'v Wait)> {
     let thread = &view.now.threads[id];
     let is_there = thread.state == ThreadState::Present;
-    let peer = thread.peer.filter(|peer| is_there && peer.receives && peer.present.is_none())?;
+    let peer = thread.peer.as_deref().filter(|peer| is_there && peer.receives && peer.present.is_none())?;
     let wait = thread.sleep.as_deref().filter(|wait| wait.is_steady && !wait.is_timed)?;
     let is_long = view.ago_ns(wait.since_ns).is_some_and(|for_ns| for_ns >= view.threshold_ns);
     peer.user.filter(|_| is_long).map(|user| (user, wait))

@@ -33,7 +33,7 @@
 //!
 //! So is a task that waits at a channel, if the other side has one end that one task or thread alone has used: that one
 //! has to continue, unless the end has moved to a task that has not used it yet. Such a cycle is potential, and if a
-//! sender is on it, suspected.
+//! sender is on it, suspected. A thread that blocks at a channel in a call of its own has no such edge.
 //!
 //! # Who can release a lock
 //!
@@ -47,9 +47,9 @@
 //!
 //! # Blind spots
 //!
-//! A wait for something else (the signal of a condition, a channel with several ends or users) is not in the graph. Cycles
-//! through locks that are marked by hand are potential. A copy may have been made while its process ran, and does not
-//! show one moment: see `doubt_copy`.
+//! A wait for something else (the signal of a condition, a channel with several ends or users) is not in the graph.
+//! Cycles through locks that are marked by hand are potential. A copy may have been made while its process ran, and
+//! does not show one moment: see `doubt_copy`.
 //!
 //! # Example output
 //!
@@ -317,10 +317,9 @@ impl<'a> WaitsFor<'a> {
     /// The wait of a thread or task at a channel, if it lasted throughout, and only one other can end it.
     fn channel_wait(&self, thread: ThreadId) -> Option<(ChannelFact, Grade)> {
         let of = &self.view.now.threads[thread];
-        let peer = of.peer.filter(|_| of.state == ThreadState::Present)?;
+        let peer = of.peer.as_deref().filter(|_| of.state == ThreadState::Present)?;
         let wait = of.sleep.as_deref().filter(|wait| wait.is_steady && !wait.is_timed)?;
-        let is_only_wait = matches!(task_waits::wakers(of, wait.is_of_future), Wakers::None);
-        let peer_of = peer.present.filter(|_| is_only_wait && self.is_same_lap(thread))?;
+        let peer_of = peer.present.filter(|_| of.waits_only_at(wait) && self.is_same_lap(thread))?;
         let channel = ChannelFact {
             thread,
             lock: wait.lock,
@@ -462,7 +461,8 @@ impl<'a> WaitsFor<'a> {
         let channels = || edges.iter().filter_map(WaitEdge::of_channel);
         let advice = match threads.len() {
             1 if channels().any(|channel| !channel.is_for_room) => Advice::DropOwnSender,
-            _ if channels().next().is_some() => Advice::SplitEnds,
+            _ if channels().any(|channel| channel.is_for_room) => Advice::SplitEnds,
+            _ if channels().next().is_some() => Advice::SendFirst,
             _ if is_futurelock => Advice::PollOrDrop,
             _ if has_worker || is_blocked_task => Advice::NoThreadLocksOverAwait,
             _ if has_queue => Advice::NoNestedReads,

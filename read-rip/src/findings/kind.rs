@@ -220,6 +220,8 @@ named! {
         UnrecordedWorker = "unrecorded-worker",
         /// The end of a channel may have moved to another task, which has not used it yet.
         EndMayMove = "end-may-move",
+        /// What polls a task may do so without a wake.
+        UnrecordedParent = "unrecorded-parent",
         /// A task may wait for nothing on purpose.
         MaybeMeant = "maybe-meant",
     }
@@ -318,6 +320,8 @@ named! {
         ReleaseBeforeAwait = "release-before-await",
         /// Send and receive in different tasks.
         SplitEnds = "split-ends",
+        /// Send before waiting for a message.
+        SendFirst = "send-first",
         /// Drop the sender that the receiving task has itself.
         DropOwnSender = "drop-own-sender",
         /// Receive until the channel is closed, or drop the receiver.

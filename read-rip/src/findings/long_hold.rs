@@ -8,8 +8,8 @@
 //!
 //! A lock that a thread has held for longer than the threshold, while the thread recorded nothing between the two
 //! readings and waits neither for a lock nor on a condition variable. The evidence says for how long, and where the
-//! thread acquired the lock; of a task, where it is suspended with it. The thread of an idle pool whose turn it is holds the pool's lock on purpose: see
-//! `idle_pool`.
+//! thread acquired the lock; of a task, where it is suspended with it. The thread of an idle pool whose turn it is
+//! holds the pool's lock on purpose: see `idle_pool`.
 //!
 //! # Blind spots
 //!

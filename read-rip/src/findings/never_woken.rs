@@ -8,18 +8,19 @@
 //!
 //! A task counts the clones of its waker. If there was none when its last poll ended, and nobody has woken it since,
 //! then nobody can: a waker is only made in a poll. So a future of it returned `Pending` and did not keep the waker, or
-//! what kept it was dropped. If others wait for a lock that the task holds, that is proven. Otherwise it is suspected,
-//! from the threshold on, because it may be meant so.
+//! what kept it was dropped in that poll. A task that holds a lock for which others wait is reported at once, others
+//! from the threshold on. It is never proven: a parent that is not recorded may poll the task without a wake, as a time
+//! limit does that was put around it, and a task that waits for nothing on purpose looks the same.
 //!
 //! # Blind spots
 //!
-//! Tasks whose wakes are not counted, and tasks that are a part of another task: what polls these may poll them without
-//! a wake. Who has a handle can still abort the task.
+//! Tasks whose wakes are not counted, and tasks that are a part of another recorded task. A waker that was dropped
+//! after the poll. A guard that can be sent to another task counts as no hold.
 //!
 //! # Example output
 //!
 //! ```text
-//! proven never-woken: 1 task is suspended, and nobody can wake it, for 41 s
+//! suspected never-woken: 1 task is suspended, and nobody can wake it, for 41 s
 //!     reader[task 7] holds CACHE, for which others wait, and was last at read server.rs:20, for 41 s
 //! ```
 
@@ -28,7 +29,7 @@ use super::finding::{Analysis, Finding};
 use super::kind::{Advice, Confidence, Doubt, Kind};
 use super::task_waits::{suspended, task_of};
 use super::view::View;
-use crate::locks::{LockId, ThreadId};
+use crate::locks::{LockId, Ownership, ThreadId};
 use crate::ring::TaskKind;
 
 /// See the file's description.
@@ -42,8 +43,8 @@ impl Analysis for NeverWokenTask {
         let sleepers: Vec<SleeperFact> =
             (0..view.now.threads.len()).filter_map(|id| sleeper(view, id)).collect();
         let (hurting, others): (Vec<_>, Vec<_>) = sleepers.into_iter().partition(|one| one.lock.is_some());
-        for (sleepers, confidence) in [(hurting, Confidence::Proven), (others, Confidence::Suspected)] {
-            found.extend(finding(view, sleepers, confidence));
+        for sleepers in [hurting, others] {
+            found.extend(finding(view, sleepers));
         }
     }
 }
@@ -57,12 +58,14 @@ fn sleeper(view: &View<'_>, id: ThreadId) -> Option<SleeperFact> {
     }
     let suspended = suspended(view, id)?;
     let is_waited_for = |lock: LockId| view.waits(lock).any(|wait| wait.is_steady && wait.thread != id);
-    let lock = task.holds.iter().map(|hold| hold.lock).find(|&lock| is_waited_for(lock));
+    let is_kept = |lock: LockId| view.now.locks[lock].nature.ownership != Ownership::Anyone;
+    let kept = task.holds.iter().filter(|hold| hold.hold.is_steady && is_kept(hold.lock));
+    let lock = kept.map(|hold| hold.lock).find(|&lock| is_waited_for(lock));
     let is_long = suspended.for_ns.is_some_and(|for_ns| for_ns >= view.threshold_ns);
     (lock.is_some() || is_long).then_some(SleeperFact { task: id, suspended, lock })
 }
 
-fn finding(view: &View<'_>, mut sleepers: Vec<SleeperFact>, confidence: Confidence) -> Option<Finding> {
+fn finding(view: &View<'_>, mut sleepers: Vec<SleeperFact>) -> Option<Finding> {
     sleepers.sort_by_key(|one| std::cmp::Reverse(one.suspended.for_ns));
     let longest = sleepers.first()?.suspended;
     let since_ns = view.now.now_ns.zip(longest.for_ns).and_then(|(now, for_ns)| now.checked_sub(for_ns));
@@ -70,12 +73,8 @@ fn finding(view: &View<'_>, mut sleepers: Vec<SleeperFact>, confidence: Confiden
     let count = sleepers.len();
     sleepers.truncate(LISTED_MAX);
     let evidence = Evidence::NeverWoken(NeverWoken { count, waiting, first: sleepers });
-    let mut finding = Finding::new(Kind::NeverWoken, confidence, evidence, Advice::KeepWaker);
-    if confidence == Confidence::Proven {
-        finding.advice.push(Advice::AbortATask);
-    } else {
-        finding.doubts.push(Doubt::MaybeMeant);
-    }
+    let mut finding = Finding::new(Kind::NeverWoken, Confidence::Suspected, evidence, Advice::KeepWaker);
+    finding.doubts = vec![Doubt::UnrecordedParent, Doubt::MaybeMeant];
     finding.threads_hurt = count + waiting;
     finding.since_ns = since_ns;
     Some(finding)

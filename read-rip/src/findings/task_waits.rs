@@ -26,7 +26,8 @@ use super::evidence::SuspendedFact;
 use super::view::View;
 use crate::hash::HashMap;
 use crate::locks::{
-    HoldState, Lock, LockId, TaskFacts, TaskWait, ThreadId, ThreadLocks, Wait, task_place, task_since,
+    HoldState, Lock, LockId, TaskFacts, TaskPlace, TaskWait, ThreadId, ThreadLocks, Wait, task_place,
+    task_since,
 };
 use crate::ring::{Runtime, TaskKind};
 use crate::threads::ThreadState;
@@ -41,8 +42,8 @@ pub(super) fn suspended(view: &View<'_>, thread: ThreadId) -> Option<SuspendedFa
     let thread = &view.now.threads[thread];
     let task = task_of(thread).filter(|task| task.is_asleep() && !task.is_new())?;
     let (since_ns, is_at_most) = task_since(thread, task);
-    let location = task_place(thread, task).location;
-    Some(SuspendedFact { location, for_ns: view.ago_ns(since_ns), is_at_most })
+    let TaskPlace { location, is_await, .. } = task_place(thread, task);
+    Some(SuspendedFact { location, is_await, for_ns: view.ago_ns(since_ns), is_at_most })
 }
 
 /// The wait that is first in line for a lock that nobody holds, if it is of a future that its task leaves out.

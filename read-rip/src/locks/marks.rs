@@ -42,8 +42,8 @@ pub(super) struct EventKind {
     pub(super) condition: Option<u32>,
     /// It signals a condition variable: whether a thread may have waited on it.
     pub(super) signal: Option<bool>,
-    /// The words of the channel and of who uses its other side, if the event is about that.
-    pub(super) peer: Option<(u32, u32)>,
+    /// The word that says who uses the other side of a channel.
+    pub(super) peer: Option<u32>,
     /// It destroys a condition variable on which a thread waits.
     pub(super) ends_condition: bool,
     /// It is a call: its operand has flags too.
@@ -196,7 +196,7 @@ impl<'p, 'a> Marks<'p, 'a> {
             _ => None,
         };
         let is_peer = !event.is_ambiguous && meaning.kind == Some(SiteKind::ChannelPeer);
-        event.peer = event.lock.zip(peer).filter(|_| is_peer);
+        event.peer = peer.filter(|_| is_peer);
         event.ends_condition = !event.is_ambiguous && meaning.kind == Some(SiteKind::ConditionDestroyed);
         // Nobody holds a semaphore: only that a thread takes a unit, or posts one, counts. Nothing else that a thread
         // blocks on is a lock.

@@ -35,7 +35,7 @@ pub(super) struct History {
     pub(super) signals: Vec<Signal>,
     /// The condition variables that it destroyed while a thread waited.
     pub(super) ended: Vec<EndOfCondition>,
-    /// The channel at which it was about to block last, and what its event says of the other side.
+    /// The sequence of its last wait at a channel before which it noted who uses the other side, and what it noted.
     pub(super) peer: Option<(u64, u64)>,
 }
 
@@ -102,6 +102,7 @@ pub(super) fn replay(
         condition: None,
         signals: HashMap::default(),
         ended: Vec::new(),
+        noted: None,
         peer: None,
     };
     let is_torn = events.is_empty() && slot.torn > 0;
@@ -155,6 +156,8 @@ struct Replay<'r, 'l> {
     condition: Option<u64>,
     signals: HashMap<u64, Signal>,
     ended: Vec<EndOfCondition>,
+    /// The sequence of the last event if it says who uses a channel, and what it says.
+    noted: Option<(u64, u64)>,
     peer: Option<(u64, u64)>,
 }
 
@@ -170,9 +173,14 @@ impl Replay<'_, '_> {
             self.signals.insert(condition, Signal { condition, is_heard, location: mark.location });
             return;
         }
-        if let Some((channel, peer)) = of.peer {
-            self.peer = operand(Some(channel)).zip(operand(Some(peer)));
+        if let Some(peer) = of.peer {
+            self.noted = operand(Some(peer)).map(|peer| (event.sequence, peer));
             return;
+        }
+        if let Some((sequence, peer)) = self.noted.take() {
+            // It belongs to the wait that follows at once.
+            let begin = event.sequence - event.operands.len() as u64;
+            self.peer = Some((event.sequence, peer)).filter(|_| begin == sequence + 1).or(self.peer);
         }
         let time = |index| operand(index).and_then(|ticks| self.ledger.time_ns(self.slot, ticks));
         let (time_ns, since_ns) = (time(of.time), time(of.since));

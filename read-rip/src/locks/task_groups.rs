@@ -42,6 +42,8 @@ pub struct TaskPlace {
     pub location: Option<LocationId>,
     /// The lock or object for which it waits there.
     pub lock: Option<LockId>,
+    /// Whether it is the await. Otherwise it is the last mark before, or where the task was made.
+    pub is_await: bool,
     /// Whether the place is only where the task was made.
     pub is_where_made: bool,
 }
@@ -81,17 +83,18 @@ pub fn task_since(thread: &ThreadLocks, task: &TaskFacts) -> (Option<u64>, bool)
 /// Where a task is.
 pub fn task_place(thread: &ThreadLocks, task: &TaskFacts) -> TaskPlace {
     let at = |location| TaskPlace { location, ..TaskPlace::default() };
+    let awaits = |location| TaskPlace { is_await: true, ..at(Some(location)) };
     if let Some(wait) = thread.wait.as_ref().or(thread.sleep.as_deref()) {
-        return TaskPlace { lock: Some(wait.lock), ..at(Some(wait.location)) };
+        return TaskPlace { lock: Some(wait.lock), ..awaits(wait.location) };
     }
     if let Some(join) = &thread.join {
-        return at(Some(join.location));
+        return awaits(join.location);
     }
     // Of those that were polled last, the one that no other one is part of.
     let polled = || task.futures.iter().filter(|future| future.is_polled != Some(false));
     let is_outer = |index| polled().any(|future| future.outer == Some(index));
     if let Some(innermost) = polled().find(|future| !is_outer(future.index)) {
-        return at(Some(innermost.location));
+        return awaits(innermost.location);
     }
     match thread.last {
         Some(last) => at(Some(last)),

@@ -107,7 +107,7 @@ pub struct ThreadLocks {
     /// The wait on that condition variable, semaphore, barrier or channel, with its place and time.
     pub sleep: Option<Box<Wait>>,
     /// Who uses the other side of the channel at which it waits, if its record says so.
-    pub peer: Option<Peer>,
+    pub peer: Option<Box<Peer>>,
     /// The thread whose end it waits for.
     pub join: Option<Box<Join>>,
     /// The number of locks that the thread holds and that are not listed, because its table was full.
@@ -173,6 +173,14 @@ impl ThreadLocks {
         is_suspended || self.seen.is_some_and(|seen| seen.doing != Doing::Unknown)
     }
 
+    /// Whether nothing but the end of this wait can let the thread or task go on.
+    pub fn waits_only_at(&self, wait: &Wait) -> bool {
+        let Some(task) = self.task.as_deref() else { return !wait.is_of_future };
+        let mut polled = task.waits.iter().filter(|own| own.is_polled != Some(false));
+        let is_this = polled.next().is_some_and(|own| own.wait.lock == wait.lock && !own.is_for_lock);
+        is_this && polled.next().is_none() && task.has_no_other_wakers()
+    }
+
     /// Whether the thread waits: for a lock, on a condition variable, for a unit of a semaphore, at a barrier, for a
     /// message, or for the end of a thread.
     pub fn is_blocked(&self) -> bool {
@@ -180,8 +188,8 @@ impl ThreadLocks {
         self.join.is_some() || waits.contains(&true)
     }
 }
-/// The other side of a channel at which a thread or task waits, as it was when the wait began. As long as the wait
-/// lasts, the user has not used its end again: that would end the wait.
+/// The other side of a channel at which a thread or task waits, as it was when the last wait there began. Each use of
+/// that side since then has ended a wait there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// The id of the thread or task that alone has used the only end of that side; `None` if there are several ends or

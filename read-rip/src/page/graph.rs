@@ -154,7 +154,7 @@ fn sentence(edge: &Edge, labels: &[Label], names: &LockNames<'_>) -> String {
     match edge.kind {
         EdgeKind::Waits => format!("{from}: waiting for {to}{}", at("at")),
         EdgeKind::Held => format!("{from}: held by {to}{}", at("acquired at")),
-        EdgeKind::Uses => format!("{from}: its other side is with {to}"),
+        EdgeKind::Uses => format!("{from}: its other side is used by {to}"),
         EdgeKind::Joins => format!("{from}: waiting for the end of {to}{}", at("at")),
     }
 }

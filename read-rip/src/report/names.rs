@@ -279,6 +279,12 @@ impl<'a> LockNames<'a> {
         format!("{} {line}{caller}", printable(&location.function))
     }
 
+    /// The name of a track, where the id stands beside: that of a thread, and of a task also its number.
+    pub(crate) fn track(&self, id: ThreadId) -> String {
+        let thread = &self.model.threads[id];
+        if thread.task.is_some() { self.thread(id) } else { printable(&thread.name).into_owned() }
+    }
+
     /// One thread by name, several by number; with `-v` all of them.
     pub(super) fn threads(&self, threads: &[ThreadId], is_verbose: bool) -> String {
         match threads {

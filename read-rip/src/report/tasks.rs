@@ -79,8 +79,8 @@ fn place_in_words(does: TaskDoes, place: TaskPlace, names: &LockNames<'_>) -> St
 fn peer_in_words(peer: &Peer, names: &LockNames<'_>) -> String {
     let side = if peer.receives { "receiver" } else { "sender" };
     match (peer.present, peer.user.and_then(task_number), peer.ends) {
-        (Some(user), ..) => format!(" (its {side} is with {})", names.thread(user)),
-        (None, Some(number), _) => format!(" (its {side} was with task {number}, which has ended)"),
+        (Some(user), ..) => format!(" (only {} has used its {side})", names.thread(user)),
+        (None, Some(number), _) => format!(" (only task {number} has used its {side}, and has ended)"),
         (None, None, 0 | 1) => String::new(),
         (None, None, ends) => format!(" ({ends} {side}s)"),
     }

@@ -12,8 +12,8 @@
 //! is marked by hand), `(released)`, `(failed)`, `(idle)` (waits on a condition variable), `(woken)` (holds the lock
 //! again), `(destroyed)`, `(initialised)`, `(signals)` (signals a condition variable on which a thread may wait),
 //! `(unheard)` (signals one on which no thread waits), `(abandons)` (destroys one on which a thread waits) or
-//! `(blocks)` (is about to wait at a channel, and says who uses the other side). A span has `(begin)` and `(end)`. Each is one word of small letters: the scripts `lock-holders` and `lock-waiters` read
-//! them.
+//! `(blocks)` (is about to wait at a channel, and says who uses the other side). A span has `(begin)` and `(end)`. Each
+//! is one word of small letters: the scripts `lock-holders` and `lock-waiters` read them.
 //!
 //! With `-v`, labels follow, or what the program said with values. An event of a lock has the lock and its time,
 //! counted from the beginning of the recording: `cache.rs:10<0x1000>(takes) of CACHE (0x7f0000001000) at 1.000000 s`.

@@ -255,7 +255,7 @@ fn waiters() -> Waiters {
 }
 
 fn suspended() -> SuspendedFact {
-    SuspendedFact { location: Some(3), for_ns: Some(4), is_at_most: true }
+    SuspendedFact { location: Some(3), is_await: true, for_ns: Some(4), is_at_most: true }
 }
 
 fn never_woken() -> Evidence {

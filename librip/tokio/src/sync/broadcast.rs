@@ -70,7 +70,7 @@ impl<T> Sender<T> {
 
     /// See [`tokio::sync::broadcast::Sender::downgrade`].
     pub fn downgrade(&self) -> WeakSender<T> {
-        WeakSender { inner: self.inner.downgrade(), channel: self.end.channel().clone() }
+        WeakSender { inner: self.inner.downgrade(), end: self.end.channel().weak_sender() }
     }
 
     /// See [`tokio::sync::broadcast::Sender::len`].
@@ -127,7 +127,7 @@ impl<T> fmt::Debug for Sender<T> {
 /// See [`tokio::sync::broadcast::WeakSender`].
 pub struct WeakSender<T> {
     inner: broadcast::WeakSender<T>,
-    channel: Channel,
+    end: End,
 }
 
 impl<T> WeakSender<T> {
@@ -135,7 +135,7 @@ impl<T> WeakSender<T> {
     #[must_use]
     pub fn upgrade(&self) -> Option<Sender<T>> {
         let inner = self.inner.upgrade()?;
-        Some(Sender { inner, end: self.channel.sender() })
+        Some(Sender { inner, end: self.end.channel().sender() })
     }
 
     /// See [`tokio::sync::broadcast::WeakSender::strong_count`].
@@ -151,7 +151,7 @@ impl<T> WeakSender<T> {
 
 impl<T> Clone for WeakSender<T> {
     fn clone(&self) -> WeakSender<T> {
-        WeakSender { inner: self.inner.clone(), channel: self.channel.clone() }
+        WeakSender { inner: self.inner.clone(), end: self.end.channel().weak_sender() }
     }
 }
 

@@ -5,7 +5,7 @@
 //! Nobody holds a channel, but whoever waits there waits for the other side. So each side counts its ends, and each end
 //! knows which task or thread has used it, if only one has. When a wait begins, the ring gets what is known of the
 //! other side: [`librip::task::lock::note_peer`]. Where an end is, in a task that has not used it yet or in none,
-//! nobody knows. An end that several have used, or that became tokio's, tells nothing.
+//! nobody knows. An end that several have used, that became tokio's, or that is a weak sender tells nothing.
 
 use std::future::Future;
 use std::panic::Location;
@@ -46,6 +46,13 @@ impl Channel {
     /// Another end that sends.
     pub(crate) fn sender(&self) -> End {
         End::new(self.clone(), false)
+    }
+
+    /// An end that does not keep the channel open, and may become one that sends: so who sends is not known any more.
+    pub(crate) fn weak_sender(&self) -> End {
+        let end = self.sender();
+        end.used_by_another(NOBODY);
+        end
     }
 
     /// Another end that receives.
@@ -92,7 +99,7 @@ impl Side {
         // ORDERING: relaxed, as above.
         let now = self.0.load(Relaxed);
         let ends = (now >> 32) as u32;
-        let user = if ends == 1 && now as u32 != SEVERAL { now as u32 } else { NOBODY };
+        let user = if ends == 1 && is_id(now as u32) { now as u32 } else { NOBODY };
         Peer { user, ends, receives }
     }
 }
@@ -101,6 +108,15 @@ impl Side {
 const NOBODY: u32 = 0;
 /// The user of an end that several have used, or somebody who is not known. No task has this number.
 const SEVERAL: u32 = u32::MAX;
+
+/// Whether a thread or a task can have this number. While two change the user of one end at once, the users of its side
+/// may be `SEVERAL` and an id, which look like no id.
+fn is_id(user: u32) -> bool {
+    // Linux gives threads no larger ids. No process has lived long enough for more tasks.
+    const THREAD_MAX: u32 = 1 << 22;
+    const TASK: u32 = 1 << 31;
+    (1..=THREAD_MAX).contains(&user) || (TASK..TASK | 1 << 30).contains(&user)
+}
 
 /// An end of a channel.
 #[derive(Debug)]

@@ -31,7 +31,7 @@ pub fn channel<T>(init: T) -> (Sender<T>, Receiver<T>) {
 }
 
 /// [`tokio::sync::watch::Receiver`], recorded: the ring says that it waits.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Receiver<T> {
     inner: watch::Receiver<T>,
     end: End,
@@ -79,7 +79,8 @@ impl<T> Receiver<T> {
         &mut self,
         f: impl FnMut(&T) -> bool,
     ) -> impl Future<Output = Result<Ref<'_, T>, RecvError>> {
-        self.end.wait(self.inner.wait_for(f), Result::is_ok)
+        // It may outlast many values, so who sends now says nothing.
+        self.end.channel().wait(self.inner.wait_for(f), Result::is_ok)
     }
 
     /// See [`tokio::sync::watch::Receiver::same_channel`].
@@ -94,6 +95,12 @@ impl<T> Receiver<T> {
     }
 
     set_name!(end.channel());
+}
+
+impl<T> Clone for Receiver<T> {
+    fn clone(&self) -> Receiver<T> {
+        Receiver { inner: self.inner.clone(), end: self.end.clone() }
+    }
 }
 
 /// [`tokio::sync::watch::Sender`], recorded: the ring says that it waits for the end of all receivers.

@@ -57,11 +57,11 @@ table! {
 }
 
 table! {
-    /// One row for each thread that has recorded, or was seen by the kernel.
+    /// One row for each thread that has recorded, or was seen by the kernel, and one for each task.
     ThreadRow = "threads" {
         /// Its process: another one than `pid` if that was forked.
         thread_pid: u32,
-        /// Its id.
+        /// Its id; of a task, 2147483648 more than its number.
         tid: u32,
         /// Its name.
         thread: String,

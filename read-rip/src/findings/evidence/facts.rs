@@ -95,6 +95,9 @@ pub struct SuspendedFact {
     /// Where, or where it was last; `None`: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<LocationId>,
+    /// That is the await. Otherwise the task was there before, or was made there.
+    #[serde(rename = "await")]
+    pub is_await: bool,
     /// For how long; `None`: not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,

@@ -84,6 +84,9 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         }
         Doubt::UnrecordedWorker => "a thread that records nothing may poll these tasks",
         Doubt::EndMayMove => "the end may have moved to another task, which has not used it yet",
+        Doubt::UnrecordedParent => {
+            "what polls the task, and is not recorded, may poll it without a wake, or drop it"
+        }
         Doubt::MaybeMeant => "a task that waits for nothing on purpose, as `pending()` does, looks the same",
         Doubt::LockUnknown => {
             "plain marks do not identify a lock: several locks may be acquired at this line"
@@ -157,6 +160,7 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
             "who waits for room must not be the one for whom the receiver waits: send and receive in different tasks, \
              or hold no lock while sending"
         }
+        Advice::SendFirst => "one of them has to send before it waits for a message of the other",
         Advice::DropOwnSender => {
             "drop the sender that the task has itself before it receives: the channel ends when all senders are gone"
         }

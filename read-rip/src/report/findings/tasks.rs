@@ -88,6 +88,7 @@ pub(super) fn never_woken(words: &mut Words<'_>, of: &NeverWoken) -> Paragraph {
         let holds = one.lock.map(|lock| format!(" holds {}, for which others wait, and", words.lock(lock)));
         let suspended = &one.suspended;
         let at = match suspended.location {
+            Some(location) if suspended.is_await => format!(" is suspended at {}", words.location(location)),
             Some(location) => format!(" was last at {}", words.location(location)),
             None => " sleeps".to_owned(),
         };

@@ -117,8 +117,12 @@ fn sleep_line(words: &mut Words<'_>, sleep: &HolderSleep) -> String {
 /// What a task does that holds a lock over an await.
 pub(super) fn suspended_line(words: &Words<'_>, suspended: Option<&SuspendedFact>) -> Option<String> {
     let of = suspended?;
-    let at = of.location.map(|location| format!(" at {}", words.location(location)));
     let lasting = words.lasting_at_most(" for", of.is_at_most, of.for_ns);
+    let at = of.location.map(|location| format!(" at {}", words.location(location)));
+    if !of.is_await {
+        let last = at.map(|at| format!("; it was last{at}"));
+        return Some(format!("meanwhile it is suspended{lasting}{}", last.unwrap_or_default()));
+    }
     Some(format!(
         "meanwhile it is suspended{}{lasting}, and holds the lock over that await",
         at.unwrap_or_default()

@@ -241,8 +241,8 @@ pub(crate) async fn forgotten_permits() {
     arrivals.wait(1).await;
 }
 
-/// What looks like the bugs above and goes on: both futures are polled, permits come back, forks are taken in one order,
-/// readers pass no writer, and calls wait for calls that have threads.
+/// What looks like the bugs above and goes on: both futures are polled, permits come back, forks are taken in one
+/// order, readers pass no writer, and calls wait for calls that have threads.
 pub(crate) async fn healthy_twins() {
     let arrivals = Arc::new(Arrivals::default());
     let noted = arrivals.clone();

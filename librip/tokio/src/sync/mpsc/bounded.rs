@@ -105,7 +105,9 @@ impl<T> Sender<T> {
         &self,
         n: usize,
     ) -> impl Future<Output = Result<PermitIterator<'_, T>, SendError<()>>> {
-        self.end.wait(self.inner.reserve_many(n), Result::is_ok)
+        // It may outlast many messages, so who receives now says nothing.
+        self.end.used();
+        self.end.channel().wait(self.inner.reserve_many(n), Result::is_ok)
     }
 
     /// See [`tokio::sync::mpsc::Sender::reserve_owned`].
@@ -180,11 +182,13 @@ pub struct OwnedPermit<T> {
 impl<T> OwnedPermit<T> {
     /// See [`tokio::sync::mpsc::OwnedPermit::send`].
     pub fn send(self, value: T) -> Sender<T> {
+        self.end.used();
         Sender { inner: self.inner.send(value), end: self.end }
     }
 
     /// See [`tokio::sync::mpsc::OwnedPermit::release`].
     pub fn release(self) -> Sender<T> {
+        self.end.used();
         Sender { inner: self.inner.release(), end: self.end }
     }
 

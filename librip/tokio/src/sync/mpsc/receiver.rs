@@ -132,14 +132,14 @@ macro_rules! weak_sender {
         #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($weak), "`].")]
         pub struct $weak<T> {
             inner: ::tokio::sync::mpsc::$weak<T>,
-            channel: $crate::sync::channel::Channel,
+            end: $crate::sync::channel::End,
         }
 
         impl<T> $weak<T> {
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($weak), "::upgrade`].")]
             pub fn upgrade(&self) -> Option<$sender<T>> {
                 let inner = self.inner.upgrade()?;
-                Some($sender { inner, end: self.channel.sender() })
+                Some($sender { inner, end: self.end.channel().sender() })
             }
 
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($weak), "::strong_count`].")]
@@ -155,7 +155,7 @@ macro_rules! weak_sender {
 
         impl<T> Clone for $weak<T> {
             fn clone(&self) -> $weak<T> {
-                $weak { inner: self.inner.clone(), channel: self.channel.clone() }
+                $weak { inner: self.inner.clone(), end: self.end.channel().weak_sender() }
             }
         }
 
@@ -184,7 +184,7 @@ macro_rules! weak_sender {
 
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::downgrade`].")]
             pub fn downgrade(&self) -> $weak<T> {
-                $weak { inner: self.inner.downgrade(), channel: self.end.channel().clone() }
+                $weak { inner: self.inner.downgrade(), end: self.end.channel().weak_sender() }
             }
 
             #[doc = concat!("See [`tokio::sync::mpsc::", stringify!($sender), "::strong_count`].")]
