@@ -6,6 +6,8 @@ use std::time::Instant;
 use librip_test_kit::oracle::State;
 use librip_test_kit::victim::{DEADLINE, Plan, Victim};
 
+use serde_json::Value;
+
 use super::ask::{Answer, check, read_rip};
 
 fn plan(scenario: &str) -> Plan {
@@ -245,6 +247,33 @@ fn many_short_tasks_lose_nothing_of_those_that_live() {
     let info = read_rip(&["info"], &victim.ring_path());
     let info = String::from_utf8(info.stdout).unwrap();
     assert!(!info.contains(" tasks because no slot was free"), "{info}");
+}
+
+#[test]
+fn misused_tasks_harm_neither_the_program_nor_what_is_known_of_others() {
+    let victim = started(plan("misused").env("RIP_SLOTS", "2048"));
+    let output = read_rip(&["tasks", "--json", "-a"], &victim.ring_path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let tasks: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|line| line["type"] == "task")
+        .map(|line| line["data"].clone())
+        .collect();
+    let of = |name: &'static str| tasks.iter().filter(move |task| task["name"] == name);
+    let all = |name: &'static str, count: usize, state: &str| {
+        assert_eq!(of(name).filter(|task| task["state"] == state).count(), count, "{name}: {text}");
+    };
+    all("leaked", 50, "suspended");
+    all("fresh", 50, "suspended");
+    // Nobody has woken them: those who have their slots now are others.
+    assert!(of("fresh").chain(of("leaked")).all(|task| task["wakes"] == 0 && task["polls"] == 1), "{text}");
+    let inner = of("inner").next().expect("it is suspended");
+    assert_eq!(inner["within"], of("outer").next().expect("it is suspended")["tid"], "{text}");
+    assert!(of("ended").count() > 0 && of("ended").all(|task| task["state"] == "ended"), "{text}");
+    assert!(!tasks.iter().any(|task| task["state"] == "running"), "a panic ends a poll: {text}");
+    let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);
+    assert!(answer.findings.iter().all(|found| found == "suspected never-woken"), "{answer:#?}");
 }
 
 #[test]

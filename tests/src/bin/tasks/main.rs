@@ -12,6 +12,7 @@ mod arrivals;
 mod channels;
 mod crowds;
 mod locks;
+mod misuse;
 mod published;
 
 use std::io::Write;
@@ -47,6 +48,7 @@ const SCENARIOS: &[Scenario] = &[
     ("healthy-channels", || Box::pin(channels::healthy_channels())),
     ("healthy", || Box::pin(crowds::healthy())),
     ("many-short", || Box::pin(crowds::many_short())),
+    ("misused", || Box::pin(misuse::misused())),
     ("crowd", || Box::pin(crowds::crowd())),
 ];
 
