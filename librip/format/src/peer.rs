@@ -11,8 +11,8 @@
 //! +--+--------------+--------------------------------+
 //! ```
 //!
-//! It is what was known at that moment. Each use of the other side ends a wait, the first one at the channel. So as
-//! long as the last wait that began there lasts, nobody has used the other side since.
+//! It is what was known at that moment. Each use of the other side ends a wait, the first one at the channel. So while
+//! somebody waits there alone, nobody has used the other side since.
 
 /// Of a peer: the other side receives. Without it, the other side sends.
 pub const PEER_RECEIVES: u64 = 1 << 47;

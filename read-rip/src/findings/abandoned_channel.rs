@@ -13,7 +13,8 @@
 //!
 //! # Blind spots
 //!
-//! The receiver may be with a task that has not used it yet, so the finding is suspected. A receiver that several tasks
+//! The receiver may be with another task, which has not used it yet, or which is slow while several wait. So the finding
+//! is suspected. A receiver that several tasks
 //! have used is not looked at. An empty channel whose sender has ended is no finding: a server may be idle.
 //!
 //! # Example output

@@ -218,7 +218,7 @@ named! {
         UntracedFuture = "untraced-future",
         /// The task may be polled by a thread that records nothing.
         UnrecordedWorker = "unrecorded-worker",
-        /// The end of a channel may have moved to another task, which has not used it yet.
+        /// The end of a channel may have moved to another task.
         EndMayMove = "end-may-move",
         /// What polls a task may do so without a wake.
         UnrecordedParent = "unrecorded-parent",

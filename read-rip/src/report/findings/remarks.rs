@@ -83,7 +83,7 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
              `librip::task::traced`"
         }
         Doubt::UnrecordedWorker => "a thread that records nothing may poll these tasks",
-        Doubt::EndMayMove => "the end may have moved to another task, which has not used it yet",
+        Doubt::EndMayMove => "the end may have moved to another task since",
         Doubt::UnrecordedParent => {
             "what polls the task, and is not recorded, may poll it without a wake, or drop it"
         }

@@ -162,7 +162,37 @@ pub(crate) async fn healthy_channels() {
             noted.arrive();
         }
     });
+    // A sender that waited for a receiver which has moved on, and now waits for the end of the channel.
+    let (items, mut first_items) = mpsc::channel(1);
+    let noted = arrivals.clone();
+    Task::new().name("closing").spawn(async move {
+        for item in 0..4 {
+            items.send(item).await.unwrap();
+        }
+        noting(items.closed(), &noted).await;
+    });
+    let moves = Task::new().name("moves").spawn(async move {
+        let _ = first_items.recv().await;
+        first_items
+    });
+    let mut last_items = moves.await.unwrap();
+    Task::new().name("last").spawn(async move {
+        for _ in 0..3 {
+            let _ = last_items.recv().await;
+        }
+        tokio::time::sleep(Duration::MAX).await;
+        drop(last_items);
+    });
+    // An actor that is idle, and whose own sender is the only one that is not weak.
+    let (own, mut inbox) = mpsc::channel(1);
+    let weak = own.downgrade();
+    let noted = arrivals.clone();
+    Task::new().name("actor").spawn(async move {
+        own.send(1).await.unwrap();
+        while noting(inbox.recv(), &noted).await.is_some() {}
+    });
     arrivals.wait(100).await;
+    std::mem::forget(weak);
     // The state of the program keeps its handles.
     std::mem::forget(handles);
 }
