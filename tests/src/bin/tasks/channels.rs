@@ -162,27 +162,30 @@ pub(crate) async fn healthy_channels() {
             noted.arrive();
         }
     });
-    // A sender that waited for a receiver which has moved on, and now waits for the end of the channel.
+    // A sender that has waited for a receiver, which has moved on, and now waits for the end of the channel.
     let (items, mut first_items) = mpsc::channel(1);
-    let noted = arrivals.clone();
+    let [received, full, closing]: [Arc<Arrivals>; 3] = Default::default();
+    let (goes_on, noted, closes) = (received.clone(), full.clone(), closing.clone());
     Task::new().name("closing").spawn(async move {
-        for item in 0..4 {
-            items.send(item).await.unwrap();
-        }
-        noting(items.closed(), &noted).await;
+        items.send(0).await.unwrap();
+        goes_on.wait(1).await;
+        items.send(1).await.unwrap();
+        noting(items.send(2), &noted).await.unwrap();
+        noting(items.closed(), &closes).await;
     });
     let moves = Task::new().name("moves").spawn(async move {
         let _ = first_items.recv().await;
+        received.arrive();
+        full.wait(1).await;
+        let _ = first_items.recv().await;
         first_items
     });
-    let mut last_items = moves.await.unwrap();
+    let last_items = moves.await.unwrap();
     Task::new().name("last").spawn(async move {
-        for _ in 0..3 {
-            let _ = last_items.recv().await;
-        }
         tokio::time::sleep(Duration::MAX).await;
         drop(last_items);
     });
+    closing.wait(1).await;
     // An actor that is idle, and whose own sender is the only one that is not weak.
     let (own, mut inbox) = mpsc::channel(1);
     let weak = own.downgrade();
