@@ -12,7 +12,7 @@ use super::nobody_left::asleep;
 use super::starved_runtime;
 use super::view::View;
 use super::{Asleep, Finding};
-use crate::locks::{Doing, TaskDoes, ThreadLocks, task_does};
+use crate::locks::{Doing, StepKind, TaskDoes, ThreadLocks, task_does};
 use crate::threads::ThreadState;
 
 named! {
@@ -118,7 +118,7 @@ impl Balance {
             () if all_wait => Outcome::AllWait,
             () => Outcome::NothingFound,
         };
-        let uses_locks = |kind, _| kind != crate::locks::StepKind::Snap;
+        let uses_locks = |kind, _| !matches!(kind, StepKind::Snap | StepKind::Blocked);
         let is_cut = |thread: &&crate::locks::ThreadLocks| {
             thread.overwritten > 0 && thread.steps.locations().any(|(kind, at)| uses_locks(kind, at))
         };

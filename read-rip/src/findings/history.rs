@@ -71,6 +71,7 @@ pub(super) fn replay(thread: &ThreadLocks, mut visit: impl FnMut(&Step, &[Held])
                 }
             }
             StepKind::Snap
+            | StepKind::Blocked
             | StepKind::Progress
             | StepKind::Ambiguous
             | StepKind::UnitTaken

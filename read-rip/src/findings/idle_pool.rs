@@ -99,7 +99,7 @@ fn has_only_waited_since(view: &View<'_>, thread: ThreadId, lock: LockId) -> boo
     let place = |location: LocationId| place_of(view.locations[location]);
     let sleep = thread.sleep.as_ref().filter(|sleep| thread.semaphore_wait == Some(sleep.lock));
     let sleeps_at = sleep.map(|sleep| place(sleep.location));
-    let is_wait = |step: &Step| step.kind == StepKind::Snap && sleeps_at == Some(place(step.location));
+    let is_wait = |step: &Step| step.kind == StepKind::Blocked && sleeps_at == Some(place(step.location));
     since.iter().all(|step| step.lock.is_some_and(is_waiting) || is_wait(step))
 }
 

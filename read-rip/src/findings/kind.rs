@@ -222,8 +222,6 @@ named! {
         EndMayMove = "end-may-move",
         /// What polls a task may do so without a wake.
         UnrecordedParent = "unrecorded-parent",
-        /// A task may wait for nothing on purpose.
-        MaybeMeant = "maybe-meant",
     }
 }
 

@@ -298,6 +298,12 @@ impl Judge<'_, '_> {
         evidence: &Standstill,
     ) -> Advice {
         match (hold, &evidence.holder) {
+            // The guard of a lock of threads, in a task that is suspended.
+            (Some(hold), _)
+                if !hold.is_of_future && task_waits::suspended(self.view, hold.thread).is_some() =>
+            {
+                return Advice::NoThreadLocksOverAwait;
+            }
             (Some(_), Some(holder)) if holder.sleep.is_some() => return Advice::CheckSignal,
             (Some(_), Some(holder)) if holder.join.is_some() => return Advice::JoinUnlocked,
             (Some(_), Some(holder)) if holder.suspended.is_some() => return Advice::ReleaseBeforeAwait,

@@ -99,7 +99,7 @@ impl Mentions {
             Evidence::NeverWoken(sleepers) => {
                 for one in &sleepers.first {
                     self.passed(one.task, one.suspended.location);
-                    self.locks.extend(one.lock);
+                    self.locks.push(one.lock);
                 }
             }
             Evidence::FullChannel(channel) => {

@@ -63,8 +63,10 @@ impl Analysis for StarvedRuntime {
         for ((_, runtime, is_blocking), tasks) in by_runtime(view, is_polled, |id| is_long_ready(view, id)) {
             let workers = if is_blocking { tasks.polled.len() } else { tasks.workers(view) };
             let are_all = is_blocking || runtime.workers > 0 && workers >= runtime.workers as usize;
-            // A poll that waits for ever is part of a deadlock.
-            if !are_all && tasks.polled.iter().all(|task| stuck.contains(task)) {
+            // A poll that waits for ever is part of a deadlock, and one that waits for a recorded lock of a long wait.
+            let waits =
+                |task: &ThreadId| stuck.contains(task) || view.wait(*task).is_some_and(|wait| wait.is_steady);
+            if !are_all && tasks.polled.iter().all(waits) {
                 continue;
             }
             // A call on a pool may take as long as it likes, until others wait for its thread.

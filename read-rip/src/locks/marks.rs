@@ -32,6 +32,8 @@ pub(super) struct EventKind {
     pub(super) is_ambiguous: bool,
     /// The lock is a semaphore.
     pub(super) is_semaphore: bool,
+    /// It is about a wait for what nobody holds.
+    pub(super) is_blocked: bool,
     pub(super) operand_words: OperandWords,
     /// The index of the operand word with the lock; `None` if an event has none. The same holds for the fields below.
     pub(super) lock: Option<u32>,
@@ -70,6 +72,7 @@ impl EventKind {
             mark: Mark::plain(location),
             is_ambiguous: false,
             is_semaphore: false,
+            is_blocked: false,
             operand_words: OperandWords::Fixed(0),
             lock: None,
             time: None,
@@ -205,6 +208,7 @@ impl<'p, 'a> Marks<'p, 'a> {
         let is_of_unit = matches!(meaning.kind, Some(SiteKind::LockAcquired | SiteKind::LockReleased));
         if lock_type.is_unowned() && !(event.is_semaphore && is_of_unit) {
             event.lock = None;
+            event.is_blocked = !event.is_ambiguous;
         }
         if meaning.kind == Some(SiteKind::Progress) || event.lock.is_some() {
             event.mark.kind = meaning.kind.filter(|_| !event.is_ambiguous).unwrap_or(SiteKind::Snap);

@@ -190,12 +190,14 @@ impl Replay<'_, '_> {
         }
         let kind = match mark.kind {
             _ if of.is_ambiguous => StepKind::Ambiguous,
+            _ if of.is_blocked => StepKind::Blocked,
             SiteKind::LockAcquired if of.is_semaphore => StepKind::UnitTaken,
             SiteKind::LockReleased if of.is_semaphore => StepKind::UnitPosted,
             kind => step_kind(kind),
         };
         let address = operand(of.lock).map(|lock| if of.is_call { ring::call_lock(lock) } else { lock });
-        let address = address.filter(|_| !matches!(kind, StepKind::Snap | StepKind::Progress));
+        let address =
+            address.filter(|_| !matches!(kind, StepKind::Snap | StepKind::Blocked | StepKind::Progress));
         let lock = address.map(|address| self.ledger.lock(self.slot.pid, address, mark));
         let step = Step {
             sequence: event.sequence,
@@ -273,6 +275,7 @@ impl Replay<'_, '_> {
             | StepKind::UnitPosted
             | StepKind::ConditionWoken
             | StepKind::Snap
+            | StepKind::Blocked
             | StepKind::Progress
             | StepKind::Ambiguous => {}
         }
@@ -350,8 +353,9 @@ impl Replay<'_, '_> {
         let last = self.steps.len().wrapping_sub(1);
         let mut left = std::mem::take(&mut self.open);
         for open in left.drain(..) {
-            // If another step of the thread follows, the attempt has not failed.
-            if open.is_acquired || open.last != last || self.holds_now(&open) {
+            // If another step of the thread follows, the attempt has not failed. A task may wait in another future.
+            let is_over = open.last != last && !self.waits_now(&open);
+            if open.is_acquired || is_over || self.holds_now(&open) {
                 self.count(&open, None);
             } else {
                 self.failed.extend(open.begin);
@@ -364,6 +368,18 @@ impl Replay<'_, '_> {
             let failed = &self.failed;
             self.steps.retain(|_| index.next().is_none_or(|index| failed.binary_search(&index).is_err()));
         }
+    }
+
+    /// Whether the held-lock table says that this attempt of a task goes on.
+    fn waits_now(&self, open: &Open) -> bool {
+        let address = self.ledger.locks[open.lock].address;
+        let is_of_attempt = |sequence| {
+            [open.begin.unwrap_or(open.last), open.last]
+                .iter()
+                .any(|&step| SequenceBits::of(self.steps[step].sequence) == sequence)
+        };
+        let mut waits = self.slot.held.iter().filter(|held| held.state == HeldState::Waiting);
+        self.slot.task.is_some() && waits.any(|held| held.lock == address && is_of_attempt(held.sequence))
     }
 
     /// Whether the held-lock table says that this attempt has succeeded. The thread may hold the lock since an earlier

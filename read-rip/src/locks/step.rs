@@ -30,6 +30,8 @@ pub struct Step {
 pub enum StepKind {
     /// Passed a plain mark.
     Snap,
+    /// Waited for what nobody holds, or stopped to: a message, a barrier, the end of a thread.
+    Blocked,
     /// Did useful work.
     Progress,
     /// Began to wait for the lock.

@@ -207,6 +207,10 @@ fn unrecorded(of: &Balance, modules: &[Module]) -> Option<String> {
                          parking_lot, or of async runtimes: use librip::sync, or librip::raw, and rebuild"
                 .to_owned()
         }
+        (false, _) if of.tasks.present > 0 => {
+            "to see which tasks wait for locks and channels, use those of librip_tokio::sync, or of librip-async-lock"
+                .to_owned()
+        }
         (false, _) => {
             let these = match others {
                 Some(1) => "it uses no recorded lock and passes no mark",

@@ -109,7 +109,8 @@ pub fn task(out: &mut dyn Write, id: ThreadId, names: &LockNames<'_>) -> io::Res
     let bold = anstyle::Style::new().bold();
     write!(out, "{bold}{}{bold:#}: {}", names.thread(id), does_in_words(task_does(thread, task), task.kind))?;
     if let (true, Some(by)) = (task.is_polled, task.thread) {
-        write!(out, " by {}", names.thread(by))?;
+        let by_or_on = if task.kind == TaskKind::Async { "by" } else { "on" };
+        write!(out, " {by_or_on} {}", names.thread(by))?;
     }
     if let Some(outer) = task.outer {
         write!(out, " within {}", names.thread(outer))?;
@@ -118,7 +119,12 @@ pub fn task(out: &mut dyn Write, id: ThreadId, names: &LockNames<'_>) -> io::Res
         write!(out, " {lasting}")?;
     }
     let place = place_in_words(task_does(thread, task), task_place(thread, task), names);
-    write!(out, "{place}")?;
+    match &thread.join {
+        Some(join) if thread.wait.is_none() && thread.sleep.is_none() => {
+            write!(out, ", waiting for the end of {}{place}", names.thread(join.joined))?;
+        }
+        _ => write!(out, "{place}")?,
+    }
     if let Some(peer) = &thread.peer {
         write!(out, "{}", peer_in_words(peer, names))?;
     }
@@ -126,7 +132,9 @@ pub fn task(out: &mut dyn Write, id: ThreadId, names: &LockNames<'_>) -> io::Res
     if let Some(made_at) = task.made_at.filter(|_| !is_said) {
         write!(out, ", made at {}", names.line(made_at))?;
     }
-    writeln!(out, ", {}{}", counted(task.polls, "poll"), wakes(task))?;
+    let is_lost = task.is_asleep() && !task.is_new() && task.wakers == Some(0) && task.outer.is_none();
+    let lost = if is_lost { ", and nobody has a waker of it" } else { "" };
+    writeln!(out, ", {}{}{lost}", counted(task.polls, "poll"), wakes(task))?;
     for hold in &task.holds {
         let at = hold.hold.location.map(|at| format!(", acquired at {}", names.location(at)));
         writeln!(out, "    holds {}{}", names.lock(&names.model.locks[hold.lock]), at.unwrap_or_default())?;

@@ -259,7 +259,7 @@ fn suspended() -> SuspendedFact {
 }
 
 fn never_woken() -> Evidence {
-    let first = vec![SleeperFact { task: 1, suspended: suspended(), lock: Some(2) }];
+    let first = vec![SleeperFact { task: 1, suspended: suspended(), lock: 2 }];
     Evidence::NeverWoken(NeverWoken { count: 2, waiting: 3, first })
 }
 

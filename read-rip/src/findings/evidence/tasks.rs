@@ -85,8 +85,7 @@ pub struct SleeperFact {
     #[serde(flatten)]
     pub suspended: SuspendedFact,
     /// A lock that it holds and for which others wait.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lock: Option<LockId>,
+    pub lock: LockId,
 }
 
 /// Tasks that wait for room in a channel, whose receiver nobody uses any more.

@@ -87,7 +87,6 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         Doubt::UnrecordedParent => {
             "what polls the task, and is not recorded, may poll it without a wake, or drop it"
         }
-        Doubt::MaybeMeant => "a task that waits for nothing on purpose, as `pending()` does, looks the same",
         Doubt::LockUnknown => {
             "plain marks do not identify a lock: several locks may be acquired at this line"
         }

@@ -85,7 +85,7 @@ pub(super) fn never_woken(words: &mut Words<'_>, of: &NeverWoken) -> Paragraph {
     let mut evidence = Vec::new();
     for one in &of.first {
         let task = words.thread(one.task);
-        let holds = one.lock.map(|lock| format!(" holds {}, for which others wait, and", words.lock(lock)));
+        let holds = format!(" holds {}, for which others wait, and", words.lock(one.lock));
         let suspended = &one.suspended;
         let at = match suspended.location {
             Some(location) if suspended.is_await => format!(" is suspended at {}", words.location(location)),
@@ -93,7 +93,7 @@ pub(super) fn never_woken(words: &mut Words<'_>, of: &NeverWoken) -> Paragraph {
             None => " sleeps".to_owned(),
         };
         let lasting = words.lasting_at_most(", for", suspended.is_at_most, suspended.for_ns);
-        evidence.push(format!("{task}{}{at}{lasting}", holds.unwrap_or_default()));
+        evidence.push(format!("{task}{holds}{at}{lasting}"));
     }
     let unlisted = of.count.saturating_sub(of.first.len());
     evidence.extend((unlisted > 0).then(|| format!("and {}", counted(unlisted as u64, "more task"))));

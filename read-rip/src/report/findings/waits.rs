@@ -95,6 +95,8 @@ fn holder_line(words: &Words<'_>, holder: &StandingHolder) -> String {
     let verb = if bound.is_empty() { holds.to_owned() } else { format!("has {held}") };
     let mut line = format!("{thread} {verb} it{}{bound}{acquired}", shared(hold.is_shared));
     match holder.words_recorded {
+        // Below, it is said how long a task is suspended.
+        Some(0) if holder.suspended.is_some() => {}
         Some(0) => line += &lasting("; it recorded nothing for ", holder.window_ns),
         Some(count) => line += &format!("; it recorded {count} words between the readings"),
         None => {}

@@ -99,6 +99,10 @@ impl<'a> Words<'a> {
 
     /// Like [`lasting`](Words::lasting), for a length that may be too long. A space follows the words before it.
     pub(super) fn lasting_at_most(&self, before: &str, is_at_most: bool, duration_ns: Option<u64>) -> String {
+        // It may have been shorter, and if the end of the process is not known, also longer.
+        if is_at_most && self.is_end_unknown() {
+            return String::new();
+        }
         let at_most = if is_at_most && is_known(duration_ns) { " at most" } else { "" };
         self.lasting(&format!("{before}{at_most} "), duration_ns)
     }

@@ -199,3 +199,25 @@ pub(crate) async fn healthy_channels() {
     // The state of the program keeps its handles.
     std::mem::forget(handles);
 }
+
+/// Tasks that lock something briefly and then wait for a slow consumer.
+pub(crate) async fn healthy_backpressure() {
+    let lock = Arc::new(Mutex::new(0));
+    let (jobs, mut inbox) = mpsc::channel(1);
+    let full = Arc::new(Arrivals::default());
+    for _ in 0..4 {
+        let (lock, jobs, full) = (lock.clone(), jobs.clone(), full.clone());
+        Task::new().name("producer").spawn(async move {
+            for round in 0.. {
+                let job = { *lock.lock().await + round };
+                let _ = noting(jobs.send(job), &full).await;
+            }
+        });
+    }
+    Task::new().name("consumer").spawn(async move {
+        while inbox.recv().await.is_some() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+    full.wait(200).await;
+}

@@ -45,6 +45,7 @@ const SCENARIOS: &[Scenario] = &[
     ("pool-of-one", || Box::pin(published::pool_of_one())),
     ("forgotten-permits", || Box::pin(published::forgotten_permits())),
     ("healthy-twins", || Box::pin(published::healthy_twins())),
+    ("healthy-backpressure", || Box::pin(channels::healthy_backpressure())),
     ("healthy-channels", || Box::pin(channels::healthy_channels())),
     ("healthy", || Box::pin(crowds::healthy())),
     ("many-short", || Box::pin(crowds::many_short())),
