@@ -1,5 +1,6 @@
 //! Verdicts on async tasks, of a living process and of one that was killed.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -270,6 +271,54 @@ fn many_short_tasks_lose_nothing_of_those_that_live() {
     let info = read_rip(&["info"], &victim.ring_path());
     let info = String::from_utf8(info.stdout).unwrap();
     assert!(!info.contains(" tasks because no slot was free"), "{info}");
+}
+
+/// What a task of the scenario `truth` has said that it holds: the lock's name.
+fn said(what: u64) -> Option<String> {
+    match what {
+        0 => None,
+        101 | 102 => Some("rw".into()),
+        200 => Some("permits".into()),
+        mutex => Some(format!("m{}", mutex - 1)),
+    }
+}
+
+#[test]
+fn after_a_kill_at_full_speed_the_ring_has_each_hold_that_the_tasks_themselves_have_noted() {
+    let mut holds = 0;
+    for round in 0..10 * librip_test_kit::victim::torture() {
+        let plan = plan("truth").env("RIP_SLOTS", "64");
+        let truth = plan.dir().join("truth");
+        let mut victim = started(plan.env("TASKS_TRUTH", &truth));
+        victim.kill_after(u64::from(round * 617 % 5000));
+        let ring = victim.wait();
+        let output = read_rip(&["tasks", "--json"], &ring.ring_path());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let recorded: HashMap<String, Vec<String>> = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .filter(|line| line["type"] == "task")
+            .map(|line| {
+                let locks = line["data"]["holds"].as_array().unwrap().iter();
+                let locks = locks.map(|hold| hold["lock_name"].as_str().unwrap().to_owned()).collect();
+                (line["data"]["name"].as_str().unwrap().to_owned(), locks)
+            })
+            .collect();
+        let bytes = std::fs::read(&truth).unwrap();
+        for (task, word) in bytes.chunks_exact(8).enumerate() {
+            let Some(lock) = said(u64::from_ne_bytes(word.try_into().unwrap())) else { continue };
+            holds += 1;
+            assert_eq!(recorded[&task.to_string()], [lock], "round {round}, task {task}: {text}");
+        }
+        // Nobody else has it at the same time.
+        for mutex in ["m0", "m1", "m2"] {
+            let holders = recorded.values().flatten().filter(|lock| *lock == mutex).count();
+            assert!(holders <= 1, "round {round}, {mutex}: {text}");
+        }
+        let answer = check(&ring.ring_path(), &[]);
+        assert!(!answer.findings.iter().any(|found| found.starts_with("proven")), "{answer:#?}");
+    }
+    assert!(holds > 0, "the tasks hold something most of the time");
 }
 
 #[test]

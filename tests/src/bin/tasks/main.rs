@@ -14,6 +14,7 @@ mod crowds;
 mod locks;
 mod misuse;
 mod published;
+mod truth;
 
 use std::io::Write;
 use std::pin::Pin;
@@ -50,6 +51,7 @@ const SCENARIOS: &[Scenario] = &[
     ("healthy", || Box::pin(crowds::healthy())),
     ("many-short", || Box::pin(crowds::many_short())),
     ("misused", || Box::pin(misuse::misused())),
+    ("truth", || Box::pin(truth::tells_the_truth())),
     ("crowd", || Box::pin(crowds::crowd())),
 ];
 
