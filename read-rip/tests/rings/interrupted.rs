@@ -33,7 +33,9 @@ fn entries(folder: &Path) -> Vec<String> {
 /// An export that was stopped while it wrote, and what is in its folder.
 fn stopped(format: &str, ring: &Path, folder: &Path) -> (Child, Vec<String>) {
     loop {
-        let mut export = command();
+        // A shell without job control has its background jobs ignore SIGINT, and `nohup` SIGHUP.
+        let mut export = clean(Command::new("env"));
+        export.arg("--default-signal").arg(command().get_program());
         export.args(["export", "-f", format, "-o"]).arg(folder.join("result")).arg(ring);
         let mut child = export.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let pid = Pid::from_raw(child.id() as i32);
