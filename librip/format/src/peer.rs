@@ -1,8 +1,8 @@
 //! Peers: who uses the other side of a channel at which somebody is about to block.
 //!
-//! Nobody holds a channel. But a message comes only from who has a sender, and room only from who has a receiver. An
-//! event of the kind [`KIND_CHANNEL_PEER`](crate::KIND_CHANNEL_PEER), recorded before the `WAIT` at the channel, says
-//! what is known of the other side at that moment:
+//! Nobody holds a channel. But only a sender sends a message, and only a receiver makes room. An event of the kind
+//! [`KIND_CHANNEL_PEER`](crate::KIND_CHANNEL_PEER), recorded before the `WAIT` at the channel, says what is known of
+//! the other side at that moment:
 //!
 //! ```text
 //!  47 46          32 31                             0

@@ -22,7 +22,7 @@
 //! | [`KIND_EVENT`] | (time,) (values,) shape | the program records values: the label is their format |
 //! | [`KIND_SPAN_BEGIN`] | (time,) (values,) shape | a span begins: the label is its name, a zero byte, and a format |
 //! | [`KIND_SPAN_END`] | time, since | a span has ended: the label is its name |
-//! | [`KIND_CHANNEL_PEER`] | (place,) lock, peer | the thread is about to wait at this channel for this [peer](mod@crate::peer) |
+//! | [`KIND_CHANNEL_PEER`] | (place,) lock, peer | before a wait at this channel: its [peer](mod@crate::peer) |
 //! | [`KIND_TASK`] | | no event has it: the module has [tasks](crate::task) |
 //!
 //! The place is [`OPERAND_CALLER`] or [`OPERAND_LOCATION`]: it says where the program called the function that records.

@@ -187,8 +187,8 @@ pub fn traced(arguments: TokenStream, item: TokenStream) -> TokenStream {
         return Error::new(function.sig.ident.span(), message).into_compile_error().into();
     }
     let (body, place) = (&function.block, function.sig.ident.span());
-    // The compiler does not know what an async block returns. The type of the function says so, in a statement
-    // that never runs. A type that contains `impl` stands for no type here.
+    // The compiler cannot infer what an async block returns. A statement that never runs names the type: the function
+    // declares it. A type that contains `impl` stands for no type here.
     let returned = match &function.sig.output {
         ReturnType::Type(_, returned) if !has_impl(returned) => quote!(#returned),
         ReturnType::Type(..) => quote!(_),

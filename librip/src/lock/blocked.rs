@@ -3,7 +3,12 @@
 //! It records the event of the wait, the entry of the held-lock table, and how the wait ends. It waits for nothing
 //! itself: wrappers (`record`) and the interposer (`interposed`) do.
 
-use crate::lock::site::{Flags, Origin};
+#![allow(unsafe_code, reason = "sites are assembly")]
+
+use core::panic::Location;
+
+use crate::lock::caller::At;
+use crate::lock::site::{Flags, Origin, wrapper_site};
 use crate::lock::table::{Entry, Slot};
 use librip_format::{
     HELD_FOR, HELD_FOR_BARRIER, HELD_FOR_MESSAGE, HELD_FOR_THREAD, HELD_FOR_UNIT, HELD_RECURSION_MAX,
@@ -67,6 +72,13 @@ const fn held_for(flags: Flags) -> u64 {
         LOCK_TYPE_MESSAGE | LOCK_TYPE_WAKE => HELD_FOR_MESSAGE,
         _ => HELD_FOR_UNIT,
     }
+}
+
+/// Records what is known of the other side of a channel, before a wait there: see `librip_format::peer`.
+pub(crate) fn note_peer<const USE: Flags>(at: &'static Location<'static>, channel: u64, peer: u64) {
+    let Some(slot) = Slot::current() else { return };
+    let pc = wrapper_site!(KIND_CHANNEL_PEER, USE, [OPERAND_LOCATION, OPERAND_LOCK, OPERAND_PEER]);
+    At::<USE>(at).event(slot, [], [channel, peer], pc);
 }
 
 /// The sites that say how a wait ends.

@@ -20,7 +20,6 @@ use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
 use crate::lock::blocked::{self, Blocked, Ends};
-use crate::lock::caller::At;
 use crate::lock::protocol::Acquisition;
 use crate::lock::site::{Flags, Origin, Sites, define_sites, wrapper_site};
 use crate::lock::table::{Entry, Slot};
@@ -29,13 +28,6 @@ use crate::process::task_waker::is_of_task;
 use librip_format::{HELD_HELD, HELD_OF_FUTURE, HELD_RELEASING, HELD_SHARED, HELD_SINCE};
 
 define_sites!(AsyncSites);
-
-/// Records what is known of the other side of a channel, before a wait there: see `librip_format::peer`.
-pub(crate) fn note_peer<const USE: Flags>(at: &'static Location<'static>, channel: u64, peer: u64) {
-    let Some(slot) = Slot::current() else { return };
-    let pc = wrapper_site!(KIND_CHANNEL_PEER, USE, [OPERAND_LOCATION, OPERAND_LOCK, OPERAND_PEER]);
-    At::<USE>(at).event(slot, [], [channel, peer], pc);
-}
 
 /// A lock that a future acquires: its address, and where the program acquires it.
 #[derive(Clone, Copy, Debug)]

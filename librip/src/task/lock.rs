@@ -50,6 +50,7 @@ use crate::lock::table::Slot;
 use librip_format::{
     LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE, LOCK_TYPE_RWLOCK,
     LOCK_TYPE_SEMAPHORE, LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE, SITE_SHARED,
+    TASK_ID,
 };
 
 pub use crate::lock::future::{Acquire, FutureHolding as Holding, Waits};
@@ -247,7 +248,7 @@ pub struct Peer {
 /// [`wait`] polls calls it when it returns `Pending` for the first time.
 pub fn note_peer(at: &'static Location<'static>, channel: u64, peer: Peer) {
     let packed = librip_format::pack_peer(peer.user, u64::from(peer.ends), peer.receives);
-    lock::future::note_peer::<MESSAGE>(at, channel, packed);
+    lock::blocked::note_peer::<MESSAGE>(at, channel, packed);
 }
 
 /// The number by which the ring knows the task that the calling thread polls, or the thread itself; 0 if neither has
@@ -255,6 +256,14 @@ pub fn note_peer(at: &'static Location<'static>, channel: u64, peer: Peer) {
 pub fn user() -> u32 {
     // ORDERING: relaxed: the owner of a slot has written it before its first mark.
     Slot::existing().map_or(0, |slot| slot.header().tid.load(Relaxed))
+}
+
+/// Whether [`user`] can return this number, and not as one that stands for nobody.
+pub const fn is_user(number: u32) -> bool {
+    // Linux gives no larger ids to threads. No process has lived long enough for more tasks.
+    const THREAD_MAX: u32 = 1 << 22;
+    const TASK_MAX: u32 = TASK_ID | 1 << 30;
+    matches!(number, 1..=THREAD_MAX | TASK_ID..=TASK_MAX)
 }
 
 /// Records the wait of a future at a barrier, a round of which takes so many.

@@ -168,6 +168,6 @@ impl WaitGraph {
 
 /// Who alone has used the other side of the channel at which a thread or task waits, if nothing else can wake it.
 fn only_peer(thread: &ThreadLocks) -> Option<ThreadId> {
-    let sleep = thread.sleep.as_deref().filter(|sleep| !sleep.is_timed && thread.waits_only_at(sleep))?;
-    thread.peer.as_ref().filter(|_| thread.wait.is_none() && sleep.is_steady)?.present
+    let (.., peer) = thread.waits_for_peer().filter(|_| thread.wait.is_none())?;
+    Some(peer)
 }

@@ -13,9 +13,9 @@
 //!
 //! # Blind spots
 //!
-//! The receiver may be with another task, which has not used it yet, or which is slow while several wait. So the finding
-//! is suspected. A receiver that several tasks
-//! have used is not looked at. An empty channel whose sender has ended is no finding: a server may be idle.
+//! The receiver may be with another task, which has not used it yet, or which is slow while several wait. So the
+//! finding is suspected. A receiver that several tasks have used is not looked at. An empty channel whose sender has
+//! ended is no finding: a server may be idle.
 //!
 //! # Example output
 //!

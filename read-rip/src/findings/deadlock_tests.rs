@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::findings::testing::{MILLISECOND, NOW, SECOND, Scene};
-use crate::findings::{HoldFact, Premise};
-use crate::locks::StepKind;
+use crate::findings::waits_for::LAP_WORDS;
+use crate::findings::{Doubt, HoldFact, Premise};
+use crate::locks::{Hold, HoldState, Join, Ownership, StepKind, Wait};
 use crate::threads::ThreadState;
 
 /// Each thread has one lock and waits for its neighbour's.

@@ -14,7 +14,7 @@
 //! | `finding`, `view` | what an analysis makes, and what it sees |
 //! | `history`, `gates`, `kin`, `nesting`, `graph`, `pasts`, `per_lock`, `replaced` | tools of several analyses |
 //! | `orders`, `order_cycles` | the orders in which threads acquired locks, and the cycles in them |
-//! | `task_waits` | what differs for tasks in the graph of waits |
+//! | `waits_for`, `task_waits` | the graph of waits, and what differs for tasks in it |
 //! | `group`, `standstill`, `idle_pool` | who waits behind whom, and which of these threads look idle |
 //! | `balance` | what the threads do, and what the record cannot show |
 //! | `suppress` | findings that are not to be reported |
@@ -72,6 +72,7 @@ mod unlock;
 mod unpolled_task;
 mod unreleased;
 mod view;
+mod waits_for;
 
 pub(crate) use balance::is_zero;
 pub use balance::{Balance, Outcome, TaskBalance};

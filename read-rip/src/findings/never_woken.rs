@@ -14,8 +14,8 @@
 //! # Blind spots
 //!
 //! A parent that is not recorded may poll the task without a wake, as a time limit around it does. So it is suspected.
-//! Tasks whose wakes are not counted, and those that are a part of another recorded task, are left out. A waker that was
-//! dropped after the poll counts as one. A guard that can be sent to another task counts as no hold.
+//! Tasks whose wakes are not counted, and those that are a part of another recorded task, are left out. A waker that
+//! was dropped after the poll counts as one. A guard that can be sent to another task counts as no hold.
 //!
 //! # Example output
 //!
@@ -48,10 +48,7 @@ impl Analysis for NeverWokenTask {
 /// A task that nobody can wake, and that holds a lock for which others wait.
 fn sleeper(view: &View<'_>, id: ThreadId) -> Option<SleeperFact> {
     let thread = &view.now.threads[id];
-    let task = task_of(thread).filter(|task| task.kind == TaskKind::Async && task.outer.is_none())?;
-    if task.wakers != Some(0) {
-        return None;
-    }
+    let task = task_of(thread).filter(|task| task.kind == TaskKind::Async && task.has_no_waker())?;
     let is_waited_for = |lock: LockId| view.waits(lock).any(|wait| wait.is_steady && wait.thread != id);
     let is_kept = |lock: LockId| view.now.locks[lock].nature.ownership != Ownership::Anyone;
     let kept = task.holds.iter().filter(|hold| hold.hold.is_steady && is_kept(hold.lock));

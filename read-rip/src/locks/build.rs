@@ -11,11 +11,11 @@ use super::entry::{Entry, Steadiness, is_wait};
 use super::ledger::Ledger;
 use super::marks::{Mark, Marks};
 use super::merge;
+use super::peer::find_peers;
 use super::replay::{Scratch, replay};
 use super::task_facts::{find_pollers, main_wait, main_wait_for, task_facts};
 use super::{
-    Hold, HoldState, Join, LockId, LockIncident, LockModel, Peer, StepKind, TaskFacts, ThreadId, ThreadLocks,
-    Wait,
+    Hold, HoldState, Join, LockIncident, LockModel, Peer, StepKind, TaskFacts, ThreadId, ThreadLocks, Wait,
 };
 use crate::events;
 use crate::hash::HashMap;
@@ -150,49 +150,6 @@ fn count_once(facts: &TaskFacts, id: ThreadId, ledger: &mut Ledger<'_>) {
             waiters.truncate(own);
             waiters.extend(main_wait_for(facts, Some(wait.wait.lock)));
         }
-    }
-}
-
-/// Finds who uses the other sides of the channels at which threads and tasks wait.
-fn find_peers(threads: &mut [ThreadLocks]) {
-    let has_peer = |thread: &ThreadLocks| thread.peer.as_ref().is_some_and(|peer| peer.user.is_some());
-    if !threads.iter().any(has_peer) {
-        return;
-    }
-    believe_newest(threads);
-    let present = threads.iter().enumerate().filter(|(_, thread)| thread.state == ThreadState::Present);
-    let by_id: HashMap<(u32, u32), ThreadId> =
-        present.map(|(id, thread)| ((thread.pid, thread.tid), id)).collect();
-    for thread in threads {
-        if let Some(peer) = &mut thread.peer {
-            peer.present = peer.user.and_then(|user| by_id.get(&(thread.pid, user)).copied());
-        }
-    }
-}
-
-/// Of several that wait on one side of a channel, what the last of them has noted counts for all: a use of the other side
-/// ended only the first wait of that time.
-fn believe_newest(threads: &mut [ThreadLocks]) {
-    let mut newest: HashMap<LockId, (Option<u64>, Option<Peer>)> = HashMap::default();
-    let waits = |thread: &ThreadLocks| {
-        let sleep = thread.sleep.as_deref().filter(|_| thread.state == ThreadState::Present)?;
-        (thread.semaphore_wait == Some(sleep.lock)).then_some((sleep.lock, sleep.since_ns))
-    };
-    for thread in &*threads {
-        let Some((channel, since_ns)) = waits(thread) else { continue };
-        let newest = newest.entry(channel).or_insert((since_ns, thread.peer.as_deref().copied()));
-        // Who came last is not known, or it has noted nothing.
-        *newest = match (newest.0, since_ns) {
-            (Some(last), Some(since)) if since > last => (since_ns, thread.peer.as_deref().copied()),
-            (Some(last), Some(since)) if since < last => *newest,
-            _ if newest.1.as_ref() == thread.peer.as_deref() => *newest,
-            _ => (newest.0.max(since_ns), None),
-        };
-    }
-    for thread in threads {
-        let known = waits(thread).and_then(|(channel, _)| newest.get(&channel)?.1);
-        let is_known = |known: &Peer| thread.peer.as_ref().is_some_and(|own| own.receives == known.receives);
-        thread.peer = known.filter(is_known).map(Box::new);
     }
 }
 

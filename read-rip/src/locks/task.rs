@@ -104,6 +104,19 @@ impl TaskFacts {
         self.is_asleep() && self.wakers.is_some_and(|wakers| (1..=direct).contains(&(wakers as usize)))
     }
 
+    /// Whether nothing but the end of this wait at an object that nobody holds can let the task go on.
+    pub fn waits_only_at(&self, wait: &Wait) -> bool {
+        let mut polled = self.waits.iter().filter(|own| own.is_polled != Some(false));
+        let is_this = polled.next().is_some_and(|own| own.wait.lock == wait.lock && !own.is_for_lock);
+        is_this && polled.next().is_none() && self.has_no_other_wakers()
+    }
+
+    /// Whether it is suspended, and nobody had a waker of it when its last poll ended. What polls it may be another
+    /// recorded task, which needs none.
+    pub fn has_no_waker(&self) -> bool {
+        self.is_asleep() && !self.is_new() && self.wakers == Some(0) && self.outer.is_none()
+    }
+
     /// Whether it exists and was never polled.
     pub fn is_new(&self) -> bool {
         self.polls == 0

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Hold, LockId, Steps, TaskFacts, ThreadId, Wait};
+use super::{Hold, LockId, Peer, Steps, TaskFacts, ThreadId, Wait};
 use crate::locations::LocationId;
 use crate::ring::Position;
 use crate::threads::ThreadState;
@@ -106,7 +106,7 @@ pub struct ThreadLocks {
     pub semaphore_wait: Option<LockId>,
     /// The wait on that condition variable, semaphore, barrier or channel, with its place and time.
     pub sleep: Option<Box<Wait>>,
-    /// Who uses the other side of the channel at which it waits, if its record says so.
+    /// The other side of the channel at which it waits, if the record describes it.
     pub peer: Option<Box<Peer>>,
     /// The thread whose end it waits for.
     pub join: Option<Box<Join>>,
@@ -173,12 +173,16 @@ impl ThreadLocks {
         is_suspended || self.seen.is_some_and(|seen| seen.doing != Doing::Unknown)
     }
 
-    /// Whether nothing but the end of this wait can let the thread or task go on.
-    pub fn waits_only_at(&self, wait: &Wait) -> bool {
-        let Some(task) = self.task.as_deref() else { return !wait.is_of_future };
-        let mut polled = task.waits.iter().filter(|own| own.is_polled != Some(false));
-        let is_this = polled.next().is_some_and(|own| own.wait.lock == wait.lock && !own.is_for_lock);
-        is_this && polled.next().is_none() && task.has_no_other_wakers()
+    /// The wait at a channel that alone keeps the thread or task from going on, the other side of that channel, and who
+    /// alone has used it, if all of that is known and lasts.
+    pub fn waits_for_peer(&self) -> Option<(&Wait, &Peer, ThreadId)> {
+        let wait = self.sleep.as_deref().filter(|wait| wait.is_steady && !wait.is_timed)?;
+        let is_only_wait = match self.task.as_deref() {
+            Some(task) => task.waits_only_at(wait),
+            None => !wait.is_of_future,
+        };
+        let peer = self.peer.as_deref().filter(|_| is_only_wait)?;
+        Some((wait, peer, peer.present?))
     }
 
     /// Whether the thread waits: for a lock, on a condition variable, for a unit of a semaphore, at a barrier, for a
@@ -186,31 +190,6 @@ impl ThreadLocks {
     pub fn is_blocked(&self) -> bool {
         let waits = [self.wait.is_some(), self.condition_wait.is_some(), self.semaphore_wait.is_some()];
         self.join.is_some() || waits.contains(&true)
-    }
-}
-/// The other side of a channel at which a thread or task waits, as it was when the last wait there began. Each use of
-/// that side since then has ended a wait there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
-    /// The id of the thread or task that alone has used the only end of that side; `None` if there are several ends or
-    /// users, or none is known.
-    pub user: Option<u32>,
-    /// That thread or task, if it exists.
-    pub present: Option<ThreadId>,
-    /// How many ends that side has.
-    pub ends: u64,
-    /// Whether that side receives.
-    pub receives: bool,
-}
-impl Peer {
-    /// What an operand says. Who the user is, is not known yet.
-    pub(super) fn of(operand: u64) -> Peer {
-        Peer {
-            user: Some(librip_format::peer_user(operand)).filter(|&user| user != 0),
-            present: None,
-            ends: librip_format::peer_ends(operand),
-            receives: operand & librip_format::PEER_RECEIVES != 0,
-        }
     }
 }
 /// The end of a condition variable while a thread waits on it.

@@ -195,7 +195,8 @@ impl Document<'_, '_> {
                     self.out,
                     "<p class=\"about\">A thread points at the lock that it waits for, and a lock at the thread that \
                      holds it. A dotted line leads from a channel to who uses its other side. Red is a \
-                     circle of waits.</p>\n<div class=\"drawing\" tabindex=\"0\" role=\"group\" aria-label=\"Graph of waits\">{}</div>",
+                     circle of waits.</p>\n<div class=\"drawing\" tabindex=\"0\" role=\"group\" \
+                     aria-label=\"Graph of waits\">{}</div>",
                     drawing.svg
                 )?;
                 write!(self.out, "<details><summary>The graph in words</summary>")?;

@@ -75,7 +75,7 @@ fn place_in_words(does: TaskDoes, place: TaskPlace, names: &LockNames<'_>) -> St
     }
 }
 
-/// Who can end a wait at a channel, if that is known.
+/// Who has used the other side of the channel at which a task waits, if that is known.
 fn peer_in_words(peer: &Peer, names: &LockNames<'_>) -> String {
     let side = if peer.receives { "receiver" } else { "sender" };
     match (peer.present, peer.user.and_then(task_number), peer.ends) {
@@ -132,8 +132,7 @@ pub fn task(out: &mut dyn Write, id: ThreadId, names: &LockNames<'_>) -> io::Res
     if let Some(made_at) = task.made_at.filter(|_| !is_said) {
         write!(out, ", made at {}", names.line(made_at))?;
     }
-    let is_lost = task.is_asleep() && !task.is_new() && task.wakers == Some(0) && task.outer.is_none();
-    let lost = if is_lost { ", and nobody has a waker of it" } else { "" };
+    let lost = if task.has_no_waker() { ", and nobody has a waker of it" } else { "" };
     writeln!(out, ", {}{}{lost}", counted(task.polls, "poll"), wakes(task))?;
     for hold in &task.holds {
         let at = hold.hold.location.map(|at| format!(", acquired at {}", names.location(at)));

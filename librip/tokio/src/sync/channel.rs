@@ -99,7 +99,8 @@ impl Side {
         // ORDERING: relaxed, as above.
         let now = self.0.load(Relaxed);
         let ends = (now >> 32) as u32;
-        let user = if ends == 1 && is_id(now as u32) { now as u32 } else { NOBODY };
+        // While two change the user of one end at once, the users may be `SEVERAL` and an id together.
+        let user = if ends == 1 && lock::is_user(now as u32) { now as u32 } else { NOBODY };
         Peer { user, ends, receives }
     }
 }
@@ -108,15 +109,6 @@ impl Side {
 const NOBODY: u32 = 0;
 /// The user of an end that several have used, or somebody who is not known. No task has this number.
 const SEVERAL: u32 = u32::MAX;
-
-/// Whether a thread or a task can have this number. While two change the user of one end at once, the users of its side
-/// may be `SEVERAL` and an id, which look like no id.
-fn is_id(user: u32) -> bool {
-    // Linux gives threads no larger ids. No process has lived long enough for more tasks.
-    const THREAD_MAX: u32 = 1 << 22;
-    const TASK: u32 = 1 << 31;
-    (1..=THREAD_MAX).contains(&user) || (TASK..TASK | 1 << 30).contains(&user)
-}
 
 /// An end of a channel.
 #[derive(Debug)]

@@ -82,14 +82,14 @@ pub(crate) async fn thread_lock_over_await() {
     resume.notify_one();
 }
 
-/// A task awaits a future that keeps no waker, and holds a lock.
-pub(crate) async fn lost_waker() {
+/// A task holds a lock while it awaits this, and another one waits for the lock.
+async fn held_while(awaited: impl Future<Output = ()> + Send + 'static) {
     let (lock, arrivals) = (Arc::new(Mutex::new(0)), Arc::new(Arrivals::default()));
     lock.set_name("the lock");
     let (held, noted) = (lock.clone(), arrivals.clone());
     Task::new().name("sleeper").spawn(async move {
         let _guard = held.lock().await;
-        noting(poll_fn(|_| std::task::Poll::<()>::Pending), &noted).await;
+        noting(awaited, &noted).await;
     });
     arrivals.wait(1).await;
     let noted = arrivals.clone();
@@ -97,17 +97,12 @@ pub(crate) async fn lost_waker() {
     arrivals.wait(2).await;
 }
 
+/// A task awaits a future that keeps no waker, and holds a lock.
+pub(crate) async fn lost_waker() {
+    held_while(poll_fn(|_| std::task::Poll::Pending)).await;
+}
+
 /// A task holds a lock while it sleeps, and another one waits for the lock.
 pub(crate) async fn lock_over_sleep() {
-    let (lock, arrivals) = (Arc::new(Mutex::new(0)), Arc::new(Arrivals::default()));
-    lock.set_name("the lock");
-    let (held, noted) = (lock.clone(), arrivals.clone());
-    Task::new().name("sleeper").spawn(async move {
-        let _guard = held.lock().await;
-        noting(librip::task::at(tokio::time::sleep(Duration::MAX)), &noted).await;
-    });
-    arrivals.wait(1).await;
-    let noted = arrivals.clone();
-    Task::new().name("waiter").spawn(async move { noting(lock_briefly(&lock), &noted).await });
-    arrivals.wait(2).await;
+    held_while(librip::task::at(async { tokio::time::sleep(Duration::MAX).await })).await;
 }

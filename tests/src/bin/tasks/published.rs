@@ -25,18 +25,22 @@ async fn start_both<A: Future, B: Future>(first: std::pin::Pin<&mut A>, second: 
     .await;
 }
 
+/// Queues two futures for a lock that `held` keeps, and awaits the second one when the lock is free.
+async fn await_the_second<F: Future>(held: impl Sized, first: F, second: F, noted: &Arrivals) {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    start_both(first.as_mut(), second.as_mut()).await;
+    drop(held);
+    drop(noting(second, noted).await);
+    drop(first.await);
+}
+
 /// tokio#6450: a task queues two futures for one lock, and awaits the second one.
 pub(crate) async fn two_writes() {
     let (lock, arrivals) = (Arc::new(RwLock::new(0)), Arc::new(Arrivals::default()));
     lock.set_name("the lock");
     let noted = arrivals.clone();
     Task::new().name("stuck").spawn(async move {
-        let held = lock.read().await;
-        let (mut first, mut second) = (pin!(lock.write()), pin!(lock.write()));
-        start_both(first.as_mut(), second.as_mut()).await;
-        drop(held);
-        *noting(second, &noted).await += 1;
-        *first.await += 1;
+        await_the_second(lock.read().await, lock.write(), lock.write(), &noted).await;
     });
     // It is woken once, because the first future is next, and polls the second one again.
     arrivals.wait(2).await;
@@ -49,12 +53,7 @@ pub(crate) async fn two_writes_of_async_lock() {
     let arrivals = Arc::new(Arrivals::default());
     let noted = arrivals.clone();
     Task::new().name("stuck").spawn(async move {
-        let held = lock.read().await;
-        let (mut first, mut second) = (Box::pin(lock.write()), Box::pin(lock.write()));
-        start_both(first.as_mut(), second.as_mut()).await;
-        drop(held);
-        *noting(second, &noted).await += 1;
-        *first.await += 1;
+        await_the_second(lock.read().await, lock.write(), lock.write(), &noted).await;
     });
     arrivals.wait(1).await;
 }
@@ -66,12 +65,7 @@ pub(crate) async fn two_locks_of_async_lock() {
     let arrivals = Arc::new(Arrivals::default());
     let noted = arrivals.clone();
     Task::new().name("stuck").spawn(async move {
-        let held = lock.lock().await;
-        let (mut first, mut second) = (Box::pin(lock.lock()), Box::pin(lock.lock()));
-        start_both(first.as_mut(), second.as_mut()).await;
-        drop(held);
-        *noting(second, &noted).await += 1;
-        *first.await += 1;
+        await_the_second(lock.lock().await, lock.lock(), lock.lock(), &noted).await;
     });
     arrivals.wait(1).await;
 }

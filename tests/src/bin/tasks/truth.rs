@@ -28,8 +28,8 @@ fn truth() -> &'static [AtomicU64; TASKS] {
     unsafe { &*map.as_mut_ptr().cast() }
 }
 
-/// Each task holds and releases locks of all kinds, also over awaits. It says so after it has a lock, and takes that
-/// back before it releases the lock: so what it says is recorded.
+/// Each task acquires and releases locks of all kinds, also over awaits. It notes a lock after it has acquired it, and
+/// clears the note before it releases the lock. So the ring has each hold that is noted.
 pub(crate) async fn tells_the_truth() {
     let truth = truth();
     let mutexes: Arc<[Mutex<u64>; MUTEXES]> = Arc::new(std::array::from_fn(|_| Mutex::new(0)));
