@@ -234,12 +234,12 @@ struct forged {
 };
 
 static pthread_mutex_t lies[2];
-static atomic_int liars[2];
+static atomic_int liars[2], told;
 
 static void *waits_for_a_lie(void *index) {
     long at = (long)index;
     atomic_store(&liars[at], (int)syscall(SYS_gettid));
-    while (!atomic_load(&liars[1 - at])) sched_yield();
+    while (!atomic_load(&told)) sched_yield();
     pthread_mutex_lock(&lies[at]);
     return NULL;
 }
@@ -253,6 +253,7 @@ static void lie(int is_restless) {
         /* Each seems to wait for the other. */
         for (int at = 0; at < 2; at++)
             *(volatile int *)&((struct forged *)&lies[at])->owner = atomic_load(&liars[(at + 1 + turn % 3) % 2]);
+        atomic_store(&told, 1);
         if (!is_restless) return;
     }
 }
