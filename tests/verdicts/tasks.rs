@@ -113,6 +113,26 @@ fn suspects_a_task_that_waits_for_messages_and_has_the_only_sender() {
 }
 
 #[test]
+fn suspects_tasks_that_wait_for_one_anothers_answers() {
+    finds("requests-both-ways", "suspected deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["left", "right"]);
+    });
+    finds("request-under-a-lock", "suspected deadlock", |answer| {
+        assert_eq!(answer.threads(0), ["client", "server"]);
+        assert_eq!(answer.locks(0), ["accounts", "the answer"]);
+    });
+}
+
+#[test]
+fn accuses_no_requests_that_are_answered_at_last() {
+    let victim = started(plan("healthy-requests").env("RIP_SLOTS", "256"));
+    for _ in 0..10 {
+        let answer = check(&victim.ring_path(), &["--window", "20ms"]);
+        assert!(!answer.findings.iter().any(|found| found.ends_with("deadlock")), "{answer:#?}");
+    }
+}
+
+#[test]
 fn suspects_a_full_channel_whose_receiver_is_left_over() {
     let victim = started(plan("leaked-receiver"));
     let answer = check(&victim.ring_path(), &["--threshold", "1ms"]);

@@ -5,21 +5,27 @@
 //! the other side at that moment:
 //!
 //! ```text
-//!  47 46          32 31                             0
-//! +--+--------------+--------------------------------+
-//! |R | ends         | user                           |   R: the other side receives
-//! +--+--------------+--------------------------------+
+//!  47 46 45       32 31                             0
+//! +--+--+-----------+--------------------------------+   R: the other side receives
+//! |R |P | ends      | user                           |   P: the user is presumed
+//! +--+--+-----------+--------------------------------+
 //! ```
 //!
 //! It is what was known at that moment. Each use of the other side ends a wait, the first one at the channel. So while
 //! somebody waits there alone, nobody has used the other side since.
+//!
+//! Who will send the answer to a request has not used the sender before. It is presumed to be who receives what the
+//! waiting thread or task has sent last.
 
 /// Of a peer: the other side receives. Without it, the other side sends.
 pub const PEER_RECEIVES: u64 = 1 << 47;
-/// Of a peer: the first of the 15 bits that say how many ends the other side has.
+/// Of a peer: nobody has used that side. The user is who has received from the channel to which the waiting thread or
+/// task has sent last, after it made this channel.
+pub const PEER_PRESUMED: u64 = 1 << 46;
+/// Of a peer: the first of the 14 bits that say how many ends the other side has.
 pub const PEER_ENDS_SHIFT: u32 = 32;
 /// Of a peer: the most ends that it can tell.
-pub const PEER_ENDS_MAX: u64 = (1 << (47 - PEER_ENDS_SHIFT)) - 1;
+pub const PEER_ENDS_MAX: u64 = (1 << (46 - PEER_ENDS_SHIFT)) - 1;
 
 /// Packs a peer. `user` is the id of the thread or task that alone has used the only end, as in
 /// [`SlotHeader::tid`](crate::SlotHeader::tid); 0 if there are several ends or users, or none is known.
@@ -49,6 +55,7 @@ mod tests {
             let packed = pack_peer(user, ends, receives);
             assert_eq!((peer_user(packed), peer_ends(packed)), (user, ends));
             assert_eq!((packed & PEER_RECEIVES != 0, packed & !PAYLOAD_MASK), (receives, 0));
+            assert_eq!(packed & PEER_PRESUMED, 0);
         }
         assert_eq!(peer_ends(pack_peer(1, u64::MAX, false)), PEER_ENDS_MAX);
     }

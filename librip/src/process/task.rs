@@ -55,6 +55,12 @@ pub(super) fn current_part() -> Option<&'static TaskPart> {
     Some(unsafe { &*part.cast::<TaskPart>() })
 }
 
+/// The number of the poll that the calling thread is in; 0 if it polls no task, or not in this instance of librip.
+pub(crate) fn current_poll() -> u64 {
+    // ORDERING: relaxed: this thread has written it.
+    current_part().map_or(0, |part| part.turn.load(Relaxed).div_ceil(2))
+}
+
 /// Gives a task a slot. `creator` is how far the thread or task has come that makes it. `location` and `origin` are
 /// those of [`TaskPart`]. An empty name is none.
 pub(crate) fn claim(creator: Option<Position>, location: u64, origin: u64, name: &[u8]) -> TaskSlot {

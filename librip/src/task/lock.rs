@@ -47,6 +47,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use crate::lock;
 use crate::lock::future::{FutureAcquisition, FutureHolding, Target};
 use crate::lock::table::Slot;
+use crate::process;
 use librip_format::{
     LOCK_TYPE_BARRIER, LOCK_TYPE_MESSAGE, LOCK_TYPE_MUTEX, LOCK_TYPE_ONCE, LOCK_TYPE_RWLOCK,
     LOCK_TYPE_SEMAPHORE, LOCK_TYPE_THREAD, SITE_LOCK_TYPE_SHIFT, SITE_OWNED, SITE_OWNED_BY_RULE, SITE_SHARED,
@@ -242,13 +243,16 @@ pub struct Peer {
     pub ends: u32,
     /// Whether that side receives.
     pub receives: bool,
+    /// Whether nobody has used that side, and the user is who is presumed to have it.
+    pub is_presumed: bool,
 }
 
 /// Records who uses the other side of a channel. It belongs before the wait at the channel: a future that
 /// [`wait`] polls calls it when it returns `Pending` for the first time.
 pub fn note_peer(at: &'static Location<'static>, channel: u64, peer: Peer) {
     let packed = librip_format::pack_peer(peer.user, u64::from(peer.ends), peer.receives);
-    lock::blocked::note_peer::<MESSAGE>(at, channel, packed);
+    let presumed = if peer.is_presumed { librip_format::PEER_PRESUMED } else { 0 };
+    lock::blocked::note_peer::<MESSAGE>(at, channel, packed | presumed);
 }
 
 /// The number by which the ring knows the task that the calling thread polls, or the thread itself; 0 if neither has
@@ -256,6 +260,12 @@ pub fn note_peer(at: &'static Location<'static>, channel: u64, peer: Peer) {
 pub fn user() -> u32 {
     // ORDERING: relaxed: the owner of a slot has written it before its first mark.
     Slot::existing().map_or(0, |slot| slot.header().tid.load(Relaxed))
+}
+
+/// The number of the poll that the calling thread is in, of the task that it polls; 0 if it polls none that is known.
+/// Together with [`user`] it says whether two moments are of one poll, or of one thread outside of all polls.
+pub fn poll() -> u64 {
+    process::task::current_poll()
 }
 
 /// Whether [`user`] can return this number, and not as one that stands for nobody.

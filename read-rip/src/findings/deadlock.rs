@@ -33,7 +33,9 @@
 //!
 //! So is a task that waits at a channel, if the other side has one end that one task or thread alone has used: that one
 //! has to continue, unless the end has moved to a task that has not used it yet. Such a cycle is potential, and if a
-//! sender is on it, suspected. A thread that blocks at a channel in a call of its own has no such edge.
+//! sender is on it, suspected. A thread that blocks at a channel in a call of its own has no such edge. A task that waits
+//! for the answer to a request waits for the task that receives what it has sent last: that is suspected too, because
+//! the request may have been handed on.
 //!
 //! # Who can release a lock
 //!
@@ -198,6 +200,7 @@ impl WaitsFor<'_> {
         let has_suspended = threads.iter().any(|&id| task(id).is_some_and(|task| !task.is_polled));
         let channels = || edges.iter().filter_map(WaitEdge::of_channel);
         let advice = match threads.len() {
+            _ if channels().any(|channel| channel.is_for_answer) => Advice::AnswerFirst,
             1 if channels().any(|channel| !channel.is_for_room) => Advice::DropOwnSender,
             _ if channels().any(|channel| channel.is_for_room) => Advice::SplitEnds,
             _ if channels().next().is_some() => Advice::SendFirst,

@@ -220,6 +220,8 @@ named! {
         UnrecordedWorker = "unrecorded-worker",
         /// The end of a channel may have moved to another task.
         EndMayMove = "end-may-move",
+        /// Another task than the one that received the request may have to answer it.
+        AnswererPresumed = "answerer-presumed",
         /// What polls a task may do so without a wake.
         UnrecordedParent = "unrecorded-parent",
     }
@@ -322,6 +324,8 @@ named! {
         SendFirst = "send-first",
         /// Drop the sender that the receiving task has itself.
         DropOwnSender = "drop-own-sender",
+        /// Do not wait for an answer while others wait for one's own, or for one's lock.
+        AnswerFirst = "answer-first",
         /// Receive until the channel is closed, or drop the receiver.
         KeepReceiving = "keep-receiving",
         /// A future has to keep its waker.

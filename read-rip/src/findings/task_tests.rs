@@ -359,6 +359,23 @@ fn a_task_that_keeps_the_only_sender_waits_for_itself() {
 }
 
 #[test]
+fn two_tasks_that_await_one_anothers_answers_are_a_suspected_deadlock() {
+    let mut scene = Scene::new();
+    let tasks = ["one", "other"].map(|name| scene.task(name));
+    for (at, name) in ["ONE", "OTHER"].into_iter().enumerate() {
+        let answer = scene.lock(name);
+        scene.awaits_peer(tasks[at], answer, false, tasks[1 - at]);
+        scene.model.threads[tasks[at]].peer.as_mut().unwrap().is_presumed = true;
+    }
+    let found = one(scene.run(&Deadlock));
+    assert_eq!((found.kind, found.confidence), (Kind::Deadlock, Confidence::Suspected));
+    assert_eq!((&found.doubts[..], found.advice[0]), (&[Doubt::AnswererPresumed][..], Advice::AnswerFirst));
+    // The other one has got its answer, or may get it from somewhere else.
+    scene.facts(tasks[1]).wakers = Some(2);
+    assert!(scene.run(&Deadlock).is_empty());
+}
+
+#[test]
 fn a_full_channel_whose_receiving_task_has_ended_is_reported() {
     let mut scene = Scene::new();
     let [ended, sender] = ["ended", "sender"].map(|name| scene.task(name));

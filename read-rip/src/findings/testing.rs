@@ -264,7 +264,8 @@ impl Scene {
         self.facts(task).waits.push(TaskWait { wait, is_polled, is_direct, is_for_lock, future, entry });
         let user = self.model.threads[peer].tid;
         let present = Some(peer).filter(|&peer| self.model.threads[peer].state == ThreadState::Present);
-        self.model.threads[task].peer = Some(Box::new(Peer { user: Some(user), present, ends: 1, receives }));
+        self.model.threads[task].peer =
+            Some(Box::new(Peer { user: Some(user), present, ends: 1, receives, is_presumed: false }));
     }
 
     /// The thread waits for a unit of a semaphore.

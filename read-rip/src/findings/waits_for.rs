@@ -204,10 +204,12 @@ impl<'a> WaitsFor<'a> {
             for_ns: self.view.ago_ns(wait.since_ns),
             peer,
             is_for_room: side.receives,
+            is_for_answer: side.is_presumed,
         };
         // A receiver is used through a unique reference, a sender through a shared one.
         let confidence = if side.receives { Confidence::Potential } else { Confidence::Suspected };
-        Some((channel, (confidence, Some(Doubt::EndMayMove))))
+        let doubt = if side.is_presumed { Doubt::AnswererPresumed } else { Doubt::EndMayMove };
+        Some((channel, (confidence, Some(doubt))))
     }
 
     pub(super) fn grade_wait(&self, wait: &Wait) -> Grade {

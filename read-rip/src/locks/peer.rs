@@ -20,6 +20,8 @@ pub struct Peer {
     pub ends: u64,
     /// Whether that side receives.
     pub receives: bool,
+    /// Whether nobody has used that side, and the user is who receives what the waiting thread or task sent last.
+    pub is_presumed: bool,
 }
 
 impl Peer {
@@ -30,6 +32,7 @@ impl Peer {
             present: None,
             ends: librip_format::peer_ends(operand),
             receives: operand & librip_format::PEER_RECEIVES != 0,
+            is_presumed: operand & librip_format::PEER_PRESUMED != 0,
         }
     }
 }
@@ -107,7 +110,7 @@ mod tests {
     }
 
     fn receiver(user: Option<u32>) -> Option<Peer> {
-        Some(Peer { user, present: None, ends: 1, receives: true })
+        Some(Peer { user, present: None, ends: 1, receives: true, is_presumed: false })
     }
 
     /// The users that are believed.

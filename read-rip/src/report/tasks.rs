@@ -78,6 +78,10 @@ fn place_in_words(does: TaskDoes, place: TaskPlace, names: &LockNames<'_>) -> St
 /// Who has used the other side of the channel at which a task waits, if that is known.
 fn peer_in_words(peer: &Peer, names: &LockNames<'_>) -> String {
     let side = if peer.receives { "receiver" } else { "sender" };
+    if peer.is_presumed {
+        let user = peer.present.map(|user| format!(" (for the answer of {}, it seems)", names.thread(user)));
+        return user.unwrap_or_default();
+    }
     match (peer.present, peer.user.and_then(task_number), peer.ends) {
         (Some(user), ..) => format!(" (only {} has used its {side})", names.thread(user)),
         (None, Some(number), _) => format!(" (only task {number} has used its {side}, and has ended)"),

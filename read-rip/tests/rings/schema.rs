@@ -355,8 +355,15 @@ fn wait_cycle() -> Evidence {
     let blockers = [Blocker::Holder(hold()), Blocker::QueuedWriter(7), Blocker::LeftOut(wait())];
     let lock = |blocker| WaitEdge::Lock(LockEdge { wait: wait(), blocker });
     let join = JoinFact { thread: 1, joined: 2, location: 3, is_timed: true, for_ns: Some(4) };
-    let channel =
-        ChannelFact { thread: 1, lock: 2, location: 3, for_ns: Some(4), peer: 5, is_for_room: true };
+    let channel = ChannelFact {
+        thread: 1,
+        lock: 2,
+        location: 3,
+        for_ns: Some(4),
+        peer: 5,
+        is_for_room: true,
+        is_for_answer: true,
+    };
     let worker = WaitEdge::Worker { worker: WorkerFact { task: 1, worker: 2, polled: 3, workers: 4 } };
     let edges = blockers
         .map(lock)

@@ -5,7 +5,8 @@
 //! Nobody holds a channel, but whoever waits there waits for the other side. So each side counts its ends, and each end
 //! knows which task or thread has used it, if only one has. When a wait begins, the ring gets what is known of the
 //! other side: [`librip::task::lock::note_peer`]. Where an end is, in a task that has not used it yet or in none,
-//! nobody knows. An end that several have used, that became tokio's, or that is a weak sender tells nothing.
+//! nobody knows. An end that several have used, that became tokio's, or that is a weak sender tells nothing. Who will
+//! answer a request is presumed: see [`request`](super::request).
 
 use std::future::Future;
 use std::panic::Location;
@@ -17,6 +18,10 @@ use std::task::{Context, Poll};
 
 use librip::task::lock::{self, Identity, MESSAGE, Peer, Waits};
 use pin_project_lite::pin_project;
+
+use tokio::sync::oneshot;
+
+use super::request::{self, Answer};
 
 /// Identifies a channel, and does not keep it open. Tokio does not say where a channel is, so each has something of its
 /// own on the heap, whose address stands for it.
@@ -72,6 +77,20 @@ impl Channel {
         self.0.identity.set_name(name);
     }
 
+    pub(crate) fn note_peer(&self, at: &'static Location<'static>, peer: Peer) {
+        lock::note_peer(at, self.address(), peer);
+    }
+
+    /// Records the wait of a oneshot channel's receiver, at a location. One that does not block is not recorded.
+    pub(crate) fn wait_for_answer<T>(
+        &self,
+        at: &'static Location<'static>,
+        receiver: oneshot::Receiver<T>,
+    ) -> Waits<MESSAGE, Answer<T>> {
+        let answer = Answer::new(receiver, self.clone(), at);
+        lock::wait_at(at, self.address(), answer, false, Result::is_ok)
+    }
+
     /// Records a wait for what the other side does, of which nothing is said. One that does not block is not recorded.
     #[track_caller]
     pub(crate) fn wait<F: Future>(&self, future: F, has_it: fn(&F::Output) -> bool) -> Waits<MESSAGE, F> {
@@ -101,12 +120,12 @@ impl Side {
         let ends = (now >> 32) as u32;
         // While two change the user of one end at once, the users may be `SEVERAL` and an id together.
         let user = if ends == 1 && lock::is_user(now as u32) { now as u32 } else { NOBODY };
-        Peer { user, ends, receives }
+        Peer { user, ends, receives, is_presumed: false }
     }
 }
 
 /// The user of an end that nobody has used yet.
-const NOBODY: u32 = 0;
+pub(super) const NOBODY: u32 = 0;
 /// The user of an end that several have used, or somebody who is not known. No task has this number.
 const SEVERAL: u32 = u32::MAX;
 
@@ -133,12 +152,15 @@ impl End {
     pub(crate) fn used(&self) {
         // ORDERING: relaxed, here and below: it guards nothing.
         let before = self.user.load(Relaxed);
-        if before == SEVERAL {
+        if before == SEVERAL && self.receives {
             return;
         }
         let now = lock::user();
-        if before != now || now == NOBODY {
+        if before != SEVERAL && (before != now || now == NOBODY) {
             self.used_by_another(now);
+        }
+        if !self.receives {
+            request::sent(now, self.channel.0.receivers.peer(true).user);
         }
     }
 
@@ -217,7 +239,7 @@ impl<F: Future> Future for Uses<'_, F> {
         if poll.is_pending() && !*this.has_noted {
             *this.has_noted = true;
             let peer = end.channel.side(!end.receives).peer(!end.receives);
-            lock::note_peer(this.at, end.channel.address(), peer);
+            end.channel.note_peer(this.at, peer);
         }
         poll
     }

@@ -28,6 +28,7 @@ mod once_cell;
 pub mod oneshot;
 mod pointer;
 mod raw;
+mod request;
 mod rwlock;
 mod semaphore;
 mod set_once;

@@ -14,6 +14,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -22,6 +23,7 @@ use tokio::sync::oneshot;
 
 use self::error::{RecvError, TryRecvError};
 use super::channel::{Channel, set_name};
+use super::request::{self, Answer};
 use crate::blocking::block_on;
 
 pub use tokio::sync::oneshot::error;
@@ -30,9 +32,10 @@ pub use tokio::sync::oneshot::error;
 #[track_caller]
 #[must_use]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
+    request::begin();
     let (sender, receiver) = oneshot::channel();
     let channel = Channel::new();
-    let wait = channel.wait(receiver, Result::is_ok);
+    let wait = channel.wait_for_answer(Location::caller(), receiver);
     (Sender { inner: sender, channel: channel.clone() }, Receiver { wait, channel })
 }
 
@@ -79,13 +82,13 @@ impl<T> Sender<T> {
 
 /// [`tokio::sync::oneshot::Receiver`], recorded: the ring says that it waits for the message.
 pub struct Receiver<T> {
-    wait: Waits<MESSAGE, oneshot::Receiver<T>>,
+    wait: Waits<MESSAGE, Answer<T>>,
     channel: Channel,
 }
 
 impl<T> Receiver<T> {
     fn inner(&mut self) -> &mut oneshot::Receiver<T> {
-        Pin::new(&mut self.wait).get_pin_mut().get_mut()
+        &mut Pin::new(&mut self.wait).get_pin_mut().get_mut().inner
     }
 
     /// See [`tokio::sync::oneshot::Receiver::close`].
@@ -95,12 +98,12 @@ impl<T> Receiver<T> {
 
     /// See [`tokio::sync::oneshot::Receiver::is_terminated`].
     pub fn is_terminated(&self) -> bool {
-        self.wait.get_ref().is_terminated()
+        self.wait.get_ref().inner.is_terminated()
     }
 
     /// See [`tokio::sync::oneshot::Receiver::is_empty`].
     pub fn is_empty(&self) -> bool {
-        self.wait.get_ref().is_empty()
+        self.wait.get_ref().inner.is_empty()
     }
 
     /// See [`tokio::sync::oneshot::Receiver::try_recv`].
@@ -124,12 +127,12 @@ impl<T> Receiver<T> {
     #[track_caller]
     pub fn blocking_recv(self) -> Result<T, RecvError> {
         let Receiver { wait, channel } = self;
-        block_on(channel.wait(wait.into_inner(), Result::is_ok))
+        block_on(channel.wait_for_answer(Location::caller(), wait.into_inner().inner))
     }
 
     /// Tokio's receiver, for what asks for that one. Its wait is not recorded.
     pub fn into_inner(self) -> oneshot::Receiver<T> {
-        self.wait.into_inner()
+        self.wait.into_inner().inner
     }
 
     set_name!(channel);
@@ -145,6 +148,6 @@ impl<T> Future for Receiver<T> {
 
 impl<T: fmt::Debug> fmt::Debug for Receiver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.wait.get_ref().fmt(f)
+        self.wait.get_ref().inner.fmt(f)
     }
 }

@@ -88,6 +88,9 @@ pub struct ChannelFact {
     /// It waits for room, so that end receives. Otherwise it waits for a message, and that end sends.
     #[serde(rename = "for_room")]
     pub is_for_room: bool,
+    /// It waits for the answer to a request. Nobody has used that end: the peer receives what it has sent last.
+    #[serde(rename = "for_answer", skip_serializing_if = "std::ops::Not::not")]
+    pub is_for_answer: bool,
 }
 /// A task that is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

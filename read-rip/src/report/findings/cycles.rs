@@ -116,9 +116,10 @@ fn channel_edge(words: &mut Words<'_>, edge: &ChannelFact) -> String {
         true => "it".to_owned(),
         false => words.thread(edge.peer),
     };
-    let (what, whose) = match edge.is_for_room {
-        true => ("room in", format!("only {peer} has received from it")),
-        false => ("a message of", format!("it has one sender, which only {peer} has used")),
+    let (what, whose) = match () {
+        () if edge.is_for_answer => ("the answer at", format!("{peer} receives what was sent last")),
+        () if edge.is_for_room => ("room in", format!("only {peer} has received from it")),
+        () => ("a message of", format!("it has one sender, which only {peer} has used")),
     };
     format!(
         "{} waits for {what} {lock} at {}{}: {whose}",

@@ -84,6 +84,10 @@ pub(in crate::report) fn doubt(doubt: Doubt) -> &'static str {
         }
         Doubt::UnrecordedWorker => "a thread that records nothing may poll these tasks",
         Doubt::EndMayMove => "the end may have moved to another task since",
+        Doubt::AnswererPresumed => {
+            "who received the request may have handed it on, and another task answers: the sender of an answer is \
+             unused until then"
+        }
         Doubt::UnrecordedParent => {
             "what polls the task, and is not recorded, may poll it without a wake, or drop it"
         }
@@ -162,6 +166,10 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
         Advice::SendFirst => "one of them has to send before it waits for a message of the other",
         Advice::DropOwnSender => {
             "drop the sender that the task has itself before it receives: the channel ends when all senders are gone"
+        }
+        Advice::AnswerFirst => {
+            "await no answer while handling a request, or while holding a lock, that the other side may need to answer: \
+             spawn a task that awaits it, or release first"
         }
         Advice::KeepReceiving => {
             "drop the receiver when nobody receives any more: then those that send get an error"

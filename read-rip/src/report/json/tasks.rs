@@ -51,6 +51,8 @@ struct ChannelPeer {
     ends: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<u32>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    presumed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended: Option<bool>,
 }
@@ -153,6 +155,7 @@ impl<W: Write> Json<W> {
                     side: if peer.receives { "receives" } else { "sends" },
                     ends: peer.ends,
                     user: peer.user,
+                    presumed: peer.is_presumed,
                     ended: peer.user.map(|_| peer.present.is_none()),
                 }),
             },

@@ -107,6 +107,121 @@ pub(crate) async fn leaked_receiver() {
     arrivals.wait(1).await;
 }
 
+/// What one actor asks another one.
+enum Request {
+    /// To ask the other one.
+    Ask,
+    /// To answer.
+    Answer(oneshot::Sender<i32>),
+}
+
+/// Each of two actors asks the other one while it handles a request itself.
+pub(crate) async fn requests_both_ways() {
+    let arrivals = Arc::new(Arrivals::default());
+    let both_know = Arc::new(Barrier::new(2));
+    let ((to_left, left), (to_right, right)) = (mpsc::channel(4), mpsc::unbounded_channel());
+    let (asks_left, asks_right) = (to_left.clone(), to_right.clone());
+    let (met, noted) = (both_know.clone(), arrivals.clone());
+    Task::new().name("left").spawn(async move {
+        let mut inbox = left;
+        while let Some(request) = inbox.recv().await {
+            if let Request::Answer(answer) = request {
+                let _ = answer.send(1);
+                continue;
+            }
+            met.wait().await;
+            let (answer, answered) = oneshot::channel();
+            let _ = asks_right.send(Request::Answer(answer));
+            let _ = noting(answered, &noted).await;
+        }
+    });
+    let noted = arrivals.clone();
+    Task::new().name("right").spawn(async move {
+        let mut inbox = right;
+        while let Some(request) = inbox.recv().await {
+            if let Request::Answer(answer) = request {
+                let _ = answer.send(1);
+                continue;
+            }
+            both_know.wait().await;
+            let (answer, answered) = oneshot::channel();
+            let _ = asks_left.send(Request::Answer(answer)).await;
+            let _ = noting(answered, &noted).await;
+        }
+    });
+    let _ = to_left.send(Request::Ask).await;
+    let _ = to_right.send(Request::Ask);
+    arrivals.wait(2).await;
+}
+
+/// A task asks another one while it holds a lock that the other one needs to answer.
+pub(crate) async fn request_under_a_lock() {
+    let [idle, stuck]: [Arc<Arrivals>; 2] = Default::default();
+    let lock = Arc::new(Mutex::new(0));
+    lock.set_name("accounts");
+    let (requests, mut inbox) = mpsc::channel::<oneshot::Sender<i32>>(4);
+    let (locked, noted, waits) = (lock.clone(), stuck.clone(), idle.clone());
+    Task::new().name("server").spawn(async move {
+        while let Some(answer) = noting(inbox.recv(), &waits).await {
+            let account = noting(locked.lock(), &noted).await;
+            let _ = answer.send(*account);
+        }
+    });
+    idle.wait(1).await;
+    let noted = stuck.clone();
+    Task::new().name("client").spawn(async move {
+        let mut account = lock.lock().await;
+        let (answer, answered) = oneshot::channel();
+        answered.set_name("the answer");
+        let _ = requests.send(answer).await;
+        *account += noting(answered, &noted).await.unwrap_or(0);
+    });
+    stuck.wait(2).await;
+}
+
+/// Requests that look like a circle and go on: one who is asked asks somebody else, hands a request on, or is asked
+/// again by one who has given up.
+pub(crate) async fn healthy_requests() {
+    let arrivals = Arc::new(Arrivals::default());
+    let (to_last, mut last) = mpsc::channel::<oneshot::Sender<i32>>(4);
+    let noted = arrivals.clone();
+    Task::new().name("last").spawn(async move {
+        while let Some(answer) = last.recv().await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let _ = answer.send(1);
+            noted.arrive();
+        }
+    });
+    let (to_middle, mut middle) = mpsc::channel::<(bool, oneshot::Sender<i32>)>(4);
+    let asks_last = to_last.clone();
+    Task::new().name("middle").spawn(async move {
+        while let Some((is_handed_on, answer)) = middle.recv().await {
+            if is_handed_on {
+                let _ = asks_last.send(answer).await;
+                continue;
+            }
+            let (own, answered) = oneshot::channel();
+            let _ = asks_last.send(own).await;
+            let _ = answer.send(answered.await.unwrap_or(0));
+        }
+    });
+    for name in ["one", "another"] {
+        let asks_middle = to_middle.clone();
+        Task::new().name(name).spawn(async move {
+            for round in 0.. {
+                let (answer, answered) = oneshot::channel();
+                let _ = asks_middle.send((round % 2 == 0, answer)).await;
+                let _ = answered.await;
+                // An answer that nobody waits for any more.
+                let (answer, forgotten) = oneshot::channel();
+                let _ = asks_middle.send((false, answer)).await;
+                drop(forgotten);
+            }
+        });
+    }
+    arrivals.wait(100).await;
+}
+
 /// Channels of healthy programs: idle servers, handles that many share, requests with answers, and full channels that
 /// are emptied.
 pub(crate) async fn healthy_channels() {
