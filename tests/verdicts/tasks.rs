@@ -124,6 +124,21 @@ fn suspects_tasks_that_wait_for_one_anothers_answers() {
 }
 
 #[test]
+fn a_program_whose_tasks_all_wait_for_answers_is_not_called_sound() {
+    let mut victim = started(plan("unanswered-requests"));
+    let judge = |answer: Answer, status: i32, outcome: &str| {
+        assert_eq!((answer.findings.len(), answer.status), (0, status), "{answer:#?}");
+        let checked = answer.lines.iter().find(|line| line["type"] == "checked").unwrap();
+        assert_eq!(checked["data"]["balance"]["outcome"], outcome);
+    };
+    // The tasks that have sent wait for an answer that the receiving task could give, and that one waits for requests.
+    judge(check(&victim.ring_path(), &["--threshold", "1ms"]), 3, "all-tasks-wait");
+    judge(check(&victim.ring_path(), &["--threshold", "1h"]), 0, "nothing-found");
+    victim.kill();
+    judge(check(&victim.wait().ring_path(), &[]), 3, "all-tasks-wait");
+}
+
+#[test]
 fn accuses_no_requests_that_are_answered_at_last() {
     let victim = started(plan("healthy-requests").env("RIP_SLOTS", "256"));
     for _ in 0..10 {
@@ -249,7 +264,10 @@ fn says_of_a_dead_process_that_its_workers_were_in_polls() {
     victim.kill();
     let remains = victim.wait();
     let text = String::from_utf8(read_rip(&["check"], &remains.ring_path()).stdout).unwrap();
-    assert!(text.contains("all workers of an executor were in polls when the process died"), "{text}");
+    assert!(
+        text.starts_with("tasks[") && text.contains("\nnot judged: all workers of an executor were in polls"),
+        "{text}"
+    );
 }
 
 #[test]

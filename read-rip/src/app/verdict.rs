@@ -117,6 +117,8 @@ pub(super) fn sentence(outcome: Outcome, found: &[Finding], names: &LockNames<'_
             None => "not judged".to_owned(),
         },
         Outcome::Unreadable => "not judged: what threads wait for cannot be read".to_owned(),
+        Outcome::AllTasksWait => "all tasks wait, and no finding says why".to_owned(),
+        Outcome::AllWorkersBusy => "all workers of an executor were in polls when it died".to_owned(),
         Outcome::AllWait if !names.model.is_recorded() => {
             "all threads wait, and no finding says why".to_owned()
         }

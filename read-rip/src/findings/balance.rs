@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::idle_pool::{self, IdlePool};
 use super::named::named;
 use super::nobody_left::asleep;
-use super::starved_runtime;
+use super::task_balance::TaskBalance;
 use super::view::View;
 use super::{Asleep, Finding};
-use crate::locks::{Doing, StepKind, TaskDoes, ThreadLocks, task_does};
+use crate::locks::{Doing, StepKind, ThreadLocks};
 use crate::threads::ThreadState;
 
 named! {
@@ -26,6 +26,10 @@ named! {
         NothingRecorded = "nothing-recorded",
         /// All recorded threads wait, no finding says why, and nobody who could wake them is recorded.
         AllWait = "all-wait",
+        /// All tasks wait for one another, or for what is not recorded, and no finding says why.
+        AllTasksWait = "all-tasks-wait",
+        /// All workers of an executor were in polls when the process died, and tasks were ready.
+        AllWorkersBusy = "all-workers-busy",
         /// Nothing is recorded, and the kernel does not let this user look into the process.
         Hidden = "hidden",
         /// Nothing is recorded, no finding is there, and the program has locks that this reader does not see.
@@ -104,18 +108,24 @@ impl Balance {
         let is_unknown = doing.keys().all(|&what| what == Doing::Unknown);
         let waits_inside =
             |what: &Doing| matches!(what, Doing::WaitsForLock | Doing::WaitsForThread | Doing::WaitsInside);
+        // A worker without a task waits for the network, or for a time.
+        let is_idle = |what: &Doing| matches!(what, Doing::WaitsOutside | Doing::Unknown);
         let is_unrecorded = present().all(|thread| thread.slot.is_none());
         let all_wait = all_wait
             || is_unrecorded
                 && !doing.is_empty()
                 && counted().next().is_none()
                 && doing.keys().all(waits_inside);
+        let tasks = TaskBalance::of(view);
+        let nobody_runs = || doing.keys().all(|what| waits_inside(what) || is_idle(what));
         let outcome = match () {
             () if !found.is_empty() => Outcome::Findings,
-            () if model.locks.is_empty() && !model.has_progress_sites && is_unknown => {
+            () if model.locks.is_empty() && !model.has_progress_sites && is_unknown && tasks.present == 0 => {
                 Outcome::NothingRecorded
             }
             () if all_wait => Outcome::AllWait,
+            () if tasks.all_wait && nobody_runs() => Outcome::AllTasksWait,
+            () if tasks.saturated > 0 => Outcome::AllWorkersBusy,
             () => Outcome::NothingFound,
         };
         let uses_locks = |kind, _| !matches!(kind, StepKind::Snap | StepKind::Blocked);
@@ -139,63 +149,8 @@ impl Balance {
             overwritten: model.threads.iter().filter(is_cut).count(),
             doing,
             pools: idle_pool::pools(view),
-            tasks: TaskBalance::of(view),
+            tasks,
         }
-    }
-}
-
-/// What the tasks of a ring do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct TaskBalance {
-    /// Tasks that exist.
-    pub present: usize,
-    /// How many are polled, or run.
-    pub running: usize,
-    /// How many were woken or made, and wait to be polled.
-    pub ready: usize,
-    /// How many wait for locks.
-    pub on_locks: usize,
-    /// For how long the first of these has waited, ns.
-    #[serde(rename = "longest_wait_ns", skip_serializing_if = "Option::is_none")]
-    pub longest_ns: Option<u64>,
-    /// How many are suspended otherwise.
-    pub suspended: usize,
-    /// Executors all of whose workers were in polls while tasks were ready, when a process died at an unknown moment.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub saturated: usize,
-    /// Tasks that have no slot.
-    pub refused: u64,
-}
-
-/// Whether there is nothing to say: of a number that JSON leaves out then.
-pub(crate) fn is_zero(count: &usize) -> bool {
-    *count == 0
-}
-
-impl TaskBalance {
-    fn of(view: &View<'_>) -> TaskBalance {
-        let mut balance = TaskBalance { refused: view.now.tasks_refused, ..TaskBalance::default() };
-        let mut first_ns = None;
-        for thread in &view.now.threads {
-            let Some(task) = thread.task.as_deref() else { continue };
-            let count = match task_does(thread, task) {
-                TaskDoes::Ended => continue,
-                TaskDoes::Runs => &mut balance.running,
-                TaskDoes::Ready => &mut balance.ready,
-                TaskDoes::Suspended if thread.wait.is_some() => {
-                    first_ns = first_ns.into_iter().chain(thread.wait.and_then(|wait| wait.since_ns)).min();
-                    &mut balance.on_locks
-                }
-                TaskDoes::Suspended => &mut balance.suspended,
-            };
-            *count += 1;
-            balance.present += 1;
-        }
-        balance.longest_ns = view.ago_ns(first_ns);
-        if view.now.is_end_unknown && view.now.is_final {
-            balance.saturated = starved_runtime::saturated(view);
-        }
-        balance
     }
 }
 

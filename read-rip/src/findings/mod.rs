@@ -63,6 +63,7 @@ mod standstill;
 mod starvation;
 mod starved_runtime;
 mod suppress;
+mod task_balance;
 #[cfg(test)]
 mod task_tests;
 mod task_waits;
@@ -74,8 +75,7 @@ mod unreleased;
 mod view;
 mod waits_for;
 
-pub(crate) use balance::is_zero;
-pub use balance::{Balance, Outcome, TaskBalance};
+pub use balance::{Balance, Outcome};
 pub use evidence::*;
 pub use finding::{Analysis, Finding, Limit};
 pub use idle_pool::IdlePool;
@@ -83,6 +83,8 @@ pub use kind::{Advice, Confidence, Doubt, Kind, Premise, Refusal};
 pub use mentions::Mentions;
 pub use runtimes::Runtime;
 pub use suppress::{BadRule, BadRuleReason, Suppression};
+pub use task_balance::TaskBalance;
+pub(crate) use task_balance::is_zero;
 pub use view::{Memo, View};
 
 /// All analyses, in the order in which they run.

@@ -75,6 +75,18 @@ pub(super) fn balance(
                 "not judged: {waiting} sleep at memory that cannot be read, because {what} ({all}, {locks})"
             )?;
         }
+        Outcome::AllTasksWait => writeln!(
+            out,
+            "not judged: all tasks wait, for one another or for what is not recorded; what could send, notify or connect \
+             and is no task, as a main future, can be made one with `librip::task::traced` ({}, {locks})",
+            counted(balance.tasks.present as u64, "task")
+        )?,
+        Outcome::AllWorkersBusy => writeln!(
+            out,
+            "not judged: all workers of an executor were in polls when the process died, and if that lasted, the ready \
+             tasks were starved; `read-rip tasks -t` shows the polls ({})",
+            looked_at(checked, locks)
+        )?,
         Outcome::AllWait if !is_recorded => writeln!(
             out,
             "not judged: all threads wait, and who could wake them is not known ({all}, {locks})"
@@ -89,7 +101,8 @@ pub(super) fn balance(
         }
     }
     let unrecorded = is_recorded.then(|| unrecorded(balance, names.locations.modules())).flatten();
-    let of_tasks = tasks(&balance.tasks, names.model.is_end_unknown);
+    let is_said = is_without_findings && balance.outcome == Outcome::AllWorkersBusy;
+    let of_tasks = tasks(&balance.tasks, names.model.is_end_unknown, is_said);
     let lines = [waits(balance, names.model.is_end_unknown), of_tasks, unrecorded, histories(checked, names)];
     let lines = lines.into_iter().flatten().chain(barriers(names));
     for line in lines.chain(balance.pools.iter().map(|one| pool(one, names))) {
@@ -99,7 +112,7 @@ pub(super) fn balance(
 }
 
 /// What the tasks do, in one line; `None` if there are none.
-fn tasks(of: &TaskBalance, is_end_unknown: bool) -> Option<String> {
+fn tasks(of: &TaskBalance, is_end_unknown: bool, is_saturation_said: bool) -> Option<String> {
     if of.present == 0 {
         return None;
     }
@@ -114,7 +127,7 @@ fn tasks(of: &TaskBalance, is_end_unknown: bool) -> Option<String> {
     ]);
     let parts: Vec<String> = parts.collect();
     let all = counted(of.present as u64, "task");
-    let saturated = (of.saturated > 0).then_some(
+    let saturated = (of.saturated > 0 && !is_saturation_said).then_some(
         "; all workers of an executor were in polls when the process died: \
          if that lasted, the ready tasks were starved",
     );

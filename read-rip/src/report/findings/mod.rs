@@ -215,6 +215,7 @@ mod tests {
                 longest_ns: None,
                 suspended: 0,
                 saturated: 0,
+                all_wait: false,
                 refused: 0,
             },
             pools: Vec::new(),

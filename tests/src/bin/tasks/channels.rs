@@ -179,6 +179,30 @@ pub(crate) async fn request_under_a_lock() {
     stuck.wait(2).await;
 }
 
+/// Tasks wait for answers to requests that were taken, and are never answered.
+pub(crate) async fn unanswered_requests() {
+    let [idle, stuck]: [Arc<Arrivals>; 2] = Default::default();
+    let (requests, mut inbox) = mpsc::channel::<oneshot::Sender<i32>>(4);
+    let noted = idle.clone();
+    Task::new().name("server").spawn(async move {
+        let mut taken = Vec::new();
+        while let Some(answer) = noting(inbox.recv(), &noted).await {
+            taken.push(answer);
+        }
+    });
+    for _ in 0..2 {
+        let (requests, noted) = (requests.clone(), stuck.clone());
+        Task::new().name("client").spawn(async move {
+            let (answer, answered) = oneshot::channel();
+            let _ = requests.send(answer).await;
+            let _ = noting(answered, &noted).await;
+        });
+    }
+    stuck.wait(2).await;
+    drop(requests);
+    idle.wait(1).await;
+}
+
 /// Requests that look like a circle and go on: one who is asked asks somebody else, hands a request on, or is asked
 /// again by one who has given up.
 pub(crate) async fn healthy_requests() {

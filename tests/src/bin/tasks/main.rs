@@ -49,6 +49,7 @@ const SCENARIOS: &[Scenario] = &[
     ("forgotten-permits", || Box::pin(published::forgotten_permits())),
     ("healthy-twins", || Box::pin(published::healthy_twins())),
     ("healthy-backpressure", || Box::pin(channels::healthy_backpressure())),
+    ("unanswered-requests", || Box::pin(channels::unanswered_requests())),
     ("healthy-requests", || Box::pin(channels::healthy_requests())),
     ("healthy-channels", || Box::pin(channels::healthy_channels())),
     ("healthy", || Box::pin(crowds::healthy())),

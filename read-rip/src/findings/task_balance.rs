@@ -1,0 +1,162 @@
+//! The balance of tasks: what they do, and whether anybody is left who could wake them. It is no analysis, and finds
+//! nothing.
+
+use serde::Serialize;
+
+use super::starved_runtime;
+use super::task_waits::task_of;
+use super::view::View;
+use crate::locks::{Peer, TaskDoes, ThreadId, task_does};
+
+/// What the tasks of a ring do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct TaskBalance {
+    /// Tasks that exist.
+    pub present: usize,
+    /// How many are polled, or run.
+    pub running: usize,
+    /// How many were woken or made, and wait to be polled.
+    pub ready: usize,
+    /// How many wait for locks.
+    pub on_locks: usize,
+    /// For how long the first of these has waited, ns.
+    #[serde(rename = "longest_wait_ns", skip_serializing_if = "Option::is_none")]
+    pub longest_ns: Option<u64>,
+    /// How many are suspended otherwise.
+    pub suspended: usize,
+    /// Executors all of whose workers were in polls while tasks were ready, when a process died at an unknown moment.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub saturated: usize,
+    /// Whether all of them wait at recorded objects without a time limit, have done so for as long as the threshold if
+    /// the process lives, and nobody else is known who could wake one of them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all_wait: bool,
+    /// Tasks that have no slot.
+    pub refused: u64,
+}
+
+/// Whether there is nothing to say: of a number that JSON leaves out then.
+pub(crate) fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+impl TaskBalance {
+    pub(super) fn of(view: &View<'_>) -> TaskBalance {
+        let mut balance = TaskBalance { refused: view.now.tasks_refused, ..TaskBalance::default() };
+        let mut first_ns = None;
+        for thread in &view.now.threads {
+            let Some(task) = thread.task.as_deref() else { continue };
+            let count = match task_does(thread, task) {
+                TaskDoes::Ended => continue,
+                TaskDoes::Runs => &mut balance.running,
+                TaskDoes::Ready => &mut balance.ready,
+                TaskDoes::Suspended if thread.wait.is_some() => {
+                    first_ns = first_ns.into_iter().chain(thread.wait.and_then(|wait| wait.since_ns)).min();
+                    &mut balance.on_locks
+                }
+                TaskDoes::Suspended => &mut balance.suspended,
+            };
+            *count += 1;
+            balance.present += 1;
+        }
+        balance.longest_ns = view.ago_ns(first_ns);
+        if view.now.is_end_unknown && view.now.is_final {
+            balance.saturated = starved_runtime::saturated(view);
+        }
+        balance.all_wait = balance.present > 0
+            && balance.refused == 0
+            && (0..view.now.threads.len())
+                .all(|id| view.now.threads[id].task.is_none() || waits_for_good(view, id));
+        balance
+    }
+}
+
+/// Whether a task has ended, or waits for what none but other tasks can bring, as far as it is known.
+fn waits_for_good(view: &View<'_>, id: ThreadId) -> bool {
+    let thread = &view.now.threads[id];
+    let Some(task) = task_of(thread) else { return true };
+    // What has sent there before may do so again.
+    let has_thread = |peer: &Peer| peer.present.is_some_and(|user| view.now.threads[user].task.is_none());
+    let is_long = || view.ago_ns(task.since_ns).is_some_and(|for_ns| for_ns >= view.threshold_ns);
+    task.has_no_other_wakers()
+        && task.waits.iter().all(|wait| !wait.wait.is_timed)
+        && !thread.peer.as_deref().is_some_and(has_thread)
+        && (view.now.is_final || is_long())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::testing::{NOW, SECOND, Scene};
+    use crate::findings::{Balance, Outcome};
+    use crate::locks::{Doing, Seen};
+
+    fn outcome(scene: &Scene) -> Outcome {
+        scene.with_view(|view| Balance::of(view, &[])).outcome
+    }
+
+    /// Two tasks that wait at channels whose senders nobody has used, and a worker without a task.
+    fn scene(mut scene: Scene) -> (Scene, [ThreadId; 2]) {
+        let tasks = ["one", "other"].map(|name| {
+            let (task, channel) = (scene.task(name), scene.lock(name));
+            scene.awaits_peer(task, channel, false, task);
+            scene.model.threads[task].peer = None;
+            task
+        });
+        let worker = scene.thread("worker");
+        let seen = Seen { index: 0, place: None, doing: Doing::WaitsOutside, is_still: Some(true) };
+        scene.model.threads[worker].seen = Some(seen).filter(|_| !scene.model.is_final);
+        (scene, tasks)
+    }
+
+    #[test]
+    fn a_program_whose_tasks_all_wait_is_not_called_sound() {
+        assert_eq!(outcome(&scene(Scene::new()).0), Outcome::AllTasksWait);
+        assert_eq!(outcome(&scene(Scene::dead()).0), Outcome::AllTasksWait);
+    }
+
+    #[test]
+    fn somebody_who_may_wake_a_task_is_enough() {
+        type Change = fn(&mut Scene, ThreadId);
+        let changes: [(&str, Change); 7] = [
+            ("something else may wake it", |scene, task| scene.facts(task).wakers = Some(2)),
+            ("it was woken", |scene, task| scene.facts(task).wakes = 1),
+            ("it is polled", |scene, task| scene.facts(task).is_polled = true),
+            ("its wait has a limit", |scene, task| scene.facts(task).waits[0].wait.is_timed = true),
+            ("it has not waited for long", |scene, task| scene.facts(task).since_ns = Some(NOW - SECOND)),
+            ("a thread has sent there", |scene, task| {
+                let (main, channel) = (scene.thread("main"), scene.facts(task).waits[0].wait.lock);
+                scene.facts(task).waits.clear();
+                scene.awaits_peer(task, channel, false, main);
+            }),
+            ("a thread runs", |scene, _| {
+                let thread = scene.thread("other");
+                let seen = Seen { index: 0, place: None, doing: Doing::Runs, is_still: Some(false) };
+                scene.model.threads[thread].seen = Some(seen);
+            }),
+        ];
+        for (what, change) in changes {
+            let (mut scene, [task, _]) = scene(Scene::new());
+            change(&mut scene, task);
+            assert_eq!(outcome(&scene), Outcome::NothingFound, "{what}");
+        }
+        let (mut scene, _) = scene(Scene::new());
+        scene.model.tasks_refused = 1;
+        assert_eq!(outcome(&scene), Outcome::NothingFound, "a task is not recorded");
+    }
+
+    #[test]
+    fn a_process_that_died_while_all_workers_were_busy_is_not_called_sound() {
+        let mut scene = Scene::dead();
+        scene.model.is_end_unknown = true;
+        let [first, second] = ["first", "second"].map(|name| scene.thread(name));
+        let [one, other, ready] = ["one", "other", "ready"].map(|name| scene.task(name));
+        scene.polls(first, one);
+        scene.polls(second, other);
+        assert_eq!(outcome(&scene), Outcome::NothingFound, "no task waits for a worker");
+        scene.facts(ready).wakes = 1;
+        assert_eq!(outcome(&scene), Outcome::AllWorkersBusy);
+        scene.facts(other).is_polled = false;
+        assert_eq!(outcome(&scene), Outcome::NothingFound, "a worker is free");
+    }
+}
