@@ -44,9 +44,11 @@ pub struct TaskPart {
     pub poller: AtomicU64,
     /// How often the task was woken. Written by any thread, only with [`TASK_COUNTS_WAKES`].
     pub wakes: AtomicU64,
-    /// The lower 48 bits of [`TaskPart::wakes`] when the last poll began, and how many could wake the task when it
-    /// ended: see [`wakes_polled`].
-    pub wakes_polled: AtomicU64,
+    /// The lower 32 bits of [`TaskPart::wakes`] when the last poll began.
+    pub wakes_polled: AtomicU32,
+    /// How many clones of the task's waker there were when the last poll ended; [`WAKERS_UNKNOWN`] if that is not
+    /// known. While the task is polled, it says nothing.
+    pub wakers: AtomicU32,
     /// When the task was woken for the first time since then: [`sampled_time`](crate::sampled_time) of the number of
     /// the wake, with its ticks.
     pub woken: AtomicU64,
@@ -105,15 +107,15 @@ pub const fn task_ticks(ticks: u64, is_exact: bool) -> u64 {
     ticks & PAYLOAD_MASK & !1 | is_exact as u64
 }
 
-/// Packs [`TaskPart::since`]: a time from [`task_ticks`], and the lower 16 bits of the number of the poll, because the
-/// turn and the time may be of two polls.
+/// Packs [`TaskPart::since`]: a time from [`task_ticks`], and the lower 16 bits of the turn in which the task was polled
+/// last, because the turn and the time may be of two polls.
 #[inline(always)]
 pub const fn task_since(turn: u64, ticks: u64) -> u64 {
-    ticks | turn.wrapping_add(1) >> 1 << SINCE_POLL_SHIFT
+    ticks | (turn.wrapping_sub(1) | 1) << SINCE_TURN_SHIFT
 }
 
-/// [`TaskPart::since`]: the first of the 16 bits of the number of the poll.
-pub const SINCE_POLL_SHIFT: u32 = 48;
+/// [`TaskPart::since`]: the first of the 16 bits of the turn.
+pub const SINCE_TURN_SHIFT: u32 = 48;
 
 /// Packs [`AwaitEntry::place`]. `outer` is the index of the entry of the future that polled this one first.
 pub const fn await_place(location: u64, outer: Option<usize>) -> u64 {
@@ -151,17 +153,8 @@ pub const fn entry_future(entry: u32) -> Option<usize> {
     (entry as usize >> 28).checked_sub(1)
 }
 
-/// Packs [`TaskPart::wakes_polled`]. `wakers` is how many clones of the task's waker there were when the poll ended,
-/// [`WAKERS_UNKNOWN`] if that is not known: also while the task is polled.
-#[inline(always)]
-pub const fn wakes_polled(wakes: u64, wakers: u64) -> u64 {
-    wakes & PAYLOAD_MASK | wakers << WAKERS_SHIFT
-}
-
-/// [`wakes_polled`]: the first of the 16 bits of the number of wakers.
-pub const WAKERS_SHIFT: u32 = 48;
-/// [`wakes_polled`]: the number of wakers is not known, or as high as this.
-pub const WAKERS_UNKNOWN: u64 = u16::MAX as u64;
+/// [`TaskPart::wakers`]: the number is not known, or as high as this.
+pub const WAKERS_UNKNOWN: u32 = u32::MAX;
 
 const _: () = {
     assert!(size_of::<TaskPart>() == 256);
@@ -184,7 +177,6 @@ mod tests {
         assert_eq!(entry_future(entry_turn(u64::MAX, true, None)), None);
         assert_eq!(entry_turn(u64::MAX, false, None), ENTRY_TURN_MASK);
         assert_eq!(entry_turn(0, true, None), ENTRY_TURN_MASK + 1);
-        assert_eq!(wakes_polled(u64::MAX, 3), PAYLOAD_MASK | 3 << 48);
     }
 
     #[test]

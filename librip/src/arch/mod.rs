@@ -177,7 +177,8 @@ pub(crate) struct ForkBlock {
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct TaskBlock {
-    /// While the thread polls a task: the words of its own slot. Null otherwise.
+    /// The words of the slot that is the thread's own, from the first task on that it polls. Null before, and when it
+    /// has left that slot. While the cursor is another one, the thread polls a task.
     pub(crate) home: Cell<*mut u64>,
     /// The entry of the future that is polled, in the part of its task; null, or that of another task, if the future
     /// that is polled has none.

@@ -84,7 +84,7 @@ pub(crate) struct TaskCalls {
     pub(crate) end: extern "C" fn(slot: &TaskSlot),
     /// The slot exists, here and in `end_turn`.
     pub(crate) begin_turn: unsafe extern "C" fn(slot: &TaskSlot) -> Turn,
-    pub(crate) end_turn: unsafe extern "C" fn(slot: &TaskSlot, turn: Turn, wakers: u64),
+    pub(crate) end_turn: unsafe extern "C" fn(slot: &TaskSlot, turn: Turn, wakers: u32),
     pub(crate) woken: extern "C" fn(slot: &TaskSlot),
     pub(crate) rested: extern "C" fn(),
     /// See [`futures`](super::futures).

@@ -29,9 +29,7 @@ use core::ptr;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
-use librip_format::{
-    PAYLOAD_MASK, SlotHeader, TaskPart, WAKERS_UNKNOWN, sampled_time, task_since, task_ticks, wakes_polled,
-};
+use librip_format::{SlotHeader, TaskPart, WAKERS_UNKNOWN, sampled_time, task_since, task_ticks};
 
 use super::blocks::blocks;
 use super::task_slot::{TaskSlot, Turn};
@@ -47,9 +45,10 @@ const PERIOD_MAX: u64 = 64;
 
 /// The part of the task that the calling thread polls, if it polls one.
 pub(super) fn current_part() -> Option<&'static TaskPart> {
-    let ring = current::ring().filter(|_| !arch::task_block().home.get().is_null())?;
+    let own = arch::thread_block();
+    let ring = current::ring().filter(|_| polls(own))?;
     let after_words = ring.geometry.slot.task_at_bytes() as usize - size_of::<SlotHeader>();
-    let part = arch::thread_block().cursor.get().wrapping_byte_add(after_words);
+    let part = own.cursor.get().wrapping_byte_add(after_words);
     // SAFETY: a thread that polls a task has the task's cursor, which points right after the header of a slot, in a
     // mapping that stays. Slots of tasks have this part, at this distance. All fields are atomics.
     Some(unsafe { &*part.cast::<TaskPart>() })
@@ -112,23 +111,23 @@ pub(crate) unsafe fn begin_turn(slot: &TaskSlot) -> Turn {
     // ORDERING: relaxed, here and below: the reader believes the time only if it fits the turn, and the rest only if
     // the turn was the same before and after.
     part.poller.store((cursor.addr() as u64).wrapping_sub(slot.words.addr() as u64), Relaxed);
-    part.wakes_polled.store(wakes_polled(part.wakes.load(Relaxed), WAKERS_UNKNOWN), Relaxed);
+    part.wakes_polled.store(part.wakes.load(Relaxed) as u32, Relaxed);
     let number = part.turn.load(Relaxed) | 1;
     let left = tasks.left.get();
-    let is_timed = left == 0;
-    let ticks = if is_timed {
-        begin_period(tasks)
+    let (ticks, timed) = if left == 0 {
+        (begin_period(tasks), Turn::IS_TIMED)
     } else {
         tasks.left.set(left - 1);
-        tasks.ticks.get()
+        (tasks.ticks.get(), 0)
     };
     part.since.store(task_since(number, ticks), Relaxed);
     // ORDERING: release, here and below: a reader that sees the turn sees what was stored before it.
     part.turn.store(number, Release);
-    let home = tasks.home.get();
-    tasks.home.set(if home.is_null() { cursor } else { home });
+    if tasks.home.get().is_null() {
+        tasks.home.set(cursor);
+    }
     set_cursor(own, tasks, slot.words);
-    Turn { cursor, home, number, is_timed }
+    Turn { cursor, number: number | timed }
 }
 
 /// The calling thread has no slot yet, and claims one: who reads about a task wants to know who polls it.
@@ -152,7 +151,7 @@ fn claim_own(own: &ThreadBlock) -> *mut u64 {
 ///
 /// The slot exists.
 #[inline(always)]
-pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u64) {
+pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u32) {
     let (own, tasks) = (arch::thread_block(), arch::task_block());
     if !slot.is_at(own.cursor.get()) {
         // SAFETY: the caller's promise.
@@ -161,16 +160,12 @@ pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u64) {
     }
     // SAFETY: the caller's promise.
     let part = unsafe { slot.part() };
-    let number = turn.number.wrapping_add(1);
-    if wakers != WAKERS_UNKNOWN {
-        // ORDERING: relaxed: this thread's own store.
-        part.wakes_polled.store(wakes_polled(part.wakes_polled.load(Relaxed), wakers), Relaxed);
-    }
-    if turn.is_timed {
+    let number = (turn.number & !Turn::IS_TIMED) + 1;
+    part.wakers.store(wakers, Relaxed);
+    if turn.number & Turn::IS_TIMED != 0 {
         part.since.store(task_since(number, read_clock(tasks)), Relaxed);
     }
     part.turn.store(number, Release);
-    tasks.home.set(turn.home);
     set_cursor(own, tasks, turn.cursor);
 }
 
@@ -188,13 +183,15 @@ pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u64) {
 #[inline(never)]
 unsafe fn end_turn_around(own: &ThreadBlock, slot: &TaskSlot, turn: Turn) {
     let is_begun = !turn.cursor.is_null() && slot.is_own();
-    if !is_begun || arch::task_block().home.get().is_null() {
+    if !is_begun || !polls(own) {
         return;
     }
     // SAFETY: the caller's promise.
     let part = unsafe { slot.part() };
-    if part.turn.load(Relaxed) == turn.number {
-        part.turn.store(turn.number.wrapping_add(1), Release);
+    let number = turn.number & !Turn::IS_TIMED;
+    if part.turn.load(Relaxed) == number {
+        part.wakers.store(WAKERS_UNKNOWN, Relaxed);
+        part.turn.store(number + 1, Release);
         if !ptr::eq(own.cursor.get(), turn.cursor) {
             leave(own);
         }
@@ -239,17 +236,26 @@ pub(crate) fn rested() {
 /// again. Otherwise it writes nothing, and is inlined: a forked child would pay for a page of data and one of code.
 #[inline(always)]
 pub(super) fn leave(own: &ThreadBlock) {
-    if !arch::task_block().home.get().is_null() {
-        go_home(own);
+    let tasks = arch::task_block();
+    let home = tasks.home.get();
+    if !home.is_null() {
+        tasks.home.set(ptr::null_mut());
+        if !ptr::eq(home, own.cursor.get()) {
+            go_home(own, home);
+        }
     }
 }
 
 #[cold]
 #[inline(never)]
-fn go_home(own: &ThreadBlock) {
-    let tasks = arch::task_block();
-    let home = tasks.home.replace(ptr::null_mut());
-    set_cursor(own, tasks, home);
+fn go_home(own: &ThreadBlock, home: *mut u64) {
+    set_cursor(own, arch::task_block(), home);
+}
+
+/// Whether the calling thread polls a task.
+fn polls(own: &ThreadBlock) -> bool {
+    let home = arch::task_block().home.get();
+    !home.is_null() && !ptr::eq(home, own.cursor.get())
 }
 
 /// The cursor of the calling thread's own slot, whatever it polls.
@@ -297,14 +303,14 @@ pub(crate) fn woken(slot: &TaskSlot) {
     let part = unsafe { slot.part() };
     // ORDERING: relaxed: numbers for the reader. It believes the time only if its checksum fits the number.
     let number = part.wakes.fetch_add(1, Relaxed).wrapping_add(1);
-    let is_first = number.wrapping_sub(part.wakes_polled.load(Relaxed)) & PAYLOAD_MASK == 1;
+    let is_first = (number as u32).wrapping_sub(part.wakes_polled.load(Relaxed)) == 1;
     if is_first && clock::times_events() {
         store_time(&part.woken, number, clock::of_event());
     }
 }
 
 fn store_time(time: &AtomicU64, number: u64, ticks: u64) {
-    time.store(sampled_time(number, task_ticks(ticks & PAYLOAD_MASK, true)), Relaxed);
+    time.store(sampled_time(number, task_ticks(ticks, true)), Relaxed);
 }
 
 #[cfg(test)]

@@ -79,18 +79,16 @@ impl TaskSlot {
 pub(crate) struct Turn {
     /// The thread's cursor; null if the turn was not begun.
     pub(super) cursor: *mut u64,
-    /// [`TaskBlock::home`](crate::arch::TaskBlock::home).
-    pub(super) home: *mut u64,
-    /// [`TaskPart::turn`].
+    /// [`TaskPart::turn`], and [`IS_TIMED`](Turn::IS_TIMED).
     pub(super) number: u64,
-    /// Whether the clock was read. Then it is read at the end of the turn too.
-    pub(super) is_timed: bool,
 }
 
 impl Turn {
     /// No turn: nothing happens when it ends.
-    pub(crate) const NONE: Turn =
-        Turn { cursor: ptr::null_mut(), home: ptr::null_mut(), number: 0, is_timed: false };
+    pub(crate) const NONE: Turn = Turn { cursor: ptr::null_mut(), number: 0 };
+
+    /// A bit of the number: the clock was read. Then it is read at the end of the turn too.
+    pub(super) const IS_TIMED: u64 = 1 << 63;
 }
 
 /// A future of a task that the program has named: its entry in [`TaskPart::awaits`].

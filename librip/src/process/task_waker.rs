@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::instance;
 use super::task_slot::TaskSlot;
+use librip_format::WAKERS_UNKNOWN;
 
 /// The wakers of a task.
 pub(crate) struct Wakers {
@@ -59,8 +60,9 @@ impl Wakers {
 
     /// How many clones of the waker there are: those who may wake the task.
     #[inline(always)]
-    pub(crate) fn clones(&self) -> usize {
-        Arc::strong_count(&self.counting).saturating_sub(OWN_REFERENCES)
+    pub(crate) fn clones(&self) -> u32 {
+        let clones = Arc::strong_count(&self.counting).wrapping_sub(OWN_REFERENCES);
+        clones.min(WAKERS_UNKNOWN as usize) as u32
     }
 
     /// The task is no more: from now on its slot is not written to.

@@ -342,8 +342,10 @@ fn init_task(ring: &Ring, index: u64, part: &TaskPart, task: &NewTask) -> u32 {
     let &NewTask { pid, pid_namespace, creator, location, origin } = task;
     let owner = Owner { kind: SLOT_KIND_TASK, pid, tid: number, of_thread: pid, pid_namespace };
     init_with(ring, index, owner, creator, &[], || {
-        let words = [&part.turn, &part.since, &part.poller, &part.wakes, &part.wakes_polled, &part.woken];
+        let words = [&part.turn, &part.since, &part.poller, &part.wakes, &part.woken];
         words.into_iter().for_each(|word| word.store(0, Relaxed));
+        part.wakes_polled.store(0, Relaxed);
+        part.wakers.store(0, Relaxed);
         part.location.store(location, Relaxed);
         part.origin.store(origin, Relaxed);
         for entry in &part.awaits {

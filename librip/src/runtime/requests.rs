@@ -116,7 +116,7 @@ unsafe extern "C" fn begin_turn(slot: &TaskSlot) -> Turn {
     unsafe { task::begin_turn(slot) }
 }
 
-unsafe extern "C" fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u64) {
+unsafe extern "C" fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u32) {
     // SAFETY: `TaskCalls` demands it.
     unsafe { task::end_turn(slot, turn, wakers) };
 }

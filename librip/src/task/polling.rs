@@ -1,6 +1,6 @@
 //! A turn of a task as a value, which ends however it ends; by the instance of librip that owns the ring, or by any.
 
-use core::cell::Cell;
+use core::mem::ManuallyDrop;
 
 use crate::process::task_slot::{TaskSlot, Turn};
 use crate::process::{instance, task};
@@ -28,7 +28,7 @@ pub(super) unsafe fn begin_turn(slot: &TaskSlot) -> Turn {
 ///
 /// The slot exists.
 #[inline]
-pub(super) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u64) {
+pub(super) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u32) {
     if instance::is_owner() {
         // SAFETY: the caller's promise.
         unsafe { task::end_turn(slot, turn, wakers) };
@@ -38,12 +38,10 @@ pub(super) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u64) {
     }
 }
 
-/// A poll of a task.
+/// A poll of a task, or something like one. If it is dropped, how many can wake the task is not known then.
 pub(super) struct Polling<'a> {
     slot: &'a TaskSlot,
     turn: Turn,
-    /// How many can wake the task when the poll ends.
-    pub(super) wakers: Cell<u64>,
 }
 
 impl<'a> Polling<'a> {
@@ -51,24 +49,29 @@ impl<'a> Polling<'a> {
     pub(super) fn begin(slot: &'a TaskSlot) -> Option<Polling<'a>> {
         // SAFETY: it exists.
         let begin = || unsafe { begin_turn(slot) };
-        slot.exists().then(|| Polling { slot, turn: begin(), wakers: Cell::new(WAKERS_UNKNOWN) })
+        slot.exists().then(|| Polling { slot, turn: begin() })
+    }
+
+    /// The poll has returned, and so many can wake the task: see [`task::end_turn`].
+    pub(super) fn end(self, wakers: u32) {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `begin` has seen that it exists.
+        unsafe { end_turn(this.slot, this.turn, wakers) };
     }
 }
 
 impl Drop for Polling<'_> {
     fn drop(&mut self) {
-        // SAFETY: `begin` has seen that it exists.
-        unsafe { end_turn(self.slot, self.turn, self.wakers.get()) };
+        // SAFETY: as in `end`.
+        unsafe { end_turn(self.slot, self.turn, WAKERS_UNKNOWN) };
     }
 }
 
-/// The same in the instance that owns the ring. There a poll takes half as long with this type as with [`Polling`]: it
+/// The same in the instance that owns the ring. There a poll takes less long with this type as with [`Polling`]: it
 /// passes the turn to no function that is not inlined, so the turn stays in registers.
 pub(super) struct PollingHere<'a> {
     slot: &'a TaskSlot,
     turn: Turn,
-    /// As in [`Polling`].
-    pub(super) wakers: Cell<u64>,
 }
 
 impl<'a> PollingHere<'a> {
@@ -78,7 +81,15 @@ impl<'a> PollingHere<'a> {
     #[inline(always)]
     pub(super) unsafe fn begin(slot: &'a TaskSlot) -> PollingHere<'a> {
         // SAFETY: the caller's promise.
-        PollingHere { slot, turn: unsafe { task::begin_turn(slot) }, wakers: Cell::new(WAKERS_UNKNOWN) }
+        PollingHere { slot, turn: unsafe { task::begin_turn(slot) } }
+    }
+
+    /// See [`Polling::end`].
+    #[inline(always)]
+    pub(super) fn end(self, wakers: u32) {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: as promised to `begin`.
+        unsafe { task::end_turn(this.slot, this.turn, wakers) };
     }
 }
 
@@ -86,6 +97,18 @@ impl Drop for PollingHere<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: as promised to `begin`.
-        unsafe { task::end_turn(self.slot, self.turn, self.wakers.get()) };
+        unsafe { abandon(self.slot, self.turn) };
     }
+}
+
+/// A poll has panicked.
+///
+/// # Safety
+///
+/// The slot exists, and this instance owns the ring.
+#[cold]
+#[inline(never)]
+unsafe fn abandon(slot: &TaskSlot, turn: Turn) {
+    // SAFETY: the caller's promise.
+    unsafe { task::end_turn(slot, turn, WAKERS_UNKNOWN) };
 }

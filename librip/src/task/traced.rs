@@ -1,6 +1,5 @@
 //! [`Traced`]: a future with a slot of its own; [`Blocking`]: a call with one.
 
-use core::cell::Cell;
 use core::future::Future;
 use core::mem::ManuallyDrop;
 use core::panic::Location;
@@ -92,7 +91,7 @@ impl<'a> Builder<'a> {
         declare();
         let slot = self.claim(TASK_ASYNC, Location::caller());
         let has_wakers = slot.exists() && self.flags & TASK_COUNTS_WAKES != 0;
-        let life = Life { slot, wakers: has_wakers.then(|| Wakers::new(slot)) };
+        let life = Life::new(slot, has_wakers.then(|| Wakers::new(slot)));
         Traced { future: ManuallyDrop::new(future), life }
     }
 
@@ -102,7 +101,7 @@ impl<'a> Builder<'a> {
         declare();
         let of_call = Builder { flags: self.flags & !TASK_COUNTS_WAKES, ..self };
         let slot = of_call.claim(TASK_BLOCKING, Location::caller());
-        Blocking { call, life: Life { slot, wakers: None } }
+        Blocking { call, life: Life::new(slot, None) }
     }
 
     fn claim(self, kind: u64, location: &'static Location<'static>) -> TaskSlot {
@@ -123,11 +122,17 @@ fn declare() {
 /// The life of a task, which ends when this is dropped.
 struct Life {
     slot: TaskSlot,
+    /// Whether the slot exists, and this instance owns the ring. Which one does never changes once a slot exists.
+    is_here: bool,
     /// `None` if wakes are not counted, or after the end.
     wakers: Option<Wakers>,
 }
 
 impl Life {
+    fn new(slot: TaskSlot, wakers: Option<Wakers>) -> Life {
+        Life { slot, is_here: slot.exists() && instance::is_owner(), wakers }
+    }
+
     fn end(&mut self) {
         if self.slot.exists() {
             // First, so that nobody who wakes the task writes into a slot that is another task's by then.
@@ -136,6 +141,7 @@ impl Life {
             }
             instance::end_task(&self.slot);
             self.slot = TaskSlot::NONE;
+            self.is_here = false;
         }
     }
 }
@@ -170,12 +176,16 @@ impl<F: Future> Future for Traced<F> {
         let Traced { future, life } = unsafe { self.get_unchecked_mut() };
         // SAFETY: it is pinned because the whole is. It is dropped where it is, in `drop`.
         let future = unsafe { Pin::new_unchecked(&mut **future) };
-        let poll = if instance::is_owner() && life.slot.exists() {
-            // SAFETY: it exists.
+        let poll = if life.is_here {
+            // SAFETY: that is what it says.
             let polling = unsafe { PollingHere::begin(&life.slot) };
-            poll_with(&mut life.wakers, future, cx, &polling.wakers)
+            let (poll, wakers) = poll_with(&mut life.wakers, future, cx);
+            polling.end(wakers);
+            poll
         } else if let Some(polling) = Polling::begin(&life.slot) {
-            poll_with(&mut life.wakers, future, cx, &polling.wakers)
+            let (poll, wakers) = poll_with(&mut life.wakers, future, cx);
+            polling.end(wakers);
+            poll
         } else {
             return future.poll(cx);
         };
@@ -186,18 +196,16 @@ impl<F: Future> Future for Traced<F> {
     }
 }
 
-/// Polls the future of a task, and says how many can wake the task then.
+/// Polls the future of a task. Returns also how many can wake the task then.
 #[inline(always)]
 fn poll_with<F: Future>(
     wakers: &mut Option<Wakers>,
     future: Pin<&mut F>,
     cx: &mut Context<'_>,
-    clones: &Cell<u64>,
-) -> Poll<F::Output> {
-    let Some(wakers) = wakers else { return future.poll(cx) };
+) -> (Poll<F::Output>, u32) {
+    let Some(wakers) = wakers else { return (future.poll(cx), WAKERS_UNKNOWN) };
     let poll = future.poll(&mut Context::from_waker(wakers.of(cx.waker())));
-    clones.set((wakers.clones() as u64).min(WAKERS_UNKNOWN));
-    poll
+    (poll, wakers.clones())
 }
 
 impl<F> Drop for Traced<F> {

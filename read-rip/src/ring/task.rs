@@ -142,10 +142,11 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, index: u64, slots: Slo
     let ticks = librip_format::payload(since);
     let is_of_turn = ticks != 0 && since == librip_format::task_since(turn, ticks);
     let wakes = now(offset_of!(TaskPart, wakes));
-    let polled = both(offset_of!(TaskPart, wakes_polled));
-    let wakers = polled.map(|polled| polled >> librip_format::WAKERS_SHIFT);
+    let both32 = |at: usize| Some(second.u32(at)).filter(|&word| word == first.u32(at));
+    let polled = both32(offset_of!(TaskPart, wakes_polled));
+    let wakers = both32(offset_of!(TaskPart, wakers)).filter(|_| turn % 2 == 0);
     let counts_wakes = has_flag(librip_format::TASK_COUNTS_WAKES);
-    let unanswered = polled.map_or(0, |polled| librip_format::payload(wakes.wrapping_sub(polled)));
+    let unanswered = polled.map_or(0, |polled| u64::from((wakes as u32).wrapping_sub(polled)));
     let first_wake = (unanswered > 0).then(|| wakes.wrapping_sub(unanswered - 1));
     let woken = first_wake.and_then(|wake| {
         librip_format::sampled_ticks(wake, now(offset_of!(TaskPart, woken))).map(|ticks| ticks & !1)
@@ -168,7 +169,7 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, index: u64, slots: Slo
         is_since_exact: is_of_turn && ticks & 1 == 1,
         poller: both(offset_of!(TaskPart, poller)).and_then(|distance| poller(distance, index, slots)),
         wakes: if counts_wakes { unanswered } else { 0 },
-        wakers: wakers.filter(|&it| counts_wakes && it != librip_format::WAKERS_UNKNOWN).map(|it| it as u32),
+        wakers: wakers.filter(|&it| counts_wakes && it != librip_format::WAKERS_UNKNOWN),
         woken_ticks: woken,
         futures: futures(first, second),
         entries: std::array::from_fn(|entry| {
@@ -218,7 +219,7 @@ mod tests {
     use super::*;
     use librip_format::{
         TASK_ASYNC, TASK_COUNTS_WAKES, TASK_LEN_BYTES, TASK_LOCAL, await_place, entry_turn, sampled_time,
-        task_origin, task_since, task_ticks, wakes_polled,
+        task_origin, task_since, task_ticks,
     };
 
     const SLOTS: SlotsAt = SlotsAt { entry_len_bytes: 1280, used: 10 };
@@ -243,7 +244,8 @@ mod tests {
             (offset_of!(TaskPart, since), task_since(6, task_ticks(1000, true))),
             (offset_of!(TaskPart, poller), (-2i64 * 1280) as u64),
             (offset_of!(TaskPart, wakes), 9),
-            (offset_of!(TaskPart, wakes_polled), wakes_polled(7, 3)),
+            // With the wakers after it.
+            (offset_of!(TaskPart, wakes_polled), 7 | 3 << 32),
             (offset_of!(TaskPart, woken), sampled_time(8, task_ticks(2000, true))),
             (offset_of!(TaskPart, location), 0x5555_0000_1000),
             (offset_of!(TaskPart, origin), origin),
@@ -269,6 +271,13 @@ mod tests {
         ]));
         assert_eq!((task.since_ticks, task.poller, task.woken_ticks), (None, None, None));
         assert_eq!((task.is_polled(), task.polls()), (true, 4));
+        // What it says of the wakers is from the poll before.
+        let polled = read_one(&part(&[
+            (offset_of!(TaskPart, turn), 7),
+            (offset_of!(TaskPart, wakes_polled), 3 << 32),
+            (offset_of!(TaskPart, origin), task_origin(TASK_ASYNC | TASK_COUNTS_WAKES, 4, 77)),
+        ]));
+        assert_eq!(polled.wakers, None);
         for distance in [0, 1280 * 5, (-1280 * 6i64) as u64, u64::MAX, 1 << 63] {
             assert_eq!(poller(distance, 5, SLOTS), None, "{distance:#x}");
         }

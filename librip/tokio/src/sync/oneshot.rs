@@ -36,7 +36,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let (sender, receiver) = oneshot::channel();
     let channel = Channel::new();
     let wait = channel.wait_for_answer(Location::caller(), receiver);
-    (Sender { inner: sender, channel: channel.clone() }, Receiver { wait, channel })
+    (Sender { inner: sender, channel }, Receiver { wait })
 }
 
 /// [`tokio::sync::oneshot::Sender`], recorded: the ring says that it waits for the end of the receiver.
@@ -83,7 +83,6 @@ impl<T> Sender<T> {
 /// [`tokio::sync::oneshot::Receiver`], recorded: the ring says that it waits for the message.
 pub struct Receiver<T> {
     wait: Waits<MESSAGE, Answer<T>>,
-    channel: Channel,
 }
 
 impl<T> Receiver<T> {
@@ -126,8 +125,8 @@ impl<T> Receiver<T> {
     /// If the calling thread polls tasks.
     #[track_caller]
     pub fn blocking_recv(self) -> Result<T, RecvError> {
-        let Receiver { wait, channel } = self;
-        block_on(channel.wait_for_answer(Location::caller(), wait.into_inner().inner))
+        let Answer { inner, channel, .. } = self.wait.into_inner();
+        block_on(channel.wait_for_answer(Location::caller(), inner))
     }
 
     /// Tokio's receiver, for what asks for that one. Its wait is not recorded.
@@ -135,7 +134,7 @@ impl<T> Receiver<T> {
         self.wait.into_inner().inner
     }
 
-    set_name!(channel);
+    set_name!(wait.get_ref().channel);
 }
 
 impl<T> Future for Receiver<T> {

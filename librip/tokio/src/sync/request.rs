@@ -52,7 +52,7 @@ fn answerer() -> Option<u32> {
 /// A receiver that says, when it has to wait, who is presumed to answer.
 pub(super) struct Answer<T> {
     pub(super) inner: oneshot::Receiver<T>,
-    channel: Channel,
+    pub(super) channel: Channel,
     at: &'static Location<'static>,
     has_noted: bool,
 }

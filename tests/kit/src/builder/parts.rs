@@ -293,7 +293,7 @@ pub struct Task {
     pub wakes: u64,
     pub wakes_polled: u64,
     /// How many can wake it.
-    pub wakers: Option<u64>,
+    pub wakers: Option<u32>,
     /// When it was woken first since the last poll, ticks.
     pub woken: Option<u64>,
     /// Futures: location, index of the outer one, the turn in which it was polled last.
@@ -312,14 +312,14 @@ impl Task {
         let mut bytes = vec![0; task_at::LEN];
         let flags = u64::from(self.is_local) << 8 | u64::from(self.counts_wakes) << 9;
         put64(&mut bytes, task_at::TURN, self.turn);
-        let poll = self.turn.div_ceil(2);
+        let polled = self.turn.wrapping_sub(1) | 1;
         let since = self.since.map_or(0, |(ticks, is_exact)| ticks & !1 | u64::from(is_exact));
-        put64(&mut bytes, task_at::SINCE, if since == 0 { 0 } else { since | poll << 48 });
+        put64(&mut bytes, task_at::SINCE, if since == 0 { 0 } else { since | polled << 48 });
         let distance = self.poller.map_or(1, |slots| slots * slot_len as i64);
         put64(&mut bytes, task_at::POLLER, distance as u64);
         put64(&mut bytes, task_at::WAKES, self.wakes);
-        let wakers = self.wakers.unwrap_or(0xffff);
-        put64(&mut bytes, task_at::WAKES_POLLED, self.wakes_polled | wakers << 48);
+        put32(&mut bytes, task_at::WAKES_POLLED, self.wakes_polled as u32);
+        put32(&mut bytes, task_at::WAKERS, self.wakers.unwrap_or(u32::MAX));
         let woken = self.woken.map(|ticks| checksum::sampled_time(self.wakes_polled + 1, ticks | 1));
         put64(&mut bytes, task_at::WOKEN, woken.unwrap_or(0));
         put64(&mut bytes, task_at::LOCATION, self.location);

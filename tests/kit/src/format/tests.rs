@@ -99,7 +99,7 @@ fn the_slot_and_its_held_lock_table_are_as_in_the_format_crate() {
         JOINER_COUNT joiner_count, HELD held, CREATOR_COUNT creator_count, COUNT count,
     }
     compare! { task_at, TaskPart:
-        TURN turn, SINCE since, POLLER poller, WAKES wakes, WAKES_POLLED wakes_polled, WOKEN woken,
+        TURN turn, SINCE since, POLLER poller, WAKES wakes, WAKES_POLLED wakes_polled, WAKERS wakers, WOKEN woken,
         LOCATION location, ORIGIN origin, AWAITS awaits, ENTRY_TURNS entry_turns,
     }
     compare! { await_at, AwaitEntry: PLACE place, TURN turn, }
