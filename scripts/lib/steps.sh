@@ -65,7 +65,7 @@ skip() {
     printf '%-28sskipped: %s\n' "$1" "$2"
 }
 
-check_steps() {
+formatting_steps() {
     if cargo fmt --version >/dev/null 2>&1; then
         step 'formatting' cargo fmt --all --check -- --color never
         # Workspaces of their own.
@@ -74,11 +74,42 @@ check_steps() {
     else
         skip 'formatting' 'rustfmt is missing; rustup component add rustfmt'
     fi
-    if cargo clippy --version >/dev/null 2>&1; then
-        step 'clippy' cargo clippy --workspace --all-targets --quiet -- -D warnings
-    else
-        skip 'clippy' 'clippy is missing; rustup component add clippy'
+}
+
+has_clippy() {
+    cargo clippy --version >/dev/null 2>&1 && type -P clippy-driver >/dev/null && return
+    skip 'clippy' 'clippy is missing; rustup component add clippy'
+    return 1
+}
+
+clippy_step() {
+    ! has_clippy || step 'clippy' cargo clippy --workspace --all-targets --quiet -- -D warnings
+}
+
+# `cargo clippy` compiles everything once more, up to where code is generated. Clippy's compiler generates code too, so
+# it builds here. All builds of the workspace need it then: with another compiler, cargo builds again.
+build_step() {
+    local name='building'
+    if has_clippy; then
+        export RUSTC_WORKSPACE_WRAPPER=clippy-driver
+        name='building, with clippy'
     fi
+    # The tests of the scripts and of the examples run programs that `cargo test` alone would not build.
+    step "$name" without_warnings cargo build --workspace --all-targets --quiet
+}
+
+# without_warnings COMMAND...: fails also if the command warns.
+without_warnings() {
+    local log status=0
+    log=$(mktemp)
+    "$@" >"$log" 2>&1 || status=$?
+    cat "$log"
+    ! grep -q '^warning' "$log" || status=1
+    rm -f "$log"
+    return $status
+}
+
+documentation_step() {
     step 'documentation' env RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings" \
         cargo doc --workspace --no-deps --quiet
 }

@@ -14,7 +14,7 @@ fn release() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
     BUILT.get_or_init(|| {
         let arguments = ["rustc", "--release", "--package", "librip-capi", "--crate-type", "rlib"];
-        cargo(&arguments, &directory().join("rust"), &[("RUSTFLAGS", "-Cembed-bitcode=yes")])
+        cargo(&arguments, &directory().join("librip"), &[("RUSTFLAGS", "-Cembed-bitcode=yes")])
     })
 }
 

@@ -20,7 +20,7 @@ fn release(status: i32) -> Plan {
 fn debug(status: i32) -> Plan {
     static BUILT: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
     let (program, library) = BUILT.get_or_init(|| {
-        let built = cargo(&["build", "--package", "librip-capi"], &directory().join("debug"), &[]);
+        let built = cargo(&["build", "--package", "librip-capi"], &directory().join("preload"), &[]);
         // The loader looks for the installed name of the library.
         let library = directory().join("debug/librip.so.1");
         std::fs::copy(built.file("rip", ".so"), &library).unwrap();

@@ -12,14 +12,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use librip_test_kit::tool::{Built, blessing, cargo, repository, tool};
+use librip_test_kit::tool::{Built, COMPILER_WRAPPER, blessing, cargo, repository, tool};
 
 /// Builds, and keeps other tests of this file from replacing what was built.
 fn build(arguments: &[&str]) -> (Built, MutexGuard<'static, ()>) {
     static ONE: Mutex<()> = Mutex::new(());
     let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("target/tmp");
-    (cargo(&[&["build"], arguments].concat(), target, &[]), guard)
+    // The compiler with which most is built.
+    let wrapper = std::env::var(COMPILER_WRAPPER).ok();
+    let environment: Vec<(&str, &str)> =
+        wrapper.iter().map(|wrapper| (COMPILER_WRAPPER, wrapper.as_str())).collect();
+    (cargo(&[&["build"], arguments].concat(), target, &environment), guard)
 }
 
 /// The whole workspace, with the features that its tests turn on too. It is built already: `cargo test` does that.

@@ -91,6 +91,9 @@ pub fn repository() -> &'static Path {
     kit.ancestors().nth(2).expect("the kit is in tests/kit")
 }
 
+/// The variable that gives cargo another compiler for the workspace.
+pub const COMPILER_WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
+
 /// Runs cargo on this workspace in a target directory of its own, and returns what was built: `cargo ARGUMENTS`.
 pub fn cargo(arguments: &[&str], target: &Path, environment: &[(&str, &str)]) -> Built {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -102,6 +105,8 @@ pub fn cargo(arguments: &[&str], target: &Path, environment: &[(&str, &str)]) ->
             .arg("--target-dir")
             .arg(target)
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            // `scripts/test` builds with clippy, which optimises less.
+            .env_remove(COMPILER_WRAPPER)
             .envs(environment.iter().copied()),
     );
     Built(messages.lines().map(|line| serde_json::from_str(line).expect(line)).collect())
