@@ -22,7 +22,7 @@ fn debug(status: i32) -> Plan {
     let (program, library) = BUILT.get_or_init(|| {
         let built = cargo(&["build", "--package", "librip-capi"], &directory().join("preload"), &[]);
         // The loader looks for the installed name of the library.
-        let library = directory().join("debug/librip.so.1");
+        let library = directory().join("preload/debug/librip.so.1");
         std::fs::copy(built.file("rip", ".so"), &library).unwrap();
         (build(GCC, &["scribbled.c"], "scribbled-debug", &["-O0"]), library)
     });
