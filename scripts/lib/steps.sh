@@ -109,9 +109,12 @@ without_warnings() {
     return $status
 }
 
+# documentation_step [PACKAGE...]: of all packages, or of these.
 documentation_step() {
+    local packages=(--workspace)
+    (($# == 0)) || packages=("${@/#/--package=}")
     step 'documentation' env RUSTDOCFLAGS="${RUSTDOCFLAGS:-} -D warnings" \
-        cargo doc --workspace --no-deps --quiet
+        cargo doc "${packages[@]}" --no-deps --quiet
 }
 
 # Miri, for what it can run: no system calls, no assembly. The queue of free slots under load takes Miri minutes.

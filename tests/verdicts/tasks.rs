@@ -44,6 +44,18 @@ fn proves_the_futurelock_of_rfd_609() {
 }
 
 #[test]
+fn says_of_a_lock_that_is_for_the_first_in_line_that_nobody_holds_it() {
+    let mut victim = started(plan("futurelock"));
+    victim.kill();
+    let remains = victim.wait();
+    let text = String::from_utf8(read_rip(&["locks"], &remains.ring_path()).stdout).unwrap();
+    assert!(
+        text.contains("\n  nobody holds it: it is for the first in line") && !text.contains("not known"),
+        "{text}"
+    );
+}
+
+#[test]
 fn shows_the_functions_in_which_a_task_waits() {
     let mut victim = started(plan("futurelock"));
     victim.kill();

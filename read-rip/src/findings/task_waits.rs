@@ -26,8 +26,7 @@ use super::evidence::SuspendedFact;
 use super::view::View;
 use crate::hash::HashMap;
 use crate::locks::{
-    HoldState, Lock, LockId, TaskFacts, TaskPlace, TaskWait, ThreadId, ThreadLocks, Wait, task_place,
-    task_since,
+    Lock, LockId, TaskFacts, TaskPlace, TaskWait, ThreadId, ThreadLocks, Wait, task_place, task_since,
 };
 use crate::ring::{Runtime, TaskKind};
 use crate::threads::ThreadState;
@@ -50,9 +49,7 @@ pub(super) fn suspended(view: &View<'_>, thread: ThreadId) -> Option<SuspendedFa
 pub(super) fn left_out(view: &View<'_>, lock: LockId) -> Option<Wait> {
     let model = view.now;
     let of: &Lock = &model.locks[lock];
-    let is_free =
-        of.holders.is_empty() && of.possible_holders.iter().all(|it| it.state == HoldState::Destroyed);
-    if !is_free || of.waiters.is_empty() {
+    if !of.is_for_next_in_line() {
         return None;
     }
     // The first in line. If a time is not known, only waits of one task have an order: that of its table.

@@ -1,6 +1,6 @@
 //! A lock as values: what it is called, who can release it, who holds and waits for it.
 
-use super::{Hold, Wait};
+use super::{Hold, HoldState, Wait};
 use crate::locations::LocationId;
 use crate::ring::LockType;
 
@@ -58,6 +58,15 @@ impl Lock {
             is_from_memory: false,
             record: Record::default(),
         }
+    }
+
+    /// Whether nobody holds it, although futures of tasks wait for it, and nobody else does. A fair lock then belongs to
+    /// the first in line, which gets it when its task is polled.
+    pub fn is_for_next_in_line(&self) -> bool {
+        self.holders.is_empty()
+            && self.possible_holders.iter().all(|hold| hold.state == HoldState::Destroyed)
+            && !self.waiters.is_empty()
+            && self.waiters.iter().all(|wait| wait.is_of_future)
     }
 }
 /// What a lock is called.

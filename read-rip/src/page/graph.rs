@@ -104,8 +104,12 @@ impl Label {
                 let lock = &names.model.locks[lock];
                 // Nobody holds a barrier or a semaphore.
                 let is_unknown = lock.holders.is_empty() && !lock.waiters.is_empty();
-                let unknown = if is_unknown { ", holder not known" } else { "" };
-                format!("{}{unknown}", lock_type(lock))
+                let holder = match is_unknown {
+                    true if lock.is_for_next_in_line() => ", nobody holds it",
+                    true => ", holder not known",
+                    false => "",
+                };
+                format!("{}{holder}", lock_type(lock))
             }
             Node::Thread(_) | Node::Waiting(_) => {
                 let at = graph.edges.iter().find(|edge| edge.from == node).and_then(|edge| edge.location);

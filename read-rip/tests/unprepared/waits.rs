@@ -43,8 +43,13 @@ impl Stuck {
         };
         let live = stuck.live();
         let deadline = Instant::now() + DEADLINE;
-        while !live.tasks_of(&[stuck.waiter]).iter().any(sleeps_in_futex) {
-            assert!(Instant::now() < deadline, "{object}: the thread does not wait");
+        // The other threads too: a condition variable that one of them leaves or comes to is not at rest.
+        let is_at_rest = |tasks: &[Task]| {
+            let waiter = tasks.iter().find(|task| task.tid == stuck.waiter);
+            waiter.is_some_and(sleeps_in_futex) && tasks.iter().all(|task| task.sleep.is_some())
+        };
+        while !is_at_rest(&live.tasks().unwrap()) {
+            assert!(Instant::now() < deadline, "{object}: a thread does not wait");
             std::thread::yield_now();
         }
         stuck
