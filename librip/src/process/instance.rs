@@ -22,7 +22,7 @@ use crate::sys;
 use librip_format::{AwaitEntry, HeldLock};
 
 /// Changes when [`Anchor`] or [`ThreadBlock`] changes.
-pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_000a;
+pub(crate) const ANCHOR_ABI: u64 = 0x7269_7061_6e63_000b;
 
 /// What an instance shows to the others.
 ///

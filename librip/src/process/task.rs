@@ -233,7 +233,8 @@ pub(crate) fn rested() {
 }
 
 /// The calling thread is about to do something else than to poll, or has forked: its cursor leads to its own slot
-/// again. Otherwise it writes nothing, and is inlined: a forked child would pay for a page of data and one of code.
+/// again. It writes nothing if the thread has polled no task, and is inlined: a forked child would pay for a page of data
+/// and one of code.
 #[inline(always)]
 pub(super) fn leave(own: &ThreadBlock) {
     let tasks = arch::task_block();

@@ -77,8 +77,8 @@ pub(super) fn balance(
         }
         Outcome::AllTasksWait => writeln!(
             out,
-            "not judged: all tasks wait, for one another or for what is not recorded; what could send, notify or connect \
-             and is no task, as a main future, can be made one with `librip::task::traced` ({}, {locks})",
+            "not judged: all tasks wait for one another, or for something that is not recorded, such as a main future; \
+             `librip::task::traced` makes a task of it ({}, {locks})",
             counted(balance.tasks.present as u64, "task")
         )?,
         Outcome::AllWorkersBusy => writeln!(
