@@ -59,8 +59,8 @@ fn write_ring(path: &Path, slot_words: u32, threads: u32) -> u64 {
     })
 }
 
-/// Writes a ring of threads that have each acquired four locks. One in four holds one, for which three wait. Returns its
-/// length.
+/// Writes a ring of threads that have each acquired four locks. One in four holds one, for which three wait. Returns
+/// its length.
 fn write_locks(path: &Path, threads: u32) -> u64 {
     const WAIT: u64 = 0x1000;
     const ACQUIRED: u64 = 0x1004;

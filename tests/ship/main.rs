@@ -19,7 +19,7 @@ fn build(arguments: &[&str]) -> (Built, MutexGuard<'static, ()>) {
     static ONE: Mutex<()> = Mutex::new(());
     let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("target/tmp");
-    // The compiler with which most is built.
+    // The compiler with which most is built. What is looked at here does not depend on it: names of symbols.
     let wrapper = std::env::var(COMPILER_WRAPPER).ok();
     let environment: Vec<(&str, &str)> =
         wrapper.iter().map(|wrapper| (COMPILER_WRAPPER, wrapper.as_str())).collect();

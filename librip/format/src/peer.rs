@@ -20,7 +20,7 @@
 /// Of a peer: the other side receives. Without it, the other side sends.
 pub const PEER_RECEIVES: u64 = 1 << 47;
 /// Of a peer: nobody has used that side. The user is who has received from the channel to which the waiting thread or
-/// task has sent last, after it made this channel.
+/// task has sent last, in the poll in which the wait began.
 pub const PEER_PRESUMED: u64 = 1 << 46;
 /// Of a peer: the first of the 14 bits that say how many ends the other side has.
 pub const PEER_ENDS_SHIFT: u32 = 32;
@@ -28,10 +28,13 @@ pub const PEER_ENDS_SHIFT: u32 = 32;
 pub const PEER_ENDS_MAX: u64 = (1 << (46 - PEER_ENDS_SHIFT)) - 1;
 
 /// Packs a peer. `user` is the id of the thread or task that alone has used the only end, as in
-/// [`SlotHeader::tid`](crate::SlotHeader::tid); 0 if there are several ends or users, or none is known.
-pub const fn pack_peer(user: u32, ends: u64, receives: bool) -> u64 {
+/// [`SlotHeader::tid`](crate::SlotHeader::tid), or is presumed to have it; 0 if there are several ends or users, or
+/// none is known.
+pub const fn pack_peer(user: u32, ends: u64, receives: bool, is_presumed: bool) -> u64 {
     let ends = if ends > PEER_ENDS_MAX { PEER_ENDS_MAX } else { ends };
-    user as u64 | ends << PEER_ENDS_SHIFT | if receives { PEER_RECEIVES } else { 0 }
+    let receives = if receives { PEER_RECEIVES } else { 0 };
+    let presumed = if is_presumed { PEER_PRESUMED } else { 0 };
+    user as u64 | ends << PEER_ENDS_SHIFT | receives | presumed
 }
 
 /// Returns the user of a peer.
@@ -52,11 +55,13 @@ mod tests {
     #[test]
     fn a_peer_fits_an_operand_and_is_unpacked_as_it_was_packed() {
         for (user, ends, receives) in [(u32::MAX, 1, true), (0, PEER_ENDS_MAX, false), (7, 0, true)] {
-            let packed = pack_peer(user, ends, receives);
-            assert_eq!((peer_user(packed), peer_ends(packed)), (user, ends));
-            assert_eq!((packed & PEER_RECEIVES != 0, packed & !PAYLOAD_MASK), (receives, 0));
-            assert_eq!(packed & PEER_PRESUMED, 0);
+            for is_presumed in [false, true] {
+                let packed = pack_peer(user, ends, receives, is_presumed);
+                assert_eq!((peer_user(packed), peer_ends(packed)), (user, ends));
+                assert_eq!((packed & PEER_RECEIVES != 0, packed & !PAYLOAD_MASK), (receives, 0));
+                assert_eq!(packed & PEER_PRESUMED != 0, is_presumed);
+            }
         }
-        assert_eq!(peer_ends(pack_peer(1, u64::MAX, false)), PEER_ENDS_MAX);
+        assert_eq!(peer_ends(pack_peer(1, u64::MAX, false, false)), PEER_ENDS_MAX);
     }
 }

@@ -107,8 +107,8 @@ pub const fn task_ticks(ticks: u64, is_exact: bool) -> u64 {
     ticks & PAYLOAD_MASK & !1 | is_exact as u64
 }
 
-/// Packs [`TaskPart::since`]: a time from [`task_ticks`], and the lower 16 bits of the turn in which the task was polled
-/// last, because the turn and the time may be of two polls.
+/// Packs [`TaskPart::since`]: a time from [`task_ticks`], and the lower 16 bits of the turn in which the task was
+/// polled last, because the turn and the time may be of two polls.
 #[inline(always)]
 pub const fn task_since(turn: u64, ticks: u64) -> u64 {
     ticks | (turn.wrapping_sub(1) | 1) << SINCE_TURN_SHIFT

@@ -173,7 +173,7 @@ pub(crate) struct ForkBlock {
     pub(crate) held: Cell<[[u64; 3]; librip_format::HELD_MAX]>,
 }
 
-/// What a thread remembers while it polls tasks, `librip_task_1`. Used in the instance that owns the ring.
+/// What a thread remembers of its polls of tasks, `librip_task_1`. Used in the instance that owns the ring.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct TaskBlock {

@@ -114,11 +114,12 @@ pub(crate) unsafe fn begin_turn(slot: &TaskSlot) -> Turn {
     part.wakes_polled.store(part.wakes.load(Relaxed) as u32, Relaxed);
     let number = part.turn.load(Relaxed) | 1;
     let left = tasks.left.get();
-    let (ticks, timed) = if left == 0 {
-        (begin_period(tasks), Turn::IS_TIMED)
+    let is_timed = left == 0;
+    let ticks = if is_timed {
+        begin_period(tasks)
     } else {
         tasks.left.set(left - 1);
-        (tasks.ticks.get(), 0)
+        tasks.ticks.get()
     };
     part.since.store(task_since(number, ticks), Relaxed);
     // ORDERING: release, here and below: a reader that sees the turn sees what was stored before it.
@@ -127,7 +128,7 @@ pub(crate) unsafe fn begin_turn(slot: &TaskSlot) -> Turn {
         tasks.home.set(cursor);
     }
     set_cursor(own, tasks, slot.words);
-    Turn { cursor, number: number | timed }
+    Turn::new(cursor, number, is_timed)
 }
 
 /// The calling thread has no slot yet, and claims one: who reads about a task wants to know who polls it.
@@ -160,9 +161,9 @@ pub(crate) unsafe fn end_turn(slot: &TaskSlot, turn: Turn, wakers: u32) {
     }
     // SAFETY: the caller's promise.
     let part = unsafe { slot.part() };
-    let number = (turn.number & !Turn::IS_TIMED) + 1;
+    let number = turn.number() + 1;
     part.wakers.store(wakers, Relaxed);
-    if turn.number & Turn::IS_TIMED != 0 {
+    if turn.is_timed() {
         part.since.store(task_since(number, read_clock(tasks)), Relaxed);
     }
     part.turn.store(number, Release);
@@ -188,10 +189,9 @@ unsafe fn end_turn_around(own: &ThreadBlock, slot: &TaskSlot, turn: Turn) {
     }
     // SAFETY: the caller's promise.
     let part = unsafe { slot.part() };
-    let number = turn.number & !Turn::IS_TIMED;
-    if part.turn.load(Relaxed) == number {
+    if part.turn.load(Relaxed) == turn.number() {
         part.wakers.store(WAKERS_UNKNOWN, Relaxed);
-        part.turn.store(number + 1, Release);
+        part.turn.store(turn.number() + 1, Release);
         if !ptr::eq(own.cursor.get(), turn.cursor) {
             leave(own);
         }
@@ -233,8 +233,8 @@ pub(crate) fn rested() {
 }
 
 /// The calling thread is about to do something else than to poll, or has forked: its cursor leads to its own slot
-/// again. It writes nothing if the thread has polled no task, and is inlined: a forked child would pay for a page of data
-/// and one of code.
+/// again. It writes nothing if the thread has polled no task, and is inlined: a forked child would pay for a page of
+/// data and one of code.
 #[inline(always)]
 pub(super) fn leave(own: &ThreadBlock) {
     let tasks = arch::task_block();

@@ -79,17 +79,34 @@ impl TaskSlot {
 pub(crate) struct Turn {
     /// The thread's cursor; null if the turn was not begun.
     pub(super) cursor: *mut u64,
-    /// [`TaskPart::turn`], and [`IS_TIMED`](Turn::IS_TIMED).
-    pub(super) number: u64,
+    /// [`TaskPart::turn`], and [`IS_TIMED`].
+    number: u64,
 }
 
 impl Turn {
     /// No turn: nothing happens when it ends.
     pub(crate) const NONE: Turn = Turn { cursor: ptr::null_mut(), number: 0 };
 
-    /// A bit of the number: the clock was read. Then it is read at the end of the turn too.
-    pub(super) const IS_TIMED: u64 = 1 << 63;
+    /// `is_timed`: the clock was read. Then it is read at the end of the turn too.
+    #[inline(always)]
+    pub(super) fn new(cursor: *mut u64, number: u64, is_timed: bool) -> Turn {
+        Turn { cursor, number: number | if is_timed { IS_TIMED } else { 0 } }
+    }
+
+    /// [`TaskPart::turn`] while it lasts.
+    #[inline(always)]
+    pub(super) fn number(&self) -> u64 {
+        self.number & !IS_TIMED
+    }
+
+    #[inline(always)]
+    pub(super) fn is_timed(&self) -> bool {
+        self.number & IS_TIMED != 0
+    }
 }
+
+/// A bit of [`Turn::number`]. So a turn is two words, which a function gets in registers.
+const IS_TIMED: u64 = 1 << 63;
 
 /// A future of a task that the program has named: its entry in [`TaskPart::awaits`].
 #[repr(C)]

@@ -250,9 +250,9 @@ pub struct Peer {
 /// Records who uses the other side of a channel. It belongs before the wait at the channel: a future that
 /// [`wait`] polls calls it when it returns `Pending` for the first time.
 pub fn note_peer(at: &'static Location<'static>, channel: u64, peer: Peer) {
-    let packed = librip_format::pack_peer(peer.user, u64::from(peer.ends), peer.receives);
-    let presumed = if peer.is_presumed { librip_format::PEER_PRESUMED } else { 0 };
-    lock::blocked::note_peer::<MESSAGE>(at, channel, packed | presumed);
+    let Peer { user, ends, receives, is_presumed } = peer;
+    let packed = librip_format::pack_peer(user, u64::from(ends), receives, is_presumed);
+    lock::blocked::note_peer::<MESSAGE>(at, channel, packed);
 }
 
 /// The number by which the ring knows the task that the calling thread polls, or the thread itself; 0 if neither has

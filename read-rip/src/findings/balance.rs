@@ -26,7 +26,8 @@ named! {
         NothingRecorded = "nothing-recorded",
         /// All recorded threads wait, no finding says why, and nobody who could wake them is recorded.
         AllWait = "all-wait",
-        /// All tasks wait for one another, or for what is not recorded, and no finding says why.
+        /// All tasks wait without a time limit, and have done so for the threshold if the process lives; no finding
+        /// says why, and nobody who could wake one is known.
         AllTasksWait = "all-tasks-wait",
         /// All workers of an executor were in polls when the process died, and tasks were ready.
         AllWorkersBusy = "all-workers-busy",

@@ -33,9 +33,10 @@
 //!
 //! So is a task that waits at a channel, if the other side has one end that one task or thread alone has used: that one
 //! has to continue, unless the end has moved to a task that has not used it yet. Such a cycle is potential, and if a
-//! sender is on it, suspected. A thread that blocks at a channel in a call of its own has no such edge. A task that waits
-//! for the answer to a request waits for the task that receives what it has sent last: that is suspected too, because
-//! the request may have been handed on.
+//! sender is on it, suspected. A thread that blocks at a channel in a call of its own has no such edge.
+//!
+//! A task that waits for the answer to a request waits for the task that receives what it has sent last. That is
+//! suspected, because the request may have been another one, or have been handed on.
 //!
 //! # Who can release a lock
 //!

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::starved_runtime;
 use super::task_waits::task_of;
 use super::view::View;
-use crate::locks::{Peer, TaskDoes, ThreadId, task_does};
+use crate::locks::{Peer, TaskDoes, ThreadLocks, task_does};
 
 /// What the tasks of a ring do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -65,15 +65,14 @@ impl TaskBalance {
         }
         balance.all_wait = balance.present > 0
             && balance.refused == 0
-            && (0..view.now.threads.len())
-                .all(|id| view.now.threads[id].task.is_none() || waits_for_good(view, id));
+            && view.now.threads.iter().all(|thread| waits_for_good(view, thread));
         balance
     }
 }
 
-/// Whether a task has ended, or waits for what none but other tasks can bring, as far as it is known.
-fn waits_for_good(view: &View<'_>, id: ThreadId) -> bool {
-    let thread = &view.now.threads[id];
+/// Whether a task waits for what none but other tasks can bring, as far as it is known. So does what is no task, or has
+/// ended.
+fn waits_for_good(view: &View<'_>, thread: &ThreadLocks) -> bool {
     let Some(task) = task_of(thread) else { return true };
     // What has sent there before may do so again.
     let has_thread = |peer: &Peer| peer.present.is_some_and(|user| view.now.threads[user].task.is_none());
@@ -86,10 +85,9 @@ fn waits_for_good(view: &View<'_>, id: ThreadId) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::findings::testing::{NOW, SECOND, Scene};
     use crate::findings::{Balance, Outcome};
-    use crate::locks::{Doing, Seen};
+    use crate::locks::{Doing, Seen, ThreadId};
 
     fn outcome(scene: &Scene) -> Outcome {
         scene.with_view(|view| Balance::of(view, &[])).outcome

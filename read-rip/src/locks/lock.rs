@@ -60,8 +60,8 @@ impl Lock {
         }
     }
 
-    /// Whether nobody holds it, although futures of tasks wait for it, and nobody else does. A fair lock then belongs to
-    /// the first in line, which gets it when its task is polled.
+    /// Whether no holder is recorded, and only futures of tasks wait for it. A fair lock then belongs to the first in
+    /// line, which gets it when its task is polled.
     pub fn is_for_next_in_line(&self) -> bool {
         self.holders.is_empty()
             && self.possible_holders.iter().all(|hold| hold.state == HoldState::Destroyed)

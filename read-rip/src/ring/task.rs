@@ -174,10 +174,7 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, index: u64, slots: Slo
         futures: futures(first, second),
         entries: std::array::from_fn(|entry| {
             let at = offset_of!(TaskPart, entry_turns) + 4 * entry;
-            let (word, again) = (first.u32(at), second.u32(at));
-            if word != again {
-                return EntryTurn::default();
-            }
+            let Some(word) = both32(at) else { return EntryTurn::default() };
             EntryTurn {
                 turn: word & librip_format::ENTRY_TURN_MASK,
                 is_direct: word >> librip_format::ENTRY_DIRECT_SHIFT & 1 == 1,

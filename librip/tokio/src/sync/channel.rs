@@ -18,7 +18,6 @@ use std::task::{Context, Poll};
 
 use librip::task::lock::{self, Identity, MESSAGE, Peer, Waits};
 use pin_project_lite::pin_project;
-
 use tokio::sync::oneshot;
 
 use super::request::{self, Answer};

@@ -1,8 +1,8 @@
 //! Requests: who is presumed to answer.
 //!
 //! Who waits at a oneshot channel for the answer to a request has sent its sender to somebody, and nobody has used that
-//! sender yet. Mostly it is in the last message that the task has sent after it made the channel. So who receives such
-//! messages is presumed to have it. That is wrong if the request was handed on, so no proof may rest on it.
+//! sender yet. Mostly it is in the last message that the task has sent. So who receives such messages is presumed to
+//! have it. That is wrong if the last message was another one, or the request was handed on. No proof may rest on it.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -31,13 +31,13 @@ thread_local! {
     static LAST: Cell<Sent> = const { Cell::new(NOTHING) };
 }
 
-/// The calling thread or task is about to send something. Channels that are made later have nothing to do with it.
+/// The calling thread or task uses a sender, mostly to send something.
 #[inline]
 pub(super) fn sent(sender: u32, receiver: u32) {
     LAST.set(Sent { sender, poll: lock::poll(), receiver });
 }
 
-/// A channel for an answer is made.
+/// A channel for an answer is made. What the calling thread sent before has nothing to do with it.
 pub(super) fn begin() {
     LAST.set(NOTHING);
 }

@@ -168,8 +168,8 @@ pub(in crate::report) fn advice(advice: Advice) -> &'static str {
             "drop the sender that the task has itself before it receives: the channel ends when all senders are gone"
         }
         Advice::AnswerFirst => {
-            "await no answer while handling a request, or while holding a lock, that the other side may need to answer: \
-             spawn a task that awaits it, or release first"
+            "await no answer while handling a request, or while holding a lock, that the other side may need to \
+             answer: spawn a task that awaits it, or release first"
         }
         Advice::KeepReceiving => {
             "drop the receiver when nobody receives any more: then those that send get an error"

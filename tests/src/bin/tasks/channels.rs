@@ -115,43 +115,39 @@ enum Request {
     Answer(oneshot::Sender<i32>),
 }
 
-/// Each of two actors asks the other one while it handles a request itself.
-pub(crate) async fn requests_both_ways() {
-    let arrivals = Arc::new(Arrivals::default());
-    let both_know = Arc::new(Barrier::new(2));
-    let ((to_left, left), (to_right, right)) = (mpsc::channel(4), mpsc::unbounded_channel());
-    let (asks_left, asks_right) = (to_left.clone(), to_right.clone());
-    let (met, noted) = (both_know.clone(), arrivals.clone());
-    Task::new().name("left").spawn(async move {
-        let mut inbox = left;
-        while let Some(request) = inbox.recv().await {
-            if let Request::Answer(answer) = request {
-                let _ = answer.send(1);
-                continue;
-            }
-            met.wait().await;
-            let (answer, answered) = oneshot::channel();
-            let _ = asks_right.send(Request::Answer(answer));
-            let _ = noting(answered, &noted).await;
-        }
-    });
-    let noted = arrivals.clone();
-    Task::new().name("right").spawn(async move {
-        let mut inbox = right;
-        while let Some(request) = inbox.recv().await {
-            if let Request::Answer(answer) = request {
-                let _ = answer.send(1);
-                continue;
-            }
+/// Handles a request as each of two actors does: `ask` gives the other one a request.
+async fn handle(request: Request, both_know: &Barrier, ask: impl AsyncFnOnce(Request), stuck: &Arrivals) {
+    match request {
+        Request::Ask => {
             both_know.wait().await;
             let (answer, answered) = oneshot::channel();
-            let _ = asks_left.send(Request::Answer(answer)).await;
-            let _ = noting(answered, &noted).await;
+            ask(Request::Answer(answer)).await;
+            let _ = noting(answered, stuck).await;
+        }
+        Request::Answer(answer) => drop(answer.send(1)),
+    }
+}
+
+/// Each of two actors asks the other one while it handles a request itself.
+pub(crate) async fn requests_both_ways() {
+    let (both_know, stuck) = (Arc::new(Barrier::new(2)), Arc::new(Arrivals::default()));
+    let ((to_left, mut left), (to_right, mut right)) = (mpsc::channel(4), mpsc::unbounded_channel());
+    let (asks_left, asks_right) = (to_left.clone(), to_right.clone());
+    let (met, noted) = (both_know.clone(), stuck.clone());
+    Task::new().name("left").spawn(async move {
+        while let Some(request) = left.recv().await {
+            handle(request, &met, async |request| drop(asks_right.send(request)), &noted).await;
+        }
+    });
+    let noted = stuck.clone();
+    Task::new().name("right").spawn(async move {
+        while let Some(request) = right.recv().await {
+            handle(request, &both_know, async |request| drop(asks_left.send(request).await), &noted).await;
         }
     });
     let _ = to_left.send(Request::Ask).await;
     let _ = to_right.send(Request::Ask);
-    arrivals.wait(2).await;
+    stuck.wait(2).await;
 }
 
 /// A task asks another one while it holds a lock that the other one needs to answer.
@@ -203,8 +199,8 @@ pub(crate) async fn unanswered_requests() {
     idle.wait(1).await;
 }
 
-/// Requests that look like a circle and go on: one who is asked asks somebody else, hands a request on, or is asked
-/// again by one who has given up.
+/// Requests that go on: one who is asked asks somebody else, hands a request on, or is asked again by one who has given
+/// up. None of them is a circle.
 pub(crate) async fn healthy_requests() {
     let arrivals = Arc::new(Arrivals::default());
     let (to_last, mut last) = mpsc::channel::<oneshot::Sender<i32>>(4);
