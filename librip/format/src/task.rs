@@ -44,7 +44,7 @@ pub struct TaskPart {
     pub poller: AtomicU64,
     /// How often the task was woken. Written by any thread, only with [`TASK_COUNTS_WAKES`].
     pub wakes: AtomicU64,
-    /// The lower 32 bits of [`TaskPart::wakes`] when the last poll began.
+    /// The lower 32 bits of [`TaskPart::wakes`] when the last poll began. Written after the turn.
     pub wakes_polled: AtomicU32,
     /// How many clones of the task's waker there were when the last poll ended; [`WAKERS_UNKNOWN`] if that is not
     /// known. While the task is polled, it says nothing.

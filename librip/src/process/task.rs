@@ -26,8 +26,8 @@
 #![allow(unsafe_code, reason = "slots are reached through cursors, raw pointers into the mapping")]
 
 use core::ptr;
-use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicU64, compiler_fence};
 
 use librip_format::{SlotHeader, TaskPart, WAKERS_UNKNOWN, sampled_time, task_since, task_ticks};
 
@@ -111,7 +111,8 @@ pub(crate) unsafe fn begin_turn(slot: &TaskSlot) -> Turn {
     // ORDERING: relaxed, here and below: the reader believes the time only if it fits the turn, and the rest only if
     // the turn was the same before and after.
     part.poller.store((cursor.addr() as u64).wrapping_sub(slot.words.addr() as u64), Relaxed);
-    part.wakes_polled.store(part.wakes.load(Relaxed) as u32, Relaxed);
+    // This poll answers the wakes that come before it. A later one may be of use to the next poll only.
+    let wakes = part.wakes.load(Relaxed);
     let number = part.turn.load(Relaxed) | 1;
     let left = tasks.left.get();
     let is_timed = left == 0;
@@ -124,6 +125,9 @@ pub(crate) unsafe fn begin_turn(slot: &TaskSlot) -> Turn {
     part.since.store(task_since(number, ticks), Relaxed);
     // ORDERING: release, here and below: a reader that sees the turn sees what was stored before it.
     part.turn.store(number, Release);
+    // ORDERING: release: a reader that sees the wakes as answered sees the task in a poll, or after it. A process may
+    // be killed between these stores.
+    part.wakes_polled.store(wakes as u32, Release);
     if tasks.home.get().is_null() {
         tasks.home.set(cursor);
     }
@@ -240,10 +244,12 @@ pub(super) fn leave(own: &ThreadBlock) {
     let tasks = arch::task_block();
     let home = tasks.home.get();
     if !home.is_null() {
-        tasks.home.set(ptr::null_mut());
+        // First the cursor: for a signal handler that comes between, the task's slot must not be the thread's own.
         if !ptr::eq(home, own.cursor.get()) {
             go_home(own, home);
         }
+        compiler_fence(SeqCst);
+        tasks.home.set(ptr::null_mut());
     }
 }
 
@@ -316,7 +322,88 @@ fn store_time(time: &AtomicU64, number: u64, ticks: u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::Acquire;
+    use std::thread;
+
     use super::*;
+
+    /// Slots that belong to no ring. The words of the first are the calling thread's own.
+    struct Slots {
+        words: [u64; 3],
+        part: TaskPart,
+    }
+
+    impl Slots {
+        fn new() -> Slots {
+            // SAFETY: zero is a value of each of its fields, which are atomics.
+            Slots { words: [0; 3], part: unsafe { core::mem::zeroed() } }
+        }
+
+        /// The slot whose words are at this index.
+        fn at(&mut self, index: usize) -> TaskSlot {
+            let words = &raw mut self.words[index];
+            TaskSlot { words, part: &raw const self.part, forks: state::forks(), number: 1 }
+        }
+
+        /// Runs a function on a thread that records in the first of the slots.
+        fn on_thread(&mut self, run: impl FnOnce(&mut Slots) + Send) {
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let own = arch::thread_block();
+                    own.cursor.set(&raw mut self.words[0]);
+                    run(self);
+                    leave(own);
+                    // This thread must not exit as the owner of a slot.
+                    own.cursor.set(ptr::null_mut());
+                });
+            });
+        }
+    }
+
+    #[test]
+    fn a_wake_is_answered_after_the_turn_in_which_it_is() {
+        let (mut slots, is_done) = (Slots::new(), AtomicBool::new(false));
+        let part = &raw const slots.part;
+        // SAFETY: the slots outlive the threads, and all fields are atomics.
+        let part: &TaskPart = unsafe { &*part };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Relaxed) {
+                    let answered = u64::from(part.wakes_polled.load(Acquire));
+                    let turn = part.turn.load(Acquire);
+                    assert!(turn + 1 >= 2 * answered, "{answered} wakes are answered in turn {turn}");
+                }
+            });
+            slots.on_thread(|slots| {
+                let task = slots.at(1);
+                for wake in 1..=2_000_000 {
+                    // One wake for each poll.
+                    part.wakes.store(wake, Relaxed);
+                    // SAFETY: the slot exists.
+                    unsafe { end_turn(&task, begin_turn(&task), 1) };
+                }
+            });
+            is_done.store(true, Relaxed);
+        });
+    }
+
+    #[test]
+    fn who_can_wake_a_task_is_not_known_if_its_turn_ends_around() {
+        Slots::new().on_thread(|slots| {
+            let (task, other) = (slots.at(1), slots.at(2));
+            // SAFETY: the slot exists, here and below.
+            let turn = unsafe { begin_turn(&task) };
+            unsafe { end_turn(&task, turn, 3) };
+            assert_eq!(slots.part.wakers.load(Relaxed), 3);
+            let turn = unsafe { begin_turn(&task) };
+            arch::thread_block().cursor.set(other.words);
+            unsafe { end_turn(&task, turn, 3) };
+            assert_eq!(slots.part.wakers.load(Relaxed), WAKERS_UNKNOWN);
+            assert_eq!(slots.part.turn.load(Relaxed), 4);
+            assert!(!polls(arch::thread_block()), "the thread records for itself");
+        });
+    }
 
     #[test]
     fn frequent_turns_share_a_time_and_rare_ones_have_one_each() {

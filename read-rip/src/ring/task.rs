@@ -4,9 +4,13 @@
 //!
 //! # What is of one moment
 //!
-//! The thread that polls the task writes all of it, but for the wakes. It writes the time of a turn before the turn,
-//! and everything else within turns. So if the turn is the same in two copies, and a word is, that word belongs to the
-//! turn. The time says itself to which poll it belongs. A word that differs in two copies is not known.
+//! The thread that polls the task writes all of it, but for the wakes. It stores the poller before the turn in which the
+//! poll begins, and everything else that belongs to the poll between that turn and the one in which it ends. So if the
+//! turn is the same in two copies, and a word is, then that word belongs to the turn. A word that differs in two copies
+//! is not known, and neither is any word of a turn that differs. The time says itself to which poll it belongs.
+//!
+//! The number of answered wakes is stored after the turn in which a poll begins. So nobody sees a task whose wake is
+//! answered, and which seems to be still suspended.
 
 use std::mem::{offset_of, size_of};
 
@@ -133,8 +137,11 @@ pub(super) struct SlotsAt {
 
 /// Reads the part of slot `index` from two copies of it.
 pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, index: u64, slots: SlotsAt) -> TaskState {
-    let both = |at: usize| first.same_words::<1>(second, at).map(|[word]| word);
     let now = |at: usize| second.u64(at);
+    let both = |at: usize| Some(now(at)).filter(|&word| word == first.u64(at));
+    let is_of_one_turn = both(offset_of!(TaskPart, turn)).is_some();
+    let of_turn = |at: usize| both(at).filter(|_| is_of_one_turn);
+    let of_turn32 = |at: usize| Some(second.u32(at)).filter(|&word| is_of_one_turn && word == first.u32(at));
     let origin = now(offset_of!(TaskPart, origin));
     let turn = now(offset_of!(TaskPart, turn));
     let since = now(offset_of!(TaskPart, since));
@@ -142,9 +149,9 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, index: u64, slots: Slo
     let ticks = librip_format::payload(since);
     let is_of_turn = ticks != 0 && since == librip_format::task_since(turn, ticks);
     let wakes = now(offset_of!(TaskPart, wakes));
-    let both32 = |at: usize| Some(second.u32(at)).filter(|&word| word == first.u32(at));
-    let polled = both32(offset_of!(TaskPart, wakes_polled));
-    let wakers = both32(offset_of!(TaskPart, wakers)).filter(|_| turn % 2 == 0);
+    let polled = of_turn32(offset_of!(TaskPart, wakes_polled));
+    // With them, a task that was woken would seem to sleep if its wakes are not known.
+    let wakers = of_turn32(offset_of!(TaskPart, wakers)).filter(|_| turn % 2 == 0 && polled.is_some());
     let counts_wakes = has_flag(librip_format::TASK_COUNTS_WAKES);
     let unanswered = polled.map_or(0, |polled| u64::from((wakes as u32).wrapping_sub(polled)));
     let first_wake = (unanswered > 0).then(|| wakes.wrapping_sub(unanswered - 1));
@@ -167,14 +174,14 @@ pub(super) fn read(first: &Bytes<'_>, second: &Bytes<'_>, index: u64, slots: Slo
         turn,
         since_ticks: is_of_turn.then_some(ticks & !1),
         is_since_exact: is_of_turn && ticks & 1 == 1,
-        poller: both(offset_of!(TaskPart, poller)).and_then(|distance| poller(distance, index, slots)),
+        poller: of_turn(offset_of!(TaskPart, poller)).and_then(|distance| poller(distance, index, slots)),
         wakes: if counts_wakes { unanswered } else { 0 },
         wakers: wakers.filter(|&it| counts_wakes && it != librip_format::WAKERS_UNKNOWN),
         woken_ticks: woken,
-        futures: futures(first, second),
+        futures: futures(first, second, is_of_one_turn),
         entries: std::array::from_fn(|entry| {
             let at = offset_of!(TaskPart, entry_turns) + 4 * entry;
-            let Some(word) = both32(at) else { return EntryTurn::default() };
+            let Some(word) = of_turn32(at) else { return EntryTurn::default() };
             EntryTurn {
                 turn: word & librip_format::ENTRY_TURN_MASK,
                 is_direct: word >> librip_format::ENTRY_DIRECT_SHIFT & 1 == 1,
@@ -192,7 +199,7 @@ fn poller(distance: u64, index: u64, slots: SlotsAt) -> Option<u64> {
     index.checked_add_signed(by).filter(|&poller| poller < slots.used && by != 0)
 }
 
-fn futures(first: &Bytes<'_>, second: &Bytes<'_>) -> Vec<AwaitFuture> {
+fn futures(first: &Bytes<'_>, second: &Bytes<'_>, is_of_one_turn: bool) -> Vec<AwaitFuture> {
     let places = (0..librip_format::AWAITS_MAX)
         .map(|index| (index, offset_of!(TaskPart, awaits) + index * size_of::<AwaitEntry>()));
     let known = places.filter_map(|(index, at)| {
@@ -200,7 +207,7 @@ fn futures(first: &Bytes<'_>, second: &Bytes<'_>) -> Vec<AwaitFuture> {
         let turn = second.u64(at + offset_of!(AwaitEntry, turn));
         let location = librip_format::payload(place);
         // The turn was stored before the place: if it does not fit, one of them is being written.
-        let turn = librip_format::sampled_ticks(place, turn);
+        let turn = librip_format::sampled_ticks(place, turn).filter(|_| is_of_one_turn);
         (place != 0 && location != 0).then(|| AwaitFuture {
             index,
             location,
@@ -314,5 +321,62 @@ mod tests {
         let other = part(&[(offset_of!(TaskPart, location), 16)]);
         let task = read(&Bytes(&one), &Bytes(&other), 5, SLOTS);
         assert_eq!((task.futures.len(), task.location), (0, None));
+    }
+
+    /// A task that sleeps after turn 6, and can be woken by one waker.
+    fn asleep() -> Vec<u8> {
+        let place = await_place(0x1000, None);
+        let mut bytes = part(&[
+            (offset_of!(TaskPart, turn), 6),
+            (offset_of!(TaskPart, poller), 1280),
+            (offset_of!(TaskPart, wakes), 8),
+            (offset_of!(TaskPart, wakes_polled), 8 | 1 << 32),
+            (offset_of!(TaskPart, origin), task_origin(TASK_ASYNC | TASK_COUNTS_WAKES, 4, 77)),
+            (offset_of!(TaskPart, awaits), place),
+            (offset_of!(TaskPart, awaits) + 8, sampled_time(place, 5)),
+        ]);
+        let entries = offset_of!(TaskPart, entry_turns);
+        bytes[entries..entries + 4].copy_from_slice(&entry_turn(5, true, None).to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_task_whose_wake_is_being_answered_is_not_seen_asleep() {
+        let before = asleep();
+        assert_eq!(read_one(&before).wakers, Some(1));
+        let mut woken = before.clone();
+        woken[offset_of!(TaskPart, wakes)] = 9;
+        let mut polled = woken.clone();
+        polled[offset_of!(TaskPart, turn)] = 7;
+        let mut answered = polled.clone();
+        answered[offset_of!(TaskPart, wakes_polled)] = 9;
+        // The second copy takes the turn from before the poll, and the wakes from after its begin.
+        let mut mixed = answered.clone();
+        mixed[offset_of!(TaskPart, turn)] = 6;
+        for second in [&woken, &polled, &answered, &mixed] {
+            for first in [&before, &woken] {
+                let task = read(&Bytes(first), &Bytes(second), 5, SLOTS);
+                let may_wake = task.wakes > 0 || task.is_polled() || task.wakers.is_none();
+                assert!(may_wake, "{task:?}");
+            }
+        }
+        // Killed between any two of these stores, it was not asleep either.
+        for end in [&woken, &polled, &answered] {
+            let task = read_one(end);
+            assert!(task.wakes > 0 || task.is_polled(), "{task:?}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_a_turn_is_not_known_if_the_turn_changes() {
+        let before = asleep();
+        let task = read_one(&before);
+        assert_eq!((task.poller, task.is_entry_polled(0), task.is_future_polled(0)), (Some(6), Some(true), Some(true)));
+        // A whole poll comes between the copies, and the second one has only its last turn.
+        let mut later = before.clone();
+        later[offset_of!(TaskPart, turn)] = 8;
+        let task = read(&Bytes(&before), &Bytes(&later), 5, SLOTS);
+        assert_eq!((task.turn, task.wakers, task.poller), (8, None, None));
+        assert_eq!((task.is_entry_polled(0), task.is_future_polled(0)), (None, None));
     }
 }
