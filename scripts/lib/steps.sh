@@ -102,7 +102,7 @@ build_step() {
 without_warnings() {
     local log status=0
     log=$(mktemp)
-    "$@" >"$log" 2>&1 || status=$?
+    CARGO_TERM_COLOR=never "$@" >"$log" 2>&1 || status=$?
     cat "$log"
     ! grep -q '^warning' "$log" || status=1
     rm -f "$log"

@@ -393,12 +393,14 @@ mod tests {
         Slots::new().on_thread(|slots| {
             let (task, other) = (slots.at(1), slots.at(2));
             // SAFETY: the slot exists, here and below.
-            let turn = unsafe { begin_turn(&task) };
-            unsafe { end_turn(&task, turn, 3) };
+            let begin = || unsafe { begin_turn(&task) };
+            // SAFETY: as above.
+            let end = |turn| unsafe { end_turn(&task, turn, 3) };
+            end(begin());
             assert_eq!(slots.part.wakers.load(Relaxed), 3);
-            let turn = unsafe { begin_turn(&task) };
+            let turn = begin();
             arch::thread_block().cursor.set(other.words);
-            unsafe { end_turn(&task, turn, 3) };
+            end(turn);
             assert_eq!(slots.part.wakers.load(Relaxed), WAKERS_UNKNOWN);
             assert_eq!(slots.part.turn.load(Relaxed), 4);
             assert!(!polls(arch::thread_block()), "the thread records for itself");
